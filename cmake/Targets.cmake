@@ -1,0 +1,24 @@
+# What every target of the project is compiled with, and the one way to declare a library.
+
+add_library(tsomon_options INTERFACE)
+target_compile_options(tsomon_options INTERFACE -Wall -Wextra)
+if(TSOMON_WERROR)
+  target_compile_options(tsomon_options INTERFACE -Werror)
+endif()
+if(TSOMON_SANITIZE)
+  target_compile_options(tsomon_options INTERFACE -fsanitize=${TSOMON_SANITIZE}
+                                                 -fno-omit-frame-pointer)
+  target_link_options(tsomon_options INTERFACE -fsanitize=${TSOMON_SANITIZE})
+  if(TSOMON_SANITIZE MATCHES "undefined")
+    target_compile_options(tsomon_options INTERFACE -fno-sanitize-recover=undefined)
+  endif()
+endif()
+
+# tsomon_add_library(NAME SOURCES... ) declares static library tsomon_NAME from the sources of the
+# current folder. What it may include follows from what it is linked with in its CMakeLists.txt;
+# tests/layers checks that the includes agree.
+function(tsomon_add_library name)
+  add_library(tsomon_${name} STATIC ${ARGN})
+  target_include_directories(tsomon_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(tsomon_${name} PRIVATE tsomon_options)
+endfunction()

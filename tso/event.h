@@ -1,0 +1,97 @@
+// The event: one fixed-size record for everything that decoders produce and checkers read.
+//
+// Purpose     What a thread did (theory section 1): loads, stores at their *issue*, locked
+//             read-modify-writes, fences, locks, thread creation, unit boundaries, branches.
+//             When a store commits is not part of an event: no hardware shows it.
+// Granularity An access covers the bytes [address, address + size). Two accesses are on the same
+//             location when their byte ranges overlap, exactly, without rounding to words. The
+//             price is that "same location" is not transitive and that lookups go through
+//             LocationTable. Size 0 means a location that has a name and no bytes: `address` is
+//             then an opaque id that overlaps with nothing but itself (named variables of text
+//             traces; lock objects).
+// Time        Every event lies in the closed interval [lo, hi] of one clock that is shared by all
+//             threads (TSC cycles in captures, event numbers in text traces without stamps).
+// Values      Optional, exact or absent; accesses of at most 8 bytes.
+//
+// Values, and intervals longer than 32 bits, live beside the events in EventBlock::extras.
+// Thread-safety: plain data; concurrent reads are fine.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+namespace tsomon {
+
+enum class EventKind : uint8_t {
+  kRead,             // load
+  kWrite,            // store, at its issue
+  kReadModifyWrite,  // locked: loads and commits in one step, drains the buffer before and after
+  kFence,            // mfence or serialising instruction
+  kAcquire,          // lock acquired (orders like kReadModifyWrite)
+  kRelease,          // lock released (a store; drains nothing)
+  kAcquireShared,    // reader lock acquired: like kAcquire, but two readers do not conflict
+  kReleaseShared,    // reader lock released
+  kFork,             // address = id of the started thread; drains the parent's buffer
+  kJoin,             // address = id of the ended thread
+  kUnitBegin,        // address = id of the label in Symbols::labels
+  kUnitEnd,
+  kBranch,  // control flow that depends on the reads before it
+  kWait,    // condition wait: splits the enclosing unit; address = condition variable
+  kCall,    // operation of a concurrent object invoked; address = text in Symbols::labels
+  kReturn,  // ... returned; address = text in Symbols::labels
+};
+inline constexpr int kEventKinds = 16;
+
+using ThreadId = uint32_t;  // dense, in order of first appearance
+
+inline constexpr int64_t kTimeMin = std::numeric_limits<int64_t>::min();
+inline constexpr int64_t kTimeMax = std::numeric_limits<int64_t>::max();
+
+struct Event {
+  static constexpr uint32_t kMaxSize = (1U << 24) - 1;
+  static constexpr uint32_t kNoLocation = 0xFFFFFFFFU;
+  static constexpr uint32_t kNumericLocation = 0x80000000U;
+
+  uint64_t address = 0;
+  int64_t lo = 0;              // start of the interval
+  uint32_t span_or_extra = 0;  // hi - lo, or with any flag set the index of this event's extras
+  uint32_t location = kNoLocation;  // source location, see Symbols::locations
+  ThreadId thread = 0;
+  uint32_t size : 24 = 0;  // bytes; 0: a named location
+  uint32_t kind_bits : 5 = 0;
+  uint32_t has_hi : 1 = 0;           // extras hold hi (first)
+  uint32_t has_read_value : 1 = 0;   // extras hold the value read (next)
+  uint32_t has_write_value : 1 = 0;  // extras hold the value written (last)
+
+  EventKind kind() const { return static_cast<EventKind>(kind_bits); }
+  void set_kind(EventKind kind) { kind_bits = static_cast<uint32_t>(kind) & 31U; }
+  bool has_extras() const { return (has_hi | has_read_value | has_write_value) != 0; }
+};
+static_assert(sizeof(Event) == 32, "events are stored by the million");
+
+inline constexpr uint32_t kind_mask(EventKind kind) { return 1U << static_cast<uint32_t>(kind); }
+
+namespace kinds {
+// Locked operations of section 2, `U`: directed to everything that follows.
+inline constexpr uint32_t kLocked = kind_mask(EventKind::kReadModifyWrite) |
+                                    kind_mask(EventKind::kAcquire) |
+                                    kind_mask(EventKind::kAcquireShared);
+// Passes only with an empty store buffer.
+inline constexpr uint32_t kDrains = kLocked | kind_mask(EventKind::kFence) |
+                                    kind_mask(EventKind::kFork) | kind_mask(EventKind::kJoin) |
+                                    kind_mask(EventKind::kReleaseShared);
+// Goes through the store buffer.
+inline constexpr uint32_t kStores = kind_mask(EventKind::kWrite) | kind_mask(EventKind::kRelease);
+inline constexpr uint32_t kLocks = kind_mask(EventKind::kAcquire) | kind_mask(EventKind::kRelease) |
+                                   kind_mask(EventKind::kAcquireShared) |
+                                   kind_mask(EventKind::kReleaseShared);
+// Has a location that can conflict.
+inline constexpr uint32_t kAccesses = kind_mask(EventKind::kRead) | kind_mask(EventKind::kWrite) |
+                                      kind_mask(EventKind::kReadModifyWrite) | kLocks;
+// A node of the event graph: everything with an effect on order.
+inline constexpr uint32_t kNodes = kAccesses | kDrains;
+}  // namespace kinds
+
+inline bool is(const Event& event, uint32_t mask) { return ((1U << event.kind_bits) & mask) != 0; }
+
+}  // namespace tsomon
