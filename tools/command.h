@@ -1,0 +1,22 @@
+// What the subcommands of `tsomon` share.
+//
+// Every subcommand is one source file tools/NAME_command.cpp with one function, declared here and
+// called in tsomon.cpp. It adds its options to `app` and sets a callback that does the work and
+// stores the exit status. Work is done in the libraries; a subcommand only translates options,
+// prints results on standard output and everything else on standard error.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace tsomon {
+
+// Exit statuses of every subcommand that judges. `record` passes its child's status through.
+inline constexpr int kExitClean = 0;         // nothing found
+inline constexpr int kExitViolation = 1;     // a violation was found
+inline constexpr int kExitBadInput = 2;      // bad usage; an input is unreadable or malformed
+inline constexpr int kExitInconclusive = 3;  // events were lost or a bound was hit
+inline constexpr int kExitEnvironment = 4;   // permission, kernel feature or hardware missing
+
+void add_doctor_command(CLI::App& app, int& exit_status);
+
+}  // namespace tsomon

@@ -1,0 +1,58 @@
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include <fmt/format.h>
+
+#include "monitor/doctor.h"
+#include "tools/command.h"
+#include "tools/output_option.h"
+
+namespace tsomon {
+namespace {
+
+void print_text(const std::vector<Finding>& findings) {
+  for (const Finding& finding : findings) {
+    fmt::print("{:<3} {:<20} {}\n", finding.available ? "yes" : "no", finding.name, finding.detail);
+    if (!finding.available) {
+      fmt::print("    {:<20} {}needed by: {}\n", "", finding.required ? "REQUIRED, " : "",
+                 finding.needed_by);
+      fmt::print("    {:<20} remedy: {}\n", "", finding.remedy);
+    }
+  }
+}
+
+void print_json(const std::vector<Finding>& findings) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Finding& finding : findings) {
+    list.push_back({{"name", finding.name},
+                    {"available", finding.available},
+                    {"required", finding.required},
+                    {"detail", finding.detail},
+                    {"needed_by", finding.needed_by},
+                    {"remedy", finding.remedy}});
+  }
+  fmt::print("{}\n", nlohmann::ordered_json{{"findings", std::move(list)}}.dump());
+}
+
+int run_doctor(OutputFormat output) {
+  const std::vector<Finding> findings = examine_machine();
+  output == OutputFormat::kJson ? print_json(findings) : print_text(findings);
+  for (const Finding& finding : findings) {
+    if (finding.required && !finding.available) {
+      return kExitEnvironment;
+    }
+  }
+  return kExitClean;
+}
+
+}  // namespace
+
+void add_doctor_command(CLI::App& app, int& exit_status) {
+  CLI::App* command =
+      app.add_subcommand("doctor", "Say what this machine offers, and how to get what is missing");
+  auto output = std::make_shared<OutputFormat>(OutputFormat::kText);
+  add_output_option(*command, *output);
+  command->callback([output, &exit_status] { exit_status = run_doctor(*output); });
+}
+
+}  // namespace tsomon

@@ -1,0 +1,26 @@
+// The option `--output text|json`, the same in every subcommand that has results.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace tsomon {
+
+enum class OutputFormat : uint8_t { kText, kJson };
+
+// `format` keeps its value as the default and must outlive the parsing.
+inline CLI::Option* add_output_option(CLI::App& command, OutputFormat& format) {
+  static const std::map<std::string, OutputFormat> kNames = {{"text", OutputFormat::kText},
+                                                             {"json", OutputFormat::kJson}};
+  return command
+      .add_option_function<std::string>(
+          "--output", [&format](const std::string& name) { format = kNames.at(name); },
+          "text for people, json for programs (one object per input and line)")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->default_str("text")
+      ->type_name("");
+}
+
+}  // namespace tsomon

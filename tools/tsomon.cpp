@@ -1,0 +1,69 @@
+// The program `tsomon`: one subcommand per file tools/*_command.cpp.
+
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+
+#include "tools/command.h"
+
+namespace {
+
+// The innermost subcommand on the command line: its help is the one that answers.
+const CLI::App* selected(const CLI::App& app) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+  }
+  return command;
+}
+
+int usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* command = selected(app);
+  const std::string name = command == &app ? "tsomon" : "tsomon " + command->get_name();
+  std::fprintf(stderr, "%s: %s\nTry: %s --help\n", name.c_str(), error.what(), name.c_str());
+  return tsomon::kExitBadInput;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Finds atomicity violations of multithreaded programs under x86-TSO.", "tsomon");
+  app.set_version_flag("--version", "tsomon " TSOMON_VERSION);
+  // Not required here but below: CLI11 would answer a mistyped name with "required" only.
+  app.require_subcommand(0, 1);
+  app.footer(
+      "Exit status: 0 nothing found; 1 a violation was found; 2 bad usage or bad input;\n"
+      "3 inconclusive; 4 the environment lacks something. `record` passes its child's through.");
+
+  int exit_status = tsomon::kExitClean;
+  tsomon::add_doctor_command(app, exit_status);
+
+  try {
+    app.parse(argc, argv);
+    if (app.get_subcommands().empty()) {
+      throw CLI::RequiredError("A subcommand");
+    }
+  } catch (const CLI::Success& success) {  // --help, --version
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    return usage_error(app, error);
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    std::fprintf(stderr, "tsomon: standard output could not be written completely\n");
+    return tsomon::kExitEnvironment;
+  }
+  return exit_status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "tsomon: out of memory; give it more, or check a shorter recording\n");
+    return tsomon::kExitEnvironment;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tsomon: internal error: %s\n", error.what());
+    return tsomon::kExitBadInput;
+  }
+}
