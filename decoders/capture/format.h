@@ -1,0 +1,95 @@
+// The capture file: a header, then chunks in any order. docs/formats.md is the full description.
+//
+// Bytes       Little endian (the only byte order of x86-64; the header says so), no padding.
+// Checks      XXH3-64 of every chunk's stored payload and of every chunk header, so that a reader
+//             can tell damage from data and find the next chunk after damage by its magic.
+// Appending   A chunk is appended with one system call. Several threads and a signal handler may
+//             append at once; the order of a thread's chunks is given by their sequence numbers.
+// Versions    A reader refuses a newer major version and reads every older one. A newer minor
+//             version only adds chunk types, record types and words at the end.
+//
+// Header only, no dependencies: it is compiled into monitored programs.
+#pragma once
+
+#include <cstdint>
+
+namespace tsomon::capture {
+
+inline constexpr uint64_t kFileMagic = 0x0A1A6E6F6D6F7374;   // "tsomon\x1a\n"
+inline constexpr uint64_t kChunkMagic = 0x4B4E554843C3A5B1;  // not a record: no such type and aux
+inline constexpr uint16_t kMajorVersion = 1;
+inline constexpr uint16_t kMinorVersion = 0;
+inline constexpr uint32_t kByteOrder = 0x01020304;
+
+struct FileHeader {
+  uint64_t magic = kFileMagic;
+  uint16_t major = kMajorVersion;
+  uint16_t minor = kMinorVersion;
+  uint32_t byte_order = kByteOrder;
+  uint32_t header_size = 64;  // chunks start here
+  uint32_t tag = 0;           // repeated in every chunk: no chunk of another file is taken for ours
+  uint32_t pid = 0;
+  uint32_t reserved = 0;
+  uint64_t tsc_hz = 0;   // frequency of the time-stamp counter; 0: unknown
+  uint64_t tsc = 0;      // read at the same moment as
+  uint64_t wall_ns = 0;  // ... CLOCK_REALTIME, in nanoseconds
+  uint64_t hash = 0;     // XXH3-64 of the 56 bytes before
+};
+static_assert(sizeof(FileHeader) == 64);
+
+enum class ChunkType : uint32_t {
+  kEvents = 1,       // records of one thread, see record.h; sequence counts from 0 per thread
+  kModules = 2,      // ModuleEntry and its bytes, repeated
+  kLabels = 3,       // TextEntry: label of a unit by id
+  kThreadNames = 4,  // TextEntry: name of a thread by number
+  kCommandLine = 5,  // arguments, each ended by a zero byte
+  kEnd = 6,          // the trailer: EndEntry for every thread
+};
+
+inline constexpr uint32_t kNoThread = 0xFFFFFFFF;      // chunks of the whole process
+inline constexpr uint32_t kFlagZstd = 1;               // payload is one zstd frame
+inline constexpr uint64_t kMaxChunkBytes = 64U << 20;  // of a payload, before and after zstd
+
+struct ChunkHeader {
+  uint64_t magic = kChunkMagic;
+  uint32_t type = 0;
+  uint32_t flags = 0;
+  uint32_t thread = kNoThread;
+  uint32_t tag = 0;  // FileHeader::tag
+  uint64_t sequence = 0;
+  uint64_t raw_size = 0;      // bytes of the payload when unpacked
+  uint64_t stored_size = 0;   // bytes of the payload in the file
+  uint64_t payload_hash = 0;  // XXH3-64 of the stored payload
+  uint64_t hash = 0;          // XXH3-64 of the 56 bytes before
+};
+static_assert(sizeof(ChunkHeader) == 64);
+
+// One entry for each range of addresses that a module's code occupies.
+struct ModuleEntry {
+  uint64_t bias = 0;   // address in memory minus address in the file (dl_phdr_info::dlpi_addr)
+  uint64_t begin = 0;  // first address of the range in memory
+  uint64_t end = 0;    // one past the last
+  uint32_t path_size = 0;
+  uint32_t build_id_size = 0;  // bytes of the GNU build-id; 0: has none
+  // then path_size bytes of path, then the build-id
+};
+static_assert(sizeof(ModuleEntry) == 32);
+
+struct TextEntry {
+  uint32_t id = 0;
+  uint32_t size = 0;
+  // then `size` bytes
+};
+static_assert(sizeof(TextEntry) == 8);
+
+// What the process knows at its end about one thread: what is missing shows by comparison.
+struct EndEntry {
+  uint32_t thread = 0;
+  uint32_t reserved = 0;
+  uint64_t chunks = 0;  // kEvents chunks handed over: sequence numbers are below this
+  uint64_t words = 0;   // 64-bit words in them
+  uint64_t lost = 0;    // records that were dropped, beyond those that kLost records count
+};
+static_assert(sizeof(EndEntry) == 32);
+
+}  // namespace tsomon::capture

@@ -1,0 +1,198 @@
+#include "decoders/capture/writer.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+#include <x86intrin.h>
+#include <zstd.h>
+
+// Inlined: hashing then needs no library and no allocation, also in a signal handler.
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace tsomon::capture {
+
+int Writer::open(const char* path, const Options& options) {
+  close();
+  // O_APPEND: the kernel finds the end and appends in one step, whoever else is appending.
+  fd_ = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+  if (fd_ < 0) {
+    return errno;
+  }
+  level_ = options.level;
+  process_chunks_.store(0, std::memory_order_relaxed);
+  bytes_.store(0, std::memory_order_relaxed);
+  error_.store(0, std::memory_order_relaxed);
+
+  FileHeader header;
+  header.pid = static_cast<uint32_t>(getpid());
+  header.tsc_hz = options.tsc_hz;
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  header.tsc = __rdtsc();
+  header.wall_ns =
+      static_cast<uint64_t>(now.tv_sec) * 1000000000U + static_cast<uint64_t>(now.tv_nsec);
+  const uint64_t mixed =
+      (header.tsc ^ (static_cast<uint64_t>(header.pid) << 32)) * 0x9E3779B97F4A7C15U;
+  header.tag = tag_ = static_cast<uint32_t>(mixed >> 32);
+  header.hash = XXH3_64bits(&header, offsetof(FileHeader, hash));
+  const ssize_t written = ::write(fd_, &header, sizeof header);
+  if (written != static_cast<ssize_t>(sizeof header)) {
+    const int error = written < 0 ? errno : ENOSPC;
+    close();
+    return error;
+  }
+  bytes_.fetch_add(sizeof header, std::memory_order_relaxed);
+  if (options.command_line_size != 0) {
+    return write_raw(ChunkType::kCommandLine, kNoThread, 0, options.command_line,
+                     options.command_line_size);
+  }
+  return 0;
+}
+
+void Writer::close() {
+  if (fd_ >= 0) {
+    ::close(fd_);
+    fd_ = -1;
+  }
+  ZSTD_freeCCtx(context_);  // accepts nullptr
+  context_ = nullptr;
+  if (packed_ != nullptr) {
+    munmap(packed_, packed_size_);
+    packed_ = nullptr;
+    packed_size_ = 0;
+  }
+}
+
+bool Writer::reserve(size_t size) {
+  if (context_ == nullptr) {
+    context_ = ZSTD_createCCtx();
+    if (context_ == nullptr) {
+      return false;
+    }
+    ZSTD_CCtx_setParameter(context_, ZSTD_c_compressionLevel, level_);
+  }
+  if (size <= packed_size_) {
+    return true;
+  }
+  if (packed_ != nullptr) {
+    munmap(packed_, packed_size_);
+    packed_size_ = 0;
+  }
+  packed_ = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (packed_ == MAP_FAILED) {
+    packed_ = nullptr;
+    return false;
+  }
+  packed_size_ = size;
+  return true;
+}
+
+int Writer::write(ChunkType type, uint32_t thread, uint64_t sequence, const void* data,
+                  size_t size) {
+  if (size > kMaxChunkBytes) {
+    return EFBIG;
+  }
+  if (!reserve(ZSTD_compressBound(size))) {
+    return write_raw(type, thread, sequence, data, size);  // no memory to pack: still recorded
+  }
+  const size_t packed = ZSTD_compress2(context_, packed_, packed_size_, data, size);
+  if (ZSTD_isError(packed) != 0 || packed >= size) {
+    return write_raw(type, thread, sequence, data, size);
+  }
+  ChunkHeader header;
+  header.type = static_cast<uint32_t>(type);
+  header.flags = kFlagZstd;
+  header.thread = thread;
+  header.sequence = sequence;
+  header.raw_size = size;
+  return append(header, packed_, packed);
+}
+
+int Writer::write_raw(ChunkType type, uint32_t thread, uint64_t sequence, const void* data,
+                      size_t size) {
+  if (size > kMaxChunkBytes) {
+    return EFBIG;
+  }
+  ChunkHeader header;
+  header.type = static_cast<uint32_t>(type);
+  header.thread = thread;
+  header.sequence = sequence;
+  header.raw_size = size;
+  return append(header, data, size);
+}
+
+int Writer::append(ChunkHeader& header, const void* payload, size_t size) {
+  if (fd_ < 0) {
+    return EBADF;
+  }
+  if (header.thread == kNoThread) {
+    header.sequence = process_chunks_.fetch_add(1, std::memory_order_relaxed);
+  }
+  header.tag = tag_;
+  header.stored_size = size;
+  header.payload_hash = XXH3_64bits(payload, size);
+  header.hash = XXH3_64bits(&header, offsetof(ChunkHeader, hash));
+
+  iovec parts[2] = {{&header, sizeof header}, {const_cast<void*>(payload), size}};
+  iovec* part = parts;
+  const int saved_errno = errno;
+  while (part != parts + 2) {
+    const ssize_t written = writev(fd_, part, static_cast<int>(parts + 2 - part));
+    if (written < 0 && errno == EINTR) {
+      continue;
+    }
+    if (written <= 0) {
+      const int error = written < 0 ? errno : ENOSPC;
+      int none = 0;
+      error_.compare_exchange_strong(none, error, std::memory_order_relaxed);
+      errno = saved_errno;
+      return error;
+    }
+    bytes_.fetch_add(static_cast<uint64_t>(written), std::memory_order_relaxed);
+    size_t rest = static_cast<size_t>(written);
+    while (part != parts + 2 && rest >= part->iov_len) {
+      rest -= part->iov_len;
+      ++part;
+    }
+    if (part != parts + 2) {
+      part->iov_base = static_cast<char*>(part->iov_base) + rest;
+      part->iov_len -= rest;
+    }
+  }
+  errno = saved_errno;
+  return 0;
+}
+
+char* put_module(char* at, char* end, const ModuleEntry& entry, const char* path,
+                 const void* build_id) {
+  const size_t size = sizeof entry + entry.path_size + entry.build_id_size;
+  if (static_cast<size_t>(end - at) < size) {
+    return nullptr;
+  }
+  std::memcpy(at, &entry, sizeof entry);
+  at += sizeof entry;
+  std::memcpy(at, path, entry.path_size);
+  at += entry.path_size;
+  if (entry.build_id_size != 0) {
+    std::memcpy(at, build_id, entry.build_id_size);
+  }
+  return at + entry.build_id_size;
+}
+
+char* put_text(char* at, char* end, uint32_t id, const char* text, uint32_t size) {
+  const TextEntry entry{id, size};
+  if (static_cast<size_t>(end - at) < sizeof entry + size) {
+    return nullptr;
+  }
+  std::memcpy(at, &entry, sizeof entry);
+  std::memcpy(at + sizeof entry, text, size);
+  return at + sizeof entry + size;
+}
+
+}  // namespace tsomon::capture
