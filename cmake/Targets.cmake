@@ -13,6 +13,13 @@ if(TSOMON_SANITIZE)
     target_compile_options(tsomon_options INTERFACE -fno-sanitize-recover=undefined)
   endif()
 endif()
+if(TSOMON_BUILD_FUZZERS)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "TSOMON_BUILD_FUZZERS needs clang (apt-get install clang); "
+                        "use: cmake --preset fuzz")
+  endif()
+  target_compile_options(tsomon_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 
 # tsomon_add_library(NAME SOURCES... ) declares static library tsomon_NAME from the sources of the
 # current folder. What it may include follows from what it is linked with in its CMakeLists.txt;

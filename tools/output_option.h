@@ -20,7 +20,7 @@ inline CLI::Option* add_output_option(CLI::App& command, OutputFormat& format) {
           "text for people, json for programs (one object per input and line)")
       ->check(CLI::IsMember({"text", "json"}))
       ->default_str("text")
-      ->type_name("");
+      ->option_text("text|json");
 }
 
 }  // namespace tsomon

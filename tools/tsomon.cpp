@@ -43,7 +43,7 @@ int run(int argc, char** argv) {
       throw CLI::RequiredError("A subcommand");
     }
   } catch (const CLI::Success& success) {  // --help, --version
-    return app.exit(success);
+    exit_status = app.exit(success);
   } catch (const CLI::ParseError& error) {
     return usage_error(app, error);
   }
