@@ -131,7 +131,8 @@ int Writer::append(ChunkHeader& header, const void* payload, size_t size) {
   if (fd_ < 0) {
     return EBADF;
   }
-  if (header.thread == kNoThread) {
+  if (header.type != static_cast<uint32_t>(ChunkType::kEvents)) {
+    header.thread = kNoThread;
     header.sequence = process_chunks_.fetch_add(1, std::memory_order_relaxed);
   }
   header.tag = tag_;

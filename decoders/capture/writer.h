@@ -47,8 +47,9 @@ class Writer {
   int error() const { return error_.load(std::memory_order_relaxed); }
 
   // `sequence` of events counts from 0 in each thread, given when the thread hands its buffer
-  // over, so that a chunk that never arrives shows as a gap. Chunks of the process (kNoThread)
-  // are numbered here and `sequence` is ignored. size <= kMaxChunkBytes, else EFBIG.
+  // over, so that a chunk that never arrives shows as a gap; it holds whole records. Chunks of
+  // other types belong to the process and are numbered here: `thread` and `sequence` are ignored.
+  // size <= kMaxChunkBytes, else EFBIG.
   int write(ChunkType type, uint32_t thread, uint64_t sequence, const void* data, size_t size);
   int write_raw(ChunkType type, uint32_t thread, uint64_t sequence, const void* data, size_t size);
 

@@ -1,0 +1,323 @@
+#include "decoders/capture/stream.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace tsomon::capture {
+namespace {
+
+constexpr size_t kMaxProblems = 8;  // of one thread; the rest is counted
+// Longer ranges than this do not exist in practice: a corrupt length must not fill the memory.
+constexpr uint64_t kMaxRange = uint64_t{1} << 34;
+
+// Thread names appear in text traces between '|' and '('.
+std::string printable(std::string_view name) {
+  std::string text(name);
+  for (char& c : text) {
+    const bool plain = c > ' ' && c != 0x7F && c != '|' && c != '(' && c != ')' && c != '#';
+    c = plain ? c : '_';
+  }
+  return text;
+}
+
+uint64_t masked(uint64_t value, uint32_t size) {
+  return size < 8 ? value & ((uint64_t{1} << (8 * size)) - 1) : value;
+}
+
+}  // namespace
+
+void Names::set_thread_name(uint32_t number, std::string_view name) {
+  thread_names_[number] = printable(name);
+}
+
+ThreadId Names::thread(uint64_t number) {
+  const auto [entry, is_new] = threads_.try_emplace(number, 0);
+  if (is_new) {
+    std::string text = fmt::format("T{}", number);
+    if (const auto name = thread_names_.find(number);
+        name != thread_names_.end() && !name->second.empty()) {
+      text += "-" + name->second;
+    }
+    entry->second = symbols_->threads.intern(text);
+  }
+  return entry->second;
+}
+
+uint32_t Names::label(uint64_t id) {
+  const auto [entry, is_new] = label_ids_.try_emplace(id, 0);
+  if (is_new) {
+    const auto text = labels_.find(id);
+    undefined_labels_ += text == labels_.end() ? 1 : 0;
+    entry->second = symbols_->labels.intern(text == labels_.end() ? fmt::format("label#{}", id)
+                                                                  : std::string_view(text->second));
+  }
+  return entry->second;
+}
+
+uint32_t Names::location(uint64_t pc) {
+  if (pc == 0) {
+    return Event::kNoLocation;
+  }
+  Recent& recent = recent_[(pc ^ (pc >> 10)) % recent_.size()];
+  if (recent.pc != pc) {
+    const auto [entry, is_new] = locations_.try_emplace(pc, 0);
+    if (is_new) {
+      entry->second = symbols_->intern_location(fmt::format("0x{:x}", pc));
+    }
+    recent = {pc, entry->second};
+  }
+  return recent.id;
+}
+
+struct ThreadStream::Record {
+  uint64_t a = 0;
+  uint64_t b = 0;
+  const char* words = nullptr;  // aux of them
+  uint64_t place = 0;           // word within the chunk, for messages
+
+  RecordType type() const { return type_of(a); }
+  uint32_t aux() const { return aux_of(a); }
+  uint64_t word(uint32_t index) const {
+    uint64_t word = 0;
+    std::memcpy(&word, words + size_t{8} * index, sizeof word);
+    return word;
+  }
+};
+
+void ThreadStream::problem(std::string_view text) {
+  if (problems_.size() < kMaxProblems) {
+    problems_.push_back(fmt::format("chunk {}: {}", chunk_, text));
+  } else if (problems_.size() == kMaxProblems) {
+    problems_.emplace_back("and more problems like these");
+  }
+}
+
+Event ThreadStream::make(EventKind kind, const Record& record) const {
+  Event event;
+  event.set_kind(kind);
+  event.address = address_of(record.a);
+  event.size = size_of(record.b) & Event::kMaxSize;
+  event.thread = thread_;
+  event.location = names_->location(pc_of(record.b));
+  return event;
+}
+
+void ThreadStream::wait_for_stamp(const Event& event) {
+  waiting_.push_back(event);
+  waiting_.back().lo = from_;
+}
+
+void ThreadStream::flush(int64_t until, EventBlock& out) {
+  for (const Event& event : waiting_) {
+    out.add(event, event.lo, std::max(until, event.lo));
+  }
+  waiting_.clear();
+}
+
+void ThreadStream::gap() {
+  had_gap_ = true;
+  for (; open_units_ != 0; --open_units_) {
+    wait_for_stamp(make(EventKind::kUnitEnd, Record{}));
+  }
+}
+
+void ThreadStream::finish(EventBlock& out) { flush(kTimeMax, out); }
+
+// Ends the intervals of what came before; `from_` moves on.
+void ThreadStream::point(int64_t lo, int64_t hi, bool separates, EventBlock& out) {
+  if (hi < from_) {
+    problem(
+        fmt::format("a time stamp lies {} cycles before an earlier one: the time-stamp "
+                    "counters of this machine are not synchronised",
+                    from_ - hi));
+  }
+  flush(separates ? lo : hi, out);
+  from_ = std::max(from_, separates ? hi : lo);
+}
+
+// Everything but plain accesses, ranges and bare stamps. Units and waits may come without a stamp.
+void ThreadStream::add_ordered(const Record& record, EventBlock& out) {
+  const auto time = [&](uint32_t index) {
+    return static_cast<int64_t>(std::min(record.word(index), static_cast<uint64_t>(kTimeMax)));
+  };
+  const bool has_stamp = record.aux() != 0;
+  int64_t begin = 0;
+  int64_t end = 0;
+  if (has_stamp) {
+    int64_t lo = time(0);
+    int64_t hi = record.aux() >= 2 ? time(1) : lo;
+    if (hi < lo) {
+      problem(fmt::format("word {}: an interval ends {} cycles before it begins", record.place,
+                          lo - hi));
+      std::swap(lo, hi);
+    }
+    // Program order sharpens the start. On a clock that goes backwards the interval gets longer.
+    const bool backwards = hi < from_;
+    begin = backwards ? lo : std::max(lo, from_);
+    end = backwards ? from_ : hi;
+    point(lo, hi, lo == hi || (flags_of(record.b) & kSeparates) != 0, out);
+  }
+
+  const auto value = [&](uint32_t index, uint32_t words) -> std::optional<uint64_t> {
+    const uint32_t size = size_of(record.b);
+    if (record.aux() < words || size == 0 || size > 8) {
+      return std::nullopt;
+    }
+    return masked(record.word(index), size);
+  };
+  const auto add = [&](EventKind kind, std::optional<uint64_t> read = {},
+                       std::optional<uint64_t> write = {}) {
+    out.add(make(kind, record), begin, end, read, write);
+  };
+  const auto add_bare = [&](EventKind kind, uint64_t address) {  // no bytes
+    Event event = make(kind, record);
+    event.address = address;
+    event.size = 0;
+    has_stamp ? out.add(event, begin, end) : wait_for_stamp(event);
+  };
+  const uint64_t address = address_of(record.a);
+
+  switch (record.type()) {
+    case RecordType::kAtomicLoad:
+      return add(EventKind::kRead, value(2, 3));
+    case RecordType::kAtomicStore:
+      return add(EventKind::kWrite, {}, value(2, 3));
+    case RecordType::kAtomicReadModifyWrite:
+      return add(EventKind::kReadModifyWrite, value(2, 4), value(3, 4));
+    case RecordType::kFailedCompareExchange:
+      add_bare(EventKind::kFence, 0);
+      return add(EventKind::kRead, value(2, 3));
+    case RecordType::kFence:
+      return add_bare(EventKind::kFence, 0);
+    case RecordType::kAcquire:
+      return add_bare(EventKind::kAcquire, address);
+    case RecordType::kRelease:
+      return add_bare(EventKind::kRelease, address);
+    case RecordType::kAcquireShared:
+      return add_bare(EventKind::kAcquireShared, address);
+    case RecordType::kReleaseShared:
+      return add_bare(EventKind::kReleaseShared, address);
+    case RecordType::kFork:
+      return add_bare(EventKind::kFork, names_->thread(address));
+    case RecordType::kJoin:
+      return add_bare(EventKind::kJoin, names_->thread(address));
+    case RecordType::kUnitBegin:
+      ++open_units_;
+      return add_bare(EventKind::kUnitBegin, names_->label(address));
+    case RecordType::kUnitEnd:
+      if (open_units_ != 0) {
+        --open_units_;
+        return add_bare(EventKind::kUnitEnd, 0);
+      }
+      if (!had_gap_) {
+        problem(fmt::format("word {}: a unit ends that never began", record.place));
+      }
+      return;
+    case RecordType::kWait:
+      return add_bare(EventKind::kWait, address);
+    default:  // thread begin and end
+      return;
+  }
+}
+
+void ThreadStream::add_range(const Record& record, EventKind kind) {
+  Event event = make(kind, record);
+  uint64_t rest = record.word(0);
+  while (rest != 0) {
+    event.size = static_cast<uint32_t>(std::min<uint64_t>(rest, Event::kMaxSize)) & Event::kMaxSize;
+    wait_for_stamp(event);
+    event.address += event.size;
+    rest -= event.size;
+  }
+}
+
+// False: the record is not what its type demands.
+bool ThreadStream::decode_record(const Record& record, EventBlock& out) {
+  const uint32_t size = size_of(record.b);
+  const uint32_t aux = record.aux();
+  switch (record.type()) {
+    case RecordType::kRead:
+    case RecordType::kWrite:
+      if (size == 0) {
+        return false;
+      }
+      wait_for_stamp(
+          make(record.type() == RecordType::kRead ? EventKind::kRead : EventKind::kWrite, record));
+      return true;
+    case RecordType::kStamp: {
+      const auto time = static_cast<int64_t>(std::min(record.b, static_cast<uint64_t>(kTimeMax)));
+      point(time, time, true, out);
+      return true;
+    }
+    case RecordType::kAtomicLoad:
+    case RecordType::kAtomicStore:
+    case RecordType::kAtomicReadModifyWrite:
+    case RecordType::kFailedCompareExchange:
+      if (aux < 2 || size == 0) {
+        return false;
+      }
+      add_ordered(record, out);
+      return true;
+    case RecordType::kUnitBegin:
+    case RecordType::kUnitEnd:
+    case RecordType::kWait:
+      add_ordered(record, out);
+      return true;
+    case RecordType::kRangeRead:
+    case RecordType::kRangeWrite:
+      if (aux < 1 || record.word(0) > kMaxRange) {
+        return false;
+      }
+      add_range(record,
+                record.type() == RecordType::kRangeRead ? EventKind::kRead : EventKind::kWrite);
+      return true;
+    case RecordType::kLost:
+      lost_ += aux >= 1 ? record.word(0) : 1;
+      gap();
+      return true;
+    default:
+      if (aux < 1) {
+        return false;
+      }
+      add_ordered(record, out);
+      return true;
+  }
+}
+
+void ThreadStream::decode(uint64_t chunk, std::string_view payload, EventBlock& out) {
+  chunk_ = chunk;
+  const uint64_t count = payload.size() / 8;
+  uint64_t place = 0;
+  while (place + 2 <= count) {
+    Record record;
+    std::memcpy(&record.a, payload.data() + 8 * place, 8);
+    std::memcpy(&record.b, payload.data() + 8 * place + 8, 8);
+    record.words = payload.data() + 8 * place + 16;
+    record.place = place;
+    const uint64_t length = uint64_t{2} + record.aux();
+    if (record.type() == RecordType::kInvalid || length > count - place) {
+      break;
+    }
+    if (static_cast<int>(record.type()) >= kRecordTypes) {
+      problem(fmt::format("word {}: record type {} is not known to this version", place,
+                          static_cast<int>(record.type())));
+      ++lost_;
+    } else if (!decode_record(record, out)) {
+      problem(fmt::format("word {}: a malformed record of type {}", place,
+                          static_cast<int>(record.type())));
+      ++lost_;
+    }
+    place += length;
+  }
+  if (place != count || payload.size() % 8 != 0) {
+    problem(fmt::format("word {}: no record; {} bytes of the chunk are skipped", place,
+                        payload.size() - 8 * place));
+    gap();
+  }
+}
+
+}  // namespace tsomon::capture

@@ -1,0 +1,494 @@
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "decoders/capture/reader.h"
+#include "decoders/capture/record.h"
+#include "decoders/capture/writer.h"
+
+namespace tsomon::capture {
+namespace {
+
+// A recording in a temporary file; bytes() reads it back.
+class Recording {
+ public:
+  Recording() {
+    const auto folder = std::filesystem::temp_directory_path() / "tsomon-capture-XXXXXX";
+    path_ = folder.string();
+    const int fd = mkstemp(path_.data());
+    REQUIRE(fd >= 0);
+    ::close(fd);
+    const std::string arguments("prog\0-x\0", 8);
+    Writer::Options options;
+    options.tsc_hz = 2000000000;
+    options.command_line = arguments.data();
+    options.command_line_size = arguments.size();
+    REQUIRE(writer.open(path_.c_str(), options) == 0);
+  }
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  ~Recording() { std::filesystem::remove(path_); }
+
+  void events(uint32_t thread, uint64_t sequence, const std::vector<uint64_t>& words,
+              bool raw = false) {
+    const size_t size = words.size() * 8;
+    REQUIRE((raw ? writer.write_raw(ChunkType::kEvents, thread, sequence, words.data(), size)
+                 : writer.write(ChunkType::kEvents, thread, sequence, words.data(), size)) == 0);
+    EndEntry& end = ends_[thread];
+    end.thread = thread;
+    end.chunks = std::max(end.chunks, sequence + 1);
+    end.words += words.size();
+  }
+  void text(ChunkType type, uint32_t id, const std::string& text) {
+    char buffer[256];
+    const char* end = put_text(buffer, buffer + sizeof buffer, id, text.data(),
+                               static_cast<uint32_t>(text.size()));
+    REQUIRE(end != nullptr);
+    REQUIRE(writer.write_raw(type, kNoThread, 0, buffer, static_cast<size_t>(end - buffer)) == 0);
+  }
+  void trailer(uint64_t lost = 0) {
+    std::vector<EndEntry> entries;
+    for (auto [thread, entry] : ends_) {
+      entry.lost = lost;
+      entries.push_back(entry);
+    }
+    REQUIRE(writer.write_raw(ChunkType::kEnd, kNoThread, 0, entries.data(),
+                             entries.size() * sizeof(EndEntry)) == 0);
+  }
+  std::string bytes() {
+    writer.close();
+    std::ifstream file(path_, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  Writer writer;
+
+ private:
+  std::string path_;
+  std::map<uint32_t, EndEntry> ends_;
+};
+
+class Words {
+ public:
+  Words& access(RecordType type, uint64_t address, uint32_t size, uint64_t pc = 0) {
+    uint64_t at[2];
+    return take(at, put_access(at, type, address, size, pc));
+  }
+  Words& stamp(uint64_t tsc) {
+    uint64_t at[2];
+    return take(at, put_stamp(at, tsc));
+  }
+  template <typename... Word>
+  Words& other(RecordType type, uint64_t address, uint64_t pc, uint32_t size, uint32_t flags,
+               Word... words) {
+    uint64_t at[2 + sizeof...(words)];
+    return take(at, put(at, type, address, pc, size, flags, words...));
+  }
+  operator const std::vector<uint64_t>&() const { return words_; }
+
+ private:
+  Words& take(const uint64_t* begin, const uint64_t* end) {
+    words_.insert(words_.end(), begin, end);
+    return *this;
+  }
+  std::vector<uint64_t> words_;
+};
+
+std::string describe(const Trace& trace, const Event& event) {
+  static const char* const kinds[kEventKinds] = {"r",      "w",    "rmw",  "fence", "acq",   "rel",
+                                                 "racq",   "rrel", "fork", "join",  "begin", "end",
+                                                 "branch", "wait", "call", "ret"};
+  std::string text(trace.symbols.threads.text(event.thread));
+  text += fmt::format(" {}", kinds[event.kind_bits]);
+  if (event.kind() == EventKind::kUnitBegin) {
+    text += fmt::format(" {}", trace.symbols.labels.text(static_cast<uint32_t>(event.address)));
+  } else if (event.kind() == EventKind::kFork || event.kind() == EventKind::kJoin) {
+    text += fmt::format(" {}", trace.symbols.threads.text(static_cast<uint32_t>(event.address)));
+  } else if (event.size != 0 || event.address != 0) {
+    text += fmt::format(" {}", trace.symbols.access_text(event));
+  }
+  if (const auto value = trace.read_value(event)) {
+    text += fmt::format(" read {}", *value);
+  }
+  if (const auto value = trace.write_value(event)) {
+    text += fmt::format(" wrote {}", *value);
+  }
+  const auto time = [](int64_t t) {
+    return t == kTimeMin ? std::string("-inf") : t == kTimeMax ? "inf" : std::to_string(t);
+  };
+  return fmt::format("{} [{},{}]", text, time(trace.lo(event)), time(trace.hi(event)));
+}
+
+std::vector<std::string> describe(const Trace& trace) {
+  std::vector<std::string> lines;
+  for (const Event& event : trace.events) {
+    lines.push_back(describe(trace, event));
+  }
+  return lines;
+}
+
+using Lines = std::vector<std::string>;
+using enum RecordType;
+
+// Every kind of record in two threads, in chunks packed and not; every record has its own pc.
+std::string sample() {
+  Recording file;
+  file.text(ChunkType::kLabels, 7, "take");
+  file.text(ChunkType::kThreadNames, 1, "work|er (1)");
+  uint64_t last_pc = 0x1000;
+  const auto pc = [&] { return ++last_pc; };
+  file.events(0, 0,
+              Words()
+                  .other(kThreadBegin, 0, pc(), 0, 0, 100)
+                  .access(kWrite, 0x7f10, 4, pc())
+                  .other(kFork, 1, pc(), 0, 0, 110));
+  file.events(1, 0,
+              Words()
+                  .other(kThreadBegin, 0, pc(), 0, 0, 120)
+                  .other(kUnitBegin, 7, pc(), 0, 0)
+                  .access(kRead, 0x7f14, 8, pc())
+                  .other(kAtomicLoad, 0x8000, pc(), 4, 0, 130, 140, 0xFFFFFFFF00000005)
+                  .access(kRead, 0x7f20, 1, pc())
+                  .other(kAtomicReadModifyWrite, 0x8000, pc(), 8, kSeparates, 150, 160, 1, 2),
+              true);
+  file.events(0, 1,
+              Words()
+                  .other(kAcquire, 0x9000, pc(), 0, 0, 125)
+                  .access(kRead, 0x7f10, 4, pc())
+                  .other(kWait, 0x9100, pc(), 0, 0)
+                  .other(kRelease, 0x9000, pc(), 0, 0, 135)
+                  .other(kFence, 0, pc(), 0, 0, 136, 139)
+                  .other(kFailedCompareExchange, 0x8000, pc(), 4, 0, 170, 180, 9)
+                  .other(kAtomicStore, 0x8000, pc(), 16, 0, 181, 182));
+  file.events(1, 1,
+              Words()
+                  .other(kRangeWrite, 0xA000, pc(), 0, 0, uint64_t{Event::kMaxSize} + 3)
+                  .other(kUnitEnd, 0, pc(), 0, 0, 190)
+                  .other(kThreadEnd, 0, pc(), 0, 0, 191));
+  file.events(0, 2,
+              Words()
+                  .other(kJoin, 1, pc(), 0, 0, 200)
+                  .other(kAcquireShared, 0x9200, pc(), 0, 0, 201)
+                  .other(kReleaseShared, 0x9200, pc(), 0, 0, 202)
+                  .access(kWrite, 0x7f10, 2, pc()));
+  file.trailer();
+  return file.bytes();
+}
+
+TEST_CASE("every kind of record comes back as an event") {
+  const auto capture = read_capture(sample());
+  REQUIRE(capture);
+  CHECK(capture->problems == Lines{});
+  CHECK(capture->trace.complete);
+  CHECK(!capture->trace.symbols.initial_zero);
+  CHECK(capture->command_line == Lines{"prog", "-x"});
+  CHECK(capture->header.tsc_hz == 2000000000);
+  CHECK(capture->header.pid == static_cast<uint32_t>(getpid()));
+  CHECK(describe(capture->trace) == Lines{
+                                        "T0 w 0x7f10+4 [100,110]",
+                                        "T0 fork T1-work_er__1_ [110,110]",
+                                        "T1-work_er__1_ begin take [120,140]",
+                                        "T1-work_er__1_ r 0x7f14+8 [120,140]",
+                                        "T0 acq 0x9000 [125,125]",
+                                        "T0 r 0x7f10+4 [125,135]",
+                                        "T0 wait 0x9100 [125,135]",
+                                        "T1-work_er__1_ r 0x8000+4 read 5 [130,140]",
+                                        "T1-work_er__1_ r 0x7f20+1 [130,150]",
+                                        "T0 rel 0x9000 [135,135]",
+                                        "T0 fence [136,139]",
+                                        "T1-work_er__1_ rmw 0x8000+8 read 1 wrote 2 [150,160]",
+                                        "T1-work_er__1_ w 0xa000+16777215 [160,190]",
+                                        "T1-work_er__1_ w 0x1009fff+3 [160,190]",
+                                        "T0 fence [170,180]",
+                                        "T0 r 0x8000+4 read 9 [170,180]",
+                                        "T0 w 0x8000+16 [181,182]",
+                                        "T1-work_er__1_ end [190,190]",
+                                        "T0 join T1-work_er__1_ [200,200]",
+                                        "T0 racq 0x9200 [201,201]",
+                                        "T0 rrel 0x9200 [202,202]",
+                                        "T0 w 0x7f10+2 [202,inf]",
+                                    });
+  CHECK(capture->trace.symbols.location_text(capture->trace.events[0].location) == "0x1002");
+}
+
+// What a damaged file may still say: events that were recorded, in intervals that may be longer,
+// and ends of units that were cut.
+void check_subset(const Trace& damaged, const Trace& original) {
+  std::map<std::string, std::vector<const Event*>> known;  // by source location: one record each
+  for (const Event& event : original.events) {
+    known[original.symbols.location_text(event.location)].push_back(&event);
+  }
+  for (const Event& event : damaged.events) {
+    const std::string location = damaged.symbols.location_text(event.location);
+    if (location.empty() && event.kind() == EventKind::kUnitEnd) {
+      continue;
+    }
+    bool found = false;
+    for (const Event* candidate : known[location]) {
+      found = found || (candidate->kind() == event.kind() && candidate->size == event.size &&
+                        (candidate->address == event.address ||
+                         event.kind() == EventKind::kUnitBegin ||  // ids of other tables
+                         event.kind() == EventKind::kFork || event.kind() == EventKind::kJoin) &&
+                        damaged.lo(event) <= original.lo(*candidate) &&
+                        damaged.hi(event) >= original.hi(*candidate) &&
+                        damaged.read_value(event) == original.read_value(*candidate) &&
+                        damaged.write_value(event) == original.write_value(*candidate));
+    }
+    CHECK_MESSAGE(found, describe(damaged, event) << " at " << location);
+  }
+}
+
+TEST_CASE("a capture cut at any byte gives what is intact and says that something is missing") {
+  const std::string bytes = sample();
+  const auto whole = read_capture(bytes);
+  REQUIRE(whole);
+  size_t most_events = 0;
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    CAPTURE(size);
+    const auto capture = read_capture(std::string_view(bytes).substr(0, size));
+    if (!capture) {
+      CHECK(size < sizeof kFileMagic);
+      continue;
+    }
+    CHECK(!capture->problems.empty());
+    CHECK(!capture->trace.complete);
+    check_subset(capture->trace, whole->trace);
+    CHECK(capture->trace.events.size() >= most_events);  // more bytes never mean fewer events
+    most_events = capture->trace.events.size();
+  }
+  CHECK(most_events == whole->trace.events.size());  // only the trailer is missing at the end
+}
+
+TEST_CASE("no flipped bit and no overwritten stretch goes unnoticed") {
+  const std::string bytes = sample();
+  const auto whole = read_capture(bytes);
+  REQUIRE(whole);
+  for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+    std::string damaged = bytes;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
+    CAPTURE(bit);
+    const auto capture = read_capture(damaged);
+    REQUIRE(capture);
+    CHECK(!capture->problems.empty());
+    CHECK(!capture->trace.complete);
+    check_subset(capture->trace, whole->trace);
+    CHECK(2 * capture->trace.events.size() >= whole->trace.events.size());  // one chunk at most
+  }
+  const uint32_t seed = 20261121;
+  CAPTURE(seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 500; ++round) {
+    CAPTURE(round);
+    std::string damaged = bytes;
+    for (uint32_t n = 1 + random() % 3; n != 0; --n) {
+      const size_t begin = random() % damaged.size();
+      const size_t size = std::min<size_t>(random() % 100, damaged.size() - begin);
+      switch (random() % 3) {
+        case 0:  // lost
+          damaged.erase(begin, size + 1);
+          break;
+        case 1:  // overwritten
+          for (size_t i = begin; i < begin + size; ++i) {
+            damaged[i] = static_cast<char>(random());
+          }
+          break;
+        default:  // two writers in each other's way
+          damaged.insert(random() % damaged.size(), damaged.substr(begin, size));
+      }
+      if (damaged.empty()) {
+        break;
+      }
+    }
+    if (const auto capture = read_capture(damaged); capture && damaged != bytes) {
+      CHECK(!capture->trace.complete);
+      check_subset(capture->trace, whole->trace);
+    }
+  }
+}
+
+std::vector<uint64_t> unit_with_read(uint64_t tsc, uint64_t address) {
+  return Words()
+      .other(kUnitBegin, 1, 0, 0, 0, tsc)
+      .access(kRead, address, 4)
+      .stamp(tsc + 5)
+      .access(kRead, address + 4, 4);
+}
+
+TEST_CASE("units are cut at a gap, intervals stay sound across it") {
+  Recording file;
+  file.text(ChunkType::kLabels, 1, "u");
+  file.events(0, 0, unit_with_read(10, 0x100));
+  file.events(0, 2, Words().access(kRead, 0x200, 4).other(kUnitEnd, 0, 0, 0, 0, 30));
+  file.events(0, 3,
+              Words().other(kLost, 0, 0, 0, 0, 12).other(kUnitBegin, 1, 0, 0, 0, 40).stamp(50));
+  file.trailer();
+  const auto capture = read_capture(file.bytes());
+  REQUIRE(capture);
+  CHECK(capture->problems ==
+        Lines{"thread 0, chunk 1 is missing", "thread 0: 12 records are lost"});
+  CHECK(capture->trace.lost_events == 12);
+  CHECK(describe(capture->trace) == Lines{
+                                        "T0 begin u [10,10]",
+                                        "T0 r 0x100+4 [10,15]",
+                                        "T0 r 0x104+4 [15,30]",
+                                        "T0 end [15,30]",
+                                        "T0 r 0x200+4 [15,30]",
+                                        "T0 begin u [40,40]",
+                                    });
+}
+
+TEST_CASE("what the trailer knows and the file lacks is named") {
+  SUBCASE("the last chunks of a thread") {
+    Recording file;
+    file.events(0, 0, Words().stamp(1));
+    Recording longer;
+    longer.events(0, 0, Words().stamp(1));
+    longer.events(0, 1, Words().stamp(2));
+    longer.events(0, 2, Words().stamp(3));
+    EndEntry end;
+    end.chunks = 3;
+    end.words = 6;
+    REQUIRE(file.writer.write_raw(ChunkType::kEnd, kNoThread, 0, &end, sizeof end) == 0);
+    const auto capture = read_capture(file.bytes());
+    REQUIRE(capture);
+    CHECK(capture->problems == Lines{"thread 0: the last 2 of 3 chunks are missing"});
+  }
+  SUBCASE("records dropped while recording") {
+    Recording file;
+    file.events(4, 0, Words().stamp(1));
+    file.trailer(17);
+    const auto capture = read_capture(file.bytes());
+    REQUIRE(capture);
+    CHECK(capture->problems == Lines{"thread 4: 17 records were dropped while recording"});
+    CHECK(capture->trace.lost_events == 17);
+  }
+  SUBCASE("a thread that the trailer does not know") {
+    Recording file;
+    file.events(0, 0, Words().stamp(1));
+    file.trailer();
+    file.events(1, 0, Words().stamp(1));
+    const auto capture = read_capture(file.bytes());
+    REQUIRE(capture);
+    CHECK(capture->problems ==
+          Lines{"thread 1: the trailer does not know it; its end is not known"});
+  }
+}
+
+TEST_CASE("a chunk stored twice counts once") {
+  Recording file;
+  const std::vector<uint64_t> words = Words().access(kRead, 0x10, 4).stamp(5);
+  file.events(0, 0, words);
+  file.trailer();
+  file.events(0, 0, words, true);
+  const auto capture = read_capture(file.bytes());
+  REQUIRE(capture);
+  CHECK(capture->problems == Lines{});
+  CHECK(capture->trace.events.size() == 1);
+}
+
+TEST_CASE("malformed records are skipped, counted and named") {
+  Recording file;
+  file.events(0, 0,
+              Words()
+                  .access(kRead, 0x10, 0)
+                  .other(static_cast<RecordType>(60), 0, 0, 0, 0, 1, 2, 3)
+                  .other(kAtomicLoad, 0x20, 0, 4, 0, 7)
+                  .other(kRangeRead, 0x20, 0, 0, 0, ~uint64_t{0})
+                  .other(kUnitEnd, 0, 0, 0, 0)
+                  .other(kFence, 0, 0, 0, 0, 9, 8)
+                  .access(kRead, 0x30, 4)
+                  .stamp(5)
+                  .access(kInvalid, 0, 0)
+                  .access(kRead, 0x40, 4));
+  file.trailer();
+  const auto capture = read_capture(file.bytes());
+  REQUIRE(capture);
+  CHECK(capture->problems ==
+        Lines{
+            "thread 0, chunk 0: word 0: a malformed record of type 1",
+            "thread 0, chunk 0: word 2: record type 60 is not known to this version",
+            "thread 0, chunk 0: word 7: a malformed record of type 4",
+            "thread 0, chunk 0: word 10: a malformed record of type 20",
+            "thread 0, chunk 0: word 13: a unit ends that never began",
+            "thread 0, chunk 0: word 15: an interval ends 1 cycles before it begins",
+            "thread 0, chunk 0: a time stamp lies 3 cycles before an earlier one: the time-stamp "
+            "counters of this machine are not synchronised",
+            "thread 0, chunk 0: word 23: no record; 32 bytes of the chunk are skipped",
+            "thread 0: 4 records are lost",
+        });
+  CHECK(describe(capture->trace) == Lines{"T0 fence [8,9]", "T0 r 0x30+4 [8,8]"});
+}
+
+TEST_CASE("what is not a capture is refused") {
+  for (const std::string& bytes : {std::string(), std::string("T0|r(x)|1\n"),
+                                   std::string(1000, '\xA5'), std::string("tsomon")}) {
+    const auto capture = read_capture(bytes);
+    REQUIRE(!capture);
+    CHECK(capture.error().kind == ErrorKind::kMalformed);
+    CHECK(!capture.error().message.empty());
+  }
+}
+
+TEST_CASE("many threads merge by time, each in its own order") {
+  const uint32_t seed = 7;
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
+  constexpr uint32_t kThreads = 5;
+  Recording file;
+  std::map<uint32_t, std::vector<uint64_t>> addresses;
+  for (uint32_t thread = 0; thread < kThreads; ++thread) {
+    uint64_t now = random() % 1000;
+    for (uint64_t chunk = 0; chunk < 20; ++chunk) {
+      Words words;
+      for (uint64_t i = random() % 50; i != 0; --i) {
+        if (random() % 4 == 0) {
+          words.stamp(now += random() % 100);
+        } else {
+          addresses[thread].push_back(0x1000 + addresses[thread].size());
+          words.access(kWrite, addresses[thread].back(), 1, random() % 5000);
+        }
+      }
+      file.events(thread, chunk, words, random() % 2 == 0);
+    }
+  }
+  file.trailer();
+  const auto capture = read_capture(file.bytes());
+  REQUIRE(capture);
+  CHECK(capture->problems == Lines{});
+  std::map<std::string, std::vector<uint64_t>> seen;
+  int64_t last = kTimeMin;
+  for (const Event& event : capture->trace.events) {
+    CHECK(event.lo >= last);
+    last = event.lo;
+    seen[std::string(capture->trace.symbols.threads.text(event.thread))].push_back(event.address);
+  }
+  for (uint32_t thread = 0; thread < kThreads; ++thread) {
+    CHECK(seen[fmt::format("T{}", thread)] == addresses[thread]);
+  }
+}
+
+TEST_CASE("the writer reports what it cannot do") {
+  Writer writer;
+  CHECK(writer.open("/nonexistent/file", {}) == ENOENT);
+  CHECK(!writer.is_open());
+  const uint64_t word = 0;
+  CHECK(writer.write_raw(ChunkType::kEvents, 0, 0, &word, sizeof word) == EBADF);
+  if (access("/dev/full", W_OK) == 0) {
+    CHECK(writer.open("/dev/full", {}) == ENOSPC);
+  }
+  Recording file;
+  CHECK(file.writer.write(ChunkType::kEvents, 0, 0, &word, kMaxChunkBytes + 1) == EFBIG);
+  CHECK(file.writer.error() == 0);
+}
+
+}  // namespace
+}  // namespace tsomon::capture
