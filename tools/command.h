@@ -18,5 +18,6 @@ inline constexpr int kExitInconclusive = 3;  // events were lost or a bound was 
 inline constexpr int kExitEnvironment = 4;   // permission, kernel feature or hardware missing
 
 void add_doctor_command(CLI::App& app, int& exit_status);
+void add_litmus_command(CLI::App& app, int& exit_status);
 
 }  // namespace tsomon

@@ -36,6 +36,7 @@ int run(int argc, char** argv) {
 
   int exit_status = tsomon::kExitClean;
   tsomon::add_doctor_command(app, exit_status);
+  tsomon::add_litmus_command(app, exit_status);
 
   try {
     app.parse(argc, argv);

@@ -28,7 +28,7 @@ struct Header {
 
 std::string_view next_word(std::string_view text, size_t& at) {
   const size_t begin = at;
-  while (at < text.size() && !is_space(text[at])) {
+  while (at < text.size() && !is_space(text[at]) && text[at] != '{') {
     ++at;
   }
   return text.substr(begin, at - begin);

@@ -1,0 +1,172 @@
+// `tsomon litmus`: litmus tests on the abstract machine, under SC and TSO.
+//
+// Exit status 0 when every test was judged, whatever its verdict: that a relaxed outcome is
+// possible is what a litmus test asks, not a violation. 2 if a file could not be read, else 3 if a
+// bound left an answer open.
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "decoders/litmus/judge.h"
+#include "decoders/litmus/parser.h"
+#include "tools/command.h"
+#include "tools/output_option.h"
+
+namespace tsomon {
+namespace {
+
+using litmus::Judgement;
+using litmus::LitmusTest;
+using litmus::ModelJudgement;
+
+struct Options {
+  std::vector<std::string> files;
+  OutputFormat output = OutputFormat::kText;
+  machine::Limits limits;
+};
+
+constexpr size_t kMaxFileSize = size_t{16} << 20;
+
+Result<std::string> read_file(const std::string& name) {
+  const bool standard_input = name == "-";
+  std::FILE* const file = standard_input ? stdin : std::fopen(name.c_str(), "rb");
+  std::string text;
+  std::string problem;
+  if (file == nullptr) {
+    problem = std::strerror(errno);
+  } else {
+    char buffer[65536];
+    size_t length = 0;
+    while (text.size() <= kMaxFileSize &&
+           (length = std::fread(buffer, 1, sizeof buffer, file)) > 0) {
+      text.append(buffer, length);
+    }
+    if (std::ferror(file) != 0) {
+      problem = std::strerror(errno);
+    } else if (text.size() > kMaxFileSize) {
+      problem = fmt::format("expected a litmus test of at most {} bytes", kMaxFileSize);
+    }
+    if (!standard_input) {
+      std::fclose(file);
+    }
+  }
+  if (!problem.empty()) {
+    return tl::unexpected<Error>(
+        Error{ErrorKind::kUnreadable, standard_input ? "<stdin>" : name, {}, problem});
+  }
+  return text;
+}
+
+// As signed: a litmus test that writes -1 wants to see -1.
+std::string value_text(machine::Value value, uint8_t width) {
+  const int unused = 64 - 8 * width;
+  return std::to_string(static_cast<int64_t>(value << unused) >> unused);
+}
+
+void print_model(const char* model, const LitmusTest& test, const ModelJudgement& judgement) {
+  fmt::print("  {}: {} ({}), {} states, {} executions{}\n", model,
+             litmus::verdict_text(judgement.verdict), litmus::quantifier_text(test.quantifier),
+             judgement.states.size(), judgement.executions,
+             judgement.exploration.complete() ? "" : ", incomplete");
+  for (const auto& values : judgement.states) {
+    std::string line;
+    for (size_t index = 0; index < values.size(); ++index) {
+      line += fmt::format(" {}={}", test.observed[index].name,
+                          value_text(values[index], test.observed[index].width));
+    }
+    const bool satisfies = litmus::holds(test.proposition, test.observed, values);
+    fmt::print("   {}{}\n", satisfies ? "*" : " ", line.empty() ? " (nothing observed)" : line);
+  }
+}
+
+void print_text(const std::string& file, const LitmusTest& test, const Judgement& judgement) {
+  fmt::print("{} ({}): {}\n", test.name, file,
+             !judgement.robust   ? "robustness inconclusive"
+             : *judgement.robust ? "robust"
+                                 : "not robust");
+  print_model("SC", test, judgement.sc);
+  print_model("TSO", test, judgement.tso);
+}
+
+nlohmann::ordered_json model_json(const ModelJudgement& judgement) {
+  return {{"states", judgement.states.size()},
+          {"executions", judgement.executions},
+          {"verdict", litmus::verdict_text(judgement.verdict)}};
+}
+
+void print_json(const std::string& file, const LitmusTest& test, const Judgement& judgement) {
+  nlohmann::ordered_json object = {{"file", file},
+                                   {"name", test.name},
+                                   {"quantifier", litmus::quantifier_text(test.quantifier)},
+                                   {"sc", model_json(judgement.sc)},
+                                   {"tso", model_json(judgement.tso)},
+                                   {"robust", nullptr},
+                                   {"complete", judgement.complete()}};
+  if (judgement.robust) {
+    object["robust"] = *judgement.robust;
+  }
+  // A name may hold any bytes.
+  fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+int run_litmus(const Options& options) {
+  int status = kExitClean;
+  for (const std::string& file : options.files) {
+    const std::string input = file == "-" ? "<stdin>" : file;
+    const auto test = read_file(file).and_then(
+        [&](const std::string& text) { return litmus::parse_litmus(text, input); });
+    if (!test) {
+      fmt::print(stderr, "{}\n", test.error().to_string());
+      status = kExitBadInput;
+      continue;
+    }
+    const Judgement judgement = litmus::judge_litmus(*test, options.limits);
+    if (options.output == OutputFormat::kJson) {
+      print_json(file, *test, judgement);
+    } else {
+      print_text(file, *test, judgement);
+    }
+    std::fflush(stdout);
+    if (!judgement.complete()) {
+      fmt::print(
+          stderr, "{}: a bound was hit ({}): states and executions are those seen so far\n", input,
+          judgement.sc.exploration.state_limit_hit || judgement.tso.exploration.state_limit_hit
+              ? "--max-states"
+              : "--max-jumps");
+      status = status == kExitClean ? kExitInconclusive : status;
+    }
+  }
+  return status;
+}
+
+}  // namespace
+
+void add_litmus_command(CLI::App& app, int& exit_status) {
+  CLI::App* command = app.add_subcommand(
+      "litmus", "Run x86 litmus tests on the abstract machine, under SC and under TSO");
+  auto options = std::make_shared<Options>();
+  command->add_option("FILE", options->files, "Litmus tests; - is standard input")->required();
+  command
+      ->add_option("--max-states", options->limits.max_states,
+                   "Machine states to visit per test and model")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--max-jumps", options->limits.max_backward_jumps,
+                   "Backward jumps that one thread may take in one execution")
+      ->capture_default_str();
+  add_output_option(*command, options->output);
+  command->footer(
+      "States that satisfy the condition are marked with *.\n"
+      "Exit status: 0 all tests were judged, whatever the verdict; 2 a file could not be read;\n"
+      "3 a bound left an answer open.");
+  command->callback([options, &exit_status] { exit_status = run_litmus(*options); });
+}
+
+}  // namespace tsomon
