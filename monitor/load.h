@@ -1,0 +1,39 @@
+// One way in for every input: a file or standard input, in any format, becomes a Trace.
+//
+// Contract    Whatever is intact is loaded. What is missing or damaged is described in `warnings`,
+//             one line each, and makes trace.complete false. Fails when the input cannot be read
+//             (ErrorKind::kUnreadable) or is not what its format says (kMalformed); the error
+//             names the input.
+// Format      By content, not by name: a capture begins with its magic.
+// Memory      The file, while it is read, and its trace.
+// Thread-safety: standard input apart, calls are independent.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "decoders/capture/reader.h"
+#include "tso/result.h"
+#include "tso/trace.h"
+
+namespace tsomon {
+
+enum class InputFormat { kAuto, kCapture };
+
+// The name as --format takes it; nothing for an unknown one.
+std::optional<InputFormat> input_format(std::string_view name);
+
+struct LoadedTrace {
+  std::string input;  // as in messages: the path, or "<stdin>"
+  InputFormat format = InputFormat::kAuto;
+  Trace trace;
+  std::vector<capture::Module> modules;  // of a capture, for symbolisation
+  std::vector<std::string> warnings;
+};
+
+// `path` "-" is standard input.
+Result<LoadedTrace> load_trace(const std::string& path, InputFormat format = InputFormat::kAuto);
+
+}  // namespace tsomon
