@@ -1,0 +1,272 @@
+#include "monitor/symbols.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include <cxxabi.h>
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwfl.h>
+#include <fmt/format.h>
+
+namespace tsomon {
+namespace {
+
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+std::string demangle(const char* name) {
+  int status = 0;
+  char* demangled = abi::__cxa_demangle(name, nullptr, nullptr, &status);
+  std::string text = status == 0 ? demangled : name;
+  std::free(demangled);
+  return text;
+}
+
+// "ns::f(int, g<(A)1>) const" is "ns::f"; "A::operator()(int)" is "A::operator()".
+std::string without_parameters(std::string name) {
+  const size_t last = name.rfind(')');
+  if (last == std::string::npos) {
+    return name;
+  }
+  int depth = 0;
+  for (size_t at = last + 1; at-- > 0;) {
+    depth += name[at] == ')' ? 1 : name[at] == '(' ? -1 : 0;
+    if (depth == 0) {
+      constexpr std::string_view kOperator = "operator";
+      const std::string_view before = std::string_view(name).substr(0, at);
+      const bool is_call_operator = before.size() >= kOperator.size() &&
+                                    before.substr(before.size() - kOperator.size()) == kOperator;
+      if (at != 0 && !is_call_operator) {
+        name.resize(at);
+      }
+      return name;
+    }
+  }
+  return name;
+}
+
+std::string function_name(Dwarf_Die& die) {
+  Dwarf_Attribute attribute;
+  for (const unsigned int kind : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
+    if (const char* name = dwarf_formstring(dwarf_attr_integrate(&die, kind, &attribute))) {
+      return without_parameters(demangle(name));
+    }
+  }
+  const char* name = dwarf_diename(&die);
+  return name == nullptr ? std::string() : std::string(name);
+}
+
+// Where an inlined function was called.
+void read_call_site(Dwarf_Die& inlined, Dwarf_Die& unit, SourceFrame& caller) {
+  Dwarf_Attribute attribute;
+  Dwarf_Word number = 0;
+  Dwarf_Files* files = nullptr;
+  if (dwarf_formudata(dwarf_attr(&inlined, DW_AT_call_file, &attribute), &number) == 0 &&
+      dwarf_getsrcfiles(&unit, &files, nullptr) == 0) {
+    if (const char* file = dwarf_filesrc(files, number, nullptr, nullptr)) {
+      caller.file = file;
+    }
+  }
+  if (dwarf_formudata(dwarf_attr(&inlined, DW_AT_call_line, &attribute), &number) == 0) {
+    caller.line = static_cast<int>(number);
+  }
+}
+
+bool is_system_header(const std::string& file) {
+  return file.rfind("/usr/include/", 0) == 0 || file.rfind("/usr/lib/", 0) == 0 ||
+         file.find("/include/c++/") != std::string::npos;
+}
+
+// The text stands in fields that end at '|' and in lines.
+std::string one_field(std::string text) {
+  for (char& c : text) {
+    if (c == '|' || static_cast<unsigned char>(c) < ' ') {
+      c = '_';
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+struct Symboliser::OpenModule {
+  OpenModule(const capture::Module& module, std::vector<std::string>& warnings)
+      : name(base_name(module.path)) {
+    static const Dwfl_Callbacks callbacks = {dwfl_build_id_find_elf, dwfl_standard_find_debuginfo,
+                                             dwfl_offline_section_address, nullptr};
+    dwfl = dwfl_begin(&callbacks);
+    if (dwfl == nullptr || module.path.empty() || module.path[0] != '/') {
+      return;  // [vdso] and its like have no file
+    }
+    dwfl_report_begin(dwfl);
+    // Base 0: addresses are as the file counts them.
+    file = dwfl_report_elf(dwfl, module.path.c_str(), module.path.c_str(), -1, 0, true);
+    dwfl_report_end(dwfl, nullptr, nullptr);
+    if (file == nullptr) {
+      warnings.push_back(fmt::format("{}: no symbols: {}", module.path, dwfl_errmsg(-1)));
+      return;
+    }
+    const unsigned char* bits = nullptr;
+    GElf_Addr address = 0;
+    const int size = dwfl_module_build_id(file, &bits, &address);
+    const std::string on_disk(reinterpret_cast<const char*>(bits),
+                              size > 0 ? static_cast<size_t>(size) : 0);
+    if (!module.build_id.empty() && on_disk != module.build_id) {
+      warnings.push_back(fmt::format(
+          "{}: has been replaced since it was recorded (build-id {}, recorded {}): its source "
+          "lines are not shown",
+          module.path, hex(on_disk), hex(module.build_id)));
+      file = nullptr;
+    }
+  }
+  OpenModule(const OpenModule&) = delete;
+  OpenModule& operator=(const OpenModule&) = delete;
+  ~OpenModule() { dwfl_end(dwfl); }
+
+  static std::string hex(const std::string& bytes) {
+    std::string text;
+    for (const char byte : bytes) {
+      text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+    }
+    return text.empty() ? "none" : text;
+  }
+
+  std::vector<SourceFrame> frames(uint64_t address) const {
+    SourceFrame frame;
+    if (Dwfl_Line* line = dwfl_module_getsrc(file, address)) {
+      if (const char* path = dwfl_lineinfo(line, nullptr, &frame.line, nullptr, nullptr, nullptr)) {
+        frame.file = path;
+      }
+    }
+    std::vector<SourceFrame> frames;
+    Dwarf_Addr bias = 0;
+    Dwarf_Die* unit = dwfl_module_addrdie(file, address, &bias);
+    Dwarf_Die* scopes = nullptr;
+    // The innermost scope, then what physically contains it: the scopes of dwarf_getscopes itself
+    // go on with where an inlined function is defined, not where it is called.
+    const int found = unit == nullptr ? 0 : dwarf_getscopes(unit, address - bias, &scopes);
+    if (found > 0) {
+      Dwarf_Die* outer = nullptr;
+      const int count = dwarf_getscopes_die(&scopes[0], &outer);
+      for (int i = 0; i < count; ++i) {
+        const int tag = dwarf_tag(&outer[i]);
+        if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram) {
+          continue;
+        }
+        frame.function = function_name(outer[i]);
+        frames.push_back(frame);
+        if (tag == DW_TAG_subprogram) {
+          break;
+        }
+        frame = SourceFrame{};
+        read_call_site(outer[i], *unit, frame);
+      }
+      std::free(outer);
+    }
+    std::free(scopes);
+    if (frames.empty() && !frame.file.empty()) {
+      frames.push_back(frame);
+    }
+    return frames;
+  }
+
+  // "function+0x1a module" from the symbol table.
+  std::string symbol(uint64_t address) const {
+    GElf_Off offset = 0;
+    GElf_Sym symbol;
+    const char* symbol_name =
+        dwfl_module_addrinfo(file, address, &offset, &symbol, nullptr, nullptr, nullptr);
+    return symbol_name == nullptr
+               ? std::string()
+               : fmt::format("{}+0x{:x} {}", without_parameters(demangle(symbol_name)), offset,
+                             name);
+  }
+
+  std::string name;
+  Dwfl* dwfl = nullptr;
+  Dwfl_Module* file = nullptr;  // absent when there are no symbols to be had
+};
+
+Symboliser::Symboliser(std::vector<capture::Module> modules) : modules_(std::move(modules)) {}
+Symboliser::~Symboliser() = default;
+
+const capture::Module* Symboliser::find(uint64_t address) const {
+  for (size_t i = modules_.size(); i-- > 0;) {
+    if (modules_[i].begin <= address && address < modules_[i].end) {
+      return &modules_[i];
+    }
+  }
+  return nullptr;
+}
+
+const Symboliser::OpenModule& Symboliser::open(const capture::Module& module) {
+  std::unique_ptr<OpenModule>& opened = open_[module.path + '\0' + module.build_id];
+  if (opened == nullptr) {
+    opened = std::make_unique<OpenModule>(module, warnings_);
+  }
+  return *opened;
+}
+
+std::vector<SourceFrame> Symboliser::frames(uint64_t pc) {
+  const capture::Module* module = find(pc - 1);
+  if (module == nullptr) {
+    return {};
+  }
+  const OpenModule& opened = open(*module);
+  return opened.file == nullptr ? std::vector<SourceFrame>{} : opened.frames(pc - 1 - module->bias);
+}
+
+std::string Symboliser::make_text(uint64_t pc) {
+  const capture::Module* module = find(pc - 1);
+  if (module == nullptr) {
+    return fmt::format("0x{:x}", pc);
+  }
+  const std::vector<SourceFrame> chain = frames(pc);
+  const SourceFrame* chosen = chain.empty() ? nullptr : &chain.front();
+  for (const SourceFrame& frame : chain) {
+    if (!frame.file.empty() && !is_system_header(frame.file)) {
+      chosen = &frame;
+      break;
+    }
+  }
+  if (chosen != nullptr && !chosen->file.empty()) {
+    return fmt::format("{}{}{}:{}", chosen->function, chosen->function.empty() ? "" : " ",
+                       base_name(chosen->file), chosen->line);
+  }
+  const OpenModule& opened = open(*module);
+  const std::string symbol =
+      opened.file == nullptr ? std::string() : opened.symbol(pc - 1 - module->bias);
+  return symbol.empty() ? fmt::format("{}+0x{:x}", opened.name, pc - module->bias) : symbol;
+}
+
+const std::string& Symboliser::text(uint64_t pc) {
+  const auto [entry, is_new] = texts_.try_emplace(pc);
+  if (is_new) {
+    entry->second = one_field(make_text(pc));
+  }
+  return entry->second;
+}
+
+std::vector<std::string> symbolise(Trace& trace, const std::vector<capture::Module>& modules) {
+  Symboliser symboliser(modules);
+  const Interner pcs = std::exchange(trace.symbols.locations, Interner());
+  std::vector<uint32_t> ids(pcs.size());
+  for (uint32_t id = 0; id < pcs.size(); ++id) {
+    const std::string_view text = pcs.text(id);
+    uint64_t pc = 0;
+    const bool is_pc = text.substr(0, 2) == "0x" &&
+                       std::from_chars(text.data() + 2, text.data() + text.size(), pc, 16).ptr ==
+                           text.data() + text.size();
+    ids[id] = trace.symbols.intern_location(is_pc ? std::string_view(symboliser.text(pc)) : text);
+  }
+  for (Event& event : trace.events) {
+    if ((event.location & Event::kNumericLocation) == 0) {
+      event.location = ids[event.location];
+    }
+  }
+  return symboliser.warnings();
+}
+
+}  // namespace tsomon

@@ -1,0 +1,33 @@
+// Compiled with debug information at -O1, whatever the build: code with known lines.
+#include "tests/monitor/symbols_sample.h"
+
+namespace sample {
+namespace {
+
+// Its return address is a pc as the compiler hooks get it.
+[[gnu::noinline]] uint64_t hook() {
+  return reinterpret_cast<uint64_t>(__builtin_return_address(0));
+}
+
+[[gnu::always_inline]] inline uint64_t inlined(Pool& pool) {
+  const uint64_t pc = hook();  // line 13
+  ++pool.taken;
+  return pc;
+}
+
+}  // namespace
+
+uint64_t Pool::take(int count) {
+  taken += count;
+  const uint64_t pc = hook();  // line 22
+  ++taken;
+  return pc;
+}
+
+uint64_t call_inlined(Pool& pool) {
+  const uint64_t pc = inlined(pool);  // line 28
+  ++pool.taken;
+  return pc;
+}
+
+}  // namespace sample

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+
+namespace sample {
+
+struct Pool {
+  int taken = 0;
+  uint64_t take(int count);
+};
+
+uint64_t call_inlined(Pool& pool);
+
+}  // namespace sample

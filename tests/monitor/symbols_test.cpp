@@ -1,0 +1,145 @@
+#include "monitor/symbols.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <link.h>
+#include <unistd.h>
+
+#include "tests/monitor/symbols_sample.h"
+
+namespace tsomon {
+namespace {
+
+std::string build_id(const dl_phdr_info& info) {
+  for (int i = 0; i < info.dlpi_phnum; ++i) {
+    if (info.dlpi_phdr[i].p_type != PT_NOTE) {
+      continue;
+    }
+    const auto* at = reinterpret_cast<const char*>(info.dlpi_addr + info.dlpi_phdr[i].p_vaddr);
+    const char* end = at + info.dlpi_phdr[i].p_memsz;
+    while (at < end) {
+      ElfW(Nhdr) note;
+      std::memcpy(&note, at, sizeof note);
+      const char* name = at + sizeof note;
+      const char* text = name + (note.n_namesz + 3) / 4 * 4;
+      if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+          std::memcmp(name, "GNU", 4) == 0) {
+        return {text, note.n_descsz};
+      }
+      at = text + (note.n_descsz + 3) / 4 * 4;
+    }
+  }
+  return {};
+}
+
+// The modules of this process as the probe records them.
+std::vector<capture::Module> own_modules() {
+  std::vector<capture::Module> modules;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* data) {
+        auto& list = *static_cast<std::vector<capture::Module>*>(data);
+        capture::Module module;
+        module.path = list.empty() ? std::filesystem::read_symlink("/proc/self/exe").string()
+                                   : std::string(info->dlpi_name);
+        module.build_id = build_id(*info);
+        module.bias = info->dlpi_addr;
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const auto& segment = info->dlpi_phdr[i];
+          if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0) {
+            module.begin = info->dlpi_addr + segment.p_vaddr;
+            module.end = module.begin + segment.p_memsz;
+            list.push_back(module);
+          }
+        }
+        return 0;
+      },
+      &modules);
+  return modules;
+}
+
+TEST_CASE("a return address gives the function and line of the call") {
+  sample::Pool pool;
+  Symboliser symboliser(own_modules());
+  CHECK(symboliser.text(pool.take(1)) == "sample::Pool::take symbols_sample.cpp:22");
+  const uint64_t pc = sample::call_inlined(pool);
+  CHECK(symboliser.text(pc) == "inlined symbols_sample.cpp:13");
+  const std::vector<SourceFrame> frames = symboliser.frames(pc);
+  REQUIRE(frames.size() == 2);
+  CHECK(frames[1].function == "sample::call_inlined");
+  CHECK(frames[1].line == 28);
+  CHECK(frames[1].file.find("tests/monitor/symbols_sample.cpp") != std::string::npos);
+  CHECK(symboliser.warnings().empty());
+}
+
+TEST_CASE("code without debug information is named by symbol or offset") {
+  sample::Pool pool;
+  const uint64_t pc = pool.take(1);
+  auto modules = own_modules();
+  const auto copy = std::filesystem::temp_directory_path() / fmt::format("stripped-{}", getpid());
+  for (const bool keep_symbols : {true, false}) {
+    const std::string command = fmt::format("strip {} -o '{}' '{}'", keep_symbols ? "-g" : "-s",
+                                            copy.string(), modules[0].path);
+    REQUIRE(std::system(command.c_str()) == 0);
+    auto stripped = modules;
+    stripped[0].path = copy.string();
+    Symboliser symboliser(stripped);
+    const std::string expected =
+        keep_symbols ? "sample::Pool::take+0x"
+                     : fmt::format("{}+0x{:x}", copy.filename().string(), pc - modules[0].bias);
+    CAPTURE(symboliser.text(pc));
+    CHECK(symboliser.text(pc).rfind(expected, 0) == 0);
+    CHECK(symboliser.warnings().empty());
+    std::filesystem::remove(copy);
+  }
+  Symboliser symboliser(modules);
+  CHECK(symboliser.text(0x10) == "0x10");
+  CHECK(symboliser.frames(0x10).empty());
+}
+
+TEST_CASE("a file that was replaced after the recording is not believed") {
+  sample::Pool pool;
+  const uint64_t pc = pool.take(1);
+  auto modules = own_modules();
+  REQUIRE(modules[0].build_id.size() == 20);
+  modules[0].build_id[0] ^= 1;
+  Symboliser symboliser(modules);
+  const std::string& text = symboliser.text(pc);
+  CHECK(text.find("symbols_sample") == std::string::npos);
+  CHECK(text.rfind("test_monitor+0x", 0) == 0);
+  REQUIRE(symboliser.warnings().size() == 1);
+  CHECK(symboliser.warnings()[0].find("has been replaced") != std::string::npos);
+
+  modules[0].path = "/nonexistent/test_monitor";
+  Symboliser missing(modules);
+  CHECK(missing.text(pc).rfind("test_monitor+0x", 0) == 0);
+  REQUIRE(missing.warnings().size() == 1);
+  CHECK(missing.warnings()[0].find("No such file") != std::string::npos);
+}
+
+TEST_CASE("pcs of a trace become text, other locations stay") {
+  sample::Pool pool;
+  Trace trace;
+  const std::string pc = fmt::format("0x{:x}", pool.take(1));
+  for (const std::string& text : {std::string("12"), pc, std::string("0xno"), pc}) {
+    Event event;
+    event.location = trace.symbols.intern_location(text);
+    trace.events.push_back(event);
+  }
+  trace.events.emplace_back();
+  CHECK(symbolise(trace, own_modules()).empty());
+  std::vector<std::string> texts;
+  for (const Event& event : trace.events) {
+    texts.push_back(trace.symbols.location_text(event.location));
+  }
+  const std::string take = "sample::Pool::take symbols_sample.cpp:22";
+  CHECK(texts == std::vector<std::string>{"12", take, "0xno", take, ""});
+}
+
+}  // namespace
+}  // namespace tsomon
