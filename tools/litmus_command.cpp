@@ -3,9 +3,7 @@
 // Exit status 0 when every test was judged, whatever its verdict: that a relaxed outcome is
 // possible is what a litmus test asks, not a violation. 2 if a file could not be read, else 3 if a
 // bound left an answer open.
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -15,6 +13,7 @@
 
 #include "decoders/litmus/judge.h"
 #include "decoders/litmus/parser.h"
+#include "monitor/read_input.h"
 #include "tools/command.h"
 #include "tools/output_option.h"
 
@@ -32,36 +31,6 @@ struct Options {
 };
 
 constexpr size_t kMaxFileSize = size_t{16} << 20;
-
-Result<std::string> read_file(const std::string& name) {
-  const bool standard_input = name == "-";
-  std::FILE* const file = standard_input ? stdin : std::fopen(name.c_str(), "rb");
-  std::string text;
-  std::string problem;
-  if (file == nullptr) {
-    problem = std::strerror(errno);
-  } else {
-    char buffer[65536];
-    size_t length = 0;
-    while (text.size() <= kMaxFileSize &&
-           (length = std::fread(buffer, 1, sizeof buffer, file)) > 0) {
-      text.append(buffer, length);
-    }
-    if (std::ferror(file) != 0) {
-      problem = std::strerror(errno);
-    } else if (text.size() > kMaxFileSize) {
-      problem = fmt::format("expected a litmus test of at most {} bytes", kMaxFileSize);
-    }
-    if (!standard_input) {
-      std::fclose(file);
-    }
-  }
-  if (!problem.empty()) {
-    return tl::unexpected<Error>(
-        Error{ErrorKind::kUnreadable, standard_input ? "<stdin>" : name, {}, problem});
-  }
-  return text;
-}
 
 // As signed: a litmus test that writes -1 wants to see -1.
 std::string value_text(machine::Value value, uint8_t width) {
@@ -118,9 +87,10 @@ void print_json(const std::string& file, const LitmusTest& test, const Judgement
 int run_litmus(const Options& options) {
   int status = kExitClean;
   for (const std::string& file : options.files) {
-    const std::string input = file == "-" ? "<stdin>" : file;
-    const auto test = read_file(file).and_then(
-        [&](const std::string& text) { return litmus::parse_litmus(text, input); });
+    const std::string input = input_name(file);
+    const auto test = read_input(file, kMaxFileSize).and_then([&](const std::string& text) {
+      return litmus::parse_litmus(text, input);
+    });
     if (!test) {
       fmt::print(stderr, "{}\n", test.error().to_string());
       status = kExitBadInput;
