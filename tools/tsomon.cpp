@@ -37,6 +37,7 @@ int run(int argc, char** argv) {
   int exit_status = tsomon::kExitClean;
   tsomon::add_doctor_command(app, exit_status);
   tsomon::add_litmus_command(app, exit_status);
+  tsomon::add_record_command(app, exit_status);
 
   try {
     app.parse(argc, argv);

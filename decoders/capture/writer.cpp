@@ -20,7 +20,8 @@ namespace tsomon::capture {
 int Writer::open(const char* path, const Options& options) {
   close();
   // O_APPEND: the kernel finds the end and appends in one step, whoever else is appending.
-  fd_ = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+  const int existing = options.keep_existing ? O_EXCL : O_TRUNC;
+  fd_ = ::open(path, O_WRONLY | O_CREAT | existing | O_APPEND | O_CLOEXEC, 0644);
   if (fd_ < 0) {
     return errno;
   }

@@ -31,6 +31,7 @@ class Writer {
     const char* command_line = nullptr;  // arguments, each ended by a zero byte
     size_t command_line_size = 0;
     int level = 1;  // of zstd; negative levels are faster
+    bool keep_existing = false;
   };
 
   Writer() = default;
@@ -38,7 +39,8 @@ class Writer {
   Writer& operator=(const Writer&) = delete;
   ~Writer() { close(); }
 
-  // Creates or empties the file and writes its header.
+  // Creates or empties the file and writes its header. With keep_existing EEXIST when there is one:
+  // `tsomon record` removes an old file first, so a second process then knows to write FILE.PID.
   int open(const char* path, const Options& options);
   // The descriptor is closed, nothing is written. Safe to call twice.
   void close();

@@ -485,6 +485,9 @@ TEST_CASE("the writer reports what it cannot do") {
   if (access("/dev/full", W_OK) == 0) {
     CHECK(writer.open("/dev/full", {}) == ENOSPC);
   }
+  Writer::Options keep;
+  keep.keep_existing = true;
+  CHECK(writer.open("/dev/null", keep) == EEXIST);
   Recording file;
   CHECK(file.writer.write(ChunkType::kEvents, 0, 0, &word, kMaxChunkBytes + 1) == EFBIG);
   CHECK(file.writer.error() == 0);

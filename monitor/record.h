@@ -1,0 +1,35 @@
+// Runs a program so that the probe in it writes a capture.
+//
+// What it does  Sets TSOMON_OPTIONS (keeping what the caller has set there), starts the program,
+//               forwards SIGINT, SIGTERM, SIGHUP and SIGQUIT to it, waits, and looks whether a
+//               capture was written. The probe does the recording (monitor/probe).
+// Several       The first recorded process writes FILE, a further one FILE.PID.
+// processes
+// Status        The program's own, 128 + N when signal N ended it, 127 when it is not found, 126
+//               when it cannot be executed, 125 when recording itself failed: nothing was written,
+//               or FILE cannot be. As env(1) and nohup(1) do.
+// Thread-safety: none; forwards signals of the whole process while it runs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tsomon {
+
+inline constexpr int kRecordFailed = 125;
+inline constexpr int kNotExecutable = 126;
+inline constexpr int kNotFound = 127;
+
+struct RecordResult {
+  int status = kRecordFailed;
+  std::string problem;             // for the user; empty when all went well
+  std::vector<std::string> files;  // captures that were written, FILE first
+};
+
+// `command` is not empty; command[0] is looked up in PATH.
+RecordResult record(const std::vector<std::string>& command, const std::string& output);
+
+// `options` (the present value of TSOMON_OPTIONS, may be empty) with output=PATH added.
+std::string probe_options(const std::string& options, const std::string& path);
+
+}  // namespace tsomon
