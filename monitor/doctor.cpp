@@ -1,30 +1,29 @@
 #include "monitor/doctor.h"
 
-#include <thread>
+#include <iterator>
+#include <utility>
 
-#include <sys/utsname.h>
+#include "monitor/doctor_parts.h"
 
 namespace tsomon {
-namespace {
 
-Finding examine_kernel() {
-  utsname name{};
-  uname(&name);
-  return {"kernel", true, false, name.release, "everything", ""};
+Finding doctor::finding(std::string name, bool available, bool required, std::string detail,
+                        std::string needed_by, std::string remedy) {
+  if (available) {
+    remedy.clear();
+  }
+  return {std::move(name),      available,        required, std::move(detail),
+          std::move(needed_by), std::move(remedy)};
 }
 
-Finding examine_cores() {
-  const unsigned cores = std::thread::hardware_concurrency();
-  return {"cores",
-          cores >= 2,
-          false,
-          std::to_string(cores) + " online",
-          "violations that need two threads at the same time",
-          cores >= 2 ? "" : "run on a machine with at least two cores"};
+std::vector<Finding> examine_machine() {
+  std::vector<Finding> all;
+  for (auto part : {doctor::examine_kernel, doctor::examine_processor, doctor::examine_perf}) {
+    std::vector<Finding> findings = part();
+    all.insert(all.end(), std::make_move_iterator(findings.begin()),
+               std::make_move_iterator(findings.end()));
+  }
+  return all;
 }
-
-}  // namespace
-
-std::vector<Finding> examine_machine() { return {examine_kernel(), examine_cores()}; }
 
 }  // namespace tsomon

@@ -1,0 +1,187 @@
+// What can be opened with perf_event_open. Everything is opened for this process only and closed.
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include <fmt/format.h>
+#include <linux/hw_breakpoint.h>
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "monitor/doctor_parts.h"
+
+namespace tsomon::doctor {
+namespace {
+
+constexpr const char* kPermission =
+    "run as root or with CAP_PERFMON, or: sysctl kernel.perf_event_paranoid=1";
+
+struct Opened {
+  bool ok = false;
+  int error = 0;
+  std::optional<uint64_t> count;  // of the event around `body`
+};
+
+// Counts the event in this thread, in user mode, while `body` runs.
+template <typename Body>
+Opened try_event(perf_event_attr attributes, const Body& body) {
+  attributes.size = sizeof attributes;
+  attributes.exclude_kernel = 1;
+  attributes.exclude_hv = 1;
+  const int fd =
+      static_cast<int>(syscall(SYS_perf_event_open, &attributes, 0, -1, -1, PERF_FLAG_FD_CLOEXEC));
+  if (fd < 0) {
+    return {false, errno, {}};
+  }
+  body();
+  Opened result{true, 0, {}};
+  uint64_t count = 0;
+  if (read(fd, &count, sizeof count) == sizeof count) {
+    result.count = count;
+  }
+  close(fd);
+  return result;
+}
+
+Opened try_event(const perf_event_attr& attributes) {
+  return try_event(attributes, [] {});
+}
+
+perf_event_attr event_of(uint32_t type, uint64_t config) {
+  perf_event_attr attributes{};
+  attributes.type = type;
+  attributes.config = config;
+  return attributes;
+}
+
+std::string outcome(const Opened& opened) {
+  return opened.ok ? "opened" : std::string("cannot be opened: ") + std::strerror(opened.error);
+}
+
+// For a missing permission the permission, for anything else what else can be missing.
+std::string remedy_for(const Opened& opened, const std::string& otherwise) {
+  return opened.error == EACCES || opened.error == EPERM ? kPermission : otherwise;
+}
+
+// The number in /sys/bus/event_source/devices/NAME/type.
+std::optional<uint32_t> device_type(const std::string& name) {
+  uint32_t type = 0;
+  if (std::ifstream("/sys/bus/event_source/devices/" + name + "/type") >> type) {
+    return type;
+  }
+  return std::nullopt;
+}
+
+Finding examine_paranoid() {
+  int level = 0;
+  const bool known =
+      static_cast<bool>(std::ifstream("/proc/sys/kernel/perf_event_paranoid") >> level);
+  return finding("perf_event", known, false,
+                 known ? fmt::format("perf_event_paranoid is {}", level) : "not in this kernel",
+                 "attaching to running programs", "use a kernel with CONFIG_PERF_EVENTS");
+}
+
+Finding examine_software() {
+  const Opened opened = try_event(event_of(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK));
+  return finding("perf_software", opened.ok, false, outcome(opened),
+                 "scheduling events while attached",
+                 remedy_for(opened, "use a kernel with CONFIG_PERF_EVENTS"));
+}
+
+Finding examine_hardware() {
+  const Opened opened = try_event(event_of(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS));
+  return finding(
+      "perf_hardware", opened.ok, false, outcome(opened), "sampling accesses while attached",
+      remedy_for(opened, "use bare metal, or a virtual machine with its PMU switched on"));
+}
+
+// Where the code of this function lies in the file of this program: a place for a uprobe.
+struct CodePlace {
+  std::string file;
+  uint64_t offset = 0;
+};
+
+std::optional<CodePlace> own_code_place() {
+  const auto address = reinterpret_cast<uint64_t>(&own_code_place);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::istringstream fields(line);
+    uint64_t start = 0;
+    uint64_t end = 0;
+    uint64_t offset = 0;
+    char dash = 0;
+    std::string permissions;
+    std::string device;
+    std::string inode;
+    CodePlace place;
+    fields >> std::hex >> start >> dash >> end >> permissions >> offset >> device >> inode;
+    if (fields && address >= start && address < end) {
+      std::getline(fields >> std::ws, place.file);
+      place.offset = address - start + offset;
+      return place;
+    }
+  }
+  return std::nullopt;
+}
+
+Finding examine_uprobes() {
+  const std::string needed_by = "attaching: unit boundaries at functions of a running program";
+  const std::optional<uint32_t> type = device_type("uprobe");
+  const std::optional<CodePlace> place = own_code_place();
+  if (!type || !place) {
+    return finding("uprobes", false, false, "not in this kernel", needed_by,
+                   "use a kernel with CONFIG_UPROBE_EVENTS");
+  }
+  perf_event_attr attributes = event_of(*type, 0);
+  attributes.config1 = reinterpret_cast<uint64_t>(place->file.c_str());
+  attributes.config2 = place->offset;
+  const Opened opened = try_event(attributes);
+  return finding("uprobes", opened.ok, false, outcome(opened), needed_by,
+                 remedy_for(opened, "use a kernel with CONFIG_UPROBE_EVENTS"));
+}
+
+Finding examine_breakpoints() {
+  static volatile uint64_t watched = 0;
+  perf_event_attr attributes = event_of(PERF_TYPE_BREAKPOINT, 0);
+  attributes.bp_type = HW_BREAKPOINT_W;
+  attributes.bp_addr = reinterpret_cast<uint64_t>(&watched);
+  attributes.bp_len = HW_BREAKPOINT_LEN_8;
+  const Opened opened = try_event(attributes, [] { watched = 1; });
+  const bool hit = opened.ok && opened.count == 1U;
+  return finding("hardware_breakpoints", hit, false,
+                 !opened.ok ? outcome(opened)
+                 : hit      ? "a watched store was counted"
+                            : "opened, but a watched store was not counted",
+                 "attaching: watching single locations of a running program",
+                 remedy_for(opened, "let the virtual machine pass debug registers on"));
+}
+
+Finding examine_intel_pt() {
+  const std::string needed_by = "recording control flow without instrumentation";
+  const std::string remedy =
+      "use an Intel processor with Processor Trace (Broadwell or later), bare metal or passed on "
+      "to "
+      "the virtual machine";
+  const std::optional<uint32_t> type = device_type("intel_pt");
+  if (!type) {
+    return finding("intel_pt", false, false, "not on this machine", needed_by, remedy);
+  }
+  const Opened opened = try_event(event_of(*type, 0));
+  return finding("intel_pt", opened.ok, false, outcome(opened), needed_by,
+                 remedy_for(opened, remedy));
+}
+
+}  // namespace
+
+std::vector<Finding> examine_perf() {
+  return {examine_paranoid(), examine_software(),    examine_hardware(),
+          examine_uprobes(),  examine_breakpoints(), examine_intel_pt()};
+}
+
+}  // namespace tsomon::doctor
