@@ -60,7 +60,10 @@ inline constexpr uint32_t kMaxAux = 1023;
 inline constexpr uint32_t kMaxSize = 4095;  // of word b; longer accesses are ranges
 
 // Flags of word b.
-inline constexpr uint32_t kSeparates = 1;  // see Stamps above
+inline constexpr uint32_t kSeparates = 1;   // see Stamps above
+inline constexpr uint32_t kUnfinished = 2;  // the process ended while the operation was under way:
+                                            // hi and the values are not known (the words are 0),
+                                            // and it may or may not have taken place
 
 struct Words {
   uint64_t a = 0;

@@ -144,6 +144,19 @@ void ThreadStream::add_ordered(const Record& record, EventBlock& out) {
   const auto time = [&](uint32_t index) {
     return static_cast<int64_t>(std::min(record.word(index), static_cast<uint64_t>(kTimeMax)));
   };
+  if ((flags_of(record.b) & kUnfinished) != 0 && record.aux() != 0) {
+    // Whether it drained the buffer is not known: what is left of it is its accesses.
+    point(time(0), time(0), true, out);
+    const RecordType type = record.type();
+    const bool locked = type == RecordType::kAtomicReadModifyWrite;
+    if (locked || type == RecordType::kAtomicLoad || type == RecordType::kFailedCompareExchange) {
+      wait_for_stamp(make(EventKind::kRead, record));
+    }
+    if (locked || type == RecordType::kAtomicStore) {
+      wait_for_stamp(make(EventKind::kWrite, record));
+    }
+    return;
+  }
   const bool has_stamp = record.aux() != 0;
   int64_t begin = 0;
   int64_t end = 0;

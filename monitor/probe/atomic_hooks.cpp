@@ -1,0 +1,241 @@
+// Atomics: the runtime performs them itself, so value and interval are exact.
+//
+// Each memory order is done as x86-64 compilers do it without instrumentation:
+//   load, any order                  mov
+//   store relaxed, release           mov, an ordinary store that waits in the store buffer
+//   store seq_cst                    xchg: locked, recorded with the value it replaced
+//   read-modify-write, any order     locked; also a compare-exchange that fails, which writes
+//   nothing thread fence seq_cst             mfence; weaker fences are no instruction and no record
+//   signal fence                     no instruction
+//   16 bytes                         lock cmpxchg16b, also for loads and stores: all are locked
+//                                    operations, without values (records hold at most 8 bytes)
+//
+// The record is begun, with its first stamp, before the access and completed after it, so what a
+// signal handler records in between stands after it, and a crash leaves it marked as unfinished.
+#include "monitor/probe/runtime.h"
+
+namespace tsomon::probe {
+namespace {
+
+using Wide = unsigned __int128;
+
+constexpr int kRelaxed = 0;
+constexpr int kRelease = 3;
+constexpr int kSeqCst = 5;
+
+// A record around the access. `values`: words for values after the two stamps.
+class Record {
+ public:
+  Record(RecordType type, const volatile void* address, uint32_t size, uint32_t values, uint64_t pc)
+      : type_(type), address_(reinterpret_cast<uint64_t>(address)), size_(size), pc_(pc) {
+    at_ = room(4 + 2);
+    if (at_ == nullptr) {
+      return;
+    }
+    const uint32_t known = size <= 8 ? values : 0;
+    at_[0] = capture::make_a(type, address_, 2 + known);
+    at_[1] = capture::make_b(pc, size, capture::kSeparates | capture::kUnfinished);
+    at_[3] = 0;
+    at_[4] = 0;
+    at_[5] = 0;
+    at_[2] = stamp();
+    publish_stamped(at_ + 4 + known);
+  }
+  // `locked`: the access was a locked instruction or mfence.
+  void done(bool locked, uint64_t first = 0, uint64_t second = 0) {
+    if (at_ == nullptr) {
+      return;
+    }
+    at_[3] = locked ? stamp_after_locked() : stamp();
+    const uint32_t words = capture::aux_of(at_[0]);
+    if (words > 2) {
+      at_[4] = first;
+    }
+    if (words > 3) {
+      at_[5] = second;
+    }
+    asm volatile("" : : : "memory");
+    at_[1] = capture::make_b(pc_, size_, capture::kSeparates);
+  }
+  // A compare-exchange that turned out to fail keeps the length of its record.
+  void failed(uint64_t seen) {
+    if (at_ == nullptr) {
+      return;
+    }
+    at_[0] = capture::make_a(RecordType::kFailedCompareExchange, address_, capture::aux_of(at_[0]));
+    done(true, seen, seen);
+  }
+
+ private:
+  RecordType type_;
+  uint64_t address_;
+  uint32_t size_;
+  uint64_t pc_;
+  uint64_t* at_ = nullptr;
+};
+
+template <typename T>
+uint64_t value_of(T value) {
+  return static_cast<uint64_t>(value);
+}
+
+// cmpxchg for every size; returns whether it succeeded, `expected` becomes what was seen.
+template <typename T>
+bool compare_exchange(volatile T* address, T* expected, T desired) {
+  if constexpr (sizeof(T) == 16) {
+    auto low = static_cast<uint64_t>(*expected);
+    auto high = static_cast<uint64_t>(*expected >> 64);
+    bool equal = false;
+    asm volatile("lock cmpxchg16b %1"
+                 : "=@ccz"(equal), "+m"(*address), "+a"(low), "+d"(high)
+                 : "b"(static_cast<uint64_t>(desired)), "c"(static_cast<uint64_t>(desired >> 64))
+                 : "memory");
+    *expected = (static_cast<T>(high) << 64) | low;
+    return equal;
+  } else {
+    return __atomic_compare_exchange_n(address, expected, desired, false, __ATOMIC_SEQ_CST,
+                                       __ATOMIC_SEQ_CST);
+  }
+}
+
+template <typename T>
+T load(const volatile T* address, uint64_t pc) {
+  if constexpr (sizeof(T) == 16) {
+    Record record(RecordType::kFailedCompareExchange, address, sizeof(T), 1, pc);
+    T seen = 0;
+    compare_exchange(const_cast<volatile T*>(address), &seen, seen);
+    record.done(true);
+    return seen;
+  } else {
+    Record record(RecordType::kAtomicLoad, address, sizeof(T), 1, pc);
+    asm volatile("" : : : "memory");
+    const T value = *address;
+    asm volatile("" : : : "memory");
+    record.done(false, value_of(value));
+    return value;
+  }
+}
+
+// The value that `make` computes from the old one replaces it; returns the old one.
+template <typename T, typename Make>
+T modify(volatile T* address, uint64_t pc, Make make) {
+  Record record(RecordType::kAtomicReadModifyWrite, address, sizeof(T), 2, pc);
+  T old = 0;
+  if constexpr (sizeof(T) < 16) {
+    old = __atomic_load_n(address, __ATOMIC_RELAXED);
+  }
+  while (!compare_exchange(address, &old, make(old))) {
+  }
+  record.done(true, value_of(old), value_of(make(old)));
+  return old;
+}
+
+template <typename T>
+T exchange(volatile T* address, T value, uint64_t pc) {
+  if constexpr (sizeof(T) == 16) {
+    return modify(address, pc, [value](T) { return value; });
+  } else {
+    Record record(RecordType::kAtomicReadModifyWrite, address, sizeof(T), 2, pc);
+    const T old = __atomic_exchange_n(address, value, __ATOMIC_SEQ_CST);
+    record.done(true, value_of(old), value_of(value));
+    return old;
+  }
+}
+
+template <typename T>
+T fetch_add(volatile T* address, T value, uint64_t pc) {
+  if constexpr (sizeof(T) == 16) {
+    return modify(address, pc, [value](T old) { return old + value; });
+  } else {
+    Record record(RecordType::kAtomicReadModifyWrite, address, sizeof(T), 2, pc);
+    const T old = __atomic_fetch_add(address, value, __ATOMIC_SEQ_CST);
+    record.done(true, value_of(old), value_of(static_cast<T>(old + value)));
+    return old;
+  }
+}
+
+template <typename T>
+void store(volatile T* address, T value, int order, uint64_t pc) {
+  if (sizeof(T) == 16 || (order != kRelaxed && order != kRelease)) {
+    exchange(address, value, pc);
+    return;
+  }
+  Record record(RecordType::kAtomicStore, address, sizeof(T), 1, pc);
+  asm volatile("" : : : "memory");
+  *address = value;
+  asm volatile("" : : : "memory");
+  record.done(false, value_of(value));
+}
+
+template <typename T>
+bool compare_exchange_recorded(volatile T* address, T* expected, T desired, uint64_t pc) {
+  Record record(RecordType::kAtomicReadModifyWrite, address, sizeof(T), 2, pc);
+  const bool equal = compare_exchange(address, expected, desired);
+  if (equal) {
+    record.done(true, value_of(*expected), value_of(desired));
+  } else {
+    record.failed(value_of(*expected));
+  }
+  return equal;
+}
+
+}  // namespace
+}  // namespace tsomon::probe
+
+namespace probe = tsomon::probe;
+
+#define TSOMON_FETCH(BITS, T, NAME, EXPRESSION)                                   \
+  TSOMON_HOOK T __tsan_atomic##BITS##_fetch_##NAME(volatile T* a, T v, int) {     \
+    return probe::modify(a, TSOMON_PC(), [v](T old) { return (T)(EXPRESSION); }); \
+  }
+
+#define TSOMON_ATOMIC(BITS, T)                                                                   \
+  TSOMON_HOOK T __tsan_atomic##BITS##_load(const volatile T* a, int) {                           \
+    return probe::load(a, TSOMON_PC());                                                          \
+  }                                                                                              \
+  TSOMON_HOOK void __tsan_atomic##BITS##_store(volatile T* a, T v, int order) {                  \
+    probe::store(a, v, order, TSOMON_PC());                                                      \
+  }                                                                                              \
+  TSOMON_HOOK T __tsan_atomic##BITS##_exchange(volatile T* a, T v, int) {                        \
+    return probe::exchange(a, v, TSOMON_PC());                                                   \
+  }                                                                                              \
+  TSOMON_HOOK T __tsan_atomic##BITS##_fetch_add(volatile T* a, T v, int) {                       \
+    return probe::fetch_add(a, v, TSOMON_PC());                                                  \
+  }                                                                                              \
+  TSOMON_HOOK T __tsan_atomic##BITS##_fetch_sub(volatile T* a, T v, int) {                       \
+    return probe::fetch_add(a, (T)(0 - v), TSOMON_PC());                                         \
+  }                                                                                              \
+  TSOMON_FETCH(BITS, T, and, old& v)                                                             \
+  TSOMON_FETCH(BITS, T, or, old | v)                                                             \
+  TSOMON_FETCH(BITS, T, xor, old ^ v)                                                            \
+  TSOMON_FETCH(BITS, T, nand, ~(old & v))                                                        \
+  TSOMON_HOOK int __tsan_atomic##BITS##_compare_exchange_strong(volatile T* a, T* expected, T v, \
+                                                                int, int) {                      \
+    return probe::compare_exchange_recorded(a, expected, v, TSOMON_PC());                        \
+  }                                                                                              \
+  TSOMON_HOOK int __tsan_atomic##BITS##_compare_exchange_weak(volatile T* a, T* expected, T v,   \
+                                                              int, int) {                        \
+    return probe::compare_exchange_recorded(a, expected, v, TSOMON_PC());                        \
+  }                                                                                              \
+  TSOMON_HOOK T __tsan_atomic##BITS##_compare_exchange_val(volatile T* a, T expected, T v, int,  \
+                                                           int) {                                \
+    probe::compare_exchange_recorded(a, &expected, v, TSOMON_PC());                              \
+    return expected;                                                                             \
+  }
+
+TSOMON_ATOMIC(8, uint8_t)
+TSOMON_ATOMIC(16, uint16_t)
+TSOMON_ATOMIC(32, uint32_t)
+TSOMON_ATOMIC(64, uint64_t)
+TSOMON_ATOMIC(128, unsigned __int128)
+
+TSOMON_HOOK void __tsan_atomic_thread_fence(int order) {
+  if (order != probe::kSeqCst) {
+    asm volatile("" : : : "memory");
+    return;
+  }
+  probe::Record record(tsomon::capture::RecordType::kFence, nullptr, 0, 0, TSOMON_PC());
+  __builtin_ia32_mfence();
+  record.done(true);
+}
+TSOMON_HOOK void __tsan_atomic_signal_fence(int) { asm volatile("" : : : "memory"); }

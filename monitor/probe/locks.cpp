@@ -1,0 +1,159 @@
+// Locks. The stamp of an acquisition is taken while the lock is held, that of a release before it
+// is given back, so the stamps of one lock are in the order of its critical sections.
+//
+// What the unlock operations of glibc 2.36 execute decides what is recorded after the release:
+//   mutex, rwlock      a locked instruction: the store buffer drains, a fence follows the release
+//   spin lock          an ordinary store: nothing
+// A wait on a condition is a release, a wait record (it splits the unit) and an acquisition.
+// Missed: locks of libraries that do not call pthread functions through the dynamic linker; the
+// acquisition inside a condition wait that is cancelled.
+#include <cerrno>
+
+#include "monitor/probe/real.h"
+#include "monitor/probe/runtime.h"
+
+TSOMON_REAL(pthread_mutex_lock)
+TSOMON_REAL(pthread_mutex_trylock)
+TSOMON_REAL(pthread_mutex_timedlock)
+TSOMON_REAL(pthread_mutex_clocklock)
+TSOMON_REAL(pthread_mutex_unlock)
+TSOMON_REAL(pthread_rwlock_rdlock)
+TSOMON_REAL(pthread_rwlock_tryrdlock)
+TSOMON_REAL(pthread_rwlock_timedrdlock)
+TSOMON_REAL(pthread_rwlock_clockrdlock)
+TSOMON_REAL(pthread_rwlock_wrlock)
+TSOMON_REAL(pthread_rwlock_trywrlock)
+TSOMON_REAL(pthread_rwlock_timedwrlock)
+TSOMON_REAL(pthread_rwlock_clockwrlock)
+TSOMON_REAL(pthread_rwlock_unlock)
+TSOMON_REAL(pthread_spin_lock)
+TSOMON_REAL(pthread_spin_trylock)
+TSOMON_REAL(pthread_spin_unlock)
+TSOMON_REAL_VERSION(pthread_cond_wait, "GLIBC_2.3.2")
+TSOMON_REAL_VERSION(pthread_cond_timedwait, "GLIBC_2.3.2")
+TSOMON_REAL(pthread_cond_clockwait)
+
+using namespace tsomon::probe;
+
+namespace {
+
+uint64_t id(const volatile void* lock) { return reinterpret_cast<uint64_t>(lock); }
+
+// The lock is held: also when its owner died.
+bool held(int result) { return result == 0 || result == EOWNERDEAD; }
+
+void acquired(int result, RecordType type, const volatile void* lock, uint64_t pc) {
+  if (held(result)) {
+    put_point_now(type, id(lock), pc);
+  }
+}
+
+// The drain that a locked unlock performs lies between `released` and now.
+void drained(uint64_t released, uint64_t pc) {
+  if (uint64_t* const at = room(4)) {
+    publish_stamped(tsomon::capture::put(at, RecordType::kFence, 0, pc, 0,
+                                         tsomon::capture::kSeparates, released,
+                                         stamp_after_locked()));
+  }
+}
+
+template <typename Unlock>
+int release(RecordType type, const volatile void* lock, uint64_t pc, Unlock unlock) {
+  const uint64_t now = stamp();
+  put_point(type, id(lock), pc, now);
+  const int result = unlock();
+  drained(now, pc);
+  return result;
+}
+
+template <typename Wait>
+int wait(const volatile void* condition, const volatile void* mutex, uint64_t pc, Wait wait) {
+  const uint64_t now = stamp();
+  put_point(RecordType::kRelease, id(mutex), pc, now);
+  put_point(RecordType::kWait, id(condition), pc, now);
+  const int result = wait();
+  drained(now, pc);
+  // A wait that timed out holds the mutex as well; the other errors are found before it is
+  // released.
+  put_point_now(RecordType::kAcquire, id(mutex), pc);
+  return result;
+}
+
+// A read lock's release is a locked instruction; a write lock's release is recorded as exclusive.
+// Which of the two an unlock is, only the owner knows: a bit set per thread of the locks it has
+// locked for writing would be needed; the word that glibc keeps says it as well.
+bool held_for_writing(const pthread_rwlock_t* lock) {
+  return __atomic_load_n(&lock->__data.__cur_writer, __ATOMIC_RELAXED) != 0;
+}
+
+}  // namespace
+
+#define TSOMON_LOCK(NAME, TYPE, LOCK)                      \
+  TSOMON_HOOK int pthread_##NAME(LOCK* lock) {             \
+    const int result = real_pthread_##NAME(lock);          \
+    acquired(result, RecordType::TYPE, lock, TSOMON_PC()); \
+    return result;                                         \
+  }
+#define TSOMON_TIMED(NAME, TYPE, LOCK)                               \
+  TSOMON_HOOK int pthread_##NAME(LOCK* lock, const timespec* time) { \
+    const int result = real_pthread_##NAME(lock, time);              \
+    acquired(result, RecordType::TYPE, lock, TSOMON_PC());           \
+    return result;                                                   \
+  }
+#define TSOMON_CLOCK(NAME, TYPE, LOCK)                                                \
+  TSOMON_HOOK int pthread_##NAME(LOCK* lock, clockid_t clock, const timespec* time) { \
+    const int result = real_pthread_##NAME(lock, clock, time);                        \
+    acquired(result, RecordType::TYPE, lock, TSOMON_PC());                            \
+    return result;                                                                    \
+  }
+
+TSOMON_LOCK(mutex_lock, kAcquire, pthread_mutex_t)
+TSOMON_LOCK(mutex_trylock, kAcquire, pthread_mutex_t)
+TSOMON_TIMED(mutex_timedlock, kAcquire, pthread_mutex_t)
+TSOMON_CLOCK(mutex_clocklock, kAcquire, pthread_mutex_t)
+TSOMON_LOCK(rwlock_rdlock, kAcquireShared, pthread_rwlock_t)
+TSOMON_LOCK(rwlock_tryrdlock, kAcquireShared, pthread_rwlock_t)
+TSOMON_TIMED(rwlock_timedrdlock, kAcquireShared, pthread_rwlock_t)
+TSOMON_CLOCK(rwlock_clockrdlock, kAcquireShared, pthread_rwlock_t)
+TSOMON_LOCK(rwlock_wrlock, kAcquire, pthread_rwlock_t)
+TSOMON_LOCK(rwlock_trywrlock, kAcquire, pthread_rwlock_t)
+TSOMON_TIMED(rwlock_timedwrlock, kAcquire, pthread_rwlock_t)
+TSOMON_CLOCK(rwlock_clockwrlock, kAcquire, pthread_rwlock_t)
+TSOMON_LOCK(spin_lock, kAcquire, pthread_spinlock_t)
+TSOMON_LOCK(spin_trylock, kAcquire, pthread_spinlock_t)
+
+TSOMON_HOOK int pthread_mutex_unlock(pthread_mutex_t* lock) {
+  if (local.cur == nullptr) {
+    return real_pthread_mutex_unlock(lock);
+  }
+  return release(RecordType::kRelease, lock, TSOMON_PC(),
+                 [lock] { return real_pthread_mutex_unlock(lock); });
+}
+
+TSOMON_HOOK int pthread_rwlock_unlock(pthread_rwlock_t* lock) {
+  if (local.cur == nullptr) {
+    return real_pthread_rwlock_unlock(lock);
+  }
+  return release(held_for_writing(lock) ? RecordType::kRelease : RecordType::kReleaseShared, lock,
+                 TSOMON_PC(), [lock] { return real_pthread_rwlock_unlock(lock); });
+}
+
+TSOMON_HOOK int pthread_spin_unlock(pthread_spinlock_t* lock) {
+  put_point_now(RecordType::kRelease, id(lock), TSOMON_PC());
+  return real_pthread_spin_unlock(lock);
+}
+
+TSOMON_HOOK int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
+  return wait(condition, mutex, TSOMON_PC(),
+              [=] { return real_pthread_cond_wait(condition, mutex); });
+}
+TSOMON_HOOK int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
+                                       const timespec* time) {
+  return wait(condition, mutex, TSOMON_PC(),
+              [=] { return real_pthread_cond_timedwait(condition, mutex, time); });
+}
+TSOMON_HOOK int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
+                                       clockid_t clock, const timespec* time) {
+  return wait(condition, mutex, TSOMON_PC(),
+              [=] { return real_pthread_cond_clockwait(condition, mutex, clock, time); });
+}

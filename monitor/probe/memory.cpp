@@ -1,0 +1,37 @@
+// Block copies and fills.
+//
+// The compilers leave calls of memcpy, memmove and memset as they are. The wrapper links with
+// --wrap for them: calls from the objects of the program come here, calls from shared libraries do
+// not. Standing in front of the C library's functions, as libtsan does, would record in addition
+// what uninstrumented libraries copy, but only this part of what they do, and would make every copy
+// in the process slower, those of the loader and of signal handlers included.
+// (g++ 12 and clang 14 do not emit the names __tsan_memcpy, __tsan_memmove, __tsan_memset of later
+// compilers.)
+// Missed: the other string functions (strcpy, strlen, ...), and libraries.
+#include <cstddef>
+
+#include "monitor/probe/runtime.h"
+
+using namespace tsomon::probe;
+
+// Weak: absent in a program that is linked without --wrap, where nothing calls the wrappers.
+extern "C" {
+__attribute__((weak)) void* __real_memcpy(void* to, const void* from, size_t size);
+__attribute__((weak)) void* __real_memmove(void* to, const void* from, size_t size);
+__attribute__((weak)) void* __real_memset(void* to, int value, size_t size);
+}
+
+TSOMON_HOOK void* __wrap_memcpy(void* to, const void* from, size_t size) {
+  put_range(RecordType::kRead, from, size, TSOMON_PC());
+  put_range(RecordType::kWrite, to, size, TSOMON_PC());
+  return __real_memcpy(to, from, size);
+}
+TSOMON_HOOK void* __wrap_memmove(void* to, const void* from, size_t size) {
+  put_range(RecordType::kRead, from, size, TSOMON_PC());
+  put_range(RecordType::kWrite, to, size, TSOMON_PC());
+  return __real_memmove(to, from, size);
+}
+TSOMON_HOOK void* __wrap_memset(void* to, int value, size_t size) {
+  put_range(RecordType::kWrite, to, size, TSOMON_PC());
+  return __real_memset(to, value, size);
+}

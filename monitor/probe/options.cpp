@@ -1,0 +1,157 @@
+#include "monitor/probe/options.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace tsomon::probe {
+
+namespace {
+
+bool parse_integer(const char* text, long low, long high, long* value) {
+  char* end = nullptr;
+  errno = 0;
+  *value = std::strtol(text, &end, 10);
+  return errno == 0 && end != text && *end == '\0' && *value >= low && *value <= high;
+}
+
+bool parse_size(const char* text, uint64_t low, uint64_t high, uint64_t* value) {
+  if (*text < '0' || *text > '9') {
+    return false;
+  }
+  char* end = nullptr;
+  errno = 0;
+  *value = std::strtoull(text, &end, 10);
+  if (errno != 0 || *value > high) {
+    return false;
+  }
+  int shift = 0;
+  switch (*end) {
+    case 'K':
+      shift = 10;
+      break;
+    case 'M':
+      shift = 20;
+      break;
+    case 'G':
+      shift = 30;
+      break;
+    default:
+      break;
+  }
+  if (shift != 0) {
+    ++end;
+  }
+  if (*end != '\0' || *value > (high >> shift)) {
+    return false;
+  }
+  *value <<= shift;
+  return *value >= low && *value <= high;
+}
+
+// What is wrong with the value, or nullptr.
+const char* set(Options* options, const char* key, const char* value) {
+  long number = 0;
+  if (std::strcmp(key, "output") == 0) {
+    options->output = value;
+    return *value != '\0' ? nullptr : "a file name";
+  }
+  if (std::strcmp(key, "stamp_every") == 0) {
+    const bool good = parse_integer(value, 0, 1 << 20, &number);
+    options->stamp_every = static_cast<uint64_t>(number);
+    return good ? nullptr : "a number from 0 to 1048576";
+  }
+  if (std::strcmp(key, "buffer") == 0) {
+    return parse_size(value, 64U << 10, uint64_t{16} << 30, &options->buffer)
+               ? nullptr
+               : "a size from 64K to 16G";
+  }
+  if (std::strcmp(key, "on_full") == 0) {
+    options->drop_when_full = std::strcmp(value, "drop") == 0;
+    return options->drop_when_full || std::strcmp(value, "block") == 0 ? nullptr
+                                                                       : "'block' or 'drop'";
+  }
+  if (std::strcmp(key, "unit") == 0) {
+    if (options->units == Options::kMaxUnits) {
+      return "at most 32 patterns";
+    }
+    options->unit[options->units++] = value;
+    return *value != '\0' ? nullptr : "a pattern of function names";
+  }
+  if (std::strcmp(key, "follow_fork") == 0) {
+    options->follow_fork = std::strcmp(value, "1") == 0;
+    return options->follow_fork || std::strcmp(value, "0") == 0 ? nullptr : "0 or 1";
+  }
+  if (std::strcmp(key, "level") == 0) {
+    const bool good = parse_integer(value, -50, 19, &number);
+    options->level = static_cast<int>(number);
+    return good ? nullptr : "a number from -50 to 19";
+  }
+  return "";
+}
+
+}  // namespace
+
+bool parse_options(const char* text, Options* options, char* error, size_t error_size) {
+  static const char* const kKeys =
+      "output, stamp_every, buffer, on_full, unit, follow_fork and level";
+  if (std::strlen(text) >= Options::kMaxText) {
+    std::snprintf(error, error_size, "longer than %zu bytes", Options::kMaxText - 1);
+    return false;
+  }
+  const char* seen[8];  // more keys than there are
+  int seen_count = 0;
+  char* out = options->text;
+  while (*text != '\0') {
+    char* const item = out;
+    char* value = nullptr;
+    while (*text != '\0') {
+      if (text[0] == '\\' && text[1] == ':') {
+        *out++ = ':';
+        text += 2;
+      } else if (text[0] == ':' && text[1] == ':' && value != nullptr) {
+        *out++ = ':';
+        *out++ = ':';
+        text += 2;
+      } else if (text[0] == ':') {
+        break;
+      } else if (text[0] == '=' && value == nullptr) {
+        *out++ = '\0';
+        value = out;
+        ++text;
+      } else {
+        *out++ = *text++;
+      }
+    }
+    *out++ = '\0';
+    if (*text == ':') {
+      ++text;
+    }
+    if (value == nullptr) {
+      std::snprintf(error, error_size, "expected key=value, found '%s'", item);
+      return false;
+    }
+    for (int i = 0; i < seen_count; ++i) {
+      if (std::strcmp(seen[i], item) == 0) {
+        std::snprintf(error, error_size, "key '%s' is given twice", item);
+        return false;
+      }
+    }
+    const char* const expected = set(options, item, value);
+    if (expected != nullptr && *expected == '\0') {
+      std::snprintf(error, error_size, "unknown key '%s'; the keys are %s", item, kKeys);
+      return false;
+    }
+    if (expected != nullptr) {
+      std::snprintf(error, error_size, "%s: expected %s, found '%s'", item, expected, value);
+      return false;
+    }
+    if (std::strcmp(item, "unit") != 0) {
+      seen[seen_count++] = item;
+    }
+  }
+  return true;
+}
+
+}  // namespace tsomon::probe

@@ -1,0 +1,41 @@
+// TSOMON_OPTIONS: key=value pairs separated by ':'.
+//
+// A ':' inside a value is written '\:'; '::' stands for itself, so unit=Pool::take works.
+// Parsing is strict: an unknown key, a key given twice (other than unit) or a value out of range is
+// an error; nothing is guessed. Fixed memory, no allocation: it runs before main.
+//
+//   output=FILE        where to record; without it the program runs unrecorded
+//   stamp_every=N      0..1048576 (default 256): at most N plain accesses between two stamps;
+//                      0: stamps only at synchronisation, atomics and unit boundaries
+//   buffer=SIZE        64K..16G (default 16M), with K, M or G: memory for records on their way to
+//                      the file, besides two chunks for each thread
+//   on_full=block|drop when the buffer is full, wait (default) or drop records and count them
+//   unit=PATTERN       calls of functions with a matching name are units; may be repeated
+//   follow_fork=0|1    1: a child of fork records to FILE.PID; 0 (default): it is not recorded
+//   level=N            -50..19 (default 1): zstd level; 0: not compressed
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tsomon::probe {
+
+struct Options {
+  static constexpr int kMaxUnits = 32;
+  static constexpr size_t kMaxText = 16384;
+
+  const char* output = nullptr;
+  uint64_t stamp_every = 256;
+  uint64_t buffer = 16U << 20;
+  bool drop_when_full = false;
+  bool follow_fork = false;
+  int level = 1;
+  int units = 0;
+  const char* unit[kMaxUnits] = {};
+  char text[kMaxText] = {};  // what the pointers above point into
+};
+
+// Returns false and a message of one line in `error` when the text is not valid.
+bool parse_options(const char* text, Options* options, char* error, size_t error_size);
+
+}  // namespace tsomon::probe

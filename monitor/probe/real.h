@@ -1,0 +1,30 @@
+// The functions that the runtime stands in front of: real_NAME calls the next definition.
+#pragma once
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+
+namespace tsomon::probe {
+
+// The symbol's next definition after the executable; ends the program when there is none.
+void* next_definition(const char* name, const char* version);
+
+}  // namespace tsomon::probe
+
+// VERSION: of glibc's symbol where it has an old one of another meaning, else nullptr.
+#define TSOMON_REAL_VERSION(NAME, VERSION)                                             \
+  namespace tsomon::probe {                                                            \
+  template <typename... Arguments>                                                     \
+  inline auto real_##NAME(Arguments... arguments) {                                    \
+    static decltype(&::NAME) function = nullptr;                                       \
+    if (__builtin_expect(function == nullptr, 0)) {                                    \
+      function = reinterpret_cast<decltype(&::NAME)>(next_definition(#NAME, VERSION)); \
+    }                                                                                  \
+    return function(arguments...);                                                     \
+  }                                                                                    \
+  }
+#define TSOMON_REAL(NAME) TSOMON_REAL_VERSION(NAME, nullptr)
+
+TSOMON_REAL(pthread_create)
+TSOMON_REAL(pthread_sigmask)

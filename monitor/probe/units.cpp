@@ -1,0 +1,112 @@
+// Units of work: the calls of tsomon.h, and the labels of all units.
+#include <cstring>
+
+#include "decoders/capture/writer.h"
+#include "monitor/probe/handover.h"
+#include "monitor/probe/runtime.h"
+
+namespace tsomon::probe {
+namespace {
+
+struct Label {
+  uint32_t size;
+  const char* text;
+};
+
+constexpr uint32_t kMaxLabels = 4096;
+constexpr size_t kMaxText = 255;
+
+// An entry is complete when label_count is above its index. slots: open addressing by hash of the
+// text, an index plus 1.
+Label labels[kMaxLabels];
+std::atomic<uint32_t> label_count{0};
+std::atomic<uint32_t> slots[2 * kMaxLabels];
+std::atomic<uint32_t> labels_lock{0};
+
+uint32_t hash(const char* text, size_t size) {
+  uint32_t value = 2166136261U;
+  for (size_t i = 0; i < size; ++i) {
+    value = (value ^ static_cast<unsigned char>(text[i])) * 16777619U;
+  }
+  return value;
+}
+
+// The index of the label, or that of the free slot in `free_slot` and kMaxLabels.
+uint32_t find(const char* name, size_t size, uint32_t* free_slot) {
+  for (uint32_t at = hash(name, size);; ++at) {
+    const uint32_t slot = at % (2 * kMaxLabels);
+    const uint32_t index = slots[slot].load(std::memory_order_acquire);
+    if (index == 0) {
+      *free_slot = slot;
+      return kMaxLabels;
+    }
+    const Label& label = labels[index - 1];
+    if (label.size == size && std::memcmp(label.text, name, size) == 0) {
+      return index - 1;
+    }
+  }
+}
+
+}  // namespace
+
+uint32_t label_id(const char* name, size_t size) {
+  size = size < kMaxText ? size : kMaxText;
+  uint32_t free_slot = 0;
+  uint32_t index = find(name, size, &free_slot);
+  if (index != kMaxLabels) {
+    return index;
+  }
+  const Guard guard(&labels_lock);
+  index = find(name, size, &free_slot);
+  if (index != kMaxLabels) {
+    return index;
+  }
+  const uint32_t count = label_count.load(std::memory_order_relaxed);
+  // The last one stands for all that do not fit.
+  if (count == kMaxLabels - 1) {
+    name = "(too many labels)";
+    size = std::strlen(name);
+    index = find(name, size, &free_slot);
+    if (index != kMaxLabels) {
+      return index;
+    }
+  }
+  auto* const text = count < kMaxLabels ? static_cast<char*>(take_memory(size + 1)) : nullptr;
+  if (text == nullptr) {
+    return 0;
+  }
+  std::memcpy(text, name, size);
+  labels[count] = {static_cast<uint32_t>(size), text};
+  slots[free_slot].store(count + 1, std::memory_order_release);
+  label_count.store(count + 1, std::memory_order_release);
+  return count;
+}
+
+char* copy_labels(uint32_t* from, char* at, char* end) {
+  const uint32_t count = label_count.load(std::memory_order_acquire);
+  for (; *from < count; ++*from) {
+    char* const next = capture::put_text(at, end, *from, labels[*from].text, labels[*from].size);
+    if (next == nullptr) {
+      break;
+    }
+    at = next;
+  }
+  return at;
+}
+
+}  // namespace tsomon::probe
+
+using namespace tsomon::probe;
+
+TSOMON_HOOK void tsomon_runtime_unit_begin(const char* name) {
+  activate();
+  if (local.thread == nullptr || name == nullptr) {
+    return;
+  }
+  put_point_now(RecordType::kUnitBegin, label_id(name, std::strlen(name)), TSOMON_PC());
+}
+
+TSOMON_HOOK void tsomon_runtime_unit_end() { put_point_now(RecordType::kUnitEnd, 0, TSOMON_PC()); }
+
+TSOMON_HOOK void __tsan_func_entry(void*) {}
+TSOMON_HOOK void __tsan_func_exit(void*) {}
