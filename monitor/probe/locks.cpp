@@ -50,7 +50,8 @@ void acquired(int result, RecordType type, const volatile void* lock, uint64_t p
 
 // The drain that a locked unlock performs lies between `released` and now.
 void drained(uint64_t released, uint64_t pc) {
-  if (uint64_t* const at = room(4)) {
+  uint64_t* const at = room(4);
+  if (at != nullptr && released != 0) {
     publish_stamped(tsomon::capture::put(at, RecordType::kFence, 0, pc, 0,
                                          tsomon::capture::kSeparates, released,
                                          stamp_after_locked()));
@@ -59,8 +60,7 @@ void drained(uint64_t released, uint64_t pc) {
 
 template <typename Unlock>
 int release(RecordType type, const volatile void* lock, uint64_t pc, Unlock unlock) {
-  const uint64_t now = stamp();
-  put_point(type, id(lock), pc, now);
+  const uint64_t now = put_point_now(type, id(lock), pc);
   const int result = unlock();
   drained(now, pc);
   return result;
@@ -68,9 +68,8 @@ int release(RecordType type, const volatile void* lock, uint64_t pc, Unlock unlo
 
 template <typename Wait>
 int wait(const volatile void* condition, const volatile void* mutex, uint64_t pc, Wait wait) {
-  const uint64_t now = stamp();
-  put_point(RecordType::kRelease, id(mutex), pc, now);
-  put_point(RecordType::kWait, id(condition), pc, now);
+  const uint64_t now = put_point_now(RecordType::kRelease, id(mutex), pc);
+  put_point_now(RecordType::kWait, id(condition), pc);
   const int result = wait();
   drained(now, pc);
   // A wait that timed out holds the mutex as well; the other errors are found before it is

@@ -186,10 +186,14 @@ __attribute__((noinline)) void access_slow(uint64_t a, uint64_t b) {
   publish(at + 2);
 }
 
-void put_point_now(RecordType type, uint64_t address, uint64_t pc) {
-  if (uint64_t* const at = room(3)) {
-    publish_stamped(capture::put(at, type, address, pc, 0, capture::kSeparates, stamp()));
+uint64_t put_point_now(RecordType type, uint64_t address, uint64_t pc) {
+  uint64_t* const at = room(3);
+  if (at == nullptr) {
+    return 0;
   }
+  const uint64_t now = stamp();
+  publish_stamped(capture::put(at, type, address, pc, 0, capture::kSeparates, now));
+  return now;
 }
 
 void put_range(RecordType type, const volatile void* address, size_t size, uint64_t pc) {

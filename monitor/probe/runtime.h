@@ -134,13 +134,9 @@ inline void access(RecordType type, const volatile void* address, uint32_t size,
   publish(at + 2);
 }
 
-// A record with one stamp.
-inline void put_point(RecordType type, uint64_t address, uint64_t pc, uint64_t time) {
-  if (uint64_t* const at = room(3)) {
-    publish_stamped(capture::put(at, type, address, pc, 0, capture::kSeparates, time));
-  }
-}
-void put_point_now(RecordType type, uint64_t address, uint64_t pc);
+// A record with one stamp, which is taken when there is room, so that stamps stay in order also
+// when the chunk changes. Returns the stamp; 0: not recording.
+uint64_t put_point_now(RecordType type, uint64_t address, uint64_t pc);
 void put_range(RecordType type, const volatile void* address, size_t size, uint64_t pc);
 
 // Starts recording when this is the first unit or thread.

@@ -95,7 +95,11 @@ TSOMON_HOOK int pthread_create(pthread_t* handle, const pthread_attr_t* attribut
     pthread_attr_getdetachstate(attributes, &state);
     detached = state == PTHREAD_CREATE_DETACHED;
   }
-  const uint64_t before = stamp();
+  // Recorded before the call: the allocator that it may use can be instrumented. If it fails, the
+  // capture has a thread without events.
+  if (thread != nullptr) {
+    put_point_now(RecordType::kFork, thread->number, TSOMON_PC());
+  }
   const int result = real_pthread_create(handle, attributes, run, data);
   if (result != 0) {
     std::free(data);
@@ -108,7 +112,6 @@ TSOMON_HOOK int pthread_create(pthread_t* handle, const pthread_attr_t* attribut
     } else {
       thread->handle = *handle;
     }
-    put_point(RecordType::kFork, thread->number, TSOMON_PC(), before);
   }
   return 0;
 }
