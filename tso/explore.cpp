@@ -127,7 +127,7 @@ class Search {
 
   void choose(std::vector<Step>& steps) const {
     if (!every_order_) {
-      for (uint16_t thread = 0; thread < state_.threads.size(); ++thread) {
+      for (uint16_t thread = 0; thread < machine_.threads(); ++thread) {
         if (commutes_with_everything(machine_, state_, thread)) {
           steps.assign(1, Step::execute(thread));
           return;

@@ -45,7 +45,7 @@ bool Machine::is_enabled(const State& state, Step step) const {
 
 void Machine::enabled_steps(const State& state, std::vector<Step>& steps) const {
   steps.clear();
-  for (uint16_t thread = 0; thread < state.threads.size(); ++thread) {
+  for (uint16_t thread = 0; thread < threads(); ++thread) {
     for (const Step step : {Step::execute(thread), Step::commit(thread)}) {
       if (is_enabled(state, step)) {
         steps.push_back(step);
@@ -98,7 +98,7 @@ void Machine::undo(State& state, const Undo& undo) const {
 }
 
 bool Machine::is_final(const State& state) const {
-  for (uint16_t thread = 0; thread < state.threads.size(); ++thread) {
+  for (uint16_t thread = 0; thread < threads(); ++thread) {
     const ThreadState& of_thread = state.threads[thread];
     if (!is_finished(state, thread) || of_thread.committed != of_thread.stores.size()) {
       return false;

@@ -118,6 +118,7 @@ class Machine {
   }
   Value memory(const State& state, Location location) const;
   const Program& program() const { return program_; }
+  uint16_t threads() const { return static_cast<uint16_t>(program_.threads.size()); }
   const Rules& rules() const { return rules_; }
 
  private:

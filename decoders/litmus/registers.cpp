@@ -33,10 +33,11 @@ std::optional<RegisterName> find_register(std::string_view name) {
     return std::nullopt;
   }
   const std::string lower = lower_case(name);
-  for (uint8_t number = 0; number < kOldRegisters.size(); ++number) {
+  for (size_t number = 0; number < kOldRegisters.size(); ++number) {
     for (uint8_t column = 0; column < 4; ++column) {
       if (kOldRegisters[number].names[column] == lower) {
-        return RegisterName{number, static_cast<uint8_t>(8 >> column)};
+        return RegisterName{static_cast<machine::Register>(number),
+                            static_cast<uint8_t>(8 >> column)};
       }
     }
   }

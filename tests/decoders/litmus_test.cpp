@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
-#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -196,8 +195,9 @@ TEST_CASE("conditions") {
       {"final x=2; with tso: ~exists; sc: forall", true},
       {"exists x=2 (* x=1 (* nested *) *) << show >> << >>", true},
   };
-  for (const auto& [condition, expected] : conditions) {
-    INFO(condition);
+  for (const auto& row : conditions) {
+    const auto& [condition, expected] = row;
+    INFO(row.first);
     const Judgement judgement = judge(single(code, condition));
     CHECK(judgement.tso.verdict == (expected ? Verdict::kAlways : Verdict::kNever));
   }
@@ -322,8 +322,9 @@ TEST_CASE("malformed tests are refused with the line, what was expected and what
       {ok + "|;\nexists x=1\n(* (* *)",
        "line 6: expected '*)' to end the comment that begins here, found the end of the file"},
   };
-  for (const auto& [text, message] : cases) {
-    INFO(text);
+  for (const auto& row : cases) {
+    const auto& [text, message] = row;
+    INFO(row.first);
     const auto test = parse(text);
     REQUIRE(!test);
     CHECK(test.error().kind == ErrorKind::kMalformed);

@@ -84,8 +84,9 @@ bool robust(const Program& program) {
 class Axioms {
  public:
   Axioms(const Program& program, Model model) : model_(model) {
-    state_ = Machine(program).initial();
-    for (uint16_t thread = 0; thread < program.threads.size(); ++thread) {
+    const Machine machine(program);
+    state_ = machine.initial();
+    for (uint16_t thread = 0; thread < machine.threads(); ++thread) {
       for (const Instruction& instruction : program.threads[thread].instructions) {
         MemoryEvent event;
         event.location = instruction.location;
