@@ -1,5 +1,6 @@
 #include "monitor/symbols.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
@@ -21,6 +22,11 @@ std::string demangle(const char* name) {
   char* demangled = abi::__cxa_demangle(name, nullptr, nullptr, &status);
   std::string text = status == 0 ? demangled : name;
   std::free(demangled);
+  // Not written in the source, so not read there either.
+  constexpr std::string_view kAnonymous = "(anonymous namespace)::";
+  for (size_t at = 0; (at = text.find(kAnonymous, at)) != std::string::npos;) {
+    text.erase(at, kAnonymous.size());
+  }
   return text;
 }
 
@@ -119,7 +125,9 @@ struct Symboliser::OpenModule {
           "lines are not shown",
           module.path, hex(on_disk), hex(module.build_id)));
       file = nullptr;
+      return;
     }
+    index_units();
   }
   OpenModule(const OpenModule&) = delete;
   OpenModule& operator=(const OpenModule&) = delete;
@@ -133,39 +141,94 @@ struct Symboliser::OpenModule {
     return text.empty() ? "none" : text;
   }
 
+  // The compilation units by address. Not left to dwfl_module_addrdie: it needs .debug_aranges,
+  // which clang does not write.
+  struct UnitRange {
+    uint64_t begin = 0;
+    uint64_t end = 0;
+    Dwarf_Die* unit = nullptr;
+  };
+  void index_units() {
+    Dwarf_Die* unit = nullptr;
+    while ((unit = dwfl_module_nextcu(file, unit, &bias)) != nullptr) {
+      Dwarf_Addr base = 0;
+      UnitRange range;
+      range.unit = unit;
+      ptrdiff_t at = 0;
+      while ((at = dwarf_ranges(unit, at, &base, &range.begin, &range.end)) > 0) {
+        units.push_back(range);
+      }
+    }
+    std::sort(units.begin(), units.end(), [](const UnitRange& left, const UnitRange& right) {
+      return left.begin < right.begin;
+    });
+  }
+
+  Dwarf_Die* unit_at(uint64_t address) const {
+    auto after = std::upper_bound(
+        units.begin(), units.end(), address,
+        [](uint64_t wanted, const UnitRange& range) { return wanted < range.begin; });
+    return after == units.begin() || address >= (--after)->end ? nullptr : after->unit;
+  }
+
+  // The function whose code is at `address` and what is inlined there, outermost first. (The
+  // scopes of dwarf_getscopes go on with where an inlined function is defined.)
+  static bool functions_at(Dwarf_Die parent, uint64_t address, std::vector<Dwarf_Die>& functions) {
+    Dwarf_Die die;
+    for (int more = dwarf_child(&parent, &die); more == 0; more = dwarf_siblingof(&die, &die)) {
+      switch (dwarf_tag(&die)) {
+        case DW_TAG_subprogram:
+        case DW_TAG_inlined_subroutine:
+          if (dwarf_haspc(&die, address) > 0) {
+            functions.push_back(die);
+            functions_at(die, address, functions);
+            return true;
+          }
+          break;
+        case DW_TAG_lexical_block:
+          if (dwarf_haspc(&die, address) > 0) {
+            return functions_at(die, address, functions);
+          }
+          break;
+        case DW_TAG_namespace:
+        case DW_TAG_class_type:
+        case DW_TAG_structure_type:
+          if (functions_at(die, address, functions)) {
+            return true;
+          }
+          break;
+        default:
+          break;
+      }
+    }
+    return false;
+  }
+
+  // `address` as the file counts it.
   std::vector<SourceFrame> frames(uint64_t address) const {
+    address -= bias;
+    Dwarf_Die* unit = unit_at(address);
+    if (unit == nullptr) {
+      return {};
+    }
     SourceFrame frame;
-    if (Dwfl_Line* line = dwfl_module_getsrc(file, address)) {
-      if (const char* path = dwfl_lineinfo(line, nullptr, &frame.line, nullptr, nullptr, nullptr)) {
+    if (Dwarf_Line* line = dwarf_getsrc_die(unit, address)) {
+      const char* path = dwarf_linesrc(line, nullptr, nullptr);
+      if (path != nullptr && dwarf_lineno(line, &frame.line) == 0) {
         frame.file = path;
       }
     }
     std::vector<SourceFrame> frames;
-    Dwarf_Addr bias = 0;
-    Dwarf_Die* unit = dwfl_module_addrdie(file, address, &bias);
-    Dwarf_Die* scopes = nullptr;
-    // The innermost scope, then what physically contains it: the scopes of dwarf_getscopes itself
-    // go on with where an inlined function is defined, not where it is called.
-    const int found = unit == nullptr ? 0 : dwarf_getscopes(unit, address - bias, &scopes);
-    if (found > 0) {
-      Dwarf_Die* outer = nullptr;
-      const int count = dwarf_getscopes_die(&scopes[0], &outer);
-      for (int i = 0; i < count; ++i) {
-        const int tag = dwarf_tag(&outer[i]);
-        if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram) {
-          continue;
-        }
-        frame.function = function_name(outer[i]);
-        frames.push_back(frame);
-        if (tag == DW_TAG_subprogram) {
-          break;
-        }
-        frame = SourceFrame{};
-        read_call_site(outer[i], *unit, frame);
-      }
-      std::free(outer);
+    std::vector<Dwarf_Die> functions;
+    functions_at(*unit, address, functions);
+    while (!functions.empty()) {
+      Dwarf_Die function = functions.back();
+      functions.pop_back();
+      frame.function = function_name(function);
+      frames.push_back(frame);
+      frame = SourceFrame{};
+      read_call_site(function, *unit, frame);
     }
-    std::free(scopes);
     if (frames.empty() && !frame.file.empty()) {
       frames.push_back(frame);
     }
@@ -186,6 +249,8 @@ struct Symboliser::OpenModule {
 
   std::string name;
   Dwfl* dwfl = nullptr;
+  Dwarf_Addr bias = 0;  // of the DWARF data's addresses
+  std::vector<UnitRange> units;
   Dwfl_Module* file = nullptr;  // absent when there are no symbols to be had
 };
 

@@ -11,8 +11,6 @@ namespace tsomon::capture {
 namespace {
 
 constexpr size_t kMaxProblems = 8;  // of one thread; the rest is counted
-// Longer ranges than this do not exist in practice: a corrupt length must not fill the memory.
-constexpr uint64_t kMaxRange = uint64_t{1} << 34;
 
 // Thread names appear in text traces between '|' and '('.
 std::string printable(std::string_view name) {
@@ -237,15 +235,20 @@ void ThreadStream::add_ordered(const Record& record, EventBlock& out) {
   }
 }
 
-void ThreadStream::add_range(const Record& record, EventKind kind) {
+bool ThreadStream::add_range(const Record& record, EventKind kind) {
   Event event = make(kind, record);
   uint64_t rest = record.word(0);
+  if (rest / Event::kMaxSize > range_pieces_left_) {
+    return false;
+  }
+  range_pieces_left_ -= rest / Event::kMaxSize;
   while (rest != 0) {
     event.size = static_cast<uint32_t>(std::min<uint64_t>(rest, Event::kMaxSize)) & Event::kMaxSize;
     wait_for_stamp(event);
     event.address += event.size;
     rest -= event.size;
   }
+  return true;
 }
 
 // False: the record is not what its type demands.
@@ -282,12 +285,9 @@ bool ThreadStream::decode_record(const Record& record, EventBlock& out) {
       return true;
     case RecordType::kRangeRead:
     case RecordType::kRangeWrite:
-      if (aux < 1 || record.word(0) > kMaxRange) {
-        return false;
-      }
-      add_range(record,
-                record.type() == RecordType::kRangeRead ? EventKind::kRead : EventKind::kWrite);
-      return true;
+      return aux >= 1 &&
+             add_range(record, record.type() == RecordType::kRangeRead ? EventKind::kRead
+                                                                       : EventKind::kWrite);
     case RecordType::kLost:
       lost_ += aux >= 1 ? record.word(0) : 1;
       gap();

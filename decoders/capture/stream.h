@@ -76,7 +76,7 @@ class ThreadStream {
   bool decode_record(const Record& record, EventBlock& out);
   void add_ordered(const Record& record, EventBlock& out);
   void point(int64_t lo, int64_t hi, bool separates, EventBlock& out);
-  void add_range(const Record& record, EventKind kind);
+  bool add_range(const Record& record, EventKind kind);
   void wait_for_stamp(const Event& event);
   void flush(int64_t until, EventBlock& out);
   Event make(EventKind kind, const Record& record) const;
@@ -88,6 +88,9 @@ class ThreadStream {
   std::vector<Event> waiting_;
   uint64_t open_units_ = 0;
   bool had_gap_ = false;
+  // Events beyond one for each range record: 16 TiB of ranges. A corrupt length must not fill the
+  // memory.
+  uint64_t range_pieces_left_ = uint64_t{1} << 20;
   uint64_t lost_ = 0;
   uint64_t chunk_ = 0;
   std::vector<std::string> problems_;

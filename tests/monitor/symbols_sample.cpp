@@ -9,13 +9,13 @@ namespace {
   return reinterpret_cast<uint64_t>(__builtin_return_address(0));
 }
 
+}  // namespace
+
 [[gnu::always_inline]] inline uint64_t inlined(Pool& pool) {
-  const uint64_t pc = hook();  // line 13
+  const uint64_t pc = hook();  // line 15
   ++pool.taken;
   return pc;
 }
-
-}  // namespace
 
 uint64_t Pool::take(int count) {
   taken += count;

@@ -68,7 +68,7 @@ TEST_CASE("a return address gives the function and line of the call") {
   Symboliser symboliser(own_modules());
   CHECK(symboliser.text(pool.take(1)) == "sample::Pool::take symbols_sample.cpp:22");
   const uint64_t pc = sample::call_inlined(pool);
-  CHECK(symboliser.text(pc) == "inlined symbols_sample.cpp:13");
+  CHECK(symboliser.text(pc) == "sample::inlined symbols_sample.cpp:15");
   const std::vector<SourceFrame> frames = symboliser.frames(pc);
   REQUIRE(frames.size() == 2);
   CHECK(frames[1].function == "sample::call_inlined");
