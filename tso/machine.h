@@ -34,8 +34,8 @@ struct Rules {
   uint32_t store_buffer = 0xFFFFFFFFU;  // entries; a store waits while the buffer is full
 };
 
-// Names the write of an event: `event` counts the events of `thread` from 0. One past the last
-// thread, 0xFFFF, is the initial value of the location.
+// Names the write of an event: `event` counts the events of `thread` from 0. Thread 0xFFFF stands
+// for the initial value of the location.
 struct WriteId {
   uint16_t thread = 0xFFFF;
   uint16_t event = 0;
@@ -95,7 +95,7 @@ struct Undo {
 
 class Machine {
  public:
-  // Requires an empty program.check(). Keeps a reference to the program.
+  // Requires an empty program.check(). The program must outlive the machine.
   explicit Machine(const Program& program, Rules rules = {});
   explicit Machine(const Program&& program, Rules rules = {}) = delete;
 
