@@ -36,13 +36,13 @@ void append_history(std::string& key, const State& state) {
 }
 
 // What was read and where each thread stands decide the rest of a state: between two reads a
-// thread is deterministic, and it comes twice to one instruction only by a backward jump.
+// thread is deterministic, and it comes twice to one instruction only by a backward jump. Which
+// stores have left their buffers is part of coherence.
 std::string state_key(const State& state) {
   std::string key;
   for (const ThreadState& thread : state.threads) {
     append(key, thread.next, 4);
     append(key, thread.backward_jumps, 4);
-    append(key, thread.committed, 2);
   }
   append_history(key, state);
   return key;
