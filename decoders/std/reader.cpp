@@ -1,0 +1,552 @@
+#include "decoders/std/reader.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "decoders/std/lines.h"
+#include "decoders/std/ops.h"
+#include "decoders/std/scan.h"
+#include "decoders/std/text.h"
+#include "decoders/std/token_cache.h"
+
+namespace tsomon {
+
+using namespace std_trace;
+
+class StdReader::Impl {
+ public:
+  template <typename... Source>
+  Impl(std::string name, const StdOptions& options, Source... source)
+      : name_(std::move(name)),
+        options_(options),
+        lines_(source..., options.buffer_bytes),
+        at_(lines_.begin()) {
+    options_.block_events = std::max<size_t>(options_.block_events, 1);
+  }
+
+  Result<bool> next(EventBlock& block);
+
+  Symbols symbols_;
+  bool complete_ = true;
+  uint64_t lost_events_ = 0;
+  uint64_t skipped_lines_ = 0;
+  uint64_t line_ = 0;
+  size_t capacity() const { return lines_.capacity(); }
+
+ private:
+  struct ThreadState {
+    int64_t latest_lo = kTimeMin;  // no later event of the thread may end before this
+    uint64_t open_units = 0;
+  };
+
+  bool parse(const Fields& fields, EventBlock& block);
+  bool parse_location(std::string_view text, LocationKey& key);
+  bool parse_header(std::string_view op);
+  bool parse_set(std::string_view text);
+  bool parse_init(std::string_view text);
+  bool parse_lost(std::string_view text);
+  uint32_t thread_id(const char* token, const char* end);
+  uint32_t new_thread(std::string_view text);
+  uint32_t location_id(const char* token, const char* end);
+  uint32_t label_id(const char* token, const char* end);
+
+  // All return false, for `return wrong(...)`.
+  [[gnu::cold, gnu::noinline]] bool wrong(std::string message);
+  [[gnu::cold, gnu::noinline]] bool wrong(const char* expected, std::string_view found);
+  [[gnu::cold, gnu::noinline]] bool wrong_op(std::string_view op);
+  [[gnu::cold, gnu::noinline]] bool out_of_order(int64_t hi, int64_t latest_lo);
+  tl::unexpected<Error> failed(Error error);
+
+  std::string name_;
+  StdOptions options_;
+  LineBuffer lines_;
+  const char* at_;
+  int64_t events_ = 0;
+  std::vector<ThreadState> states_;
+  TokenCache threads_{8};
+  TokenCache names_{13};
+  TokenCache labels_{8};
+  TokenCache locations_{10};
+  std::string message_;
+  std::optional<Error> failure_;
+};
+
+bool StdReader::Impl::wrong(std::string message) {
+  message_ = std::move(message);
+  return false;
+}
+
+bool StdReader::Impl::wrong(const char* expected, std::string_view found) {
+  return wrong(fmt::format("expected {}, found {}", expected, quoted(found)));
+}
+
+bool StdReader::Impl::wrong_op(std::string_view op) {
+  std::string known;
+  for (const Op& each : kOps) {
+    if (each.form != OpForm::kAnyOperand) {
+      const std::string_view word(reinterpret_cast<const char*>(&each.word), sizeof each.word);
+      known.append(known.empty() ? "" : " ").append(word.substr(0, word.find('\0')));
+    }
+  }
+  return wrong(fmt::format("expected an operation ({}), found {}", known, quoted(op)));
+}
+
+bool StdReader::Impl::out_of_order(int64_t hi, int64_t latest_lo) {
+  return wrong(
+      fmt::format("expected an interval in program order, found one that ends at {}, before an "
+                  "earlier event of the thread begins at {}",
+                  hi, latest_lo));
+}
+
+tl::unexpected<Error> StdReader::Impl::failed(Error error) {
+  error.input = name_;
+  failure_ = error;
+  return tl::unexpected<Error>(std::move(error));
+}
+
+uint32_t StdReader::Impl::new_thread(std::string_view text) {
+  if (text.empty() || text == "-") {
+    return TokenCache::kUncached;
+  }
+  const uint32_t id = symbols_.threads.intern(text);
+  if (id >= states_.size()) {
+    states_.resize(id + 1);
+  }
+  return id;
+}
+
+inline uint32_t StdReader::Impl::thread_id(const char* token, const char* end) {
+  const auto length = static_cast<size_t>(end - token);
+  return threads_.get(token, length, [&] { return new_thread({token, length}); });
+}
+
+inline uint32_t StdReader::Impl::location_id(const char* token, const char* end) {
+  const auto length = static_cast<size_t>(end - token);
+  if (length == 0) {
+    return Event::kNoLocation;
+  }
+  uint32_t number = 0;
+  if (short_number(token, length, number)) {
+    return number | Event::kNumericLocation;
+  }
+  return locations_.get(token, length, [&] { return symbols_.intern_location({token, length}); });
+}
+
+uint32_t StdReader::Impl::label_id(const char* token, const char* end) {
+  const auto length = static_cast<size_t>(end - token);
+  return labels_.get(token, length, [&] { return symbols_.labels.intern({token, length}); });
+}
+
+bool StdReader::Impl::parse_location(std::string_view text, LocationKey& key) {
+  if (text.empty()) {
+    return wrong("a location", text);
+  }
+  if (text[0] == '0') {
+    if (const auto range = parse_byte_range(text)) {
+      if (!*range) {
+        return wrong(range->error().message);
+      }
+      key = **range;
+      return true;
+    }
+  }
+  key.size = 0;
+  key.address = names_.get(text.data(), text.size(), [&] { return symbols_.names.intern(text); });
+  return true;
+}
+
+bool StdReader::Impl::parse_set(std::string_view text) {
+  const size_t semicolon = text.find(';');
+  if (semicolon == std::string_view::npos || semicolon == 0) {
+    return wrong("set(name;location,...)", text);
+  }
+  AtomicSet set{std::string(text.substr(0, semicolon)), {}};
+  for (size_t begin = semicolon + 1; begin < text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    LocationKey key;
+    if (!parse_location(text.substr(begin, end - begin), key)) {
+      return false;
+    }
+    set.members.push_back(key);
+    begin = end + 1;
+  }
+  for (AtomicSet& known : symbols_.sets) {
+    if (known.name == set.name) {
+      known.members.insert(known.members.end(), set.members.begin(), set.members.end());
+      return true;
+    }
+  }
+  symbols_.sets.push_back(std::move(set));
+  return true;
+}
+
+bool StdReader::Impl::parse_init(std::string_view text) {
+  if (text == "unknown") {
+    symbols_.initial_zero = false;
+    return true;
+  }
+  const size_t equals = text.rfind('=');
+  if (equals == std::string_view::npos) {
+    return wrong("init(location=value) or init(unknown)", text);
+  }
+  InitialValue initial;
+  if (!parse_location(text.substr(0, equals), initial.location)) {
+    return false;
+  }
+  const auto value = parse_value(text.substr(equals + 1), initial.location.size);
+  if (!value) {
+    return wrong(value.error().message);
+  }
+  initial.value = *value;
+  symbols_.initial_values.push_back(initial);
+  return true;
+}
+
+bool StdReader::Impl::parse_lost(std::string_view text) {
+  const auto count = parse_value(text, 0);
+  if (!count || text[0] == '-') {
+    return wrong("lost(number of lost events, 0 if unknown)", text);
+  }
+  complete_ = false;
+  lost_events_ += *count;
+  return true;
+}
+
+bool StdReader::Impl::parse_header(std::string_view op) {
+  const size_t open = op.find('(');
+  if (open == std::string_view::npos || op.back() != ')') {
+    return wrong("a header set(...), init(...) or lost(...)", op);
+  }
+  const std::string_view name = op.substr(0, open);
+  const std::string_view text = op.substr(open + 1, op.size() - open - 2);
+  if (name == "set") {
+    return parse_set(text);
+  }
+  if (name == "init") {
+    return parse_init(text);
+  }
+  if (name == "lost") {
+    return parse_lost(text);
+  }
+  return wrong("a header set(...), init(...) or lost(...)", op);
+}
+
+// One event or header; false leaves the reason in message_ and the block as it was.
+inline bool StdReader::Impl::parse(const Fields& fields, EventBlock& block) {
+  const char* const op_begin = fields.thread_end + 1;
+  const char* const op_end = fields.op_end;
+  const auto field_length = static_cast<size_t>(op_end - op_begin);
+
+  const uint32_t thread = thread_id(fields.begin, fields.thread_end);
+  if (thread == TokenCache::kUncached) {
+    if (fields.begin == fields.thread_end) {
+      return wrong("a thread before the first '|'", {fields.begin, fields.end});
+    }
+    return parse_header({op_begin, field_length});
+  }
+
+  const uint64_t word = load8(op_begin);
+  const size_t name_length = std::min(leading_letters(word), field_length);
+  const Op* const op =
+      name_length < 8 ? find_op(word & ((uint64_t{1} << (8 * name_length)) - 1)) : nullptr;
+  if (op == nullptr) {
+    return wrong_op({op_begin, field_length});
+  }
+  const char* arg = op_begin + name_length;
+  const char* arg_end = arg;
+  const bool has_operand = name_length != field_length;
+  if (has_operand) {
+    if (*arg != '(' || op_end[-1] != ')' || field_length < name_length + 2) {
+      return wrong("OP(operand)", {op_begin, field_length});
+    }
+    ++arg;
+    arg_end = op_end - 1;
+  }
+
+  Event event;
+  event.set_kind(op->kind);
+  event.thread = thread;
+  std::optional<uint64_t> read_value;
+  std::optional<uint64_t> write_value;
+
+  switch (op->form) {
+    case OpForm::kLocation: {
+      const auto length = static_cast<size_t>(arg_end - arg);
+      const bool has_values = op->reads || op->writes;
+      if (length - 1 < kShortToken && *arg != '0') {
+        // The common case in one go: the bytes that are searched for '=' are the cache's key.
+        const __m128i key = token_key(arg, length);
+        if (!has_values || !contains(key, '=')) {
+          event.address = names_.get(key, [&] { return symbols_.names.intern({arg, length}); });
+          break;
+        }
+      }
+      std::string_view text(arg, length);
+      const size_t equals = has_values ? text.rfind('=') : std::string_view::npos;
+      LocationKey location;
+      if (!has_operand || !parse_location(text.substr(0, equals), location)) {
+        return has_operand ? false : wrong("OP(location)", {op_begin, field_length});
+      }
+      event.address = location.address;
+      event.size = location.size & Event::kMaxSize;
+      if (equals == std::string_view::npos) {
+        break;
+      }
+      std::string_view first = text.substr(equals + 1);
+      std::string_view second;
+      if (op->reads && op->writes) {
+        const size_t comma = first.find(',');
+        if (comma == std::string_view::npos) {
+          return wrong("two values, read and written, as in rmw(x=1,2)", text);
+        }
+        second = first.substr(comma + 1);
+        first = first.substr(0, comma);
+        // Of a locked operation either value alone may be known.
+        if (first.empty() && second.empty()) {
+          return wrong("a value", text);
+        }
+      } else if (op->writes) {
+        std::swap(first, second);
+      }
+      const bool both = op->reads && op->writes;
+      if (op->reads && !(both && first.empty())) {
+        const auto value = parse_value(first, location.size);
+        if (!value) {
+          return wrong(value.error().message);
+        }
+        read_value = *value;
+      }
+      if (op->writes && !(both && second.empty())) {
+        const auto value = parse_value(second, location.size);
+        if (!value) {
+          return wrong(value.error().message);
+        }
+        write_value = *value;
+      }
+      break;
+    }
+    case OpForm::kThread: {
+      const uint32_t other = thread_id(arg, arg_end);
+      if (other == TokenCache::kUncached) {
+        return wrong("OP(thread)", {op_begin, field_length});
+      }
+      if (other == thread) {
+        return wrong("another thread than the event's own", {op_begin, field_length});
+      }
+      event.address = other;
+      break;
+    }
+    case OpForm::kText:
+      if (!has_operand) {
+        return wrong("OP(text)", {op_begin, field_length});
+      }
+      event.address = label_id(arg, arg_end);
+      break;
+    case OpForm::kBegin:
+      event.address = label_id(arg, arg_end);
+      break;
+    case OpForm::kEnd:
+      if (states_[thread].open_units == 0) {
+        return wrong(
+            fmt::format("expected a unit of thread {} to be open, found 'end' without "
+                        "'begin'",
+                        quoted({fields.begin, fields.thread_end})));
+      }
+      break;
+    case OpForm::kBare:
+      if (arg != arg_end) {
+        return wrong("no operand", {op_begin, field_length});
+      }
+      break;
+    case OpForm::kAnyOperand:
+      break;
+  }
+
+  Interval interval{events_, events_};
+  if (fields.location_end != fields.end) {
+    const char* const begin = fields.location_end + 1;
+    const auto parsed = parse_interval({begin, static_cast<size_t>(fields.end - begin)});
+    if (!parsed) {
+      return wrong(parsed.error().message);
+    }
+    interval = *parsed;
+  }
+  ThreadState& state = states_[thread];
+  if (interval.hi < state.latest_lo) {
+    return out_of_order(interval.hi, state.latest_lo);
+  }
+  state.latest_lo = std::max(state.latest_lo, interval.lo);
+  state.open_units += op->form == OpForm::kBegin;
+  state.open_units -= op->form == OpForm::kEnd;
+  if (fields.op_end != fields.end) {
+    event.location = location_id(fields.op_end + 1, fields.location_end);
+  }
+  ++events_;
+  if (interval.lo == interval.hi && !read_value && !write_value) {
+    event.lo = interval.lo;
+    block.events.push_back(event);
+  } else {
+    block.add(event, interval.lo, interval.hi, read_value, write_value);
+  }
+  return true;
+}
+
+Result<bool> StdReader::Impl::next(EventBlock& block) {
+  block.clear();
+  if (failure_) {
+    return tl::unexpected<Error>(*failure_);
+  }
+  block.events.reserve(options_.block_events);
+  for (;;) {
+    const char* const end = lines_.end();
+    while (at_ != end && block.events.size() < options_.block_events) {
+      if (line_++ == 0 && std::memcmp(at_, "\xEF\xBB\xBF", 3) == 0) {
+        at_ += 3;  // byte order mark
+      }
+      Fields fields;
+      const LineKind kind = split(at_, fields);
+      at_ = fields.next;
+      if (kind == LineKind::kFields ? parse(fields, block) : kind == LineKind::kNothing) {
+        continue;
+      }
+      if (kind != LineKind::kFields) {
+        wrong(wrong_line(kind), {fields.begin, fields.end});
+      }
+      if (!options_.skip_malformed) {
+        return failed({ErrorKind::kMalformed, {}, fmt::format("line {}", line_), message_});
+      }
+      ++skipped_lines_;
+      complete_ = false;
+    }
+    if (block.events.size() >= options_.block_events) {
+      return true;
+    }
+    // What is there is delivered before a read that may wait for a slow writer.
+    if (!block.events.empty()) {
+      return true;
+    }
+    const auto more = lines_.fill();
+    at_ = lines_.begin();
+    if (!more) {
+      return failed(more.error());
+    }
+    if (!*more) {
+      break;
+    }
+  }
+  if (events_ == 0) {
+    return failed({ErrorKind::kMalformed,
+                   {},
+                   {},
+                   fmt::format("no events: expected lines THREAD|OP|LOCATION, found none in {} "
+                               "lines",
+                               line_)});
+  }
+  return false;
+}
+
+StdReader::StdReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+StdReader::StdReader(StdReader&&) noexcept = default;
+StdReader& StdReader::operator=(StdReader&&) noexcept = default;
+StdReader::~StdReader() = default;
+
+Result<StdReader> StdReader::open(const std::string& path, const StdOptions& options) {
+  if (path == "-") {
+    return from_descriptor(STDIN_FILENO, "<stdin>", options);
+  }
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    return tl::unexpected<Error>(Error{ErrorKind::kUnreadable,
+                                       path,
+                                       {},
+                                       fmt::format("cannot be opened: {}", std::strerror(errno))});
+  }
+  return StdReader(std::make_unique<Impl>(path, options, fd, true));
+}
+
+StdReader StdReader::from_descriptor(int fd, std::string name, const StdOptions& options) {
+  return StdReader(std::make_unique<Impl>(std::move(name), options, fd, false));
+}
+
+StdReader StdReader::from_text(std::string_view text, std::string name, const StdOptions& options) {
+  return StdReader(std::make_unique<Impl>(std::move(name), options, text));
+}
+
+Result<bool> StdReader::next(EventBlock& block) { return impl_->next(block); }
+const Symbols& StdReader::symbols() const { return impl_->symbols_; }
+Symbols StdReader::take_symbols() { return std::move(impl_->symbols_); }
+bool StdReader::complete() const { return impl_->complete_; }
+uint64_t StdReader::lost_events() const { return impl_->lost_events_; }
+uint64_t StdReader::skipped_lines() const { return impl_->skipped_lines_; }
+uint64_t StdReader::lines() const { return impl_->line_; }
+size_t StdReader::buffer_bytes() const { return impl_->capacity(); }
+
+namespace {
+
+Result<Trace> read_all(StdReader reader) {
+  Trace trace;
+  EventBlock block;
+  for (;;) {
+    const auto more = reader.next(block);
+    if (!more) {
+      return tl::unexpected<Error>(more.error());
+    }
+    if (!*more) {
+      break;
+    }
+    trace.append(block);
+  }
+  trace.symbols = reader.take_symbols();
+  trace.complete = reader.complete();
+  trace.lost_events = reader.lost_events();
+  return trace;
+}
+
+}  // namespace
+
+Result<Trace> read_std(const std::string& path, const StdOptions& options) {
+  auto reader = StdReader::open(path, options);
+  if (!reader) {
+    return tl::unexpected<Error>(reader.error());
+  }
+  return read_all(std::move(*reader));
+}
+
+Result<Trace> read_std_text(std::string_view text, const std::string& name,
+                            const StdOptions& options) {
+  return read_all(StdReader::from_text(text, name, options));
+}
+
+bool looks_like_std(std::string_view text) {
+  if (text.starts_with("\xEF\xBB\xBF")) {
+    text.remove_prefix(3);
+  }
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const size_t first = line.find_first_not_of(" \t\r");
+    if (first == std::string_view::npos || line[first] == '#') {
+      continue;
+    }
+    const size_t bar = line.find('|');
+    if (bar == std::string_view::npos || line.find('\0') != std::string_view::npos) {
+      return false;
+    }
+    const size_t letters =
+        std::min(line.find_first_not_of("abcdefghijklmnopqrstuvwxyz", bar + 1), line.size());
+    return letters > bar + 1 && (letters == line.size() || line[letters] == '(' ||
+                                 line[letters] == '|' || line[letters] == '\r');
+  }
+  return false;
+}
+
+}  // namespace tsomon

@@ -1,0 +1,243 @@
+#include "decoders/std/writer.h"
+
+#include <array>
+#include <iterator>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "decoders/std/ops.h"
+#include "decoders/std/text.h"
+
+namespace tsomon {
+namespace {
+
+using namespace std_trace;
+
+void put_escaped(unsigned char byte, std::string& out) {
+  fmt::format_to(std::back_inserter(out), "%{:02X}", byte);
+}
+
+bool is_control(unsigned char byte) { return byte < 0x20 || byte == 0x7F; }
+
+// Free text: only what would end the field or the line.
+void put_text(std::string_view text, std::string& out) {
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '|' || (is_control(byte) && c != '\t')) {
+      put_escaped(byte, out);
+    } else {
+      out += c;
+    }
+  }
+}
+
+// A name that must stay itself and distinct from every other. '%' appears only in names that are
+// escaped, and there it is escaped, too: so no two names give the same text. The lone '%' of the
+// empty name is no escape of any other.
+void put_name(std::string_view name, std::string& out) {
+  constexpr std::string_view kSpecial = "|()=,;%#";
+  if (name.empty()) {
+    out += '%';
+    return;
+  }
+  if (name == "-") {
+    out += "%2D";
+    return;
+  }
+  const bool like_range = parse_byte_range(name).has_value();
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (is_control(byte) || kSpecial.find(c) != std::string_view::npos ||
+        (like_range && c == '+') || byte == 0xEF) {
+      put_escaped(byte, out);
+    } else {
+      out += c;
+    }
+  }
+}
+
+// The tables may be incomplete in traces that were put together by hand: the id serves then, with
+// a '%' that no name has in front of a letter.
+void put_interned(const Interner& table, uint64_t id, char fallback, std::string& out) {
+  if (id < table.size()) {
+    put_name(table.text(static_cast<uint32_t>(id)), out);
+  } else {
+    fmt::format_to(std::back_inserter(out), "%{}{}", fallback, id);
+  }
+}
+
+void put_location(const Symbols& symbols, LocationKey key, std::string& out) {
+  if (key.size != 0) {
+    fmt::format_to(std::back_inserter(out), "0x{:x}+{}", key.address, key.size);
+  } else if (key.address < symbols.names.size()) {
+    put_name(symbols.names.text(static_cast<uint32_t>(key.address)), out);
+  } else {
+    // A lock that is known by its address only.
+    const std::string raw = fmt::format("0x{:x}", key.address);
+    out += symbols.names.find(raw) == Interner::kNone ? raw : "%X" + raw;
+  }
+}
+
+void put_label(const Symbols& symbols, uint64_t id, std::string& out) {
+  if (id >= symbols.labels.size()) {
+    return;
+  }
+  const std::string_view label = symbols.labels.text(static_cast<uint32_t>(id));
+  put_text(unit_label(label), out);
+  char separator = ';';
+  for (const std::string_view set : unit_sets(label)) {
+    out += separator;
+    if (!set.empty()) {
+      put_name(set, out);
+    }
+    separator = ',';
+  }
+}
+
+const Op& op_of(EventKind kind) {
+  for (const Op& op : kOps) {
+    if (op.kind == kind) {
+      return op;
+    }
+  }
+  return kOps.front();
+}
+
+std::array<std::string, kEventKinds> op_names() {
+  std::array<std::string, kEventKinds> names;
+  for (int kind = 0; kind < kEventKinds; ++kind) {
+    for (uint64_t word = op_of(static_cast<EventKind>(kind)).word; word != 0; word >>= 8) {
+      names[static_cast<size_t>(kind)] += static_cast<char>(word & 0xFF);
+    }
+  }
+  return names;
+}
+
+void put_values(const EventBlock& block, const Event& event, std::string& out) {
+  const uint64_t mask =
+      event.size == 0 || event.size >= 8 ? ~uint64_t{0} : (uint64_t{1} << (8 * event.size)) - 1;
+  const auto put = [&](std::optional<uint64_t> value) {
+    if (value) {
+      fmt::format_to(std::back_inserter(out), "{}", *value & mask);
+    }
+  };
+  const std::optional<uint64_t> read = block.read_value(event);
+  const std::optional<uint64_t> written = block.write_value(event);
+  if (event.size > 8) {
+    return;
+  }
+  const Op& op = op_of(event.kind());
+  if ((op.reads && read) || (op.writes && written)) {
+    out += '=';
+    if (op.reads) {
+      put(read);
+    }
+    if (op.reads && op.writes) {
+      out += ',';
+    }
+    if (op.writes) {
+      put(written);
+    }
+  }
+}
+
+}  // namespace
+
+void StdWriter::write_headers(std::string& out) const {
+  for (const AtomicSet& set : symbols_.sets) {
+    out += "-|set(";
+    put_name(set.name, out);
+    char separator = ';';
+    for (const LocationKey& member : set.members) {
+      out += separator;
+      put_location(symbols_, member, out);
+      separator = ',';
+    }
+    out += set.members.empty() ? ";)|\n" : ")|\n";
+  }
+  if (!symbols_.initial_zero) {
+    out += "-|init(unknown)|\n";
+  }
+  for (const InitialValue& initial : symbols_.initial_values) {
+    out += "-|init(";
+    put_location(symbols_, initial.location, out);
+    fmt::format_to(std::back_inserter(out), "={})|\n", initial.value);
+  }
+}
+
+void StdWriter::write_event(const EventBlock& block, const Event& event, std::string& out) {
+  static const std::array<std::string, kEventKinds> kNames = op_names();
+  put_interned(symbols_.threads, event.thread, 'T', out);
+  out += '|';
+  out += kNames[event.kind_bits % kEventKinds];
+  switch (op_of(event.kind()).form) {
+    case OpForm::kLocation:
+      out += '(';
+      put_location(symbols_, {event.address, event.size}, out);
+      put_values(block, event, out);
+      out += ')';
+      break;
+    case OpForm::kThread:
+      out += '(';
+      put_interned(symbols_.threads, event.address, 'T', out);
+      out += ')';
+      break;
+    case OpForm::kText:
+      out += '(';
+      if (event.address < symbols_.labels.size()) {
+        put_text(symbols_.labels.text(static_cast<uint32_t>(event.address)), out);
+      }
+      out += ')';
+      break;
+    case OpForm::kBegin: {
+      const size_t before = out.size();
+      out += '(';
+      put_label(symbols_, event.address, out);
+      if (out.size() == before + 1) {
+        out.resize(before);
+      } else {
+        out += ')';
+      }
+      break;
+    }
+    default:
+      break;
+  }
+  out += '|';
+  if ((event.location & Event::kNumericLocation) != 0 ||
+      event.location < symbols_.locations.size()) {
+    put_text(symbols_.location_text(event.location), out);
+  }
+  const int64_t lo = block.lo(event);
+  const int64_t hi = block.hi(event);
+  if (lo != place_ || hi != place_) {
+    fmt::format_to(std::back_inserter(out), "|{}..{}", lo, hi);
+  }
+  out += '\n';
+  ++place_;
+}
+
+void StdWriter::write(const EventBlock& block, std::string& out) {
+  for (const Event& event : block.events) {
+    write_event(block, event, out);
+  }
+}
+
+void StdWriter::write_lost(uint64_t events, std::string& out) {
+  fmt::format_to(std::back_inserter(out), "-|lost({})|\n", events);
+}
+
+std::string write_std(const Trace& trace) {
+  std::string out;
+  StdWriter writer(trace.symbols);
+  writer.write_headers(out);
+  writer.write(trace, out);
+  if (!trace.complete) {
+    StdWriter::write_lost(trace.lost_events, out);
+  }
+  return out;
+}
+
+}  // namespace tsomon
