@@ -11,6 +11,8 @@
 //             Accesses recorded before a record with stamps were performed (loads) or issued
 //             (stores) at or before hi, accesses recorded after it at or after lo. With
 //             kSeparates the writer promises more: before lo, and after hi. A point separates.
+//             lo may be the last stamp of the record before it (a stamp is what costs time);
+//             what was recorded in between is then only known to lie at or before hi.
 //             Plain accesses have no stamps: they lie between the records with stamps around
 //             them, and their value is not known.
 // Values      Words after the stamps; exact. Left out together when they are not known or the
@@ -64,6 +66,8 @@ inline constexpr uint32_t kSeparates = 1;   // see Stamps above
 inline constexpr uint32_t kUnfinished = 2;  // the process ended while the operation was under way:
                                             // hi and the values are not known (the words are 0),
                                             // and it may or may not have taken place
+inline constexpr uint32_t kOpenEnd = 4;  // hi is not known (the word is 0): the next stamp of the
+                                         // thread ends the interval, as that of a plain access
 
 struct Words {
   uint64_t a = 0;

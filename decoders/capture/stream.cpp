@@ -104,14 +104,14 @@ Event ThreadStream::make(EventKind kind, const Record& record) const {
   return event;
 }
 
-void ThreadStream::wait_for_stamp(const Event& event) {
-  waiting_.push_back(event);
-  waiting_.back().lo = from_;
+void ThreadStream::wait_for_stamp(const Event& event, std::optional<uint64_t> write) {
+  waiting_.push_back({event, write});
+  waiting_.back().event.lo = from_;
 }
 
 void ThreadStream::flush(int64_t until, EventBlock& out) {
-  for (const Event& event : waiting_) {
-    out.add(event, event.lo, std::max(until, event.lo));
+  for (const auto& [event, write] : waiting_) {
+    out.add(event, event.lo, std::max(until, event.lo), {}, write);
   }
   waiting_.clear();
 }
@@ -133,7 +133,8 @@ void ThreadStream::point(int64_t lo, int64_t hi, bool separates, EventBlock& out
                     "counters of this machine are not synchronised",
                     from_ - hi));
   }
-  flush(separates ? lo : hi, out);
+  // A lo that is the stamp of an earlier record says nothing about what was recorded since.
+  flush(separates && lo > from_ ? lo : hi, out);
   from_ = std::max(from_, separates ? hi : lo);
 }
 
@@ -153,6 +154,16 @@ void ThreadStream::add_ordered(const Record& record, EventBlock& out) {
     if (locked || type == RecordType::kAtomicStore) {
       wait_for_stamp(make(EventKind::kWrite, record));
     }
+    return;
+  }
+  if ((flags_of(record.b) & kOpenEnd) != 0 && record.type() == RecordType::kAtomicStore) {
+    if (time(0) > from_) {  // a new stamp
+      point(time(0), time(0), true, out);
+    }
+    const uint32_t size = size_of(record.b);
+    const bool known = record.aux() >= 3 && size <= 8;
+    wait_for_stamp(make(EventKind::kWrite, record),
+                   known ? std::optional<uint64_t>(masked(record.word(2), size)) : std::nullopt);
     return;
   }
   const bool has_stamp = record.aux() != 0;

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -76,8 +77,8 @@ class ThreadStream {
   bool decode_record(const Record& record, EventBlock& out);
   void add_ordered(const Record& record, EventBlock& out);
   void point(int64_t lo, int64_t hi, bool separates, EventBlock& out);
-  bool add_range(const Record& record, EventKind kind);
-  void wait_for_stamp(const Event& event);
+  bool add_range(const Record\& record, EventKind kind);
+  void wait_for_stamp(const Event& event, std::optional<uint64_t> write = {});
   void flush(int64_t until, EventBlock& out);
   Event make(EventKind kind, const Record& record) const;
   void problem(std::string_view text);
@@ -85,7 +86,11 @@ class ThreadStream {
   Names* names_;
   ThreadId thread_;
   int64_t from_ = kTimeMin;  // nothing that follows happened before
-  std::vector<Event> waiting_;
+  struct Waiting {
+    Event event;
+    std::optional<uint64_t> write;  // value of an atomic store
+  };
+  std::vector<Waiting> waiting_;
   uint64_t open_units_ = 0;
   bool had_gap_ = false;
   // Events beyond one for each range record: 16 TiB of ranges. A corrupt length must not fill the

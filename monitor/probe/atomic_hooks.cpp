@@ -2,7 +2,8 @@
 //
 // Each memory order is done as x86-64 compilers do it without instrumentation:
 //   load, any order                  mov
-//   store relaxed, release           mov, an ordinary store that waits in the store buffer
+//   store relaxed, release           mov, an ordinary store that waits in the store buffer; it has
+//                                    a stamp before it, its interval ends with the next stamp
 //   store seq_cst                    xchg: locked, recorded with the value it replaced
 //   read-modify-write, any order     locked; also a compare-exchange that fails, which writes
 //   nothing thread fence seq_cst             mfence; weaker fences are no instruction and no record
@@ -38,16 +39,17 @@ class Record {
     at_[3] = 0;
     at_[4] = 0;
     at_[5] = 0;
-    at_[2] = stamp();
-    publish_stamped(at_ + 4 + known);
+    at_[2] = start_stamp();
+    publish(at_ + 4 + known);
   }
   // `locked`: the access was a locked instruction or mfence.
   void done(bool locked, uint64_t first = 0, uint64_t second = 0) {
     if (at_ == nullptr) {
       return;
     }
-    at_[3] = locked ? stamp_after_locked() : stamp();
+    const uint64_t now = locked ? stamp_after_locked() : stamp();
     const uint32_t words = capture::aux_of(at_[0]);
+    at_[3] = now;
     if (words > 2) {
       at_[4] = first;
     }
@@ -56,6 +58,7 @@ class Record {
     }
     asm volatile("" : : : "memory");
     at_[1] = capture::make_b(pc_, size_, capture::kSeparates);
+    publish_stamped(at_ + 2 + words, now);
   }
   // A compare-exchange that turned out to fail keeps the length of its record.
   void failed(uint64_t seen) {
@@ -160,11 +163,18 @@ void store(volatile T* address, T value, int order, uint64_t pc) {
     exchange(address, value, pc);
     return;
   }
-  Record record(RecordType::kAtomicStore, address, sizeof(T), 1, pc);
+  // A stamp behind the store would keep the thread from its next load while the store waits in the
+  // buffer. The thread's next stamp ends the interval instead.
+  if (uint64_t* const at = room(5)) {
+    uint64_t* const next =
+        capture::put(at, RecordType::kAtomicStore, reinterpret_cast<uint64_t>(address), pc,
+                     sizeof(T), capture::kSeparates | capture::kOpenEnd, 0, 0, value_of(value));
+    at[2] = start_stamp();
+    publish_stamped(next, at[2]);
+  }
   asm volatile("" : : : "memory");
   *address = value;
   asm volatile("" : : : "memory");
-  record.done(false, value_of(value));
 }
 
 template <typename T>

@@ -52,9 +52,10 @@ void acquired(int result, RecordType type, const volatile void* lock, uint64_t p
 void drained(uint64_t released, uint64_t pc) {
   uint64_t* const at = room(4);
   if (at != nullptr && released != 0) {
+    const uint64_t now = stamp_after_locked();
     publish_stamped(tsomon::capture::put(at, RecordType::kFence, 0, pc, 0,
-                                         tsomon::capture::kSeparates, released,
-                                         stamp_after_locked()));
+                                         tsomon::capture::kSeparates, released, now),
+                    now);
   }
 }
 

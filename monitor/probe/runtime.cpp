@@ -48,7 +48,7 @@ void use_chunk(Thread* thread, Chunk* chunk) {
     return;
   }
   local.end = chunk->words + kChunkWords;
-  publish_stamped(chunk->words);
+  publish_stamped(chunk->words, 0);
 }
 
 // An empty chunk that continues the thread's stream.
@@ -119,7 +119,8 @@ bool next_chunk() {
     thread->lost_reported = lost;
   }
   // A chunk begins with a stamp: it can be read when the one before it is missing.
-  publish_stamped(capture::put_stamp(at, stamp()));
+  const uint64_t now = stamp();
+  publish_stamped(capture::put_stamp(at, now), now);
   return true;
 }
 
@@ -178,8 +179,9 @@ __attribute__((noinline)) void access_slow(uint64_t a, uint64_t b) {
     return;
   }
   if (at >= local.limit && options.stamp_every != 0) {
-    at = capture::put_stamp(at, stamp());
-    publish_stamped(at);
+    const uint64_t now = stamp();
+    at = capture::put_stamp(at, now);
+    publish_stamped(at, now);
   }
   at[0] = a;
   at[1] = b;
@@ -192,7 +194,7 @@ uint64_t put_point_now(RecordType type, uint64_t address, uint64_t pc) {
     return 0;
   }
   const uint64_t now = stamp();
-  publish_stamped(capture::put(at, type, address, pc, 0, capture::kSeparates, now));
+  publish_stamped(capture::put(at, type, address, pc, 0, capture::kSeparates, now), now);
   return now;
 }
 
@@ -310,7 +312,8 @@ void enter_handler(HandlerFrame* frame) {
   use_chunk(thread, chunk);
   thread->muted = chunk == nullptr;
   if (chunk != nullptr) {
-    publish_stamped(capture::put_stamp(local.cur, stamp()));
+    const uint64_t now = stamp();
+    publish_stamped(capture::put_stamp(local.cur, now), now);
   }
 }
 
