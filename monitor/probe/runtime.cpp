@@ -198,6 +198,20 @@ uint64_t put_point_now(RecordType type, uint64_t address, uint64_t pc) {
   return now;
 }
 
+void put_boundary(RecordType type, uint64_t address, uint64_t pc) {
+  uint64_t* const at = room(3);
+  if (at == nullptr) {
+    return;
+  }
+  if (stamped_recently()) {
+    publish(capture::put(at, type, address, pc, 0, 0));
+    local.stamped = local.cur;  // still no access since
+  } else {
+    const uint64_t now = stamp();
+    publish_stamped(capture::put(at, type, address, pc, 0, capture::kSeparates, now), now);
+  }
+}
+
 void put_range(RecordType type, const volatile void* address, size_t size, uint64_t pc) {
   const auto first = reinterpret_cast<uint64_t>(address);
   if (size == 0) {

@@ -117,7 +117,7 @@ inline void publish_stamped(uint64_t* at, uint64_t time) {
   local.stamp = time;
   uint64_t* limit = local.end - 1;
   const uint64_t words = 2 * options.stamp_every;
-  if (words != 0 && static_cast<uint64_t>(limit - at) > words) {
+  if (words != 0 && limit - at > static_cast<ptrdiff_t>(words)) {  // at may be past limit
     limit = at + words;
   }
   local.limit = limit;
@@ -126,13 +126,11 @@ inline void publish_stamped(uint64_t* at, uint64_t time) {
 // A stamp for the start of an interval. The last one will do when no access was recorded since and
 // little time has passed: any earlier stamp is a valid lower bound, and what lies between a store
 // and a load should be as short as in the program itself, or their reordering disappears.
-inline uint64_t start_stamp() {
+inline bool stamped_recently() {
   constexpr uint64_t kRecent = 400;  // cycles
-  if (local.cur == local.stamped && __builtin_ia32_rdtsc() - local.stamp < kRecent) {
-    return local.stamp;
-  }
-  return stamp();
+  return local.cur == local.stamped && __builtin_ia32_rdtsc() - local.stamp < kRecent;
 }
+inline uint64_t start_stamp() { return stamped_recently() ? local.stamp : stamp(); }
 
 void access_slow(uint64_t a, uint64_t b);
 
@@ -153,6 +151,8 @@ inline void access(RecordType type, const volatile void* address, uint32_t size,
 // A record with one stamp, which is taken when there is room, so that stamps stay in order also
 // when the chunk changes. Returns the stamp; 0: not recording.
 uint64_t put_point_now(RecordType type, uint64_t address, uint64_t pc);
+// A unit boundary: has a stamp unless the last one is recent.
+void put_boundary(RecordType type, uint64_t address, uint64_t pc);
 void put_range(RecordType type, const volatile void* address, size_t size, uint64_t pc);
 
 // Starts recording when this is the first unit or thread.

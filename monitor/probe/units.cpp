@@ -103,10 +103,10 @@ TSOMON_HOOK void tsomon_runtime_unit_begin(const char* name) {
   if (local.thread == nullptr || name == nullptr) {
     return;
   }
-  put_point_now(RecordType::kUnitBegin, label_id(name, std::strlen(name)), TSOMON_PC());
+  put_boundary(RecordType::kUnitBegin, label_id(name, std::strlen(name)), TSOMON_PC());
 }
 
-TSOMON_HOOK void tsomon_runtime_unit_end() { put_point_now(RecordType::kUnitEnd, 0, TSOMON_PC()); }
+TSOMON_HOOK void tsomon_runtime_unit_end() { put_boundary(RecordType::kUnitEnd, 0, TSOMON_PC()); }
 
 TSOMON_HOOK void __tsan_func_entry(void*) {}
 TSOMON_HOOK void __tsan_func_exit(void*) {}
