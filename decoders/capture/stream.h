@@ -77,7 +77,7 @@ class ThreadStream {
   bool decode_record(const Record& record, EventBlock& out);
   void add_ordered(const Record& record, EventBlock& out);
   void point(int64_t lo, int64_t hi, bool separates, EventBlock& out);
-  bool add_range(const Record\& record, EventKind kind);
+  bool add_range(const Record& record, EventKind kind);
   void wait_for_stamp(const Event& event, std::optional<uint64_t> write = {});
   void flush(int64_t until, EventBlock& out);
   Event make(EventKind kind, const Record& record) const;
