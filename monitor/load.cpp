@@ -2,7 +2,10 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "decoders/capture/chunks.h"
+#include "decoders/std/reader.h"
 #include "monitor/read_input.h"
 
 namespace tsomon {
@@ -11,13 +14,16 @@ std::optional<InputFormat> input_format(std::string_view name) {
   if (name == "auto") {
     return InputFormat::kAuto;
   }
+  if (name == "std") {
+    return InputFormat::kStd;
+  }
   if (name == "capture") {
     return InputFormat::kCapture;
   }
   return std::nullopt;
 }
 
-Result<LoadedTrace> load_trace(const std::string& path, InputFormat /*format*/) {
+Result<LoadedTrace> load_trace(const std::string& path, InputFormat format) {
   LoadedTrace loaded;
   loaded.input = input_name(path);
   const auto failed = [&](Error error) {
@@ -28,7 +34,24 @@ Result<LoadedTrace> load_trace(const std::string& path, InputFormat /*format*/) 
   if (!bytes) {
     return tl::unexpected<Error>(std::move(bytes.error()));
   }
-  loaded.format = InputFormat::kCapture;
+  if (format == InputFormat::kAuto) {
+    format = capture::looks_like_capture(*bytes) ? InputFormat::kCapture : InputFormat::kStd;
+  }
+  loaded.format = format;
+  if (format == InputFormat::kStd) {
+    auto trace = read_std_text(*bytes, loaded.input);
+    if (!trace) {
+      return failed(trace.error());
+    }
+    loaded.trace = std::move(*trace);
+    if (!loaded.trace.complete) {
+      loaded.warnings.push_back(
+          loaded.trace.lost_events == 0
+              ? "the trace says that events are missing"
+              : fmt::format("the trace says that {} events are missing", loaded.trace.lost_events));
+    }
+    return loaded;
+  }
   auto read = capture::read_capture(*bytes);
   if (!read) {
     return failed(read.error());

@@ -4,7 +4,8 @@
 //             one line each, and makes trace.complete false. Fails when the input cannot be read
 //             (ErrorKind::kUnreadable) or is not what its format says (kMalformed); the error
 //             names the input.
-// Format      By content, not by name: a capture begins with its magic.
+// Format      By content, not by name: a capture begins with its magic; all else is read as a text
+//             trace, whose reader says what is wrong with it.
 // Memory      The file, while it is read, and its trace.
 // Thread-safety: standard input apart, calls are independent.
 #pragma once
@@ -20,7 +21,7 @@
 
 namespace tsomon {
 
-enum class InputFormat { kAuto, kCapture };
+enum class InputFormat { kAuto, kStd, kCapture };
 
 // The name as --format takes it; nothing for an unknown one.
 std::optional<InputFormat> input_format(std::string_view name);

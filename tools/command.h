@@ -20,5 +20,6 @@ inline constexpr int kExitEnvironment = 4;   // permission, kernel feature or ha
 void add_doctor_command(CLI::App& app, int& exit_status);
 void add_litmus_command(CLI::App& app, int& exit_status);
 void add_record_command(CLI::App& app, int& exit_status);
+void add_script_command(CLI::App& app, int& exit_status);
 
 }  // namespace tsomon

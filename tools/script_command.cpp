@@ -1,0 +1,83 @@
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "decoders/std/writer.h"
+#include "monitor/load.h"
+#include "monitor/symbols.h"
+#include "tools/command.h"
+
+namespace tsomon {
+namespace {
+
+constexpr size_t kEventsAtOnce = 16384;  // formatted before they are written
+
+struct ScriptOptions {
+  std::string input;
+  std::string format = "auto";
+};
+
+void print(Trace& trace) {
+  StdWriter writer(trace.symbols);
+  std::string text;
+  writer.write_headers(text);
+  if (!trace.complete) {
+    StdWriter::write_lost(trace.lost_events, text);
+  }
+  EventBlock part;
+  part.extras = std::move(trace.extras);  // events refer to them by position
+  auto at = trace.events.begin();
+  while (at != trace.events.end() || !text.empty()) {
+    const auto end = at + std::min<ptrdiff_t>(trace.events.end() - at, kEventsAtOnce);
+    part.events.assign(at, end);
+    at = end;
+    writer.write(part, text);
+    std::fwrite(text.data(), 1, text.size(), stdout);  // checked once, when tsomon ends
+    text.clear();
+  }
+}
+
+int run_script(const ScriptOptions& options) {
+  auto loaded = load_trace(options.input, *input_format(options.format));
+  if (!loaded) {
+    fmt::print(stderr, "tsomon script: {}\n", loaded.error().to_string());
+    return kExitBadInput;
+  }
+  std::vector<std::string> warnings = symbolise(loaded->trace, loaded->modules);
+  warnings.insert(warnings.begin(), loaded->warnings.begin(), loaded->warnings.end());
+  for (const std::string& warning : warnings) {
+    fmt::print(stderr, "tsomon script: {}: {}\n", loaded->input, warning);
+  }
+  const bool complete = loaded->trace.complete;
+  print(loaded->trace);
+  return complete ? kExitClean : kExitInconclusive;
+}
+
+}  // namespace
+
+void add_script_command(CLI::App& app, int& exit_status) {
+  CLI::App* command =
+      app.add_subcommand("script", "Write the events of a capture or trace as a text trace");
+  auto options = std::make_shared<ScriptOptions>();
+  command
+      ->add_option("--format", options->format,
+                   "Format of the input; auto goes by its content, not by its name")
+      ->check(CLI::IsMember({"auto", "std", "capture"}))
+      ->default_str("auto")
+      ->option_text("auto|std|capture");
+  command->add_option("FILE", options->input, "The input; '-' is standard input")
+      ->required()
+      ->option_text(" ");
+  command->footer(
+      "Source locations are looked up in the recorded program's files. `tsomon check` on the\n"
+      "output gives the verdict that it gives on FILE.\n"
+      "Exit status: 0 written whole; 2 bad usage or bad input; 3 written, but events are missing.");
+  command->callback([options, &exit_status] { exit_status = run_script(*options); });
+}
+
+}  // namespace tsomon
