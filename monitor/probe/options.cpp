@@ -62,10 +62,10 @@ const char* set(Options* options, const char* key, const char* value) {
     options->stamp_every = static_cast<uint64_t>(number);
     return good ? nullptr : "a number from 0 to 1048576";
   }
-  if (std::strcmp(key, "stamps") == 0) {
-    options->exact_stamps = std::strcmp(value, "exact") == 0;
-    return options->exact_stamps || std::strcmp(value, "shared") == 0 ? nullptr
-                                                                      : "'shared' or 'exact'";
+  if (std::strcmp(key, "share") == 0) {
+    const bool good = parse_integer(value, 0, 1000000000, &number);
+    options->share = static_cast<uint64_t>(number);
+    return good ? nullptr : "a number from 0 to 1000000000";
   }
   if (std::strcmp(key, "buffer") == 0) {
     return parse_size(value, 64U << 10, uint64_t{16} << 30, &options->buffer)
@@ -100,7 +100,7 @@ const char* set(Options* options, const char* key, const char* value) {
 
 bool parse_options(const char* text, Options* options, char* error, size_t error_size) {
   static const char* const kKeys =
-      "output, stamp_every, stamps, buffer, on_full, unit, follow_fork and level";
+      "output, stamp_every, share, buffer, on_full, unit, follow_fork and level";
   if (std::strlen(text) >= Options::kMaxText) {
     std::snprintf(error, error_size, "longer than %zu bytes", Options::kMaxText - 1);
     return false;
