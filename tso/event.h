@@ -78,7 +78,7 @@ inline constexpr uint32_t kLocked = kind_mask(EventKind::kReadModifyWrite) |
                                     kind_mask(EventKind::kAcquireShared);
 // Passes only with an empty store buffer.
 inline constexpr uint32_t kDrains = kLocked | kind_mask(EventKind::kFence) |
-                                    kind_mask(EventKind::kFork) | kind_mask(EventKind::kJoin) |
+                                    kind_mask(EventKind::kFork) |
                                     kind_mask(EventKind::kReleaseShared);
 // Goes through the store buffer.
 inline constexpr uint32_t kStores = kind_mask(EventKind::kWrite) | kind_mask(EventKind::kRelease);
@@ -89,7 +89,7 @@ inline constexpr uint32_t kLocks = kind_mask(EventKind::kAcquire) | kind_mask(Ev
 inline constexpr uint32_t kAccesses = kind_mask(EventKind::kRead) | kind_mask(EventKind::kWrite) |
                                       kind_mask(EventKind::kReadModifyWrite) | kLocks;
 // A node of the event graph: everything with an effect on order.
-inline constexpr uint32_t kNodes = kAccesses | kDrains;
+inline constexpr uint32_t kNodes = kAccesses | kDrains | kind_mask(EventKind::kJoin);
 }  // namespace kinds
 
 inline bool is(const Event& event, uint32_t mask) { return ((1U << event.kind_bits) & mask) != 0; }

@@ -1,0 +1,487 @@
+#include "tso/analysis.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "tso/cycle.h"
+#include "tso/mixed_graph.h"
+#include "tso/refinement.h"
+#include "tso/values.h"
+
+namespace tsomon {
+namespace {
+
+constexpr uint32_t kNone = 0xFFFFFFFFU;
+constexpr size_t kMaxRealised = 1500;  // events of a part whose orientations are all realised
+
+class Analyser {
+ public:
+  Analyser(const Trace& trace, const AnalysisOptions& options)
+      : trace_(trace),
+        options_(with_model(options)),
+        units_(trace),
+        locations_(trace),
+        relation_(trace, locations_, options_.relation),
+        accesses_(relation_) {}
+
+  Result<Analysis> run() {
+    result_.units = units_.size();
+    auto refined = refine(relation_, accesses_, {options_.values, options_.max_undirected});
+    if (!refined) {
+      return fail(ErrorKind::kMalformed,
+                  "the intervals, locks or thread events contradict the order of the events: no "
+                  "execution has this order");
+    }
+    graph_ = std::move(*refined);
+    result_.open_edges = graph_->undirected.size();
+    if (!trace_.complete) {
+      incomplete(trace_.lost_events == 0 ? "events were lost"
+                                         : fmt::format("{} events were lost", trace_.lost_events));
+    }
+    if (!graph_->complete) {
+      incomplete(fmt::format("more than {} undirected edges", options_.max_undirected));
+    }
+    if (graph_->values_contradict) {
+      incomplete("the recorded values fit no execution and were ignored");
+    } else if (options_.values && trace_.complete) {
+      values_.emplace(relation_, accesses_);
+    }
+    number_classes();
+    collect_edges();
+    search_parts();
+    conclude();
+    return std::move(result_);
+  }
+
+ private:
+  static AnalysisOptions with_model(AnalysisOptions options) {
+    if (options.property == Property::kScSerializability) {
+      options.relation.model = MemoryModel::kSc;
+      options.values = false;  // they need not be those of an SC execution
+    }
+    return options;
+  }
+
+  void incomplete(std::string why) {
+    result_.complete = false;
+    result_.notes.push_back(std::move(why));
+  }
+
+  // Classes: units, or single events for robustness.
+  void number_classes() {
+    class_of_.assign(trace_.events.size(), kNone);
+    for (uint32_t e = 0; e < trace_.events.size(); ++e) {
+      if (is(trace_.events[e], kinds::kNodes)) {
+        class_of_[e] = options_.property == Property::kRobustness ? e : units_.of_event(e);
+      }
+    }
+    classes_ = options_.property == Property::kRobustness
+                   ? static_cast<uint32_t>(trace_.events.size())
+                   : units_.size();
+  }
+
+  void collect_edges() {
+    const auto add = [&](uint32_t from, uint32_t to, bool undirected) {
+      if (class_of_[from] != class_of_[to]) {
+        events_behind_.push_back({from, to});
+        edges_.push_back({class_of_[from], class_of_[to], undirected});
+      }
+    };
+    for (const Edge& edge : graph_->undirected) {
+      add(edge.from, edge.to, true);
+    }
+    open_edges_ = static_cast<uint32_t>(edges_.size());
+    for (uint32_t e = 0; e < trace_.events.size(); ++e) {
+      for (const uint32_t next : graph_->order.edges().successors(e)) {
+        add(e, next, false);
+      }
+    }
+    if (options_.property == Property::kRobustness) {
+      std::vector<uint32_t> last;
+      for (uint32_t e = 0; e < trace_.events.size(); ++e) {
+        if (class_of_[e] == kNone) {
+          continue;
+        }
+        last.resize(std::max<size_t>(last.size(), trace_.events[e].thread + 1), kNone);
+        uint32_t& before = last[trace_.events[e].thread];
+        if (before != kNone) {
+          add(before, e, false);
+        }
+        before = e;
+      }
+    }
+  }
+
+  struct Part {
+    std::vector<uint32_t> edges;  // positions in edges_
+  };
+
+  void search_parts() {
+    const MixedParts split = split_into_parts(classes_, edges_);
+    result_.parts = split.count;
+    std::vector<Part> parts(split.count);
+    for (uint32_t i = 0; i < edges_.size(); ++i) {
+      const uint32_t part = split.part_of_node[edges_[i].from];
+      if (part != MixedParts::kNone && part == split.part_of_node[edges_[i].to]) {
+        parts[part].edges.push_back(i);
+      }
+    }
+    std::vector<std::vector<ReadsFrom>> rules(split.count);
+    for (const ReadsFrom& rule : graph_->rules) {
+      // Both edges of a rule share the events `other` and `read`: one part holds them all.
+      const uint32_t part = split.part_of_node[class_of_[rule.other]];
+      if (part != MixedParts::kNone) {
+        rules[part].push_back(rule);
+      }
+    }
+    for (uint32_t part = 0; part < split.count; ++part) {
+      search_part(parts[part], rules[part]);
+    }
+  }
+
+  void search_part(const Part& part, const std::vector<ReadsFrom>& rules) {
+    OrientationProblem problem;
+    std::unordered_map<uint32_t, uint32_t> local_event;
+    std::unordered_map<uint32_t, uint32_t> local_class;
+    const auto class_index = [&](uint32_t node) {
+      return local_class.try_emplace(node, static_cast<uint32_t>(local_class.size())).first->second;
+    };
+    const auto event_index = [&](uint32_t e) {
+      const auto [at, is_new] =
+          local_event.try_emplace(e, static_cast<uint32_t>(problem.events.size()));
+      if (is_new) {
+        problem.events.push_back(e);
+        problem.class_of.push_back(class_index(class_of_[e]));
+      }
+      return at->second;
+    };
+    std::vector<uint32_t> open;
+    for (const uint32_t i : part.edges) {
+      if (edges_[i].undirected) {
+        const Edge& behind = events_behind_[i];
+        problem.open.push_back({event_index(behind.from), event_index(behind.to), true});
+        problem.hint.push_back(relation_.lo(behind.from) <= relation_.lo(behind.to) ? 1 : 0);
+        open.push_back(i);
+      } else {
+        problem.classes.push_back({class_index(edges_[i].from), class_index(edges_[i].to), false});
+      }
+    }
+    for (const ReadsFrom& rule : rules) {
+      problem.rules.push_back(
+          {event_index(rule.read), event_index(rule.write), event_index(rule.other)});
+    }
+    problem.class_count = static_cast<uint32_t>(local_class.size());
+    if (options_.relation.semantics == Semantics::kExact) {
+      std::vector<uint32_t> own;
+      std::vector<uint32_t> events = realisable_events(local_class, &own);
+      if (!events.empty()) {
+        problem.accept = [this, &open, events, own](const std::vector<bool>& orientation) {
+          const Orientation chosen = orientation_of(open, orientation);
+          const auto before = [&](uint32_t e, uint32_t f) { return oriented(chosen, e, f); };
+          return (!values_ || values_agree(relation_, accesses_, *values_, own, before)) &&
+                 realise(relation_, events, before).has_value();
+        };
+      }
+    }
+    if (problem.events.size() <= options_.bounds.max_events) {
+      problem.event_order = order_of(problem.events);
+    }
+    const OrientationResult found = enumerate_orientations(problem, options_.bounds);
+    judge(part, open, found, static_cast<bool>(problem.accept) && found.has_orientation);
+  }
+
+  // What was chosen for undirected edges: (e, f) -> e comes first.
+  using Orientation = std::unordered_map<uint64_t, bool>;
+  static uint64_t pair_key(uint32_t e, uint32_t f) { return (static_cast<uint64_t>(e) << 32) | f; }
+
+  Orientation orientation_of(const std::vector<uint32_t>& open,
+                             const std::vector<bool>& orientation) const {
+    Orientation chosen;
+    for (size_t i = 0; i < open.size(); ++i) {
+      const Edge& edge = events_behind_[open[i]];
+      chosen[pair_key(edge.from, edge.to)] = orientation[i];
+      chosen[pair_key(edge.to, edge.from)] = !orientation[i];
+    }
+    return chosen;
+  }
+
+  // Some valid orientation of the open edges among the events of a window.
+  Orientation orient_window(const std::vector<uint32_t>& open,
+                            const std::vector<uint32_t>& window) const {
+    const auto inside = [&](uint32_t e) {
+      return std::binary_search(window.begin(), window.end(), e);
+    };
+    const auto index = [&](uint32_t e) {
+      return static_cast<uint32_t>(std::lower_bound(window.begin(), window.end(), e) -
+                                   window.begin());
+    };
+    OrientationProblem problem;
+    problem.events = window;
+    problem.class_of.assign(window.size(), 0);
+    problem.class_count = 1;
+    std::vector<uint32_t> taken;
+    for (const uint32_t i : open) {
+      const Edge& edge = events_behind_[i];
+      if (inside(edge.from) && inside(edge.to)) {
+        problem.open.push_back({index(edge.from), index(edge.to), true});
+        problem.hint.push_back(relation_.lo(edge.from) <= relation_.lo(edge.to) ? 1 : 0);
+        taken.push_back(i);
+      }
+    }
+    for (const ReadsFrom& rule : graph_->rules) {
+      if (inside(rule.read) && inside(rule.write) && inside(rule.other)) {
+        problem.rules.push_back({index(rule.read), index(rule.write), index(rule.other)});
+      }
+    }
+    problem.event_order = order_of(window);
+    problem.accept = [&](const std::vector<bool>& orientation) {
+      const Orientation chosen = orientation_of(taken, orientation);
+      return realise(relation_, window,
+                     [&](uint32_t e, uint32_t f) { return oriented(chosen, e, f); })
+          .has_value();
+    };
+    const OrientationResult found = enumerate_orientations(problem, options_.bounds);
+    return found.has_orientation ? orientation_of(taken, found.orientation) : Orientation();
+  }
+
+  // Undirected edges that were not chosen are decided by what is certain; those of other parts stay
+  // open.
+  Order oriented(const Orientation& chosen, uint32_t e, uint32_t f) const {
+    if (const auto at = chosen.find(pair_key(e, f)); at != chosen.end()) {
+      return at->second ? Order::kBefore : Order::kAfter;
+    }
+    if (graph_->order.reaches(e, f)) {
+      return Order::kBefore;
+    }
+    return graph_->order.reaches(f, e) ? Order::kAfter : Order::kNone;
+  }
+
+  // The events that decide whether an orientation of a part has an execution: those of the part,
+  // and around each forwarded load what its thread does until its store has left the buffer, for a
+  // load that turns out to read memory holds back the loads after it. Empty: too many.
+  std::vector<uint32_t> realisable_events(const std::unordered_map<uint32_t, uint32_t>& classes,
+                                          std::vector<uint32_t>* own) const {
+    std::vector<uint32_t> events;
+    for (const auto& [node, local] : classes) {
+      add_members(node, &events);
+      if (options_.property == Property::kRobustness) {
+        events.push_back(node);
+      }
+      if (events.size() > kMaxRealised) {
+        return {};
+      }
+    }
+    *own = events;
+    for (const uint32_t load : *own) {
+      const uint32_t source = relation_.source(load);
+      if (source == Relation::kNever) {
+        continue;
+      }
+      for (uint32_t e = source; e < trace_.events.size() && e != relation_.settled_by(load); ++e) {
+        if (trace_.events[e].thread == trace_.events[source].thread && class_of_[e] != kNone) {
+          events.push_back(e);
+        }
+      }
+      if (events.size() > 4 * kMaxRealised) {
+        return {};
+      }
+    }
+    // Loads among the added ones may be forwarded from still older stores.
+    for (size_t i = own->size(); i < events.size(); ++i) {
+      if (const uint32_t source = relation_.source(events[i]); source != Relation::kNever) {
+        events.push_back(source);
+      }
+    }
+    std::sort(events.begin(), events.end());
+    events.erase(std::unique(events.begin(), events.end()), events.end());
+    return events.size() > kMaxRealised ? std::vector<uint32_t>() : events;
+  }
+
+  PartialOrder order_of(const std::vector<uint32_t>& events) const {
+    PartialOrder order(static_cast<uint32_t>(events.size()));
+    for (uint32_t i = 0; i < events.size(); ++i) {
+      for (uint32_t j = 0; j < events.size(); ++j) {
+        if (i != j && graph_->order.reaches(events[i], events[j])) {
+          order.merge(i, j);
+        }
+      }
+    }
+    return order;
+  }
+
+  // `realised`: the orientation found is that of an execution with the recorded values.
+  void judge(const Part& part, const std::vector<uint32_t>& open, const OrientationResult& found,
+             bool realised) {
+    if (found.cyclic == Answer::kNo && found.acyclic == Answer::kNo) {
+      incomplete("the recorded values of a part fit no execution");
+      ++result_.undecided_parts;
+      return;
+    }
+    if (found.cyclic != Answer::kYes) {
+      if (found.cyclic == Answer::kUnknown) {
+        ++result_.undecided_parts;
+        incomplete(fmt::format("a part with {} open edges exceeds the bound", open.size()));
+      }
+      return;
+    }
+    Violation finding;
+    finding.verdict = found.acyclic == Answer::kNo ? Verdict::kDefinite : Verdict::kPossible;
+    finding.complete = found.acyclic != Answer::kUnknown;
+    if (!finding.complete) {
+      incomplete(fmt::format("whether a violation is definite was not decided: {} open edges",
+                             open.size()));
+    }
+    if (result_.findings.size() < options_.max_findings &&
+        !explain(part, open, found, realised, &finding)) {
+      ++result_.undecided_parts;
+      return;
+    }
+    ++result_.violated_parts;
+    worst_ = std::max(worst_, finding.verdict);
+    if (result_.findings.size() < options_.max_findings) {
+      result_.findings.push_back(std::move(finding));
+    }
+  }
+
+  // Cycle, window and witness of a finding; false when the witness does not hold.
+  bool explain(const Part& part, const std::vector<uint32_t>& open, const OrientationResult& found,
+               bool realised, Violation* finding) {
+    Orientation chosen =
+        found.has_orientation ? orientation_of(open, found.orientation) : Orientation();
+    const auto before = [&](uint32_t e, uint32_t f) { return oriented(chosen, e, f); };
+
+    std::vector<CycleEdge> edges;
+    for (const uint32_t i : part.edges) {
+      Edge behind = events_behind_[i];
+      EdgeKind kind = EdgeKind::kConflict;
+      if (edges_[i].undirected) {
+        if (!found.has_orientation) {
+          continue;
+        }
+        if (before(behind.from, behind.to) == Order::kAfter) {
+          std::swap(behind.from, behind.to);
+        }
+        kind = EdgeKind::kReordering;
+      } else {
+        kind = directed_kind(behind);
+      }
+      edges.push_back({class_of_[behind.from], behind.from, behind.to, kind});
+    }
+    finding->cycle = shortest_cycle(edges, class_of_);
+    TSOMON_CHECK(!finding->cycle.empty(), "a cyclic part has no cycle");
+    collect_window(finding);
+    if (!found.has_orientation) {
+      // Too large to be oriented as a whole: directed edges close the cycle, the window suffices.
+      chosen = orient_window(open, finding->window);
+    }
+    // Edges that follow from others were left out of the graph: a detour may have a short cut.
+    const auto shorter = shortest_cycle_among(relation_, class_of_, finding->window, before,
+                                              options_.property == Property::kRobustness);
+    if (!shorter.empty()) {
+      finding->cycle = shorter;
+      collect_window(finding);
+    }
+    for (CycleEdge& edge : finding->cycle) {
+      edge.unit = units_.of_event(edge.from);
+      if (edge.kind == EdgeKind::kReordering && graph_->order.reaches(edge.from, edge.to)) {
+        edge.kind = EdgeKind::kValues;
+      }
+    }
+    const auto steps = realise(relation_, finding->window, before);
+    if (!steps) {
+      if (options_.relation.semantics == Semantics::kPaper) {
+        result_.notes.emplace_back("a violation of the paper's relation that no execution has");
+        return true;
+      }
+      incomplete("internal error: no execution has the orientation that was found");
+      return false;
+    }
+    const auto checked = check_witness(
+        trace_, *steps, {options_.property, options_.relation, values_.has_value() && realised});
+    if (!checked) {
+      incomplete("internal error: " + checked.error().to_string());
+      return false;
+    }
+    finding->witness = *steps;
+    return true;
+  }
+
+  EdgeKind directed_kind(const Edge& edge) const {
+    const Event& from = trace_.events[edge.from];
+    const Event& to = trace_.events[edge.to];
+    if (from.thread == to.thread) {
+      return EdgeKind::kProgramOrder;
+    }
+    if (from.kind() == EventKind::kFork || to.kind() == EventKind::kJoin) {
+      return EdgeKind::kThread;
+    }
+    return relation_.between(edge.from, edge.to) == Order::kBefore ? EdgeKind::kConflict
+                                                                   : EdgeKind::kValues;
+  }
+
+  void add_members(uint32_t node, std::vector<uint32_t>* events) const {
+    if (options_.property == Property::kRobustness) {
+      return;  // the events on the cycle themselves
+    }
+    for (uint32_t e = units_[node].first_event; e <= units_[node].last_event; ++e) {
+      if (class_of_[e] == node) {
+        events->push_back(e);
+      }
+    }
+  }
+
+  // The events of the classes on the cycle and the stores their loads may be forwarded from.
+  void collect_window(Violation* finding) const {
+    auto& window = finding->window;
+    window.clear();
+    for (const CycleEdge& edge : finding->cycle) {
+      add_members(class_of_[edge.from], &window);
+      window.insert(window.end(), {edge.from, edge.to});
+    }
+    const size_t own = window.size();
+    for (size_t i = 0; i < own; ++i) {
+      if (const uint32_t source = relation_.source(window[i]); source != Relation::kNever) {
+        window.push_back(source);
+      }
+    }
+    std::sort(window.begin(), window.end());
+    window.erase(std::unique(window.begin(), window.end()), window.end());
+  }
+
+  void conclude() {
+    if (result_.violated_parts > 0) {
+      result_.verdict = worst_;
+    } else {
+      result_.verdict = result_.complete ? Verdict::kClean : Verdict::kInconclusive;
+    }
+    // The gravest first; the order of the trace otherwise.
+    std::stable_sort(result_.findings.begin(), result_.findings.end(),
+                     [](const Violation& a, const Violation& b) { return a.verdict > b.verdict; });
+  }
+
+  const Trace& trace_;
+  AnalysisOptions options_;
+  UnitTable units_;
+  LocationTable locations_;
+  Relation relation_;
+  AccessIndex accesses_;
+  std::optional<RefinedGraph> graph_;
+  std::optional<RecordedValues> values_;
+  Analysis result_;
+  Verdict worst_ = Verdict::kClean;
+  std::vector<uint32_t> class_of_;
+  uint32_t classes_ = 0;
+  std::vector<MixedEdge> edges_;     // between classes; the first open_edges_ are undirected
+  std::vector<Edge> events_behind_;  // the events of each
+  uint32_t open_edges_ = 0;
+};
+
+}  // namespace
+
+Result<Analysis> analyse(const Trace& trace, const AnalysisOptions& options) {
+  return Analyser(trace, options).run();
+}
+
+}  // namespace tsomon

@@ -1,0 +1,81 @@
+// Verdicts over whole traces: serializability, robustness, SC-serializability, by enumeration
+// inside the parts of the mixed conflict graph.
+//
+// Source      Theory sections 3, 5 and 6.
+// Purpose     The ground truth of the project, and enough for recorded runs whose parts are small.
+// Verdicts    kClean: no valid orientation is bad. kDefinite: every one is. kPossible: some are, or
+//             some are and whether all are was not decided (then `complete` is false).
+//             kInconclusive: a bound was hit, or events were lost, and nothing bad was found.
+// Findings    One for each violated part, at most `max_findings` of them with cycle and witness.
+//             Every witness has passed check_witness(); one that does not is an internal error that
+//             makes the analysis inconclusive instead of being reported.
+// Complexity  Linear in the trace but for undirected edges; exponential inside a part, bounded.
+// Misses      What uninstrumented code does: its stores are invisible, and values that it wrote are
+//             taken for initial values.
+// Thread-safety: a pure function of its arguments.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tso/execution.h"
+#include "tso/orientations.h"
+#include "tso/relation.h"
+#include "tso/result.h"
+#include "tso/units.h"
+#include "tso/witness.h"
+
+namespace tsomon {
+
+enum class Verdict : uint8_t { kClean, kPossible, kDefinite, kInconclusive };
+
+// How two neighbours on a cycle are ordered.
+enum class EdgeKind : uint8_t {
+  kProgramOrder,
+  kConflict,    // the trace shows the order
+  kValues,      // the recorded values (or a chain of certain orders) imply it
+  kReordering,  // the execution of the witness chooses it
+  kThread,      // fork or join
+};
+
+struct CycleEdge {
+  UnitId unit = 0;    // that the edge leaves
+  uint32_t from = 0;  // the two events behind the edge
+  uint32_t to = 0;
+  EdgeKind kind = EdgeKind::kConflict;
+};
+
+struct Violation {
+  Verdict verdict = Verdict::kPossible;
+  bool complete = true;          // false: whether it is definite was not decided
+  std::vector<CycleEdge> cycle;  // ends where it begins
+  std::vector<uint32_t> window;  // events of the witness, in trace order
+  std::vector<Step> witness;     // empty: no execution shows it (paper relation only)
+};
+
+struct AnalysisOptions {
+  Property property = Property::kSerializability;
+  RelationOptions relation;
+  bool values = true;
+  uint64_t max_undirected = 20'000'000;
+  OrientationBounds bounds;
+  uint32_t max_findings = 16;
+};
+
+struct Analysis {
+  Verdict verdict = Verdict::kClean;
+  bool complete = true;
+  uint64_t units = 0;
+  uint64_t parts = 0;  // that had to be searched
+  uint64_t violated_parts = 0;
+  uint64_t undecided_parts = 0;
+  uint64_t open_edges = 0;  // undirected edges left after refinement
+  std::vector<Violation> findings;
+  std::vector<std::string> notes;  // why it is not complete, what was ignored
+};
+
+// An error only for a trace whose stated order contradicts itself.
+Result<Analysis> analyse(const Trace& trace, const AnalysisOptions& options);
+
+}  // namespace tsomon

@@ -1,0 +1,114 @@
+#include "tso/cycle.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace tsomon {
+namespace {
+
+constexpr uint32_t kNone = 0xFFFFFFFFU;
+
+}  // namespace
+
+std::vector<CycleEdge> shortest_cycle(const std::vector<CycleEdge>& edges,
+                                      const std::vector<uint32_t>& class_of) {
+  std::unordered_map<uint32_t, uint32_t> local;
+  std::vector<std::vector<uint32_t>> out;  // class -> edges
+  const auto index = [&](uint32_t event) {
+    const auto [at, is_new] =
+        local.try_emplace(class_of[event], static_cast<uint32_t>(local.size()));
+    if (is_new) {
+      out.emplace_back();
+    }
+    return at->second;
+  };
+  std::vector<uint32_t> target(edges.size());
+  for (uint32_t i = 0; i < edges.size(); ++i) {
+    const uint32_t from = index(edges[i].from);
+    target[i] = index(edges[i].to);
+    if (from != target[i]) {
+      out[from].push_back(i);
+    }
+  }
+  std::vector<CycleEdge> best;
+  std::vector<uint32_t> entered(out.size());
+  std::vector<uint32_t> depth(out.size());
+  uint64_t work = 0;
+  for (uint32_t start = 0; start < out.size() && best.size() != 2 && work < kMaxCycleWork;
+       ++start) {
+    std::fill(entered.begin(), entered.end(), kNone);
+    std::vector<uint32_t> queue{start};
+    depth[start] = 0;
+    uint32_t closing = kNone;
+    for (size_t at = 0; at < queue.size() && closing == kNone; ++at) {
+      const uint32_t node = queue[at];
+      if (!best.empty() && depth[node] + 1 >= best.size()) {
+        break;
+      }
+      for (const uint32_t i : out[node]) {
+        ++work;
+        if (target[i] == start) {
+          closing = i;
+          break;
+        }
+        if (entered[target[i]] == kNone) {
+          entered[target[i]] = i;
+          depth[target[i]] = depth[node] + 1;
+          queue.push_back(target[i]);
+        }
+      }
+    }
+    if (closing != kNone) {
+      best.clear();
+      for (uint32_t i = closing;; i = entered[local[class_of[edges[i].from]]]) {
+        best.push_back(edges[i]);
+        if (local[class_of[edges[i].from]] == start) {
+          break;
+        }
+      }
+      std::reverse(best.begin(), best.end());
+    }
+  }
+  for (CycleEdge& edge : best) {
+    edge.unit = class_of[edge.from];
+  }
+  return best;
+}
+
+std::vector<CycleEdge> shortest_cycle_among(const Relation& relation,
+                                            const std::vector<uint32_t>& class_of,
+                                            const std::vector<uint32_t>& events,
+                                            const OrientationOracle& before, bool program_order) {
+  std::vector<CycleEdge> edges;
+  if (events.size() > kMaxPairEvents) {
+    return edges;
+  }
+  for (const uint32_t e : events) {
+    for (const uint32_t f : events) {
+      if (class_of[e] == class_of[f]) {
+        continue;
+      }
+      const bool same_thread =
+          relation.trace().events[e].thread == relation.trace().events[f].thread;
+      const Order order = relation.between(e, f);
+      EdgeKind kind = EdgeKind::kConflict;
+      if (same_thread) {
+        kind = EdgeKind::kProgramOrder;
+        if (order != Order::kBefore &&
+            !(program_order && relation.position(e) < relation.position(f))) {
+          continue;
+        }
+      } else if (order == Order::kUndirected && before(e, f) == Order::kBefore) {
+        kind = EdgeKind::kReordering;
+      } else if (order != Order::kBefore) {
+        continue;
+      } else if (!relation.conflict(e, f)) {
+        kind = EdgeKind::kThread;
+      }
+      edges.push_back({0, e, f, kind});
+    }
+  }
+  return shortest_cycle(edges, class_of);
+}
+
+}  // namespace tsomon

@@ -1,0 +1,31 @@
+// Short cycles to show: of units for serializability, of events for robustness.
+//
+// Complexity  shortest_cycle() is O(classes * edges) up to kMaxCycleWork edge visits, after which
+//             the shortest found so far is returned.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "tso/analysis.h"
+#include "tso/relation.h"
+
+namespace tsomon {
+
+inline constexpr uint64_t kMaxCycleWork = 50'000'000;
+
+// The shortest cycle of classes that the edges make; empty when there is none. `unit` of the result
+// is the class that the edge leaves.
+std::vector<CycleEdge> shortest_cycle(const std::vector<CycleEdge>& edges,
+                                      const std::vector<uint32_t>& class_of);
+
+// The same over all ordered pairs of `events` instead of given edges. `before` decides undirected
+// edges, `program_order` adds full program order. Quadratic: at most kMaxPairs events, else empty.
+inline constexpr size_t kMaxPairEvents = 2000;
+std::vector<CycleEdge> shortest_cycle_among(const Relation& relation,
+                                            const std::vector<uint32_t>& class_of,
+                                            const std::vector<uint32_t>& events,
+                                            const OrientationOracle& before, bool program_order);
+
+}  // namespace tsomon

@@ -1,0 +1,179 @@
+#include "tso/execution.h"
+
+#include <algorithm>
+#include <queue>
+#include <unordered_map>
+
+#include "tso/reachability.h"
+
+namespace tsomon {
+namespace {
+
+// Node 2i is the issue of window event i, node 2i+1 its commit.
+class Constraints {
+ public:
+  Constraints(const Relation& relation, const std::vector<uint32_t>& window,
+              const OrientationOracle& before)
+      : relation_(relation), window_(window), before_(before) {}
+
+  std::optional<std::vector<Step>> solve() {
+    order_threads();
+    for (uint32_t i = 0; i < window_.size(); ++i) {
+      for (uint32_t j = i + 1; j < window_.size(); ++j) {
+        order_pair(i, j);
+      }
+    }
+    return schedule();
+  }
+
+ private:
+  bool commits_later(uint32_t i) const {
+    return relation_.options().model == MemoryModel::kTso && relation_.is_store(window_[i]);
+  }
+  uint32_t issue(uint32_t i) const { return 2 * i; }
+  // The step at which the event takes effect in memory (for a load: reads it).
+  uint32_t effect(uint32_t i) const { return commits_later(i) ? 2 * i + 1 : 2 * i; }
+  void add(uint32_t from, uint32_t to) { edges_.push_back({from, to}); }
+
+  void order_threads() {
+    std::unordered_map<ThreadId, std::vector<uint32_t>> threads;
+    for (uint32_t i = 0; i < window_.size(); ++i) {
+      threads[relation_.trace().events[window_[i]].thread].push_back(i);
+    }
+    for (auto& [thread, members] : threads) {
+      std::sort(members.begin(), members.end(), [&](uint32_t a, uint32_t b) {
+        return relation_.position(window_[a]) < relation_.position(window_[b]);
+      });
+      uint32_t last_store = Relation::kNever;
+      for (size_t at = 0; at < members.size(); ++at) {
+        const uint32_t i = members[at];
+        if (at > 0) {
+          add(issue(members[at - 1]), issue(i));
+        }
+        if (!commits_later(i)) {
+          continue;
+        }
+        add(issue(i), effect(i));
+        if (last_store != Relation::kNever) {
+          add(effect(last_store), effect(i));
+        }
+        last_store = i;
+        // What settles the store may itself lie outside the window: the next event inside counts.
+        const uint32_t settled_by = relation_.settled_by(window_[i]);
+        if (settled_by == Relation::kNever) {
+          continue;
+        }
+        const auto next = std::find_if(
+            members.begin() + static_cast<ptrdiff_t>(at) + 1, members.end(), [&](uint32_t j) {
+              return relation_.position(window_[j]) >= relation_.position(settled_by);
+            });
+        if (next != members.end()) {
+          add(effect(i), issue(*next));
+        }
+      }
+    }
+  }
+
+  void order_pair(uint32_t i, uint32_t j) {
+    const uint32_t e = window_[i];
+    const uint32_t f = window_[j];
+    if (relation_.trace().events[e].thread == relation_.trace().events[f].thread) {
+      return;
+    }
+    const bool conflict = relation_.conflict(e, f);
+    if (conflict && relation_.certainly_before(e, f)) {
+      add(issue(i), issue(j));
+    } else if (conflict && relation_.certainly_before(f, e)) {
+      add(issue(j), issue(i));
+    }
+    switch (relation_.between(e, f)) {
+      case Order::kNone:
+        break;
+      case Order::kBefore:
+        add(effect(i), issue(j));
+        break;
+      case Order::kAfter:
+        add(effect(j), issue(i));
+        break;
+      case Order::kUndirected:
+        if (const Order chosen = before_(e, f); chosen == Order::kBefore) {
+          order_conflict(i, j);
+        } else if (chosen == Order::kAfter) {
+          order_conflict(j, i);
+        }
+        break;
+    }
+  }
+
+  void order_conflict(uint32_t i, uint32_t j) {
+    const uint32_t source = relation_.source(window_[j]);
+    if (source != Relation::kNever && comes_before(window_[i], source)) {
+      return;  // j reads its own store or something newer, wherever that store commits
+    }
+    add(effect(i), effect(j));
+  }
+
+  bool comes_before(uint32_t e, uint32_t f) const {
+    switch (relation_.between(e, f)) {
+      case Order::kBefore:
+        return true;
+      case Order::kUndirected:
+        return before_(e, f) == Order::kBefore;
+      default:
+        return false;
+    }
+  }
+
+  // Trace order where the constraints leave a choice, commits as early as possible.
+  std::optional<std::vector<Step>> schedule() const {
+    const size_t nodes = window_.size() * 2;
+    const Adjacency successors(nodes, edges_);
+    std::vector<uint32_t> missing(nodes, 0);
+    for (const Edge& edge : edges_) {
+      ++missing[edge.to];
+    }
+    std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> ready;
+    for (uint32_t node = 0; node < nodes; ++node) {
+      if (missing[node] == 0) {
+        ready.push(node);
+      }
+    }
+    std::vector<Step> steps;
+    size_t done = 0;
+    while (!ready.empty()) {
+      const uint32_t node = ready.top();
+      ready.pop();
+      ++done;
+      const uint32_t i = node / 2;
+      if (node % 2 == 0) {
+        steps.push_back({false, window_[i]});
+        if (relation_.options().model == MemoryModel::kSc && relation_.is_store(window_[i])) {
+          steps.push_back({true, window_[i]});
+        }
+      } else if (commits_later(i)) {
+        steps.push_back({true, window_[i]});
+      }
+      for (const uint32_t next : successors.successors(node)) {
+        if (--missing[next] == 0) {
+          ready.push(next);
+        }
+      }
+    }
+    return done == nodes ? std::optional(std::move(steps)) : std::nullopt;
+  }
+
+  const Relation& relation_;
+  const std::vector<uint32_t>& window_;
+  const OrientationOracle& before_;
+  std::vector<Edge> edges_;
+};
+
+}  // namespace
+
+std::optional<std::vector<Step>> realise(const Relation& relation,
+                                         const std::vector<uint32_t>& window,
+                                         const OrientationOracle& before) {
+  return Constraints(relation, window, before).solve();
+}
+
+}  // namespace tsomon

@@ -1,0 +1,36 @@
+// Executions with visible commits, made from an order of events.
+//
+// Source      Theory sections 1, 5.1 and 8.
+// Purpose     A violation is shown as an execution: issues and commits in one sequence that the
+//             abstract machine accepts. realise() finds one in which every pair of conflicting
+//             events is ordered as asked and every directed edge of the trace is kept.
+// Complexity  O(w^2) for a window of w events.
+// Thread-safety: a pure function of its arguments.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "tso/relation.h"
+
+namespace tsomon {
+
+struct Step {
+  bool commit = false;  // false: the event is issued (loads and locked operations: performed)
+  uint32_t event = 0;
+  bool operator==(const Step&) const = default;
+};
+
+// kBefore: the first event comes before the second; kAfter; kNone: either order will do. Asked for
+// pairs with an undirected edge.
+using OrientationOracle = std::function<Order(uint32_t, uint32_t)>;
+
+// `window`: events in trace order, closed under Relation::source. Nothing when no execution orders
+// them so (possible only under the paper's relation, theory section 5.1).
+std::optional<std::vector<Step>> realise(const Relation& relation,
+                                         const std::vector<uint32_t>& window,
+                                         const OrientationOracle& before);
+
+}  // namespace tsomon

@@ -1,0 +1,189 @@
+#include "tso/mixed_graph.h"
+
+#include <algorithm>
+
+namespace tsomon {
+namespace {
+
+struct Arc {
+  uint32_t to;
+  uint32_t edge;
+};
+
+// Outgoing arcs of the edges that are still alive, as compressed rows.
+class Arcs {
+ public:
+  Arcs(uint32_t nodes, const std::vector<MixedEdge>& edges, const std::vector<bool>& alive,
+       bool both_ways)
+      : first_(nodes + 1, 0) {
+    const auto each = [&](auto&& visit) {
+      for (uint32_t i = 0; i < edges.size(); ++i) {
+        if (alive[i]) {
+          visit(edges[i].from, edges[i].to, i);
+          if (both_ways || edges[i].undirected) {
+            visit(edges[i].to, edges[i].from, i);
+          }
+        }
+      }
+    };
+    each([&](uint32_t from, uint32_t, uint32_t) { ++first_[from + 1]; });
+    for (uint32_t i = 0; i < nodes; ++i) {
+      first_[i + 1] += first_[i];
+    }
+    arcs_.resize(first_[nodes]);
+    std::vector<uint32_t> next(first_.begin(), first_.end() - 1);
+    each([&](uint32_t from, uint32_t to, uint32_t edge) { arcs_[next[from]++] = {to, edge}; });
+  }
+  uint32_t begin(uint32_t node) const { return first_[node]; }
+  uint32_t end(uint32_t node) const { return first_[node + 1]; }
+  const Arc& operator[](uint32_t at) const { return arcs_[at]; }
+
+ private:
+  std::vector<uint32_t> first_;
+  std::vector<Arc> arcs_;
+};
+
+struct Frame {
+  uint32_t node;
+  uint32_t at;     // next arc
+  uint32_t entry;  // edge it was reached by
+};
+
+constexpr uint32_t kUnseen = 0xFFFFFFFFU;
+
+// Tarjan (1972), without recursion.
+std::vector<uint32_t> components(uint32_t nodes, const Arcs& arcs) {
+  std::vector<uint32_t> component(nodes, kUnseen);
+  std::vector<uint32_t> index(nodes, kUnseen);
+  std::vector<uint32_t> low(nodes, 0);
+  std::vector<uint32_t> stack;
+  std::vector<Frame> frames;
+  uint32_t next_index = 0;
+  uint32_t next_component = 0;
+  for (uint32_t root = 0; root < nodes; ++root) {
+    if (index[root] != kUnseen) {
+      continue;
+    }
+    frames.push_back({root, arcs.begin(root), kUnseen});
+    index[root] = low[root] = next_index++;
+    stack.push_back(root);
+    while (!frames.empty()) {
+      Frame& frame = frames.back();
+      const uint32_t node = frame.node;
+      if (frame.at < arcs.end(node)) {
+        const uint32_t to = arcs[frame.at++].to;
+        if (index[to] == kUnseen) {
+          index[to] = low[to] = next_index++;
+          stack.push_back(to);
+          frames.push_back({to, arcs.begin(to), kUnseen});
+        } else if (component[to] == kUnseen) {
+          low[node] = std::min(low[node], index[to]);
+        }
+        continue;
+      }
+      if (low[node] == index[node]) {
+        uint32_t member = kUnseen;
+        do {
+          member = stack.back();
+          stack.pop_back();
+          component[member] = next_component;
+        } while (member != node);
+        ++next_component;
+      }
+      frames.pop_back();
+      if (!frames.empty()) {
+        low[frames.back().node] = std::min(low[frames.back().node], low[node]);
+      }
+    }
+  }
+  return component;
+}
+
+// Undirected edges that are bridges of the graph without directions. `arcs` goes both ways.
+std::vector<uint32_t> undirected_bridges(uint32_t nodes, const Arcs& arcs,
+                                         const std::vector<MixedEdge>& edges) {
+  std::vector<uint32_t> bridges;
+  std::vector<uint32_t> index(nodes, kUnseen);
+  std::vector<uint32_t> low(nodes, 0);
+  std::vector<Frame> frames;
+  uint32_t next_index = 0;
+  for (uint32_t root = 0; root < nodes; ++root) {
+    if (index[root] != kUnseen || arcs.begin(root) == arcs.end(root)) {
+      continue;
+    }
+    frames.push_back({root, arcs.begin(root), kUnseen});
+    index[root] = low[root] = next_index++;
+    while (!frames.empty()) {
+      Frame& frame = frames.back();
+      const uint32_t node = frame.node;
+      if (frame.at < arcs.end(node)) {
+        const Arc arc = arcs[frame.at++];
+        if (arc.edge == frame.entry) {
+          continue;
+        }
+        if (index[arc.to] == kUnseen) {
+          index[arc.to] = low[arc.to] = next_index++;
+          frames.push_back({arc.to, arcs.begin(arc.to), arc.edge});
+        } else {
+          low[node] = std::min(low[node], index[arc.to]);
+        }
+        continue;
+      }
+      const uint32_t entry = frame.entry;
+      frames.pop_back();
+      if (!frames.empty()) {
+        const uint32_t parent = frames.back().node;
+        low[parent] = std::min(low[parent], low[node]);
+        if (low[node] > index[parent] && edges[entry].undirected) {
+          bridges.push_back(entry);
+        }
+      }
+    }
+  }
+  return bridges;
+}
+
+}  // namespace
+
+MixedParts split_into_parts(uint32_t nodes, const std::vector<MixedEdge>& edges) {
+  MixedParts parts;
+  std::vector<bool> alive(edges.size());
+  for (size_t i = 0; i < edges.size(); ++i) {
+    alive[i] = edges[i].from != edges[i].to;
+  }
+  std::vector<uint32_t> outer;  // components of the first round: what orientations can influence
+  while (true) {
+    const auto component = components(nodes, Arcs(nodes, edges, alive, false));
+    if (outer.empty()) {
+      outer = component;
+    }
+    for (size_t i = 0; i < edges.size(); ++i) {
+      if (alive[i] && component[edges[i].from] != component[edges[i].to]) {
+        alive[i] = false;
+      }
+    }
+    const auto bridges = undirected_bridges(nodes, Arcs(nodes, edges, alive, true), edges);
+    if (bridges.empty()) {
+      break;
+    }
+    for (const uint32_t edge : bridges) {
+      alive[edge] = false;
+    }
+  }
+  // A part is a component of the first round in which a cycle is left: orientations inside it
+  // exclude each other, also along the edges that lie on no cycle themselves.
+  std::vector<uint32_t> number(nodes, MixedParts::kNone);
+  for (size_t i = 0; i < edges.size(); ++i) {
+    if (alive[i] && number[outer[edges[i].from]] == MixedParts::kNone) {
+      number[outer[edges[i].from]] = parts.count++;
+    }
+  }
+  parts.part_of_node.resize(nodes);
+  for (uint32_t node = 0; node < nodes; ++node) {
+    parts.part_of_node[node] = number[outer[node]];
+  }
+  parts.edge_on_cycle = std::move(alive);
+  return parts;
+}
+
+}  // namespace tsomon

@@ -1,0 +1,59 @@
+// The valid orientations of one part of a trace, enumerated.
+//
+// Source      Theory sections 3 and 5.1.
+// Purpose     Decides for one strongly connected part of the mixed conflict graph whether some
+//             valid orientation of its open edges makes the conflict graph cyclic, and whether some
+//             valid orientation leaves it acyclic. Exact within its bound; beyond it the answer is
+//             kUnknown, never a guess.
+// Complexity  Exponential in the open edges of the part in the worst case; forced orientations are
+//             propagated, and branches that cannot reach the wanted answer are cut. `max_steps`
+//             bounds the decisions, `max_events` the events with open edges.
+// Thread-safety: a pure function of its arguments.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "tso/mixed_graph.h"
+#include "tso/partial_order.h"
+#include "tso/refinement.h"
+
+namespace tsomon {
+
+enum class Answer : uint8_t { kNo, kYes, kUnknown };
+
+// One part. "Classes" are the nodes whose graph must be acyclic: units for serializability, single
+// events (with program order among the edges) for robustness.
+struct OrientationProblem {
+  std::vector<uint32_t> events;    // events with open edges, as trace indices
+  std::vector<uint32_t> class_of;  // class of each, from 0
+  std::vector<MixedEdge> open;     // between positions in `events`
+  std::vector<ReadsFrom> rules;    // over positions in `events`
+  PartialOrder event_order;        // of the directed edges, over `events`
+  std::vector<MixedEdge> classes;  // directed edges between classes
+  uint32_t class_count = 0;
+  std::vector<uint32_t> hint;  // per open edge, 1: try from->to first, 0: to->from first
+  // Asked about every complete orientation (true: from -> to) that the rules above allow; one that
+  // is refused is not valid. Empty: all are accepted.
+  std::function<bool(const std::vector<bool>&)> accept;
+};
+
+struct OrientationBounds {
+  uint64_t max_steps = 200'000;
+  uint32_t max_events = 3'000;
+  uint64_t max_bytes = uint64_t{1} << 30;
+};
+
+struct OrientationResult {
+  Answer cyclic = Answer::kUnknown;   // some valid orientation is bad
+  Answer acyclic = Answer::kUnknown;  // some valid orientation is good
+  // A valid orientation of all open edges, true: from -> to; cyclic if there is such a one.
+  std::vector<bool> orientation;
+  bool has_orientation = false;
+};
+
+OrientationResult enumerate_orientations(const OrientationProblem& problem,
+                                         const OrientationBounds& bounds);
+
+}  // namespace tsomon

@@ -1,0 +1,66 @@
+// A partial order on a few thousand elements that grows edge by edge.
+//
+// Complexity  n*n/8 bytes; reaches() O(1); insert() O(n * n/64).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tsomon {
+
+class PartialOrder {
+ public:
+  explicit PartialOrder(uint32_t size = 0)
+      : size_(size), words_((size + 63) / 64), rows_(static_cast<size_t>(size) * words_, 0) {
+    for (uint32_t i = 0; i < size; ++i) {
+      set(i, i);
+    }
+  }
+
+  uint32_t size() const { return size_; }
+  size_t bytes() const { return rows_.size() * sizeof(uint64_t); }
+
+  // from == to, or from comes before to.
+  bool reaches(uint32_t from, uint32_t to) const {
+    return ((row(from)[to / 64] >> (to % 64)) & 1) != 0;
+  }
+
+  // Adds from -> to and what follows; false (and unchanged) when `to` already reaches `from`.
+  bool insert(uint32_t from, uint32_t to) {
+    if (reaches(to, from)) {
+      return false;
+    }
+    if (!reaches(from, to)) {
+      for (uint32_t i = 0; i < size_; ++i) {
+        if (reaches(i, from)) {
+          merge(i, to);
+        }
+      }
+    }
+    return true;
+  }
+
+  // Row `node` takes over everything row `other` reaches; for building an order from the back.
+  void merge(uint32_t node, uint32_t other) {
+    uint64_t* mine = rows_.data() + static_cast<size_t>(node) * words_;
+    const uint64_t* theirs = row(other);
+    for (size_t word = 0; word < words_; ++word) {
+      mine[word] |= theirs[word];
+    }
+  }
+
+ private:
+  void set(uint32_t from, uint32_t to) {
+    rows_[static_cast<size_t>(from) * words_ + to / 64] |= uint64_t{1} << (to % 64);
+  }
+  const uint64_t* row(uint32_t node) const {
+    return rows_.data() + static_cast<size_t>(node) * words_;
+  }
+
+  uint32_t size_;
+  size_t words_;
+  std::vector<uint64_t> rows_;
+};
+
+}  // namespace tsomon

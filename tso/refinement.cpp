@@ -1,0 +1,113 @@
+#include "tso/refinement.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tso/values.h"
+
+namespace tsomon {
+namespace {
+
+// The load of a tied pair and its remote store (theory section 5.1), if {e, f} is one.
+std::optional<std::pair<uint32_t, uint32_t>> tied(const Relation& relation, Edge edge) {
+  if (relation.options().semantics != Semantics::kExact) {
+    return std::nullopt;
+  }
+  for (const auto& [load, store] : {std::pair{edge.from, edge.to}, std::pair{edge.to, edge.from}}) {
+    if (relation.source(load) != Relation::kNever && relation.certainly_before(load, store)) {
+      return std::pair{load, store};
+    }
+  }
+  return std::nullopt;
+}
+
+class Refiner {
+ public:
+  Refiner(const Relation& relation, const AccessIndex& accesses, const RefinementOptions& options,
+          EventGraph graph)
+      : relation_(relation),
+        accesses_(accesses),
+        directed_(std::move(graph.directed)),
+        undirected_(std::move(graph.undirected)),
+        complete_(graph.complete) {
+    if (options.values && relation.trace().complete) {
+      values_.emplace(relation, accesses);
+    }
+  }
+
+  std::optional<RefinedGraph> run() {
+    while (true) {
+      auto order = Reachability::build(relation_, directed_);
+      if (!order) {
+        return std::nullopt;
+      }
+      std::vector<Edge> found;
+      std::vector<ReadsFrom> rules;
+      settle(*order, &found, &rules);
+      if (values_) {
+        ValueInference values = infer_from_values(relation_, accesses_, *values_, *order);
+        found.insert(found.end(), values.directed.begin(), values.directed.end());
+        rules.insert(rules.end(), values.rules.begin(), values.rules.end());
+      }
+      if (found.empty()) {
+        return RefinedGraph{std::move(undirected_), std::move(rules), std::move(*order), complete_,
+                            false};
+      }
+      directed_.insert(directed_.end(), found.begin(), found.end());
+    }
+  }
+
+ private:
+  // Drops the open edges that the order decides, and applies the ties to a fixed order.
+  void settle(const Reachability& order, std::vector<Edge>* found, std::vector<ReadsFrom>* rules) {
+    std::erase_if(undirected_, [&](Edge edge) {
+      const auto pair = tied(relation_, edge);
+      if (!pair) {
+        return order.reaches(edge.from, edge.to) || order.reaches(edge.to, edge.from);
+      }
+      const auto [load, store] = *pair;
+      const uint32_t source = relation_.source(load);
+      if (order.reaches(load, store)) {
+        return true;
+      }
+      if (order.reaches(store, load)) {
+        if (!order.reaches(store, source)) {
+          found->push_back({store, source});
+        }
+        return true;
+      }
+      if (order.reaches(source, store)) {
+        found->push_back({load, store});
+        return false;  // decided in the next round
+      }
+      rules->push_back({load, source, store});
+      return false;
+    });
+  }
+
+  const Relation& relation_;
+  const AccessIndex& accesses_;
+  std::optional<RecordedValues> values_;
+  std::vector<Edge> directed_;
+  std::vector<Edge> undirected_;
+  bool complete_;
+};
+
+}  // namespace
+
+std::optional<RefinedGraph> refine(const Relation& relation, const AccessIndex& accesses,
+                                   const RefinementOptions& options) {
+  const EventGraph graph = build_event_graph(relation, accesses, options.max_undirected);
+  auto refined = Refiner(relation, accesses, options, graph).run();
+  if (!refined && options.values) {
+    RefinementOptions without = options;
+    without.values = false;
+    refined = Refiner(relation, accesses, without, graph).run();
+    if (refined) {
+      refined->values_contradict = true;
+    }
+  }
+  return refined;
+}
+
+}  // namespace tsomon

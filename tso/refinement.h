@@ -1,0 +1,53 @@
+// What is certain about a trace beyond its event graph: a fixed point of three inferences.
+//
+//  - an undirected edge whose ends are connected by directed edges is directed;
+//  - ties (theory section 5.1): a forwarded load lies on the same side of a later remote store as
+//    its source;
+//  - values (theory section 5.3): a load that can have read one store only comes after it, and
+//    every other store to the location lies before that store or after the load.
+//
+// Purpose     Turns undirected edges into directed ones for the whole trace before anything is
+//             searched, and hands over as rules what only a search can use.
+// Soundness   Each inference removes only orders that no execution has. Nothing is inferred from a
+//             location whose values do not fit (two loads of values that nobody wrote). When the
+//             values contradict each other, they are all ignored and `values_contradict` is set:
+//             the recording is damaged or not of a TSO machine.
+// Complexity  A few rounds of O((n + edges) * threads).
+// Thread-safety: immutable once built.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tso/reachability.h"
+
+namespace tsomon {
+
+// `read` reads `write`, or a store of its own thread that is ordered like `write`. For the
+// conflicting store `other`: write < other implies read < other, and other < read implies
+// other < write.
+struct ReadsFrom {
+  uint32_t read = 0;
+  uint32_t write = 0;
+  uint32_t other = 0;
+};
+
+struct RefinedGraph {
+  std::vector<Edge> undirected;  // what is still open
+  std::vector<ReadsFrom> rules;  // about the open edges
+  Reachability order;            // the directed edges
+  bool complete = true;          // false: a bound was hit, some edges are missing
+  bool values_contradict = false;
+};
+
+struct RefinementOptions {
+  bool values = true;
+  uint64_t max_undirected = 20'000'000;
+};
+
+// Nothing when the directed edges themselves have a cycle: the order that the trace states
+// contradicts itself.
+std::optional<RefinedGraph> refine(const Relation& relation, const AccessIndex& accesses,
+                                   const RefinementOptions& options);
+
+}  // namespace tsomon

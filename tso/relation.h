@@ -1,0 +1,115 @@
+// The conflict relation of a trace: which two events are ordered, and how firmly.
+//
+// Source      Theory sections 2, 5.1, 5.2, 5.4 (Enea & Farzan, TACAS 2016, and refinements).
+// Purpose     Answers the order of any two events in O(1) from per-event facts that one O(n) pass
+//             computes: by when a store has certainly committed, and which own store a load may be
+//             forwarded from. Everything that builds graphs asks here.
+// Mixed sizes A load that overlaps the newest matching store of its own buffer without lying inside
+//             it cannot be forwarded; it waits until that store has committed, as x86 processors
+//             do. A processor that combined bytes of buffer and memory in one load would be
+//             modelled wrongly; none is known.
+// Locks       rel(l) is ordered before the acq(l) that reads it: the earliest-ending chain of
+//             critical sections. Reader locks conflict with writers only.
+// Misses      System calls and interrupts drain store buffers too, but no event says so: some
+//             undirected edges are really directed, which can only turn `definite` or
+//             `serializable` into `possible`.
+// Thread-safety: immutable after construction; the trace must outlive it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "tso/location_table.h"
+#include "tso/trace.h"
+
+namespace tsomon {
+
+enum class MemoryModel : uint8_t { kSc, kTso };
+enum class Semantics : uint8_t { kExact, kPaper };
+enum class TraceOrder : uint8_t {
+  kIssue,   // intervals order events of different threads
+  kThread,  // nothing is known across threads (but fork and join)
+};
+
+struct RelationOptions {
+  MemoryModel model = MemoryModel::kTso;
+  Semantics semantics = Semantics::kExact;
+  TraceOrder order = TraceOrder::kIssue;
+  uint32_t store_buffer = 0;    // capacity in stores; 0: unbounded
+  bool fenced_release = false;  // rel(l) is a locked operation
+};
+
+enum class Order : uint8_t { kNone, kBefore, kAfter, kUndirected };
+
+class Relation {
+ public:
+  static constexpr uint32_t kNever = 0xFFFFFFFFU;
+
+  Relation(const Trace& trace, const LocationTable& locations, const RelationOptions& options);
+
+  const Trace& trace() const { return *trace_; }
+  const LocationTable& locations() const { return *locations_; }
+  const RelationOptions& options() const { return options_; }
+
+  // How e relates to f, e != f, both nodes of the event graph (kinds::kNodes). Directed edges that
+  // follow from others may be missing; see theory section 2 for what is asked.
+  Order between(uint32_t e, uint32_t f) const;
+
+  // Both access a common byte, in different threads, and not both only read.
+  bool conflict(uint32_t e, uint32_t f) const;
+
+  // e has certainly happened before f was issued, by the clock (different threads).
+  bool certainly_before(uint32_t e, uint32_t f) const {
+    return options_.order == TraceOrder::kIssue && hi_[e] < trace_->events[f].lo;
+  }
+
+  int64_t lo(uint32_t e) const { return trace_->events[e].lo; }
+  int64_t hi(uint32_t e) const { return hi_[e]; }
+
+  // The event of e's thread by whose completion the effect of e is in memory: e itself for loads
+  // and locked operations, for a store the next event that finds it drained. kNever: unknown.
+  uint32_t settled_by(uint32_t e) const { return settled_by_[e]; }
+  // When every conflicting event that begins later is ordered after e; kTimeMax: never.
+  int64_t settled_at(uint32_t e) const {
+    return settled_by_[e] == kNever || options_.order == TraceOrder::kThread ? kTimeMax
+                                                                             : hi_[settled_by_[e]];
+  }
+  // The newest own store that the load may be forwarded from, or kNever.
+  uint32_t source(uint32_t e) const { return source_[e]; }
+  // For acq(l): the rel(l) of another thread that it reads; else kNever.
+  uint32_t lock_source(uint32_t e) const { return lock_source_[e]; }
+  // Where the event of a thread lies in its program order (all events counted).
+  uint32_t position(uint32_t e) const { return position_[e]; }
+
+  bool is_store(uint32_t e) const { return is(trace_->events[e], kinds::kStores) && !drains(e); }
+  bool drains(uint32_t e) const {
+    const Event& event = trace_->events[e];
+    return is(event, kinds::kDrains) ||
+           (options_.fenced_release && event.kind() == EventKind::kRelease);
+  }
+  bool is_read(uint32_t e) const { return trace_->events[e].kind() == EventKind::kRead; }
+  // Loads and reader locks: two of them never conflict.
+  bool only_reads(uint32_t e) const {
+    return is(trace_->events[e], kind_mask(EventKind::kRead) |
+                                     kind_mask(EventKind::kAcquireShared) |
+                                     kind_mask(EventKind::kReleaseShared));
+  }
+
+ private:
+  void settle_stores();
+  void find_lock_sources();
+  bool ordered_in_thread(uint32_t e, uint32_t f) const;  // e before f in program order
+  bool directed(uint32_t e, uint32_t f) const;           // conflict(e, f)
+
+  const Trace* trace_;
+  const LocationTable* locations_;
+  RelationOptions options_;
+  std::vector<int64_t> hi_;
+  std::vector<uint32_t> settled_by_;
+  std::vector<uint32_t> source_;
+  std::vector<uint32_t> lock_source_;
+  std::vector<uint32_t> position_;
+};
+
+}  // namespace tsomon

@@ -1,0 +1,271 @@
+#include "tso/values.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace tsomon {
+namespace {
+
+constexpr uint32_t kInitial = 0xFFFFFFFEU;
+
+uint64_t low_bytes(uint64_t value, uint32_t size) {
+  return size == 0 || size >= 8 ? value : value & ((uint64_t{1} << (size * 8)) - 1);
+}
+
+bool only_this_range_is_written(const Relation& relation, const AccessIndex& accesses,
+                                LocationId location) {
+  for (const LocationId other : relation.locations().overlapping(location)) {
+    if (other == location) {
+      continue;
+    }
+    for (const ThreadAccesses& list : accesses.at(other)) {
+      if (!list.writes.empty()) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+class Inference {
+ public:
+  Inference(const Relation& relation, const AccessIndex& accesses, const RecordedValues& values,
+            const Reachability& order)
+      : relation_(relation), accesses_(accesses), values_(values), order_(order) {}
+
+  ValueInference run() {
+    for (LocationId location = 0; location < relation_.locations().size(); ++location) {
+      if (!values_.usable(location)) {
+        continue;
+      }
+      for (const ThreadAccesses& list : accesses_.at(location)) {
+        for (const auto* events : {&list.reads, &list.writes}) {
+          for (const uint32_t e : *events) {
+            if (values_.read(e)) {
+              explain(location, e);
+            }
+          }
+        }
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  // Splits the stores of one thread around a load: [0, before) come before it, [after, end) after.
+  struct Split {
+    size_t before = 0;
+    size_t after = 0;
+  };
+  Split split(const std::vector<uint32_t>& writes, uint32_t load) const {
+    Split result;
+    result.before = static_cast<size_t>(
+        std::partition_point(writes.begin(), writes.end(),
+                             [&](uint32_t w) { return order_.reaches(w, load); }) -
+        writes.begin());
+    result.after = static_cast<size_t>(
+        std::partition_point(writes.begin() + static_cast<ptrdiff_t>(result.before), writes.end(),
+                             [&](uint32_t w) { return w == load || !order_.reaches(load, w); }) -
+        writes.begin());
+    return result;
+  }
+
+  void explain(LocationId location, uint32_t load) {
+    const auto& lists = accesses_.at(location);
+    const uint64_t value = *values_.read(load);
+    std::vector<Split> splits;
+    std::vector<uint32_t> last_before;  // per thread, the newest store that comes before the load
+    for (const ThreadAccesses& list : lists) {
+      splits.push_back(split(list.writes, load));
+      if (splits.back().before > 0) {
+        last_before.push_back(list.writes[splits.back().before - 1]);
+      }
+    }
+    const auto overwritten = [&](uint32_t w) {
+      return std::any_of(last_before.begin(), last_before.end(),
+                         [&](uint32_t newer) { return newer != w && order_.reaches(w, newer); });
+    };
+    uint32_t found = Relation::kNever;
+    int candidates = 0;
+    const auto consider = [&](uint32_t w, bool possible) {
+      if (possible) {
+        found = w;
+        ++candidates;
+      }
+    };
+    const auto initial = values_.initial(location);
+    consider(kInitial, last_before.empty() && (!initial || *initial == value));
+    for (size_t i = 0; i < lists.size() && candidates < 2; ++i) {
+      const size_t first = splits[i].before > 0 ? splits[i].before - 1 : 0;
+      if (splits[i].after - first > kMaxCandidates) {
+        return;
+      }
+      for (size_t at = first; at < splits[i].after && candidates < 2; ++at) {
+        const uint32_t w = lists[i].writes[at];
+        if (w == load) {
+          continue;
+        }
+        const auto written = values_.written(w);
+        consider(w, (!written || *written == value) && !overwritten(w));
+      }
+    }
+    if (candidates == 1) {
+      if (found == kInitial) {
+        reads_initial(load, lists, splits);
+      } else if (values_.written(found)) {
+        reads(load, found, lists, splits);
+      }
+    }
+  }
+
+  void order(uint32_t from, uint32_t to) {
+    if (!order_.reaches(from, to)) {
+      result_.directed.push_back({from, to});
+    }
+  }
+
+  void reads_initial(uint32_t load, const std::vector<ThreadAccesses>& lists,
+                     const std::vector<Split>& splits) {
+    for (size_t i = 0; i < lists.size(); ++i) {
+      for (size_t at = splits[i].before; at < splits[i].after; ++at) {
+        if (lists[i].writes[at] != load) {
+          order(load, lists[i].writes[at]);
+          break;  // the thread's later stores to the location follow
+        }
+      }
+    }
+  }
+
+  void reads(uint32_t load, uint32_t write, const std::vector<ThreadAccesses>& lists,
+             const std::vector<Split>& splits) {
+    order(write, load);
+    for (size_t i = 0; i < lists.size(); ++i) {
+      const auto& writes = lists[i].writes;
+      // The newest of the thread's stores that come before the load comes before `write`.
+      if (splits[i].before > 0 && writes[splits[i].before - 1] != write) {
+        order(writes[splits[i].before - 1], write);
+      }
+      for (size_t at = splits[i].before; at < splits[i].after; ++at) {
+        const uint32_t other = writes[at];
+        if (other == write || other == load) {
+          continue;
+        }
+        if (order_.reaches(write, other)) {
+          order(load, other);
+          break;  // the later ones follow
+        }
+        if (!order_.reaches(other, write)) {
+          result_.rules.push_back({load, write, other});
+        }
+      }
+    }
+  }
+
+  const Relation& relation_;
+  const AccessIndex& accesses_;
+  const RecordedValues& values_;
+  const Reachability& order_;
+  ValueInference result_;
+};
+
+}  // namespace
+
+RecordedValues::RecordedValues(const Relation& relation, const AccessIndex& accesses)
+    : trace_(&relation.trace()) {
+  for (LocationId id = 0; id < relation.locations().size(); ++id) {
+    locations_.push_back(examine(relation, accesses, id));
+  }
+}
+
+RecordedValues::Location RecordedValues::examine(const Relation& relation,
+                                                 const AccessIndex& accesses, LocationId id) const {
+  std::unordered_set<uint64_t> loaded;
+  std::unordered_set<uint64_t> stored;
+  bool all_stores_known = true;
+  for (const ThreadAccesses& list : accesses.at(id)) {
+    for (const auto* events : {&list.reads, &list.writes}) {
+      for (const uint32_t e : *events) {
+        if (const auto value = read(e)) {
+          loaded.insert(*value);
+        }
+      }
+    }
+    for (const uint32_t e : list.writes) {
+      const auto value = written(e);
+      all_stores_known = all_stores_known && value.has_value();
+      if (value) {
+        stored.insert(*value);
+      }
+    }
+  }
+  Location result;
+  if (loaded.empty() || !only_this_range_is_written(relation, accesses, id)) {
+    return result;
+  }
+  const LocationKey& key = relation.locations().key(id);
+  const Symbols& symbols = trace_->symbols;
+  if (symbols.initial_zero) {
+    result.initial = 0;
+  }
+  for (const InitialValue& declared : symbols.initial_values) {
+    if (declared.location == key) {
+      result.initial = low_bytes(declared.value, key.size);
+    }
+  }
+  result.usable = true;
+  if (all_stores_known) {
+    // A value that nobody wrote was there before, whatever was declared.
+    std::erase_if(loaded, [&](uint64_t value) { return stored.contains(value); });
+    result.usable = loaded.size() <= 1;
+    if (loaded.size() == 1) {
+      result.initial = *loaded.begin();
+    }
+  }
+  return result;
+}
+
+ValueInference infer_from_values(const Relation& relation, const AccessIndex& accesses,
+                                 const RecordedValues& values, const Reachability& order) {
+  return Inference(relation, accesses, values, order).run();
+}
+
+bool values_agree(const Relation& relation, const AccessIndex& accesses,
+                  const RecordedValues& values, const std::vector<uint32_t>& events,
+                  const OrientationOracle& before) {
+  const auto comes_before = [&](uint32_t e, uint32_t f) {
+    switch (relation.between(e, f)) {
+      case Order::kBefore:
+        return true;
+      case Order::kUndirected:
+        return before(e, f) == Order::kBefore;
+      default:
+        return false;
+    }
+  };
+  for (const uint32_t load : events) {
+    const LocationId location = relation.locations().of_event(load);
+    if (location == LocationTable::kNone || !values.usable(location) || !values.read(load)) {
+      continue;
+    }
+    uint32_t newest = Relation::kNever;
+    for (const ThreadAccesses& list : accesses.at(location)) {
+      const auto end =
+          std::partition_point(list.writes.begin(), list.writes.end(),
+                               [&](uint32_t w) { return w != load && comes_before(w, load); });
+      if (end != list.writes.begin() &&
+          (newest == Relation::kNever || comes_before(newest, *(end - 1)))) {
+        newest = *(end - 1);
+      }
+    }
+    const auto provided =
+        newest == Relation::kNever ? values.initial(location) : values.written(newest);
+    if (provided && provided != values.read(load)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace tsomon

@@ -1,0 +1,67 @@
+// Which store a load has read, where the values leave one answer (theory section 5.3).
+//
+// Soundness   A load is explained only when every access that could have provided its value is
+//             known: all stores to bytes of it have its very range; a store without a value could
+//             have written any. The initial value is a candidate like a store's.
+// Misses      Loads that mix the bytes of several stores, and accesses of more than 8 bytes.
+// Two uses    infer_from_values() finds what is certain for the whole trace; values_agree() rejects
+// a
+//             complete orientation under which some load would have returned something else.
+// Complexity  O(log n) per load and thread where order separates the stores; a load with more than
+//             kMaxCandidates unordered stores of one thread is left unexplained.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "tso/event_graph.h"
+#include "tso/execution.h"
+#include "tso/reachability.h"
+#include "tso/refinement.h"
+
+namespace tsomon {
+
+// Which locations have values that can be compared, and what they held at first.
+class RecordedValues {
+ public:
+  RecordedValues(const Relation& relation, const AccessIndex& accesses);
+
+  // All stores to bytes of the location have its very range, and the values that nobody wrote are
+  // one: the initial value.
+  bool usable(LocationId location) const { return locations_[location].usable; }
+  std::optional<uint64_t> initial(LocationId location) const {
+    return locations_[location].initial;
+  }
+  std::optional<uint64_t> read(uint32_t e) const { return trace_->read_value(trace_->events[e]); }
+  std::optional<uint64_t> written(uint32_t e) const {
+    return trace_->write_value(trace_->events[e]);
+  }
+
+ private:
+  struct Location {
+    bool usable = false;
+    std::optional<uint64_t> initial;
+  };
+  Location examine(const Relation& relation, const AccessIndex& accesses, LocationId id) const;
+
+  const Trace* trace_;
+  std::vector<Location> locations_;
+};
+
+struct ValueInference {
+  std::vector<Edge> directed;    // new
+  std::vector<ReadsFrom> rules;  // for stores that may lie on either side
+};
+
+inline constexpr size_t kMaxCandidates = 4096;
+
+ValueInference infer_from_values(const Relation& relation, const AccessIndex& accesses,
+                                 const RecordedValues& values, const Reachability& order);
+
+// Whether a complete order of all conflicting accesses gives every load of `events` its recorded
+// value, as far as values are known.
+bool values_agree(const Relation& relation, const AccessIndex& accesses,
+                  const RecordedValues& values, const std::vector<uint32_t>& events,
+                  const OrientationOracle& before);
+
+}  // namespace tsomon

@@ -1,0 +1,434 @@
+#include "tso/witness.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "tso/units.h"
+
+namespace tsomon {
+namespace {
+
+constexpr uint32_t kNone = 0xFFFFFFFFU;
+
+tl::unexpected<Error> reject(std::string why) {
+  return fail(ErrorKind::kMalformed, "the witness " + std::move(why));
+}
+
+// The trace as the definitions see it. Deliberately shares no code with Relation.
+class Definitions {
+ public:
+  Definitions(const Trace& trace, const RelationOptions& options)
+      : trace_(trace), options_(options), position_(trace.events.size()) {
+    for (uint32_t e = 0; e < trace.events.size(); ++e) {
+      const ThreadId thread = trace.events[e].thread;
+      if (thread >= threads_.size()) {
+        threads_.resize(thread + 1);
+      }
+      position_[e] = static_cast<uint32_t>(threads_[thread].size());
+      threads_[thread].push_back(e);
+    }
+  }
+
+  const Event& event(uint32_t e) const { return trace_.events[e]; }
+  uint32_t position(uint32_t e) const { return position_[e]; }
+  bool same_thread(uint32_t e, uint32_t f) const { return event(e).thread == event(f).thread; }
+
+  bool drains(uint32_t e) const {
+    switch (event(e).kind()) {
+      case EventKind::kReadModifyWrite:
+      case EventKind::kFence:
+      case EventKind::kAcquire:
+      case EventKind::kAcquireShared:
+      case EventKind::kReleaseShared:
+      case EventKind::kFork:
+        return true;
+      case EventKind::kRelease:
+        return options_.fenced_release;
+      default:
+        return false;
+    }
+  }
+  bool store(uint32_t e) const {
+    const EventKind kind = event(e).kind();
+    return kind == EventKind::kWrite || (kind == EventKind::kRelease && !options_.fenced_release);
+  }
+  bool load(uint32_t e) const { return event(e).kind() == EventKind::kRead; }
+  bool load_like(uint32_t e) const { return load(e) || event(e).kind() == EventKind::kJoin; }
+
+  bool same_bytes(uint32_t e, uint32_t f) const {
+    const Event& a = event(e);
+    const Event& b = event(f);
+    if (!is(a, kinds::kAccesses) || !is(b, kinds::kAccesses)) {
+      return false;
+    }
+    if (a.size == 0 || b.size == 0) {
+      return a.address == b.address && a.size == b.size;
+    }
+    const auto first_after = [](const Event& x) {
+      return static_cast<unsigned __int128>(x.address) + x.size;
+    };
+    return a.address < first_after(b) && b.address < first_after(a);
+  }
+  bool inside(uint32_t load, uint32_t store) const {
+    const Event& a = event(load);
+    const Event& b = event(store);
+    if (a.size == 0 || b.size == 0) {
+      return a.address == b.address && a.size == b.size;
+    }
+    return a.address >= b.address && static_cast<unsigned __int128>(a.address) + a.size <=
+                                         static_cast<unsigned __int128>(b.address) + b.size;
+  }
+  bool conflict(uint32_t e, uint32_t f) const {
+    const auto reader = [&](uint32_t x) {
+      const EventKind kind = event(x).kind();
+      return kind == EventKind::kRead || kind == EventKind::kAcquireShared ||
+             kind == EventKind::kReleaseShared;
+    };
+    return !same_thread(e, f) && same_bytes(e, f) && !(reader(e) && reader(f));
+  }
+  bool earlier(uint32_t e, uint32_t f) const {
+    return options_.order == TraceOrder::kIssue && trace_.hi(event(e)) < trace_.lo(event(f));
+  }
+
+  // The newest store before `load` that matches and that no fence separates from it.
+  uint32_t newest_match(uint32_t load) const {
+    const auto& thread = threads_[event(load).thread];
+    for (uint32_t at = position_[load]; at-- > 0;) {
+      if (drains(thread[at])) {
+        return kNone;
+      }
+      if (store(thread[at]) && same_bytes(thread[at], load)) {
+        return thread[at];
+      }
+    }
+    return kNone;
+  }
+
+  // The event of its thread that finds the store committed; kNone: the trace does not say.
+  uint32_t settled(uint32_t s) const {
+    const auto& thread = threads_[event(s).thread];
+    uint32_t later_stores = 0;
+    for (uint32_t at = position_[s] + 1; at < thread.size(); ++at) {
+      const uint32_t e = thread[at];
+      if (drains(e)) {
+        return e;
+      }
+      if (store(e) && ++later_stores == options_.store_buffer) {
+        return e;
+      }
+      if (load(e)) {
+        const uint32_t match = newest_match(e);
+        if (match != kNone && !inside(e, match) && position_[match] >= position_[s]) {
+          return e;
+        }
+      }
+    }
+    return kNone;
+  }
+  bool settled_by(uint32_t s, uint32_t e) const {
+    const uint32_t by = settled(s);
+    return by != kNone && position_[by] <= position_[e];
+  }
+
+  uint32_t source(uint32_t load) const {
+    const uint32_t match = newest_match(load);
+    return match != kNone && !settled_by(match, load) ? match : kNone;
+  }
+
+  // Directed edge e -> f of the trace (theory section 2 with 5.2 and 5.4).
+  bool directed(uint32_t e, uint32_t f) const {
+    if (same_thread(e, f)) {
+      return directed_in_thread(e, f);
+    }
+    if ((event(e).kind() == EventKind::kFork && event(e).address == event(f).thread) ||
+        (event(f).kind() == EventKind::kJoin && event(f).address == event(e).thread)) {
+      return true;
+    }
+    if (!conflict(e, f) || !earlier(e, f)) {
+      return false;
+    }
+    if (options_.model == MemoryModel::kSc || drains(e)) {
+      return true;
+    }
+    const uint32_t held_by = store(e) ? e : source(e);
+    if (held_by == kNone) {
+      return true;  // a load from memory cannot see a store that is not issued yet
+    }
+    const uint32_t by = settled(held_by);
+    return (by != kNone && earlier(by, f)) || reads_release(f, e);
+  }
+
+ private:
+  bool directed_in_thread(uint32_t e, uint32_t f) const {
+    if (position_[e] >= position_[f]) {
+      return false;
+    }
+    if (options_.model == MemoryModel::kSc || !load_like(f)) {
+      return true;
+    }
+    const uint32_t held_by = store(e) ? e : load(e) ? source(e) : kNone;
+    return held_by == kNone || settled_by(held_by, f) || (load(f) && same_bytes(e, f));
+  }
+
+  // acq reads the latest earlier rel of its lock.
+  bool reads_release(uint32_t acquire, uint32_t release) const {
+    const EventKind kind = event(acquire).kind();
+    if ((kind != EventKind::kAcquire && kind != EventKind::kAcquireShared) ||
+        event(release).kind() != EventKind::kRelease) {
+      return false;
+    }
+    uint32_t latest = kNone;
+    for (uint32_t e = 0; e < trace_.events.size(); ++e) {
+      if (event(e).kind() == EventKind::kRelease && same_bytes(e, acquire) &&
+          trace_.hi(event(e)) < trace_.lo(event(acquire)) &&
+          (latest == kNone || trace_.hi(event(e)) >= trace_.hi(event(latest)))) {
+        latest = e;
+      }
+    }
+    return latest == release;
+  }
+
+  const Trace& trace_;
+  const RelationOptions& options_;
+  std::vector<uint32_t> position_;
+  std::vector<std::vector<uint32_t>> threads_;
+};
+
+class Replay {
+ public:
+  Replay(const Trace& trace, const std::vector<Step>& steps, const WitnessClaim& claim)
+      : trace_(trace), steps_(steps), claim_(claim), defs_(trace, claim_.options) {
+    if (claim_.property == Property::kScSerializability) {
+      claim_.options.model = MemoryModel::kSc;
+    }
+  }
+
+  Result<std::vector<uint32_t>> run() {
+    for (const auto rule :
+         {&Replay::follow_machine, &Replay::keep_directed_edges, &Replay::return_values}) {
+      if (std::string why = (this->*rule)(); !why.empty()) {
+        return reject(std::move(why));
+      }
+    }
+    std::vector<uint32_t> cycle = find_cycle();
+    if (cycle.empty()) {
+      return reject("shows an execution without a cycle");
+    }
+    return cycle;
+  }
+
+ private:
+  bool sc() const { return claim_.options.model == MemoryModel::kSc; }
+
+  // Rules 1 and 2; fills issue_, commit_, forwarded_from_ and events_.
+  std::string follow_machine() {
+    std::map<ThreadId, std::vector<uint32_t>> buffers;
+    std::map<ThreadId, uint32_t> last_issued;
+    for (uint32_t at = 0; at < steps_.size(); ++at) {
+      const Step& step = steps_[at];
+      if (step.event >= trace_.events.size() || !is(trace_.events[step.event], kinds::kNodes)) {
+        return fmt::format("names event {}, which has no step", step.event);
+      }
+      const uint32_t e = step.event;
+      auto& buffer = buffers[trace_.events[e].thread];
+      if (step.commit) {
+        if (buffer.empty() || buffer.front() != e) {
+          return fmt::format("commits event {} out of turn", e);
+        }
+        if (sc() && (at == 0 || steps_[at - 1] != Step{false, e})) {
+          return fmt::format("delays the commit of event {} under SC", e);
+        }
+        buffer.erase(buffer.begin());
+        commit_[e] = at;
+        continue;
+      }
+      const auto last = last_issued.find(trace_.events[e].thread);
+      if (issue_.contains(e) ||
+          (last != last_issued.end() && defs_.position(last->second) >= defs_.position(e))) {
+        return fmt::format("issues event {} against program order", e);
+      }
+      last_issued[trace_.events[e].thread] = e;
+      issue_[e] = at;
+      events_.push_back(e);
+      if (defs_.drains(e)) {
+        if (!buffer.empty()) {
+          return fmt::format("lets event {} pass with stores in the buffer", e);
+        }
+      } else if (defs_.store(e)) {
+        buffer.push_back(e);
+        if (claim_.options.store_buffer != 0 && buffer.size() > claim_.options.store_buffer) {
+          return fmt::format("holds more stores than fit at event {}", e);
+        }
+      } else if (defs_.load(e)) {
+        for (size_t i = buffer.size(); i-- > 0;) {
+          if (defs_.same_bytes(buffer[i], e)) {
+            if (!defs_.inside(e, buffer[i])) {
+              return fmt::format("lets load {} pass a store that it only overlaps", e);
+            }
+            forwarded_from_[e] = buffer[i];
+            break;
+          }
+        }
+      }
+    }
+    for (const auto& [thread, buffer] : buffers) {
+      if (!buffer.empty()) {
+        return fmt::format("never commits event {}", buffer.front());
+      }
+    }
+    return {};
+  }
+
+  uint32_t effect(uint32_t e) const {
+    const auto at = commit_.find(e);
+    return at != commit_.end() ? at->second : issue_.at(e);
+  }
+
+  std::string keep_directed_edges() {
+    for (const uint32_t e : events_) {
+      for (const uint32_t f : events_) {
+        if (e == f || !defs_.directed(e, f)) {
+          continue;
+        }
+        // Within a thread the machine keeps program order; what remains is a store that the trace
+        // shows committed before a later load.
+        const bool kept = defs_.same_thread(e, f)
+                              ? !defs_.store(e) || !defs_.load_like(f) || !defs_.settled_by(e, f) ||
+                                    effect(e) < issue_.at(f)
+                              : effect(e) < issue_.at(f);
+        if (!kept) {
+          return fmt::format("turns round the directed edge from event {} to event {}", e, f);
+        }
+      }
+    }
+    return {};
+  }
+
+  // Conflicting events of different threads: does e come before f in this execution?
+  bool before(uint32_t e, uint32_t f) const {
+    const auto forwarded_e = forwarded_from_.find(e);
+    const auto forwarded_f = forwarded_from_.find(f);
+    const uint32_t at_e =
+        forwarded_e != forwarded_from_.end() ? effect(forwarded_e->second) : effect(e);
+    const uint32_t at_f =
+        forwarded_f != forwarded_from_.end() ? effect(forwarded_f->second) : effect(f);
+    return at_e < at_f;
+  }
+
+  // Rule 5: checked for loads of locations all of whose stores are in the window.
+  std::string return_values() {
+    if (!claim_.values || !trace_.complete) {
+      return {};
+    }
+    for (const uint32_t load : events_) {
+      const auto recorded = trace_.read_value(trace_.events[load]);
+      if (!recorded) {
+        continue;
+      }
+      bool comparable = true;
+      uint32_t read_from = kNone;
+      for (uint32_t w = 0; w < trace_.events.size() && comparable; ++w) {
+        const EventKind kind = trace_.events[w].kind();
+        if (w == load || (kind != EventKind::kWrite && kind != EventKind::kReadModifyWrite) ||
+            !defs_.same_bytes(w, load)) {
+          continue;
+        }
+        comparable = issue_.contains(w) && trace_.write_value(trace_.events[w]).has_value() &&
+                     defs_.inside(load, w) && defs_.inside(w, load);
+        if (comparable && effect(w) < issue_.at(load) &&
+            (read_from == kNone || effect(read_from) < effect(w))) {
+          read_from = w;
+        }
+      }
+      if (const auto own = forwarded_from_.find(load); own != forwarded_from_.end()) {
+        read_from = own->second;
+      }
+      if (comparable && read_from != kNone &&
+          trace_.write_value(trace_.events[read_from]) != recorded) {
+        return fmt::format("lets load {} return a value that was not recorded", load);
+      }
+    }
+    return {};
+  }
+
+  std::vector<uint32_t> find_cycle() {
+    const bool per_event = claim_.property == Property::kRobustness;
+    const UnitTable units(trace_);
+    const auto node_of = [&](uint32_t e) { return per_event ? e : units.of_event(e); };
+    const bool full_program_order = per_event || sc();
+    std::map<uint32_t, std::map<uint32_t, uint32_t>> edges;  // node -> next node -> event behind it
+    for (const uint32_t e : events_) {
+      for (const uint32_t f : events_) {
+        if (node_of(e) == node_of(f)) {
+          continue;
+        }
+        bool edge = false;
+        if (defs_.same_thread(e, f)) {
+          edge = full_program_order ? defs_.position(e) < defs_.position(f) : defs_.directed(e, f);
+        } else {
+          edge = defs_.conflict(e, f) ? before(e, f) : defs_.directed(e, f);
+        }
+        if (edge) {
+          edges[node_of(e)].emplace(node_of(f), e);
+        }
+      }
+    }
+    // Depth first; `state`: 1 on the path, 2 done.
+    std::map<uint32_t, int> state;
+    std::vector<std::pair<uint32_t, std::map<uint32_t, uint32_t>::const_iterator>> path;
+    for (const auto& [root, out] : edges) {
+      if (state[root] != 0) {
+        continue;
+      }
+      path.emplace_back(root, out.begin());
+      state[root] = 1;
+      while (!path.empty()) {
+        auto& [node, next] = path.back();
+        if (next == edges[node].end()) {
+          state[node] = 2;
+          path.pop_back();
+          continue;
+        }
+        const uint32_t to = next->first;
+        ++next;
+        if (state[to] == 1) {
+          std::vector<uint32_t> cycle;
+          for (size_t i = path.size(); i-- > 0;) {
+            cycle.push_back(std::prev(path[i].second)->second);
+            if (path[i].first == to) {
+              break;
+            }
+          }
+          std::reverse(cycle.begin(), cycle.end());
+          return cycle;
+        }
+        if (state[to] == 0 && edges.contains(to)) {
+          state[to] = 1;
+          path.emplace_back(to, edges[to].begin());
+        }
+      }
+    }
+    return {};
+  }
+
+  const Trace& trace_;
+  const std::vector<Step>& steps_;
+  WitnessClaim claim_;
+  Definitions defs_;
+  std::vector<uint32_t> events_;
+  std::unordered_map<uint32_t, uint32_t> issue_;   // step
+  std::unordered_map<uint32_t, uint32_t> commit_;  // step
+  std::unordered_map<uint32_t, uint32_t> forwarded_from_;
+};
+
+}  // namespace
+
+Result<std::vector<uint32_t>> check_witness(const Trace& trace, const std::vector<Step>& witness,
+                                            const WitnessClaim& claim) {
+  return Replay(trace, witness, claim).run();
+}
+
+}  // namespace tsomon

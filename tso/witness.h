@@ -1,0 +1,39 @@
+// The witness checker: trusts nothing that a search computed.
+//
+// Source      Theory sections 2, 6 and 8.
+// Purpose     Replays a witness on the rules of the machine and recomputes what it is said to show,
+//             from the definitions and by plain loops, without the tables that the searches use:
+//              1. every event of the window is issued once, in program order of its thread;
+//              2. every store commits once, after its issue, first in first out; fences and locked
+//                 operations find their thread's buffer empty;
+//              3. every directed edge of the trace between events of the window is kept;
+//              4. the conflict graph of the execution (for robustness: its events with full
+//                 program order) has a cycle;
+//              5. where a location's stores all lie in the window, loads return recorded values.
+// Complexity  O(w^2 * n) for w events of a trace of n: for windows, not for whole recordings.
+// Thread-safety: a pure function of its arguments.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tso/execution.h"
+#include "tso/relation.h"
+#include "tso/result.h"
+
+namespace tsomon {
+
+enum class Property : uint8_t { kSerializability, kRobustness, kScSerializability };
+
+struct WitnessClaim {
+  Property property = Property::kSerializability;
+  RelationOptions options;
+  bool values = true;
+};
+
+// The cycle that the execution shows, as trace events: each one's unit (for robustness: the event
+// itself) precedes the next one's. An error says which rule the witness breaks.
+Result<std::vector<uint32_t>> check_witness(const Trace& trace, const std::vector<Step>& witness,
+                                            const WitnessClaim& claim);
+
+}  // namespace tsomon
