@@ -1,0 +1,266 @@
+#include "tests/tso/naive_checker.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace tsomon::testing {
+namespace {
+
+using Bytes = std::set<std::pair<uint64_t, uint64_t>>;
+
+Bytes bytes_of(const Event& event) {
+  Bytes bytes;
+  if (!is(event, kinds::kAccesses)) {
+    return bytes;
+  }
+  if (event.size == 0) {
+    bytes.insert({1, event.address});
+  }
+  for (uint32_t i = 0; i < event.size; ++i) {
+    bytes.insert({0, event.address + i});
+  }
+  return bytes;
+}
+
+bool share(const Bytes& a, const Bytes& b) {
+  return std::any_of(a.begin(), a.end(), [&](const auto& byte) { return b.contains(byte); });
+}
+
+bool reader(const Event& event) {
+  return event.kind() == EventKind::kRead || event.kind() == EventKind::kAcquireShared ||
+         event.kind() == EventKind::kReleaseShared;
+}
+
+using Matrix = std::vector<std::vector<bool>>;
+
+bool cyclic(Matrix reach) {
+  const size_t n = reach.size();
+  for (size_t k = 0; k < n; ++k) {
+    for (size_t i = 0; i < n; ++i) {
+      if (reach[i][k]) {
+        for (size_t j = 0; j < n; ++j) {
+          reach[i][j] = reach[i][j] || reach[k][j];
+        }
+      }
+    }
+  }
+  for (size_t i = 0; i < n; ++i) {
+    if (reach[i][i]) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+NaiveChecker::NaiveChecker(const Trace& trace, const RelationOptions& options)
+    : trace_(trace), options_(options) {}
+
+bool NaiveChecker::drains(uint32_t e) const {
+  const EventKind kind = trace_.events[e].kind();
+  return kind == EventKind::kReadModifyWrite || kind == EventKind::kFence ||
+         kind == EventKind::kAcquire || kind == EventKind::kAcquireShared ||
+         kind == EventKind::kReleaseShared || kind == EventKind::kFork ||
+         (kind == EventKind::kRelease && options_.fenced_release);
+}
+
+bool NaiveChecker::store(uint32_t e) const {
+  const EventKind kind = trace_.events[e].kind();
+  return kind == EventKind::kWrite || (kind == EventKind::kRelease && !options_.fenced_release);
+}
+
+bool NaiveChecker::program_order(uint32_t e, uint32_t f) const {
+  return trace_.events[e].thread == trace_.events[f].thread && e < f;
+}
+
+bool NaiveChecker::before(uint32_t e, uint32_t f) const {
+  return options_.order == TraceOrder::kIssue && trace_.hi(trace_.events[e]) < trace_.events[f].lo;
+}
+
+// The first later event of the thread by which store e has committed.
+std::optional<uint32_t> NaiveChecker::settled(uint32_t e) const {
+  uint32_t stores = 0;
+  for (uint32_t f = e + 1; f < trace_.events.size(); ++f) {
+    if (!program_order(e, f)) {
+      continue;
+    }
+    if (drains(f) || (store(f) && ++stores == options_.store_buffer)) {
+      return f;
+    }
+    if (trace_.events[f].kind() != EventKind::kRead) {
+      continue;
+    }
+    // A load that cannot be forwarded whole from the newest matching store waits for it.
+    for (uint32_t s = f; s-- > e;) {
+      if (!(s == e || program_order(e, s)) || !store(s)) {
+        continue;
+      }
+      const Bytes loaded = bytes_of(trace_.events[f]);
+      const Bytes stored = bytes_of(trace_.events[s]);
+      if (share(loaded, stored)) {
+        if (!std::includes(stored.begin(), stored.end(), loaded.begin(), loaded.end())) {
+          return f;
+        }
+        break;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<uint32_t> NaiveChecker::source(uint32_t e) const {
+  if (trace_.events[e].kind() != EventKind::kRead || options_.model == MemoryModel::kSc) {
+    return std::nullopt;
+  }
+  for (uint32_t s = e; s-- > 0;) {
+    if (program_order(s, e) && store(s) &&
+        share(bytes_of(trace_.events[s]), bytes_of(trace_.events[e]))) {
+      const auto by = settled(s);
+      return by && *by <= e ? std::nullopt : std::optional(s);
+    }
+  }
+  return std::nullopt;
+}
+
+bool NaiveChecker::directed(uint32_t e, uint32_t f) const {
+  const Event& a = trace_.events[e];
+  const Event& b = trace_.events[f];
+  if (a.thread == b.thread) {
+    if (e > f) {
+      return false;
+    }
+    const bool load = b.kind() == EventKind::kRead || b.kind() == EventKind::kJoin;
+    if (options_.model == MemoryModel::kSc || !load) {
+      return true;
+    }
+    const std::optional<uint32_t> held = store(e) ? std::optional(e) : source(e);
+    if (!held) {
+      return true;
+    }
+    const auto by = settled(*held);
+    return (by && *by <= f) || share(bytes_of(a), bytes_of(b));
+  }
+  if ((a.kind() == EventKind::kFork && a.address == b.thread) ||
+      (b.kind() == EventKind::kJoin && b.address == a.thread)) {
+    return true;
+  }
+  if (!share(bytes_of(a), bytes_of(b)) || (reader(a) && reader(b)) || !before(e, f)) {
+    return false;
+  }
+  if (options_.model == MemoryModel::kSc || drains(e)) {
+    return true;
+  }
+  if ((b.kind() == EventKind::kAcquire || b.kind() == EventKind::kAcquireShared) &&
+      a.kind() == EventKind::kRelease) {
+    bool latest = true;
+    for (uint32_t r = 0; r < trace_.events.size(); ++r) {
+      if (r != e && trace_.events[r].kind() == EventKind::kRelease &&
+          share(bytes_of(trace_.events[r]), bytes_of(b)) && before(r, f)) {
+        const int64_t mine = trace_.hi(a);
+        const int64_t other = trace_.hi(trace_.events[r]);
+        latest = latest && (other < mine || (other == mine && r < e));
+      }
+    }
+    if (latest) {
+      return true;
+    }
+  }
+  const std::optional<uint32_t> held = store(e) ? std::optional(e) : source(e);
+  if (!held) {
+    return true;
+  }
+  const auto by = settled(*held);
+  return by && before(*by, f);
+}
+
+Order NaiveChecker::between(uint32_t e, uint32_t f) const {
+  if (directed(e, f)) {
+    return Order::kBefore;
+  }
+  if (directed(f, e)) {
+    return Order::kAfter;
+  }
+  const Event& a = trace_.events[e];
+  const Event& b = trace_.events[f];
+  const bool conflict =
+      a.thread != b.thread && share(bytes_of(a), bytes_of(b)) && !(reader(a) && reader(b));
+  return conflict ? Order::kUndirected : Order::kNone;
+}
+
+std::optional<Verdict> NaiveChecker::verdict(Property property) const {
+  std::vector<uint32_t> events;
+  for (uint32_t e = 0; e < trace_.events.size(); ++e) {
+    if (node(e)) {
+      events.push_back(e);
+    }
+  }
+  const size_t n = events.size();
+  Matrix fixed(n, std::vector<bool>(n, false));
+  Matrix program(n, std::vector<bool>(n, false));
+  std::vector<std::pair<size_t, size_t>> open;
+  std::map<std::pair<size_t, size_t>, size_t> open_index;
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t j = 0; j < n; ++j) {
+      program[i][j] = program_order(events[i], events[j]);
+      fixed[i][j] = i != j && directed(events[i], events[j]);
+      if (i < j && between(events[i], events[j]) == Order::kUndirected) {
+        open_index[{i, j}] = open_index[{j, i}] = open.size();
+        open.emplace_back(i, j);
+      }
+    }
+  }
+  if (open.size() > kMaxUndirected || cyclic(fixed)) {
+    return std::nullopt;
+  }
+  struct Tie {
+    size_t load, source, store;
+  };
+  std::vector<Tie> ties;
+  for (const auto& [a, b] : open) {
+    for (const auto& [load, store] : {std::pair{a, b}, std::pair{b, a}}) {
+      const auto from = source(events[load]);
+      if (from && before(events[load], events[store]) && options_.semantics == Semantics::kExact) {
+        const auto at = std::find(events.begin(), events.end(), *from) - events.begin();
+        ties.push_back({load, static_cast<size_t>(at), store});
+      }
+    }
+  }
+  // The node of the conflict graph of every event.
+  const UnitTable units(trace_);
+  std::vector<uint32_t> group(n);
+  for (size_t i = 0; i < n; ++i) {
+    group[i] =
+        property == Property::kRobustness ? static_cast<uint32_t>(i) : units.of_event(events[i]);
+  }
+  const size_t groups = property == Property::kRobustness ? n : units.size();
+  bool bad = false;
+  bool good = false;
+  for (uint32_t choice = 0; choice < (1U << open.size()); ++choice) {
+    Matrix edges = fixed;
+    for (size_t i = 0; i < open.size(); ++i) {
+      const auto [a, b] = open[i];
+      ((choice >> i) & 1) != 0 ? edges[a][b] = true : edges[b][a] = true;
+    }
+    const bool tied = std::all_of(ties.begin(), ties.end(), [&](const Tie& tie) {
+      return !edges[tie.source][tie.store] || edges[tie.load][tie.store];
+    });
+    if (!tied || cyclic(edges)) {
+      continue;
+    }
+    Matrix conflict_graph(groups, std::vector<bool>(groups, false));
+    for (size_t i = 0; i < n; ++i) {
+      for (size_t j = 0; j < n; ++j) {
+        if (group[i] != group[j] &&
+            (edges[i][j] || (property == Property::kRobustness && program[i][j]))) {
+          conflict_graph[group[i]][group[j]] = true;
+        }
+      }
+    }
+    (cyclic(conflict_graph) ? bad : good) = true;
+  }
+  return !bad ? Verdict::kClean : good ? Verdict::kPossible : Verdict::kDefinite;
+}
+
+}  // namespace tsomon::testing

@@ -1,0 +1,40 @@
+// The verdicts of theory sections 2 to 6 by the plainest possible means: all pairs, all
+// orientations, nothing shared with the checkers under test but the events.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "tso/analysis.h"
+#include "tso/trace.h"
+
+namespace tsomon::testing {
+
+class NaiveChecker {
+ public:
+  NaiveChecker(const Trace& trace, const RelationOptions& options);
+
+  // Nothing when there are more undirected edges than can be enumerated (kMaxUndirected), or the
+  // directed edges have a cycle.
+  static constexpr size_t kMaxUndirected = 12;
+  std::optional<Verdict> verdict(Property property) const;
+
+  Order between(uint32_t e, uint32_t f) const;
+  bool buffered(uint32_t e) const { return source(e).has_value(); }
+
+ private:
+  bool node(uint32_t e) const { return is(trace_.events[e], kinds::kNodes); }
+  bool drains(uint32_t e) const;
+  bool store(uint32_t e) const;
+  std::optional<uint32_t> source(uint32_t e) const;
+  std::optional<uint32_t> settled(uint32_t e) const;
+  bool program_order(uint32_t e, uint32_t f) const;
+  bool before(uint32_t e, uint32_t f) const;
+  bool directed(uint32_t e, uint32_t f) const;
+
+  const Trace& trace_;
+  RelationOptions options_;
+};
+
+}  // namespace tsomon::testing

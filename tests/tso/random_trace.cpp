@@ -1,0 +1,291 @@
+#include "tests/tso/random_trace.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+
+#include <fmt/format.h>
+
+#include "tso/location_table.h"
+
+namespace tsomon::testing {
+namespace {
+
+constexpr uint64_t kBase = 0x1000;
+
+class Simulation {
+ public:
+  Simulation(std::mt19937_64& random, const RandomTraceOptions& options)
+      : random_(random), options_(options), threads_(options.threads) {
+    for (uint32_t t = 0; t < options.threads; ++t) {
+      result_.trace.symbols.threads.intern(fmt::format("T{}", t));
+      threads_[t].started = t == 0 || !options.threads_start;
+    }
+    for (uint32_t l = 0; l < options.locations; ++l) {
+      result_.trace.symbols.names.intern(fmt::format("v{}", l));
+    }
+    lock_ = result_.trace.symbols.names.intern("l");
+    label_ = result_.trace.symbols.labels.intern("unit");
+  }
+
+  RandomTrace run() {
+    for (uint32_t step = 0; step < options_.steps;) {
+      const uint32_t t = below(options_.threads);
+      if (!threads_[t].started || threads_[t].joined) {
+        start(t);
+        continue;
+      }
+      if (chance(options_.units)) {
+        unit_boundary(t);
+      }
+      if (chance(50)) {
+        commit(below(options_.threads));
+      }
+      if (act(t)) {
+        ++step;
+      }
+    }
+    for (uint32_t t = 0; t < options_.threads; ++t) {
+      while (commit(t)) {
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  struct Store {
+    uint32_t event;
+    uint64_t address;
+    uint32_t size;
+    uint64_t value;
+    bool release;
+  };
+  struct Thread {
+    bool started = true;
+    bool joined = false;
+    bool holds_lock = false;
+    uint32_t depth = 0;
+    std::deque<Store> buffer;
+  };
+
+  uint32_t below(uint32_t bound) { return static_cast<uint32_t>(random_() % bound); }
+  bool chance(uint32_t percent) { return below(100) < percent; }
+
+  Event event(EventKind kind, uint32_t t) const {
+    Event result;
+    result.set_kind(kind);
+    result.thread = t;
+    return result;
+  }
+
+  uint32_t add(const Event& event, std::optional<uint64_t> read = {},
+               std::optional<uint64_t> written = {}) {
+    Trace& trace = result_.trace;
+    const auto index = static_cast<uint32_t>(trace.events.size());
+    int64_t lo = index;
+    int64_t hi = index;
+    if (options_.intervals) {
+      lo = static_cast<int64_t>(index) * 4 - below(10);
+      hi = static_cast<int64_t>(index) * 4 + below(10);
+    }
+    if (!options_.values) {
+      read.reset();
+      written.reset();
+    }
+    trace.add(event, lo, hi, read, written);
+    return index;
+  }
+
+  void issued(uint32_t index) { result_.execution.push_back({false, index}); }
+
+  bool commit(uint32_t t) {
+    auto& buffer = threads_[t].buffer;
+    if (buffer.empty()) {
+      return false;
+    }
+    const Store store = buffer.front();
+    buffer.pop_front();
+    if (store.release) {
+      lock_taken_ = false;
+    } else {
+      write(store.address, store.size, store.value);
+    }
+    result_.execution.push_back({true, store.event});
+    return true;
+  }
+  void make_room(uint32_t t) {
+    if (options_.store_buffer != 0 && threads_[t].buffer.size() == options_.store_buffer) {
+      commit(t);
+    }
+  }
+  void drain(uint32_t t) {
+    while (commit(t)) {
+    }
+  }
+
+  // Named locations are bytes beyond the ranges.
+  uint64_t read(uint64_t address, uint32_t size) const {
+    uint64_t value = 0;
+    for (uint32_t i = 0; i < std::max(size, 1U); ++i) {
+      value |= static_cast<uint64_t>(memory_[(size == 0 ? 128 : 0) + (address & 127) + i])
+               << (8 * i);
+    }
+    return value;
+  }
+  void write(uint64_t address, uint32_t size, uint64_t value) {
+    for (uint32_t i = 0; i < std::max(size, 1U); ++i) {
+      memory_[(size == 0 ? 128 : 0) + (address & 127) + i] = static_cast<uint8_t>(value >> (8 * i));
+    }
+  }
+
+  void start(uint32_t t) {
+    if (threads_[t].joined || threads_[t].started) {
+      return;
+    }
+    Event fork = event(EventKind::kFork, 0);
+    fork.address = t;
+    drain(0);
+    issued(add(fork));
+    threads_[t].started = true;
+  }
+
+  void unit_boundary(uint32_t t) {
+    Thread& thread = threads_[t];
+    if (thread.depth > 0 && (!options_.nesting || chance(50))) {
+      add(event(EventKind::kUnitEnd, t));
+      --thread.depth;
+    } else {
+      Event begin = event(EventKind::kUnitBegin, t);
+      begin.address = label_;
+      add(begin);
+      ++thread.depth;
+    }
+  }
+
+  void place(Event* access) {
+    if (options_.mixed_sizes) {
+      const uint32_t size = 1U << below(4);
+      access->size = size;
+      access->address = kBase + below(8 / size) * size + (chance(20) ? 2 : 0);
+    } else {
+      access->address = below(options_.locations);
+    }
+  }
+
+  bool act(uint32_t t) {
+    Thread& thread = threads_[t];
+    if (chance(options_.fences)) {
+      drain(t);
+      issued(add(event(EventKind::kFence, t)));
+      return true;
+    }
+    if (chance(options_.locks)) {
+      return use_lock(t);
+    }
+    if (options_.threads_start && t == 0 && chance(10)) {
+      return join();
+    }
+    Event access = event(EventKind::kRead, t);
+    place(&access);
+    if (chance(options_.locked)) {
+      drain(t);
+      access.set_kind(EventKind::kReadModifyWrite);
+      const uint64_t old = read(access.address, access.size);
+      const uint64_t value = fresh_value(access.size);
+      write(access.address, access.size, value);
+      issued(add(access, old, value));
+      return true;
+    }
+    if (chance(50)) {
+      make_room(t);
+      access.set_kind(EventKind::kWrite);
+      const uint64_t value = fresh_value(access.size);
+      const uint32_t index = add(access, {}, value);
+      thread.buffer.push_back({index, access.address, access.size, value, false});
+      issued(index);
+      return true;
+    }
+    load(t, access);
+    return true;
+  }
+
+  void load(uint32_t t, const Event& access) {
+    auto& buffer = threads_[t].buffer;
+    const LocationKey here{access.address, access.size};
+    for (size_t i = buffer.size(); i-- > 0;) {
+      const LocationKey stored{buffer[i].address, buffer[i].size};
+      if (buffer[i].release || !overlap(stored, here)) {
+        continue;
+      }
+      if (contains(stored, here)) {
+        const uint64_t shift = access.size == 0 ? 0 : 8 * (access.address - buffer[i].address);
+        const uint64_t mask =
+            access.size == 0 || access.size == 8 ? ~0ULL : (1ULL << (8 * access.size)) - 1;
+        issued(add(access, (buffer[i].value >> shift) & mask));
+        return;
+      }
+      for (size_t count = i + 1; count > 0; --count) {
+        commit(t);
+      }
+      break;
+    }
+    issued(add(access, read(access.address, access.size)));
+  }
+
+  bool use_lock(uint32_t t) {
+    Thread& thread = threads_[t];
+    Event access = event(thread.holds_lock ? EventKind::kRelease : EventKind::kAcquire, t);
+    access.address = lock_;
+    if (thread.holds_lock) {
+      thread.holds_lock = false;
+      make_room(t);
+      const uint32_t index = add(access);
+      thread.buffer.push_back({index, lock_, 0, 0, true});
+      issued(index);
+      return true;
+    }
+    if (lock_taken_) {
+      return false;
+    }
+    drain(t);
+    lock_taken_ = true;
+    thread.holds_lock = true;
+    issued(add(access));
+    return true;
+  }
+
+  bool join() {
+    const uint32_t t = 1 + below(options_.threads);
+    if (t >= options_.threads || !threads_[t].started || threads_[t].joined ||
+        threads_[t].depth > 0 || threads_[t].holds_lock) {
+      return false;
+    }
+    drain(t);
+    threads_[t].joined = true;
+    Event join = event(EventKind::kJoin, 0);
+    join.address = t;
+    issued(add(join));
+    return true;
+  }
+
+  uint64_t fresh_value(uint32_t size) {
+    return options_.mixed_sizes ? random_() >> (64 - 8 * size) : 1 + below(3);
+  }
+
+  std::mt19937_64& random_;
+  const RandomTraceOptions& options_;
+  std::vector<Thread> threads_;
+  std::array<uint8_t, 272> memory_{};
+  bool lock_taken_ = false;
+  uint64_t lock_ = 0;
+  uint64_t label_ = 0;
+  RandomTrace result_;
+};
+
+}  // namespace
+
+RandomTrace random_trace(std::mt19937_64& random, const RandomTraceOptions& options) {
+  return Simulation(random, options).run();
+}
+
+}  // namespace tsomon::testing

@@ -1,0 +1,36 @@
+// Random small traces that really happened: a simulated TSO run, with its commits remembered.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "tso/execution.h"
+#include "tso/trace.h"
+
+namespace tsomon::testing {
+
+struct RandomTraceOptions {
+  uint32_t threads = 3;
+  uint32_t locations = 3;
+  uint32_t steps = 8;         // events other than unit boundaries, about
+  uint32_t units = 40;        // percent of steps that open or close a unit
+  uint32_t locked = 10;       // percent of accesses
+  uint32_t fences = 10;       // percent of steps
+  uint32_t locks = 0;         // percent of steps
+  uint32_t store_buffer = 0;  // capacity
+  bool nesting = false;
+  bool values = false;
+  bool intervals = false;
+  bool mixed_sizes = false;
+  bool threads_start = false;  // fork and join events
+};
+
+struct RandomTrace {
+  Trace trace;
+  std::vector<Step> execution;  // as it happened
+};
+
+RandomTrace random_trace(std::mt19937_64& random, const RandomTraceOptions& options);
+
+}  // namespace tsomon::testing
