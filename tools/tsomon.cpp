@@ -35,6 +35,7 @@ int run(int argc, char** argv) {
       "3 inconclusive; 4 the environment lacks something. `record` passes its child's through.");
 
   int exit_status = tsomon::kExitClean;
+  tsomon::add_check_command(app, exit_status);
   tsomon::add_doctor_command(app, exit_status);
   tsomon::add_litmus_command(app, exit_status);
   tsomon::add_record_command(app, exit_status);

@@ -1,0 +1,159 @@
+// `tsomon check`: verdicts over files (interfaces.md).
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "monitor/check.h"
+#include "monitor/load.h"
+#include "monitor/symbols.h"
+#include "tools/command.h"
+#include "tools/output_option.h"
+
+namespace tsomon {
+namespace {
+
+struct Options {
+  std::vector<std::string> files;
+  std::string property = "serializability";
+  std::string semantics = "exact";
+  std::string order = "issue";
+  std::string lock_release = "plain";
+  std::string format = "auto";
+  uint32_t store_buffer = 0;
+  uint64_t max_steps = OrientationBounds().max_steps;
+  uint64_t max_undirected = AnalysisOptions().max_undirected;
+  bool no_values = false;
+  bool all = false;
+  OutputFormat output = OutputFormat::kText;
+};
+
+CheckOptions check_options(const Options& options) {
+  CheckOptions result;
+  result.property = *check_property(options.property);
+  RelationOptions& relation = result.analysis.relation;
+  relation.semantics = options.semantics == "paper" ? Semantics::kPaper : Semantics::kExact;
+  relation.order = options.order == "thread" ? TraceOrder::kThread : TraceOrder::kIssue;
+  relation.fenced_release = options.lock_release == "fenced";
+  relation.store_buffer = options.store_buffer;
+  result.analysis.values = !options.no_values;
+  result.analysis.bounds.max_steps = options.max_steps;
+  result.analysis.max_undirected = options.max_undirected;
+  return result;
+}
+
+int status_of(const CheckReport& report) {
+  switch (report.analysis.verdict) {
+    case Verdict::kClean:
+      return kExitClean;
+    case Verdict::kPossible:
+    case Verdict::kDefinite:
+      return kExitViolation;
+    case Verdict::kInconclusive:
+      break;
+  }
+  return kExitInconclusive;
+}
+
+// As grep does: an input that was not judged outranks what was found in the others.
+int worse(int a, int b) {
+  static const std::vector<int> kOrder = {kExitClean, kExitInconclusive, kExitViolation,
+                                          kExitBadInput};
+  const auto rank = [](int status) {
+    return std::find(kOrder.begin(), kOrder.end(), status) - kOrder.begin();
+  };
+  return rank(a) < rank(b) ? b : a;
+}
+
+int check_file(const std::string& file, const Options& options) {
+  auto loaded = load_trace(file, *input_format(options.format));
+  if (!loaded) {
+    fmt::print(stderr, "tsomon check: {}\n", loaded.error().to_string());
+    return kExitBadInput;
+  }
+  for (const std::string& warning : loaded->warnings) {
+    fmt::print(stderr, "tsomon check: {}: {}\n", loaded->input, warning);
+  }
+  for (const std::string& warning : symbolise(loaded->trace, loaded->modules)) {
+    fmt::print(stderr, "tsomon check: {}: {}\n", loaded->input, warning);
+  }
+  const auto report = check_trace(loaded->trace, check_options(options));
+  if (!report) {
+    Error error = report.error();
+    error.input = loaded->input;
+    fmt::print(stderr, "tsomon check: {}\n", error.to_string());
+    return kExitBadInput;
+  }
+  if (options.output == OutputFormat::kJson) {
+    // Names come from outside: bytes that are not UTF-8 are replaced, not refused.
+    fmt::print("{}\n", report_json(file, loaded->trace, *report)
+                           .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else {
+    fmt::print("{}", report_text(loaded->input, loaded->trace, *report, options.all));
+  }
+  std::fflush(stdout);
+  return status_of(*report);
+}
+
+}  // namespace
+
+void add_check_command(CLI::App& app, int& exit_status) {
+  CLI::App* command = app.add_subcommand("check", "Judge captures and text traces");
+  auto options = std::make_shared<Options>();
+  command->add_option("files", options->files, "Captures or text traces; - is standard input")
+      ->required()
+      ->option_text("FILE...");
+  command->add_option("--property", options->property, "What is asked of the trace")
+      ->check(CLI::IsMember({"serializability", "robustness", "sc-serializability", "atomic-sets"}))
+      ->capture_default_str();
+  command
+      ->add_option("--semantics", options->semantics,
+                   "exact: only orders that some execution has; paper: the plain relation")
+      ->check(CLI::IsMember({"exact", "paper"}))
+      ->capture_default_str();
+  command
+      ->add_option("--store-buffer", options->store_buffer,
+                   "Entries of a store buffer (default: unbounded)")
+      ->check(CLI::Range(uint32_t{1}, uint32_t{1} << 30))
+      ->option_text("N");
+  command
+      ->add_option("--order", options->order,
+                   "issue: stamps order the threads; thread: no order between threads is known")
+      ->check(CLI::IsMember({"issue", "thread"}))
+      ->capture_default_str();
+  command
+      ->add_option("--lock-release", options->lock_release,
+                   "plain: rel(l) is a store; fenced: rel(l) is a locked operation")
+      ->check(CLI::IsMember({"plain", "fenced"}))
+      ->capture_default_str();
+  command->add_option("--format", options->format, "Format of the inputs, auto: by content")
+      ->check(CLI::Validator(
+          [](const std::string& name) {
+            return input_format(name) ? std::string() : "unknown format '" + name + "'";
+          },
+          "auto|std|capture"))
+      ->capture_default_str();
+  command->add_flag("--no-values", options->no_values, "Ignore recorded values");
+  command->add_option("--max-steps", options->max_steps, "Decisions of the search in one part")
+      ->capture_default_str();
+  command->add_option("--max-undirected", options->max_undirected, "Undirected edges of one trace")
+      ->capture_default_str();
+  command->add_flag("--all", options->all, "Show every violation, not only the gravest");
+  add_output_option(*command, options->output);
+  command->footer(
+      "Exit status: 0 nothing found; 1 a violation was found; 2 bad usage, or an input that "
+      "cannot\n"
+      "be read or is malformed (the others are still judged); 3 inconclusive.");
+  command->callback([options, &exit_status] {
+    exit_status = kExitClean;
+    for (const std::string& file : options->files) {
+      exit_status = worse(exit_status, check_file(file, *options));
+    }
+  });
+}
+
+}  // namespace tsomon
