@@ -193,7 +193,7 @@ std::string probe_options(const std::string& options, const std::string& path) {
   if (!text.empty() && text.back() != ':') {
     text += ':';
   }
-  text += "output=";
+  text += "existing=keep:output=";
   for (const char c : path) {
     text += c == ':' ? std::string("\\:") : std::string(1, c);
   }

@@ -104,14 +104,15 @@ Event ThreadStream::make(EventKind kind, const Record& record) const {
   return event;
 }
 
-void ThreadStream::wait_for_stamp(const Event& event, std::optional<uint64_t> write) {
-  waiting_.push_back({event, write});
+void ThreadStream::wait_for_stamp(const Event& event, std::optional<uint64_t> read,
+                                  std::optional<uint64_t> write) {
+  waiting_.push_back({event, read, write});
   waiting_.back().event.lo = from_;
 }
 
 void ThreadStream::flush(int64_t until, EventBlock& out) {
-  for (const auto& [event, write] : waiting_) {
-    out.add(event, event.lo, std::max(until, event.lo), {}, write);
+  for (const auto& [event, read, write] : waiting_) {
+    out.add(event, event.lo, std::max(until, event.lo), read, write);
   }
   waiting_.clear();
 }
@@ -156,14 +157,18 @@ void ThreadStream::add_ordered(const Record& record, EventBlock& out) {
     }
     return;
   }
-  if ((flags_of(record.b) & kOpenEnd) != 0 && record.type() == RecordType::kAtomicStore) {
+  const bool load = record.type() == RecordType::kAtomicLoad;
+  if ((flags_of(record.b) & kOpenEnd) != 0 && (load || record.type() == RecordType::kAtomicStore)) {
     if (time(0) > from_) {  // a new stamp
       point(time(0), time(0), true, out);
     }
     const uint32_t size = size_of(record.b);
-    const bool known = record.aux() >= 3 && size <= 8;
-    wait_for_stamp(make(EventKind::kWrite, record),
-                   known ? std::optional<uint64_t>(masked(record.word(2), size)) : std::nullopt);
+    std::optional<uint64_t> value;
+    if (record.aux() >= 3 && size <= 8) {
+      value = masked(record.word(2), size);
+    }
+    wait_for_stamp(make(load ? EventKind::kRead : EventKind::kWrite, record),
+                   load ? value : std::nullopt, load ? std::nullopt : value);
     return;
   }
   const bool has_stamp = record.aux() != 0;

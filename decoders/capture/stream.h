@@ -78,7 +78,8 @@ class ThreadStream {
   void add_ordered(const Record& record, EventBlock& out);
   void point(int64_t lo, int64_t hi, bool separates, EventBlock& out);
   bool add_range(const Record& record, EventKind kind);
-  void wait_for_stamp(const Event& event, std::optional<uint64_t> write = {});
+  void wait_for_stamp(const Event& event, std::optional<uint64_t> read = {},
+                      std::optional<uint64_t> write = {});
   void flush(int64_t until, EventBlock& out);
   Event make(EventKind kind, const Record& record) const;
   void problem(std::string_view text);
@@ -88,7 +89,8 @@ class ThreadStream {
   int64_t from_ = kTimeMin;  // nothing that follows happened before
   struct Waiting {
     Event event;
-    std::optional<uint64_t> write;  // value of an atomic store
+    std::optional<uint64_t> read;  // values of atomics
+    std::optional<uint64_t> write;
   };
   std::vector<Waiting> waiting_;
   uint64_t open_units_ = 0;

@@ -2,14 +2,19 @@
 //
 // Each memory order is done as x86-64 compilers do it without instrumentation:
 //   load, any order                  mov
-//   store relaxed, release           mov, an ordinary store that waits in the store buffer; it has
-//                                    a stamp before it, its interval ends with the next stamp
+//   store relaxed, release           mov, an ordinary store that waits in the store buffer
 //   store seq_cst                    xchg: locked, recorded with the value it replaced
 //   read-modify-write, any order     locked; also a compare-exchange that fails, which writes
 //   nothing thread fence seq_cst             mfence; weaker fences are no instruction and no record
 //   signal fence                     no instruction
 //   16 bytes                         lock cmpxchg16b, also for loads and stores: all are locked
 //                                    operations, without values (records hold at most 8 bytes)
+//
+// Stamps. Locked operations and fences have a stamp of their own behind them. A stamp between a
+// store and a load would keep the load waiting while the store commits, and the reordering that is
+// looked for would disappear. So loads and stores that are a mov have a stamp before them only when
+// the last one is not recent, and the thread's next stamp ends their interval (option share; 0
+// gives each its own two).
 //
 // The record is begun, with its first stamp, before the access and completed after it, so what a
 // signal handler records in between stands after it, and a crash leaves it marked as unfinished.
@@ -23,6 +28,20 @@ using Wide = unsigned __int128;
 constexpr int kRelaxed = 0;
 constexpr int kRelease = 3;
 constexpr int kSeqCst = 5;
+
+// Cycles; what happens between two locked operations that follow one another closely is nothing.
+constexpr uint64_t kLockedShare = 400;
+
+// Publishes the record that ends at `next`; returns its first stamp, which the caller stores.
+uint64_t start(uint64_t* next, uint64_t recent) {
+  if (stamped_within(recent)) {
+    publish(next);
+    return local.stamp;
+  }
+  const uint64_t now = stamp();
+  publish_stamped(next, now);
+  return now;
+}
 
 // A record around the access. `values`: words for values after the two stamps.
 class Record {
@@ -39,8 +58,8 @@ class Record {
     at_[3] = 0;
     at_[4] = 0;
     at_[5] = 0;
-    at_[2] = start_stamp();
-    publish(at_ + 4 + known);
+    const bool mov = type == RecordType::kAtomicLoad || type == RecordType::kAtomicStore;
+    at_[2] = start(at_ + 4 + known, mov ? options.share : kLockedShare);
   }
   // `locked`: the access was a locked instruction or mfence.
   void done(bool locked, uint64_t first = 0, uint64_t second = 0) {
@@ -59,6 +78,15 @@ class Record {
     asm volatile("" : : : "memory");
     at_[1] = capture::make_b(pc_, size_, capture::kSeparates);
     publish_stamped(at_ + 2 + words, now);
+  }
+  // Without a stamp: the thread's next one ends the interval.
+  void done_openly(uint64_t value) {
+    if (at_ == nullptr) {
+      return;
+    }
+    at_[4] = value;
+    asm volatile("" : : : "memory");
+    at_[1] = capture::make_b(pc_, size_, capture::kSeparates | capture::kOpenEnd);
   }
   // A compare-exchange that turned out to fail keeps the length of its record.
   void failed(uint64_t seen) {
@@ -114,7 +142,11 @@ T load(const volatile T* address, uint64_t pc) {
     asm volatile("" : : : "memory");
     const T value = *address;
     asm volatile("" : : : "memory");
-    record.done(false, value_of(value));
+    if (options.share == 0) {
+      record.done(false, value_of(value));
+    } else {
+      record.done_openly(value_of(value));
+    }
     return value;
   }
 }
@@ -163,14 +195,19 @@ void store(volatile T* address, T value, int order, uint64_t pc) {
     exchange(address, value, pc);
     return;
   }
-  // A stamp behind the store would keep the thread from its next load while the store waits in the
-  // buffer. The thread's next stamp ends the interval instead.
+  if (options.share == 0) {
+    Record record(RecordType::kAtomicStore, address, sizeof(T), 1, pc);
+    asm volatile("" : : : "memory");
+    *address = value;
+    asm volatile("" : : : "memory");
+    record.done(false, value_of(value));
+    return;
+  }
   if (uint64_t* const at = room(5)) {
     uint64_t* const next =
         capture::put(at, RecordType::kAtomicStore, reinterpret_cast<uint64_t>(address), pc,
                      sizeof(T), capture::kSeparates | capture::kOpenEnd, 0, 0, value_of(value));
-    at[2] = start_stamp();
-    publish_stamped(next, at[2]);
+    at[2] = start(next, options.share);
   }
   asm volatile("" : : : "memory");
   *address = value;

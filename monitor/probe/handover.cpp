@@ -318,7 +318,15 @@ bool start_handover(const char* path) {
     file_options.command_line_size = size > 0 ? static_cast<size_t>(size) : 0;
     ::close(arguments);
   }
-  const int error = handover->file.open(path, file_options);
+  file_options.keep_existing = options.keep_existing;
+  int error = handover->file.open(path, file_options);
+  if (error == EEXIST) {
+    static char own_path[Options::kMaxText + 16];
+    snprintf(own_path, sizeof own_path, "%s.%d", path, static_cast<int>(getpid()));
+    path = own_path;
+    file_options.keep_existing = false;  // of a process that ended long ago
+    error = handover->file.open(path, file_options);
+  }
   if (error != 0) {
     complain("cannot record to '%s': %s", path, strerror(error));
     return false;

@@ -57,10 +57,20 @@ const char* set(Options* options, const char* key, const char* value) {
     options->output = value;
     return *value != '\0' ? nullptr : "a file name";
   }
+  if (std::strcmp(key, "existing") == 0) {
+    options->keep_existing = std::strcmp(value, "keep") == 0;
+    return options->keep_existing || std::strcmp(value, "replace") == 0 ? nullptr
+                                                                        : "'replace' or 'keep'";
+  }
   if (std::strcmp(key, "stamp_every") == 0) {
     const bool good = parse_integer(value, 0, 1 << 20, &number);
     options->stamp_every = static_cast<uint64_t>(number);
     return good ? nullptr : "a number from 0 to 1048576";
+  }
+  if (std::strcmp(key, "share") == 0) {
+    const bool good = parse_integer(value, 0, 1000000000, &number);
+    options->share = static_cast<uint64_t>(number);
+    return good ? nullptr : "a number from 0 to 1000000000";
   }
   if (std::strcmp(key, "buffer") == 0) {
     return parse_size(value, 64U << 10, uint64_t{16} << 30, &options->buffer)
@@ -95,12 +105,12 @@ const char* set(Options* options, const char* key, const char* value) {
 
 bool parse_options(const char* text, Options* options, char* error, size_t error_size) {
   static const char* const kKeys =
-      "output, stamp_every, buffer, on_full, unit, follow_fork and level";
+      "output, existing, stamp_every, share, buffer, on_full, unit, follow_fork and level";
   if (std::strlen(text) >= Options::kMaxText) {
     std::snprintf(error, error_size, "longer than %zu bytes", Options::kMaxText - 1);
     return false;
   }
-  const char* seen[8];  // more keys than there are
+  const char* seen[16];  // more keys than there are
   int seen_count = 0;
   char* out = options->text;
   while (*text != '\0') {

@@ -5,8 +5,15 @@
 // an error; nothing is guessed. Fixed memory, no allocation: it runs before main.
 //
 //   output=FILE        where to record; without it the program runs unrecorded
+//   existing=replace|keep  when FILE exists, replace it (default) or keep it and record to
+//   FILE.PID:
+//                      several processes of one `tsomon record`
 //   stamp_every=N      0..1048576 (default 256): at most N plain accesses between two stamps;
 //                      0: stamps only at synchronisation, atomics and unit boundaries
+//   share=CYCLES       0..1000000000 (default 10000): unit boundaries, and loads and stores of
+//   atomics
+//                      that are a mov, use the thread's last stamp when it is not older than this;
+//                      0: each load and store has its own two stamps
 //   buffer=SIZE        64K..16G (default 16M), with K, M or G: memory for records on their way to
 //                      the file, besides two chunks for each thread
 //   on_full=block|drop when the buffer is full, wait (default) or drop records and count them
@@ -27,7 +34,9 @@ struct Options {
   const char* output = nullptr;
   uint64_t stamp_every = 256;
   uint64_t buffer = 16U << 20;
+  uint64_t share = 10000;
   bool drop_when_full = false;
+  bool keep_existing = false;
   bool follow_fork = false;
   int level = 1;
   int units = 0;

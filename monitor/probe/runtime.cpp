@@ -203,9 +203,8 @@ void put_boundary(RecordType type, uint64_t address, uint64_t pc) {
   if (at == nullptr) {
     return;
   }
-  if (stamped_recently()) {
+  if (stamped_within(options.share)) {
     publish(capture::put(at, type, address, pc, 0, 0));
-    local.stamped = local.cur;  // still no access since
   } else {
     const uint64_t now = stamp();
     publish_stamped(capture::put(at, type, address, pc, 0, capture::kSeparates, now), now);

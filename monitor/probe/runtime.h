@@ -63,11 +63,10 @@ struct Thread;
 
 // Initial-exec by construction: the runtime is linked into the executable.
 struct Local {
-  uint64_t* cur = nullptr;      // next record; nullptr: not recording
-  uint64_t* limit = nullptr;    // plain accesses take the slow path from here on
-  uint64_t* end = nullptr;      // of the chunk
-  uint64_t* stamped = nullptr;  // cur after the last stamp: no access was recorded since
-  uint64_t stamp = 0;           // the last stamp
+  uint64_t* cur = nullptr;    // next record; nullptr: not recording
+  uint64_t* limit = nullptr;  // plain accesses take the slow path from here on
+  uint64_t* end = nullptr;    // of the chunk
+  uint64_t stamp = 0;         // the last one
   Thread* thread = nullptr;
   bool off = false;  // a thread of the runtime, or one that has ended
 };
@@ -113,7 +112,6 @@ inline void publish(uint64_t* at) {
 // accesses later.
 inline void publish_stamped(uint64_t* at, uint64_t time) {
   publish(at);
-  local.stamped = at;
   local.stamp = time;
   uint64_t* limit = local.end - 1;
   const uint64_t words = 2 * options.stamp_every;
@@ -123,14 +121,12 @@ inline void publish_stamped(uint64_t* at, uint64_t time) {
   local.limit = limit;
 }
 
-// A stamp for the start of an interval. The last one will do when no access was recorded since and
-// little time has passed: any earlier stamp is a valid lower bound, and what lies between a store
-// and a load should be as short as in the program itself, or their reordering disappears.
-inline bool stamped_recently() {
-  constexpr uint64_t kRecent = 400;  // cycles
-  return local.cur == local.stamped && __builtin_ia32_rdtsc() - local.stamp < kRecent;
+// Whether the last stamp will do for the start of an interval. Any earlier stamp is a valid lower
+// bound, and what lies between a store and a load should be as short as in the program itself, or
+// their reordering disappears.
+inline bool stamped_within(uint64_t cycles) {
+  return __builtin_ia32_rdtsc() - local.stamp < cycles;
 }
-inline uint64_t start_stamp() { return stamped_recently() ? local.stamp : stamp(); }
 
 void access_slow(uint64_t a, uint64_t b);
 
