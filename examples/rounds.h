@@ -1,6 +1,6 @@
 // Rounds: two threads start every round at the same moment, so that their accesses meet.
 //
-// A round begins with a locked operation of every thread. It drains the store buffers, so nothing
+// A round begins with locked operations of every thread. They drain the store buffers, so nothing
 // of one round reaches into the next, and what has to be analysed together stays small.
 // The waiting itself (reading one flag over and over) is hidden from a recording: it would be the
 // bulk of it and says nothing. Hiding it is sound: what is not recorded can only leave the
@@ -10,20 +10,23 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
-#include <memory>
 
 #include <sched.h>
 #include <x86intrin.h>
 
 namespace examples {
 
-// Accesses that no instrumentation sees. The store is locked, so that it takes effect at once.
+// Accesses that no instrumentation sees.
 inline uint64_t hidden_load(const uint64_t& from) {
   uint64_t value = 0;
   asm volatile("movq %1, %0" : "=r"(value) : "m"(from) : "memory");
   return value;
 }
 inline void hidden_store(uint64_t& to, uint64_t value) {
+  asm volatile("movq %1, %0" : "=m"(to) : "r"(value) : "memory");
+}
+// A locked store, which takes effect at once.
+inline void hidden_exchange(uint64_t& to, uint64_t value) {
   asm volatile("xchgq %1, %0" : "+m"(to), "+r"(value) : : "memory");
 }
 
@@ -31,13 +34,32 @@ class Rounds {
  public:
   explicit Rounds(uint64_t threads) : threads_(threads) {}
 
-  // Returns at the same time stamp in every thread (within some ten cycles).
-  void begin_round() {
+  // Binds the calling thread to a processor of its own, the `thread`th of those that it may use,
+  // where there are enough.
+  static void take_processor(uint32_t thread) {
+    cpu_set_t usable;
+    if (sched_getaffinity(0, sizeof usable, &usable) != 0) {
+      return;
+    }
+    for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+      if (CPU_ISSET(processor, &usable) && thread-- == 0) {
+        cpu_set_t own;
+        CPU_ZERO(&own);
+        CPU_SET(processor, &own);
+        sched_setaffinity(0, sizeof own, &own);
+        return;
+      }
+    }
+  }
+
+  // Returns at the same time stamp in every thread (within some ten cycles), or `delay` cycles
+  // later.
+  void begin_round(uint64_t delay = 0) {
     const uint64_t arrival = arrivals_.fetch_add(1, std::memory_order_seq_cst);
     const uint64_t round = arrival / threads_ + 1;
     if (arrival + 1 == round * threads_) {
       hidden_store(start_, __rdtsc() + kLead);
-      hidden_store(released_, round);
+      hidden_exchange(released_, round);
     }
     for (uint64_t spins = 1; hidden_load(released_) < round; ++spins) {
       _mm_pause();
@@ -45,42 +67,58 @@ class Rounds {
         sched_yield();
       }
     }
-    const uint64_t start = hidden_load(start_);
+    // Stamped after every arrival: what follows is certainly later than the round before.
+    departures_.fetch_add(1, std::memory_order_seq_cst);
+    const uint64_t start = hidden_load(start_) + delay;
     while (__rdtsc() < start) {
     }
   }
 
+  // How two accesses have to be timed to meet depends on the machine and on what else it does:
+  // the rounds try delays of one thread, then of the other.
+  static uint64_t stagger(uint64_t round, uint32_t thread) {
+    return thread == round / 15 % 2 ? round / 5 % 3 * 100 : 0;
+  }
+
  private:
-  static constexpr uint64_t kLead = 2000;  // cycles, enough for every thread to see the release
+  static constexpr uint64_t kLead = 5000;  // cycles, enough for every thread to see the release
   static constexpr uint64_t kSpinsBeforeYield = 5000;
 
   const uint64_t threads_;
   alignas(128) std::atomic<uint64_t> arrivals_{0};
+  alignas(128) std::atomic<uint64_t> departures_{0};
   alignas(128) uint64_t released_ = 0;
   uint64_t start_ = 0;
 };
 
-// A table of results, larger than the caches. Stores to it miss, and as the store buffer is first
-// in, first out, the next store of the thread commits late: what happens in any program that
-// writes out a result and goes on to the next task.
+// Results that a device reads: written with ordinary stores, then flushed from the caches to
+// memory. The first stores after a flush miss the caches, and as the store buffer is first in,
+// first out, the next store of the thread commits late. That happens in every program that writes
+// something out and goes on to the next task; here it happens in every round.
 class Results {
  public:
-  Results() : table_(new uint64_t[kEntries]()) {}
+  Results() { flush(); }
 
   void write(uint64_t round) {
-    for (uint64_t i = 0; i < kStores; ++i) {
-      position_ = (position_ + kStride) % kEntries;
-      table_[position_] = round;
+    const uint64_t count = 1ULL << round % kSizes;
+    for (uint64_t i = 0; i < count; ++i) {
+      hidden_store(lines_[i].result, round);
     }
   }
 
- private:
-  static constexpr uint64_t kStores = 24;
-  static constexpr uint64_t kEntries = (64U << 20) / sizeof(uint64_t);
-  static constexpr uint64_t kStride = (7 * 4096 + 64) / sizeof(uint64_t);
+  void flush() {
+    for (Line& line : lines_) {
+      _mm_clflush(&line);
+    }
+    _mm_mfence();
+  }
 
-  std::unique_ptr<uint64_t[]> table_;
-  uint64_t position_ = 0;
+ private:
+  static constexpr int kSizes = 5;  // 1, 2, 4, 8, 16 lines
+  struct alignas(512) Line {
+    uint64_t result = 0;
+  };
+  Line lines_[1 << (kSizes - 1)];
 };
 
 // Some hundred cycles of work on nothing shared.

@@ -61,20 +61,23 @@ class Bank {
 
 int main(int argc, char** argv) {
   const bool locked = argc > 1 && std::strcmp(argv[1], "locked") == 0;
-  const uint64_t count = examples::number_argument(argc, argv, 2, 500);
+  const uint64_t count = examples::number_argument(argc, argv, 2, 200);
 
   Bank bank(locked);
   examples::Rounds rounds(2);
   const auto work = [&](uint32_t thread) {
+    examples::Rounds::take_processor(thread);
     for (uint64_t round = 0; round < count; ++round) {
       rounds.begin_round();
-      const uint32_t from = static_cast<uint32_t>(round + thread) % kAccounts;
-      bank.transfer(from, (from + 1) % kAccounts, thread == 0 ? 1 : 7);
+      const uint32_t from = round % kAccounts;
+      const uint32_t to = (from + 1 + thread) % kAccounts;
+      bank.transfer(from, to, thread == 0 ? 1 : 7);
     }
   };
-  std::thread other(work, 1);
-  work(0);
-  other.join();
+  std::thread first(work, 0);
+  std::thread second(work, 1);
+  first.join();
+  second.join();
   std::printf("%llu transfers, %lld in the bank, expected %lld\n",
               static_cast<unsigned long long>(2 * count), static_cast<long long>(bank.total()),
               static_cast<long long>(kDeposit * kAccounts));

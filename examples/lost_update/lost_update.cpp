@@ -23,18 +23,20 @@ void increment() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const uint64_t count = examples::number_argument(argc, argv, 1, 500);
+  const uint64_t count = examples::number_argument(argc, argv, 1, 200);
 
   examples::Rounds rounds(2);
-  const auto work = [&] {
+  const auto work = [&](uint32_t thread) {
+    examples::Rounds::take_processor(thread);
     for (uint64_t round = 0; round < count; ++round) {
       rounds.begin_round();
       increment();
     }
   };
-  std::thread other(work);
-  work();
-  other.join();
+  std::thread first(work, 0);
+  std::thread second(work, 1);
+  first.join();
+  second.join();
   std::printf("%llu increments, %llu lost\n", static_cast<unsigned long long>(2 * count),
               static_cast<unsigned long long>(2 * count - counter.load()));
   return 0;

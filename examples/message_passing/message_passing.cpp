@@ -17,20 +17,23 @@ alignas(128) std::atomic<uint64_t> flag{0};
 }  // namespace
 
 int main(int argc, char** argv) {
-  const uint64_t count = examples::number_argument(argc, argv, 1, 500);
+  const uint64_t count = examples::number_argument(argc, argv, 1, 200);
 
   examples::Rounds rounds(2);
   uint64_t seen = 0;
   uint64_t stale = 0;
   std::thread writer([&] {
+    examples::Rounds::take_processor(1);
     examples::Results results;
     for (uint64_t round = 1; round <= count; ++round) {
+      results.flush();
       rounds.begin_round();
       results.write(round);
       data.store(round, std::memory_order_relaxed);
       flag.store(round, std::memory_order_release);
     }
   });
+  examples::Rounds::take_processor(0);
   for (uint64_t round = 1; round <= count; ++round) {
     rounds.begin_round();
     examples::think(25);

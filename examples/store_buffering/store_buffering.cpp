@@ -29,22 +29,25 @@ uint64_t store_then_load(std::atomic<uint64_t>& mine, const std::atomic<uint64_t
 
 int main(int argc, char** argv) {
   const bool fenced = argc > 1 && std::strcmp(argv[1], "fenced") == 0;
-  const uint64_t count = examples::number_argument(argc, argv, 2, 500);
+  const uint64_t count = examples::number_argument(argc, argv, 2, 300);
 
   examples::Rounds rounds(2);
   std::vector<uint64_t> seen[2] = {std::vector<uint64_t>(count), std::vector<uint64_t>(count)};
   const auto work = [&](uint32_t thread) {
+    examples::Rounds::take_processor(thread);
     examples::Results results;
     for (uint64_t round = 0; round < count; ++round) {
-      rounds.begin_round();
+      results.flush();
+      rounds.begin_round(examples::Rounds::stagger(round, thread));
       results.write(round);
       seen[thread][round] = thread == 0 ? store_then_load(x, y, round + 1, fenced)
                                         : store_then_load(y, x, round + 1, fenced);
     }
   };
-  std::thread other(work, 1);
-  work(0);
-  other.join();
+  std::thread first(work, 0);
+  std::thread second(work, 1);
+  first.join();
+  second.join();
 
   uint64_t both_old = 0;
   for (uint64_t round = 0; round < count; ++round) {
