@@ -172,8 +172,11 @@ struct Symboliser::OpenModule {
   }
 
   // The function whose code is at `address` and what is inlined there, outermost first. (The
-  // scopes of dwarf_getscopes go on with where an inlined function is defined.)
-  static bool functions_at(Dwarf_Die parent, uint64_t address, std::vector<Dwarf_Die>& functions) {
+  // scopes of dwarf_getscopes go on with where an inlined function is defined.) With `local_types`
+  // also below functions without code there: a lambda belongs to the function that it is written
+  // in, and that may have been inlined everywhere.
+  static bool functions_at(Dwarf_Die parent, uint64_t address, bool local_types,
+                           std::vector<Dwarf_Die>& functions) {
     Dwarf_Die die;
     for (int more = dwarf_child(&parent, &die); more == 0; more = dwarf_siblingof(&die, &die)) {
       switch (dwarf_tag(&die)) {
@@ -181,19 +184,22 @@ struct Symboliser::OpenModule {
         case DW_TAG_inlined_subroutine:
           if (dwarf_haspc(&die, address) > 0) {
             functions.push_back(die);
-            functions_at(die, address, functions);
+            functions_at(die, address, local_types, functions);
+            return true;
+          }
+          if (local_types && functions_at(die, address, true, functions)) {
             return true;
           }
           break;
         case DW_TAG_lexical_block:
           if (dwarf_haspc(&die, address) > 0) {
-            return functions_at(die, address, functions);
+            return functions_at(die, address, local_types, functions);
           }
           break;
         case DW_TAG_namespace:
         case DW_TAG_class_type:
         case DW_TAG_structure_type:
-          if (functions_at(die, address, functions)) {
+          if (functions_at(die, address, local_types, functions)) {
             return true;
           }
           break;
@@ -220,7 +226,9 @@ struct Symboliser::OpenModule {
     }
     std::vector<SourceFrame> frames;
     std::vector<Dwarf_Die> functions;
-    functions_at(*unit, address, functions);
+    if (!functions_at(*unit, address, false, functions)) {
+      functions_at(*unit, address, true, functions);
+    }
     while (!functions.empty()) {
       Dwarf_Die function = functions.back();
       functions.pop_back();

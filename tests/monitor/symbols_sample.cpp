@@ -30,4 +30,20 @@ uint64_t call_inlined(Pool& pool) {
   return pc;
 }
 
+// Inlined, unlike the lambda that is written in it.
+template <bool kTwice>
+[[gnu::always_inline]] inline uint64_t with_lambda(Pool& pool) {
+  const auto take = [&pool](int count) __attribute__((noinline)) {
+    pool.taken += kTwice ? 2 * count : count;
+    return inlined(pool);  // line 38
+  };
+  return take(3);
+}
+
+uint64_t call_lambda(Pool& pool) {
+  const uint64_t pc = with_lambda<true>(pool);
+  ++pool.taken;
+  return pc;
+}
+
 }  // namespace sample

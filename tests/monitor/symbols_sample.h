@@ -10,5 +10,6 @@ struct Pool {
 };
 
 uint64_t call_inlined(Pool& pool);
+uint64_t call_lambda(Pool& pool);
 
 }  // namespace sample

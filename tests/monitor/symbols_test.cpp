@@ -77,6 +77,16 @@ TEST_CASE("a return address gives the function and line of the call") {
   CHECK(symboliser.warnings().empty());
 }
 
+TEST_CASE("a lambda is found although the function around it was inlined") {
+  sample::Pool pool;
+  Symboliser symboliser(own_modules());
+  const std::vector<SourceFrame> frames = symboliser.frames(sample::call_lambda(pool));
+  REQUIRE(frames.size() == 2);
+  CHECK(frames[0].function == "sample::inlined");
+  CHECK(frames[0].line == 15);
+  CHECK(frames[1].line == 38);
+}
+
 TEST_CASE("code without debug information is named by symbol or offset") {
   sample::Pool pool;
   const uint64_t pc = pool.take(1);
