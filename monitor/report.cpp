@@ -76,7 +76,7 @@ class Report {
   std::string text(bool all) const {
     std::string out =
         fmt::format("{}: {}: {}\n", input_, property_name(report_.property), headline());
-    out += fmt::format("  {} events, {} threads, {} units; {} groups of units searched\n",
+    out += fmt::format("  events: {}, threads: {}, units: {}; groups of units searched: {}\n",
                        report_.events, report_.threads, report_.analysis.units,
                        report_.analysis.parts);
     for (const std::string& note : notes()) {
@@ -225,7 +225,8 @@ class Report {
 
   std::string event_line(uint32_t e) const {
     const std::string location = trace_.symbols.location_text(trace_.events[e].location);
-    return fmt::format("#{:<6} {:<34} {}", e, operation(e), location);
+    return location.empty() ? fmt::format("#{:<6} {}", e, operation(e))
+                            : fmt::format("#{:<6} {:<34} {}", e, operation(e), location);
   }
 
   std::string unit_text(const CycleEdge& edge) const {

@@ -104,9 +104,9 @@ int check_file(const std::string& file, const Options& options) {
 void add_check_command(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("check", "Judge captures and text traces");
   auto options = std::make_shared<Options>();
-  command->add_option("files", options->files, "Captures or text traces; - is standard input")
+  command->add_option("FILE", options->files, "Captures or text traces; - is standard input")
       ->required()
-      ->option_text("FILE...");
+      ->option_text("...");
   command->add_option("--property", options->property, "What is asked of the trace")
       ->check(CLI::IsMember({"serializability", "robustness", "sc-serializability", "atomic-sets"}))
       ->capture_default_str();
