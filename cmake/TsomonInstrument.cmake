@@ -1,8 +1,7 @@
 # tsomon_instrument(target...): compiles the targets with tsomon's instrumentation and links
 # executables with its runtime, as the wrappers tsomon-c++ and tsomon-cc do.
 #
-# From an installation:  list(APPEND CMAKE_MODULE_PATH <prefix>/share/tsomon/cmake)
-#                        include(TsomonInstrument)
+# From an installation: find_package(tsomon), with its prefix in CMAKE_PREFIX_PATH.
 # In the build of tsomon itself the target tsomon_probe is used.
 # A library that is only an ingredient of an executable is instrumented, not linked.
 # Shared libraries need no runtime: the hooks are those of the executable.
