@@ -29,7 +29,8 @@ struct RecordResult {
 // `command` is not empty; command[0] is looked up in PATH.
 RecordResult record(const std::vector<std::string>& command, const std::string& output);
 
-// `options` (the present value of TSOMON_OPTIONS, may be empty) with existing=keep:output=PATH added.
+// `options` (the present value of TSOMON_OPTIONS, may be empty) with existing=keep:output=PATH
+// added.
 std::string probe_options(const std::string& options, const std::string& path);
 
 }  // namespace tsomon
