@@ -1,0 +1,179 @@
+// Runs `tsomon check --output json` over random text traces and judges every report:
+//   check_reports TSOMON [TRACES [SEED]]
+//
+// The reports of one trace are also compared with each other: whatever the exact semantics or the
+// recorded values rule out, they never add a violation.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <sys/wait.h>
+
+#include "tests/reports/plain_trace.h"
+#include "tests/reports/random_text.h"
+#include "tests/reports/report_checker.h"
+
+namespace {
+
+using namespace tsomon::reports;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+struct Run {
+  const char* options;
+  Question question;
+};
+
+const std::vector<Run> kRuns = {
+    {"", {"serializability", "exact"}},
+    {"--semantics paper", {"serializability", "paper", false}},
+    {"--no-values", {"serializability", "exact", false}},
+    {"--property robustness", {"robustness", "exact"}},
+    {"--property robustness --semantics paper", {"robustness", "paper", false}},
+    {"--property sc-serializability", {"sc-serializability", "exact"}},
+};
+
+constexpr int kBatch = 100;  // files of one command
+
+int failures = 0;
+
+void report_failure(const std::string& what, const std::string& options, const std::string& text,
+                    const std::string& line) {
+  if (++failures <= 5) {
+    std::fprintf(stderr, "%s\n  tsomon check %s\n%s%s\n\n", what.c_str(), options.c_str(),
+                 text.c_str(), line.c_str());
+  }
+}
+
+std::vector<std::string> lines_of(const fs::path& path) {
+  std::vector<std::string> lines;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+struct Trace {
+  uint64_t seed = 0;
+  std::string file, text;
+  std::vector<int> status = {};  // for each of kRuns
+};
+
+// Whether find_fault() overlooks that the last commit of the witness is missing.
+bool accepts_broken(const Trace& trace, const Question& question, json report) {
+  if (!report.contains("witness") || !report["witness"].is_array()) {
+    return false;
+  }
+  json& steps = report["witness"];
+  for (size_t at = steps.size(); at-- > 0;) {
+    if (steps[at].contains("commit")) {
+      steps.erase(at);
+      return find_fault(PlainTrace::parse(trace.text), trace.file, question, report).empty();
+    }
+  }
+  return false;
+}
+
+void judge_batch(const std::string& tsomon, const fs::path& folder, std::vector<Trace>& traces) {
+  std::string names;
+  for (const Trace& trace : traces) {
+    std::ofstream(folder / trace.file) << trace.text;
+    names += " " + trace.file;
+  }
+  for (const Run& run : kRuns) {
+    const std::string command = "cd '" + folder.string() + "' && exec '" + tsomon + "' check " +
+                                run.options + " --output json" + names + " >out";
+    const int result = std::system(command.c_str());
+    const std::vector<std::string> lines = lines_of(folder / "out");
+    if (lines.size() != traces.size()) {
+      report_failure("one line for each input expected, found " + std::to_string(lines.size()),
+                     run.options, "", "");
+      return;
+    }
+    bool violation = false;
+    for (size_t i = 0; i < traces.size(); ++i) {
+      Trace& trace = traces[i];
+      const json report = json::parse(lines[i], nullptr, false);
+      const std::string seed = "seed " + std::to_string(trace.seed) + ": ";
+      if (!report.is_object()) {
+        report_failure(seed + "no JSON object", run.options, trace.text, lines[i]);
+        return;
+      }
+      const std::string fault =
+          find_fault(PlainTrace::parse(trace.text), trace.file, run.question, report);
+      if (!fault.empty()) {
+        report_failure(seed + fault, run.options, trace.text, lines[i]);
+      }
+      if (fault.empty() && accepts_broken(trace, run.question, report)) {
+        report_failure(seed + "the checker accepts a store that never commits", run.options,
+                       trace.text, lines[i]);
+      }
+      trace.status.push_back(status_of(report));
+      violation = violation || trace.status.back() == 1;
+    }
+    if (!WIFEXITED(result) || WEXITSTATUS(result) != (violation ? 1 : 0)) {
+      report_failure("unexpected exit status", run.options, "", "");
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: check_reports TSOMON [TRACES [SEED]]\n");
+    return 2;
+  }
+  const std::string tsomon = fs::absolute(argv[1]).string();
+  const int count = argc > 2 ? std::atoi(argv[2]) : 500;
+  const uint64_t first_seed = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 1;
+  std::string folder = (fs::temp_directory_path() / "tsomon_reports_XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) {
+    std::perror(folder.c_str());
+    return 2;
+  }
+
+  std::vector<int> violations(kRuns.size(), 0);
+
+  for (int done = 0; done < count; done += kBatch) {
+    std::vector<Trace> traces;
+    for (int i = done; i < std::min(count, done + kBatch); ++i) {
+      const uint64_t seed = first_seed + static_cast<uint64_t>(i);
+      traces.push_back({seed, std::to_string(seed) + ".std", random_text(seed)});
+    }
+    judge_batch(tsomon, folder, traces);
+    for (const Trace& trace : traces) {
+      if (trace.status.size() != kRuns.size()) {
+        continue;
+      }
+      for (size_t i = 0; i < kRuns.size(); ++i) {
+        violations[i] += trace.status[i];
+      }
+      if (trace.status[0] > trace.status[1] || trace.status[0] > trace.status[2] ||
+          trace.status[3] > trace.status[4]) {
+        report_failure("seed " + std::to_string(trace.seed) + ": a refinement adds a violation", "",
+                       trace.text, "");
+      }
+    }
+  }
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
+
+  std::printf("%d traces from seed %llu\n", count, static_cast<unsigned long long>(first_seed));
+  for (size_t i = 0; i < kRuns.size(); ++i) {
+    std::printf("  %4d violations: %s %s\n", violations[i], kRuns[i].question.property.c_str(),
+                kRuns[i].options);
+    if (violations[i] == 0 || violations[i] == count) {
+      report_failure("the traces are all alike", kRuns[i].options, "", "");
+    }
+  }
+  std::printf("%d failures\n", failures);
+  return failures == 0 ? 0 : 1;
+}

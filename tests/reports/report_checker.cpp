@@ -1,0 +1,250 @@
+#include "tests/reports/report_checker.h"
+
+#include <deque>
+#include <map>
+#include <stdexcept>
+
+namespace tsomon::reports {
+namespace {
+
+using nlohmann::json;
+
+void require(bool holds, const std::string& otherwise) {
+  if (!holds) {
+    throw std::runtime_error(otherwise);
+  }
+}
+
+std::string number(size_t n) { return std::to_string(n); }
+
+// The witness, replayed.
+class Replay {
+ public:
+  Replay(const PlainTrace& trace, const json& steps, bool sc) : trace_(trace) {
+    std::map<std::string, size_t> last;
+    for (size_t at = 0; at < steps.size(); ++at) {
+      const json& step = steps[at];
+      require(step.is_object() && step.size() == 1, "step " + number(at) + " is no step");
+      const bool commit = step.begin().key() == "commit";
+      require(commit || step.begin().key() == "issue", "step of unknown kind");
+      const size_t e = step.begin().value().get<size_t>();
+      require(e < trace.events.size() && trace.events[e].node(), "no such event: " + number(e));
+      const PlainEvent& event = trace.events[e];
+      std::deque<size_t>& buffer = buffers_[event.thread];
+      if (commit) {
+        require(!buffer.empty() && buffer.front() == e, "commit out of turn: " + number(e));
+        require(!sc || steps[at - 1] == json{{"issue", e}}, "late commit under SC: " + number(e));
+        buffer.pop_front();
+        effect_[e] = 2 * at;
+        continue;
+      }
+      require(issue_.count(e) == 0, "issued twice: " + number(e));
+      require(last.count(event.thread) == 0 || last[event.thread] < e,
+              "issued against program order: " + number(e));
+      last[event.thread] = e;
+      issue_[e] = at;
+      issue(e, at);
+    }
+    for (const auto& [thread, buffer] : buffers_) {
+      require(buffer.empty(), "a store of " + thread + " never commits");
+    }
+  }
+
+  bool has(size_t e) const { return issue_.count(e) != 0; }
+
+  // e's effect on their common bytes precedes f's. A load that was forwarded from its own buffer
+  // comes right after the store that it saw.
+  bool before(size_t e, size_t f) const { return effect(e) < effect(f); }
+
+  void keep_proved_orders() const {
+    for (const auto& [e, unused] : issue_) {
+      for (const auto& [f, also_unused] : issue_) {
+        if (trace_.events[e].thread != trace_.events[f].thread && trace_.proved_before(e, f)) {
+          require(before(e, f), "the trace has " + number(e) + " before " + number(f));
+        }
+      }
+    }
+  }
+
+  // Loads return what they recorded, for named locations whose stores are all in the window.
+  void return_values() const {
+    for (const auto& [e, unused] : issue_) {
+      const PlainEvent& event = trace_.events[e];
+      if (!event.read || event.size != 0) {
+        continue;
+      }
+      uint64_t value = 0;
+      size_t newest = 0;
+      bool known = true;
+      for (size_t f = 0; f < trace_.events.size(); ++f) {
+        if (f == e || !trace_.same_bytes(e, f) || trace_.events[f].load()) {
+          continue;
+        }
+        known = known && has(f) && trace_.events[f].written.has_value();
+        if (known && effect(f) < effect(e) && effect(f) + 1 > newest) {
+          newest = effect(f) + 1;
+          value = *trace_.events[f].written;
+        }
+      }
+      require(!known || value == *event.read, "event " + number(e) + " reads " +
+                                                  std::to_string(value) + ", but recorded " +
+                                                  std::to_string(*event.read));
+    }
+  }
+
+ private:
+  void issue(size_t e, size_t at) {
+    const PlainEvent& event = trace_.events[e];
+    std::deque<size_t>& buffer = buffers_[event.thread];
+    require(!event.drains() || buffer.empty(), "passes a full buffer: " + number(e));
+    if (event.store()) {
+      buffer.push_back(e);
+      return;
+    }
+    if (event.op == "join") {
+      require(buffers_[event.location].empty(), "joins a thread with stores in its buffer");
+    }
+    effect_[e] = 2 * at;
+    if (event.load()) {
+      for (auto own = buffer.rbegin(); own != buffer.rend(); ++own) {
+        if (trace_.same_bytes(*own, e)) {
+          require(trace_.inside(e, *own), "load sees half a buffered store: " + number(e));
+          forwarded_from_[e] = *own;
+          return;
+        }
+      }
+    }
+  }
+
+  size_t effect(size_t e) const {
+    const auto source = forwarded_from_.find(e);
+    return source == forwarded_from_.end() ? effect_.at(e) : effect_.at(source->second) + 1;
+  }
+
+  const PlainTrace& trace_;
+  std::map<std::string, std::deque<size_t>> buffers_;
+  std::map<size_t, size_t> issue_;
+  std::map<size_t, size_t> effect_;  // twice the step, so that there is room between two steps
+  std::map<size_t, size_t> forwarded_from_;
+};
+
+class Report {
+ public:
+  Report(const PlainTrace& trace, const Question& question, const json& report)
+      : trace_(trace),
+        question_(question),
+        report_(report),
+        robustness_(question.property == "robustness"),
+        sc_(question.property == "sc-serializability") {}
+
+  void check(const std::string& file) const {
+    require(report_.at("file") == file, "another file");
+    require(report_.at("events") == trace_.events.size(), "another number of events");
+    require(report_.at("threads") == trace_.threads(), "another number of threads");
+    require(report_.at("units") == trace_.units.size(), "another number of units");
+    require(report_.at("property") == question_.property, "another property");
+    require(report_.at("complete") == true, "not complete");
+    const std::string verdict = report_.at("verdict").get<std::string>();
+    const bool violation = verdict == "possible" || verdict == "definite";
+    require(violation || verdict == (robustness_ ? "robust" : "serializable"),
+            "no such verdict: " + verdict);
+    require(report_.contains("cycle") == violation, "a cycle if and only if there is a violation");
+    require(report_.contains("witness") == violation, "a witness likewise");
+    if (violation) {
+      check_violation();
+    }
+  }
+
+ private:
+  void check_violation() const {
+    const json& cycle = report_.at("cycle");
+    require(cycle.size() >= 2, "the cycle is too short");
+    for (size_t i = 0; i < cycle.size(); ++i) {
+      check_node(cycle[i]);
+      const json& next = cycle[(i + 1) % cycle.size()];
+      check_edge(cycle[i], next);
+    }
+    const json& steps = report_.at("witness");
+    if (question_.semantics == "paper" && steps.is_null()) {
+      return;  // some orientations of the plain relation have no execution
+    }
+    require(steps.is_array() && !steps.empty(), "no witness");
+    const Replay replay(trace_, steps, sc_);
+    replay.keep_proved_orders();
+    if (question_.values && !sc_) {
+      replay.return_values();
+    }
+    for (const json& node : cycle) {
+      const auto from = node.at("from").get<size_t>();
+      const auto to = node.at("to").get<size_t>();
+      require(replay.has(from) && replay.has(to), "an edge outside the witness");
+      if (trace_.events[from].thread != trace_.events[to].thread) {
+        require(replay.before(from, to),
+                "the witness turns edge " + number(from) + " to " + number(to) + " around");
+      }
+    }
+  }
+
+  void check_node(const json& node) const {
+    const auto from = node.at("from").get<size_t>();
+    require(from < trace_.events.size(), "no such event: " + number(from));
+    const PlainUnit& unit = trace_.units.at(static_cast<size_t>(trace_.events[from].unit));
+    require(node.at("thread") == unit.thread, "another thread at event " + number(from));
+    require(node.at("label") == unit.label, "another label at event " + number(from));
+    require(node.at("first") == (robustness_ ? from : unit.first), "first of " + number(from));
+    require(node.at("last") == (robustness_ ? from : unit.last), "last of " + number(from));
+    require(node.at("locations").is_array(), "no locations");
+  }
+
+  // Leads from its unit to the next one, and for a reason that its ends show.
+  void check_edge(const json& node, const json& next) const {
+    const auto e = node.at("from").get<size_t>();
+    const auto f = node.at("to").get<size_t>();
+    const auto next_from = next.at("from").get<size_t>();
+    require(f < trace_.events.size(), "no such event: " + number(f));
+    require(robustness_ ? f == next_from : trace_.events[f].unit == trace_.events[next_from].unit,
+            "edge " + number(e) + " to " + number(f) + " does not lead to the next on the cycle");
+    require(robustness_ || trace_.events[e].unit != trace_.events[f].unit, "edge inside a unit");
+    const std::string kind = node.at("edge").get<std::string>();
+    const bool same_thread = trace_.events[e].thread == trace_.events[f].thread;
+    bool fits = false;
+    if (kind == "program-order") {
+      fits = same_thread && e < f && (robustness_ || sc_ || trace_.kept_in_thread(e, f));
+    } else if (kind == "thread") {
+      fits = !same_thread && trace_.proved_before(e, f);
+    } else if (kind == "conflict") {
+      fits = trace_.conflict(e, f) && (sc_ || trace_.proved_before(e, f));
+    } else if (kind == "reordering" || kind == "implied") {
+      fits = trace_.conflict(e, f) && !trace_.proved_before(f, e);
+    }
+    require(fits, kind + " edge " + number(e) + " to " + number(f) + " is none");
+  }
+
+  const PlainTrace& trace_;
+  const Question& question_;
+  const json& report_;
+  bool robustness_;
+  bool sc_;
+};
+
+}  // namespace
+
+std::string find_fault(const PlainTrace& trace, const std::string& file, const Question& question,
+                       const json& report) {
+  try {
+    Report(trace, question, report).check(file);
+  } catch (const std::exception& fault) {
+    return fault.what();
+  }
+  return {};
+}
+
+int status_of(const json& report) {
+  const std::string verdict = report.at("verdict").get<std::string>();
+  if (verdict == "inconclusive") {
+    return 3;
+  }
+  return verdict == "possible" || verdict == "definite" ? 1 : 0;
+}
+
+}  // namespace tsomon::reports
