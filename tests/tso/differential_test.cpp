@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/tso/executions.h"
+#include "tests/tso/machine_replay.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/naive_checker.h"
 #include "tests/tso/random_trace.h"
@@ -16,7 +17,7 @@ namespace {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kRounds = 8000;
 #else
-constexpr int kRounds = 100000;
+constexpr int kRounds = 102000;
 #endif
 
 constexpr uint64_t kMaxSteps = 20'000;  // of executions that are enumerated for one trace
@@ -76,11 +77,27 @@ Analysis run(const Trace& trace, const AnalysisOptions& options) {
   return *result;
 }
 
+// Every witness is an execution of the abstract machine, which sees the cycle as well.
+void replay_witnesses(const Trace& trace, const AnalysisOptions& options, const Analysis& analysis,
+                      int* replayed) {
+  for (const Violation& violation : analysis.findings) {
+    if (violation.witness.empty()) {
+      continue;
+    }
+    ++*replayed;
+    const MachineReplay replay =
+        replay_on_machine(trace, relation_of(options), options.property, violation.witness);
+    REQUIRE_MESSAGE(replay.refusal.empty(), replay.refusal);
+    REQUIRE(replay.cyclic);
+  }
+}
+
 struct Tally {
   int verdicts[4] = {};
   int twins = 0;
   int executions = 0;
   int ties_too_weak = 0;
+  int replayed = 0;
 };
 
 void compare(std::mt19937_64& random, Tally* tally) {
@@ -94,7 +111,8 @@ void compare(std::mt19937_64& random, Tally* tally) {
                    << static_cast<int>(relation.order) << " store buffer " << relation.store_buffer
                    << "\n"
                    << show(trace));
-  const Verdict verdict = run(trace, options).verdict;
+  const Analysis analysis = run(trace, options);
+  const Verdict verdict = analysis.verdict;
   ++tally->verdicts[static_cast<int>(verdict)];
 
   if (const auto twin = NaiveChecker(trace, relation).verdict(options.property)) {
@@ -129,6 +147,16 @@ void compare(std::mt19937_64& random, Tally* tally) {
     }
   }
 
+  if (!made.mixed_sizes) {
+    replay_witnesses(trace, options, analysis, &tally->replayed);
+    const MachineReplay replay =
+        replay_on_machine(trace, options.relation, Property::kSerializability, happened.execution);
+    REQUIRE_MESSAGE(replay.refusal.empty(), replay.refusal);
+    for (const auto& [load, value] : replay.loads) {
+      REQUIRE((!made.values || trace.read_value(trace.events[load]) == value));
+    }
+  }
+
   // What really happened is one of the executions, also with its values.
   if (options.property != Property::kScSerializability) {
     const bool bad = executions.violates(options.property, happened.execution);
@@ -154,9 +182,11 @@ TEST_CASE("verdicts equal those of all orientations and of all executions") {
                   << " possible, " << tally.verdicts[2] << " definite; " << tally.twins
                   << " compared with all orientations, " << tally.executions
                   << " with all executions; " << tally.ties_too_weak
-                  << " with fewer executions than ties allow");
+                  << " with fewer executions than ties allow; " << tally.replayed
+                  << " witnesses replayed on the machine");
   CHECK(tally.twins > kRounds * 8 / 10);
   CHECK(tally.executions > kRounds / 3);
+  CHECK(tally.replayed > kRounds / 20);
   CHECK(tally.ties_too_weak < kRounds / 1000);
   CHECK(tally.verdicts[1] > kRounds / 50);
   CHECK(tally.verdicts[2] > kRounds / 50);
