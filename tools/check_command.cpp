@@ -42,6 +42,7 @@ CheckOptions check_options(const Options& options) {
   relation.store_buffer = options.store_buffer;
   result.analysis.values = !options.no_values;
   result.analysis.bounds.max_steps = options.max_steps;
+  result.analysis.max_total_steps = 10 * options.max_steps;
   result.analysis.max_undirected = options.max_undirected;
   return result;
 }
@@ -138,7 +139,9 @@ void add_check_command(CLI::App& app, int& exit_status) {
           "auto|std|capture"))
       ->capture_default_str();
   command->add_flag("--no-values", options->no_values, "Ignore recorded values");
-  command->add_option("--max-steps", options->max_steps, "Decisions of the search in one part")
+  command
+      ->add_option("--max-steps", options->max_steps,
+                   "Decisions of the search in one part, a tenth of those in all")
       ->capture_default_str();
   command->add_option("--max-undirected", options->max_undirected, "Undirected edges of one trace")
       ->capture_default_str();

@@ -14,6 +14,7 @@ namespace tsomon {
 namespace {
 
 constexpr uint32_t kNone = 0xFFFFFFFFU;
+constexpr uint64_t kLeastSteps = 100;  // for a part when the decisions of the trace are used up
 constexpr size_t kMaxRealised = 1500;  // events of a part whose orientations are all realised
 
 class Analyser {
@@ -137,8 +138,19 @@ class Analyser {
       }
     }
     for (uint32_t part = 0; part < split.count; ++part) {
-      search_part(parts[part], rules[part]);
+      if (!only_single_events(parts[part])) {
+        search_part(parts[part], rules[part]);
+      }
     }
+  }
+
+  // Units of one event each: a valid orientation is acyclic over events, hence over these units.
+  bool only_single_events(const Part& part) const {
+    return options_.property != Property::kRobustness &&
+           std::all_of(part.edges.begin(), part.edges.end(), [&](uint32_t i) {
+             return units_[edges_[i].from].label == Interner::kNone &&
+                    units_[edges_[i].to].label == Interner::kNone;
+           });
   }
 
   void search_part(const Part& part, const std::vector<ReadsFrom>& rules) {
@@ -188,7 +200,12 @@ class Analyser {
     if (problem.events.size() <= options_.bounds.max_events) {
       problem.event_order = order_of(problem.events);
     }
-    const OrientationResult found = enumerate_orientations(problem, options_.bounds);
+    OrientationBounds bounds = options_.bounds;
+    bounds.max_steps = std::min(
+        bounds.max_steps, std::max(kLeastSteps, options_.max_total_steps -
+                                                    std::min(options_.max_total_steps, steps_)));
+    const OrientationResult found = enumerate_orientations(problem, bounds);
+    steps_ += found.steps;
     judge(part, open, found, static_cast<bool>(problem.accept) && found.has_orientation);
   }
 
@@ -471,6 +488,7 @@ class Analyser {
   std::optional<RecordedValues> values_;
   Analysis result_;
   Verdict worst_ = Verdict::kClean;
+  uint64_t steps_ = 0;  // decisions taken so far
   std::vector<uint32_t> class_of_;
   uint32_t classes_ = 0;
   std::vector<MixedEdge> edges_;     // between classes; the first open_edges_ are undirected

@@ -60,6 +60,8 @@ struct AnalysisOptions {
   bool values = true;
   uint64_t max_undirected = 20'000'000;
   OrientationBounds bounds;
+  // Decisions over all parts; when they are used up, every further part gets a small share.
+  uint64_t max_total_steps = 200'000;
   uint32_t max_findings = 16;
 };
 

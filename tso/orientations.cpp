@@ -95,13 +95,16 @@ class Search {
     bound_hit_ = false;
     State state{problem_.event_order, classes_.order ? *classes_.order : PartialOrder(0),
                 std::vector<Direction>(problem_.open.size(), kOpen), !classes_.order.has_value()};
-    if (descend(std::move(state), 0)) {
+    const bool found = descend(std::move(state), 0);
+    all_steps_ += steps_;
+    if (found) {
       return Answer::kYes;
     }
     return bound_hit_ ? Answer::kUnknown : Answer::kNo;
   }
 
   const std::vector<bool>& found() const { return found_; }
+  uint64_t all_steps() const { return all_steps_; }
 
  private:
   uint32_t class_at(uint32_t event) const { return classes_.position[problem_.class_of[event]]; }
@@ -255,6 +258,7 @@ class Search {
   const OrientationBounds& bounds_;
   Goal goal_ = Goal::kAny;
   uint64_t steps_ = 0;
+  uint64_t all_steps_ = 0;
   bool bound_hit_ = false;
   std::vector<bool> found_;
 };
@@ -282,6 +286,7 @@ OrientationResult enumerate_orientations(const OrientationProblem& problem,
     if (search.find(Goal::kAny) == Answer::kYes) {
       keep();
     }
+    result.steps = search.all_steps();
     return result;
   }
   result.acyclic = search.find(Goal::kAcyclic);
@@ -292,6 +297,7 @@ OrientationResult enumerate_orientations(const OrientationProblem& problem,
   if (result.cyclic == Answer::kYes) {
     keep();
   }
+  result.steps = search.all_steps();
   return result;
 }
 

@@ -40,7 +40,7 @@ struct OrientationProblem {
 };
 
 struct OrientationBounds {
-  uint64_t max_steps = 200'000;
+  uint64_t max_steps = 20'000;
   uint32_t max_events = 3'000;
   uint64_t max_bytes = uint64_t{1} << 30;
 };
@@ -51,6 +51,7 @@ struct OrientationResult {
   // A valid orientation of all open edges, true: from -> to; cyclic if there is such a one.
   std::vector<bool> orientation;
   bool has_orientation = false;
+  uint64_t steps = 0;  // decisions that were taken
 };
 
 OrientationResult enumerate_orientations(const OrientationProblem& problem,
