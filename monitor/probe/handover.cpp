@@ -24,7 +24,8 @@ namespace {
 // The queues take their memory from the kernel: the program may have replaced malloc.
 struct QueueTraits : moodycamel::ConcurrentQueueDefaultTraits {
   static void* malloc(size_t size) { return take_memory(size); }
-  static void free(void*) {}  // only at the end of the process, see after_fork_in_child
+  static void free(void*) {
+  }  // only at the end of the process, blocks are reused by the queue itself
 };
 using Queue = moodycamel::ConcurrentQueue<Chunk*, QueueTraits>;
 

@@ -1,5 +1,23 @@
-// The life of the process: start, exit, crash.
+// The life of the process: start, exit, fork, exec, crash; the program's signal handlers.
+//
+// exit, _exit   what lies in the buffers is written, then the trailer. Threads that still run are
+// cut
+//               at that moment.
+// Crash         a signal that ends the process by default is caught: the writer thread is asked to
+//               finish (the stopped thread does it itself when there is no answer within ten
+//               seconds), then the signal is sent again with its default action. The program's own
+//               handlers take precedence. SIGKILL: what was handed over is in the file.
+// fork          follow_fork=0: the child is not recorded. 1: the child records itself to FILE.PID
+// as
+//               a process of its own that starts with one thread. A child of vfork shares the
+//               memory and is recorded as part of the calling thread.
+// exec          finishes the recording, also when exec then fails. The new program, and any
+//               instrumented program that the process starts, records to FILE.PID.
+// Handlers      run inside enter_handler/leave_handler (runtime.h). A handler that leaves with
+//               siglongjmp is seen as lasting on: its records stay in order.
 #include <cerrno>
+#include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -12,6 +30,11 @@
 
 TSOMON_REAL(_exit)
 TSOMON_REAL(sigaction)
+TSOMON_REAL(execve)
+TSOMON_REAL(execv)
+TSOMON_REAL(execvp)
+TSOMON_REAL(execvpe)
+TSOMON_REAL(fexecve)
 
 namespace tsomon::probe {
 
@@ -28,6 +51,32 @@ void* next_definition(const char* name, const char* version) {
 namespace {
 
 pid_t recorded_pid = 0;
+
+// Set in the environment of a recorded process: FILE is taken.
+constexpr const char* kTakenVariable = "TSOMON_OUTPUT_TAKEN";
+char path_of_process[Options::kMaxText + 32];
+
+// FILE, or FILE.PID for another process or program than the first.
+const char* output_path(bool first) {
+  if (first) {
+    return options.output;
+  }
+  std::snprintf(path_of_process, sizeof path_of_process, "%s.%d", options.output, getpid());
+  return path_of_process;
+}
+
+using Handler = void (*)(int, siginfo_t*, void*);
+// What the program installed; the kernel has on_signal. An entry is written before the kernel's.
+std::atomic<Handler> handlers[NSIG];
+
+void on_signal(int number, siginfo_t* info, void* context) {
+  const int saved_errno = errno;
+  HandlerFrame frame{};
+  enter_handler(&frame);
+  errno = saved_errno;
+  handlers[number].load(std::memory_order_acquire)(number, info, context);
+  leave_handler(&frame);
+}
 
 // Signals whose default is to end the process.
 constexpr int kFatal[] = {SIGSEGV, SIGBUS,  SIGILL, SIGFPE, SIGABRT,
@@ -56,7 +105,41 @@ void catch_fatal_signals() {
   }
 }
 
-void at_exit() { finish(); }
+void at_exit() {
+  if (getpid() == recorded_pid) {
+    finish();
+  }
+}
+
+bool is_fatal(int number) {
+  for (const int fatal : kFatal) {
+    if (fatal == number) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void in_child() {
+  const bool follow = recording && options.follow_fork;
+  const bool was_active = local.thread != nullptr || local.off;
+  recording = false;
+  recorded_pid = 0;
+  reset_after_fork();
+  if (follow) {
+    recorded_pid = getpid();
+    recording = start_handover(output_path(false));
+    if (recording && was_active) {
+      activate();
+    }
+  }
+}
+
+void leave_process() {
+  if (recording && getpid() == recorded_pid) {
+    finish();
+  }
+}
 
 }  // namespace
 
@@ -96,10 +179,15 @@ void start() {
   }
   prepare_threads();
   recorded_pid = getpid();
-  if (!start_handover(options.output)) {
+  const bool first = std::getenv(kTakenVariable) == nullptr;
+  if (!start_handover(output_path(first))) {
     syscall(SYS_exit_group, 2);
   }
+  if (first) {
+    setenv(kTakenVariable, "1", 1);
+  }
   recording = true;
+  pthread_atfork(lock_for_fork, unlock_after_fork, in_child);
   use_alternate_stack();
   catch_fatal_signals();
   std::atexit(at_exit);
@@ -115,10 +203,93 @@ TSOMON_HOOK void __tsan_init() { start(); }
 __attribute__((constructor(101))) static void start_before_main() { start(); }
 
 TSOMON_HOOK __attribute__((noreturn)) void _exit(int status) {
-  if (getpid() == recorded_pid) {
-    finish();
-  }
+  leave_process();
   syscall(SYS_exit_group, status);
   __builtin_unreachable();
 }
 TSOMON_HOOK __attribute__((noreturn)) void _Exit(int status) { _exit(status); }
+
+TSOMON_HOOK int sigaction(int number, const struct sigaction* action, struct sigaction* old) {
+  if (!recording || number <= 0 || number >= NSIG) {
+    return real_sigaction(number, action, old);
+  }
+  const Handler before = handlers[number].load(std::memory_order_acquire);
+  struct sigaction ours {};
+  if (action != nullptr) {
+    ours = *action;
+    const bool plain = (action->sa_flags & SA_SIGINFO) == 0;
+    if (plain && action->sa_handler == SIG_DFL && is_fatal(number)) {
+      ours.sa_sigaction = on_fatal;
+      ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+      sigfillset(&ours.sa_mask);
+    } else if (!plain || (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN)) {
+      // With SA_SIGINFO or not: x86-64 passes the same arguments.
+      handlers[number].store(action->sa_sigaction, std::memory_order_release);
+      ours.sa_sigaction = on_signal;
+    }
+  }
+  struct sigaction was {};
+  const int result = real_sigaction(number, action != nullptr ? &ours : nullptr, &was);
+  if (result == 0 && old != nullptr) {
+    if (was.sa_sigaction == on_signal) {
+      was.sa_sigaction = before;
+    } else if (was.sa_sigaction == on_fatal) {
+      was = {};
+      was.sa_handler = SIG_DFL;
+    }
+    *old = was;
+  }
+  return result;
+}
+
+TSOMON_HOOK sighandler_t signal(int number, sighandler_t handler) {
+  struct sigaction action {};
+  struct sigaction old {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  return sigaction(number, &action, &old) == 0 ? old.sa_handler : SIG_ERR;
+}
+
+TSOMON_HOOK int execve(const char* path, char* const argv[], char* const envp[]) {
+  leave_process();
+  return real_execve(path, argv, envp);
+}
+TSOMON_HOOK int execv(const char* path, char* const argv[]) {
+  leave_process();
+  return real_execv(path, argv);
+}
+TSOMON_HOOK int execvp(const char* file, char* const argv[]) {
+  leave_process();
+  return real_execvp(file, argv);
+}
+TSOMON_HOOK int execvpe(const char* file, char* const argv[], char* const envp[]) {
+  leave_process();
+  return real_execvpe(file, argv, envp);
+}
+TSOMON_HOOK int fexecve(int fd, char* const argv[], char* const envp[]) {
+  leave_process();
+  return real_fexecve(fd, argv, envp);
+}
+
+// execl, execlp and execle: the arguments up to the null pointer, as an array.
+#define TSOMON_EXECL(NAME, CALL, ENVIRONMENT)                      \
+  TSOMON_HOOK int NAME(const char* path, const char* first, ...) { \
+    char* arguments[1024] = {const_cast<char*>(first)};            \
+    va_list rest;                                                  \
+    va_start(rest, first);                                         \
+    int count = 1;                                                 \
+    while (arguments[count - 1] != nullptr && count < 1023) {      \
+      arguments[count++] = va_arg(rest, char*);                    \
+    }                                                              \
+    char* const* environment = ENVIRONMENT;                        \
+    va_end(rest);                                                  \
+    if (arguments[count - 1] != nullptr) {                         \
+      errno = E2BIG;                                               \
+      return -1;                                                   \
+    }                                                              \
+    leave_process();                                               \
+    return CALL(path, arguments, environment);                     \
+  }
+TSOMON_EXECL(execl, real_execve, environ)
+TSOMON_EXECL(execlp, real_execvpe, environ)
+TSOMON_EXECL(execle, real_execve, va_arg(rest, char* const*))

@@ -304,6 +304,24 @@ void activate() {
   }
 }
 
+void lock_for_fork() {
+  while (threads_lock.exchange(1, std::memory_order_acquire) != 0) {
+    sched_yield();
+  }
+  lock_labels();
+}
+void unlock_after_fork() {
+  unlock_labels();
+  threads_lock.store(0, std::memory_order_release);
+}
+void reset_after_fork() {
+  unlock_after_fork();
+  local = Local{};
+  all_threads.store(nullptr, std::memory_order_relaxed);
+  next_number.store(0, std::memory_order_relaxed);
+  active.store(false, std::memory_order_relaxed);
+}
+
 void enter_handler(HandlerFrame* frame) {
   Thread* const thread = local.thread;
   *frame = {local.cur, local.limit, local.end, thread != nullptr ? thread->chunk : nullptr,
@@ -354,6 +372,11 @@ void leave_handler(HandlerFrame* frame) {
   thread->chunk = outer;
   local.limit = frame->limit;
   local.end = frame->end;
+  if (outer->part_count + 4 >= kMaxParts) {
+    // The next record begins a new chunk, with room for more interruptions.
+    local.limit = frame->cur;
+    local.end = frame->cur;
+  }
   publish(frame->cur);
 }
 

@@ -166,7 +166,12 @@ void abandon_thread(Thread* thread);
 // Writes everything recorded so far and the trailer; later calls do nothing. Async-signal-safe.
 void finish();
 
-void after_fork_in_child();
+// Around fork: no lock is held by another thread in the child, which begins with nothing recorded.
+void lock_for_fork();
+void unlock_after_fork();
+void reset_after_fork();
+void lock_labels();
+void unlock_labels();
 
 struct HandlerFrame {
   uint64_t* cur;

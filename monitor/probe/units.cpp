@@ -82,6 +82,12 @@ uint32_t label_id(const char* name, size_t size) {
   return count;
 }
 
+void lock_labels() {
+  while (labels_lock.exchange(1, std::memory_order_acquire) != 0) {
+  }
+}
+void unlock_labels() { labels_lock.store(0, std::memory_order_release); }
+
 char* copy_labels(uint32_t* from, char* at, char* end) {
   const uint32_t count = label_count.load(std::memory_order_acquire);
   for (; *from < count; ++*from) {

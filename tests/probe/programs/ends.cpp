@@ -1,0 +1,74 @@
+// The ways in which a process ends or leaves: ends WAY
+#include <atomic>
+#include <csetjmp>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tsomon.h"
+
+std::atomic<uint64_t> marker{0};
+std::atomic<int> handled{0};
+int* volatile nowhere = nullptr;
+sigjmp_buf back;
+
+struct AtThreadEnd {
+  ~AtThreadEnd() { marker.fetch_add(100); }
+};
+thread_local AtThreadEnd at_thread_end;
+
+void on_alarm(int) { handled.fetch_add(1); }
+void jump(int) { siglongjmp(back, 1); }
+
+int main(int argc, char** argv) {
+  const char* const way = argc > 1 ? argv[1] : "return";
+  const auto is = [way](const char* name) { return std::strcmp(way, name) == 0; };
+  {
+    TSOMON_UNIT("before");
+    marker.fetch_add(1);
+  }
+  std::thread other([] {
+    (void)&at_thread_end;
+    marker.fetch_add(10);
+  });
+  other.join();
+  if (is("segv")) {
+    *nowhere = 1;
+  } else if (is("abort")) {
+    std::abort();
+  } else if (is("_exit")) {
+    _exit(7);
+  } else if (is("exit_in_thread")) {
+    std::thread([] { std::exit(8); }).join();
+  } else if (is("exec")) {
+    execl("/bin/true", "true", static_cast<char*>(nullptr));
+  } else if (is("terminate")) {
+    raise(SIGTERM);
+  } else if (is("fork")) {
+    const pid_t child = fork();
+    if (child == 0) {
+      std::thread([] { marker.fetch_add(1000); }).join();
+      _exit(0);
+    }
+    waitpid(child, nullptr, 0);
+    marker.fetch_add(5);
+  } else if (is("signals")) {
+    std::signal(SIGALRM, on_alarm);
+    for (int i = 0; i < 200; ++i) {
+      marker.fetch_add(1);
+      raise(SIGALRM);
+      marker.fetch_add(1);
+    }
+  } else if (is("longjmp")) {
+    std::signal(SIGSEGV, jump);
+    if (sigsetjmp(back, 1) == 0) {
+      *nowhere = 1;
+    }
+    marker.fetch_add(3);
+  }
+  return 0;
+}
