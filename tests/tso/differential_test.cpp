@@ -14,7 +14,7 @@ using namespace tsomon::testing;
 
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(TSOMON_SANITIZED)
 constexpr int kRounds = 8000;
 #else
 constexpr int kRounds = 102000;
