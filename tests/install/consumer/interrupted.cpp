@@ -1,5 +1,6 @@
 // An increment that another one always interrupts: a lost update in every run.
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include <tsomon.h>
@@ -11,7 +12,7 @@ std::atomic<int> turn{0};
 
 void wait_for(int number) {
   while (turn.load(std::memory_order_acquire) != number) {
-    std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
 
