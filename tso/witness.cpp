@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -21,7 +22,11 @@ tl::unexpected<Error> reject(std::string why) {
 class Definitions {
  public:
   Definitions(const Trace& trace, const RelationOptions& options)
-      : trace_(trace), options_(options), position_(trace.events.size()) {
+      : trace_(trace),
+        options_(options),
+        position_(trace.events.size()),
+        newest_match_(trace.events.size()),
+        settled_(trace.events.size()) {
     for (uint32_t e = 0; e < trace.events.size(); ++e) {
       const ThreadId thread = trace.events[e].thread;
       if (thread >= threads_.size()) {
@@ -95,38 +100,18 @@ class Definitions {
 
   // The newest store before `load` that matches and that no fence separates from it.
   uint32_t newest_match(uint32_t load) const {
-    const auto& thread = threads_[event(load).thread];
-    for (uint32_t at = position_[load]; at-- > 0;) {
-      if (drains(thread[at])) {
-        return kNone;
-      }
-      if (store(thread[at]) && same_bytes(thread[at], load)) {
-        return thread[at];
-      }
+    if (!newest_match_[load]) {
+      newest_match_[load] = find_newest_match(load);
     }
-    return kNone;
+    return *newest_match_[load];
   }
 
   // The event of its thread that finds the store committed; kNone: the trace does not say.
   uint32_t settled(uint32_t s) const {
-    const auto& thread = threads_[event(s).thread];
-    uint32_t later_stores = 0;
-    for (uint32_t at = position_[s] + 1; at < thread.size(); ++at) {
-      const uint32_t e = thread[at];
-      if (drains(e)) {
-        return e;
-      }
-      if (store(e) && ++later_stores == options_.store_buffer) {
-        return e;
-      }
-      if (load(e)) {
-        const uint32_t match = newest_match(e);
-        if (match != kNone && !inside(e, match) && position_[match] >= position_[s]) {
-          return e;
-        }
-      }
+    if (!settled_[s]) {
+      settled_[s] = find_settled(s);
     }
-    return kNone;
+    return *settled_[s];
   }
   bool settled_by(uint32_t s, uint32_t e) const {
     const uint32_t by = settled(s);
@@ -162,6 +147,40 @@ class Definitions {
   }
 
  private:
+  uint32_t find_newest_match(uint32_t load) const {
+    const auto& thread = threads_[event(load).thread];
+    for (uint32_t at = position_[load]; at-- > 0;) {
+      if (drains(thread[at])) {
+        return kNone;
+      }
+      if (store(thread[at]) && same_bytes(thread[at], load)) {
+        return thread[at];
+      }
+    }
+    return kNone;
+  }
+
+  uint32_t find_settled(uint32_t s) const {
+    const auto& thread = threads_[event(s).thread];
+    uint32_t later_stores = 0;
+    for (uint32_t at = position_[s] + 1; at < thread.size(); ++at) {
+      const uint32_t e = thread[at];
+      if (drains(e)) {
+        return e;
+      }
+      if (store(e) && ++later_stores == options_.store_buffer) {
+        return e;
+      }
+      if (load(e)) {
+        const uint32_t match = newest_match(e);
+        if (match != kNone && !inside(e, match) && position_[match] >= position_[s]) {
+          return e;
+        }
+      }
+    }
+    return kNone;
+  }
+
   bool directed_in_thread(uint32_t e, uint32_t f) const {
     if (position_[e] >= position_[f]) {
       return false;
@@ -195,6 +214,9 @@ class Definitions {
   const RelationOptions& options_;
   std::vector<uint32_t> position_;
   std::vector<std::vector<uint32_t>> threads_;
+  // Answers given before: the definitions are asked about every pair of events of a window.
+  mutable std::vector<std::optional<uint32_t>> newest_match_;
+  mutable std::vector<std::optional<uint32_t>> settled_;
 };
 
 class Replay {

@@ -8,11 +8,13 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <sys/wait.h>
 
 #include "tests/reports/plain_trace.h"
@@ -88,8 +90,8 @@ void judge_batch(const std::string& tsomon, const fs::path& folder, std::vector<
     names += " " + trace.file;
   }
   for (const Run& run : kRuns) {
-    const std::string command = "cd '" + folder.string() + "' && exec '" + tsomon + "' check " +
-                                run.options + " --output json" + names + " >out";
+    const std::string command = fmt::format("cd '{}' && exec '{}' check {} --output json{} >out",
+                                            folder.string(), tsomon, run.options, names);
     const int result = std::system(command.c_str());
     const std::vector<std::string> lines = lines_of(folder / "out");
     if (lines.size() != traces.size()) {
@@ -126,7 +128,7 @@ void judge_batch(const std::string& tsomon, const fs::path& folder, std::vector<
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   if (argc < 2) {
     std::fprintf(stderr, "usage: check_reports TSOMON [TRACES [SEED]]\n");
     return 2;
@@ -176,4 +178,7 @@ int main(int argc, char** argv) {
   }
   std::printf("%d failures\n", failures);
   return failures == 0 ? 0 : 1;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "check_reports: %s\n", error.what());
+  return 2;
 }
