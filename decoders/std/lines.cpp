@@ -36,8 +36,7 @@ void LineBuffer::allocate(size_t capacity) {
 
 Result<size_t> LineBuffer::read_some(char* to, size_t room) {
   if (fd_ < 0) {
-    const size_t count = std::min(room, memory_.size());
-    std::memcpy(to, memory_.data(), count);
+    const size_t count = memory_.copy(to, room);
     memory_.remove_prefix(count);
     return count;
   }
