@@ -326,7 +326,7 @@ void enter_handler(HandlerFrame* frame) {
   Thread* const thread = local.thread;
   *frame = {local.cur, local.limit, local.end, thread != nullptr ? thread->chunk : nullptr,
             thread != nullptr && thread->muted};
-  if (frame->chunk == nullptr || frame->muted) {
+  if (thread == nullptr || frame->chunk == nullptr || frame->muted) {
     return;
   }
   const Change change(thread);
