@@ -244,6 +244,8 @@ void wait_until_finished() {
 
 bool finishing() { return state.load(std::memory_order_seq_cst) != 0; }
 
+uint32_t chunks_returned() { return returned.load(std::memory_order_relaxed); }
+
 Chunk* take_empty_chunk() {
   Chunk* chunk = nullptr;
   while (!handover->empty.try_dequeue(chunk)) {

@@ -17,6 +17,9 @@ bool start_handover(const char* path);
 Chunk* take_empty_chunk();
 void give_full_chunk(Thread* thread, Chunk* chunk);
 
+// How many chunks the writer thread has emptied.
+uint32_t chunks_returned();
+
 // More chunks for the pool; not concurrently.
 void add_chunks(size_t count);
 

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "monitor/probe/handover.h"
+#include "monitor/probe/patterns.h"
 #include "monitor/probe/real.h"
 
 TSOMON_REAL(_exit)
@@ -176,6 +177,9 @@ void start() {
   }
   if (options.output == nullptr) {
     return;
+  }
+  if (!find_unit_functions()) {
+    syscall(SYS_exit_group, 2);
   }
   prepare_threads();
   recorded_pid = getpid();

@@ -161,7 +161,16 @@ uint64_t* room_slow(size_t words) {
   if (local.cur != nullptr && local.cur + words <= local.end) {
     return local.cur;
   }
-  if (local.thread->muted || !next_chunk()) {
+  // After a failure nothing is tried until a chunk came back: dropping must not cost system calls.
+  Thread* const thread = local.thread;
+  if (thread->muted || (local.cur == nullptr && thread->returned == chunks_returned())) {
+    if (!finishing()) {
+      count_lost();
+    }
+    return nullptr;
+  }
+  thread->returned = chunks_returned();
+  if (!next_chunk()) {
     if (!finishing()) {
       count_lost();
     }

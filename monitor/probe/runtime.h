@@ -80,6 +80,7 @@ struct Thread {
   std::atomic<uint64_t> sequence{0};
   uint64_t words = 0;             // in the chunks that were closed
   std::atomic<bool> busy{false};  // changes chunks; finish() waits for it
+  uint32_t returned = 0;          // emptied chunks when there was none to take (on_full=drop)
   bool muted = false;             // in a signal handler that has nowhere to record
   std::atomic<uint64_t> lost{0};
   uint64_t lost_reported = 0;

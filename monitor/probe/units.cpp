@@ -113,6 +113,3 @@ TSOMON_HOOK void tsomon_runtime_unit_begin(const char* name) {
 }
 
 TSOMON_HOOK void tsomon_runtime_unit_end() { put_boundary(RecordType::kUnitEnd, 0, TSOMON_PC()); }
-
-TSOMON_HOOK void __tsan_func_entry(void*) {}
-TSOMON_HOOK void __tsan_func_exit(void*) {}

@@ -242,3 +242,17 @@ TEST_CASE("options that are not valid stop the program before main") {
     }
   }
 }
+
+TEST_CASE("functions whose names match are units, also when an exception or longjmp leaves them") {
+  for (const std::string& compiler : compilers()) {
+    CAPTURE(compiler);
+    const Run result = run(compiler, "functions", ":unit=Pool::*");
+    CHECK(result.status == 0);
+    const capture::Capture capture = read(result.path);
+    // 8 calls of outer and take each; one is left by an exception, one by longjmp.
+    const auto kinds = count_kinds(capture.trace);
+    CHECK(kinds.at(EventKind::kUnitBegin) == 16);
+    CHECK(kinds.at(EventKind::kUnitEnd) == 16);
+    CHECK(run(compiler, "functions", ":unit=no_such_function").status == 2);
+  }
+}
