@@ -23,7 +23,8 @@ __attribute__((noinline)) int outer(int n) {
 }  // namespace Pool
 
 int main() {
-  for (volatile int i = 0; i < 8; i = i + 1) {
+  static int i;  // keeps its value across longjmp
+  for (i = 0; i < 8; ++i) {
     if (setjmp(back) != 0) {
       continue;
     }
