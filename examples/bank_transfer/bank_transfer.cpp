@@ -17,6 +17,7 @@ namespace {
 constexpr auto kRelaxed = std::memory_order_relaxed;
 constexpr uint32_t kAccounts = 3;
 constexpr int64_t kDeposit = 1000;
+constexpr int64_t kExpected = kDeposit * kAccounts;
 
 struct alignas(128) Account {
   std::atomic<int64_t> balance{kDeposit};
@@ -78,8 +79,9 @@ int main(int argc, char** argv) {
   std::thread second(work, 1);
   first.join();
   second.join();
+  const uint64_t transfers = 2 * count;
   std::printf("%llu transfers, %lld in the bank, expected %lld\n",
-              static_cast<unsigned long long>(2 * count), static_cast<long long>(bank.total()),
-              static_cast<long long>(kDeposit * kAccounts));
+              static_cast<unsigned long long>(transfers), static_cast<long long>(bank.total()),
+              static_cast<long long>(kExpected));
   return 0;
 }

@@ -37,7 +37,9 @@ int main(int argc, char** argv) {
   std::thread second(work, 1);
   first.join();
   second.join();
-  std::printf("%llu increments, %llu lost\n", static_cast<unsigned long long>(2 * count),
-              static_cast<unsigned long long>(2 * count - counter.load()));
+  const uint64_t increments = 2 * count;
+  const uint64_t lost = increments - counter.load();
+  std::printf("%llu increments, %llu lost\n", static_cast<unsigned long long>(increments),
+              static_cast<unsigned long long>(lost));
   return 0;
 }
