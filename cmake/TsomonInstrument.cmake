@@ -33,7 +33,7 @@ function(tsomon_instrument)
         "LINKER:--wrap=memcpy,--wrap=memmove,--wrap=memset"
         "LINKER:--export-dynamic-symbol=__tsan_*,--export-dynamic-symbol=tsomon_runtime_*")
       target_link_libraries(${target} PRIVATE -Wl,--whole-archive ${library}
-                                              -Wl,--no-whole-archive zstd pthread dl)
+                                              -Wl,--no-whole-archive zstd stdc++ pthread dl)
       if(TARGET tsomon_probe)
         add_dependencies(${target} tsomon_probe)
         set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${library})

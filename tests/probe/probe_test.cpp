@@ -256,3 +256,12 @@ TEST_CASE("functions whose names match are units, also when an exception or long
     CHECK(run(compiler, "functions", ":unit=no_such_function").status == 2);
   }
 }
+
+TEST_CASE("a C program is recorded as well") {
+  const Run result = run("g++", "plain_c", "");
+  CHECK(result.status == 0);
+  const capture::Capture capture = read(result.path);
+  const auto kinds = count_kinds(capture.trace);
+  CHECK(kinds.at(EventKind::kUnitBegin) == 2);
+  CHECK(kinds.at(EventKind::kAcquire) == 2);
+}
