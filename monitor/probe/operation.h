@@ -24,7 +24,7 @@ inline uint64_t start(uint64_t* next, uint64_t recent) {
 class Record {
  public:
   Record(RecordType type, const volatile void* address, uint32_t size, uint32_t values, uint64_t pc)
-      : type_(type), address_(reinterpret_cast<uint64_t>(address)), size_(size), pc_(pc) {
+      : address_(reinterpret_cast<uint64_t>(address)), size_(size), pc_(pc) {
     at_ = room(4 + 2);
     if (at_ == nullptr) {
       return;
@@ -82,7 +82,6 @@ class Record {
   }
 
  private:
-  RecordType type_;
   uint64_t address_;
   uint32_t size_;
   uint64_t pc_;

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <fstream>
 #include <functional>
 #include <random>
@@ -111,9 +112,7 @@ size_t count_newlines(const std::string& text) {
   return lines;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   const size_t lines = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 2000000;
   const size_t rounds = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 7;
   if (lines == 0 || rounds == 0) {
@@ -175,4 +174,15 @@ int main(int argc, char** argv) {
   }
   ::unlink(path);
   return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "std_reader_bench: %s\n", error.what());
+    return 1;
+  }
 }

@@ -412,6 +412,10 @@ TEST_CASE("malformed records are skipped, counted and named") {
   file.trailer();
   const auto capture = read_capture(file.bytes());
   REQUIRE(capture);
+  const std::string kUnsynchronised =
+      "thread 0, chunk 0: a time stamp lies 3 cycles before an earlier one: the time-stamp "
+      "counters "
+      "of this machine are not synchronised";
   CHECK(capture->problems ==
         Lines{
             "thread 0, chunk 0: word 0: a malformed record of type 1",
@@ -420,8 +424,7 @@ TEST_CASE("malformed records are skipped, counted and named") {
             "thread 0, chunk 0: word 10: a malformed record of type 20",
             "thread 0, chunk 0: word 13: a unit ends that never began",
             "thread 0, chunk 0: word 15: an interval ends 1 cycles before it begins",
-            "thread 0, chunk 0: a time stamp lies 3 cycles before an earlier one: the time-stamp "
-            "counters of this machine are not synchronised",
+            kUnsynchronised,
             "thread 0, chunk 0: word 23: no record; 32 bytes of the chunk are skipped",
             "thread 0: 4 records are lost",
         });

@@ -203,7 +203,8 @@ TEST_CASE("whatever way a process ends, what it did until then is readable") {
 TEST_CASE("a followed child of fork records to a file of its own") {
   for (const std::string& compiler : compilers()) {
     const std::string prefix = "ends.capture.";
-    const fs::path folder = kPrograms + "/" + compiler;
+    const std::string log = prefix + "log";
+    const fs::path folder = fs::path(kPrograms) / compiler;
     std::vector<fs::path> old;
     for (const auto& entry : fs::directory_iterator(folder)) {
       if (entry.path().filename().string().rfind(prefix, 0) == 0) {
@@ -217,7 +218,7 @@ TEST_CASE("a followed child of fork records to a file of its own") {
     int captures = 0;
     for (const auto& entry : fs::directory_iterator(folder)) {
       const std::string name = entry.path().filename().string();
-      if (name.rfind(prefix, 0) == 0 && name != prefix + "log") {
+      if (name.rfind(prefix, 0) == 0 && name != log) {
         ++captures;
         const auto kinds = count_kinds(read(entry.path().string()).trace);
         CHECK(kinds.at(EventKind::kReadModifyWrite) == 1);
