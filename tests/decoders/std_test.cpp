@@ -99,6 +99,7 @@ constexpr std::string_view kEverything =
 
 TEST_CASE("std: every operation") {
   const Trace trace = read(kEverything);
+  const std::string kLongName = "a location with a name longer than sixteen bytes";
   const std::string kLongLocation = "a location longer than thirty-two bytes, with spaces";
   const std::vector<std::string> expected = {
       "T0 8 T1 size 0 [0,0] ? ? @3",
@@ -125,8 +126,7 @@ TEST_CASE("std: every operation") {
       "T1 14 push,1,(2) size 0 [21,21] ? ? @1",
       "T1 15 true size 0 [22,22] ? ? @1",
       "a thread with a very long name 1 0x10 size 0 [23,23] ? ? @4294967295",
-      "T0 1 a location with a name longer than sixteen bytes size 0 [24,24] ? "
-      "18446744073709551615 @1",
+      "T0 1 " + kLongName + " size 0 [24,24] ? 18446744073709551615 @1",
       "T0 12  size 0 [25,25] ? ? @1",
       "T0 9 T1 size 0 [26,26] ? ? @4",
   };
