@@ -93,7 +93,6 @@ class Analyser {
     for (const Edge& edge : graph_->undirected) {
       add(edge.from, edge.to, true);
     }
-    open_edges_ = static_cast<uint32_t>(edges_.size());
     for (uint32_t e = 0; e < trace_.events.size(); ++e) {
       for (const uint32_t next : graph_->order.edges().successors(e)) {
         add(e, next, false);
@@ -491,9 +490,8 @@ class Analyser {
   uint64_t steps_ = 0;  // decisions taken so far
   std::vector<uint32_t> class_of_;
   uint32_t classes_ = 0;
-  std::vector<MixedEdge> edges_;     // between classes; the first open_edges_ are undirected
+  std::vector<MixedEdge> edges_;     // between classes
   std::vector<Edge> events_behind_;  // the events of each
-  uint32_t open_edges_ = 0;
 };
 
 }  // namespace

@@ -12,7 +12,7 @@
 // Exactness   Under Semantics::kExact an orientation counts only if realise() finds an execution
 // for
 //             it that returns the recorded values. The ties of theory section 5.1 are a part of
-//             that and prune the search; alone they admit slightly more (6 of 102,000 random traces
+//             that and prune the search; alone they admit slightly more (6 of 100,000 random traces
 //             in the tests). A part of more than 1,500 events is too large to be realised as a
 //             whole: there ties and the fixed point of the values decide, and the events of the
 //             cycle that is shown are realised.

@@ -21,7 +21,8 @@ std::vector<CycleEdge> shortest_cycle(const std::vector<CycleEdge>& edges,
                                       const std::vector<uint32_t>& class_of);
 
 // The same over all ordered pairs of `events` instead of given edges. `before` decides undirected
-// edges, `program_order` adds full program order. Quadratic: at most kMaxPairs events, else empty.
+// edges, `program_order` adds full program order. Quadratic: at most kMaxPairEvents events, else
+// empty.
 inline constexpr size_t kMaxPairEvents = 2000;
 std::vector<CycleEdge> shortest_cycle_among(const Relation& relation,
                                             const std::vector<uint32_t>& class_of,

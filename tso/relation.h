@@ -8,8 +8,8 @@
 //             it cannot be forwarded; it waits until that store has committed, as x86 processors
 //             do. A processor that combined bytes of buffer and memory in one load would be
 //             modelled wrongly; none is known.
-// Locks       rel(l) is ordered before the acq(l) that reads it: the earliest-ending chain of
-//             critical sections. Reader locks conflict with writers only.
+// Locks       rel(l) is ordered before the acq(l) that reads it, the latest release that
+//             certainly came earlier. Reader locks conflict with writers only.
 // Misses      System calls and interrupts drain store buffers too, but no event says so: some
 //             undirected edges are really directed, which can only turn `definite` or
 //             `serializable` into `possible`.
