@@ -27,6 +27,11 @@ if(NOT nlohmann_json_FOUND)
   tsomon_missing("nlohmann-json" nlohmann-json3-dev)
 endif()
 
+find_package(tsl-robin-map QUIET)
+if(NOT tsl-robin-map_FOUND)
+  tsomon_missing("robin-map" robin-map-dev)
+endif()
+
 # Packages without a CMake configuration of their own: header and library are looked up directly.
 function(tsomon_library target header library package)
   find_path(${target}_INCLUDE_DIR ${header})

@@ -31,6 +31,7 @@ function(tsomon_instrument)
       target_link_options(
         ${target} PRIVATE
         "LINKER:--wrap=memcpy,--wrap=memmove,--wrap=memset"
+        "LINKER:--wrap=__memcpy_chk,--wrap=__memmove_chk,--wrap=__memset_chk"
         "LINKER:--export-dynamic-symbol=__tsan_*,--export-dynamic-symbol=tsomon_runtime_*")
       target_link_libraries(${target} PRIVATE -Wl,--whole-archive ${library}
                                               -Wl,--no-whole-archive zstd stdc++ pthread dl)

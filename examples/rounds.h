@@ -77,7 +77,7 @@ class Rounds {
   // How two accesses have to be timed to meet depends on the machine and on what else it does:
   // the rounds try delays of one thread, then of the other.
   static uint64_t stagger(uint64_t round, uint32_t thread) {
-    return thread == round / 15 % 2 ? round / 5 % 3 * 100 : 0;
+    return thread == round / 36 % 2 ? round / 6 % 6 * 50 : 0;
   }
 
  private:
@@ -114,7 +114,7 @@ class Results {
   }
 
  private:
-  static constexpr int kSizes = 5;  // 1, 2, 4, 8, 16 lines
+  static constexpr int kSizes = 6;  // 1, 2, 4, 8, 16, 32 lines
   struct alignas(512) Line {
     uint64_t result = 0;
   };

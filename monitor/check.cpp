@@ -1,8 +1,12 @@
 #include "monitor/check.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
+
+#include "monitor/check_parts.h"
+#include "tso/units.h"
 
 namespace tsomon {
 namespace {
@@ -42,37 +46,115 @@ std::optional<CheckProperty> check_property(std::string_view name) {
   return std::nullopt;
 }
 
+CheckFinding make_finding(Violation violation, const EventBlock& events, const UnitTable& units,
+                          const std::vector<uint64_t>* index) {
+  // The units on the cycle whole, the events of the witness, and what the edges lead to.
+  std::vector<uint32_t> wanted = violation.window;
+  for (const CycleEdge& edge : violation.cycle) {
+    wanted.insert(wanted.end(), {edge.from, edge.to});
+    const Unit& unit = units[edge.unit];
+    for (uint32_t e = unit.first_event; e <= unit.last_event; ++e) {
+      if (units.of_event(e) == edge.unit) {
+        wanted.push_back(e);
+      }
+    }
+  }
+  std::sort(wanted.begin(), wanted.end());
+  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+
+  CheckFinding finding;
+  const auto place = [&](uint32_t e) {
+    return static_cast<uint32_t>(std::lower_bound(wanted.begin(), wanted.end(), e) -
+                                 wanted.begin());
+  };
+  for (const uint32_t e : wanted) {
+    finding.events.append(events, e, e + 1);
+    finding.index.push_back(index == nullptr ? e : (*index)[e]);
+  }
+  const UnitTable own(finding.events);
+  finding.violation = std::move(violation);
+  for (CycleEdge& edge : finding.violation.cycle) {
+    edge.from = place(edge.from);
+    edge.to = place(edge.to);
+    edge.unit = own.of_event(edge.from);
+  }
+  for (uint32_t& e : finding.violation.window) {
+    e = place(e);
+  }
+  for (Step& step : finding.violation.witness) {
+    step.event = place(step.event);
+  }
+  return finding;
+}
+
+void add_analysis(Analysis&& analysis, const Trace& trace, const std::vector<uint64_t>* index,
+                  CheckReport* report) {
+  const UnitTable units(trace);
+  report->parts += analysis.parts;
+  report->open_edges += analysis.open_edges;
+  report->violations += analysis.violated_parts;
+  report->complete = report->complete && analysis.complete;
+  report->notes.insert(report->notes.end(), analysis.notes.begin(), analysis.notes.end());
+  if (analysis.violated_parts > 0) {
+    report->verdict = report->verdict == Verdict::kDefinite ? report->verdict : analysis.verdict;
+  }
+  for (Violation& violation : analysis.findings) {
+    report->findings.push_back(make_finding(std::move(violation), trace, units, index));
+  }
+}
+
+void conclude(CheckReport* report, size_t max_findings) {
+  if (report->violations == 0) {
+    report->verdict = report->complete ? Verdict::kClean : Verdict::kInconclusive;
+  }
+  std::stable_sort(report->findings.begin(), report->findings.end(),
+                   [](const CheckFinding& a, const CheckFinding& b) {
+                     return a.violation.verdict > b.violation.verdict;
+                   });
+  if (report->findings.size() > max_findings) {
+    report->findings.resize(max_findings);
+  }
+}
+
+Property analysed_property(CheckProperty property) {
+  switch (property) {
+    case CheckProperty::kRobustness:
+      return Property::kRobustness;
+    case CheckProperty::kScSerializability:
+      return Property::kScSerializability;
+    default:
+      return Property::kSerializability;
+  }
+}
+
+Result<Analysis> analyse_property(const Trace& trace, const CheckOptions& options) {
+  if (options.property == CheckProperty::kAtomicSets) {
+    return analyse_atomic_sets(trace);
+  }
+  AnalysisOptions analysis = options.analysis;
+  analysis.property = analysed_property(options.property);
+  return analyse(trace, analysis);
+}
+
 Result<CheckReport> check_trace(const Trace& trace, const CheckOptions& options) {
   CheckReport report;
   report.property = options.property;
   report.semantics = options.analysis.relation.semantics;
   report.events = trace.events.size();
   report.threads = threads_with_events(trace);
-  AnalysisOptions analysis = options.analysis;
-  switch (options.property) {
-    case CheckProperty::kSerializability:
-      analysis.property = Property::kSerializability;
-      break;
-    case CheckProperty::kRobustness:
-      analysis.property = Property::kRobustness;
-      break;
-    case CheckProperty::kScSerializability:
-      analysis.property = Property::kScSerializability;
-      break;
-    case CheckProperty::kAtomicSets:
-      report.analysis = analyse_atomic_sets(trace);
-      return report;
-  }
-  auto result = analyse(trace, analysis);
+  report.lost_events = trace.lost_events;
+  auto result = analyse_property(trace, options);
   if (!result) {
     return tl::unexpected<Error>(result.error());
   }
-  report.analysis = std::move(*result);
+  report.units = result->units;
+  add_analysis(std::move(*result), trace, nullptr, &report);
+  conclude(&report, options.analysis.max_findings);
   return report;
 }
 
 const char* verdict_name(const CheckReport& report) {
-  switch (report.analysis.verdict) {
+  switch (report.verdict) {
     case Verdict::kPossible:
       return "possible";
     case Verdict::kDefinite:

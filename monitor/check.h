@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tso/analysis.h"
 #include "tso/atomic_sets.h"
@@ -30,26 +31,47 @@ std::optional<CheckProperty> check_property(std::string_view name);
 struct CheckOptions {
   CheckProperty property = CheckProperty::kSerializability;
   AnalysisOptions analysis;  // its `property` is set from the one above
+  // Of a stream: events that are kept, so that what is flagged can be searched.
+  uint64_t history_events = 1ULL << 20;
+};
+
+// A violation with the events it is explained by, cut out of the input.
+struct CheckFinding {
+  Violation violation;          // in positions of `events`
+  Trace events;                 // without symbols
+  std::vector<uint64_t> index;  // of each of them, in the input
 };
 
 struct CheckReport {
   CheckProperty property = CheckProperty::kSerializability;
   Semantics semantics = Semantics::kExact;
-  Analysis analysis;
+  Verdict verdict = Verdict::kClean;
+  bool complete = true;
   uint64_t events = 0;
   uint32_t threads = 0;  // that have events
+  uint64_t units = 0;
+  uint64_t lost_events = 0;
+  uint64_t parts = 0;       // groups of units that had to be searched
+  uint64_t open_edges = 0;  // undirected edges left after refinement, where it was searched
+  uint64_t violations = 0;
+  std::vector<CheckFinding> findings;  // the gravest first
+  std::vector<std::string> notes;      // why it is not complete, what was ignored
 };
 
+// A whole trace, analysed at once.
 Result<CheckReport> check_trace(const Trace& trace, const CheckOptions& options);
 
 // "serializable", "robust", "possible", "definite" or "inconclusive".
 const char* verdict_name(const CheckReport& report);
 
-nlohmann::ordered_json report_json(const std::string& input, const Trace& trace,
+// As reports name the order of two units: "conflict", "reordering" ...
+const char* edge_name(EdgeKind kind);
+
+nlohmann::ordered_json report_json(const std::string& input, const Symbols& symbols,
                                    const CheckReport& report);
 
 // Several lines: verdict, cycle with source locations, witness. `all` findings or only the first.
-std::string report_text(const std::string& input, const Trace& trace, const CheckReport& report,
+std::string report_text(const std::string& input, const Symbols& symbols, const CheckReport& report,
                         bool all);
 
 }  // namespace tsomon

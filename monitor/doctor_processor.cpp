@@ -15,6 +15,7 @@
 #include <x86intrin.h>
 
 #include "monitor/doctor_parts.h"
+#include "monitor/probe/clock.h"
 
 namespace tsomon::doctor {
 namespace {
@@ -219,14 +220,24 @@ std::vector<Finding> examine_processor() {
   findings.push_back(finding("smt", true, false, smt != 0 ? "active" : "not active",
                              "nothing; threads of one core share their caches", ""));
 
-  const bool rdtscp = cpuid_bit_edx(0x80000001, 27);
+  const probe::ClockState clock = probe::examine_clock();
+  const bool rdtscp = clock.rdtscp;
   findings.push_back(finding("rdtscp", rdtscp, true, rdtscp ? "present" : "not present",
                              "record: time stamps that wait for earlier loads",
                              "use a processor with RDTSCP, and a virtual machine that shows it"));
+  const std::string orders = "record: order between threads (without: all of it stays open)";
+  findings.push_back(
+      finding("clock_source", clock.counters(), false,
+              clock.source[0] != '\0' ? clock.source : "/sys does not say", orders,
+              "let the kernel use the clock source tsc, or vouch for the counters (clock=trust)"));
+  findings.push_back(finding("lfence", clock.lfence, false,
+                             clock.lfence ? "orders time stamps" : "not known to order time stamps",
+                             orders,
+                             "let the virtual machine show CPUID 0x80000021, or clock=trust"));
   const bool invariant = cpuid_bit_edx(0x80000007, 8);
-  findings.push_back(finding("tsc_invariant", invariant, true,
-                             invariant ? "constant rate in all power states" : "rate may change",
-                             "record: time stamps as a clock",
+  findings.push_back(finding("tsc_invariant", invariant, false,
+                             invariant ? "constant rate in all power states" : "not shown",
+                             "nothing where the clock source is tsc",
                              "let the virtual machine show the processor's invariant TSC"));
   if (rdtscp) {
     findings.push_back(finding("tsc_frequency", true, false,

@@ -23,6 +23,11 @@ std::optional<InputFormat> input_format(std::string_view name) {
   return std::nullopt;
 }
 
+std::string missing_events(uint64_t count) {
+  return count == 0 ? "the trace says that events are missing"
+                    : fmt::format("the trace says that {} events are missing", count);
+}
+
 Result<LoadedTrace> load_trace(const std::string& path, InputFormat format) {
   LoadedTrace loaded;
   loaded.input = input_name(path);
@@ -45,10 +50,7 @@ Result<LoadedTrace> load_trace(const std::string& path, InputFormat format) {
     }
     loaded.trace = std::move(*trace);
     if (!loaded.trace.complete) {
-      loaded.warnings.push_back(
-          loaded.trace.lost_events == 0
-              ? "the trace says that events are missing"
-              : fmt::format("the trace says that {} events are missing", loaded.trace.lost_events));
+      loaded.warnings.push_back(missing_events(loaded.trace.lost_events));
     }
     return loaded;
   }
@@ -59,6 +61,7 @@ Result<LoadedTrace> load_trace(const std::string& path, InputFormat format) {
   loaded.trace = std::move(read->trace);
   loaded.modules = std::move(read->modules);
   loaded.warnings = std::move(read->problems);
+  loaded.warnings.insert(loaded.warnings.end(), read->notes.begin(), read->notes.end());
   return loaded;
 }
 

@@ -34,6 +34,9 @@ struct LoadedTrace {
   std::vector<std::string> warnings;
 };
 
+// The warning about a trace that lacks `count` events; 0: how many is not known.
+std::string missing_events(uint64_t count);
+
 // `path` "-" is standard input.
 Result<LoadedTrace> load_trace(const std::string& path, InputFormat format = InputFormat::kAuto);
 

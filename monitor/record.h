@@ -12,6 +12,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tsomon {
@@ -32,5 +33,12 @@ RecordResult record(const std::vector<std::string>& command, const std::string& 
 // `options` (the present value of TSOMON_OPTIONS, may be empty) with existing=keep:output=PATH
 // added.
 std::string probe_options(const std::string& options, const std::string& path);
+
+// Whether TSOMON_OPTIONS has an output=.
+bool names_output(const std::string& options);
+
+// What to do about a program that ended without having recorded anything.
+std::string not_recorded(const std::vector<std::string>& command, int status,
+                         std::string_view subcommand);
 
 }  // namespace tsomon

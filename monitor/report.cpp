@@ -6,8 +6,6 @@
 #include "monitor/check.h"
 
 namespace tsomon {
-namespace {
-
 const char* edge_name(EdgeKind kind) {
   switch (kind) {
     case EdgeKind::kProgramOrder:
@@ -23,6 +21,8 @@ const char* edge_name(EdgeKind kind) {
   }
   return "";
 }
+
+namespace {
 
 const char* edge_reason(EdgeKind kind) {
   switch (kind) {
@@ -40,120 +40,48 @@ const char* edge_reason(EdgeKind kind) {
   return "";
 }
 
-class Report {
+// The events of one finding, with what is needed to name them.
+class FindingText {
  public:
-  Report(const std::string& input, const Trace& trace, const CheckReport& report)
-      : input_(input), trace_(trace), report_(report), units_(trace) {}
+  FindingText(const CheckFinding& finding, const Symbols& symbols, CheckProperty property)
+      : finding_(finding),
+        trace_(finding.events),
+        symbols_(symbols),
+        per_event_(property == CheckProperty::kRobustness),
+        units_(finding.events) {}
 
-  nlohmann::ordered_json json() const {
-    nlohmann::ordered_json object = {{"file", input_},
-                                     {"events", report_.events},
-                                     {"threads", report_.threads},
-                                     {"units", report_.analysis.units},
-                                     {"property", property_name(report_.property)},
-                                     {"verdict", verdict_name(report_)},
-                                     {"complete", report_.analysis.complete}};
-    if (trace_.lost_events != 0) {
-      object["lost_events"] = trace_.lost_events;
+  nlohmann::ordered_json cycle_json() const {
+    auto cycle = nlohmann::ordered_json::array();
+    for (const CycleEdge& edge : finding_.violation.cycle) {
+      cycle.push_back(node_json(edge));
     }
-    if (report_.analysis.violated_parts > 0) {
-      object["violations"] = report_.analysis.violated_parts;
-    }
-    if (!report_.analysis.findings.empty()) {
-      const Violation& finding = report_.analysis.findings.front();
-      object["cycle"] = nlohmann::ordered_json::array();
-      for (const CycleEdge& edge : finding.cycle) {
-        object["cycle"].push_back(node_json(edge));
-      }
-      object["witness"] = witness_json(finding);
-    }
-    if (!report_.analysis.notes.empty()) {
-      object["notes"] = notes();
-    }
-    return object;
-  }
-
-  std::string text(bool all) const {
-    std::string out =
-        fmt::format("{}: {}: {}\n", input_, property_name(report_.property), headline());
-    out += fmt::format("  events: {}, threads: {}, units: {}; groups of units searched: {}\n",
-                       report_.events, report_.threads, report_.analysis.units,
-                       report_.analysis.parts);
-    for (const std::string& note : notes()) {
-      out += fmt::format("  note: {}\n", note);
-    }
-    const auto& findings = report_.analysis.findings;
-    const size_t shown = all ? findings.size() : std::min<size_t>(1, findings.size());
-    for (size_t i = 0; i < shown; ++i) {
-      out += fmt::format("\nviolation {} of {} ({}):\n", i + 1, report_.analysis.violated_parts,
-                         findings[i].verdict == Verdict::kDefinite ? "definite" : "possible");
-      out += cycle_text(findings[i]);
-      out += witness_text(findings[i]);
-    }
-    return out;
-  }
-
- private:
-  std::string headline() const {
-    const Analysis& analysis = report_.analysis;
-    switch (analysis.verdict) {
-      case Verdict::kDefinite:
-        return fmt::format("DEFINITE violation (every execution of this trace; {} in all)",
-                           analysis.violated_parts);
-      case Verdict::kPossible:
-        return fmt::format("POSSIBLE violation (some executions of this trace; {} in all)",
-                           analysis.violated_parts);
-      case Verdict::kInconclusive:
-        return "inconclusive";
-      case Verdict::kClean:
-        break;
-    }
-    return verdict_name(report_);
-  }
-
-  // Each reason once, with how often.
-  std::vector<std::string> notes() const {
-    std::vector<std::string> order;
-    std::map<std::string, int> count;
-    for (const std::string& note : report_.analysis.notes) {
-      if (count[note]++ == 0) {
-        order.push_back(note);
-      }
-    }
-    for (std::string& note : order) {
-      if (count[note] > 1) {
-        note += fmt::format(" ({} times)", count[note]);
-      }
-    }
-    return order;
+    return cycle;
   }
 
   std::string thread_name(ThreadId thread) const {
-    return std::string(trace_.symbols.threads.text(thread));
+    return std::string(symbols_.threads.text(thread));
   }
 
   std::string label(UnitId unit) const {
     const uint32_t id = units_[unit].label;
-    return id == Interner::kNone || id >= trace_.symbols.labels.size()
+    return id == Interner::kNone || id >= symbols_.labels.size()
                ? std::string()
-               : std::string(unit_label(trace_.symbols.labels.text(id)));
+               : std::string(unit_label(symbols_.labels.text(id)));
   }
-
-  bool per_event() const { return report_.property == CheckProperty::kRobustness; }
 
   nlohmann::ordered_json node_json(const CycleEdge& edge) const {
     const Unit& unit = units_[edge.unit];
     nlohmann::ordered_json object = {{"thread", thread_name(unit.thread)},
                                      {"label", label(edge.unit)},
-                                     {"first", per_event() ? edge.from : unit.first_event},
-                                     {"last", per_event() ? edge.from : unit.last_event}};
+                                     {"first", index(per_event_ ? edge.from : unit.first_event)},
+                                     {"last", index(per_event_ ? edge.from : unit.last_event)}};
     object["locations"] = nlohmann::ordered_json::array();
     for (const std::string& location : locations(edge)) {
       object["locations"].push_back(location);
     }
     object["edge"] = edge_name(edge.kind);
-    object["from"] = edge.from;
-    object["to"] = edge.to;
+    object["from"] = index(edge.from);
+    object["to"] = index(edge.to);
     return object;
   }
 
@@ -161,12 +89,12 @@ class Report {
   std::vector<std::string> locations(const CycleEdge& edge) const {
     std::vector<std::string> result;
     const auto add = [&](uint32_t e) {
-      const std::string text = trace_.symbols.location_text(trace_.events[e].location);
+      const std::string text = symbols_.location_text(trace_.events[e].location);
       if (!text.empty() && std::find(result.begin(), result.end(), text) == result.end()) {
         result.push_back(text);
       }
     };
-    if (per_event()) {
+    if (per_event_) {
       add(edge.from);
       return result;
     }
@@ -179,13 +107,13 @@ class Report {
     return result;
   }
 
-  nlohmann::ordered_json witness_json(const Violation& finding) const {
-    if (finding.witness.empty()) {
+  nlohmann::ordered_json witness_json() const {
+    if (finding_.violation.witness.empty()) {
       return nullptr;
     }
     auto steps = nlohmann::ordered_json::array();
-    for (const Step& step : finding.witness) {
-      steps.push_back({{step.commit ? "commit" : "issue", step.event}});
+    for (const Step& step : finding_.violation.witness) {
+      steps.push_back({{step.commit ? "commit" : "issue", index(step.event)}});
     }
     return steps;
   }
@@ -195,7 +123,7 @@ class Report {
     const auto value = [](const char* sign, std::optional<uint64_t> known) {
       return known ? fmt::format("{}{}", sign, *known) : std::string();
     };
-    const std::string place = trace_.symbols.access_text(event);
+    const std::string place = symbols_.access_text(event);
     switch (event.kind()) {
       case EventKind::kRead:
         return "load " + place + value(" = ", trace_.read_value(event));
@@ -224,33 +152,34 @@ class Report {
   }
 
   std::string event_line(uint32_t e) const {
-    const std::string location = trace_.symbols.location_text(trace_.events[e].location);
-    return location.empty() ? fmt::format("#{:<6} {}", e, operation(e))
-                            : fmt::format("#{:<6} {:<34} {}", e, operation(e), location);
+    const std::string location = symbols_.location_text(trace_.events[e].location);
+    return location.empty() ? fmt::format("#{:<6} {}", index(e), operation(e))
+                            : fmt::format("#{:<6} {:<34} {}", index(e), operation(e), location);
   }
 
   std::string unit_text(const CycleEdge& edge) const {
     const Unit& unit = units_[edge.unit];
     const std::string name = label(edge.unit);
-    if (per_event()) {
+    if (per_event_) {
       return fmt::format("{}{}", thread_name(unit.thread), name.empty() ? "" : " in " + name);
     }
     if (unit.label == Interner::kNone) {
       return fmt::format("{} event #{}, a unit of its own", thread_name(unit.thread),
-                         unit.first_event);
+                         index(unit.first_event));
     }
     return fmt::format("{} unit {} (events #{} to #{}{})", thread_name(unit.thread),
-                       name.empty() ? "without a label" : name, unit.first_event, unit.last_event,
-                       unit.finished ? "" : ", unfinished");
+                       name.empty() ? "without a label" : name, index(unit.first_event),
+                       index(unit.last_event), unit.finished ? "" : ", unfinished");
   }
 
-  std::string cycle_text(const Violation& finding) const {
+  std::string cycle_text() const {
+    const Violation& finding = finding_.violation;
     std::string out =
-        fmt::format("  cycle of {} {}:\n", finding.cycle.size(), per_event() ? "events" : "units");
+        fmt::format("  cycle of {} {}:\n", finding.cycle.size(), per_event_ ? "events" : "units");
     for (size_t i = 0; i < finding.cycle.size(); ++i) {
       const CycleEdge& edge = finding.cycle[i];
       out += fmt::format("  [{}] {}\n", i + 1, unit_text(edge));
-      if (per_event()) {
+      if (per_event_) {
         out += "        " + event_line(edge.from) + "\n";
       } else {
         const Unit& unit = units_[edge.unit];
@@ -267,13 +196,14 @@ class Report {
         }
       }
       out += fmt::format("      before [{}]: #{} before #{} ({})\n",
-                         (i + 1) % finding.cycle.size() + 1, edge.from, edge.to,
+                         (i + 1) % finding.cycle.size() + 1, index(edge.from), index(edge.to),
                          edge_reason(edge.kind));
     }
     return out;
   }
 
-  std::string witness_text(const Violation& finding) const {
+  std::string witness_text() const {
+    const Violation& finding = finding_.violation;
     if (finding.witness.empty()) {
       return {};
     }
@@ -296,31 +226,125 @@ class Report {
         const bool late = last_issue[thread] != issued[step.event];
         out += fmt::format(
             "  {:>4}  {:<8} {}\n", i + 1, "memory",
-            fmt::format("#{:<6} commit of {}{}", step.event, operation(step.event),
+            fmt::format("#{:<6} commit of {}{}", index(step.event), operation(step.event),
                         late ? fmt::format("   <-- late, {} went on", thread_name(thread)) : ""));
       }
     }
     return out;
   }
 
+ private:
+  uint64_t index(uint32_t e) const { return finding_.index[e]; }
+
   static constexpr size_t kMaxListed = 40;
 
-  const std::string& input_;
+  const CheckFinding& finding_;
   const Trace& trace_;
-  const CheckReport& report_;
+  const Symbols& symbols_;
+  bool per_event_;
   UnitTable units_;
+};
+
+class Report {
+ public:
+  Report(const std::string& input, const Symbols& symbols, const CheckReport& report)
+      : input_(input), symbols_(symbols), report_(report) {}
+
+  nlohmann::ordered_json json() const {
+    nlohmann::ordered_json object = {{"file", input_},
+                                     {"events", report_.events},
+                                     {"threads", report_.threads},
+                                     {"units", report_.units},
+                                     {"property", property_name(report_.property)},
+                                     {"verdict", verdict_name(report_)},
+                                     {"complete", report_.complete}};
+    if (report_.lost_events != 0) {
+      object["lost_events"] = report_.lost_events;
+    }
+    if (report_.violations > 0) {
+      object["violations"] = report_.violations;
+    }
+    if (!report_.findings.empty()) {
+      const FindingText finding(report_.findings.front(), symbols_, report_.property);
+      object["cycle"] = finding.cycle_json();
+      object["witness"] = finding.witness_json();
+    }
+    if (!report_.notes.empty()) {
+      object["notes"] = notes();
+    }
+    return object;
+  }
+
+  std::string text(bool all) const {
+    std::string out =
+        fmt::format("{}: {}: {}\n", input_, property_name(report_.property), headline());
+    out += fmt::format("  events: {}, threads: {}, units: {}; groups of units searched: {}\n",
+                       report_.events, report_.threads, report_.units, report_.parts);
+    for (const std::string& note : notes()) {
+      out += fmt::format("  note: {}\n", note);
+    }
+    const auto& findings = report_.findings;
+    const size_t shown = all ? findings.size() : std::min<size_t>(1, findings.size());
+    for (size_t i = 0; i < shown; ++i) {
+      const FindingText finding(findings[i], symbols_, report_.property);
+      out += fmt::format(
+          "\nviolation {} of {} ({}):\n", i + 1, report_.violations,
+          findings[i].violation.verdict == Verdict::kDefinite ? "definite" : "possible");
+      out += finding.cycle_text();
+      out += finding.witness_text();
+    }
+    return out;
+  }
+
+ private:
+  std::string headline() const {
+    switch (report_.verdict) {
+      case Verdict::kDefinite:
+        return fmt::format("DEFINITE violation (every execution of this trace; {} in all)",
+                           report_.violations);
+      case Verdict::kPossible:
+        return fmt::format("POSSIBLE violation (some executions of this trace; {} in all)",
+                           report_.violations);
+      case Verdict::kInconclusive:
+        return "inconclusive";
+      case Verdict::kClean:
+        break;
+    }
+    return verdict_name(report_);
+  }
+
+  // Each reason once, with how often.
+  std::vector<std::string> notes() const {
+    std::vector<std::string> order;
+    std::map<std::string, int> count;
+    for (const std::string& note : report_.notes) {
+      if (count[note]++ == 0) {
+        order.push_back(note);
+      }
+    }
+    for (std::string& note : order) {
+      if (count[note] > 1) {
+        note += fmt::format(" ({} times)", count[note]);
+      }
+    }
+    return order;
+  }
+
+  const std::string& input_;
+  const Symbols& symbols_;
+  const CheckReport& report_;
 };
 
 }  // namespace
 
-nlohmann::ordered_json report_json(const std::string& input, const Trace& trace,
+nlohmann::ordered_json report_json(const std::string& input, const Symbols& symbols,
                                    const CheckReport& report) {
-  return Report(input, trace, report).json();
+  return Report(input, symbols, report).json();
 }
 
-std::string report_text(const std::string& input, const Trace& trace, const CheckReport& report,
+std::string report_text(const std::string& input, const Symbols& symbols, const CheckReport& report,
                         bool all) {
-  return Report(input, trace, report).text(all);
+  return Report(input, symbols, report).text(all);
 }
 
 }  // namespace tsomon

@@ -8,11 +8,10 @@
 
 #include <fmt/format.h>
 
-#include "monitor/check.h"
-#include "monitor/load.h"
-#include "monitor/symbols.h"
+#include "monitor/check_input.h"
 #include "tools/command.h"
 #include "tools/output_option.h"
+#include "tools/relation_option.h"
 
 namespace tsomon {
 namespace {
@@ -20,13 +19,12 @@ namespace {
 struct Options {
   std::vector<std::string> files;
   std::string property = "serializability";
-  std::string semantics = "exact";
+  RelationChoice relation;
   std::string order = "issue";
-  std::string lock_release = "plain";
   std::string format = "auto";
-  uint32_t store_buffer = 0;
   uint64_t max_steps = OrientationBounds().max_steps;
   uint64_t max_undirected = AnalysisOptions().max_undirected;
+  uint64_t history = CheckOptions().history_events;
   bool no_values = false;
   bool all = false;
   OutputFormat output = OutputFormat::kText;
@@ -36,19 +34,18 @@ CheckOptions check_options(const Options& options) {
   CheckOptions result;
   result.property = *check_property(options.property);
   RelationOptions& relation = result.analysis.relation;
-  relation.semantics = options.semantics == "paper" ? Semantics::kPaper : Semantics::kExact;
+  relation = options.relation.relation();
   relation.order = options.order == "thread" ? TraceOrder::kThread : TraceOrder::kIssue;
-  relation.fenced_release = options.lock_release == "fenced";
-  relation.store_buffer = options.store_buffer;
   result.analysis.values = !options.no_values;
   result.analysis.bounds.max_steps = options.max_steps;
   result.analysis.max_total_steps = 10 * options.max_steps;
   result.analysis.max_undirected = options.max_undirected;
+  result.history_events = options.history;
   return result;
 }
 
 int status_of(const CheckReport& report) {
-  switch (report.analysis.verdict) {
+  switch (report.verdict) {
     case Verdict::kClean:
       return kExitClean;
     case Verdict::kPossible:
@@ -71,33 +68,23 @@ int worse(int a, int b) {
 }
 
 int check_file(const std::string& file, const Options& options) {
-  auto loaded = load_trace(file, *input_format(options.format));
-  if (!loaded) {
-    fmt::print(stderr, "tsomon check: {}\n", loaded.error().to_string());
+  const auto checked = check_input(file, *input_format(options.format), check_options(options));
+  if (!checked) {
+    fmt::print(stderr, "tsomon check: {}\n", checked.error().to_string());
     return kExitBadInput;
   }
-  for (const std::string& warning : loaded->warnings) {
-    fmt::print(stderr, "tsomon check: {}: {}\n", loaded->input, warning);
-  }
-  for (const std::string& warning : symbolise(loaded->trace, loaded->modules)) {
-    fmt::print(stderr, "tsomon check: {}: {}\n", loaded->input, warning);
-  }
-  const auto report = check_trace(loaded->trace, check_options(options));
-  if (!report) {
-    Error error = report.error();
-    error.input = loaded->input;
-    fmt::print(stderr, "tsomon check: {}\n", error.to_string());
-    return kExitBadInput;
+  for (const std::string& warning : checked->warnings) {
+    fmt::print(stderr, "tsomon check: {}: {}\n", checked->input, warning);
   }
   if (options.output == OutputFormat::kJson) {
     // Names come from outside: bytes that are not UTF-8 are replaced, not refused.
-    fmt::print("{}\n", report_json(file, loaded->trace, *report)
+    fmt::print("{}\n", report_json(file, checked->symbols, checked->report)
                            .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
-    fmt::print("{}", report_text(loaded->input, loaded->trace, *report, options.all));
+    fmt::print("{}", report_text(checked->input, checked->symbols, checked->report, options.all));
   }
   std::fflush(stdout);
-  return status_of(*report);
+  return status_of(checked->report);
 }
 
 }  // namespace
@@ -111,25 +98,11 @@ void add_check_command(CLI::App& app, int& exit_status) {
   command->add_option("--property", options->property, "What is asked of the trace")
       ->check(CLI::IsMember({"serializability", "robustness", "sc-serializability", "atomic-sets"}))
       ->capture_default_str();
-  command
-      ->add_option("--semantics", options->semantics,
-                   "exact: only orders that some execution has; paper: the plain relation")
-      ->check(CLI::IsMember({"exact", "paper"}))
-      ->capture_default_str();
-  command
-      ->add_option("--store-buffer", options->store_buffer,
-                   "Entries of a store buffer (default: unbounded)")
-      ->check(CLI::Range(uint32_t{1}, uint32_t{1} << 30))
-      ->option_text("N");
+  add_relation_options(*command, options->relation);
   command
       ->add_option("--order", options->order,
                    "issue: stamps order the threads; thread: no order between threads is known")
       ->check(CLI::IsMember({"issue", "thread"}))
-      ->capture_default_str();
-  command
-      ->add_option("--lock-release", options->lock_release,
-                   "plain: rel(l) is a store; fenced: rel(l) is a locked operation")
-      ->check(CLI::IsMember({"plain", "fenced"}))
       ->capture_default_str();
   command->add_option("--format", options->format, "Format of the inputs, auto: by content")
       ->check(CLI::Validator(
@@ -144,6 +117,11 @@ void add_check_command(CLI::App& app, int& exit_status) {
                    "Decisions of the search in one part, a tenth of those in all")
       ->capture_default_str();
   command->add_option("--max-undirected", options->max_undirected, "Undirected edges of one trace")
+      ->capture_default_str();
+  command
+      ->add_option("--history", options->history,
+                   "Events of a stream that are kept, so that what is flagged can be searched")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40))
       ->capture_default_str();
   command->add_flag("--all", options->all, "Show every violation, not only the gravest");
   add_output_option(*command, options->output);

@@ -32,13 +32,16 @@ int run(int argc, char** argv) {
   app.require_subcommand(0, 1);
   app.footer(
       "Exit status: 0 nothing found; 1 a violation was found; 2 bad usage or bad input;\n"
-      "3 inconclusive; 4 the environment lacks something. `record` passes its child's through.");
+      "3 inconclusive; 4 the environment lacks something. `record` and `run` pass their\n"
+      "child's through.");
 
   int exit_status = tsomon::kExitClean;
   tsomon::add_check_command(app, exit_status);
   tsomon::add_doctor_command(app, exit_status);
+  tsomon::add_generate_command(app, exit_status);
   tsomon::add_litmus_command(app, exit_status);
   tsomon::add_record_command(app, exit_status);
+  tsomon::add_run_command(app, exit_status);
   tsomon::add_script_command(app, exit_status);
 
   try {

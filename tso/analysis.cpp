@@ -22,6 +22,8 @@ class Analyser {
   Analyser(const Trace& trace, const AnalysisOptions& options)
       : trace_(trace),
         options_(with_model(options)),
+        use_issue_order_(options.property == Property::kScSerializability && options.values &&
+                         has_values(trace)),
         units_(trace),
         locations_(trace),
         relation_(trace, locations_, options_.relation),
@@ -29,7 +31,15 @@ class Analyser {
 
   Result<Analysis> run() {
     result_.units = units_.size();
-    auto refined = refine(relation_, accesses_, {options_.values, options_.max_undirected});
+    RefinementOptions refinement = {options_.values, options_.max_undirected, {}};
+    if (use_issue_order_) {
+      refinement.known = issue_order_from_values();
+    }
+    auto refined = refine(relation_, accesses_, refinement);
+    if (!refined && !refinement.known.empty()) {
+      refinement.known.clear();
+      refined = refine(relation_, accesses_, refinement);
+    }
     if (!refined) {
       return fail(ErrorKind::kMalformed,
                   "the intervals, locks or thread events contradict the order of the events: no "
@@ -57,12 +67,45 @@ class Analyser {
   }
 
  private:
+  static bool has_values(const Trace& trace) {
+    return trace.complete &&
+           std::any_of(trace.events.begin(), trace.events.end(),
+                       [](const Event& event) { return event.has_read_value != 0; });
+  }
   static AnalysisOptions with_model(AnalysisOptions options) {
     if (options.property == Property::kScSerializability) {
       options.relation.model = MemoryModel::kSc;
-      options.values = false;  // they need not be those of an SC execution
+      options.values = false;  // they need not be those of an SC execution; see use_issue_order_
     }
     return options;
+  }
+
+  // SC-serializability asks for the order of the issues. Values show the order of effects: of that,
+  // what comes before the effect of a load from memory or of a locked operation was also issued
+  // before it.
+  std::vector<Edge> issue_order_from_values() const {
+    RelationOptions options = options_.relation;
+    options.model = MemoryModel::kTso;
+    const Relation relation(trace_, locations_, options);
+    const AccessIndex accesses(relation);
+    const auto refined = refine(relation, accesses, {true, options_.max_undirected, {}});
+    std::vector<Edge> known;
+    if (!refined || refined->values_contradict) {
+      return known;
+    }
+    const auto shows = [&](uint32_t e, uint32_t f) {
+      return !relation.is_store(f) && relation.source(f) == Relation::kNever &&
+             refined->order.reaches(e, f);
+    };
+    for (const Edge& edge :
+         build_event_graph(relation_, accesses_, options_.max_undirected).undirected) {
+      if (shows(edge.from, edge.to)) {
+        known.push_back(edge);
+      } else if (shows(edge.to, edge.from)) {
+        known.push_back({edge.to, edge.from});
+      }
+    }
+    return known;
   }
 
   void incomplete(std::string why) {
@@ -120,7 +163,6 @@ class Analyser {
 
   void search_parts() {
     const MixedParts split = split_into_parts(classes_, edges_);
-    result_.parts = split.count;
     std::vector<Part> parts(split.count);
     for (uint32_t i = 0; i < edges_.size(); ++i) {
       const uint32_t part = split.part_of_node[edges_[i].from];
@@ -137,10 +179,26 @@ class Analyser {
       }
     }
     for (uint32_t part = 0; part < split.count; ++part) {
+      if (!wanted(parts[part])) {
+        continue;
+      }
+      ++result_.parts;
       if (!only_single_events(parts[part])) {
         search_part(parts[part], rules[part]);
       }
     }
+  }
+
+  bool wanted(const Part& part) const {
+    const auto in_range = [&](uint32_t e) {
+      return std::any_of(options_.only.begin(), options_.only.end(), [&](const EventRange& range) {
+        return trace_.events[e].thread == range.thread && range.first <= e && e <= range.last;
+      });
+    };
+    return options_.only.empty() ||
+           std::any_of(part.edges.begin(), part.edges.end(), [&](uint32_t i) {
+             return in_range(events_behind_[i].from) || in_range(events_behind_[i].to);
+           });
   }
 
   // Units of one event each: a valid orientation is acyclic over events, hence over these units.
@@ -479,6 +537,7 @@ class Analyser {
 
   const Trace& trace_;
   AnalysisOptions options_;
+  bool use_issue_order_ = false;  // that the values imply, for SC-serializability
   UnitTable units_;
   LocationTable locations_;
   Relation relation_;

@@ -16,6 +16,10 @@
 //             in the tests). A part of more than 1,500 events is too large to be realised as a
 //             whole: there ties and the fixed point of the values decide, and the events of the
 //             cycle that is shown are realised.
+// SC          Values are not those of an SC execution and are compared with none. What they show
+// about
+//             the order of the issues is used: what lies before a load from memory, or a locked
+//             operation, in every TSO execution with these values, was issued before it.
 // Bounds      AnalysisOptions; what they mean for a recording: a part is decided quickly while its
 //             open edges are a few dozen or its violations are plain.
 // Complexity  Linear in the trace but for undirected edges; exponential inside a part, bounded.
@@ -63,6 +67,13 @@ struct Violation {
   std::vector<Step> witness;     // empty: no execution shows it (paper relation only)
 };
 
+// Events of one thread, by their positions in the trace.
+struct EventRange {
+  ThreadId thread = 0;
+  uint32_t first = 0;
+  uint32_t last = 0;
+};
+
 struct AnalysisOptions {
   Property property = Property::kSerializability;
   RelationOptions relation;
@@ -72,6 +83,9 @@ struct AnalysisOptions {
   // Decisions over all parts; when they are used up, every further part gets a small share.
   uint64_t max_total_steps = 200'000;
   uint32_t max_findings = 16;
+  // Parts that have none of these events are not searched; empty: all are. The whole trace is still
+  // what orders and values are taken from.
+  std::vector<EventRange> only;
 };
 
 struct Analysis {

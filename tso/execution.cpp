@@ -107,21 +107,10 @@ class Constraints {
 
   void order_conflict(uint32_t i, uint32_t j) {
     const uint32_t source = relation_.source(window_[j]);
-    if (source != Relation::kNever && comes_before(window_[i], source)) {
+    if (source != Relation::kNever && comes_before(relation_, before_, window_[i], source)) {
       return;  // j reads its own store or something newer, wherever that store commits
     }
     add(effect(i), effect(j));
-  }
-
-  bool comes_before(uint32_t e, uint32_t f) const {
-    switch (relation_.between(e, f)) {
-      case Order::kBefore:
-        return true;
-      case Order::kUndirected:
-        return before_(e, f) == Order::kBefore;
-      default:
-        return false;
-    }
   }
 
   // Trace order where the constraints leave a choice, commits as early as possible.
@@ -169,6 +158,12 @@ class Constraints {
 };
 
 }  // namespace
+
+bool comes_before(const Relation& relation, const OrientationOracle& before, uint32_t e,
+                  uint32_t f) {
+  const Order order = relation.between(e, f);
+  return order == Order::kBefore || (order == Order::kUndirected && before(e, f) == Order::kBefore);
+}
 
 std::optional<std::vector<Step>> realise(const Relation& relation,
                                          const std::vector<uint32_t>& window,

@@ -27,6 +27,10 @@ struct Step {
 // pairs with an undirected edge.
 using OrientationOracle = std::function<Order(uint32_t, uint32_t)>;
 
+// Whether e comes before f, by the trace or, where it leaves that open, by the orientation.
+bool comes_before(const Relation& relation, const OrientationOracle& before, uint32_t e,
+                  uint32_t f);
+
 // `window`: events in trace order, closed under Relation::source. Nothing when no execution orders
 // them so (possible only under the paper's relation, theory section 5.1).
 std::optional<std::vector<Step>> realise(const Relation& relation,

@@ -30,6 +30,7 @@ class Refiner {
         directed_(std::move(graph.directed)),
         undirected_(std::move(graph.undirected)),
         complete_(graph.complete) {
+    directed_.insert(directed_.end(), options.known.begin(), options.known.end());
     if (options.values && relation.trace().complete) {
       values_.emplace(relation, accesses);
     }

@@ -43,6 +43,7 @@ struct RefinedGraph {
 struct RefinementOptions {
   bool values = true;
   uint64_t max_undirected = 20'000'000;
+  std::vector<Edge> known;  // orders of undirected edges that something else has shown
 };
 
 // Nothing when the directed edges themselves have a cycle: the order that the trace states

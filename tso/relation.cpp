@@ -34,6 +34,13 @@ Relation::Relation(const Trace& trace, const LocationTable& locations,
     }
     position_[e] = positions[thread]++;
   }
+  joined_at_.assign(positions.size(), kTimeMax);
+  for (uint32_t e = 0; e < n; ++e) {
+    const Event& event = trace.events[e];
+    if (event.kind() == EventKind::kJoin && event.address < joined_at_.size()) {
+      joined_at_[event.address] = std::min(joined_at_[event.address], hi_[e]);
+    }
+  }
   settle_stores();
   if (options_.order == TraceOrder::kIssue) {
     find_lock_sources();

@@ -10,12 +10,14 @@
 //             modelled wrongly; none is known.
 // Locks       rel(l) is ordered before the acq(l) that reads it, the latest release that
 //             certainly came earlier. Reader locks conflict with writers only.
+// Threads     fork drains the parent's buffer; a thread's buffer is empty when it has been joined.
 // Misses      System calls and interrupts drain store buffers too, but no event says so: some
 //             undirected edges are really directed, which can only turn `definite` or
 //             `serializable` into `possible`.
 // Thread-safety: immutable after construction; the trace must outlive it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -72,8 +74,11 @@ class Relation {
   uint32_t settled_by(uint32_t e) const { return settled_by_[e]; }
   // When every conflicting event that begins later is ordered after e; kTimeMax: never.
   int64_t settled_at(uint32_t e) const {
-    return settled_by_[e] == kNever || options_.order == TraceOrder::kThread ? kTimeMax
-                                                                             : hi_[settled_by_[e]];
+    if (options_.order == TraceOrder::kThread) {
+      return kTimeMax;
+    }
+    const int64_t joined = joined_at_[trace_->events[e].thread];
+    return settled_by_[e] == kNever ? joined : std::min(joined, hi_[settled_by_[e]]);
   }
   // The newest own store that the load may be forwarded from, or kNever.
   uint32_t source(uint32_t e) const { return source_[e]; }
@@ -110,6 +115,7 @@ class Relation {
   std::vector<uint32_t> source_;
   std::vector<uint32_t> lock_source_;
   std::vector<uint32_t> position_;
+  std::vector<int64_t> joined_at_;  // by thread: when a join of it was over; kTimeMax: never
 };
 
 }  // namespace tsomon

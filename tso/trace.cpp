@@ -82,16 +82,23 @@ void EventBlock::add(Event event, int64_t lo, int64_t hi, std::optional<uint64_t
   events.push_back(event);
 }
 
-void Trace::append(const EventBlock& block) {
-  const size_t base = extras.size();
-  TSOMON_CHECK(base + block.extras.size() < 0xFFFFFFF0U, "more than 2^32 values in one trace");
-  extras.insert(extras.end(), block.extras.begin(), block.extras.end());
-  events.reserve(events.size() + block.events.size());
-  for (Event event : block.events) {
-    if (event.has_extras()) {
-      event.span_or_extra += static_cast<uint32_t>(base);
+void EventBlock::append(const EventBlock& from, size_t begin, size_t end) {
+  TSOMON_CHECK(extras.size() + from.extras.size() < 0xFFFFFFF0U,
+               "more than 2^32 values in one trace");
+  const auto first = from.events.begin() + static_cast<ptrdiff_t>(begin);
+  const auto last = from.events.begin() + static_cast<ptrdiff_t>(end);
+  if (from.extras.empty()) {
+    events.insert(events.end(), first, last);
+    return;
+  }
+  for (auto event = first; event != last; ++event) {
+    events.push_back(*event);
+    if (event->has_extras()) {
+      events.back().span_or_extra = static_cast<uint32_t>(extras.size());
+      const auto extra = from.extras.begin() + event->span_or_extra;
+      extras.insert(extras.end(), extra,
+                    extra + event->has_hi + event->has_read_value + event->has_write_value);
     }
-    events.push_back(event);
   }
 }
 

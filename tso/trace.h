@@ -88,6 +88,9 @@ struct EventBlock {
     }
     return extras[event.span_or_extra + event.has_hi + event.has_read_value];
   }
+  // Appends the events of another block, or those from `begin` up to `end`, with their extras.
+  void append(const EventBlock& from) { append(from, 0, from.events.size()); }
+  void append(const EventBlock& from, size_t begin, size_t end);
   // Appends `event` (without extras) with the given interval and values. Requires lo <= hi.
   void add(Event event, int64_t lo, int64_t hi, std::optional<uint64_t> read_value = {},
            std::optional<uint64_t> write_value = {});
@@ -97,8 +100,6 @@ struct Trace : EventBlock {
   Symbols symbols;
   bool complete = true;
   uint64_t lost_events = 0;  // known number of lost events; may be 0 in an incomplete trace
-
-  void append(const EventBlock& block);
 };
 
 }  // namespace tsomon

@@ -234,16 +234,7 @@ ValueInference infer_from_values(const Relation& relation, const AccessIndex& ac
 bool values_agree(const Relation& relation, const AccessIndex& accesses,
                   const RecordedValues& values, const std::vector<uint32_t>& events,
                   const OrientationOracle& before) {
-  const auto comes_before = [&](uint32_t e, uint32_t f) {
-    switch (relation.between(e, f)) {
-      case Order::kBefore:
-        return true;
-      case Order::kUndirected:
-        return before(e, f) == Order::kBefore;
-      default:
-        return false;
-    }
-  };
+  const auto earlier = [&](uint32_t e, uint32_t f) { return comes_before(relation, before, e, f); };
   for (const uint32_t load : events) {
     const LocationId location = relation.locations().of_event(load);
     if (location == LocationTable::kNone || !values.usable(location) || !values.read(load)) {
@@ -253,9 +244,9 @@ bool values_agree(const Relation& relation, const AccessIndex& accesses,
     for (const ThreadAccesses& list : accesses.at(location)) {
       const auto end =
           std::partition_point(list.writes.begin(), list.writes.end(),
-                               [&](uint32_t w) { return w != load && comes_before(w, load); });
+                               [&](uint32_t w) { return w != load && earlier(w, load); });
       if (end != list.writes.begin() &&
-          (newest == Relation::kNever || comes_before(newest, *(end - 1)))) {
+          (newest == Relation::kNever || earlier(newest, *(end - 1)))) {
         newest = *(end - 1);
       }
     }

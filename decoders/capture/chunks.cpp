@@ -82,10 +82,10 @@ class Search {
       reason_ = "the file header is damaged";
       return 0;
     }
-    if (header.major > kMajorVersion) {
+    if (header.major != kMajorVersion) {
       return fail(ErrorKind::kMalformed,
-                  fmt::format("capture version {}.{}; this program reads versions up to {}.x: use "
-                              "the tsomon that recorded it",
+                  fmt::format("capture version {}.{}; this program reads version {}.x: record "
+                              "again, or use the tsomon that recorded it",
                               header.major, header.minor, kMajorVersion));
     }
     list_.header = header;

@@ -43,7 +43,7 @@ struct ChunkList {
 // only its first chunk is whole. The first 128 bytes are enough.
 bool looks_like_capture(std::string_view bytes);
 
-// Fails on what is not a capture at all and on a newer major version.
+// Fails on what is not a capture at all and on another major version.
 Result<ChunkList> find_chunks(std::string_view bytes);
 
 // The payload as it was before packing.

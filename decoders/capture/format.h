@@ -5,8 +5,8 @@
 //             can tell damage from data and find the next chunk after damage by its magic.
 // Appending   A chunk is appended with one system call. Several threads and a signal handler may
 //             append at once; the order of a thread's chunks is given by their sequence numbers.
-// Versions    A reader refuses a newer major version and reads every older one. A newer minor
-//             version only adds chunk types, record types and words at the end.
+// Versions    A reader refuses another major version. A newer minor version only adds chunk types,
+//             record types and words at the end.
 //
 // Header only, no dependencies: it is compiled into monitored programs.
 #pragma once
@@ -16,10 +16,14 @@
 namespace tsomon::capture {
 
 inline constexpr uint64_t kFileMagic = 0x0A1A6E6F6D6F7374;   // "tsomon\x1a\n"
-inline constexpr uint64_t kChunkMagic = 0x4B4E554843C3A5B1;  // not a record: no such type and aux
-inline constexpr uint16_t kMajorVersion = 1;
+inline constexpr uint64_t kChunkMagic = 0x4B4E554843C3A5B1;  // never inside a payload but by chance
+inline constexpr uint16_t kMajorVersion = 2;
 inline constexpr uint16_t kMinorVersion = 0;
 inline constexpr uint32_t kByteOrder = 0x01020304;
+
+// Time stamps of different threads must not be compared: the reader opens all intervals.
+inline constexpr uint32_t kFileUnordered = 1;
+inline constexpr uint32_t kFileLive = 2;  // rounds come while the process runs (ChunkType::kRound)
 
 struct FileHeader {
   uint64_t magic = kFileMagic;
@@ -29,7 +33,7 @@ struct FileHeader {
   uint32_t header_size = 64;  // chunks start here
   uint32_t tag = 0;           // repeated in every chunk: no chunk of another file is taken for ours
   uint32_t pid = 0;
-  uint32_t reserved = 0;
+  uint32_t flags = 0;    // kFileUnordered
   uint64_t tsc_hz = 0;   // frequency of the time-stamp counter; 0: unknown
   uint64_t tsc = 0;      // read at the same moment as
   uint64_t wall_ns = 0;  // ... CLOCK_REALTIME, in nanoseconds
@@ -38,12 +42,17 @@ struct FileHeader {
 static_assert(sizeof(FileHeader) == 64);
 
 enum class ChunkType : uint32_t {
-  kEvents = 1,       // records of one thread, see record.h; sequence counts from 0 per thread
-  kModules = 2,      // ModuleEntry and its bytes, repeated
-  kLabels = 3,       // TextEntry: label of a unit by id
+  kEvents = 1,   // packed records of one thread, see tokens.h; sequence counts from 0 per thread
+  kModules = 2,  // ModuleEntry and its bytes, repeated
+  kLabels = 3,   // TextEntry: label of a unit by id
   kThreadNames = 4,  // TextEntry: name of a thread by number
   kCommandLine = 5,  // arguments, each ended by a zero byte
   kEnd = 6,          // the trailer: EndEntry for every thread
+  kSets = 7,         // SetEntry and its bytes: ranges that were declared part of atomic sets
+  // In a live capture, again and again:
+  kOpen = 8,   // OpenEntry, then the first part of the kEvents chunk of the same thread and
+               // sequence, which follows when it is whole; only the entry when nothing was added
+  kRound = 9,  // RoundEntry: ends a round of kOpen chunks
 };
 
 inline constexpr uint32_t kNoThread = 0xFFFFFFFF;      // chunks of the whole process
@@ -82,14 +91,40 @@ struct TextEntry {
 };
 static_assert(sizeof(TextEntry) == 8);
 
+struct SetEntry {
+  uint64_t address = 0;
+  uint64_t size = 0;
+  uint32_t name_size = 0;  // 0: declarations are missing from here on
+  uint32_t reserved = 0;
+  // then the name
+};
+static_assert(sizeof(SetEntry) == 24);
+
 // What the process knows at its end about one thread: what is missing shows by comparison.
 struct EndEntry {
   uint32_t thread = 0;
   uint32_t reserved = 0;
   uint64_t chunks = 0;  // kEvents chunks handed over: sequence numbers are below this
-  uint64_t words = 0;   // 64-bit words in them
+  uint64_t bytes = 0;   // of their payloads, unpacked
   uint64_t lost = 0;    // records that were dropped, beyond those that kLost records count
+  uint64_t cut = 0;     // time stamp of the end: what was recorded later does not count
 };
-static_assert(sizeof(EndEntry) == 32);
+static_assert(sizeof(EndEntry) == 40);
+
+// What another thread observed of the one that records. What is in the chunks so far was recorded
+// before `until`: all but the accesses of the last two records were also performed. What is not,
+// was performed after `since` (0: nothing is known), and its stamps are later.
+struct OpenEntry {
+  uint64_t since = 0;
+  uint64_t until = 0;
+};
+static_assert(sizeof(OpenEntry) == 16);
+
+// All that was recorded before `since` is in the chunks so far, but for the threads that follow.
+struct RoundEntry {
+  uint64_t since = 0;
+  // then 32-bit numbers of threads
+};
+static_assert(sizeof(RoundEntry) == 8);
 
 }  // namespace tsomon::capture

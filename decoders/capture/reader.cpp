@@ -1,6 +1,7 @@
 #include "decoders/capture/reader.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -11,48 +12,37 @@
 #include <fmt/format.h>
 
 #include "decoders/capture/chunks.h"
+#include "decoders/capture/decoder.h"
+#include "decoders/capture/entries.h"
 #include "decoders/capture/stream.h"
 
 namespace tsomon::capture {
 namespace {
 
-// Reads entries of fixed size with bytes behind them from a payload.
-class EntryReader {
- public:
-  explicit EntryReader(std::string_view payload) : rest_(payload) {}
-  bool at_end() const { return rest_.empty(); }
+constexpr size_t kPortion = 4096;    // records at a time
+constexpr size_t kMaxHandlers = 64;  // that interrupt one another
 
-  template <typename Entry>
-  bool entry(Entry& entry) {
-    if (rest_.size() < sizeof entry) {
-      return false;
-    }
-    std::memcpy(&entry, rest_.data(), sizeof entry);
-    rest_.remove_prefix(sizeof entry);
-    return true;
-  }
-  bool bytes(uint64_t size, std::string_view& bytes) {
-    if (rest_.size() < size) {
-      return false;
-    }
-    bytes = rest_.substr(0, size);
-    rest_.remove_prefix(size);
-    return true;
-  }
-
- private:
-  std::string_view rest_;
+// A chunk that is being decoded.
+struct Open {
+  const Chunk* chunk = nullptr;
+  bool readable = false;
+  std::string payload;
+  ChunkStart start;
+  std::unique_ptr<Decoder> decoder;
 };
 
-class Reader {
- public:
-  explicit Reader(ChunkList list) : list_(std::move(list)), names_(capture_.trace.symbols) {
-    capture_.trace.symbols.initial_zero = false;
-  }
+}  // namespace
 
-  Capture run() {
+class CaptureReader::Impl {
+ public:
+  explicit Impl(ChunkList list) : list_(std::move(list)), names_(capture_.trace.symbols) {
+    capture_.trace.symbols.initial_zero = false;
     if (list_.header) {
       capture_.header = *list_.header;
+    }
+    if (!stamps_order_threads()) {
+      capture_.notes.emplace_back(
+          "the time stamps of different threads are not compared: all intervals are open");
     }
     for (const Damage& damage : list_.damage) {
       problem(fmt::format("bytes {}..{}: {}", damage.begin, damage.end, damage.what));
@@ -62,13 +52,47 @@ class Reader {
       read_process_chunk(*chunk);
     }
     compare_with_trailer();
-    merge();
-    if (names_.undefined_labels() != 0) {
-      problem(fmt::format("{} unit labels are not defined", names_.undefined_labels()));
-    }
-    capture_.trace.complete = capture_.problems.empty();
-    return std::move(capture_);
+    start_merge();
   }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  // Threads in the order of their next event; a thread stays at the front while it is earliest.
+  bool next(EventBlock& out, size_t max_events) {
+    const size_t before = out.events.size();
+    while (!heads_.empty() && out.events.size() - before < max_events) {
+      Thread& thread = *heads_.top().second;
+      heads_.pop();
+      const int64_t until = heads_.empty() ? kTimeMax : heads_.top().first;
+      bool more = true;
+      do {
+        move_event(thread, out);
+        more = refill(thread);
+      } while (more && thread.block.events[thread.next_event].lo < until &&
+               out.events.size() - before < max_events);
+      if (more) {
+        heads_.emplace(thread.block.events[thread.next_event].lo, &thread);
+      }
+    }
+    if (heads_.empty() && !ended_) {
+      ended_ = true;
+      if (names_.undefined_labels() != 0) {
+        problem(fmt::format("{} unit labels are not defined", names_.undefined_labels()));
+      }
+      capture_.trace.complete = capture_.problems.empty();
+    }
+    return out.events.size() != before;
+  }
+
+  // Events that are left when there are `max_events` are a problem.
+  void limit(uint64_t max_events) {
+    if (!heads_.empty()) {
+      problem(fmt::format("more than {} events; the rest is left out", max_events));
+      capture_.trace.complete = false;
+    }
+  }
+
+  Capture& capture() { return capture_; }
 
  private:
   struct Thread {
@@ -77,9 +101,12 @@ class Reader {
     uint64_t missing_at_end = 0;
     // While merging:
     std::optional<ThreadStream> stream;
-    EventBlock block;  // of the chunks decoded last
+    EventBlock block;  // decoded last
     size_t next_event = 0;
     size_t next_chunk = 0;
+    std::optional<Open> ahead;                // chunk next_chunk, unpacked
+    std::vector<std::unique_ptr<Open>> open;  // a handler's chunk behind the one it interrupted
+    std::vector<std::unique_ptr<Decoder>> decoders;  // for further ones
     bool finished = false;
   };
 
@@ -89,7 +116,7 @@ class Reader {
     for (const Chunk& chunk : list_.chunks) {
       if (chunk.header.type == static_cast<uint32_t>(ChunkType::kEvents)) {
         threads_[chunk.header.thread].chunks.push_back(&chunk);
-      } else {
+      } else if (chunk.header.type != static_cast<uint32_t>(ChunkType::kOpen)) {
         process_chunks_.push_back(&chunk);
       }
     }
@@ -143,18 +170,23 @@ class Reader {
     bool whole = true;
     switch (static_cast<ChunkType>(chunk.header.type)) {
       case ChunkType::kModules:
-        whole = read_modules(reader);
+        whole = read_modules(reader, capture_.modules);
         break;
       case ChunkType::kLabels:
       case ChunkType::kThreadNames:
-        whole = read_texts(reader, static_cast<ChunkType>(chunk.header.type));
+        whole = read_texts(reader, static_cast<ChunkType>(chunk.header.type), names_);
+        break;
+      case ChunkType::kSets:
+        whole = read_sets(reader);
         break;
       case ChunkType::kCommandLine:
-        read_command_line(*payload);
+        read_command_line(*payload, capture_.command_line);
+        break;
+      case ChunkType::kRound:
         break;
       case ChunkType::kEnd:
         has_trailer_ = true;
-        whole = read_end(reader);
+        whole = read_end(reader, totals_);
         break;
       default:
         problem(describe(
@@ -169,49 +201,39 @@ class Reader {
     return fmt::format("byte {}: {}: {}", chunk.offset, chunk_name(chunk.header), what);
   }
 
-  bool read_modules(EntryReader& reader) {
+  bool read_sets(EntryReader& reader) {
+    std::vector<AtomicSet>& sets = capture_.trace.symbols.sets;
     while (!reader.at_end()) {
-      ModuleEntry entry;
-      std::string_view path;
-      std::string_view build_id;
-      if (!reader.entry(entry) || !reader.bytes(entry.path_size, path) ||
-          !reader.bytes(entry.build_id_size, build_id)) {
+      SetEntry entry;
+      std::string_view name;
+      if (!reader.entry(entry) || !reader.bytes(entry.name_size, name)) {
         return false;
       }
-      capture_.modules.push_back(
-          {std::string(path), std::string(build_id), entry.bias, entry.begin, entry.end});
-    }
-    return true;
-  }
-
-  bool read_texts(EntryReader& reader, ChunkType type) {
-    while (!reader.at_end()) {
-      TextEntry entry;
-      std::string_view text;
-      if (!reader.entry(entry) || !reader.bytes(entry.size, text)) {
-        return false;
+      if (name.empty()) {
+        problem("declarations of atomic sets are missing: there were more than the probe keeps");
+        continue;
       }
-      type == ChunkType::kLabels ? names_.set_label(entry.id, text)
-                                 : names_.set_thread_name(entry.id, text);
-    }
-    return true;
-  }
-
-  void read_command_line(std::string_view payload) {
-    while (!payload.empty()) {
-      const size_t end = std::min(payload.find('\0'), payload.size());
-      capture_.command_line.emplace_back(payload.substr(0, end));
-      payload.remove_prefix(std::min(end + 1, payload.size()));
-    }
-  }
-
-  bool read_end(EntryReader& reader) {
-    while (!reader.at_end()) {
-      EndEntry entry;
-      if (!reader.entry(entry)) {
-        return false;
+      // No probe writes more; a damaged or made-up file must not take all memory.
+      constexpr uint64_t kMostBytes = uint64_t{1} << 30;
+      constexpr uint32_t kMostRanges = 4096;
+      if (++set_ranges_ > kMostRanges) {
+        problem(fmt::format("more than {} ranges of atomic sets", kMostRanges));
+        return true;
       }
-      totals_[entry.thread] = entry;  // a later trailer knows more
+      if (entry.size > kMostBytes || entry.address > ~entry.size) {
+        problem(fmt::format("a range of {} bytes cannot be part of an atomic set", entry.size));
+        continue;
+      }
+      auto set = std::find_if(sets.begin(), sets.end(),
+                              [&](const AtomicSet& known) { return known.name == name; });
+      if (set == sets.end()) {
+        set = sets.insert(set, {std::string(name), {}});
+      }
+      // Ranges are as long as an access may be; what is longer is several of them.
+      for (uint64_t at = 0; at < entry.size; at += Event::kMaxSize) {
+        set->members.push_back({entry.address + at, static_cast<uint32_t>(std::min<uint64_t>(
+                                                        entry.size - at, Event::kMaxSize))});
+      }
     }
     return true;
   }
@@ -237,14 +259,14 @@ class Reader {
             fmt::format("thread {}: {} records were dropped while recording", number, total.lost));
         capture_.trace.lost_events += total.lost;
       }
-      uint64_t words = 0;
+      uint64_t bytes = 0;
       if (thread != nullptr) {
         for (const Chunk* chunk : thread->chunks) {
-          words += chunk->header.raw_size / 8;
+          bytes += chunk->header.raw_size;
         }
-        if (seen == total.chunks && thread->chunks.size() == seen && words != total.words) {
-          problem(fmt::format("thread {}: {} words, the trailer counts {}", number, words,
-                              total.words));
+        if (seen == total.chunks && thread->chunks.size() == seen && bytes != total.bytes) {
+          problem(fmt::format("thread {}: {} bytes, the trailer counts {}", number, bytes,
+                              total.bytes));
         }
       }
     }
@@ -256,31 +278,114 @@ class Reader {
     }
   }
 
+  // Unpacks the next chunk.
+  void look_ahead(Thread& thread) {
+    if (thread.ahead || thread.next_chunk == thread.chunks.size()) {
+      return;
+    }
+    Open& ahead = thread.ahead.emplace();
+    ahead.chunk = thread.chunks[thread.next_chunk];
+    auto payload = unpack(*ahead.chunk);
+    if (!payload) {
+      problem(describe(*ahead.chunk, payload.error().message));
+    } else if (payload->size() < sizeof ahead.start) {
+      problem(describe(*ahead.chunk, "it is too short"));
+    } else {
+      ahead.readable = true;
+      ahead.payload = std::move(*payload);
+      std::memcpy(&ahead.start, ahead.payload.data(), sizeof ahead.start);
+    }
+  }
+
+  // Whether the next chunk interrupts this one.
+  static bool interrupts(const Thread& thread, const Open& open) {
+    return thread.ahead && thread.ahead->readable && thread.ahead->start.interrupted != 0 &&
+           thread.ahead->start.interrupted == open.chunk->header.sequence + 1 &&
+           thread.open.size() < kMaxHandlers;
+  }
+
+  void stop_at_interruption(Thread& thread) {
+    Open& open = *thread.open.back();
+    look_ahead(thread);
+    if (interrupts(thread, open)) {
+      const ChunkStart& start = thread.ahead->start;
+      open.decoder->stop_at({start.end, start.slot, start.count});
+    }
+  }
+
+  void open_next(Thread& thread) {
+    look_ahead(thread);
+    const uint64_t sequence = thread.ahead->chunk->header.sequence;
+    const uint64_t expected =
+        thread.next_chunk == 0 ? 0 : thread.chunks[thread.next_chunk - 1]->header.sequence + 1;
+    ++thread.next_chunk;
+    if (sequence != expected || !thread.ahead->readable) {
+      thread.stream->gap();
+    }
+    if (!thread.ahead->readable) {
+      thread.ahead.reset();
+      return;
+    }
+    thread.open.push_back(std::make_unique<Open>(std::move(*thread.ahead)));
+    thread.ahead.reset();
+    Open& open = *thread.open.back();
+    if (thread.decoders.empty()) {
+      open.decoder = std::make_unique<Decoder>();
+    } else {
+      open.decoder = std::move(thread.decoders.back());
+      thread.decoders.pop_back();
+    }
+    open.decoder->start(std::string_view(open.payload).substr(sizeof(ChunkStart)));
+    thread.stream->enter_chunk(sequence);
+    stop_at_interruption(thread);
+  }
+
+  // The chunk at the top ended, or stands where a handler interrupted it.
+  void leave_or_interrupt(Thread& thread) {
+    Open& open = *thread.open.back();
+    if (thread.stream->is_cut()) {
+      thread.open.clear();
+      thread.next_chunk = thread.chunks.size();
+      return;
+    }
+    if (interrupts(thread, open)) {
+      thread.stream->enter_handler();
+      open_next(thread);
+      return;
+    }
+    const ChunkStart start = open.start;
+    thread.decoders.push_back(std::move(open.decoder));
+    thread.open.pop_back();
+    look_ahead(thread);
+    if (thread.open.empty()) {
+      return;
+    }
+    const Open& outer = *thread.open.back();
+    if (interrupts(thread, outer) && std::memcmp(&start, &thread.ahead->start, sizeof start) == 0) {
+      open_next(thread);  // of the same handler
+      return;
+    }
+    thread.stream->leave_handler(outer.chunk->header.sequence);
+    stop_at_interruption(thread);
+  }
+
   // Decodes until an event is ready. False at the end of the thread.
   bool refill(Thread& thread) {
     while (thread.next_event == thread.block.events.size() && !thread.finished) {
       thread.block.clear();
       thread.next_event = 0;
-      if (thread.next_chunk == thread.chunks.size()) {
+      if (!thread.open.empty()) {
+        Open& open = *thread.open.back();
+        if (!thread.stream->take(*open.decoder, kPortion, thread.block)) {
+          leave_or_interrupt(thread);
+        }
+      } else if (thread.next_chunk != thread.chunks.size()) {
+        open_next(thread);
+      } else {
         thread.stream->finish(thread.block);
         thread.finished = true;
         end_of(thread);
-        break;
       }
-      const Chunk& chunk = *thread.chunks[thread.next_chunk];
-      const uint64_t expected =
-          thread.next_chunk == 0 ? 0 : thread.chunks[thread.next_chunk - 1]->header.sequence + 1;
-      ++thread.next_chunk;
-      if (chunk.header.sequence != expected) {
-        thread.stream->gap();
-      }
-      const auto payload = unpack(chunk);
-      if (!payload) {
-        problem(describe(chunk, payload.error().message));
-        thread.stream->gap();
-        continue;
-      }
-      thread.stream->decode(chunk.header.sequence, *payload, thread.block);
     }
     return thread.next_event != thread.block.events.size();
   }
@@ -296,49 +401,54 @@ class Reader {
     }
   }
 
-  // Threads in the order of their next event; a thread stays at the front while it is earliest.
-  void merge() {
-    using Head = std::pair<int64_t, Thread*>;
-    const auto later = [](const Head& left, const Head& right) {
-      return left.first != right.first ? left.first > right.first
-                                       : left.second->number > right.second->number;
-    };
-    std::priority_queue<Head, std::vector<Head>, decltype(later)> heads(later);
+  void start_merge() {
     for (auto& [number, thread] : threads_) {
       thread.stream.emplace(number, names_);
+      if (const auto total = totals_.find(number);
+          total != totals_.end() && total->second.cut != 0) {
+        thread.stream->cut_after(
+            static_cast<int64_t>(std::min(total->second.cut, static_cast<uint64_t>(kTimeMax))));
+      }
     }
     for (auto& [number, thread] : threads_) {
       if (refill(thread)) {
-        heads.emplace(thread.block.events[thread.next_event].lo, &thread);
-      }
-    }
-    while (!heads.empty()) {
-      Thread& thread = *heads.top().second;
-      heads.pop();
-      const int64_t until = heads.empty() ? kTimeMax : heads.top().first;
-      bool more = true;
-      do {
-        move_event(thread);
-        more = refill(thread);
-      } while (more && thread.block.events[thread.next_event].lo < until);
-      if (more) {
-        heads.emplace(thread.block.events[thread.next_event].lo, &thread);
+        heads_.emplace(thread.block.events[thread.next_event].lo, &thread);
       }
     }
   }
 
-  void move_event(Thread& thread) {
+  // Without its header nothing is known of what the stamps are worth.
+  bool stamps_order_threads() const {
+    return list_.header && (list_.header->flags & kFileUnordered) == 0;
+  }
+
+  void move_event(Thread& thread, EventBlock& out) {
     Event event = thread.block.events[thread.next_event++];
+    if (!stamps_order_threads()) {
+      const auto read = thread.block.read_value(event);
+      const auto write = thread.block.write_value(event);
+      event.has_hi = event.has_read_value = event.has_write_value = 0;
+      out.add(event, kTimeMin, kTimeMax, read, write);
+      return;
+    }
     if (event.has_extras()) {
-      std::vector<uint64_t>& extras = capture_.trace.extras;
+      std::vector<uint64_t>& extras = out.extras;
       const auto begin = thread.block.extras.begin() + event.span_or_extra;
       TSOMON_CHECK(extras.size() < 0xFFFFFFF0U, "more than 2^32 values in one trace");
       event.span_or_extra = static_cast<uint32_t>(extras.size());
       extras.insert(extras.end(), begin,
                     begin + event.has_hi + event.has_read_value + event.has_write_value);
     }
-    capture_.trace.events.push_back(event);
+    out.events.push_back(event);
   }
+
+  using Head = std::pair<int64_t, Thread*>;
+  struct Later {
+    bool operator()(const Head& left, const Head& right) const {
+      return left.first != right.first ? left.first > right.first
+                                       : left.second->number > right.second->number;
+    }
+  };
 
   ChunkList list_;
   Capture capture_;
@@ -346,17 +456,41 @@ class Reader {
   std::map<uint32_t, Thread> threads_;
   std::vector<const Chunk*> process_chunks_;
   std::map<uint32_t, EndEntry> totals_;
+  uint32_t set_ranges_ = 0;
   bool has_trailer_ = false;
+  std::priority_queue<Head, std::vector<Head>, Later> heads_;
+  bool ended_ = false;
 };
 
-}  // namespace
+CaptureReader::CaptureReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+CaptureReader::CaptureReader(CaptureReader&&) noexcept = default;
+CaptureReader& CaptureReader::operator=(CaptureReader&&) noexcept = default;
+CaptureReader::~CaptureReader() = default;
 
-Result<Capture> read_capture(std::string_view bytes) {
+Result<CaptureReader> CaptureReader::open(std::string_view bytes) {
   auto chunks = find_chunks(bytes);
   if (!chunks) {
     return tl::unexpected(chunks.error());
   }
-  return Reader(std::move(*chunks)).run();
+  return CaptureReader(std::make_unique<Impl>(std::move(*chunks)));
+}
+
+bool CaptureReader::next(EventBlock& block, size_t max_events) {
+  return impl_->next(block, max_events);
+}
+const Capture& CaptureReader::capture() const { return impl_->capture(); }
+
+Result<Capture> read_capture(std::string_view bytes, uint64_t max_events) {
+  auto reader = CaptureReader::open(bytes);
+  if (!reader) {
+    return tl::unexpected(reader.error());
+  }
+  EventBlock events;
+  reader->next(events, max_events);
+  reader->impl_->limit(max_events);
+  Capture capture = std::move(reader->impl_->capture());
+  static_cast<EventBlock&>(capture.trace) = std::move(events);
+  return capture;
 }
 
 }  // namespace tsomon::capture

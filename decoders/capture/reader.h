@@ -2,17 +2,21 @@
 //
 // Contract    Whatever is intact is read; what is not is described in `problems`, exactly: bytes,
 //             thread, chunk. Any problem makes the trace incomplete. Reading fails only on
-//             what is not a capture, or of a newer major version.
+//             what is not a capture, or of another major version.
 // Trace       Sorted by the start of the interval, events of one thread in program order
 //             (stream.h tells how records become events). Time is the time-stamp counter in
-//             cycles. Locks and condition variables are size-0 locations at their raw address.
-//             Source locations are the instruction pointers as text, "0x401136", until
-//             monitor/symbols.h replaces them. Nothing is known of memory before the start.
-// Complexity  O(n log threads). Memory: the trace, the file, one unpacked chunk per thread.
+//             cycles. Where the capture says that stamps of different threads must not be
+//             compared, or its header is lost, all intervals are open. Locks and condition
+//             variables are size-0 locations at their raw address. Source locations are the
+//             instruction pointers as text, "0x401136", until monitor/symbols.h replaces them.
+//             Nothing is known of memory before the start.
+// Complexity  O(n log threads). Memory: the trace, the file, two unpacked chunks per
+//             thread and 250 KB. A small file may hold many events: max_events bounds the trace.
 // Thread-safety: pure function.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,8 +42,32 @@ struct Capture {
   std::vector<std::string> command_line;
   std::vector<Module> modules;        // later ones win where ranges overlap
   std::vector<std::string> problems;  // empty iff trace.complete
+  std::vector<std::string> notes;     // what makes verdicts weaker, but not incomplete
 };
 
-Result<Capture> read_capture(std::string_view bytes);
+// What lies behind max_events is left out, which is a problem.
+Result<Capture> read_capture(std::string_view bytes, uint64_t max_events = UINT64_MAX);
+
+// The same piece by piece: the events are given out instead of being collected in the trace.
+// `bytes` must stay alive and unchanged. Memory: the position of every chunk, and one unpacked
+// chunk per thread.
+class CaptureReader {
+ public:
+  static Result<CaptureReader> open(std::string_view bytes);
+  CaptureReader(CaptureReader&&) noexcept;
+  CaptureReader& operator=(CaptureReader&&) noexcept;
+  ~CaptureReader();
+
+  // Appends the next events to `block`, at most `max_events`; false when there are no more.
+  bool next(EventBlock& block, size_t max_events);
+  // All but the events; the symbols grow, and problems and losses are all known at the end.
+  const Capture& capture() const;
+
+ private:
+  friend Result<Capture> read_capture(std::string_view bytes, uint64_t max_events);
+  class Impl;
+  explicit CaptureReader(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
 
 }  // namespace tsomon::capture

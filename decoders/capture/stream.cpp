@@ -1,7 +1,6 @@
 #include "decoders/capture/stream.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -10,6 +9,7 @@
 namespace tsomon::capture {
 namespace {
 
+constexpr size_t kMaxWaiting = size_t{1} << 20;
 constexpr size_t kMaxProblems = 8;  // of one thread; the rest is counted
 
 // Thread names appear in text traces between '|' and '('.
@@ -71,21 +71,6 @@ uint32_t Names::location(uint64_t pc) {
   return recent.id;
 }
 
-struct ThreadStream::Record {
-  uint64_t a = 0;
-  uint64_t b = 0;
-  const char* words = nullptr;  // aux of them
-  uint64_t place = 0;           // word within the chunk, for messages
-
-  RecordType type() const { return type_of(a); }
-  uint32_t aux() const { return aux_of(a); }
-  uint64_t word(uint32_t index) const {
-    uint64_t word = 0;
-    std::memcpy(&word, words + size_t{8} * index, sizeof word);
-    return word;
-  }
-};
-
 void ThreadStream::problem(std::string_view text) {
   if (problems_.size() < kMaxProblems) {
     problems_.push_back(fmt::format("chunk {}: {}", chunk_, text));
@@ -97,24 +82,66 @@ void ThreadStream::problem(std::string_view text) {
 Event ThreadStream::make(EventKind kind, const Record& record) const {
   Event event;
   event.set_kind(kind);
-  event.address = address_of(record.a);
-  event.size = size_of(record.b) & Event::kMaxSize;
+  event.address = record.address;
+  event.size = record.size & Event::kMaxSize;
   event.thread = thread_;
-  event.location = names_->location(pc_of(record.b));
+  event.location = names_->location(record.pc);
   return event;
 }
 
 void ThreadStream::wait_for_stamp(const Event& event, std::optional<uint64_t> read,
                                   std::optional<uint64_t> write) {
-  waiting_.push_back({event, read, write});
-  waiting_.back().event.lo = from_;
+  waiting_.push_back({event, read, write, false, records_});
+  waiting_.back().event.lo = std::min(from_, from_before_handler_);
 }
 
 void ThreadStream::flush(int64_t until, EventBlock& out) {
-  for (const auto& [event, read, write] : waiting_) {
-    out.add(event, event.lo, std::max(until, event.lo), read, write);
+  for (const auto& [event, read, write, open, record] : waiting_) {
+    out.add(event, event.lo, open ? kTimeMax : std::max(until, event.lo), read, write);
   }
   waiting_.clear();
+}
+
+void ThreadStream::add(const Record& record, EventBlock& out) {
+  ++records_;
+  if (has_stamps(record.type) && record.count != 0 &&
+      std::min(record.words[0], static_cast<uint64_t>(kTimeMax)) > static_cast<uint64_t>(cut_)) {
+    is_cut_ = true;
+  } else if (static_cast<int>(record.type) >= kRecordTypes) {
+    problem(fmt::format("byte {}: record type {} is not known to this version", place_,
+                        static_cast<int>(record.type)));
+    ++lost_;
+  } else if (!decode_record(record, out)) {
+    problem(fmt::format("byte {}: a malformed record of type {}", place_,
+                        static_cast<int>(record.type)));
+    ++lost_;
+  }
+  from_before_handler_ = kTimeMax;
+  if (waiting_.size() > kMaxWaiting) {
+    flush(kTimeMax, out);
+  }
+}
+
+void ThreadStream::observe(int64_t since, int64_t until, int64_t patience, EventBlock& out) {
+  if (records_ != records_observed_) {
+    records_observed_ = records_;
+    silent_since_ = until;
+  }
+  // A hook records up to two accesses before they are performed.
+  const bool all = until - silent_since_ > patience;
+  size_t count = 0;
+  while (count != waiting_.size() && (all || waiting_[count].record + 2 <= records_)) {
+    const auto& [event, read, write, open, record] = waiting_[count];
+    const bool performed = record + 2 <= records_ && !open;
+    out.add(event, event.lo, performed ? std::max(until, event.lo) : kTimeMax, read, write);
+    ++count;
+  }
+  waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<ptrdiff_t>(count));
+  from_ = std::max(from_, since);
+}
+
+int64_t ThreadStream::promise() const {
+  return waiting_.empty() ? from_ : std::min(from_, waiting_.front().event.lo);
 }
 
 void ThreadStream::gap() {
@@ -128,11 +155,17 @@ void ThreadStream::finish(EventBlock& out) { flush(kTimeMax, out); }
 
 // Ends the intervals of what came before; `from_` moves on.
 void ThreadStream::point(int64_t lo, int64_t hi, bool separates, EventBlock& out) {
+  const bool first = !stamped_in_chunk_;
+  stamped_in_chunk_ = true;
   if (hi < from_) {
-    problem(
-        fmt::format("a time stamp lies {} cycles before an earlier one: the time-stamp "
-                    "counters of this machine are not synchronised",
-                    from_ - hi));
+    // A signal handler can come between a stamp and its record; its own records stand before it.
+    if (!first) {
+      problem(
+          fmt::format("a time stamp lies {} cycles before an earlier one: the time-stamp "
+                      "counters of this machine are not synchronised",
+                      from_ - hi));
+    }
+    return;
   }
   // A lo that is the stamp of an earlier record says nothing about what was recorded since.
   flush(separates && lo > from_ ? lo : hi, out);
@@ -142,12 +175,12 @@ void ThreadStream::point(int64_t lo, int64_t hi, bool separates, EventBlock& out
 // Everything but plain accesses, ranges and bare stamps. Units and waits may come without a stamp.
 void ThreadStream::add_ordered(const Record& record, EventBlock& out) {
   const auto time = [&](uint32_t index) {
-    return static_cast<int64_t>(std::min(record.word(index), static_cast<uint64_t>(kTimeMax)));
+    return static_cast<int64_t>(std::min(record.words[index], static_cast<uint64_t>(kTimeMax)));
   };
-  if ((flags_of(record.b) & kUnfinished) != 0 && record.aux() != 0) {
+  if ((record.flags & kUnfinished) != 0 && record.count != 0) {
     // Whether it drained the buffer is not known: what is left of it is its accesses.
     point(time(0), time(0), true, out);
-    const RecordType type = record.type();
+    const RecordType type = record.type;
     const bool locked = type == RecordType::kAtomicReadModifyWrite;
     if (locked || type == RecordType::kAtomicLoad || type == RecordType::kFailedCompareExchange) {
       wait_for_stamp(make(EventKind::kRead, record));
@@ -157,44 +190,48 @@ void ThreadStream::add_ordered(const Record& record, EventBlock& out) {
     }
     return;
   }
-  const bool load = record.type() == RecordType::kAtomicLoad;
-  if ((flags_of(record.b) & kOpenEnd) != 0 && (load || record.type() == RecordType::kAtomicStore)) {
+  const bool load = record.type == RecordType::kAtomicLoad;
+  const bool fence = record.type == RecordType::kFence;
+  if ((record.flags & kOpenEnd) != 0 && record.count != 0 &&
+      (load || fence || record.type == RecordType::kAtomicStore)) {
     if (time(0) > from_) {  // a new stamp
       point(time(0), time(0), true, out);
     }
-    const uint32_t size = size_of(record.b);
+    if (fence) {
+      return wait_for_stamp(make(EventKind::kFence, record));
+    }
+    const uint32_t size = record.size;
     std::optional<uint64_t> value;
-    if (record.aux() >= 3 && size <= 8) {
-      value = masked(record.word(2), size);
+    if (record.count >= 3 && size <= 8) {
+      value = masked(record.words[2], size);
     }
     wait_for_stamp(make(load ? EventKind::kRead : EventKind::kWrite, record),
                    load ? value : std::nullopt, load ? std::nullopt : value);
     return;
   }
-  const bool has_stamp = record.aux() != 0;
+  const bool has_stamp = record.count != 0;
   int64_t begin = 0;
   int64_t end = 0;
   if (has_stamp) {
     int64_t lo = time(0);
-    int64_t hi = record.aux() >= 2 ? time(1) : lo;
+    int64_t hi = record.count >= 2 ? time(1) : lo;
     if (hi < lo) {
-      problem(fmt::format("word {}: an interval ends {} cycles before it begins", record.place,
-                          lo - hi));
+      problem(fmt::format("byte {}: an interval ends {} cycles before it begins", place_, lo - hi));
       std::swap(lo, hi);
     }
     // Program order sharpens the start. On a clock that goes backwards the interval gets longer.
     const bool backwards = hi < from_;
     begin = backwards ? lo : std::max(lo, from_);
     end = backwards ? from_ : hi;
-    point(lo, hi, lo == hi || (flags_of(record.b) & kSeparates) != 0, out);
+    point(lo, hi, lo == hi || (record.flags & kSeparates) != 0, out);
   }
 
   const auto value = [&](uint32_t index, uint32_t words) -> std::optional<uint64_t> {
-    const uint32_t size = size_of(record.b);
-    if (record.aux() < words || size == 0 || size > 8) {
+    const uint32_t size = record.size;
+    if (record.count < words || size == 0 || size > 8) {
       return std::nullopt;
     }
-    return masked(record.word(index), size);
+    return masked(record.words[index], size);
   };
   const auto add = [&](EventKind kind, std::optional<uint64_t> read = {},
                        std::optional<uint64_t> write = {}) {
@@ -206,9 +243,9 @@ void ThreadStream::add_ordered(const Record& record, EventBlock& out) {
     event.size = 0;
     has_stamp ? out.add(event, begin, end) : wait_for_stamp(event);
   };
-  const uint64_t address = address_of(record.a);
+  const uint64_t address = record.address;
 
-  switch (record.type()) {
+  switch (record.type) {
     case RecordType::kAtomicLoad:
       return add(EventKind::kRead, value(2, 3));
     case RecordType::kAtomicStore:
@@ -241,7 +278,7 @@ void ThreadStream::add_ordered(const Record& record, EventBlock& out) {
         return add_bare(EventKind::kUnitEnd, 0);
       }
       if (!had_gap_) {
-        problem(fmt::format("word {}: a unit ends that never began", record.place));
+        problem(fmt::format("byte {}: a unit ends that never began", place_));
       }
       return;
     case RecordType::kWait:
@@ -253,7 +290,7 @@ void ThreadStream::add_ordered(const Record& record, EventBlock& out) {
 
 bool ThreadStream::add_range(const Record& record, EventKind kind) {
   Event event = make(kind, record);
-  uint64_t rest = record.word(0);
+  uint64_t rest = record.words[0];
   if (rest / Event::kMaxSize > range_pieces_left_) {
     return false;
   }
@@ -269,19 +306,20 @@ bool ThreadStream::add_range(const Record& record, EventKind kind) {
 
 // False: the record is not what its type demands.
 bool ThreadStream::decode_record(const Record& record, EventBlock& out) {
-  const uint32_t size = size_of(record.b);
-  const uint32_t aux = record.aux();
-  switch (record.type()) {
+  const uint32_t size = record.size;
+  const uint32_t aux = record.count;
+  switch (record.type) {
     case RecordType::kRead:
     case RecordType::kWrite:
       if (size == 0) {
         return false;
       }
       wait_for_stamp(
-          make(record.type() == RecordType::kRead ? EventKind::kRead : EventKind::kWrite, record));
+          make(record.type == RecordType::kRead ? EventKind::kRead : EventKind::kWrite, record));
       return true;
     case RecordType::kStamp: {
-      const auto time = static_cast<int64_t>(std::min(record.b, static_cast<uint64_t>(kTimeMax)));
+      const auto time =
+          static_cast<int64_t>(std::min(record.words[0], static_cast<uint64_t>(kTimeMax)));
       point(time, time, true, out);
       return true;
     }
@@ -302,10 +340,10 @@ bool ThreadStream::decode_record(const Record& record, EventBlock& out) {
     case RecordType::kRangeRead:
     case RecordType::kRangeWrite:
       return aux >= 1 &&
-             add_range(record, record.type() == RecordType::kRangeRead ? EventKind::kRead
-                                                                       : EventKind::kWrite);
+             add_range(record, record.type == RecordType::kRangeRead ? EventKind::kRead
+                                                                     : EventKind::kWrite);
     case RecordType::kLost:
-      lost_ += aux >= 1 ? record.word(0) : 1;
+      lost_ += aux >= 1 ? record.words[0] : 1;
       gap();
       return true;
     default:
@@ -317,36 +355,42 @@ bool ThreadStream::decode_record(const Record& record, EventBlock& out) {
   }
 }
 
-void ThreadStream::decode(uint64_t chunk, std::string_view payload, EventBlock& out) {
+void ThreadStream::enter_chunk(uint64_t chunk) {
   chunk_ = chunk;
-  const uint64_t count = payload.size() / 8;
-  uint64_t place = 0;
-  while (place + 2 <= count) {
-    Record record;
-    std::memcpy(&record.a, payload.data() + 8 * place, 8);
-    std::memcpy(&record.b, payload.data() + 8 * place + 8, 8);
-    record.words = payload.data() + 8 * place + 16;
-    record.place = place;
-    const uint64_t length = uint64_t{2} + record.aux();
-    if (record.type() == RecordType::kInvalid || length > count - place) {
-      break;
-    }
-    if (static_cast<int>(record.type()) >= kRecordTypes) {
-      problem(fmt::format("word {}: record type {} is not known to this version", place,
-                          static_cast<int>(record.type())));
-      ++lost_;
-    } else if (!decode_record(record, out)) {
-      problem(fmt::format("word {}: a malformed record of type {}", place,
-                          static_cast<int>(record.type())));
-      ++lost_;
-    }
-    place += length;
+  stamped_in_chunk_ = false;
+}
+
+void ThreadStream::enter_handler() {
+  if (!waiting_.empty()) {
+    waiting_.back().open = true;
   }
-  if (place != count || payload.size() % 8 != 0) {
-    problem(fmt::format("word {}: no record; {} bytes of the chunk are skipped", place,
-                        payload.size() - 8 * place));
-    gap();
+  interrupted_.push_back(from_);
+}
+
+void ThreadStream::leave_handler(uint64_t chunk) {
+  enter_chunk(chunk);
+  from_before_handler_ = interrupted_.back();
+  interrupted_.pop_back();
+}
+
+bool ThreadStream::take(Decoder& decoder, size_t limit, EventBlock& out) {
+  Record record;
+  for (; limit != 0 && !is_cut_; --limit) {
+    place_ = decoder.place();
+    switch (decoder.next(record)) {
+      case Decoder::Step::kRecord:
+        break;
+      case Decoder::Step::kMalformed:
+        problem(
+            fmt::format("byte {}: no record; the rest of the chunk is skipped", decoder.place()));
+        gap();
+        return true;
+      default:
+        return false;
+    }
+    add(record, out);
   }
+  return !is_cut_;
 }
 
 }  // namespace tsomon::capture

@@ -2,7 +2,8 @@
 //
 // Intervals   theory section 5.2; record.h says what a stamp promises. A plain access lies between
 //             the records with stamps around it; behind the last one its interval is open
-//             (kTimeMax), in front of the first one of the thread it begins at kTimeMin.
+//             (kTimeMax), in front of the first one of the thread it begins at kTimeMin. What a
+//             signal handler interrupted may have come after it: the interval is open.
 // Events      A failed compare-exchange becomes a fence and a load: it drains the store buffer and
 //             writes nothing, and with an empty buffer its load is ordered with all that follows.
 //             A range becomes accesses of at most Event::kMaxSize bytes. Thread begin and end
@@ -13,7 +14,8 @@
 //             without a begin are dropped. So a reported cycle never relies on a guess that two
 //             sides of a gap are one unit. A fence lost in the gap can turn a certain order into
 //             an uncertain one; the trace is marked incomplete.
-// Complexity  Linear. Memory: the events of one chunk, and accesses that wait for their next stamp.
+// Complexity  Linear. Memory: accesses that wait for their next stamp; past a
+//             million of them they get open intervals.
 // Not thread-safe.
 #pragma once
 
@@ -24,7 +26,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "decoders/capture/record.h"
+#include "decoders/capture/decoder.h"
 #include "tso/trace.h"
 
 namespace tsomon::capture {
@@ -61,19 +63,36 @@ class ThreadStream {
  public:
   ThreadStream(uint32_t number, Names& names) : names_(&names), thread_(names.thread(number)) {}
 
-  // The records of the next chunk, which `chunk` numbers in messages. Events whose intervals are
-  // known are appended to `out`. Malformed records are skipped and described in problems().
-  void decode(uint64_t chunk, std::string_view payload, EventBlock& out);
+  // Nothing later than this stamp counts: the process ended then.
+  void cut_after(int64_t stamp) { cut_ = stamp; }
+  // What is added from here on belongs to a chunk that begins. `chunk` numbers it in messages.
+  void enter_chunk(uint64_t chunk);
+  // A signal handler begins here; leave_handler goes on with the chunk that it interrupted.
+  void enter_handler();
+  void leave_handler(uint64_t chunk);
+  // Takes up to `limit` records of the current chunk; false: it ended or stopped. Events whose
+  // intervals are known are appended to `out`. Malformed records are skipped and described in
+  // problems().
+  bool take(Decoder& decoder, size_t limit, EventBlock& out);
+  // One record.
+  void add(const Record& record, EventBlock& out);
+  // What another thread observed at this point of the stream (OpenEntry). Events that wait for a
+  // stamp for `patience` cycles are appended as they are, their intervals open.
+  void observe(int64_t since, int64_t until, int64_t patience, EventBlock& out);
+  // No event that is still to come begins earlier.
+  int64_t promise() const;
+  bool waits() const { return !waiting_.empty(); }  // for a stamp
   // Chunks are missing here.
   void gap();
   // No more records: appends what was still waiting for a stamp.
   void finish(EventBlock& out);
 
+  // Whether the cut was reached: nothing more is taken.
+  bool is_cut() const { return is_cut_; }
   uint64_t lost_records() const { return lost_; }
   const std::vector<std::string>& problems() const { return problems_; }
 
  private:
-  struct Record;
   bool decode_record(const Record& record, EventBlock& out);
   void add_ordered(const Record& record, EventBlock& out);
   void point(int64_t lo, int64_t hi, bool separates, EventBlock& out);
@@ -91,8 +110,14 @@ class ThreadStream {
     Event event;
     std::optional<uint64_t> read;  // values of atomics
     std::optional<uint64_t> write;
+    bool open = false;  // the next stamp does not end its interval
+    uint64_t record = 0;
   };
   std::vector<Waiting> waiting_;
+  uint64_t records_ = 0;
+  uint64_t records_observed_ = 0;
+  int64_t silent_since_ = kTimeMin;  // when records_ was observed to be records_observed_
+  bool stamped_in_chunk_ = false;
   uint64_t open_units_ = 0;
   bool had_gap_ = false;
   // Events beyond one for each range record: 16 TiB of ranges. A corrupt length must not fill the
@@ -100,6 +125,13 @@ class ThreadStream {
   uint64_t range_pieces_left_ = uint64_t{1} << 20;
   uint64_t lost_ = 0;
   uint64_t chunk_ = 0;
+  uint64_t place_ = 0;  // byte of the tokens, for messages
+  // from_ where a handler interrupted. The first record behind it may have been made of an access
+  // that came before it.
+  std::vector<int64_t> interrupted_;
+  int64_t from_before_handler_ = kTimeMax;
+  int64_t cut_ = kTimeMax;
+  bool is_cut_ = false;
   std::vector<std::string> problems_;
 };
 

@@ -20,7 +20,7 @@ namespace tsomon::capture {
 int Writer::open(const char* path, const Options& options) {
   close();
   // O_APPEND: the kernel finds the end and appends in one step, whoever else is appending.
-  const int existing = options.keep_existing ? O_EXCL : O_TRUNC;
+  const int existing = options.keep_existing && !options.live ? O_EXCL : O_TRUNC;
   fd_ = ::open(path, O_WRONLY | O_CREAT | existing | O_APPEND | O_CLOEXEC, 0644);
   if (fd_ < 0) {
     return errno;
@@ -32,6 +32,7 @@ int Writer::open(const char* path, const Options& options) {
 
   FileHeader header;
   header.pid = static_cast<uint32_t>(getpid());
+  header.flags = (options.unordered_stamps ? kFileUnordered : 0) | (options.live ? kFileLive : 0);
   header.tsc_hz = options.tsc_hz;
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
@@ -132,7 +133,8 @@ int Writer::append(ChunkHeader& header, const void* payload, size_t size) {
   if (fd_ < 0) {
     return EBADF;
   }
-  if (header.type != static_cast<uint32_t>(ChunkType::kEvents)) {
+  if (header.type != static_cast<uint32_t>(ChunkType::kEvents) &&
+      header.type != static_cast<uint32_t>(ChunkType::kOpen)) {
     header.thread = kNoThread;
     header.sequence = process_chunks_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -185,6 +187,15 @@ char* put_module(char* at, char* end, const ModuleEntry& entry, const char* path
     std::memcpy(at, build_id, entry.build_id_size);
   }
   return at + entry.build_id_size;
+}
+
+char* put_set(char* at, char* end, const SetEntry& entry, const char* name) {
+  if (static_cast<size_t>(end - at) < sizeof entry + entry.name_size) {
+    return nullptr;
+  }
+  std::memcpy(at, &entry, sizeof entry);
+  std::memcpy(at + sizeof entry, name, entry.name_size);
+  return at + sizeof entry + entry.name_size;
 }
 
 char* put_text(char* at, char* end, uint32_t id, const char* text, uint32_t size) {

@@ -32,6 +32,8 @@ class Writer {
     size_t command_line_size = 0;
     int level = 1;  // of zstd; negative levels are faster
     bool keep_existing = false;
+    bool live = false;              // kOpen and kRound chunks will come
+    bool unordered_stamps = false;  // kFileUnordered
   };
 
   Writer() = default;
@@ -77,5 +79,6 @@ class Writer {
 char* put_module(char* at, char* end, const ModuleEntry& entry, const char* path,
                  const void* build_id);
 char* put_text(char* at, char* end, uint32_t id, const char* text, uint32_t size);
+char* put_set(char* at, char* end, const SetEntry& entry, const char* name);
 
 }  // namespace tsomon::capture

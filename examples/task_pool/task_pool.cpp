@@ -124,7 +124,7 @@ void run(uint64_t max_rounds) {
 
 int main(int argc, char** argv) {
   const bool fenced = argc > 1 && std::strcmp(argv[1], "fenced") == 0;
-  const uint64_t max_rounds = examples::number_argument(argc, argv, 2, fenced ? 300 : 5000);
+  const uint64_t max_rounds = examples::number_argument(argc, argv, 2, fenced ? 300 : 50'000);
   if (fenced) {
     run<true>(max_rounds);
   } else {

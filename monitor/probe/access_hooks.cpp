@@ -8,10 +8,13 @@ namespace tsomon::probe {
 namespace {
 constexpr RecordType kRead = RecordType::kRead;
 constexpr RecordType kWrite = RecordType::kWrite;
+// 0 would be the key of no site.
+uint64_t given(void* pc) { return reinterpret_cast<uint64_t>(pc) | (pc == nullptr ? 1 : 0); }
 }  // namespace
 }  // namespace tsomon::probe
 
 using tsomon::probe::access;
+using tsomon::probe::given;
 using tsomon::probe::kRead;
 using tsomon::probe::kWrite;
 using tsomon::probe::put_range;
@@ -20,7 +23,7 @@ using tsomon::probe::put_range;
 #define TSOMON_ACCESS(NAME, TYPE, SIZE)                                                       \
   TSOMON_HOOK void __tsan_##NAME(void* address) { access(TYPE, address, SIZE, TSOMON_PC()); } \
   TSOMON_HOOK void __tsan_##NAME##_pc(void* address, void* pc) {                              \
-    access(TYPE, address, SIZE, reinterpret_cast<uint64_t>(pc));                              \
+    access(TYPE, address, SIZE, given(pc));                                                   \
   }
 #define TSOMON_COMPOUND(NAME, SIZE)               \
   TSOMON_HOOK void __tsan_##NAME(void* address) { \

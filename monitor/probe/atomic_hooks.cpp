@@ -16,8 +16,10 @@
 // the last one is not recent, and the thread's next stamp ends their interval (option share; 0
 // gives each its own two).
 //
-// The record is begun, with its first stamp, before the access and completed after it, so what a
-// signal handler records in between stands after it, and a crash leaves it marked as unfinished.
+// The record of a locked operation is begun, with its first stamp, before the operation and
+// completed after it, so what a signal handler records in between stands after it, and a crash
+// leaves it marked as unfinished. A load is recorded when it is done: as little as possible is to
+// lie between it and the store before it.
 #include "monitor/probe/operation.h"
 
 namespace tsomon::probe {
@@ -56,20 +58,28 @@ bool compare_exchange(volatile T* address, T* expected, T desired) {
 template <typename T>
 T load(const volatile T* address, uint64_t pc) {
   if constexpr (sizeof(T) == 16) {
-    Record record(RecordType::kFailedCompareExchange, address, sizeof(T), 1, pc);
+    Operation operation(RecordType::kFailedCompareExchange, address, sizeof(T), 1, pc);
     T seen = 0;
     compare_exchange(const_cast<volatile T*>(address), &seen, seen);
-    record.done(true);
+    operation.done(true);
     return seen;
   } else {
-    Record record(RecordType::kAtomicLoad, address, sizeof(T), 1, pc);
+    if (options.share == 0) {
+      Operation operation(RecordType::kAtomicLoad, address, sizeof(T), 1, pc);
+      asm volatile("" : : : "memory");
+      const T value = *address;
+      asm volatile("" : : : "memory");
+      operation.done(false, value_of(value));
+      return value;
+    }
+    noise();
+    Context* const context = begin_open();
     asm volatile("" : : : "memory");
     const T value = *address;
     asm volatile("" : : : "memory");
-    if (options.share == 0) {
-      record.done(false, value_of(value));
-    } else {
-      record.done_openly(value_of(value));
+    if (context != nullptr) {
+      put_open(context, capture::other_key(RecordType::kAtomicLoad, sizeof(T), pc), address,
+               value_of(value));
     }
     return value;
   }
@@ -78,14 +88,14 @@ T load(const volatile T* address, uint64_t pc) {
 // The value that `make` computes from the old one replaces it; returns the old one.
 template <typename T, typename Make>
 T modify(volatile T* address, uint64_t pc, Make make) {
-  Record record(RecordType::kAtomicReadModifyWrite, address, sizeof(T), 2, pc);
+  Operation operation(RecordType::kAtomicReadModifyWrite, address, sizeof(T), 2, pc);
   T old = 0;
   if constexpr (sizeof(T) < 16) {
     old = __atomic_load_n(address, __ATOMIC_RELAXED);
   }
   while (!compare_exchange(address, &old, make(old))) {
   }
-  record.done(true, value_of(old), value_of(make(old)));
+  operation.done(true, value_of(old), value_of(make(old)));
   return old;
 }
 
@@ -94,9 +104,9 @@ T exchange(volatile T* address, T value, uint64_t pc) {
   if constexpr (sizeof(T) == 16) {
     return modify(address, pc, [value](T) { return value; });
   } else {
-    Record record(RecordType::kAtomicReadModifyWrite, address, sizeof(T), 2, pc);
+    Operation operation(RecordType::kAtomicReadModifyWrite, address, sizeof(T), 2, pc);
     const T old = __atomic_exchange_n(address, value, __ATOMIC_SEQ_CST);
-    record.done(true, value_of(old), value_of(value));
+    operation.done(true, value_of(old), value_of(value));
     return old;
   }
 }
@@ -106,9 +116,9 @@ T fetch_add(volatile T* address, T value, uint64_t pc) {
   if constexpr (sizeof(T) == 16) {
     return modify(address, pc, [value](T old) { return old + value; });
   } else {
-    Record record(RecordType::kAtomicReadModifyWrite, address, sizeof(T), 2, pc);
+    Operation operation(RecordType::kAtomicReadModifyWrite, address, sizeof(T), 2, pc);
     const T old = __atomic_fetch_add(address, value, __ATOMIC_SEQ_CST);
-    record.done(true, value_of(old), value_of(static_cast<T>(old + value)));
+    operation.done(true, value_of(old), value_of(static_cast<T>(old + value)));
     return old;
   }
 }
@@ -120,18 +130,17 @@ void store(volatile T* address, T value, int order, uint64_t pc) {
     return;
   }
   if (options.share == 0) {
-    Record record(RecordType::kAtomicStore, address, sizeof(T), 1, pc);
+    Operation operation(RecordType::kAtomicStore, address, sizeof(T), 1, pc);
     asm volatile("" : : : "memory");
     *address = value;
     asm volatile("" : : : "memory");
-    record.done(false, value_of(value));
+    operation.done(false, value_of(value));
     return;
   }
-  if (uint64_t* const at = room(5)) {
-    uint64_t* const next =
-        capture::put(at, RecordType::kAtomicStore, reinterpret_cast<uint64_t>(address), pc,
-                     sizeof(T), capture::kSeparates | capture::kOpenEnd, 0, 0, value_of(value));
-    at[2] = start(next, options.share);
+  noise();
+  if (Context* const context = begin_open()) {
+    put_open(context, capture::other_key(RecordType::kAtomicStore, sizeof(T), pc), address,
+             value_of(value));
   }
   asm volatile("" : : : "memory");
   *address = value;
@@ -140,12 +149,12 @@ void store(volatile T* address, T value, int order, uint64_t pc) {
 
 template <typename T>
 bool compare_exchange_recorded(volatile T* address, T* expected, T desired, uint64_t pc) {
-  Record record(RecordType::kAtomicReadModifyWrite, address, sizeof(T), 2, pc);
+  Operation operation(RecordType::kAtomicReadModifyWrite, address, sizeof(T), 2, pc);
   const bool equal = compare_exchange(address, expected, desired);
   if (equal) {
-    record.done(true, value_of(*expected), value_of(desired));
+    operation.done(true, value_of(*expected), value_of(desired));
   } else {
-    record.failed(value_of(*expected));
+    operation.failed(value_of(*expected));
   }
   return equal;
 }
@@ -205,8 +214,8 @@ TSOMON_HOOK void __tsan_atomic_thread_fence(int order) {
     asm volatile("" : : : "memory");
     return;
   }
-  probe::Record record(tsomon::capture::RecordType::kFence, nullptr, 0, 0, TSOMON_PC());
+  probe::Operation operation(tsomon::capture::RecordType::kFence, nullptr, 0, 0, TSOMON_PC());
   __builtin_ia32_mfence();
-  record.done(true);
+  operation.done(true);
 }
 TSOMON_HOOK void __tsan_atomic_signal_fence(int) { asm volatile("" : : : "memory"); }

@@ -8,6 +8,7 @@
 #include <concurrentqueue/concurrentqueue.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -48,6 +49,7 @@ std::atomic<bool> writer_sleeps{false};
 std::atomic<uint32_t> takers_wait{0};
 pid_t writer_id = 0;
 uint32_t labels_written = 0;
+uint32_t sets_written = 0;
 uint64_t modules_seen = 0;
 
 void wait_while(std::atomic<uint32_t>* word, uint32_t value, long milliseconds) {
@@ -78,6 +80,10 @@ void write(capture::ChunkType type, uint32_t thread, uint64_t sequence, const vo
 
 void write_labels(bool pack) {
   char buffer[4096];
+  while (char* const end = copy_sets(&sets_written, buffer, buffer + sizeof buffer)) {
+    write(capture::ChunkType::kSets, capture::kNoThread, 0, buffer,
+          static_cast<size_t>(end - buffer), pack);
+  }
   for (;;) {
     char* const end = copy_labels(&labels_written, buffer, buffer + sizeof buffer);
     if (end == buffer) {
@@ -88,85 +94,79 @@ void write_labels(bool pack) {
   }
 }
 
-void write_parts(Chunk* chunk, bool pack) {
-  for (uint32_t i = 0; i < chunk->part_count; ++i) {
-    const Part& part = chunk->parts[i];
-    write(capture::ChunkType::kEvents, chunk->thread, part.sequence, chunk->words + chunk->first,
-          (part.end - chunk->first) * sizeof(uint64_t), pack);
-    chunk->first = part.end;
+// Its owner ended: Thread::emptied.
+Chunk* const kEnded = reinterpret_cast<Chunk*>(1);
+
+void recycle(Chunk* chunk) {
+  Chunk* none = nullptr;
+  if (!chunk->owner->emptied.compare_exchange_strong(none, chunk, std::memory_order_acq_rel)) {
+    handover->empty.enqueue(handover->returning, chunk);
   }
-  chunk->part_count = 0;
+  returned.fetch_add(1, std::memory_order_seq_cst);
+  if (takers_wait.load(std::memory_order_seq_cst) != 0) {
+    wake(&returned);
+  }
 }
 
-void drain(bool pack, bool recycle) {
+void drain(bool pack, bool keep) {
   Chunk* chunk = nullptr;
   while (handover->full.try_dequeue(chunk)) {
-    write_labels(pack);
-    write_parts(chunk, pack);
-    if (recycle) {
-      handover->empty.enqueue(handover->returning, chunk);
-      returned.fetch_add(1, std::memory_order_seq_cst);
-      if (takers_wait.load(std::memory_order_seq_cst) != 0) {
-        wake(&returned);
-      }
+    if (chunk->size != 0) {
+      write_labels(pack);
+      write(capture::ChunkType::kEvents, chunk->owner->number, chunk->sequence, &chunk->start,
+            chunk->size, pack);
+    }
+    if (!keep) {
+      recycle(chunk);
     }
   }
 }
 
-// Records that lie after the cut may have seen what other threads' streams no longer hold.
-const uint64_t* cut_at(const uint64_t* at, const uint64_t* end, uint64_t cut) {
-  while (at < end) {
-    const uint32_t aux = capture::aux_of(at[0]);
-    const RecordType type = capture::type_of(at[0]);
-    const bool stamped = type != RecordType::kRangeRead && type != RecordType::kRangeWrite &&
-                         type != RecordType::kLost && aux != 0;
-    const uint64_t time = type == RecordType::kStamp ? at[1] : stamped ? at[2] : 0;
-    if (time > cut) {
-      return at;
-    }
-    at += 2 + aux;
+// Not memcpy, which would be recorded.
+void copy(void* to, const void* from, size_t size) {
+  asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
+}
+
+// What lies in a chunk whose owner may be going on.
+void write_open(Thread* thread, const Context& context, bool pack) {
+  alignas(64) static uint8_t payload[sizeof(Chunk)];
+  capture::Position position;
+  if (context.chunk == nullptr || !capture::snapshot(context.encoder, &position)) {
+    return;
   }
-  return end;
+  const Chunk& chunk = *context.chunk;
+  size_t size = sizeof chunk.start + position.end;
+  copy(payload, &chunk.start, size);
+  if (position.count != 0) {
+    size += capture::put_end(payload + size, position);
+  }
+  thread->bytes += size;
+  write(capture::ChunkType::kEvents, thread->number, chunk.sequence, payload, size, pack);
 }
 
-void write_open(Thread* thread, Chunk* chunk, const uint64_t* end, uint64_t cut, bool pack) {
-  write_parts(chunk, pack);
-  const uint64_t* const begin = chunk->words + chunk->first;
-  end = cut_at(begin, end, cut);
-  thread->words += static_cast<uint64_t>(end - chunk->words);
-  write(capture::ChunkType::kEvents, chunk->thread, chunk->open_sequence, begin,
-        static_cast<size_t>(end - begin) * sizeof(uint64_t), pack);
-}
-
-void flush_everything(bool pack, bool recycle) {
+void flush_everything(bool pack, bool keep) {
   // A thread that is changing chunks finishes that first; the limit is for one that cannot.
   for (Thread* thread = threads(); thread != nullptr; thread = thread->next) {
     for (int tries = 0; thread->busy.load(std::memory_order_seq_cst) && tries < 2000; ++tries) {
-      drain(pack, recycle);
+      drain(pack, keep);
       const timespec millisecond{0, 1000000};
       syscall(SYS_nanosleep, &millisecond, nullptr);
     }
   }
   const uint64_t cut = stamp();
-  drain(pack, false);
+  drain(pack, true);
   write_labels(pack);
   alignas(capture::EndEntry) char ends[64 * sizeof(capture::EndEntry)];
   size_t count = 0;
   for (Thread* thread = threads(); thread != nullptr; thread = thread->next) {
-    const Local* const where = thread->where;
-    if (where != nullptr) {
-      for (Chunk* outer = thread->outer; outer != nullptr; outer = outer->next) {
-        write_open(thread, outer, outer->interrupted, cut, pack);
-      }
-      const uint64_t* const cur = *const_cast<uint64_t* const volatile*>(&where->cur);
-      if (thread->chunk != nullptr && cur != nullptr) {
-        write_open(thread, thread->chunk, cur, cut, pack);
-      }
+    for (const Context* context = thread->context; context != nullptr; context = context->outer) {
+      write_open(thread, *context, pack);
     }
     capture::EndEntry entry;
     entry.thread = thread->number;
     entry.chunks = thread->sequence.load(std::memory_order_relaxed);
-    entry.words = thread->words;
+    entry.bytes = thread->bytes;
+    entry.cut = cut;
     entry.lost = thread->lost.load(std::memory_order_relaxed) - thread->lost_reported;
     std::memcpy(ends + count * sizeof entry, &entry, sizeof entry);
     if (++count == 64) {
@@ -176,6 +176,93 @@ void flush_everything(bool pack, bool recycle) {
   }
   write(capture::ChunkType::kEnd, capture::kNoThread, 0, ends, count * sizeof(capture::EndEntry),
         false);
+}
+
+// Live: what the thread has recorded so far, and what that says about its accesses. False: the
+// thread promises nothing now.
+//
+// All threads passed a full barrier after `since` was taken. What a thread stored before its
+// barrier is seen here; so what is not seen was stored after it, and comes after `since`, as do the
+// accesses that follow a record. A stamp is taken before it is recorded: `announced` tells.
+bool observe(Thread* thread, uint64_t since) {
+  alignas(64) static uint8_t payload[sizeof(capture::OpenEntry) + sizeof(Chunk)];
+  if (thread->busy.load(std::memory_order_seq_cst)) {
+    return false;
+  }
+  Context* const context = *const_cast<Context* volatile*>(&thread->context);
+  if (context == nullptr) {
+    return true;  // not begun, or ended: its chunks are in the queue
+  }
+  Chunk* const chunk = *const_cast<Chunk* volatile*>(&context->chunk);
+  if (chunk == nullptr) {
+    return true;  // nothing can be recorded before the next chunk, which begins with a stamp
+  }
+  const volatile Context& seen = *context;
+  const uint32_t announced_at = seen.announced;
+  const bool announced = announced_at == seen.encoder.end + 1 || seen.encoder.before != 0;
+  capture::Position position;
+  if (context->outer != nullptr || !capture::snapshot(context->encoder, &position) ||
+      position.count == capture::kMaxCount) {
+    return false;
+  }
+  capture::OpenEntry entry;
+  size_t size = sizeof entry;
+  const bool changed = thread->told_chunk != chunk->sequence + 1 ||
+                       thread->told.end != position.end || thread->told.slot != position.slot ||
+                       thread->told.count != position.count;
+  if (changed) {
+    copy(payload + size, &chunk->start, sizeof chunk->start + position.end);
+    size += sizeof chunk->start + position.end;
+    if (position.count != 0) {
+      size += capture::put_end(payload + size, position);
+    }
+  }
+  const uint64_t sequence = chunk->sequence;
+  entry.since = announced ? 0 : since;
+  entry.until = stamp();
+  copy(payload, &entry, sizeof entry);
+  // A chunk that was changed meanwhile has another address: none is used again before drain().
+  if (thread->busy.load(std::memory_order_seq_cst) ||
+      *const_cast<Context* volatile*>(&thread->context) != context ||
+      *const_cast<Chunk* volatile*>(&context->chunk) != chunk) {
+    return false;
+  }
+  drain(true, false);  // what stands before it
+  write_labels(true);
+  write(capture::ChunkType::kOpen, thread->number, sequence, payload, size, true);
+  thread->told_chunk = sequence + 1;
+  thread->told = position;
+  return !announced;
+}
+
+void write_round() {
+  constexpr uint32_t kMax = 4096;
+  alignas(8) static struct {
+    capture::RoundEntry entry;
+    uint32_t silent[kMax];
+  } round;
+  round.entry.since = stamp();
+  if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) {
+    return;
+  }
+  uint32_t count = 0;
+  for (Thread* thread = threads(); thread != nullptr; thread = thread->next) {
+    if (!observe(thread, round.entry.since)) {
+      if (count == kMax) {
+        return;  // too many to say so
+      }
+      round.silent[count++] = thread->number;
+    }
+  }
+  drain(true, false);
+  write(capture::ChunkType::kRound, capture::kNoThread, 0, &round,
+        sizeof round.entry + count * sizeof(uint32_t), false);
+}
+
+uint64_t milliseconds() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1000 + static_cast<uint64_t>(time.tv_nsec) / 1000000;
 }
 
 void write_modules_of_process() {
@@ -189,17 +276,23 @@ void write_modules_of_process() {
 void* writer_thread(void*) {
   local.off = true;
   writer_id = static_cast<pid_t>(syscall(SYS_gettid));
+  uint64_t next_round = 0;
   for (;;) {
     const uint32_t seen = given.load(std::memory_order_seq_cst);
-    drain(true, true);
+    drain(true, false);
     if (state.load(std::memory_order_seq_cst) == 1) {
-      flush_everything(true, true);
+      flush_everything(true, false);
       state.store(2, std::memory_order_seq_cst);
       wake(&state);
     }
+    const bool live = options.live != 0 && state.load(std::memory_order_seq_cst) == 0;
+    if (live && milliseconds() >= next_round) {
+      write_round();
+      next_round = milliseconds() + options.live;
+    }
     writer_sleeps.store(true, std::memory_order_seq_cst);
     if (given.load(std::memory_order_seq_cst) == seen) {
-      wait_while(&given, seen, -1);
+      wait_while(&given, seen, live ? static_cast<long>(options.live) : -1);
     }
     writer_sleeps.store(false, std::memory_order_seq_cst);
   }
@@ -246,15 +339,20 @@ bool finishing() { return state.load(std::memory_order_seq_cst) != 0; }
 
 uint32_t chunks_returned() { return returned.load(std::memory_order_relaxed); }
 
-Chunk* take_empty_chunk() {
-  Chunk* chunk = nullptr;
+Chunk* take_empty_chunk(Thread* thread) {
+  // One that came back is still in the caches.
+  Chunk* chunk = thread->emptied.exchange(nullptr, std::memory_order_acq_rel);
+  if (chunk != nullptr) {
+    return chunk;
+  }
   while (!handover->empty.try_dequeue(chunk)) {
     if (options.drop_when_full || finishing()) {
       return nullptr;
     }
     const uint32_t seen = returned.load(std::memory_order_seq_cst);
     takers_wait.fetch_add(1, std::memory_order_seq_cst);
-    const bool found = handover->empty.try_dequeue(chunk);
+    chunk = thread->emptied.exchange(nullptr, std::memory_order_acq_rel);
+    const bool found = chunk != nullptr || handover->empty.try_dequeue(chunk);
     if (!found) {
       wait_while(&returned, seen, 100);
     }
@@ -264,6 +362,14 @@ Chunk* take_empty_chunk() {
     }
   }
   return chunk;
+}
+
+void give_up_emptied(Thread* thread) {
+  Chunk* const chunk = thread->emptied.exchange(kEnded, std::memory_order_acq_rel);
+  if (chunk != nullptr) {
+    chunk->size = 0;
+    give_full_chunk(thread, chunk);
+  }
 }
 
 void give_full_chunk(Thread* thread, Chunk* chunk) {
@@ -310,10 +416,12 @@ bool start_handover(const char* path) {
   takers_wait.store(0, std::memory_order_relaxed);
   writer_id = 0;
   labels_written = 0;
+  sets_written = 0;
   modules_seen = 0;
   static char command_line[65536];
   capture::Writer::Options file_options;
   file_options.level = options.level;
+  file_options.unordered_stamps = options.clock_unused;
   const int arguments = ::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
   if (arguments >= 0) {
     const ssize_t size = ::read(arguments, command_line, sizeof command_line);
@@ -322,6 +430,12 @@ bool start_handover(const char* path) {
     ::close(arguments);
   }
   file_options.keep_existing = options.keep_existing;
+  file_options.live = options.live != 0;
+  if (options.live != 0 &&
+      syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0) {
+    complain("live recording needs membarrier(2), which this kernel refuses: %s", strerror(errno));
+    return false;
+  }
   int error = handover->file.open(path, file_options);
   if (error == EEXIST) {
     static char own_path[Options::kMaxText + 16];
@@ -364,12 +478,14 @@ void finish() {
     if (!on_writer) {
       wake_writer();
       // A crashed program may have stopped the writer thread: then this thread does its work.
-      for (int tries = 0; tries < 100 && state.load(std::memory_order_seq_cst) != 2; ++tries) {
+      // In a pipe two writers would tear each other's chunks: there it is waited for longer.
+      const int most = options.live != 0 ? 6000 : 100;
+      for (int tries = 0; tries < most && state.load(std::memory_order_seq_cst) != 2; ++tries) {
         wait_while(&state, 1, 100);
       }
     }
     if (state.load(std::memory_order_seq_cst) != 2) {
-      flush_everything(false, false);
+      flush_everything(false, true);
       state.store(2, std::memory_order_seq_cst);
     }
     const int failed = handover->file.error();

@@ -14,8 +14,11 @@ namespace tsomon::probe {
 bool start_handover(const char* path);
 
 // An empty chunk. When there is none: waits, or nullptr under on_full=drop or when recording ends.
-Chunk* take_empty_chunk();
+Chunk* take_empty_chunk(Thread* thread);
+// Its size is set; 0: it only goes back.
 void give_full_chunk(Thread* thread, Chunk* chunk);
+// The thread has ended: its chunks go to the pool.
+void give_up_emptied(Thread* thread);
 
 // How many chunks the writer thread has emptied.
 uint32_t chunks_returned();
@@ -35,6 +38,9 @@ Thread* threads();
 
 // Copies the labels from number `from` on as TextEntry into [at, end); returns the place after.
 char* copy_labels(uint32_t* from, char* at, char* end);
+
+// The declarations of atomic sets likewise, as SetEntry; nullptr when there are no more.
+char* copy_sets(uint32_t* from, char* at, char* end);
 
 // True once finish() was called: chunks may no longer change hands.
 bool finishing();

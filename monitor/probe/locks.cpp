@@ -5,10 +5,16 @@
 //   mutex, rwlock      a locked instruction: the store buffer drains, a fence follows the release
 //   spin lock          an ordinary store: nothing
 // A wait on a condition is a release, a wait record (it splits the unit) and an acquisition.
-// Missed: locks of libraries that do not call pthread functions through the dynamic linker; the
-// acquisition inside a condition wait that is cancelled.
+// What does not change the lock executes no locked instruction that could be relied upon, and is
+// not recorded: a mutex that its owner takes again or gives back for the time being, an unlock or a
+// wait that fails. Missed: locks of libraries that do not call pthread functions through the
+// dynamic linker; the acquisition inside a condition wait that is cancelled.
 #include <cerrno>
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "monitor/probe/noise.h"
 #include "monitor/probe/real.h"
 #include "monitor/probe/runtime.h"
 
@@ -42,40 +48,80 @@ uint64_t id(const volatile void* lock) { return reinterpret_cast<uint64_t>(lock)
 // The lock is held: also when its owner died.
 bool held(int result) { return result == 0 || result == EOWNERDEAD; }
 
-void acquired(int result, RecordType type, const volatile void* lock, uint64_t pc) {
-  if (held(result)) {
+// Whether the calling thread, which has just locked it, did so for the first time.
+bool first_time(const pthread_mutex_t* mutex) {
+  return (mutex->__data.__kind & 3) != PTHREAD_MUTEX_RECURSIVE_NP || mutex->__data.__count == 1;
+}
+template <typename Lock>
+bool first_time(const Lock*) {
+  return true;
+}
+
+// Whether an unlock by the calling thread gives the mutex back. Kinds that do not keep an owner
+// always do.
+bool gives_back(const pthread_mutex_t* mutex) {
+  constexpr int kRobust = 16;  // PTHREAD_MUTEX_ROBUST_NORMAL_NP, which the headers do not show
+  const int kind = mutex->__data.__kind & 3;
+  const bool owned = kind == PTHREAD_MUTEX_RECURSIVE_NP || kind == PTHREAD_MUTEX_ERRORCHECK_NP ||
+                     (mutex->__data.__kind & kRobust) != 0;
+  return !owned || (first_time(mutex) && mutex->__data.__owner == syscall(SYS_gettid));
+}
+
+template <typename Lock>
+void acquired(int result, RecordType type, const Lock* lock, uint64_t pc) {
+  if (held(result) && first_time(lock)) {
     put_point_now(type, id(lock), pc);
   }
 }
 
-// The drain that a locked unlock performs lies between `released` and now.
+// The drain that a locked unlock performs lies between `released` and the thread's next stamp:
+// between the two the thread returns from the unlock, which is a load, and that comes after the
+// drain (stamp.h). share=0: a stamp of its own.
 void drained(uint64_t released, uint64_t pc) {
-  uint64_t* const at = room(4);
-  if (at != nullptr && released != 0) {
-    const uint64_t now = stamp_after_locked();
-    publish_stamped(tsomon::capture::put(at, RecordType::kFence, 0, pc, 0,
-                                         tsomon::capture::kSeparates, released, now),
-                    now);
+  Context* const context = writable();
+  if (context == nullptr || released == 0) {
+    return;
   }
+  constexpr uint32_t kSeparates = tsomon::capture::kSeparates;
+  if (options.share != 0) {
+    tsomon::capture::put_record(
+        context->encoder,
+        {RecordType::kFence, 0, kSeparates | tsomon::capture::kOpenEnd, 2, 0, pc, {released, 0}});
+    return;
+  }
+  announce_stamp(*context);
+  const uint64_t now = stamp_after_locked();
+  tsomon::capture::put_record(context->encoder,
+                              {RecordType::kFence, 0, kSeparates, 2, 0, pc, {released, now}});
+  context->since = 0;
 }
 
 template <typename Unlock>
 int release(RecordType type, const volatile void* lock, uint64_t pc, Unlock unlock) {
   const uint64_t now = put_point_now(type, id(lock), pc);
   const int result = unlock();
-  drained(now, pc);
+  if (result == 0) {
+    drained(now, pc);
+  }
+  noise();
   return result;
 }
 
+bool valid(const timespec* time) { return time->tv_nsec >= 0 && time->tv_nsec < 1000000000; }
+
 template <typename Wait>
-int wait(const volatile void* condition, const volatile void* mutex, uint64_t pc, Wait wait) {
+int wait(const volatile void* condition, const pthread_mutex_t* mutex, uint64_t pc, Wait wait) {
+  if (local.thread == nullptr || !gives_back(mutex)) {
+    return wait();
+  }
   const uint64_t now = put_point_now(RecordType::kRelease, id(mutex), pc);
   put_point_now(RecordType::kWait, id(condition), pc);
   const int result = wait();
-  drained(now, pc);
-  // A wait that timed out holds the mutex as well; the other errors are found before it is
-  // released.
-  put_point_now(RecordType::kAcquire, id(mutex), pc);
+  // A wait that timed out holds the mutex as well.
+  if (held(result) || result == ETIMEDOUT) {
+    drained(now, pc);
+    put_point_now(RecordType::kAcquire, id(mutex), pc);
+  }
   return result;
 }
 
@@ -90,18 +136,21 @@ bool held_for_writing(const pthread_rwlock_t* lock) {
 
 #define TSOMON_LOCK(NAME, TYPE, LOCK)                      \
   TSOMON_HOOK int pthread_##NAME(LOCK* lock) {             \
+    noise();                                               \
     const int result = real_pthread_##NAME(lock);          \
     acquired(result, RecordType::TYPE, lock, TSOMON_PC()); \
     return result;                                         \
   }
 #define TSOMON_TIMED(NAME, TYPE, LOCK)                               \
   TSOMON_HOOK int pthread_##NAME(LOCK* lock, const timespec* time) { \
+    noise();                                                         \
     const int result = real_pthread_##NAME(lock, time);              \
     acquired(result, RecordType::TYPE, lock, TSOMON_PC());           \
     return result;                                                   \
   }
 #define TSOMON_CLOCK(NAME, TYPE, LOCK)                                                \
   TSOMON_HOOK int pthread_##NAME(LOCK* lock, clockid_t clock, const timespec* time) { \
+    noise();                                                                          \
     const int result = real_pthread_##NAME(lock, clock, time);                        \
     acquired(result, RecordType::TYPE, lock, TSOMON_PC());                            \
     return result;                                                                    \
@@ -123,7 +172,7 @@ TSOMON_LOCK(spin_lock, kAcquire, pthread_spinlock_t)
 TSOMON_LOCK(spin_trylock, kAcquire, pthread_spinlock_t)
 
 TSOMON_HOOK int pthread_mutex_unlock(pthread_mutex_t* lock) {
-  if (local.cur == nullptr) {
+  if (local.thread == nullptr || !gives_back(lock)) {
     return real_pthread_mutex_unlock(lock);
   }
   return release(RecordType::kRelease, lock, TSOMON_PC(),
@@ -131,7 +180,7 @@ TSOMON_HOOK int pthread_mutex_unlock(pthread_mutex_t* lock) {
 }
 
 TSOMON_HOOK int pthread_rwlock_unlock(pthread_rwlock_t* lock) {
-  if (local.cur == nullptr) {
+  if (local.thread == nullptr) {
     return real_pthread_rwlock_unlock(lock);
   }
   return release(held_for_writing(lock) ? RecordType::kRelease : RecordType::kReleaseShared, lock,
@@ -140,7 +189,9 @@ TSOMON_HOOK int pthread_rwlock_unlock(pthread_rwlock_t* lock) {
 
 TSOMON_HOOK int pthread_spin_unlock(pthread_spinlock_t* lock) {
   put_point_now(RecordType::kRelease, id(lock), TSOMON_PC());
-  return real_pthread_spin_unlock(lock);
+  const int result = real_pthread_spin_unlock(lock);
+  noise();
+  return result;
 }
 
 TSOMON_HOOK int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
@@ -149,11 +200,17 @@ TSOMON_HOOK int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mu
 }
 TSOMON_HOOK int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                        const timespec* time) {
+  if (!valid(time)) {
+    return real_pthread_cond_timedwait(condition, mutex, time);
+  }
   return wait(condition, mutex, TSOMON_PC(),
               [=] { return real_pthread_cond_timedwait(condition, mutex, time); });
 }
 TSOMON_HOOK int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                        clockid_t clock, const timespec* time) {
+  if (!valid(time) || (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC)) {
+    return real_pthread_cond_clockwait(condition, mutex, clock, time);
+  }
   return wait(condition, mutex, TSOMON_PC(),
               [=] { return real_pthread_cond_clockwait(condition, mutex, clock, time); });
 }

@@ -7,7 +7,10 @@
 // in the process slower, those of the loader and of signal handlers included.
 // (g++ 12 and clang 14 do not emit the names __tsan_memcpy, __tsan_memmove, __tsan_memset of later
 // compilers.)
-// Missed: the other string functions (strcpy, strlen, ...), and libraries.
+// With -D_FORTIFY_SOURCE the calls are __memcpy_chk and so on: wrapped as well.
+// Missed: the other string functions (strcpy, strlen, ...), and libraries. Large copies of the C
+// library use stores that bypass the cache, with a fence behind them; the events say that they
+// commit in order with the thread's earlier stores, which these need not.
 #include <cstddef>
 
 #include "monitor/probe/runtime.h"
@@ -19,6 +22,11 @@ extern "C" {
 __attribute__((weak)) void* __real_memcpy(void* to, const void* from, size_t size);
 __attribute__((weak)) void* __real_memmove(void* to, const void* from, size_t size);
 __attribute__((weak)) void* __real_memset(void* to, int value, size_t size);
+__attribute__((weak)) void* __real___memcpy_chk(void* to, const void* from, size_t size,
+                                                size_t room);
+__attribute__((weak)) void* __real___memmove_chk(void* to, const void* from, size_t size,
+                                                 size_t room);
+__attribute__((weak)) void* __real___memset_chk(void* to, int value, size_t size, size_t room);
 }
 
 TSOMON_HOOK void* __wrap_memcpy(void* to, const void* from, size_t size) {
@@ -34,4 +42,18 @@ TSOMON_HOOK void* __wrap_memmove(void* to, const void* from, size_t size) {
 TSOMON_HOOK void* __wrap_memset(void* to, int value, size_t size) {
   put_range(RecordType::kWrite, to, size, TSOMON_PC());
   return __real_memset(to, value, size);
+}
+TSOMON_HOOK void* __wrap___memcpy_chk(void* to, const void* from, size_t size, size_t room) {
+  put_range(RecordType::kRead, from, size, TSOMON_PC());
+  put_range(RecordType::kWrite, to, size, TSOMON_PC());
+  return __real___memcpy_chk(to, from, size, room);
+}
+TSOMON_HOOK void* __wrap___memmove_chk(void* to, const void* from, size_t size, size_t room) {
+  put_range(RecordType::kRead, from, size, TSOMON_PC());
+  put_range(RecordType::kWrite, to, size, TSOMON_PC());
+  return __real___memmove_chk(to, from, size, room);
+}
+TSOMON_HOOK void* __wrap___memset_chk(void* to, int value, size_t size, size_t room) {
+  put_range(RecordType::kWrite, to, size, TSOMON_PC());
+  return __real___memset_chk(to, value, size, room);
 }

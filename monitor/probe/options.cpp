@@ -93,10 +93,32 @@ const char* set(Options* options, const char* key, const char* value) {
     options->follow_fork = std::strcmp(value, "1") == 0;
     return options->follow_fork || std::strcmp(value, "0") == 0 ? nullptr : "0 or 1";
   }
+  if (std::strcmp(key, "clock") == 0) {
+    options->clock_trusted = std::strcmp(value, "trust") == 0;
+    options->clock_unused = std::strcmp(value, "none") == 0;
+    return options->clock_trusted || options->clock_unused || std::strcmp(value, "auto") == 0
+               ? nullptr
+               : "'auto', 'trust' or 'none'";
+  }
+  if (std::strcmp(key, "live") == 0) {
+    const bool good = parse_integer(value, 0, 10000, &number);
+    options->live = static_cast<uint32_t>(number);
+    return good ? nullptr : "a number from 0 to 10000";
+  }
   if (std::strcmp(key, "level") == 0) {
     const bool good = parse_integer(value, -50, 19, &number);
     options->level = static_cast<int>(number);
     return good ? nullptr : "a number from -50 to 19";
+  }
+  if (std::strcmp(key, "noise") == 0) {
+    const bool good = parse_integer(value, 0, 1000, &number);
+    options->noise = static_cast<uint32_t>(number);
+    return good ? nullptr : "a number from 0 to 1000";
+  }
+  if (std::strcmp(key, "noise_seed") == 0) {
+    const bool good = parse_integer(value, 0, 2147483647, &number);
+    options->noise_seed = static_cast<uint32_t>(number);
+    return good ? nullptr : "a number from 0 to 2147483647";
   }
   return "";
 }
@@ -105,7 +127,10 @@ const char* set(Options* options, const char* key, const char* value) {
 
 bool parse_options(const char* text, Options* options, char* error, size_t error_size) {
   static const char* const kKeys =
-      "output, existing, stamp_every, share, buffer, on_full, unit, follow_fork and level";
+      "output, existing, stamp_every, share, buffer, on_full, unit, follow_fork, live, clock, "
+      "level, "
+      "noise "
+      "and noise_seed";
   if (std::strlen(text) >= Options::kMaxText) {
     std::snprintf(error, error_size, "longer than %zu bytes", Options::kMaxText - 1);
     return false;

@@ -8,8 +8,10 @@
 //   existing=replace|keep  when FILE exists, replace it (default) or keep it and record to
 //   FILE.PID:
 //                      several processes of one `tsomon record`
-//   stamp_every=N      0..1048576 (default 256): at most N plain accesses between two stamps;
-//                      0: stamps only at synchronisation, atomics and unit boundaries
+//   stamp_every=N      0..1048576 (default 256): a stamp after N plain accesses. From 256 on those
+//   that
+//                      are foreseen (encoder.h) count only when their instruction has run 127
+//                      times. 0: stamps only at synchronisation, atomics and unit boundaries
 //   share=CYCLES       0..1000000000 (default 10000): unit boundaries, and loads and stores of
 //   atomics
 //                      that are a mov, use the thread's last stamp when it is not older than this;
@@ -19,7 +21,15 @@
 //   on_full=block|drop when the buffer is full, wait (default) or drop records and count them
 //   unit=PATTERN       calls of functions with a matching name are units; may be repeated
 //   follow_fork=0|1    1: a child of fork records to FILE.PID; 0 (default): it is not recorded
-//   level=N            -50..19 (default 1): zstd level; 0: not compressed
+//   clock=auto|trust|none  whether stamps of different threads are compared: where clock.h finds
+//                      the machine fit for it (default), always, or never
+//   live=MILLISECONDS  0..10000 (default 0: no): at least that often tells all that was recorded so
+//   far; only
+//                      the first process is recorded then
+//   level=N            -50..19 (default -1): zstd level; 0: not compressed
+//   noise=N            0..1000 (default 0): of 1000 synchronisation operations, atomics and unit
+//                      boundaries, how many are delayed (noise.h)
+//   noise_seed=N       0..2147483647 (default 0): which of them, and how long
 #pragma once
 
 #include <cstddef>
@@ -38,7 +48,12 @@ struct Options {
   bool drop_when_full = false;
   bool keep_existing = false;
   bool follow_fork = false;
-  int level = 1;
+  uint32_t live = 0;
+  bool clock_trusted = false;
+  bool clock_unused = false;
+  int level = -1;
+  uint32_t noise = 0;
+  uint32_t noise_seed = 0;
   int units = 0;
   const char* unit[kMaxUnits] = {};
   char text[kMaxText] = {};  // what the pointers above point into

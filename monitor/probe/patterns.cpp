@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "monitor/probe/handover.h"
+#include "monitor/probe/noise.h"
 
 // Absent in a program without the C++ runtime.
 extern "C" __attribute__((weak)) char* __cxa_demangle(const char* name, char* buffer, size_t* size,
@@ -206,6 +207,7 @@ TSOMON_HOOK void __tsan_func_entry(void*) {
   if (depth < kMaxDepth) {
     frames[depth++] = frame;
     put_boundary(RecordType::kUnitBegin, function->label, TSOMON_PC());
+    noise();
   }
 }
 

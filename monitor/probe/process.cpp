@@ -10,11 +10,13 @@
 // fork          follow_fork=0: the child is not recorded. 1: the child records itself to FILE.PID
 // as
 //               a process of its own that starts with one thread. A child of vfork shares the
-//               memory and is recorded as part of the calling thread.
+//               memory and is recorded as part of the calling thread. A child of _Fork is not
+//               recorded.
 // exec          finishes the recording, also when exec then fails. The new program, and any
 //               instrumented program that the process starts, records to FILE.PID.
 // Handlers      run inside enter_handler/leave_handler (runtime.h). A handler that leaves with
-//               siglongjmp is seen as lasting on: its records stay in order.
+//               siglongjmp is seen as lasting on: its records stay in order. Missed: handlers
+//               that are installed by other functions than sigaction and the kinds of signal().
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
@@ -25,11 +27,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "monitor/probe/clock.h"
 #include "monitor/probe/handover.h"
 #include "monitor/probe/patterns.h"
 #include "monitor/probe/real.h"
 
 TSOMON_REAL(_exit)
+TSOMON_REAL(_Fork)
 TSOMON_REAL(sigaction)
 TSOMON_REAL(execve)
 TSOMON_REAL(execv)
@@ -122,11 +126,12 @@ bool is_fatal(int number) {
 }
 
 void in_child() {
-  const bool follow = recording && options.follow_fork;
+  const bool follow = recording && options.follow_fork && options.live == 0;
   const bool was_active = local.thread != nullptr || local.off;
   recording = false;
   recorded_pid = 0;
   reset_after_fork();
+  count_threads_after_fork();
   if (follow) {
     recorded_pid = getpid();
     recording = start_handover(output_path(false));
@@ -134,6 +139,27 @@ void in_child() {
       activate();
     }
   }
+}
+
+// Sets options.clock_unused where no order between threads can be claimed. False: no stamps.
+bool choose_clock() {
+  const ClockState state = examine_clock();
+  if (!state.rdtscp) {
+    complain("cannot record: this processor, or virtual machine, has no RDTSCP instruction");
+    return false;
+  }
+  if (options.clock_trusted || options.clock_unused || state.orders_threads()) {
+    return true;
+  }
+  options.clock_unused = true;
+  const char* const remedy = "verdicts claim no order between threads (clock=trust overrides)";
+  if (!state.counters()) {
+    complain("the kernel's clock source is '%s', not 'tsc': time-stamp counters may disagree; %s",
+             state.source[0] != '\0' ? state.source : "not known", remedy);
+  } else {
+    complain("LFENCE is not known to order time stamps on this processor; %s", remedy);
+  }
+  return true;
 }
 
 void leave_process() {
@@ -178,12 +204,18 @@ void start() {
   if (options.output == nullptr) {
     return;
   }
+  if (!choose_clock()) {
+    syscall(SYS_exit_group, 2);
+  }
   if (!find_unit_functions()) {
     syscall(SYS_exit_group, 2);
   }
   prepare_threads();
   recorded_pid = getpid();
   const bool first = std::getenv(kTakenVariable) == nullptr;
+  if (!first && options.live != 0) {
+    return;  // who reads expects one process
+  }
   if (!start_handover(output_path(first))) {
     syscall(SYS_exit_group, 2);
   }
@@ -195,6 +227,7 @@ void start() {
   use_alternate_stack();
   catch_fatal_signals();
   std::atexit(at_exit);
+  at_quick_exit(at_exit);  // quick_exit does not call _exit through the dynamic linker
 }
 
 }  // namespace tsomon::probe
@@ -246,12 +279,40 @@ TSOMON_HOOK int sigaction(int number, const struct sigaction* action, struct sig
   return result;
 }
 
-TSOMON_HOOK sighandler_t signal(int number, sighandler_t handler) {
+static sighandler_t install(int number, sighandler_t handler, int flags) {
   struct sigaction action {};
   struct sigaction old {};
   action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;
+  action.sa_flags = flags;
   return sigaction(number, &action, &old) == 0 ? old.sa_handler : SIG_ERR;
+}
+TSOMON_HOOK sighandler_t signal(int number, sighandler_t handler) {
+  return install(number, handler, SA_RESTART);
+}
+TSOMON_HOOK sighandler_t ssignal(int number, sighandler_t handler) {
+  return install(number, handler, SA_RESTART);
+}
+TSOMON_HOOK sighandler_t bsd_signal(int number, sighandler_t handler) {
+  return install(number, handler, SA_RESTART);
+}
+TSOMON_HOOK sighandler_t sysv_signal(int number, sighandler_t handler) {
+  return install(number, handler, static_cast<int>(SA_RESETHAND | SA_NODEFER));
+}
+// What signal() is in programs of strict C.
+TSOMON_HOOK sighandler_t __sysv_signal(int number, sighandler_t handler) {
+  return install(number, handler, static_cast<int>(SA_RESETHAND | SA_NODEFER));
+}
+
+// The handlers of pthread_atfork do not run, and the child may do only what a signal handler may.
+TSOMON_HOOK pid_t _Fork() {
+  const pid_t child = real__Fork();
+  if (child == 0) {
+    recording = false;
+    recorded_pid = 0;
+    local = Local{};
+    local.off = true;
+  }
+  return child;
 }
 
 TSOMON_HOOK int execve(const char* path, char* const argv[], char* const envp[]) {

@@ -16,6 +16,7 @@
 namespace tsomon::probe {
 
 __thread Local local;
+Context inactive;
 Options options;
 bool recording = false;
 
@@ -25,8 +26,17 @@ std::atomic<bool> active{false};
 std::atomic<uint32_t> threads_lock{0};
 std::atomic<uint32_t> next_number{0};
 std::atomic<Thread*> all_threads{nullptr};
+// Under threads_lock: contexts of threads that have ended, linked by `outer`, and how many threads
+// live or lived at once.
+Context* free_contexts = nullptr;
+uint64_t live_threads = 0;
+uint64_t most_threads = 0;
 
 constexpr int kSetMask = SIG_SETMASK;
+
+// Below, stamp_every counts every access; else foreseen ones only when their instruction has run
+// 127 times.
+constexpr uint64_t kSharpest = 256;
 
 uint64_t block_signals() {
   const uint64_t all = ~uint64_t{0};
@@ -38,36 +48,34 @@ void restore_signals(uint64_t mask) {
   syscall(SYS_rt_sigprocmask, kSetMask, &mask, nullptr, sizeof mask);
 }
 
-// Points the thread at a chunk; nullptr: it does not record until there is one.
-void use_chunk(Thread* thread, Chunk* chunk) {
-  thread->chunk = chunk;
+// Zeroed but for what encoders leave behind.
+Context* new_context() { return static_cast<Context*>(take_memory(sizeof(Context))); }
+
+// Continues the thread's stream in an empty chunk. False: there is none.
+bool open_chunk(Thread* thread, Context* context) {
+  Chunk* const chunk = take_empty_chunk(thread);
+  context->chunk = chunk;
   if (chunk == nullptr) {
-    local.end = nullptr;
-    local.limit = nullptr;
-    publish(nullptr);
-    return;
+    return false;
   }
-  local.end = chunk->words + kChunkWords;
-  publish_stamped(chunk->words, 0);
+  chunk->owner = thread;
+  chunk->start = context->start;
+  chunk->sequence = thread->sequence.fetch_add(1, std::memory_order_relaxed);
+  context->since = 0;
+  context->announced = 0;
+  context->encoder.blind = options.stamp_every != 0 && options.stamp_every < kSharpest;
+  capture::start_chunk(context->encoder, chunk->tokens, Chunk::kTokens - capture::kMaxToken);
+  return true;
 }
 
-// An empty chunk that continues the thread's stream.
-Chunk* open_chunk(Thread* thread) {
-  Chunk* const chunk = take_empty_chunk();
-  if (chunk != nullptr) {
-    chunk->thread = thread->number;
-    chunk->first = 0;
-    chunk->part_count = 0;
-    chunk->open_sequence = thread->sequence.fetch_add(1, std::memory_order_relaxed);
+void close_chunk(Thread* thread, Context* context) {
+  Chunk* const chunk = context->chunk;
+  if (capture::has_run(context->encoder)) {
+    capture::put_nothing(context->encoder);
   }
-  return chunk;
-}
-
-void close_chunk(Thread* thread, Chunk* chunk, const uint64_t* end) {
-  Part& last = chunk->parts[chunk->part_count++];
-  last.end = static_cast<uint32_t>(end - chunk->words);
-  last.sequence = chunk->open_sequence;
-  thread->words += static_cast<uint64_t>(end - chunk->words);
+  chunk->size = static_cast<uint32_t>(sizeof chunk->start + context->encoder.end);
+  thread->bytes += chunk->size;
+  context->chunk = nullptr;
   give_full_chunk(thread, chunk);
 }
 
@@ -105,22 +113,22 @@ bool next_chunk() {
   if (!change.allowed()) {
     return false;
   }
-  if (thread->chunk != nullptr) {
-    close_chunk(thread, thread->chunk, local.cur);
+  Context* const context = thread->context;
+  if (context->chunk != nullptr) {
+    close_chunk(thread, context);
   }
-  use_chunk(thread, open_chunk(thread));
-  if (local.cur == nullptr) {
+  if (!open_chunk(thread, context)) {
+    local.context = &inactive;
     return false;
   }
-  uint64_t* at = local.cur;
   const uint64_t lost = thread->lost.load(std::memory_order_relaxed);
   if (lost != thread->lost_reported) {
-    at = capture::put(at, RecordType::kLost, 0, 0, 0, 0, lost - thread->lost_reported);
+    capture::put_lost(context->encoder, lost - thread->lost_reported);
     thread->lost_reported = lost;
   }
   // A chunk begins with a stamp: it can be read when the one before it is missing.
-  const uint64_t now = stamp();
-  publish_stamped(capture::put_stamp(at, now), now);
+  capture::put_stamp(context->encoder, stamp());
+  local.context = context;
   return true;
 }
 
@@ -154,16 +162,14 @@ void complain(const char* format, ...) {
   (void)!write(STDERR_FILENO, text, static_cast<size_t>(size));
 }
 
-uint64_t* room_slow(size_t words) {
-  if (TSOMON_LIKELY(local.thread == nullptr)) {
+Context* writable_slow() {
+  Thread* const thread = local.thread;
+  if (TSOMON_LIKELY(thread == nullptr)) {
     return nullptr;  // not recording, or not yet
   }
-  if (local.cur != nullptr && local.cur + words <= local.end) {
-    return local.cur;
-  }
   // After a failure nothing is tried until a chunk came back: dropping must not cost system calls.
-  Thread* const thread = local.thread;
-  if (thread->muted || (local.cur == nullptr && thread->returned == chunks_returned())) {
+  const bool failed = local.context == &inactive;
+  if (thread->muted || (failed && thread->returned == chunks_returned())) {
     if (!finishing()) {
       count_lost();
     }
@@ -176,52 +182,99 @@ uint64_t* room_slow(size_t words) {
     }
     return nullptr;
   }
-  return local.cur;
+  return local.context;
 }
 
-__attribute__((noinline)) void access_slow(uint64_t a, uint64_t b) {
-  if (TSOMON_LIKELY(local.thread == nullptr)) {
+namespace {
+
+bool stamp_due(const Context& context) {
+  return options.stamp_every != 0 && context.since >= options.stamp_every;
+}
+
+}  // namespace
+
+__attribute__((noinline)) void access_slow(uint64_t address, uint64_t key) {
+  if (TSOMON_UNLIKELY(local.thread == nullptr)) {
     return;
   }
-  uint64_t* at = room_slow(4);
-  if (at == nullptr) {
+  Context* const context = writable();
+  if (context == nullptr) {
     return;
   }
-  if (at >= local.limit && options.stamp_every != 0) {
-    const uint64_t now = stamp();
-    at = capture::put_stamp(at, now);
-    publish_stamped(at, now);
+  if (stamp_due(*context)) {
+    announce_stamp(*context);
+    capture::put_stamp(context->encoder, stamp());
+    context->since = 0;
   }
-  at[0] = a;
-  at[1] = b;
-  publish(at + 2);
+  ++context->since;
+  capture::put_access(context->encoder, address, key);
+}
+
+// The access is recorded, its instruction has run 127 times since the last token that named it.
+__attribute__((noinline)) void access_expired() {
+  Context* const context = local.context;
+  context->since += capture::kMaxCount;
+  if (!capture::has_room(context->encoder)) {
+    writable_slow();  // says it at the end of the chunk
+  } else if (stamp_due(*context)) {
+    announce_stamp(*context);
+    capture::put_stamp_before(context->encoder, stamp());
+    context->since = 0;
+  } else {
+    capture::put_nothing(context->encoder);
+  }
 }
 
 uint64_t put_point_now(RecordType type, uint64_t address, uint64_t pc) {
-  uint64_t* const at = room(3);
-  if (at == nullptr) {
+  Context* const context = writable();
+  if (context == nullptr) {
     return 0;
   }
+  announce_stamp(*context);
   const uint64_t now = stamp();
-  publish_stamped(capture::put(at, type, address, pc, 0, capture::kSeparates, now), now);
+  capture::put_point(context->encoder, type, address, pc, now);
+  context->since = 0;
   return now;
 }
 
-void put_boundary(RecordType type, uint64_t address, uint64_t pc) {
-  uint64_t* const at = room(3);
-  if (at == nullptr) {
+void put_stamp_before_waiting() {
+  if (options.live == 0) {
     return;
   }
-  if (stamped_within(options.share)) {
-    publish(capture::put(at, type, address, pc, 0, 0));
-  } else {
-    const uint64_t now = stamp();
-    publish_stamped(capture::put(at, type, address, pc, 0, capture::kSeparates, now), now);
+  if (Context* const context = writable()) {
+    announce_stamp(*context);
+    capture::put_stamp(context->encoder, stamp());
+    context->since = 0;
   }
 }
 
+void put_boundary(RecordType type, uint64_t address, uint64_t pc) {
+  Context* const context = writable();
+  if (context == nullptr) {
+    return;
+  }
+  if (stamped_within(*context, options.share)) {
+    capture::put_bare(context->encoder, type, address, pc);
+  } else {
+    put_point_now(type, address, pc);
+  }
+}
+
+__attribute__((noinline)) Context* begin_open() {
+  Context* const context = writable();
+  if (context != nullptr && !stamped_within(*context, options.share)) {
+    capture::put_stamp(context->encoder, stamp());
+    context->since = 0;
+  }
+  return context;
+}
+
+__attribute__((noinline)) void put_open(Context* context, uint64_t key,
+                                        const volatile void* address, uint64_t value) {
+  capture::put_open(context->encoder, key, reinterpret_cast<uint64_t>(address), value);
+}
+
 void put_range(RecordType type, const volatile void* address, size_t size, uint64_t pc) {
-  const auto first = reinterpret_cast<uint64_t>(address);
   if (size == 0) {
     return;
   }
@@ -231,8 +284,10 @@ void put_range(RecordType type, const volatile void* address, size_t size, uint6
   }
   const RecordType range =
       type == RecordType::kRead ? RecordType::kRangeRead : RecordType::kRangeWrite;
-  if (uint64_t* const at = room(3)) {
-    publish(capture::put(at, range, first, pc, 0, 0, size));
+  if (Context* const context = writable()) {
+    ++context->since;
+    capture::put_record(context->encoder,
+                        {range, 0, 0, 1, reinterpret_cast<uint64_t>(address), pc, {size}});
   }
 }
 
@@ -249,7 +304,18 @@ Thread* new_thread() {
   {
     const Guard guard(&threads_lock);
     thread->token = new_token();
-    add_chunks(2);
+    if (++live_threads > most_threads) {
+      most_threads = live_threads;
+      add_chunks(2);
+    }
+    thread->spare = free_contexts;
+    if (free_contexts != nullptr) {
+      free_contexts = free_contexts->outer;
+      thread->spare->outer = nullptr;
+    }
+  }
+  if (thread->spare == nullptr && (thread->spare = new_context()) == nullptr) {
+    return nullptr;
   }
   Thread* head = all_threads.load(std::memory_order_relaxed);
   do {
@@ -266,8 +332,14 @@ void begin_thread(Thread* thread) {
     const Change change(thread);
     thread->handle = pthread_self();
     if (change.allowed()) {
-      use_chunk(thread, open_chunk(thread));
-      thread->where = &local;
+      Context* const context = thread->spare;
+      thread->spare = context->outer;
+      context->outer = nullptr;
+      context->start = {};
+      if (open_chunk(thread, context)) {
+        local.context = context;
+      }
+      thread->context = context;
       local.thread = thread;
     }
   }
@@ -285,14 +357,31 @@ void end_thread() {
     // finish() reads this thread's memory: it must not go away before that is over.
     wait_until_finished();
   } else {
-    if (thread->chunk != nullptr) {
-      close_chunk(thread, thread->chunk, local.cur);
+    Context* free = thread->spare;
+    for (Context* context = thread->context; context != nullptr;) {
+      if (context->chunk != nullptr) {
+        close_chunk(thread, context);
+      }
+      Context* const outer = context->outer;
+      context->outer = free;
+      free = context;
+      context = outer;
     }
+    thread->context = nullptr;
+    thread->spare = nullptr;
+    give_up_emptied(thread);
     free_token(thread->token);
     thread->token = nullptr;
+    const Guard guard(&threads_lock);
+    --live_threads;
+    while (free != nullptr) {
+      Context* const next = free->outer;
+      free->outer = free_contexts;
+      free_contexts = free;
+      free = next;
+    }
   }
-  thread->chunk = nullptr;
-  thread->where = nullptr;
+  thread->context = nullptr;
   local = Local{};
   local.off = true;
 }
@@ -300,6 +389,11 @@ void end_thread() {
 void abandon_thread(Thread* thread) {
   if (thread != nullptr) {
     thread->gone = true;
+    const Guard guard(&threads_lock);
+    --live_threads;
+    thread->spare->outer = free_contexts;
+    free_contexts = thread->spare;
+    thread->spare = nullptr;
   }
 }
 
@@ -318,8 +412,10 @@ void lock_for_fork() {
     sched_yield();
   }
   lock_labels();
+  lock_sets();
 }
 void unlock_after_fork() {
+  unlock_sets();
   unlock_labels();
   threads_lock.store(0, std::memory_order_release);
 }
@@ -328,65 +424,66 @@ void reset_after_fork() {
   local = Local{};
   all_threads.store(nullptr, std::memory_order_relaxed);
   next_number.store(0, std::memory_order_relaxed);
+  live_threads = 0;
+  most_threads = 0;
   active.store(false, std::memory_order_relaxed);
 }
 
 void enter_handler(HandlerFrame* frame) {
   Thread* const thread = local.thread;
-  *frame = {local.cur, local.limit, local.end, thread != nullptr ? thread->chunk : nullptr,
-            thread != nullptr && thread->muted};
-  if (thread == nullptr || frame->chunk == nullptr || frame->muted) {
+  Context* const outer = local.context;
+  frame->context = nullptr;
+  if (thread == nullptr || outer == &inactive || thread->muted) {
     return;
   }
   const Change change(thread);
   if (!change.allowed()) {
     return;
   }
-  // The interrupted chunk ends here for now; the handler's own chunks come next in the stream.
-  Chunk* const outer = frame->chunk;
-  outer->interrupted = frame->cur;
-  outer->next = thread->outer;
-  thread->outer = outer;
-  // One part is left for closing the chunk.
-  Chunk* const chunk = outer->part_count + 2 < kMaxParts ? open_chunk(thread) : nullptr;
-  use_chunk(thread, chunk);
-  thread->muted = chunk == nullptr;
-  if (chunk != nullptr) {
-    const uint64_t now = stamp();
-    publish_stamped(capture::put_stamp(local.cur, now), now);
+  frame->context = outer;
+  ++local.interruptions;
+  Context* const inner = thread->spare != nullptr ? thread->spare : new_context();
+  capture::Position position;
+  if (inner != nullptr && capture::snapshot(outer->encoder, &position)) {
+    Context* const spare = inner->outer;
+    inner->start = {outer->chunk->sequence + 1, position.end, static_cast<uint16_t>(position.slot),
+                    static_cast<uint16_t>(position.count)};
+    if (open_chunk(thread, inner)) {
+      thread->spare = spare;
+      inner->outer = outer;
+      thread->context = inner;
+      local.context = inner;
+      capture::put_stamp(inner->encoder, stamp());
+      return;
+    }
+    thread->spare = inner;
   }
+  thread->muted = true;
+  local.context = &inactive;
 }
 
 void leave_handler(HandlerFrame* frame) {
   Thread* const thread = local.thread;
-  if (frame->chunk == nullptr || frame->muted || thread->outer != frame->chunk) {
+  // A handler within this one that left with siglongjmp lasts on.
+  if (frame->context == nullptr || thread == nullptr ||
+      (thread->muted ? thread->context : thread->context->outer) != frame->context) {
     return;
   }
   const Change change(thread);
   if (!change.allowed()) {
     return;
   }
-  Chunk* const outer = frame->chunk;
   if (!thread->muted) {
-    if (thread->chunk != nullptr) {
-      close_chunk(thread, thread->chunk, local.cur);
+    Context* const inner = thread->context;
+    if (inner->chunk != nullptr) {
+      close_chunk(thread, inner);
     }
-    Part& part = outer->parts[outer->part_count++];
-    part.end = static_cast<uint32_t>(frame->cur - outer->words);
-    part.sequence = outer->open_sequence;
-    outer->open_sequence = thread->sequence.fetch_add(1, std::memory_order_relaxed);
+    thread->context = frame->context;
+    inner->outer = thread->spare;
+    thread->spare = inner;
   }
   thread->muted = false;
-  thread->outer = outer->next;
-  thread->chunk = outer;
-  local.limit = frame->limit;
-  local.end = frame->end;
-  if (outer->part_count + 4 >= kMaxParts) {
-    // The next record begins a new chunk, with room for more interruptions.
-    local.limit = frame->cur;
-    local.end = frame->cur;
-  }
-  publish(frame->cur);
+  local.context = frame->context;
 }
 
 }  // namespace tsomon::probe

@@ -1,16 +1,17 @@
 // The recording core: what a thread writes into, and how it reaches the file.
 //
-// Path of a record: the thread's chunk (plain memory of its own, no lock, no atomic instruction)
-// -> ConcurrentQueue of full chunks -> one writer thread that packs and appends -> queue of empty
-// chunks. All memory is taken when the program and its threads start.
+// Path of a record: the thread's encoder, which packs it into the thread's chunk (plain memory of
+// its own, no lock, no atomic instruction) -> ConcurrentQueue of full chunks -> one writer thread
+// that compresses and appends -> back to the thread, or to the queue of empty chunks. All memory is
+// taken when the program and its threads start, or with mmap.
 //
-// Publication  Local::cur moves only past complete records (x86 stores are ordered), so another
-//              thread, or a signal handler, may read everything below it at any time.
+// Publication  The encoder keeps a position up to which everything is readable at any time, by
+//              another thread and by a signal handler (decoders/capture/encoder.h).
 // Signals      A handler may interrupt a hook anywhere and run hooks itself. Handing over and all
 //              locks run with signals blocked. Handlers run inside enter_handler/leave_handler:
-//              what a handler records goes to chunks of its own, placed in the thread's stream at
-//              the point of the interruption (Chunk::parts), so the interrupted hook finds its
-//              chunk as it left it.
+//              a handler has an encoder and chunks of its own, placed in the thread's stream at
+//              the point of the interruption (ChunkStart), so the interrupted hook finds its
+//              encoder as it left it.
 // Start        Nothing is recorded before the process first starts a thread or a unit, atomics
 //              included: all that comes before everything else through the fork edge, no cycle goes
 //              through it, and the trace begins with the memory it left.
@@ -25,7 +26,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "decoders/capture/record.h"
+#include "decoders/capture/encoder.h"
 #include "monitor/probe/options.h"
 #include "monitor/probe/stamp.h"
 
@@ -36,37 +37,35 @@ namespace tsomon::probe {
 
 using capture::RecordType;
 
-inline constexpr size_t kChunkWords = 8192 - 144;  // with its head 64 KiB
-inline constexpr uint32_t kMaxParts = 64;
-inline constexpr size_t kMaxRecordWords = 8;
-
-// A piece of a thread's stream; the records of one chunk are contiguous in the stream unless a
-// signal handler recorded in between.
-struct Part {
-  uint32_t end = 0;  // word offset
-  uint64_t sequence = 0;
-};
-
-struct Chunk {
-  uint32_t thread = 0;
-  uint32_t part_count = 0;
-  uint32_t first = 0;          // words below were written already
-  uint64_t open_sequence = 0;  // of the words after the last part
-  Part parts[kMaxParts];
-  Chunk* next = nullptr;            // Thread::outer
-  uint64_t* interrupted = nullptr;  // Local::cur when a handler interrupted the thread
-  alignas(64) uint64_t words[kChunkWords];
-};
-static_assert(sizeof(Chunk) <= 65536);
-
 struct Thread;
+
+// 64 KiB; `start` and the tokens behind it are the payload.
+struct Chunk {
+  static constexpr size_t kTokens = 65536 - 64 - sizeof(capture::ChunkStart);
+
+  Thread* owner = nullptr;
+  uint64_t sequence = 0;
+  uint32_t size = 0;  // of the payload; 0: nothing to write
+  alignas(64) capture::ChunkStart start;
+  uint8_t tokens[kTokens];
+};
+static_assert(sizeof(Chunk) == 65536);
+
+// What a thread records into, or a signal handler.
+struct Context {
+  capture::Encoder encoder;
+  Chunk* chunk;               // nullptr: there was none to take
+  Context* outer;             // that was interrupted
+  capture::ChunkStart start;  // of all its chunks
+  uint64_t since;             // accesses since the last stamp
+  uint32_t announced;         // 1 + the place of the token that will hold the stamp taken last
+};
+extern Context inactive;  // does not record
 
 // Initial-exec by construction: the runtime is linked into the executable.
 struct Local {
-  uint64_t* cur = nullptr;    // next record; nullptr: not recording
-  uint64_t* limit = nullptr;  // plain accesses take the slow path from here on
-  uint64_t* end = nullptr;    // of the chunk
-  uint64_t stamp = 0;         // the last one
+  Context* context = &inactive;
+  uint32_t interruptions = 0;  // by signal handlers
   Thread* thread = nullptr;
   bool off = false;  // a thread of the runtime, or one that has ended
 };
@@ -74,16 +73,18 @@ extern __thread Local local;
 
 struct Thread {
   uint32_t number = 0;
-  Local* where = nullptr;  // nullptr: not begun, or ended
-  Chunk* chunk = nullptr;
-  Chunk* outer = nullptr;  // chunks that signal handlers interrupted, innermost first
+  Context* context = nullptr;  // innermost; nullptr: not begun, or ended
+  Context* spare = nullptr;    // for handlers, linked by `outer`
   std::atomic<uint64_t> sequence{0};
-  uint64_t words = 0;             // in the chunks that were closed
-  std::atomic<bool> busy{false};  // changes chunks; finish() waits for it
-  uint32_t returned = 0;          // emptied chunks when there was none to take (on_full=drop)
-  bool muted = false;             // in a signal handler that has nowhere to record
+  uint64_t bytes = 0;                    // in the chunks that were closed
+  std::atomic<Chunk*> emptied{nullptr};  // that came back
+  std::atomic<bool> busy{false};         // changes chunks; finish() waits for it
+  uint32_t returned = 0;  // emptied chunks when there was none to take (on_full=drop)
+  bool muted = false;     // in a signal handler that has nowhere to record
   std::atomic<uint64_t> lost{0};
   uint64_t lost_reported = 0;
+  uint64_t told_chunk = 0;  // live: 1 + sequence of the chunk that was told last, and how far
+  capture::Position told;
   pthread_t handle = 0;
   bool gone = false;  // joined or detached: the handle may name another thread
   void* token = nullptr;
@@ -95,62 +96,67 @@ extern Options options;
 // False: nothing is recorded in this process (no output, or it could not be opened).
 extern bool recording;
 
-// Room for a record of `words` words, or nullptr when this thread does not record. The record
-// counts when commit() is called.
-uint64_t* room_slow(size_t words);
-inline uint64_t* room(size_t words) {
-  uint64_t* const at = local.cur;
-  if (TSOMON_LIKELY(at != nullptr && at + words <= local.end)) {
-    return at;
-  }
-  return room_slow(words);
+// Where to record; nullptr when this thread does not. Two records fit.
+Context* writable_slow();
+inline Context* writable() {
+  Context* const context = local.context;
+  return TSOMON_LIKELY(capture::has_room(context->encoder)) ? context : writable_slow();
 }
-inline void publish(uint64_t* at) {
-  asm volatile("" : : : "memory");
-  *const_cast<uint64_t* volatile*>(&local.cur) = at;
-}
-// After a record whose last stamp is `time`: the next stamp of plain accesses is due stamp_every
-// accesses later.
-inline void publish_stamped(uint64_t* at, uint64_t time) {
-  publish(at);
-  local.stamp = time;
-  uint64_t* limit = local.end - 1;
-  const uint64_t words = 2 * options.stamp_every;
-  if (words != 0 && limit - at > static_cast<ptrdiff_t>(words)) {  // at may be past limit
-    limit = at + words;
-  }
-  local.limit = limit;
+
+// Before a stamp is taken that goes into the next record.
+inline void announce_stamp(Context& context) {
+  *const_cast<volatile uint32_t*>(&context.announced) = context.encoder.end + 1;
 }
 
 // Whether the last stamp will do for the start of an interval. Any earlier stamp is a valid lower
 // bound, and what lies between a store and a load should be as short as in the program itself, or
 // their reordering disappears.
-inline bool stamped_within(uint64_t cycles) {
-  return __builtin_ia32_rdtsc() - local.stamp < cycles;
+inline bool stamped_within(const Context& context, uint64_t cycles) {
+  return __builtin_ia32_rdtsc() - context.encoder.stamp < cycles;
+}
+// The last stamp if it is recent, else a new one.
+inline uint64_t recent_stamp(Context& context, uint64_t cycles) {
+  if (stamped_within(context, cycles)) {
+    return context.encoder.stamp;
+  }
+  context.since = 0;
+  announce_stamp(context);
+  return stamp();
 }
 
-void access_slow(uint64_t a, uint64_t b);
+void access_slow(uint64_t address, uint64_t key);
+void access_expired();
 
-// The hook of a plain access.
-inline void access(RecordType type, const volatile void* address, uint32_t size, uint64_t pc) {
-  const uint64_t a = reinterpret_cast<uint64_t>(address) | (static_cast<uint64_t>(type) << 48);
-  const uint64_t b = pc | (static_cast<uint64_t>(size) << 48);
-  uint64_t* const at = local.cur;
-  if (TSOMON_UNLIKELY(at >= local.limit)) {
-    access_slow(a, b);
-    return;
+// The hook of a plain access. size <= capture::kMaxSize.
+inline __attribute__((always_inline)) void access(RecordType type, const volatile void* pointer,
+                                                  uint32_t size, uint64_t pc) {
+  const auto address = reinterpret_cast<uint64_t>(pointer);
+  const uint64_t key = capture::make_key(type, size, pc);
+  const uint64_t slot = capture::plain_code(type, size) < 0 ? 8 * capture::key_slot(key)
+                                                            : pc & (8 * capture::kSlots - 8);
+  switch (capture::foresee(local.context->encoder, address, key, slot)) {
+    case capture::Foreseen::kYes:
+      return;
+    case capture::Foreseen::kNo:
+      return access_slow(address, key);
+    case capture::Foreseen::kExpired:
+      return access_expired();
   }
-  at[0] = a;
-  at[1] = b;
-  publish(at + 2);
 }
 
 // A record with one stamp, which is taken when there is room, so that stamps stay in order also
 // when the chunk changes. Returns the stamp; 0: not recording.
 uint64_t put_point_now(RecordType type, uint64_t address, uint64_t pc);
+// Live: ends the intervals of what came before, so that the others need not wait for this thread.
+void put_stamp_before_waiting();
 // A unit boundary: has a stamp unless the last one is recent.
 void put_boundary(RecordType type, uint64_t address, uint64_t pc);
 void put_range(RecordType type, const volatile void* address, size_t size, uint64_t pc);
+
+// For loads and stores of atomics that are a mov: makes sure that the last stamp is recent and that
+// there is room. Then, behind the load or in front of the store, the record.
+Context* begin_open();
+void put_open(Context* context, uint64_t key, const volatile void* address, uint64_t value);
 
 // Starts recording when this is the first unit or thread.
 void activate();
@@ -158,6 +164,7 @@ void start();
 
 // Threads. begin_thread runs on the new thread.
 void prepare_threads();
+void count_threads_after_fork();
 void use_alternate_stack();  // so that a handler can run when the stack is full
 Thread* new_thread();
 void begin_thread(Thread* thread);
@@ -173,13 +180,11 @@ void unlock_after_fork();
 void reset_after_fork();
 void lock_labels();
 void unlock_labels();
+void lock_sets();
+void unlock_sets();
 
 struct HandlerFrame {
-  uint64_t* cur;
-  uint64_t* limit;
-  uint64_t* end;
-  Chunk* chunk;
-  bool muted;
+  Context* context;  // that was interrupted; nullptr: there is nothing to go back to
 };
 void enter_handler(HandlerFrame* frame);
 void leave_handler(HandlerFrame* frame);

@@ -20,15 +20,17 @@
 // So, with t the stamps of one thread in program order:
 //   atomics    lo and hi are taken around the access: it executed inside [lo, hi].
 //   plain      the hook runs before the access: the access lies in [stamp before, stamp after], the
-//              two records with stamps around it in the thread's stream. With the option
-//              stamp_every=N at most N plain accesses lie between two stamps.
+//              two records with stamps around it in the thread's stream. The option
+//              stamp_every=N says how many plain accesses lie between two stamps.
 //   locks      one stamp while the lock is held: after it was taken, before it is given back. By
 //              mutual exclusion the stamps of one lock are in the order of its critical sections.
-//   fences     lo before, hi after the buffer is empty.
+//   fences     lo before, hi after the buffer is empty. That of an unlock ends with the thread's
+//   next
+//              stamp: the return from the unlock is a load, which comes after the locked
+//              instruction.
 //
-// Margin      None is added. Counters of different processors are compared directly: they must be
-//             invariant and synchronised, which is what Linux checks before it uses "tsc" as the
-//             clock source (/sys/devices/system/clocksource/clocksource0/current_clocksource).
+// Margin      None is added. Counters of different processors are compared directly; clock.h says
+//             when that is allowed.
 // Cost        Some 60 cycles on a current AMD server inside a virtual machine (docs/probe.md).
 #pragma once
 

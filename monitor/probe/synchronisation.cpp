@@ -34,13 +34,13 @@ constexpr uint32_t kSize = 4;
 
 template <typename Call>
 int locked(const volatile void* object, uint64_t pc, bool (*worked)(int), Call call) {
-  Record record(RecordType::kAtomicReadModifyWrite, object, kSize, 0, pc);
+  Operation operation(RecordType::kAtomicReadModifyWrite, object, kSize, 0, pc);
   const int result = call();
   // What failed may have been no more than a load.
   if (worked(result)) {
-    record.done(true);
+    operation.done(true);
   } else {
-    record.was_load();
+    operation.was_load();
   }
   return result;
 }

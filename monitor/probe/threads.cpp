@@ -3,7 +3,9 @@
 // fork    stamp taken before pthread_create: the child cannot run before it
 // begin   first record of the thread, before its start routine
 // end     in the last round of the destructors of thread-specific data, after the destructors of
-//         C++ thread_local objects; so also for pthread_exit and cancellation
+//         C++ thread_local objects; so also for pthread_exit and cancellation. When the last
+//         thread of the program ends so, and not the process with it, the process is ended here:
+//         the C library would wait for the runtime's own thread
 // join    stamp taken after the join returned
 // Missed: threads made by clone(2) directly.
 #include <climits>
@@ -28,6 +30,7 @@ struct Start {
 
 pthread_key_t end_key;
 bool end_key_made = false;
+std::atomic<int64_t> running{1};  // threads of the program; the first one is there
 
 void at_thread_end(void* rounds) {
   const auto left = reinterpret_cast<uintptr_t>(rounds);
@@ -35,14 +38,21 @@ void at_thread_end(void* rounds) {
     return;
   }
   end_thread();
+  if (running.fetch_sub(1, std::memory_order_acq_rel) == 1 && recording) {
+    std::exit(0);
+  }
+}
+
+void end_with_destructors() {
+  if (end_key_made) {
+    pthread_setspecific(end_key, reinterpret_cast<void*>(uintptr_t{PTHREAD_DESTRUCTOR_ITERATIONS}));
+  }
 }
 
 void* run(void* data) {
   const Start start = *static_cast<Start*>(data);
   std::free(data);
-  if (end_key_made) {
-    pthread_setspecific(end_key, reinterpret_cast<void*>(uintptr_t{PTHREAD_DESTRUCTOR_ITERATIONS}));
-  }
+  end_with_destructors();
   use_alternate_stack();
   begin_thread(start.thread);
   return start.routine(start.argument);
@@ -70,7 +80,12 @@ void joined(Thread* thread, uint64_t pc) {
 
 }  // namespace
 
-void prepare_threads() { end_key_made = pthread_key_create(&end_key, at_thread_end) == 0; }
+void prepare_threads() {
+  end_key_made = pthread_key_create(&end_key, at_thread_end) == 0;
+  end_with_destructors();
+}
+
+void count_threads_after_fork() { running.store(1, std::memory_order_relaxed); }
 
 }  // namespace tsomon::probe
 
@@ -100,8 +115,10 @@ TSOMON_HOOK int pthread_create(pthread_t* handle, const pthread_attr_t* attribut
   if (thread != nullptr) {
     put_point_now(RecordType::kFork, thread->number, TSOMON_PC());
   }
+  running.fetch_add(1, std::memory_order_relaxed);
   const int result = real_pthread_create(handle, attributes, run, data);
   if (result != 0) {
+    running.fetch_sub(1, std::memory_order_relaxed);
     std::free(data);
     abandon_thread(thread);
     return result;
@@ -118,6 +135,7 @@ TSOMON_HOOK int pthread_create(pthread_t* handle, const pthread_attr_t* attribut
 
 TSOMON_HOOK int pthread_join(pthread_t handle, void** value) {
   Thread* const thread = find(handle);
+  put_stamp_before_waiting();
   const int result = real_pthread_join(handle, value);
   if (result == 0) {
     joined(thread, TSOMON_PC());

@@ -7,6 +7,14 @@
  *         TSOMON_UNIT("take;head,tail");         declared on the atomic sets head and tail
  *   C     tsomon_unit_begin("take"); ... tsomon_unit_end();
  *
+ * Atomic sets are groups of locations that belong together (`tsomon check --property atomic-sets`):
+ *
+ *         TSOMON_ATOMIC_SET("head", &head, sizeof head);     the bytes of head are part of the set
+ *
+ * holds for the whole recording, whenever it is said, also for other objects at the same place.
+ * At most 4096 different ranges of at most 1 GiB; what belongs to one set lies best in one object
+ * or array. A unit that names no set is declared on all of them.
+ *
  * Without the runtime in the program the calls do nothing: the symbols are weak and every call is
  * a test of an address. Names are copied at their first use; at most 4096 different ones, of at
  * most 255 bytes each.
@@ -23,6 +31,8 @@ extern "C" {
 
 __attribute__((weak)) void tsomon_runtime_unit_begin(const char* name);
 __attribute__((weak)) void tsomon_runtime_unit_end(void);
+__attribute__((weak)) void tsomon_runtime_atomic_set(const char* name, const volatile void* address,
+                                                     unsigned long size);
 
 static inline void tsomon_unit_begin(const char* name) {
   if (tsomon_runtime_unit_begin) {
@@ -35,6 +45,15 @@ static inline void tsomon_unit_end(void) {
     tsomon_runtime_unit_end();
   }
 }
+
+static inline void tsomon_atomic_set(const char* name, const volatile void* address,
+                                     unsigned long size) {
+  if (tsomon_runtime_atomic_set) {
+    tsomon_runtime_atomic_set(name, address, size);
+  }
+}
+
+#define TSOMON_ATOMIC_SET(name, address, size) tsomon_atomic_set(name, address, size)
 
 #ifdef __cplusplus
 } /* extern "C" */

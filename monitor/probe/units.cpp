@@ -3,6 +3,7 @@
 
 #include "decoders/capture/writer.h"
 #include "monitor/probe/handover.h"
+#include "monitor/probe/noise.h"
 #include "monitor/probe/runtime.h"
 
 namespace tsomon::probe {
@@ -110,6 +111,10 @@ TSOMON_HOOK void tsomon_runtime_unit_begin(const char* name) {
     return;
   }
   put_boundary(RecordType::kUnitBegin, label_id(name, std::strlen(name)), TSOMON_PC());
+  noise();
 }
 
-TSOMON_HOOK void tsomon_runtime_unit_end() { put_boundary(RecordType::kUnitEnd, 0, TSOMON_PC()); }
+TSOMON_HOOK void tsomon_runtime_unit_end() {
+  noise();
+  put_boundary(RecordType::kUnitEnd, 0, TSOMON_PC());
+}

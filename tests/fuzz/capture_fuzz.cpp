@@ -49,7 +49,7 @@ void reseal(std::string& bytes) {
 }
 
 void read(std::string_view bytes) {
-  const auto capture = tsomon::capture::read_capture(bytes);
+  const auto capture = tsomon::capture::read_capture(bytes, uint64_t{1} << 18);
   if (!capture) {
     TSOMON_CHECK(!capture.error().message.empty(), "an error without a message");
     return;

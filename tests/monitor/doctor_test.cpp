@@ -21,9 +21,9 @@ TEST_CASE("doctor: every finding can be acted on") {
     CHECK_FALSE(finding.needed_by.empty());
     CHECK(finding.remedy.empty() == finding.available);
   }
-  for (const char* name : {"kernel", "btf", "bpf", "ptrace", "cores", "tsc_invariant",
-                           "store_reordering", "perf_event", "perf_software", "perf_hardware",
-                           "uprobes", "hardware_breakpoints", "intel_pt"}) {
+  for (const char* name : {"kernel", "btf", "bpf", "ptrace", "cores", "clock_source", "lfence",
+                           "tsc_invariant", "store_reordering", "perf_event", "perf_software",
+                           "perf_hardware", "uprobes", "hardware_breakpoints", "intel_pt"}) {
     CAPTURE(name);
     CHECK(names.count(name) == 1);
   }

@@ -2,7 +2,6 @@
 // what they did must be in the capture, with values, in order, in sound intervals.
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -11,63 +10,15 @@
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <sys/wait.h>
 
-#include "decoders/capture/reader.h"
+#include "monitor/probe/clock.h"
+#include "tests/probe/recorded_program.h"
 
 namespace fs = std::filesystem;
 using namespace tsomon;
+using namespace tsomon::probe_tests;
 
 namespace {
-
-const std::string kPrograms = TSOMON_PROBE_PROGRAMS;
-
-std::vector<std::string> compilers() {
-  std::vector<std::string> found;
-  for (const char* name : {"g++", "clang++-14"}) {
-    if (fs::exists(kPrograms + "/" + name + "/basics")) {
-      found.emplace_back(name);
-    }
-  }
-  return found;
-}
-
-struct Run {
-  int status = -1;   // of the program; 128 + N after signal N
-  std::string path;  // of the capture
-};
-
-Run run(const std::string& compiler, const std::string& program, const std::string& options) {
-  Run run;
-  const std::string name = program.substr(0, program.find(' '));
-  run.path = kPrograms + "/" + compiler + "/" + name + ".capture";
-  fs::remove(run.path);
-  const std::string command = "TSOMON_OPTIONS='output=" + run.path + options + "' " + kPrograms +
-                              "/" + compiler + "/" + program + " 2>" + run.path + ".log";
-  const int status = std::system(("exec env " + command).c_str());
-  run.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-  return run;
-}
-
-capture::Capture read(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes(std::istreambuf_iterator<char>(file), {});
-  auto capture = capture::read_capture(bytes);
-  REQUIRE_MESSAGE(capture.has_value(), path);
-  for (const std::string& problem : capture->problems) {
-    MESSAGE(problem);
-  }
-  CHECK(capture->trace.complete);
-  return std::move(*capture);
-}
-
-std::map<EventKind, int> count_kinds(const Trace& trace) {
-  std::map<EventKind, int> count;
-  for (const Event& event : trace.events) {
-    ++count[event.kind()];
-  }
-  return count;
-}
 
 // Values of the locked operations on the first location of this size, as "read>written".
 std::string locked_values(const Trace& trace, uint32_t size) {
@@ -168,11 +119,15 @@ TEST_CASE("whatever way a process ends, what it did until then is readable") {
     int status;
     int locked;  // read-modify-writes of 8 bytes, with values
   };
-  const Way ways[] = {{"return", 0, 3},  {"segv", 128 + SIGSEGV, 3},
-                      {"abort", 134, 3}, {"_exit", 7, 3},
-                      {"exec", 0, 3},    {"exit_in_thread", 8, 3},
-                      {"fork", 0, 4},    {"terminate", 128 + SIGTERM, 3},
-                      {"longjmp", 0, 4}, {"signals", 0, 403}};
+  const Way ways[] = {{"return", 0, 3},     {"segv", 128 + SIGSEGV, 3},
+                      {"abort", 134, 3},    {"_exit", 7, 3},
+                      {"exec", 0, 3},       {"exit_in_thread", 8, 3},
+                      {"fork", 0, 4},       {"terminate", 128 + SIGTERM, 3},
+                      {"longjmp", 0, 4},    {"signals", 0, 403},
+                      {"_Fork", 0, 4},      {"vfork", 0, 4},
+                      {"vfork_exec", 0, 4}, {"spawn", 0, 4},
+                      {"exec_fails", 0, 3}, {"quick_exit", 9, 3},
+                      {"main_exits", 0, 4}};
   for (const std::string& compiler : compilers()) {
     for (const Way& way : ways) {
       CAPTURE(compiler);
@@ -203,11 +158,14 @@ TEST_CASE("whatever way a process ends, what it did until then is readable") {
 TEST_CASE("a followed child of fork records to a file of its own") {
   for (const std::string& compiler : compilers()) {
     const std::string prefix = "ends.capture.";
-    const std::string log = prefix + "log";
+    const auto of_child = [&](const std::string& name) {  // the rest is the process number
+      return name.rfind(prefix, 0) == 0 &&
+             name.find_first_not_of("0123456789", prefix.size()) == std::string::npos;
+    };
     const fs::path folder = fs::path(kPrograms) / compiler;
     std::vector<fs::path> old;
     for (const auto& entry : fs::directory_iterator(folder)) {
-      if (entry.path().filename().string().rfind(prefix, 0) == 0) {
+      if (of_child(entry.path().filename().string())) {
         old.push_back(entry.path());
       }
     }
@@ -218,7 +176,7 @@ TEST_CASE("a followed child of fork records to a file of its own") {
     int captures = 0;
     for (const auto& entry : fs::directory_iterator(folder)) {
       const std::string name = entry.path().filename().string();
-      if (name.rfind(prefix, 0) == 0 && name != log) {
+      if (of_child(name)) {
         ++captures;
         const auto kinds = count_kinds(read(entry.path().string()).trace);
         CHECK(kinds.at(EventKind::kReadModifyWrite) == 1);
@@ -228,11 +186,42 @@ TEST_CASE("a followed child of fork records to a file of its own") {
   }
 }
 
+TEST_CASE("where time stamps are not to be compared, no interval orders threads") {
+  const bool fit = probe::examine_clock().orders_threads();
+  for (const std::string& compiler : compilers()) {
+    CAPTURE(compiler);
+    const Run none = run(compiler, "ping_pong", ":clock=none");
+    CHECK(none.status == 0);
+    const capture::Capture open = read(none.path);
+    CHECK(open.notes.size() == 1);
+    uint64_t last = 0;  // of a thread the order stays
+    for (const Event& event : open.trace.events) {
+      CHECK(open.trace.lo(event) == kTimeMin);
+      CHECK(open.trace.hi(event) == kTimeMax);
+      const auto written = open.trace.write_value(event);
+      if (event.kind() == EventKind::kWrite && event.thread == 0 && written) {
+        CHECK(*written > last);
+        last = *written;
+      }
+    }
+    CHECK(last >= 399);
+
+    // The probe says once, and only then, that it cannot rely on the machine.
+    const Run found = run(compiler, "ping_pong", "");
+    CHECK(read(found.path).notes.size() == (fit ? 0 : 1));
+    std::ifstream log(found.path + ".log");
+    const std::string text(std::istreambuf_iterator<char>(log), {});
+    CHECK(std::count(text.begin(), text.end(), '\n') == (fit ? 0 : 1));
+    CHECK((text.find("no order between threads") != std::string::npos) == !fit);
+    CHECK(read(run(compiler, "ping_pong", ":clock=trust").path).notes.empty());
+  }
+}
+
 TEST_CASE("options that are not valid stop the program before main") {
   for (const std::string& compiler : compilers()) {
-    for (const char* options :
-         {":colour=blue", ":stamp_every=-1", ":stamp_every=x", ":level=99", ":on_full=maybe",
-          ":level=1:level=2", ":buffer=12", ":nothing", ":unit="}) {
+    for (const char* options : {":colour=blue", ":stamp_every=-1", ":stamp_every=x", ":level=99",
+                                ":on_full=maybe", ":level=1:level=2", ":clock=maybe", ":buffer=12",
+                                ":nothing", ":unit=", ":noise=1001", ":noise_seed=-1"}) {
       CAPTURE(options);
       const Run result = run(compiler, "basics", options);
       CHECK(result.status == 2);

@@ -172,7 +172,16 @@ bool NaiveChecker::directed(uint32_t e, uint32_t f) const {
     return true;
   }
   const auto by = settled(*held);
-  return by && before(*by, f);
+  if (by && before(*by, f)) {
+    return true;
+  }
+  for (uint32_t j = 0; j < trace_.events.size(); ++j) {
+    if (trace_.events[j].kind() == EventKind::kJoin && trace_.events[j].address == a.thread &&
+        before(j, f)) {
+      return true;  // the thread has ended, drained
+    }
+  }
+  return false;
 }
 
 Order NaiveChecker::between(uint32_t e, uint32_t f) const {

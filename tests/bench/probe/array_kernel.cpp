@@ -7,7 +7,7 @@ int main(int argc, char** argv) {
   constexpr uint64_t kSize = 1 << 14;
   std::vector<double> from(2 * kSize, 1.0);
   std::vector<double> to(2 * kSize, 0.0);
-  const uint64_t rounds = 150 * scale(argc, argv);
+  const uint64_t rounds = 15 * scale(argc, argv);
   run_two_threads([&](uint64_t thread) {
     double* a = from.data() + thread * kSize;
     double* b = to.data() + thread * kSize;

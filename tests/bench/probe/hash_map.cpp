@@ -7,7 +7,7 @@
 int main(int argc, char** argv) {
   std::mutex mutex;
   std::unordered_map<uint64_t, uint64_t> map;
-  const uint64_t count = 400000 * scale(argc, argv);
+  const uint64_t count = 40000 * scale(argc, argv);
   run_two_threads([&](uint64_t thread) {
     for (uint64_t i = 0; i < count; ++i) {
       const uint64_t key = (i * 2654435761U + thread) % 4096;

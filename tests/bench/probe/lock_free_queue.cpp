@@ -13,7 +13,7 @@ uint64_t slots[kCapacity];
 }  // namespace
 
 int main(int argc, char** argv) {
-  const uint64_t count = 1000000 * scale(argc, argv);
+  const uint64_t count = 100000 * scale(argc, argv);
   uint64_t sum = 0;
   run_two_threads([&](uint64_t thread) {
     for (uint64_t i = 0; i < count; ++i) {

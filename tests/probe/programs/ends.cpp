@@ -6,6 +6,8 @@
 #include <cstring>
 #include <thread>
 
+#include <pthread.h>
+#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,6 +58,50 @@ int main(int argc, char** argv) {
     }
     waitpid(child, nullptr, 0);
     marker.fetch_add(5);
+  } else if (is("_Fork")) {
+    const pid_t child = _Fork();
+    if (child == 0) {
+      for (int i = 0; i < 100000; ++i) {  // more than a chunk: nobody would take it
+        marker.fetch_add(1);
+      }
+      _exit(0);
+    }
+    waitpid(child, nullptr, 0);
+    marker.fetch_add(5);
+  } else if (is("vfork")) {
+    const pid_t child = vfork();
+    if (child == 0) {
+      _exit(0);
+    }
+    waitpid(child, nullptr, 0);
+    marker.fetch_add(5);
+  } else if (is("vfork_exec")) {
+    const pid_t child = vfork();
+    if (child == 0) {
+      execl("/bin/true", "true", static_cast<char*>(nullptr));
+      _exit(1);
+    }
+    waitpid(child, nullptr, 0);
+    marker.fetch_add(5);
+  } else if (is("spawn")) {
+    pid_t child = 0;
+    char name[] = "true";
+    char* const arguments[] = {name, nullptr};
+    posix_spawn(&child, "/bin/true", nullptr, nullptr, arguments, environ);
+    waitpid(child, nullptr, 0);
+    marker.fetch_add(5);
+  } else if (is("exec_fails")) {
+    execl("/nonexistent", "nonexistent", static_cast<char*>(nullptr));
+    marker.fetch_add(5);  // no longer recorded
+  } else if (is("quick_exit")) {
+    std::quick_exit(9);
+  } else if (is("main_exits")) {
+    const pthread_t first = pthread_self();
+    std::thread([first] {
+      pthread_join(first, nullptr);
+      marker.fetch_add(5);
+    }).detach();
+    pthread_exit(nullptr);
   } else if (is("signals")) {
     std::signal(SIGALRM, on_alarm);
     for (int i = 0; i < 200; ++i) {

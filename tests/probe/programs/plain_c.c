@@ -17,6 +17,7 @@ static void* add(void* nothing) {
 
 int main(void) {
   pthread_t other;
+  TSOMON_ATOMIC_SET("sum", &sum, sizeof sum);
   pthread_create(&other, 0, add, 0);
   add(0);
   pthread_join(other, 0);

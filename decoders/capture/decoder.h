@@ -1,0 +1,80 @@
+// Unpacks the records of a chunk (tokens.h), one at a time.
+//
+// Cost        Linear in the records, constant memory (some 250 KB). A chunk of n bytes may hold far
+//             more than n records, at most about 500,000 a token: take them in portions.
+// Errors      Whatever the bytes, next() ends; what cannot be a token ends the chunk.
+// Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "decoders/capture/tokens.h"
+
+namespace tsomon::capture {
+
+class Decoder {
+ public:
+  enum class Step : uint8_t {
+    kRecord,
+    kStop,       // at the position of stop_at(), which is forgotten; go on with next()
+    kEnd,        // no more records
+    kMalformed,  // no token stands here; kEnd follows
+  };
+
+  Decoder();
+
+  // Begins a chunk. `tokens`, the payload behind ChunkStart, must live on.
+  void start(std::string_view tokens);
+  void stop_at(const Position& position);
+  Step next(Record& record);
+
+  // Bytes of tokens that were read.
+  uint64_t place() const { return cursor_; }
+  uint64_t size() const { return tokens_.size(); }
+
+ private:
+  struct Entry {
+    uint64_t key = 0;
+    uint64_t address = 0;  // foreseen
+    uint64_t stride = 0;
+    uint64_t next = 0;
+    uint64_t delta = 0;
+    uint64_t behind = 0;
+    uint64_t value = 0;
+    uint32_t count = 0;
+  };
+  enum class Phase : uint8_t { kToken, kRun, kRest };
+
+  template <typename T>
+  bool take(T& value);
+  bool begin_token();
+  Step step(Record& record);
+  Step rest(Record& record);
+  bool control(Record& record);
+  bool extras(Record& record);
+  bool second_part(Record& record);
+  bool word(uint32_t width, uint64_t& difference);
+  bool stops_in_run() const;
+  bool at_target() const { return last_ == target_.slot && entries_[last_].count == target_.count; }
+  bool stamp_before() const;
+  bool is_nothing() const;
+  Step malformed();
+
+  std::string_view tokens_;
+  uint64_t cursor_ = 0;
+  uint64_t token_ = 0;  // where the one that is being read begins
+  uint8_t first_ = 0;
+  Phase phase_ = Phase::kToken;
+  Position target_;
+  uint32_t last_ = kNoSlot;
+  uint64_t stamp_ = 0;
+  std::vector<Entry> entries_;
+  bool stops_ = false;
+  Position stop_;
+  bool has_queued_ = false;
+  Record queued_;
+};
+
+}  // namespace tsomon::capture

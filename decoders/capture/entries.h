@@ -1,0 +1,55 @@
+// The payloads that are lists of entries: of all chunks but those with events.
+//
+// The read_ functions return false when an entry is cut off; those before it count.
+// Thread-safety: pure functions of their arguments.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "decoders/capture/format.h"
+#include "decoders/capture/reader.h"
+#include "decoders/capture/stream.h"
+
+namespace tsomon::capture {
+
+// Reads entries of fixed size with bytes behind them from a payload.
+class EntryReader {
+ public:
+  explicit EntryReader(std::string_view payload) : rest_(payload) {}
+  bool at_end() const { return rest_.empty(); }
+  std::string_view rest() const { return rest_; }
+
+  template <typename Entry>
+  bool entry(Entry& entry) {
+    if (rest_.size() < sizeof entry) {
+      return false;
+    }
+    std::memcpy(&entry, rest_.data(), sizeof entry);
+    rest_.remove_prefix(sizeof entry);
+    return true;
+  }
+  bool bytes(uint64_t size, std::string_view& bytes) {
+    if (rest_.size() < size) {
+      return false;
+    }
+    bytes = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+    return true;
+  }
+
+ private:
+  std::string_view rest_;
+};
+
+bool read_modules(EntryReader& reader, std::vector<Module>& modules);
+bool read_texts(EntryReader& reader, ChunkType type, Names& names);
+void read_command_line(std::string_view payload, std::vector<std::string>& command_line);
+// By thread; a later trailer knows more.
+bool read_end(EntryReader& reader, std::map<uint32_t, EndEntry>& totals);
+
+}  // namespace tsomon::capture

@@ -1,0 +1,68 @@
+// A live capture, read while it is written.
+//
+// Purpose     A live capture (kFileLive) says again and again what each thread has recorded so far
+// and
+//             up to when all is told (kOpen, kRound in format.h). feed() takes its bytes as they
+//             come; after every round each thread has new events and a time before which it has
+//             none any more.
+// Soundness   What is promised rests on the writer's observations: the probe's observer makes every
+//             thread pass a barrier (membarrier(2)) between its time stamp and its look.
+// Waiting     Accesses at the end of what a thread recorded may not have been performed yet. When
+//             the thread stays silent for a quarter of a second, they are given with open
+//             intervals.
+// Errors      feed() fails on what is not a live capture and on damage; a pipe has none. Missing
+//             chunks, records dropped while recording and a missing end are in problems().
+// Memory      The chunks of one round, and one decoder of 300 KB for each depth of signal handlers.
+// Complexity  Linear, but that the unfinished chunk of a thread is decoded anew in each round.
+// Thread-safety: none.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "decoders/capture/reader.h"
+#include "tso/result.h"
+#include "tso/trace.h"
+
+namespace tsomon::capture {
+
+class LiveReader {
+ public:
+  LiveReader();
+  LiveReader(const LiveReader&) = delete;
+  LiveReader& operator=(const LiveReader&) = delete;
+  ~LiveReader();
+
+  Result<bool> feed(std::string_view bytes);
+  // The input has ended.
+  void finish();
+
+  // What is new since the last call, thread by thread in program order. `promise`: no later event
+  // of the thread begins earlier. `ended`: there are no later ones.
+  struct News {
+    uint32_t thread = 0;
+    EventBlock* events = nullptr;  // to be taken
+    int64_t promise = kTimeMin;
+    bool ended = false;
+  };
+  void take(const std::function<void(const News&)>& receive);
+  // Threads that had no news yet have no event that begins earlier.
+  int64_t round() const;
+  bool any_header() const;  // something was received
+
+  const Symbols& symbols() const;
+  const std::vector<Module>& modules() const;
+  const std::vector<std::string>& problems() const;  // all of them after finish()
+  const std::vector<std::string>& notes() const;     // as Capture::notes
+  uint64_t lost_events() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tsomon::capture

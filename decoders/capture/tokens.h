@@ -1,0 +1,138 @@
+// Packed records: the payload of an events chunk. docs/formats.md describes the bytes.
+//
+// Idea        Most accesses are foreseeable: the same instructions follow one another, each with
+//             its last address or the next of a sweep. Writer and reader keep the same table of
+//             sites (instruction, kind and size of an access). An access that the table foresees
+//             costs no byte: it only moves a counter of its site. Any other record becomes a token
+//             that first says how far the foreseen accesses went, and then what came instead.
+//             (Last-value and stride predictors for trace compression: Burtscher, "VPC3", 2004;
+//             the successor of a site is a first-order context.)
+// Chunks      Every chunk begins with an empty table: it can be read without the others.
+// Position    A place between two records is given by the bytes of the tokens before it, and by how
+//             far the foreseen accesses behind them went: the site that was executed last, and how
+//             often since the last token that named it. That number stays below 128.
+// Misses      Sites whose instructions are a multiple of 32 KiB apart share an entry of the table
+//             and displace each other; it costs bytes, nothing else.
+//
+// Header only, no dependencies: it is compiled into monitored programs. Thread-safety: pure.
+#pragma once
+
+#include <cstdint>
+
+#include "decoders/capture/record.h"
+
+namespace tsomon::capture {
+
+// First bytes of a payload. The records of a signal handler interrupt another chunk of the thread.
+struct ChunkStart {
+  uint64_t interrupted = 0;  // 1 + sequence of the chunk that goes on behind this one; 0: none
+  uint32_t end = 0;          // Position where it was interrupted
+  uint16_t slot = 0;
+  uint16_t count = 0;
+};
+static_assert(sizeof(ChunkStart) == 16);
+
+struct Position {
+  uint32_t end = 0;    // bytes of tokens
+  uint32_t slot = 0;   // entry of the site executed last
+  uint32_t count = 0;  // foreseen executions of it; 0: none since the token before
+};
+
+// The table. An entry is found by the low bits of the instruction pointer.
+inline constexpr uint32_t kSlots = 4096;
+inline constexpr uint32_t kNoSlot = kSlots;  // before the first record of a chunk
+inline constexpr uint32_t kMaxCount = 127;
+
+// Key of a site. Plain accesses of 1, 2, 4 and 8 bytes: the instruction pointer times 8, and a
+// code. Others: bit 63, and instruction pointer, type (from bit 48) and size (from bit 53).
+inline constexpr uint64_t kOtherKey = uint64_t{1} << 63;
+inline constexpr uint64_t kPcMask = (uint64_t{1} << 48) - 1;
+
+constexpr int plain_code(RecordType type, uint32_t size) {
+  const int log = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : size == 8 ? 3 : -1;
+  return log < 0 ? -1 : type == RecordType::kRead ? log : type == RecordType::kWrite ? log + 4 : -1;
+}
+constexpr uint64_t other_key(RecordType type, uint32_t size, uint64_t pc) {
+  return kOtherKey | (static_cast<uint64_t>(size) << 53) | (static_cast<uint64_t>(type) << 48) |
+         (pc & kPcMask);
+}
+// size <= kMaxSize
+constexpr uint64_t make_key(RecordType type, uint32_t size, uint64_t pc) {
+  const int code = plain_code(type, size);
+  return code < 0 ? other_key(type, size, pc) : pc * 8 + static_cast<uint64_t>(code);
+}
+constexpr RecordType key_type(uint64_t key) {
+  return (key & kOtherKey) != 0 ? static_cast<RecordType>((key >> 48) & 31)
+         : (key & 4) != 0       ? RecordType::kWrite
+                                : RecordType::kRead;
+}
+constexpr uint32_t key_size(uint64_t key) {
+  return (key & kOtherKey) != 0 ? static_cast<uint32_t>(key >> 53) & kMaxSize : 1U << (key & 3);
+}
+constexpr uint64_t key_pc(uint64_t key) {
+  return (key & kOtherKey) != 0 ? key & kPcMask : key >> 3;
+}
+// Return addresses of two calls are at least 8 bytes apart.
+constexpr uint32_t key_slot(uint64_t key) {
+  const uint64_t pc = key_pc(key);
+  const uint64_t mixed = (key & kOtherKey) != 0 ? pc + 0x248 * ((key >> 48) & 31) : pc;
+  return static_cast<uint32_t>(mixed >> 3) % kSlots;
+}
+
+// First byte of a token: how far the foreseen accesses went, what comes, its address, extras.
+enum class Run : uint8_t {
+  kNone = 0,   // nothing foreseen since the token before
+  kShort = 1,  // 16 bits: slot, count (4 bits)
+  kLong = 2,   // 24 bits: slot, count
+};
+enum class Site : uint8_t {
+  kForeseen = 0,  // the successor of the last one
+  kKnown = 1,     // 16 bits: slot
+  kNew = 2,       // 64 bits: key
+  kControl = 3,   // no site: bits 4 to 7 are a Control
+};
+enum class Form : uint8_t {
+  kForeseen = 0,  // the address that was foreseen
+  kLast8 = 1,     // difference to the site's last address, signed
+  kLast16 = 2,
+  kLast32 = 3,
+  kWhole = 4,     // 64 bits
+  kBehind = 5,    // as far behind the last record's address as last time
+  kBehind16 = 6,  // difference to the last record's address
+  kBehind32 = 7,
+};
+enum class Control : uint8_t {
+  kNothing = 0,
+  kStamp16 = 1,  // difference to the last stamp, not negative
+  kStamp32 = 2,
+  kStamp64 = 3,   // the stamp
+  kBefore16 = 4,  // as above; it stands in front of the last foreseen access
+  kBefore32 = 5,
+  kBefore64 = 6,
+  kLost = 7,  // 64 bits: how many
+};
+inline constexpr uint32_t kSiteShift = 2;
+inline constexpr uint32_t kFormShift = 4;
+inline constexpr uint32_t kExtras = 0x80;
+
+// Extras: a byte with the number of words (3 bits), flags and kTwoParts; if there are words, a byte
+// with the width of each (2 bits: 0, 2, 4 or 8 bytes, a signed difference), then the words. A stamp
+// is the difference to the last stamp; the first value to the site's last value, a second one to
+// the first. With kTwoParts the one word is lo, and what follows is the second part: a byte with
+// Ending and the number of values (from bit 3) and kInterrupted, a byte with the widths, hi (not if
+// open) and the values. A payload that ends before it holds an unfinished operation.
+inline constexpr uint32_t kFlagSeparates = 8;
+inline constexpr uint32_t kFlagOpen = 16;
+inline constexpr uint32_t kTwoParts = 32;
+enum class Ending : uint8_t {
+  kDone = 0,
+  kFailed = 1,   // a compare-exchange that wrote nothing
+  kWasLoad = 2,  // it was no more than a load
+  kOpen = 3,     // without hi
+};
+inline constexpr uint32_t kInterrupted = 32;  // not separating
+
+// No token is longer.
+inline constexpr uint32_t kMaxToken = 3 + 1 + 8 + 8 + 2 + 8 * kMaxWords;
+
+}  // namespace tsomon::capture

@@ -1,0 +1,81 @@
+// What the kernels share: small programs with a known atomicity violation and a fixed twin, after
+// the kinds of concurrency bugs that Marathon was evaluated with (Sumner, Hammer, Dolby, RV 2011).
+//
+//   KERNEL buggy|fixed [ROUNDS [REST]]
+//
+// Every kernel prints how often its own data shows that something went wrong. The threads run
+// freely: how often the violation happens is up to the machine. Between two operations a thread
+// rests for at most REST microseconds (default 0): the longer, the rarer the violation.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "examples/rounds.h"
+#include "tsomon.h"
+
+namespace kernels {
+
+struct Arguments {
+  bool buggy = false;
+  uint64_t rounds = 0;  // operations of every thread
+  uint64_t rest = 0;    // cycles, at most, between two of them
+
+  void pause() const {
+    if (rest != 0) {
+      thread_local std::minstd_rand random(std::random_device{}());
+      const uint64_t end = __rdtsc() + random() % rest;
+      while (__rdtsc() < end) {
+        _mm_pause();
+      }
+    }
+  }
+};
+
+inline Arguments arguments(int argc, char** argv, uint64_t rounds) {
+  const bool buggy = argc > 1 && std::strcmp(argv[1], "buggy") == 0;
+  if (!buggy && (argc < 2 || std::strcmp(argv[1], "fixed") != 0)) {
+    std::fprintf(stderr, "usage: %s buggy|fixed [ROUNDS [REST]]\n", argv[0]);
+    std::exit(2);
+  }
+  constexpr uint64_t kCyclesInMicrosecond = 2500;  // roughly
+  return {buggy, examples::number_argument(argc, argv, 2, rounds),
+          examples::number_argument(argc, argv, 3, 0) * kCyclesInMicrosecond};
+}
+
+// work(thread) on `count` threads, which begin at the same moment, and its end.
+template <typename Work>
+void run_threads(uint32_t count, const Work& work) {
+  examples::Rounds start(count);
+  std::vector<std::thread> threads;
+  for (uint32_t thread = 0; thread < count; ++thread) {
+    threads.emplace_back([&, thread] {
+      examples::Rounds::take_processor(thread);
+      start.begin_round();
+      work(thread);
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+}
+
+inline void report(const char* what, uint64_t wrong) {
+  std::printf("%s: %llu\n", what, static_cast<unsigned long long>(wrong));
+}
+
+// A lock that is given back between look and act (buggy) or held throughout.
+template <typename Lock>
+void let_go(bool buggy, Lock& lock) {
+  if (buggy) {
+    lock.unlock();
+    lock.lock();
+  }
+}
+
+}  // namespace kernels

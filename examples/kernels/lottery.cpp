@@ -1,0 +1,49 @@
+// A lottery: a number is drawn into a field that all threads share, then written down. Both steps
+// are under the lock, but not both together: a thread writes down what another one has drawn.
+
+#include <algorithm>
+#include <mutex>
+
+#include "examples/kernels/kernel.h"
+
+namespace {
+
+class Lottery {
+ public:
+  explicit Lottery(bool buggy) : buggy_(buggy) {}
+
+  uint64_t draw() {
+    TSOMON_UNIT("draw;lottery");
+    std::unique_lock<std::mutex> lock(mutex_);
+    number_ = number_ * 6364136223846793005ULL + 1442695040888963407ULL;
+    kernels::let_go(buggy_, lock);
+    return number_;
+  }
+
+ private:
+  const bool buggy_;
+  std::mutex mutex_;
+  uint64_t number_ = 1;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const kernels::Arguments arguments = kernels::arguments(argc, argv, 1000);
+  Lottery lottery(arguments.buggy);
+  TSOMON_ATOMIC_SET("lottery", &lottery, sizeof lottery);
+  std::vector<uint64_t> written[2];
+  kernels::run_threads(2, [&](uint32_t thread) {
+    written[thread].reserve(arguments.rounds);
+    for (uint64_t round = 0; round < arguments.rounds; ++round) {
+      arguments.pause();
+      written[thread].push_back(lottery.draw());
+    }
+  });
+  std::vector<uint64_t> all = written[0];
+  all.insert(all.end(), written[1].begin(), written[1].end());
+  std::sort(all.begin(), all.end());
+  const auto different = std::unique(all.begin(), all.end()) - all.begin();
+  kernels::report("numbers drawn twice", 2 * arguments.rounds - static_cast<uint64_t>(different));
+  return 0;
+}

@@ -1,0 +1,27 @@
+// What the checks of whole traces and of streams have in common.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "monitor/check.h"
+#include "tso/units.h"
+
+namespace tsomon {
+
+// `violation` in positions of `events`, which are numbered by `index` (nullptr: as they stand).
+CheckFinding make_finding(Violation violation, const EventBlock& events, const UnitTable& units,
+                          const std::vector<uint64_t>* index);
+
+// Adds what an analysis of (a stretch of) the input found.
+void add_analysis(Analysis&& analysis, const Trace& trace, const std::vector<uint64_t>* index,
+                  CheckReport* report);
+
+// The verdict, and the findings in order.
+void conclude(CheckReport* report, size_t max_findings);
+
+Property analysed_property(CheckProperty property);
+Result<Analysis> analyse_property(const Trace& trace, const CheckOptions& options);
+
+}  // namespace tsomon

@@ -1,0 +1,182 @@
+#include "monitor/child.h"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <ctime>
+#include <thread>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace tsomon {
+namespace {
+
+constexpr std::array kForwarded = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
+void close_fd(int fd) {
+  if (fd >= 0) {
+    ::close(fd);
+  }
+}
+
+}  // namespace
+
+// Takes the signals instead of the process, on a thread of its own: nothing depends on when a
+// handler would be let in.
+class Child::Forwarding {
+ public:
+  // Blocks the signals; they wait for start().
+  Forwarding() {
+    sigemptyset(&taken_);
+    for (const int number : kForwarded) {
+      struct sigaction action {};
+      sigaction(number, nullptr, &action);
+      // Ignored signals stay ignored, here and in the child: nohup.
+      if (action.sa_handler != SIG_IGN) {
+        sigaddset(&taken_, number);
+      }
+    }
+    pthread_sigmask(SIG_BLOCK, &taken_, &before_);
+  }
+  Forwarding(const Forwarding&) = delete;
+  Forwarding& operator=(const Forwarding&) = delete;
+  ~Forwarding() {
+    if (thread_.joinable()) {
+      const uint64_t one = 1;
+      // It cannot fail: the counter of an event descriptor is far from full.
+      static_cast<void>(!::write(stop_, &one, sizeof one));
+      thread_.join();
+    }
+    // What came after the child's end is not meant for us.
+    const timespec at_once{};
+    while (sigtimedwait(&taken_, nullptr, &at_once) > 0) {
+    }
+    close_fd(signals_);
+    close_fd(stop_);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+  // False: errno says why.
+  bool prepare() {
+    signals_ = ::signalfd(-1, &taken_, SFD_CLOEXEC | SFD_NONBLOCK);
+    stop_ = ::eventfd(0, EFD_CLOEXEC);
+    return signals_ >= 0 && stop_ >= 0;
+  }
+  void start(pid_t child) {
+    child_ = child;
+    thread_ = std::thread([this] { forward(); });
+  }
+  // The child has been waited for: its number may belong to another process.
+  void child_ended() { child_ = 0; }
+  const sigset_t& mask_before() const { return before_; }
+
+ private:
+  void forward() {
+    for (;;) {
+      std::array<pollfd, 2> ready{{{signals_, POLLIN, 0}, {stop_, POLLIN, 0}}};
+      if (::poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) {
+        return;
+      }
+      signalfd_siginfo info{};
+      while (::read(signals_, &info, sizeof info) == sizeof info) {
+        // The terminal sends its signals to the whole foreground group: the child has its own.
+        const pid_t child = child_;
+        if (child > 0 && info.ssi_code != SI_KERNEL) {
+          kill(child, static_cast<int>(info.ssi_signo));
+        }
+      }
+      if (ready[1].revents != 0) {
+        return;
+      }
+    }
+  }
+
+  sigset_t taken_{};
+  sigset_t before_{};
+  int signals_ = -1;
+  int stop_ = -1;
+  std::atomic<pid_t> child_{0};
+  std::thread thread_;
+};
+
+Child::Child(const std::vector<std::string>& command) {
+  std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
+  for (const std::string& argument : command) {
+    arguments.push_back(const_cast<char*>(argument.c_str()));
+  }
+  arguments.push_back(nullptr);
+  // Closed by a successful exec; else it carries the reason.
+  std::array<int, 2> pipe_ends{};
+  if (pipe2(pipe_ends.data(), O_CLOEXEC) != 0) {
+    exec_error_ = errno;
+    return;
+  }
+  // Before fork: no signal gets lost.
+  forwarding_ = std::make_unique<Forwarding>();
+  if (!forwarding_->prepare()) {
+    exec_error_ = errno;
+    ::close(pipe_ends[0]);
+    ::close(pipe_ends[1]);
+    return;
+  }
+  pid_ = fork();
+  if (pid_ == 0) {
+    pthread_sigmask(SIG_SETMASK, &forwarding_->mask_before(), nullptr);
+    execvp(arguments[0], arguments.data());
+    const int error = errno;
+    const ssize_t sent = ::write(pipe_ends[1], &error, sizeof error);
+    _exit(sent == sizeof error ? 127 : 125);
+  }
+  const int fork_error = errno;
+  ::close(pipe_ends[1]);
+  if (pid_ < 0) {
+    exec_error_ = fork_error;
+  } else {
+    forwarding_->start(pid_);
+    ssize_t got = 0;
+    do {
+      got = ::read(pipe_ends[0], &exec_error_, sizeof exec_error_);
+    } while (got < 0 && errno == EINTR);
+    if (exec_error_ != 0) {
+      wait();
+    }
+  }
+  ::close(pipe_ends[0]);
+}
+
+Child::~Child() {
+  if (pid_ > 0 && !ended_) {
+    wait();
+  }
+}
+
+bool Child::ended() {
+  if (!ended_ && waitpid(pid_, &wait_status_, WNOHANG) == pid_) {
+    ended_ = true;
+    forwarding_->child_ended();
+  }
+  return ended_;
+}
+
+int Child::wait() {
+  while (!ended_) {
+    const pid_t got = waitpid(pid_, &wait_status_, 0);
+    ended_ = got == pid_ || (got < 0 && errno != EINTR);
+  }
+  forwarding_->child_ended();
+  return wait_status_;
+}
+
+int exit_status(int wait_status) {
+  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+}  // namespace tsomon

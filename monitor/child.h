@@ -1,0 +1,42 @@
+// A program that is run for the user: signals go to it, its exit status is asked for.
+//
+// SIGINT, SIGTERM, SIGHUP and SIGQUIT are forwarded while the object lives; those that the terminal
+// sends reach the program by themselves, ignored ones stay ignored (nohup).
+// Thread-safety: one at a time in a process. Threads that were there before it must have these four
+// signals blocked, or they get them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace tsomon {
+
+class Child {
+ public:
+  // Returns when the program has started or could not. `command` is not empty; command[0] is looked
+  // up in PATH.
+  explicit Child(const std::vector<std::string>& command);
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child();  // waits
+
+  int exec_error() const { return exec_error_; }  // errno; 0: it has started
+  bool ended();
+  int wait();  // the status of waitpid(2)
+
+ private:
+  class Forwarding;
+  std::unique_ptr<Forwarding> forwarding_;
+  pid_t pid_ = -1;
+  int exec_error_ = 0;
+  int wait_status_ = 0;
+  bool ended_ = false;
+};
+
+// The program's own, or 128 + N when signal N ended it.
+int exit_status(int wait_status);
+
+}  // namespace tsomon

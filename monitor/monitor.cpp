@@ -1,0 +1,251 @@
+#include "monitor/monitor.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <x86intrin.h>
+
+#include "monitor/watch.h"
+#include "online/stream_merger.h"
+
+namespace tsomon {
+namespace {
+
+// An idle thread of the monitor looks at what there is this often.
+constexpr std::chrono::milliseconds kWait{50};
+
+WatchOptions watch_options(const Monitor::Options& options) {
+  WatchOptions result;
+  RelationOptions& relation = result.detector.relation;
+  relation.model = options.store_buffers ? MemoryModel::kTso : MemoryModel::kSc;
+  relation.store_buffer = options.store_buffer_size;
+  result.detector.policy = options.store_buffers ? DetectorPolicy::kTso : DetectorPolicy::kSc;
+  return result;
+}
+
+StreamMergerOptions merger_options(const Monitor::Options& options) {
+  StreamMergerOptions result;
+  result.max_blocks = std::max<size_t>(options.max_blocks, 8);
+  result.drop_when_full = options.drop;
+  return result;
+}
+
+}  // namespace
+
+class Monitor::Impl {
+ public:
+  Impl(Callback callback, const Options& options)
+      : merger_(merger_options(options)),
+        callback_(std::move(callback)),
+        watch_(symbols_, watch_options(options), [this](const Found& found) { report(found); }),
+        thread_([this] { run(); }) {}
+  ~Impl() { stop(); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  uint32_t intern(Interner Symbols::*table, std::string_view text) {
+    const std::lock_guard guard(texts_lock_);
+    const uint32_t id = (texts_.*table).intern(text);
+    texts_count_.store(texts_.threads.size() + texts_.labels.size() + texts_.locations.size(),
+                       std::memory_order_release);
+    return id;
+  }
+  uint32_t new_thread(std::string_view name) {
+    const std::lock_guard guard(texts_lock_);
+    std::string text(name);
+    for (uint32_t i = 2; texts_.threads.find(text) != Interner::kNone; ++i) {
+      text = std::string(name) + "#" + std::to_string(i);
+    }
+    const uint32_t id = texts_.threads.intern(text);
+    texts_count_.fetch_add(1, std::memory_order_release);
+    return id;
+  }
+
+  StreamMerger& merger() { return merger_; }
+
+  Summary finish() {
+    stop();
+    const WatchSummary found = watch_.summary();
+    Summary summary;
+    summary.events = found.events;
+    summary.units = found.detector.units;
+    summary.findings = found.findings;
+    summary.occurrences = found.occurrences;
+    summary.complete = found.complete && merger_.complete();
+    return summary;
+  }
+
+ private:
+  void stop() {
+    stopping_.store(true, std::memory_order_release);
+    merger_.wake();
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+  }
+
+  void run() {
+    EventBlock block;
+    std::vector<EventLoss> losses;
+    for (;;) {
+      const bool last = stopping_.load(std::memory_order_acquire);
+      block.clear();
+      losses.clear();
+      if (merger_.next(block, losses)) {
+        take_texts();
+        for (const EventLoss& loss : losses) {
+          watch_.lost(loss);
+        }
+        watch_.add(block);
+      } else if (last && merger_.drained()) {
+        break;
+      } else {
+        merger_.wait(kWait);
+      }
+    }
+    watch_.finish();
+  }
+
+  // What producers have named since; what an event names was named before it.
+  void take_texts() {
+    const uint64_t count = texts_count_.load(std::memory_order_acquire);
+    if (count == texts_taken_) {
+      return;
+    }
+    texts_taken_ = count;
+    const std::lock_guard guard(texts_lock_);
+    for (Interner Symbols::*table : {&Symbols::threads, &Symbols::labels, &Symbols::locations}) {
+      for (uint32_t id = (symbols_.*table).size(); id != (texts_.*table).size(); ++id) {
+        (symbols_.*table).intern((texts_.*table).text(id));
+      }
+    }
+  }
+
+  void report(const Found& found) {
+    Finding finding;
+    finding.number = found.number;
+    finding.verdict = found.definite ? FindingVerdict::kDefinite : FindingVerdict::kPossible;
+    finding.text = found.text();
+    finding.json = found.json().dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    callback_(finding);
+  }
+
+  StreamMerger merger_;
+  std::mutex texts_lock_;
+  Symbols texts_;  // under the lock
+  std::atomic<uint64_t> texts_count_{0};
+  std::atomic<bool> stopping_{false};
+  // The monitor thread's:
+  uint64_t texts_taken_ = 0;
+  Symbols symbols_;
+  Callback callback_;
+  Watch watch_;
+  std::thread thread_;  // last: everything is there when it starts
+};
+
+struct Monitor::Producer {
+  Impl* monitor;
+  StreamMerger::Stream stream;
+  uint32_t number;
+
+  void add(EventKind kind, uint64_t address, size_t size, uint32_t location, Interval when) {
+    Event event;
+    event.set_kind(kind);
+    event.address = address;
+    event.size = static_cast<uint32_t>(std::min<size_t>(size, Event::kMaxSize)) & Event::kMaxSize;
+    event.thread = number;
+    event.location = location == 0 ? Event::kNoLocation : location - 1;
+    stream.add(event, when.from, std::max(when.from, when.to));
+  }
+  void add(EventKind kind, const volatile void* address, size_t size, uint32_t location) {
+    const int64_t time = now();
+    add(kind, reinterpret_cast<uint64_t>(address), size, location, {time, time});
+  }
+};
+
+int64_t Monitor::now() {
+  unsigned int processor = 0;
+  const auto time = static_cast<int64_t>(__rdtscp(&processor));
+  _mm_lfence();
+  return time;
+}
+
+Monitor::Thread::Thread(std::unique_ptr<Producer> producer) : producer_(std::move(producer)) {}
+Monitor::Thread::Thread(Thread&&) noexcept = default;
+Monitor::Thread& Monitor::Thread::operator=(Thread&&) noexcept = default;
+Monitor::Thread::~Thread() = default;
+
+void Monitor::Thread::begin(uint32_t label) {
+  const int64_t time = now();
+  producer_->add(EventKind::kUnitBegin, label, 0, 0, {time, time});
+}
+void Monitor::Thread::begin(std::string_view label) {
+  begin(producer_->monitor->intern(&Symbols::labels, label));
+}
+void Monitor::Thread::end() { producer_->add(EventKind::kUnitEnd, nullptr, 0, 0); }
+void Monitor::Thread::read(const volatile void* address, size_t size, uint32_t location) {
+  producer_->add(EventKind::kRead, address, size, location);
+}
+void Monitor::Thread::read(const volatile void* address, size_t size, uint32_t location,
+                           Interval when) {
+  producer_->add(EventKind::kRead, reinterpret_cast<uint64_t>(address), size, location, when);
+}
+void Monitor::Thread::write(const volatile void* address, size_t size, uint32_t location) {
+  producer_->add(EventKind::kWrite, address, size, location);
+}
+void Monitor::Thread::write(const volatile void* address, size_t size, uint32_t location,
+                            Interval when) {
+  producer_->add(EventKind::kWrite, reinterpret_cast<uint64_t>(address), size, location, when);
+}
+void Monitor::Thread::update(const volatile void* address, size_t size, uint32_t location) {
+  producer_->add(EventKind::kReadModifyWrite, address, size, location);
+}
+void Monitor::Thread::update(const volatile void* address, size_t size, uint32_t location,
+                             Interval when) {
+  producer_->add(EventKind::kReadModifyWrite, reinterpret_cast<uint64_t>(address), size, location,
+                 when);
+}
+void Monitor::Thread::fence() { producer_->add(EventKind::kFence, nullptr, 0, 0); }
+void Monitor::Thread::acquire(const volatile void* lock, uint32_t location) {
+  producer_->add(EventKind::kAcquire, lock, 0, location);
+}
+void Monitor::Thread::release(const volatile void* lock, uint32_t location) {
+  producer_->add(EventKind::kRelease, lock, 0, location);
+}
+void Monitor::Thread::fork(const Thread& started) {
+  const int64_t time = now();
+  producer_->add(EventKind::kFork, started.id(), 0, 0, {time, time});
+}
+void Monitor::Thread::join(uint32_t ended) {
+  const int64_t time = now();
+  producer_->add(EventKind::kJoin, ended, 0, 0, {time, time});
+}
+uint32_t Monitor::Thread::id() const { return producer_->number; }
+void Monitor::Thread::lost(uint64_t events) { producer_->stream.lost({producer_->number, events}); }
+void Monitor::Thread::pause() { producer_->stream.advance(now()); }
+void Monitor::Thread::close() { producer_.reset(); }
+
+Monitor::Monitor(Callback callback) : Monitor(std::move(callback), Options()) {}
+Monitor::Monitor(Callback callback, const Options& options)
+    : impl_(std::make_unique<Impl>(std::move(callback), options)) {}
+Monitor::~Monitor() = default;
+
+Monitor::Thread Monitor::thread(std::string_view name) {
+  auto producer = std::make_unique<Producer>();
+  producer->monitor = impl_.get();
+  producer->number = impl_->new_thread(name);
+  producer->stream = impl_->merger().open(now());
+  return Thread(std::move(producer));
+}
+uint32_t Monitor::label(std::string_view text) { return impl_->intern(&Symbols::labels, text); }
+uint32_t Monitor::location(std::string_view text) {
+  return impl_->intern(&Symbols::locations, text) + 1;
+}
+Summary Monitor::finish() { return impl_->finish(); }
+
+}  // namespace tsomon

@@ -1,0 +1,146 @@
+// Embedding: a program feeds events of its own and is told of atomicity violations.
+//
+//   tsomon::Monitor monitor([](const tsomon::Finding& finding) { puts(finding.text.c_str()); });
+//   // on every thread that takes part:
+//   tsomon::Monitor::Thread thread = monitor.thread("worker");
+//   thread.begin("deposit");
+//   thread.read(&balance, sizeof balance);
+//   thread.write(&balance, sizeof balance);
+//   thread.end();
+//   // when all handles are gone:
+//   tsomon::Summary summary = monitor.finish();
+//
+// Ownership   The monitor outlives its handles. Nothing that is passed in is kept: texts are
+// copied,
+//             addresses are never read.
+// Threads     A handle belongs to one thread at a time. thread(), label() and location() may be
+//             called from everywhere. The callback runs on the monitor's own thread; it must not
+//             wait for a thread that feeds events, and not call finish().
+// Time        Without an interval an event is taken to happen at the call. An access that lies
+//             between two known moments is given with them (now() before and after); then it may
+//             have been at any time between. Accesses of different threads whose intervals overlap
+//             are not ordered.
+// Waiting     Events are handed over in blocks. A thread that falls silent calls pause(), or the
+//             others' findings wait for it until some hundred thousand events are held; then it is
+//             no longer waited for, and what it brings later makes the result incomplete.
+// Cost        An event is a time stamp and 32 bytes written into a block of the thread's own; all
+// else
+//             is done by the monitor's thread. When that is too slow, feeding waits (or drops,
+//             Options::drop). Memory does not grow with the number of events.
+// Errors      A unit that ends without having begun is ignored. Nothing throws but std::bad_alloc.
+// Misses      What Detector misses (online/detector.h); accesses that are not fed.
+//
+// Includes nothing but the C++ library. Link with the target tsomon_monitor; it is not installed
+// yet.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace tsomon {
+
+enum class FindingVerdict : uint8_t {
+  kDefinite,  // every execution that fits the events violates atomicity
+  kPossible,  // some do, depending on when stores left the store buffers
+};
+
+struct Finding {
+  uint64_t number = 0;  // from 1
+  FindingVerdict verdict = FindingVerdict::kDefinite;
+  std::string text;  // the cycle of units, several lines
+  std::string json;  // the same as one JSON object
+};
+
+struct Summary {
+  uint64_t events = 0;
+  uint64_t units = 0;
+  uint64_t findings = 0;     // different ones: as often as the callback was called
+  uint64_t occurrences = 0;  // all
+  bool complete = true;      // false: events were lost or late, or a bound was hit; then finding
+                             // nothing means nothing
+};
+
+class Monitor {
+  class Impl;
+  struct Producer;
+
+ public:
+  using Callback = std::function<void(const Finding&)>;
+  struct Options {
+    bool store_buffers = true;  // false: every store takes effect at once (sequential consistency)
+    uint32_t store_buffer_size = 0;  // in stores; 0: not known
+    size_t max_blocks = 2048;        // of 512 events on their way to the monitor
+    bool drop = false;               // when there is no room: drop and count, instead of waiting
+  };
+
+  // Cycles of the time-stamp counter, which is one clock for all threads.
+  static int64_t now();
+
+  struct Interval {
+    int64_t from;
+    int64_t to;
+  };
+
+  // What one thread does, in program order. Ends with the handle.
+  class Thread {
+   public:
+    Thread() = default;
+    Thread(Thread&&) noexcept;
+    Thread& operator=(Thread&&) noexcept;
+    ~Thread();
+
+    void begin(uint32_t label);  // of label()
+    void begin(std::string_view label);
+    void end();
+    // `size` from 1 to 2^24 - 1 bytes. `location`: see Monitor::location; 0: none.
+    void read(const volatile void* address, size_t size, uint32_t location = 0);
+    void read(const volatile void* address, size_t size, uint32_t location, Interval when);
+    void write(const volatile void* address, size_t size, uint32_t location = 0);
+    void write(const volatile void* address, size_t size, uint32_t location, Interval when);
+    // A locked read-modify-write.
+    void update(const volatile void* address, size_t size, uint32_t location = 0);
+    void update(const volatile void* address, size_t size, uint32_t location, Interval when);
+    void fence();
+    // To be called while the lock is held.
+    void acquire(const volatile void* lock, uint32_t location = 0);
+    void release(const volatile void* lock, uint32_t location = 0);
+    // Before the other thread's first event, and after its last one.
+    void fork(const Thread& started);
+    void join(uint32_t ended);
+    uint32_t id() const;  // for join()
+    // Events are missing here: their number, 0 if it is not known.
+    void lost(uint64_t events);
+    // Hands over everything; nothing that follows is earlier than this call.
+    void pause();
+    void close();
+
+   private:
+    friend class Monitor;
+    explicit Thread(std::unique_ptr<Producer> producer);
+    std::unique_ptr<Producer> producer_;
+  };
+
+  explicit Monitor(Callback callback);
+  Monitor(Callback callback, const Options& options);
+  // Waits until everything was judged: all handles must be closed.
+  ~Monitor();
+  Monitor(const Monitor&) = delete;
+  Monitor& operator=(const Monitor&) = delete;
+
+  Thread thread(std::string_view name);
+  // Numbers for texts that are used often. A label may be "label;set1,set2".
+  uint32_t label(std::string_view text);
+  uint32_t location(std::string_view text);
+
+  // Judges what is left; all handles must be closed, and no more are given out. Once.
+  Summary finish();
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tsomon

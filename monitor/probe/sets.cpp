@@ -1,0 +1,99 @@
+// Atomic sets: the ranges that the program has declared part of one.
+#include <cstring>
+
+#include "decoders/capture/writer.h"
+#include "monitor/probe/handover.h"
+#include "monitor/probe/runtime.h"
+
+namespace tsomon::probe {
+namespace {
+
+constexpr uint32_t kMaxRanges = 4096;
+constexpr size_t kMaxName = 255;
+
+struct Range {
+  capture::SetEntry entry;
+  const char* name;
+};
+
+// A range is complete when range_count is above its index.
+Range ranges[kMaxRanges];
+std::atomic<uint32_t> range_count{0};
+std::atomic<uint32_t> sets_lock{0};
+
+bool same(const Range& range, const capture::SetEntry& entry, const char* name) {
+  return range.entry.address == entry.address && range.entry.size == entry.size &&
+         range.entry.name_size == entry.name_size &&
+         std::memcmp(range.name, name, entry.name_size) == 0;
+}
+
+void declare(capture::SetEntry entry, const char* name) {
+  const Guard guard(&sets_lock);
+  const uint32_t count = range_count.load(std::memory_order_relaxed);
+  const char* kept = nullptr;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (same(ranges[i], entry, name)) {
+      return;
+    }
+    if (ranges[i].entry.name_size == entry.name_size &&
+        std::memcmp(ranges[i].name, name, entry.name_size) == 0) {
+      kept = ranges[i].name;
+    }
+  }
+  if (count == kMaxRanges) {
+    return;
+  }
+  if (kept == nullptr && count < kMaxRanges - 1) {
+    auto* const text = static_cast<char*>(take_memory(entry.name_size));
+    if (text != nullptr) {
+      std::memcpy(text, name, entry.name_size);
+    }
+    kept = text;
+  }
+  // The last one says that there were more.
+  if (count == kMaxRanges - 1 || kept == nullptr) {
+    entry = {};
+    kept = "";
+  }
+  ranges[count] = {entry, kept};
+  range_count.store(count + 1, std::memory_order_release);
+}
+
+}  // namespace
+
+void lock_sets() {
+  while (sets_lock.exchange(1, std::memory_order_acquire) != 0) {
+  }
+}
+void unlock_sets() { sets_lock.store(0, std::memory_order_release); }
+
+char* copy_sets(uint32_t* from, char* at, char* end) {
+  const char* const begin = at;
+  const uint32_t count = range_count.load(std::memory_order_acquire);
+  for (; *from < count; ++*from) {
+    char* const next = capture::put_set(at, end, ranges[*from].entry, ranges[*from].name);
+    if (next == nullptr) {
+      break;
+    }
+    at = next;
+  }
+  return at == begin ? nullptr : at;
+}
+
+}  // namespace tsomon::probe
+
+using namespace tsomon::probe;
+
+// Also before the first thread or unit: the declaration is no event.
+TSOMON_HOOK void tsomon_runtime_atomic_set(const char* name, const volatile void* address,
+                                           unsigned long size) {
+  if (!recording || name == nullptr || *name == '\0' || size == 0) {
+    return;
+  }
+  tsomon::capture::SetEntry entry;
+  entry.address = reinterpret_cast<uint64_t>(address);
+  entry.size = size;
+  const size_t length = std::strlen(name);
+  entry.name_size = static_cast<uint32_t>(length < kMaxName ? length : kMaxName);
+  declare(entry, name);
+}

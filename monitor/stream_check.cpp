@@ -1,0 +1,407 @@
+#include "monitor/stream_check.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "monitor/check_parts.h"
+#include "online/detector.h"
+
+namespace tsomon {
+namespace {
+
+// Events that may be analysed again and again, for windows that overlap: at first, and how many
+// more with every event of the input.
+constexpr uint64_t kAnalysedAtFirst = 4'000'000;
+constexpr uint64_t kAnalysedPerEvent = 4;
+
+DetectorPolicy policy_of(CheckProperty property) {
+  switch (property) {
+    case CheckProperty::kScSerializability:
+      return DetectorPolicy::kSc;
+    case CheckProperty::kAtomicSets:
+      return DetectorPolicy::kAtomicSets;
+    default:
+      return DetectorPolicy::kTso;
+  }
+}
+
+Event boundary_of(EventKind kind, ThreadId thread, uint64_t address) {
+  Event event;
+  event.set_kind(kind);
+  event.thread = thread;
+  event.address = address;
+  return event;
+}
+
+// A cycle whose events are no longer at hand, from what the detector remembers of it.
+CheckFinding finding_of(const DetectedCycle& cycle, bool with_witness) {
+  struct Line {
+    uint64_t index;
+    Event event;
+  };
+  std::vector<Line> lines;
+  const auto add = [&](uint64_t index, const Event& event) {
+    if (std::none_of(lines.begin(), lines.end(),
+                     [&](const Line& line) { return line.index == index; })) {
+      lines.push_back({index, event});
+    }
+  };
+  for (const DetectedStep& step : cycle.steps) {
+    add(step.from.index, event_of(step.from));
+    add(step.to.index, event_of(step.to));
+  }
+  for (const DetectedStep& step : cycle.steps) {
+    if (step.unit.label != Interner::kNone) {
+      add(step.unit.first, boundary_of(EventKind::kUnitBegin, step.unit.thread, step.unit.label));
+      if (step.unit.finished) {
+        add(step.unit.last, boundary_of(EventKind::kUnitEnd, step.unit.thread, 0));
+      }
+    }
+  }
+  std::sort(lines.begin(), lines.end(),
+            [](const Line& a, const Line& b) { return a.index < b.index; });
+  CheckFinding finding;
+  for (const Line& line : lines) {
+    const auto time = static_cast<int64_t>(line.index);
+    finding.events.add(line.event, time, time);
+    finding.index.push_back(line.index);
+  }
+  const auto place = [&](uint64_t index) {
+    return static_cast<uint32_t>(
+        std::lower_bound(finding.index.begin(), finding.index.end(), index) -
+        finding.index.begin());
+  };
+  const UnitTable units(finding.events);
+  finding.violation.verdict = Verdict::kDefinite;
+  for (const DetectedStep& step : cycle.steps) {
+    const uint32_t from = place(step.from.index);
+    const uint32_t to = place(step.to.index);
+    finding.violation.cycle.push_back({units.of_event(from), from, to, step.kind});
+    finding.violation.window.insert(finding.violation.window.end(), {from, to});
+  }
+  auto& window = finding.violation.window;
+  std::sort(window.begin(), window.end());
+  window.erase(std::unique(window.begin(), window.end()), window.end());
+  // Every store committing at once, in the order of the input, is one of the executions.
+  for (const uint32_t e : window) {
+    if (with_witness) {
+      finding.violation.witness.push_back({false, e});
+      if (is(finding.events.events[e], kinds::kStores)) {
+        finding.violation.witness.push_back({true, e});
+      }
+    }
+  }
+  return finding;
+}
+
+}  // namespace
+
+class StreamCheck::Impl {
+ public:
+  Impl(const Symbols& symbols, const CheckOptions& options)
+      : symbols_(symbols), options_(options), detector_(symbols, detector_options(), callbacks()) {
+    report_.property = options.property;
+    report_.semantics = options.analysis.relation.semantics;
+  }
+
+  void add(const EventBlock& block) {
+    if (everything_ && report_.events + block.events.size() > options_.history_events) {
+      judge_everything();
+      judged_whole_ = false;  // the detector goes on with what it missed
+      everything_ = false;
+    }
+    count(block);
+    detector_.add(block, report_.events);
+    report_.events += block.events.size();
+    judge_pending();
+  }
+
+  bool has_everything() const { return everything_; }
+
+  Trace everything() const {
+    Trace trace;
+    if (report_.events > 0) {
+      static_cast<EventBlock&>(trace) = detector_.stretch(0, report_.events - 1).events;
+    }
+    trace.symbols = symbols_;
+    return trace;
+  }
+
+  Result<CheckReport> finish(bool complete, uint64_t lost_events) {
+    report_.lost_events = lost_events;
+    trace_complete_ = complete;
+    detector_.finish();
+    if (everything_) {
+      judge_everything();
+    } else {
+      judge_pending();
+    }
+    if (error_) {
+      return tl::unexpected<Error>(*error_);
+    }
+    const DetectorStatistics seen = detector_.statistics();
+    if (!complete && !reported_loss_) {
+      incomplete(lost_events == 0 ? "events were lost"
+                                  : fmt::format("{} events were lost", lost_events));
+    }
+    if (seen.late_events > 0 && !judged_whole_) {
+      incomplete(
+          fmt::format("{} events contradict the order of those before them", seen.late_events));
+    }
+    if (seen.forced > 0 && !judged_whole_) {
+      incomplete(
+          fmt::format("{} stores that nothing drains were given up; --store-buffer bounds "
+                      "what a store buffer holds",
+                      seen.forced));
+    }
+    if (seen.uncertain > 0 && !judged_whole_) {
+      incomplete("the order of conflicting accesses to an atomic set is not certain");
+    }
+    if (unjudged_ > 0) {
+      incomplete(fmt::format("{} groups of units spread too far to be searched", unjudged_));
+    }
+    if (unseen_ > 0) {
+      report_.notes.push_back(
+          fmt::format("{} further groups of units were counted, not searched", unseen_));
+    }
+    for (const DetectedCycle& cycle : cycles_) {
+      if (report_.findings.size() >= options_.analysis.max_findings) {
+        break;
+      }
+      if (std::none_of(report_.findings.begin(), report_.findings.end(),
+                       [&](const CheckFinding& finding) { return shows(finding, cycle); })) {
+        report_.findings.push_back(
+            finding_of(cycle, options_.property != CheckProperty::kAtomicSets));
+      }
+    }
+    conclude(&report_, options_.analysis.max_findings);
+    return std::move(report_);
+  }
+
+ private:
+  DetectorOptions detector_options() const {
+    DetectorOptions options;
+    options.policy = policy_of(options_.property);
+    options.relation = options_.analysis.relation;
+    options.history_events = options_.history_events;
+    return options;
+  }
+
+  DetectorCallbacks callbacks() {
+    DetectorCallbacks callbacks;
+    callbacks.on_cycle = [this](const DetectedCycle& cycle) {
+      if (cycles_.size() < options_.analysis.max_findings) {
+        cycles_.push_back(cycle);
+      }
+    };
+    callbacks.on_window = [this](DetectedWindow&& window) {
+      pending_.push_back(std::move(window));
+    };
+    callbacks.wants_events = [](const DetectedWindow&) { return false; };
+    return callbacks;
+  }
+
+  void count(const EventBlock& block) {
+    for (const Event& event : block.events) {
+      if (event.thread >= depth_.size()) {
+        depth_.resize(event.thread + 1, kUnseen);
+      }
+      uint32_t& depth = depth_[event.thread];
+      if (depth == kUnseen) {
+        depth = 0;
+        ++report_.threads;
+      }
+      switch (event.kind()) {
+        case EventKind::kUnitBegin:
+          report_.units += depth++ == 0 ? 1 : 0;
+          break;
+        case EventKind::kUnitEnd:
+          depth -= depth > 0 ? 1 : 0;
+          break;
+        case EventKind::kWait:
+          report_.units += depth > 0 ? 1 : 0;
+          break;
+        default:
+          report_.units += depth == 0 && is(event, kinds::kNodes) ? 1 : 0;
+          break;
+      }
+    }
+  }
+
+  void incomplete(std::string why) {
+    report_.complete = false;
+    report_.notes.push_back(std::move(why));
+  }
+
+  // All windows so far, in the whole input so far; all of it where the detector did not see
+  // everything.
+  void judge_everything() {
+    const DetectorStatistics seen = detector_.statistics();
+    const bool whole = seen.late_events > 0 || seen.uncertain > 0 || seen.forced > 0;
+    if (error_ || (pending_.empty() && cycles_.empty() && !whole)) {
+      return;
+    }
+    Trace trace = everything();
+    trace.complete = trace_complete_;
+    trace.lost_events = report_.lost_events;
+    judge(trace, nullptr, whole ? std::vector<DetectedWindow>() : pending_);
+    judged_whole_ = whole;
+    reported_loss_ = !trace_complete_;
+    cycles_.clear();
+    pending_.clear();
+  }
+
+  // Windows of an input that is too long to be kept, each with those it overlaps.
+  void judge_pending() {
+    if (everything_ || pending_.empty() || error_) {
+      return;
+    }
+    std::vector<DetectedWindow> windows = std::move(pending_);
+    pending_.clear();
+    std::sort(windows.begin(), windows.end(), [](const DetectedWindow& a, const DetectedWindow& b) {
+      return a.units.front().first < b.units.front().first;
+    });
+    std::vector<DetectedWindow> group;
+    uint64_t first = 0;
+    uint64_t last = 0;
+    for (DetectedWindow& window : windows) {
+      if (!wanted(window)) {
+        continue;
+      }
+      const uint64_t begin = window.units.front().first;
+      uint64_t end = 0;
+      for (const DetectedUnit& unit : window.units) {
+        end = std::max(end, unit.last);
+      }
+      if (!group.empty() && begin > last) {
+        judge_stretch(first, last, group);
+        group.clear();
+      }
+      first = group.empty() ? begin : first;
+      last = group.empty() ? end : std::max(last, end);
+      group.push_back(std::move(window));
+    }
+    if (!group.empty()) {
+      judge_stretch(first, last, group);
+    }
+  }
+
+  // Counts the windows that are not analysed.
+  bool wanted(const DetectedWindow& window) {
+    // A cycle in the graph of an atomic set needs no further search.
+    const bool found = options_.property == CheckProperty::kAtomicSets || !window.complete;
+    if (window.directed && (found || report_.findings.size() >= options_.analysis.max_findings)) {
+      ++report_.violations;
+      ++report_.parts;
+      report_.verdict = Verdict::kDefinite;
+      return false;
+    }
+    if (report_.verdict == Verdict::kDefinite &&
+        report_.findings.size() >= options_.analysis.max_findings) {
+      ++unseen_;
+      return false;
+    }
+    if (!window.complete) {
+      ++unjudged_;
+    }
+    return window.complete;
+  }
+
+  void judge_stretch(uint64_t first, uint64_t last, const std::vector<DetectedWindow>& windows) {
+    analysed_ += last - first + 1;
+    if (analysed_ > kAnalysedAtFirst + kAnalysedPerEvent * report_.events) {
+      analysed_ -= last - first + 1;
+      for (const DetectedWindow& window : windows) {
+        if (window.directed) {
+          ++report_.violations;
+          report_.verdict = Verdict::kDefinite;
+        } else {
+          ++unjudged_;
+        }
+      }
+      return;
+    }
+    DetectedStretch stretch = detector_.stretch(first, last);
+    Trace trace;
+    static_cast<EventBlock&>(trace) = std::move(stretch.events);
+    trace.symbols.initial_zero = false;
+    const bool values = options_.analysis.values;
+    options_.analysis.values = values && stretch.all_stores;
+    judge(trace, &stretch.index, windows);
+    options_.analysis.values = values;
+  }
+
+  void judge(const Trace& trace, const std::vector<uint64_t>* index,
+             const std::vector<DetectedWindow>& windows) {
+    const auto place = [&](uint64_t event) {
+      return static_cast<uint32_t>(
+          index == nullptr
+              ? event
+              : static_cast<uint64_t>(std::lower_bound(index->begin(), index->end(), event) -
+                                      index->begin()));
+    };
+    CheckOptions options = options_;
+    for (const DetectedWindow& window : windows) {
+      for (const DetectedUnit& unit : window.units) {
+        options.analysis.only.push_back({unit.thread, place(unit.first), place(unit.last)});
+      }
+    }
+    auto analysis = analyse_property(trace, options);
+    if (!analysis) {
+      error_ = analysis.error();
+      return;
+    }
+    add_analysis(std::move(*analysis), trace, index, &report_);
+  }
+
+  // The finding has an edge of the cycle's.
+  static bool shows(const CheckFinding& finding, const DetectedCycle& cycle) {
+    return std::any_of(
+        finding.violation.cycle.begin(), finding.violation.cycle.end(), [&](const CycleEdge& edge) {
+          const uint64_t unit = finding.index[edge.from];
+          return std::any_of(cycle.steps.begin(), cycle.steps.end(), [&](const DetectedStep& step) {
+            return step.unit.first <= unit && unit <= step.unit.last &&
+                   step.unit.thread == finding.events.events[edge.from].thread;
+          });
+        });
+  }
+
+  static constexpr uint32_t kUnseen = 0xFFFFFFFFU;
+
+  const Symbols& symbols_;
+  CheckOptions options_;
+  CheckReport report_;
+  std::vector<uint32_t> depth_;          // of open units, per thread
+  std::vector<DetectedWindow> pending_;  // not analysed yet
+  std::vector<DetectedCycle> cycles_;    // the first ones
+  bool everything_ = true;               // the whole input is in the history
+  bool trace_complete_ = true;
+  bool judged_whole_ = false;  // not only what was flagged
+  bool reported_loss_ = false;
+  uint64_t unjudged_ = 0;
+  uint64_t unseen_ = 0;
+  uint64_t analysed_ = 0;  // events
+  std::optional<Error> error_;
+  Detector detector_;
+};
+
+bool StreamCheck::in_order(const EventBlock& events) {
+  return std::is_sorted(events.events.begin(), events.events.end(),
+                        [](const Event& a, const Event& b) { return a.lo < b.lo; });
+}
+
+StreamCheck::StreamCheck(const Symbols& symbols, const CheckOptions& options)
+    : impl_(std::make_unique<Impl>(symbols, options)) {}
+StreamCheck::~StreamCheck() = default;
+void StreamCheck::add(const EventBlock& block) { impl_->add(block); }
+bool StreamCheck::has_everything() const { return impl_->has_everything(); }
+Trace StreamCheck::everything() const { return impl_->everything(); }
+Result<CheckReport> StreamCheck::finish(bool complete, uint64_t lost_events) {
+  return impl_->finish(complete, lost_events);
+}
+
+}  // namespace tsomon

@@ -1,0 +1,56 @@
+// A verdict over an input of any length, while it is read.
+//
+// Purpose     What `tsomon check` does with streams: the online detector first, the exact analysis
+//             only for what it flags.
+// Context     While the whole input is still in the detector's history (the first million events),
+//             flagged windows wait and are analysed in the whole trace at the end, so that values
+//             and orders count as in check_trace(). In longer inputs each is analysed in the
+//             stretch it spans; there recorded values decide less often.
+// Bounds      Windows whose events have left the history, or that cost more than a fixed share of
+//             the reading, are not analysed: they make the result incomplete unless a cycle of
+//             directed edges decides them. Once the verdict is `definite` and enough is shown,
+//             further windows are only counted.
+// Complexity  That of the detector, and what analyse() costs on the flagged windows.
+// Memory      The detector's; the findings with their events.
+// Misses      Robustness, and orders without time (TraceOrder::kThread): use check_trace().
+// Thread-safety: none.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "monitor/check.h"
+
+namespace tsomon {
+
+class StreamCheck {
+ public:
+  static bool can_check(const CheckOptions& options) {
+    return options.property != CheckProperty::kRobustness &&
+           options.analysis.relation.order == TraceOrder::kIssue;
+  }
+
+  // Events begin in the order in which they stand.
+  static bool in_order(const EventBlock& events);
+
+  // `symbols` must outlive the check and may grow between calls.
+  StreamCheck(const Symbols& symbols, const CheckOptions& options);
+  ~StreamCheck();
+  StreamCheck(const StreamCheck&) = delete;
+  StreamCheck& operator=(const StreamCheck&) = delete;
+
+  // The next events. Ordered by `lo`; those of a thread in program order.
+  void add(const EventBlock& block);
+  // The input so far, as long as all of it is in the history; else nothing.
+  bool has_everything() const;
+  Trace everything() const;
+
+  // The input has ended.
+  Result<CheckReport> finish(bool complete, uint64_t lost_events);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tsomon

@@ -1,0 +1,295 @@
+#include "monitor/watch.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "monitor/check.h"
+#include "tso/units.h"
+
+namespace tsomon {
+namespace {
+
+const char* operation_name(EventKind kind) {
+  switch (kind) {
+    case EventKind::kRead:
+      return "load";
+    case EventKind::kWrite:
+      return "store";
+    case EventKind::kReadModifyWrite:
+      return "locked";
+    case EventKind::kFence:
+      return "fence";
+    case EventKind::kAcquire:
+      return "acquire";
+    case EventKind::kRelease:
+      return "release";
+    case EventKind::kAcquireShared:
+      return "acquire shared";
+    case EventKind::kReleaseShared:
+      return "release shared";
+    case EventKind::kFork:
+      return "start thread";
+    case EventKind::kJoin:
+      return "join thread";
+    default:
+      return "event";
+  }
+}
+
+std::string unit_text(const FoundStep& step) {
+  if (!step.is_unit) {
+    return fmt::format("{} event #{}, a unit of its own", step.thread, step.first);
+  }
+  return fmt::format("{} unit {} (events #{} to #{})", step.thread,
+                     step.label.empty() ? "without a label" : step.label, step.first, step.last);
+}
+
+std::string access_line(const FoundAccess& access) {
+  return access.location.empty()
+             ? fmt::format("#{:<6} {}", access.index, access.operation)
+             : fmt::format("#{:<6} {:<34} {}", access.index, access.operation, access.location);
+}
+
+// The same cycle, wherever it begins, has the same key.
+std::string key_of(const std::vector<FoundStep>& cycle) {
+  std::vector<std::string> steps;
+  steps.reserve(cycle.size());
+  for (size_t i = 0; i < cycle.size(); ++i) {
+    const FoundStep& before = cycle[(i + cycle.size() - 1) % cycle.size()];
+    steps.push_back(
+        fmt::format("{}|{}|{}", cycle[i].label, before.to.location, cycle[i].from.location));
+  }
+  std::rotate(steps.begin(), std::min_element(steps.begin(), steps.end()), steps.end());
+  return fmt::format("{}", fmt::join(steps, "\n"));
+}
+
+}  // namespace
+
+WatchOptions::WatchOptions() {
+  analysis.max_findings = 1;
+  analysis.max_total_steps = 20'000;
+}
+
+nlohmann::ordered_json Found::json() const {
+  nlohmann::ordered_json object = {{"violation", number},
+                                   {"verdict", definite ? "definite" : "possible"}};
+  object["cycle"] = nlohmann::ordered_json::array();
+  for (const FoundStep& step : cycle) {
+    auto locations = nlohmann::ordered_json::array();
+    const FoundStep& before = cycle[(&step - cycle.data() + cycle.size() - 1) % cycle.size()];
+    for (const std::string* text : {&before.to.location, &step.from.location}) {
+      if (!text->empty() && (locations.empty() || locations.back() != *text)) {
+        locations.push_back(*text);
+      }
+    }
+    object["cycle"].push_back({{"thread", step.thread},
+                               {"label", step.label},
+                               {"first", step.first},
+                               {"last", step.last},
+                               {"locations", std::move(locations)},
+                               {"edge", step.edge},
+                               {"from", step.from.index},
+                               {"to", step.to.index}});
+  }
+  object["witness"] = nullptr;
+  if (!witness.empty()) {
+    object["witness"] = nlohmann::ordered_json::array();
+    for (const WitnessStep& step : witness) {
+      object["witness"].push_back({{step.commit ? "commit" : "issue", step.event}});
+    }
+  }
+  return object;
+}
+
+std::string Found::text() const {
+  std::string out = fmt::format("violation {} ({}): cycle of {} units\n", number,
+                                definite ? "definite" : "possible", cycle.size());
+  for (size_t i = 0; i < cycle.size(); ++i) {
+    const FoundStep& step = cycle[i];
+    const FoundAccess& entered = cycle[(i + cycle.size() - 1) % cycle.size()].to;
+    out += fmt::format("  [{}] {}\n", i + 1, unit_text(step));
+    const bool straight = entered.index <= step.from.index;
+    out += fmt::format("        {}\n", access_line(straight ? entered : step.from));
+    if (entered.index != step.from.index) {
+      out += fmt::format("        {}\n", access_line(straight ? step.from : entered));
+    }
+    out += fmt::format("      before [{}]: #{} before #{} ({})\n", (i + 1) % cycle.size() + 1,
+                       step.from.index, step.to.index, step.edge);
+  }
+  return out;
+}
+
+class Watch::Impl {
+ public:
+  Impl(const Symbols& symbols, WatchOptions options, Callback callback)
+      : symbols_(&symbols),
+        options_(std::move(options)),
+        callback_(std::move(callback)),
+        detector_(symbols, options_.detector,
+                  {[this](const DetectedCycle& cycle) { on_cycle(cycle); },
+                   {},
+                   [this](DetectedWindow&& window) { on_window(std::move(window)); },
+                   [](const DetectedWindow& window) { return !window.directed; }}) {
+    options_.analysis.relation = options_.detector.relation;
+  }
+
+  void add(const EventBlock& block) {
+    for (const Event& event : block.events) {
+      if (event.thread >= seen_.size()) {
+        seen_.resize(event.thread + 1, false);
+      }
+      summary_.threads += seen_[event.thread] ? 0 : 1;
+      seen_[event.thread] = true;
+    }
+    detector_.add(block, summary_.events);
+    summary_.events += block.events.size();
+  }
+
+  void lost(const EventLoss& loss) {
+    ++summary_.losses;
+    summary_.lost_events += loss.events;
+    detector_.lost(loss.thread);
+  }
+
+  void incomplete() { missing_ = true; }
+  void finish() { detector_.finish(); }
+
+  WatchSummary summary() const {
+    WatchSummary summary = summary_;
+    summary.detector = detector_.statistics();
+    for (const uint64_t count : detector_.cycle_counts()) {
+      summary.occurrences += count;
+    }
+    summary.complete =
+        detector_.complete() && !missing_ && summary.losses == 0 && summary.unjudged == 0;
+    if (definite_) {
+      summary.verdict = Verdict::kDefinite;
+    } else if (summary.findings != 0) {
+      summary.verdict = Verdict::kPossible;
+    } else if (!summary.complete) {
+      summary.verdict = Verdict::kInconclusive;
+    }
+    return summary;
+  }
+
+ private:
+  FoundAccess access(uint64_t index, const Event& event) const {
+    FoundAccess found;
+    found.index = index;
+    found.operation = operation_name(event.kind());
+    if (event.kind() == EventKind::kFork || event.kind() == EventKind::kJoin) {
+      found.operation += " " + thread_name(static_cast<ThreadId>(event.address));
+    } else if (event.kind() != EventKind::kFence) {
+      found.operation += " " + symbols_->access_text(event);
+    }
+    found.location = symbols_->location_text(event.location);
+    if (options_.locate && !found.location.empty()) {
+      found.location = options_.locate(found.location);
+    }
+    return found;
+  }
+
+  FoundAccess access(const DetectedAccess& detected) const {
+    return access(detected.index, event_of(detected));
+  }
+
+  std::string thread_name(ThreadId thread) const {
+    return thread < symbols_->threads.size() ? std::string(symbols_->threads.text(thread))
+                                             : fmt::format("T{}", thread);
+  }
+
+  std::string label(uint32_t id) const {
+    return id < symbols_->labels.size() ? std::string(unit_label(symbols_->labels.text(id)))
+                                        : std::string();
+  }
+
+  void on_cycle(const DetectedCycle& cycle) {
+    Found found;
+    found.definite = true;
+    for (const DetectedStep& step : cycle.steps) {
+      found.cycle.push_back({thread_name(step.unit.thread), label(step.unit.label),
+                             step.unit.label != Interner::kNone, step.unit.first, step.unit.last,
+                             access(step.from), access(step.to), edge_name(step.kind)});
+    }
+    // The detector counts the repetitions of its cycles itself.
+    report(std::move(found), 0);
+  }
+
+  void on_window(DetectedWindow&& window) {
+    if (window.directed) {
+      return;  // its cycles were reported
+    }
+    ++summary_.windows;
+    if (!window.complete || window.events.events.empty()) {
+      ++summary_.unjudged;
+      return;
+    }
+    Trace trace;
+    static_cast<EventBlock&>(trace) = std::move(window.events);
+    trace.symbols.initial_zero = false;
+    AnalysisOptions options = options_.analysis;
+    options.values &= window.all_stores;
+    options.only = ranges_of(window.units, window.index);
+    const auto analysis = analyse(trace, options);
+    if (!analysis || analysis->verdict == Verdict::kInconclusive) {
+      ++summary_.unjudged;
+      return;
+    }
+    if (analysis->findings.empty()) {
+      return;
+    }
+    const UnitTable units(trace);
+    const Violation& violation = analysis->findings.front();
+    Found found;
+    found.definite = violation.verdict == Verdict::kDefinite;
+    for (const CycleEdge& edge : violation.cycle) {
+      const Unit& unit = units[edge.unit];
+      found.cycle.push_back(
+          {thread_name(unit.thread), label(unit.label), unit.label != Interner::kNone,
+           window.index[unit.first_event], window.index[unit.last_event],
+           access(window.index[edge.from], trace.events[edge.from]),
+           access(window.index[edge.to], trace.events[edge.to]), edge_name(edge.kind)});
+    }
+    for (const Step& step : violation.witness) {
+      found.witness.push_back({window.index[step.event], step.commit});
+    }
+    report(std::move(found), 1);
+  }
+
+  void report(Found&& found, uint64_t occurrences) {
+    summary_.occurrences += occurrences;
+    definite_ |= found.definite;
+    // A definite one is told even where a possible one with the same locations was.
+    std::string key = (found.definite ? "d" : "p") + key_of(found.cycle);
+    if (!reported_.emplace(std::move(key), true).second) {
+      return;
+    }
+    found.number = ++summary_.findings;
+    callback_(found);
+  }
+
+  const Symbols* symbols_;
+  WatchOptions options_;
+  Callback callback_;
+  WatchSummary summary_;
+  bool missing_ = false;
+  bool definite_ = false;
+  std::vector<bool> seen_;  // threads
+  std::unordered_map<std::string, bool> reported_;
+  Detector detector_;
+};
+
+Watch::Watch(const Symbols& symbols, WatchOptions options, Callback callback)
+    : impl_(std::make_unique<Impl>(symbols, std::move(options), std::move(callback))) {}
+Watch::~Watch() = default;
+void Watch::add(const EventBlock& block) { impl_->add(block); }
+void Watch::lost(const EventLoss& loss) { impl_->lost(loss); }
+void Watch::incomplete() { impl_->incomplete(); }
+void Watch::finish() { impl_->finish(); }
+WatchSummary Watch::summary() const { return impl_->summary(); }
+
+}  // namespace tsomon

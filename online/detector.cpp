@@ -1,0 +1,160 @@
+#include "online/detector.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "online/atomic_set_policy.h"
+#include "online/conflict_graph.h"
+#include "online/history.h"
+#include "online/order_policy.h"
+
+namespace tsomon {
+namespace {
+
+constexpr size_t kFirstSweep = 256;  // units in memory
+
+}  // namespace
+
+std::vector<EventRange> ranges_of(const std::vector<DetectedUnit>& units,
+                                  const std::vector<uint64_t>& index) {
+  const auto place = [&](uint64_t event) {
+    return static_cast<uint32_t>(std::lower_bound(index.begin(), index.end(), event) -
+                                 index.begin());
+  };
+  std::vector<EventRange> ranges;
+  ranges.reserve(units.size());
+  for (const DetectedUnit& unit : units) {
+    ranges.push_back({unit.thread, place(unit.first), place(unit.last)});
+  }
+  return ranges;
+}
+
+class Detector::Impl {
+ public:
+  Impl(const Symbols& symbols, const DetectorOptions& options, DetectorCallbacks callbacks)
+      : options_(options),
+        callbacks_(std::move(callbacks)),
+        graph_(options.max_retained, &callbacks_),
+        history_(callbacks_.on_window ? options.history_events : 0) {
+    if (options.policy == DetectorPolicy::kAtomicSets) {
+      policy_ = std::make_unique<AtomicSetPolicy>(graph_, symbols);
+    } else {
+      policy_ = std::make_unique<OrderPolicy>(graph_, options);
+    }
+  }
+
+  void add(const EventBlock& block, uint64_t first_index) {
+    graph_.statistics().events += block.events.size();
+    history_.add(block, first_index);
+    policy_->add(block, first_index);
+    if (options_.collect && graph_.size() >= next_sweep_) {
+      sweep();
+    }
+  }
+
+  void lost(ThreadId thread) {
+    lost_ = true;
+    policy_->lost(thread);
+  }
+
+  void sweep() {
+    policy_->before_sweep();
+    run_sweep([this](Policy::Node node) { return policy_->closed(node); });
+    next_sweep_ = std::max({kFirstSweep, 2 * graph_.size(), policy_->worth_a_sweep()});
+  }
+
+  void finish() {
+    run_sweep([](Policy::Node) { return true; });
+  }
+
+  bool complete() const {
+    const DetectorStatistics& all = graph_.statistics();
+    return !lost_ && all.late_events == 0 && all.forced == 0 && all.uncertain == 0 &&
+           all.incomplete_windows == 0;
+  }
+
+  DetectorStatistics statistics() const {
+    DetectorStatistics all = graph_.statistics();
+    all.retained = graph_.size();
+    all.locations = policy_->locations();
+    return all;
+  }
+
+  const ConflictGraph& graph() const { return graph_; }
+
+  DetectedStretch stretch(uint64_t first, uint64_t last) const {
+    const uint32_t drains =
+        kinds::kDrains | (options_.relation.fenced_release ? kind_mask(EventKind::kRelease) : 0U);
+    History::Slice slice = history_.slice(first, last, drains);
+    return {std::move(slice.events), std::move(slice.index), slice.all_stores};
+  }
+
+ private:
+  void run_sweep(const std::function<bool(Policy::Node)>& closed) {
+    graph_.sweep(closed, [this](ConflictGraph::Window&& window) { flag(std::move(window)); });
+    policy_->after_sweep();
+  }
+
+  void flag(ConflictGraph::Window&& found) {
+    ++graph_.statistics().windows;
+    DetectedWindow window;
+    window.units = std::move(found.units);
+    window.directed = found.directed;
+    window.complete = found.complete;
+    uint64_t first = UINT64_MAX;
+    uint64_t last = 0;
+    for (const DetectedUnit& unit : window.units) {
+      first = std::min(first, unit.first);
+      last = std::max(last, unit.last);
+    }
+    if (callbacks_.on_window) {
+      window.complete = window.complete && history_.contains(first);
+    }
+    if (!window.complete && !window.directed) {
+      ++graph_.statistics().incomplete_windows;
+    }
+    if (!callbacks_.on_window) {
+      return;
+    }
+    if (window.complete && (!callbacks_.wants_events || callbacks_.wants_events(window))) {
+      DetectedStretch found = stretch(first, last);
+      window.events = std::move(found.events);
+      window.index = std::move(found.index);
+      window.all_stores = found.all_stores;
+    }
+    callbacks_.on_window(std::move(window));
+  }
+
+  DetectorOptions options_;
+  DetectorCallbacks callbacks_;
+  ConflictGraph graph_;
+  History history_;
+  std::unique_ptr<Policy> policy_;
+  size_t next_sweep_ = kFirstSweep;
+  bool lost_ = false;
+};
+
+Detector::Detector(const Symbols& symbols, const DetectorOptions& options,
+                   DetectorCallbacks callbacks)
+    : impl_(std::make_unique<Impl>(symbols, options, std::move(callbacks))) {}
+Detector::Detector(Detector&&) noexcept = default;
+Detector& Detector::operator=(Detector&&) noexcept = default;
+Detector::~Detector() = default;
+
+void Detector::add(const EventBlock& block, uint64_t first_index) {
+  impl_->add(block, first_index);
+}
+void Detector::lost(ThreadId thread) { impl_->lost(thread); }
+void Detector::sweep() { impl_->sweep(); }
+void Detector::finish() { impl_->finish(); }
+bool Detector::complete() const { return impl_->complete(); }
+DetectorStatistics Detector::statistics() const { return impl_->statistics(); }
+const std::vector<uint64_t>& Detector::cycle_counts() const {
+  return impl_->graph().cycle_counts();
+}
+DetectedStretch Detector::stretch(uint64_t first, uint64_t last) const {
+  return impl_->stretch(first, last);
+}
+void Detector::check_invariants() const { impl_->graph().check_invariants(); }
+
+}  // namespace tsomon

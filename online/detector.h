@@ -1,0 +1,195 @@
+// The online detector: cycles among units of work, found while the events arrive.
+//
+// Source      Theory sections 2, 5 and 7 (Enea & Farzan, TACAS 2016; Sumner, Hammer, Dolby, RV
+//             2011); collection of finished units after Marathon, extended to store buffers.
+// Input       Events ordered by the start of their intervals (`lo`), those of one thread in program
+//             order. An event that comes too late for that is counted and makes the result
+//             incomplete; nothing that is reported becomes wrong by it.
+// Cycles      A cycle of directed edges is a definite violation and is reported by the event that
+//             closes it. The strongly connected part it belongs to is then one node: further
+//             cycles are reported when they enlarge a part or join parts, once for each sequence of
+//             source locations, with a count.
+// Windows     A group of units whose undirected edges could close a cycle in some orientation is
+//             flagged when it can no longer change. Every violating cycle of the input lies
+//             inside one window, as long as the window is `complete`.
+// Collection  Finished units that no future cycle can use are dropped; of those that remain,
+//             the ones that are reached from the same unfinished units are merged once there are
+//             more than `max_retained`. Memory depends on the units alive, the locations in
+//             use and the threads, not on the length of the input.
+// Complexity  Amortised O(threads) for an access and, for an edge against the present order,
+//             a search of the affected region (topological_order.h).
+// Misses      Recorded values are not looked at: they can turn a flagged window into a clean or a
+//             definite one (tso/analysis.h). In a window whose units were merged, or whose events
+//             have left the history, only definite violations are known.
+// Thread-safety: none; one detector belongs to one thread at a time. Callbacks run inside add()
+//             and finish() and must not call the detector.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tso/analysis.h"
+#include "tso/relation.h"
+#include "tso/trace.h"
+
+namespace tsomon {
+
+enum class DetectorPolicy : uint8_t {
+  kSc,          // program order and all conflicts in the order of the input
+  kTso,         // directed and undirected edges
+  kAtomicSets,  // one graph for every declared set, no program order
+};
+
+struct DetectorOptions {
+  DetectorPolicy policy = DetectorPolicy::kTso;
+  RelationOptions relation;              // model and order are not looked at
+  bool collect = true;                   // false: nothing is ever dropped (for tests)
+  uint32_t max_retained = 4096;          // finished units kept before some are merged
+  uint32_t max_unsettled = 256;          // stores of one thread to one location, and ...
+  uint32_t max_unsettled_units = 4096;   // ... units of one thread, that no fence ever settles
+  uint64_t history_events = 1ULL << 20;  // kept for the traces of windows; 0: none
+};
+
+// One access, as much of it as a report needs.
+struct DetectedAccess {
+  uint64_t index = 0;  // of the event in the input
+  uint64_t address = 0;
+  uint32_t size = 0;
+  uint32_t location = Event::kNoLocation;  // in Symbols::locations
+  ThreadId thread = 0;
+  EventKind kind = EventKind::kRead;
+};
+
+inline Event event_of(const DetectedAccess& access) {
+  Event event;
+  event.set_kind(access.kind);
+  event.thread = access.thread;
+  event.address = access.address;
+  event.size = access.size & Event::kMaxSize;
+  event.location = access.location;
+  return event;
+}
+
+struct DetectedUnit {
+  ThreadId thread = 0;
+  uint32_t label = Interner::kNone;  // in Symbols::labels; kNone: an event of its own
+  uint64_t first = 0;                // indices of its first and (so far) last event
+  uint64_t last = 0;
+  bool finished = true;
+  uint32_t merged = 0;  // further units that were merged into this one
+};
+
+// Where the units are in events numbered by `index`, in increasing order.
+std::vector<EventRange> ranges_of(const std::vector<DetectedUnit>& units,
+                                  const std::vector<uint64_t>& index);
+
+// A unit on a cycle and the edge that leaves it towards the next one.
+struct DetectedStep {
+  DetectedUnit unit;
+  DetectedAccess from;
+  DetectedAccess to;
+  EdgeKind kind = EdgeKind::kConflict;
+};
+
+struct DetectedCycle {
+  std::vector<DetectedStep> steps;  // the edge of the last one leads to the first
+  uint64_t part = 0;                // number of the strongly connected part, stable while it grows
+  uint64_t part_units = 0;          // units in that part now
+  uint32_t set = Interner::kNone;   // kAtomicSets: index in Symbols::sets; kNone: all locations
+};
+
+// A strongly connected part of the directed conflict graph, when it can grow no more.
+struct DetectedPart {
+  uint64_t part = 0;
+  uint64_t units = 0;
+  std::vector<DetectedUnit> members;  // some of them when there are many
+};
+
+struct DetectedWindow {
+  std::vector<DetectedUnit> units;  // by first event
+  bool directed = false;            // contains a directed cycle: definite
+  bool complete = true;             // units and events are all there
+  // The stretch of the input from the first to the last event of these units, with the stores that
+  // may have been in a buffer when it begins, and the position of every event of it in the
+  // input. Empty when the window is not complete. Symbols are those of the input, but what memory
+  // held at the beginning is not known.
+  EventBlock events;
+  std::vector<uint64_t> index;
+  // False: a store may be missing that was in a buffer at the beginning, so that recorded values
+  // must not be looked at.
+  bool all_stores = true;
+};
+
+// A stretch of the input out of the history; see DetectedWindow.
+struct DetectedStretch {
+  EventBlock events;
+  std::vector<uint64_t> index;
+  bool all_stores = true;
+};
+
+struct DetectorStatistics {
+  uint64_t events = 0;
+  uint64_t units = 0;
+  uint64_t directed_edges = 0;
+  uint64_t undirected_edges = 0;
+  uint64_t cycles = 0;            // every closed cycle, repeated ones included
+  uint64_t different_cycles = 0;  // by source locations
+  uint64_t windows = 0;
+  uint64_t incomplete_windows = 0;
+  uint64_t late_events = 0;
+  uint64_t uncertain = 0;  // kAtomicSets: conflicts whose order is not certain
+  uint64_t forced = 0;     // stores or units given up because of max_unsettled*
+  uint64_t collected = 0;  // units
+  uint64_t merged = 0;     // units
+  uint64_t retained = 0;   // units in memory now
+  uint64_t locations = 0;  // in memory now
+};
+
+struct DetectorCallbacks {
+  std::function<void(const DetectedCycle&)> on_cycle;  // a new one
+  std::function<void(const DetectedPart&)> on_part;    // final
+  std::function<void(DetectedWindow&&)> on_window;     // final
+  // Whether on_window wants the events of this window; absent: always.
+  std::function<bool(const DetectedWindow&)> wants_events;
+};
+
+class Detector {
+ public:
+  // `symbols` must outlive the detector and may grow while events arrive.
+  Detector(const Symbols& symbols, const DetectorOptions& options, DetectorCallbacks callbacks);
+  Detector(Detector&&) noexcept;
+  Detector& operator=(Detector&&) noexcept;
+  ~Detector();
+
+  // The next events of the input; `first_index` is the index of the first of them.
+  void add(const EventBlock& block, uint64_t first_index);
+  // Events of a thread are missing here (kNoThread: of some thread): its open units end, and
+  // windows around this point are incomplete.
+  static constexpr ThreadId kNoThread = 0xFFFFFFFFU;
+  void lost(ThreadId thread);
+  // Collects and flags what can be flagged now; add() does so by itself from time to time.
+  void sweep();
+  // The input ends: everything left is flagged.
+  void finish();
+
+  // From event `first` to event `last`, with the stores that may have been in a buffer at `first`.
+  // The history holds the latest DetectorOptions::history_events events at least.
+  DetectedStretch stretch(uint64_t first, uint64_t last) const;
+
+  // Nothing was late, lost or given up: what was not reported or flagged is serializable.
+  bool complete() const;
+  DetectorStatistics statistics() const;
+  // How often each reported cycle was closed, in the order of the reports.
+  const std::vector<uint64_t>& cycle_counts() const;
+  // Aborts with a message when the internal structures contradict each other. Slow.
+  void check_invariants() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tsomon

@@ -1,0 +1,181 @@
+#include "online/history.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_set>
+
+#include "tso/location_table.h"
+#include "tso/result.h"
+
+namespace tsomon {
+namespace {
+
+// A load that overlaps a store of its thread without lying inside it cannot be forwarded and drains
+// the buffer up to that store.
+bool waits_for_store(const std::vector<Event>& before, const Event& load) {
+  const LocationKey here{load.address, load.size};
+  return load.size != 0 && std::any_of(before.begin(), before.end(), [&](const Event& store) {
+           const LocationKey there{store.address, store.size};
+           return store.thread == load.thread && is(store, kinds::kStores) &&
+                  overlap(there, here) && !contains(there, here);
+         });
+}
+
+// The locations of some stores, in units of eight bytes.
+class Granules {
+ public:
+  explicit Granules(const std::vector<Event>& events) {
+    for (const Event& event : events) {
+      if (event.size > kLargest) {
+        all_ = true;
+      } else if (is(event, kinds::kStores)) {
+        for_each(event, [this](uint64_t key) {
+          keys_.insert(key);
+          return false;
+        });
+      }
+    }
+  }
+  bool contains(const Event& event) const {
+    return all_ || (!keys_.empty() &&
+                    (event.size > kLargest ||
+                     for_each(event, [this](uint64_t key) { return keys_.contains(key); })));
+  }
+
+ private:
+  static constexpr uint32_t kLargest = 4096;
+  template <typename Visit>
+  static bool for_each(const Event& event, const Visit& visit) {
+    if (event.size == 0) {
+      return visit(event.address * 2 + 1);
+    }
+    for (uint64_t granule = event.address / 8; granule <= (event.address + event.size - 1) / 8;
+         ++granule) {
+      if (visit(granule * 2)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  std::unordered_set<uint64_t> keys_;
+  bool all_ = false;
+};
+
+}  // namespace
+
+void History::start_block(uint64_t first_index) {
+  Block block;
+  if (blocks_.size() > 1 && size_ - blocks_.front().events.events.size() >= capacity_) {
+    size_ -= blocks_.front().events.events.size();
+    block = std::move(blocks_.front());  // its memory serves again
+    blocks_.pop_front();
+    block.events.clear();
+    from_start_ = false;
+  }
+  block.first = first_index;
+  blocks_.push_back(std::move(block));
+}
+
+void History::add(const EventBlock& block, uint64_t first_index) {
+  if (capacity_ == 0) {
+    return;
+  }
+  for (size_t i = 0; i < block.events.size();) {
+    if (blocks_.empty() || blocks_.back().events.events.size() == kBlockEvents ||
+        blocks_.back().first + blocks_.back().events.events.size() != first_index + i) {
+      start_block(first_index + i);
+    }
+    EventBlock& to = blocks_.back().events;
+    const size_t count = std::min(kBlockEvents - to.events.size(), block.events.size() - i);
+    to.append(block, i, i + count);
+    i += count;
+    size_ += count;
+  }
+}
+
+History::Slice History::slice(uint64_t first, uint64_t last, uint32_t drains) const {
+  TSOMON_CHECK(contains(first), "a stretch that has left the history");
+  Slice slice;
+  const auto after =
+      std::upper_bound(blocks_.begin(), blocks_.end(), first,
+                       [](uint64_t index, const Block& block) { return index < block.first; });
+  const auto begin = static_cast<size_t>(after - blocks_.begin()) - 1;
+
+  // Which threads take part, for only their buffers matter.
+  std::vector<bool> waiting;
+  size_t waiting_count = 0;
+  for (size_t b = begin; b < blocks_.size() && blocks_[b].first <= last; ++b) {
+    const Block& block = blocks_[b];
+    for (size_t i = 0; i < block.events.events.size() && block.first + i <= last; ++i) {
+      const ThreadId thread = block.events.events[i].thread;
+      if (block.first + i < first) {
+        continue;
+      }
+      if (thread >= waiting.size()) {
+        waiting.resize(thread + 1, false);
+      }
+      waiting_count += waiting[thread] ? 0 : 1;
+      waiting[thread] = true;
+    }
+  }
+
+  // Backwards from `first` for what was done since the last drain.
+  struct Place {
+    size_t block;
+    size_t event;
+  };
+  std::vector<Place> accesses;
+  uint64_t steps = 0;
+  bool stopped = false;
+  for (size_t b = begin + 1; b-- > 0 && waiting_count > 0 && !stopped;) {
+    const auto& events = blocks_[b].events.events;
+    const size_t end = b == begin ? static_cast<size_t>(first - blocks_[b].first) : events.size();
+    for (size_t i = std::min(end, events.size()); i-- > 0 && waiting_count > 0;) {
+      if (++steps > kMaxLookBack) {
+        stopped = true;
+        break;
+      }
+      const Event& event = events[i];
+      if (event.thread >= waiting.size() || !waiting[event.thread]) {
+        continue;
+      }
+      if (is(event, drains)) {
+        waiting[event.thread] = false;
+        --waiting_count;
+      } else if (is(event, kinds::kStores) || event.kind() == EventKind::kRead) {
+        accesses.push_back({b, i});
+      }
+    }
+  }
+  slice.all_stores = waiting_count == 0 || (from_start_ && !stopped);
+
+  for (size_t i = accesses.size(); i-- > 0;) {
+    const Block& block = blocks_[accesses[i].block];
+    const Event& event = block.events.events[accesses[i].event];
+    if (event.kind() != EventKind::kRead || waits_for_store(slice.events.events, event)) {
+      slice.events.append(block.events, accesses[i].event, accesses[i].event + 1);
+      slice.index.push_back(block.first + accesses[i].event);
+    }
+  }
+  const Granules uncertain(slice.events.events);
+  for (size_t b = begin; b < blocks_.size() && blocks_[b].first <= last; ++b) {
+    const Block& block = blocks_[b];
+    for (size_t i = 0; i < block.events.events.size() && block.first + i <= last; ++i) {
+      if (block.first + i < first) {
+        continue;
+      }
+      const Event& event = block.events.events[i];
+      if (event.has_read_value != 0 && uncertain.contains(event)) {
+        slice.events.add(event, event.lo, block.events.hi(event), std::nullopt,
+                         block.events.write_value(event));
+      } else {
+        slice.events.append(block.events, i, i + 1);
+      }
+      slice.index.push_back(block.first + i);
+    }
+  }
+  return slice;
+}
+
+}  // namespace tsomon

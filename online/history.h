@@ -1,0 +1,59 @@
+// The latest events, for the traces of flagged windows.
+//
+// Purpose     A flagged window is judged on the stretch of the input that it spans, so this keeps
+//             the last `capacity` events (a little more), and cuts stretches out of them.
+// Stretch     slice() returns the events from `first` to `last`, and in front of them the stores
+//             that may still have been in a store buffer when `first` was issued: those of each
+//             thread since its last draining event, with the loads that had to wait for one. When
+//             those stores committed is not known, and what other threads stored before `first`
+//             is not there: values read from their locations are left out.
+// Complexity  add(): a copy. slice(): the stretch, and as far back as the threads in it had not
+//             drained their buffers, at most kMaxLookBack events; times the number of those for
+//             loads of byte ranges.
+// Memory      32 bytes an event, 8 more for each value or long interval.
+// Thread-safety: none.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "tso/trace.h"
+
+namespace tsomon {
+
+class History {
+ public:
+  static constexpr uint64_t kMaxLookBack = 1U << 14;
+
+  explicit History(uint64_t capacity) : capacity_(capacity) {}
+
+  // `first_index` is at least the index after the last event added.
+  void add(const EventBlock& block, uint64_t first_index);
+
+  struct Slice {
+    EventBlock events;
+    std::vector<uint64_t> index;  // of every event, in the input
+    // Every store that could have been in a buffer is there. Otherwise the order of the events is
+    // still as in the whole input, but values may come from stores that are missing.
+    bool all_stores = true;
+  };
+  bool contains(uint64_t first) const { return !blocks_.empty() && blocks_.front().first <= first; }
+  // Requires contains(first). `drains` is the mask of the kinds that drain a store buffer.
+  Slice slice(uint64_t first, uint64_t last, uint32_t drains) const;
+
+ private:
+  static constexpr size_t kBlockEvents = 8192;
+  struct Block {
+    uint64_t first = 0;  // index of its first event; the others follow
+    EventBlock events;
+  };
+  void start_block(uint64_t first_index);
+
+  uint64_t capacity_;
+  uint64_t size_ = 0;
+  std::deque<Block> blocks_;
+  bool from_start_ = true;  // nothing was dropped yet
+};
+
+}  // namespace tsomon

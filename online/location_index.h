@@ -1,0 +1,89 @@
+// Dense ids for the locations in use, as they appear.
+//
+// Purpose     What tso/location_table.h does for a whole trace, one event at a time: every byte
+//             range gets an id, and for each id the ids of the other ranges that overlap with it
+//             are at hand. Locations that are no longer needed can be erased; their ids are given
+//             out again.
+// Complexity  A known location: one array access (named locations, whose ids are small numbers) or
+//             one hash look-up. A new one: the known ranges on the cache lines that it touches;
+//             ranges of more than kLargeLines lines are compared with every range.
+// Memory      Two machine words for every name ever seen; for a byte range, about 100 bytes while
+//             it is in use.
+// Thread-safety: none.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <tsl/robin_map.h>
+
+#include "tso/location_table.h"
+
+namespace tsomon {
+
+class LocationIndex {
+ public:
+  // Named locations with smaller addresses are cheap to keep: they are numbered names.
+  static constexpr uint64_t kMaxNamed = 1ULL << 22;
+
+  LocationId find_or_add(uint64_t address, uint32_t size) {
+    bool is_new = false;
+    return find_or_add(address, size, &is_new);
+  }
+  // `is_new` tells that the location was not in use.
+  LocationId find_or_add(uint64_t address, uint32_t size, bool* is_new) {
+    if (size == 0 && address < named_.size() && named_[address] != LocationTable::kNone) {
+      *is_new = false;
+      return named_[address];
+    }
+    return find_slowly({address, size}, is_new);
+  }
+  // Of a named location that is cheap to look up and in use, else kNone.
+  LocationId named(const Event& event) const {
+    return event.size == 0 && event.address < named_.size() ? named_[event.address]
+                                                            : LocationTable::kNone;
+  }
+  void erase(LocationId id);
+
+  const LocationKey& key(LocationId id) const { return keys_[id]; }
+  // Without the location itself.
+  const std::vector<LocationId>& others(LocationId id) const { return others_[id]; }
+  uint32_t bound() const { return static_cast<uint32_t>(keys_.size()); }  // ids are below
+  bool contains(LocationId id) const { return used_[id]; }
+  size_t size() const { return size_; }
+
+ private:
+  static constexpr uint64_t kLineShift = 6;
+  static constexpr uint64_t kLargeLines = 64;
+
+  struct KeyHash {
+    size_t operator()(const LocationKey& key) const {
+      const uint64_t hash =
+          (key.address ^ (static_cast<uint64_t>(key.size) << 56)) * 0x9E3779B97F4A7C15ULL;
+      return hash ^ (hash >> 32);
+    }
+  };
+  static uint64_t first_line(const LocationKey& key) { return key.address >> kLineShift; }
+  static uint64_t last_line(const LocationKey& key) {
+    return (key.address + key.size - 1) >> kLineShift;
+  }
+  static bool large(const LocationKey& key) {
+    return last_line(key) - first_line(key) >= kLargeLines;
+  }
+  LocationId find_slowly(const LocationKey& key, bool* is_new);
+  void connect(LocationId id);
+  template <typename Visit>
+  void for_each_neighbour(LocationId id, const Visit& visit) const;
+
+  std::vector<LocationId> named_;  // by address
+  tsl::robin_map<LocationKey, LocationId, KeyHash> ids_;
+  tsl::robin_map<uint64_t, std::vector<LocationId>> on_line_;
+  std::vector<LocationId> large_;
+  std::vector<LocationKey> keys_;
+  std::vector<std::vector<LocationId>> others_;
+  std::vector<bool> used_;
+  std::vector<LocationId> free_;
+  size_t size_ = 0;
+};
+
+}  // namespace tsomon

@@ -1,0 +1,732 @@
+#include "online/order_policy.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+namespace tsomon {
+namespace {
+
+bool only_reads(EventKind kind) {
+  return kind == EventKind::kRead || kind == EventKind::kAcquireShared ||
+         kind == EventKind::kReleaseShared;
+}
+
+bool acquires(EventKind kind) {
+  return kind == EventKind::kAcquire || kind == EventKind::kAcquireShared;
+}
+
+constexpr uint32_t kMaxSweeps = 1U << 15;  // generations wrap around later
+
+}  // namespace
+
+OrderPolicy::OrderPolicy(ConflictGraph& graph, const DetectorOptions& options)
+    : graph_(graph), options_(options), sc_(options.policy == DetectorPolicy::kSc) {
+  if (options.relation.fenced_release) {
+    drains_ |= kind_mask(EventKind::kRelease);
+  }
+  if (sc_) {
+    drains_ = ~0U;
+  }
+}
+
+OrderPolicy::Thread& OrderPolicy::new_thread(ThreadId id) {
+  while (id >= threads_.size()) {
+    threads_.push_back(std::make_unique<Thread>());
+  }
+  return *threads_[id];
+}
+
+LocationId OrderPolicy::find_location_slowly(const Event& event) {
+  const LocationId id = index_.find_or_add(event.address, event.size);
+  if (id >= locations_.size()) {
+    locations_.resize(id + 1);
+    releases_.resize(id + 1);
+  }
+  return id;
+}
+
+// Locations are spread over memory: they are looked up some events ahead, and their cache lines
+// asked for in the two steps that lead to the records.
+void OrderPolicy::add(const EventBlock& block, uint64_t first_index) {
+  constexpr size_t kStep = 16;
+  constexpr size_t kCacheLine = 64;
+  std::array<LocationId, 2 * kStep> found{};
+  const size_t size = block.events.size();
+  for (size_t i = 0; i < size + 2 * kStep; ++i) {
+    if (i >= 2 * kStep) {
+      const Event& event = block.events[i - 2 * kStep];
+      if (is(event, kinds::kNodes)) {
+        node(block, event, first_index + i - 2 * kStep, found[i % (2 * kStep)]);
+      } else {
+        boundary(event, first_index + i - 2 * kStep);
+      }
+    }
+    if (i < size) {
+      const LocationId id = find_location(block.events[i]);
+      found[i % (2 * kStep)] = id;
+      if (id != LocationTable::kNone) {
+        __builtin_prefetch(&locations_[id]);
+        if (block.events[i].size != 0) {
+          __builtin_prefetch(&index_.others(id));
+        }
+      }
+    }
+    if (const LocationId id = found[(i + kStep) % (2 * kStep)];
+        id < locations_.size() && !locations_[id].records.empty()) {
+      const auto* records = reinterpret_cast<const char*>(locations_[id].records.data());
+      __builtin_prefetch(records);
+      __builtin_prefetch(records + kCacheLine);
+    }
+  }
+}
+
+void OrderPolicy::lost(ThreadId id) {
+  for (ThreadId t = 0; t < threads_.size(); ++t) {
+    if (id == Detector::kNoThread || id == t) {
+      end_unit(*threads_[t]);
+      threads_[t]->depth = 0;
+    }
+  }
+}
+
+// ---- Units
+
+void OrderPolicy::end_unit(Thread& thread) {
+  if (thread.unit != kNone) {
+    graph_.unit(thread.unit).finished = true;
+    thread.unit = kNone;
+  }
+}
+
+void OrderPolicy::boundary(const Event& event, uint64_t index) {
+  Thread& mine = thread(event.thread);
+  if (mine.unit != kNone) {
+    graph_.unit(mine.unit).last = index;
+  }
+  switch (event.kind()) {
+    case EventKind::kUnitBegin:
+      if (mine.depth++ == 0) {
+        mine.label = static_cast<uint32_t>(event.address);
+        mine.begin = index;
+      }
+      break;
+    case EventKind::kUnitEnd:
+      if (mine.depth > 0 && --mine.depth == 0) {
+        end_unit(mine);
+      }
+      break;
+    case EventKind::kWait:
+      if (mine.depth > 0) {
+        end_unit(mine);
+        mine.begin = index + 1;
+      }
+      break;
+    default:
+      break;
+  }
+}
+
+OrderPolicy::Node OrderPolicy::new_unit(Thread& thread, const Event& event, uint64_t index) {
+  const bool own = thread.depth == 0;
+  const Node unit = graph_.add_unit({event.thread, own ? Interner::kNone : thread.label,
+                                     own ? index : thread.begin, index, own, 0});
+  if (!own) {
+    thread.unit = unit;
+  }
+  if (unit >= unit_times_.size()) {
+    unit_times_.resize(unit + 1);
+  }
+  unit_times_[unit] = UnitTime();
+  return unit;
+}
+
+// ---- Store buffers
+
+// The first `stores` stores of the thread have committed when the event that ends at `hi` is over.
+void OrderPolicy::commit(Thread& thread, uint64_t stores, int64_t hi) {
+  if (stores <= thread.drained) {
+    return;
+  }
+  thread.drained = stores;
+  settled_stores(thread);
+  thread.settling.push_back({stores, hi});
+}
+
+// The newest own store that overlaps: the load may be forwarded from it, or waits for it.
+void OrderPolicy::find_source(Current& now) {
+  uint64_t newest = 0;
+  LocationId from = LocationTable::kNone;
+  const auto look = [&](LocationId where) {
+    for (const Record& record : locations_[where].records) {
+      if (record.thread == now.event->thread && record.store > newest &&
+          record.store > now.thread->drained && record.kind != EventKind::kRead) {
+        newest = record.store;
+        from = where;
+      }
+    }
+  };
+  look(now.location);
+  for (const LocationId other : now.others) {
+    look(other);
+  }
+  if (newest == 0) {
+    return;
+  }
+  if (contains(index_.key(from), index_.key(now.location))) {
+    now.source = newest;
+  } else {
+    commit(*now.thread, newest, now.hi);
+  }
+}
+
+// ---- Order inside a thread
+
+void OrderPolicy::link_other(const Last& from, const Current& now, EdgeKind kind) {
+  graph_.add_directed(from.unit, now.unit, kind,
+                      [&](DetectedAccess& source, DetectedAccess& target) {
+                        source = from.access;
+                        target = now.access();
+                      });
+}
+
+// Stores that have committed although no fence came, and the loads forwarded from them.
+void OrderPolicy::release_committed(Thread& thread) {
+  if (thread.unsettled.empty() || thread.unsettled.front().first > thread.drained) {
+    if (thread.given_up != 0 && thread.given_up <= thread.drained) {
+      thread.given_up = 0;
+      ++graph_.statistics().forced;
+    }
+    return;
+  }
+  while (!thread.unsettled.empty() && thread.unsettled.front().first <= thread.drained) {
+    thread.settled_store = thread.unsettled.front().event;
+    if (thread.unsettled.front().last > thread.drained) {
+      thread.unsettled.front().first = thread.drained + 1;
+      break;
+    }
+    thread.unsettled.pop_front();
+  }
+  for (const Forwarded& load : thread.waiting) {
+    if (load.store <= thread.drained) {
+      thread.released.push_back(load);
+    }
+  }
+  std::erase_if(thread.waiting,
+                [&](const Forwarded& load) { return load.store <= thread.drained; });
+}
+
+void OrderPolicy::order_in_thread(Current& now) {
+  Thread& mine = *now.thread;
+  const auto here = [&] { return Last{now.unit, now.access()}; };
+  const auto set = [&](Last& last) {
+    last.unit = now.unit;
+    last.access.index = now.index;
+    last.access.address = now.event->address;
+    last.access.size = now.event->size;
+    last.access.location = now.event->location;
+    last.access.thread = now.event->thread;
+    last.access.kind = now.event->kind();
+  };
+  if (sc_) {
+    link(mine.last_store, now);
+    if (mine.last_store.unit != now.unit) {
+      set(mine.last_store);
+    }
+    return;
+  }
+  if (mine.drained != mine.released_up_to || mine.given_up != 0) {
+    mine.released_up_to = mine.drained;
+    release_committed(mine);
+  }
+  if (now.drains || now.stores) {
+    link(mine.last_store, now);
+    link(mine.last_load, now);
+    for (const Forwarded& load : mine.forwarded) {
+      link(load.load, now);
+    }
+    mine.forwarded.clear();
+    // An earlier event of the same unit is as good.
+    if (mine.last_store.unit != now.unit) {
+      set(mine.last_store);
+    }
+    if (now.drains) {
+      mine.last_load.unit = kNone;
+      if (mine.last_drain.unit != now.unit) {
+        set(mine.last_drain);
+      }
+      mine.released.clear();
+      mine.waiting.clear();
+      mine.unsettled.clear();
+      mine.given_up = 0;
+      mine.settled_store.unit = kNone;
+    } else if (!mine.unsettled.empty() && mine.unsettled.back().event.unit == now.unit) {
+      mine.unsettled.back().last = mine.stores;
+    } else {
+      mine.unsettled.push_back({mine.stores, mine.stores, here()});
+      if (mine.unsettled.size() > options_.max_unsettled_units) {
+        mine.given_up = mine.unsettled.front().last;
+        mine.unsettled.pop_front();
+      }
+    }
+    return;
+  }
+  link(mine.last_load.unit != kNone ? mine.last_load : mine.last_drain, now);
+  link(mine.settled_store, now);
+  for (const Forwarded& load : mine.released) {
+    link(load.load, now);
+  }
+  if (now.source == 0) {
+    mine.released.clear();
+    if (mine.last_load.unit != now.unit) {
+      set(mine.last_load);
+    }
+    return;
+  }
+  const Forwarded load{now.source, now.location, here()};
+  for (auto* list : {&mine.forwarded, &mine.waiting}) {
+    // Loads of one location are ordered among themselves: the latest stands for the others.
+    const auto same = std::find_if(list->rbegin(), list->rend(), [&](const Forwarded& other) {
+      return other.location == load.location && other.store == load.store;
+    });
+    if (same != list->rend()) {
+      *same = load;
+      continue;
+    }
+    list->push_back(load);
+    if (list->size() > options_.max_unsettled_units) {
+      list->erase(list->begin());
+      ++graph_.statistics().forced;
+    }
+  }
+}
+
+// ---- Conflicts
+
+void OrderPolicy::link_record(const Record& record, const Current& now, EdgeKind kind) {
+  graph_.add_directed(record.unit, now.unit, kind,
+                      [&](DetectedAccess& source, DetectedAccess& target) {
+                        target = now.access();
+                        source = target;
+                        source.index = record.index;
+                        source.location = record.location;
+                        source.thread = record.thread;
+                        source.kind = record.kind;
+                      });
+}
+
+// The latest release that was certainly over, if it is another thread's.
+const OrderPolicy::Record* OrderPolicy::lock_source(const Current& now, const Location& location) {
+  const Record* source = nullptr;
+  for (const Record& record : location.records) {
+    if (record.kind == EventKind::kRelease && record.hi < now.lo && !now.late && !gone(record) &&
+        (source == nullptr || record.hi >= source->hi)) {
+      source = &record;
+    }
+  }
+  if (source == nullptr || source->thread == now.event->thread) {
+    return nullptr;
+  }
+  for (const ReleaseClock& release : releases_[now.location]) {
+    if (release.index == source->index) {
+      join_clock(&now.thread->clock, release.clock);
+    }
+  }
+  return source;
+}
+
+void OrderPolicy::conflict(const Record& record, const Current& now, bool is_source,
+                           bool* in_order) {
+  if (!record.writes && !now.writes) {
+    return;
+  }
+  const auto& clock = now.thread->clock;
+  if (!is_source && record.thread < clock.size() && clock[record.thread] >= record.clock) {
+    return;  // a chain of releases and acquisitions lies between them
+  }
+  if (is_source || settled(record.thread, record.hi, record.store, now)) {
+    link_record(record, now, EdgeKind::kConflict);
+    return;
+  }
+  *in_order = false;
+  graph_.add_undirected(record.unit, now.unit, record.several);
+}
+
+// One pass over the records: those of units that are gone or that a settled store stands for drop
+// out, the others make edges.
+void OrderPolicy::conflicts(Current& now, Location& location, const Record* source,
+                            bool* in_order) {
+  const bool drop_covered = location.has_cover && settled(location.cover_thread, location.cover_hi,
+                                                          location.cover_store, now);
+  location.has_cover = location.has_cover && !drop_covered;
+  Record* const begin = location.records.data();
+  Record* const end = begin + location.records.size();
+  Record* kept = begin;
+  for (Record* at = begin; at != end; ++at) {
+    if (gone(*at) || (drop_covered && at->covered)) {
+      continue;
+    }
+    if (at->thread != now.event->thread) {
+      conflict(*at, now, at == source, in_order);
+    } else if (!now.stores && at->store > now.thread->drained && at->unit != now.unit) {
+      // All but a load after a store that may still be in the buffer follows from other edges.
+      link_record(*at, now, EdgeKind::kProgramOrder);
+    }
+    if (kept != at) {
+      *kept = *at;
+    }
+    ++kept;
+  }
+  if (kept != end) {
+    location.records.resize(static_cast<size_t>(kept - begin));
+  }
+}
+
+void OrderPolicy::record(const Current& now, Location& location, bool in_order) {
+  const uint64_t store = now.stores ? now.thread->stores : now.source;
+  UnitTime& time = unit_times_[now.unit];
+  time.store = std::max(time.store, store);
+  time.hi = std::max(time.hi, now.hi);
+
+  // Two accesses of a unit are told apart only where one can be settled before the other.
+  const bool one_by_one = options_.relation.store_buffer != 0 || !now.others.empty();
+  const auto same = [&](const Record& record) {
+    if (record.covered) {
+      return false;
+    }
+    return store == 0 ? record.store == 0 && record.hi < now.lo && now.lo == now.hi
+                      : record.store > now.thread->drained && !one_by_one && record.hi <= now.hi;
+  };
+  auto& records = location.records;
+  const size_t none = records.size();
+  size_t mine = none;
+  bool several = false;
+  if (!is(*now.event, kinds::kLocks)) {
+    size_t settled_load = none;  // own ones: the latest, and ...
+    size_t older_load = none;    // ... one that it stands for
+    for (size_t i = 0; i < none; ++i) {
+      const Record& other = records[i];
+      if (other.thread != now.event->thread || other.writes != now.writes) {
+        continue;
+      }
+      if (other.unit == now.unit) {
+        several = true;
+        if (same(other)) {
+          mine = i;
+        }
+      }
+      if (!now.writes && !other.covered && is_settled(other)) {
+        if (settled_load == none) {
+          settled_load = i;
+        } else if (other.index > records[settled_load].index) {
+          older_load = settled_load;
+          settled_load = i;
+        } else {
+          older_load = i;
+        }
+      }
+    }
+    if (mine == none) {
+      mine = older_load;
+    }
+  }
+  if (mine == none) {
+    if (none == records.capacity()) {
+      records.reserve(none == 0 ? 2 : 2 * none);
+    }
+    records.emplace_back();
+  }
+  // Field by field in its place: a copy would have to wait for the stores of the original.
+  Record& added = records[mine];
+  added.unit = now.unit;
+  added.thread = now.event->thread;
+  added.index = now.index;
+  added.hi = now.hi;
+  added.store = store;
+  added.clock = now.stores ? store : now.thread->stores + 1;
+  added.location = now.event->location;
+  added.kind = now.event->kind();
+  added.writes = now.writes;
+  added.covered = false;
+  added.several = several;
+  added.generation = graph_.generation(now.unit);
+  if (now.writes && in_order && records.size() > 1) {
+    for (size_t i = 0; i < records.size(); ++i) {
+      records[i].covered = records[i].covered || i != mine;
+    }
+    location.has_cover = true;
+    location.cover_hi = now.hi;
+    location.cover_store = store;
+    location.cover_thread = now.event->thread;
+  }
+  if (records.size() > location.prune_at) {
+    prune(location);
+  }
+}
+
+// Drops what a later settled access of the same thread stands for.
+void OrderPolicy::prune(Location& location) {
+  auto& records = location.records;
+  std::vector<bool> drop(records.size(), false);
+  for (size_t j = 0; j < records.size(); ++j) {
+    if (records[j].covered || !is_settled(records[j])) {
+      continue;
+    }
+    for (size_t i = 0; i < records.size(); ++i) {
+      drop[i] = drop[i] ||
+                (records[i].thread == records[j].thread && records[i].index < records[j].index &&
+                 (records[j].writes || !records[i].writes));
+    }
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < records.size(); ++i) {
+    if (!drop[i]) {
+      records[kept++] = records[i];
+    }
+  }
+  records.resize(kept);
+  if (records.size() > options_.max_unsettled + threads_.size()) {
+    auto oldest = records.end();
+    for (auto at = records.begin(); at != records.end(); ++at) {
+      if (!is_settled(*at) && (oldest == records.end() || at->index < oldest->index)) {
+        oldest = at;
+      }
+    }
+    if (oldest != records.end()) {
+      records.erase(oldest);
+      ++graph_.statistics().forced;
+    }
+  }
+  location.prune_at = static_cast<uint32_t>(std::min<size_t>(
+      std::max<size_t>(8, 2 * records.size()), options_.max_unsettled + threads_.size()));
+}
+
+// ---- Threads and locks
+
+void OrderPolicy::join_clock(std::vector<uint64_t>* clock, const std::vector<uint64_t>& other) {
+  if (clock->size() < other.size()) {
+    clock->resize(other.size(), 0);
+  }
+  for (size_t i = 0; i < other.size(); ++i) {
+    (*clock)[i] = std::max((*clock)[i], other[i]);
+  }
+}
+
+void OrderPolicy::fork(const Current& now) {
+  const auto id = static_cast<ThreadId>(now.event->address);
+  Thread& child = thread(id);
+  if (child.started || id == now.event->thread) {
+    ++graph_.statistics().late_events;
+    return;
+  }
+  Thread& parent = *threads_[now.event->thread];
+  child.last_store = {now.unit, now.access()};
+  child.last_drain = child.last_store;
+  join_clock(&child.clock, parent.clock);
+  child.clock.resize(std::max<size_t>(child.clock.size(), now.event->thread + 1), 0);
+  child.clock[now.event->thread] = std::max(child.clock[now.event->thread], parent.stores);
+}
+
+void OrderPolicy::join(const Current& now) {
+  const auto id = static_cast<ThreadId>(now.event->address);
+  if (id >= threads_.size() || id == now.event->thread) {
+    return;
+  }
+  Thread& child = *threads_[id];
+  if (child.ended) {
+    ++graph_.statistics().late_events;
+  }
+  for (const Last* last : {&child.last_store, &child.last_load, &child.last_drain}) {
+    link(*last, now, EdgeKind::kThread);
+  }
+  for (const auto* list : {&child.forwarded, &child.released, &child.waiting}) {
+    for (const Forwarded& load : *list) {
+      link(load.load, now, EdgeKind::kThread);
+    }
+  }
+  Thread& parent = *threads_[now.event->thread];
+  join_clock(&parent.clock, child.clock);
+  parent.clock.resize(std::max<size_t>(parent.clock.size(), id + 1), 0);
+  parent.clock[id] = std::max(parent.clock[id], child.stores + 1);
+  // What an ended thread stored has left its buffer.
+  commit(child, child.stores, now.hi);
+  child.ended = true;
+}
+
+// ---- One event
+
+void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t index,
+                       LocationId location) {
+  Current now;
+  now.location = location;
+  now.event = &event;
+  now.index = index;
+  now.lo = event.lo;
+  now.hi = block.hi(event);
+  now.late = event.lo < now_;
+  now_ = std::max(now_, event.lo);
+  if (now.late) {
+    ++graph_.statistics().late_events;
+  }
+  now.thread = &thread(event.thread);
+  Thread& mine = *now.thread;
+  if (mine.ended) {
+    mine.ended = false;
+    ++graph_.statistics().late_events;
+  }
+  mine.started = true;
+  now.unit = unit_of(mine, event, index);
+  now.drains = is(event, drains_);
+  now.stores = !now.drains && is(event, kinds::kStores);
+  now.writes = is(event, kinds::kAccesses) && !only_reads(event.kind());
+
+  if (event.size != 0) {  // a name overlaps with nothing else
+    now.others = index_.others(now.location);
+  }
+  if (now.drains) {
+    commit(mine, mine.stores, now.hi);
+  } else if (now.stores) {
+    ++mine.stores;
+    const uint64_t capacity = options_.relation.store_buffer;
+    if (capacity != 0 && mine.stores > capacity) {
+      commit(mine, mine.stores - capacity, now.hi);
+    }
+  } else if (now.location != LocationTable::kNone && mine.stores > mine.drained) {
+    find_source(now);
+  }
+  order_in_thread(now);
+  if (event.kind() == EventKind::kFork) {
+    fork(now);
+  } else if (event.kind() == EventKind::kJoin) {
+    join(now);
+  }
+  if (now.location == LocationTable::kNone) {
+    UnitTime& time = unit_times_[now.unit];
+    time.hi = std::max(time.hi, now.hi);
+    return;
+  }
+
+  Location& here = locations_[now.location];
+  bool in_order = !now.late;
+  conflicts(now, here, acquires(event.kind()) ? lock_source(now, here) : nullptr, &in_order);
+  for (const LocationId other : now.others) {
+    bool in_order_there = true;
+    conflicts(now, locations_[other], nullptr, &in_order_there);
+  }
+  record(now, here, in_order);
+  if (event.kind() == EventKind::kRelease) {
+    auto& releases = releases_[now.location];
+    if (releases.size() > 1) {
+      std::rotate(releases.begin(), releases.begin() + 1, releases.end());
+    } else {
+      releases.emplace_back();
+    }
+    ReleaseClock& release = releases.back();
+    release.index = index;
+    release.clock = mine.clock;
+    release.clock.resize(std::max<size_t>(release.clock.size(), event.thread + 1), 0);
+    release.clock[event.thread] = mine.stores;
+  }
+}
+
+// ---- Collection
+
+bool OrderPolicy::closed(Node node) {
+  const DetectedUnit& unit = graph_.unit(node);
+  const UnitTime& time = unit_times_[node];
+  return unit.finished &&
+         (time.forced || (time.hi < now_ && time.store <= settled_stores(*threads_[unit.thread])));
+}
+
+// Units of a thread that never drains its buffer are given up beyond a bound.
+void OrderPolicy::before_sweep() {
+  const auto undrained = [this](Node node) {
+    return graph_.used(node) && graph_.unit(node).finished && !closed(node);
+  };
+  undrained_.assign(threads_.size(), 0);
+  for (Node node = 0; node < graph_.slots(); ++node) {
+    if (undrained(node)) {
+      ++undrained_[graph_.unit(node).thread];
+    }
+  }
+  for (ThreadId id = 0; id < undrained_.size(); ++id) {
+    if (undrained_[id] <= options_.max_unsettled_units) {
+      continue;
+    }
+    std::vector<Node> units;
+    for (Node node = 0; node < graph_.slots(); ++node) {
+      if (undrained(node) && graph_.unit(node).thread == id) {
+        units.push_back(node);
+      }
+    }
+    const auto keep = static_cast<ptrdiff_t>(units.size() - options_.max_unsettled_units / 2);
+    std::nth_element(units.begin(), units.begin() + keep, units.end(),
+                     [&](Node a, Node b) { return graph_.unit(a).first < graph_.unit(b).first; });
+    std::for_each(units.begin(), units.begin() + keep,
+                  [&](Node node) { unit_times_[node].forced = true; });
+    graph_.statistics().forced += static_cast<uint64_t>(keep);
+  }
+}
+
+void OrderPolicy::after_sweep() {
+  const auto move = [&](Last& last) { last.unit = follow(graph_, last.unit); };
+  const auto move_all = [&](std::vector<Forwarded>& list) {
+    for (Forwarded& load : list) {
+      move(load.load);
+    }
+    std::erase_if(list, [](const Forwarded& load) { return load.load.unit == kNone; });
+  };
+  for (const auto& each : threads_) {
+    Thread& thread = *each;
+    thread.unit = follow(graph_, thread.unit);
+    for (Last* last :
+         {&thread.last_store, &thread.last_drain, &thread.last_load, &thread.settled_store}) {
+      move(*last);
+    }
+    for (UnsettledStore& store : thread.unsettled) {
+      move(store.event);
+    }
+    move_all(thread.forwarded);
+    move_all(thread.waiting);
+    move_all(thread.released);
+  }
+  // Records of units that are gone drop out when their location is used next; the other locations
+  // are looked at now and then, and when units have been merged.
+  const uint64_t collected = graph_.statistics().collected;
+  if (graph_.merged() || ++sweeps_since_ >= kMaxSweeps ||
+      collected - collected_then_ >= index_.size() / 4) {
+    collected_then_ = collected;
+    sweeps_since_ = 0;
+    follow_locations();
+  }
+}
+
+void OrderPolicy::follow_locations() {
+  for (LocationId id = 0; id < locations_.size(); ++id) {
+    if (!index_.contains(id)) {
+      continue;
+    }
+    Location& location = locations_[id];
+    std::erase_if(location.records, [&](Record& record) {
+      const Node unit = graph_.moved_to(record.unit);
+      // Merging gives up the node, and with it the generation, in the same sweep.
+      const bool moved = unit != record.unit;
+      const auto then = static_cast<uint16_t>(graph_.generation(record.unit) - (moved ? 1 : 0));
+      if (unit == kNone || record.generation != then) {
+        return true;
+      }
+      record.unit = unit;
+      record.generation = graph_.generation(unit);
+      return false;
+    });
+    const LocationKey& key = index_.key(id);
+    const bool named = key.size == 0 && key.address < LocationIndex::kMaxNamed;
+    if (location.records.empty() && !named) {
+      location = Location();
+      releases_[id].clear();
+      index_.erase(id);
+    }
+  }
+}
+
+}  // namespace tsomon

@@ -1,0 +1,222 @@
+// Conflicts under SC or TSO: all directed and undirected edges between units, as events arrive.
+//
+// Source      Theory sections 2 and 5; the same relation as tso/relation.h, one event at a time.
+// Purpose     For every event the edges from the units before it that matter: in its thread the
+//             latest store, load and fence (directed edges that follow from others are left out),
+//             on its location what other threads did. An access is *settled* when its thread has
+//             drained its store buffer since, in time that lies before the new event; settled
+//             accesses are directed to it, others undirected, unless a chain of lock releases and
+//             acquisitions orders them (a vector clock of store numbers for each thread).
+// State       Per location and unit one record for its loads and one for its stores. Records that a
+//             later settled access stands for are dropped, so their number is bounded by the
+//             threads and by the stores that are not settled.
+// Complexity  O(records of the location), and O(threads) for locks.
+// Bounds      Stores that no fence ever settles would be kept for ever: past
+//             DetectorOptions::max_unsettled and max_unsettled_units the oldest are given up, which
+//             the statistics count in `forced` and which makes the result incomplete. With a store
+//             buffer of known capacity this does not happen.
+// Thread-safety: none.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "online/location_index.h"
+#include "online/policy.h"
+
+namespace tsomon {
+
+class OrderPolicy : public Policy {
+ public:
+  OrderPolicy(ConflictGraph& graph, const DetectorOptions& options);
+
+  void add(const EventBlock& block, uint64_t first_index) override;
+  void lost(ThreadId thread) override;
+  bool closed(Node node) override;
+  void before_sweep() override;
+  void after_sweep() override;
+  size_t locations() const override { return index_.size(); }
+  size_t worth_a_sweep() const override { return 0; }
+
+ private:
+  static constexpr Node kNone = ConflictGraph::kNone;
+
+  // The last event of some kind and its unit.
+  struct Last {
+    Node unit = kNone;
+    DetectedAccess access;
+  };
+  // A load that may have been forwarded from the store with this number.
+  struct Forwarded {
+    uint64_t store = 0;
+    LocationId location = 0;
+    Last load;
+  };
+  struct UnsettledStore {
+    uint64_t first = 0;  // numbers of the first and last of a run in one unit
+    uint64_t last = 0;
+    Last event;
+  };
+  struct Settling {
+    uint64_t stores = 0;  // that many have committed
+    int64_t hi = 0;       // when this event was over
+  };
+  struct Thread {
+    bool started = false;
+    bool ended = false;
+    uint32_t depth = 0;  // of open units
+    uint32_t label = Interner::kNone;
+    uint64_t begin = 0;
+    Node unit = kNone;            // of the open unit; created with its first event
+    uint64_t stores = 0;          // issued
+    uint64_t drained = 0;         // of these, that have committed by the latest event of the thread
+    uint64_t released_up_to = 0;  // `drained` when `unsettled` and `waiting` were last looked at
+    uint64_t settled = 0;         // that have committed before now_
+    std::deque<Settling> settling;
+    Last last_store;  // store or draining event
+    Last last_drain;
+    Last last_load;      // from memory, since the last drain
+    Last settled_store;  // newest store that has committed without a fence
+    std::deque<UnsettledStore> unsettled;
+    uint64_t given_up = 0;             // stores up to this number are not in `unsettled`
+    std::vector<Forwarded> forwarded;  // loads not yet linked to a later store
+    std::vector<Forwarded> waiting;    // loads whose source has not committed
+    std::vector<Forwarded> released;   // loads whose source has
+    std::vector<uint64_t> clock;       // per thread: stores that come before what follows here
+  };
+  // An access to a location: the only one of its kind by its unit, or the latest of those that
+  // become settled together with it.
+  struct Record {
+    Node unit = kNone;
+    ThreadId thread = 0;
+    uint64_t index = 0;
+    int64_t hi = 0;
+    uint64_t store = 0;  // that must have committed for the access to be settled; 0: none
+    uint64_t clock = 0;  // the store of its thread by which everything up to it is passed on
+    uint32_t location = Event::kNoLocation;
+    EventKind kind = EventKind::kRead;
+    bool writes : 1 = false;
+    bool covered : 1 = false;  // by the store Location::cover
+    bool several : 1 = false;  // stands for earlier accesses, too
+    uint16_t generation = 0;   // of `unit`
+  };
+  struct alignas(64) Location {
+    std::vector<Record> records;
+    // A store that came after all covered records: once it is settled, it stands for them.
+    bool has_cover = false;
+    ThreadId cover_thread = 0;
+    uint32_t prune_at = 8;
+    int64_t cover_hi = 0;
+    uint64_t cover_store = 0;
+  };
+  struct ReleaseClock {
+    uint64_t index = 0;
+    std::vector<uint64_t> clock;
+  };
+  struct UnitTime {
+    uint64_t store = 0;
+    int64_t hi = kTimeMin;
+    bool forced = false;
+  };
+  // The event in hand.
+  struct Current {
+    const Event* event = nullptr;
+    uint64_t index = 0;
+    int64_t lo = 0;
+    int64_t hi = 0;
+    Thread* thread = nullptr;
+    Node unit = kNone;
+    LocationId location = LocationTable::kNone;
+    std::span<const LocationId> others;  // that overlap with it
+    bool drains = false;
+    bool stores = false;  // through the store buffer
+    bool writes = false;  // conflicts with loads
+    bool late = false;
+    uint64_t source = 0;  // number of the own store it may be forwarded from
+    DetectedAccess access() const { return access_of(*event, index); }
+  };
+
+  LocationId find_location(const Event& event) {
+    if (!is(event, kinds::kAccesses)) {
+      return LocationTable::kNone;
+    }
+    const LocationId known = index_.named(event);
+    return known != LocationTable::kNone ? known : find_location_slowly(event);
+  }
+  LocationId find_location_slowly(const Event& event);
+  Thread& thread(ThreadId id) { return id < threads_.size() ? *threads_[id] : new_thread(id); }
+  Thread& new_thread(ThreadId id);
+  void boundary(const Event& event, uint64_t index);
+  void end_unit(Thread& thread);
+  void node(const EventBlock& block, const Event& event, uint64_t index, LocationId location);
+  Node unit_of(Thread& thread, const Event& event, uint64_t index) {
+    if (thread.unit == kNone) {
+      return new_unit(thread, event, index);
+    }
+    graph_.unit(thread.unit).last = index;
+    return thread.unit;
+  }
+  Node new_unit(Thread& thread, const Event& event, uint64_t index);
+  void find_source(Current& now);
+  void order_in_thread(Current& now);
+  void release_committed(Thread& thread);
+  void link(const Last& from, const Current& now, EdgeKind kind = EdgeKind::kProgramOrder) {
+    if (from.unit != kNone && from.unit != now.unit) {
+      link_other(from, now, kind);
+    }
+  }
+  void link_other(const Last& from, const Current& now, EdgeKind kind);
+  void conflict(const Record& record, const Current& now, bool is_source, bool* in_order);
+  void conflicts(Current& now, Location& location, const Record* source, bool* in_order);
+  void link_record(const Record& record, const Current& now, EdgeKind kind);
+  const Record* lock_source(const Current& now, const Location& location);
+  void record(const Current& now, Location& location, bool in_order);
+  bool gone(const Record& record) const {
+    return record.generation != graph_.generation(record.unit);
+  }
+  void follow_locations();
+  bool is_settled(const Record& record) {
+    return record.hi < now_ &&
+           (record.store == 0 || record.store <= settled_stores(*threads_[record.thread]));
+  }
+  void prune(Location& location);
+  void fork(const Current& now);
+  void join(const Current& now);
+  void join_clock(std::vector<uint64_t>* clock, const std::vector<uint64_t>& other);
+  bool settled(ThreadId thread, int64_t hi, uint64_t store, const Current& now) {
+    return !now.late && hi < now.lo && (store == 0 || store <= settled_stores(*threads_[thread]));
+  }
+  // Stores of the thread that have committed before now_.
+  uint64_t settled_stores(Thread& thread) {
+    while (!thread.settling.empty() && thread.settling.front().hi < now_) {
+      thread.settled = std::max(thread.settled, thread.settling.front().stores);
+      thread.settling.pop_front();
+    }
+    return thread.settled;
+  }
+  void commit(Thread& thread, uint64_t stores, int64_t hi);
+  static Node follow(const ConflictGraph& graph, Node node) {
+    return node == kNone ? kNone : graph.moved_to(node);
+  }
+
+  ConflictGraph& graph_;
+  DetectorOptions options_;
+  bool sc_ = false;
+  uint32_t drains_ = kinds::kDrains;  // kinds that drain the store buffer
+  int64_t now_ = kTimeMin;
+  std::vector<std::unique_ptr<Thread>> threads_;
+  LocationIndex index_;
+  std::vector<Location> locations_;
+  std::vector<std::vector<ReleaseClock>> releases_;  // by location; the latest two
+  std::vector<UnitTime> unit_times_;                 // by node
+  std::vector<uint32_t> undrained_;                  // by thread, of before_sweep()
+  // When all locations were last looked at for units that are gone.
+  uint64_t collected_then_ = 0;
+  uint32_t sweeps_since_ = 0;
+};
+
+}  // namespace tsomon

@@ -1,0 +1,41 @@
+// What turns events into edges of the conflict graph: one class for each DetectorPolicy.
+//
+// Contract    The detector feeds every event once, in order. After ConflictGraph::sweep() it calls
+//             after_sweep(), in which the policy follows its nodes with moved_to(), or leaves those
+//             that it recognises by ConflictGraph::generation() for later.
+// Thread-safety: none.
+#pragma once
+
+#include <cstdint>
+
+#include "online/conflict_graph.h"
+#include "tso/trace.h"
+
+namespace tsomon {
+
+class Policy {
+ public:
+  using Node = ConflictGraph::Node;
+
+  Policy() = default;
+  Policy(const Policy&) = delete;
+  Policy& operator=(const Policy&) = delete;
+  virtual ~Policy() = default;
+
+  virtual void add(const EventBlock& block, uint64_t first_index) = 0;
+  // Events of the thread are missing here (Detector::kNoThread: of any thread).
+  virtual void lost(ThreadId thread) = 0;
+  // The unit is finished and will gain no edge that leads to it.
+  virtual bool closed(Node node) = 0;
+  virtual void before_sweep() {}
+  virtual void after_sweep() = 0;
+  virtual size_t locations() const = 0;  // in memory
+  // How many units it takes to make up for the work of after_sweep().
+  virtual size_t worth_a_sweep() const = 0;
+};
+
+inline DetectedAccess access_of(const Event& event, uint64_t index) {
+  return {index, event.address, event.size, event.location, event.thread, event.kind()};
+}
+
+}  // namespace tsomon

@@ -1,0 +1,191 @@
+// The embedded monitor and the watch behind it.
+#include "monitor/monitor.h"
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "decoders/std/reader.h"
+#include "monitor/watch.h"
+
+using namespace tsomon;
+
+namespace {
+
+struct Watched {
+  std::vector<Found> found;
+  WatchSummary summary;
+};
+
+Watched watch(std::string_view text) {
+  auto trace = read_std_text(text, "test");
+  REQUIRE(trace);
+  Watched result;
+  Watch watch(trace->symbols, {}, [&](const Found& found) { result.found.push_back(found); });
+  watch.add(*trace);
+  watch.finish();
+  result.summary = watch.summary();
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("a lost update is reported by the event that closes the cycle") {
+  auto trace = read_std_text(
+      "A|begin(inc)|\nA|r(x)|a.c:1\nB|begin(inc)|\nB|r(x)|a.c:1\nA|w(x)|a.c:2\nA|fence|\n"
+      "A|end|\nB|w(x)|a.c:2\nB|end|\n",
+      "test");
+  REQUIRE(trace);
+  std::vector<Found> found;
+  Watch watch(trace->symbols, {}, [&](const Found& each) { found.push_back(each); });
+  EventBlock block;
+  for (size_t i = 0; i < trace->events.size(); ++i) {
+    block.clear();
+    block.events.push_back(trace->events[i]);
+    watch.add(block);
+    CHECK(found.size() == (i < 7 ? 0 : 1));
+  }
+  watch.finish();
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].definite);
+  REQUIRE(found[0].cycle.size() == 2);
+  for (const FoundStep& step : found[0].cycle) {
+    CHECK(step.label == "inc");
+    CHECK(step.edge == "conflict");
+  }
+  CHECK(found[0].text().find("a.c:2") != std::string::npos);
+  CHECK(watch.summary().verdict == Verdict::kDefinite);
+  CHECK(watch.summary().threads == 2);
+  CHECK(watch.summary().complete);
+}
+
+TEST_CASE("a window is judged: late commit is possible, with a fence clean") {
+  const Watched late =
+      watch("A|begin|\nA|w(x)|\nA|w(y)|\nA|end|\nB|begin|\nB|r(y)|\nB|r(x)|\nB|end|\n");
+  REQUIRE(late.found.size() == 1);
+  CHECK_FALSE(late.found[0].definite);
+  CHECK_FALSE(late.found[0].witness.empty());
+  CHECK(late.summary.verdict == Verdict::kPossible);
+  const Watched fenced =
+      watch("A|begin|\nA|w(x)|\nA|w(y)|\nA|fence|\nA|end|\nB|begin|\nB|r(y)|\nB|r(x)|\nB|end|\n");
+  CHECK(fenced.found.empty());
+  CHECK(fenced.summary.verdict == Verdict::kClean);
+}
+
+TEST_CASE("the same locations are reported once and counted") {
+  std::string text;
+  for (int i = 0; i < 10; ++i) {
+    text +=
+        "A|begin(inc)|\nA|r(x)|1\nB|begin(inc)|\nB|r(x)|1\nA|w(x)|2\nA|fence|\nA|end|\n"
+        "B|w(x)|2\nB|fence|\nB|end|\n";
+  }
+  const Watched watched = watch(text);
+  CHECK(watched.found.size() == 1);
+  CHECK(watched.summary.occurrences >= 10);
+}
+
+TEST_CASE("a loss makes a clean result inconclusive") {
+  Symbols symbols;
+  symbols.threads.intern("A");
+  Watch watch(symbols, {}, [](const Found&) {});
+  watch.lost({0, 3});
+  watch.finish();
+  CHECK(watch.summary().verdict == Verdict::kInconclusive);
+  CHECK(watch.summary().lost_events == 3);
+  CHECK_FALSE(watch.summary().complete);
+}
+
+TEST_CASE("monitor: findings arrive on its thread while the program runs") {
+  std::atomic<int> count{0};
+  std::atomic<bool> same_thread{false};
+  const auto here = std::this_thread::get_id();
+  std::string text;
+  std::string json;
+  Monitor monitor([&](const Finding& finding) {
+    same_thread = same_thread || std::this_thread::get_id() == here;
+    text = finding.text;
+    json = finding.json;
+    ++count;
+  });
+  const uint32_t line = monitor.location("bank.cpp:7");
+  int x = 0;
+  Monitor::Thread a = monitor.thread("A");
+  Monitor::Thread b = monitor.thread("B");
+  a.begin("inc");
+  a.read(&x, sizeof x, line);
+  b.begin("inc");
+  b.read(&x, sizeof x, line);
+  a.write(&x, sizeof x, line);
+  a.fence();
+  a.end();
+  b.write(&x, sizeof x, line);
+  a.pause();
+  b.pause();
+  // Both handles are open: what closes the cycle is known all the same.
+  while (count == 0) {
+    a.pause();
+    b.pause();
+    std::this_thread::yield();
+  }
+  b.end();
+  a.close();
+  b.close();
+  const Summary summary = monitor.finish();
+  CHECK(count == 1);
+  CHECK_FALSE(same_thread);
+  CHECK(text.find("bank.cpp:7") != std::string::npos);
+  CHECK(text.find("A unit inc") != std::string::npos);
+  CHECK(json.find("\"verdict\":\"definite\"") != std::string::npos);
+  CHECK(summary.events == 9);
+  CHECK(summary.findings == 1);
+  CHECK(summary.complete);
+}
+
+TEST_CASE("monitor: threads under a lock are serializable") {
+  Monitor monitor([](const Finding& finding) { FAIL_CHECK(finding.text); });
+  std::mutex lock;
+  int x = 0;
+  const auto work = [&](Monitor::Thread thread) {
+    for (int i = 0; i < 2000; ++i) {
+      thread.begin("inc");
+      {
+        const std::lock_guard guard(lock);
+        thread.acquire(&lock);
+        thread.read(&x, sizeof x);
+        thread.write(&x, sizeof x);
+        thread.release(&lock);
+      }
+      thread.end();
+    }
+  };
+  std::vector<std::thread> threads;
+  for (const char* name : {"a", "b", "b"}) {
+    threads.emplace_back(work, monitor.thread(name));
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  const Summary summary = monitor.finish();
+  CHECK(summary.events == 3 * 2000 * 6);
+  CHECK(summary.units == 3 * 2000);
+  CHECK(summary.findings == 0);
+  CHECK(summary.complete);
+}
+
+TEST_CASE("monitor: what is lost makes it incomplete") {
+  Monitor monitor([](const Finding&) {});
+  {
+    Monitor::Thread thread = monitor.thread("A");
+    int x = 0;
+    thread.write(&x, sizeof x);
+    thread.lost(5);
+    thread.write(&x, sizeof x);
+  }
+  const Summary summary = monitor.finish();
+  CHECK(summary.events == 2);
+  CHECK_FALSE(summary.complete);
+}

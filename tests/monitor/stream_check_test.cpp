@@ -1,0 +1,129 @@
+// The check of a stream against the analysis of the whole trace.
+#include "monitor/stream_check.h"
+
+#include <algorithm>
+#include <random>
+
+#include <doctest/doctest.h>
+
+#include "tests/tso/mini_trace.h"
+#include "tests/tso/random_trace.h"
+#include "tso/witness.h"
+
+using namespace tsomon;
+using namespace tsomon::testing;
+
+namespace {
+
+#if defined(TSOMON_SANITIZED)
+constexpr int kRounds = 1000;
+#else
+constexpr int kRounds = 20'000;
+#endif
+
+CheckReport stream(const Trace& trace, const CheckOptions& options, size_t block_events) {
+  StreamCheck check(trace.symbols, options);
+  EventBlock block;
+  for (size_t first = 0; first < trace.events.size(); first += block_events) {
+    block.clear();
+    block.append(trace, first, std::min(first + block_events, trace.events.size()));
+    check.add(block);
+  }
+  auto report = check.finish(trace.complete, trace.lost_events);
+  REQUIRE_MESSAGE(report.has_value(), report.error().to_string());
+  return *report;
+}
+
+// The finding, in positions of the whole trace, is a cycle of units with a witness that holds.
+void check_finding(const Trace& trace, const CheckFinding& finding, const CheckOptions& options) {
+  REQUIRE(finding.events.events.size() == finding.index.size());
+  REQUIRE(std::is_sorted(finding.index.begin(), finding.index.end()));
+  const UnitTable units(trace);
+  const auto at = [&](uint32_t e) { return static_cast<uint32_t>(finding.index[e]); };
+  const auto& cycle = finding.violation.cycle;
+  REQUIRE(cycle.size() >= 2);
+  for (size_t i = 0; i < cycle.size(); ++i) {
+    const CycleEdge& next = cycle[(i + 1) % cycle.size()];
+    REQUIRE(units.of_event(at(cycle[i].to)) == units.of_event(at(next.from)));
+    REQUIRE(units.of_event(at(cycle[i].from)) != units.of_event(at(cycle[i].to)));
+    REQUIRE(trace.events[at(cycle[i].from)].kind() == finding.events.events[cycle[i].from].kind());
+  }
+  if (!finding.violation.witness.empty()) {
+    std::vector<Step> steps = finding.violation.witness;
+    for (Step& step : steps) {
+      step.event = at(step.event);
+    }
+    const auto checked =
+        check_witness(trace, steps, {Property::kSerializability, options.analysis.relation, false});
+    REQUIRE_MESSAGE(checked.has_value(), checked.error().to_string());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a stream is judged like the whole trace") {
+  constexpr uint64_t kSeed = 4711;
+  std::mt19937_64 random(kSeed);
+  int verdicts[4] = {};
+  int weaker = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    RandomTraceOptions made;
+    made.threads = 2 + static_cast<uint32_t>(random() % 3);
+    made.locations = 1 + static_cast<uint32_t>(random() % 6);
+    made.steps = 4 + static_cast<uint32_t>(random() % 30);
+    made.units = 30;
+    made.locked = static_cast<uint32_t>(random() % 2) * 15;
+    made.fences = static_cast<uint32_t>(random() % 3) * 10;
+    made.locks = random() % 3 == 0 ? 30 : 0;
+    made.store_buffer = random() % 3 == 0 ? 2 : 0;
+    made.nesting = random() % 2 == 0;
+    made.mixed_sizes = random() % 4 == 0;
+    made.threads_start = random() % 4 == 0;
+    made.values = random() % 2 == 0;
+    const Trace trace = random_trace(random, made).trace;
+    CheckOptions options;
+    options.analysis.relation.store_buffer = made.store_buffer;
+    constexpr CheckProperty kProperties[] = {CheckProperty::kSerializability,
+                                             CheckProperty::kScSerializability,
+                                             CheckProperty::kAtomicSets};
+    options.property = kProperties[random() % 3];
+    const bool kept = random() % 2 == 0;
+    options.history_events = kept ? 1000 : 1 + random() % 32;
+    INFO("seed " << kSeed << " round " << round << " property "
+                 << static_cast<int>(options.property) << " history " << options.history_events
+                 << "\n"
+                 << show(trace));
+    const auto whole = check_trace(trace, options);
+    REQUIRE(whole.has_value());
+    const CheckReport streamed = stream(trace, options, 1 + random() % 7);
+    ++verdicts[static_cast<int>(streamed.verdict)];
+    REQUIRE(streamed.events == whole->events);
+    REQUIRE(streamed.units == whole->units);
+    REQUIRE(streamed.threads == whole->threads);
+    if (kept) {
+      REQUIRE(streamed.verdict == whole->verdict);
+      REQUIRE(streamed.complete == whole->complete);
+      REQUIRE(streamed.violations == whole->violations);
+    } else {
+      weaker += streamed.verdict == whole->verdict ? 0 : 1;
+      REQUIRE((streamed.verdict != Verdict::kClean || whole->verdict == Verdict::kClean ||
+               whole->verdict == Verdict::kInconclusive));
+      REQUIRE((streamed.verdict != Verdict::kDefinite || whole->verdict == Verdict::kDefinite ||
+               made.mixed_sizes || !whole->complete));
+    }
+    const bool bad =
+        streamed.verdict == Verdict::kDefinite || streamed.verdict == Verdict::kPossible;
+    REQUIRE(bad == !streamed.findings.empty());
+    for (const CheckFinding& finding : streamed.findings) {
+      if (options.property == CheckProperty::kSerializability) {
+        check_finding(trace, finding, options);
+      }
+    }
+  }
+  MESSAGE(kRounds << " traces: " << verdicts[0] << " clean, " << verdicts[1] << " possible, "
+                  << verdicts[2] << " definite, " << verdicts[3] << " inconclusive; " << weaker
+                  << " known less of with a short history");
+  CHECK(verdicts[1] > kRounds / 50);
+  CHECK(verdicts[2] > kRounds / 20);
+  CHECK(verdicts[0] > kRounds / 20);
+}

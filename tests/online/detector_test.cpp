@@ -1,0 +1,464 @@
+// The detector against the checkers of tso/ on random traces: cycles, parts, windows, collection.
+#include "online/detector.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <doctest/doctest.h>
+
+#include "tests/tso/mini_trace.h"
+#include "tests/tso/random_trace.h"
+#include "tso/analysis.h"
+#include "tso/atomic_sets.h"
+
+using namespace tsomon;
+using namespace tsomon::testing;
+
+namespace {
+
+#if defined(TSOMON_SANITIZED)
+constexpr int kRounds = 10'000;
+constexpr int kLongRounds = 60;
+#else
+constexpr int kRounds = 210'000;
+constexpr int kLongRounds = 600;
+#endif
+
+// As streams deliver it: sorted by the start of the intervals, which inside a thread cannot go
+// backwards because events are issued in program order.
+Trace in_stream_order(const Trace& trace) {
+  Trace sorted;
+  sorted.symbols = trace.symbols;
+  std::vector<int64_t> lo(trace.events.size());
+  std::map<ThreadId, int64_t> latest;
+  for (size_t i = 0; i < trace.events.size(); ++i) {
+    const Event& event = trace.events[i];
+    const auto follow = [&](ThreadId thread, int64_t time) {
+      const auto at = latest.try_emplace(thread, time).first;
+      at->second = std::max(at->second, time);
+      return at->second;
+    };
+    const auto other = static_cast<ThreadId>(event.address);
+    lo[i] = follow(event.thread, event.lo);
+    if (event.kind() == EventKind::kFork) {
+      follow(other, lo[i]);
+    } else if (event.kind() == EventKind::kJoin) {
+      lo[i] = follow(event.thread, follow(other, kTimeMin));
+    }
+  }
+  std::vector<uint32_t> order(trace.events.size());
+  for (uint32_t i = 0; i < order.size(); ++i) {
+    order[i] = i;
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return lo[a] < lo[b]; });
+  for (const uint32_t i : order) {
+    Event event;
+    event.set_kind(trace.events[i].kind());
+    event.address = trace.events[i].address;
+    event.size = trace.events[i].size;
+    event.thread = trace.events[i].thread;
+    event.location = trace.events[i].location;
+    sorted.add(event, lo[i], std::max(lo[i], trace.hi(trace.events[i])),
+               trace.read_value(trace.events[i]), trace.write_value(trace.events[i]));
+  }
+  return sorted;
+}
+
+struct Watched {
+  std::vector<DetectedCycle> cycles;
+  std::vector<DetectedPart> parts;
+  std::vector<DetectedWindow> windows;
+  DetectorStatistics statistics;
+  bool complete = true;
+};
+
+struct Collection {
+  bool collect = true;
+  uint32_t max_retained = 4096;
+  uint32_t sweep_every = 0;  // events
+};
+
+Watched watch(const Trace& trace, DetectorOptions options, const Collection& collection) {
+  Watched result;
+  options.collect = collection.collect;
+  options.max_retained = collection.max_retained;
+  DetectorCallbacks callbacks;
+  callbacks.on_cycle = [&](const DetectedCycle& cycle) { result.cycles.push_back(cycle); };
+  callbacks.on_part = [&](const DetectedPart& part) { result.parts.push_back(part); };
+  callbacks.on_window = [&](DetectedWindow&& window) {
+    result.windows.push_back(std::move(window));
+  };
+  Detector detector(trace.symbols, options, callbacks);
+  EventBlock block;
+  uint64_t first = 0;
+  const size_t step = collection.sweep_every == 0 ? trace.events.size() : collection.sweep_every;
+  while (first < trace.events.size()) {
+    block.clear();
+    block.append(trace, first, std::min<size_t>(first + step, trace.events.size()));
+    detector.add(block, first);
+    first += block.events.size();
+    if (collection.sweep_every != 0) {
+      detector.sweep();
+      detector.check_invariants();
+    }
+  }
+  detector.finish();
+  detector.check_invariants();
+  result.statistics = detector.statistics();
+  result.complete = detector.complete();
+  CHECK(result.statistics.retained == 0);
+  CHECK(result.statistics.collected + result.statistics.merged == result.statistics.units);
+  return result;
+}
+
+// The directed conflict graph by all pairs of events: the strongly connected parts with more than
+// one unit, each as the set of first events.
+class Truth {
+ public:
+  Truth(const Trace& trace, const RelationOptions& options)
+      : trace_(trace), units_(trace), locations_(trace), relation_(trace, locations_, options) {
+    const size_t n = units_.size();
+    reach_.assign(n, std::vector<bool>(n, false));
+    for (uint32_t e = 0; e < trace.events.size(); ++e) {
+      for (uint32_t f = 0; f < trace.events.size(); ++f) {
+        if (e != f && directed(e, f)) {
+          reach_[units_.of_event(e)][units_.of_event(f)] = true;
+        }
+      }
+    }
+    for (size_t k = 0; k < n; ++k) {
+      for (size_t i = 0; i < n; ++i) {
+        for (size_t j = 0; reach_[i][k] && j < n; ++j) {
+          reach_[i][j] = reach_[i][j] || reach_[k][j];
+        }
+      }
+    }
+  }
+
+  bool directed(uint32_t e, uint32_t f) const {
+    return is(trace_.events[e], kinds::kNodes) && is(trace_.events[f], kinds::kNodes) &&
+           relation_.between(e, f) == Order::kBefore;
+  }
+  const UnitTable& units() const { return units_; }
+
+  std::set<std::set<uint64_t>> parts() const {
+    std::set<std::set<uint64_t>> result;
+    for (UnitId i = 0; i < units_.size(); ++i) {
+      std::set<uint64_t> part = {units_[i].first_event};
+      for (UnitId j = 0; j < units_.size(); ++j) {
+        if (i != j && reach_[i][j] && reach_[j][i]) {
+          part.insert(units_[j].first_event);
+        }
+      }
+      if (part.size() > 1) {
+        result.insert(part);
+      }
+    }
+    return result;
+  }
+
+ private:
+  const Trace& trace_;
+  UnitTable units_;
+  LocationTable locations_;
+  Relation relation_;
+  std::vector<std::vector<bool>> reach_;
+};
+
+void check_cycle(const Trace& trace, const Truth& truth, const DetectedCycle& cycle,
+                 bool thread_events) {
+  REQUIRE(cycle.steps.size() >= 2);
+  std::set<uint64_t> seen;
+  for (size_t i = 0; i < cycle.steps.size(); ++i) {
+    const DetectedStep& step = cycle.steps[i];
+    const DetectedStep& next = cycle.steps[(i + 1) % cycle.steps.size()];
+    const auto from = static_cast<uint32_t>(step.from.index);
+    const auto to = static_cast<uint32_t>(step.to.index);
+    REQUIRE(trace.events[from].kind() == step.from.kind);
+    REQUIRE(trace.events[to].kind() == step.to.kind);
+    REQUIRE(trace.events[from].thread == step.from.thread);
+    if (!thread_events) {
+      REQUIRE(truth.directed(from, to));
+    }
+    if (step.unit.merged == 0) {
+      REQUIRE(truth.units()[truth.units().of_event(from)].first_event == step.unit.first);
+      REQUIRE(seen.insert(step.unit.first).second);
+    }
+    if (next.unit.merged == 0) {
+      REQUIRE(truth.units()[truth.units().of_event(to)].first_event == next.unit.first);
+    }
+  }
+}
+
+Verdict judge(const Trace& trace, const DetectedWindow& window, const AnalysisOptions& options) {
+  Trace slice;
+  slice.symbols = trace.symbols;
+  slice.symbols.initial_zero = false;
+  slice.events = window.events.events;
+  slice.extras = window.events.extras;
+  AnalysisOptions local = options;
+  local.values = options.values && window.all_stores;
+  local.only = ranges_of(window.units, window.index);
+  const auto result = analyse(slice, local);
+  REQUIRE_MESSAGE(result.has_value(), result.error().to_string());
+  return result->verdict;
+}
+
+Verdict judge_all(const Trace& trace, const Watched& watched, const AnalysisOptions& options) {
+  Verdict worst = Verdict::kClean;
+  for (const DetectedWindow& window : watched.windows) {
+    worst = std::max(worst, window.complete   ? judge(trace, window, options)
+                            : window.directed ? Verdict::kDefinite
+                                              : Verdict::kInconclusive);
+  }
+  return worst;
+}
+
+struct Case {
+  RandomTraceOptions made;
+  Trace trace;
+  DetectorOptions detector;
+  AnalysisOptions analysis;
+};
+
+Case random_case(std::mt19937_64& random) {
+  Case result;
+  RandomTraceOptions& made = result.made;
+  made.threads = 2 + static_cast<uint32_t>(random() % 3);
+  made.locations = 1 + static_cast<uint32_t>(random() % 3);
+  made.steps = 4 + static_cast<uint32_t>(random() % 8);
+  made.units = static_cast<uint32_t>(random() % 3) * 30;
+  made.locked = static_cast<uint32_t>(random() % 2) * 15;
+  made.fences = static_cast<uint32_t>(random() % 3) * 10;
+  made.locks = random() % 3 == 0 ? 30 : 0;
+  made.store_buffer = random() % 4 == 0 ? 1 + static_cast<uint32_t>(random() % 2) : 0;
+  made.nesting = random() % 2 == 0;
+  made.intervals = random() % 3 == 0;
+  made.mixed_sizes = random() % 4 == 0;
+  made.threads_start = random() % 4 == 0;
+  made.values = random() % 3 == 0;
+  result.trace = in_stream_order(random_trace(random, made).trace);
+  result.analysis.values = false;
+  result.analysis.relation.store_buffer = made.store_buffer;
+  // The simulated run released its locks with plain stores, and its values show it.
+  result.analysis.relation.fenced_release = !made.values && random() % 4 == 0;
+  result.analysis.relation.semantics = random() % 3 == 0 ? Semantics::kPaper : Semantics::kExact;
+  if (random() % 3 == 0) {
+    result.analysis.property = Property::kScSerializability;
+    result.detector.policy = DetectorPolicy::kSc;
+  }
+  result.detector.relation = result.analysis.relation;
+  return result;
+}
+
+Collection random_collection(std::mt19937_64& random) {
+  switch (random() % 3) {
+    case 0:
+      return {false, 4096, 0};
+    case 1:
+      return {true, 4096, 1 + static_cast<uint32_t>(random() % 5)};
+    default:
+      return {true, static_cast<uint32_t>(random() % 3), 1 + static_cast<uint32_t>(random() % 5)};
+  }
+}
+
+}  // namespace
+
+TEST_CASE("cycles, parts and windows equal those of all pairs of events") {
+  constexpr uint64_t kSeed = 20261121;
+  std::mt19937_64 random(kSeed);
+  int violating = 0;
+  int with_cycle = 0;
+  int merged = 0;
+  uint64_t flagged = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    const Case made = random_case(random);
+    const Collection collection = random_collection(random);
+    const Trace& trace = made.trace;
+    INFO("seed " << kSeed << " round " << round << " policy "
+                 << static_cast<int>(made.detector.policy) << " store buffer "
+                 << made.detector.relation.store_buffer << " fenced release "
+                 << made.detector.relation.fenced_release << " collect " << collection.collect
+                 << " retained " << collection.max_retained << " every " << collection.sweep_every
+                 << "\n"
+                 << show(trace));
+    RelationOptions relation = made.detector.relation;
+    relation.model =
+        made.detector.policy == DetectorPolicy::kSc ? MemoryModel::kSc : MemoryModel::kTso;
+    const Truth truth(trace, relation);
+    const Watched watched = watch(trace, made.detector, collection);
+    REQUIRE(watched.statistics.late_events == 0);
+    REQUIRE(watched.statistics.forced == 0);
+
+    // A cycle of directed edges is reported iff there is one, and the parts are the same.
+    const auto parts = truth.parts();
+    const bool thread_events = made.made.threads_start;
+    REQUIRE((parts.empty() || !watched.cycles.empty()));
+    if (!thread_events) {
+      REQUIRE(watched.cycles.empty() == parts.empty());
+    }
+    for (const DetectedCycle& cycle : watched.cycles) {
+      check_cycle(trace, truth, cycle, thread_events);
+    }
+    with_cycle += parts.empty() ? 0 : 1;
+    merged += watched.statistics.merged > 0 ? 1 : 0;
+    if (watched.statistics.merged == 0 && !thread_events) {
+      std::set<std::set<uint64_t>> reported;
+      for (const DetectedPart& part : watched.parts) {
+        std::set<uint64_t> members;
+        for (const DetectedUnit& unit : part.members) {
+          members.insert(unit.first);
+        }
+        REQUIRE(members.size() == part.units);
+        reported.insert(members);
+      }
+      REQUIRE(reported == parts);
+    }
+
+    // What is violated is violated inside a window, and nothing else is.
+    const auto whole = analyse(trace, made.analysis);
+    REQUIRE_MESSAGE(whole.has_value(), whole.error().to_string());
+    const Verdict by_windows = judge_all(trace, watched, made.analysis);
+    flagged += watched.windows.size();
+    violating += whole->verdict == Verdict::kClean ? 0 : 1;
+    if (watched.complete) {
+      REQUIRE(by_windows == whole->verdict);
+    } else {
+      REQUIRE(watched.statistics.merged > 0);
+      REQUIRE((whole->verdict == Verdict::kClean || by_windows != Verdict::kClean));
+      REQUIRE((by_windows != Verdict::kDefinite || whole->verdict == Verdict::kDefinite));
+    }
+    if (made.made.values && watched.complete && made.detector.policy == DetectorPolicy::kTso) {
+      AnalysisOptions with_values = made.analysis;
+      with_values.values = true;
+      const auto refined = analyse(trace, with_values);
+      REQUIRE(refined.has_value());
+      const Verdict window = judge_all(trace, watched, with_values);
+      // Less is known of memory inside a window; where fewer sizes meet, a little more.
+      REQUIRE((window == refined->verdict || window == Verdict::kPossible ||
+               (made.made.mixed_sizes && refined->verdict == Verdict::kPossible)));
+    }
+  }
+  MESSAGE(kRounds << " traces: " << violating << " violating, " << with_cycle
+                  << " with a directed cycle, " << flagged << " windows, " << merged
+                  << " with merged units");
+  CHECK(violating > kRounds / 10);
+  CHECK(with_cycle > kRounds / 20);
+  CHECK(merged > kRounds / 100);
+}
+
+TEST_CASE("atomic sets: a cycle is reported iff the whole trace has one") {
+  constexpr uint64_t kSeed = 7071;
+  std::mt19937_64 random(kSeed);
+  int violated = 0;
+  for (int round = 0; round < kRounds / 2; ++round) {
+    RandomTraceOptions made;
+    made.threads = 2 + static_cast<uint32_t>(random() % 3);
+    made.locations = 1 + static_cast<uint32_t>(random() % 4);
+    made.steps = 5 + static_cast<uint32_t>(random() % 20);
+    made.units = 20 + static_cast<uint32_t>(random() % 3) * 15;
+    made.locked = static_cast<uint32_t>(random() % 2) * 15;
+    made.nesting = random() % 3 != 0;
+    made.mixed_sizes = random() % 4 == 0;
+    made.intervals = random() % 6 == 0;
+    Trace trace = in_stream_order(random_trace(random, made).trace);
+    if (random() % 4 != 0) {
+      const auto key = [&](uint32_t v) {
+        return made.mixed_sizes ? LocationKey{0x1000 + 2 * v, 2} : LocationKey{v, 0};
+      };
+      trace.symbols.sets = {{"A", {key(0), key(1)}}, {"B", {key(1), key(2)}}};
+      const uint32_t labels[] = {
+          trace.symbols.labels.intern("a;A"), trace.symbols.labels.intern("b;B"),
+          trace.symbols.labels.intern("ab;A,B"), trace.symbols.labels.intern("all"),
+          trace.symbols.labels.intern("other;C")};
+      for (Event& event : trace.events) {
+        if (event.kind() == EventKind::kUnitBegin) {
+          event.address = labels[random() % 5];
+        } else if (event.kind() == EventKind::kFence && random() % 2 == 0) {
+          event.set_kind(EventKind::kWait);
+        }
+      }
+    }
+    INFO("seed " << kSeed << " round " << round << "\n" << show(trace));
+    const Analysis whole = analyse_atomic_sets(trace);
+    DetectorOptions options;
+    options.policy = DetectorPolicy::kAtomicSets;
+    const Watched watched = watch(trace, options, random_collection(random));
+    REQUIRE(watched.cycles.empty() == whole.findings.empty());
+    REQUIRE((watched.statistics.uncertain == 0 || !whole.complete));
+    std::set<uint32_t> sets;
+    for (const DetectedCycle& cycle : watched.cycles) {
+      sets.insert(cycle.set);
+    }
+    REQUIRE(sets.size() == whole.findings.size());
+    violated += whole.findings.empty() ? 0 : 1;
+  }
+  MESSAGE(violated << " violated");
+  CHECK(violated > kRounds / 50);
+}
+
+TEST_CASE("collection and merging change no cycle of a long trace") {
+  constexpr uint64_t kSeed = 99;
+  std::mt19937_64 random(kSeed);
+  int with_cycle = 0;
+  uint64_t merged = 0;
+  for (int round = 0; round < kLongRounds; ++round) {
+    RandomTraceOptions made;
+    made.threads = 2 + static_cast<uint32_t>(random() % 4);
+    made.locations = 2 + static_cast<uint32_t>(random() % 2 == 0 ? random() % 30 : random() % 3000);
+    made.steps = 200 + static_cast<uint32_t>(random() % 800);
+    made.units = 10 + static_cast<uint32_t>(random() % 40);
+    made.locked = static_cast<uint32_t>(random() % 4) * 10;
+    made.fences = static_cast<uint32_t>(random() % 4) * 5;
+    made.locks = random() % 2 == 0 ? 20 : 0;
+    made.nesting = random() % 2 == 0;
+    made.intervals = random() % 4 == 0;
+    made.mixed_sizes = random() % 4 == 0;
+    Trace trace = in_stream_order(random_trace(random, made).trace);
+    // In some traces one unit stays open: it begins first and never ends.
+    if (random() % 2 == 0) {
+      bool begun = false;
+      for (Event& event : trace.events) {
+        const bool boundary =
+            event.kind() == EventKind::kUnitBegin || event.kind() == EventKind::kUnitEnd;
+        if (event.thread == 0 && boundary) {
+          event.set_kind(begun ? EventKind::kBranch : EventKind::kUnitBegin);
+          begun = true;
+        }
+      }
+    }
+    DetectorOptions options;
+    options.policy = random() % 3 == 0 ? DetectorPolicy::kSc : DetectorPolicy::kTso;
+    if (random() % 2 == 0) {
+      options.relation.store_buffer = 1 + static_cast<uint32_t>(random() % 8);
+    }
+    INFO("seed " << kSeed << " round " << round);
+    const Watched all = watch(trace, options, {false, 0, 0});
+    const Watched collected = watch(trace, options, {true, 4096, 16});
+    const Watched contracted = watch(trace, options, {true, 8, 16});
+    for (const Watched* watched : {&collected, &contracted}) {
+      REQUIRE(watched->cycles.empty() == all.cycles.empty());
+      // The first cycle is closed by the same event.
+      if (!all.cycles.empty()) {
+        const auto closing = [](const DetectedCycle& cycle) {
+          uint64_t last = 0;
+          for (const DetectedStep& step : cycle.steps) {
+            last = std::max(last, step.to.index);
+          }
+          return last;
+        };
+        REQUIRE(closing(watched->cycles.front()) == closing(all.cycles.front()));
+      }
+    }
+    REQUIRE(collected.windows.size() == all.windows.size());
+    REQUIRE(collected.parts.size() == all.parts.size());
+    with_cycle += all.cycles.empty() ? 0 : 1;
+    merged += contracted.statistics.merged;
+  }
+  MESSAGE(with_cycle << " with a cycle, " << merged << " units merged");
+  CHECK(with_cycle > kLongRounds / 10);
+  CHECK(with_cycle < kLongRounds);
+  CHECK(merged > 1000);
+}

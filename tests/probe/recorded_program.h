@@ -1,0 +1,124 @@
+// Runs the instrumented programs of tests/probe/programs and reads what they recorded.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+
+#include "decoders/capture/reader.h"
+
+namespace tsomon::probe_tests {
+
+inline const std::string kPrograms = TSOMON_PROBE_PROGRAMS;
+
+// The compilers that the programs were built with.
+inline std::vector<std::string> compilers() {
+  std::vector<std::string> found;
+  for (const char* name : {"g++", "clang++-14"}) {
+    if (std::filesystem::exists(kPrograms + "/" + name + "/basics")) {
+      found.emplace_back(name);
+    }
+  }
+  return found;
+}
+
+struct Run {
+  int status = -1;                       // of the program; 128 + N after signal N
+  std::string path;                      // of the capture
+  std::map<std::string, uint64_t> said;  // lines "name number" of its output
+};
+
+// `program`: name and arguments. `options` follow output= in TSOMON_OPTIONS.
+inline Run run(const std::string& compiler, const std::string& program,
+               const std::string& options) {
+  Run run;
+  const std::string name = program.substr(0, program.find(' '));
+  run.path = kPrograms + "/" + compiler + "/" + name + ".capture";
+  std::filesystem::remove(run.path);
+  const std::string command = "TSOMON_OPTIONS='output=" + run.path + options + "' " + kPrograms +
+                              "/" + compiler + "/" + program + " >" + run.path + ".out 2>" +
+                              run.path + ".log";
+  const int status = std::system(("exec env " + command).c_str());
+  run.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  std::ifstream output(run.path + ".out");
+  std::string key;
+  std::string number;
+  while (output >> key >> number) {
+    run.said[key] = std::strtoull(number.c_str(), nullptr, 0);
+  }
+  return run;
+}
+
+// The capture, intact or not.
+inline capture::Capture read_any(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(file), {});
+  auto capture = capture::read_capture(bytes);
+  REQUIRE_MESSAGE(capture.has_value(), path);
+  return std::move(*capture);
+}
+
+inline capture::Capture read(const std::string& path) {
+  capture::Capture capture = read_any(path);
+  for (const std::string& problem : capture.problems) {
+    MESSAGE(problem);
+  }
+  CHECK(capture.trace.complete);
+  return capture;
+}
+
+inline std::map<EventKind, int> count_kinds(const Trace& trace) {
+  std::map<EventKind, int> count;
+  for (const Event& event : trace.events) {
+    ++count[event.kind()];
+  }
+  return count;
+}
+
+// What a thread did to some objects, in order, as text: "acq(mutex) fence". Objects are named by
+// what the program said; events without an object are fences, waits and unit boundaries.
+inline std::string story(const Trace& trace, const std::string& thread, const Run& run,
+                         const std::vector<std::string>& objects) {
+  static const std::map<EventKind, std::string> kinds = {{EventKind::kRead, "r"},
+                                                         {EventKind::kWrite, "w"},
+                                                         {EventKind::kReadModifyWrite, "rmw"},
+                                                         {EventKind::kFence, "fence"},
+                                                         {EventKind::kAcquire, "acq"},
+                                                         {EventKind::kRelease, "rel"},
+                                                         {EventKind::kAcquireShared, "racq"},
+                                                         {EventKind::kReleaseShared, "rrel"},
+                                                         {EventKind::kWait, "wait"},
+                                                         {EventKind::kUnitBegin, "begin"},
+                                                         {EventKind::kUnitEnd, "end"}};
+  const uint32_t id = trace.symbols.threads.find(thread);
+  std::string text;
+  for (const Event& event : trace.events) {
+    if (event.thread != id || kinds.count(event.kind()) == 0) {
+      continue;
+    }
+    std::string word = kinds.at(event.kind());
+    if (is(event, kinds::kAccesses) || event.kind() == EventKind::kWait) {
+      const std::string* object = nullptr;
+      for (const std::string& name : objects) {
+        object = run.said.at(name) == event.address ? &name : object;
+      }
+      if (object == nullptr) {
+        continue;
+      }
+      word += "(" + *object + ")";
+    }
+    text += (text.empty() ? "" : " ") + word;
+  }
+  return text;
+}
+
+}  // namespace tsomon::probe_tests

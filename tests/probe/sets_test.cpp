@@ -1,0 +1,53 @@
+#include <string>
+
+#include "tests/probe/recorded_program.h"
+
+using namespace tsomon;
+using namespace tsomon::probe_tests;
+
+namespace {
+
+// The address of the store that the thread made to the range of a set.
+uint64_t stored_by(const Trace& trace, ThreadId thread) {
+  for (const Event& event : trace.events) {
+    if (event.kind() == EventKind::kWrite && event.thread == thread && event.size == 4) {
+      return event.address;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("declared atomic sets reach the trace") {
+  for (const std::string& compiler : compilers()) {
+    CAPTURE(compiler);
+    const Run result = run(compiler, "sets", "");
+    REQUIRE(result.status == 0);
+    const capture::Capture capture = read(result.path);
+    const Trace& trace = capture.trace;
+    REQUIRE(trace.symbols.sets.size() == 2);
+    const AtomicSet& ends = trace.symbols.sets[0];
+    const AtomicSet& counts = trace.symbols.sets[1];
+    CHECK(ends.name == "ends");
+    REQUIRE(ends.members.size() == 2);
+    const uint64_t tail = stored_by(trace, 1);
+    CHECK(ends.members[0] == LocationKey{stored_by(trace, 0), 8});
+    CHECK(ends.members[1] == LocationKey{tail, 8});
+    CHECK(counts.name == "counts");
+    REQUIRE(counts.members.size() == 1);
+    CHECK(counts.members[0] == LocationKey{tail + 4, 4});
+  }
+}
+
+TEST_CASE("more ranges than the probe keeps are a loss that the capture names") {
+  const Run result = run("g++", "sets many", "");
+  REQUIRE(result.status == 0);
+  const capture::Capture capture = read_any(result.path);
+  CHECK_FALSE(capture.trace.complete);
+  REQUIRE(capture.problems.size() == 1);
+  CHECK(capture.problems[0] ==
+        "declarations of atomic sets are missing: there were more than the probe keeps");
+  REQUIRE(capture.trace.symbols.sets.size() == 3);
+  CHECK(capture.trace.symbols.sets[2].members.size() == 4095 - 3);
+}

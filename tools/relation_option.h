@@ -1,0 +1,45 @@
+// The options that say what is ordered, the same in every subcommand that judges.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+
+#include "tso/relation.h"
+
+namespace tsomon {
+
+struct RelationChoice {
+  std::string semantics = "exact";
+  std::string lock_release = "plain";
+  uint32_t store_buffer = 0;
+
+  RelationOptions relation() const {
+    RelationOptions options;
+    options.semantics = semantics == "paper" ? Semantics::kPaper : Semantics::kExact;
+    options.fenced_release = lock_release == "fenced";
+    options.store_buffer = store_buffer;
+    return options;
+  }
+};
+
+// `choice` keeps its values as the defaults and must outlive the parsing.
+inline void add_relation_options(CLI::App& command, RelationChoice& choice) {
+  command
+      .add_option("--semantics", choice.semantics,
+                  "exact: only orders that some execution has; paper: the plain relation")
+      ->check(CLI::IsMember({"exact", "paper"}))
+      ->capture_default_str();
+  command
+      .add_option("--store-buffer", choice.store_buffer,
+                  "Entries of a store buffer (default: unbounded)")
+      ->check(CLI::Range(uint32_t{1}, uint32_t{1} << 30))
+      ->option_text("N");
+  command
+      .add_option("--lock-release", choice.lock_release,
+                  "plain: rel(l) is a store; fenced: rel(l) is a locked operation")
+      ->check(CLI::IsMember({"plain", "fenced"}))
+      ->capture_default_str();
+}
+
+}  // namespace tsomon

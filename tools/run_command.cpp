@@ -1,0 +1,149 @@
+// `tsomon run`: a program with the detector beside it.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "monitor/record.h"
+#include "monitor/run.h"
+#include "tools/command.h"
+#include "tools/output_option.h"
+#include "tools/relation_option.h"
+
+namespace tsomon {
+namespace {
+
+struct Options {
+  std::vector<std::string> command;
+  OutputFormat output = OutputFormat::kText;
+  std::string property = "serializability";
+  RelationChoice relation;
+  uint32_t interval = RunOptions().round_milliseconds;
+};
+
+RunOptions run_options(const Options& options) {
+  RunOptions result;
+  result.round_milliseconds = options.interval;
+  RelationOptions& relation = result.watch.detector.relation;
+  relation = options.relation.relation();
+  if (options.property == "sc-serializability") {
+    result.watch.detector.policy = DetectorPolicy::kSc;
+    relation.model = MemoryModel::kSc;
+    result.watch.analysis.property = Property::kScSerializability;
+  }
+  return result;
+}
+
+const char* verdict_text(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kClean:
+      return "serializable";
+    case Verdict::kPossible:
+      return "possible";
+    case Verdict::kDefinite:
+      return "definite";
+    case Verdict::kInconclusive:
+      break;
+  }
+  return "inconclusive";
+}
+
+// Names come from outside: bytes that are not UTF-8 are replaced, not refused.
+void print_json(const nlohmann::ordered_json& object) {
+  fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  std::fflush(stdout);
+}
+
+void print_summary(const Options& options, const WatchSummary& summary) {
+  if (options.output == OutputFormat::kJson) {
+    nlohmann::ordered_json object = {{"file", options.command[0]},
+                                     {"events", summary.events},
+                                     {"threads", summary.threads},
+                                     {"units", summary.detector.units},
+                                     {"property", options.property},
+                                     {"verdict", verdict_text(summary.verdict)},
+                                     {"complete", summary.complete},
+                                     {"violations", summary.findings},
+                                     {"occurrences", summary.occurrences},
+                                     {"windows", summary.windows},
+                                     {"late_events", summary.detector.late_events},
+                                     {"lost_events", summary.lost_events}};
+    return print_json(object);
+  }
+  fmt::print("{}: {}: {}\n", options.command[0], options.property, verdict_text(summary.verdict));
+  fmt::print("  events: {}, threads: {}, units: {}\n", summary.events, summary.threads,
+             summary.detector.units);
+  fmt::print("  violations: {} ({} in all); windows searched: {}\n", summary.findings,
+             summary.occurrences, summary.windows);
+  if (!summary.complete) {
+    fmt::print("  incomplete: {} events late, {} lost, {} windows not decided, {} given up\n",
+               summary.detector.late_events, summary.lost_events, summary.unjudged,
+               summary.detector.forced);
+  }
+}
+
+int run_run(const Options& options) {
+  const RunResult result = run(options.command, run_options(options), [&](const Found& found) {
+    if (options.output == OutputFormat::kJson) {
+      print_json(found.json());
+    } else {
+      fmt::print("{}\n", found.text());
+      std::fflush(stdout);
+    }
+  });
+  for (const std::string& warning : result.warnings) {
+    fmt::print(stderr, "tsomon run: {}\n", warning);
+  }
+  if (!result.problem.empty()) {
+    fmt::print(stderr, "tsomon run: {}\n", result.problem);
+    return result.status;
+  }
+  print_summary(options, result.summary);
+  if (result.status != 0) {
+    return result.status;
+  }
+  switch (result.summary.verdict) {
+    case Verdict::kClean:
+      return kExitClean;
+    case Verdict::kInconclusive:
+      return kExitInconclusive;
+    default:
+      return kExitViolation;
+  }
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app, int& exit_status) {
+  CLI::App* command = app.add_subcommand(
+      "run", "Run a program built with tsomon-c++ and report violations as they happen");
+  auto options = std::make_shared<Options>();
+  command->add_option("--property", options->property, "What is asked of the run")
+      ->check(CLI::IsMember({"serializability", "sc-serializability"}))
+      ->capture_default_str();
+  add_relation_options(*command, options->relation);
+  command
+      ->add_option("--interval", options->interval,
+                   "Milliseconds after which the program tells what it did at the latest")
+      ->check(CLI::Range(1U, 10000U))
+      ->capture_default_str();
+  add_output_option(*command, options->output);
+  command->add_option("command", options->command, "The program and its arguments, after --")
+      ->required()
+      ->option_text("CMD...");
+  command->positionals_at_end();
+  command->footer(
+      "Exit status: the program's, or 128+N when signal N ended it, unless that is 0; then 0 "
+      "nothing\n"
+      "found, 1 a violation was found, 3 inconclusive. 127 the program was not found; 126 it "
+      "cannot\n"
+      "be executed; 125 it was not watched; 2 bad usage.\n"
+      "TSOMON_OPTIONS in the environment reaches the probe.");
+  command->callback([options, &exit_status] { exit_status = run_run(*options); });
+}
+
+}  // namespace tsomon
