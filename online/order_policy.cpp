@@ -7,14 +7,26 @@
 namespace tsomon {
 namespace {
 
-bool only_reads(EventKind kind) {
-  return kind == EventKind::kRead || kind == EventKind::kAcquireShared ||
-         kind == EventKind::kReleaseShared;
-}
+// What the events of a kind do.
+enum Role : uint8_t {
+  kNode = 1,
+  kAccess = 2,
+  kDrain = 4,   // of the store buffer
+  kStore = 8,   // into the store buffer
+  kWrite = 16,  // conflicts with loads
+  kLock = 32,
+  kAcquires = 64,
+  kRare = 128,  // thread creation and the like
+};
 
-bool acquires(EventKind kind) {
-  return kind == EventKind::kAcquire || kind == EventKind::kAcquireShared;
-}
+constexpr uint32_t kOnlyReads = kind_mask(EventKind::kRead) | kind_mask(EventKind::kAcquireShared) |
+                                kind_mask(EventKind::kReleaseShared);
+constexpr uint32_t kAcquisitions =
+    kind_mask(EventKind::kAcquire) | kind_mask(EventKind::kAcquireShared);
+constexpr uint32_t kRareKinds =
+    kind_mask(EventKind::kFork) | kind_mask(EventKind::kJoin) | kind_mask(EventKind::kRelease);
+
+constexpr uint64_t location_bit(LocationId location) { return uint64_t{1} << (location % 64); }
 
 constexpr uint32_t kMaxSweeps = 1U << 15;  // generations wrap around later
 
@@ -27,6 +39,16 @@ OrderPolicy::OrderPolicy(ConflictGraph& graph, const DetectorOptions& options)
   }
   if (sc_) {
     drains_ = ~0U;
+  }
+  for (uint32_t kind = 0; kind < roles_.size(); ++kind) {
+    const auto in = [kind](uint32_t mask) { return ((1U << kind) & mask) != 0; };
+    const bool access = in(kinds::kAccesses);
+    const bool drains = in(drains_);
+    roles_[kind] = static_cast<uint8_t>(
+        (in(kinds::kNodes) ? kNode : 0) | (access ? kAccess : 0) | (drains ? kDrain : 0) |
+        (in(kinds::kStores) && !drains ? kStore : 0) | (access && !in(kOnlyReads) ? kWrite : 0) |
+        (in(kinds::kLocks) ? kLock : 0) | (in(kAcquisitions) ? kAcquires : 0) |
+        (in(kRareKinds) ? kRare : 0));
   }
 }
 
@@ -49,34 +71,37 @@ LocationId OrderPolicy::find_location_slowly(const Event& event) {
 // Locations are spread over memory: they are looked up some events ahead, and their cache lines
 // asked for in the two steps that lead to the records.
 void OrderPolicy::add(const EventBlock& block, uint64_t first_index) {
-  constexpr size_t kStep = 16;
+  constexpr size_t kAhead = 32;
   constexpr size_t kCacheLine = 64;
-  std::array<LocationId, 2 * kStep> found{};
+  std::array<LocationId, kAhead> found;
   const size_t size = block.events.size();
-  for (size_t i = 0; i < size + 2 * kStep; ++i) {
-    if (i >= 2 * kStep) {
-      const Event& event = block.events[i - 2 * kStep];
-      if (is(event, kinds::kNodes)) {
-        node(block, event, first_index + i - 2 * kStep, found[i % (2 * kStep)]);
-      } else {
-        boundary(event, first_index + i - 2 * kStep);
-      }
-    }
-    if (i < size) {
-      const LocationId id = find_location(block.events[i]);
-      found[i % (2 * kStep)] = id;
+  for (size_t begin = 0; begin < size; begin += kAhead) {
+    const Event* const events = block.events.data() + begin;
+    const size_t count = std::min(kAhead, size - begin);
+    for (size_t i = 0; i < count; ++i) {
+      const LocationId id = find_location(events[i]);
+      found[i] = id;
       if (id != LocationTable::kNone) {
         __builtin_prefetch(&locations_[id]);
-        if (block.events[i].size != 0) {
+        if (events[i].size != 0) {
           __builtin_prefetch(&index_.others(id));
         }
       }
     }
-    if (const LocationId id = found[(i + kStep) % (2 * kStep)];
-        id < locations_.size() && !locations_[id].records.empty()) {
-      const auto* records = reinterpret_cast<const char*>(locations_[id].records.data());
-      __builtin_prefetch(records);
-      __builtin_prefetch(records + kCacheLine);
+    for (size_t i = 0; i < count; ++i) {
+      if (found[i] != LocationTable::kNone) {
+        const auto* records = reinterpret_cast<const char*>(locations_[found[i]].records.data());
+        __builtin_prefetch(records);  // of nowhere when there are none: harmless
+        __builtin_prefetch(records + kCacheLine);
+      }
+    }
+    for (size_t i = 0; i < count; ++i) {
+      const uint8_t role = roles_[events[i].kind_bits];
+      if ((role & kNode) != 0) {
+        node(block, events[i], role, first_index + begin + i, found[i]);
+      } else {
+        boundary(events[i], first_index + begin + i);
+      }
     }
   }
 }
@@ -154,7 +179,7 @@ void OrderPolicy::commit(Thread& thread, uint64_t stores, int64_t hi) {
 }
 
 // The newest own store that overlaps: the load may be forwarded from it, or waits for it.
-void OrderPolicy::find_source(Current& now) {
+uint64_t OrderPolicy::find_source(const Current& now) {
   uint64_t newest = 0;
   LocationId from = LocationTable::kNone;
   const auto look = [&](LocationId where) {
@@ -171,13 +196,13 @@ void OrderPolicy::find_source(Current& now) {
     look(other);
   }
   if (newest == 0) {
-    return;
+    return 0;
   }
   if (contains(index_.key(from), index_.key(now.location))) {
-    now.source = newest;
-  } else {
-    commit(*now.thread, newest, now.hi);
+    return newest;
   }
+  commit(*now.thread, newest, now.hi);
+  return 0;
 }
 
 // ---- Order inside a thread
@@ -216,7 +241,7 @@ void OrderPolicy::release_committed(Thread& thread) {
                 [&](const Forwarded& load) { return load.store <= thread.drained; });
 }
 
-void OrderPolicy::order_in_thread(Current& now) {
+inline void OrderPolicy::order_in_thread(const Current& now) {
   Thread& mine = *now.thread;
   const auto here = [&] { return Last{now.unit, now.access()}; };
   const auto set = [&](Last& last) {
@@ -276,14 +301,14 @@ void OrderPolicy::order_in_thread(Current& now) {
   for (const Forwarded& load : mine.released) {
     link(load.load, now);
   }
-  if (now.source == 0) {
+  if (now.store == 0) {
     mine.released.clear();
     if (mine.last_load.unit != now.unit) {
       set(mine.last_load);
     }
     return;
   }
-  const Forwarded load{now.source, now.location, here()};
+  const Forwarded load{now.store, now.location, here()};
   for (auto* list : {&mine.forwarded, &mine.waiting}) {
     // Loads of one location are ordered among themselves: the latest stands for the others.
     const auto same = std::find_if(list->rbegin(), list->rend(), [&](const Forwarded& other) {
@@ -335,8 +360,8 @@ const OrderPolicy::Record* OrderPolicy::lock_source(const Current& now, const Lo
   return source;
 }
 
-void OrderPolicy::conflict(const Record& record, const Current& now, bool is_source,
-                           bool* in_order) {
+inline void OrderPolicy::conflict(const Record& record, const Current& now, bool is_source,
+                                  bool* in_order) {
   if (!record.writes && !now.writes) {
     return;
   }
@@ -352,10 +377,52 @@ void OrderPolicy::conflict(const Record& record, const Current& now, bool is_sou
   graph_.add_undirected(record.unit, now.unit, record.several);
 }
 
+// Two accesses of a unit are told apart only where one can be settled before the other.
+inline bool OrderPolicy::stands_for(const Record& record, const Current& now) const {
+  if (record.covered) {
+    return false;
+  }
+  if (now.store == 0) {
+    return record.store == 0 && record.hi < now.lo && now.lo == now.hi;
+  }
+  return record.store > now.thread->drained && options_.relation.store_buffer == 0 &&
+         now.others.empty() && record.hi <= now.hi;
+}
+
+// What the record of the event in hand may take the place of.
+inline void OrderPolicy::look_at_own(Record& record, const Current& now, OwnRecords* own) {
+  if (now.lock) {
+    return;
+  }
+  if (record.unit == now.unit && record.writes == now.writes) {
+    own->several = true;
+    if (stands_for(record, now)) {
+      own->same = &record;
+    }
+  }
+  if (record.covered || (kind_mask(record.kind) & kinds::kLocks) != 0 || !is_settled(record)) {
+    return;
+  }
+  Record*& latest = record.writes ? own->settled_store : own->settled_load;
+  if (latest == nullptr) {
+    latest = &record;
+  } else if (record.index > latest->index) {
+    own->superseded = latest;
+    latest = &record;
+  } else {
+    own->superseded = &record;
+  }
+  if (own->settled_store != nullptr && own->settled_load != nullptr &&
+      own->settled_load->index < own->settled_store->index) {
+    own->superseded = own->settled_load;
+  }
+}
+
 // One pass over the records: those of units that are gone or that a settled store stands for drop
 // out, the others make edges.
-void OrderPolicy::conflicts(Current& now, Location& location, const Record* source,
-                            bool* in_order) {
+template <bool kHere>
+inline void OrderPolicy::conflicts(Current& now, Location& location, const Record* source,
+                                   bool* in_order, OwnRecords* own) {
   const bool drop_covered = location.has_cover && settled(location.cover_thread, location.cover_hi,
                                                           location.cover_store, now);
   location.has_cover = location.has_cover && !drop_covered;
@@ -366,7 +433,8 @@ void OrderPolicy::conflicts(Current& now, Location& location, const Record* sour
     if (gone(*at) || (drop_covered && at->covered)) {
       continue;
     }
-    if (at->thread != now.event->thread) {
+    const bool foreign = at->thread != now.event->thread;
+    if (foreign) {
       conflict(*at, now, at == source, in_order);
     } else if (!now.stores && at->store > now.thread->drained && at->unit != now.unit) {
       // All but a load after a store that may still be in the buffer follows from other edges.
@@ -375,6 +443,9 @@ void OrderPolicy::conflicts(Current& now, Location& location, const Record* sour
     if (kept != at) {
       *kept = *at;
     }
+    if (kHere && !foreign) {
+      look_at_own(*kept, now, own);
+    }
     ++kept;
   }
   if (kept != end) {
@@ -382,81 +453,41 @@ void OrderPolicy::conflicts(Current& now, Location& location, const Record* sour
   }
 }
 
-void OrderPolicy::record(const Current& now, Location& location, bool in_order) {
-  const uint64_t store = now.stores ? now.thread->stores : now.source;
+inline void OrderPolicy::record(const Current& now, Location& location, bool in_order,
+                                const OwnRecords& own) {
   UnitTime& time = unit_times_[now.unit];
-  time.store = std::max(time.store, store);
+  time.store = std::max(time.store, now.store);
   time.hi = std::max(time.hi, now.hi);
 
-  // Two accesses of a unit are told apart only where one can be settled before the other.
-  const bool one_by_one = options_.relation.store_buffer != 0 || !now.others.empty();
-  const auto same = [&](const Record& record) {
-    if (record.covered) {
-      return false;
-    }
-    return store == 0 ? record.store == 0 && record.hi < now.lo && now.lo == now.hi
-                      : record.store > now.thread->drained && !one_by_one && record.hi <= now.hi;
-  };
   auto& records = location.records;
-  const size_t none = records.size();
-  size_t mine = none;
-  bool several = false;
-  if (!is(*now.event, kinds::kLocks)) {
-    size_t settled_load = none;  // own ones: the latest, and ...
-    size_t older_load = none;    // ... one that it stands for
-    for (size_t i = 0; i < none; ++i) {
-      const Record& other = records[i];
-      if (other.thread != now.event->thread || other.writes != now.writes) {
-        continue;
-      }
-      if (other.unit == now.unit) {
-        several = true;
-        if (same(other)) {
-          mine = i;
-        }
-      }
-      if (!now.writes && !other.covered && is_settled(other)) {
-        if (settled_load == none) {
-          settled_load = i;
-        } else if (other.index > records[settled_load].index) {
-          older_load = settled_load;
-          settled_load = i;
-        } else {
-          older_load = i;
-        }
-      }
+  Record* mine = own.same != nullptr ? own.same : own.superseded;
+  if (mine == nullptr) {
+    if (records.size() == records.capacity()) {
+      records.reserve(records.empty() ? 2 : 2 * records.size());
     }
-    if (mine == none) {
-      mine = older_load;
-    }
-  }
-  if (mine == none) {
-    if (none == records.capacity()) {
-      records.reserve(none == 0 ? 2 : 2 * none);
-    }
-    records.emplace_back();
+    mine = &records.emplace_back();
   }
   // Field by field in its place: a copy would have to wait for the stores of the original.
-  Record& added = records[mine];
+  Record& added = *mine;
   added.unit = now.unit;
   added.thread = now.event->thread;
   added.index = now.index;
   added.hi = now.hi;
-  added.store = store;
-  added.clock = now.stores ? store : now.thread->stores + 1;
+  added.store = now.store;
+  added.clock = now.stores ? now.store : now.thread->stores + 1;
   added.location = now.event->location;
   added.kind = now.event->kind();
   added.writes = now.writes;
   added.covered = false;
-  added.several = several;
+  added.several = own.several;
   added.generation = graph_.generation(now.unit);
   if (now.writes && in_order && records.size() > 1) {
-    for (size_t i = 0; i < records.size(); ++i) {
-      records[i].covered = records[i].covered || i != mine;
+    for (Record& record : records) {
+      record.covered = record.covered || &record != mine;
     }
     location.has_cover = true;
     location.cover_hi = now.hi;
-    location.cover_store = store;
+    location.cover_store = now.store;
     location.cover_thread = now.event->thread;
   }
   if (records.size() > location.prune_at) {
@@ -555,7 +586,7 @@ void OrderPolicy::join(const Current& now) {
 
 // ---- One event
 
-void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t index,
+void OrderPolicy::node(const EventBlock& block, const Event& event, uint8_t role, uint64_t index,
                        LocationId location) {
   Current now;
   now.location = location;
@@ -564,43 +595,50 @@ void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t ind
   now.lo = event.lo;
   now.hi = block.hi(event);
   now.late = event.lo < now_;
-  now_ = std::max(now_, event.lo);
   if (now.late) {
     ++graph_.statistics().late_events;
+  } else {
+    now_ = event.lo;
   }
-  now.thread = &thread(event.thread);
-  Thread& mine = *now.thread;
+  Thread& mine = thread(event.thread);
+  now.thread = &mine;
   if (mine.ended) {
     mine.ended = false;
     ++graph_.statistics().late_events;
   }
   mine.started = true;
   now.unit = unit_of(mine, event, index);
-  now.drains = is(event, drains_);
-  now.stores = !now.drains && is(event, kinds::kStores);
-  now.writes = is(event, kinds::kAccesses) && !only_reads(event.kind());
+  now.drains = (role & kDrain) != 0;
+  now.stores = (role & kStore) != 0;
+  now.writes = (role & kWrite) != 0;
+  now.lock = (role & kLock) != 0;
 
   if (event.size != 0) {  // a name overlaps with nothing else
     now.others = index_.others(now.location);
   }
   if (now.drains) {
     commit(mine, mine.stores, now.hi);
+    mine.stored_to = 0;
   } else if (now.stores) {
-    ++mine.stores;
+    now.store = ++mine.stores;
+    mine.stored_to |= location_bit(location);
     const uint64_t capacity = options_.relation.store_buffer;
     if (capacity != 0 && mine.stores > capacity) {
       commit(mine, mine.stores - capacity, now.hi);
     }
-  } else if (now.location != LocationTable::kNone && mine.stores > mine.drained) {
-    find_source(now);
+  } else if ((role & kAccess) != 0 && mine.stores > mine.drained &&
+             (!now.others.empty() || (mine.stored_to & location_bit(location)) != 0)) {
+    now.store = find_source(now);
   }
   order_in_thread(now);
-  if (event.kind() == EventKind::kFork) {
-    fork(now);
-  } else if (event.kind() == EventKind::kJoin) {
-    join(now);
+  if ((role & kRare) != 0) {
+    if (event.kind() == EventKind::kFork) {
+      fork(now);
+    } else if (event.kind() == EventKind::kJoin) {
+      join(now);
+    }
   }
-  if (now.location == LocationTable::kNone) {
+  if ((role & kAccess) == 0) {
     UnitTime& time = unit_times_[now.unit];
     time.hi = std::max(time.hi, now.hi);
     return;
@@ -608,25 +646,33 @@ void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t ind
 
   Location& here = locations_[now.location];
   bool in_order = !now.late;
-  conflicts(now, here, acquires(event.kind()) ? lock_source(now, here) : nullptr, &in_order);
+  OwnRecords own;
+  conflicts<true>(now, here, (role & kAcquires) != 0 ? lock_source(now, here) : nullptr, &in_order,
+                  &own);
   for (const LocationId other : now.others) {
     bool in_order_there = true;
-    conflicts(now, locations_[other], nullptr, &in_order_there);
+    conflicts<false>(now, locations_[other], nullptr, &in_order_there, nullptr);
   }
-  record(now, here, in_order);
-  if (event.kind() == EventKind::kRelease) {
-    auto& releases = releases_[now.location];
-    if (releases.size() > 1) {
-      std::rotate(releases.begin(), releases.begin() + 1, releases.end());
-    } else {
-      releases.emplace_back();
-    }
-    ReleaseClock& release = releases.back();
-    release.index = index;
-    release.clock = mine.clock;
-    release.clock.resize(std::max<size_t>(release.clock.size(), event.thread + 1), 0);
-    release.clock[event.thread] = mine.stores;
+  record(now, here, in_order, own);
+  if ((role & kRare) != 0) {
+    remember_release(now);
   }
+}
+
+// So that the next acquisition knows what came before.
+void OrderPolicy::remember_release(const Current& now) {
+  auto& releases = releases_[now.location];
+  if (releases.size() > 1) {
+    std::rotate(releases.begin(), releases.begin() + 1, releases.end());
+  } else {
+    releases.emplace_back();
+  }
+  const ThreadId thread = now.event->thread;
+  ReleaseClock& release = releases.back();
+  release.index = now.index;
+  release.clock = now.thread->clock;
+  release.clock.resize(std::max<size_t>(release.clock.size(), thread + 1), 0);
+  release.clock[thread] = now.thread->stores;
 }
 
 // ---- Collection
@@ -694,7 +740,7 @@ void OrderPolicy::after_sweep() {
   // are looked at now and then, and when units have been merged.
   const uint64_t collected = graph_.statistics().collected;
   if (graph_.merged() || ++sweeps_since_ >= kMaxSweeps ||
-      collected - collected_then_ >= index_.size() / 4) {
+      collected - collected_then_ >= index_.size()) {
     collected_then_ = collected;
     sweeps_since_ = 0;
     follow_locations();

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -73,6 +74,7 @@ class OrderPolicy : public Policy {
     uint64_t begin = 0;
     Node unit = kNone;            // of the open unit; created with its first event
     uint64_t stores = 0;          // issued
+    uint64_t stored_to = 0;       // since the last drain: some bit of every location
     uint64_t drained = 0;         // of these, that have committed by the latest event of the thread
     uint64_t released_up_to = 0;  // `drained` when `unsettled` and `waiting` were last looked at
     uint64_t settled = 0;         // that have committed before now_
@@ -135,9 +137,19 @@ class OrderPolicy : public Policy {
     bool drains = false;
     bool stores = false;  // through the store buffer
     bool writes = false;  // conflicts with loads
+    bool lock = false;
     bool late = false;
-    uint64_t source = 0;  // number of the own store it may be forwarded from
+    uint64_t store = 0;  // its own number; of a load, that of the store it may be forwarded from
     DetectedAccess access() const { return access_of(*event, index); }
+  };
+
+  // Records of the thread of the event in hand at its location.
+  struct OwnRecords {
+    bool several = false;             // the unit has one of the same kind (load or store) already
+    Record* same = nullptr;           // ... that the event may take the place of
+    Record* settled_load = nullptr;   // the latest
+    Record* settled_store = nullptr;  // the latest
+    Record* superseded = nullptr;     // one that one of these two stands for
   };
 
   LocationId find_location(const Event& event) {
@@ -152,7 +164,8 @@ class OrderPolicy : public Policy {
   Thread& new_thread(ThreadId id);
   void boundary(const Event& event, uint64_t index);
   void end_unit(Thread& thread);
-  void node(const EventBlock& block, const Event& event, uint64_t index, LocationId location);
+  void node(const EventBlock& block, const Event& event, uint8_t role, uint64_t index,
+            LocationId location);
   Node unit_of(Thread& thread, const Event& event, uint64_t index) {
     if (thread.unit == kNone) {
       return new_unit(thread, event, index);
@@ -161,8 +174,8 @@ class OrderPolicy : public Policy {
     return thread.unit;
   }
   Node new_unit(Thread& thread, const Event& event, uint64_t index);
-  void find_source(Current& now);
-  void order_in_thread(Current& now);
+  uint64_t find_source(const Current& now);
+  void order_in_thread(const Current& now);
   void release_committed(Thread& thread);
   void link(const Last& from, const Current& now, EdgeKind kind = EdgeKind::kProgramOrder) {
     if (from.unit != kNone && from.unit != now.unit) {
@@ -171,24 +184,32 @@ class OrderPolicy : public Policy {
   }
   void link_other(const Last& from, const Current& now, EdgeKind kind);
   void conflict(const Record& record, const Current& now, bool is_source, bool* in_order);
-  void conflicts(Current& now, Location& location, const Record* source, bool* in_order);
+  bool stands_for(const Record& record, const Current& now) const;
+  void look_at_own(Record& record, const Current& now, OwnRecords* own);
+  template <bool kHere>
+  void conflicts(Current& now, Location& location, const Record* source, bool* in_order,
+                 OwnRecords* own);
   void link_record(const Record& record, const Current& now, EdgeKind kind);
   const Record* lock_source(const Current& now, const Location& location);
-  void record(const Current& now, Location& location, bool in_order);
+  void record(const Current& now, Location& location, bool in_order, const OwnRecords& own);
+  void remember_release(const Current& now);
   bool gone(const Record& record) const {
     return record.generation != graph_.generation(record.unit);
   }
   void follow_locations();
   bool is_settled(const Record& record) {
-    return record.hi < now_ &&
-           (record.store == 0 || record.store <= settled_stores(*threads_[record.thread]));
+    return record.hi < now_ && has_settled(record.thread, record.store);
   }
   void prune(Location& location);
   void fork(const Current& now);
   void join(const Current& now);
   void join_clock(std::vector<uint64_t>* clock, const std::vector<uint64_t>& other);
   bool settled(ThreadId thread, int64_t hi, uint64_t store, const Current& now) {
-    return !now.late && hi < now.lo && (store == 0 || store <= settled_stores(*threads_[thread]));
+    return !now.late && hi < now.lo && has_settled(thread, store);
+  }
+  bool has_settled(ThreadId thread, uint64_t store) {
+    return store == 0 || store <= threads_[thread]->settled ||
+           store <= settled_stores(*threads_[thread]);
   }
   // Stores of the thread that have committed before now_.
   uint64_t settled_stores(Thread& thread) {
@@ -207,6 +228,7 @@ class OrderPolicy : public Policy {
   DetectorOptions options_;
   bool sc_ = false;
   uint32_t drains_ = kinds::kDrains;  // kinds that drain the store buffer
+  std::array<uint8_t, 32> roles_{};   // by kind
   int64_t now_ = kTimeMin;
   std::vector<std::unique_ptr<Thread>> threads_;
   LocationIndex index_;
