@@ -26,25 +26,25 @@ namespace tsomon::capture {
 
 // All zero: nothing is foreseen, and nothing can be recorded before start_chunk.
 struct Encoder {
-  uint32_t last;       // byte offset of the entry of the last record's site
-  uint32_t end;        // bytes of tokens
-  uint64_t successor;  // next[last]
-  uint64_t before;     // 0, or the position while the rest is being changed
+  static constexpr size_t kEntries = kSlots + 136;
+  // Of a site; what a foreseen access needs lies in one cache line.
+  struct Entry {
+    uint64_t address;  // that is foreseen
+    uint64_t stride;
+    uint64_t next;   // key of the successor; 0: none
+    uint32_t count;  // kCountStep at the last token that named the site, and added each time
+    uint32_t unused;
+  };
+  alignas(64) Entry entries[kEntries];
+
+  uint32_t last;    // 8 * slot of the last record's site; what is foreseen is its successor
+  uint32_t end;     // bytes of tokens
+  uint64_t before;  // 0, or the position while the rest is being changed
   uint8_t* tokens;
   uint64_t stamp;     // the last one
   uint32_t capacity;  // of `tokens`
   bool blind;         // every access becomes a token
 
-  // By byte offset 8 * slot. The sizes keep equal offsets of different arrays from sharing the low
-  // 12 bits of the address, which the processor would take for the same memory.
-  static constexpr size_t kEntries = kSlots + 136;
-  alignas(64) uint64_t address[kEntries];  // that is foreseen
-  uint64_t stride[kEntries];
-  uint64_t next[kEntries];  // key of the successor; 0: none
-  struct Count {
-    uint32_t count;  // kCountStep at the last token that named the site, and added each time
-    uint32_t unused;
-  } count[kEntries];
   // Not needed for foreseen accesses.
   uint64_t key[kEntries];
   struct Details {
@@ -64,6 +64,10 @@ template <typename T>
 T& at(T* array, uint64_t offset) {
   return *reinterpret_cast<T*>(reinterpret_cast<char*>(array) + offset);
 }
+// By 8 * slot.
+inline Encoder::Entry& entry(Encoder& e, uint64_t offset) {
+  return at(e.entries, sizeof(Encoder::Entry) / 8 * offset);
+}
 inline Encoder::Details& details(Encoder& e, uint32_t offset) { return e.details[offset / 8]; }
 
 inline uint32_t executions(uint32_t count) { return ((count >> 25) + kMaxCount) & kMaxCount; }
@@ -81,7 +85,7 @@ inline Position unpack(uint64_t packed) {
 class Change {
  public:
   explicit Change(Encoder& e) : e_(e) {
-    e.before = pack(e.end, e.last / 8, executions(at(e.count, e.last).count));
+    e.before = pack(e.end, e.last / 8, executions(entry(e, e.last).count));
     barrier();
   }
   ~Change() {
@@ -115,7 +119,7 @@ uint8_t* put(uint8_t* to, T value) {
 
 // The run in front of a token that begins at `first`; its bits go into `head`.
 inline __attribute__((always_inline)) uint8_t* put_run(Encoder& e, uint8_t* first, uint32_t* head) {
-  uint32_t& count = at(e.count, e.last).count;
+  uint32_t& count = entry(e, e.last).count;
   const uint32_t executed = executions(count);
   *head = 0;
   if (executed == 0) {
@@ -138,13 +142,14 @@ bool fits(uint64_t difference) {
 inline __attribute__((always_inline)) uint8_t* put_site(Encoder& e, uint64_t key, uint64_t address,
                                                         uint32_t head) {
   const uint32_t slot = 8 * key_slot(key);
-  const bool was_foreseen = executions(at(e.count, slot).count) != 0;
+  const bool was_foreseen = executions(entry(e, slot).count) != 0;
   uint8_t* const first = e.tokens + e.end;
   uint32_t run = 0;
   uint8_t* to = put_run(e, first, &run);
   const uint32_t last = e.last;
-  uint64_t& successor = at(e.next, last);
-  const uint64_t from = at(e.address, last) - at(e.stride, last);  // address of the last record
+  uint64_t& successor = entry(e, last).next;
+  const uint64_t from =
+      entry(e, last).address - entry(e, last).stride;  // address of the last record
   const bool known = at(e.key, slot) == key;
   Encoder::Details& more = details(e, slot);
   Site site = Site::kForeseen;
@@ -162,15 +167,15 @@ inline __attribute__((always_inline)) uint8_t* put_site(Encoder& e, uint64_t key
   }
   if (!known) {
     at(e.key, slot) = key;
-    at(e.address, slot) = 0;
-    at(e.stride, slot) = 0;
-    at(e.next, slot) = 0;
+    entry(e, slot).address = 0;
+    entry(e, slot).stride = 0;
+    entry(e, slot).next = 0;
     more.delta = 0;
     more.behind = 0;
     more.value = 0;
   }
-  uint64_t& foreseen = at(e.address, slot);
-  uint64_t& stride = at(e.stride, slot);
+  uint64_t& foreseen = entry(e, slot).address;
+  uint64_t& stride = entry(e, slot).stride;
   const uint64_t delta = address - (foreseen - stride);
   const uint64_t behind = address - from;
   Form form = Form::kForeseen;
@@ -203,9 +208,8 @@ inline __attribute__((always_inline)) uint8_t* put_site(Encoder& e, uint64_t key
   update(more.delta, delta);
   update(more.behind, behind);
   update(foreseen, address + stride);
-  update(at(e.count, slot).count, kCountStep);
+  update(entry(e, slot).count, kCountStep);
   update(e.last, slot);
-  update(e.successor, at(e.next, slot));
   *first = static_cast<uint8_t>(head | run | (static_cast<uint32_t>(site) << kSiteShift) |
                                 (static_cast<uint32_t>(form) << kFormShift));
   return to;
@@ -255,11 +259,10 @@ inline void start_chunk(Encoder& e, uint8_t* tokens, uint32_t capacity) {
   e.capacity = capacity;
   e.stamp = 0;
   encoding::clear(e.key, sizeof e.key / 8);
-  e.address[kNoSlot] = 0;
-  e.stride[kNoSlot] = 0;
-  e.next[kNoSlot] = 0;
-  e.successor = 0;
-  e.count[kNoSlot].count = kCountStep;
+  e.entries[kNoSlot].address = 0;
+  e.entries[kNoSlot].stride = 0;
+  e.entries[kNoSlot].next = 0;
+  e.entries[kNoSlot].count = kCountStep;
 }
 
 // Whether two more records fit.
@@ -274,21 +277,20 @@ enum class Foreseen : uint8_t {
 // A plain access, if it is foreseen. `key`: make_key of it; `slot`: key_slot of that times 8.
 inline __attribute__((always_inline)) Foreseen foresee(Encoder& e, uint64_t address, uint64_t key,
                                                        uint64_t slot) {
-  using encoding::at;
-  if (__builtin_expect(e.successor != key, 0) ||
-      __builtin_expect(at(e.address, slot) != address, 0)) {
+  using encoding::entry;
+  Encoder::Entry& mine = entry(e, slot);
+  if (__builtin_expect(entry(e, e.last).next != key, 0) ||
+      __builtin_expect(mine.address != address, 0)) {
     return Foreseen::kNo;
   }
-  at(e.address, slot) = address + at(e.stride, slot);
-  e.successor = at(e.next, slot);
+  mine.address = address + mine.stride;
   // The position follows from both: the count first.
   asm goto(
       "addl %[step], %[count]\n\t"
       "movl %k[slot], %[last]\n\t"
       "jc %l[expired]"
       :
-      : [count] "m"(at(e.count, slot).count), [last] "m"(e.last), [slot] "r"(slot),
-        [step] "i"(kCountStep)
+      : [count] "m"(mine.count), [last] "m"(e.last), [slot] "r"(slot), [step] "i"(kCountStep)
       : "memory", "cc"
       : expired);
   return Foreseen::kYes;
@@ -316,7 +318,7 @@ inline void put_stamp_before(Encoder& e, uint64_t tsc) {
 
 // Whether accesses were foreseen since the last token: put_nothing must end the chunk then.
 inline bool has_run(const Encoder& e) {
-  return encoding::executions(e.count[e.last / 8].count) != 0;
+  return encoding::executions(e.entries[e.last / 8].count) != 0;
 }
 
 // Says where the foreseen accesses end.
@@ -449,9 +451,9 @@ inline bool snapshot(const Encoder& encoder, Position* position) {
     }
     const uint32_t end = e.end;
     const uint32_t last = e.last;
-    const uint32_t count = e.count[last / 8].count;
+    const uint32_t count = e.entries[last / 8].count;
     *position = {end, last / 8, encoding::executions(count)};
-    if (e.last == last && e.count[last / 8].count == count && e.before == 0 && e.end == end) {
+    if (e.last == last && e.entries[last / 8].count == count && e.before == 0 && e.end == end) {
       return true;
     }
   }
