@@ -18,6 +18,8 @@ constexpr std::array<std::pair<CheckProperty, const char*>, 4> kProperties = {{
     {CheckProperty::kAtomicSets, "atomic-sets"},
 }};
 
+}  // namespace
+
 uint32_t threads_with_events(const Trace& trace) {
   std::vector<bool> seen;
   uint32_t count = 0;
@@ -30,8 +32,6 @@ uint32_t threads_with_events(const Trace& trace) {
   }
   return count;
 }
-
-}  // namespace
 
 const char* property_name(CheckProperty property) {
   return kProperties[static_cast<size_t>(property)].second;

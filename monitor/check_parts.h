@@ -21,6 +21,8 @@ void add_analysis(Analysis&& analysis, const Trace& trace, const std::vector<uin
 // The verdict, and the findings in order.
 void conclude(CheckReport* report, size_t max_findings);
 
+uint32_t threads_with_events(const Trace& trace);
+
 Property analysed_property(CheckProperty property);
 Result<Analysis> analyse_property(const Trace& trace, const CheckOptions& options);
 

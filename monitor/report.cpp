@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "monitor/check.h"
+#include "monitor/event_text.h"
 
 namespace tsomon {
 const char* edge_name(EdgeKind kind) {
@@ -118,38 +119,7 @@ class FindingText {
     return steps;
   }
 
-  std::string operation(uint32_t e) const {
-    const Event& event = trace_.events[e];
-    const auto value = [](const char* sign, std::optional<uint64_t> known) {
-      return known ? fmt::format("{}{}", sign, *known) : std::string();
-    };
-    const std::string place = symbols_.access_text(event);
-    switch (event.kind()) {
-      case EventKind::kRead:
-        return "load " + place + value(" = ", trace_.read_value(event));
-      case EventKind::kWrite:
-        return "store " + place + value(" := ", trace_.write_value(event));
-      case EventKind::kReadModifyWrite:
-        return "locked " + place + value(" = ", trace_.read_value(event)) +
-               value(" := ", trace_.write_value(event));
-      case EventKind::kFence:
-        return "fence";
-      case EventKind::kAcquire:
-        return "acquire " + place;
-      case EventKind::kRelease:
-        return "release " + place;
-      case EventKind::kAcquireShared:
-        return "acquire shared " + place;
-      case EventKind::kReleaseShared:
-        return "release shared " + place;
-      case EventKind::kFork:
-        return "start thread " + thread_name(static_cast<ThreadId>(event.address));
-      case EventKind::kJoin:
-        return "join thread " + thread_name(static_cast<ThreadId>(event.address));
-      default:
-        return "event";
-    }
-  }
+  std::string operation(uint32_t e) const { return event_text(trace_, symbols_, e); }
 
   std::string event_line(uint32_t e) const {
     const std::string location = symbols_.location_text(trace_.events[e].location);

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "monitor/check_input.h"
+#include "monitor/consistency_check.h"
 #include "tools/command.h"
 #include "tools/output_option.h"
 #include "tools/relation_option.h"
@@ -22,6 +23,8 @@ struct Options {
   RelationChoice relation;
   std::string order = "issue";
   std::string format = "auto";
+  std::string model = "both";
+  uint64_t max_decisions = ConsistencyOptions().max_decisions;
   uint64_t max_steps = OrientationBounds().max_steps;
   uint64_t max_undirected = AnalysisOptions().max_undirected;
   uint64_t history = CheckOptions().history_events;
@@ -67,7 +70,65 @@ int worse(int a, int b) {
   return rank(a) < rank(b) ? b : a;
 }
 
+ConsistencyOptions consistency_options(const Options& options) {
+  ConsistencyOptions result;
+  result.model = options.model == "sc"    ? ConsistencyModel::kSc
+                 : options.model == "tso" ? ConsistencyModel::kTso
+                                          : ConsistencyModel::kBoth;
+  result.fenced_release = options.relation.relation().fenced_release;
+  result.max_decisions = options.max_decisions;
+  return result;
+}
+
+// Clean is what every model that was asked about allows.
+int status_of(const ConsistencyReport& report, const ConsistencyOptions& options) {
+  switch (report.verdict) {
+    case ConsistencyVerdict::kSc:
+      return kExitClean;
+    case ConsistencyVerdict::kTso:
+      return options.model == ConsistencyModel::kTso ? kExitClean : kExitViolation;
+    case ConsistencyVerdict::kInconsistent:
+      return kExitViolation;
+    case ConsistencyVerdict::kInconclusive:
+      break;
+  }
+  return kExitInconclusive;
+}
+
+void print(const nlohmann::ordered_json& object) {
+  // Names come from outside: bytes that are not UTF-8 are replaced, not refused.
+  fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+int check_file_consistency(const std::string& file, const Options& options) {
+  const ConsistencyOptions asked = consistency_options(options);
+  const bool axe = options.format == "axe";
+  int status = kExitClean;
+  const auto done =
+      check_consistency_of(file, axe, axe ? InputFormat::kAuto : *input_format(options.format),
+                           asked, [&](const CheckedConsistency& checked) {
+                             for (const std::string& warning : checked.warnings) {
+                               fmt::print(stderr, "tsomon check: {}: {}\n", checked.input, warning);
+                             }
+                             if (options.output == OutputFormat::kJson) {
+                               print(consistency_json(file, checked));
+                             } else {
+                               fmt::print("{}", consistency_text(checked));
+                             }
+                             std::fflush(stdout);
+                             status = worse(status, status_of(checked.report, asked));
+                           });
+  if (!done) {
+    fmt::print(stderr, "tsomon check: {}\n", done.error().to_string());
+    return kExitBadInput;
+  }
+  return status;
+}
+
 int check_file(const std::string& file, const Options& options) {
+  if (options.property == "consistency") {
+    return check_file_consistency(file, options);
+  }
   const auto checked = check_input(file, *input_format(options.format), check_options(options));
   if (!checked) {
     fmt::print(stderr, "tsomon check: {}\n", checked.error().to_string());
@@ -77,9 +138,7 @@ int check_file(const std::string& file, const Options& options) {
     fmt::print(stderr, "tsomon check: {}: {}\n", checked->input, warning);
   }
   if (options.output == OutputFormat::kJson) {
-    // Names come from outside: bytes that are not UTF-8 are replaced, not refused.
-    fmt::print("{}\n", report_json(file, checked->symbols, checked->report)
-                           .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    print(report_json(file, checked->symbols, checked->report));
   } else {
     fmt::print("{}", report_text(checked->input, checked->symbols, checked->report, options.all));
   }
@@ -96,7 +155,8 @@ void add_check_command(CLI::App& app, int& exit_status) {
       ->required()
       ->option_text("...");
   command->add_option("--property", options->property, "What is asked of the trace")
-      ->check(CLI::IsMember({"serializability", "robustness", "sc-serializability", "atomic-sets"}))
+      ->check(CLI::IsMember(
+          {"serializability", "robustness", "sc-serializability", "atomic-sets", "consistency"}))
       ->capture_default_str();
   add_relation_options(*command, options->relation);
   command
@@ -107,9 +167,17 @@ void add_check_command(CLI::App& app, int& exit_status) {
   command->add_option("--format", options->format, "Format of the inputs, auto: by content")
       ->check(CLI::Validator(
           [](const std::string& name) {
-            return input_format(name) ? std::string() : "unknown format '" + name + "'";
+            return input_format(name) || name == "axe" ? std::string()
+                                                       : "unknown format '" + name + "'";
           },
-          "auto|std|capture"))
+          "auto|std|capture|axe"))
+      ->capture_default_str();
+  command->add_option("--model", options->model, "Of consistency: the models that are asked about")
+      ->check(CLI::IsMember({"sc", "tso", "both"}))
+      ->capture_default_str();
+  command
+      ->add_option("--max-decisions", options->max_decisions,
+                   "Of consistency: decisions of the search, per model")
       ->capture_default_str();
   command->add_flag("--no-values", options->no_values, "Ignore recorded values");
   command
@@ -130,6 +198,17 @@ void add_check_command(CLI::App& app, int& exit_status) {
       "cannot\n"
       "be read or is malformed (the others are still judged); 3 inconclusive.");
   command->callback([options, &exit_status] {
+    const bool consistency = options->property == "consistency";
+    if (consistency && options->order != "thread") {
+      throw CLI::ValidationError("--property consistency",
+                                 "asks about values without an order between threads: add "
+                                 "--order thread");
+    }
+    if (options->format == "axe" && !consistency) {
+      throw CLI::ValidationError("--format axe",
+                                 "has no order between threads and no units: add --property "
+                                 "consistency --order thread");
+    }
     exit_status = kExitClean;
     for (const std::string& file : options->files) {
       exit_status = worse(exit_status, check_file(file, *options));

@@ -1,0 +1,49 @@
+// Reader of the traces of the axe checker (docs/formats.md, "Axe traces").
+//
+// Purpose     Operations with values, thread by thread, without any order between threads. A file
+//             holds one or more tests, each ended by a line `check`; the end of the file also ends
+//             one. They are read one at a time.
+// Time        Stamps are checked for their form and not used: axe's are local to a thread.
+// Errors      kMalformed with "line N" (from 1), what was expected and what was found; kUnreadable.
+//             The first error ends the reading. An input without a single operation is malformed.
+// Memory      One test and a buffer. Complexity: O(bytes).
+// Not thread-safe; distinct readers are independent.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tso/result.h"
+#include "tso/trace.h"
+
+namespace tsomon {
+
+struct AxeTest {
+  Trace trace;  // locations start at 0
+  std::vector<InitialValue> final_values;
+  uint64_t first_line = 0;
+};
+
+class AxeReader {
+ public:
+  // `path` "-" is standard input.
+  static Result<AxeReader> open(const std::string& path);
+  // `text` must stay alive and unchanged.
+  static AxeReader from_text(std::string_view text, std::string name);
+  AxeReader(AxeReader&&) noexcept;
+  AxeReader& operator=(AxeReader&&) noexcept;
+  ~AxeReader();
+
+  // The next test; false at the end.
+  Result<bool> next(AxeTest& test);
+
+ private:
+  class Impl;
+  explicit AxeReader(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tsomon

@@ -1,0 +1,174 @@
+#include "monitor/consistency_check.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "decoders/axe/reader.h"
+#include "monitor/check_parts.h"
+#include "monitor/event_text.h"
+#include "monitor/symbols.h"
+#include "tso/units.h"
+
+namespace tsomon {
+namespace {
+
+constexpr size_t kMaxListed = 40;  // operations of a contradiction, in text
+
+Result<bool> judge(CheckedConsistency checked, const ConsistencyOptions& options,
+                   const std::function<void(const CheckedConsistency&)>& judged) {
+  auto report = check_consistency(checked.trace, options);
+  if (!report) {
+    Error error = report.error();
+    error.input = checked.input;
+    return tl::unexpected<Error>(std::move(error));
+  }
+  checked.report = std::move(*report);
+  judged(checked);
+  return true;
+}
+
+Result<bool> check_axe(const std::string& path, ConsistencyOptions options,
+                       const std::function<void(const CheckedConsistency&)>& judged) {
+  auto reader = AxeReader::open(path);
+  if (!reader) {
+    return tl::unexpected<Error>(reader.error());
+  }
+  AxeTest test;
+  for (uint64_t number = 0;; ++number) {
+    const auto more = reader->next(test);
+    if (!more) {
+      return tl::unexpected<Error>(more.error());
+    }
+    if (!*more) {
+      return true;
+    }
+    options.final_values = std::move(test.final_values);
+    CheckedConsistency checked;
+    checked.input = path == "-" ? "<stdin>" : path;
+    checked.test = number;
+    checked.trace = std::move(test.trace);
+    auto done = judge(std::move(checked), options, judged);
+    if (!done) {
+      return done;
+    }
+  }
+}
+
+std::string headline(const CheckedConsistency& checked) {
+  switch (checked.report.verdict) {
+    case ConsistencyVerdict::kSc:
+      return "sc (an SC execution has these values)";
+    case ConsistencyVerdict::kTso:
+      return "tso (a TSO execution has these values)";
+    case ConsistencyVerdict::kInconsistent:
+      return "INCONSISTENT (no execution has these values)";
+    case ConsistencyVerdict::kInconclusive:
+      break;
+  }
+  return "inconclusive";
+}
+
+}  // namespace
+
+Result<bool> check_consistency_of(const std::string& path, bool axe, InputFormat format,
+                                  const ConsistencyOptions& options,
+                                  const std::function<void(const CheckedConsistency&)>& judged) {
+  if (axe) {
+    return check_axe(path, options, judged);
+  }
+  auto loaded = load_trace(path, format);
+  if (!loaded) {
+    return tl::unexpected<Error>(std::move(loaded.error()));
+  }
+  CheckedConsistency checked;
+  checked.input = loaded->input;
+  checked.warnings = std::move(loaded->warnings);
+  for (std::string& warning : symbolise(loaded->trace, loaded->modules)) {
+    checked.warnings.push_back(std::move(warning));
+  }
+  checked.trace = std::move(loaded->trace);
+  return judge(std::move(checked), options, judged);
+}
+
+const char* consistency_name(ConsistencyVerdict verdict) {
+  switch (verdict) {
+    case ConsistencyVerdict::kSc:
+      return "sc";
+    case ConsistencyVerdict::kTso:
+      return "tso";
+    case ConsistencyVerdict::kInconsistent:
+      return "inconsistent";
+    case ConsistencyVerdict::kInconclusive:
+      break;
+  }
+  return "inconclusive";
+}
+
+nlohmann::ordered_json consistency_json(const std::string& file,
+                                        const CheckedConsistency& checked) {
+  const ConsistencyReport& report = checked.report;
+  nlohmann::ordered_json object = {{"file", file}};
+  if (checked.test) {
+    object["test"] = *checked.test;
+  }
+  object["events"] = checked.trace.events.size();
+  object["threads"] = threads_with_events(checked.trace);
+  object["units"] = UnitTable(checked.trace).size();
+  object["property"] = "consistency";
+  object["verdict"] = consistency_name(report.verdict);
+  object["complete"] = report.complete;
+  if (checked.trace.lost_events != 0) {
+    object["lost_events"] = checked.trace.lost_events;
+  }
+  object["decisions"] = report.decisions;
+  if (!report.contradiction.empty()) {
+    object["contradiction"] = report.contradiction;
+  }
+  if (!report.witness.empty() && report.verdict == ConsistencyVerdict::kTso) {
+    auto steps = nlohmann::ordered_json::array();
+    for (const Step& step : report.witness) {
+      steps.push_back({{step.commit ? "commit" : "issue", step.event}});
+    }
+    object["witness"] = std::move(steps);
+  }
+  if (!report.notes.empty()) {
+    object["notes"] = report.notes;
+  }
+  return object;
+}
+
+std::string consistency_text(const CheckedConsistency& checked) {
+  const ConsistencyReport& report = checked.report;
+  std::string out =
+      fmt::format("{}{}: consistency: {}\n", checked.input,
+                  checked.test ? fmt::format(": test {}", *checked.test) : "", headline(checked));
+  out += fmt::format("  events: {}, threads: {}, decisions: {}\n", checked.trace.events.size(),
+                     threads_with_events(checked.trace), report.decisions);
+  for (const std::string& note : report.notes) {
+    out += fmt::format("  note: {}\n", note);
+  }
+  if (!report.contradiction.empty()) {
+    const bool alone = report.contradiction.size() == 1;
+    out += fmt::format("  {}:\n",
+                       alone ? "this cannot have been read"
+                       : report.verdict == ConsistencyVerdict::kTso
+                           ? "under SC each of these would come before the next, the last before "
+                             "the first"
+                           : "each of these would come before the next, the last before the first");
+    const size_t shown = std::min(report.contradiction.size(), kMaxListed);
+    for (size_t i = 0; i < shown; ++i) {
+      const uint32_t e = report.contradiction[i];
+      out += fmt::format("    {:<8} #{:<6} {}\n",
+                         checked.trace.symbols.threads.text(checked.trace.events[e].thread), e,
+                         event_text(checked.trace, checked.trace.symbols, e));
+    }
+    if (shown < report.contradiction.size()) {
+      out += fmt::format("    ... ({} in all)\n", report.contradiction.size());
+    }
+  }
+  return out;
+}
+
+}  // namespace tsomon
