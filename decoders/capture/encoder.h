@@ -262,8 +262,10 @@ inline void start_chunk(Encoder& e, uint8_t* tokens, uint32_t capacity) {
   e.count[kNoSlot].count = kCountStep;
 }
 
-// Whether two more records fit.
-inline bool has_room(const Encoder& e) { return e.end + 2 * kMaxToken <= e.capacity; }
+// Whether so many more tokens fit.
+inline bool has_room(const Encoder& e, uint32_t tokens = 2) {
+  return e.end + tokens * kMaxToken <= e.capacity;
+}
 
 enum class Foreseen : uint8_t {
   kNo,       // record it with put_access
@@ -324,6 +326,9 @@ inline void put_nothing(Encoder& e) {
   const encoding::Change change(e);
   encoding::publish(e, encoding::put_control(e, Control::kNothing));
 }
+
+// The next access is for put_access, wherever it is.
+inline void foresee_nothing(Encoder& e) { e.successor = 0; }
 
 inline void put_lost(Encoder& e, uint64_t count) {
   const encoding::Change change(e);
