@@ -1,11 +1,14 @@
-# `cmake --install BUILD --prefix PREFIX`: the program here; the probe, its header and the compiler
-# wrappers in monitor/probe. find_package(tsomon) gives tsomon_instrument().
+# `cmake --install BUILD --prefix PREFIX`: the program and the embedded monitor here; the probe, its
+# header and the compiler wrappers in monitor/probe. find_package(tsomon) gives tsomon_instrument() and
+# the target tsomon::monitor.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS tsomon RUNTIME DESTINATION bin)
+install(TARGETS tsomon_monitor tsomon_decoders tsomon_online tsomon_tso ARCHIVE DESTINATION lib)
+install(FILES ${PROJECT_SOURCE_DIR}/monitor/monitor.h DESTINATION include/tsomon)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tsomonConfigVersion.cmake
                                  COMPATIBILITY SameMajorVersion)
-file(WRITE ${PROJECT_BINARY_DIR}/tsomonConfig.cmake
-     "include(\${CMAKE_CURRENT_LIST_DIR}/../../../share/tsomon/cmake/TsomonInstrument.cmake)\n")
+configure_file(${PROJECT_SOURCE_DIR}/cmake/tsomonConfig.cmake ${PROJECT_BINARY_DIR}/tsomonConfig.cmake
+               COPYONLY)
 install(FILES ${PROJECT_BINARY_DIR}/tsomonConfig.cmake ${PROJECT_BINARY_DIR}/tsomonConfigVersion.cmake
         DESTINATION lib/cmake/tsomon)

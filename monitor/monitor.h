@@ -30,8 +30,8 @@
 // Errors      A unit that ends without having begun is ignored. Nothing throws but std::bad_alloc.
 // Misses      What Detector misses (online/detector.h); accesses that are not fed.
 //
-// Includes nothing but the C++ library. Link with the target tsomon_monitor; it is not installed
-// yet.
+// Includes nothing but the C++ library. Installed as <tsomon/monitor.h>; find_package(tsomon) gives
+// the target tsomon::monitor to link with.
 #pragma once
 
 #include <cstddef>

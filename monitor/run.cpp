@@ -114,6 +114,54 @@ class ProbeOptions {
   std::optional<std::string> present_;
 };
 
+// What came through the pipe, kept in a file.
+class SavedCapture {
+ public:
+  explicit SavedCapture(const std::string& path) : path_(path) {
+    if (!path.empty()) {
+      fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+      note_failure(fd_ < 0);
+    }
+  }
+  SavedCapture(const SavedCapture&) = delete;
+  SavedCapture& operator=(const SavedCapture&) = delete;
+  ~SavedCapture() { close(); }
+
+  // After a failure nothing more is written: what is there can be read.
+  void add(std::string_view bytes) {
+    while (fd_ >= 0 && !bytes.empty()) {
+      const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) {
+        continue;
+      }
+      if (written <= 0) {
+        note_failure(true);
+        close();
+        return;
+      }
+      bytes.remove_prefix(static_cast<size_t>(written));
+    }
+  }
+  const std::string& problem() const { return problem_; }
+
+ private:
+  void note_failure(bool failed) {
+    if (failed) {
+      problem_ = fmt::format("{}: cannot be written: {}", path_, std::strerror(errno));
+    }
+  }
+  void close() {
+    if (fd_ >= 0) {
+      ::close(fd_);
+      fd_ = -1;
+    }
+  }
+
+  std::string path_;
+  int fd_ = -1;
+  std::string problem_;
+};
+
 // From the bytes of the pipe to the watch.
 class Session {
  public:
@@ -242,6 +290,11 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
     result.problem = pipe.problem();
     return result;
   }
+  SavedCapture saved(options.save);
+  if (!saved.problem().empty()) {
+    result.problem = saved.problem();
+    return result;
+  }
   Session session(options, report);
   const ProbeOptions environment(
       live_options(own_options, pipe.path(), options.round_milliseconds));
@@ -258,6 +311,7 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
     const bool ended = child.ended();
     const ssize_t got = ::read(pipe.fd(), buffer.data(), buffer.size());
     if (got > 0) {
+      saved.add({buffer.data(), static_cast<size_t>(got)});
       // After damage the rest is read all the same: the program must not wait for its pipe.
       good = good && session.feed({buffer.data(), static_cast<size_t>(got)});
     } else if (ended) {
@@ -279,6 +333,9 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
     return result;
   }
   result.warnings = session.warnings();
+  if (!saved.problem().empty()) {
+    result.warnings.push_back(saved.problem());
+  }
   result.summary = session.summary();
   return result;
 }

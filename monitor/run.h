@@ -25,6 +25,7 @@ namespace tsomon {
 struct RunOptions {
   WatchOptions watch;
   uint32_t round_milliseconds = 20;
+  std::string save;  // a file for what the program records, as a capture; empty: none
 };
 
 struct RunResult {

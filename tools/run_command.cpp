@@ -23,11 +23,13 @@ struct Options {
   std::string property = "serializability";
   RelationChoice relation;
   uint32_t interval = RunOptions().round_milliseconds;
+  std::string save;
 };
 
 RunOptions run_options(const Options& options) {
   RunOptions result;
   result.round_milliseconds = options.interval;
+  result.save = options.save;
   RelationOptions& relation = result.watch.detector.relation;
   relation = options.relation.relation();
   if (options.property == "sc-serializability") {
@@ -131,6 +133,10 @@ void add_run_command(CLI::App& app, int& exit_status) {
                    "Milliseconds after which the program tells what it did at the latest")
       ->check(CLI::Range(1U, 10000U))
       ->capture_default_str();
+  command
+      ->add_option("-s,--save", options->save,
+                   "Also write what the program records to this file, for tsomon check")
+      ->option_text("FILE");
   add_output_option(*command, options->output);
   command->add_option("command", options->command, "The program and its arguments, after --")
       ->required()

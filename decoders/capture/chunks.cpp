@@ -163,6 +163,8 @@ bool looks_like_capture(std::string_view bytes) {
 
 Result<ChunkList> find_chunks(std::string_view bytes) { return Search(bytes).run(); }
 
+bool intact(const ChunkHeader& header) { return hash_holds(header); }
+
 Result<std::string> unpack(const Chunk& chunk) {
   const uint64_t size = chunk.header.raw_size;
   if ((chunk.header.flags & ~kFlagZstd) != 0) {

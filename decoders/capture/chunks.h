@@ -46,6 +46,9 @@ bool looks_like_capture(std::string_view bytes);
 // Fails on what is not a capture at all and on another major version.
 Result<ChunkList> find_chunks(std::string_view bytes);
 
+// Whether the header's checksum holds; its magic is not looked at.
+bool intact(const ChunkHeader& header);
+
 // The payload as it was before packing.
 Result<std::string> unpack(const Chunk& chunk);
 

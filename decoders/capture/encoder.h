@@ -265,8 +265,10 @@ inline void start_chunk(Encoder& e, uint8_t* tokens, uint32_t capacity) {
   e.entries[kNoSlot].count = kCountStep;
 }
 
-// Whether two more records fit.
-inline bool has_room(const Encoder& e) { return e.end + 2 * kMaxToken <= e.capacity; }
+// Whether so many more tokens fit.
+inline bool has_room(const Encoder& e, uint32_t tokens = 2) {
+  return e.end + tokens * kMaxToken <= e.capacity;
+}
 
 enum class Foreseen : uint8_t {
   kNo,       // record it with put_access
@@ -326,6 +328,9 @@ inline void put_nothing(Encoder& e) {
   const encoding::Change change(e);
   encoding::publish(e, encoding::put_control(e, Control::kNothing));
 }
+
+// The next access is for put_access, wherever it is; its site will be named.
+inline void foresee_nothing(Encoder& e) { encoding::entry(e, e.last).next = 0; }
 
 inline void put_lost(Encoder& e, uint64_t count) {
   const encoding::Change change(e);

@@ -26,52 +26,31 @@ constexpr size_t kMaxDepth = 64;  // handlers that interrupt one another
 
 class LiveReader::Impl {
  public:
-  Impl() : names_(symbols_) { symbols_.initial_zero = false; }
+  explicit Impl(uint64_t max_events) : names_(symbols_), records_left_(max_events) {
+    symbols_.initial_zero = false;
+  }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
   Result<bool> feed(std::string_view bytes) {
+    if (failure_) {
+      return tl::unexpected<Error>(*failure_);
+    }
     buffer_.append(bytes);
     size_t at = 0;
-    if (!header_ && buffer_.size() >= sizeof(FileHeader)) {
-      auto list = find_chunks(std::string_view(buffer_).substr(0, sizeof(FileHeader)));
-      if (!list) {
-        return tl::unexpected<Error>(list.error());
-      }
-      if (!list->header || (list->header->flags & kFileLive) == 0) {
-        return fail(ErrorKind::kMalformed, "expected a live capture");
-      }
-      header_ = list->header;
-      at = header_->header_size;
-      if ((header_->flags & kFileUnordered) != 0) {
-        notes_.emplace_back(
-            "the time stamps of different threads are not compared: all intervals are open");
-      }
-    }
-    while (header_ && buffer_.size() >= at + sizeof(ChunkHeader)) {
-      ChunkHeader header;
-      std::memcpy(&header, buffer_.data() + at, sizeof header);
-      if (header.magic != kChunkMagic || header.stored_size > kMaxChunkBytes) {
-        return fail(ErrorKind::kDamaged, fmt::format("byte {}: expected a chunk", offset_ + at));
-      }
-      const size_t end = at + sizeof header + header.stored_size;
-      if (buffer_.size() < end) {
-        break;
-      }
-      auto list = find_chunks_of(at, end);
-      if (!list) {
-        return tl::unexpected<Error>(list.error());
-      }
-      at = end;
-    }
+    const auto read = read_buffer(at);
     offset_ += at;
     buffer_.erase(0, at);
-    return true;
+    if (!read) {
+      failure_ = read.error();
+      buffer_.clear();
+    }
+    return read;
   }
 
   void finish() {
-    if (!buffer_.empty()) {
-      problem("the last chunk is cut off");
+    if (!failure_ && (!buffer_.empty() || !header_)) {
+      problem(header_ ? "the last chunk is cut off" : "the header is cut off");
     }
     process_pending();
     if (!has_trailer_) {
@@ -104,6 +83,10 @@ class LiveReader::Impl {
 
   void take(const std::function<void(const News&)>& receive) {
     for (auto& [number, thread] : threads_) {
+      if (!thread->ended && thread->saw_end && thread->items.empty()) {
+        thread->stream.finish(thread->out);  // a handler may have come between stamp and record
+        thread->ended = true;
+      }
       if (unordered()) {
         open_intervals(thread->out);
       }
@@ -111,7 +94,6 @@ class LiveReader::Impl {
       news.thread = number;
       news.events = &thread->out;
       news.promise = unordered() ? kTimeMin : thread->promise;
-      thread->ended |= thread->saw_end && thread->items.empty();
       news.ended = thread->ended;
       receive(news);
       thread->out.clear();
@@ -137,6 +119,9 @@ class LiveReader::Impl {
     std::string payload;
     ChunkStart start;
     bool whole = false;
+    // There is something to deliver of a part. Not when the chunk of a handler comes: that may
+    // have interrupted further on. What is told next of the interrupted chunk reaches that far.
+    bool told = false;
     uint64_t delivered = 0;  // records
     bool entered = false;
     bool consumed = false;  // of a handler: all was delivered
@@ -171,8 +156,53 @@ class LiveReader::Impl {
 
   void problem(std::string text) { problems_.push_back(std::move(text)); }
 
+  // All that is whole in the buffer; `at` becomes its end.
+  Result<bool> read_buffer(size_t& at) {
+    if (!header_) {
+      if (buffer_.size() < sizeof(FileHeader)) {
+        return true;
+      }
+      auto list = find_chunks(std::string_view(buffer_).substr(0, sizeof(FileHeader)));
+      if (!list) {
+        return tl::unexpected<Error>(list.error());
+      }
+      if (!list->header || (list->header->flags & kFileLive) == 0) {
+        return fail(ErrorKind::kMalformed,
+                    list->header ? "expected a live capture" : list->damage.front().what);
+      }
+      header_ = list->header;
+      at = sizeof(FileHeader);
+      skip_ = header_->header_size - sizeof(FileHeader);
+      if ((header_->flags & kFileUnordered) != 0) {
+        notes_.emplace_back(
+            "the time stamps of different threads are not compared: all intervals are open");
+      }
+    }
+    // What a later version added to the header.
+    const size_t skipped = std::min<size_t>(skip_, buffer_.size() - at);
+    skip_ -= skipped;
+    at += skipped;
+    while (skip_ == 0 && buffer_.size() >= at + sizeof(ChunkHeader)) {
+      // The header by itself: a length that is not true must not be waited for.
+      ChunkHeader header;
+      std::memcpy(&header, buffer_.data() + at, sizeof header);
+      if (header.magic != kChunkMagic || !intact(header) || header.stored_size > kMaxChunkBytes) {
+        return fail(ErrorKind::kDamaged, fmt::format("byte {}: expected a chunk", offset_ + at));
+      }
+      const size_t end = at + sizeof header + header.stored_size;
+      if (buffer_.size() < end) {
+        break;
+      }
+      if (auto read = read_chunk(at, end); !read) {
+        return read;
+      }
+      at = end;
+    }
+    return true;
+  }
+
   // Checks and keeps the chunk in these bytes of the buffer.
-  Result<bool> find_chunks_of(size_t begin, size_t end) {
+  Result<bool> read_chunk(size_t begin, size_t end) {
     auto list = find_chunks(std::string_view(buffer_).substr(begin, end - begin));
     if (!list || list->chunks.size() != 1 || list->chunks[0].header.tag != header_->tag) {
       return fail(ErrorKind::kDamaged,
@@ -293,6 +323,9 @@ class LiveReader::Impl {
     if (!reader.at_end()) {
       store(thread, pending.header.sequence, reader.rest(), false);
     }
+    if (const auto item = thread.items.find(pending.header.sequence); item != thread.items.end()) {
+      item->second.told |= !reader.at_end() || thread.items.size() != 1;
+    }
     advance(thread);
     if (entry.since != 0 && thread.expected == pending.header.sequence && !thread.open_operation) {
       const uint64_t frequency = header_->tsc_hz != 0 ? header_->tsc_hz : kUsualFrequency;
@@ -350,9 +383,18 @@ class LiveReader::Impl {
       }
       Item& item = first->second;
       if (!item.consumed) {
-        deliver(thread, first->first, item, 0);
-        if (!item.whole && !at_end_) {
+        const bool is_cut = !item.whole && rest_is_missing(thread);
+        if (item.whole || item.told || is_cut || at_end_) {
+          // Where handlers interrupted what is missing is not known: they come behind it.
+          deliver(thread, first->first, item, 0, !is_cut);
+          item.told = false;
+        }
+        if (!item.whole && !is_cut && !at_end_) {
           return;
+        }
+        if (is_cut) {
+          problem(fmt::format("the rest of chunk {} of a thread is missing", first->first));
+          thread.stream.gap();
         }
       }
       ++thread.expected;
@@ -360,8 +402,23 @@ class LiveReader::Impl {
     }
   }
 
+  // Of a chunk of which a part is known: another one that does not interrupt it stands behind it;
+  // or the end has come, and the process had said that it wrote everything, or a handler
+  // interrupted what was not told.
+  bool rest_is_missing(const Thread& thread) const {
+    if (at_end_ &&
+        (has_trailer_ || (thread.items.size() > 1 && !thread.items.begin()->second.told))) {
+      return true;
+    }
+    if (!at_end_ && thread.items.size() < kMaxHeldBack) {
+      return false;
+    }
+    return std::any_of(std::next(thread.items.begin()), thread.items.end(),
+                       [](const auto& item) { return item.second.start.interrupted == 0; });
+  }
+
   // The records of a chunk that were not delivered yet, and those of handlers that interrupted it.
-  void deliver(Thread& thread, uint64_t sequence, Item& item, size_t depth) {
+  void deliver(Thread& thread, uint64_t sequence, Item& item, size_t depth, bool handlers) {
     if (depth == decoders_.size()) {
       decoders_.push_back(std::make_unique<Decoder>());
     }
@@ -372,7 +429,7 @@ class LiveReader::Impl {
       item.entered = true;
     }
     thread.open_operation = false;
-    auto inner = interruption(thread, sequence, sequence + 1);
+    auto inner = handlers ? interruption(thread, sequence, sequence + 1) : thread.items.end();
     if (inner != thread.items.end()) {
       decoder.stop_at(
           {inner->second.start.end, inner->second.start.slot, inner->second.start.count});
@@ -389,6 +446,10 @@ class LiveReader::Impl {
             thread.open_operation = true;
             return;
           }
+          if (records_left_ == 0) {
+            return too_many();
+          }
+          --records_left_;
           ++item.delivered;
           thread.stream.add(record, thread.out);
           thread.saw_end |= record.type == RecordType::kThreadEnd;
@@ -408,6 +469,13 @@ class LiveReader::Impl {
         case Decoder::Step::kEnd:
           return;
       }
+    }
+  }
+
+  void too_many() {
+    if (!full_) {
+      full_ = true;
+      problem("more events than asked for; the rest is left out");
     }
   }
 
@@ -434,13 +502,13 @@ class LiveReader::Impl {
           thread.stream.enter_handler();
           entered = true;
         }
-        deliver(thread, inner->first, inner->second, depth + 1);
+        deliver(thread, inner->first, inner->second, depth + 1, true);
         inner->second.consumed = true;
       }
       inner = interruption(thread, sequence, inner->first + 1);
     }
     if (entered) {
-      thread.stream.enter_chunk(sequence);
+      thread.stream.leave_handler(sequence);
     }
     return inner;
   }
@@ -456,8 +524,12 @@ class LiveReader::Impl {
   }
 
   Names names_;
+  uint64_t records_left_;
+  bool full_ = false;
   std::string buffer_;
   uint64_t offset_ = 0;  // of the buffer in the input
+  uint64_t skip_ = 0;    // bytes up to the first chunk
+  std::optional<Error> failure_;
   std::optional<FileHeader> header_;
   std::vector<Pending> pending_;
   size_t pending_bytes_ = 0;
@@ -470,7 +542,7 @@ class LiveReader::Impl {
   bool at_end_ = false;
 };
 
-LiveReader::LiveReader() : impl_(std::make_unique<Impl>()) {}
+LiveReader::LiveReader(uint64_t max_events) : impl_(std::make_unique<Impl>(max_events)) {}
 LiveReader::~LiveReader() = default;
 Result<bool> LiveReader::feed(std::string_view bytes) { return impl_->feed(bytes); }
 void LiveReader::finish() { impl_->finish(); }

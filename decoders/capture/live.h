@@ -10,8 +10,10 @@
 // Waiting     Accesses at the end of what a thread recorded may not have been performed yet. When
 //             the thread stays silent for a quarter of a second, they are given with open
 //             intervals.
-// Errors      feed() fails on what is not a live capture and on damage; a pipe has none. Missing
-//             chunks, records dropped while recording and a missing end are in problems().
+// Errors      feed() fails on what is not a live capture and on damage, and then takes nothing
+// more;
+//             what came before is delivered. Missing chunks, records dropped while recording and a
+//             missing end are in problems().
 // Memory      The chunks of one round, and one decoder of 300 KB for each depth of signal handlers.
 // Complexity  Linear, but that the unfinished chunk of a thread is decoded anew in each round.
 // Thread-safety: none.
@@ -32,7 +34,9 @@ namespace tsomon::capture {
 
 class LiveReader {
  public:
-  LiveReader();
+  // Of a small input that holds very many events the first ones are given, and the rest is a
+  // problem.
+  explicit LiveReader(uint64_t max_events = UINT64_MAX);
   LiveReader(const LiveReader&) = delete;
   LiveReader& operator=(const LiveReader&) = delete;
   ~LiveReader();

@@ -90,9 +90,10 @@ Event ThreadStream::make(EventKind kind, const Record& record) const {
 }
 
 void ThreadStream::wait_for_stamp(const Event& event, std::optional<uint64_t> read,
-                                  std::optional<uint64_t> write) {
+                                  std::optional<uint64_t> write, int64_t since) {
   waiting_.push_back({event, read, write, false, records_});
-  waiting_.back().event.lo = std::min(from_, from_before_handler_);
+  waiting_.back().event.lo = std::min({from_, from_before_handler_, since});
+  waiting_since_ = std::min(waiting_since_, waiting_.back().event.lo);
 }
 
 void ThreadStream::flush(int64_t until, EventBlock& out) {
@@ -100,6 +101,7 @@ void ThreadStream::flush(int64_t until, EventBlock& out) {
     out.add(event, event.lo, open ? kTimeMax : std::max(until, event.lo), read, write);
   }
   waiting_.clear();
+  waiting_since_ = kTimeMax;
 }
 
 void ThreadStream::add(const Record& record, EventBlock& out) {
@@ -115,6 +117,12 @@ void ThreadStream::add(const Record& record, EventBlock& out) {
     problem(fmt::format("byte {}: a malformed record of type {}", place_,
                         static_cast<int>(record.type)));
     ++lost_;
+  }
+  if (has_stamps(record.type)) {
+    for (uint32_t i = 0; i < std::min(record.count, 2U); ++i) {
+      latest_ = std::max(latest_, static_cast<int64_t>(
+                                      std::min(record.words[i], static_cast<uint64_t>(kTimeMax))));
+    }
   }
   from_before_handler_ = kTimeMax;
   if (waiting_.size() > kMaxWaiting) {
@@ -137,11 +145,16 @@ void ThreadStream::observe(int64_t since, int64_t until, int64_t patience, Event
     ++count;
   }
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<ptrdiff_t>(count));
+  waiting_since_ = kTimeMax;
+  for (const Waiting& access : waiting_) {
+    waiting_since_ = std::min(waiting_since_, access.event.lo);
+  }
   from_ = std::max(from_, since);
+  from_before_handler_ = std::max(from_before_handler_, since);
 }
 
 int64_t ThreadStream::promise() const {
-  return waiting_.empty() ? from_ : std::min(from_, waiting_.front().event.lo);
+  return std::min({from_, from_before_handler_, waiting_since_});
 }
 
 void ThreadStream::gap() {
@@ -168,7 +181,7 @@ void ThreadStream::point(int64_t lo, int64_t hi, bool separates, EventBlock& out
     return;
   }
   // A lo that is the stamp of an earlier record says nothing about what was recorded since.
-  flush(separates && lo > from_ ? lo : hi, out);
+  flush(separates && lo > latest_ ? lo : hi, out);
   from_ = std::max(from_, separates ? hi : lo);
 }
 
@@ -179,7 +192,9 @@ void ThreadStream::add_ordered(const Record& record, EventBlock& out) {
   };
   if ((record.flags & kUnfinished) != 0 && record.count != 0) {
     // Whether it drained the buffer is not known: what is left of it is its accesses.
-    point(time(0), time(0), true, out);
+    if (is_new(time(0))) {
+      point(time(0), time(0), true, out);
+    }
     const RecordType type = record.type;
     const bool locked = type == RecordType::kAtomicReadModifyWrite;
     if (locked || type == RecordType::kAtomicLoad || type == RecordType::kFailedCompareExchange) {
@@ -194,7 +209,7 @@ void ThreadStream::add_ordered(const Record& record, EventBlock& out) {
   const bool fence = record.type == RecordType::kFence;
   if ((record.flags & kOpenEnd) != 0 && record.count != 0 &&
       (load || fence || record.type == RecordType::kAtomicStore)) {
-    if (time(0) > from_) {  // a new stamp
+    if (is_new(time(0))) {
       point(time(0), time(0), true, out);
     }
     if (fence) {
@@ -212,6 +227,8 @@ void ThreadStream::add_ordered(const Record& record, EventBlock& out) {
   const bool has_stamp = record.count != 0;
   int64_t begin = 0;
   int64_t end = 0;
+  // Its stamp is older than what a handler recorded, some of which waits for its own: so does this.
+  bool waits = !has_stamp;
   if (has_stamp) {
     int64_t lo = time(0);
     int64_t hi = record.count >= 2 ? time(1) : lo;
@@ -223,6 +240,7 @@ void ThreadStream::add_ordered(const Record& record, EventBlock& out) {
     const bool backwards = hi < from_;
     begin = backwards ? lo : std::max(lo, from_);
     end = backwards ? from_ : hi;
+    waits = backwards && !waiting_.empty();
     point(lo, hi, lo == hi || (record.flags & kSeparates) != 0, out);
   }
 
@@ -233,15 +251,22 @@ void ThreadStream::add_ordered(const Record& record, EventBlock& out) {
     }
     return masked(record.words[index], size);
   };
+  const auto add_event = [&](const Event& event, std::optional<uint64_t> read = {},
+                             std::optional<uint64_t> write = {}) {
+    if (!waits) {
+      return out.add(event, begin, end, read, write);
+    }
+    wait_for_stamp(event, read, write, has_stamp ? begin : kTimeMax);
+  };
   const auto add = [&](EventKind kind, std::optional<uint64_t> read = {},
                        std::optional<uint64_t> write = {}) {
-    out.add(make(kind, record), begin, end, read, write);
+    add_event(make(kind, record), read, write);
   };
   const auto add_bare = [&](EventKind kind, uint64_t address) {  // no bytes
     Event event = make(kind, record);
     event.address = address;
     event.size = 0;
-    has_stamp ? out.add(event, begin, end) : wait_for_stamp(event);
+    add_event(event);
   };
   const uint64_t address = record.address;
 
@@ -361,10 +386,22 @@ void ThreadStream::enter_chunk(uint64_t chunk) {
 }
 
 void ThreadStream::enter_handler() {
-  if (!waiting_.empty()) {
-    waiting_.back().open = true;
+  // The last access may come after the handler; so may the load of a copy with its store.
+  for (size_t i = waiting_.size(); i != 0; --i) {
+    Waiting& access = waiting_[i - 1];
+    const Waiting& last = waiting_.back();
+    const bool copied =
+        access.record + 1 == last.record && access.event.location != Event::kNoLocation &&
+        access.event.location == last.event.location && access.event.kind() == EventKind::kRead &&
+        last.event.kind() == EventKind::kWrite;
+    if (access.record != last.record && !copied) {
+      break;
+    }
+    access.open = true;
   }
-  interrupted_.push_back(from_);
+  // Also where another handler ended and nothing was recorded since.
+  interrupted_.push_back(std::min(from_, from_before_handler_));
+  from_before_handler_ = kTimeMax;
 }
 
 void ThreadStream::leave_handler(uint64_t chunk) {

@@ -95,17 +95,21 @@ class ThreadStream {
  private:
   bool decode_record(const Record& record, EventBlock& out);
   void add_ordered(const Record& record, EventBlock& out);
+  // Not one of an earlier record.
+  bool is_new(int64_t stamp) const { return stamp > from_ && stamp > latest_; }
   void point(int64_t lo, int64_t hi, bool separates, EventBlock& out);
   bool add_range(const Record& record, EventKind kind);
+  // `since`: it may have begun then already.
   void wait_for_stamp(const Event& event, std::optional<uint64_t> read = {},
-                      std::optional<uint64_t> write = {});
+                      std::optional<uint64_t> write = {}, int64_t since = kTimeMax);
   void flush(int64_t until, EventBlock& out);
   Event make(EventKind kind, const Record& record) const;
   void problem(std::string_view text);
 
   Names* names_;
   ThreadId thread_;
-  int64_t from_ = kTimeMin;  // nothing that follows happened before
+  int64_t from_ = kTimeMin;    // nothing that follows happened before
+  int64_t latest_ = kTimeMin;  // stamp of a record; what does not separate moves only this
   struct Waiting {
     Event event;
     std::optional<uint64_t> read;  // values of atomics
@@ -114,6 +118,7 @@ class ThreadStream {
     uint64_t record = 0;
   };
   std::vector<Waiting> waiting_;
+  int64_t waiting_since_ = kTimeMax;  // the earliest `lo` of these
   uint64_t records_ = 0;
   uint64_t records_observed_ = 0;
   int64_t silent_since_ = kTimeMin;  // when records_ was observed to be records_observed_

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-#include "monitor/monitor.h"
+#include <tsomon/monitor.h>
 
 int main() {
   tsomon::Monitor monitor([](const tsomon::Finding& finding) { std::puts(finding.text.c_str()); });

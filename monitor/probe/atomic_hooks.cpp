@@ -74,6 +74,9 @@ T load(const volatile T* address, uint64_t pc) {
     }
     noise();
     Context* const context = begin_open();
+    if (context != nullptr) {
+      announce_stamp(*context);
+    }
     asm volatile("" : : : "memory");
     const T value = *address;
     asm volatile("" : : : "memory");

@@ -183,7 +183,8 @@ void flush_everything(bool pack, bool keep) {
 //
 // All threads passed a full barrier after `since` was taken. What a thread stored before its
 // barrier is seen here; so what is not seen was stored after it, and comes after `since`, as do the
-// accesses that follow a record. A stamp is taken before it is recorded: `announced` tells.
+// accesses that follow a record. A stamp is taken before it is recorded, and a load of an atomic
+// performed: `announced` tells.
 bool observe(Thread* thread, uint64_t since) {
   alignas(64) static uint8_t payload[sizeof(capture::OpenEntry) + sizeof(Chunk)];
   if (thread->busy.load(std::memory_order_seq_cst)) {
@@ -199,7 +200,8 @@ bool observe(Thread* thread, uint64_t since) {
   }
   const volatile Context& seen = *context;
   const uint32_t announced_at = seen.announced;
-  const bool announced = announced_at == seen.encoder.end + 1 || seen.encoder.before != 0;
+  const bool announced = announced_at == seen.encoder.end + 1 || seen.encoder.before != 0 ||
+                         thread->unrecorded.load(std::memory_order_relaxed);
   capture::Position position;
   if (context->outer != nullptr || !capture::snapshot(context->encoder, &position) ||
       position.count == capture::kMaxCount) {

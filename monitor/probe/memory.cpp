@@ -30,13 +30,11 @@ __attribute__((weak)) void* __real___memset_chk(void* to, int value, size_t size
 }
 
 TSOMON_HOOK void* __wrap_memcpy(void* to, const void* from, size_t size) {
-  put_range(RecordType::kRead, from, size, TSOMON_PC());
-  put_range(RecordType::kWrite, to, size, TSOMON_PC());
+  put_copy(to, from, size, TSOMON_PC());
   return __real_memcpy(to, from, size);
 }
 TSOMON_HOOK void* __wrap_memmove(void* to, const void* from, size_t size) {
-  put_range(RecordType::kRead, from, size, TSOMON_PC());
-  put_range(RecordType::kWrite, to, size, TSOMON_PC());
+  put_copy(to, from, size, TSOMON_PC());
   return __real_memmove(to, from, size);
 }
 TSOMON_HOOK void* __wrap_memset(void* to, int value, size_t size) {
@@ -44,13 +42,11 @@ TSOMON_HOOK void* __wrap_memset(void* to, int value, size_t size) {
   return __real_memset(to, value, size);
 }
 TSOMON_HOOK void* __wrap___memcpy_chk(void* to, const void* from, size_t size, size_t room) {
-  put_range(RecordType::kRead, from, size, TSOMON_PC());
-  put_range(RecordType::kWrite, to, size, TSOMON_PC());
+  put_copy(to, from, size, TSOMON_PC());
   return __real___memcpy_chk(to, from, size, room);
 }
 TSOMON_HOOK void* __wrap___memmove_chk(void* to, const void* from, size_t size, size_t room) {
-  put_range(RecordType::kRead, from, size, TSOMON_PC());
-  put_range(RecordType::kWrite, to, size, TSOMON_PC());
+  put_copy(to, from, size, TSOMON_PC());
   return __real___memmove_chk(to, from, size, room);
 }
 TSOMON_HOOK void* __wrap___memset_chk(void* to, int value, size_t size, size_t room) {

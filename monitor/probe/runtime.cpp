@@ -215,7 +215,10 @@ __attribute__((noinline)) void access_expired() {
   Context* const context = local.context;
   context->since += capture::kMaxCount;
   if (!capture::has_room(context->encoder)) {
-    writable_slow();  // says it at the end of the chunk
+    // Not a new chunk: it begins with a stamp, and this access is still to come. The next one
+    // begins it.
+    capture::put_nothing(context->encoder);
+    capture::foresee_nothing(context->encoder);
   } else if (stamp_due(*context)) {
     announce_stamp(*context);
     capture::put_stamp_before(context->encoder, stamp());
@@ -263,6 +266,7 @@ void put_boundary(RecordType type, uint64_t address, uint64_t pc) {
 __attribute__((noinline)) Context* begin_open() {
   Context* const context = writable();
   if (context != nullptr && !stamped_within(*context, options.share)) {
+    announce_stamp(*context);
     capture::put_stamp(context->encoder, stamp());
     context->since = 0;
   }
@@ -288,6 +292,23 @@ void put_range(RecordType type, const volatile void* address, size_t size, uint6
     ++context->since;
     capture::put_record(context->encoder,
                         {range, 0, 0, 1, reinterpret_cast<uint64_t>(address), pc, {size}});
+  }
+}
+
+// Both are recorded before either is performed: neither a stamp nor a chunk's end may come between.
+void put_copy(const volatile void* to, const volatile void* from, size_t size, uint64_t pc) {
+  Context* context = local.context;
+  if (!capture::has_room(context->encoder, 4)) {
+    context = writable_slow();
+  }
+  put_range(RecordType::kRead, from, size, pc);
+  const uint64_t since = context != nullptr ? context->since : 0;
+  if (context != nullptr) {
+    context->since = 0;
+  }
+  put_range(RecordType::kWrite, to, size, pc);
+  if (context != nullptr) {
+    context->since += since;
   }
 }
 

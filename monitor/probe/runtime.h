@@ -83,7 +83,8 @@ struct Thread {
   bool muted = false;     // in a signal handler that has nowhere to record
   std::atomic<uint64_t> lost{0};
   uint64_t lost_reported = 0;
-  uint64_t told_chunk = 0;  // live: 1 + sequence of the chunk that was told last, and how far
+  std::atomic<bool> unrecorded{false};  // live: performs what it will record later
+  uint64_t told_chunk = 0;              // live: 1 + sequence of the chunk that was told last, and how far
   capture::Position told;
   pthread_t handle = 0;
   bool gone = false;  // joined or detached: the handle may name another thread
@@ -103,7 +104,7 @@ inline Context* writable() {
   return TSOMON_LIKELY(capture::has_room(context->encoder)) ? context : writable_slow();
 }
 
-// Before a stamp is taken that goes into the next record.
+// Before a stamp is taken, or a load performed, that the next record tells of.
 inline void announce_stamp(Context& context) {
   *const_cast<volatile uint32_t*>(&context.announced) = context.encoder.end + 1;
 }
@@ -152,6 +153,8 @@ void put_stamp_before_waiting();
 // A unit boundary: has a stamp unless the last one is recent.
 void put_boundary(RecordType type, uint64_t address, uint64_t pc);
 void put_range(RecordType type, const volatile void* address, size_t size, uint64_t pc);
+// A load and a store of as many bytes, which follow.
+void put_copy(const volatile void* to, const volatile void* from, size_t size, uint64_t pc);
 
 // For loads and stores of atomics that are a mov: makes sure that the last stamp is recent and that
 // there is room. Then, behind the load or in front of the store, the record.

@@ -77,18 +77,28 @@ TSOMON_HOOK int pthread_barrier_wait(pthread_barrier_t* barrier) {
 
 // Whether this call ran the routine decides between a store and a load.
 static __thread void (*once_routine)();
+// What is recorded after it took place must not be promised away (handover.cpp).
+static void unrecorded(bool begins) {
+  if (local.thread != nullptr) {
+    local.thread->unrecorded.store(begins, std::memory_order_relaxed);
+  }
+}
 static void run_once_routine() {
   void (*const routine)() = once_routine;
+  unrecorded(false);
   routine();
+  unrecorded(true);
   once_routine = nullptr;  // ran
 }
 TSOMON_HOOK int pthread_once(pthread_once_t* once, void (*routine)()) {
   void (*const outer)() = once_routine;
   once_routine = routine;
+  unrecorded(true);
   const int result = real_pthread_once(once, run_once_routine);
   const bool ran = once_routine == nullptr;
   once_routine = outer;
   access(ran ? RecordType::kWrite : RecordType::kRead, once, sizeof(*once), TSOMON_PC());
+  unrecorded(false);
   return result;
 }
 

@@ -3,50 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
+#include <string_view>
 
-#include "decoders/capture/format.h"
 #include "decoders/capture/reader.h"
+#include "tests/fuzz/reseal.h"
 #include "tso/result.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 namespace {
-
-using tsomon::capture::ChunkHeader;
-using tsomon::capture::FileHeader;
-
-// Sets the checksums of the header at `at`, and what `change` sets.
-template <typename Header, typename Change>
-void reseal(std::string& bytes, size_t at, Change change) {
-  Header header;
-  std::memcpy(&header, bytes.data() + at, sizeof header);
-  change(header);
-  header.hash = XXH3_64bits(&header, offsetof(Header, hash));
-  std::memcpy(bytes.data() + at, &header, sizeof header);
-}
-
-void reseal(std::string& bytes) {
-  if (bytes.size() >= sizeof(FileHeader)) {
-    reseal<FileHeader>(bytes, 0, [](FileHeader& header) { header.tag = 1; });
-  }
-  const uint64_t magic = tsomon::capture::kChunkMagic;
-  const std::string_view pattern(reinterpret_cast<const char*>(&magic), sizeof magic);
-  size_t at = 0;
-  while ((at = bytes.find(pattern, at)) != std::string::npos &&
-         bytes.size() - at >= sizeof(ChunkHeader)) {
-    const size_t body = at + sizeof(ChunkHeader);
-    reseal<ChunkHeader>(bytes, at, [&](ChunkHeader& header) {
-      header.tag = 1;
-      if (header.stored_size <= bytes.size() - body) {
-        header.payload_hash = XXH3_64bits(bytes.data() + body, header.stored_size);
-      }
-    });
-    at = body;
-  }
-}
 
 void read(std::string_view bytes) {
   const auto capture = tsomon::capture::read_capture(bytes, uint64_t{1} << 18);
@@ -72,7 +36,7 @@ void read(std::string_view bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string bytes(reinterpret_cast<const char*>(data), size);
   read(bytes);
-  reseal(bytes);
+  tsomon::capture::reseal(bytes);
   read(bytes);
   return 0;
 }
