@@ -125,6 +125,7 @@ inline uint64_t recent_stamp(Context& context, uint64_t cycles) {
   return stamp();
 }
 
+// What was not foreseen, of a thread that is recorded.
 void access_slow(uint64_t address, uint64_t key);
 void access_expired();
 
@@ -139,6 +140,10 @@ inline __attribute__((always_inline)) void access(RecordType type, const volatil
     case capture::Foreseen::kYes:
       return;
     case capture::Foreseen::kNo:
+      // A program that is not recorded always comes here: nothing but this test.
+      if (TSOMON_LIKELY(local.thread == nullptr)) {
+        return;
+      }
       return access_slow(address, key);
     case capture::Foreseen::kExpired:
       return access_expired();
