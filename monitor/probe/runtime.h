@@ -84,7 +84,7 @@ struct Thread {
   std::atomic<uint64_t> lost{0};
   uint64_t lost_reported = 0;
   std::atomic<bool> unrecorded{false};  // live: performs what it will record later
-  uint64_t told_chunk = 0;              // live: 1 + sequence of the chunk that was told last, and how far
+  uint64_t told_chunk = 0;  // live: 1 + sequence of the chunk that was told last, and how far
   capture::Position told;
   pthread_t handle = 0;
   bool gone = false;  // joined or detached: the handle may name another thread
