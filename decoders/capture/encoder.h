@@ -373,6 +373,18 @@ inline __attribute__((always_inline)) void put_open(Encoder& e, uint64_t key, ui
   publish(e, end);
 }
 
+// A fence from a stamp that was recorded to the next one.
+inline __attribute__((always_inline)) void put_open_fence(Encoder& e, uint64_t pc, uint64_t since) {
+  using namespace encoding;
+  const Change change(e);
+  uint8_t* const to = put_site(e, other_key(RecordType::kFence, 0, pc), 0, kExtras);
+  uint32_t widths = 0;
+  uint8_t* const end = put_word(to + 2, since - e.stamp, 0, &widths);
+  put(to, static_cast<uint16_t>(2 | kFlagSeparates | kFlagOpen | (widths << 8)));
+  update(e.stamp, since);
+  publish(e, end);
+}
+
 // Any other record. Its first two words are stamps if has_stamps(type).
 inline void put_record(Encoder& e, const Record& record) {
   using namespace encoding;

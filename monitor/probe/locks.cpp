@@ -84,9 +84,7 @@ void drained(uint64_t released, uint64_t pc) {
   }
   constexpr uint32_t kSeparates = tsomon::capture::kSeparates;
   if (options.share != 0) {
-    tsomon::capture::put_record(
-        context->encoder,
-        {RecordType::kFence, 0, kSeparates | tsomon::capture::kOpenEnd, 2, 0, pc, {released, 0}});
+    tsomon::capture::put_open_fence(context->encoder, pc, released);
     return;
   }
   announce_stamp(*context);

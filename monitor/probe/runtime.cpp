@@ -194,9 +194,6 @@ bool stamp_due(const Context& context) {
 }  // namespace
 
 __attribute__((noinline)) void access_slow(uint64_t address, uint64_t key) {
-  if (TSOMON_UNLIKELY(local.thread == nullptr)) {
-    return;
-  }
   Context* const context = writable();
   if (context == nullptr) {
     return;

@@ -84,7 +84,7 @@ struct Thread {
   std::atomic<uint64_t> lost{0};
   uint64_t lost_reported = 0;
   std::atomic<bool> unrecorded{false};  // live: performs what it will record later
-  uint64_t told_chunk = 0;              // live: 1 + sequence of the chunk that was told last, and how far
+  uint64_t told_chunk = 0;  // live: 1 + sequence of the chunk that was told last, and how far
   capture::Position told;
   pthread_t handle = 0;
   bool gone = false;  // joined or detached: the handle may name another thread
@@ -125,6 +125,7 @@ inline uint64_t recent_stamp(Context& context, uint64_t cycles) {
   return stamp();
 }
 
+// What was not foreseen, of a thread that is recorded.
 void access_slow(uint64_t address, uint64_t key);
 void access_expired();
 
@@ -139,6 +140,10 @@ inline __attribute__((always_inline)) void access(RecordType type, const volatil
     case capture::Foreseen::kYes:
       return;
     case capture::Foreseen::kNo:
+      // A program that is not recorded always comes here: nothing but this test.
+      if (TSOMON_LIKELY(local.thread == nullptr)) {
+        return;
+      }
       return access_slow(address, key);
     case capture::Foreseen::kExpired:
       return access_expired();

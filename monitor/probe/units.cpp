@@ -48,6 +48,28 @@ uint32_t find(const char* name, size_t size, uint32_t* free_slot) {
   }
 }
 
+// The label that the thread found last under this address, if the text there is still the same.
+struct Recent {
+  const char* name;
+  uint32_t id;
+};
+constexpr size_t kRecent = 16;
+__thread Recent recent[kRecent];
+
+uint32_t label_id_of(const char* name) {
+  Recent& entry = recent[reinterpret_cast<uint64_t>(name) / 8 % kRecent];
+  if (entry.name == name && std::strcmp(labels[entry.id].text, name) == 0) {
+    return entry.id;
+  }
+  entry.id = label_id(name, std::strlen(name));
+  // Not the label that stands for others, and none that could not be kept.
+  const bool is_it = entry.id < label_count.load(std::memory_order_acquire) &&
+                     std::strcmp(labels[entry.id].text, name) == 0;
+  const uint32_t id = entry.id;
+  entry = is_it ? Recent{name, id} : Recent{nullptr, 0};
+  return id;
+}
+
 }  // namespace
 
 uint32_t label_id(const char* name, size_t size) {
@@ -110,7 +132,7 @@ TSOMON_HOOK void tsomon_runtime_unit_begin(const char* name) {
   if (local.thread == nullptr || name == nullptr) {
     return;
   }
-  put_boundary(RecordType::kUnitBegin, label_id(name, std::strlen(name)), TSOMON_PC());
+  put_boundary(RecordType::kUnitBegin, label_id_of(name), TSOMON_PC());
   noise();
 }
 
