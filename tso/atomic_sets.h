@@ -1,14 +1,24 @@
 // Atomic-set serializability, over a whole trace.
 //
 // Source      Theory section 7 (Sumner, Hammer, Dolby: Marathon, RV 2011).
-// Purpose     One conflict graph for every declared atomic set; a set whose graph has a cycle is
-//             violated. An access belongs to the outermost enclosing unit that is declared on the
-//             set, or to a unit of its own. Without declared sets, one set holds every location and
-//             every unit is declared on it.
-// Order       That of the events: the property does not know store buffers. Accesses whose
-//             intervals overlap make the answer incomplete.
-// Complexity  O(n * sets * overlapping ranges).
-// Thread-safety: a pure function of its argument.
+// Purpose     One conflict graph for every atomic set; a set whose graph has a cycle is violated.
+//             An access belongs to the outermost enclosing unit that is declared on the set, or to
+//             a unit of its own.
+// Sets        Declared ones (Symbols::sets); without any, one set holds every location and every
+//             unit is declared on it. Or objects: the bytes from a kAllocate event to the kFree of
+//             the same address, or to the next kAllocate on any of them, are a set of their own,
+//             and every unit is declared on every object, whatever sets it names. What lies in no
+//             object belongs to no set then.
+// Order       That of the events: the property does not know store buffers. Conflicting accesses
+//             whose intervals overlap may have come in either order, and what overlaps the
+//             beginning or the end of its object may belong to another one: kDefinite needs a cycle
+//             without them. A cycle in the order in which the intervals begin, which is one of the
+//             executions of the trace, is kPossible; without one the answer is incomplete.
+// Complexity  O(n * (sets + overlapping ranges)), with objects O(n * log objects), and what
+//             shortest_cycle() costs.
+// Misses      Recorded values and locks are not looked at beyond the intervals. A read of the
+//             memory of an object after its end is in no set.
+// Thread-safety: a pure function of its arguments.
 #pragma once
 
 #include "tso/analysis.h"
@@ -16,8 +26,14 @@
 
 namespace tsomon {
 
-// The verdict is kClean, kDefinite or kInconclusive; findings have a cycle and, its units being
-// shown in the order of the trace, no witness with late commits.
-Analysis analyse_atomic_sets(const Trace& trace);
+enum class SetChoice : uint8_t {
+  kAuto,      // declared sets if there are any, else objects if there are any, else one set of all
+  kDeclared,  // declared sets, else one set of all
+  kObjects,
+};
+
+// The verdict is kClean, kPossible, kDefinite or kInconclusive; findings have a cycle and, its
+// units being shown in the order of the trace, no witness with late commits.
+Analysis analyse_atomic_sets(const Trace& trace, SetChoice choice = SetChoice::kAuto);
 
 }  // namespace tsomon

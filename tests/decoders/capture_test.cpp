@@ -144,9 +144,9 @@ class Records {
 };
 
 std::string describe(const Trace& trace, const Event& event) {
-  static const char* const kinds[kEventKinds] = {"r",      "w",    "rmw",  "fence", "acq",   "rel",
-                                                 "racq",   "rrel", "fork", "join",  "begin", "end",
-                                                 "branch", "wait", "call", "ret"};
+  static const char* const kinds[kEventKinds] = {
+      "r",    "w",     "rmw", "fence",  "acq",  "rel",  "racq", "rrel",  "fork",
+      "join", "begin", "end", "branch", "wait", "call", "ret",  "alloc", "free"};
   std::string text(trace.symbols.threads.text(event.thread));
   text += fmt::format(" {}", kinds[event.kind_bits]);
   if (event.kind() == EventKind::kUnitBegin) {
