@@ -25,6 +25,7 @@ namespace tsomon {
 struct RunOptions {
   WatchOptions watch;
   uint32_t round_milliseconds = 20;
+  uint64_t object_bytes = 0;  // the probe's option objects=, unless TSOMON_OPTIONS has it
 };
 
 struct RunResult {

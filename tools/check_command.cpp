@@ -19,6 +19,7 @@ namespace {
 struct Options {
   std::vector<std::string> files;
   std::string property = "serializability";
+  std::string sets = "auto";
   RelationChoice relation;
   std::string order = "issue";
   std::string format = "auto";
@@ -33,6 +34,7 @@ struct Options {
 CheckOptions check_options(const Options& options) {
   CheckOptions result;
   result.property = *check_property(options.property);
+  result.sets = *set_choice(options.sets);
   RelationOptions& relation = result.analysis.relation;
   relation = options.relation.relation();
   relation.order = options.order == "thread" ? TraceOrder::kThread : TraceOrder::kIssue;
@@ -98,6 +100,7 @@ void add_check_command(CLI::App& app, int& exit_status) {
   command->add_option("--property", options->property, "What is asked of the trace")
       ->check(CLI::IsMember({"serializability", "robustness", "sc-serializability", "atomic-sets"}))
       ->capture_default_str();
+  add_sets_option(*command, options->sets);
   add_relation_options(*command, options->relation);
   command
       ->add_option("--order", options->order,

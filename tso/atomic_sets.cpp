@@ -1,6 +1,7 @@
 #include "tso/atomic_sets.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <string_view>
 #include <unordered_map>
@@ -10,6 +11,7 @@
 
 #include "tso/cycle.h"
 #include "tso/location_table.h"
+#include "tso/mixed_graph.h"
 #include "tso/units.h"
 
 namespace tsomon {
@@ -193,6 +195,29 @@ class Objects {
   bool certain_ = true;
 };
 
+// Those that can lie on a cycle of units.
+std::vector<CycleEdge> cyclic(const std::vector<CycleEdge>& edges,
+                              const std::vector<uint32_t>& unit_of) {
+  std::unordered_map<uint32_t, uint32_t> local;
+  std::vector<MixedEdge> mixed;
+  mixed.reserve(edges.size());
+  const auto node = [&](uint32_t event) {
+    return local.try_emplace(unit_of[event], static_cast<uint32_t>(local.size())).first->second;
+  };
+  for (const CycleEdge& edge : edges) {
+    const uint32_t from = node(edge.from);
+    mixed.push_back({from, node(edge.to), false});
+  }
+  const MixedParts parts = split_into_parts(static_cast<uint32_t>(local.size()), mixed);
+  std::vector<CycleEdge> result;
+  for (size_t i = 0; i < edges.size(); ++i) {
+    if (parts.edge_on_cycle[i]) {
+      result.push_back(edges[i]);
+    }
+  }
+  return result;
+}
+
 // The conflicts of one set after the other.
 class SetCheck {
  public:
@@ -211,12 +236,14 @@ class SetCheck {
     for (const SetAccess& access : accesses) {
       last_[locations_.of_event(access.event)] = LastAccess();
     }
+    // The search for a short cycle has a bound: whether there is one is known before.
+    const std::vector<CycleEdge> all = cyclic(edges_, unit_of);
     std::vector<CycleEdge> certain;
-    std::copy_if(edges_.begin(), edges_.end(), std::back_inserter(certain),
+    std::copy_if(all.begin(), all.end(), std::back_inserter(certain),
                  [](const CycleEdge& edge) { return edge.kind != EdgeKind::kOverlap; });
-    *cycle = shortest_cycle(certain, unit_of);
-    if (cycle->empty() && certain.size() != edges_.size()) {
-      *cycle = shortest_cycle(edges_, unit_of);
+    *cycle = shortest_cycle(cyclic(certain, unit_of), unit_of);
+    if (cycle->empty()) {
+      *cycle = shortest_cycle(all, unit_of);
     }
     return ordered_;
   }
@@ -355,7 +382,7 @@ Analysis analyse_atomic_sets(const Trace& trace, SetChoice choice) {
       ordered = check(object.accesses, unit_of) && ordered;
     }
     if (objects.all().empty()) {
-      incomplete("no allocation was recorded: there is no object whose accesses could be judged");
+      incomplete(kNoObjects);
     }
     if (!objects.certain()) {
       incomplete("to which object some accesses belong is not certain");

@@ -32,6 +32,11 @@ enum class SetChoice : uint8_t {
   kObjects,
 };
 
+// What is said when objects are asked for and there are none.
+inline constexpr const char* kNoObjects =
+    "no allocation was recorded: there are no objects whose accesses could be judged "
+    "(TSOMON_OPTIONS=objects=SIZE records them)";
+
 // The verdict is kClean, kPossible, kDefinite or kInconclusive; findings have a cycle and, its
 // units being shown in the order of the trace, no witness with late commits.
 Analysis analyse_atomic_sets(const Trace& trace, SetChoice choice = SetChoice::kAuto);
