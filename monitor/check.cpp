@@ -136,7 +136,8 @@ Property analysed_property(CheckProperty property) {
 
 Result<Analysis> analyse_property(const Trace& trace, const CheckOptions& options) {
   if (options.property == CheckProperty::kAtomicSets) {
-    return analyse_atomic_sets(trace, options.sets);
+    return analyse_atomic_sets(trace, {options.sets, true, options.analysis.values,
+                                       options.analysis.relation, options.analysis.max_undirected});
   }
   AnalysisOptions analysis = options.analysis;
   analysis.property = analysed_property(options.property);

@@ -1,8 +1,11 @@
 #include "tso/atomic_sets.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <map>
+#include <optional>
+#include <queue>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -10,8 +13,10 @@
 #include <fmt/format.h>
 
 #include "tso/cycle.h"
+#include "tso/issue_order.h"
 #include "tso/location_table.h"
 #include "tso/mixed_graph.h"
+#include "tso/refinement.h"
 #include "tso/units.h"
 
 namespace tsomon {
@@ -218,18 +223,79 @@ std::vector<CycleEdge> cyclic(const std::vector<CycleEdge>& edges,
   return result;
 }
 
+// What is known of the order of the issues beyond the intervals.
+class IssueOrder {
+ public:
+  IssueOrder(const Trace& trace, const LocationTable& locations, const AtomicSetOptions& options) {
+    RelationOptions issues = options.relation;
+    issues.model = MemoryModel::kSc;
+    const Relation relation(trace, locations, issues);
+    const AccessIndex accesses(relation);
+    RefinementOptions refinement = {false, options.max_undirected, {}};
+    if (options.values && has_values(trace)) {
+      refinement.known = issue_order_from_values(relation, accesses, options.max_undirected);
+    }
+    graph_ = refine(relation, accesses, refinement);
+    if (graph_) {
+      arrange(static_cast<uint32_t>(trace.events.size()));
+    }
+  }
+  bool usable() const { return graph_.has_value(); }
+  bool before(uint32_t e, uint32_t f) const { return graph_->order.reaches(e, f); }
+  // In a sequence that agrees with all that is known.
+  uint32_t place(uint32_t e) const { return place_[e]; }
+
+ private:
+  // Of the events that may come next, the first of the trace does.
+  void arrange(uint32_t count) {
+    const Adjacency& edges = graph_->order.edges();
+    std::vector<uint32_t> before(count, 0);
+    for (uint32_t e = 0; e < count; ++e) {
+      for (const uint32_t next : edges.successors(e)) {
+        ++before[next];
+      }
+    }
+    std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> ready;
+    for (uint32_t e = 0; e < count; ++e) {
+      if (before[e] == 0) {
+        ready.push(e);
+      }
+    }
+    place_.resize(count);
+    for (uint32_t place = 0; !ready.empty(); ++place) {
+      const uint32_t e = ready.top();
+      ready.pop();
+      place_[e] = place;
+      for (const uint32_t next : edges.successors(e)) {
+        if (--before[next] == 0) {
+          ready.push(next);
+        }
+      }
+    }
+  }
+
+  std::optional<RefinedGraph> graph_;
+  std::vector<uint32_t> place_;
+};
+
 // The conflicts of one set after the other.
 class SetCheck {
  public:
-  SetCheck(const Trace& trace, const LocationTable& locations)
-      : trace_(trace), locations_(locations), last_(locations.size()) {}
+  // `order`: nullptr, the intervals alone decide.
+  SetCheck(const Trace& trace, const LocationTable& locations, const IssueOrder* order)
+      : trace_(trace), locations_(locations), order_(order), last_(locations.size()) {}
 
   // Whether the order of all conflicts is certain. `cycle` becomes the shortest cycle of certain
   // edges, if there is none one of all edges.
-  bool check(const std::vector<SetAccess>& accesses, const std::vector<uint32_t>& unit_of,
+  bool check(std::vector<SetAccess> accesses, const std::vector<uint32_t>& unit_of,
              std::vector<CycleEdge>* cycle) {
     ordered_ = true;
     edges_.clear();
+    if (order_ != nullptr) {
+      std::sort(accesses.begin(), accesses.end(), [&](const SetAccess& a, const SetAccess& b) {
+        return order_->place(a.event) < order_->place(b.event);
+      });
+    }
     for (const SetAccess& access : accesses) {
       add(access, unit_of);
     }
@@ -250,27 +316,38 @@ class SetCheck {
 
  private:
   struct Read {
-    SetAccess first;  // of a unit; what overlaps with a later one is uncertain, too
-    int64_t latest_hi = 0;
+    SetAccess first;  // of a unit; when its last one is not certain either, nothing is
+    uint32_t last = 0;
   };
   struct LastAccess {
     SetAccess write{kNone};
     std::vector<Read> reads;  // since then
   };
 
-  void link(const SetAccess& from, int64_t latest_hi, const SetAccess& to,
+  bool certain(uint32_t e, uint32_t f) const {
+    const Event& source = trace_.events[e];
+    const Event& target = trace_.events[f];
+    return source.thread == target.thread || trace_.hi(source) < target.lo ||
+           (order_ != nullptr && order_->before(e, f));
+  }
+
+  void link(const SetAccess& from, uint32_t last, const SetAccess& to,
             const std::vector<uint32_t>& unit_of) {
+    const bool first_certain = certain(from.event, to.event);
+    ordered_ = ordered_ && first_certain && (last == from.event || certain(last, to.event));
+    if (unit_of[from.event] != unit_of[to.event]) {
+      edges_.push_back({0, from.event, to.event, kind_of(from, to, first_certain)});
+    }
+  }
+
+  EdgeKind kind_of(const SetAccess& from, const SetAccess& to, bool certain) const {
+    if (!certain || from.shaky || to.shaky) {
+      return EdgeKind::kOverlap;
+    }
     const Event& source = trace_.events[from.event];
     const Event& target = trace_.events[to.event];
-    const bool other_thread = source.thread != target.thread;
-    ordered_ = ordered_ && !(other_thread && latest_hi >= target.lo);
-    if (unit_of[from.event] == unit_of[to.event]) {
-      return;
-    }
-    const bool overlaps = other_thread && trace_.hi(source) >= target.lo;
-    edges_.push_back(
-        {0, from.event, to.event,
-         overlaps || from.shaky || to.shaky ? EdgeKind::kOverlap : EdgeKind::kConflict});
+    return source.thread == target.thread || trace_.hi(source) < target.lo ? EdgeKind::kConflict
+                                                                           : EdgeKind::kValues;
   }
 
   void add(const SetAccess& access, const std::vector<uint32_t>& unit_of) {
@@ -280,10 +357,10 @@ class SetCheck {
     for (const LocationId other : locations_.overlapping(here)) {
       const LastAccess& last = last_[other];
       if (last.write.event != kNone) {
-        link(last.write, trace_.hi(trace_.events[last.write.event]), access, unit_of);
+        link(last.write, last.write.event, access, unit_of);
       }
       for (size_t i = 0; writes && i < last.reads.size(); ++i) {
-        link(last.reads[i].first, last.reads[i].latest_hi, access, unit_of);
+        link(last.reads[i].first, last.reads[i].last, access, unit_of);
       }
     }
     LastAccess& mine = last_[here];
@@ -292,14 +369,16 @@ class SetCheck {
       mine.reads.clear();
     } else if (mine.reads.empty() ||
                unit_of[mine.reads.back().first.event] != unit_of[access.event]) {
-      mine.reads.push_back({access, trace_.hi(event)});
-    } else {
-      mine.reads.back().latest_hi = std::max(mine.reads.back().latest_hi, trace_.hi(event));
+      mine.reads.push_back({access, access.event});
+    } else if (order_ != nullptr ||
+               trace_.hi(event) > trace_.hi(trace_.events[mine.reads.back().last])) {
+      mine.reads.back().last = access.event;
     }
   }
 
   const Trace& trace_;
   const LocationTable& locations_;
+  const IssueOrder* order_;
   std::vector<LastAccess> last_;
   std::vector<CycleEdge> edges_;
   bool ordered_ = true;
@@ -348,11 +427,10 @@ SetChoice resolved(const Trace& trace, SetChoice choice) {
   return objects ? SetChoice::kObjects : SetChoice::kDeclared;
 }
 
-}  // namespace
-
-Analysis analyse_atomic_sets(const Trace& trace, SetChoice choice) {
+// `ordered`: whether the order of all conflicts was certain.
+Analysis judge(const Trace& trace, const LocationTable& locations, const AtomicSetOptions& options,
+               const IssueOrder* order, bool* ordered) {
   Analysis result;
-  const LocationTable locations(trace);
   const UnitTable units(trace);
   result.units = units.size();
   const auto incomplete = [&](std::string why) {
@@ -362,8 +440,8 @@ Analysis analyse_atomic_sets(const Trace& trace, SetChoice choice) {
   if (!trace.complete) {
     incomplete("events were lost");
   }
-  SetCheck sets(trace, locations);
-  bool ordered = true;
+  SetCheck sets(trace, locations, order);
+  *ordered = true;
   const auto check = [&](const std::vector<SetAccess>& accesses,
                          const std::vector<uint32_t>& unit_of) {
     std::vector<CycleEdge> cycle;
@@ -375,11 +453,11 @@ Analysis analyse_atomic_sets(const Trace& trace, SetChoice choice) {
     }
     return all_ordered;
   };
-  if (resolved(trace, choice) == SetChoice::kObjects) {
+  if (resolved(trace, options.sets) == SetChoice::kObjects) {
     const Objects objects(trace);
     const std::vector<uint32_t> unit_of = units_of_set(trace, nullptr);
     for (const Object& object : objects.all()) {
-      ordered = check(object.accesses, unit_of) && ordered;
+      *ordered = check(object.accesses, unit_of) && *ordered;
     }
     if (objects.all().empty()) {
       incomplete(kNoObjects);
@@ -387,17 +465,18 @@ Analysis analyse_atomic_sets(const Trace& trace, SetChoice choice) {
     if (!objects.certain()) {
       incomplete("to which object some accesses belong is not certain");
     }
-    if (!ordered) {
+    if (!*ordered) {
       incomplete("the order of conflicting accesses to an object is not certain");
     }
   } else if (trace.symbols.sets.empty()) {
-    ordered = check(accesses_to(trace, nullptr), units_of_set(trace, nullptr));
-    if (!ordered) {
+    *ordered = check(accesses_to(trace, nullptr), units_of_set(trace, nullptr));
+    if (!*ordered) {
       incomplete("the order of conflicting accesses is not certain");
     }
   } else {
     for (const AtomicSet& set : trace.symbols.sets) {
       if (!check(accesses_to(trace, &set.members), units_of_set(trace, &set.name))) {
+        *ordered = false;
         incomplete(
             fmt::format("the order of conflicting accesses to set '{}' is not certain", set.name));
       }
@@ -409,6 +488,21 @@ Analysis analyse_atomic_sets(const Trace& trace, SetChoice choice) {
   result.verdict = !result.findings.empty() ? result.findings.front().verdict
                    : result.complete        ? Verdict::kClean
                                             : Verdict::kInconclusive;
+  return result;
+}
+
+}  // namespace
+
+Analysis analyse_atomic_sets(const Trace& trace, const AtomicSetOptions& options) {
+  const LocationTable locations(trace);
+  bool ordered = true;
+  Analysis result = judge(trace, locations, options, nullptr, &ordered);
+  if (!ordered && options.refine && result.verdict != Verdict::kDefinite) {
+    const IssueOrder order(trace, locations, options);
+    if (order.usable()) {
+      return judge(trace, locations, options, &order, &ordered);
+    }
+  }
   return result;
 }
 

@@ -10,14 +10,18 @@
 //             and every unit is declared on every object, whatever sets it names. What lies in no
 //             object belongs to no set then.
 // Order       That of the events: the property does not know store buffers. Conflicting accesses
-//             whose intervals overlap may have come in either order, and what overlaps the
-//             beginning or the end of its object may belong to another one: kDefinite needs a cycle
-//             without them. A cycle in the order in which the intervals begin, which is one of the
-//             executions of the trace, is kPossible; without one the answer is incomplete.
+//             whose intervals overlap may have come in either order, unless program order, locks,
+//             fork and join, and recorded values decide it (`refine`). What overlaps the
+//             beginning or the end of its object may belong to another one. kDefinite needs a cycle
+//             of certain orders. A cycle in a sequence that agrees with all of them and else
+//             follows the starts of the intervals is kPossible; without one the answer is
+//             incomplete.
 // Complexity  O(n * (sets + overlapping ranges)), with objects O(n * log objects), and what
-//             shortest_cycle() costs.
-// Misses      Recorded values and locks are not looked at beyond the intervals. A read of the
-//             memory of an object after its end is in no set.
+//             shortest_cycle() costs; where intervals overlap, what refine() costs three times.
+// Misses      Values that leave more than one answer: kPossible then does not mean that an
+// execution
+//             with all recorded values was found. A read of the memory of an object after its end
+//             is in no set.
 // Thread-safety: a pure function of its arguments.
 #pragma once
 
@@ -37,8 +41,16 @@ inline constexpr const char* kNoObjects =
     "no allocation was recorded: there are no objects whose accesses could be judged "
     "(TSOMON_OPTIONS=objects=SIZE records them)";
 
+struct AtomicSetOptions {
+  SetChoice sets = SetChoice::kAuto;
+  bool refine = true;  // look at overlapping intervals again
+  bool values = true;  // ... and at values
+  RelationOptions relation;
+  uint64_t max_undirected = 20'000'000;  // when looking again; past it less is decided
+};
+
 // The verdict is kClean, kPossible, kDefinite or kInconclusive; findings have a cycle and, its
 // units being shown in the order of the trace, no witness with late commits.
-Analysis analyse_atomic_sets(const Trace& trace, SetChoice choice = SetChoice::kAuto);
+Analysis analyse_atomic_sets(const Trace& trace, const AtomicSetOptions& options = {});
 
 }  // namespace tsomon

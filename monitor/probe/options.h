@@ -21,8 +21,7 @@
 //   on_full=block|drop when the buffer is full, wait (default) or drop records and count them
 //   unit=PATTERN       calls of functions with a matching name are units; may be repeated
 //   objects=SIZE       0..16777215 (default 0: none), with K or M: what is allocated in one piece
-//   of at
-//                      most so many bytes is an object, whose beginning and end are recorded
+//                      of at most so many bytes is an object; beginning and end are recorded
 //   follow_fork=0|1    1: a child of fork records to FILE.PID; 0 (default): it is not recorded
 //   clock=auto|trust|none  whether stamps of different threads are compared: where clock.h finds
 //                      the machine fit for it (default), always, or never

@@ -408,7 +408,9 @@ TEST_CASE("atomic sets: a cycle is reported iff the whole trace has one") {
       }
     }
     INFO("seed " << kSeed << " round " << round << "\n" << show(trace));
-    const Analysis whole = analyse_atomic_sets(trace);
+    AtomicSetOptions alone;
+    alone.refine = false;
+    const Analysis whole = analyse_atomic_sets(trace, alone);
     DetectorOptions options;
     options.policy = DetectorPolicy::kAtomicSets;
     const Watched watched = watch(trace, options, random_collection(random));
@@ -466,7 +468,10 @@ TEST_CASE("atomic sets: objects that come and go") {
     }
     INFO("seed " << kSeed << " round " << round << "\n" << show(trace));
     const SetChoice choice = random() % 2 == 0 ? SetChoice::kObjects : SetChoice::kAuto;
-    const Analysis whole = analyse_atomic_sets(trace, choice);
+    AtomicSetOptions alone;
+    alone.refine = false;
+    alone.sets = choice;
+    const Analysis whole = analyse_atomic_sets(trace, alone);
     DetectorOptions options;
     options.policy = DetectorPolicy::kAtomicSets;
     options.sets = choice;
