@@ -242,6 +242,13 @@ class IssueOrder {
   }
   bool usable() const { return graph_.has_value(); }
   bool before(uint32_t e, uint32_t f) const { return graph_->order.reaches(e, f); }
+  // Pairs of conflicting accesses that may have come in either order.
+  const std::vector<Edge>& open() const { return graph_->undirected; }
+  // Whether some execution has both e before f and g before h.
+  bool possible(uint32_t e, uint32_t f, uint32_t g, uint32_t h) const {
+    const auto leads = [&](uint32_t from, uint32_t to) { return from == to || before(from, to); };
+    return !leads(f, e) && !leads(h, g) && !(leads(f, g) && leads(h, e));
+  }
   // In a sequence that agrees with all that is known.
   uint32_t place(uint32_t e) const { return place_[e]; }
 
@@ -311,6 +318,9 @@ class SetCheck {
     if (cycle->empty()) {
       *cycle = shortest_cycle(all, unit_of);
     }
+    if (cycle->empty() && !ordered_ && order_ != nullptr) {
+      *cycle = cycle_of_two(accesses, unit_of);
+    }
     return ordered_;
   }
 
@@ -323,6 +333,47 @@ class SetCheck {
     SetAccess write{kNone};
     std::vector<Read> reads;  // since then
   };
+
+  // Two units of which each may have come before the other, by conflicts of which one is open.
+  std::vector<CycleEdge> cycle_of_two(const std::vector<SetAccess>& accesses,
+                                      const std::vector<uint32_t>& unit_of) const {
+    constexpr size_t kMostOfAPair = 64;
+    std::vector<bool> member(trace_.events.size(), false);
+    for (const SetAccess& access : accesses) {
+      member[access.event] = true;
+    }
+    // Conflicts of two units, in both directions where they are open.
+    std::map<std::pair<uint32_t, uint32_t>, std::vector<CycleEdge>> pairs;
+    const auto add = [&](uint32_t from, uint32_t to, EdgeKind kind) {
+      auto& list = pairs[std::minmax(unit_of[from], unit_of[to])];
+      if (list.size() < kMostOfAPair) {
+        list.push_back({unit_of[from], from, to, kind});
+      }
+    };
+    for (const Edge& edge : order_->open()) {
+      if (member[edge.from] && member[edge.to] && unit_of[edge.from] != unit_of[edge.to]) {
+        add(edge.from, edge.to, EdgeKind::kOverlap);
+        add(edge.to, edge.from, EdgeKind::kOverlap);
+      }
+    }
+    for (const CycleEdge& edge : edges_) {
+      if (edge.kind != EdgeKind::kOverlap &&
+          pairs.count(std::minmax(unit_of[edge.from], unit_of[edge.to])) != 0) {
+        add(edge.from, edge.to, edge.kind);
+      }
+    }
+    for (const auto& [units, list] : pairs) {
+      for (const CycleEdge& one : list) {
+        for (const CycleEdge& back : list) {
+          if (one.unit == units.first && back.unit == units.second &&
+              order_->possible(one.from, one.to, back.from, back.to)) {
+            return {one, back};
+          }
+        }
+      }
+    }
+    return {};
+  }
 
   bool certain(uint32_t e, uint32_t f) const {
     const Event& source = trace_.events[e];

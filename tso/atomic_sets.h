@@ -13,12 +13,13 @@
 //             whose intervals overlap may have come in either order, unless program order, locks,
 //             fork and join, and recorded values decide it (`refine`). What overlaps the
 //             beginning or the end of its object may belong to another one. kDefinite needs a cycle
-//             of certain orders. A cycle in a sequence that agrees with all of them and else
-//             follows the starts of the intervals is kPossible; without one the answer is
-//             incomplete.
+//             of certain orders. kPossible is a cycle in a sequence that agrees with all of them
+//             and else follows the starts of the intervals, or one of two units by accesses whose
+//             order is open. Without one the answer is incomplete.
 // Complexity  O(n * (sets + overlapping ranges)), with objects O(n * log objects), and what
 //             shortest_cycle() costs; where intervals overlap, what refine() costs three times.
-// Misses      Values that leave more than one answer: kPossible then does not mean that an
+// Misses      Open cycles of more than two units, in other sequences than that one.
+//             Values that leave more than one answer: kPossible then does not mean that an
 // execution
 //             with all recorded values was found. A read of the memory of an object after its end
 //             is in no set.
