@@ -72,11 +72,7 @@ bool read_sets(EntryReader& reader, std::vector<AtomicSet>& sets, uint32_t& rang
     if (set == sets.end()) {
       set = sets.insert(set, {std::string(name), {}});
     }
-    // Ranges are as long as an access may be; what is longer is several of them.
-    for (uint64_t at = 0; at < entry.size; at += Event::kMaxSize) {
-      set->members.push_back({entry.address + at, static_cast<uint32_t>(std::min<uint64_t>(
-                                                      entry.size - at, Event::kMaxSize))});
-    }
+    add_range(&set->members, entry.address, entry.size);
   }
   return true;
 }
