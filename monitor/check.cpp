@@ -46,6 +46,13 @@ std::optional<CheckProperty> check_property(std::string_view name) {
   return std::nullopt;
 }
 
+std::optional<SetChoice> set_choice(std::string_view name) {
+  return name == "auto"        ? std::optional(SetChoice::kAuto)
+         : name == "annotated" ? std::optional(SetChoice::kDeclared)
+         : name == "objects"   ? std::optional(SetChoice::kObjects)
+                               : std::nullopt;
+}
+
 CheckFinding make_finding(Violation violation, const EventBlock& events, const UnitTable& units,
                           const std::vector<uint64_t>* index) {
   // The units on the cycle whole, the events of the witness, and what the edges lead to.
@@ -129,7 +136,8 @@ Property analysed_property(CheckProperty property) {
 
 Result<Analysis> analyse_property(const Trace& trace, const CheckOptions& options) {
   if (options.property == CheckProperty::kAtomicSets) {
-    return analyse_atomic_sets(trace);
+    return analyse_atomic_sets(trace, {options.sets, true, options.analysis.values,
+                                       options.analysis.relation, options.analysis.max_undirected});
   }
   AnalysisOptions analysis = options.analysis;
   analysis.property = analysed_property(options.property);

@@ -27,10 +27,13 @@ enum class CheckProperty : uint8_t {
 // The name as --property takes it.
 const char* property_name(CheckProperty property);
 std::optional<CheckProperty> check_property(std::string_view name);
+// "auto", "annotated" or "objects".
+std::optional<SetChoice> set_choice(std::string_view name);
 
 struct CheckOptions {
   CheckProperty property = CheckProperty::kSerializability;
-  AnalysisOptions analysis;  // its `property` is set from the one above
+  AnalysisOptions analysis;           // its `property` is set from the one above
+  SetChoice sets = SetChoice::kAuto;  // kAtomicSets
   // Of a stream: events that are kept, so that what is flagged can be searched.
   uint64_t history_events = 1ULL << 20;
 };

@@ -24,7 +24,9 @@ WatchOptions watch_options(const Monitor::Options& options) {
   RelationOptions& relation = result.detector.relation;
   relation.model = options.store_buffers ? MemoryModel::kTso : MemoryModel::kSc;
   relation.store_buffer = options.store_buffer_size;
-  result.detector.policy = options.store_buffers ? DetectorPolicy::kTso : DetectorPolicy::kSc;
+  result.detector.policy = options.atomic_sets     ? DetectorPolicy::kAtomicSets
+                           : options.store_buffers ? DetectorPolicy::kTso
+                                                   : DetectorPolicy::kSc;
   return result;
 }
 
@@ -50,9 +52,11 @@ class Monitor::Impl {
 
   uint32_t intern(Interner Symbols::*table, std::string_view text) {
     const std::lock_guard guard(texts_lock_);
+    const uint32_t known = (texts_.*table).size();
     const uint32_t id = (texts_.*table).intern(text);
-    texts_count_.store(texts_.threads.size() + texts_.labels.size() + texts_.locations.size(),
-                       std::memory_order_release);
+    if (id == known) {
+      texts_count_.fetch_add(1, std::memory_order_release);
+    }
     return id;
   }
   uint32_t new_thread(std::string_view name) {
@@ -64,6 +68,18 @@ class Monitor::Impl {
     const uint32_t id = texts_.threads.intern(text);
     texts_count_.fetch_add(1, std::memory_order_release);
     return id;
+  }
+
+  void declare(std::string_view name, uint64_t address, size_t size) {
+    const std::lock_guard guard(texts_lock_);
+    auto set = std::find_if(texts_.sets.begin(), texts_.sets.end(),
+                            [&](const AtomicSet& known) { return known.name == name; });
+    if (set == texts_.sets.end()) {
+      set = texts_.sets.insert(set, {std::string(name), {}});
+    }
+    add_range(&set->members, address, size);
+    sets_changed_ = true;
+    texts_count_.fetch_add(1, std::memory_order_release);
   }
 
   StreamMerger& merger() { return merger_; }
@@ -124,6 +140,10 @@ class Monitor::Impl {
         (symbols_.*table).intern((texts_.*table).text(id));
       }
     }
+    if (sets_changed_) {
+      symbols_.sets = texts_.sets;
+      sets_changed_ = false;
+    }
   }
 
   void report(const Found& found) {
@@ -137,7 +157,8 @@ class Monitor::Impl {
 
   StreamMerger merger_;
   std::mutex texts_lock_;
-  Symbols texts_;  // under the lock
+  Symbols texts_;  // under the lock, as is
+  bool sets_changed_ = false;
   std::atomic<uint64_t> texts_count_{0};
   std::atomic<bool> stopping_{false};
   // The monitor thread's:
@@ -217,6 +238,14 @@ void Monitor::Thread::acquire(const volatile void* lock, uint32_t location) {
 void Monitor::Thread::release(const volatile void* lock, uint32_t location) {
   producer_->add(EventKind::kRelease, lock, 0, location);
 }
+void Monitor::Thread::allocate(const volatile void* address, size_t size, uint32_t location) {
+  if (size != 0 && size <= Event::kMaxSize) {
+    producer_->add(EventKind::kAllocate, address, size, location);
+  }
+}
+void Monitor::Thread::free(const volatile void* address, uint32_t location) {
+  producer_->add(EventKind::kFree, address, 0, location);
+}
 void Monitor::Thread::fork(const Thread& started) {
   const int64_t time = now();
   producer_->add(EventKind::kFork, started.id(), 0, 0, {time, time});
@@ -245,6 +274,9 @@ Monitor::Thread Monitor::thread(std::string_view name) {
 uint32_t Monitor::label(std::string_view text) { return impl_->intern(&Symbols::labels, text); }
 uint32_t Monitor::location(std::string_view text) {
   return impl_->intern(&Symbols::locations, text) + 1;
+}
+void Monitor::atomic_set(std::string_view name, const volatile void* address, size_t size) {
+  impl_->declare(name, reinterpret_cast<uint64_t>(address), size);
 }
 Summary Monitor::finish() { return impl_->finish(); }
 

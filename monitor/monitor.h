@@ -13,9 +13,9 @@
 // Ownership   The monitor outlives its handles. Nothing that is passed in is kept: texts are
 // copied,
 //             addresses are never read.
-// Threads     A handle belongs to one thread at a time. thread(), label() and location() may be
-//             called from everywhere. The callback runs on the monitor's own thread; it must not
-//             wait for a thread that feeds events, and not call finish().
+// Threads     A handle belongs to one thread at a time. thread(), label(), location() and
+//             atomic_set() may be called from everywhere. The callback runs on the monitor's own
+//             thread; it must not wait for a thread that feeds events, and not call finish().
 // Time        Without an interval an event is taken to happen at the call. An access that lies
 //             between two known moments is given with them (now() before and after); then it may
 //             have been at any time between. Accesses of different threads whose intervals overlap
@@ -73,8 +73,11 @@ class Monitor {
   struct Options {
     bool store_buffers = true;  // false: every store takes effect at once (sequential consistency)
     uint32_t store_buffer_size = 0;  // in stores; 0: not known
-    size_t max_blocks = 2048;        // of 512 events on their way to the monitor
-    bool drop = false;               // when there is no room: drop and count, instead of waiting
+    // Atomic-set serializability instead, without store buffers: of the sets that atomic_set()
+    // declares; without any, of the objects of Thread::allocate(); without those, of everything.
+    bool atomic_sets = false;
+    size_t max_blocks = 2048;  // of 512 events on their way to the monitor
+    bool drop = false;         // when there is no room: drop and count, instead of waiting
   };
 
   // Cycles of the time-stamp counter, which is one clock for all threads.
@@ -108,6 +111,10 @@ class Monitor {
     // To be called while the lock is held.
     void acquire(const volatile void* lock, uint32_t location = 0);
     void release(const volatile void* lock, uint32_t location = 0);
+    // The bytes were obtained together and belong to no earlier object; to be called after that,
+    // and before they are given back. At most 2^24 - 1 bytes; what is larger is not an object.
+    void allocate(const volatile void* address, size_t size, uint32_t location = 0);
+    void free(const volatile void* address, uint32_t location = 0);
     // Before the other thread's first event, and after its last one.
     void fork(const Thread& started);
     void join(uint32_t ended);
@@ -135,6 +142,9 @@ class Monitor {
   // Numbers for texts that are used often. A label may be "label;set1,set2".
   uint32_t label(std::string_view text);
   uint32_t location(std::string_view text);
+  // The bytes are part of this atomic set from the beginning: to be called before they are
+  // accessed.
+  void atomic_set(std::string_view name, const volatile void* address, size_t size);
 
   // Judges what is left; all handles must be closed, and no more are given out. Once.
   Summary finish();

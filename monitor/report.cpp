@@ -19,6 +19,8 @@ const char* edge_name(EdgeKind kind) {
       return "reordering";
     case EdgeKind::kThread:
       return "thread";
+    case EdgeKind::kOverlap:
+      return "overlap";
   }
   return "";
 }
@@ -37,6 +39,8 @@ const char* edge_reason(EdgeKind kind) {
       return "conflict, in an order that the store buffers allow";
     case EdgeKind::kThread:
       return "thread start or end";
+    case EdgeKind::kOverlap:
+      return "conflict of overlapping intervals, in the order in which they begin";
   }
   return "";
 }

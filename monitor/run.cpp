@@ -79,16 +79,22 @@ class NamedPipe {
 };
 
 std::string live_options(const std::string& present, const std::string& path,
-                         uint32_t milliseconds) {
+                         const RunOptions& options) {
   std::string text = present;
   if (!text.empty() && text.back() != ':') {
     text += ':';
   }
-  const bool has_level =
-      present.rfind("level=", 0) == 0 || present.find(":level=") != std::string::npos;
+  const auto lacks = [&](const std::string& key) {
+    return present.rfind(key, 0) != 0 && present.find(":" + key) == std::string::npos;
+  };
   // Packing pays for files, not for a pipe.
-  return text + (has_level ? "" : "level=0:") +
-         fmt::format("live={}:output={}", milliseconds, path);
+  if (lacks("level=")) {
+    text += "level=0:";
+  }
+  if (options.object_bytes != 0 && lacks("objects=")) {
+    text += fmt::format("objects={}:", options.object_bytes);
+  }
+  return text + fmt::format("live={}:output={}", options.round_milliseconds, path);
 }
 
 // The environment variable while the object lives.
@@ -296,8 +302,7 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
     return result;
   }
   Session session(options, report);
-  const ProbeOptions environment(
-      live_options(own_options, pipe.path(), options.round_milliseconds));
+  const ProbeOptions environment(live_options(own_options, pipe.path(), options));
   Child child(command);
   if (child.exec_error() != 0) {
     result.status = child.exec_error() == ENOENT ? kNotFound : kNotExecutable;

@@ -25,7 +25,8 @@ namespace tsomon {
 struct RunOptions {
   WatchOptions watch;
   uint32_t round_milliseconds = 20;
-  std::string save;  // a file for what the program records, as a capture; empty: none
+  std::string save;           // a file for what the program records, as a capture; empty: none
+  uint64_t object_bytes = 0;  // the probe's option objects=, unless TSOMON_OPTIONS has it
 };
 
 struct RunResult {

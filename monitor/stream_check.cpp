@@ -76,7 +76,7 @@ CheckFinding finding_of(const DetectedCycle& cycle, bool with_witness) {
         finding.index.begin());
   };
   const UnitTable units(finding.events);
-  finding.violation.verdict = Verdict::kDefinite;
+  finding.violation.verdict = cycle.certain() ? Verdict::kDefinite : Verdict::kPossible;
   for (const DetectedStep& step : cycle.steps) {
     const uint32_t from = place(step.from.index);
     const uint32_t to = place(step.to.index);
@@ -160,6 +160,14 @@ class StreamCheck::Impl {
     }
     if (seen.uncertain > 0 && !judged_whole_) {
       incomplete("the order of conflicting accesses to an atomic set is not certain");
+      // What was reported of a cycle is all that is known of it.
+      if (report_.verdict == Verdict::kDefinite && !any_certain_) {
+        report_.verdict = Verdict::kPossible;
+      }
+    }
+    if (options_.property == CheckProperty::kAtomicSets && options_.sets == SetChoice::kObjects &&
+        seen.objects == 0 && !judged_whole_) {
+      incomplete(kNoObjects);
     }
     if (unjudged_ > 0) {
       incomplete(fmt::format("{} groups of units spread too far to be searched", unjudged_));
@@ -187,6 +195,7 @@ class StreamCheck::Impl {
     DetectorOptions options;
     options.policy = policy_of(options_.property);
     options.relation = options_.analysis.relation;
+    options.sets = options_.sets;
     options.history_events = options_.history_events;
     return options;
   }
@@ -194,6 +203,7 @@ class StreamCheck::Impl {
   DetectorCallbacks callbacks() {
     DetectorCallbacks callbacks;
     callbacks.on_cycle = [this](const DetectedCycle& cycle) {
+      any_certain_ = any_certain_ || cycle.certain();
       if (cycles_.size() < options_.analysis.max_findings) {
         cycles_.push_back(cycle);
       }
@@ -355,6 +365,7 @@ class StreamCheck::Impl {
       error_ = analysis.error();
       return;
     }
+    any_certain_ = any_certain_ || analysis->verdict == Verdict::kDefinite;
     add_analysis(std::move(*analysis), trace, index, &report_);
   }
 
@@ -381,6 +392,7 @@ class StreamCheck::Impl {
   bool everything_ = true;               // the whole input is in the history
   bool trace_complete_ = true;
   bool judged_whole_ = false;  // not only what was flagged
+  bool any_certain_ = false;   // of the cycles, kAtomicSets
   bool reported_loss_ = false;
   uint64_t unjudged_ = 0;
   uint64_t unseen_ = 0;

@@ -209,7 +209,7 @@ class Watch::Impl {
 
   void on_cycle(const DetectedCycle& cycle) {
     Found found;
-    found.definite = true;
+    found.definite = cycle.certain();
     for (const DetectedStep& step : cycle.steps) {
       found.cycle.push_back({thread_name(step.unit.thread), label(step.unit.label),
                              step.unit.label != Interner::kNone, step.unit.first, step.unit.last,

@@ -1,46 +1,34 @@
 #include "online/atomic_set_policy.h"
 
 #include <algorithm>
+#include <array>
 
 namespace tsomon {
+namespace {
 
-AtomicSetPolicy::Thread& AtomicSetPolicy::thread(ThreadId id) {
-  if (id >= threads_.size()) {
-    threads_.resize(id + 1);
-  }
-  threads_[id].units.resize(std::max<size_t>(threads_[id].units.size(), sets()));
+constexpr std::array<uint32_t, 1> kOneScope = {0};
+constexpr uint32_t kMaxSweeps = 1U << 15;  // generations wrap around later
+
+bool is_data(const Event& event) { return is(event, kinds::kAccesses & ~kinds::kLocks); }
+
+}  // namespace
+
+// ---- Sets
+
+OpenUnits& AtomicSetPolicy::new_thread(ThreadId id) {
+  threads_.resize(id + 1);
   return threads_[id];
 }
 
-// Whether units with this label are declared on the set; those that name no set are on all of them.
-bool AtomicSetPolicy::declared(uint32_t label, uint32_t set) {
-  if (label >= declared_.size()) {
-    declared_.resize(label + 1);
-  }
-  auto& known = declared_[label];
-  if (known.size() != sets()) {
-    known.assign(sets(), true);
-    const auto names = unit_sets(symbols_.labels.text(label));
-    for (uint32_t i = 0; i < sets() && !names.empty(); ++i) {
-      known[i] = !symbols_.sets.empty() &&
-                 std::find(names.begin(), names.end(), symbols_.sets[i].name) != names.end();
-    }
-  }
-  return known[set];
-}
-
 void AtomicSetPolicy::refresh_sets() {
-  size_t members = 0;
-  for (const AtomicSet& set : symbols_.sets) {
-    members += set.members.size();
-  }
-  if (members == known_members_ && symbols_.sets.size() == known_sets_) {
+  if (choice_ == SetChoice::kObjects || !members_.refresh(symbols_)) {
     return;
   }
-  known_members_ = members;
-  known_sets_ = symbols_.sets.size();
-  declared_.clear();
-  for (LocationId id = 0; id < locations_.size(); ++id) {
+  if (mode_ != Mode::kDeclared) {
+    restart(Mode::kDeclared);
+    return;
+  }
+  for (LocationId id = 0; id < index_.bound(); ++id) {
     if (index_.contains(id)) {
       // What was accessed before is not known by the new sets.
       ++graph_.statistics().late_events;
@@ -49,129 +37,227 @@ void AtomicSetPolicy::refresh_sets() {
   }
 }
 
-void AtomicSetPolicy::find_sets(LocationId id) {
-  auto& accesses = locations_[id];
-  const auto known = [&](uint32_t set) {
-    return std::any_of(accesses.begin(), accesses.end(),
-                       [&](const SetAccesses& one) { return one.set == set; });
-  };
-  if (symbols_.sets.empty()) {
-    accesses.resize(1);
-    return;
+// The sets are others than it seemed: what was accessed so far is forgotten.
+void AtomicSetPolicy::restart(Mode mode) {
+  mode_ = mode;
+  graph_.statistics().late_events += index_.size();
+  for (LocationId id = 0; id < index_.bound(); ++id) {
+    if (index_.contains(id)) {
+      drop_cells(id);
+      index_.erase(id);
+    }
   }
-  for (uint32_t set = 0; set < symbols_.sets.size(); ++set) {
-    const auto& members = symbols_.sets[set].members;
-    const bool member = std::any_of(members.begin(), members.end(), [&](const LocationKey& key) {
-      return overlap(key, index_.key(id));
-    });
-    if (member && !known(set)) {
-      accesses.emplace_back().set = set;
+  lost(Detector::kNoThread);
+}
+
+// A location of declared sets gets the cells that it lacks.
+void AtomicSetPolicy::find_sets(LocationId id) {
+  std::vector<uint32_t> sets;
+  members_.sets_of(index_.key(id), &sets);
+  for (const uint32_t set : sets) {
+    bool known = false;
+    for (CellId at = id; at != kNoCell && info(at).used; at = info(at).next) {
+      known = known || info(at).set == set;
+    }
+    if (!known) {
+      add_cell(id, set, 0);
     }
   }
 }
 
+AtomicSetPolicy::CellId AtomicSetPolicy::add_cell(LocationId id, uint32_t set, uint32_t birth) {
+  CellId added = id;
+  if (infos_[id].used) {
+    if (free_cells_.empty()) {
+      free_cells_.push_back(kFurther | static_cast<CellId>(further_cells_.size()));
+      further_cells_.emplace_back();
+      further_infos_.emplace_back();
+    }
+    added = free_cells_.back();
+    free_cells_.pop_back();
+    info(added).next = infos_[id].next;
+    infos_[id].next = added;
+  }
+  info(added).used = true;
+  info(added).set = set;
+  info(added).birth = birth;
+  return added;
+}
+
+void AtomicSetPolicy::clear_cell(CellId id) {
+  cell(id) = Cell();
+  info(id).more.reset();
+}
+
+void AtomicSetPolicy::drop_cells(LocationId id) {
+  for (CellId at = infos_[id].next; at != kNoCell;) {
+    const CellId next = info(at).next;
+    clear_cell(at);
+    info(at) = CellInfo();
+    free_cells_.push_back(at);
+    at = next;
+  }
+  clear_cell(id);
+  infos_[id] = CellInfo();
+}
+
+// ---- Events
+
+// Cells are spread over memory: the lines are asked for some events ahead.
 void AtomicSetPolicy::add(const EventBlock& block, uint64_t first_index) {
   refresh_sets();
-  for (size_t i = 0; i < block.events.size(); ++i) {
-    const Event& event = block.events[i];
-    const uint64_t index = first_index + i;
-    switch (event.kind()) {
-      case EventKind::kUnitBegin:
-        begin(thread(event.thread), event, index);
-        break;
-      case EventKind::kUnitEnd:
-        end(thread(event.thread));
-        break;
-      case EventKind::kWait:
-        wait(thread(event.thread), index);
-        break;
-      default:
-        if (is(event, kinds::kAccesses) && !is(event, kinds::kLocks)) {
-          access(block, event, index);
+  constexpr size_t kAhead = 16;
+  std::array<LocationId, kAhead> found{};
+  const size_t size = block.events.size();
+  for (size_t i = 0; i < size + kAhead; ++i) {
+    if (i >= kAhead) {
+      const Event& event = block.events[i - kAhead];
+      const uint64_t index = first_index + i - kAhead;
+      if (!is_data(event)) {
+        if (event.kind() == EventKind::kAllocate) {
+          allocate(block, event);
+        } else if (event.kind() == EventKind::kFree && mode_ == Mode::kObjects) {
+          end_object(objects_.free(event));
+        } else {
+          boundary(event, index);
         }
-        break;
+      } else if (mode_ == Mode::kObjects) {
+        access_object(block, event, index);
+      } else {
+        access(block, event, index, found[i % kAhead]);
+      }
+    }
+    if (i < size && mode_ != Mode::kObjects && is_data(block.events[i])) {
+      const LocationId id = find_location(block.events[i]);
+      found[i % kAhead] = id;
+      __builtin_prefetch(&cells_[id]);
     }
   }
 }
 
-void AtomicSetPolicy::begin(Thread& thread, const Event& event, uint64_t index) {
-  const auto label = static_cast<uint32_t>(event.address);
-  for (uint32_t set = 0; set < sets(); ++set) {
-    OpenUnit& unit = thread.units[set];
-    if (!unit.open && declared(label, set)) {
-      unit = {true, thread.frames.size(), label, index, kNone};
+void AtomicSetPolicy::boundary(const Event& event, uint64_t index) {
+  const auto finish = [this](Node node) { finish_unit(node); };
+  switch (event.kind()) {
+    case EventKind::kUnitBegin: {
+      const auto label = static_cast<uint32_t>(event.address);
+      if (mode_ == Mode::kDeclared) {
+        thread(event.thread).begin(members_.sets_of_label(symbols_, label), label, index);
+      } else {
+        thread(event.thread).begin(kOneScope, label, index);
+      }
+      break;
     }
-  }
-  thread.frames.push_back(label);
-}
-
-void AtomicSetPolicy::finish(OpenUnit& unit) {
-  if (unit.node != kNone) {
-    graph_.unit(unit.node).finished = true;
-    unit.node = kNone;
-  }
-}
-
-void AtomicSetPolicy::end(Thread& thread) {
-  if (thread.frames.empty()) {
-    return;
-  }
-  thread.frames.pop_back();
-  for (OpenUnit& unit : thread.units) {
-    if (unit.open && unit.depth == thread.frames.size()) {
-      finish(unit);
-      unit.open = false;
-    }
-  }
-}
-
-void AtomicSetPolicy::wait(Thread& thread, uint64_t index) {
-  for (OpenUnit& unit : thread.units) {
-    if (unit.open) {
-      finish(unit);
-      unit.begin = index + 1;
-    }
+    case EventKind::kUnitEnd:
+      thread(event.thread).end(finish);
+      break;
+    case EventKind::kWait:
+      thread(event.thread).wait(index, finish);
+      break;
+    default:
+      break;
   }
 }
 
 void AtomicSetPolicy::lost(ThreadId id) {
   for (ThreadId t = 0; t < threads_.size(); ++t) {
     if (id == Detector::kNoThread || id == t) {
-      for (OpenUnit& unit : threads_[t].units) {
-        finish(unit);
-        unit.open = false;
-      }
-      threads_[t].frames.clear();
+      threads_[t].abandon([this](Node node) { finish_unit(node); });
     }
   }
 }
 
 AtomicSetPolicy::Node AtomicSetPolicy::unit_of(const Event& event, uint64_t index, uint32_t set) {
-  OpenUnit& open = thread(event.thread).units[set];
-  if (open.open && open.node != kNone) {
-    graph_.unit(open.node).last = index;
-    return open.node;
-  }
-  const uint32_t number = symbols_.sets.empty() ? Interner::kNone : set;
-  const Node node = graph_.add_unit({event.thread, open.open ? open.label : Interner::kNone,
-                                     open.open ? open.begin : index, index, !open.open, 0},
-                                    number);
+  OpenUnits& mine = thread(event.thread);
+  const bool objects = mode_ == Mode::kObjects;
+  OpenUnits::Unit& open = mine.unit(objects ? 0 : set);
+  Node node = kNone;
   if (open.open) {
-    open.node = node;
+    node = objects ? mine.node_of(set) : open.node;
+    if (node != kNone) {
+      graph_.unit(node).last = index;
+      return node;
+    }
+  }
+  const uint32_t number = mode_ == Mode::kDeclared ? set : Interner::kNone;
+  node = graph_.add_unit({event.thread, open.open ? open.label : Interner::kNone,
+                          open.open ? open.begin : index, index, !open.open, 0},
+                         number);
+  if (open.open) {
+    if (objects) {
+      mine.set_node(set, node);
+    } else {
+      open.node = node;
+    }
   }
   return node;
 }
 
-void AtomicSetPolicy::link(const Point& from, const Event& event, uint64_t index, Node unit) {
-  if (from.unit == kNone || from.unit == unit) {
+LocationId AtomicSetPolicy::find_location(const Event& event) {
+  bool is_new = false;
+  const LocationId id = index_.find_or_add(event.address, event.size, &is_new);
+  if (is_new) {
+    if (id >= cells_.size()) {
+      cells_.resize(id + 1);
+      infos_.resize(id + 1);
+    }
+    if (mode_ == Mode::kEverything) {
+      infos_[id].used = true;
+    } else if (mode_ == Mode::kDeclared) {
+      find_sets(id);
+    }
+  }
+  return id;
+}
+
+void AtomicSetPolicy::access(const EventBlock& block, const Event& event, uint64_t index,
+                             LocationId here) {
+  Current now{&event, index, block.hi(event), kNone, event.kind() != EventKind::kRead, false};
+  if (mode_ == Mode::kEverything) {
+    now.unit = unit_of(event, index, 0);
+    access_cell(now, here, here);
     return;
   }
-  if (from.thread != event.thread && from.hi >= event.lo) {
+  for (CellId at = here; at != kNoCell && info(at).used; at = info(at).next) {
+    now.unit = unit_of(event, index, info(at).set);
+    access_cell(now, at, here);
+  }
+}
+
+void AtomicSetPolicy::access_cell(Current& now, CellId mine, LocationId here) {
+  if (now.event->lo != now_) {
+    now_ = now.event->lo;
+    tied_.clear();
+  }
+  conflicts(mine, now);
+  if (now.event->size != 0) {
+    const CellInfo& own = info(mine);
+    for (const LocationId other : index_.others(here)) {
+      for (CellId at = other; at != kNoCell && info(at).used; at = info(at).next) {
+        if (info(at).set == own.set && info(at).birth == own.birth) {
+          conflicts(at, now);
+        }
+      }
+    }
+  }
+  record(mine, now);
+}
+
+// ---- Conflicts
+
+void AtomicSetPolicy::link(const Point& from, const Current& now) {
+  const Event& event = *now.event;
+  const bool overlaps = from.thread != event.thread && from.hi >= event.lo;
+  if (overlaps) {
     ++graph_.statistics().uncertain;
   }
-  graph_.add_directed(from.unit, unit, EdgeKind::kConflict,
+  if (from.unit == now.unit || gone(from)) {
+    return;
+  }
+  const EdgeKind kind =
+      overlaps || from.shaky || now.shaky ? EdgeKind::kOverlap : EdgeKind::kConflict;
+  graph_.add_directed(from.unit, now.unit, kind,
                       [&](DetectedAccess& source, DetectedAccess& target) {
-                        target = access_of(event, index);
+                        target = access_of(event, now.index);
                         source = target;
                         source.index = from.index;
                         source.location = from.location;
@@ -180,77 +266,286 @@ void AtomicSetPolicy::link(const Point& from, const Event& event, uint64_t index
                       });
 }
 
-void AtomicSetPolicy::access(const EventBlock& block, const Event& event, uint64_t index) {
-  bool is_new = false;
-  const LocationId here = index_.find_or_add(event.address, event.size, &is_new);
-  if (is_new) {
-    if (here >= locations_.size()) {
-      locations_.resize(here + 1);
-    }
-    locations_[here].clear();
-    find_sets(here);
+void AtomicSetPolicy::conflicts(CellId id, const Current& now) {
+  const Cell& theirs = cell(id);
+  if (theirs.write.present) {
+    link(theirs.write, now);
   }
-  const bool writes = event.kind() != EventKind::kRead;
-  for (SetAccesses& mine : locations_[here]) {
-    const Node unit = unit_of(event, index, mine.set);
-    const auto conflicts = [&](const SetAccesses& theirs) {
-      link(theirs.write, event, index, unit);
-      if (writes) {
-        for (const Point& read : theirs.reads) {
-          link(read, event, index, unit);
-        }
-      }
-    };
-    conflicts(mine);
-    for (const LocationId other : index_.others(here)) {
-      for (const SetAccesses& theirs : locations_[other]) {
-        if (theirs.set == mine.set) {
-          conflicts(theirs);
-        }
-      }
+  if (!now.writes || !theirs.read.present) {
+    return;
+  }
+  link(theirs.read, now);
+  if (theirs.read.more) {
+    const MoreReads& more = *info(id).more;
+    for (const Point& read : more.points) {
+      link(read, now);
     }
-    const Point point{unit, index, block.hi(event), event.location, event.thread, event.kind()};
-    if (writes) {
-      mine.write = point;
-      mine.reads.clear();
-    } else if (mine.reads.empty() || mine.reads.back().unit != unit) {
-      mine.reads.push_back(point);
+    if (more.gone.of_others(now.event->thread) >= now.event->lo) {
+      ++graph_.statistics().uncertain;
+    }
+  }
+  for (const Tied& tied : tied_) {
+    if (tied.cell == id && tied.thread != now.event->thread) {
+      ++graph_.statistics().uncertain;
     }
   }
 }
 
-void AtomicSetPolicy::after_sweep() {
-  const auto follow = [&](Node node) { return node == kNone ? kNone : graph_.moved_to(node); };
-  for (Thread& thread : threads_) {
-    for (OpenUnit& unit : thread.units) {
-      unit.node = follow(unit.node);
+void AtomicSetPolicy::record(CellId id, const Current& now) {
+  Point point;
+  point.index = now.index;
+  point.hi = now.hi;
+  point.unit = now.unit;
+  point.location = now.event->location;
+  point.thread = now.event->thread;
+  point.generation = graph_.generation(now.unit);
+  point.kind = now.event->kind();
+  point.present = true;
+  point.shaky = now.shaky;
+  if (!now.writes) {
+    return record_read(id, point, now.event->lo);
+  }
+  Cell& mine = cell(id);
+  if (mine.read.more) {
+    info(id).more.reset();
+  }
+  mine.write = point;
+  mine.read.present = false;
+  mine.read.more = false;
+}
+
+// Of a unit the first load counts, and the one whose interval lasts longest.
+void AtomicSetPolicy::record_read(CellId id, const Point& point, int64_t lo) {
+  Cell& mine = cell(id);
+  if (!mine.read.present) {
+    mine.read = point;
+    return;
+  }
+  MoreReads* more = mine.read.more ? info(id).more.get() : nullptr;
+  Point& last = more == nullptr || more->points.empty() ? mine.read : more->points.back();
+  if (last.unit == point.unit && last.generation == point.generation) {
+    if (point.hi <= last.hi) {
+      return;
+    }
+    if (point.hi == lo) {
+      tied_.push_back({id, point.thread});
+      return;
+    }
+    if (last.latest) {
+      last.hi = point.hi;
+      return;
     }
   }
-  for (LocationId id = 0; id < locations_.size(); ++id) {
+  if (more == nullptr) {
+    info(id).more = std::make_unique<MoreReads>();
+    more = info(id).more.get();
+    mine.read.more = true;
+  }
+  const Point& before = more->points.empty() ? mine.read : more->points.back();
+  const bool latest = before.unit == point.unit && before.generation == point.generation;
+  more->points.push_back(point);
+  more->points.back().latest = latest;
+  if (more->points.size() >= more->prune_at) {
+    prune(*more, lo);
+  }
+}
+
+void AtomicSetPolicy::prune(MoreReads& more, int64_t now) {
+  std::erase_if(more.points, [&](const Point& read) {
+    if (!gone(read)) {
+      return false;
+    }
+    if (read.hi >= now) {
+      more.gone.add(read.thread, read.hi);
+    }
+    return true;
+  });
+  more.prune_at = 2 * more.points.size() + 8;
+}
+
+// ---- Objects
+
+void AtomicSetPolicy::allocate(const EventBlock& block, const Event& event) {
+  if (mode_ != Mode::kObjects) {
+    if (choice_ != SetChoice::kAuto || mode_ == Mode::kDeclared) {
+      return;
+    }
+    restart(Mode::kObjects);
+  }
+  ++graph_.statistics().objects;
+  ended_.clear();
+  if (!objects_.allocate(event, block.hi(event), &ended_)) {
+    ++graph_.statistics().uncertain;
+  }
+  for (const LiveObjects::Ended& ended : ended_) {
+    end_object(ended);
+  }
+}
+
+void AtomicSetPolicy::end_object(const LiveObjects::Ended& ended) {
+  if (ended.slot == LiveObjects::kNone) {
+    return;
+  }
+  for (OpenUnits& thread : threads_) {
+    thread.end_object(ended.slot, [this](Node node) { finish_unit(node); });
+  }
+  graph_.statistics().uncertain += ended.certain ? 0 : 1;
+  std::erase_if(held_, [&](Held& held) {
+    if (held.object != ended.slot) {
+      return false;
+    }
+    for (DetectedStep& step : held.cycle.steps) {
+      step.kind = ended.certain ? step.kind : EdgeKind::kOverlap;
+    }
+    report_(held.cycle);
+    return true;
+  });
+}
+
+void AtomicSetPolicy::access_object(const EventBlock& block, const Event& event, uint64_t index) {
+  Current now{&event, index, block.hi(event), kNone, event.kind() != EventKind::kRead, false};
+  if (!held_.empty()) {
+    report_held(event.lo);
+  }
+  if (event.size == 0 || objects_.is_stray(event, now.hi)) {
+    return;
+  }
+  const LocationId here = find_location(event);
+  const LocationKey& key = index_.key(here);
+  const auto ended = [&](const CellInfo& info) { return info.birth != objects_.birth(info.set); };
+  // One cell whose object has all of the location needs no further look.
+  const CellInfo& first = infos_[here];
+  if (!first.used || first.next != kNoCell || ended(first) || !objects_.holds(first.set, key)) {
+    bool any_live = false;
+    for (CellId at = here; at != kNoCell && info(at).used; at = info(at).next) {
+      any_live = any_live || !ended(info(at));
+    }
+    if (!any_live) {
+      drop_cells(here);
+    }
+    objects_.for_each_overlapping(key, [&](LiveObjects::Slot slot) {
+      bool known = false;
+      for (CellId at = here; at != kNoCell && info(at).used; at = info(at).next) {
+        known = known || (info(at).set == slot && info(at).birth == objects_.birth(slot));
+      }
+      if (!known) {
+        add_cell(here, slot, objects_.birth(slot));
+      }
+    });
+  }
+  for (CellId at = here; at != kNoCell && info(at).used; at = info(at).next) {
+    if (ended(info(at))) {
+      continue;
+    }
+    object_ = info(at).set;
+    now.shaky = !objects_.note(object_, event, now.hi);
+    graph_.statistics().uncertain += now.shaky ? 1 : 0;
+    now.unit = unit_of(event, index, object_);
+    access_cell(now, at, here);
+    object_ = LiveObjects::kNone;
+  }
+}
+
+void AtomicSetPolicy::on_cycle(const DetectedCycle& found) {
+  DetectedCycle cycle = found;
+  // That merged units cannot be told apart holds for all edges together, overlapping ones included.
+  for (DetectedStep& step : cycle.steps) {
+    if (step.unit.merged > 0 && graph_.statistics().uncertain > 0) {
+      step.kind = EdgeKind::kOverlap;
+    }
+  }
+  if (object_ == LiveObjects::kNone || !cycle.certain()) {
+    report_(cycle);
+  } else {
+    held_.push_back({std::move(cycle), object_, objects_.latest(object_)});
+  }
+}
+
+// What began before `now` is known.
+void AtomicSetPolicy::report_held(int64_t now) {
+  std::erase_if(held_, [&](const Held& held) {
+    if (held.until >= now) {
+      return false;
+    }
+    report_(held.cycle);
+    return true;
+  });
+}
+
+void AtomicSetPolicy::finish() {
+  for (const Held& held : held_) {
+    report_(held.cycle);
+  }
+  held_.clear();
+}
+
+// ---- Collection
+
+// False: nothing is known of the point any more.
+bool AtomicSetPolicy::follow(Point* point) const {
+  if (!point->present || point->unit == kNone) {
+    return point->present && point->hi >= now_;
+  }
+  const Node unit = graph_.moved_to(point->unit);
+  // Merging gives up the node, and with it the generation, in the same sweep.
+  const bool moved = unit != point->unit;
+  const auto then = static_cast<uint16_t>(graph_.generation(point->unit) - (moved ? 1 : 0));
+  if (unit == kNone || point->generation != then) {
+    point->unit = kNone;
+    return point->hi >= now_;
+  }
+  point->unit = unit;
+  point->generation = graph_.generation(unit);
+  return true;
+}
+
+// False: nothing is left of it.
+bool AtomicSetPolicy::clean_up(CellId id) {
+  Cell& mine = cell(id);
+  mine.write.present = follow(&mine.write);
+  const bool read = follow(&mine.read);
+  bool more = false;
+  if (mine.read.more) {
+    MoreReads& rest = *info(id).more;
+    for (Point& point : rest.points) {
+      follow(&point);
+    }
+    prune(rest, now_);
+    more = !rest.points.empty() || rest.gone.hi >= now_;
+    if (!more) {
+      info(id).more.reset();
+      mine.read.more = false;
+    }
+  }
+  mine.read.present = read || more;
+  return mine.write.present || mine.read.present;
+}
+
+void AtomicSetPolicy::after_sweep() {
+  const auto follow_node = [&](Node node) { return node == kNone ? kNone : graph_.moved_to(node); };
+  for (OpenUnits& thread : threads_) {
+    thread.follow(follow_node);
+  }
+  // Points of units that are gone are recognised when they are met; all locations are looked at now
+  // and then, and when units have been merged.
+  const uint64_t collected = graph_.statistics().collected;
+  if (!graph_.merged() && ++sweeps_since_ < kMaxSweeps &&
+      collected - collected_then_ < index_.size() / 4) {
+    return;
+  }
+  collected_then_ = collected;
+  sweeps_since_ = 0;
+  for (LocationId id = 0; id < index_.bound(); ++id) {
     if (!index_.contains(id)) {
       continue;
     }
-    bool empty = true;
-    for (SetAccesses& accesses : locations_[id]) {
-      accesses.write.unit = follow(accesses.write.unit);
-      // Units that were merged count once.
-      size_t kept = 0;
-      for (size_t i = 0; i < accesses.reads.size(); ++i) {
-        Point read = accesses.reads[i];
-        read.unit = follow(read.unit);
-        const auto end = accesses.reads.begin() + static_cast<ptrdiff_t>(kept);
-        if (read.unit != kNone &&
-            std::none_of(accesses.reads.begin(), end,
-                         [&](const Point& other) { return other.unit == read.unit; })) {
-          accesses.reads[kept++] = read;
-        }
-      }
-      accesses.reads.resize(kept);
-      empty = empty && accesses.write.unit == kNone && accesses.reads.empty();
+    bool any = false;
+    for (CellId at = id; at != kNoCell && info(at).used; at = info(at).next) {
+      any = clean_up(at) || any;
     }
     const LocationKey& key = index_.key(id);
-    if (empty && (key.size != 0 || key.address >= LocationIndex::kMaxNamed)) {
-      locations_[id].clear();
+    if (!any && (key.size != 0 || key.address >= LocationIndex::kMaxNamed)) {
+      drop_cells(id);
       index_.erase(id);
     }
   }

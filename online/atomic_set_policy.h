@@ -6,86 +6,175 @@
 //             access gets an edge from the latest write of its location and, if it writes, from
 //             the loads since then. No program order.
 // Order       That of the events. Conflicting accesses whose intervals overlap are counted in
-//             DetectorStatistics::uncertain, which makes the result incomplete.
-// State       Per location and set the latest write and the units that read since then; collected
-//             units leave that list.
+//             DetectorStatistics::uncertain, which makes the result incomplete; their edge is a
+//             kOverlap.
+// State       A cell for each location and set: the latest write and the units that read since
+//             then. Units that were collected drop out; what their intervals still overlap is
+//             remembered.
 // Complexity  O(sets of the location * overlapping ranges * units that read since the last write).
-// Misses      A set that is declared after accesses to its members: counted in `late_events`.
+//             A new location: O(log ranges) for declared sets (ranges that nest deeply cost more),
+//             O(log objects) for objects.
+// Misses      A set that is declared after accesses to its members, and a first allocation after
+//             accesses under SetChoice::kAuto: counted in `late_events`.
 // Thread-safety: none.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <vector>
 
+#include "online/live_objects.h"
 #include "online/location_index.h"
+#include "online/open_units.h"
 #include "online/policy.h"
+#include "online/set_members.h"
+#include "tso/atomic_sets.h"
 
 namespace tsomon {
 
 class AtomicSetPolicy : public Policy {
  public:
-  AtomicSetPolicy(ConflictGraph& graph, const Symbols& symbols)
-      : graph_(graph), symbols_(symbols) {}
+  using Report = std::function<void(const DetectedCycle&)>;
+
+  AtomicSetPolicy(ConflictGraph& graph, const Symbols& symbols, SetChoice choice, Report report)
+      : graph_(graph), symbols_(symbols), choice_(choice), report_(std::move(report)) {
+    mode_ = choice == SetChoice::kObjects ? Mode::kObjects : Mode::kEverything;
+  }
 
   void add(const EventBlock& block, uint64_t first_index) override;
   void lost(ThreadId thread) override;
+  void finish() override;
   bool closed(Node node) override { return graph_.unit(node).finished; }
   void after_sweep() override;
   size_t locations() const override { return index_.size(); }
-  size_t worth_a_sweep() const override { return index_.size() / 4; }
+  size_t worth_a_sweep() const override { return 0; }
+
+  // The graph has found a cycle; of an object it is reported once that is certain.
+  void on_cycle(const DetectedCycle& cycle);
 
  private:
   static constexpr Node kNone = ConflictGraph::kNone;
+  using CellId = uint32_t;
+  static constexpr CellId kNoCell = 0xFFFFFFFFU;
+  static constexpr CellId kFurther = 0x80000000U;  // ids of cells beyond the first of a location
 
+  enum class Mode : uint8_t { kEverything, kDeclared, kObjects };
+
+  // An access, as later ones need it.
   struct Point {
-    Node unit = kNone;
     uint64_t index = 0;
     int64_t hi = 0;
+    Node unit = kNone;
     uint32_t location = Event::kNoLocation;
     ThreadId thread = 0;
+    uint16_t generation = 0;  // of `unit`
     EventKind kind = EventKind::kRead;
+    bool present : 1 = false;
+    bool shaky : 1 = false;   // may be to another object
+    bool latest : 1 = false;  // of the unit of the point before, with a longer interval
+    bool more : 1 = false;    // of the first read: Cell::reads is not all
   };
-  // What happened at a location, as one set sees it.
-  struct SetAccesses {
-    uint32_t set = 0;
+  static_assert(sizeof(Point) == 32);
+  // What happened at a location, as one set sees it: one cache line.
+  struct alignas(64) Cell {
     Point write;
-    std::vector<Point> reads;  // since then, one for each unit
+    Point read;  // the first since then
   };
-  struct OpenUnit {
-    bool open = false;
-    size_t depth = 0;  // of the frame that opened it
-    uint32_t label = Interner::kNone;
-    uint64_t begin = 0;
-    Node node = kNone;  // created with its first access
+  // The rest of the reads, one for each unit, and reads of units that are gone.
+  struct MoreReads {
+    std::vector<Point> points;
+    size_t prune_at = 8;
+    Reach gone;
   };
-  struct Thread {
-    std::vector<uint32_t> frames;  // labels of the open units
-    std::vector<OpenUnit> units;   // per set
+  struct CellInfo {
+    uint32_t set = 0;
+    uint32_t birth = 0;  // of an object: LiveObjects::birth
+    CellId next = kNoCell;
+    bool used = false;
+    std::unique_ptr<MoreReads> more;
+  };
+  // The event in hand.
+  struct Current {
+    const Event* event = nullptr;
+    uint64_t index = 0;
+    int64_t hi = 0;
+    Node unit = kNone;
+    bool writes = false;
+    bool shaky = false;
+  };
+  // A cycle inside an object, until all accesses to it so far are over.
+  struct Held {
+    DetectedCycle cycle;
+    LiveObjects::Slot object = 0;
+    int64_t until = 0;
   };
 
-  Thread& thread(ThreadId id);
+  OpenUnits& thread(ThreadId id) { return id < threads_.size() ? threads_[id] : new_thread(id); }
+  OpenUnits& new_thread(ThreadId id);
   void refresh_sets();
-  bool declared(uint32_t label, uint32_t set);
-  void begin(Thread& thread, const Event& event, uint64_t index);
-  void end(Thread& thread);
-  void wait(Thread& thread, uint64_t index);
-  void finish(OpenUnit& unit);
-  void access(const EventBlock& block, const Event& event, uint64_t index);
-  Node unit_of(const Event& event, uint64_t index, uint32_t set);
+  void restart(Mode mode);
   void find_sets(LocationId id);
-  void link(const Point& from, const Event& event, uint64_t index, Node unit);
-  uint32_t sets() const {
-    return symbols_.sets.empty() ? 1 : static_cast<uint32_t>(symbols_.sets.size());
+  void boundary(const Event& event, uint64_t index);
+  void finish_unit(Node node) { graph_.unit(node).finished = true; }
+  LocationId find_location(const Event& event);
+  void access(const EventBlock& block, const Event& event, uint64_t index, LocationId here);
+  void access_object(const EventBlock& block, const Event& event, uint64_t index);
+  void access_cell(Current& now, CellId mine, LocationId here);
+  Node unit_of(const Event& event, uint64_t index, uint32_t set);
+  void conflicts(CellId id, const Current& now);
+  void link(const Point& from, const Current& now);
+  void record(CellId id, const Current& now);
+  void record_read(CellId id, const Point& point, int64_t lo);
+  void allocate(const EventBlock& block, const Event& event);
+  void end_object(const LiveObjects::Ended& ended);
+  void report_held(int64_t now);
+
+  bool gone(const Point& point) const {
+    return point.unit == kNone || point.generation != graph_.generation(point.unit);
   }
+  // For the reads of units that are gone, prunes when `now` is past.
+  void prune(MoreReads& more, int64_t now);
+  bool follow(Point* point) const;
+  bool clean_up(CellId id);
+  void drop_cells(LocationId id);
+
+  Cell& cell(CellId id) {
+    return (id & kFurther) == 0 ? cells_[id] : further_cells_[id & ~kFurther];
+  }
+  CellInfo& info(CellId id) {
+    return (id & kFurther) == 0 ? infos_[id] : further_infos_[id & ~kFurther];
+  }
+  CellId add_cell(LocationId id, uint32_t set, uint32_t birth);
+  void clear_cell(CellId id);
 
   ConflictGraph& graph_;
   const Symbols& symbols_;
-  size_t known_members_ = 0;  // of all sets, when locations were last told their sets
-  size_t known_sets_ = 0;
-  std::vector<Thread> threads_;
+  SetChoice choice_;
+  Report report_;
+  Mode mode_ = Mode::kEverything;
+  SetMembers members_;
+  std::vector<OpenUnits> threads_;
   LocationIndex index_;
-  std::vector<std::vector<SetAccesses>> locations_;  // by location; only sets it belongs to
-  std::vector<std::vector<bool>> declared_;          // by label, by set; empty: not looked up
+  std::vector<Cell> cells_;  // the first one of each location, by its id
+  std::vector<CellInfo> infos_;
+  std::vector<Cell> further_cells_;
+  std::vector<CellInfo> further_infos_;
+  std::vector<CellId> free_cells_;  // of the further ones
+  struct Tied {
+    CellId cell = kNoCell;
+    ThreadId thread = 0;
+  };
+  std::vector<Tied> tied_;  // reads at now_ that their cells do not show
+  int64_t now_ = kTimeMin;
+  // Objects.
+  LiveObjects objects_;
+  std::vector<LiveObjects::Ended> ended_;
+  std::vector<Held> held_;
+  LiveObjects::Slot object_ = LiveObjects::kNone;  // in hand
+  // When all locations were last looked at for units that are gone.
+  uint64_t collected_then_ = 0;
+  uint32_t sweeps_since_ = 0;
 };
 
 }  // namespace tsomon

@@ -29,6 +29,11 @@ std::vector<EventRange> ranges_of(const std::vector<DetectedUnit>& units,
   return ranges;
 }
 
+bool DetectedCycle::certain() const {
+  return std::none_of(steps.begin(), steps.end(),
+                      [](const DetectedStep& step) { return step.kind == EdgeKind::kOverlap; });
+}
+
 class Detector::Impl {
  public:
   Impl(const Symbols& symbols, const DetectorOptions& options, DetectorCallbacks callbacks)
@@ -37,7 +42,14 @@ class Detector::Impl {
         graph_(options.max_retained, &callbacks_),
         history_(callbacks_.on_window ? options.history_events : 0) {
     if (options.policy == DetectorPolicy::kAtomicSets) {
-      policy_ = std::make_unique<AtomicSetPolicy>(graph_, symbols);
+      auto policy =
+          std::make_unique<AtomicSetPolicy>(graph_, symbols, options.sets, callbacks_.on_cycle);
+      if (callbacks_.on_cycle) {
+        callbacks_.on_cycle = [found = policy.get()](const DetectedCycle& cycle) {
+          found->on_cycle(cycle);
+        };
+      }
+      policy_ = std::move(policy);
     } else {
       policy_ = std::make_unique<OrderPolicy>(graph_, options);
     }
@@ -64,12 +76,15 @@ class Detector::Impl {
   }
 
   void finish() {
+    policy_->finish();
     run_sweep([](Policy::Node) { return true; });
   }
 
   bool complete() const {
     const DetectorStatistics& all = graph_.statistics();
-    return !lost_ && all.late_events == 0 && all.forced == 0 && all.uncertain == 0 &&
+    const bool no_sets = options_.policy == DetectorPolicy::kAtomicSets &&
+                         options_.sets == SetChoice::kObjects && all.objects == 0;
+    return !lost_ && !no_sets && all.late_events == 0 && all.forced == 0 && all.uncertain == 0 &&
            all.incomplete_windows == 0;
   }
 

@@ -18,6 +18,12 @@
 //             use and the threads, not on the length of the input.
 // Complexity  Amortised O(threads) for an access and, for an edge against the present order,
 //             a search of the affected region (topological_order.h).
+// Atomic sets The graph of a set has the order of the input; where intervals overlap the edge says
+// so,
+//             and a cycle with such an edge is a possible violation. A cycle inside an object is
+//             reported when all accesses so far are over, for the end of the object can show that
+//             one of them was to another object. A certain cycle that joins units of a possible one
+//             is not reported again.
 // Misses      Recorded values are not looked at: they can turn a flagged window into a clean or a
 //             definite one (tso/analysis.h). In a window whose units were merged, or whose events
 //             have left the history, only definite violations are known.
@@ -32,6 +38,7 @@
 #include <vector>
 
 #include "tso/analysis.h"
+#include "tso/atomic_sets.h"
 #include "tso/relation.h"
 #include "tso/trace.h"
 
@@ -40,12 +47,13 @@ namespace tsomon {
 enum class DetectorPolicy : uint8_t {
   kSc,          // program order and all conflicts in the order of the input
   kTso,         // directed and undirected edges
-  kAtomicSets,  // one graph for every declared set, no program order
+  kAtomicSets,  // one graph for every atomic set, no program order
 };
 
 struct DetectorOptions {
   DetectorPolicy policy = DetectorPolicy::kTso;
   RelationOptions relation;              // model and order are not looked at
+  SetChoice sets = SetChoice::kAuto;     // kAtomicSets
   bool collect = true;                   // false: nothing is ever dropped (for tests)
   uint32_t max_retained = 4096;          // finished units kept before some are merged
   uint32_t max_unsettled = 256;          // stores of one thread to one location, and ...
@@ -98,7 +106,11 @@ struct DetectedCycle {
   std::vector<DetectedStep> steps;  // the edge of the last one leads to the first
   uint64_t part = 0;                // number of the strongly connected part, stable while it grows
   uint64_t part_units = 0;          // units in that part now
-  uint32_t set = Interner::kNone;   // kAtomicSets: index in Symbols::sets; kNone: all locations
+  // kAtomicSets: index in Symbols::sets; kNone: an object, or all locations.
+  uint32_t set = Interner::kNone;
+
+  // Not, when intervals overlap that are ordered by the cycle (kAtomicSets).
+  bool certain() const;
 };
 
 // A strongly connected part of the directed conflict graph, when it can grow no more.
@@ -141,6 +153,7 @@ struct DetectorStatistics {
   uint64_t incomplete_windows = 0;
   uint64_t late_events = 0;
   uint64_t uncertain = 0;  // kAtomicSets: conflicts whose order is not certain
+  uint64_t objects = 0;    // kAtomicSets: allocated ones
   uint64_t forced = 0;     // stores or units given up because of max_unsettled*
   uint64_t collected = 0;  // units
   uint64_t merged = 0;     // units

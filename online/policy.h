@@ -25,6 +25,8 @@ class Policy {
   virtual void add(const EventBlock& block, uint64_t first_index) = 0;
   // Events of the thread are missing here (Detector::kNoThread: of any thread).
   virtual void lost(ThreadId thread) = 0;
+  // The input has ended.
+  virtual void finish() {}
   // The unit is finished and will gain no edge that leads to it.
   virtual bool closed(Node node) = 0;
   virtual void before_sweep() {}

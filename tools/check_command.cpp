@@ -20,6 +20,7 @@ namespace {
 struct Options {
   std::vector<std::string> files;
   std::string property = "serializability";
+  std::string sets = "auto";
   RelationChoice relation;
   std::string order = "issue";
   std::string format = "auto";
@@ -36,6 +37,7 @@ struct Options {
 CheckOptions check_options(const Options& options) {
   CheckOptions result;
   result.property = *check_property(options.property);
+  result.sets = *set_choice(options.sets);
   RelationOptions& relation = result.analysis.relation;
   relation = options.relation.relation();
   relation.order = options.order == "thread" ? TraceOrder::kThread : TraceOrder::kIssue;
@@ -158,6 +160,7 @@ void add_check_command(CLI::App& app, int& exit_status) {
       ->check(CLI::IsMember(
           {"serializability", "robustness", "sc-serializability", "atomic-sets", "consistency"}))
       ->capture_default_str();
+  add_sets_option(*command, options->sets);
   add_relation_options(*command, options->relation);
   command
       ->add_option("--order", options->order,

@@ -42,4 +42,15 @@ inline void add_relation_options(CLI::App& command, RelationChoice& choice) {
       ->capture_default_str();
 }
 
+// `sets` keeps its value as the default and must outlive the parsing; monitor/check.h reads it.
+inline void add_sets_option(CLI::App& command, std::string& sets) {
+  command
+      .add_option("--sets", sets,
+                  "Atomic sets: annotated (one set of everything without annotations); objects: "
+                  "what was\nallocated together, recorded with TSOMON_OPTIONS=objects=SIZE; auto: "
+                  "annotated sets if there\nare any, else objects if there are any")
+      ->check(CLI::IsMember({"auto", "annotated", "objects"}))
+      ->capture_default_str();
+}
+
 }  // namespace tsomon

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "monitor/check.h"
 #include "monitor/record.h"
 #include "monitor/run.h"
 #include "tools/command.h"
@@ -17,10 +18,14 @@
 namespace tsomon {
 namespace {
 
+// What is larger is rather an array than an object.
+constexpr uint64_t kObjectBytes = 65536;
+
 struct Options {
   std::vector<std::string> command;
   OutputFormat output = OutputFormat::kText;
   std::string property = "serializability";
+  std::string sets = "auto";
   RelationChoice relation;
   uint32_t interval = RunOptions().round_milliseconds;
   std::string save;
@@ -36,6 +41,10 @@ RunOptions run_options(const Options& options) {
     result.watch.detector.policy = DetectorPolicy::kSc;
     relation.model = MemoryModel::kSc;
     result.watch.analysis.property = Property::kScSerializability;
+  } else if (options.property == "atomic-sets") {
+    result.watch.detector.policy = DetectorPolicy::kAtomicSets;
+    result.watch.detector.sets = *set_choice(options.sets);
+    result.object_bytes = result.watch.detector.sets == SetChoice::kObjects ? kObjectBytes : 0;
   }
   return result;
 }
@@ -125,8 +134,9 @@ void add_run_command(CLI::App& app, int& exit_status) {
       "run", "Run a program built with tsomon-c++ and report violations as they happen");
   auto options = std::make_shared<Options>();
   command->add_option("--property", options->property, "What is asked of the run")
-      ->check(CLI::IsMember({"serializability", "sc-serializability"}))
+      ->check(CLI::IsMember({"serializability", "sc-serializability", "atomic-sets"}))
       ->capture_default_str();
+  add_sets_option(*command, options->sets);
   add_relation_options(*command, options->relation);
   command
       ->add_option("--interval", options->interval,

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "tso/cycle.h"
+#include "tso/issue_order.h"
 #include "tso/mixed_graph.h"
 #include "tso/refinement.h"
 #include "tso/values.h"
@@ -33,7 +34,7 @@ class Analyser {
     result_.units = units_.size();
     RefinementOptions refinement = {options_.values, options_.max_undirected, {}};
     if (use_issue_order_) {
-      refinement.known = issue_order_from_values();
+      refinement.known = issue_order_from_values(relation_, accesses_, options_.max_undirected);
     }
     auto refined = refine(relation_, accesses_, refinement);
     if (!refined && !refinement.known.empty()) {
@@ -67,45 +68,12 @@ class Analyser {
   }
 
  private:
-  static bool has_values(const Trace& trace) {
-    return trace.complete &&
-           std::any_of(trace.events.begin(), trace.events.end(),
-                       [](const Event& event) { return event.has_read_value != 0; });
-  }
   static AnalysisOptions with_model(AnalysisOptions options) {
     if (options.property == Property::kScSerializability) {
       options.relation.model = MemoryModel::kSc;
       options.values = false;  // they need not be those of an SC execution; see use_issue_order_
     }
     return options;
-  }
-
-  // SC-serializability asks for the order of the issues. Values show the order of effects: of that,
-  // what comes before the effect of a load from memory or of a locked operation was also issued
-  // before it.
-  std::vector<Edge> issue_order_from_values() const {
-    RelationOptions options = options_.relation;
-    options.model = MemoryModel::kTso;
-    const Relation relation(trace_, locations_, options);
-    const AccessIndex accesses(relation);
-    const auto refined = refine(relation, accesses, {true, options_.max_undirected, {}});
-    std::vector<Edge> known;
-    if (!refined || refined->values_contradict) {
-      return known;
-    }
-    const auto shows = [&](uint32_t e, uint32_t f) {
-      return !relation.is_store(f) && relation.source(f) == Relation::kNever &&
-             refined->order.reaches(e, f);
-    };
-    for (const Edge& edge :
-         build_event_graph(relation_, accesses_, options_.max_undirected).undirected) {
-      if (shows(edge.from, edge.to)) {
-        known.push_back(edge);
-      } else if (shows(edge.to, edge.from)) {
-        known.push_back({edge.to, edge.from});
-      }
-    }
-    return known;
   }
 
   void incomplete(std::string why) {

@@ -50,6 +50,7 @@ enum class EdgeKind : uint8_t {
   kValues,      // the recorded values (or a chain of certain orders) imply it
   kReordering,  // the execution of the witness chooses it
   kThread,      // fork or join
+  kOverlap,     // of an atomic set: the intervals overlap, this one begins first
 };
 
 struct CycleEdge {

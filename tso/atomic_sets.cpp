@@ -1,14 +1,22 @@
 #include "tso/atomic_sets.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <map>
+#include <optional>
+#include <queue>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "tso/cycle.h"
+#include "tso/issue_order.h"
 #include "tso/location_table.h"
+#include "tso/mixed_graph.h"
+#include "tso/refinement.h"
 #include "tso/units.h"
 
 namespace tsomon {
@@ -16,52 +24,53 @@ namespace {
 
 constexpr uint32_t kNone = 0xFFFFFFFFU;
 
-// The unit of every access with regard to one set.
-std::vector<uint32_t> units_of_set(const Trace& trace, std::string_view set, uint32_t* count) {
-  struct Frame {
-    bool declared = false;
-  };
+bool is_data(const Event& event) {
+  return is(event, kinds::kAccesses) && !is(event, kinds::kLocks);
+}
+
+// The unit of every access with regard to one set; `set` nullptr: every unit is declared on it.
+std::vector<uint32_t> units_of_set(const Trace& trace, const std::string* set) {
   struct Thread {
-    std::vector<Frame> open;
-    uint32_t unit = kNone;  // of the outermost declared frame
-    size_t outermost = 0;
+    size_t depth = 0;       // of open units
+    uint32_t unit = kNone;  // of the outermost declared one
+    size_t outermost = 0;   // its depth
   };
   std::vector<Thread> threads;
   std::vector<uint32_t> unit_of(trace.events.size(), kNone);
+  uint32_t count = 0;
+  const auto declared = [&](const Event& begin) {
+    const auto sets = unit_sets(trace.symbols.labels.text(static_cast<uint32_t>(begin.address)));
+    // A unit that names no set is declared on all of them.
+    return sets.empty() || std::find(sets.begin(), sets.end(), *set) != sets.end();
+  };
   for (size_t e = 0; e < trace.events.size(); ++e) {
     const Event& event = trace.events[e];
     threads.resize(std::max<size_t>(threads.size(), event.thread + 1));
     Thread& thread = threads[event.thread];
     switch (event.kind()) {
-      case EventKind::kUnitBegin: {
-        const auto sets =
-            unit_sets(trace.symbols.labels.text(static_cast<uint32_t>(event.address)));
-        // A unit that names no set is declared on all of them.
-        const bool declared =
-            sets.empty() || std::find(sets.begin(), sets.end(), set) != sets.end();
-        if (declared && thread.unit == kNone) {
-          thread.unit = (*count)++;
-          thread.outermost = thread.open.size();
+      case EventKind::kUnitBegin:
+        if (thread.unit == kNone && (set == nullptr || declared(event))) {
+          thread.unit = count++;
+          thread.outermost = thread.depth;
         }
-        thread.open.push_back({declared});
+        ++thread.depth;
         break;
-      }
       case EventKind::kUnitEnd:
-        if (!thread.open.empty()) {
-          thread.open.pop_back();
-          if (thread.unit != kNone && thread.open.size() == thread.outermost) {
+        if (thread.depth != 0) {
+          --thread.depth;
+          if (thread.depth == thread.outermost) {
             thread.unit = kNone;
           }
         }
         break;
       case EventKind::kWait:
         if (thread.unit != kNone) {
-          thread.unit = (*count)++;
+          thread.unit = count++;
         }
         break;
       default:
-        if (is(event, kinds::kAccesses) && !is(event, kinds::kLocks)) {
-          unit_of[e] = thread.unit != kNone ? thread.unit : (*count)++;
+        if (is_data(event)) {
+          unit_of[e] = thread.unit != kNone ? thread.unit : count++;
         }
         break;
     }
@@ -69,119 +78,482 @@ std::vector<uint32_t> units_of_set(const Trace& trace, std::string_view set, uin
   return unit_of;
 }
 
-class SetCheck {
- public:
-  SetCheck(const Trace& trace, const LocationTable& locations, std::string_view name,
-           const std::vector<LocationKey>* members)
-      : trace_(trace), locations_(locations), members_(members) {
-    unit_of_ = units_of_set(trace, name, &units_);
-  }
+// An access to a set. `shaky`: it may belong to another object.
+struct SetAccess {
+  uint32_t event = 0;
+  bool shaky = false;
+};
 
-  std::vector<CycleEdge> cycle() {
-    std::vector<CycleEdge> edges;
-    struct LastAccess {
-      uint32_t write = kNone;
-      std::vector<uint32_t> reads;  // since then
-    };
-    std::vector<LastAccess> last(locations_.size());
-    for (uint32_t e = 0; e < trace_.events.size(); ++e) {
-      if (unit_of_[e] == kNone || !is_member(e)) {
-        continue;
-      }
-      const LocationId here = locations_.of_event(e);
-      const bool writes = trace_.events[e].kind() != EventKind::kRead;
-      for (const LocationId other : locations_.overlapping(here)) {
-        const auto link = [&](uint32_t from) {
-          if (from != kNone && unit_of_[from] != unit_of_[e]) {
-            edges.push_back({0, from, e, EdgeKind::kConflict});
-            check_overlap(from, e);
-          }
-        };
-        link(last[other].write);
-        if (writes) {
-          std::for_each(last[other].reads.begin(), last[other].reads.end(), link);
+struct Object {
+  uint32_t begin = 0;    // its kAllocate
+  uint32_t end = kNone;  // the event that ends it
+  std::vector<SetAccess> accesses;
+};
+
+// Which objects there were, and who accessed them.
+class Objects {
+ public:
+  explicit Objects(const Trace& trace) : trace_(trace) {
+    for (uint32_t e = 0; e < trace.events.size(); ++e) {
+      const Event& event = trace.events[e];
+      if (event.kind() == EventKind::kAllocate) {
+        allocate(e);
+      } else if (event.kind() == EventKind::kFree) {
+        if (const auto found = live_.find(event.address); found != live_.end()) {
+          end(found, e);
         }
-      }
-      if (writes) {
-        last[here] = {e, {}};
-      } else if (last[here].reads.empty() || unit_of_[last[here].reads.back()] != unit_of_[e]) {
-        last[here].reads.push_back(e);
+      } else if (is_data(event) && event.size != 0) {
+        access(e);
       }
     }
-    return shortest_cycle(edges, unit_of_);
   }
 
-  bool ordered() const { return ordered_; }
-  uint32_t units() const { return units_; }
+  const std::vector<Object>& all() const { return objects_; }
+  bool certain() const { return certain_; }  // nothing shaky
 
  private:
-  bool is_member(uint32_t e) const {
-    if (members_ == nullptr) {
-      return true;
-    }
-    const Event& event = trace_.events[e];
-    return std::any_of(members_->begin(), members_->end(), [&](const LocationKey& member) {
-      return overlap(member, {event.address, event.size});
-    });
+  using Live = std::map<uint64_t, uint32_t>;  // by address
+  struct Stray {
+    LocationKey key;
+    ThreadId thread;
+    int64_t hi;
+  };
+
+  LocationKey key(uint32_t object) const {
+    const Event& begin = trace_.events[objects_[object].begin];
+    return {begin.address, begin.size};
   }
-  void check_overlap(uint32_t e, uint32_t f) {
-    const bool certain = trace_.hi(trace_.events[e]) < trace_.events[f].lo;
-    ordered_ = ordered_ && (certain || trace_.events[e].thread == trace_.events[f].thread);
+  bool concurrent(uint32_t e, uint32_t f) const {
+    return trace_.events[e].thread != trace_.events[f].thread &&
+           trace_.hi(trace_.events[e]) >= trace_.events[f].lo;
+  }
+
+  void end(Live::iterator at, uint32_t e) {
+    Object& object = objects_[at->second];
+    object.end = e;
+    for (SetAccess& access : object.accesses) {
+      access.shaky = access.shaky || concurrent(access.event, e);
+      certain_ = certain_ && !access.shaky;
+    }
+    live_.erase(at);
+  }
+
+  // The first live object that may overlap with what begins at `address`.
+  Live::iterator first_near(uint64_t address) {
+    auto at = live_.upper_bound(address);
+    return at == live_.begin() ? at : std::prev(at);
+  }
+
+  void allocate(uint32_t e) {
+    const Event& event = trace_.events[e];
+    const LocationKey mine{event.address, event.size};
+    for (auto at = first_near(mine.address);
+         at != live_.end() && at->first < mine.address + mine.size;) {
+      const auto next = std::next(at);
+      if (overlap(key(at->second), mine)) {
+        end(at, e);
+      }
+      at = next;
+    }
+    live_[mine.address] = static_cast<uint32_t>(objects_.size());
+    objects_.push_back({e, kNone, {}});
+    // An access of another thread that begins earlier may be to this object all the same.
+    size_t kept = 0;
+    for (const Stray& stray : strays_) {
+      if (stray.hi < event.lo) {
+        continue;
+      }
+      strays_[kept++] = stray;
+      certain_ = certain_ && (stray.thread == event.thread || !overlap(stray.key, mine));
+    }
+    strays_.resize(kept);
+  }
+
+  void access(uint32_t e) {
+    const Event& event = trace_.events[e];
+    const LocationKey mine{event.address, event.size};
+    bool owned = false;
+    for (auto at = first_near(mine.address);
+         at != live_.end() && at->first < mine.address + mine.size; ++at) {
+      if (!overlap(key(at->second), mine)) {
+        continue;
+      }
+      Object& object = objects_[at->second];
+      object.accesses.push_back({e, concurrent(object.begin, e)});
+      certain_ = certain_ && !object.accesses.back().shaky;
+      owned = true;
+    }
+    if (!owned) {
+      strays_.push_back({mine, event.thread, trace_.hi(event)});
+      if (strays_.size() >= strays_checked_at_) {
+        std::erase_if(strays_, [&](const Stray& stray) { return stray.hi < event.lo; });
+        strays_checked_at_ = 2 * strays_.size() + 1024;
+      }
+    }
+  }
+
+  const Trace& trace_;
+  std::vector<Object> objects_;
+  Live live_;
+  std::vector<Stray> strays_;  // accesses to no object that may not be over
+  size_t strays_checked_at_ = 1024;
+  bool certain_ = true;
+};
+
+// Those that can lie on a cycle of units.
+std::vector<CycleEdge> cyclic(const std::vector<CycleEdge>& edges,
+                              const std::vector<uint32_t>& unit_of) {
+  std::unordered_map<uint32_t, uint32_t> local;
+  std::vector<MixedEdge> mixed;
+  mixed.reserve(edges.size());
+  const auto node = [&](uint32_t event) {
+    return local.try_emplace(unit_of[event], static_cast<uint32_t>(local.size())).first->second;
+  };
+  for (const CycleEdge& edge : edges) {
+    const uint32_t from = node(edge.from);
+    mixed.push_back({from, node(edge.to), false});
+  }
+  const MixedParts parts = split_into_parts(static_cast<uint32_t>(local.size()), mixed);
+  std::vector<CycleEdge> result;
+  for (size_t i = 0; i < edges.size(); ++i) {
+    if (parts.edge_on_cycle[i]) {
+      result.push_back(edges[i]);
+    }
+  }
+  return result;
+}
+
+// What is known of the order of the issues beyond the intervals.
+class IssueOrder {
+ public:
+  IssueOrder(const Trace& trace, const LocationTable& locations, const AtomicSetOptions& options) {
+    RelationOptions issues = options.relation;
+    issues.model = MemoryModel::kSc;
+    const Relation relation(trace, locations, issues);
+    const AccessIndex accesses(relation);
+    RefinementOptions refinement = {false, options.max_undirected, {}};
+    if (options.values && has_values(trace)) {
+      refinement.known = issue_order_from_values(relation, accesses, options.max_undirected);
+    }
+    graph_ = refine(relation, accesses, refinement);
+    if (graph_) {
+      arrange(static_cast<uint32_t>(trace.events.size()));
+    }
+  }
+  bool usable() const { return graph_.has_value(); }
+  bool before(uint32_t e, uint32_t f) const { return graph_->order.reaches(e, f); }
+  // Pairs of conflicting accesses that may have come in either order.
+  const std::vector<Edge>& open() const { return graph_->undirected; }
+  // Whether some execution has both e before f and g before h.
+  bool possible(uint32_t e, uint32_t f, uint32_t g, uint32_t h) const {
+    const auto leads = [&](uint32_t from, uint32_t to) { return from == to || before(from, to); };
+    return !leads(f, e) && !leads(h, g) && !(leads(f, g) && leads(h, e));
+  }
+  // In a sequence that agrees with all that is known.
+  uint32_t place(uint32_t e) const { return place_[e]; }
+
+ private:
+  // Of the events that may come next, the first of the trace does.
+  void arrange(uint32_t count) {
+    const Adjacency& edges = graph_->order.edges();
+    std::vector<uint32_t> before(count, 0);
+    for (uint32_t e = 0; e < count; ++e) {
+      for (const uint32_t next : edges.successors(e)) {
+        ++before[next];
+      }
+    }
+    std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> ready;
+    for (uint32_t e = 0; e < count; ++e) {
+      if (before[e] == 0) {
+        ready.push(e);
+      }
+    }
+    place_.resize(count);
+    for (uint32_t place = 0; !ready.empty(); ++place) {
+      const uint32_t e = ready.top();
+      ready.pop();
+      place_[e] = place;
+      for (const uint32_t next : edges.successors(e)) {
+        if (--before[next] == 0) {
+          ready.push(next);
+        }
+      }
+    }
+  }
+
+  std::optional<RefinedGraph> graph_;
+  std::vector<uint32_t> place_;
+};
+
+// The conflicts of one set after the other.
+class SetCheck {
+ public:
+  // `order`: nullptr, the intervals alone decide.
+  SetCheck(const Trace& trace, const LocationTable& locations, const IssueOrder* order)
+      : trace_(trace), locations_(locations), order_(order), last_(locations.size()) {}
+
+  // Whether the order of all conflicts is certain. `cycle` becomes the shortest cycle of certain
+  // edges, if there is none one of all edges.
+  bool check(std::vector<SetAccess> accesses, const std::vector<uint32_t>& unit_of,
+             std::vector<CycleEdge>* cycle) {
+    ordered_ = true;
+    edges_.clear();
+    if (order_ != nullptr) {
+      std::sort(accesses.begin(), accesses.end(), [&](const SetAccess& a, const SetAccess& b) {
+        return order_->place(a.event) < order_->place(b.event);
+      });
+    }
+    for (const SetAccess& access : accesses) {
+      add(access, unit_of);
+    }
+    for (const SetAccess& access : accesses) {
+      last_[locations_.of_event(access.event)] = LastAccess();
+    }
+    // The search for a short cycle has a bound: whether there is one is known before.
+    const std::vector<CycleEdge> all = cyclic(edges_, unit_of);
+    std::vector<CycleEdge> certain;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(certain),
+                 [](const CycleEdge& edge) { return edge.kind != EdgeKind::kOverlap; });
+    *cycle = shortest_cycle(cyclic(certain, unit_of), unit_of);
+    if (cycle->empty()) {
+      *cycle = shortest_cycle(all, unit_of);
+    }
+    if (cycle->empty() && !ordered_ && order_ != nullptr) {
+      *cycle = cycle_of_two(accesses, unit_of);
+    }
+    return ordered_;
+  }
+
+ private:
+  struct Read {
+    SetAccess first;  // of a unit; when its last one is not certain either, nothing is
+    uint32_t last = 0;
+  };
+  struct LastAccess {
+    SetAccess write{kNone};
+    std::vector<Read> reads;  // since then
+  };
+
+  // Two units of which each may have come before the other, by conflicts of which one is open.
+  std::vector<CycleEdge> cycle_of_two(const std::vector<SetAccess>& accesses,
+                                      const std::vector<uint32_t>& unit_of) const {
+    constexpr size_t kMostOfAPair = 64;
+    std::vector<bool> member(trace_.events.size(), false);
+    for (const SetAccess& access : accesses) {
+      member[access.event] = true;
+    }
+    // Conflicts of two units, in both directions where they are open.
+    std::map<std::pair<uint32_t, uint32_t>, std::vector<CycleEdge>> pairs;
+    const auto add = [&](uint32_t from, uint32_t to, EdgeKind kind) {
+      auto& list = pairs[std::minmax(unit_of[from], unit_of[to])];
+      if (list.size() < kMostOfAPair) {
+        list.push_back({unit_of[from], from, to, kind});
+      }
+    };
+    for (const Edge& edge : order_->open()) {
+      if (member[edge.from] && member[edge.to] && unit_of[edge.from] != unit_of[edge.to]) {
+        add(edge.from, edge.to, EdgeKind::kOverlap);
+        add(edge.to, edge.from, EdgeKind::kOverlap);
+      }
+    }
+    for (const CycleEdge& edge : edges_) {
+      if (edge.kind != EdgeKind::kOverlap &&
+          pairs.count(std::minmax(unit_of[edge.from], unit_of[edge.to])) != 0) {
+        add(edge.from, edge.to, edge.kind);
+      }
+    }
+    for (const auto& [units, list] : pairs) {
+      for (const CycleEdge& one : list) {
+        for (const CycleEdge& back : list) {
+          if (one.unit == units.first && back.unit == units.second &&
+              order_->possible(one.from, one.to, back.from, back.to)) {
+            return {one, back};
+          }
+        }
+      }
+    }
+    return {};
+  }
+
+  bool certain(uint32_t e, uint32_t f) const {
+    const Event& source = trace_.events[e];
+    const Event& target = trace_.events[f];
+    return source.thread == target.thread || trace_.hi(source) < target.lo ||
+           (order_ != nullptr && order_->before(e, f));
+  }
+
+  void link(const SetAccess& from, uint32_t last, const SetAccess& to,
+            const std::vector<uint32_t>& unit_of) {
+    const bool first_certain = certain(from.event, to.event);
+    ordered_ = ordered_ && first_certain && (last == from.event || certain(last, to.event));
+    if (unit_of[from.event] != unit_of[to.event]) {
+      edges_.push_back({0, from.event, to.event, kind_of(from, to, first_certain)});
+    }
+  }
+
+  EdgeKind kind_of(const SetAccess& from, const SetAccess& to, bool certain) const {
+    if (!certain || from.shaky || to.shaky) {
+      return EdgeKind::kOverlap;
+    }
+    const Event& source = trace_.events[from.event];
+    const Event& target = trace_.events[to.event];
+    return source.thread == target.thread || trace_.hi(source) < target.lo ? EdgeKind::kConflict
+                                                                           : EdgeKind::kValues;
+  }
+
+  void add(const SetAccess& access, const std::vector<uint32_t>& unit_of) {
+    const Event& event = trace_.events[access.event];
+    const LocationId here = locations_.of_event(access.event);
+    const bool writes = event.kind() != EventKind::kRead;
+    for (const LocationId other : locations_.overlapping(here)) {
+      const LastAccess& last = last_[other];
+      if (last.write.event != kNone) {
+        link(last.write, last.write.event, access, unit_of);
+      }
+      for (size_t i = 0; writes && i < last.reads.size(); ++i) {
+        link(last.reads[i].first, last.reads[i].last, access, unit_of);
+      }
+    }
+    LastAccess& mine = last_[here];
+    if (writes) {
+      mine.write = access;
+      mine.reads.clear();
+    } else if (mine.reads.empty() ||
+               unit_of[mine.reads.back().first.event] != unit_of[access.event]) {
+      mine.reads.push_back({access, access.event});
+    } else if (order_ != nullptr ||
+               trace_.hi(event) > trace_.hi(trace_.events[mine.reads.back().last])) {
+      mine.reads.back().last = access.event;
+    }
   }
 
   const Trace& trace_;
   const LocationTable& locations_;
-  const std::vector<LocationKey>* members_;
-  std::vector<uint32_t> unit_of_;
-  uint32_t units_ = 0;
+  const IssueOrder* order_;
+  std::vector<LastAccess> last_;
+  std::vector<CycleEdge> edges_;
   bool ordered_ = true;
 };
 
-}  // namespace
+std::vector<SetAccess> accesses_to(const Trace& trace, const std::vector<LocationKey>* members) {
+  std::vector<SetAccess> result;
+  for (uint32_t e = 0; e < trace.events.size(); ++e) {
+    const Event& event = trace.events[e];
+    const auto holds = [&](const LocationKey& member) {
+      return overlap(member, {event.address, event.size});
+    };
+    if (is_data(event) &&
+        (members == nullptr || std::any_of(members->begin(), members->end(), holds))) {
+      result.push_back({e});
+    }
+  }
+  return result;
+}
 
-Analysis analyse_atomic_sets(const Trace& trace) {
+Violation violation_of(std::vector<CycleEdge> cycle, const UnitTable& units) {
+  Violation finding;
+  finding.verdict = Verdict::kDefinite;
+  for (CycleEdge& edge : cycle) {
+    if (edge.kind == EdgeKind::kOverlap) {
+      finding.verdict = Verdict::kPossible;
+    }
+    edge.unit = units.of_event(edge.from);
+    finding.window.insert(finding.window.end(), {edge.from, edge.to});
+  }
+  std::sort(finding.window.begin(), finding.window.end());
+  finding.window.erase(std::unique(finding.window.begin(), finding.window.end()),
+                       finding.window.end());
+  finding.cycle = std::move(cycle);
+  return finding;
+}
+
+SetChoice resolved(const Trace& trace, SetChoice choice) {
+  if (choice != SetChoice::kAuto) {
+    return choice;
+  }
+  const bool objects =
+      trace.symbols.sets.empty() &&
+      std::any_of(trace.events.begin(), trace.events.end(),
+                  [](const Event& event) { return event.kind() == EventKind::kAllocate; });
+  return objects ? SetChoice::kObjects : SetChoice::kDeclared;
+}
+
+// `ordered`: whether the order of all conflicts was certain.
+Analysis judge(const Trace& trace, const LocationTable& locations, const AtomicSetOptions& options,
+               const IssueOrder* order, bool* ordered) {
   Analysis result;
-  const LocationTable locations(trace);
   const UnitTable units(trace);
   result.units = units.size();
-  if (!trace.complete) {
+  const auto incomplete = [&](std::string why) {
     result.complete = false;
-    result.notes.emplace_back("events were lost");
-  }
-  const auto check = [&](std::string_view name, const std::vector<LocationKey>* members) {
-    SetCheck set(trace, locations, name, members);
-    ++result.parts;
-    std::vector<CycleEdge> cycle = set.cycle();
-    if (!set.ordered()) {
-      result.complete = false;
-      result.notes.push_back(
-          fmt::format("the order of conflicting accesses to set '{}' is not certain", name));
-    }
-    if (cycle.empty()) {
-      return;
-    }
-    ++result.violated_parts;
-    Violation finding;
-    finding.verdict = Verdict::kDefinite;
-    for (CycleEdge& edge : cycle) {
-      edge.unit = units.of_event(edge.from);
-      finding.window.insert(finding.window.end(), {edge.from, edge.to});
-    }
-    std::sort(finding.window.begin(), finding.window.end());
-    finding.window.erase(std::unique(finding.window.begin(), finding.window.end()),
-                         finding.window.end());
-    finding.cycle = std::move(cycle);
-    result.findings.push_back(std::move(finding));
+    result.notes.push_back(std::move(why));
   };
-  for (const AtomicSet& set : trace.symbols.sets) {
-    check(set.name, &set.members);
+  if (!trace.complete) {
+    incomplete("events were lost");
   }
-  if (trace.symbols.sets.empty()) {
-    check("all", nullptr);
+  SetCheck sets(trace, locations, order);
+  *ordered = true;
+  const auto check = [&](const std::vector<SetAccess>& accesses,
+                         const std::vector<uint32_t>& unit_of) {
+    std::vector<CycleEdge> cycle;
+    const bool all_ordered = sets.check(accesses, unit_of, &cycle);
+    ++result.parts;
+    if (!cycle.empty()) {
+      ++result.violated_parts;
+      result.findings.push_back(violation_of(std::move(cycle), units));
+    }
+    return all_ordered;
+  };
+  if (resolved(trace, options.sets) == SetChoice::kObjects) {
+    const Objects objects(trace);
+    const std::vector<uint32_t> unit_of = units_of_set(trace, nullptr);
+    for (const Object& object : objects.all()) {
+      *ordered = check(object.accesses, unit_of) && *ordered;
+    }
+    if (objects.all().empty()) {
+      incomplete(kNoObjects);
+    }
+    if (!objects.certain()) {
+      incomplete("to which object some accesses belong is not certain");
+    }
+    if (!*ordered) {
+      incomplete("the order of conflicting accesses to an object is not certain");
+    }
+  } else if (trace.symbols.sets.empty()) {
+    *ordered = check(accesses_to(trace, nullptr), units_of_set(trace, nullptr));
+    if (!*ordered) {
+      incomplete("the order of conflicting accesses is not certain");
+    }
+  } else {
+    for (const AtomicSet& set : trace.symbols.sets) {
+      if (!check(accesses_to(trace, &set.members), units_of_set(trace, &set.name))) {
+        *ordered = false;
+        incomplete(
+            fmt::format("the order of conflicting accesses to set '{}' is not certain", set.name));
+      }
+    }
   }
-  result.verdict = result.violated_parts > 0 ? Verdict::kDefinite
-                   : result.complete         ? Verdict::kClean
-                                             : Verdict::kInconclusive;
+  // The gravest first, in the order of the sets.
+  std::stable_sort(result.findings.begin(), result.findings.end(),
+                   [](const Violation& a, const Violation& b) { return a.verdict > b.verdict; });
+  result.verdict = !result.findings.empty() ? result.findings.front().verdict
+                   : result.complete        ? Verdict::kClean
+                                            : Verdict::kInconclusive;
+  return result;
+}
+
+}  // namespace
+
+Analysis analyse_atomic_sets(const Trace& trace, const AtomicSetOptions& options) {
+  const LocationTable locations(trace);
+  bool ordered = true;
+  Analysis result = judge(trace, locations, options, nullptr, &ordered);
+  if (!ordered && options.refine && result.verdict != Verdict::kDefinite) {
+    const IssueOrder order(trace, locations, options);
+    if (order.usable()) {
+      return judge(trace, locations, options, &order, &ordered);
+    }
+  }
   return result;
 }
 

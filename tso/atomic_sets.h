@@ -1,14 +1,29 @@
 // Atomic-set serializability, over a whole trace.
 //
 // Source      Theory section 7 (Sumner, Hammer, Dolby: Marathon, RV 2011).
-// Purpose     One conflict graph for every declared atomic set; a set whose graph has a cycle is
-//             violated. An access belongs to the outermost enclosing unit that is declared on the
-//             set, or to a unit of its own. Without declared sets, one set holds every location and
-//             every unit is declared on it.
-// Order       That of the events: the property does not know store buffers. Accesses whose
-//             intervals overlap make the answer incomplete.
-// Complexity  O(n * sets * overlapping ranges).
-// Thread-safety: a pure function of its argument.
+// Purpose     One conflict graph for every atomic set; a set whose graph has a cycle is violated.
+//             An access belongs to the outermost enclosing unit that is declared on the set, or to
+//             a unit of its own.
+// Sets        Declared ones (Symbols::sets); without any, one set holds every location and every
+//             unit is declared on it. Or objects: the bytes from a kAllocate event to the kFree of
+//             the same address, or to the next kAllocate on any of them, are a set of their own,
+//             and every unit is declared on every object, whatever sets it names. What lies in no
+//             object belongs to no set then.
+// Order       That of the events: the property does not know store buffers. Conflicting accesses
+//             whose intervals overlap may have come in either order, unless program order, locks,
+//             fork and join, and recorded values decide it (`refine`). What overlaps the
+//             beginning or the end of its object may belong to another one. kDefinite needs a cycle
+//             of certain orders. kPossible is a cycle in a sequence that agrees with all of them
+//             and else follows the starts of the intervals, or one of two units by accesses whose
+//             order is open. Without one the answer is incomplete.
+// Complexity  O(n * (sets + overlapping ranges)), with objects O(n * log objects), and what
+//             shortest_cycle() costs; where intervals overlap, what refine() costs three times.
+// Misses      Open cycles of more than two units, in other sequences than that one.
+//             Values that leave more than one answer: kPossible then does not mean that an
+// execution
+//             with all recorded values was found. A read of the memory of an object after its end
+//             is in no set.
+// Thread-safety: a pure function of its arguments.
 #pragma once
 
 #include "tso/analysis.h"
@@ -16,8 +31,27 @@
 
 namespace tsomon {
 
-// The verdict is kClean, kDefinite or kInconclusive; findings have a cycle and, its units being
-// shown in the order of the trace, no witness with late commits.
-Analysis analyse_atomic_sets(const Trace& trace);
+enum class SetChoice : uint8_t {
+  kAuto,      // declared sets if there are any, else objects if there are any, else one set of all
+  kDeclared,  // declared sets, else one set of all
+  kObjects,
+};
+
+// What is said when objects are asked for and there are none.
+inline constexpr const char* kNoObjects =
+    "no allocation was recorded: there are no objects whose accesses could be judged "
+    "(TSOMON_OPTIONS=objects=SIZE records them)";
+
+struct AtomicSetOptions {
+  SetChoice sets = SetChoice::kAuto;
+  bool refine = true;  // look at overlapping intervals again
+  bool values = true;  // ... and at values
+  RelationOptions relation;
+  uint64_t max_undirected = 20'000'000;  // when looking again; past it less is decided
+};
+
+// The verdict is kClean, kPossible, kDefinite or kInconclusive; findings have a cycle and, its
+// units being shown in the order of the trace, no witness with late commits.
+Analysis analyse_atomic_sets(const Trace& trace, const AtomicSetOptions& options = {});
 
 }  // namespace tsomon

@@ -35,12 +35,14 @@ enum class EventKind : uint8_t {
   kJoin,             // address = id of the ended thread
   kUnitBegin,        // address = id of the label in Symbols::labels
   kUnitEnd,
-  kBranch,  // control flow that depends on the reads before it
-  kWait,    // condition wait: splits the enclosing unit; address = condition variable
-  kCall,    // operation of a concurrent object invoked; address = text in Symbols::labels
-  kReturn,  // ... returned; address = text in Symbols::labels
+  kBranch,    // control flow that depends on the reads before it
+  kWait,      // condition wait: splits the enclosing unit; address = condition variable
+  kCall,      // operation of a concurrent object invoked; address = text in Symbols::labels
+  kReturn,    // ... returned; address = text in Symbols::labels
+  kAllocate,  // an object of `size` bytes begins at `address`: everything on its bytes comes later
+  kFree,      // the object at `address` ends: everything on its bytes came earlier
 };
-inline constexpr int kEventKinds = 16;
+inline constexpr int kEventKinds = 18;
 
 using ThreadId = uint32_t;  // dense, in order of first appearance
 

@@ -1,5 +1,6 @@
 #include "tso/trace.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -7,6 +8,13 @@
 #include "tso/result.h"
 
 namespace tsomon {
+
+void add_range(std::vector<LocationKey>* members, uint64_t address, uint64_t size) {
+  for (uint64_t at = 0; at < size; at += Event::kMaxSize) {
+    members->push_back(
+        {address + at, static_cast<uint32_t>(std::min<uint64_t>(size - at, Event::kMaxSize))});
+  }
+}
 
 uint32_t Symbols::intern_location(std::string_view text) {
   // A number without leading zeros survives the round trip through the id.

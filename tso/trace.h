@@ -33,6 +33,9 @@ struct AtomicSet {
   std::vector<LocationKey> members;
 };
 
+// Members are as long as an access may be; what is longer becomes several of them.
+void add_range(std::vector<LocationKey>* members, uint64_t address, uint64_t size);
+
 // What memory held before the first event. Text traces start with every location at 0 unless a
 // header says otherwise; captures of a running program know nothing.
 struct InitialValue {

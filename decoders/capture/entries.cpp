@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace tsomon::capture {
 
 bool read_modules(EntryReader& reader, std::vector<Module>& modules) {
@@ -38,6 +40,41 @@ void read_command_line(std::string_view payload, std::vector<std::string>& comma
     command_line.emplace_back(payload.substr(0, end));
     payload.remove_prefix(std::min(end + 1, payload.size()));
   }
+}
+
+bool read_sets(EntryReader& reader, std::vector<AtomicSet>& sets, uint32_t& ranges,
+               std::vector<std::string>& problems) {
+  while (!reader.at_end()) {
+    SetEntry entry;
+    std::string_view name;
+    if (!reader.entry(entry) || !reader.bytes(entry.name_size, name)) {
+      return false;
+    }
+    if (name.empty()) {
+      problems.emplace_back(
+          "declarations of atomic sets are missing: there were more than the probe keeps");
+      continue;
+    }
+    // No probe writes more; a damaged or made-up file must not take all memory.
+    constexpr uint64_t kMostBytes = uint64_t{1} << 30;
+    constexpr uint32_t kMostRanges = 4096;
+    if (++ranges > kMostRanges) {
+      problems.push_back(fmt::format("more than {} ranges of atomic sets", kMostRanges));
+      return true;
+    }
+    if (entry.size > kMostBytes || entry.address > ~entry.size) {
+      problems.push_back(
+          fmt::format("a range of {} bytes cannot be part of an atomic set", entry.size));
+      continue;
+    }
+    auto set = std::find_if(sets.begin(), sets.end(),
+                            [&](const AtomicSet& known) { return known.name == name; });
+    if (set == sets.end()) {
+      set = sets.insert(set, {std::string(name), {}});
+    }
+    add_range(&set->members, entry.address, entry.size);
+  }
+  return true;
 }
 
 bool read_end(EntryReader& reader, std::map<uint32_t, EndEntry>& totals) {

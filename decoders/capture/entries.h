@@ -49,6 +49,9 @@ class EntryReader {
 bool read_modules(EntryReader& reader, std::vector<Module>& modules);
 bool read_texts(EntryReader& reader, ChunkType type, Names& names);
 void read_command_line(std::string_view payload, std::vector<std::string>& command_line);
+// What is wrong with them goes to `problems`. `ranges` counts them over all chunks.
+bool read_sets(EntryReader& reader, std::vector<AtomicSet>& sets, uint32_t& ranges,
+               std::vector<std::string>& problems);
 // By thread; a later trailer knows more.
 bool read_end(EntryReader& reader, std::map<uint32_t, EndEntry>& totals);
 

@@ -286,8 +286,10 @@ class LiveReader::Impl {
           cut(number, *thread);
         }
         break;
-      case ChunkType::kCommandLine:
       case ChunkType::kSets:
+        whole = read_sets(reader, symbols_.sets, set_ranges_, problems_);
+        break;
+      case ChunkType::kCommandLine:
       case ChunkType::kEvents:
       case ChunkType::kOpen:
       case ChunkType::kRound:
@@ -538,6 +540,7 @@ class LiveReader::Impl {
   std::map<uint32_t, EndEntry> totals_;
   std::vector<std::unique_ptr<Decoder>> decoders_;  // by depth of handlers
   int64_t round_ = kTimeMin;
+  uint32_t set_ranges_ = 0;
   bool has_trailer_ = false;
   bool at_end_ = false;
 };

@@ -177,7 +177,7 @@ class CaptureReader::Impl {
         whole = read_texts(reader, static_cast<ChunkType>(chunk.header.type), names_);
         break;
       case ChunkType::kSets:
-        whole = read_sets(reader);
+        whole = read_sets(reader, capture_.trace.symbols.sets, set_ranges_, capture_.problems);
         break;
       case ChunkType::kCommandLine:
         read_command_line(*payload, capture_.command_line);
@@ -199,43 +199,6 @@ class CaptureReader::Impl {
 
   static std::string describe(const Chunk& chunk, std::string_view what) {
     return fmt::format("byte {}: {}: {}", chunk.offset, chunk_name(chunk.header), what);
-  }
-
-  bool read_sets(EntryReader& reader) {
-    std::vector<AtomicSet>& sets = capture_.trace.symbols.sets;
-    while (!reader.at_end()) {
-      SetEntry entry;
-      std::string_view name;
-      if (!reader.entry(entry) || !reader.bytes(entry.name_size, name)) {
-        return false;
-      }
-      if (name.empty()) {
-        problem("declarations of atomic sets are missing: there were more than the probe keeps");
-        continue;
-      }
-      // No probe writes more; a damaged or made-up file must not take all memory.
-      constexpr uint64_t kMostBytes = uint64_t{1} << 30;
-      constexpr uint32_t kMostRanges = 4096;
-      if (++set_ranges_ > kMostRanges) {
-        problem(fmt::format("more than {} ranges of atomic sets", kMostRanges));
-        return true;
-      }
-      if (entry.size > kMostBytes || entry.address > ~entry.size) {
-        problem(fmt::format("a range of {} bytes cannot be part of an atomic set", entry.size));
-        continue;
-      }
-      auto set = std::find_if(sets.begin(), sets.end(),
-                              [&](const AtomicSet& known) { return known.name == name; });
-      if (set == sets.end()) {
-        set = sets.insert(set, {std::string(name), {}});
-      }
-      // Ranges are as long as an access may be; what is longer is several of them.
-      for (uint64_t at = 0; at < entry.size; at += Event::kMaxSize) {
-        set->members.push_back({entry.address + at, static_cast<uint32_t>(std::min<uint64_t>(
-                                                        entry.size - at, Event::kMaxSize))});
-      }
-    }
-    return true;
   }
 
   void compare_with_trailer() {

@@ -54,8 +54,10 @@ enum class RecordType : uint8_t {
   kRangeRead = 20,             // length in bytes (memcpy, strlen, ...); size 0
   kRangeWrite = 21,            // length in bytes (memcpy, memset, ...); size 0
   kLost = 22,                  // address 0; number of records that could not be stored here
+  kAllocate = 23,              // where the object begins; lo, hi, its size in bytes (since 2.1)
+  kFree = 24,                  // where the object begins; lo, [hi]: before it ends (since 2.1)
 };
-inline constexpr int kRecordTypes = 23;
+inline constexpr int kRecordTypes = 25;
 
 inline constexpr uint32_t kMaxWords = 4;
 inline constexpr uint32_t kMaxSize = 1023;  // longer accesses are ranges

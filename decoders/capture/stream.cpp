@@ -308,6 +308,13 @@ void ThreadStream::add_ordered(const Record& record, EventBlock& out) {
       return;
     case RecordType::kWait:
       return add_bare(EventKind::kWait, address);
+    case RecordType::kAllocate: {
+      Event event = make(EventKind::kAllocate, record);
+      event.size = static_cast<uint32_t>(record.words[2]) & Event::kMaxSize;
+      return out.add(event, begin, end);
+    }
+    case RecordType::kFree:
+      return add_bare(EventKind::kFree, address);
     default:  // thread begin and end
       return;
   }
@@ -367,6 +374,13 @@ bool ThreadStream::decode_record(const Record& record, EventBlock& out) {
       return aux >= 1 &&
              add_range(record, record.type == RecordType::kRangeRead ? EventKind::kRead
                                                                      : EventKind::kWrite);
+    case RecordType::kAllocate:
+      if (aux < 3 || record.words[2] == 0 || record.words[2] > Event::kMaxSize ||
+          record.address > ~record.words[2]) {
+        return false;
+      }
+      add_ordered(record, out);
+      return true;
     case RecordType::kLost:
       lost_ += aux >= 1 ? record.words[0] : 1;
       gap();

@@ -17,6 +17,8 @@ enum class OpForm : uint8_t {
   kBegin,       // begin, begin(label), begin(label;sets)
   kEnd,         // end; RAPID's end(text) too
   kBare,        // op without operand
+  kObject,      // op(0xADDRESS+SIZE)
+  kAddress,     // op(0xADDRESS)
   kAnyOperand,  // op(text), text without a meaning here
 };
 
@@ -55,6 +57,8 @@ inline constexpr std::array kOps = {
     Op{op_word("branch"), EventKind::kBranch, OpForm::kBare},
     Op{op_word("call"), EventKind::kCall, OpForm::kText},
     Op{op_word("ret"), EventKind::kReturn, OpForm::kText},
+    Op{op_word("alloc"), EventKind::kAllocate, OpForm::kObject},
+    Op{op_word("free"), EventKind::kFree, OpForm::kAddress},
     Op{op_word("enter"), EventKind::kBranch, OpForm::kAnyOperand},
     Op{op_word("exit"), EventKind::kBranch, OpForm::kAnyOperand},
     Op{op_word("dummy"), EventKind::kBranch, OpForm::kAnyOperand},

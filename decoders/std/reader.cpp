@@ -366,6 +366,27 @@ inline bool StdReader::Impl::parse(const Fields& fields, EventBlock& block) {
         return wrong("no operand", {op_begin, field_length});
       }
       break;
+    case OpForm::kObject: {
+      const auto object = parse_byte_range({arg, static_cast<size_t>(arg_end - arg)});
+      if (!object) {
+        return wrong("OP(0xADDRESS+SIZE)", {op_begin, field_length});
+      }
+      if (!*object) {
+        return wrong(object->error().message);
+      }
+      event.address = (*object)->address;
+      event.size = (*object)->size & Event::kMaxSize;
+      break;
+    }
+    case OpForm::kAddress: {
+      const std::string_view text(arg, static_cast<size_t>(arg_end - arg));
+      const auto address = parse_value(text, 0);
+      if (!address || text.size() < 3 || text[0] != '0') {
+        return wrong("OP(0xADDRESS)", {op_begin, field_length});
+      }
+      event.address = *address;
+      break;
+    }
     case OpForm::kAnyOperand:
       break;
   }

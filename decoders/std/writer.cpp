@@ -202,6 +202,13 @@ void StdWriter::write_event(const EventBlock& block, const Event& event, std::st
       }
       break;
     }
+    case OpForm::kObject:
+      fmt::format_to(std::back_inserter(out), "(0x{:x}+{})", event.address,
+                     static_cast<uint32_t>(event.size));
+      break;
+    case OpForm::kAddress:
+      fmt::format_to(std::back_inserter(out), "(0x{:x})", event.address);
+      break;
     default:
       break;
   }

@@ -49,7 +49,8 @@ class Allocator {
 
 int main(int argc, char** argv) {
   const kernels::Arguments arguments = kernels::arguments(argc, argv, 500);
-  Allocator allocator(arguments.buggy);
+  const auto allocator_on_heap = std::make_unique<Allocator>(arguments.buggy);
+  Allocator& allocator = *allocator_on_heap;
   TSOMON_ATOMIC_SET("blocks", &allocator, sizeof allocator);
   kernels::run_threads(2, [&](uint32_t) {
     for (uint64_t round = 0; round < arguments.rounds; ++round) {

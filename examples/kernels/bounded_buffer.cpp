@@ -73,7 +73,8 @@ class BoundedBuffer {
 
 int main(int argc, char** argv) {
   const kernels::Arguments arguments = kernels::arguments(argc, argv, 500);
-  BoundedBuffer buffer(arguments.buggy);
+  const auto buffer_on_heap = std::make_unique<BoundedBuffer>(arguments.buggy);
+  BoundedBuffer& buffer = *buffer_on_heap;
   TSOMON_ATOMIC_SET("buffer", &buffer, sizeof buffer);
   std::atomic<uint32_t> producing{2};
   kernels::run_threads(3, [&](uint32_t thread) {

@@ -45,7 +45,8 @@ class BufferedWriter {
 
 int main(int argc, char** argv) {
   const kernels::Arguments arguments = kernels::arguments(argc, argv, 1000);
-  BufferedWriter writer(arguments.buggy);
+  const auto writer_on_heap = std::make_unique<BufferedWriter>(arguments.buggy);
+  BufferedWriter& writer = *writer_on_heap;
   TSOMON_ATOMIC_SET("writer", &writer, sizeof writer);
   kernels::run_threads(2, [&](uint32_t) {
     for (uint64_t round = 0; round < arguments.rounds; ++round) {

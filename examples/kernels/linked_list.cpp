@@ -58,7 +58,8 @@ class List {
 
 int main(int argc, char** argv) {
   const kernels::Arguments arguments = kernels::arguments(argc, argv, 500);
-  List list(arguments.buggy);
+  const auto list_on_heap = std::make_unique<List>(arguments.buggy);
+  List& list = *list_on_heap;
   TSOMON_ATOMIC_SET("list", &list, sizeof list);
   std::vector<Node> nodes[2] = {std::vector<Node>(arguments.rounds),
                                 std::vector<Node>(arguments.rounds)};

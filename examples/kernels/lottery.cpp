@@ -30,7 +30,8 @@ class Lottery {
 
 int main(int argc, char** argv) {
   const kernels::Arguments arguments = kernels::arguments(argc, argv, 1000);
-  Lottery lottery(arguments.buggy);
+  const auto lottery_on_heap = std::make_unique<Lottery>(arguments.buggy);
+  Lottery& lottery = *lottery_on_heap;
   TSOMON_ATOMIC_SET("lottery", &lottery, sizeof lottery);
   std::vector<uint64_t> written[2];
   kernels::run_threads(2, [&](uint32_t thread) {

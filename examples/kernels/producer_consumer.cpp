@@ -48,7 +48,8 @@ class Stock {
 
 int main(int argc, char** argv) {
   const kernels::Arguments arguments = kernels::arguments(argc, argv, 1000);
-  Stock stock(arguments.buggy);
+  const auto stock_on_heap = std::make_unique<Stock>(arguments.buggy);
+  Stock& stock = *stock_on_heap;
   TSOMON_ATOMIC_SET("stock", &stock, sizeof stock);
   int64_t moved[2] = {0, 0};
   const int64_t before = stock.goods();

@@ -47,7 +47,8 @@ class Shop {
 
 int main(int argc, char** argv) {
   const kernels::Arguments arguments = kernels::arguments(argc, argv, 500);
-  Shop shop;
+  const auto shop_on_heap = std::make_unique<Shop>();
+  Shop& shop = *shop_on_heap;
   TSOMON_ATOMIC_SET("shelf", &shop, sizeof shop);
   uint64_t disappointed[3] = {0, 0, 0};
   kernels::run_threads(3, [&](uint32_t thread) {

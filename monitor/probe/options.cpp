@@ -89,6 +89,10 @@ const char* set(Options* options, const char* key, const char* value) {
     options->unit[options->units++] = value;
     return *value != '\0' ? nullptr : "a pattern of function names";
   }
+  if (std::strcmp(key, "objects") == 0) {
+    return parse_size(value, 0, 16777215, &options->objects) ? nullptr
+                                                             : "a size from 0 to 16777215";
+  }
   if (std::strcmp(key, "follow_fork") == 0) {
     options->follow_fork = std::strcmp(value, "1") == 0;
     return options->follow_fork || std::strcmp(value, "0") == 0 ? nullptr : "0 or 1";
@@ -127,10 +131,8 @@ const char* set(Options* options, const char* key, const char* value) {
 
 bool parse_options(const char* text, Options* options, char* error, size_t error_size) {
   static const char* const kKeys =
-      "output, existing, stamp_every, share, buffer, on_full, unit, follow_fork, live, clock, "
-      "level, "
-      "noise "
-      "and noise_seed";
+      "output, existing, stamp_every, share, buffer, on_full, unit, objects, follow_fork, live, "
+      "clock, level, noise and noise_seed";
   if (std::strlen(text) >= Options::kMaxText) {
     std::snprintf(error, error_size, "longer than %zu bytes", Options::kMaxText - 1);
     return false;

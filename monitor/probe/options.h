@@ -20,6 +20,8 @@
 //                      the file, besides two chunks for each thread
 //   on_full=block|drop when the buffer is full, wait (default) or drop records and count them
 //   unit=PATTERN       calls of functions with a matching name are units; may be repeated
+//   objects=SIZE       0..16777215 (default 0: none), with K or M: what is allocated in one piece
+//                      of at most so many bytes is an object; beginning and end are recorded
 //   follow_fork=0|1    1: a child of fork records to FILE.PID; 0 (default): it is not recorded
 //   clock=auto|trust|none  whether stamps of different threads are compared: where clock.h finds
 //                      the machine fit for it (default), always, or never
@@ -45,6 +47,7 @@ struct Options {
   uint64_t stamp_every = 256;
   uint64_t buffer = 16U << 20;
   uint64_t share = 10000;
+  uint64_t objects = 0;
   bool drop_when_full = false;
   bool keep_existing = false;
   bool follow_fork = false;

@@ -4,10 +4,10 @@
 // in its ELF symbol table: the name as it stands there, or demangled, with or without the
 // parameters; endings like .cold or .part.0 do not count. Each call of such a function is a unit.
 // Both compilers call __tsan_func_exit also when an exception leaves the function. After longjmp
-// the units that were jumped over end when the thread next enters or leaves a matching function:
-// their frames lie below its own. Missed: functions that were inlined (mark them noinline),
-// functions of shared libraries, and programs that run one thread on several stacks (alternate
-// signal stacks, fibers).
+// the units that were jumped over end when the thread next enters or leaves a function: their
+// frames lie below its own. Missed: units nested in more than 4096 calls, functions that were
+// inlined (mark them noinline), functions of shared libraries, and programs that run one thread on
+// several stacks (alternate signal stacks, fibers).
 #include "monitor/probe/patterns.h"
 
 #include <cstdlib>
@@ -39,10 +39,15 @@ struct Function {
 Function* functions = nullptr;  // sorted by begin
 size_t function_count = 0;
 
-// The units of this thread that are open because of a function, innermost last.
-constexpr int kMaxDepth = 256;
-__thread uint64_t* frames;
+// The calls of this thread since the first function that is a unit, innermost last.
+struct Call {
+  uint64_t frame;  // where the stack stood
+  bool unit;
+};
+constexpr int kMaxDepth = 4096;
+__thread Call* calls;
 __thread int depth;
+__thread uint32_t deeper;  // calls that are nested still deeper, which are no units
 
 bool matches(const char* name, char* plain) {
   for (int i = 0; i < options.units; ++i) {
@@ -139,11 +144,28 @@ const Function* find(uint64_t pc) {
   return low < function_count && functions[low].begin < pc ? &functions[low] : nullptr;
 }
 
-void end_units_below(uint64_t frame, bool own, uint64_t pc) {
-  while (depth > 0 &&
-         (depth > kMaxDepth || frames[depth - 1] < frame || (own && frames[depth - 1] == frame))) {
-    --depth;
+// The innermost call is over.
+void leave(uint64_t pc) {
+  --depth;
+  if (calls[depth].unit) {
     put_boundary(RecordType::kUnitEnd, 0, pc);
+  }
+}
+
+void enter(uint64_t frame, const Function* function, uint64_t pc) {
+  // Those whose frame is no longer there were left by longjmp.
+  while (depth > 0 && calls[depth - 1].frame <= frame) {
+    leave(pc);
+    deeper = 0;
+  }
+  if (depth == kMaxDepth) {
+    ++deeper;
+    return;
+  }
+  calls[depth++] = {frame, function != nullptr};
+  if (function != nullptr) {
+    put_boundary(RecordType::kUnitBegin, function->label, pc);
+    noise();
   }
 }
 
@@ -191,31 +213,34 @@ TSOMON_HOOK void __tsan_func_entry(void*) {
     return;
   }
   const Function* const function = find(TSOMON_PC());
-  if (function == nullptr || local.off) {
+  if ((function == nullptr && depth == 0) || local.off) {
     return;
   }
   activate();
-  if (frames == nullptr) {
-    frames = static_cast<uint64_t*>(take_memory(kMaxDepth * sizeof(uint64_t)));
-    if (frames == nullptr) {
+  if (calls == nullptr) {
+    calls = static_cast<Call*>(take_memory(kMaxDepth * sizeof(Call)));
+    if (calls == nullptr) {
       return;
     }
   }
   // Where the stack stood at the call of this hook.
-  const auto frame = reinterpret_cast<uint64_t>(__builtin_dwarf_cfa());
-  end_units_below(frame, true, TSOMON_PC());
-  if (depth < kMaxDepth) {
-    frames[depth++] = frame;
-    put_boundary(RecordType::kUnitBegin, function->label, TSOMON_PC());
-    noise();
-  }
+  enter(reinterpret_cast<uint64_t>(__builtin_dwarf_cfa()), function, TSOMON_PC());
 }
 
+// Often the last call of a function, made by a jump: then it returns to the caller of the function
+// that is left, and the return address does not tell which one that is.
 TSOMON_HOOK void __tsan_func_exit(void*) {
   if (TSOMON_LIKELY(depth == 0)) {
     return;
   }
-  if (find(TSOMON_PC()) != nullptr) {
-    end_units_below(reinterpret_cast<uint64_t>(__builtin_dwarf_cfa()), true, TSOMON_PC());
+  if (deeper > 0) {
+    --deeper;
+    return;
   }
+  // Where even the caller's frame is no longer there, longjmp has left the call.
+  const auto frame = reinterpret_cast<uint64_t>(__builtin_dwarf_cfa());
+  while (depth > 1 && calls[depth - 2].frame < frame) {
+    leave(TSOMON_PC());
+  }
+  leave(TSOMON_PC());
 }

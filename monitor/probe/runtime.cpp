@@ -237,6 +237,17 @@ uint64_t put_point_now(RecordType type, uint64_t address, uint64_t pc) {
   return now;
 }
 
+void put_object(uint64_t address, uint64_t size, uint64_t pc) {
+  if (Context* const context = writable()) {
+    announce_stamp(*context);
+    const uint64_t now = stamp();
+    capture::put_record(
+        context->encoder,
+        {RecordType::kAllocate, 0, capture::kSeparates, 3, address, pc, {now, now, size}});
+    context->since = 0;
+  }
+}
+
 void put_stamp_before_waiting() {
   if (options.live == 0) {
     return;
@@ -422,8 +433,10 @@ void activate() {
   if (TSOMON_UNLIKELY(recording && !active.load(std::memory_order_relaxed))) {
     active.store(true, std::memory_order_relaxed);
     begin_thread(new_thread());
+    put_known_objects();
   }
 }
+bool activated() { return active.load(std::memory_order_relaxed); }
 
 void lock_for_fork() {
   while (threads_lock.exchange(1, std::memory_order_acquire) != 0) {

@@ -153,6 +153,8 @@ inline __attribute__((always_inline)) void access(RecordType type, const volatil
 // A record with one stamp, which is taken when there is room, so that stamps stay in order also
 // when the chunk changes. Returns the stamp; 0: not recording.
 uint64_t put_point_now(RecordType type, uint64_t address, uint64_t pc);
+// An object begins. Likewise.
+void put_object(uint64_t address, uint64_t size, uint64_t pc);
 // Live: ends the intervals of what came before, so that the others need not wait for this thread.
 void put_stamp_before_waiting();
 // A unit boundary: has a stamp unless the last one is recent.
@@ -168,6 +170,8 @@ void put_open(Context* context, uint64_t key, const volatile void* address, uint
 
 // Starts recording when this is the first unit or thread.
 void activate();
+bool activated();
+void put_known_objects();  // those that are there when recording starts
 void start();
 
 // Threads. begin_thread runs on the new thread.

@@ -379,6 +379,26 @@ TEST_CASE("malformed records are skipped, counted and named") {
   CHECK(describe(capture->trace) == Lines{"T0 fence [8,9]", "T0 r 0x30+4 [8,inf]"});
 }
 
+TEST_CASE("objects begin and end") {
+  Recording file;
+  file.events(0, 0,
+              Records()
+                  .other(kAllocate, 0x7000, 0x1001, 0, kSeparates, 10, 10, 48)
+                  .access(kWrite, 0x7008, 8)
+                  .other(kFree, 0x7000, 0x1002, 0, kSeparates, 20)
+                  .other(kAllocate, 0x7000, 0, 0, 0, 30, 30)
+                  .other(kAllocate, 0x7000, 0, 0, 0, 30, 30, 0)
+                  .other(kAllocate, 0x7000, 0, 0, 0, 30, 30, Event::kMaxSize + 1)
+                  .other(kAllocate, ~uint64_t{0}, 0, 0, 0, 30, 30, 8));
+  file.trailer();
+  const auto capture = read_capture(file.bytes());
+  REQUIRE(capture);
+  CHECK(capture->problems.size() == 5);
+  CHECK(capture->problems.back() == "thread 0: 4 records are lost");
+  CHECK(describe(capture->trace) ==
+        Lines{"T0 alloc 0x7000+48 [10,10]", "T0 w 0x7008+8 [10,20]", "T0 free 0x7000 [20,20]"});
+}
+
 TEST_CASE("what a signal handler interrupted may have come after it") {
   Recording file;
   Records outer;

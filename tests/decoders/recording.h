@@ -81,9 +81,9 @@ class Recording {
 // Without its interval.
 inline std::string describe_access(const EventBlock& block, const Symbols& symbols,
                                    const Event& event) {
-  static const char* const kinds[kEventKinds] = {"r",      "w",    "rmw",  "fence", "acq",   "rel",
-                                                 "racq",   "rrel", "fork", "join",  "begin", "end",
-                                                 "branch", "wait", "call", "ret"};
+  static const char* const kinds[kEventKinds] = {
+      "r",    "w",     "rmw", "fence",  "acq",  "rel",  "racq", "rrel",  "fork",
+      "join", "begin", "end", "branch", "wait", "call", "ret",  "alloc", "free"};
   std::string text(symbols.threads.text(event.thread));
   text += fmt::format(" {}", kinds[event.kind_bits]);
   if (event.kind() == EventKind::kUnitBegin) {

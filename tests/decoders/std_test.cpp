@@ -28,7 +28,8 @@ std::string event_text(const Trace& trace, size_t i) {
   } else if (event.kind() == EventKind::kUnitBegin || event.kind() == EventKind::kCall ||
              event.kind() == EventKind::kReturn) {
     operand = symbols.labels.text(static_cast<uint32_t>(event.address));
-  } else if (is(event, kinds::kAccesses) || event.kind() == EventKind::kWait) {
+  } else if (is(event, kinds::kAccesses) || event.kind() == EventKind::kWait ||
+             event.kind() == EventKind::kAllocate || event.kind() == EventKind::kFree) {
     operand = symbols.access_text(event);
   }
   const auto value = [](std::optional<uint64_t> known) {
@@ -151,6 +152,17 @@ TEST_CASE("std: every operation") {
   CHECK(texts(read(write_std(trace))) == found);
 }
 
+TEST_CASE("std: objects begin and end") {
+  const Trace trace = read("T0|alloc(0x7f00+24)|new.c:1\nT1|free(0x7f00)|\n");
+  REQUIRE(trace.events.size() == 2);
+  CHECK(trace.events[0].kind() == EventKind::kAllocate);
+  CHECK(trace.events[0].address == 0x7f00);
+  CHECK(trace.events[0].size == 24);
+  CHECK(trace.events[1].kind() == EventKind::kFree);
+  CHECK(trace.events[1].address == 0x7f00);
+  CHECK(write_std(trace) == "T0|alloc(0x7f00+24)|new.c:1\nT1|free(0x7f00)|\n");
+}
+
 TEST_CASE("std: errors name the line and show what was found") {
   const std::vector<std::tuple<std::string, std::string, std::string>> cases = {
       {"T0|frob(x)|1", "line 2", "'frob(x)'"},
@@ -179,6 +191,12 @@ TEST_CASE("std: errors name the line and show what was found") {
       {"T0|r(0x10+16777216)|1", "line 2", "size from 1 to 16777215"},
       {"T0|r(0x11112222333344445+4)|1", "line 2", "address of at most 64 bits"},
       {"T0|r(0xffffffffffffffff+1)|1", "line 2", "ends below 2^64"},
+      {"T0|alloc(x)|1", "line 2", "OP(0xADDRESS+SIZE)"},
+      {"T0|alloc|1", "line 2", "OP(0xADDRESS+SIZE)"},
+      {"T0|alloc(0x10+0)|1", "line 2", "size from 1"},
+      {"T0|free(x)|1", "line 2", "OP(0xADDRESS)"},
+      {"T0|free()|1", "line 2", "OP(0xADDRESS)"},
+      {"T0|free(16)|1", "line 2", "OP(0xADDRESS)"},
       {"T0|end|1", "line 2", "'end' without 'begin'"},
       {"T0|begin|1\nT1|end|1", "line 3", "thread 'T1'"},
       {"T0|fork(T0)|1", "line 2", "another thread"},
@@ -396,6 +414,13 @@ Trace random_trace(std::mt19937_64& random) {
         break;
       case EventKind::kFence:
       case EventKind::kBranch:
+        break;
+      case EventKind::kAllocate:
+        event.size = 1 + (below(Event::kMaxSize) & (Event::kMaxSize - 1));
+        event.address = random() >> 8;
+        break;
+      case EventKind::kFree:
+        event.address = random();
         break;
       default: {
         constexpr std::array<uint32_t, 8> kSizes = {1, 2, 3, 4, 8, 16, 4096, Event::kMaxSize};

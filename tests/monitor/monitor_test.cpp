@@ -76,6 +76,74 @@ TEST_CASE("a window is judged: late commit is possible, with a fence clean") {
   CHECK(fenced.summary.verdict == Verdict::kClean);
 }
 
+TEST_CASE("atomic sets are watched: certain, possible and open orders") {
+  const auto judged = [](const std::string& text, SetChoice sets) {
+    auto trace = read_std_text(text, "test");
+    REQUIRE(trace);
+    WatchOptions options;
+    options.detector.policy = DetectorPolicy::kAtomicSets;
+    options.detector.sets = sets;
+    std::vector<Found> found;
+    Watch watch(trace->symbols, options, [&](const Found& each) { found.push_back(each); });
+    watch.add(*trace);
+    watch.finish();
+    const WatchSummary summary = watch.summary();
+    CHECK(found.size() ==
+          (summary.verdict == Verdict::kDefinite || summary.verdict == Verdict::kPossible));
+    CHECK(summary.unjudged == 0);
+    return summary.verdict;
+  };
+  const std::string update =
+      "A|alloc(0x10+8)|\nA|begin(inc)|\nA|r(0x10+4)|\nB|begin(inc)|\nB|r(0x10+4)|\n"
+      "B|w(0x10+4)|\nB|end|\nA|w(0x10+4)|\nA|end|\n";
+  CHECK(judged(update, SetChoice::kObjects) == Verdict::kDefinite);
+  CHECK(judged(update, SetChoice::kAuto) == Verdict::kDefinite);
+  CHECK(judged("-|set(s;0x14+4)|\n" + update, SetChoice::kAuto) == Verdict::kClean);
+  CHECK(judged("-|set(s;0x14+4)|\n" + update, SetChoice::kObjects) == Verdict::kDefinite);
+  const std::string overlapping =
+      "A|begin|\nA|r(x)||1..9\nB|begin|\nB|r(x)||2..9\nB|w(x)||3..9\nB|end||3..9\n"
+      "A|w(x)||4..9\nA|end||5..9\n";
+  CHECK(judged(overlapping, SetChoice::kAuto) == Verdict::kPossible);
+  CHECK(judged("A|r(x)||1..9\nB|w(x)||2..9\n", SetChoice::kAuto) == Verdict::kInconclusive);
+  CHECK(judged("A|r(x)||1..1\nB|w(x)||2..9\n", SetChoice::kAuto) == Verdict::kClean);
+  CHECK(judged("A|r(x)||1..1\nB|w(x)||2..9\n", SetChoice::kObjects) == Verdict::kInconclusive);
+}
+
+TEST_CASE("an embedded monitor watches declared sets and objects") {
+  int x = 0;
+  int y = 0;
+  for (const char* const sets : {"x", "y", "object"}) {
+    CAPTURE(sets);
+    std::vector<Finding> findings;
+    Monitor::Options options;
+    options.atomic_sets = true;
+    Monitor monitor([&](const Finding& finding) { findings.push_back(finding); }, options);
+    const std::string_view kind = sets;
+    if (kind != "object") {
+      monitor.atomic_set("one", kind == "x" ? &x : &y, sizeof x);
+    }
+    {
+      Monitor::Thread a = monitor.thread("a");
+      Monitor::Thread b = monitor.thread("b");
+      if (kind == "object") {
+        a.allocate(&x, sizeof x);
+      }
+      a.begin("inc;one");
+      a.read(&x, sizeof x);
+      b.begin("inc;one");
+      b.read(&x, sizeof x);
+      b.write(&x, sizeof x);
+      b.end();
+      a.write(&x, sizeof x);
+      a.end();
+      a.free(&x);
+    }
+    const Summary summary = monitor.finish();
+    CHECK(findings.size() == (kind == "y" ? 0 : 1));
+    CHECK(summary.complete);
+  }
+}
+
 TEST_CASE("the same locations are reported once and counted") {
   std::string text;
   for (int i = 0; i < 10; ++i) {

@@ -349,10 +349,36 @@ TEST_CASE("cycles, parts and windows equal those of all pairs of events") {
   CHECK(merged > kRounds / 100);
 }
 
+namespace {
+
+bool any_certain(const Watched& watched) {
+  return std::any_of(watched.cycles.begin(), watched.cycles.end(),
+                     [](const DetectedCycle& cycle) { return cycle.certain(); });
+}
+
+// Every step of a certain cycle is a conflict in the order of the trace.
+void check_certain_steps(const Trace& trace, const Watched& watched) {
+  for (const DetectedCycle& cycle : watched.cycles) {
+    for (const DetectedStep& step : cycle.steps) {
+      const Event& from = trace.events[step.from.index];
+      const Event& to = trace.events[step.to.index];
+      REQUIRE(overlap({from.address, from.size}, {to.address, to.size}));
+      REQUIRE((from.kind() != EventKind::kRead || to.kind() != EventKind::kRead));
+      REQUIRE(step.from.index < step.to.index);
+      REQUIRE(
+          (step.kind == EdgeKind::kOverlap || from.thread == to.thread || trace.hi(from) < to.lo));
+    }
+  }
+}
+
+}  // namespace
+
 TEST_CASE("atomic sets: a cycle is reported iff the whole trace has one") {
   constexpr uint64_t kSeed = 7071;
   std::mt19937_64 random(kSeed);
   int violated = 0;
+  int definite = 0;
+  int known_as_definite = 0;
   for (int round = 0; round < kRounds / 2; ++round) {
     RandomTraceOptions made;
     made.threads = 2 + static_cast<uint32_t>(random() % 3);
@@ -362,7 +388,7 @@ TEST_CASE("atomic sets: a cycle is reported iff the whole trace has one") {
     made.locked = static_cast<uint32_t>(random() % 2) * 15;
     made.nesting = random() % 3 != 0;
     made.mixed_sizes = random() % 4 == 0;
-    made.intervals = random() % 6 == 0;
+    made.intervals = random() % 3 == 0;
     Trace trace = in_stream_order(random_trace(random, made).trace);
     if (random() % 4 != 0) {
       const auto key = [&](uint32_t v) {
@@ -382,21 +408,93 @@ TEST_CASE("atomic sets: a cycle is reported iff the whole trace has one") {
       }
     }
     INFO("seed " << kSeed << " round " << round << "\n" << show(trace));
-    const Analysis whole = analyse_atomic_sets(trace);
+    AtomicSetOptions alone;
+    alone.refine = false;
+    const Analysis whole = analyse_atomic_sets(trace, alone);
     DetectorOptions options;
     options.policy = DetectorPolicy::kAtomicSets;
     const Watched watched = watch(trace, options, random_collection(random));
     REQUIRE(watched.cycles.empty() == whole.findings.empty());
-    REQUIRE((watched.statistics.uncertain == 0 || !whole.complete));
+    REQUIRE(watched.complete == whole.complete);
+    check_certain_steps(trace, watched);
+    REQUIRE((!any_certain(watched) || whole.verdict == Verdict::kDefinite));
+    REQUIRE((whole.verdict != Verdict::kDefinite || made.intervals || any_certain(watched)));
     std::set<uint32_t> sets;
     for (const DetectedCycle& cycle : watched.cycles) {
       sets.insert(cycle.set);
     }
     REQUIRE(sets.size() == whole.findings.size());
     violated += whole.findings.empty() ? 0 : 1;
+    definite += whole.verdict == Verdict::kDefinite && made.intervals ? 1 : 0;
+    known_as_definite += any_certain(watched) && made.intervals ? 1 : 0;
   }
-  MESSAGE(violated << " violated");
+  MESSAGE(violated << " violated; with intervals " << definite << " definite, of which "
+                   << known_as_definite << " are reported as such");
   CHECK(violated > kRounds / 50);
+  CHECK(known_as_definite > definite / 2);
+}
+
+TEST_CASE("atomic sets: objects that come and go") {
+  constexpr uint64_t kSeed = 4711;
+  std::mt19937_64 random(kSeed);
+  int violated = 0;
+  int with_intervals = 0;
+  int ended = 0;
+  for (int round = 0; round < kRounds / 4; ++round) {
+    RandomTraceOptions made;
+    made.threads = 2 + static_cast<uint32_t>(random() % 3);
+    made.steps = 5 + static_cast<uint32_t>(random() % 40);
+    made.units = 20 + static_cast<uint32_t>(random() % 3) * 15;
+    made.fences = 5 + static_cast<uint32_t>(random() % 2) * 10;
+    made.nesting = random() % 3 != 0;
+    made.mixed_sizes = true;
+    made.intervals = random() % 3 == 0;
+    Trace trace = in_stream_order(random_trace(random, made).trace);
+    bool first = true;
+    for (Event& event : trace.events) {
+      if (first || (event.kind() == EventKind::kFence && random() % 2 == 0)) {
+        if (event.has_extras() == 0) {
+          event.set_kind(EventKind::kAllocate);
+          event.address = 0xFF8 + random() % 16;
+          event.size = 1 + (random() % 10);
+        }
+      } else if (event.kind() == EventKind::kFence && random() % 2 == 0) {
+        event.set_kind(EventKind::kFree);
+        event.address = 0xFF8 + random() % 16;
+      } else if (event.kind() == EventKind::kFence) {
+        event.set_kind(EventKind::kWait);
+      }
+      first = false;
+    }
+    INFO("seed " << kSeed << " round " << round << "\n" << show(trace));
+    const SetChoice choice = random() % 2 == 0 ? SetChoice::kObjects : SetChoice::kAuto;
+    AtomicSetOptions alone;
+    alone.refine = false;
+    alone.sets = choice;
+    const Analysis whole = analyse_atomic_sets(trace, alone);
+    DetectorOptions options;
+    options.policy = DetectorPolicy::kAtomicSets;
+    options.sets = choice;
+    const Watched watched = watch(trace, options, random_collection(random));
+    if (watched.statistics.late_events > 0) {
+      REQUIRE_FALSE(watched.complete);
+      continue;
+    }
+    REQUIRE(watched.cycles.empty() == whole.findings.empty());
+    REQUIRE((whole.complete || !watched.complete));
+    REQUIRE((watched.complete || made.intervals));
+    check_certain_steps(trace, watched);
+    REQUIRE((!any_certain(watched) || whole.verdict == Verdict::kDefinite));
+    REQUIRE((whole.verdict != Verdict::kDefinite || made.intervals || any_certain(watched)));
+    violated += whole.findings.empty() ? 0 : 1;
+    with_intervals += made.intervals && any_certain(watched) ? 1 : 0;
+    ended += static_cast<int>(watched.statistics.objects) > 1 ? 1 : 0;
+  }
+  MESSAGE(violated << " violated, " << with_intervals << " certainly in spite of intervals; "
+                   << ended << " with more than one object");
+  CHECK(violated > kRounds / 100);
+  CHECK(with_intervals > kRounds / 2000);
+  CHECK(ended > kRounds / 20);
 }
 
 TEST_CASE("collection and merging change no cycle of a long trace") {

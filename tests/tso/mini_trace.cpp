@@ -107,9 +107,9 @@ class Builder {
 Trace mini_trace(std::string_view text) { return Builder().build(text); }
 
 std::string show(const Trace& trace) {
-  static const char* const names[] = {"r",      "w",    "rmw",  "fence", "acq",   "rel",
-                                      "racq",   "rrel", "fork", "join",  "begin", "end",
-                                      "branch", "wait", "call", "ret"};
+  static const char* const names[kEventKinds] = {
+      "r",    "w",     "rmw", "fence",  "acq",  "rel",  "racq", "rrel",  "fork",
+      "join", "begin", "end", "branch", "wait", "call", "ret",  "alloc", "free"};
   std::string text;
   for (const Event& event : trace.events) {
     text += fmt::format("T{}|{}({})|{}..{}", event.thread, names[event.kind_bits],

@@ -2,10 +2,21 @@
 #include <csetjmp>
 #include <stdexcept>
 
+#ifndef __clang__
+#pragma GCC optimize("O2")  // the exit hook is called by a jump
+#endif
+
 int sum;
 jmp_buf back;
 
+int last;
+__attribute__((noinline)) void helper(int n) { last = n; }
+
 namespace Pool {
+__attribute__((noinline)) void with_helper() {
+  helper(1);
+  last = 2;
+}
 __attribute__((noinline)) int take(int n) {
   sum += n;
   if (n == 3) {
@@ -33,5 +44,6 @@ int main() {
     } catch (const std::exception&) {
     }
   }
-  return sum == 28 ? 0 : 1;
+  Pool::with_helper();
+  return sum == 28 && last == 2 ? 0 : 1;
 }

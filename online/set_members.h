@@ -1,0 +1,43 @@
+// Which declared sets a location belongs to, and which units are declared on them.
+//
+// Complexity  refresh(): O(members * log members) when something was declared, else O(sets). A
+//             location: O(log members + members that overlap), a little more where ranges nest.
+// Thread-safety: none.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tso/trace.h"
+
+namespace tsomon {
+
+class SetMembers {
+ public:
+  // True when sets or members were declared since the last time.
+  bool refresh(const Symbols& symbols);
+  // Numbers of the sets, increasing.
+  void sets_of(const LocationKey& key, std::vector<uint32_t>* sets) const;
+  // That units with this label are declared on; those that name no set are on all of them.
+  const std::vector<uint32_t>& sets_of_label(const Symbols& symbols, uint32_t label);
+
+ private:
+  struct Range {
+    uint64_t first = 0;
+    uint64_t last = 0;   // the last byte; of names: 0
+    uint64_t reach = 0;  // the largest `last` up to here
+    uint32_t set = 0;
+  };
+  struct Label {
+    bool known = false;
+    std::vector<uint32_t> sets;
+  };
+
+  uint64_t known_members_ = 0;
+  size_t known_sets_ = 0;
+  std::vector<Range> ranges_;  // by first byte
+  std::vector<Range> names_;   // by id
+  std::vector<Label> labels_;
+};
+
+}  // namespace tsomon

@@ -1,0 +1,204 @@
+// Atomic sets over whole traces: what is certain about overlapping intervals is what happened.
+#include "tso/atomic_sets.h"
+
+#include <algorithm>
+#include <random>
+
+#include <doctest/doctest.h>
+
+#include "tests/tso/mini_trace.h"
+#include "tests/tso/random_trace.h"
+
+using namespace tsomon;
+using namespace tsomon::testing;
+
+namespace {
+
+#if defined(TSOMON_SANITIZED)
+constexpr int kRounds = 4'000;
+#else
+constexpr int kRounds = 60'000;
+#endif
+
+Trace rebuilt(const Trace& trace, const std::vector<uint32_t>& order, bool points) {
+  Trace result;
+  result.symbols = trace.symbols;
+  for (uint32_t place = 0; place < order.size(); ++place) {
+    const uint32_t e = order[place];
+    const Event& from = trace.events[e];
+    Event event;
+    event.set_kind(from.kind());
+    event.address = from.address;
+    event.size = from.size;
+    event.thread = from.thread;
+    result.add(event, points ? place : trace.lo(from), points ? place : trace.hi(from),
+               trace.read_value(from), trace.write_value(from));
+  }
+  return result;
+}
+
+// As the events were issued, without doubt about their order.
+Trace truth(const Trace& trace) {
+  std::vector<uint32_t> order(trace.events.size());
+  for (uint32_t e = 0; e < order.size(); ++e) {
+    order[e] = e;
+  }
+  return rebuilt(trace, order, true);
+}
+
+// As a reader delivers it: by the start of the intervals, each thread in program order.
+Trace seen(const Trace& trace) {
+  std::vector<int64_t> lo(trace.events.size());
+  std::vector<int64_t> latest(16, kTimeMin);
+  std::vector<uint32_t> order(trace.events.size());
+  for (uint32_t e = 0; e < order.size(); ++e) {
+    order[e] = e;
+    int64_t& mine = latest[trace.events[e].thread];
+    mine = std::max(mine, trace.events[e].lo);
+    lo[e] = mine;
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return lo[a] < lo[b]; });
+  return rebuilt(trace, order, false);
+}
+
+// Verdicts of all sequences of the events that keep the order of each thread and of every two
+// conflicting accesses that the intervals order.
+class AllSequences {
+ public:
+  explicit AllSequences(const Trace& trace)
+      : trace_(trace), before_(trace.events.size()), taken_(trace.events.size(), false) {
+    const auto count = static_cast<uint32_t>(trace.events.size());
+    for (uint32_t e = 0; e < count; ++e) {
+      for (uint32_t f = 0; f < count; ++f) {
+        const Event& from = trace.events[e];
+        const Event& to = trace.events[f];
+        const bool conflict = from.address == to.address && is(from, kinds::kAccesses) &&
+                              is(to, kinds::kAccesses) &&
+                              (from.kind() != EventKind::kRead || to.kind() != EventKind::kRead);
+        if (from.thread == to.thread ? e < f : conflict && trace.hi(from) < to.lo) {
+          before_[f].push_back(e);
+        }
+      }
+    }
+    extend();
+  }
+  bool all() const { return left_ > 0; }  // within the bound
+  bool some_clean() const { return clean_; }
+  bool some_violated() const { return violated_; }
+
+ private:
+  void extend() {
+    if (order_.size() == trace_.events.size()) {
+      --left_;
+      const bool clean =
+          analyse_atomic_sets(rebuilt(trace_, order_, true)).verdict == Verdict::kClean;
+      clean_ = clean_ || clean;
+      violated_ = violated_ || !clean;
+    }
+    for (uint32_t e = 0; e < taken_.size() && left_ > 0; ++e) {
+      if (!taken_[e] && std::all_of(before_[e].begin(), before_[e].end(),
+                                    [&](uint32_t other) { return taken_[other]; })) {
+        taken_[e] = true;
+        order_.push_back(e);
+        extend();
+        order_.pop_back();
+        taken_[e] = false;
+      }
+    }
+  }
+
+  const Trace& trace_;
+  std::vector<std::vector<uint32_t>> before_;
+  std::vector<bool> taken_;
+  std::vector<uint32_t> order_;
+  int left_ = 2000;
+  bool clean_ = false;
+  bool violated_ = false;
+};
+
+}  // namespace
+
+TEST_CASE("atomic sets: verdicts over intervals are those over all sequences that they allow") {
+  constexpr uint64_t kSeed = 1905;
+  std::mt19937_64 random(kSeed);
+  int compared = 0;
+  int possible = 0;
+  int found = 0;
+  for (int round = 0; round < kRounds / 20; ++round) {
+    RandomTraceOptions made;
+    made.threads = 2;
+    made.locations = 1 + static_cast<uint32_t>(random() % 2);
+    made.steps = 3 + static_cast<uint32_t>(random() % 4);
+    made.units = 40;
+    made.fences = 0;
+    made.intervals = true;
+    const Trace trace = random_trace(random, made).trace;
+    INFO("seed " << kSeed << " round " << round << "\n" << show(trace));
+    const AllSequences sequences(trace);
+    if (!sequences.all()) {
+      continue;
+    }
+    const Verdict verdict = analyse_atomic_sets(seen(trace)).verdict;
+    ++compared;
+    REQUIRE((verdict != Verdict::kClean || !sequences.some_violated()));
+    REQUIRE((verdict != Verdict::kDefinite || !sequences.some_clean()));
+    REQUIRE((verdict != Verdict::kPossible || sequences.some_violated()));
+    possible += sequences.some_violated() && sequences.some_clean() ? 1 : 0;
+    found += verdict == Verdict::kPossible ? 1 : 0;
+  }
+  MESSAGE(compared << " compared, " << possible << " violated in some sequence, " << found
+                   << " of them found");
+  CHECK(compared > kRounds / 40);
+  CHECK(found > possible / 2);
+}
+
+TEST_CASE("atomic sets: what is certain in spite of intervals is what happened") {
+  constexpr uint64_t kSeed = 60903;
+  std::mt19937_64 random(kSeed);
+  int judged[4] = {};
+  int by_looking_again = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    RandomTraceOptions made;
+    made.threads = 2 + static_cast<uint32_t>(random() % 2);
+    made.locations = 1 + static_cast<uint32_t>(random() % 3);
+    made.steps = 4 + static_cast<uint32_t>(random() % 12);
+    made.units = 20 + static_cast<uint32_t>(random() % 3) * 15;
+    made.locked = static_cast<uint32_t>(random() % 3) * 20;
+    made.locks = random() % 2 == 0 ? 30 : 0;
+    made.fences = static_cast<uint32_t>(random() % 2) * 10;
+    made.nesting = random() % 3 == 0;
+    made.values = random() % 3 != 0;
+    made.intervals = true;
+    Trace trace = random_trace(random, made).trace;
+    if (random() % 2 == 0) {
+      trace.symbols.sets = {{"A", {{0, 0}, {1, 0}}}};
+    }
+    const Trace observed = seen(trace);
+    INFO("seed " << kSeed << " round " << round << "\n" << show(trace));
+    const Verdict happened = analyse_atomic_sets(truth(trace)).verdict;
+    REQUIRE((happened == Verdict::kClean || happened == Verdict::kDefinite));
+    AtomicSetOptions alone;
+    alone.refine = false;
+    const Analysis first = analyse_atomic_sets(observed, alone);
+    const Analysis second = analyse_atomic_sets(observed);
+    for (const Analysis* found : {&first, &second}) {
+      if (found->verdict == Verdict::kClean || found->verdict == Verdict::kDefinite) {
+        REQUIRE(found->verdict == happened);
+      }
+    }
+    REQUIRE((first.verdict != Verdict::kDefinite || second.verdict == Verdict::kDefinite));
+    REQUIRE((first.verdict != Verdict::kClean || second.verdict == Verdict::kClean));
+    ++judged[static_cast<int>(second.verdict)];
+    const auto open = [](Verdict verdict) {
+      return verdict == Verdict::kPossible || verdict == Verdict::kInconclusive;
+    };
+    by_looking_again += open(first.verdict) && !open(second.verdict) ? 1 : 0;
+  }
+  MESSAGE("clean " << judged[0] << ", possible " << judged[1] << ", definite " << judged[2]
+                   << ", inconclusive " << judged[3] << "; decided by looking again "
+                   << by_looking_again);
+  CHECK(judged[0] > kRounds / 50);
+  CHECK(judged[2] > kRounds / 50);
+  CHECK(by_looking_again > kRounds / 100);
+}
