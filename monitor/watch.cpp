@@ -245,7 +245,11 @@ class Watch::Impl {
         looked_back_ += last - from;
         if (looked_back_ > kLookBackAtFirst + kLookBackPerEvent * summary_.events) {
           looked_back_ -= last - from;
-          ++summary_.unjudged;
+          if (reported_.count(report_key(found)) != 0) {
+            report(std::move(found), 1);  // there is one like it that was looked at
+          } else {
+            ++summary_.unjudged;
+          }
           return;
         }
         stretch = stretch_from(from, last, oldest);
@@ -309,12 +313,15 @@ class Watch::Impl {
     return found;
   }
 
+  // A definite one is told even where a possible one with the same locations was.
+  static std::string report_key(const Found& found) {
+    return (found.definite ? "d" : "p") + key_of(found.cycle);
+  }
+
   void report(Found&& found, uint64_t occurrences) {
     summary_.occurrences += occurrences;
     definite_ |= found.definite;
-    // A definite one is told even where a possible one with the same locations was.
-    std::string key = (found.definite ? "d" : "p") + key_of(found.cycle);
-    if (!reported_.emplace(std::move(key), true).second) {
+    if (!reported_.emplace(report_key(found), true).second) {
       return;
     }
     found.number = ++summary_.findings;
