@@ -1,6 +1,7 @@
 #include "monitor/watch.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <utility>
@@ -145,6 +146,7 @@ class Watch::Impl {
       summary_.threads += seen_[event.thread] ? 0 : 1;
       seen_[event.thread] = true;
     }
+    fed_ = summary_.events + block.events.size();
     detector_.add(block, summary_.events);
     summary_.events += block.events.size();
   }
@@ -228,53 +230,117 @@ class Watch::Impl {
       ++summary_.unjudged;
       return;
     }
-    Trace trace;
-    static_cast<EventBlock&>(trace) = std::move(window.events);
-    trace.symbols.initial_zero = false;
-    AnalysisOptions options = options_.analysis;
-    options.values &= window.all_stores;
-    options.only = ranges_of(window.units, window.index);
-    const auto analysis = analyse(trace, options);
-    if (!analysis || analysis->verdict == Verdict::kInconclusive) {
-      ++summary_.unjudged;
-      return;
+    const uint64_t first = window.index.front();
+    const uint64_t last = window.index.back();
+    DetectedStretch stretch{std::move(window.events), std::move(window.index), window.all_stores};
+    Found found;
+    for (const uint64_t look_back : kLookBack) {
+      if (look_back != 0) {
+        const uint64_t kept = options_.detector.history_events;
+        const uint64_t oldest = fed_ > kept ? fed_ - kept : 0;
+        const uint64_t from = std::max(oldest, first > look_back ? first - look_back : 0);
+        if (from >= first) {
+          break;
+        }
+        looked_back_ += last - from;
+        if (looked_back_ > kLookBackAtFirst + kLookBackPerEvent * summary_.events) {
+          looked_back_ -= last - from;
+          if (reported_.count(report_key(found)) != 0) {
+            report(std::move(found), 1);  // there is one like it that was looked at
+          } else {
+            ++summary_.unjudged;
+          }
+          return;
+        }
+        stretch = stretch_from(from, last, oldest);
+      }
+      Trace trace;
+      static_cast<EventBlock&>(trace) = std::move(stretch.events);
+      trace.symbols.initial_zero = false;
+      AnalysisOptions options = options_.analysis;
+      options.values &= stretch.all_stores;
+      options.only = ranges_of(window.units, stretch.index);
+      const auto analysis = analyse(trace, options);
+      if (!analysis || analysis->verdict == Verdict::kInconclusive) {
+        ++summary_.unjudged;
+        return;
+      }
+      if (analysis->findings.empty()) {
+        return;
+      }
+      found = found_in(analysis->findings.front(), trace, stretch.index);
+      if (found.definite || !options_.analysis.values || (look_back != 0 && !has_values(trace))) {
+        break;
+      }
     }
-    if (analysis->findings.empty()) {
-      return;
+    report(std::move(found), 1);
+  }
+
+  // A stretch that begins where no store is in a buffer, if there is such a place nearby: values of
+  // locations with such a store are not used.
+  DetectedStretch stretch_from(uint64_t from, uint64_t last, uint64_t oldest) const {
+    for (int tries = 0;; ++tries) {
+      DetectedStretch stretch = detector_.stretch(from, last);
+      const uint64_t store = stretch.index.front();
+      if (store >= from || store < oldest || tries == kTries) {
+        return stretch;
+      }
+      from = store;
     }
+  }
+
+  static bool has_values(const EventBlock& block) {
+    return std::any_of(block.events.begin(), block.events.end(),
+                       [](const Event& event) { return event.has_read_value != 0; });
+  }
+
+  Found found_in(const Violation& violation, const Trace& trace,
+                 const std::vector<uint64_t>& index) const {
     const UnitTable units(trace);
-    const Violation& violation = analysis->findings.front();
     Found found;
     found.definite = violation.verdict == Verdict::kDefinite;
     for (const CycleEdge& edge : violation.cycle) {
       const Unit& unit = units[edge.unit];
-      found.cycle.push_back(
-          {thread_name(unit.thread), label(unit.label), unit.label != Interner::kNone,
-           window.index[unit.first_event], window.index[unit.last_event],
-           access(window.index[edge.from], trace.events[edge.from]),
-           access(window.index[edge.to], trace.events[edge.to]), edge_name(edge.kind)});
+      found.cycle.push_back({thread_name(unit.thread), label(unit.label),
+                             unit.label != Interner::kNone, index[unit.first_event],
+                             index[unit.last_event],
+                             access(index[edge.from], trace.events[edge.from]),
+                             access(index[edge.to], trace.events[edge.to]), edge_name(edge.kind)});
     }
     for (const Step& step : violation.witness) {
-      found.witness.push_back({window.index[step.event], step.commit});
+      found.witness.push_back({index[step.event], step.commit});
     }
-    report(std::move(found), 1);
+    return found;
+  }
+
+  // A definite one is told even where a possible one with the same locations was.
+  static std::string report_key(const Found& found) {
+    return (found.definite ? "d" : "p") + key_of(found.cycle);
   }
 
   void report(Found&& found, uint64_t occurrences) {
     summary_.occurrences += occurrences;
     definite_ |= found.definite;
-    // A definite one is told even where a possible one with the same locations was.
-    std::string key = (found.definite ? "d" : "p") + key_of(found.cycle);
-    if (!reported_.emplace(std::move(key), true).second) {
+    if (!reported_.emplace(report_key(found), true).second) {
       return;
     }
     found.number = ++summary_.findings;
     callback_(found);
   }
 
+  // What memory held at the beginning of a stretch is not known: values say the more, the more of
+  // what came before it is there. A window that some executions violate is looked at again with so
+  // many events more.
+  static constexpr std::array<uint64_t, 3> kLookBack{0, 256, 8192};
+  static constexpr uint64_t kLookBackAtFirst = 1U << 20;
+  static constexpr uint64_t kLookBackPerEvent = 4;
+  static constexpr int kTries = 8;
+
   const Symbols* symbols_;
   WatchOptions options_;
   Callback callback_;
+  uint64_t fed_ = 0;  // events that the detector has or gets now
+  uint64_t looked_back_ = 0;
   WatchSummary summary_;
   bool missing_ = false;
   bool definite_ = false;

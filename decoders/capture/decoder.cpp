@@ -1,6 +1,5 @@
 #include "decoders/capture/decoder.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace tsomon::capture {
@@ -33,7 +32,11 @@ void Decoder::start(std::string_view tokens) {
   stamp_ = 0;
   stops_ = false;
   has_queued_ = false;
-  std::fill(entries_.begin(), entries_.end(), Entry());
+  for (const uint32_t slot : used_) {
+    entries_[slot] = Entry();
+  }
+  used_.clear();
+  entries_[kNoSlot] = Entry();
 }
 
 void Decoder::stop_at(const Position& position) {
@@ -243,6 +246,9 @@ Decoder::Step Decoder::rest(Record& record) {
   previous.count = 0;
   previous.next = key;
   if (entry.key != key) {
+    if (entry.key == 0) {
+      used_.push_back(slot);
+    }
     const uint32_t count = entry.count;
     entry = Entry();
     entry.key = key;

@@ -71,6 +71,7 @@ class Decoder {
   uint32_t last_ = kNoSlot;
   uint64_t stamp_ = 0;
   std::vector<Entry> entries_;
+  std::vector<uint32_t> used_;  // slots of entries with a key
   bool stops_ = false;
   Position stop_;
   bool has_queued_ = false;

@@ -136,7 +136,7 @@ void ThreadStream::observe(int64_t since, int64_t until, int64_t patience, Event
     silent_since_ = until;
   }
   // A hook records up to two accesses before they are performed.
-  const bool all = until - silent_since_ > patience;
+  const bool all = silent_since_ != kTimeMin && until - silent_since_ > patience;
   size_t count = 0;
   while (count != waiting_.size() && (all || waiting_[count].record + 2 <= records_)) {
     const auto& [event, read, write, open, record] = waiting_[count];

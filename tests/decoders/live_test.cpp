@@ -176,7 +176,7 @@ LiveProcessOptions random_options(std::mt19937_64& random) {
 #if defined(TSOMON_SANITIZED)
 constexpr int kRounds = 12;
 #else
-constexpr int kRounds = 120;
+constexpr int kRounds = 250;
 #endif
 
 TEST_CASE("a live capture gives the events of the file, and keeps its promises") {
