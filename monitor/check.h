@@ -36,6 +36,7 @@ struct CheckOptions {
   SetChoice sets = SetChoice::kAuto;  // kAtomicSets
   // Of a stream: events that are kept, so that what is flagged can be searched.
   uint64_t history_events = 1ULL << 20;
+  unsigned jobs = 0;  // threads; 0: as many as there are processors and work for
 };
 
 // A violation with the events it is explained by, cut out of the input.

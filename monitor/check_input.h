@@ -1,10 +1,10 @@
 // One input of `tsomon check`, from its bytes to a report.
 //
-// Purpose     Chooses how to judge an input: as a stream, while it is read (StreamCheck), or whole,
-//             where the question or the input does not allow that: robustness, no common time,
-//             text traces whose lines go back in time.
-// Errors      As load_trace(); also an input whose stated order contradicts itself.
-// Memory      Text traces without intervals: that of StreamCheck. Others: the trace.
+// Purpose     Judges an input as a stream, while it is read (EventSource, StreamCheck), or whole,
+//             where the question needs that: robustness, no common time.
+// Threads     With CheckOptions::jobs other than 1 a stream is read on a thread of its own.
+// Errors      As EventSource; also an input whose stated order contradicts itself.
+// Memory      That of StreamCheck; the trace where it is judged whole.
 // Thread-safety: standard input apart, calls are independent.
 #pragma once
 

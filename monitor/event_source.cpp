@@ -12,12 +12,18 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "decoders/capture/chunks.h"
+#include "decoders/capture/format.h"
 #include "decoders/std/reader.h"
+#include "monitor/descriptor.h"
+#include "monitor/load.h"
 #include "monitor/read_input.h"
+#include "monitor/reorder.h"
+#include "monitor/symbols.h"
 
 namespace tsomon {
 namespace {
@@ -25,114 +31,68 @@ namespace {
 constexpr size_t kBlockEvents = 4096;
 constexpr int kPause = 20;  // milliseconds without input
 
-class Descriptor {
- public:
-  Descriptor(int fd, bool owned) : fd_(fd), owned_(owned) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(other.fd_), owned_(other.owned_) {
-    other.owned_ = false;
+// Copies at most `size` of the bytes that come next, without taking them out of the input.
+ssize_t peek(int fd, char* bytes, size_t size) {
+  const off_t at = ::lseek(fd, 0, SEEK_CUR);
+  if (at >= 0) {
+    return ::pread(fd, bytes, size, at);
   }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  Descriptor& operator=(Descriptor&&) = delete;
-  ~Descriptor() {
-    if (owned_) {
-      ::close(fd_);
-    }
+  std::array<int, 2> copy{};
+  if (::pipe2(copy.data(), O_CLOEXEC) != 0) {
+    return -1;
   }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-  bool owned_;
-};
+  ssize_t copied = 0;
+  do {
+    copied = ::tee(fd, copy[1], size, 0);  // waits for the first bytes
+  } while (copied < 0 && errno == EINTR);
+  const ssize_t got = copied > 0 ? ::read(copy[0], bytes, size) : copied;
+  ::close(copy[0]);
+  ::close(copy[1]);
+  return got >= 0 ? got : ::recv(fd, bytes, size, MSG_PEEK);
+}
 
 // The first bytes of the input, which stay to be read. Nothing when that cannot be done.
 std::string first_bytes(int fd) {
   std::array<char, 128> bytes{};
-  ssize_t got = ::pread(fd, bytes.data(), bytes.size(), 0);
-  std::array<int, 2> copy{};
-  if (got < 0 && errno == ESPIPE && ::pipe2(copy.data(), O_CLOEXEC) == 0) {
-    ssize_t copied = 0;
-    do {
-      copied = ::tee(fd, copy[1], bytes.size(), 0);  // waits for the first bytes
-    } while (copied < 0 && errno == EINTR);
-    got = copied > 0 ? ::read(copy[0], bytes.data(), bytes.size()) : copied;
-    ::close(copy[0]);
-    ::close(copy[1]);
+  std::array<char, sizeof capture::kFileMagic> magic{};
+  std::memcpy(magic.data(), &capture::kFileMagic, magic.size());
+  // A writer may be slow in the middle of the magic; as long as it is one, the rest is waited for.
+  for (int waited = 0;; waited += kPause) {
+    const auto got =
+        static_cast<size_t>(std::max<ssize_t>(peek(fd, bytes.data(), bytes.size()), 0));
+    if (got == 0 || got >= magic.size() || std::memcmp(bytes.data(), magic.data(), got) != 0 ||
+        waited >= 50 * kPause) {
+      return {bytes.data(), got};
+    }
+    ::poll(nullptr, 0, kPause);
   }
-  return {bytes.data(), static_cast<size_t>(std::max<ssize_t>(got, 0))};
 }
-
-// Sorts what lies at most kReorder events out of place.
-class Reorder {
- public:
-  // True when there is something to give out.
-  bool add(const EventBlock& block, EventBlock& out) {
-    for (const Event& event : block.events) {
-      if (event.thread >= latest_.size()) {
-        latest_.resize(event.thread + 1, kTimeMin);
-      }
-      const int64_t hi = block.hi(event);
-      int64_t& latest = latest_[event.thread];
-      plain_ &= event.lo == hi && event.lo == static_cast<int64_t>(count_++);
-      latest = std::max(latest, event.lo);
-      if (!event.has_extras() && event.lo == latest) {
-        sorted_ &= held_.events.empty() || held_.events.back().lo <= latest;
-        held_.events.push_back(event);
-        continue;
-      }
-      sorted_ &= held_.events.empty() || held_.events.back().lo <= latest;
-      held_.add(event, latest, std::max(hi, latest), block.read_value(event),
-                block.write_value(event));
-    }
-    return held_.events.size() >= 2 * EventSource::kReorder && give(EventSource::kReorder, out);
-  }
-  // Everything there is; the input has paused or ended.
-  bool flush(EventBlock& out) { return give(0, out); }
-  // Nothing speaks against giving out what is there.
-  bool is_plain() const { return plain_ && !held_.events.empty(); }
-
- private:
-  bool give(size_t keep, EventBlock& out) {
-    if (!sorted_) {
-      std::stable_sort(held_.events.begin(), held_.events.end(),
-                       [](const Event& a, const Event& b) { return a.lo < b.lo; });
-      sorted_ = true;
-    }
-    const size_t size = held_.events.size();
-    const size_t end = size - std::min(keep, size);
-    out.append(held_, 0, end);
-    rest_.append(held_, end, size);
-    std::swap(held_, rest_);
-    rest_.clear();
-    return end != 0;
-  }
-
-  EventBlock held_;
-  EventBlock rest_;              // empty; for its memory
-  std::vector<int64_t> latest_;  // start of the last event, by thread
-  uint64_t count_ = 0;
-  bool sorted_ = true;
-  bool plain_ = true;
-};
 
 class TextSource : public EventSource {
  public:
-  TextSource(Descriptor descriptor, std::string input, bool waits)
+  TextSource(Descriptor descriptor, std::string input, EventOrder order, bool waits)
       : descriptor_(std::move(descriptor)),
         reader_(StdReader::from_descriptor(descriptor_.get(), input, options())),
+        order_(order),
         waits_(waits) {
     input_ = std::move(input);
+    format_ = InputFormat::kStd;
   }
 
   Result<bool> next(EventBlock& block) override {
+    if (order_ == EventOrder::kInput) {
+      return reader_.next(block);
+    }
     block.clear();
     while (!ended_) {
-      if (waits_ && reorder_.is_plain() && pauses() && reorder_.flush(block)) {
+      if (waits_ && reorder_.is_plain() && !more_read_ && pauses() &&
+          reorder_.flush(block, origin_)) {
         return true;
       }
       const auto more = reader_.next(lines_);
-      const bool ready = reorder_.add(lines_, block);
+      // A full block: the rest of what was read has not been looked at.
+      more_read_ = lines_.events.size() == kBlockEvents;
+      const bool ready = reorder_.add(lines_, block, origin_);
       if (!more) {
         ended_ = true;
         failure_ = more.error();
@@ -144,7 +104,7 @@ class TextSource : public EventSource {
         return true;
       }
     }
-    if (reorder_.flush(block)) {
+    if (reorder_.flush(block, origin_)) {
       return true;
     }
     if (failure_) {
@@ -154,6 +114,7 @@ class TextSource : public EventSource {
   }
 
   const Symbols& symbols() const override { return reader_.symbols(); }
+  Symbols take_symbols() override { return reader_.take_symbols(); }
   const std::vector<capture::Module>& modules() const override { return no_modules_; }
   bool complete() const override { return reader_.complete(); }
   uint64_t lost_events() const override { return reader_.lost_events(); }
@@ -178,7 +139,9 @@ class TextSource : public EventSource {
 
   Descriptor descriptor_;
   StdReader reader_;
+  EventOrder order_;
   bool waits_;  // reading may have to wait for a writer
+  bool more_read_ = false;
   bool ended_ = false;
   std::optional<Error> failure_;
   EventBlock lines_;
@@ -186,88 +149,158 @@ class TextSource : public EventSource {
   std::vector<capture::Module> no_modules_;
 };
 
-// A file in memory: mapped, or read.
-class Bytes {
+// A mapped file.
+class Mapping {
  public:
-  Bytes() = default;
-  explicit Bytes(std::string text) : text_(std::move(text)) {}
-  Bytes(void* address, size_t size) : address_(address), size_(size) {}
-  Bytes(Bytes&& other) noexcept
-      : text_(std::move(other.text_)),
-        address_(std::exchange(other.address_, nullptr)),
-        size_(other.size_) {}
-  Bytes& operator=(Bytes&&) = delete;
-  Bytes(const Bytes&) = delete;
-  Bytes& operator=(const Bytes&) = delete;
-  ~Bytes() {
+  Mapping() = default;
+  Mapping(void* address, size_t size) : address_(address), size_(size) {}
+  Mapping(Mapping&& other) noexcept
+      : address_(std::exchange(other.address_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  Mapping& operator=(Mapping&&) = delete;
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping() {
     if (address_ != nullptr) {
       ::munmap(address_, size_);
     }
   }
-  std::string_view view() const {
-    return address_ != nullptr ? std::string_view(static_cast<const char*>(address_), size_)
-                               : std::string_view(text_);
+  std::string_view view() const { return {static_cast<const char*>(address_), size_}; }
+  // What was read need not stay in memory.
+  void release() const {
+    if (address_ != nullptr) {
+      ::madvise(address_, size_, MADV_DONTNEED);
+    }
   }
 
  private:
-  std::string text_;
   void* address_ = nullptr;
   size_t size_ = 0;
 };
 
 class CaptureSource : public EventSource {
  public:
-  explicit CaptureSource(Bytes bytes, std::string input) : bytes_(std::move(bytes)) {
+  CaptureSource(Mapping bytes, std::string input) : bytes_(std::move(bytes)) {
     input_ = std::move(input);
+    format_ = InputFormat::kCapture;
   }
 
-  Result<bool> start() {
+  Result<bool> start(bool symbolise) {
     auto reader = capture::CaptureReader::open(bytes_.view());
     if (!reader) {
       return tl::unexpected<Error>(reader.error());
     }
+    bytes_.release();
     reader_ = std::make_unique<capture::CaptureReader>(std::move(*reader));
+    if (symbolise) {
+      texts_.emplace(modules());
+    }
     return true;
   }
 
   Result<bool> next(EventBlock& block) override {
     block.clear();
-    return reader_->next(block, kBlockEvents);
+    const bool more = reader_->next(block, kBlockEvents);
+    if (texts_) {
+      texts_->replace(symbols().locations, block);
+    }
+    since_release_ += block.events.size();
+    if (since_release_ >= kReleaseAfter) {
+      bytes_.release();
+      since_release_ = 0;
+    }
+    return more;
   }
 
   const Symbols& symbols() const override { return reader_->capture().trace.symbols; }
+  Symbols take_symbols() override {
+    Symbols symbols = reader_->take_symbols();
+    if (texts_) {
+      symbols.locations = texts_->take();
+    }
+    return symbols;
+  }
   const std::vector<capture::Module>& modules() const override {
     return reader_->capture().modules;
   }
   bool complete() const override { return reader_->capture().problems.empty(); }
   uint64_t lost_events() const override { return reader_->capture().trace.lost_events; }
-  std::vector<std::string> warnings() const override { return reader_->capture().problems; }
+  std::vector<std::string> warnings() const override {
+    std::vector<std::string> all = reader_->capture().problems;
+    const auto& notes = reader_->capture().notes;
+    all.insert(all.end(), notes.begin(), notes.end());
+    if (texts_) {
+      all.insert(all.end(), texts_->warnings().begin(), texts_->warnings().end());
+    }
+    return all;
+  }
 
  private:
-  Bytes bytes_;
+  static constexpr uint64_t kReleaseAfter = 1U << 20;  // events
+
+  Mapping bytes_;
   std::unique_ptr<capture::CaptureReader> reader_;
+  std::optional<LocationTexts> texts_;
+  uint64_t since_release_ = 0;
 };
 
-Result<std::unique_ptr<EventSource>> open_capture(const Descriptor& descriptor, off_t size,
-                                                  const std::string& path, std::string input) {
-  std::unique_ptr<CaptureSource> source;
-  void* const address = size > 0 ? ::mmap(nullptr, static_cast<size_t>(size), PROT_READ,
-                                          MAP_PRIVATE, descriptor.get(), 0)
-                                 : MAP_FAILED;
-  if (address != MAP_FAILED) {
-    source = std::make_unique<CaptureSource>(Bytes(address, static_cast<size_t>(size)),
-                                             std::move(input));
-  } else {
-    auto bytes = read_descriptor(descriptor.get(), input_name(path));
-    if (!bytes) {
-      return tl::unexpected<Error>(bytes.error());
-    }
-    source = std::make_unique<CaptureSource>(Bytes(std::move(*bytes)), std::move(input));
+// The rest of the input in a temporary file.
+Result<Descriptor> copy_to_file(int fd) {
+  auto file = temporary_file();
+  if (!file) {
+    return file;
   }
-  if (auto started = source->start(); !started) {
-    Error error = started.error();
-    error.input = source->input();
+  std::vector<char> buffer(size_t{1} << 18);
+  for (uint64_t size = 0;;) {
+    const ssize_t got = ::read(fd, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got < 0) {
+      return fail(ErrorKind::kUnreadable, fmt::format("cannot be read: {}", std::strerror(errno)));
+    }
+    if (got == 0) {
+      return file;
+    }
+    if (auto written = write_at(*file, buffer.data(), static_cast<size_t>(got), size); !written) {
+      return tl::unexpected<Error>(written.error());
+    }
+    size += static_cast<uint64_t>(got);
+  }
+}
+
+Result<Mapping> map_file(const Descriptor& file) {
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0 || status.st_size == 0) {
+    return Mapping();
+  }
+  const auto size = static_cast<size_t>(status.st_size);
+  void* const address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.get(), 0);
+  if (address == MAP_FAILED) {
+    return fail(ErrorKind::kUnreadable, fmt::format("cannot be mapped: {}", std::strerror(errno)));
+  }
+  return Mapping(address, size);
+}
+
+Result<std::unique_ptr<EventSource>> open_capture(Descriptor descriptor, bool regular,
+                                                  const std::string& input, bool symbolise) {
+  const auto failed = [&](Error error) {
+    error.input = input;
     return tl::unexpected<Error>(std::move(error));
+  };
+  if (!regular) {
+    auto copy = copy_to_file(descriptor.get());
+    if (!copy) {
+      return failed(copy.error());
+    }
+    descriptor = std::move(*copy);
+  }
+  auto bytes = map_file(descriptor);
+  if (!bytes) {
+    return failed(bytes.error());
+  }
+  auto source = std::make_unique<CaptureSource>(std::move(*bytes), input);
+  if (auto started = source->start(symbolise); !started) {
+    return failed(started.error());
   }
   return source;
 }
@@ -275,7 +308,7 @@ Result<std::unique_ptr<EventSource>> open_capture(const Descriptor& descriptor, 
 }  // namespace
 
 Result<std::unique_ptr<EventSource>> EventSource::open(const std::string& path,
-                                                       InputFormat format) {
+                                                       const SourceOptions& options) {
   std::string input = input_name(path);
   const bool standard = path == "-";
   const int fd = standard ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -289,14 +322,16 @@ Result<std::unique_ptr<EventSource>> EventSource::open(const std::string& path,
   struct stat status {};
   const bool regular =
       ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && ::lseek(fd, 0, SEEK_CUR) == 0;
+  InputFormat format = options.format;
   if (format == InputFormat::kAuto) {
     format =
         capture::looks_like_capture(first_bytes(fd)) ? InputFormat::kCapture : InputFormat::kStd;
   }
   if (format == InputFormat::kCapture) {
-    return open_capture(descriptor, regular ? status.st_size : 0, path, std::move(input));
+    return open_capture(std::move(descriptor), regular, input, options.symbolise);
   }
-  return std::make_unique<TextSource>(std::move(descriptor), std::move(input), !regular);
+  return std::make_unique<TextSource>(std::move(descriptor), std::move(input), options.order,
+                                      !regular);
 }
 
 }  // namespace tsomon

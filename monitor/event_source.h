@@ -1,19 +1,21 @@
-// Inputs of any length as blocks of events in the order of `lo`: text traces and captures, from
-// files, pipes and standard input.
+// Inputs of any length as blocks of events: text traces and captures, from files, pipes and
+// standard input. The one way in: load_trace() collects what a source gives.
 //
-// Contract    next() until it gives false. Indices of events count the events in the order in which
-//             they are given out; for captures that is the order of load_trace(), for text traces
-//             that of the lines unless their intervals say otherwise.
+// Contract    next() until it gives false; what it gives last is told by symbols(), warnings(),
+//             complete() and lost_events().
+// Order       EventOrder::kTime: by `lo`, each thread in program order. Captures are so by
+//             themselves. EventOrder::kInput: as the input has them.
 // Text        Lines that carry intervals may be out of the order of `lo`: up to kReorder events
 //             are held back and sorted, each thread staying in program order (an event that begins
-//             before its predecessor is taken to begin with it). An event that comes later than
-//             that is late: the detector counts it. From a pipe without any intervals everything
-//             is given out as soon as the writer pauses.
-// Captures    Of a regular file one chunk for each thread is unpacked at a time. A capture in a
-// pipe
-//             is read whole, packed, first.
-// Memory      Bounded by the threads and the names, not by the length; see Captures for pipes.
-// Errors      As load_trace(). The events before a malformed line have been given out.
+//             before its predecessor is taken to begin with it; origin() has the line and what it
+//             said). An event that comes later than that is late: the detector counts it. From a
+//             pipe without any intervals everything is given out as soon as the writer pauses.
+// Captures    One chunk for each thread is unpacked at a time. A capture in a pipe is first copied
+//             to a temporary file: what a silent thread did early comes last.
+// Memory      Bounded by the threads and the names, not by the length, but for some 100 bytes for
+//             each chunk of a capture; pages of its file count as resident while it is read.
+// Errors      kUnreadable, kMalformed with the place in the input; kEnvironment when there is no
+//             room for a temporary file. The events before a malformed line have been given out.
 // Thread-safety: none; distinct sources are independent.
 #pragma once
 
@@ -22,11 +24,29 @@
 #include <vector>
 
 #include "decoders/capture/reader.h"
-#include "monitor/load.h"
 #include "tso/result.h"
 #include "tso/trace.h"
 
 namespace tsomon {
+
+enum class InputFormat { kAuto, kStd, kCapture };
+enum class EventOrder { kTime, kInput };
+
+// What reordering did to the events of a block.
+struct BlockOrigin {
+  struct Raised {
+    uint32_t event = 0;  // position in the block
+    int64_t lo = 0;      // as the input has it
+  };
+  std::vector<uint64_t> lines;  // the event line of each; empty: their positions in the stream
+  std::vector<Raised> raised;
+};
+
+struct SourceOptions {
+  InputFormat format = InputFormat::kAuto;
+  EventOrder order = EventOrder::kTime;
+  bool symbolise = false;  // source locations of captures as text, not as instruction pointers
+};
 
 class EventSource {
  public:
@@ -34,7 +54,7 @@ class EventSource {
 
   // `path` "-" is standard input.
   static Result<std::unique_ptr<EventSource>> open(const std::string& path,
-                                                   InputFormat format = InputFormat::kAuto);
+                                                   const SourceOptions& options = {});
   EventSource() = default;
   EventSource(const EventSource&) = delete;
   EventSource& operator=(const EventSource&) = delete;
@@ -42,18 +62,24 @@ class EventSource {
 
   // Replaces the contents of `block`; false at the end.
   virtual Result<bool> next(EventBlock& block) = 0;
+  // Of the block that was given last.
+  const BlockOrigin& origin() const { return origin_; }
 
-  // Grow while reading. Source locations of captures are instruction pointers.
+  // Grow while reading. The texts of symbolised locations are only in what take_symbols() gives.
   virtual const Symbols& symbols() const = 0;
+  virtual Symbols take_symbols() = 0;  // when done reading
   virtual const std::vector<capture::Module>& modules() const = 0;
   // What is missing or damaged, one line each; complete at the end.
   virtual std::vector<std::string> warnings() const = 0;
   virtual bool complete() const = 0;
   virtual uint64_t lost_events() const = 0;
   const std::string& input() const { return input_; }
+  InputFormat format() const { return format_; }  // never kAuto
 
  protected:
   std::string input_;
+  InputFormat format_ = InputFormat::kStd;
+  BlockOrigin origin_;
 };
 
 }  // namespace tsomon

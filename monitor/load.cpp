@@ -4,10 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "decoders/capture/chunks.h"
-#include "decoders/std/reader.h"
-#include "monitor/read_input.h"
-
 namespace tsomon {
 
 std::optional<InputFormat> input_format(std::string_view name) {
@@ -28,40 +24,42 @@ std::string missing_events(uint64_t count) {
                     : fmt::format("the trace says that {} events are missing", count);
 }
 
+Result<Trace> collect(EventSource& source) {
+  Trace trace;
+  EventBlock block;
+  for (;;) {
+    const auto more = source.next(block);
+    if (!more) {
+      Error error = more.error();
+      error.input = source.input();
+      return tl::unexpected<Error>(std::move(error));
+    }
+    if (!*more) {
+      break;
+    }
+    trace.append(block);
+  }
+  trace.complete = source.complete();
+  trace.lost_events = source.lost_events();
+  trace.symbols = source.take_symbols();
+  return trace;
+}
+
 Result<LoadedTrace> load_trace(const std::string& path, InputFormat format) {
+  auto source = EventSource::open(path, {format, EventOrder::kInput, false});
+  if (!source) {
+    return tl::unexpected<Error>(std::move(source.error()));
+  }
+  auto trace = collect(**source);
+  if (!trace) {
+    return tl::unexpected<Error>(std::move(trace.error()));
+  }
   LoadedTrace loaded;
-  loaded.input = input_name(path);
-  const auto failed = [&](Error error) {
-    error.input = loaded.input;
-    return tl::unexpected<Error>(std::move(error));
-  };
-  auto bytes = read_input(path);
-  if (!bytes) {
-    return tl::unexpected<Error>(std::move(bytes.error()));
-  }
-  if (format == InputFormat::kAuto) {
-    format = capture::looks_like_capture(*bytes) ? InputFormat::kCapture : InputFormat::kStd;
-  }
-  loaded.format = format;
-  if (format == InputFormat::kStd) {
-    auto trace = read_std_text(*bytes, loaded.input);
-    if (!trace) {
-      return failed(trace.error());
-    }
-    loaded.trace = std::move(*trace);
-    if (!loaded.trace.complete) {
-      loaded.warnings.push_back(missing_events(loaded.trace.lost_events));
-    }
-    return loaded;
-  }
-  auto read = capture::read_capture(*bytes);
-  if (!read) {
-    return failed(read.error());
-  }
-  loaded.trace = std::move(read->trace);
-  loaded.modules = std::move(read->modules);
-  loaded.warnings = std::move(read->problems);
-  loaded.warnings.insert(loaded.warnings.end(), read->notes.begin(), read->notes.end());
+  loaded.input = (*source)->input();
+  loaded.format = (*source)->format();
+  loaded.trace = std::move(*trace);
+  loaded.modules = (*source)->modules();
+  loaded.warnings = (*source)->warnings();
   return loaded;
 }
 

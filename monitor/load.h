@@ -1,4 +1,4 @@
-// One way in for every input: a file or standard input, in any format, becomes a Trace.
+// A whole input as a Trace: what an EventSource gives, collected.
 //
 // Contract    Whatever is intact is loaded. What is missing or damaged is described in `warnings`,
 //             one line each, and makes trace.complete false. Fails when the input cannot be read
@@ -6,7 +6,7 @@
 //             names the input.
 // Format      By content, not by name: a capture begins with its magic; all else is read as a text
 //             trace, whose reader says what is wrong with it.
-// Memory      The file, while it is read, and its trace.
+// Memory      The trace.
 // Thread-safety: standard input apart, calls are independent.
 #pragma once
 
@@ -16,12 +16,11 @@
 #include <vector>
 
 #include "decoders/capture/reader.h"
+#include "monitor/event_source.h"
 #include "tso/result.h"
 #include "tso/trace.h"
 
 namespace tsomon {
-
-enum class InputFormat { kAuto, kStd, kCapture };
 
 // The name as --format takes it; nothing for an unknown one.
 std::optional<InputFormat> input_format(std::string_view name);
@@ -36,6 +35,9 @@ struct LoadedTrace {
 
 // The warning about a trace that lacks `count` events; 0: how many is not known.
 std::string missing_events(uint64_t count);
+
+// What is left of the source, as it stands. `warnings` stay with the source.
+Result<Trace> collect(EventSource& source);
 
 // `path` "-" is standard input.
 Result<LoadedTrace> load_trace(const std::string& path, InputFormat format = InputFormat::kAuto);

@@ -73,12 +73,4 @@ Result<std::string> read_input(const std::string& path, size_t max_bytes) {
   return bytes;
 }
 
-Result<std::string> read_descriptor(int fd, const std::string& name, size_t max_bytes) {
-  auto bytes = read_all(fd, max_bytes);
-  if (!bytes) {
-    bytes.error().input = name;
-  }
-  return bytes;
-}
-
 }  // namespace tsomon

@@ -20,7 +20,4 @@ std::string input_name(const std::string& path);
 // `path` "-" is standard input.
 Result<std::string> read_input(const std::string& path, size_t max_bytes = SIZE_MAX);
 
-// From an open descriptor, which stays open; `name` is for messages.
-Result<std::string> read_descriptor(int fd, const std::string& name, size_t max_bytes = SIZE_MAX);
-
 }  // namespace tsomon

@@ -8,15 +8,20 @@
 #include <fmt/format.h>
 
 #include "monitor/check_parts.h"
+#include "monitor/event_lines.h"
 #include "online/detector.h"
 
 namespace tsomon {
 namespace {
 
 // Events that may be analysed again and again, for windows that overlap: at first, and how many
-// more with every event of the input.
+// more with every event of the input. The same for the undirected edges and the work of the search
+// (AnalysisOptions), in those of one analysis and for every event.
 constexpr uint64_t kAnalysedAtFirst = 4'000'000;
 constexpr uint64_t kAnalysedPerEvent = 4;
+constexpr uint64_t kAnalysesAtFirst = 2;
+constexpr uint64_t kEdgesPerEvent = 8;
+constexpr uint64_t kWorkPerEvent = 200;
 
 DetectorPolicy policy_of(CheckProperty property) {
   switch (property) {
@@ -108,11 +113,15 @@ class StreamCheck::Impl {
     report_.semantics = options.analysis.relation.semantics;
   }
 
-  void add(const EventBlock& block) {
+  void add(const EventBlock& block, const BlockOrigin& origin) {
     if (everything_ && report_.events + block.events.size() > options_.history_events) {
       judge_everything();
       judged_whole_ = false;  // the detector goes on with what it missed
       everything_ = false;
+      raised_.clear();
+    }
+    if (!origin.lines.empty()) {
+      remember(origin);
     }
     count(block);
     detector_.add(block, report_.events);
@@ -120,25 +129,16 @@ class StreamCheck::Impl {
     judge_pending();
   }
 
-  bool has_everything() const { return everything_; }
-
-  Trace everything() const {
-    Trace trace;
-    if (report_.events > 0) {
-      static_cast<EventBlock&>(trace) = detector_.stretch(0, report_.events - 1).events;
-    }
-    trace.symbols = symbols_;
-    return trace;
-  }
-
   Result<CheckReport> finish(bool complete, uint64_t lost_events) {
     report_.lost_events = lost_events;
     trace_complete_ = complete;
     detector_.finish();
-    if (everything_) {
-      judge_everything();
-    } else {
+    if (!everything_) {
       judge_pending();
+    } else if (reordered_) {
+      judge_restored();
+    } else {
+      judge_everything();
     }
     if (error_) {
       return tl::unexpected<Error>(*error_);
@@ -184,6 +184,11 @@ class StreamCheck::Impl {
                        [&](const CheckFinding& finding) { return shows(finding, cycle); })) {
         report_.findings.push_back(
             finding_of(cycle, options_.property != CheckProperty::kAtomicSets));
+      }
+    }
+    for (CheckFinding& finding : report_.findings) {
+      for (uint64_t& index : finding.index) {
+        index = lines_.line(index);
       }
     }
     conclude(&report_, options_.analysis.max_findings);
@@ -247,6 +252,67 @@ class StreamCheck::Impl {
     report_.notes.push_back(std::move(why));
   }
 
+  void remember(const BlockOrigin& origin) {
+    reordered_ = true;
+    if (auto kept = lines_.add(report_.events, origin.lines); !kept && !error_) {
+      error_ = kept.error();
+    }
+    for (const BlockOrigin::Raised& raised : origin.raised) {
+      if (everything_) {
+        raised_.push_back({report_.events + raised.event, raised.lo});
+      }
+    }
+  }
+
+  Trace everything() const {
+    Trace trace;
+    if (report_.events > 0) {
+      static_cast<EventBlock&>(trace) = detector_.stretch(0, report_.events - 1).events;
+    }
+    trace.symbols = symbols_;
+    trace.complete = trace_complete_;
+    trace.lost_events = report_.lost_events;
+    return trace;
+  }
+
+  // The whole input as it was before it was put in order.
+  void judge_restored() {
+    if (error_) {
+      return;
+    }
+    const Trace ordered = everything();
+    std::vector<int64_t> lo;
+    std::vector<uint64_t> place(ordered.events.size());  // in the input -> in the stream
+    for (uint64_t position = 0; position < place.size(); ++position) {
+      lo.push_back(ordered.events[position].lo);
+      const uint64_t line = lines_.line(position);
+      if (line >= place.size()) {
+        error_ = Error{ErrorKind::kEnvironment, {}, {}, "a temporary file cannot be read"};
+        return;
+      }
+      place[line] = position;
+    }
+    for (const auto& [position, earlier] : raised_) {
+      lo[position] = earlier;
+    }
+    Trace trace;
+    trace.symbols = symbols_;
+    trace.complete = trace_complete_;
+    trace.lost_events = report_.lost_events;
+    for (const uint64_t position : place) {
+      const Event& event = ordered.events[position];
+      Event own = event;
+      own.has_hi = own.has_read_value = own.has_write_value = 0;
+      trace.add(own, lo[position], ordered.hi(event), ordered.read_value(event),
+                ordered.write_value(event));
+    }
+    judge(trace, &place, {});
+    judged_whole_ = true;
+    reported_loss_ = !trace_complete_;
+    cycles_.clear();
+    pending_.clear();
+  }
+
   // All windows so far, in the whole input so far; all of it where the detector did not see
   // everything.
   void judge_everything() {
@@ -255,10 +321,7 @@ class StreamCheck::Impl {
     if (error_ || (pending_.empty() && cycles_.empty() && !whole)) {
       return;
     }
-    Trace trace = everything();
-    trace.complete = trace_complete_;
-    trace.lost_events = report_.lost_events;
-    judge(trace, nullptr, whole ? std::vector<DetectedWindow>() : pending_);
+    judge(everything(), nullptr, whole ? std::vector<DetectedWindow>() : pending_);
     judged_whole_ = whole;
     reported_loss_ = !trace_complete_;
     cycles_.clear();
@@ -322,9 +385,12 @@ class StreamCheck::Impl {
   }
 
   void judge_stretch(uint64_t first, uint64_t last, const std::vector<DetectedWindow>& windows) {
-    analysed_ += last - first + 1;
-    if (analysed_ > kAnalysedAtFirst + kAnalysedPerEvent * report_.events) {
-      analysed_ -= last - first + 1;
+    const AnalysisOptions bounds = options_.analysis;
+    const uint64_t edges =
+        left(kAnalysesAtFirst * bounds.max_undirected, kEdgesPerEvent, analysed_edges_);
+    const uint64_t work = left(kAnalysesAtFirst * bounds.max_total_work, kWorkPerEvent, work_);
+    if (left(kAnalysedAtFirst, kAnalysedPerEvent, analysed_) < last - first + 1 || edges == 0 ||
+        work == 0) {
       for (const DetectedWindow& window : windows) {
         if (window.directed) {
           ++report_.violations;
@@ -335,14 +401,22 @@ class StreamCheck::Impl {
       }
       return;
     }
+    analysed_ += last - first + 1;
     DetectedStretch stretch = detector_.stretch(first, last);
     Trace trace;
     static_cast<EventBlock&>(trace) = std::move(stretch.events);
     trace.symbols.initial_zero = false;
-    const bool values = options_.analysis.values;
-    options_.analysis.values = values && stretch.all_stores;
+    options_.analysis.values &= stretch.all_stores;
+    options_.analysis.max_undirected = std::min(bounds.max_undirected, edges);
+    options_.analysis.max_total_work = std::min(bounds.max_total_work, work);
     judge(trace, &stretch.index, windows);
-    options_.analysis.values = values;
+    options_.analysis = bounds;
+  }
+
+  // What a bound that grows with the input still allows.
+  uint64_t left(uint64_t at_first, uint64_t per_event, uint64_t used) const {
+    const uint64_t all = at_first + per_event * report_.events;
+    return all - std::min(all, used);
   }
 
   void judge(const Trace& trace, const std::vector<uint64_t>* index,
@@ -366,6 +440,8 @@ class StreamCheck::Impl {
       return;
     }
     any_certain_ = any_certain_ || analysis->verdict == Verdict::kDefinite;
+    work_ += analysis->work;
+    analysed_edges_ += analysis->open_edges;
     add_analysis(std::move(*analysis), trace, index, &report_);
   }
 
@@ -397,21 +473,23 @@ class StreamCheck::Impl {
   uint64_t unjudged_ = 0;
   uint64_t unseen_ = 0;
   uint64_t analysed_ = 0;  // events
+  uint64_t analysed_edges_ = 0;
+  uint64_t work_ = 0;
+  EventLines lines_;
+  bool reordered_ = false;
+  // While everything is kept: events that begin later in the stream than in the input, and when
+  // they begin there.
+  std::vector<std::pair<uint64_t, int64_t>> raised_;
   std::optional<Error> error_;
   Detector detector_;
 };
 
-bool StreamCheck::in_order(const EventBlock& events) {
-  return std::is_sorted(events.events.begin(), events.events.end(),
-                        [](const Event& a, const Event& b) { return a.lo < b.lo; });
-}
-
 StreamCheck::StreamCheck(const Symbols& symbols, const CheckOptions& options)
     : impl_(std::make_unique<Impl>(symbols, options)) {}
 StreamCheck::~StreamCheck() = default;
-void StreamCheck::add(const EventBlock& block) { impl_->add(block); }
-bool StreamCheck::has_everything() const { return impl_->has_everything(); }
-Trace StreamCheck::everything() const { return impl_->everything(); }
+void StreamCheck::add(const EventBlock& block, const BlockOrigin& origin) {
+  impl_->add(block, origin);
+}
 Result<CheckReport> StreamCheck::finish(bool complete, uint64_t lost_events) {
   return impl_->finish(complete, lost_events);
 }

@@ -5,11 +5,12 @@
 // Context     While the whole input is still in the detector's history (the first million events),
 //             flagged windows wait and are analysed in the whole trace at the end, so that values
 //             and orders count as in check_trace(). In longer inputs each is analysed in the
-//             stretch it spans; there recorded values decide less often.
+//             stretch it spans; there recorded values decide less often. What was put in order is
+//             restored and analysed as it was, as long as all of it is in the history.
 // Bounds      Windows whose events have left the history, or that cost more than a fixed share of
-//             the reading, are not analysed: they make the result incomplete unless a cycle of
-//             directed edges decides them. Once the verdict is `definite` and enough is shown,
-//             further windows are only counted.
+//             the reading (events, undirected edges and work of the search), are not analysed: they
+//             make the result incomplete unless a cycle of directed edges decides them. Once the
+//             verdict is `definite` and enough is shown, further windows are only counted.
 // Complexity  That of the detector, and what analyse() costs on the flagged windows.
 // Memory      The detector's; the findings with their events.
 // Misses      Robustness, and orders without time (TraceOrder::kThread): use check_trace().
@@ -20,6 +21,7 @@
 #include <string>
 
 #include "monitor/check.h"
+#include "monitor/event_source.h"
 
 namespace tsomon {
 
@@ -30,22 +32,17 @@ class StreamCheck {
            options.analysis.relation.order == TraceOrder::kIssue;
   }
 
-  // Events begin in the order in which they stand.
-  static bool in_order(const EventBlock& events);
-
   // `symbols` must outlive the check and may grow between calls.
   StreamCheck(const Symbols& symbols, const CheckOptions& options);
   ~StreamCheck();
   StreamCheck(const StreamCheck&) = delete;
   StreamCheck& operator=(const StreamCheck&) = delete;
 
-  // The next events. Ordered by `lo`; those of a thread in program order.
-  void add(const EventBlock& block);
-  // The input so far, as long as all of it is in the history; else nothing.
-  bool has_everything() const;
-  Trace everything() const;
+  // The next events. Ordered by `lo`; those of a thread in program order. `origin`: what putting
+  // them in order did to them; reports then count the lines of the input.
+  void add(const EventBlock& block, const BlockOrigin& origin = {});
 
-  // The input has ended.
+  // The input has ended. kEnvironment when the numbers of the lines could not be kept.
   Result<CheckReport> finish(bool complete, uint64_t lost_events);
 
  private:

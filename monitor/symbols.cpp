@@ -322,24 +322,27 @@ const std::string& Symboliser::text(uint64_t pc) {
   return entry->second;
 }
 
-std::vector<std::string> symbolise(Trace& trace, const std::vector<capture::Module>& modules) {
-  Symboliser symboliser(modules);
-  const Interner pcs = std::exchange(trace.symbols.locations, Interner());
-  std::vector<uint32_t> ids(pcs.size());
-  for (uint32_t id = 0; id < pcs.size(); ++id) {
-    const std::string_view text = pcs.text(id);
+void LocationTexts::replace(const Interner& pcs, EventBlock& block) {
+  while (ids_.size() < pcs.size()) {
+    const std::string_view text = pcs.text(static_cast<uint32_t>(ids_.size()));
     uint64_t pc = 0;
     const bool is_pc = text.substr(0, 2) == "0x" &&
                        std::from_chars(text.data() + 2, text.data() + text.size(), pc, 16).ptr ==
                            text.data() + text.size();
-    ids[id] = trace.symbols.intern_location(is_pc ? std::string_view(symboliser.text(pc)) : text);
+    ids_.push_back(texts_.intern_location(is_pc ? std::string_view(symboliser_.text(pc)) : text));
   }
-  for (Event& event : trace.events) {
+  for (Event& event : block.events) {
     if ((event.location & Event::kNumericLocation) == 0) {
-      event.location = ids[event.location];
+      event.location = ids_[event.location];
     }
   }
-  return symboliser.warnings();
+}
+
+std::vector<std::string> symbolise(Trace& trace, const std::vector<capture::Module>& modules) {
+  LocationTexts texts(modules);
+  texts.replace(trace.symbols.locations, trace);
+  trace.symbols.locations = texts.take();
+  return texts.warnings();
 }
 
 }  // namespace tsomon

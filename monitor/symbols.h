@@ -56,8 +56,24 @@ class Symboliser {
   std::vector<std::string> warnings_;
 };
 
-// Replaces the source locations of `trace` that are pcs ("0x401136") by their text. Returns the
-// warnings.
+// Replaces source locations that are pcs ("0x401136") by their text, block by block.
+class LocationTexts {
+ public:
+  explicit LocationTexts(std::vector<capture::Module> modules) : symboliser_(std::move(modules)) {}
+
+  // `pcs` may have grown since the last call; it is always the same table.
+  void replace(const Interner& pcs, EventBlock& block);
+  // The table that the replaced locations refer to.
+  Interner take() { return std::move(texts_.locations); }
+  const std::vector<std::string>& warnings() const { return symboliser_.warnings(); }
+
+ private:
+  Symboliser symboliser_;
+  std::vector<uint32_t> ids_;  // by id in `pcs`
+  Symbols texts_;              // its locations
+};
+
+// The same for a whole trace. Returns the warnings.
 std::vector<std::string> symbolise(Trace& trace, const std::vector<capture::Module>& modules);
 
 }  // namespace tsomon

@@ -29,6 +29,7 @@ struct Options {
   uint64_t max_steps = OrientationBounds().max_steps;
   uint64_t max_undirected = AnalysisOptions().max_undirected;
   uint64_t history = CheckOptions().history_events;
+  unsigned jobs = 0;
   bool no_values = false;
   bool all = false;
   OutputFormat output = OutputFormat::kText;
@@ -44,8 +45,17 @@ CheckOptions check_options(const Options& options) {
   result.analysis.values = !options.no_values;
   result.analysis.bounds.max_steps = options.max_steps;
   result.analysis.max_total_steps = 10 * options.max_steps;
+  // Whoever asks for more decisions means those of large parts, too.
+  const double more =
+      static_cast<double>(options.max_steps) / static_cast<double>(OrientationBounds().max_steps);
+  const auto scaled = [more](uint64_t work) {
+    return std::max(work, static_cast<uint64_t>(std::min(more * static_cast<double>(work), 1e18)));
+  };
+  result.analysis.bounds.max_work = scaled(result.analysis.bounds.max_work);
+  result.analysis.max_total_work = scaled(result.analysis.max_total_work);
   result.analysis.max_undirected = options.max_undirected;
   result.history_events = options.history;
+  result.jobs = options.jobs;
   return result;
 }
 
@@ -194,6 +204,11 @@ void add_check_command(CLI::App& app, int& exit_status) {
                    "Events of a stream that are kept, so that what is flagged can be searched")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40))
       ->capture_default_str();
+  command
+      ->add_option("--jobs", options->jobs,
+                   "Threads; 1: no other than the first. As many as there are processors if not "
+                   "given")
+      ->check(CLI::Range(1U, 1024U));
   command->add_flag("--all", options->all, "Show every violation, not only the gravest");
   add_output_option(*command, options->output);
   command->footer(

@@ -15,7 +15,11 @@ namespace tsomon {
 namespace {
 
 constexpr uint32_t kNone = 0xFFFFFFFFU;
-constexpr uint64_t kLeastSteps = 100;  // for a part when the decisions of the trace are used up
+// For a part when the decisions, or the work, of the trace are used up.
+constexpr uint64_t kLeastSteps = 100;
+constexpr uint64_t kLeastWork = 20'000;
+constexpr size_t kMaxWindow = 4000;    // events that a finding is shown with
+constexpr uint64_t kPairWork = 4;      // to ask for the order of two events
 constexpr size_t kMaxRealised = 1500;  // events of a part whose orientations are all realised
 
 class Analyser {
@@ -32,6 +36,8 @@ class Analyser {
 
   Result<Analysis> run() {
     result_.units = units_.size();
+    find_threads();
+    sort_wanted();
     RefinementOptions refinement = {options_.values, options_.max_undirected, {}};
     if (use_issue_order_) {
       refinement.known = issue_order_from_values(relation_, accesses_, options_.max_undirected);
@@ -79,6 +85,15 @@ class Analyser {
   void incomplete(std::string why) {
     result_.complete = false;
     result_.notes.push_back(std::move(why));
+  }
+
+  void find_threads() {
+    for (uint32_t e = 0; e < trace_.events.size(); ++e) {
+      if (trace_.events[e].thread >= threads_.size()) {
+        threads_.resize(trace_.events[e].thread + 1);
+      }
+      threads_[trace_.events[e].thread].push_back(e);
+    }
   }
 
   // Classes: units, or single events for robustness.
@@ -157,15 +172,32 @@ class Analyser {
     }
   }
 
+  // AnalysisOptions::only by thread and first event; `last` is the greatest of those up to there.
+  void sort_wanted() {
+    only_ = options_.only;
+    const auto place = [](const EventRange& range) { return std::pair(range.thread, range.first); };
+    std::sort(only_.begin(), only_.end(),
+              [&](const EventRange& a, const EventRange& b) { return place(a) < place(b); });
+    for (size_t i = 1; i < only_.size(); ++i) {
+      if (only_[i].thread == only_[i - 1].thread) {
+        only_[i].last = std::max(only_[i].last, only_[i - 1].last);
+      }
+    }
+  }
+
+  bool is_wanted(uint32_t e) const {
+    const ThreadId thread = trace_.events[e].thread;
+    const auto after =
+        std::upper_bound(only_.begin(), only_.end(), std::pair(thread, e),
+                         [](const std::pair<ThreadId, uint32_t>& at, const EventRange& range) {
+                           return at < std::pair(range.thread, range.first);
+                         });
+    return after != only_.begin() && (after - 1)->thread == thread && e <= (after - 1)->last;
+  }
+
   bool wanted(const Part& part) const {
-    const auto in_range = [&](uint32_t e) {
-      return std::any_of(options_.only.begin(), options_.only.end(), [&](const EventRange& range) {
-        return trace_.events[e].thread == range.thread && range.first <= e && e <= range.last;
-      });
-    };
-    return options_.only.empty() ||
-           std::any_of(part.edges.begin(), part.edges.end(), [&](uint32_t i) {
-             return in_range(events_behind_[i].from) || in_range(events_behind_[i].to);
+    return only_.empty() || std::any_of(part.edges.begin(), part.edges.end(), [&](uint32_t i) {
+             return is_wanted(events_behind_[i].from) || is_wanted(events_behind_[i].to);
            });
   }
 
@@ -210,10 +242,20 @@ class Analyser {
           {event_index(rule.read), event_index(rule.write), event_index(rule.other)});
     }
     problem.class_count = static_cast<uint32_t>(local_class.size());
-    if (options_.relation.semantics == Semantics::kExact) {
+    OrientationBounds bounds = options_.bounds;
+    bounds.max_steps =
+        std::min(bounds.max_steps, share(kLeastSteps, options_.max_total_steps, steps_));
+    bounds.max_work =
+        std::min(bounds.max_work, share(kLeastWork, options_.max_total_work, result_.work));
+    const uint64_t order_work = work_of_order(problem.events.size());
+    if (order_work > bounds.max_work) {
+      bounds.max_events = 0;
+    }
+    if (options_.relation.semantics == Semantics::kExact && bounds.max_events != 0) {
       std::vector<uint32_t> own;
       std::vector<uint32_t> events = realisable_events(local_class, &own);
       if (!events.empty()) {
+        problem.accept_work = kPairWork * events.size() * events.size();
         problem.accept = [this, &open, events, own](const std::vector<bool>& orientation) {
           const Orientation chosen = orientation_of(open, orientation);
           const auto before = [&](uint32_t e, uint32_t f) { return oriented(chosen, e, f); };
@@ -222,16 +264,22 @@ class Analyser {
         };
       }
     }
-    if (problem.events.size() <= options_.bounds.max_events) {
+    if (problem.events.size() <= bounds.max_events) {
       problem.event_order = order_of(problem.events);
+      result_.work += order_work;
     }
-    OrientationBounds bounds = options_.bounds;
-    bounds.max_steps = std::min(
-        bounds.max_steps, std::max(kLeastSteps, options_.max_total_steps -
-                                                    std::min(options_.max_total_steps, steps_)));
     const OrientationResult found = enumerate_orientations(problem, bounds);
     steps_ += found.steps;
+    result_.work += found.work;
     judge(part, open, found, static_cast<bool>(problem.accept) && found.has_orientation);
+  }
+
+  static uint64_t share(uint64_t least, uint64_t total, uint64_t used) {
+    return std::max(least, total - std::min(total, used));
+  }
+  // Every pair is asked for, and rows merged.
+  static uint64_t work_of_order(uint64_t events) {
+    return events * events * (kPairWork + events / 64);
   }
 
   // What was chosen for undirected edges: (e, f) -> e comes first.
@@ -321,13 +369,15 @@ class Analyser {
       if (source == Relation::kNever) {
         continue;
       }
-      for (uint32_t e = source; e < trace_.events.size() && e != relation_.settled_by(load); ++e) {
-        if (trace_.events[e].thread == trace_.events[source].thread && class_of_[e] != kNone) {
-          events.push_back(e);
+      const auto& thread = threads_[trace_.events[source].thread];
+      for (size_t at = relation_.position(source);
+           at < thread.size() && thread[at] != relation_.settled_by(load); ++at) {
+        if (class_of_[thread[at]] != kNone) {
+          events.push_back(thread[at]);
         }
-      }
-      if (events.size() > 4 * kMaxRealised) {
-        return {};
+        if (events.size() > 4 * kMaxRealised) {
+          return {};
+        }
       }
     }
     // Loads among the added ones may be forwarded from still older stores.
@@ -474,12 +524,18 @@ class Analyser {
     }
   }
 
-  // The events of the classes on the cycle and the stores their loads may be forwarded from.
+  // The events of the classes on the cycle and the stores their loads may be forwarded from. Of
+  // very long units only the ends of the cycle's edges: every pair of the window will be ordered.
   void collect_window(Violation* finding) const {
     auto& window = finding->window;
     window.clear();
     for (const CycleEdge& edge : finding->cycle) {
       add_members(class_of_[edge.from], &window);
+    }
+    if (window.size() > kMaxWindow) {
+      window.clear();
+    }
+    for (const CycleEdge& edge : finding->cycle) {
       window.insert(window.end(), {edge.from, edge.to});
     }
     const size_t own = window.size();
@@ -512,6 +568,8 @@ class Analyser {
   AccessIndex accesses_;
   std::optional<RefinedGraph> graph_;
   std::optional<RecordedValues> values_;
+  std::vector<std::vector<uint32_t>> threads_;  // events of each
+  std::vector<EventRange> only_;
   Analysis result_;
   Verdict worst_ = Verdict::kClean;
   uint64_t steps_ = 0;  // decisions taken so far

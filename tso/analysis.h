@@ -22,7 +22,8 @@
 //             operation, in every TSO execution with these values, was issued before it.
 // Bounds      AnalysisOptions; what they mean for a recording: a part is decided quickly while its
 //             open edges are a few dozen or its violations are plain.
-// Complexity  Linear in the trace but for undirected edges; exponential inside a part, bounded.
+// Complexity  Linear in the trace but for undirected edges; exponential inside a part, bounded in
+//             decisions and in what they cost.
 // Misses      What uninstrumented code does: its stores are invisible, and values that it wrote are
 //             taken for initial values.
 // Thread-safety: a pure function of its arguments.
@@ -64,8 +65,10 @@ struct Violation {
   Verdict verdict = Verdict::kPossible;
   bool complete = true;          // false: whether it is definite was not decided
   std::vector<CycleEdge> cycle;  // ends where it begins
-  std::vector<uint32_t> window;  // events of the witness, in trace order
-  std::vector<Step> witness;     // empty: no execution shows it (paper relation only)
+  // Events of the witness, in trace order: those of the units on the cycle or, where these are more
+  // than a few thousand, the ends of its edges; and the stores their loads may be forwarded from.
+  std::vector<uint32_t> window;
+  std::vector<Step> witness;  // empty: no execution shows it (paper relation only)
 };
 
 // Events of one thread, by their positions in the trace.
@@ -81,8 +84,10 @@ struct AnalysisOptions {
   bool values = true;
   uint64_t max_undirected = 20'000'000;
   OrientationBounds bounds;
-  // Decisions over all parts; when they are used up, every further part gets a small share.
+  // Decisions, and their work (OrientationBounds), over all parts; when either is used up, every
+  // further part gets a small share.
   uint64_t max_total_steps = 200'000;
+  uint64_t max_total_work = 2'000'000'000;
   uint32_t max_findings = 16;
   // Parts that have none of these events are not searched; empty: all are. The whole trace is still
   // what orders and values are taken from.
@@ -97,6 +102,7 @@ struct Analysis {
   uint64_t violated_parts = 0;
   uint64_t undecided_parts = 0;
   uint64_t open_edges = 0;  // undirected edges left after refinement
+  uint64_t work = 0;        // of the search
   std::vector<Violation> findings;
   std::vector<std::string> notes;  // why it is not complete, what was ignored
 };

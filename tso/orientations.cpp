@@ -16,15 +16,17 @@ struct State {
   bool cyclic = false;
 };
 
-// The order of the classes that have open edges, through all the others. Nothing if it is cyclic.
+// The order of the classes that have open edges, through all the others.
 struct ClassOrder {
   std::vector<uint32_t> position;  // of a class in `order`, or kNone
   std::optional<PartialOrder> order;
+  bool cyclic = false;     // there is none
+  bool too_large = false;  // it was not made
 };
 
 constexpr uint32_t kNone = 0xFFFFFFFFU;
 
-ClassOrder order_classes(const OrientationProblem& problem) {
+ClassOrder order_classes(const OrientationProblem& problem, const OrientationBounds& bounds) {
   ClassOrder result;
   result.position.assign(problem.class_count, kNone);
   uint32_t selected = 0;
@@ -55,11 +57,15 @@ ClassOrder order_classes(const OrientationProblem& problem) {
       }
     }
   }
-  if (topological.size() != problem.class_count) {
-    return result;
-  }
+  result.cyclic = topological.size() != problem.class_count;
   // One row a class, bits only for the selected ones.
   const size_t words = (selected + 63) / 64;
+  result.too_large = problem.events.size() > bounds.max_events ||
+                     problem.class_count * words * sizeof(uint64_t) > bounds.max_bytes ||
+                     (edges.size() + problem.class_count + selected) * words > bounds.max_work;
+  if (result.cyclic || result.too_large) {
+    return result;
+  }
   std::vector<uint64_t> rows(problem.class_count * words, 0);
   result.order.emplace(selected);
   for (size_t i = topological.size(); i-- > 0;) {
@@ -92,11 +98,13 @@ class Search {
   Answer find(Goal goal) {
     goal_ = goal;
     steps_ = 0;
+    work_ = 0;
     bound_hit_ = false;
     State state{problem_.event_order, classes_.order ? *classes_.order : PartialOrder(0),
-                std::vector<Direction>(problem_.open.size(), kOpen), !classes_.order.has_value()};
+                std::vector<Direction>(problem_.open.size(), kOpen), classes_.cyclic};
     const bool found = descend(std::move(state), 0);
     all_steps_ += steps_;
+    all_work_ += work_;
     if (found) {
       return Answer::kYes;
     }
@@ -105,48 +113,61 @@ class Search {
 
   const std::vector<bool>& found() const { return found_; }
   uint64_t all_steps() const { return all_steps_; }
+  uint64_t all_work() const { return all_work_; }
 
  private:
   uint32_t class_at(uint32_t event) const { return classes_.position[problem_.class_of[event]]; }
 
   // Orients open edge i; false when that contradicts the order of the events.
-  bool orient(State* state, size_t i, Direction direction) const {
+  bool orient(State* state, size_t i, Direction direction) {
     uint32_t from = problem_.open[i].from;
     uint32_t to = problem_.open[i].to;
     if (direction == kBackward) {
       std::swap(from, to);
     }
-    if (!state->events.insert(from, to)) {
+    if (!state->events.insert(from, to, &work_)) {
       return false;
     }
     state->direction[i] = direction;
     if (!state->cyclic && problem_.class_of[from] != problem_.class_of[to]) {
-      state->cyclic = !state->classes.insert(class_at(from), class_at(to));
+      state->cyclic = !state->classes.insert(class_at(from), class_at(to), &work_);
     }
     return true;
   }
 
-  // What follows from the decisions so far; false: they contradict each other.
-  bool propagate(State* state) const {
+  bool worked(uint64_t amount) {
+    work_ += amount;
+    bound_hit_ = bound_hit_ || work_ > bounds_.max_work;
+    return !bound_hit_;
+  }
+
+  // What follows from the decisions so far; false: they contradict each other, or a bound is hit.
+  bool propagate(State* state) {
     for (bool changed = true; changed;) {
       changed = false;
       for (const ReadsFrom& rule : problem_.rules) {
+        if (!worked(2)) {
+          return false;
+        }
         if (state->events.reaches(rule.write, rule.other) &&
             !state->events.reaches(rule.read, rule.other)) {
-          if (!state->events.insert(rule.read, rule.other)) {
+          if (!state->events.insert(rule.read, rule.other, &work_)) {
             return false;
           }
           changed = true;
         }
         if (state->events.reaches(rule.other, rule.read) &&
             !state->events.reaches(rule.other, rule.write)) {
-          if (!state->events.insert(rule.other, rule.write)) {
+          if (!state->events.insert(rule.other, rule.write, &work_)) {
             return false;
           }
           changed = true;
         }
       }
       for (size_t i = 0; i < problem_.open.size(); ++i) {
+        if (!worked(1)) {
+          return false;
+        }
         if (state->direction[i] != kOpen) {
           continue;
         }
@@ -162,8 +183,9 @@ class Search {
   }
 
   // Edges that can still close a cycle of classes.
-  std::vector<bool> useful_edges(const State& state) const {
+  std::vector<bool> useful_edges(const State& state) {
     std::vector<MixedEdge> edges;
+    worked(8 * (problem_.open.size() + problem_.classes.size() + problem_.class_count));
     for (size_t i = 0; i < problem_.open.size(); ++i) {
       MixedEdge edge{problem_.class_of[problem_.open[i].from],
                      problem_.class_of[problem_.open[i].to], state.direction[i] == kOpen};
@@ -185,7 +207,7 @@ class Search {
     bool hopeless = false;
   };
 
-  Choice choose(const State& state) const {
+  Choice choose(const State& state) {
     Choice choice;
     const bool hunting = goal_ == Goal::kCyclic && !state.cyclic;
     std::vector<bool> useful;
@@ -234,11 +256,15 @@ class Search {
           found_.push_back(direction == kForward);
         }
         ++steps_;
-        return !problem_.accept || problem_.accept(found_);
+        if (!problem_.accept) {
+          return true;
+        }
+        return worked(problem_.accept_work) && problem_.accept(found_);
       }
       const uint64_t held =
           depth_bytes + state.events.bytes() + state.classes.bytes() + state.direction.size();
-      if (++steps_ > bounds_.max_steps || held > bounds_.max_bytes) {
+      if (++steps_ > bounds_.max_steps || held > bounds_.max_bytes ||
+          !worked((held - depth_bytes) / sizeof(uint64_t))) {
         bound_hit_ = true;
         return false;
       }
@@ -259,6 +285,8 @@ class Search {
   Goal goal_ = Goal::kAny;
   uint64_t steps_ = 0;
   uint64_t all_steps_ = 0;
+  uint64_t work_ = 0;
+  uint64_t all_work_ = 0;
   bool bound_hit_ = false;
   std::vector<bool> found_;
 };
@@ -268,13 +296,12 @@ class Search {
 OrientationResult enumerate_orientations(const OrientationProblem& problem,
                                          const OrientationBounds& bounds) {
   OrientationResult result;
-  const ClassOrder classes = order_classes(problem);
-  const bool too_large = problem.events.size() > bounds.max_events;
-  if (!classes.order) {
+  const ClassOrder classes = order_classes(problem, bounds);
+  if (classes.cyclic) {
     result.acyclic = Answer::kNo;  // directed edges alone
     result.cyclic = Answer::kYes;
   }
-  if (too_large) {
+  if (classes.too_large) {
     return result;
   }
   Search search(problem, classes, bounds);
@@ -282,11 +309,12 @@ OrientationResult enumerate_orientations(const OrientationProblem& problem,
     result.has_orientation = true;
     result.orientation = search.found();
   };
-  if (!classes.order) {
+  if (classes.cyclic) {
     if (search.find(Goal::kAny) == Answer::kYes) {
       keep();
     }
     result.steps = search.all_steps();
+    result.work = search.all_work();
     return result;
   }
   result.acyclic = search.find(Goal::kAcyclic);
@@ -298,6 +326,7 @@ OrientationResult enumerate_orientations(const OrientationProblem& problem,
     keep();
   }
   result.steps = search.all_steps();
+  result.work = search.all_work();
   return result;
 }
 

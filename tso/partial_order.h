@@ -26,15 +26,18 @@ class PartialOrder {
     return ((row(from)[to / 64] >> (to % 64)) & 1) != 0;
   }
 
-  // Adds from -> to and what follows; false (and unchanged) when `to` already reaches `from`.
-  bool insert(uint32_t from, uint32_t to) {
+  // Adds from -> to and what follows; false (and unchanged) when `to` already reaches `from`. Adds
+  // the rows and words that it looked at to `work`.
+  bool insert(uint32_t from, uint32_t to, uint64_t* work) {
     if (reaches(to, from)) {
       return false;
     }
     if (!reaches(from, to)) {
+      *work += size_;
       for (uint32_t i = 0; i < size_; ++i) {
         if (reaches(i, from)) {
           merge(i, to);
+          *work += words_;
         }
       }
     }

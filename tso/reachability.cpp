@@ -1,6 +1,9 @@
 #include "tso/reachability.h"
 
 #include <algorithm>
+#include <set>
+
+#include "tso/result.h"
 
 namespace tsomon {
 namespace {
@@ -30,7 +33,7 @@ std::optional<Reachability> Reachability::build(const Relation& relation,
   Reachability result;
   result.edges_ = Adjacency(n, directed);
   result.chain_of_.assign(n, kNoChain);
-  result.index_.assign(n, 0);
+  result.index_.assign(n, kNoChain);
 
   ThreadId threads = 0;
   for (const Event& event : events) {
@@ -84,38 +87,105 @@ std::optional<Reachability> Reachability::build(const Relation& relation,
   if (done != n) {
     return std::nullopt;
   }
+  result.find_forwarded(relation);
   return result;
+}
+
+// What is directly after a forwarded load, or after forwarded loads that follow it. Between
+// forwarded loads there are edges only within a thread, in program order: from back to front all is
+// known.
+void Reachability::find_forwarded(const Relation& relation) {
+  const LocationTable& locations = relation.locations();
+  // Locations connected by overlaps, by their least member.
+  std::vector<LocationId> ranges(locations.size());
+  for (LocationId location = 0; location < ranges.size(); ++location) {
+    ranges[location] = location;
+  }
+  const auto root = [&](LocationId location) {
+    while (ranges[location] != location) {
+      location = ranges[location] = ranges[ranges[location]];
+    }
+    return location;
+  };
+  for (LocationId location = 0; location < ranges.size(); ++location) {
+    for (const LocationId other : locations.overlapping(location)) {
+      const LocationId one = root(location);
+      const LocationId two = root(other);
+      ranges[std::max(one, two)] = std::min(one, two);
+    }
+  }
+  const auto& events = relation.trace().events;
+  for (auto e = static_cast<uint32_t>(events.size()); e-- > 0;) {
+    if (!is(events[e], kinds::kNodes) || chain_of_[e] != kNoChain) {
+      continue;
+    }
+    const LocationId here = locations.of_event(e);
+    Forwarded load{first_.size(), events[e].thread, root(here),
+                   locations.overlapping(here).size() == 1};
+    first_.resize(first_.size() + chains_, kNoChain);
+    index_[e] = static_cast<uint32_t>(forwarded_.size());
+    uint32_t* const mine = first_.data() + load.row;
+    for (const uint32_t next : edges_.successors(e)) {
+      if (chain_of_[next] != kNoChain) {
+        mine[chain_of_[next]] = std::min(mine[chain_of_[next]], index_[next]);
+        continue;
+      }
+      TSOMON_CHECK(next > e, "forwarded loads out of program order");
+      ranges_mix_ = ranges_mix_ || forwarded_[index_[next]].ranges != load.ranges;
+      const uint32_t* const theirs = first_.data() + forwarded_[index_[next]].row;
+      for (uint32_t chain = 0; chain < chains_; ++chain) {
+        mine[chain] = std::min(mine[chain], theirs[chain]);
+      }
+    }
+    forwarded_.push_back(load);
+  }
+}
+
+// From a forwarded load to a later one of the same thread, through nothing but forwarded loads.
+bool Reachability::line_reaches(uint32_t from, uint32_t to) const {
+  const Forwarded& first = forwarded_[index_[from]];
+  const Forwarded& last = forwarded_[index_[to]];
+  const bool same = first.ranges == last.ranges;
+  if (first.thread != last.thread || from > to || !(same || ranges_mix_)) {
+    return false;
+  }
+  if (same && first.one_range) {
+    return true;  // each is followed by the next load of the same location, or by what drains
+  }
+  std::set<uint32_t> open{from};
+  while (!open.empty()) {
+    const uint32_t e = *open.begin();
+    open.erase(open.begin());
+    for (const uint32_t next : edges_.successors(e)) {
+      if (next == to) {
+        return true;
+      }
+      if (chain_of_[next] == kNoChain && next < to) {
+        open.insert(next);
+      }
+    }
+  }
+  return false;
 }
 
 bool Reachability::reaches(uint32_t from, uint32_t to) const {
   if (from == to) {
     return false;
   }
+  const uint32_t* const clock = clocks_.data() + to * static_cast<size_t>(chains_);
   if (chain_of_[from] != kNoChain) {
-    return clocks_[to * static_cast<size_t>(chains_) + chain_of_[from]] >= index_[from];
+    return clock[chain_of_[from]] >= index_[from];
   }
-  // A forwarded load is on no chain: its successors answer. Forwarded loads among them form a run
-  // of loads of one location, so the walk is a line.
-  std::vector<uint32_t> open{from};
-  std::vector<uint32_t> seen{from};
-  while (!open.empty()) {
-    const uint32_t e = open.back();
-    open.pop_back();
-    for (const uint32_t next : edges_.successors(e)) {
-      if (next == to) {
-        return true;
-      }
-      if (chain_of_[next] != kNoChain) {
-        if (reaches(next, to)) {
-          return true;
-        }
-      } else if (std::find(seen.begin(), seen.end(), next) == seen.end()) {
-        seen.push_back(next);
-        open.push_back(next);
-      }
+  if (index_[from] >= forwarded_.size()) {
+    return false;  // no node
+  }
+  const uint32_t* const first = first_.data() + forwarded_[index_[from]].row;
+  for (uint32_t chain = 0; chain < chains_; ++chain) {
+    if (first[chain] <= clock[chain]) {
+      return true;
     }
   }
-  return false;
+  return chain_of_[to] == kNoChain && index_[to] < forwarded_.size() && line_reaches(from, to);
 }
 
 }  // namespace tsomon

@@ -3,8 +3,11 @@
 // Source      Theory section 4: the directed order of one thread has width two once the forwarded
 //             loads are left out, so two chains a thread (stores and fences; loads from memory)
 //             and one clock entry per chain answer reachability.
-// Complexity  O((n + edges) * threads) to build, 8 * threads bytes an event; a query is O(1), from
-//             a forwarded load O(its direct successors).
+//             A forwarded load is on no chain; what it reaches on each chain first stands for it.
+// Complexity  O((n + edges) * threads) to build, 8 * threads bytes an event, as much again for a
+//             forwarded load. A query is O(1), from a forwarded load O(threads); between forwarded
+//             loads of one thread and different ranges, O(loads between them) where ranges overlap
+//             or the store buffer is bounded.
 // Thread-safety: immutable once built.
 #pragma once
 
@@ -45,10 +48,24 @@ class Reachability {
  private:
   Reachability() = default;
 
+  // A forwarded load: where its first_ begins, its thread, and the ranges connected by overlaps.
+  struct Forwarded {
+    size_t row = 0;
+    ThreadId thread = 0;
+    LocationId ranges = 0;
+    bool one_range = true;
+  };
+  void find_forwarded(const Relation& relation);
+  bool line_reaches(uint32_t from, uint32_t to) const;
+
   uint32_t chains_ = 0;             // two a thread
   std::vector<uint32_t> chain_of_;  // kNone: a forwarded load
-  std::vector<uint32_t> index_;     // from 1, within the chain
+  std::vector<uint32_t> index_;     // from 1, within the chain; of a forwarded load in forwarded_
   std::vector<uint32_t> clocks_;    // chains_ entries an event: highest index that reaches it
+  std::vector<Forwarded> forwarded_;
+  std::vector<uint32_t> first_;  // chains_ entries a forwarded load: lowest index that it reaches
+                                 // directly or through other forwarded loads
+  bool ranges_mix_ = false;      // there are edges between forwarded loads of unconnected ranges
   Adjacency edges_;
 };
 

@@ -442,6 +442,7 @@ bool CaptureReader::next(EventBlock& block, size_t max_events) {
   return impl_->next(block, max_events);
 }
 const Capture& CaptureReader::capture() const { return impl_->capture(); }
+Symbols CaptureReader::take_symbols() { return std::move(impl_->capture().trace.symbols); }
 
 Result<Capture> read_capture(std::string_view bytes, uint64_t max_events) {
   auto reader = CaptureReader::open(bytes);

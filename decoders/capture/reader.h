@@ -62,6 +62,7 @@ class CaptureReader {
   bool next(EventBlock& block, size_t max_events);
   // All but the events; the symbols grow, and problems and losses are all known at the end.
   const Capture& capture() const;
+  Symbols take_symbols();  // when done reading
 
  private:
   friend Result<Capture> read_capture(std::string_view bytes, uint64_t max_events);

@@ -46,10 +46,11 @@ Result<size_t> LineBuffer::read_some(char* to, size_t room) {
       return static_cast<size_t>(count);
     }
     if (errno != EINTR) {
-      return tl::unexpected<Error>(Error{ErrorKind::kUnreadable,
-                                         {},
-                                         fmt::format("byte {}", consumed_ + filled_),
-                                         fmt::format("cannot be read: {}", std::strerror(errno))});
+      return tl::unexpected<Error>(Error{
+          ErrorKind::kUnreadable,
+          {},
+          consumed_ + filled_ == 0 ? std::string() : fmt::format("byte {}", consumed_ + filled_),
+          fmt::format("cannot be read: {}", std::strerror(errno))});
     }
   }
 }

@@ -2,7 +2,7 @@
 #include "monitor/event_source.h"
 
 #include <algorithm>
-#include <filesystem>
+#include <atomic>
 #include <fstream>
 #include <random>
 #include <string>
@@ -11,36 +11,14 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "monitor/load.h"
+#include "tests/monitor/folder.h"
 
 namespace tsomon {
 namespace {
 
-class Folder {
- public:
-  Folder() {
-    std::string path = (std::filesystem::temp_directory_path() / "tsomon_source_XXXXXX").string();
-    REQUIRE(mkdtemp(path.data()) != nullptr);
-    path_ = path;
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(path_ / name, std::ios::binary) << text;
-    return (path_ / name).string();
-  }
-  std::string fifo(const std::string& name) const {
-    REQUIRE(mkfifo((path_ / name).c_str(), 0600) == 0);
-    return (path_ / name).string();
-  }
-
- private:
-  std::filesystem::path path_;
-};
+using testing::Folder;
 
 struct Line {
   int64_t lo;
@@ -108,9 +86,41 @@ TEST_CASE("lines out of order within the bound come sorted, threads in program o
   }
   std::stable_sort(expected.begin(), expected.end(),
                    [](const Line& a, const Line& b) { return a.lo < b.lo; });
-  auto source = EventSource::open(folder.write("intervals.std", text));
+  const std::string path = folder.write("intervals.std", text);
+  auto source = EventSource::open(path);
   REQUIRE(source);
   CHECK(all(**source) == expected);
+
+  // Where each event was, and what it said, is known: the values count the lines.
+  const auto loaded = load_trace(path);
+  REQUIRE(loaded);
+  source = EventSource::open(path);
+  REQUIRE(source);
+  EventBlock block;
+  uint64_t position = 0;
+  uint64_t out_of_place = 0;
+  uint64_t raised = 0;
+  while ((*source)->next(block).value_or(false)) {
+    const BlockOrigin& origin = (*source)->origin();
+    REQUIRE((origin.lines.empty() || origin.lines.size() == block.events.size()));
+    std::vector<int64_t> lo;
+    for (const Event& event : block.events) {
+      lo.push_back(event.lo);
+    }
+    for (const auto& [event, earlier] : origin.raised) {
+      lo[event] = earlier;
+      ++raised;
+    }
+    for (size_t i = 0; i < block.events.size(); ++i, ++position) {
+      const uint64_t line = origin.lines.empty() ? position : origin.lines[i];
+      out_of_place += line != position ? 1 : 0;
+      REQUIRE(block.write_value(block.events[i]) == line);
+      REQUIRE(lo[i] == loaded->trace.events[line].lo);
+    }
+  }
+  CHECK(position == 40'000);
+  CHECK(out_of_place > 10'000);
+  CHECK(raised > 1000);
 }
 
 TEST_CASE("a pipe gives what was written so far when the writer pauses") {

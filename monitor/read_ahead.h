@@ -1,0 +1,89 @@
+// An event source that is read on a thread of its own, a few blocks ahead of who judges them.
+//
+// Purpose     Decoding and detecting at the same time. With one thread allowed the source is read
+//             when a block is asked for; everything else is the same.
+// Blocks      In the order and size in which the source gives them: what arrives from a pipe is
+//             handed on without waiting for more.
+// Symbols     A source's symbols grow on the thread that reads. Each block carries what is new of
+//             those that judging looks at, so judged_symbols() is what it was when the block was
+//             read. Names of threads, locations and lines are for reports only: ask the source for
+//             them when next() has given nothing.
+// Memory      kBlocks blocks.
+// Thread-safety: none. The source must not be touched between the constructor and the end of the
+//             reading, that is until next() has given nothing or an error, or the destructor.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "monitor/event_source.h"
+
+namespace tsomon {
+
+// Processors that this process may use, at least 1.
+unsigned usable_processors();
+
+// Of Symbols what verdicts depend on, as far as it is new.
+struct SymbolNews {
+  std::vector<std::string> labels;
+  std::vector<InitialValue> initial_values;
+  std::optional<std::vector<AtomicSet>> sets;  // all of them, when they have changed
+  bool initial_zero = true;
+};
+
+struct SourceBlock {
+  EventBlock events;
+  BlockOrigin origin;
+  SymbolNews news;
+};
+
+class ReadAhead {
+ public:
+  static constexpr size_t kBlocks = 6;
+
+  // `threads`: 0 or more than 1: one for reading if there is a second processor for it.
+  ReadAhead(EventSource& source, unsigned threads);
+  ~ReadAhead();
+  ReadAhead(const ReadAhead&) = delete;
+  ReadAhead& operator=(const ReadAhead&) = delete;
+
+  // Valid until the next call; nullptr at the end.
+  Result<const SourceBlock*> next();
+  // Labels, atomic sets and initial values, as of the block that was given last.
+  const Symbols& judged_symbols() const { return judged_; }
+
+ private:
+  Result<bool> read(SourceBlock& block);
+  void find_news(SymbolNews& news);
+  void learn(SymbolNews& news);
+  void run();
+
+  EventSource& source_;
+  Symbols judged_;
+  std::unique_ptr<SourceBlock> current_;
+
+  // Of the reading thread: what was told so far.
+  uint32_t told_labels_ = 0;
+  size_t told_initial_values_ = 0;
+  size_t told_sets_ = 0;
+  size_t told_members_ = 0;
+
+  // Shared.
+  std::mutex mutex_;
+  std::condition_variable has_ready_;
+  std::condition_variable has_free_;
+  std::deque<std::unique_ptr<SourceBlock>> ready_;
+  std::vector<std::unique_ptr<SourceBlock>> free_;
+  bool ended_ = false;
+  bool stop_ = false;
+  std::optional<Error> failure_;
+  std::thread thread_;
+};
+
+}  // namespace tsomon
