@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "monitor/check.h"
+#include "offline/orientation_search.h"
 #include "tso/units.h"
 
 namespace tsomon {
@@ -234,7 +235,7 @@ class Watch::Impl {
     AnalysisOptions options = options_.analysis;
     options.values &= window.all_stores;
     options.only = ranges_of(window.units, window.index);
-    const auto analysis = analyse(trace, options);
+    const auto analysis = analyse_exactly(trace, options);
     if (!analysis || analysis->verdict == Verdict::kInconclusive) {
       ++summary_.unjudged;
       return;

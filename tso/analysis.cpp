@@ -261,7 +261,7 @@ class Analyser {
     bounds.max_steps = std::min(
         bounds.max_steps, std::max(kLeastSteps, options_.max_total_steps -
                                                     std::min(options_.max_total_steps, steps_)));
-    const OrientationResult found = enumerate_orientations(problem, bounds);
+    const OrientationResult found = options_.search(problem, bounds);
     steps_ += found.steps;
     judge(part, open, found, static_cast<bool>(problem.accept) && found.has_orientation);
   }

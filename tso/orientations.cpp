@@ -1,7 +1,6 @@
 #include "tso/orientations.h"
 
 #include <algorithm>
-#include <optional>
 
 namespace tsomon {
 namespace {
@@ -16,13 +15,9 @@ struct State {
   bool cyclic = false;
 };
 
-// The order of the classes that have open edges, through all the others. Nothing if it is cyclic.
-struct ClassOrder {
-  std::vector<uint32_t> position;  // of a class in `order`, or kNone
-  std::optional<PartialOrder> order;
-};
+constexpr uint32_t kNone = ClassOrder::kNone;
 
-constexpr uint32_t kNone = 0xFFFFFFFFU;
+}  // namespace
 
 ClassOrder order_classes(const OrientationProblem& problem) {
   ClassOrder result;
@@ -82,6 +77,8 @@ ClassOrder order_classes(const OrientationProblem& problem) {
   }
   return result;
 }
+
+namespace {
 
 class Search {
  public:

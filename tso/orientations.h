@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "tso/mixed_graph.h"
@@ -53,6 +54,18 @@ struct OrientationResult {
   bool has_orientation = false;
   uint64_t steps = 0;  // decisions that were taken
 };
+
+// The order of the classes that have open edges, through all the others, by directed edges.
+struct ClassOrder {
+  static constexpr uint32_t kNone = 0xFFFFFFFFU;
+  std::vector<uint32_t> position;     // of a class in `order`, or kNone
+  std::optional<PartialOrder> order;  // nothing if the directed edges have a cycle
+};
+ClassOrder order_classes(const OrientationProblem& problem);
+
+// How a part is searched; enumerate_orientations() is one way.
+using OrientationSearch =
+    std::function<OrientationResult(const OrientationProblem&, const OrientationBounds&)>;
 
 OrientationResult enumerate_orientations(const OrientationProblem& problem,
                                          const OrientationBounds& bounds);
