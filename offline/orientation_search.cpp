@@ -6,20 +6,50 @@
 
 #include "offline/completion.h"
 #include "offline/growing_order.h"
+#include "offline/rule_search.h"
 
 namespace tsomon {
 namespace {
 
 constexpr uint32_t kFar = 0xFFFFFFFFU;
 
+// A complete orientation that agrees with the order (of events, or with `class_of` of units) and is
+// accepted. Rules first; only if what follows from them is refused, edge by edge.
+Answer accept_extension(const OrientationProblem& problem, GrowingOrder& order, RuleSearch& rules,
+                        const std::vector<uint32_t>& class_of, Completion* completion,
+                        uint64_t* steps, uint64_t max_steps, std::vector<bool>* found) {
+  const size_t mark = order.mark();
+  const Answer answer = rules.resolve(steps, max_steps);
+  if (answer != Answer::kYes) {
+    return answer;
+  }
+  const std::vector<uint32_t> place = rules.places();
+  order.undo(mark);
+  const auto element = [&](uint32_t event) { return class_of.empty() ? event : class_of[event]; };
+  found->clear();
+  for (const MixedEdge& open : problem.open) {
+    found->push_back(place[element(open.from)] < place[element(open.to)]);
+  }
+  if (!problem.accept || problem.accept(*found)) {
+    return Answer::kYes;
+  }
+  const Answer other = completion->run(steps, max_steps);
+  if (other == Answer::kYes) {
+    *found = completion->found();
+  }
+  return other;
+}
+
 // Cycles of units with open edges, from few to many.
 class CycleSearch {
  public:
   // The order of the events is changed and left as it was found.
-  CycleSearch(const OrientationProblem& problem, GrowingOrder* events, const GrowingOrder& classes,
-              const std::vector<uint32_t>& class_of, uint64_t max_steps)
+  CycleSearch(const OrientationProblem& problem, GrowingOrder* events, RuleSearch* rules,
+              const GrowingOrder& classes, const std::vector<uint32_t>& class_of,
+              uint64_t max_steps)
       : problem_(problem),
         events_(*events),
+        rules_(*rules),
         classes_(classes),
         max_tries_(max_steps * kTriesPerStep),
         completion_(problem, events, nullptr, class_of),
@@ -32,11 +62,14 @@ class CycleSearch {
         const uint32_t from = forward ? open.from : open.to;
         const uint32_t to = forward ? open.to : open.from;
         if (class_of[from] != class_of[to] && !events_.reaches(to, from)) {
-          leaving_[class_of[from]].push_back(static_cast<uint32_t>(arcs_.size()));
-          arriving_[class_of[to]].push_back(static_cast<uint32_t>(arcs_.size()));
           arcs_.push_back({i, from, to, class_of[from], class_of[to]});
         }
       }
+    }
+    keep_weakest();
+    for (uint32_t i = 0; i < arcs_.size(); ++i) {
+      leaving_[arcs_[i].leaves].push_back(i);
+      arriving_[arcs_[i].enters].push_back(i);
     }
   }
 
@@ -56,7 +89,7 @@ class CycleSearch {
   }
 
   uint64_t steps() const { return tries_ / kTriesPerStep + 1; }
-  const std::vector<bool>& found() const { return completion_.found(); }
+  const std::vector<bool>& found() const { return found_; }
 
  private:
   // An open edge in one direction.
@@ -67,6 +100,28 @@ class CycleSearch {
     uint32_t leaves;  // units
     uint32_t enters;
   };
+
+  // Between the same two units, an arc that implies another one is not needed.
+  void keep_weakest() {
+    std::vector<Arc> kept;
+    std::map<std::pair<uint32_t, uint32_t>, std::vector<Arc>> groups;
+    for (const Arc& arc : arcs_) {
+      groups[{arc.leaves, arc.enters}].push_back(arc);
+    }
+    for (const auto& [units, group] : groups) {
+      for (const Arc& arc : group) {
+        const bool implies = std::any_of(group.begin(), group.end(), [&](const Arc& other) {
+          return other.open != arc.open && events_.reaches(other.from, arc.from) &&
+                 events_.reaches(arc.to, other.to);
+        });
+        if (!implies) {
+          kept.push_back(arc);
+        }
+      }
+    }
+    std::sort(kept.begin(), kept.end(), [](const Arc& a, const Arc& b) { return a.open < b.open; });
+    arcs_ = std::move(kept);
+  }
 
   // How many open edges at least lead from each unit to `target`.
   const std::vector<uint32_t>& distances(uint32_t target) {
@@ -167,13 +222,15 @@ class CycleSearch {
 
   Answer complete() {
     uint64_t steps = tries_ / kTriesPerStep;
-    const Answer answer = completion_.run(&steps, max_tries_ / kTriesPerStep);
+    const Answer answer = accept_extension(problem_, events_, rules_, {}, &completion_, &steps,
+                                           max_tries_ / kTriesPerStep, &found_);
     tries_ = std::max(tries_, steps * kTriesPerStep);
     return answer;
   }
 
   const OrientationProblem& problem_;
   GrowingOrder& events_;
+  RuleSearch& rules_;
   const GrowingOrder& classes_;
   uint64_t max_tries_;
   uint64_t tries_ = 0;
@@ -184,7 +241,45 @@ class CycleSearch {
   std::vector<std::vector<uint32_t>> arriving_;  // arcs, by unit
   std::vector<std::vector<uint32_t>> distance_;  // by target; empty: not computed yet
   std::vector<uint32_t> path_;                   // arcs
+  std::vector<bool> found_;
 };
+
+// An orientation without a cycle of units is an order of the units that the directed edges and the
+// rules allow: events inside a unit are of one thread and need no decision.
+Answer find_acyclic(const OrientationProblem& problem, const PartialOrder& directed,
+                    const std::vector<uint32_t>& class_of, GrowingOrder* events, uint64_t max_steps,
+                    uint64_t* steps, std::vector<bool>* found) {
+  GrowingOrder units(directed);
+  std::vector<uint32_t> priority(units.size(), kFar);
+  for (uint32_t i = 0; i < problem.events.size(); ++i) {
+    priority[class_of[i]] = std::min(priority[class_of[i]], problem.events[i]);
+  }
+  std::vector<ReadsFrom> rules;
+  for (const ReadsFrom& rule : problem.rules) {
+    const ReadsFrom of_units = {class_of[rule.read], class_of[rule.write], class_of[rule.other]};
+    if (of_units.read != of_units.write && of_units.read != of_units.other &&
+        of_units.write != of_units.other) {
+      rules.push_back(of_units);
+    }
+  }
+  RuleSearch search(std::move(rules), std::move(priority), &units);
+  if (!units.settle()) {
+    return Answer::kNo;
+  }
+  // What the events say already.
+  for (const MixedEdge& open : problem.open) {
+    const bool forward = events->reaches(open.from, open.to);
+    if (forward || events->reaches(open.to, open.from)) {
+      const uint32_t from = class_of[forward ? open.from : open.to];
+      const uint32_t to = class_of[forward ? open.to : open.from];
+      if (from != to && !units.insert(from, to)) {
+        return Answer::kNo;
+      }
+    }
+  }
+  Completion completion(problem, events, &units, class_of);
+  return accept_extension(problem, units, search, class_of, &completion, steps, max_steps, found);
+}
 
 }  // namespace
 
@@ -206,10 +301,7 @@ OrientationResult search_orientations(const OrientationProblem& problem,
     class_of.push_back(classes.position[node]);
   }
   GrowingOrder events(problem.event_order);
-  for (const ReadsFrom& rule : problem.rules) {
-    events.imply({rule.write, rule.other}, {rule.read, rule.other});
-    events.imply({rule.other, rule.read}, {rule.other, rule.write});
-  }
+  RuleSearch rules(problem.rules, problem.events, &events);
   if (!events.settle()) {
     if (classes.order) {
       result.acyclic = Answer::kNo;
@@ -221,20 +313,22 @@ OrientationResult search_orientations(const OrientationProblem& problem,
     result.has_orientation = true;
     result.orientation = orientation;
   };
+  std::vector<bool> found;
   if (!classes.order) {
     Completion completion(problem, &events, nullptr, class_of);
-    if (completion.run(&result.steps, bounds.max_steps) == Answer::kYes) {
-      keep(completion.found());
+    if (accept_extension(problem, events, rules, {}, &completion, &result.steps, bounds.max_steps,
+                         &found) == Answer::kYes) {
+      keep(found);
     }
     return result;
   }
-  GrowingOrder units(*classes.order);
-  Completion completion(problem, &events, &units, class_of);
-  result.acyclic = completion.run(&result.steps, bounds.max_steps);
+  result.acyclic = find_acyclic(problem, *classes.order, class_of, &events, bounds.max_steps,
+                                &result.steps, &found);
   if (result.acyclic == Answer::kYes) {
-    keep(completion.found());
+    keep(found);
   }
-  CycleSearch search(problem, &events, units, class_of, bounds.max_steps);
+  const GrowingOrder units(*classes.order);
+  CycleSearch search(problem, &events, &rules, units, class_of, bounds.max_steps);
   result.cyclic = search.run();
   result.steps += search.steps();
   if (result.cyclic == Answer::kYes) {
