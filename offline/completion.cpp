@@ -1,6 +1,11 @@
 #include "offline/completion.h"
 
 namespace tsomon {
+namespace {
+
+constexpr uint64_t kStepsPerRefusal = 50;  // an execution was looked for
+
+}  // namespace
 
 bool Completion::is_open(size_t edge) const {
   const MixedEdge& open = problem_.open[edge];
@@ -79,7 +84,10 @@ Answer Completion::search(uint64_t* steps, uint64_t max_steps) {
           return Answer::kYes;
         }
         fits = false;
-        ++*steps;
+        *steps += kStepsPerRefusal;
+        if (*steps > max_steps) {
+          return Answer::kUnknown;
+        }
         continue;
       }
       if (++*steps > max_steps) {

@@ -7,28 +7,24 @@
 #include "offline/completion.h"
 #include "offline/growing_order.h"
 #include "offline/rule_search.h"
+#include "offline/unit_order.h"
 
 namespace tsomon {
 namespace {
 
 constexpr uint32_t kFar = 0xFFFFFFFFU;
 
-// A complete orientation that agrees with the order (of events, or with `class_of` of units) and is
-// accepted. Rules first; only if what follows from them is refused, edge by edge.
-Answer accept_extension(const OrientationProblem& problem, GrowingOrder& order, RuleSearch& rules,
-                        const std::vector<uint32_t>& class_of, Completion* completion,
-                        uint64_t* steps, uint64_t max_steps, std::vector<bool>* found) {
-  const size_t mark = order.mark();
-  const Answer answer = rules.resolve(steps, max_steps);
-  if (answer != Answer::kYes) {
-    return answer;
-  }
-  const std::vector<uint32_t> place = rules.places();
-  order.undo(mark);
-  const auto element = [&](uint32_t event) { return class_of.empty() ? event : class_of[event]; };
+// The orientation that an order of events, or of units (`class_of`), makes; if that is refused,
+// whatever `completion` finds.
+Answer accept_order(const OrientationProblem& problem, const std::vector<uint32_t>& place,
+                    const std::vector<uint32_t>& class_of, Completion* completion, uint64_t* steps,
+                    uint64_t max_steps, std::vector<bool>* found) {
+  const auto place_of = [&](uint32_t event) {
+    return place[class_of.empty() ? event : class_of[event]];
+  };
   found->clear();
   for (const MixedEdge& open : problem.open) {
-    found->push_back(place[element(open.from)] < place[element(open.to)]);
+    found->push_back(place_of(open.from) < place_of(open.to));
   }
   if (!problem.accept || problem.accept(*found)) {
     return Answer::kYes;
@@ -38,6 +34,20 @@ Answer accept_extension(const OrientationProblem& problem, GrowingOrder& order, 
     *found = completion->found();
   }
   return other;
+}
+
+// A complete orientation that agrees with the order of the events and is accepted.
+Answer accept_extension(const OrientationProblem& problem, GrowingOrder& events, RuleSearch& rules,
+                        Completion* completion, uint64_t* steps, uint64_t max_steps,
+                        std::vector<bool>* found) {
+  const size_t mark = events.mark();
+  const Answer answer = rules.resolve(steps, max_steps);
+  if (answer != Answer::kYes) {
+    return answer;
+  }
+  const std::vector<uint32_t> place = rules.places();
+  events.undo(mark);
+  return accept_order(problem, place, {}, completion, steps, max_steps, found);
 }
 
 // Cycles of units with open edges, from few to many.
@@ -222,7 +232,7 @@ class CycleSearch {
 
   Answer complete() {
     uint64_t steps = tries_ / kTriesPerStep;
-    const Answer answer = accept_extension(problem_, events_, rules_, {}, &completion_, &steps,
+    const Answer answer = accept_extension(problem_, events_, rules_, &completion_, &steps,
                                            max_tries_ / kTriesPerStep, &found_);
     tries_ = std::max(tries_, steps * kTriesPerStep);
     return answer;
@@ -247,8 +257,8 @@ class CycleSearch {
 // An orientation without a cycle of units is an order of the units that the directed edges and the
 // rules allow: events inside a unit are of one thread and need no decision.
 Answer find_acyclic(const OrientationProblem& problem, const PartialOrder& directed,
-                    const std::vector<uint32_t>& class_of, GrowingOrder* events, uint64_t max_steps,
-                    uint64_t* steps, std::vector<bool>* found) {
+                    const std::vector<uint32_t>& class_of, GrowingOrder* events,
+                    const OrientationBounds& bounds, uint64_t* steps, std::vector<bool>* found) {
   GrowingOrder units(directed);
   std::vector<uint32_t> priority(units.size(), kFar);
   for (uint32_t i = 0; i < problem.events.size(); ++i) {
@@ -262,10 +272,6 @@ Answer find_acyclic(const OrientationProblem& problem, const PartialOrder& direc
       rules.push_back(of_units);
     }
   }
-  RuleSearch search(std::move(rules), std::move(priority), &units);
-  if (!units.settle()) {
-    return Answer::kNo;
-  }
   // What the events say already.
   for (const MixedEdge& open : problem.open) {
     const bool forward = events->reaches(open.from, open.to);
@@ -277,8 +283,17 @@ Answer find_acyclic(const OrientationProblem& problem, const PartialOrder& direc
       }
     }
   }
+  uint64_t states = 0;
+  std::vector<uint32_t> place;
+  const Answer answer =
+      order_units(units, rules, priority, {bounds.max_steps * kTriesPerStep, bounds.max_bytes},
+                  &place, &states);
+  *steps += states / kTriesPerStep;
+  if (answer != Answer::kYes) {
+    return answer;
+  }
   Completion completion(problem, events, &units, class_of);
-  return accept_extension(problem, units, search, class_of, &completion, steps, max_steps, found);
+  return accept_order(problem, place, class_of, &completion, steps, bounds.max_steps, found);
 }
 
 }  // namespace
@@ -316,14 +331,14 @@ OrientationResult search_orientations(const OrientationProblem& problem,
   std::vector<bool> found;
   if (!classes.order) {
     Completion completion(problem, &events, nullptr, class_of);
-    if (accept_extension(problem, events, rules, {}, &completion, &result.steps, bounds.max_steps,
+    if (accept_extension(problem, events, rules, &completion, &result.steps, bounds.max_steps,
                          &found) == Answer::kYes) {
       keep(found);
     }
     return result;
   }
-  result.acyclic = find_acyclic(problem, *classes.order, class_of, &events, bounds.max_steps,
-                                &result.steps, &found);
+  result.acyclic =
+      find_acyclic(problem, *classes.order, class_of, &events, bounds, &result.steps, &found);
   if (result.acyclic == Answer::kYes) {
     keep(found);
   }

@@ -6,58 +6,40 @@
 #include <utility>
 
 namespace tsomon {
-namespace {
-
-constexpr uint32_t kNone = 0xFFFFFFFFU;
-constexpr uint64_t kFirstLimit = 100;  // decisions before the first restart
-
-}  // namespace
 
 RuleSearch::RuleSearch(std::vector<ReadsFrom> rules, std::vector<uint32_t> priority,
                        GrowingOrder* order)
-    : rules_(std::move(rules)),
-      priority_(std::move(priority)),
-      order_(*order),
-      failures_(rules_.size(), 0) {
+    : rules_(std::move(rules)), priority_(std::move(priority)), order_(*order) {
   for (const ReadsFrom& rule : rules_) {
     order_.imply({rule.write, rule.other}, {rule.read, rule.other});
     order_.imply({rule.other, rule.read}, {rule.other, rule.write});
   }
 }
 
-uint32_t RuleSearch::choose() const {
-  uint32_t best = kNone;
-  for (uint32_t i = 0; i < rules_.size(); ++i) {
-    if ((best == kNone || failures_[i] > failures_[best]) && !satisfied(rules_[i])) {
-      best = i;
-    }
-  }
-  return best;
-}
-
 bool RuleSearch::decide(uint32_t rule, bool first) {
   const ReadsFrom& chosen = rules_[rule];
   const bool after = priority_[chosen.other] > priority_[chosen.read];
-  const bool fits = after == first ? order_.insert(chosen.read, chosen.other)
-                                   : order_.insert(chosen.other, chosen.write);
-  failures_[rule] += fits ? 0 : 1;
-  return fits;
+  return after == first ? order_.insert(chosen.read, chosen.other)
+                        : order_.insert(chosen.other, chosen.write);
 }
 
-Answer RuleSearch::search(uint64_t* steps, uint64_t limit) {
+Answer RuleSearch::search(uint64_t* steps, uint64_t max_steps) {
   decisions_.clear();
+  uint32_t next = 0;
   bool fits = true;
   while (true) {
     if (fits) {
-      const uint32_t rule = choose();
-      if (rule == kNone) {
+      while (next < rules_.size() && satisfied(rules_[next])) {
+        ++next;
+      }
+      if (next == rules_.size()) {
         return Answer::kYes;
       }
-      if (++*steps > limit) {
+      if (++*steps > max_steps) {
         return Answer::kUnknown;
       }
-      decisions_.push_back({rule, order_.mark(), true});
-      fits = decide(rule, true);
+      decisions_.push_back({next, order_.mark(), true});
+      fits = decide(next, true);
       continue;
     }
     while (!decisions_.empty() && !decisions_.back().first) {
@@ -69,23 +51,18 @@ Answer RuleSearch::search(uint64_t* steps, uint64_t limit) {
     Decision& last = decisions_.back();
     order_.undo(last.mark);
     last.first = false;
-    fits = decide(last.rule, false);
+    next = last.rule;
+    fits = decide(next, false);
   }
 }
 
 Answer RuleSearch::resolve(uint64_t* steps, uint64_t max_steps) {
   const size_t mark = order_.mark();
-  for (uint64_t share = kFirstLimit;; share *= 2) {
-    const uint64_t limit = std::min(max_steps, *steps + share);
-    const Answer answer = search(steps, limit);
-    if (answer == Answer::kYes) {
-      return answer;
-    }
+  const Answer answer = search(steps, max_steps);
+  if (answer != Answer::kYes) {
     order_.undo(mark);
-    if (answer == Answer::kNo || *steps >= max_steps) {
-      return answer;
-    }
   }
+  return answer;
 }
 
 std::vector<uint32_t> RuleSearch::places() const {

@@ -1,13 +1,12 @@
-// Ways to satisfy all "not between" rules of an order.
+// Satisfies all "not between" rules of an order of events.
 //
 // Source      Theory sections 5.1 and 5.3: a tie, or a load with its source, says that a third
 //             event does not come between two others.
 // Purpose     Once every rule is satisfied by what is ordered, every linear extension of the order
-//             satisfies them all: nothing else has to be decided. Over events that makes a valid
-//             orientation of all open edges; over units one without a cycle of units.
-// Method      Depth-first, a rule at a time; rules that led to contradictions first, with restarts
-//             at growing limits.
-// Complexity  A pass over the rules per decision; exponential in the rules in the worst case.
+//             of the events satisfies them all: nothing else has to be decided for a valid
+//             orientation of all open edges.
+// Method      Depth-first, a rule at a time. Ties alone never need a decision to be taken back.
+// Complexity  A pass over the rules in all; exponential in them in the worst case.
 // Thread-safety: none.
 #pragma once
 
@@ -21,8 +20,8 @@ namespace tsomon {
 
 class RuleSearch {
  public:
-  // The rules over elements of the order, all three different. Has them implied by the order;
-  // settle() it afterwards. `priority`: the elements in the order that is tried first.
+  // Has the rules implied by the order; settle() it afterwards. `priority`: the elements in the
+  // order that is tried first.
   RuleSearch(std::vector<ReadsFrom> rules, std::vector<uint32_t> priority, GrowingOrder* order);
 
   // kYes: the order, to which edges were added, satisfies all rules. Otherwise it is as before.
@@ -40,14 +39,12 @@ class RuleSearch {
   bool satisfied(const ReadsFrom& rule) const {
     return order_.reaches(rule.other, rule.write) || order_.reaches(rule.read, rule.other);
   }
-  uint32_t choose() const;
   bool decide(uint32_t rule, bool first);
-  Answer search(uint64_t* steps, uint64_t limit);
+  Answer search(uint64_t* steps, uint64_t max_steps);
 
   std::vector<ReadsFrom> rules_;
   std::vector<uint32_t> priority_;
   GrowingOrder& order_;
-  std::vector<uint32_t> failures_;  // by rule
   std::vector<Decision> decisions_;
 };
 
