@@ -1,5 +1,7 @@
 #include "offline/completion.h"
 
+#include <utility>
+
 namespace tsomon {
 namespace {
 
@@ -7,31 +9,21 @@ constexpr uint64_t kStepsPerRefusal = 50;  // an execution was looked for
 
 }  // namespace
 
-bool Completion::is_open(size_t edge) const {
-  const MixedEdge& open = problem_.open[edge];
-  return !events_.reaches(open.from, open.to) && !events_.reaches(open.to, open.from);
-}
-
-bool Completion::orient(size_t edge, bool forward) {
-  const MixedEdge& open = problem_.open[edge];
-  return forward ? events_.insert(open.from, open.to) : events_.insert(open.to, open.from);
-}
-
-// Events order units and units order events until neither says more.
+// Nodes order units and units order nodes until neither says more.
 bool Completion::propagate() {
   if (classes_ == nullptr) {
     return true;
   }
   for (bool changed = true; changed;) {
     changed = false;
-    for (const MixedEdge& open : problem_.open) {
-      const uint32_t a = class_of_[open.from];
-      const uint32_t b = class_of_[open.to];
+    for (size_t i = 0; i < problem_.open.size(); ++i) {
+      const uint32_t a = class_of_[problem_.open[i].from];
+      const uint32_t b = class_of_[problem_.open[i].to];
       if (a == b) {
         continue;
       }
-      const bool forward = events_.reaches(open.from, open.to);
-      if (forward || events_.reaches(open.to, open.from)) {
+      const bool forward = model_.implied(model_.forward[i]);
+      if (forward || model_.implied(model_.backward[i])) {
         const uint32_t from = forward ? a : b;
         const uint32_t to = forward ? b : a;
         if (!classes_->reaches(from, to)) {
@@ -40,15 +32,21 @@ bool Completion::propagate() {
           }
           changed = true;
         }
-        if (classes_->reaches(to, from)) {
-          return false;
-        }
       } else if (const bool in_order = classes_->reaches(a, b);
                  in_order || classes_->reaches(b, a)) {
-        if (!(in_order ? events_.insert(open.from, open.to) : events_.insert(open.to, open.from))) {
+        // One alternative that is left has to be.
+        const std::vector<Edge>* left = nullptr;
+        size_t count = 0;
+        for (const auto& alternative : model_.direction(i, in_order)) {
+          if (!model_.impossible(alternative)) {
+            left = &alternative;
+            ++count;
+          }
+        }
+        if (count == 0 || (count == 1 && !model_.insert(*left))) {
           return false;
         }
-        changed = true;
+        changed = changed || count == 1;
       }
     }
   }
@@ -57,14 +55,21 @@ bool Completion::propagate() {
 
 Answer Completion::run(uint64_t* steps, uint64_t max_steps) {
   decisions_.clear();
-  const size_t events = events_.mark();
+  const size_t nodes = model_.order.mark();
   const size_t classes = classes_ == nullptr ? 0 : classes_->mark();
   const Answer answer = search(steps, max_steps);
-  events_.undo(events);
+  model_.order.undo(nodes);
   if (classes_ != nullptr) {
     classes_->undo(classes);
   }
   return answer;
+}
+
+bool Completion::try_next() {
+  Decision& last = decisions_.back();
+  const std::vector<Edge> alternative = std::move(last.alternatives.back());
+  last.alternatives.pop_back();
+  return model_.insert(alternative) && propagate();
 }
 
 Answer Completion::search(uint64_t* steps, uint64_t max_steps) {
@@ -77,10 +82,10 @@ Answer Completion::search(uint64_t* steps, uint64_t max_steps) {
       }
       if (at == problem_.open.size()) {
         found_.clear();
-        for (const MixedEdge& open : problem_.open) {
-          found_.push_back(events_.reaches(open.from, open.to));
+        for (size_t i = 0; i < problem_.open.size(); ++i) {
+          found_.push_back(model_.implied(model_.forward[i]));
         }
-        if (!problem_.accept || problem_.accept(found_)) {
+        if (is_valid(problem_, found_)) {
           return Answer::kYes;
         }
         fits = false;
@@ -93,24 +98,30 @@ Answer Completion::search(uint64_t* steps, uint64_t max_steps) {
       if (++*steps > max_steps) {
         return Answer::kUnknown;
       }
-      decisions_.push_back({at, events_.mark(), classes_ == nullptr ? 0 : classes_->mark(), true});
-      fits = orient(at, problem_.hint[at] != 0) && propagate();
+      Decision decision{at, model_.order.mark(), classes_ == nullptr ? 0 : classes_->mark(), {}};
+      const bool hint = problem_.hint[at] != 0;
+      for (const bool direction : {!hint, hint}) {
+        const auto& alternatives = model_.direction(at, direction);
+        decision.alternatives.insert(decision.alternatives.end(), alternatives.rbegin(),
+                                     alternatives.rend());
+      }
+      decisions_.push_back(std::move(decision));
+      fits = try_next();
       continue;
     }
-    while (!decisions_.empty() && !decisions_.back().first) {
+    while (!decisions_.empty() && decisions_.back().alternatives.empty()) {
       decisions_.pop_back();
     }
     if (decisions_.empty()) {
       return Answer::kNo;
     }
-    Decision& last = decisions_.back();
-    events_.undo(last.events);
+    const Decision& last = decisions_.back();
+    model_.order.undo(last.nodes);
     if (classes_ != nullptr) {
       classes_->undo(last.classes);
     }
-    last.first = false;
     at = last.edge;
-    fits = orient(at, problem_.hint[at] == 0) && propagate();
+    fits = try_next();
   }
 }
 

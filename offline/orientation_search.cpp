@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "offline/completion.h"
+#include "offline/execution_model.h"
 #include "offline/growing_order.h"
 #include "offline/rule_search.h"
 #include "offline/unit_order.h"
@@ -14,65 +15,65 @@ namespace {
 
 constexpr uint32_t kFar = 0xFFFFFFFFU;
 
-// The orientation that an order of events, or of units (`class_of`), makes; if that is refused,
-// whatever `completion` finds.
-Answer accept_order(const OrientationProblem& problem, const std::vector<uint32_t>& place,
-                    const std::vector<uint32_t>& class_of, Completion* completion, uint64_t* steps,
-                    uint64_t max_steps, std::vector<bool>* found) {
-  const auto place_of = [&](uint32_t event) {
-    return place[class_of.empty() ? event : class_of[event]];
-  };
-  found->clear();
-  for (const MixedEdge& open : problem.open) {
-    found->push_back(place_of(open.from) < place_of(open.to));
-  }
-  if (!problem.accept || problem.accept(*found)) {
+// The orientation, if it is accepted; else whatever `completion` finds.
+Answer accept(const OrientationProblem& problem, std::vector<bool>* orientation,
+              Completion* completion, uint64_t* steps, uint64_t max_steps) {
+  if (is_valid(problem, *orientation)) {
     return Answer::kYes;
   }
   const Answer other = completion->run(steps, max_steps);
   if (other == Answer::kYes) {
-    *found = completion->found();
+    *orientation = completion->found();
   }
   return other;
 }
 
-// A complete orientation that agrees with the order of the events and is accepted.
-Answer accept_extension(const OrientationProblem& problem, GrowingOrder& events, RuleSearch& rules,
+// A complete orientation that agrees with the order of the nodes and is accepted.
+Answer accept_extension(const OrientationProblem& problem, ExecutionModel& model,
                         Completion* completion, uint64_t* steps, uint64_t max_steps,
                         std::vector<bool>* found) {
-  const size_t mark = events.mark();
+  RuleSearch rules(&model);
+  const size_t mark = model.order.mark();
   const Answer answer = rules.resolve(steps, max_steps);
   if (answer != Answer::kYes) {
     return answer;
   }
   const std::vector<uint32_t> place = rules.places();
-  events.undo(mark);
-  return accept_order(problem, place, {}, completion, steps, max_steps, found);
+  model.order.undo(mark);
+  found->clear();
+  for (const auto& alternatives : model.forward) {
+    found->push_back(
+        std::any_of(alternatives.begin(), alternatives.end(), [&](const auto& alternative) {
+          return std::all_of(alternative.begin(), alternative.end(),
+                             [&](const Edge& edge) { return place[edge.from] < place[edge.to]; });
+        }));
+  }
+  return accept(problem, found, completion, steps, max_steps);
 }
 
 // Cycles of units with open edges, from few to many.
 class CycleSearch {
  public:
-  // The order of the events is changed and left as it was found.
-  CycleSearch(const OrientationProblem& problem, GrowingOrder* events, RuleSearch* rules,
-              const GrowingOrder& classes, const std::vector<uint32_t>& class_of,
-              uint64_t max_steps)
+  // The order of the model is changed and left as it was found.
+  CycleSearch(const OrientationProblem& problem, ExecutionModel* model, const GrowingOrder& classes,
+              const std::vector<uint32_t>& class_of, uint64_t max_steps)
       : problem_(problem),
-        events_(*events),
-        rules_(*rules),
+        model_(*model),
         classes_(classes),
         max_tries_(max_steps * kTriesPerStep),
-        completion_(problem, events, nullptr, class_of),
+        completion_(problem, model, nullptr, class_of),
         leaving_(classes.size()),
         arriving_(classes.size()),
         distance_(classes.size()) {
     for (uint32_t i = 0; i < problem.open.size(); ++i) {
       const MixedEdge& open = problem.open[i];
       for (const bool forward : {true, false}) {
-        const uint32_t from = forward ? open.from : open.to;
-        const uint32_t to = forward ? open.to : open.from;
-        if (class_of[from] != class_of[to] && !events_.reaches(to, from)) {
-          arcs_.push_back({i, from, to, class_of[from], class_of[to]});
+        const uint32_t leaves = class_of[forward ? open.from : open.to];
+        const uint32_t enters = class_of[forward ? open.to : open.from];
+        for (const auto& alternative : model->direction(i, forward)) {
+          if (leaves != enters && !model->impossible(alternative)) {
+            arcs_.push_back({i, &alternative, leaves, enters});
+          }
         }
       }
     }
@@ -102,14 +103,22 @@ class CycleSearch {
   const std::vector<bool>& found() const { return found_; }
 
  private:
-  // An open edge in one direction.
+  // An open edge in one direction, in one of the ways in which it can be.
   struct Arc {
     uint32_t open;
-    uint32_t from;  // events
-    uint32_t to;
-    uint32_t leaves;  // units
+    const std::vector<Edge>* edges;  // of the model
+    uint32_t leaves;                 // units
     uint32_t enters;
   };
+
+  bool implies(const Arc& arc, const Arc& other) const {
+    return std::all_of(other.edges->begin(), other.edges->end(), [&](const Edge& weak) {
+      return std::any_of(arc.edges->begin(), arc.edges->end(), [&](const Edge& strong) {
+        return model_.order.reaches(weak.from, strong.from) &&
+               model_.order.reaches(strong.to, weak.to);
+      });
+    });
+  }
 
   // Between the same two units, an arc that implies another one is not needed.
   void keep_weakest() {
@@ -119,13 +128,14 @@ class CycleSearch {
       groups[{arc.leaves, arc.enters}].push_back(arc);
     }
     for (const auto& [units, group] : groups) {
-      for (const Arc& arc : group) {
-        const bool implies = std::any_of(group.begin(), group.end(), [&](const Arc& other) {
-          return other.open != arc.open && events_.reaches(other.from, arc.from) &&
-                 events_.reaches(arc.to, other.to);
-        });
-        if (!implies) {
-          kept.push_back(arc);
+      for (size_t i = 0; i < group.size(); ++i) {
+        bool needed = true;
+        for (size_t j = 0; j < group.size() && needed; ++j) {
+          // Of two that imply each other the first is kept.
+          needed = i == j || !implies(group[i], group[j]) || (i < j && implies(group[j], group[i]));
+        }
+        if (needed) {
+          kept.push_back(group[i]);
         }
       }
     }
@@ -182,14 +192,14 @@ class CycleSearch {
     if (++tries_ > max_tries_) {
       return Answer::kUnknown;
     }
-    const size_t mark = events_.mark();
+    const size_t mark = model_.order.mark();
     Answer answer = Answer::kNo;
-    if (events_.insert(arc.from, arc.to)) {
+    if (model_.insert(*arc.edges)) {
       path_.push_back(index);
       answer = rest == 0 ? complete() : extend(length);
       path_.pop_back();
     }
-    events_.undo(mark);
+    model_.order.undo(mark);
     return answer;
   }
 
@@ -232,15 +242,14 @@ class CycleSearch {
 
   Answer complete() {
     uint64_t steps = tries_ / kTriesPerStep;
-    const Answer answer = accept_extension(problem_, events_, rules_, &completion_, &steps,
+    const Answer answer = accept_extension(problem_, model_, &completion_, &steps,
                                            max_tries_ / kTriesPerStep, &found_);
     tries_ = std::max(tries_, steps * kTriesPerStep);
     return answer;
   }
 
   const OrientationProblem& problem_;
-  GrowingOrder& events_;
-  RuleSearch& rules_;
+  ExecutionModel& model_;
   const GrowingOrder& classes_;
   uint64_t max_tries_;
   uint64_t tries_ = 0;
@@ -257,7 +266,7 @@ class CycleSearch {
 // An orientation without a cycle of units is an order of the units that the directed edges and the
 // rules allow: events inside a unit are of one thread and need no decision.
 Answer find_acyclic(const OrientationProblem& problem, const PartialOrder& directed,
-                    const std::vector<uint32_t>& class_of, GrowingOrder* events,
+                    const std::vector<uint32_t>& class_of, ExecutionModel* model,
                     const OrientationBounds& bounds, uint64_t* steps, std::vector<bool>* found) {
   GrowingOrder units(directed);
   std::vector<uint32_t> priority(units.size(), kFar);
@@ -272,12 +281,12 @@ Answer find_acyclic(const OrientationProblem& problem, const PartialOrder& direc
       rules.push_back(of_units);
     }
   }
-  // What the events say already.
-  for (const MixedEdge& open : problem.open) {
-    const bool forward = events->reaches(open.from, open.to);
-    if (forward || events->reaches(open.to, open.from)) {
-      const uint32_t from = class_of[forward ? open.from : open.to];
-      const uint32_t to = class_of[forward ? open.to : open.from];
+  // What the nodes say already.
+  for (size_t i = 0; i < problem.open.size(); ++i) {
+    const bool forward = model->implied(model->forward[i]);
+    if (forward || model->implied(model->backward[i])) {
+      const uint32_t from = class_of[forward ? problem.open[i].from : problem.open[i].to];
+      const uint32_t to = class_of[forward ? problem.open[i].to : problem.open[i].from];
       if (from != to && !units.insert(from, to)) {
         return Answer::kNo;
       }
@@ -292,8 +301,12 @@ Answer find_acyclic(const OrientationProblem& problem, const PartialOrder& direc
   if (answer != Answer::kYes) {
     return answer;
   }
-  Completion completion(problem, events, &units, class_of);
-  return accept_order(problem, place, class_of, &completion, steps, bounds.max_steps, found);
+  found->clear();
+  for (const MixedEdge& open : problem.open) {
+    found->push_back(place[class_of[open.from]] < place[class_of[open.to]]);
+  }
+  Completion completion(problem, model, &units, class_of);
+  return accept(problem, found, &completion, steps, bounds.max_steps);
 }
 
 }  // namespace
@@ -315,9 +328,8 @@ OrientationResult search_orientations(const OrientationProblem& problem,
   for (const uint32_t node : problem.class_of) {
     class_of.push_back(classes.position[node]);
   }
-  GrowingOrder events(problem.event_order);
-  RuleSearch rules(problem.rules, problem.events, &events);
-  if (!events.settle()) {
+  auto model = make_execution_model(problem);
+  if (!model) {
     if (classes.order) {
       result.acyclic = Answer::kNo;
       result.cyclic = Answer::kNo;
@@ -330,20 +342,20 @@ OrientationResult search_orientations(const OrientationProblem& problem,
   };
   std::vector<bool> found;
   if (!classes.order) {
-    Completion completion(problem, &events, nullptr, class_of);
-    if (accept_extension(problem, events, rules, &completion, &result.steps, bounds.max_steps,
-                         &found) == Answer::kYes) {
+    Completion completion(problem, &*model, nullptr, class_of);
+    if (accept_extension(problem, *model, &completion, &result.steps, bounds.max_steps, &found) ==
+        Answer::kYes) {
       keep(found);
     }
     return result;
   }
   result.acyclic =
-      find_acyclic(problem, *classes.order, class_of, &events, bounds, &result.steps, &found);
+      find_acyclic(problem, *classes.order, class_of, &*model, bounds, &result.steps, &found);
   if (result.acyclic == Answer::kYes) {
     keep(found);
   }
   const GrowingOrder units(*classes.order);
-  CycleSearch search(problem, &events, &rules, units, class_of, bounds.max_steps);
+  CycleSearch search(problem, &*model, units, class_of, bounds.max_steps);
   result.cyclic = search.run();
   result.steps += search.steps();
   if (result.cyclic == Answer::kYes) {

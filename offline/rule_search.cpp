@@ -7,20 +7,11 @@
 
 namespace tsomon {
 
-RuleSearch::RuleSearch(std::vector<ReadsFrom> rules, std::vector<uint32_t> priority,
-                       GrowingOrder* order)
-    : rules_(std::move(rules)), priority_(std::move(priority)), order_(*order) {
-  for (const ReadsFrom& rule : rules_) {
-    order_.imply({rule.write, rule.other}, {rule.read, rule.other});
-    order_.imply({rule.other, rule.read}, {rule.other, rule.write});
-  }
-}
-
 bool RuleSearch::decide(uint32_t rule, bool first) {
-  const ReadsFrom& chosen = rules_[rule];
-  const bool after = priority_[chosen.other] > priority_[chosen.read];
-  return after == first ? order_.insert(chosen.read, chosen.other)
-                        : order_.insert(chosen.other, chosen.write);
+  const EitherOrder& chosen = model_.either[rule];
+  const bool second = model_.priority[chosen.b.from] < model_.priority[chosen.b.to];
+  const Edge& edge = second == first ? chosen.b : chosen.a;
+  return model_.order.insert(edge.from, edge.to);
 }
 
 Answer RuleSearch::search(uint64_t* steps, uint64_t max_steps) {
@@ -29,16 +20,16 @@ Answer RuleSearch::search(uint64_t* steps, uint64_t max_steps) {
   bool fits = true;
   while (true) {
     if (fits) {
-      while (next < rules_.size() && satisfied(rules_[next])) {
+      while (next < model_.either.size() && satisfied(model_.either[next])) {
         ++next;
       }
-      if (next == rules_.size()) {
+      if (next == model_.either.size()) {
         return Answer::kYes;
       }
       if (++*steps > max_steps) {
         return Answer::kUnknown;
       }
-      decisions_.push_back({next, order_.mark(), true});
+      decisions_.push_back({next, model_.order.mark(), true});
       fits = decide(next, true);
       continue;
     }
@@ -49,7 +40,7 @@ Answer RuleSearch::search(uint64_t* steps, uint64_t max_steps) {
       return Answer::kNo;
     }
     Decision& last = decisions_.back();
-    order_.undo(last.mark);
+    model_.order.undo(last.mark);
     last.first = false;
     next = last.rule;
     fits = decide(next, false);
@@ -57,23 +48,23 @@ Answer RuleSearch::search(uint64_t* steps, uint64_t max_steps) {
 }
 
 Answer RuleSearch::resolve(uint64_t* steps, uint64_t max_steps) {
-  const size_t mark = order_.mark();
+  const size_t mark = model_.order.mark();
   const Answer answer = search(steps, max_steps);
   if (answer != Answer::kYes) {
-    order_.undo(mark);
+    model_.order.undo(mark);
   }
   return answer;
 }
 
 std::vector<uint32_t> RuleSearch::places() const {
-  const uint32_t n = order_.size();
+  const uint32_t n = model_.order.size();
   std::vector<uint32_t> missing(n, 0);
   using Entry = std::pair<uint32_t, uint32_t>;  // priority, element
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
   for (uint32_t i = 0; i < n; ++i) {
-    order_.for_each_before(i, [&](uint32_t) { ++missing[i]; });
+    model_.order.for_each_before(i, [&](uint32_t) { ++missing[i]; });
     if (missing[i] == 1) {  // itself
-      ready.emplace(priority_[i], i);
+      ready.emplace(model_.priority[i], i);
     }
   }
   std::vector<uint32_t> place(n, 0);
@@ -81,9 +72,9 @@ std::vector<uint32_t> RuleSearch::places() const {
     const uint32_t i = ready.top().second;
     ready.pop();
     place[i] = next;
-    order_.for_each_after(i, [&](uint32_t later) {
+    model_.order.for_each_after(i, [&](uint32_t later) {
       if (later != i && --missing[later] == 1) {
-        ready.emplace(priority_[later], later);
+        ready.emplace(model_.priority[later], later);
       }
     });
   }

@@ -14,8 +14,10 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "tso/execution.h"
 #include "tso/mixed_graph.h"
 #include "tso/partial_order.h"
 #include "tso/refinement.h"
@@ -35,6 +37,11 @@ struct OrientationProblem {
   std::vector<MixedEdge> classes;  // directed edges between classes
   uint32_t class_count = 0;
   std::vector<uint32_t> hint;  // per open edge, 1: try from->to first, 0: to->from first
+  // The executions of the part, from an events' window of their own, if it is small enough to be
+  // realised (nodes > 0): before and after belong to `open`. `step_of`: for each of `events` the
+  // node that issues it, and the one at which it takes effect.
+  StepOrder steps;
+  std::vector<std::pair<uint32_t, uint32_t>> step_of;
   // Asked about every complete orientation (true: from -> to) that the rules above allow; one that
   // is refused is not valid. Empty: all are accepted.
   std::function<bool(const std::vector<bool>&)> accept;
