@@ -65,6 +65,7 @@ class CycleSearch {
         leaving_(classes.size()),
         arriving_(classes.size()),
         distance_(classes.size()) {
+    std::map<std::pair<uint32_t, uint32_t>, std::vector<Arc>> groups;
     for (uint32_t i = 0; i < problem.open.size(); ++i) {
       const MixedEdge& open = problem.open[i];
       for (const bool forward : {true, false}) {
@@ -72,25 +73,25 @@ class CycleSearch {
         const uint32_t enters = class_of[forward ? open.to : open.from];
         for (const auto& alternative : model->direction(i, forward)) {
           if (leaves != enters && !model->impossible(alternative)) {
-            arcs_.push_back({i, &alternative, leaves, enters});
+            groups[{leaves, enters}].push_back({i, &alternative, leaves, enters});
           }
         }
       }
     }
-    keep_weakest();
-    for (uint32_t i = 0; i < arcs_.size(); ++i) {
-      leaving_[arcs_[i].leaves].push_back(i);
-      arriving_[arcs_[i].enters].push_back(i);
+    for (const auto& [units, arcs] : groups) {
+      add_group(units.first, units.second, arcs);
     }
   }
 
   Answer run() {
     for (uint32_t length = 1;; ++length) {
       cut_ = false;
-      for (uint32_t first = 0; first < arcs_.size(); ++first) {
-        const Answer answer = start(first, length);
-        if (answer != Answer::kNo) {
-          return answer;
+      for (const auto& groups : leaving_) {
+        for (const Group& group : groups) {
+          const Answer answer = follow(group, length);
+          if (answer != Answer::kNo) {
+            return answer;
+          }
         }
       }
       if (!cut_) {
@@ -111,6 +112,13 @@ class CycleSearch {
     uint32_t enters;
   };
 
+  // The arcs from one unit to another, by their open edges.
+  struct Group {
+    uint32_t leaves;
+    uint32_t enters;
+    std::vector<Arc> arcs;
+  };
+
   bool implies(const Arc& arc, const Arc& other) const {
     return std::all_of(other.edges->begin(), other.edges->end(), [&](const Edge& weak) {
       return std::any_of(arc.edges->begin(), arc.edges->end(), [&](const Edge& strong) {
@@ -121,26 +129,20 @@ class CycleSearch {
   }
 
   // Between the same two units, an arc that implies another one is not needed.
-  void keep_weakest() {
-    std::vector<Arc> kept;
-    std::map<std::pair<uint32_t, uint32_t>, std::vector<Arc>> groups;
-    for (const Arc& arc : arcs_) {
-      groups[{arc.leaves, arc.enters}].push_back(arc);
-    }
-    for (const auto& [units, group] : groups) {
-      for (size_t i = 0; i < group.size(); ++i) {
-        bool needed = true;
-        for (size_t j = 0; j < group.size() && needed; ++j) {
-          // Of two that imply each other the first is kept.
-          needed = i == j || !implies(group[i], group[j]) || (i < j && implies(group[j], group[i]));
-        }
-        if (needed) {
-          kept.push_back(group[i]);
-        }
+  void add_group(uint32_t leaves, uint32_t enters, const std::vector<Arc>& arcs) {
+    Group group{leaves, enters, {}};
+    for (size_t i = 0; i < arcs.size(); ++i) {
+      bool needed = true;
+      for (size_t j = 0; j < arcs.size() && needed; ++j) {
+        // Of two that imply each other the first is kept.
+        needed = i == j || !implies(arcs[i], arcs[j]) || (i < j && implies(arcs[j], arcs[i]));
+      }
+      if (needed) {
+        group.arcs.push_back(arcs[i]);
       }
     }
-    std::sort(kept.begin(), kept.end(), [](const Arc& a, const Arc& b) { return a.open < b.open; });
-    arcs_ = std::move(kept);
+    arriving_[enters].push_back(leaves);
+    leaving_[leaves].push_back(std::move(group));
   }
 
   // How many open edges at least lead from each unit to `target`.
@@ -162,62 +164,63 @@ class CycleSearch {
     reach(target, 0);
     for (size_t at = 0; at < queue.size(); ++at) {
       const uint32_t steps = distance[queue[at]] + 1;
-      for (const uint32_t arc : arriving_[queue[at]]) {
-        reach(arcs_[arc].leaves, steps);
+      for (const uint32_t unit : arriving_[queue[at]]) {
+        reach(unit, steps);
       }
     }
     return distance;
   }
 
-  Answer start(uint32_t first, uint32_t length) {
-    path_.clear();
-    return follow(first, length);
-  }
-
-  // Takes an arc, looks for the rest of the cycle, and takes it back.
-  Answer follow(uint32_t index, uint32_t length) {
-    const Arc& arc = arcs_[index];
-    const uint32_t target = path_.empty() ? arc.leaves : arcs_[path_.front()].leaves;
-    const uint32_t rest = distances(target)[arc.enters];
-    if (rest == kFar) {
-      return Answer::kNo;
+  // Takes each arc of a group, looks for the rest of the cycle, and takes it back.
+  Answer follow(const Group& group, uint32_t length) {
+    const bool starts = path_.empty();
+    const uint32_t rest = distances(starts ? group.leaves : path_.front().leaves)[group.enters];
+    if (++tries_ > max_tries_) {
+      return Answer::kUnknown;
+    }
+    if (rest == kFar || (rest == 0 && path_.size() + 1 < length)) {
+      return Answer::kNo;  // no cycle, or one that had its turn
     }
     if (path_.size() + 1 + rest > length) {
       cut_ = true;
       return Answer::kNo;
     }
-    if (rest == 0 && path_.size() + 1 < length) {
-      return Answer::kNo;  // this cycle had its turn
+    for (const Arc& arc : group.arcs) {
+      // The first open edge of the cycle is where it starts.
+      if (!starts && arc.open <= path_.front().open) {
+        continue;
+      }
+      if (++tries_ > max_tries_) {
+        return Answer::kUnknown;
+      }
+      const size_t mark = model_.order.mark();
+      Answer answer = Answer::kNo;
+      if (model_.insert(*arc.edges)) {
+        path_.push_back(arc);
+        answer = rest == 0 ? complete() : extend(length);
+        path_.pop_back();
+      }
+      model_.order.undo(mark);
+      if (answer != Answer::kNo) {
+        return answer;
+      }
     }
-    if (++tries_ > max_tries_) {
-      return Answer::kUnknown;
-    }
-    const size_t mark = model_.order.mark();
-    Answer answer = Answer::kNo;
-    if (model_.insert(*arc.edges)) {
-      path_.push_back(index);
-      answer = rest == 0 ? complete() : extend(length);
-      path_.pop_back();
-    }
-    model_.order.undo(mark);
-    return answer;
+    return Answer::kNo;
   }
 
   Answer extend(uint32_t length) {
-    const Arc last = arcs_[path_.back()];
-    const Arc first = arcs_[path_.front()];
     std::vector<uint32_t> units;
-    classes_.for_each_after(last.enters, [&](uint32_t unit) {
+    classes_.for_each_after(path_.back().enters, [&](uint32_t unit) {
       if (!leaving_[unit].empty() && !short_cut(unit)) {
         units.push_back(unit);
       }
     });
     for (const uint32_t unit : units) {
-      for (const uint32_t next : leaving_[unit]) {
-        if (arcs_[next].open <= first.open || comes_back(arcs_[next].enters)) {
+      for (const Group& group : leaving_[unit]) {
+        if (comes_back(group.enters)) {
           continue;
         }
-        const Answer answer = follow(next, length);
+        const Answer answer = follow(group, length);
         if (answer != Answer::kNo) {
           return answer;
         }
@@ -228,16 +231,14 @@ class CycleSearch {
 
   // An earlier open edge of the path leads there already, by directed edges.
   bool short_cut(uint32_t unit) const {
-    return std::any_of(path_.begin(), path_.end() - 1, [&](uint32_t earlier) {
-      return classes_.reaches(arcs_[earlier].enters, unit);
-    });
+    return std::any_of(path_.begin(), path_.end() - 1,
+                       [&](const Arc& earlier) { return classes_.reaches(earlier.enters, unit); });
   }
 
   // Directed edges lead back to the middle of the path: a cycle with fewer open edges.
   bool comes_back(uint32_t unit) const {
-    return std::any_of(path_.begin() + 1, path_.end(), [&](uint32_t earlier) {
-      return classes_.reaches(unit, arcs_[earlier].leaves);
-    });
+    return std::any_of(path_.begin() + 1, path_.end(),
+                       [&](const Arc& earlier) { return classes_.reaches(unit, earlier.leaves); });
   }
 
   Answer complete() {
@@ -255,11 +256,10 @@ class CycleSearch {
   uint64_t tries_ = 0;
   bool cut_ = false;  // a longer cycle may exist
   Completion completion_;
-  std::vector<Arc> arcs_;
-  std::vector<std::vector<uint32_t>> leaving_;   // arcs, by unit
-  std::vector<std::vector<uint32_t>> arriving_;  // arcs, by unit
+  std::vector<std::vector<Group>> leaving_;      // by unit
+  std::vector<std::vector<uint32_t>> arriving_;  // units, by unit
   std::vector<std::vector<uint32_t>> distance_;  // by target; empty: not computed yet
-  std::vector<uint32_t> path_;                   // arcs
+  std::vector<Arc> path_;
   std::vector<bool> found_;
 };
 
