@@ -1,5 +1,5 @@
-// The search for cycles against the enumeration of orientations, on windows that are hard on purpose:
-// orientation_bench [SECONDS per shape, for the enumeration]
+// The search for cycles against the enumeration of orientations, on windows that are hard on
+// purpose: orientation_bench [SECONDS per shape, for the enumeration]
 //
 // Prints for each shape the open edges, and for both ways the verdict, whether it is complete, and
 // the seconds. Shapes: random threads that write few locations without a fence; the same with units

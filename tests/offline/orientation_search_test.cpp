@@ -132,3 +132,49 @@ TEST_CASE("larger traces: equal where both decide, and the search decides more")
   CHECK(both > kLarge / 4);
   CHECK(only_search > only_enumeration);
 }
+
+TEST_CASE("long windows without a fence are decided") {
+  struct Window {
+    uint32_t threads;
+    uint32_t locations;
+    uint64_t open;  // edges, at least
+  };
+  for (const Window window : {Window{2, 2, 3'000}, Window{4, 4, 2'000}, Window{8, 2, 6'000},
+                              Window{8, 16, 500}, Window{16, 4, 2'000}}) {
+    RandomTraceOptions made;
+    made.threads = window.threads;
+    made.locations = window.locations;
+    made.steps = 200;
+    made.units = 30;
+    made.locked = 0;
+    made.fences = 0;
+    std::mt19937_64 random(1);
+    const Trace trace = random_trace(random, made).trace;
+    INFO(window.threads << " threads, " << window.locations << " locations");
+    const Analysis found = searched(trace, {});
+    CHECK(found.complete);
+    CHECK(found.open_edges >= window.open);
+    CHECK(found.verdict != Verdict::kClean);
+  }
+}
+
+TEST_CASE("a bound makes the answer inconclusive, never another one") {
+  constexpr uint64_t kSeed = 5;
+  std::mt19937_64 random(kSeed);
+  int bounded = 0;
+  for (int round = 0; round < kLarge; ++round) {
+    RandomTraceOptions made = random_options(random);
+    made.steps = 12;
+    const Trace trace = random_trace(random, made).trace;
+    AnalysisOptions options = random_analysis(random, made);
+    const Verdict verdict = searched(trace, options).verdict;
+    options.bounds.max_steps = 0;
+    INFO("seed " << kSeed << " round " << round << " " << question(options) << show(trace));
+    const Analysis found = searched(trace, options);
+    bounded += found.complete ? 0 : 1;
+    REQUIRE((found.verdict == verdict ||
+             (!found.complete &&
+              (found.verdict == Verdict::kPossible || found.verdict == Verdict::kInconclusive))));
+  }
+  CHECK(bounded > 0);
+}
