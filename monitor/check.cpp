@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "monitor/check_parts.h"
+#include "offline/orientation_search.h"
 #include "tso/units.h"
 
 namespace tsomon {
@@ -141,7 +142,7 @@ Result<Analysis> analyse_property(const Trace& trace, const CheckOptions& option
   }
   AnalysisOptions analysis = options.analysis;
   analysis.property = analysed_property(options.property);
-  return analyse(trace, analysis);
+  return analyse_exactly(trace, analysis);
 }
 
 Result<CheckReport> check_trace(const Trace& trace, const CheckOptions& options) {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "monitor/check.h"
+#include "offline/orientation_search.h"
 #include "tso/units.h"
 
 namespace tsomon {
@@ -260,7 +261,7 @@ class Watch::Impl {
       AnalysisOptions options = options_.analysis;
       options.values &= stretch.all_stores;
       options.only = ranges_of(window.units, stretch.index);
-      const auto analysis = analyse(trace, options);
+      const auto analysis = analyse_exactly(trace, options);
       if (!analysis || analysis->verdict == Verdict::kInconclusive) {
         ++summary_.unjudged;
         return;

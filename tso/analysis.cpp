@@ -262,13 +262,14 @@ class Analyser {
           return (!values_ || values_agree(relation_, accesses_, *values_, own, before)) &&
                  realise(relation_, events, before).has_value();
         };
+        add_steps(open, events, &problem);
       }
     }
     if (problem.events.size() <= bounds.max_events) {
       problem.event_order = order_of(problem.events);
       result_.work += order_work;
     }
-    const OrientationResult found = enumerate_orientations(problem, bounds);
+    const OrientationResult found = options_.search(problem, bounds);
     steps_ += found.steps;
     result_.work += found.work;
     judge(part, open, found, static_cast<bool>(problem.accept) && found.has_orientation);
@@ -280,6 +281,23 @@ class Analyser {
   // Every pair is asked for, and rows merged.
   static uint64_t work_of_order(uint64_t events) {
     return events * events * (kPairWork + events / 64);
+  }
+
+  void add_steps(const std::vector<uint32_t>& open, const std::vector<uint32_t>& window,
+                 OrientationProblem* problem) const {
+    std::vector<Edge> pairs;
+    for (const uint32_t i : open) {
+      pairs.push_back(events_behind_[i]);
+    }
+    const Orientation nothing;
+    problem->steps = step_order(
+        relation_, window, [&](uint32_t e, uint32_t f) { return oriented(nothing, e, f); }, pairs);
+    const bool tso = relation_.options().model == MemoryModel::kTso;
+    for (const uint32_t e : problem->events) {
+      const auto place =
+          static_cast<uint32_t>(std::lower_bound(window.begin(), window.end(), e) - window.begin());
+      problem->step_of.emplace_back(2 * place, 2 * place + (tso && relation_.is_store(e) ? 1 : 0));
+    }
   }
 
   // What was chosen for undirected edges: (e, f) -> e comes first.

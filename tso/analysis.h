@@ -1,5 +1,5 @@
-// Verdicts over whole traces: serializability, robustness, SC-serializability, by enumeration
-// inside the parts of the mixed conflict graph.
+// Verdicts over whole traces: serializability, robustness, SC-serializability, by a search inside
+// the parts of the mixed conflict graph.
 //
 // Source      Theory sections 3, 5 and 6.
 // Purpose     The ground truth of the project, and enough for recorded runs whose parts are small.
@@ -84,6 +84,7 @@ struct AnalysisOptions {
   bool values = true;
   uint64_t max_undirected = 20'000'000;
   OrientationBounds bounds;
+  OrientationSearch search = enumerate_orientations;  // of each part
   // Decisions, and their work (OrientationBounds), over all parts; when either is used up, every
   // further part gets a small share.
   uint64_t max_total_steps = 200'000;

@@ -17,16 +17,51 @@ class Constraints {
       : relation_(relation), window_(window), before_(before) {}
 
   std::optional<std::vector<Step>> solve() {
+    order_all();
+    return schedule();
+  }
+
+  StepOrder steps(const std::vector<Edge>& open) {
+    partial_ = true;
+    order_all();
+    StepOrder result;
+    result.nodes = static_cast<uint32_t>(window_.size()) * 2;
+    for (const Edge& pair : open) {
+      result.before.push_back(alternatives(index(pair.from), index(pair.to)));
+      result.after.push_back(alternatives(index(pair.to), index(pair.from)));
+    }
+    result.edges = std::move(edges_);
+    result.either = std::move(either_);
+    return result;
+  }
+
+ private:
+  void order_all() {
     order_threads();
     for (uint32_t i = 0; i < window_.size(); ++i) {
       for (uint32_t j = i + 1; j < window_.size(); ++j) {
         order_pair(i, j);
       }
     }
-    return schedule();
   }
 
- private:
+  uint32_t index(uint32_t e) const {
+    return static_cast<uint32_t>(std::lower_bound(window_.begin(), window_.end(), e) -
+                                 window_.begin());
+  }
+
+  // i comes before j: a forwarded load takes effect when it is issued and its source has committed,
+  // whichever is later.
+  StepOrder::Alternatives alternatives(uint32_t i, uint32_t j) const {
+    if (const uint32_t source = relation_.source(window_[j]); source != Relation::kNever) {
+      return {{{effect(i), effect(index(source))}}, {{effect(i), effect(j)}}};
+    }
+    if (const uint32_t source = relation_.source(window_[i]); source != Relation::kNever) {
+      return {{{effect(index(source)), effect(j)}, {effect(i), effect(j)}}};
+    }
+    return {{{effect(i), effect(j)}}};
+  }
+
   bool commits_later(uint32_t i) const {
     return relation_.options().model == MemoryModel::kTso && relation_.is_store(window_[i]);
   }
@@ -110,6 +145,12 @@ class Constraints {
     if (source != Relation::kNever && comes_before(relation_, before_, window_[i], source)) {
       return;  // j reads its own store or something newer, wherever that store commits
     }
+    if (partial_ && source != Relation::kNever &&
+        relation_.between(window_[i], source) == Order::kUndirected &&
+        before_(window_[i], source) == Order::kNone) {
+      either_.push_back({{effect(i), effect(index(source))}, {effect(i), effect(j)}});
+      return;
+    }
     add(effect(i), effect(j));
   }
 
@@ -155,6 +196,8 @@ class Constraints {
   const std::vector<uint32_t>& window_;
   const OrientationOracle& before_;
   std::vector<Edge> edges_;
+  bool partial_ = false;  // what is open stays open
+  std::vector<EitherOrder> either_;
 };
 
 }  // namespace
@@ -163,6 +206,11 @@ bool comes_before(const Relation& relation, const OrientationOracle& before, uin
                   uint32_t f) {
   const Order order = relation.between(e, f);
   return order == Order::kBefore || (order == Order::kUndirected && before(e, f) == Order::kBefore);
+}
+
+StepOrder step_order(const Relation& relation, const std::vector<uint32_t>& window,
+                     const OrientationOracle& before, const std::vector<Edge>& open) {
+  return Constraints(relation, window, before).steps(open);
 }
 
 std::optional<std::vector<Step>> realise(const Relation& relation,

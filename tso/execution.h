@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "tso/event_graph.h"
 #include "tso/relation.h"
 
 namespace tsomon {
@@ -30,6 +31,33 @@ using OrientationOracle = std::function<Order(uint32_t, uint32_t)>;
 // Whether e comes before f, by the trace or, where it leaves that open, by the orientation.
 bool comes_before(const Relation& relation, const OrientationOracle& before, uint32_t e,
                   uint32_t f);
+
+// Either order, or both.
+struct EitherOrder {
+  Edge a;
+  Edge b;
+};
+
+// The executions of a window, step by step: every order of the nodes that keeps `edges` and one
+// edge of each pair in `either`. Node 2i issues event i of the window, 2i+1 commits it where that
+// is another step.
+struct StepOrder {
+  // One of the alternatives, and all edges of that.
+  using Alternatives = std::vector<std::vector<Edge>>;
+
+  uint32_t nodes = 0;
+  std::vector<Edge> edges;
+  std::vector<EitherOrder> either;
+  // What makes the first event of an undirected pair come before the second, and after it. In an
+  // order of all nodes exactly one of them is so.
+  std::vector<Alternatives> before;
+  std::vector<Alternatives> after;
+};
+
+// Under a partial orientation (kNone: open), for a window as realise() takes it; `open` are pairs
+// of its events.
+StepOrder step_order(const Relation& relation, const std::vector<uint32_t>& window,
+                     const OrientationOracle& before, const std::vector<Edge>& open);
 
 // `window`: events in trace order, closed under Relation::source. Nothing when no execution orders
 // them so (possible only under the paper's relation, theory section 5.1).

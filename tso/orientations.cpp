@@ -1,7 +1,6 @@
 #include "tso/orientations.h"
 
 #include <algorithm>
-#include <optional>
 
 namespace tsomon {
 namespace {
@@ -16,15 +15,9 @@ struct State {
   bool cyclic = false;
 };
 
-// The order of the classes that have open edges, through all the others.
-struct ClassOrder {
-  std::vector<uint32_t> position;  // of a class in `order`, or kNone
-  std::optional<PartialOrder> order;
-  bool cyclic = false;     // there is none
-  bool too_large = false;  // it was not made
-};
+constexpr uint32_t kNone = ClassOrder::kNone;
 
-constexpr uint32_t kNone = 0xFFFFFFFFU;
+}  // namespace
 
 ClassOrder order_classes(const OrientationProblem& problem, const OrientationBounds& bounds) {
   ClassOrder result;
@@ -88,6 +81,8 @@ ClassOrder order_classes(const OrientationProblem& problem, const OrientationBou
   }
   return result;
 }
+
+namespace {
 
 class Search {
  public:

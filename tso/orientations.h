@@ -15,8 +15,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "tso/execution.h"
 #include "tso/mixed_graph.h"
 #include "tso/partial_order.h"
 #include "tso/refinement.h"
@@ -36,6 +39,11 @@ struct OrientationProblem {
   std::vector<MixedEdge> classes;  // directed edges between classes
   uint32_t class_count = 0;
   std::vector<uint32_t> hint;  // per open edge, 1: try from->to first, 0: to->from first
+  // The executions of the part, from an events' window of their own, if it is small enough to be
+  // realised (nodes > 0): before and after belong to `open`. `step_of`: for each of `events` the
+  // node that issues it, and the one at which it takes effect.
+  StepOrder steps;
+  std::vector<std::pair<uint32_t, uint32_t>> step_of;
   // Asked about every complete orientation (true: from -> to) that the rules above allow; one that
   // is refused is not valid. Empty: all are accepted.
   std::function<bool(const std::vector<bool>&)> accept;
@@ -58,6 +66,20 @@ struct OrientationResult {
   uint64_t steps = 0;  // decisions that were taken
   uint64_t work = 0;
 };
+
+// The order of the classes that have open edges, through all the others, by directed edges.
+struct ClassOrder {
+  static constexpr uint32_t kNone = 0xFFFFFFFFU;
+  std::vector<uint32_t> position;  // of a class in `order`, or kNone
+  std::optional<PartialOrder> order;
+  bool cyclic = false;     // there is none
+  bool too_large = false;  // beyond a bound: it was not made
+};
+ClassOrder order_classes(const OrientationProblem& problem, const OrientationBounds& bounds);
+
+// How a part is searched; enumerate_orientations() is one way.
+using OrientationSearch =
+    std::function<OrientationResult(const OrientationProblem&, const OrientationBounds&)>;
 
 OrientationResult enumerate_orientations(const OrientationProblem& problem,
                                          const OrientationBounds& bounds);

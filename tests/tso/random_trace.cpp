@@ -288,4 +288,32 @@ RandomTrace random_trace(std::mt19937_64& random, const RandomTraceOptions& opti
   return Simulation(random, options).run();
 }
 
+RandomTraceOptions random_options(std::mt19937_64& random) {
+  RandomTraceOptions options;
+  options.threads = 2 + static_cast<uint32_t>(random() % 3);
+  options.locations = 1 + static_cast<uint32_t>(random() % 3);
+  options.steps = 4 + static_cast<uint32_t>(random() % 5);
+  options.units = static_cast<uint32_t>(random() % 3) * 30;
+  options.locked = static_cast<uint32_t>(random() % 2) * 15;
+  options.fences = static_cast<uint32_t>(random() % 3) * 10;
+  options.locks = random() % 4 == 0 ? 30 : 0;
+  options.store_buffer = random() % 4 == 0 ? 1 + static_cast<uint32_t>(random() % 2) : 0;
+  options.nesting = random() % 2 == 0;
+  options.intervals = random() % 3 == 0;
+  options.mixed_sizes = random() % 4 == 0;
+  options.threads_start = random() % 4 == 0;
+  options.values = random() % 2 == 0;
+  return options;
+}
+
+AnalysisOptions random_analysis(std::mt19937_64& random, const RandomTraceOptions& made) {
+  AnalysisOptions options;
+  options.values = false;
+  options.relation.store_buffer = made.store_buffer;
+  options.relation.semantics = random() % 3 == 0 ? Semantics::kPaper : Semantics::kExact;
+  options.relation.order = random() % 10 == 0 ? TraceOrder::kThread : TraceOrder::kIssue;
+  options.property = static_cast<Property>(random() % 3);
+  return options;
+}
+
 }  // namespace tsomon::testing

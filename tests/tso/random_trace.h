@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "tso/analysis.h"
 #include "tso/execution.h"
 #include "tso/trace.h"
 
@@ -31,6 +32,12 @@ struct RandomTrace {
   std::vector<Step> execution;  // as it happened
 };
 
+// Small enough for the brute-force twins, of every kind.
+RandomTraceOptions random_options(std::mt19937_64& random);
+
 RandomTrace random_trace(std::mt19937_64& random, const RandomTraceOptions& options);
+
+// A question about a trace that was made with these options, without its values.
+AnalysisOptions random_analysis(std::mt19937_64& random, const RandomTraceOptions& made);
 
 }  // namespace tsomon::testing

@@ -1,0 +1,45 @@
+// What a search over a part moves in: nodes whose orders are its executions, and what the open
+// edges mean in them.
+//
+// Purpose     Two views of one problem. With OrientationProblem::steps the nodes are issues and
+//             commits, and every order of them that the model allows is an execution: nothing has
+//             to be found out afterwards. Without, the nodes are the events, and ties and values
+//             (theory section 5) stand for the executions.
+// Complexity  O(n^2) to build for n nodes. Thread-safety: none.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "offline/growing_order.h"
+#include "tso/orientations.h"
+
+namespace tsomon {
+
+struct ExecutionModel {
+  using Alternatives = StepOrder::Alternatives;
+
+  GrowingOrder order;
+  std::vector<EitherOrder> either;     // implied by the order; both edges may stay open
+  std::vector<Alternatives> forward;   // by open edge: from -> to
+  std::vector<Alternatives> backward;  // to -> from
+  std::vector<uint32_t> priority;      // of the nodes, in the order that is tried first
+
+  const Alternatives& direction(size_t edge, bool is_forward) const {
+    return is_forward ? forward[edge] : backward[edge];
+  }
+  // The order implies one of the alternatives / contradicts all of them.
+  bool implied(const Alternatives& alternatives) const;
+  bool impossible(const std::vector<Edge>& alternative) const;
+  bool insert(const std::vector<Edge>& alternative);
+};
+
+// Nothing: no execution is left.
+std::optional<ExecutionModel> make_execution_model(const OrientationProblem& problem);
+
+// A complete orientation (true: from -> to) is valid: with the directed edges, also those that lead
+// through events of other parts, it has no cycle of events, and the problem accepts it.
+bool is_valid(const OrientationProblem& problem, const std::vector<bool>& orientation);
+
+}  // namespace tsomon

@@ -1,0 +1,87 @@
+// A partial order that grows edge by edge, draws the consequences it is told of, and can go back.
+//
+// Purpose     What the orientation search does all day: add an order of two events, see what
+// follows
+//             (ties and values, theory section 5.1 and 5.3) or that it is impossible, take it back.
+// Complexity  n*n/4 bytes; reaches() O(1); insert() O((elements before + elements after) * n/64)
+// for
+//             every edge that is new, and one look at each consequence of a changed element.
+// Thread-safety: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "tso/event_graph.h"
+#include "tso/partial_order.h"
+
+namespace tsomon {
+
+class GrowingOrder {
+ public:
+  explicit GrowingOrder(const PartialOrder& order);
+
+  uint32_t size() const { return size_; }
+
+  // from == to, or from comes before to.
+  bool reaches(uint32_t from, uint32_t to) const {
+    return ((after_[row(from) + to / 64] >> (to % 64)) & 1) != 0;
+  }
+
+  // Whenever when.from comes before when.to, then.from comes before then.to. Before settle().
+  void imply(Edge when, Edge then) { implications_[when.from].push_back({when.to, then}); }
+  // Draws all consequences of what is there; false: they contradict each other.
+  bool settle();
+
+  // Adds from -> to and all that follows; false: that is impossible, undo() to a mark has to
+  // follow.
+  bool insert(uint32_t from, uint32_t to);
+
+  size_t mark() const { return trail_.size(); }
+  void undo(size_t mark);
+
+  // Calls function(i) for all elements that `from` reaches, itself included.
+  template <typename Function>
+  void for_each_after(uint32_t from, const Function& function) const {
+    for_each_bit(after_.data() + row(from), function);
+  }
+  template <typename Function>
+  void for_each_before(uint32_t to, const Function& function) const {
+    for_each_bit(before_.data() + row(to), function);
+  }
+
+ private:
+  struct Implication {
+    uint32_t target;
+    Edge then;
+  };
+  struct Change {
+    bool before;
+    size_t word;
+    uint64_t old;
+  };
+
+  size_t row(uint32_t element) const { return static_cast<size_t>(element) * words_; }
+  template <typename Function>
+  void for_each_bit(const uint64_t* words, const Function& function) const {
+    for (size_t word = 0; word < words_; ++word) {
+      for (uint64_t bits = words[word]; bits != 0; bits &= bits - 1) {
+        function(static_cast<uint32_t>(word * 64) + static_cast<uint32_t>(__builtin_ctzll(bits)));
+      }
+    }
+  }
+  bool merge(bool before, uint32_t target, uint32_t source);
+  void draw(uint32_t element);
+  bool drain();
+
+  uint32_t size_;
+  size_t words_;
+  std::vector<uint64_t> after_;   // rows: what an element reaches
+  std::vector<uint64_t> before_;  // rows: what reaches it
+  std::vector<std::vector<Implication>> implications_;
+  std::vector<Edge> pending_;
+  std::vector<Change> trail_;
+};
+
+}  // namespace tsomon

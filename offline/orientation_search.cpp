@@ -1,0 +1,383 @@
+#include "offline/orientation_search.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "offline/completion.h"
+#include "offline/execution_model.h"
+#include "offline/growing_order.h"
+#include "offline/rule_search.h"
+#include "offline/unit_order.h"
+
+namespace tsomon {
+namespace {
+
+constexpr uint32_t kFar = 0xFFFFFFFFU;
+constexpr uint64_t kTryWork = 64;
+
+// The orientation, if it is accepted; else whatever `completion` finds.
+Answer accept(const OrientationProblem& problem, std::vector<bool>* orientation,
+              Completion* completion, uint64_t* steps, uint64_t max_steps) {
+  if (is_valid(problem, *orientation)) {
+    return Answer::kYes;
+  }
+  const Answer other = completion->run(steps, max_steps);
+  if (other == Answer::kYes) {
+    *orientation = completion->found();
+  }
+  return other;
+}
+
+// A complete orientation that agrees with the order of the nodes and is accepted.
+Answer accept_extension(const OrientationProblem& problem, ExecutionModel& model,
+                        Completion* completion, uint64_t* steps, uint64_t max_steps,
+                        std::vector<bool>* found) {
+  RuleSearch rules(&model);
+  const size_t mark = model.order.mark();
+  const Answer answer = rules.resolve(steps, max_steps);
+  if (answer != Answer::kYes) {
+    return answer;
+  }
+  const std::vector<uint32_t> place = rules.places();
+  model.order.undo(mark);
+  found->clear();
+  for (const auto& alternatives : model.forward) {
+    found->push_back(
+        std::any_of(alternatives.begin(), alternatives.end(), [&](const auto& alternative) {
+          return std::all_of(alternative.begin(), alternative.end(),
+                             [&](const Edge& edge) { return place[edge.from] < place[edge.to]; });
+        }));
+  }
+  return accept(problem, found, completion, steps, max_steps);
+}
+
+// Cycles of units with open edges, from few to many.
+class CycleSearch {
+ public:
+  // The order of the model is changed and left as it was found.
+  CycleSearch(const OrientationProblem& problem, ExecutionModel* model, const GrowingOrder& classes,
+              const std::vector<uint32_t>& class_of, uint64_t max_steps)
+      : problem_(problem),
+        model_(*model),
+        classes_(classes),
+        max_tries_(max_steps * kTriesPerStep),
+        completion_(problem, model, nullptr, class_of),
+        leaving_(classes.size()),
+        arriving_(classes.size()),
+        distance_(classes.size()) {
+    std::map<std::pair<uint32_t, uint32_t>, std::vector<Arc>> groups;
+    for (uint32_t i = 0; i < problem.open.size(); ++i) {
+      const MixedEdge& open = problem.open[i];
+      for (const bool forward : {true, false}) {
+        const uint32_t leaves = class_of[forward ? open.from : open.to];
+        const uint32_t enters = class_of[forward ? open.to : open.from];
+        for (const auto& alternative : model->direction(i, forward)) {
+          if (leaves != enters && !model->impossible(alternative)) {
+            groups[{leaves, enters}].push_back({i, &alternative, leaves, enters});
+          }
+        }
+      }
+    }
+    for (const auto& [units, arcs] : groups) {
+      add_group(units.first, units.second, arcs);
+    }
+  }
+
+  Answer run() {
+    for (uint32_t length = 1;; ++length) {
+      cut_ = false;
+      for (const auto& groups : leaving_) {
+        for (const Group& group : groups) {
+          const Answer answer = follow(group, length);
+          if (answer != Answer::kNo) {
+            return answer;
+          }
+        }
+      }
+      if (!cut_) {
+        return Answer::kNo;
+      }
+    }
+  }
+
+  uint64_t steps() const { return tries_ / kTriesPerStep + 1; }
+  const std::vector<bool>& found() const { return found_; }
+
+ private:
+  // An open edge in one direction, in one of the ways in which it can be.
+  struct Arc {
+    uint32_t open;
+    const std::vector<Edge>* edges;  // of the model
+    uint32_t leaves;                 // units
+    uint32_t enters;
+  };
+
+  // The arcs from one unit to another, by their open edges.
+  struct Group {
+    uint32_t leaves;
+    uint32_t enters;
+    std::vector<Arc> arcs;
+  };
+
+  bool implies(const Arc& arc, const Arc& other) const {
+    return std::all_of(other.edges->begin(), other.edges->end(), [&](const Edge& weak) {
+      return std::any_of(arc.edges->begin(), arc.edges->end(), [&](const Edge& strong) {
+        return model_.order.reaches(weak.from, strong.from) &&
+               model_.order.reaches(strong.to, weak.to);
+      });
+    });
+  }
+
+  // Between the same two units, an arc that implies another one is not needed.
+  void add_group(uint32_t leaves, uint32_t enters, const std::vector<Arc>& arcs) {
+    Group group{leaves, enters, {}};
+    for (size_t i = 0; i < arcs.size(); ++i) {
+      bool needed = true;
+      for (size_t j = 0; j < arcs.size() && needed; ++j) {
+        // Of two that imply each other the first is kept.
+        needed = i == j || !implies(arcs[i], arcs[j]) || (i < j && implies(arcs[j], arcs[i]));
+      }
+      if (needed) {
+        group.arcs.push_back(arcs[i]);
+      }
+    }
+    arriving_[enters].push_back(leaves);
+    leaving_[leaves].push_back(std::move(group));
+  }
+
+  // How many open edges at least lead from each unit to `target`.
+  const std::vector<uint32_t>& distances(uint32_t target) {
+    std::vector<uint32_t>& distance = distance_[target];
+    if (!distance.empty()) {
+      return distance;
+    }
+    distance.assign(classes_.size(), kFar);
+    std::vector<uint32_t> queue;
+    const auto reach = [&](uint32_t unit, uint32_t steps) {
+      classes_.for_each_before(unit, [&](uint32_t before) {
+        if (distance[before] == kFar) {
+          distance[before] = steps;
+          queue.push_back(before);
+        }
+      });
+    };
+    reach(target, 0);
+    for (size_t at = 0; at < queue.size(); ++at) {
+      const uint32_t steps = distance[queue[at]] + 1;
+      for (const uint32_t unit : arriving_[queue[at]]) {
+        reach(unit, steps);
+      }
+    }
+    return distance;
+  }
+
+  // Takes each arc of a group, looks for the rest of the cycle, and takes it back.
+  Answer follow(const Group& group, uint32_t length) {
+    const bool starts = path_.empty();
+    const uint32_t rest = distances(starts ? group.leaves : path_.front().leaves)[group.enters];
+    if (++tries_ > max_tries_) {
+      return Answer::kUnknown;
+    }
+    if (rest == kFar || (rest == 0 && path_.size() + 1 < length)) {
+      return Answer::kNo;  // no cycle, or one that had its turn
+    }
+    if (path_.size() + 1 + rest > length) {
+      cut_ = true;
+      return Answer::kNo;
+    }
+    for (const Arc& arc : group.arcs) {
+      // The first open edge of the cycle is where it starts.
+      if (!starts && arc.open <= path_.front().open) {
+        continue;
+      }
+      if (++tries_ > max_tries_) {
+        return Answer::kUnknown;
+      }
+      const size_t mark = model_.order.mark();
+      Answer answer = Answer::kNo;
+      if (model_.insert(*arc.edges)) {
+        path_.push_back(arc);
+        answer = rest == 0 ? complete() : extend(length);
+        path_.pop_back();
+      }
+      model_.order.undo(mark);
+      if (answer != Answer::kNo) {
+        return answer;
+      }
+    }
+    return Answer::kNo;
+  }
+
+  Answer extend(uint32_t length) {
+    std::vector<uint32_t> units;
+    classes_.for_each_after(path_.back().enters, [&](uint32_t unit) {
+      if (!leaving_[unit].empty() && !short_cut(unit)) {
+        units.push_back(unit);
+      }
+    });
+    for (const uint32_t unit : units) {
+      for (const Group& group : leaving_[unit]) {
+        if (comes_back(group.enters)) {
+          continue;
+        }
+        const Answer answer = follow(group, length);
+        if (answer != Answer::kNo) {
+          return answer;
+        }
+      }
+    }
+    return Answer::kNo;
+  }
+
+  // An earlier open edge of the path leads there already, by directed edges.
+  bool short_cut(uint32_t unit) const {
+    return std::any_of(path_.begin(), path_.end() - 1,
+                       [&](const Arc& earlier) { return classes_.reaches(earlier.enters, unit); });
+  }
+
+  // Directed edges lead back to the middle of the path: a cycle with fewer open edges.
+  bool comes_back(uint32_t unit) const {
+    return std::any_of(path_.begin() + 1, path_.end(),
+                       [&](const Arc& earlier) { return classes_.reaches(unit, earlier.leaves); });
+  }
+
+  Answer complete() {
+    uint64_t steps = tries_ / kTriesPerStep;
+    const Answer answer = accept_extension(problem_, model_, &completion_, &steps,
+                                           max_tries_ / kTriesPerStep, &found_);
+    tries_ = std::max(tries_, steps * kTriesPerStep);
+    return answer;
+  }
+
+  const OrientationProblem& problem_;
+  ExecutionModel& model_;
+  const GrowingOrder& classes_;
+  uint64_t max_tries_;
+  uint64_t tries_ = 0;
+  bool cut_ = false;  // a longer cycle may exist
+  Completion completion_;
+  std::vector<std::vector<Group>> leaving_;      // by unit
+  std::vector<std::vector<uint32_t>> arriving_;  // units, by unit
+  std::vector<std::vector<uint32_t>> distance_;  // by target; empty: not computed yet
+  std::vector<Arc> path_;
+  std::vector<bool> found_;
+};
+
+// An orientation without a cycle of units is an order of the units that the directed edges and the
+// rules allow: events inside a unit are of one thread and need no decision.
+Answer find_acyclic(const OrientationProblem& problem, const PartialOrder& directed,
+                    const std::vector<uint32_t>& class_of, ExecutionModel* model,
+                    const OrientationBounds& bounds, uint64_t* steps, std::vector<bool>* found) {
+  GrowingOrder units(directed);
+  std::vector<uint32_t> priority(units.size(), kFar);
+  for (uint32_t i = 0; i < problem.events.size(); ++i) {
+    priority[class_of[i]] = std::min(priority[class_of[i]], problem.events[i]);
+  }
+  std::vector<ReadsFrom> rules;
+  for (const ReadsFrom& rule : problem.rules) {
+    const ReadsFrom of_units = {class_of[rule.read], class_of[rule.write], class_of[rule.other]};
+    if (of_units.read != of_units.write && of_units.read != of_units.other &&
+        of_units.write != of_units.other) {
+      rules.push_back(of_units);
+    }
+  }
+  // What the nodes say already.
+  for (size_t i = 0; i < problem.open.size(); ++i) {
+    const bool forward = model->implied(model->forward[i]);
+    if (forward || model->implied(model->backward[i])) {
+      const uint32_t from = class_of[forward ? problem.open[i].from : problem.open[i].to];
+      const uint32_t to = class_of[forward ? problem.open[i].to : problem.open[i].from];
+      if (from != to && !units.insert(from, to)) {
+        return Answer::kNo;
+      }
+    }
+  }
+  uint64_t states = 0;
+  std::vector<uint32_t> place;
+  const Answer answer =
+      order_units(units, rules, priority, {bounds.max_steps * kTriesPerStep, bounds.max_bytes},
+                  &place, &states);
+  *steps += states / kTriesPerStep;
+  if (answer != Answer::kYes) {
+    return answer;
+  }
+  found->clear();
+  for (const MixedEdge& open : problem.open) {
+    found->push_back(place[class_of[open.from]] < place[class_of[open.to]]);
+  }
+  Completion completion(problem, model, &units, class_of);
+  return accept(problem, found, &completion, steps, bounds.max_steps);
+}
+
+OrientationResult search(const OrientationProblem& problem, const OrientationBounds& bounds) {
+  OrientationResult result;
+  const ClassOrder classes = order_classes(problem, bounds);
+  if (classes.cyclic) {
+    result.acyclic = Answer::kNo;  // directed edges alone
+    result.cyclic = Answer::kYes;
+  }
+  const uint64_t bytes =
+      static_cast<uint64_t>(problem.events.size()) * problem.events.size() / 2;  // with the units'
+  if (classes.too_large || bytes > bounds.max_bytes) {
+    return result;
+  }
+  std::vector<uint32_t> class_of;
+  for (const uint32_t node : problem.class_of) {
+    class_of.push_back(classes.position[node]);
+  }
+  auto model = make_execution_model(problem);
+  if (!model) {
+    if (!classes.cyclic) {
+      result.acyclic = Answer::kNo;
+      result.cyclic = Answer::kNo;
+    }
+    return result;
+  }
+  const auto keep = [&](const std::vector<bool>& orientation) {
+    result.has_orientation = true;
+    result.orientation = orientation;
+  };
+  std::vector<bool> found;
+  if (classes.cyclic) {
+    Completion completion(problem, &*model, nullptr, class_of);
+    if (accept_extension(problem, *model, &completion, &result.steps, bounds.max_steps, &found) ==
+        Answer::kYes) {
+      keep(found);
+    }
+    return result;
+  }
+  result.acyclic =
+      find_acyclic(problem, *classes.order, class_of, &*model, bounds, &result.steps, &found);
+  if (result.acyclic == Answer::kYes) {
+    keep(found);
+  }
+  const GrowingOrder units(*classes.order);
+  CycleSearch search(problem, &*model, units, class_of, bounds.max_steps);
+  result.cyclic = search.run();
+  result.steps += search.steps();
+  if (result.cyclic == Answer::kYes) {
+    keep(search.found());
+  }
+  return result;
+}
+
+}  // namespace
+
+OrientationResult search_orientations(const OrientationProblem& problem,
+                                      const OrientationBounds& bounds) {
+  // What a step costs: kTriesPerStep edges, each with some rows of the orders.
+  const uint64_t step_work = kTriesPerStep * (kTryWork + problem.events.size() / 64);
+  OrientationBounds own = bounds;
+  own.max_steps = std::min(bounds.max_steps, bounds.max_work / step_work);
+  OrientationResult result = search(problem, own);
+  result.work = result.steps * step_work;
+  return result;
+}
+
+Result<Analysis> analyse_exactly(const Trace& trace, AnalysisOptions options) {
+  options.search = search_orientations;
+  return analyse(trace, options);
+}
+
+}  // namespace tsomon

@@ -1,0 +1,180 @@
+// The search for cycles against the enumeration of all orientations and against the twins.
+#include "offline/orientation_search.h"
+
+#include <random>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "tests/tso/executions.h"
+#include "tests/tso/mini_trace.h"
+#include "tests/tso/naive_checker.h"
+#include "tests/tso/random_trace.h"
+
+using namespace tsomon;
+using namespace tsomon::testing;
+
+namespace {
+
+#if defined(TSOMON_SANITIZED) || !defined(NDEBUG)
+constexpr int kSmall = 6'000;
+constexpr int kLarge = 100;
+#else
+constexpr int kSmall = 105'000;
+constexpr int kLarge = 1'500;
+#endif
+constexpr uint64_t kMaxExecutions = 2'000;  // steps of their enumeration
+
+std::string question(const AnalysisOptions& options) {
+  return "property " + std::to_string(static_cast<int>(options.property)) + " semantics " +
+         std::to_string(static_cast<int>(options.relation.semantics)) + " order " +
+         std::to_string(static_cast<int>(options.relation.order)) + " store buffer " +
+         std::to_string(options.relation.store_buffer) + " values " +
+         std::to_string(static_cast<int>(options.values)) + "\n";
+}
+
+Analysis searched(const Trace& trace, const AnalysisOptions& options) {
+  const auto result = analyse_exactly(trace, options);
+  REQUIRE(result);
+  if (options.relation.semantics == Semantics::kExact) {
+    for (const Violation& finding : result->findings) {
+      REQUIRE(!finding.witness.empty());
+    }
+  }
+  return *result;
+}
+
+}  // namespace
+
+TEST_CASE("the verdicts are those of all orientations and of all executions") {
+  constexpr uint64_t kSeed = 20260607;
+  std::mt19937_64 random(kSeed);
+  int verdicts[4] = {};
+  int twins = 0;
+  int executed = 0;
+  for (int round = 0; round < kSmall; ++round) {
+    const RandomTraceOptions made = random_options(random);
+    const Trace trace = random_trace(random, made).trace;
+    AnalysisOptions options = random_analysis(random, made);
+    options.values = made.values && random() % 2 == 0;
+    INFO("seed " << kSeed << " round " << round << " " << question(options) << show(trace));
+    const Analysis found = searched(trace, options);
+    const auto enumerated = analyse(trace, options);
+    REQUIRE(enumerated);
+    REQUIRE(enumerated->complete == found.complete);
+    REQUIRE(enumerated->verdict == found.verdict);
+    REQUIRE(enumerated->violated_parts == found.violated_parts);
+    ++verdicts[static_cast<int>(found.verdict)];
+    if (options.values) {
+      continue;
+    }
+    RelationOptions relation = options.relation;
+    if (options.property == Property::kScSerializability) {
+      relation.model = MemoryModel::kSc;
+    }
+    if (relation.semantics == Semantics::kPaper) {
+      if (const auto twin = NaiveChecker(trace, relation).verdict(options.property)) {
+        ++twins;
+        REQUIRE(found.verdict == *twin);
+      }
+    } else if (round % 4 == 0) {
+      if (const auto truth =
+              Executions(trace, relation).verdict(options.property, false, kMaxExecutions)) {
+        ++executed;
+        REQUIRE(found.verdict == *truth);
+      }
+    }
+  }
+  MESSAGE(kSmall << " traces: " << verdicts[0] << " clean, " << verdicts[1] << " possible, "
+                 << verdicts[2] << " definite; " << twins << " compared with all orientations, "
+                 << executed << " with all executions");
+  CHECK(verdicts[1] > kSmall / 50);
+  CHECK(verdicts[2] > kSmall / 50);
+  CHECK(twins > kSmall / 8);
+  CHECK(executed > kSmall / 50);
+}
+
+TEST_CASE("larger traces: equal where both decide, and the search decides more") {
+  constexpr uint64_t kSeed = 4;
+  std::mt19937_64 random(kSeed);
+  int both = 0;
+  int only_search = 0;
+  int only_enumeration = 0;
+  for (int round = 0; round < kLarge; ++round) {
+    RandomTraceOptions made = random_options(random);
+    made.threads = 3 + static_cast<uint32_t>(random() % 3);
+    made.locations = 2 + static_cast<uint32_t>(random() % 4);
+    made.steps = 15 + static_cast<uint32_t>(random() % 30);
+    made.fences = 10;
+    made.locked = 10;
+    const Trace trace = random_trace(random, made).trace;
+    AnalysisOptions options = random_analysis(random, made);
+    options.values = made.values && random() % 2 == 0;
+    options.bounds.max_steps = 300;
+    INFO("seed " << kSeed << " round " << round << " " << question(options) << show(trace));
+    const Analysis found = searched(trace, options);
+    const auto enumerated = analyse(trace, options);
+    REQUIRE(enumerated);
+    // A verdict that is not certain is kPossible, incomplete, or kInconclusive.
+    both += found.complete && enumerated->complete ? 1 : 0;
+    only_search += found.complete && !enumerated->complete ? 1 : 0;
+    only_enumeration += !found.complete && enumerated->complete ? 1 : 0;
+    if (found.complete && enumerated->complete) {
+      REQUIRE(found.verdict == enumerated->verdict);
+    } else if (found.complete && found.verdict == Verdict::kClean) {
+      REQUIRE(enumerated->verdict == Verdict::kInconclusive);
+    } else if (enumerated->complete && enumerated->verdict == Verdict::kClean) {
+      REQUIRE(found.verdict == Verdict::kInconclusive);
+    }
+  }
+  MESSAGE(kLarge << " traces: " << both << " decided by both, " << only_search
+                 << " by the search only, " << only_enumeration << " by the enumeration only");
+  CHECK(both > kLarge / 4);
+  CHECK(only_search > only_enumeration);
+}
+
+TEST_CASE("long windows without a fence are decided") {
+  struct Window {
+    uint32_t threads;
+    uint32_t locations;
+    uint64_t open;  // edges, at least
+  };
+  for (const Window window : {Window{2, 2, 3'000}, Window{4, 4, 2'000}, Window{8, 2, 6'000},
+                              Window{8, 16, 500}, Window{16, 4, 2'000}}) {
+    RandomTraceOptions made;
+    made.threads = window.threads;
+    made.locations = window.locations;
+    made.steps = 200;
+    made.units = 30;
+    made.locked = 0;
+    made.fences = 0;
+    std::mt19937_64 random(1);
+    const Trace trace = random_trace(random, made).trace;
+    INFO(window.threads << " threads, " << window.locations << " locations");
+    const Analysis found = searched(trace, {});
+    CHECK(found.complete);
+    CHECK(found.open_edges >= window.open);
+    CHECK(found.verdict != Verdict::kClean);
+  }
+}
+
+TEST_CASE("a bound makes the answer inconclusive, never another one") {
+  constexpr uint64_t kSeed = 5;
+  std::mt19937_64 random(kSeed);
+  int bounded = 0;
+  for (int round = 0; round < kLarge; ++round) {
+    RandomTraceOptions made = random_options(random);
+    made.steps = 12;
+    const Trace trace = random_trace(random, made).trace;
+    AnalysisOptions options = random_analysis(random, made);
+    const Verdict verdict = searched(trace, options).verdict;
+    options.bounds.max_steps = 0;
+    INFO("seed " << kSeed << " round " << round << " " << question(options) << show(trace));
+    const Analysis found = searched(trace, options);
+    bounded += found.complete ? 0 : 1;
+    REQUIRE((found.verdict == verdict ||
+             (!found.complete &&
+              (found.verdict == Verdict::kPossible || found.verdict == Verdict::kInconclusive))));
+  }
+  CHECK(bounded > 0);
+}
