@@ -178,7 +178,7 @@ LiveProcessOptions random_options(std::mt19937_64& random) {
 }
 
 #if defined(TSOMON_SANITIZED)
-constexpr int kRounds = 12;
+constexpr int kRounds = 60;
 #else
 constexpr int kRounds = 250;
 #endif
