@@ -38,7 +38,7 @@ class LiveReader::Impl {
     }
     buffer_.append(bytes);
     size_t at = 0;
-    const auto read = read_buffer(at);
+    auto read = read_buffer(at);
     offset_ += at;
     buffer_.erase(0, at);
     if (!read) {

@@ -204,7 +204,7 @@ void LiveProcess::room(Thread& thread) {
 
 LiveProcess::Stamp LiveProcess::announce(Thread& thread) {
   room(thread);
-  const auto stamp = std::make_shared<uint64_t>(0);
+  auto stamp = std::make_shared<uint64_t>(0);
   thread.steps.push_back([this, &thread, stamp] {
     Context& here = context(thread);
     here.announced = here.encoder->end + 1;

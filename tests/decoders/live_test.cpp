@@ -108,7 +108,9 @@ Threads threads_of(const Capture& capture) {
 // `since`, and end at `until` or not at all.
 void check_equal(const Threads& live, const Threads& file, bool observed) {
   REQUIRE(live.size() == file.size());
-  for (const auto& [name, events] : file) {
+  for (const auto& entry : file) {
+    const std::string& name = entry.first;
+    const std::vector<Seen>& events = entry.second;
     CAPTURE(name);
     const auto found = live.find(name);
     REQUIRE(found != live.end());
@@ -130,7 +132,9 @@ void check_equal(const Threads& live, const Threads& file, bool observed) {
 // Every event took place inside its interval. `cut`: where the input ended early, an operation
 // under way is a load and a store.
 void check_truth(const Threads& threads, const LiveProcess& process, bool cut = false) {
-  for (const auto& [number, truth] : process.truth()) {
+  for (const auto& entry : process.truth()) {
+    const uint32_t number = entry.first;
+    const std::vector<LiveProcess::Truth>& truth = entry.second;
     const auto found = threads.find(fmt::format("T{}", number));
     const size_t seen = found == threads.end() ? 0 : found->second.size();
     CAPTURE(number);
@@ -174,7 +178,7 @@ LiveProcessOptions random_options(std::mt19937_64& random) {
 }
 
 #if defined(TSOMON_SANITIZED)
-constexpr int kRounds = 12;
+constexpr int kRounds = 60;
 #else
 constexpr int kRounds = 250;
 #endif
