@@ -35,6 +35,20 @@ void AtomicSetPolicy::refresh_sets() {
       find_sets(id);
     }
   }
+  reopen_units();
+}
+
+// Units that are open now may be declared on sets that have become known.
+void AtomicSetPolicy::reopen_units() {
+  for (OpenUnits& thread : threads_) {
+    if (mode_ == Mode::kDeclared) {
+      thread.reopen([this](uint32_t label) -> const std::vector<uint32_t>& {
+        return members_.sets_of_label(symbols_, label);
+      });
+    } else {
+      thread.reopen([](uint32_t) -> const std::array<uint32_t, 1>& { return kOneScope; });
+    }
+  }
 }
 
 // The sets are others than it seemed: what was accessed so far is forgotten.
@@ -47,7 +61,10 @@ void AtomicSetPolicy::restart(Mode mode) {
       index_.erase(id);
     }
   }
-  lost(Detector::kNoThread);
+  for (OpenUnits& thread : threads_) {
+    thread.close([this](Node node) { finish_unit(node); });
+  }
+  reopen_units();
 }
 
 // A location of declared sets gets the cells that it lacks.

@@ -114,6 +114,7 @@ class AtomicSetPolicy : public Policy {
   OpenUnits& new_thread(ThreadId id);
   void refresh_sets();
   void restart(Mode mode);
+  void reopen_units();
   void find_sets(LocationId id);
   void boundary(const Event& event, uint64_t index);
   void finish_unit(Node node) { graph_.unit(node).finished = true; }

@@ -9,6 +9,7 @@
 // Thread-safety: none.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -35,23 +36,26 @@ class OpenUnits {
   // `scopes`: on which the unit is declared.
   template <typename Scopes>
   void begin(const Scopes& scopes, uint32_t label, uint64_t index) {
-    for (const uint32_t scope : scopes) {
-      Unit& unit = this->unit(scope);
-      if (!unit.open) {
-        unit = {true, depth_, label, index, kNone};
-        open_.push_back(scope);
-      }
+    open(scopes, label, index, static_cast<uint32_t>(frames_.size()));
+    frames_.push_back({label, index});
+  }
+  // The scopes have changed: scopes_of(label) are those of a unit now. What was open stays so.
+  template <typename ScopesOf>
+  void reopen(const ScopesOf& scopes_of) {
+    for (uint32_t depth = 0; depth < frames_.size(); ++depth) {
+      open(scopes_of(frames_[depth].label), frames_[depth].label, frames_[depth].begin, depth);
     }
-    ++depth_;
+    std::stable_sort(open_.begin(), open_.end(),
+                     [this](uint32_t a, uint32_t b) { return units_[a].depth < units_[b].depth; });
   }
   // finish(node) for the nodes of the units that end.
   template <typename Finish>
   void end(const Finish& finish) {
-    if (depth_ == 0) {
+    if (frames_.empty()) {
       return;
     }
-    --depth_;
-    while (!open_.empty() && units_[open_.back()].depth == depth_) {
+    frames_.pop_back();
+    while (!open_.empty() && units_[open_.back()].depth == frames_.size()) {
       Unit& unit = units_[open_.back()];
       leave(unit, finish);
       unit.open = false;
@@ -68,12 +72,17 @@ class OpenUnits {
   // All of them end here.
   template <typename Finish>
   void abandon(const Finish& finish) {
+    close(finish);
+    frames_.clear();
+  }
+  // In all scopes; reopen() opens the new ones.
+  template <typename Finish>
+  void close(const Finish& finish) {
     for (const uint32_t scope : open_) {
       leave(units_[scope], finish);
       units_[scope].open = false;
     }
     open_.clear();
-    depth_ = 0;
   }
 
   Unit& unit(uint32_t scope) {
@@ -170,7 +179,22 @@ class OpenUnits {
     }
   }
 
-  uint32_t depth_ = 0;
+  template <typename Scopes>
+  void open(const Scopes& scopes, uint32_t label, uint64_t index, uint32_t depth) {
+    for (const uint32_t scope : scopes) {
+      Unit& unit = this->unit(scope);
+      if (!unit.open) {
+        unit = {true, depth, label, index, kNone};
+        open_.push_back(scope);
+      }
+    }
+  }
+
+  struct Frame {
+    uint32_t label = 0;
+    uint64_t begin = 0;
+  };
+  std::vector<Frame> frames_;
   std::vector<Unit> units_;     // by scope
   std::vector<uint32_t> open_;  // scopes with an open unit, outermost first
   std::vector<ObjectNode> nodes_;

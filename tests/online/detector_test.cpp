@@ -434,6 +434,51 @@ TEST_CASE("atomic sets: a cycle is reported iff the whole trace has one") {
   CHECK(known_as_definite > definite / 2);
 }
 
+TEST_CASE("atomic sets: units that are open when a set becomes known are declared on it") {
+  for (const bool early : {false, true}) {
+    CAPTURE(early);
+    Symbols symbols;
+    const uint32_t labels[] = {symbols.labels.intern("outer"), symbols.labels.intern("inner;A")};
+    const auto event = [](EventKind kind, ThreadId thread, uint64_t address) {
+      Event made;
+      made.set_kind(kind);
+      made.thread = thread;
+      made.address = address;
+      return made;
+    };
+    int cycles = 0;
+    DetectorCallbacks callbacks;
+    callbacks.on_cycle = [&](const DetectedCycle&) { ++cycles; };
+    DetectorOptions options;
+    options.policy = DetectorPolicy::kAtomicSets;
+    Detector detector(symbols, options, callbacks);
+    uint64_t index = 0;
+    const auto add = [&](const Event& each) {
+      EventBlock block;
+      block.add(each, static_cast<int64_t>(index), static_cast<int64_t>(index));
+      detector.add(block, index++);
+    };
+    if (early) {
+      symbols.sets.push_back({"B", {{7, 0}}});
+    }
+    add(event(EventKind::kUnitBegin, 0, labels[1]));
+    add(event(EventKind::kUnitBegin, 1, labels[0]));
+    add(event(EventKind::kUnitBegin, 1, labels[1]));
+    symbols.sets.push_back({"A", {{0, 0}}});
+    add(event(EventKind::kRead, 0, 0));
+    add(event(EventKind::kRead, 1, 0));
+    add(event(EventKind::kUnitEnd, 1, 0));  // the outer one goes on
+    add(event(EventKind::kWrite, 1, 0));
+    add(event(EventKind::kUnitEnd, 1, 0));
+    CHECK(cycles == 0);
+    add(event(EventKind::kWrite, 0, 0));
+    CHECK(cycles == 1);
+    add(event(EventKind::kUnitEnd, 0, 0));
+    detector.finish();
+    CHECK(detector.complete());
+  }
+}
+
 TEST_CASE("atomic sets: objects that come and go") {
   constexpr uint64_t kSeed = 4711;
   std::mt19937_64 random(kSeed);
