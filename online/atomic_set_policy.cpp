@@ -54,7 +54,8 @@ void AtomicSetPolicy::reopen_units() {
 // The sets are others than it seemed: what was accessed so far is forgotten.
 void AtomicSetPolicy::restart(Mode mode) {
   mode_ = mode;
-  graph_.statistics().late_events += index_.size();
+  graph_.statistics().late_events += accesses_;  // locations may be known from further ahead
+  accesses_ = 0;
   for (LocationId id = 0; id < index_.bound(); ++id) {
     if (index_.contains(id)) {
       drop_cells(id);
@@ -228,6 +229,7 @@ LocationId AtomicSetPolicy::find_location(const Event& event) {
 
 void AtomicSetPolicy::access(const EventBlock& block, const Event& event, uint64_t index,
                              LocationId here) {
+  ++accesses_;
   Current now{&event, index, block.hi(event), kNone, event.kind() != EventKind::kRead, false};
   if (mode_ == Mode::kEverything) {
     now.unit = unit_of(event, index, 0);

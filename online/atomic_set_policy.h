@@ -154,6 +154,7 @@ class AtomicSetPolicy : public Policy {
   SetChoice choice_;
   Report report_;
   Mode mode_ = Mode::kEverything;
+  uint64_t accesses_ = 0;  // since the mode was chosen; not of kObjects
   SetMembers members_;
   std::vector<OpenUnits> threads_;
   LocationIndex index_;

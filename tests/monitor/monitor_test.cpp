@@ -113,7 +113,7 @@ TEST_CASE("an embedded monitor watches declared sets and objects") {
   int x = 0;
   int y = 0;
   for (const char* const sets : {"x", "y", "object"}) {
-    CAPTURE(sets);
+    CAPTURE(std::string(sets));
     std::vector<Finding> findings;
     Monitor::Options options;
     options.atomic_sets = true;
