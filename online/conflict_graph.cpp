@@ -85,12 +85,10 @@ ConflictGraph::Vertex ConflictGraph::vertex(Node node) {
   return groups_[nodes_[node].group].vertex;
 }
 
-void ConflictGraph::add_undirected(Node a, Node b, bool several) {
-  if (a == b || joined(a, b)) {
-    return;
-  }
-  const auto find = [this](Node where, Node other) -> Neighbour* {
-    auto& list = nodes_[where].undirected;
+ConflictGraph::Neighbour* ConflictGraph::find_undirected(Node where, Node other) {
+  UnitNode& node = nodes_[where];
+  auto& list = node.undirected;
+  if (list.size() <= kFewNeighbours) {
     // The latest are the likeliest.
     for (size_t i = list.size(); i-- > 0;) {
       if (list[i].other == other) {
@@ -98,14 +96,28 @@ void ConflictGraph::add_undirected(Node a, Node b, bool several) {
       }
     }
     return nullptr;
-  };
+  }
+  if (node.places == nullptr) {
+    node.places = std::make_unique<tsl::robin_map<Node, uint32_t>>();
+  }
+  for (auto i = static_cast<uint32_t>(node.places->size()); i < list.size(); ++i) {
+    node.places->insert({list[i].other, i});
+  }
+  const auto at = node.places->find(other);
+  return at != node.places->end() ? &list[at->second] : nullptr;
+}
+
+void ConflictGraph::add_undirected(Node a, Node b, bool several) {
+  if (a == b || joined(a, b)) {
+    return;
+  }
   if (nodes_[a].undirected.size() > nodes_[b].undirected.size()) {
     std::swap(a, b);
   }
-  if (Neighbour* known = find(a, b)) {
+  if (Neighbour* known = find_undirected(a, b)) {
     if (!known->several) {
       known->several = true;
-      find(b, a)->several = true;
+      find_undirected(b, a)->several = true;
     }
     return;
   }
@@ -267,72 +279,13 @@ void ConflictGraph::release(Node node) {
   gone.last_from = kNone;
   gone.in.clear();
   gone.undirected.clear();
+  gone.places.reset();
   moved_to_[node] = kNone;
   free_nodes_.push_back(node);
   --live_;
 }
 
 // ---- Collection
-
-namespace {
-
-// Lists of successors, one after the other.
-struct Successors {
-  std::vector<uint32_t> begin;
-  std::vector<uint32_t> items;
-
-  Successors(uint32_t nodes, const std::vector<MixedEdge>& edges) : begin(nodes + 1, 0) {
-    for (const MixedEdge& edge : edges) {
-      ++begin[edge.from + 1];
-      begin[edge.to + 1] += edge.undirected ? 1 : 0;
-    }
-    for (uint32_t i = 0; i < nodes; ++i) {
-      begin[i + 1] += begin[i];
-    }
-    items.resize(begin[nodes]);
-    std::vector<uint32_t> at(begin.begin(), begin.end() - 1);
-    for (const MixedEdge& edge : edges) {
-      items[at[edge.from]++] = edge.to;
-      if (edge.undirected) {
-        items[at[edge.to]++] = edge.from;
-      }
-    }
-  }
-};
-
-// For every node the set of roots that reach it.
-std::vector<uint64_t> reached_from(uint32_t nodes, const Successors& next,
-                                   const std::vector<uint32_t>& roots, size_t words) {
-  std::vector<uint64_t> sets(nodes * words, 0);
-  std::vector<uint32_t> work;
-  std::vector<bool> queued(nodes, false);
-  for (size_t i = 0; i < roots.size(); ++i) {
-    sets[roots[i] * words + i / 64] |= uint64_t{1} << (i % 64);
-    work.push_back(roots[i]);
-    queued[roots[i]] = true;
-  }
-  while (!work.empty()) {
-    const uint32_t node = work.back();
-    work.pop_back();
-    queued[node] = false;
-    for (uint32_t at = next.begin[node]; at < next.begin[node + 1]; ++at) {
-      const uint32_t other = next.items[at];
-      bool grew = false;
-      for (size_t word = 0; word < words; ++word) {
-        const uint64_t more = sets[node * words + word] & ~sets[other * words + word];
-        grew = grew || more != 0;
-        sets[other * words + word] |= more;
-      }
-      if (grew && !queued[other]) {
-        queued[other] = true;
-        work.push_back(other);
-      }
-    }
-  }
-  return sets;
-}
-
-}  // namespace
 
 // One collection: the units of one group count as one element. Elements are numbered: groups first,
 // then the units without a group.
@@ -555,8 +508,8 @@ class ConflictGraph::Sweep {
     std::vector<MixedEdge> directed;
     std::copy_if(edges.begin(), edges.end(), std::back_inserter(directed),
                  [](const MixedEdge& edge) { return !edge.undirected; });
-    const auto by_all = reached_from(count, Successors(count, edges), roots, words);
-    const auto by_directed = reached_from(count, Successors(count, directed), roots, words);
+    const auto by_all = reached_from(count, edges, roots);
+    const auto by_directed = reached_from(count, directed, roots);
     std::vector<bool> open(count, false);
     for (const uint32_t root : roots) {
       open[root] = true;
@@ -686,6 +639,7 @@ void ConflictGraph::rewrite_edges() {
       unit.undirected[kept++] = neighbour;
     }
     unit.undirected.resize(kept);
+    unit.places.reset();
   }
   for (Node node = 0; node < nodes_.size(); ++node) {
     if (!nodes_[node].used) {

@@ -19,9 +19,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
+
+#include <tsl/robin_map.h>
 
 #include "online/detector.h"
 #include "online/topological_order.h"
@@ -86,6 +89,7 @@ class ConflictGraph {
  private:
   using Vertex = TopologicalOrder::NodeId;
   static constexpr uint32_t kNoGroup = 0xFFFFFFFFU;
+  static constexpr size_t kFewNeighbours = 32;
 
   struct InEdge {
     Node from = kNone;
@@ -105,6 +109,7 @@ class ConflictGraph {
     bool used = false;
     std::vector<InEdge> in;
     std::vector<Neighbour> undirected;
+    std::unique_ptr<tsl::robin_map<Node, uint32_t>> places;  // in `undirected`, when it is long
   };
   // The units of one vertex of the order.
   struct Group {
@@ -135,6 +140,8 @@ class ConflictGraph {
     }
   }
 
+  // The edge in the list of `where`; nullptr: there is none.
+  Neighbour* find_undirected(Node where, Node other);
   Vertex vertex(Node node);
   void close_cycle(Node from, Node to);
   bool explain(Node from, Node to, DetectedCycle* cycle);

@@ -1,6 +1,7 @@
 #include "tso/mixed_graph.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace tsomon {
 namespace {
@@ -51,7 +52,7 @@ struct Frame {
 
 constexpr uint32_t kUnseen = 0xFFFFFFFFU;
 
-// Tarjan (1972), without recursion.
+// Tarjan (1972), without recursion. An arc between two components leads to the smaller number.
 std::vector<uint32_t> components(uint32_t nodes, const Arcs& arcs) {
   std::vector<uint32_t> component(nodes, kUnseen);
   std::vector<uint32_t> index(nodes, kUnseen);
@@ -184,6 +185,35 @@ MixedParts split_into_parts(uint32_t nodes, const std::vector<MixedEdge>& edges)
   }
   parts.edge_on_cycle = std::move(alive);
   return parts;
+}
+
+std::vector<uint64_t> reached_from(uint32_t nodes, const std::vector<MixedEdge>& edges,
+                                   const std::vector<uint32_t>& roots) {
+  const Arcs arcs(nodes, edges, std::vector<bool>(edges.size(), true), false);
+  const std::vector<uint32_t> component = components(nodes, arcs);
+  const size_t words = (roots.size() + 63) / 64;
+  std::vector<uint64_t> of_component(nodes * words, 0);
+  for (size_t i = 0; i < roots.size(); ++i) {
+    of_component[component[roots[i]] * words + i / 64] |= uint64_t{1} << (i % 64);
+  }
+  std::vector<uint32_t> order(nodes);
+  std::iota(order.begin(), order.end(), 0U);
+  std::sort(order.begin(), order.end(),
+            [&](uint32_t a, uint32_t b) { return component[a] > component[b]; });
+  for (const uint32_t node : order) {
+    const uint64_t* const mine = &of_component[component[node] * words];
+    for (uint32_t at = arcs.begin(node); at < arcs.end(node); ++at) {
+      uint64_t* const theirs = &of_component[component[arcs[at].to] * words];
+      for (size_t word = 0; word < words; ++word) {
+        theirs[word] |= mine[word];
+      }
+    }
+  }
+  std::vector<uint64_t> sets(nodes * words);
+  for (uint32_t node = 0; node < nodes; ++node) {
+    std::copy_n(&of_component[component[node] * words], words, &sets[node * words]);
+  }
+  return sets;
 }
 
 }  // namespace tsomon

@@ -28,4 +28,9 @@ struct MixedParts {
 // Parts are numbered from 0. Self-loops are ignored.
 MixedParts split_into_parts(uint32_t nodes, const std::vector<MixedEdge>& edges);
 
+// For every node the roots that reach it, itself included: bit i % 64 of word
+// node * ((roots + 63) / 64) + i / 64 for roots[i]. O((nodes + edges) * roots / 64).
+std::vector<uint64_t> reached_from(uint32_t nodes, const std::vector<MixedEdge>& edges,
+                                   const std::vector<uint32_t>& roots);
+
 }  // namespace tsomon
