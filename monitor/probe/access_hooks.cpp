@@ -17,6 +17,7 @@ using tsomon::probe::access;
 using tsomon::probe::given;
 using tsomon::probe::kRead;
 using tsomon::probe::kWrite;
+using tsomon::probe::put_copy;
 using tsomon::probe::put_range;
 
 // The return address of the compiler's own call, or, in the _pc variants, the one that is passed.
@@ -25,11 +26,8 @@ using tsomon::probe::put_range;
   TSOMON_HOOK void __tsan_##NAME##_pc(void* address, void* pc) {                              \
     access(TYPE, address, SIZE, given(pc));                                                   \
   }
-#define TSOMON_COMPOUND(NAME, SIZE)               \
-  TSOMON_HOOK void __tsan_##NAME(void* address) { \
-    access(kRead, address, SIZE, TSOMON_PC());    \
-    access(kWrite, address, SIZE, TSOMON_PC());   \
-  }
+#define TSOMON_COMPOUND(NAME, SIZE) \
+  TSOMON_HOOK void __tsan_##NAME(void* address) { put_copy(address, address, SIZE, TSOMON_PC()); }
 #define TSOMON_SIZE(SIZE)                                     \
   TSOMON_ACCESS(read##SIZE, kRead, SIZE)                      \
   TSOMON_ACCESS(write##SIZE, kWrite, SIZE)                    \
