@@ -89,9 +89,9 @@ void OrderPolicy::add(const EventBlock& block, uint64_t first_index) {
       }
     }
     for (size_t i = 0; i < count; ++i) {
-      if (found[i] != LocationTable::kNone) {
+      if (found[i] != LocationTable::kNone && !locations_[found[i]].records.empty()) {
         const auto* records = reinterpret_cast<const char*>(locations_[found[i]].records.data());
-        __builtin_prefetch(records);  // of nowhere when there are none: harmless
+        __builtin_prefetch(records);
         __builtin_prefetch(records + kCacheLine);
       }
     }

@@ -192,6 +192,9 @@ std::vector<uint64_t> reached_from(uint32_t nodes, const std::vector<MixedEdge>&
   const Arcs arcs(nodes, edges, std::vector<bool>(edges.size(), true), false);
   const std::vector<uint32_t> component = components(nodes, arcs);
   const size_t words = (roots.size() + 63) / 64;
+  if (words == 0) {
+    return {};
+  }
   std::vector<uint64_t> of_component(nodes * words, 0);
   for (size_t i = 0; i < roots.size(); ++i) {
     of_component[component[roots[i]] * words + i / 64] |= uint64_t{1} << (i % 64);
