@@ -286,6 +286,7 @@ class Analyser {
   void add_steps(const std::vector<uint32_t>& open, const std::vector<uint32_t>& window,
                  OrientationProblem* problem) const {
     std::vector<Edge> pairs;
+    pairs.reserve(open.size());
     for (const uint32_t i : open) {
       pairs.push_back(events_behind_[i]);
     }
