@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -16,6 +15,7 @@
 
 #include "decoders/capture/chunks.h"
 #include "monitor/child.h"
+#include "monitor/probe_options.h"
 
 namespace tsomon {
 namespace {
@@ -79,10 +79,6 @@ std::vector<std::string> written(const fs::path& output) {
 
 }  // namespace
 
-bool names_output(const std::string& options) {
-  return options.rfind("output=", 0) == 0 || options.find(":output=") != std::string::npos;
-}
-
 std::string not_recorded(const std::vector<std::string>& command, int status,
                          std::string_view subcommand) {
   return fmt::format(
@@ -93,23 +89,10 @@ std::string not_recorded(const std::vector<std::string>& command, int status,
       command[0], status, subcommand, fmt::join(command, " "));
 }
 
-std::string probe_options(const std::string& options, const std::string& path) {
-  std::string text = options;
-  if (!text.empty() && text.back() != ':') {
-    text += ':';
-  }
-  text += "existing=keep:output=";
-  for (const char c : path) {
-    text += c == ':' ? std::string("\\:") : std::string(1, c);
-  }
-  return text;
-}
-
 RecordResult record(const std::vector<std::string>& command, const std::string& output) {
   RecordResult result;
-  const char* const present = std::getenv("TSOMON_OPTIONS");
-  const std::string options = present == nullptr ? "" : present;
-  if (names_output(options)) {
+  ProbeOptions probe_options;
+  if (probe_options.has("output=")) {
     result.problem = "TSOMON_OPTIONS names an output already; remove it there and use -o";
     return result;
   }
@@ -120,14 +103,9 @@ RecordResult record(const std::vector<std::string>& command, const std::string& 
     return result;
   }
   const std::vector<std::string> old_files = written(path);
-  setenv("TSOMON_OPTIONS", probe_options(options, path.string()).c_str(), 1);
+  probe_options.add("existing=keep:" + output_option(path.string()));
   Child child(command);
   const int wait_status = child.exec_error() == 0 ? child.wait() : 0;
-  if (present == nullptr) {
-    unsetenv("TSOMON_OPTIONS");
-  } else {
-    setenv("TSOMON_OPTIONS", options.c_str(), 1);
-  }
 
   if (child.exec_error() != 0) {
     result.status = child.exec_error() == ENOENT ? kNotFound : kNotExecutable;

@@ -30,13 +30,6 @@ struct RecordResult {
 // `command` is not empty; command[0] is looked up in PATH.
 RecordResult record(const std::vector<std::string>& command, const std::string& output);
 
-// `options` (the present value of TSOMON_OPTIONS, may be empty) with existing=keep:output=PATH
-// added.
-std::string probe_options(const std::string& options, const std::string& path);
-
-// Whether TSOMON_OPTIONS has an output=.
-bool names_output(const std::string& options);
-
 // What to do about a program that ended without having recorded anything.
 std::string not_recorded(const std::vector<std::string>& command, int status,
                          std::string_view subcommand);

@@ -19,6 +19,7 @@
 
 #include "decoders/capture/live.h"
 #include "monitor/child.h"
+#include "monitor/probe_options.h"
 #include "monitor/record.h"
 #include "monitor/symbols.h"
 #include "online/event_merge.h"
@@ -78,47 +79,17 @@ class NamedPipe {
   std::string problem_;
 };
 
-std::string live_options(const std::string& present, const std::string& path,
-                         const RunOptions& options) {
-  std::string text = present;
-  if (!text.empty() && text.back() != ':') {
-    text += ':';
-  }
-  const auto lacks = [&](const std::string& key) {
-    return present.rfind(key, 0) != 0 && present.find(":" + key) == std::string::npos;
-  };
+void add_live_options(const std::string& path, const RunOptions& options, ProbeOptions* probe) {
+  std::string added;
   // Packing pays for files, not for a pipe.
-  if (lacks("level=")) {
-    text += "level=0:";
+  if (!probe->has("level=")) {
+    added += "level=0:";
   }
-  if (options.object_bytes != 0 && lacks("objects=")) {
-    text += fmt::format("objects={}:", options.object_bytes);
+  if (options.object_bytes != 0 && !probe->has("objects=")) {
+    added += fmt::format("objects={}:", options.object_bytes);
   }
-  return text + fmt::format("live={}:output={}", options.round_milliseconds, path);
+  probe->add(added + fmt::format("live={}:{}", options.round_milliseconds, output_option(path)));
 }
-
-// The environment variable while the object lives.
-class ProbeOptions {
- public:
-  explicit ProbeOptions(const std::string& text) {
-    if (const char* const present = std::getenv("TSOMON_OPTIONS")) {
-      present_ = present;
-    }
-    setenv("TSOMON_OPTIONS", text.c_str(), 1);
-  }
-  ProbeOptions(const ProbeOptions&) = delete;
-  ProbeOptions& operator=(const ProbeOptions&) = delete;
-  ~ProbeOptions() {
-    if (present_) {
-      setenv("TSOMON_OPTIONS", present_->c_str(), 1);
-    } else {
-      unsetenv("TSOMON_OPTIONS");
-    }
-  }
-
- private:
-  std::optional<std::string> present_;
-};
 
 // What came through the pipe, kept in a file.
 class SavedCapture {
@@ -285,9 +256,8 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
               const Watch::Callback& report) {
   RunResult result;
   result.status = kRecordFailed;
-  const char* const present = std::getenv("TSOMON_OPTIONS");
-  const std::string own_options = present == nullptr ? "" : present;
-  if (names_output(own_options)) {
+  ProbeOptions probe_options;
+  if (probe_options.has("output=")) {
     result.problem = "TSOMON_OPTIONS names an output; remove it there, or use tsomon record";
     return result;
   }
@@ -302,7 +272,7 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
     return result;
   }
   Session session(options, report);
-  const ProbeOptions environment(live_options(own_options, pipe.path(), options));
+  add_live_options(pipe.path(), options, &probe_options);
   Child child(command);
   if (child.exec_error() != 0) {
     result.status = child.exec_error() == ENOENT ? kNotFound : kNotExecutable;

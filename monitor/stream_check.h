@@ -11,7 +11,7 @@
 //             the reading (events, undirected edges and work of the search), are not analysed: they
 //             make the result incomplete unless a cycle of directed edges decides them. Once the
 //             verdict is `definite` and enough is shown, further windows are only counted.
-// Complexity  That of the detector, and what analyse() costs on the flagged windows.
+// Complexity  That of the detector, and what analyse_exactly() costs on the flagged windows.
 // Memory      The detector's; the findings with their events.
 // Misses      Robustness, and orders without time (TraceOrder::kThread): use check_trace().
 // Thread-safety: none.

@@ -3,14 +3,16 @@
 // Purpose     What `tsomon run` and embedded monitors report. The caller orders the events
 //             (EventMerge, StreamMerger) and owns the symbols, which may grow between calls.
 // Findings    A cycle of certain orders is reported by the event that closes it. A window of units
-//             that only some executions violate is judged by analyse() when it can change no more.
-//             Findings with the same labels and source locations are reported once and counted.
+//             that only some executions violate is judged by analyse_exactly() when it can change
+//             no more. Findings with the same labels and source locations are reported once and
+//             counted.
 // Verdict     As `tsomon check`: kInconclusive when nothing was found and something was missing:
 // late
 //             or lost events, windows that could not be judged.
-// Complexity  That of Detector; a window costs what analyse() costs within WatchOptions::analysis.
-// Misses      What Detector misses. The order of findings is not that of their events.
-// Thread-safety: none; the callback runs inside add() and finish() and must not call the watch.
+// Complexity  That of Detector; a window costs what analyse_exactly() costs within
+// WatchOptions::analysis. Misses      What Detector misses. The order of findings is not that of
+// their events. Thread-safety: none; the callback runs inside add() and finish() and must not call
+// the watch.
 #pragma once
 
 #include <cstdint>

@@ -19,10 +19,6 @@ enum Role : uint8_t {
   kRare = 128,  // thread creation and the like
 };
 
-constexpr uint32_t kOnlyReads = kind_mask(EventKind::kRead) | kind_mask(EventKind::kAcquireShared) |
-                                kind_mask(EventKind::kReleaseShared);
-constexpr uint32_t kAcquisitions =
-    kind_mask(EventKind::kAcquire) | kind_mask(EventKind::kAcquireShared);
 constexpr uint32_t kRareKinds =
     kind_mask(EventKind::kFork) | kind_mask(EventKind::kJoin) | kind_mask(EventKind::kRelease);
 
@@ -46,9 +42,9 @@ OrderPolicy::OrderPolicy(ConflictGraph& graph, const DetectorOptions& options)
     const bool drains = in(drains_);
     roles_[kind] = static_cast<uint8_t>(
         (in(kinds::kNodes) ? kNode : 0) | (access ? kAccess : 0) | (drains ? kDrain : 0) |
-        (in(kinds::kStores) && !drains ? kStore : 0) | (access && !in(kOnlyReads) ? kWrite : 0) |
-        (in(kinds::kLocks) ? kLock : 0) | (in(kAcquisitions) ? kAcquires : 0) |
-        (in(kRareKinds) ? kRare : 0));
+        (in(kinds::kStores) && !drains ? kStore : 0) |
+        (access && !in(kinds::kOnlyReads) ? kWrite : 0) | (in(kinds::kLocks) ? kLock : 0) |
+        (in(kinds::kAcquisitions) ? kAcquires : 0) | (in(kRareKinds) ? kRare : 0));
   }
 }
 

@@ -82,6 +82,12 @@ inline constexpr uint32_t kLocked = kind_mask(EventKind::kReadModifyWrite) |
 inline constexpr uint32_t kDrains = kLocked | kind_mask(EventKind::kFence) |
                                     kind_mask(EventKind::kFork) |
                                     kind_mask(EventKind::kReleaseShared);
+inline constexpr uint32_t kAcquisitions =
+    kind_mask(EventKind::kAcquire) | kind_mask(EventKind::kAcquireShared);
+// Two of them never conflict.
+inline constexpr uint32_t kOnlyReads = kind_mask(EventKind::kRead) |
+                                       kind_mask(EventKind::kAcquireShared) |
+                                       kind_mask(EventKind::kReleaseShared);
 // Goes through the store buffer.
 inline constexpr uint32_t kStores = kind_mask(EventKind::kWrite) | kind_mask(EventKind::kRelease);
 inline constexpr uint32_t kLocks = kind_mask(EventKind::kAcquire) | kind_mask(EventKind::kRelease) |

@@ -124,7 +124,7 @@ void Relation::find_lock_sources() {
   }
   for (uint32_t e = 0; e < trace_->events.size(); ++e) {
     const Event& event = trace_->events[e];
-    if (!is(event, kind_mask(EventKind::kAcquire) | kind_mask(EventKind::kAcquireShared))) {
+    if (!is(event, kinds::kAcquisitions)) {
       continue;
     }
     const auto list = releases.find(locations_->of_event(e));

@@ -95,11 +95,7 @@ class Relation {
   }
   bool is_read(uint32_t e) const { return trace_->events[e].kind() == EventKind::kRead; }
   // Loads and reader locks: two of them never conflict.
-  bool only_reads(uint32_t e) const {
-    return is(trace_->events[e], kind_mask(EventKind::kRead) |
-                                     kind_mask(EventKind::kAcquireShared) |
-                                     kind_mask(EventKind::kReleaseShared));
-  }
+  bool only_reads(uint32_t e) const { return is(trace_->events[e], kinds::kOnlyReads); }
 
  private:
   void settle_stores();
