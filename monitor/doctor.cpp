@@ -7,8 +7,8 @@
 
 namespace tsomon {
 
-Finding doctor::finding(std::string name, bool available, bool required, std::string detail,
-                        std::string needed_by, std::string remedy) {
+MachineFinding doctor::finding(std::string name, bool available, bool required, std::string detail,
+                               std::string needed_by, std::string remedy) {
   if (available) {
     remedy.clear();
   }
@@ -16,10 +16,10 @@ Finding doctor::finding(std::string name, bool available, bool required, std::st
           std::move(needed_by), std::move(remedy)};
 }
 
-std::vector<Finding> examine_machine() {
-  std::vector<Finding> all;
+std::vector<MachineFinding> examine_machine() {
+  std::vector<MachineFinding> all;
   for (auto part : {doctor::examine_kernel, doctor::examine_processor, doctor::examine_perf}) {
-    std::vector<Finding> findings = part();
+    std::vector<MachineFinding> findings = part();
     all.insert(all.end(), std::make_move_iterator(findings.begin()),
                std::make_move_iterator(findings.end()));
   }

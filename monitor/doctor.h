@@ -14,7 +14,7 @@
 
 namespace tsomon {
 
-struct Finding {
+struct MachineFinding {
   std::string name;  // stable, for programs: "tsc_synchronised"
   bool available = false;
   bool required = false;  // `tsomon record` cannot be trusted without it
@@ -23,6 +23,6 @@ struct Finding {
   std::string remedy;     // what to do when it is missing; empty when available
 };
 
-std::vector<Finding> examine_machine();
+std::vector<MachineFinding> examine_machine();
 
 }  // namespace tsomon

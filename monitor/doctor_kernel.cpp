@@ -18,14 +18,14 @@
 namespace tsomon::doctor {
 namespace {
 
-Finding examine_version() {
+MachineFinding examine_version() {
   utsname name{};
   uname(&name);
   return finding("kernel", true, false, fmt::format("{} {}", name.sysname, name.release),
                  "everything", "");
 }
 
-Finding examine_btf() {
+MachineFinding examine_btf() {
   const bool readable = access("/sys/kernel/btf/vmlinux", R_OK) == 0;
   return finding("btf", readable, false,
                  readable ? "/sys/kernel/btf/vmlinux" : "no /sys/kernel/btf/vmlinux",
@@ -33,7 +33,7 @@ Finding examine_btf() {
                  "use a kernel with CONFIG_DEBUG_INFO_BTF");
 }
 
-Finding examine_bpf() {
+MachineFinding examine_bpf() {
   union bpf_attr attributes {};
   attributes.map_type = BPF_MAP_TYPE_ARRAY;
   attributes.key_size = 4;
@@ -53,7 +53,7 @@ Finding examine_bpf() {
 }
 
 // Tries to seize a child that only waits. What Yama says about other processes is in the detail.
-Finding examine_ptrace() {
+MachineFinding examine_ptrace() {
   int scope = 0;
   const bool yama = static_cast<bool>(std::ifstream("/proc/sys/kernel/yama/ptrace_scope") >> scope);
   const pid_t child = fork();
@@ -81,7 +81,7 @@ Finding examine_ptrace() {
 
 }  // namespace
 
-std::vector<Finding> examine_kernel() {
+std::vector<MachineFinding> examine_kernel() {
   return {examine_version(), examine_btf(), examine_bpf(), examine_ptrace()};
 }
 

@@ -10,12 +10,12 @@ namespace tsomon::doctor {
 std::vector<int> usable_processors();  // that this process may run on, ascending
 void pin_to(int processor);            // the calling thread; ignores failure
 
-std::vector<Finding> examine_processor();  // cores, SMT, time stamp counter, store buffer
-std::vector<Finding> examine_perf();       // perf events, uprobes, breakpoints, Intel PT
-std::vector<Finding> examine_kernel();     // version, BTF, BPF, ptrace
+std::vector<MachineFinding> examine_processor();  // cores, SMT, time stamp counter, store buffer
+std::vector<MachineFinding> examine_perf();       // perf events, uprobes, breakpoints, Intel PT
+std::vector<MachineFinding> examine_kernel();     // version, BTF, BPF, ptrace
 
 // A finding whose remedy is dropped when nothing is missing.
-Finding finding(std::string name, bool available, bool required, std::string detail,
-                std::string needed_by, std::string remedy);
+MachineFinding finding(std::string name, bool available, bool required, std::string detail,
+                       std::string needed_by, std::string remedy);
 
 }  // namespace tsomon::doctor

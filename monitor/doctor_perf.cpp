@@ -78,7 +78,7 @@ std::optional<uint32_t> device_type(const std::string& name) {
   return std::nullopt;
 }
 
-Finding examine_paranoid() {
+MachineFinding examine_paranoid() {
   int level = 0;
   const bool known =
       static_cast<bool>(std::ifstream("/proc/sys/kernel/perf_event_paranoid") >> level);
@@ -87,14 +87,14 @@ Finding examine_paranoid() {
                  "attaching to running programs", "use a kernel with CONFIG_PERF_EVENTS");
 }
 
-Finding examine_software() {
+MachineFinding examine_software() {
   const Opened opened = try_event(event_of(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK));
   return finding("perf_software", opened.ok, false, outcome(opened),
                  "scheduling events while attached",
                  remedy_for(opened, "use a kernel with CONFIG_PERF_EVENTS"));
 }
 
-Finding examine_hardware() {
+MachineFinding examine_hardware() {
   const Opened opened = try_event(event_of(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS));
   return finding(
       "perf_hardware", opened.ok, false, outcome(opened), "sampling accesses while attached",
@@ -130,7 +130,7 @@ std::optional<CodePlace> own_code_place() {
   return std::nullopt;
 }
 
-Finding examine_uprobes() {
+MachineFinding examine_uprobes() {
   const std::string needed_by = "attaching: unit boundaries at functions of a running program";
   const std::optional<uint32_t> type = device_type("uprobe");
   const std::optional<CodePlace> place = own_code_place();
@@ -146,7 +146,7 @@ Finding examine_uprobes() {
                  remedy_for(opened, "use a kernel with CONFIG_UPROBE_EVENTS"));
 }
 
-Finding examine_breakpoints() {
+MachineFinding examine_breakpoints() {
   static volatile uint64_t watched = 0;
   perf_event_attr attributes = event_of(PERF_TYPE_BREAKPOINT, 0);
   attributes.bp_type = HW_BREAKPOINT_W;
@@ -162,7 +162,7 @@ Finding examine_breakpoints() {
                  remedy_for(opened, "let the virtual machine pass debug registers on"));
 }
 
-Finding examine_intel_pt() {
+MachineFinding examine_intel_pt() {
   const std::string needed_by = "recording control flow without instrumentation";
   const std::string remedy =
       "use an Intel processor with Processor Trace (Broadwell or later), bare metal or passed on "
@@ -179,7 +179,7 @@ Finding examine_intel_pt() {
 
 }  // namespace
 
-std::vector<Finding> examine_perf() {
+std::vector<MachineFinding> examine_perf() {
   return {examine_paranoid(), examine_software(),    examine_hardware(),
           examine_uprobes(),  examine_breakpoints(), examine_intel_pt()};
 }

@@ -97,7 +97,7 @@ OneWay measure_one_way(int here, int there) {
   return shortest;
 }
 
-Finding examine_synchronisation(const std::vector<int>& processors) {
+MachineFinding examine_synchronisation(const std::vector<int>& processors) {
   const std::string needed_by = "record: time stamps of different threads are compared";
   const std::string remedy =
       "run on a machine, or a virtual machine, whose kernel uses the clock source tsc, or pin the "
@@ -171,7 +171,7 @@ Reordering measure_reordering(int first, int second) {
   return result;
 }
 
-Finding examine_reordering(const std::vector<int>& processors) {
+MachineFinding examine_reordering(const std::vector<int>& processors) {
   const std::string needed_by = "seeing late commits happen; checking works without";
   const std::string remedy = "run on at least two cores of their own";
   if (processors.size() < 2) {
@@ -207,9 +207,9 @@ void pin_to(int processor) {
   sched_setaffinity(0, sizeof set, &set);
 }
 
-std::vector<Finding> examine_processor() {
+std::vector<MachineFinding> examine_processor() {
   const std::vector<int> processors = usable_processors();
-  std::vector<Finding> findings;
+  std::vector<MachineFinding> findings;
   findings.push_back(finding("cores", processors.size() >= 2, false,
                              fmt::format("{} usable", processors.size()),
                              "violations between threads that run at the same time",

@@ -10,8 +10,8 @@
 namespace tsomon {
 namespace {
 
-void print_text(const std::vector<Finding>& findings) {
-  for (const Finding& finding : findings) {
+void print_text(const std::vector<MachineFinding>& findings) {
+  for (const MachineFinding& finding : findings) {
     fmt::print("{:<3} {:<20} {}\n", finding.available ? "yes" : "no", finding.name, finding.detail);
     if (!finding.available) {
       fmt::print("    {:<20} {}needed by: {}\n", "", finding.required ? "REQUIRED, " : "",
@@ -21,9 +21,9 @@ void print_text(const std::vector<Finding>& findings) {
   }
 }
 
-void print_json(const std::vector<Finding>& findings) {
+void print_json(const std::vector<MachineFinding>& findings) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const Finding& finding : findings) {
+  for (const MachineFinding& finding : findings) {
     list.push_back({{"name", finding.name},
                     {"available", finding.available},
                     {"required", finding.required},
@@ -35,9 +35,9 @@ void print_json(const std::vector<Finding>& findings) {
 }
 
 int run_doctor(OutputFormat output) {
-  const std::vector<Finding> findings = examine_machine();
+  const std::vector<MachineFinding> findings = examine_machine();
   output == OutputFormat::kJson ? print_json(findings) : print_text(findings);
-  for (const Finding& finding : findings) {
+  for (const MachineFinding& finding : findings) {
     if (finding.required && !finding.available) {
       return kExitEnvironment;
     }

@@ -12,9 +12,9 @@
 namespace tsomon {
 
 TEST_CASE("doctor: every finding can be acted on") {
-  const std::vector<Finding> findings = examine_machine();
+  const std::vector<MachineFinding> findings = examine_machine();
   std::set<std::string> names;
-  for (const Finding& finding : findings) {
+  for (const MachineFinding& finding : findings) {
     CAPTURE(finding.name);
     CHECK(names.insert(finding.name).second);
     CHECK_FALSE(finding.detail.empty());
