@@ -42,36 +42,46 @@ LocationId LocationIndex::find_slowly(const LocationKey& key, bool* is_new) {
 
 // Every known range that may overlap, some of them more than once.
 template <typename Visit>
-void LocationIndex::for_each_neighbour(LocationId id, const Visit& visit) const {
-  const LocationKey& key = keys_[id];
-  if (large(key)) {
-    for (LocationId other = 0; other < keys_.size(); ++other) {
-      if (used_[other] && keys_[other].size != 0) {
-        visit(other);
+void LocationIndex::for_each_neighbour(const LocationKey& key, const Visit& visit) const {
+  const uint64_t lines = last_line(key) - first_line(key) + 1;
+  if (lines <= on_line_.size()) {
+    for (uint64_t line = first_line(key); line <= last_line(key); ++line) {
+      if (const auto at = on_line_.find(line); at != on_line_.end()) {
+        std::for_each(at->second.begin(), at->second.end(), visit);
       }
     }
-    return;
-  }
-  for (uint64_t line = first_line(key); line <= last_line(key); ++line) {
-    if (const auto at = on_line_.find(line); at != on_line_.end()) {
-      std::for_each(at->second.begin(), at->second.end(), visit);
+  } else {
+    for (const auto& [line, ids] : on_line_) {
+      std::for_each(ids.begin(), ids.end(), visit);
     }
   }
-  std::for_each(large_.begin(), large_.end(), visit);
+  for (const auto& [width, by_address] : large_) {
+    // None of this width that begins earlier reaches to the range.
+    const uint64_t reach = (uint64_t{1} << width) - 1;
+    const uint64_t from = key.address > reach ? key.address - reach : 0;
+    for (auto at = by_address.lower_bound({from, 0});
+         at != by_address.end() && at->first <= key.address + (key.size - 1); ++at) {
+      visit(at->second);
+    }
+  }
 }
 
 void LocationIndex::connect(LocationId id) {
   const LocationKey key = keys_[id];
   auto& mine = others_[id];
-  for_each_neighbour(id, [&](LocationId other) {
-    if (other != id && overlap(keys_[other], key) &&
-        std::find(mine.begin(), mine.end(), other) == mine.end()) {
+  for_each_neighbour(key, [&](LocationId other) {
+    if (overlap(keys_[other], key)) {
       mine.push_back(other);
-      others_[other].push_back(id);
     }
   });
+  std::sort(mine.begin(), mine.end());
+  mine.erase(std::unique(mine.begin(), mine.end()), mine.end());
+  for (const LocationId other : mine) {
+    auto& theirs = others_[other];
+    theirs.insert(std::lower_bound(theirs.begin(), theirs.end(), id), id);
+  }
   if (large(key)) {
-    large_.push_back(id);
+    large_[width_of(key)].emplace(key.address, id);
     return;
   }
   for (uint64_t line = first_line(key); line <= last_line(key); ++line) {
@@ -87,11 +97,16 @@ void LocationIndex::erase(LocationId id) {
     ids_.erase(key);
   }
   for (const LocationId other : others_[id]) {
-    std::erase(others_[other], id);
+    auto& theirs = others_[other];
+    theirs.erase(std::lower_bound(theirs.begin(), theirs.end(), id));
   }
   others_[id].clear();
   if (key.size != 0 && large(key)) {
-    std::erase(large_, id);
+    const auto at = large_.find(width_of(key));
+    at->second.erase({key.address, id});
+    if (at->second.empty()) {
+      large_.erase(at);
+    }
   } else if (key.size != 0) {
     for (uint64_t line = first_line(key); line <= last_line(key); ++line) {
       const auto at = on_line_.find(line);

@@ -5,14 +5,19 @@
 //             are at hand. Locations that are no longer needed can be erased; their ids are given
 //             out again.
 // Complexity  A known location: one array access (named locations, whose ids are small numbers) or
-//             one hash look-up. A new one: the known ranges on the cache lines that it touches;
-//             ranges of more than kLargeLines lines are compared with every range.
+//             one hash look-up. A new one, or an erased one: the known ranges on the cache lines
+//             that it touches, and the ranges of more than kLargeLines lines that begin less than
+//             twice their length before it.
 // Memory      Two machine words for every name ever seen; for a byte range, about 100 bytes while
 //             it is in use.
 // Thread-safety: none.
 #pragma once
 
+#include <bit>
 #include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include <tsl/robin_map.h>
@@ -46,7 +51,7 @@ class LocationIndex {
   void erase(LocationId id);
 
   const LocationKey& key(LocationId id) const { return keys_[id]; }
-  // Without the location itself.
+  // Without the location itself, in ascending order.
   const std::vector<LocationId>& others(LocationId id) const { return others_[id]; }
   uint32_t bound() const { return static_cast<uint32_t>(keys_.size()); }  // ids are below
   bool contains(LocationId id) const { return used_[id]; }
@@ -72,13 +77,15 @@ class LocationIndex {
   }
   LocationId find_slowly(const LocationKey& key, bool* is_new);
   void connect(LocationId id);
+  // Of a large range: it is shorter than two to this power, and not shorter than half of that.
+  static int width_of(const LocationKey& key) { return std::bit_width(key.size); }
   template <typename Visit>
-  void for_each_neighbour(LocationId id, const Visit& visit) const;
+  void for_each_neighbour(const LocationKey& key, const Visit& visit) const;
 
   std::vector<LocationId> named_;  // by address
   tsl::robin_map<LocationKey, LocationId, KeyHash> ids_;
   tsl::robin_map<uint64_t, std::vector<LocationId>> on_line_;
-  std::vector<LocationId> large_;
+  std::map<int, std::set<std::pair<uint64_t, LocationId>>> large_;  // by width and address
   std::vector<LocationKey> keys_;
   std::vector<std::vector<LocationId>> others_;
   std::vector<bool> used_;

@@ -170,8 +170,14 @@ void OrderPolicy::commit(Thread& thread, uint64_t stores, int64_t hi) {
     return;
   }
   thread.drained = stores;
-  settled_stores(thread);
-  thread.settling.push_back({stores, hi});
+  settle(thread, stores, hi);
+}
+
+// Stores of the thread have committed by `hi`.
+void OrderPolicy::settle(Thread& thread, uint64_t stores, int64_t hi) {
+  if (stores > settled_stores(thread)) {
+    thread.settling.push_back({stores, hi});
+  }
 }
 
 // The newest own store that overlaps: the load may be forwarded from it, or waits for it.
@@ -353,6 +359,7 @@ const OrderPolicy::Record* OrderPolicy::lock_source(const Current& now, const Lo
       join_clock(&now.thread->clock, release.clock);
     }
   }
+  settle(*threads_[source->thread], source->store, now.hi);
   return source;
 }
 

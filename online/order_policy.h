@@ -220,6 +220,7 @@ class OrderPolicy : public Policy {
     return thread.settled;
   }
   void commit(Thread& thread, uint64_t stores, int64_t hi);
+  void settle(Thread& thread, uint64_t stores, int64_t hi);
   static Node follow(const ConflictGraph& graph, Node node) {
     return node == kNone ? kNone : graph.moved_to(node);
   }

@@ -34,17 +34,11 @@ Relation::Relation(const Trace& trace, const LocationTable& locations,
     }
     position_[e] = positions[thread]++;
   }
-  joined_at_.assign(positions.size(), kTimeMax);
-  for (uint32_t e = 0; e < n; ++e) {
-    const Event& event = trace.events[e];
-    if (event.kind() == EventKind::kJoin && event.address < joined_at_.size()) {
-      joined_at_[event.address] = std::min(joined_at_[event.address], hi_[e]);
-    }
-  }
   settle_stores();
   if (options_.order == TraceOrder::kIssue) {
     find_lock_sources();
   }
+  settle_times();
 }
 
 void Relation::settle_stores() {
@@ -139,6 +133,40 @@ void Relation::find_lock_sources() {
       if (trace_->events[release].thread != event.thread) {
         lock_source_[e] = release;
       }
+    }
+  }
+}
+
+// Its own thread, a join of it, or the acquisition of a lock that it released later tell.
+void Relation::settle_times() {
+  const auto& events = trace_->events;
+  settled_at_.assign(events.size(), kTimeMax);
+  if (options_.order == TraceOrder::kThread) {
+    return;
+  }
+  ThreadId threads = 0;
+  for (const Event& event : events) {
+    threads = std::max<ThreadId>(threads, event.thread + 1);
+  }
+  // Of each thread, for all that comes before in program order.
+  std::vector<int64_t> by_thread(threads, kTimeMax);
+  std::vector<int64_t> acquired(events.size(), kTimeMax);
+  for (uint32_t e = 0; e < events.size(); ++e) {
+    if (events[e].kind() == EventKind::kJoin && events[e].address < threads) {
+      int64_t& time = by_thread[events[e].address];
+      time = std::min(time, hi_[e]);
+    }
+    if (lock_source_[e] != kNever) {
+      int64_t& time = acquired[lock_source_[e]];
+      time = std::min(time, hi_[e]);
+    }
+  }
+  for (uint32_t e = static_cast<uint32_t>(events.size()); e-- > 0;) {
+    int64_t& time = by_thread[events[e].thread];
+    time = std::min(time, acquired[e]);
+    settled_at_[e] = time;
+    if (settled_by_[e] != kNever) {
+      settled_at_[e] = std::min(time, hi_[settled_by_[e]]);
     }
   }
 }

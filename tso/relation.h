@@ -9,7 +9,8 @@
 //             do. A processor that combined bytes of buffer and memory in one load would be
 //             modelled wrongly; none is known.
 // Locks       rel(l) is ordered before the acq(l) that reads it, the latest release that
-//             certainly came earlier. Reader locks conflict with writers only.
+//             certainly came earlier; what the releasing thread did until then has taken effect
+//             when the acquisition is over. Reader locks conflict with writers only.
 // Threads     fork drains the parent's buffer; a thread's buffer is empty when it has been joined.
 // Misses      System calls and interrupts drain store buffers too, but no event says so: some
 //             undirected edges are really directed, which can only turn `definite` or
@@ -73,13 +74,7 @@ class Relation {
   // and locked operations, for a store the next event that finds it drained. kNever: unknown.
   uint32_t settled_by(uint32_t e) const { return settled_by_[e]; }
   // When every conflicting event that begins later is ordered after e; kTimeMax: never.
-  int64_t settled_at(uint32_t e) const {
-    if (options_.order == TraceOrder::kThread) {
-      return kTimeMax;
-    }
-    const int64_t joined = joined_at_[trace_->events[e].thread];
-    return settled_by_[e] == kNever ? joined : std::min(joined, hi_[settled_by_[e]]);
-  }
+  int64_t settled_at(uint32_t e) const { return settled_at_[e]; }
   // The newest own store that the load may be forwarded from, or kNever.
   uint32_t source(uint32_t e) const { return source_[e]; }
   // For acq(l): the rel(l) of another thread that it reads; else kNever.
@@ -100,6 +95,7 @@ class Relation {
  private:
   void settle_stores();
   void find_lock_sources();
+  void settle_times();
   bool ordered_in_thread(uint32_t e, uint32_t f) const;  // e before f in program order
   bool directed(uint32_t e, uint32_t f) const;           // conflict(e, f)
 
@@ -111,7 +107,7 @@ class Relation {
   std::vector<uint32_t> source_;
   std::vector<uint32_t> lock_source_;
   std::vector<uint32_t> position_;
-  std::vector<int64_t> joined_at_;  // by thread: when a join of it was over; kTimeMax: never
+  std::vector<int64_t> settled_at_;
 };
 
 }  // namespace tsomon

@@ -1,6 +1,7 @@
 #include "decoders/capture/stream.h"
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 #include <utility>
 
@@ -10,6 +11,9 @@ namespace tsomon::capture {
 namespace {
 
 constexpr size_t kMaxWaiting = size_t{1} << 20;
+constexpr uint64_t kSmallestPiece = 8;  // bytes, of a range; ends may be smaller
+constexpr uint64_t kLargestPiece = 4096;
+constexpr uint64_t kPiecesPerRecord = 4;
 constexpr size_t kMaxProblems = 8;  // of one thread; the rest is counted
 
 // Thread names appear in text traces between '|' and '('.
@@ -106,6 +110,7 @@ void ThreadStream::flush(int64_t until, EventBlock& out) {
 
 void ThreadStream::add(const Record& record, EventBlock& out) {
   ++records_;
+  pieces_left_ += kPiecesPerRecord;
   if (has_stamps(record.type) && record.count != 0 &&
       std::min(record.words[0], static_cast<uint64_t>(kTimeMax)) > static_cast<uint64_t>(cut_)) {
     is_cut_ = true;
@@ -326,12 +331,24 @@ bool ThreadStream::add_range(const Record& record, EventKind kind) {
   if (rest / Event::kMaxSize > range_pieces_left_) {
     return false;
   }
-  range_pieces_left_ -= rest / Event::kMaxSize;
+  // Past the budget the pieces are as large as they can be.
+  const bool aligned = rest / kLargestPiece <= pieces_left_;
+  (aligned ? pieces_left_ : range_pieces_left_) -=
+      rest / (aligned ? kLargestPiece : Event::kMaxSize);
   while (rest != 0) {
-    event.size = static_cast<uint32_t>(std::min<uint64_t>(rest, Event::kMaxSize)) & Event::kMaxSize;
+    uint64_t size = std::min<uint64_t>(rest, Event::kMaxSize);
+    if (aligned) {
+      const uint64_t before_granule = (-event.address) % kSmallestPiece;
+      const uint64_t alignment = std::min(event.address & -event.address, kLargestPiece);
+      size = before_granule != 0     ? std::min(rest, before_granule)
+             : rest < kSmallestPiece ? rest
+             : event.address == 0    ? std::min(std::bit_floor(rest), kLargestPiece)
+                                     : std::min(alignment, std::bit_floor(rest));
+    }
+    event.size = static_cast<uint32_t>(size) & Event::kMaxSize;
     wait_for_stamp(event);
-    event.address += event.size;
-    rest -= event.size;
+    event.address += size;
+    rest -= size;
   }
   return true;
 }

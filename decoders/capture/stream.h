@@ -6,8 +6,10 @@
 //             signal handler interrupted may have come after it: the interval is open.
 // Events      A failed compare-exchange becomes a fence and a load: it drains the store buffer and
 //             writes nothing, and with an empty buffer its load is ordered with all that follows.
-//             A range becomes accesses of at most Event::kMaxSize bytes. Thread begin and end
-//             are stamps without an event.
+//             A range becomes accesses whose sizes are powers of two from 8 to 4096 and whose
+//             addresses are multiples of their sizes, fewer bytes at its ends: ranges that begin
+//             and end anywhere in a buffer have few accesses that overlap without being the same.
+//             No processor copies more at once. Thread begin and end are stamps without an event.
 // Gaps        Where records are missing, unknown fences and unit boundaries are missing too.
 //             Intervals stay sound across a gap: stamps keep their order. Units open at the gap
 //             end there; what follows is outside every unit until the next unit begins, and ends
@@ -125,8 +127,9 @@ class ThreadStream {
   bool stamped_in_chunk_ = false;
   uint64_t open_units_ = 0;
   bool had_gap_ = false;
-  // Events beyond one for each range record: 16 TiB of ranges. A corrupt length must not fill the
-  // memory.
+  // A corrupt length must not fill the memory. Aligned pieces of ranges: so many, and some for every
+  // record; then pieces of the largest size that an event can have, 16 TiB in all.
+  uint64_t pieces_left_ = uint64_t{1} << 10;
   uint64_t range_pieces_left_ = uint64_t{1} << 20;
   uint64_t lost_ = 0;
   uint64_t chunk_ = 0;

@@ -124,6 +124,22 @@ std::optional<uint32_t> NaiveChecker::source(uint32_t e) const {
   return std::nullopt;
 }
 
+// The latest of the releases that an acquisition certainly comes after.
+std::optional<uint32_t> NaiveChecker::release_read(uint32_t e) const {
+  const Event& acquire = trace_.events[e];
+  std::optional<uint32_t> latest;
+  if (acquire.kind() == EventKind::kAcquire || acquire.kind() == EventKind::kAcquireShared) {
+    for (uint32_t r = 0; r < trace_.events.size(); ++r) {
+      const Event& release = trace_.events[r];
+      if (release.kind() == EventKind::kRelease && share(bytes_of(release), bytes_of(acquire)) &&
+          before(r, e) && (!latest || trace_.hi(release) >= trace_.hi(trace_.events[*latest]))) {
+        latest = r;
+      }
+    }
+  }
+  return latest;
+}
+
 bool NaiveChecker::directed(uint32_t e, uint32_t f) const {
   const Event& a = trace_.events[e];
   const Event& b = trace_.events[f];
@@ -152,20 +168,8 @@ bool NaiveChecker::directed(uint32_t e, uint32_t f) const {
   if (options_.model == MemoryModel::kSc || drains(e)) {
     return true;
   }
-  if ((b.kind() == EventKind::kAcquire || b.kind() == EventKind::kAcquireShared) &&
-      a.kind() == EventKind::kRelease) {
-    bool latest = true;
-    for (uint32_t r = 0; r < trace_.events.size(); ++r) {
-      if (r != e && trace_.events[r].kind() == EventKind::kRelease &&
-          share(bytes_of(trace_.events[r]), bytes_of(b)) && before(r, f)) {
-        const int64_t mine = trace_.hi(a);
-        const int64_t other = trace_.hi(trace_.events[r]);
-        latest = latest && (other < mine || (other == mine && r < e));
-      }
-    }
-    if (latest) {
-      return true;
-    }
+  if (a.kind() == EventKind::kRelease && release_read(f) == e) {
+    return true;
   }
   const std::optional<uint32_t> held = store(e) ? std::optional(e) : source(e);
   if (!held) {
@@ -179,6 +183,12 @@ bool NaiveChecker::directed(uint32_t e, uint32_t f) const {
     if (trace_.events[j].kind() == EventKind::kJoin && trace_.events[j].address == a.thread &&
         before(j, f)) {
       return true;  // the thread has ended, drained
+    }
+    const auto release = release_read(j);
+    if (release && trace_.events[*release].thread == a.thread &&
+        trace_.events[j].thread != a.thread && (*release == e || program_order(e, *release)) &&
+        before(j, f)) {
+      return true;  // the lock was taken after all that came before its release
     }
   }
   return false;

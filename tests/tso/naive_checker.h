@@ -29,6 +29,7 @@ class NaiveChecker {
   bool store(uint32_t e) const;
   std::optional<uint32_t> source(uint32_t e) const;
   std::optional<uint32_t> settled(uint32_t e) const;
+  std::optional<uint32_t> release_read(uint32_t e) const;
   bool program_order(uint32_t e, uint32_t f) const;
   bool before(uint32_t e, uint32_t f) const;
   bool directed(uint32_t e, uint32_t f) const;
