@@ -32,7 +32,8 @@ class Analyser {
         units_(trace),
         locations_(trace),
         relation_(trace, locations_, options_.relation),
-        accesses_(relation_) {}
+        accesses_(relation_),
+        fences_(relation_, accesses_, units_) {}
 
   Result<Analysis> run() {
     result_.units = units_.size();
@@ -242,11 +243,25 @@ class Analyser {
           {event_index(rule.read), event_index(rule.write), event_index(rule.other)});
     }
     problem.class_count = static_cast<uint32_t>(local_class.size());
-    OrientationBounds bounds = options_.bounds;
-    bounds.max_steps =
-        std::min(bounds.max_steps, share(kLeastSteps, options_.max_total_steps, steps_));
-    bounds.max_work =
-        std::min(bounds.max_work, share(kLeastWork, options_.max_total_work, result_.work));
+    std::vector<UnitId> members;
+    for (const auto& [node, local] : local_class) {
+      members.push_back(node);
+    }
+    std::sort(members.begin(), members.end());
+    const uint64_t bad = result_.violated_parts + result_.undecided_parts;
+    if (!decide_fenced(part, members, open)) {
+      search_orientations_of(part, open, local_class, &problem);
+    }
+    if (result_.violated_parts + result_.undecided_parts > bad) {
+      add_unfenced(members);
+    }
+  }
+
+  void search_orientations_of(const Part& part, const std::vector<uint32_t>& open,
+                              const std::unordered_map<uint32_t, uint32_t>& local_class,
+                              OrientationProblem* asked) {
+    OrientationProblem& problem = *asked;
+    OrientationBounds bounds = bounds_left();
     const uint64_t order_work = work_of_order(problem.events.size());
     if (order_work > bounds.max_work) {
       bounds.max_events = 0;
@@ -273,6 +288,71 @@ class Analyser {
     steps_ += found.steps;
     result_.work += found.work;
     judge(part, open, found, static_cast<bool>(problem.accept) && found.has_orientation);
+  }
+
+  // Parts whose units all end fenced have a check of their own. False: it does not apply, or left
+  // open what the search can still decide.
+  bool decide_fenced(const Part& part, const std::vector<UnitId>& members,
+                     const std::vector<uint32_t>& open) {
+    if (!options_.fenced || options_.property != Property::kSerializability ||
+        options_.relation.semantics != Semantics::kExact ||
+        !std::all_of(members.begin(), members.end(),
+                     [&](UnitId unit) { return fences_.fenced(unit); })) {
+      return false;
+    }
+    std::vector<Edge> pairs;
+    for (const uint32_t i : open) {
+      pairs.push_back(events_behind_[i]);
+    }
+    std::vector<Edge> directed;
+    for (const uint32_t i : part.edges) {
+      if (!edges_[i].undirected) {
+        directed.push_back({edges_[i].from, edges_[i].to});
+      }
+    }
+    PartQuestion question{relation_, units_, fences_, *graph_, members, pairs, directed, {}};
+    if (values_) {
+      std::vector<uint32_t> own;
+      for (const UnitId unit : members) {
+        add_members(unit, &own);
+      }
+      question.accept = [this, &open, own](const std::vector<bool>& orientation) {
+        const Orientation chosen = orientation_of(open, orientation);
+        return values_agree(relation_, accesses_, *values_, own,
+                            [&](uint32_t e, uint32_t f) { return oriented(chosen, e, f); });
+      };
+    }
+    const OrientationResult found = options_.fenced(question, bounds_left());
+    steps_ += found.steps;
+    result_.work += found.work;
+    const bool decided = found.cyclic == Answer::kNo ||
+                         (found.cyclic == Answer::kYes && found.acyclic != Answer::kUnknown);
+    if (!decided && pairs.size() <= options_.bounds.max_events) {
+      return false;
+    }
+    ++result_.fenced_parts;
+    judge(part, open, found, found.has_orientation);
+    return true;
+  }
+
+  void add_unfenced(const std::vector<UnitId>& members) {
+    if (options_.property != Property::kSerializability) {
+      return;
+    }
+    for (const UnitId unit : members) {
+      if (!fences_.fenced(unit)) {
+        result_.unfenced.push_back({unit, fences_.missing_after(unit)});
+      }
+    }
+  }
+
+  OrientationBounds bounds_left() const {
+    OrientationBounds bounds = options_.bounds;
+    bounds.max_steps =
+        std::min(bounds.max_steps, share(kLeastSteps, options_.max_total_steps, steps_));
+    bounds.max_work =
+        std::min(bounds.max_work, share(kLeastWork, options_.max_total_work, result_.work));
+    return bounds;
   }
 
   static uint64_t share(uint64_t least, uint64_t total, uint64_t used) {
@@ -585,6 +665,7 @@ class Analyser {
   LocationTable locations_;
   Relation relation_;
   AccessIndex accesses_;
+  Fences fences_;
   std::optional<RefinedGraph> graph_;
   std::optional<RecordedValues> values_;
   std::vector<std::vector<uint32_t>> threads_;  // events of each
