@@ -243,6 +243,9 @@ class Report {
       object["cycle"] = finding.cycle_json();
       object["witness"] = finding.witness_json();
     }
+    if (!report_.unfenced.empty()) {
+      object["unfenced_units"] = unfenced_json();
+    }
     if (!report_.notes.empty()) {
       object["notes"] = notes();
     }
@@ -267,7 +270,7 @@ class Report {
       out += finding.cycle_text();
       out += finding.witness_text();
     }
-    return out;
+    return out + unfenced_text();
   }
 
  private:
@@ -285,6 +288,46 @@ class Report {
         break;
     }
     return verdict_name(report_);
+  }
+
+  std::string label_of(const FenceAdvice& advice) const {
+    return advice.label == Interner::kNone || advice.label >= symbols_.labels.size()
+               ? std::string()
+               : std::string(unit_label(symbols_.labels.text(advice.label)));
+  }
+
+  nlohmann::ordered_json unfenced_json() const {
+    auto units = nlohmann::ordered_json::array();
+    for (const FenceAdvice& advice : report_.unfenced) {
+      units.push_back({{"thread", std::string(symbols_.threads.text(advice.thread))},
+                       {"label", label_of(advice)},
+                       {"first", advice.first},
+                       {"last", advice.last},
+                       {"after", advice.after},
+                       {"location", symbols_.location_text(advice.store.location)},
+                       {"units", advice.units}});
+    }
+    return units;
+  }
+
+  std::string unfenced_text() const {
+    if (report_.unfenced.empty()) {
+      return {};
+    }
+    std::string out = "\nunits whose stores may commit after their end:\n";
+    for (const FenceAdvice& advice : report_.unfenced) {
+      const std::string label = label_of(advice);
+      const std::string location = symbols_.location_text(advice.store.location);
+      out += fmt::format("  {} {}: a fence is missing after #{} store {}{}{}{}\n",
+                         symbols_.threads.text(advice.thread),
+                         advice.label == Interner::kNone ? "event of its own"
+                         : label.empty()                 ? "unit without a label"
+                                                         : "unit " + label,
+                         advice.after, symbols_.access_text(advice.store),
+                         location.empty() ? "" : " ", location,
+                         advice.units == 1 ? "" : fmt::format(" ({} such units)", advice.units));
+    }
+    return out;
   }
 
   // Each reason once, with how often.

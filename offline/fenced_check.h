@@ -29,7 +29,8 @@
 
 namespace tsomon {
 
-// For Semantics::kExact under TSO; every unit of the part ends fenced.
+// For Semantics::kExact under TSO; every unit of the part ends fenced, and its loads are forwarded
+// from its own stores.
 OrientationResult check_fenced_part(const PartQuestion& question, const OrientationBounds& bounds);
 
 }  // namespace tsomon

@@ -296,8 +296,9 @@ class Analyser {
                      const std::vector<uint32_t>& open) {
     if (!options_.fenced || options_.property != Property::kSerializability ||
         options_.relation.semantics != Semantics::kExact ||
-        !std::all_of(members.begin(), members.end(),
-                     [&](UnitId unit) { return fences_.fenced(unit); })) {
+        !std::all_of(members.begin(), members.end(), [&](UnitId unit) {
+          return fences_.fenced(unit) && fences_.forwarded_from(unit) == UnitTable::kNone;
+        })) {
       return false;
     }
     std::vector<Edge> pairs;
@@ -339,10 +340,18 @@ class Analyser {
     if (options_.property != Property::kSerializability) {
       return;
     }
+    std::vector<UnitId> unfenced;
     for (const UnitId unit : members) {
-      if (!fences_.fenced(unit)) {
-        result_.unfenced.push_back({unit, fences_.missing_after(unit)});
+      for (const UnitId one : {unit, fences_.forwarded_from(unit)}) {
+        if (one != UnitTable::kNone && !fences_.fenced(one)) {
+          unfenced.push_back(one);
+        }
       }
+    }
+    std::sort(unfenced.begin(), unfenced.end());
+    unfenced.erase(std::unique(unfenced.begin(), unfenced.end()), unfenced.end());
+    for (const UnitId unit : unfenced) {
+      result_.unfenced.push_back({unit, fences_.missing_after(unit)});
     }
   }
 

@@ -29,7 +29,9 @@ std::vector<bool> shared_locations(const Relation& relation, const AccessIndex& 
 }  // namespace
 
 Fences::Fences(const Relation& relation, const AccessIndex& accesses, const UnitTable& units)
-    : missing_after_(units.size(), kNever), relevant_(relation.trace().events.size(), false) {
+    : missing_after_(units.size(), kNever),
+      forwarded_from_(units.size(), UnitTable::kNone),
+      relevant_(relation.trace().events.size(), false) {
   const auto& events = relation.trace().events;
   const std::vector<bool> shared = shared_locations(relation, accesses);
   for (uint32_t e = 0; e < events.size(); ++e) {
@@ -56,6 +58,10 @@ Fences::Fences(const Relation& relation, const AccessIndex& accesses, const Unit
       later = {unit, e, later.first};
     }
     later.first = e;
+    if (const uint32_t source = relation.source(e);
+        source != kNever && units.of_event(source) != unit) {
+      forwarded_from_[unit] = units.of_event(source);
+    }
     if (!relation.is_store(e) || missing_after_[unit] != kNever) {
       continue;
     }

@@ -30,12 +30,16 @@ class Fences {
   // fence belongs after it. Relation::kNever: the unit ends fenced.
   uint32_t missing_after(UnitId unit) const { return missing_after_[unit]; }
   bool fenced(UnitId unit) const { return missing_after_[unit] == Relation::kNever; }
+  // An earlier unit, not fenced, whose store a load of this one may be forwarded from;
+  // UnitTable::kNone: there is none.
+  UnitId forwarded_from(UnitId unit) const { return forwarded_from_[unit]; }
 
   // A node of the event graph that is no private load or store.
   bool relevant(uint32_t e) const { return relevant_[e]; }
 
  private:
   std::vector<uint32_t> missing_after_;  // by unit
+  std::vector<UnitId> forwarded_from_;   // by unit
   std::vector<bool> relevant_;           // by event
 };
 
