@@ -583,12 +583,7 @@ class Analyser {
       finding->cycle = shorter;
       collect_window(finding);
     }
-    for (CycleEdge& edge : finding->cycle) {
-      edge.unit = units_.of_event(edge.from);
-      if (edge.kind == EdgeKind::kReordering && graph_->order.reaches(edge.from, edge.to)) {
-        edge.kind = EdgeKind::kValues;
-      }
-    }
+    name_cycle(finding);
     const auto steps = realise(relation_, finding->window, before);
     if (!steps) {
       if (options_.relation.semantics == Semantics::kPaper) {
@@ -598,14 +593,41 @@ class Analyser {
       incomplete("internal error: no execution has the orientation that was found");
       return false;
     }
-    const auto checked = check_witness(
-        trace_, *steps, {options_.property, options_.relation, values_.has_value() && realised});
-    if (!checked) {
+    const WitnessChecker checker(
+        trace_, {options_.property, options_.relation, values_.has_value() && realised});
+    if (const auto checked = checker.check(*steps); !checked) {
       incomplete("internal error: " + checked.error().to_string());
       return false;
     }
-    finding->witness = *steps;
+    std::vector<uint32_t> ends;
+    for (const CycleEdge& edge : finding->cycle) {
+      ends.insert(ends.end(), {edge.from, edge.to});
+    }
+    finding->witness = minimal_witness(checker, relation_, *steps, ends);
+    finding->window.clear();
+    for (const Step& step : finding->witness) {
+      if (!step.commit) {
+        finding->window.push_back(step.event);
+      }
+    }
+    std::sort(finding->window.begin(), finding->window.end());
+    // The cycle that is left may be another one.
+    const auto left = shortest_cycle_among(relation_, class_of_, finding->window, before,
+                                           options_.property == Property::kRobustness);
+    if (!left.empty()) {
+      finding->cycle = left;
+      name_cycle(finding);
+    }
     return true;
+  }
+
+  void name_cycle(Violation* finding) const {
+    for (CycleEdge& edge : finding->cycle) {
+      edge.unit = units_.of_event(edge.from);
+      if (edge.kind == EdgeKind::kReordering && graph_->order.reaches(edge.from, edge.to)) {
+        edge.kind = EdgeKind::kValues;
+      }
+    }
   }
 
   EdgeKind directed_kind(const Edge& edge) const {

@@ -66,8 +66,8 @@ struct Violation {
   Verdict verdict = Verdict::kPossible;
   bool complete = true;          // false: whether it is definite was not decided
   std::vector<CycleEdge> cycle;  // ends where it begins
-  // Events of the witness, in trace order: those of the units on the cycle or, where these are more
-  // than a few thousand, the ends of its edges; and the stores their loads may be forwarded from.
+  // Events of the witness, in trace order: as few as show the cycle, and the stores that the loads
+  // among them may be forwarded from. Of the plain relation, without a witness, all of the units.
   std::vector<uint32_t> window;
   std::vector<Step> witness;  // empty: no execution shows it (paper relation only)
 };

@@ -36,7 +36,9 @@ Fences::Fences(const Relation& relation, const AccessIndex& accesses, const Unit
   const std::vector<bool> shared = shared_locations(relation, accesses);
   for (uint32_t e = 0; e < events.size(); ++e) {
     const LocationId location = relation.locations().of_event(e);
-    const bool is_private = is(events[e], kPlain) && !shared[location];
+    // Without the order of threads, their starts and ends are in no certain order with it.
+    const bool is_private =
+        relation.options().thread_order && is(events[e], kPlain) && !shared[location];
     relevant_[e] = is(events[e], kinds::kNodes) && !is_private;
   }
   // Backwards, so that what the thread does after a unit is known: by thread, the unit of its next

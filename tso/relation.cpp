@@ -37,12 +37,13 @@ Relation::Relation(const Trace& trace, const LocationTable& locations,
   joined_at_.assign(positions.size(), kTimeMax);
   for (uint32_t e = 0; e < n; ++e) {
     const Event& event = trace.events[e];
-    if (event.kind() == EventKind::kJoin && event.address < joined_at_.size()) {
+    if (options.thread_order && event.kind() == EventKind::kJoin &&
+        event.address < joined_at_.size()) {
       joined_at_[event.address] = std::min(joined_at_[event.address], hi_[e]);
     }
   }
   settle_stores();
-  if (options_.order == TraceOrder::kIssue) {
+  if (options_.order == TraceOrder::kIssue && options_.lock_order) {
     find_lock_sources();
   }
 }
@@ -192,10 +193,10 @@ Order Relation::between(uint32_t e, uint32_t f) const {
     return parent.kind() == EventKind::kJoin && parent.address == child.thread;
   };
   if (starts(a, b) || ends(a, b)) {
-    return Order::kBefore;
+    return options_.thread_order ? Order::kBefore : Order::kUndirected;
   }
   if (starts(b, a) || ends(b, a)) {
-    return Order::kAfter;
+    return options_.thread_order ? Order::kAfter : Order::kUndirected;
   }
   if (!conflict(e, f)) {
     return Order::kNone;

@@ -142,8 +142,8 @@ bool NaiveChecker::directed(uint32_t e, uint32_t f) const {
     const auto by = settled(*held);
     return (by && *by <= f) || share(bytes_of(a), bytes_of(b));
   }
-  if ((a.kind() == EventKind::kFork && a.address == b.thread) ||
-      (b.kind() == EventKind::kJoin && b.address == a.thread)) {
+  if (options_.thread_order && ((a.kind() == EventKind::kFork && a.address == b.thread) ||
+                                (b.kind() == EventKind::kJoin && b.address == a.thread))) {
     return true;
   }
   if (!share(bytes_of(a), bytes_of(b)) || (reader(a) && reader(b)) || !before(e, f)) {
@@ -152,7 +152,8 @@ bool NaiveChecker::directed(uint32_t e, uint32_t f) const {
   if (options_.model == MemoryModel::kSc || drains(e)) {
     return true;
   }
-  if ((b.kind() == EventKind::kAcquire || b.kind() == EventKind::kAcquireShared) &&
+  if (options_.lock_order &&
+      (b.kind() == EventKind::kAcquire || b.kind() == EventKind::kAcquireShared) &&
       a.kind() == EventKind::kRelease) {
     bool latest = true;
     for (uint32_t r = 0; r < trace_.events.size(); ++r) {
@@ -176,8 +177,8 @@ bool NaiveChecker::directed(uint32_t e, uint32_t f) const {
     return true;
   }
   for (uint32_t j = 0; j < trace_.events.size(); ++j) {
-    if (trace_.events[j].kind() == EventKind::kJoin && trace_.events[j].address == a.thread &&
-        before(j, f)) {
+    if (options_.thread_order && trace_.events[j].kind() == EventKind::kJoin &&
+        trace_.events[j].address == a.thread && before(j, f)) {
       return true;  // the thread has ended, drained
     }
   }
@@ -193,6 +194,13 @@ Order NaiveChecker::between(uint32_t e, uint32_t f) const {
   }
   const Event& a = trace_.events[e];
   const Event& b = trace_.events[f];
+  const auto of_thread = [](const Event& one, const Event& other) {
+    return (one.kind() == EventKind::kFork || one.kind() == EventKind::kJoin) &&
+           one.address == other.thread && one.thread != other.thread;
+  };
+  if (of_thread(a, b) || of_thread(b, a)) {
+    return Order::kUndirected;
+  }
   const bool conflict =
       a.thread != b.thread && share(bytes_of(a), bytes_of(b)) && !(reader(a) && reader(b));
   return conflict ? Order::kUndirected : Order::kNone;
