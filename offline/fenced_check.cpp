@@ -29,7 +29,10 @@ struct ArcGroup {
   std::vector<Arc> arcs;
 };
 
-// Cycles of units with open edges, from few to many.
+// Cycles of units with open edges, from few to many. Where one open edge enters the unit from which
+// directed edges lead to the next, the steps need not be ordered the same way: a cycle on which
+// they are all along is a cycle of steps, which no execution has. So cycles begin and end where
+// they are not.
 class FencedCycles {
  public:
   // Whether an execution with these steps, beside the certain ones, is what was looked for.
@@ -37,7 +40,19 @@ class FencedCycles {
 
   FencedCycles(const PartSteps& steps, const FencedUnits& units,
                std::vector<std::vector<ArcGroup>> leaving, uint64_t max_tries)
-      : steps_(steps), units_(units), leaving_(std::move(leaving)), max_tries_(max_tries) {}
+      : steps_(steps),
+        units_(units),
+        leaving_(std::move(leaving)),
+        entering_(units.size()),
+        max_tries_(max_tries) {
+    for (const auto& groups : leaving_) {
+      for (const ArcGroup& group : groups) {
+        for (const Arc& arc : group.arcs) {
+          entering_[group.enters].push_back(arc.edges.front().to);
+        }
+      }
+    }
+  }
 
   Answer run(const Accept& accept) {
     accept_ = &accept;
@@ -119,12 +134,12 @@ class FencedCycles {
       return Answer::kNo;
     }
     for (const Arc& arc : group.arcs) {
-      // The first open edge of the cycle is where it starts.
-      if (!starts && arc.open <= path_.front()->open) {
-        continue;
-      }
       if (++tries_ > max_tries_) {
         return Answer::kUnknown;
+      }
+      const Arc& first = starts ? arc : *path_.front();
+      if (closes ? leads_on(arc.edges.front().to, first) : starts && !can_end(arc)) {
+        continue;
       }
       const size_t mark = taken_.size();
       taken_.insert(taken_.end(), arc.edges.begin(), arc.edges.end());
@@ -170,6 +185,32 @@ class FencedCycles {
     return Answer::kNo;
   }
 
+  // The certain order of the steps leads from where an open edge ends to where the arc begins.
+  bool leads_on(uint32_t step, const Arc& arc) const {
+    return std::any_of(arc.edges.begin(), arc.edges.end(),
+                       [&](const Edge& edge) { return steps_.reaches(step, edge.from); });
+  }
+
+  // A cycle that begins with the arc may end: some open edge enters a unit that comes before, at a
+  // step that does not.
+  bool can_end(const Arc& first) {
+    for (uint32_t t = 0; t < units_.threads(); ++t) {
+      // All steps of a unit come before those of the next one.
+      for (uint32_t at = units_.last_before(first.leaves, t); at != kNone; --at) {
+        ++tries_;
+        const std::vector<uint32_t>& ends = entering_[units_.line(t)[at]];
+        if (std::any_of(ends.begin(), ends.end(),
+                        [&](uint32_t step) { return !leads_on(step, first); })) {
+          return true;
+        }
+        if (!ends.empty()) {
+          break;
+        }
+      }
+    }
+    return false;
+  }
+
   // Directed edges lead back to the middle of the path: a cycle with fewer open edges.
   bool comes_back(uint32_t unit) const {
     return std::any_of(path_.begin() + 1, path_.end(),
@@ -210,7 +251,8 @@ class FencedCycles {
 
   const PartSteps& steps_;
   const FencedUnits& units_;
-  std::vector<std::vector<ArcGroup>> leaving_;  // by unit
+  std::vector<std::vector<ArcGroup>> leaving_;   // by unit
+  std::vector<std::vector<uint32_t>> entering_;  // steps at which open edges end, by unit
   uint64_t max_tries_;
   uint64_t tries_ = 0;
   bool refused_ = false;

@@ -67,7 +67,22 @@ bool FencedUnits::order(const std::vector<Edge>& edges) {
       }
     }
   }
-  return ready.size() == size();
+  if (ready.size() != size()) {
+    return false;
+  }
+  const Adjacency successors(size(), edges_);
+  last_before_.assign(static_cast<size_t>(size()) * threads(), 0);
+  for (size_t at = ready.size(); at-- > 0;) {
+    uint32_t* mine = &last_before_[static_cast<size_t>(ready[at]) * threads()];
+    mine[thread_[ready[at]]] = position_[ready[at]] + 1;
+    for (const uint32_t after : successors.successors(ready[at])) {
+      uint32_t* theirs = &last_before_[static_cast<size_t>(after) * threads()];
+      for (uint32_t t = 0; t < threads(); ++t) {
+        theirs[t] = std::max(theirs[t], mine[t]);
+      }
+    }
+  }
+  return true;
 }
 
 std::vector<uint32_t> FencedUnits::places(const std::vector<uint32_t>& key) const {

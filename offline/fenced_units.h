@@ -1,7 +1,7 @@
 // The order of the units of a part in which the units of every thread are ordered.
 //
 // Purpose     Reachability between units by one clock a thread, for parts with any number of units.
-// Complexity  O((units + edges) * threads) to build, 4 * threads bytes a unit; queries O(1).
+// Complexity  O((units + edges) * threads) to build, 8 * threads bytes a unit; queries O(1).
 // Thread-safety: immutable once built.
 #pragma once
 
@@ -35,6 +35,10 @@ class FencedUnits {
   uint32_t first_after(uint32_t unit, uint32_t thread) const {
     return first_after_[static_cast<size_t>(unit) * threads() + thread];
   }
+  // The last position in the thread that comes before the unit, or is the unit; kNone: none does.
+  uint32_t last_before(uint32_t unit, uint32_t thread) const {
+    return last_before_[static_cast<size_t>(unit) * threads() + thread] - 1;
+  }
   // from == to, or from comes before to.
   bool reaches(uint32_t from, uint32_t to) const {
     return first_after(from, thread_[to]) <= position_[to];
@@ -49,6 +53,7 @@ class FencedUnits {
   std::vector<std::vector<uint32_t>> lines_;  // units by thread
   std::vector<Edge> edges_;
   std::vector<uint32_t> first_after_;
+  std::vector<uint32_t> last_before_;  // from 1
 };
 
 }  // namespace tsomon
