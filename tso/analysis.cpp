@@ -295,6 +295,7 @@ class Analyser {
   bool decide_fenced(const Part& part, const std::vector<UnitId>& members,
                      const std::vector<uint32_t>& open) {
     if (!options_.fenced || options_.property != Property::kSerializability ||
+        options_.relation.model != MemoryModel::kTso ||
         options_.relation.semantics != Semantics::kExact ||
         !std::all_of(members.begin(), members.end(), [&](UnitId unit) {
           return fences_.fenced(unit) && fences_.forwarded_from(unit) == UnitTable::kNone;
