@@ -46,6 +46,20 @@ struct CheckFinding {
   std::vector<uint64_t> index;  // of each of them, in the input
 };
 
+// A unit with a store that may commit after it (tso/fences.h); one for all units with the same
+// label that lack a fence at the same source location.
+struct FenceAdvice {
+  ThreadId thread = 0;
+  uint32_t label = Interner::kNone;
+  uint64_t first = 0;  // events of the input
+  uint64_t last = 0;
+  uint64_t after = 0;  // the store that a fence belongs after
+  Event store;
+  uint64_t units = 0;
+};
+
+inline constexpr size_t kMaxFenceAdvice = 16;
+
 struct CheckReport {
   CheckProperty property = CheckProperty::kSerializability;
   Semantics semantics = Semantics::kExact;
@@ -59,7 +73,9 @@ struct CheckReport {
   uint64_t open_edges = 0;  // undirected edges left after refinement, where it was searched
   uint64_t violations = 0;
   std::vector<CheckFinding> findings;  // the gravest first
-  std::vector<std::string> notes;      // why it is not complete, what was ignored
+  // Of the groups of units that are violated or not decided; the first kMaxFenceAdvice.
+  std::vector<FenceAdvice> unfenced;
+  std::vector<std::string> notes;  // why it is not complete, what was ignored
 };
 
 // A whole trace, analysed at once.

@@ -176,38 +176,83 @@ class FindingText {
     return out;
   }
 
+  // One column for each thread, the memory in the middle.
   std::string witness_text() const {
-    const Violation& finding = finding_.violation;
-    if (finding.witness.empty()) {
+    const std::vector<Step>& witness = finding_.violation.witness;
+    if (witness.empty()) {
       return {};
     }
-    std::string out = "  witness, an execution with its commits:\n";
-    std::map<uint32_t, size_t> issued;
-    std::map<ThreadId, size_t> last_issue;
-    for (size_t i = 0; i < finding.witness.size(); ++i) {
-      if (!finding.witness[i].commit) {
-        issued[finding.witness[i].event] = i;
+    std::vector<ThreadId> threads;
+    for (const Step& step : witness) {
+      threads.push_back(trace_.events[step.event].thread);
+    }
+    std::sort(threads.begin(), threads.end());
+    threads.erase(std::unique(threads.begin(), threads.end()), threads.end());
+    const size_t memory = (threads.size() + 1) / 2;
+    std::vector<std::string> titles;
+    for (const ThreadId thread : threads) {
+      titles.push_back(thread_name(thread));
+    }
+    titles.insert(titles.begin() + static_cast<ptrdiff_t>(memory), "memory");
+    std::vector<std::vector<std::string>> rows = {titles};
+    std::map<ThreadId, uint32_t> last_issued;
+    for (const Step& step : witness) {
+      const ThreadId thread = trace_.events[step.event].thread;
+      const auto place = static_cast<size_t>(
+          std::lower_bound(threads.begin(), threads.end(), thread) - threads.begin());
+      rows.emplace_back(titles.size());
+      if (step.commit) {
+        const bool late = last_issued[thread] != step.event;
+        rows.back()[memory] =
+            fmt::format("#{} {}{}", index(step.event), stored(step.event), late ? ", late" : "");
+      } else {
+        last_issued[thread] = step.event;
+        rows.back()[place + (place < memory ? 0 : 1)] =
+            fmt::format("#{} {}", index(step.event), operation(step.event));
       }
     }
-    for (size_t i = 0; i < finding.witness.size(); ++i) {
-      const Step& step = finding.witness[i];
-      const ThreadId thread = trace_.events[step.event].thread;
-      if (!step.commit) {
-        last_issue[thread] = i;
-        out +=
-            fmt::format("  {:>4}  {:<8} {}\n", i + 1, thread_name(thread), event_line(step.event));
-      } else {
-        const bool late = last_issue[thread] != issued[step.event];
-        out += fmt::format(
-            "  {:>4}  {:<8} {}\n", i + 1, "memory",
-            fmt::format("#{:<6} commit of {}{}", index(step.event), operation(step.event),
-                        late ? fmt::format("   <-- late, {} went on", thread_name(thread)) : ""));
+    std::string out = "  witness, an execution with its commits:\n";
+    for (size_t i = 0; i < rows.size(); ++i) {
+      std::string line = i == 0 ? std::string(4, ' ') : fmt::format("{:>4}", i);
+      for (size_t column = 0; column < titles.size(); ++column) {
+        line += fmt::format("  {:<{}}", rows[i][column], width_of(rows, column));
+      }
+      out += "  " + line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    }
+    return out + others_text();
+  }
+
+ private:
+  static size_t width_of(const std::vector<std::vector<std::string>>& rows, size_t column) {
+    size_t width = 0;
+    for (const auto& row : rows) {
+      width = std::max(width, row[column].size());
+    }
+    return width;
+  }
+
+  // What a commit writes.
+  std::string stored(uint32_t e) const {
+    const auto value = trace_.write_value(trace_.events[e]);
+    return symbols_.access_text(trace_.events[e]) + (value ? fmt::format(" := {}", *value) : "");
+  }
+
+  // Where the events of the witness are that no unit of the cycle has listed.
+  std::string others_text() const {
+    std::string out;
+    for (const uint32_t e : finding_.violation.window) {
+      const auto& cycle = finding_.violation.cycle;
+      const bool listed = std::any_of(cycle.begin(), cycle.end(), [&](const CycleEdge& edge) {
+        return per_event_ ? edge.from == e : edge.unit == units_.of_event(e);
+      });
+      if (!listed) {
+        out += fmt::format("  not of the cycle: {} {}\n", thread_name(trace_.events[e].thread),
+                           event_line(e));
       }
     }
     return out;
   }
 
- private:
   uint64_t index(uint32_t e) const { return finding_.index[e]; }
 
   static constexpr size_t kMaxListed = 40;
@@ -243,6 +288,9 @@ class Report {
       object["cycle"] = finding.cycle_json();
       object["witness"] = finding.witness_json();
     }
+    if (!report_.unfenced.empty()) {
+      object["unfenced_units"] = unfenced_json();
+    }
     if (!report_.notes.empty()) {
       object["notes"] = notes();
     }
@@ -267,7 +315,7 @@ class Report {
       out += finding.cycle_text();
       out += finding.witness_text();
     }
-    return out;
+    return out + unfenced_text();
   }
 
  private:
@@ -285,6 +333,46 @@ class Report {
         break;
     }
     return verdict_name(report_);
+  }
+
+  std::string label_of(const FenceAdvice& advice) const {
+    return advice.label == Interner::kNone || advice.label >= symbols_.labels.size()
+               ? std::string()
+               : std::string(unit_label(symbols_.labels.text(advice.label)));
+  }
+
+  nlohmann::ordered_json unfenced_json() const {
+    auto units = nlohmann::ordered_json::array();
+    for (const FenceAdvice& advice : report_.unfenced) {
+      units.push_back({{"thread", std::string(symbols_.threads.text(advice.thread))},
+                       {"label", label_of(advice)},
+                       {"first", advice.first},
+                       {"last", advice.last},
+                       {"after", advice.after},
+                       {"location", symbols_.location_text(advice.store.location)},
+                       {"units", advice.units}});
+    }
+    return units;
+  }
+
+  std::string unfenced_text() const {
+    if (report_.unfenced.empty()) {
+      return {};
+    }
+    std::string out = "\nunits whose stores may commit after their end:\n";
+    for (const FenceAdvice& advice : report_.unfenced) {
+      const std::string label = label_of(advice);
+      const std::string location = symbols_.location_text(advice.store.location);
+      out += fmt::format("  {} {}: a fence is missing after #{} store {}{}{}{}\n",
+                         symbols_.threads.text(advice.thread),
+                         advice.label == Interner::kNone ? "event of its own"
+                         : label.empty()                 ? "unit without a label"
+                                                         : "unit " + label,
+                         advice.after, symbols_.access_text(advice.store),
+                         location.empty() ? "" : " ", location,
+                         advice.units == 1 ? "" : fmt::format(" ({} such units)", advice.units));
+    }
+    return out;
   }
 
   // Each reason once, with how often.

@@ -191,6 +191,11 @@ class StreamCheck::Impl {
         index = lines_.line(index);
       }
     }
+    for (FenceAdvice& advice : report_.unfenced) {
+      for (uint64_t* index : {&advice.first, &advice.last, &advice.after}) {
+        *index = lines_.line(*index);
+      }
+    }
     conclude(&report_, options_.analysis.max_findings);
     return std::move(report_);
   }

@@ -6,6 +6,7 @@
 
 #include "offline/completion.h"
 #include "offline/execution_model.h"
+#include "offline/fenced_check.h"
 #include "offline/growing_order.h"
 #include "offline/rule_search.h"
 #include "offline/unit_order.h"
@@ -377,6 +378,7 @@ OrientationResult search_orientations(const OrientationProblem& problem,
 
 Result<Analysis> analyse_exactly(const Trace& trace, AnalysisOptions options) {
   options.search = search_orientations;
+  options.fenced = check_fenced_part;
   return analyse(trace, options);
 }
 

@@ -34,7 +34,8 @@ inline constexpr uint64_t kTriesPerStep = 50;
 OrientationResult search_orientations(const OrientationProblem& problem,
                                       const OrientationBounds& bounds);
 
-// analyse() with this search: what judges windows and traces outside of tests.
+// analyse() with this search, and with offline/fenced_check.h where that applies: what judges
+// windows and traces outside of tests.
 Result<Analysis> analyse_exactly(const Trace& trace, AnalysisOptions options);
 
 }  // namespace tsomon

@@ -31,6 +31,7 @@ struct Options {
   uint64_t history = CheckOptions().history_events;
   unsigned jobs = 0;
   bool no_values = false;
+  std::vector<std::string> without;
   bool all = false;
   OutputFormat output = OutputFormat::kText;
 };
@@ -41,8 +42,16 @@ CheckOptions check_options(const Options& options) {
   result.sets = *set_choice(options.sets);
   RelationOptions& relation = result.analysis.relation;
   relation = options.relation.relation();
-  relation.order = options.order == "thread" ? TraceOrder::kThread : TraceOrder::kIssue;
-  result.analysis.values = !options.no_values;
+  const auto without = [&](const char* refinement) {
+    return std::find(options.without.begin(), options.without.end(), refinement) !=
+           options.without.end();
+  };
+  relation.order =
+      options.order == "thread" || without("intervals") ? TraceOrder::kThread : TraceOrder::kIssue;
+  relation.store_buffer = without("store-buffer") ? 0 : relation.store_buffer;
+  relation.lock_order = !without("locks");
+  relation.thread_order = !without("threads");
+  result.analysis.values = !options.no_values && !without("values");
   result.analysis.bounds.max_steps = options.max_steps;
   result.analysis.max_total_steps = 10 * options.max_steps;
   // Whoever asks for more decisions means those of large parts, too.
@@ -194,6 +203,15 @@ void add_check_command(CLI::App& app, int& exit_status) {
       ->capture_default_str();
   command->add_flag("--no-values", options->no_values, "Ignore recorded values");
   command
+      ->add_option(
+          "--without", options->without,
+          "Do not use what would make verdicts sharper: intervals (time stamps, as --order "
+          "thread),\nvalues, store-buffer (its size), locks (release before the next "
+          "acquisition), threads (start\nand end). Separated by commas")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"intervals", "values", "store-buffer", "locks", "threads"}))
+      ->option_text("LIST");
+  command
       ->add_option("--max-steps", options->max_steps,
                    "Decisions of the search in one part, a tenth of those in all")
       ->capture_default_str();
@@ -221,6 +239,10 @@ void add_check_command(CLI::App& app, int& exit_status) {
       throw CLI::ValidationError("--property consistency",
                                  "asks about values without an order between threads: add "
                                  "--order thread");
+    }
+    if (consistency && !options->without.empty()) {
+      throw CLI::ValidationError("--without",
+                                 "says what the other properties do without, not consistency");
     }
     if (options->format == "axe" && !consistency) {
       throw CLI::ValidationError("--format axe",

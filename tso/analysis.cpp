@@ -32,7 +32,8 @@ class Analyser {
         units_(trace),
         locations_(trace),
         relation_(trace, locations_, options_.relation),
-        accesses_(relation_) {}
+        accesses_(relation_),
+        fences_(relation_, accesses_, units_) {}
 
   Result<Analysis> run() {
     result_.units = units_.size();
@@ -242,11 +243,25 @@ class Analyser {
           {event_index(rule.read), event_index(rule.write), event_index(rule.other)});
     }
     problem.class_count = static_cast<uint32_t>(local_class.size());
-    OrientationBounds bounds = options_.bounds;
-    bounds.max_steps =
-        std::min(bounds.max_steps, share(kLeastSteps, options_.max_total_steps, steps_));
-    bounds.max_work =
-        std::min(bounds.max_work, share(kLeastWork, options_.max_total_work, result_.work));
+    std::vector<UnitId> members;
+    for (const auto& [node, local] : local_class) {
+      members.push_back(node);
+    }
+    std::sort(members.begin(), members.end());
+    const uint64_t bad = result_.violated_parts + result_.undecided_parts;
+    if (!decide_fenced(part, members, open)) {
+      search_orientations_of(part, open, local_class, &problem);
+    }
+    if (result_.violated_parts + result_.undecided_parts > bad) {
+      add_unfenced(members);
+    }
+  }
+
+  void search_orientations_of(const Part& part, const std::vector<uint32_t>& open,
+                              const std::unordered_map<uint32_t, uint32_t>& local_class,
+                              OrientationProblem* asked) {
+    OrientationProblem& problem = *asked;
+    OrientationBounds bounds = bounds_left();
     const uint64_t order_work = work_of_order(problem.events.size());
     if (order_work > bounds.max_work) {
       bounds.max_events = 0;
@@ -273,6 +288,81 @@ class Analyser {
     steps_ += found.steps;
     result_.work += found.work;
     judge(part, open, found, static_cast<bool>(problem.accept) && found.has_orientation);
+  }
+
+  // Parts whose units all end fenced have a check of their own. False: it does not apply, or left
+  // open what the search can still decide.
+  bool decide_fenced(const Part& part, const std::vector<UnitId>& members,
+                     const std::vector<uint32_t>& open) {
+    if (!options_.fenced || options_.property != Property::kSerializability ||
+        options_.relation.model != MemoryModel::kTso ||
+        options_.relation.semantics != Semantics::kExact ||
+        !std::all_of(members.begin(), members.end(), [&](UnitId unit) {
+          return fences_.fenced(unit) && fences_.forwarded_from(unit) == UnitTable::kNone;
+        })) {
+      return false;
+    }
+    std::vector<Edge> pairs;
+    for (const uint32_t i : open) {
+      pairs.push_back(events_behind_[i]);
+    }
+    std::vector<Edge> directed;
+    for (const uint32_t i : part.edges) {
+      if (!edges_[i].undirected) {
+        directed.push_back({edges_[i].from, edges_[i].to});
+      }
+    }
+    PartQuestion question{relation_, units_, fences_, *graph_, members, pairs, directed, {}};
+    if (values_) {
+      std::vector<uint32_t> own;
+      for (const UnitId unit : members) {
+        add_members(unit, &own);
+      }
+      question.accept = [this, &open, own](const std::vector<bool>& orientation) {
+        const Orientation chosen = orientation_of(open, orientation);
+        return values_agree(relation_, accesses_, *values_, own,
+                            [&](uint32_t e, uint32_t f) { return oriented(chosen, e, f); });
+      };
+    }
+    const OrientationResult found = options_.fenced(question, bounds_left());
+    steps_ += found.steps;
+    result_.work += found.work;
+    const bool decided = found.cyclic == Answer::kNo ||
+                         (found.cyclic == Answer::kYes && found.acyclic != Answer::kUnknown);
+    if (!decided && pairs.size() <= options_.bounds.max_events) {
+      return false;
+    }
+    ++result_.fenced_parts;
+    judge(part, open, found, found.has_orientation);
+    return true;
+  }
+
+  void add_unfenced(const std::vector<UnitId>& members) {
+    if (options_.property != Property::kSerializability) {
+      return;
+    }
+    std::vector<UnitId> unfenced;
+    for (const UnitId unit : members) {
+      for (const UnitId one : {unit, fences_.forwarded_from(unit)}) {
+        if (one != UnitTable::kNone && !fences_.fenced(one)) {
+          unfenced.push_back(one);
+        }
+      }
+    }
+    std::sort(unfenced.begin(), unfenced.end());
+    unfenced.erase(std::unique(unfenced.begin(), unfenced.end()), unfenced.end());
+    for (const UnitId unit : unfenced) {
+      result_.unfenced.push_back({unit, fences_.missing_after(unit)});
+    }
+  }
+
+  OrientationBounds bounds_left() const {
+    OrientationBounds bounds = options_.bounds;
+    bounds.max_steps =
+        std::min(bounds.max_steps, share(kLeastSteps, options_.max_total_steps, steps_));
+    bounds.max_work =
+        std::min(bounds.max_work, share(kLeastWork, options_.max_total_work, result_.work));
+    return bounds;
   }
 
   static uint64_t share(uint64_t least, uint64_t total, uint64_t used) {
@@ -494,12 +584,7 @@ class Analyser {
       finding->cycle = shorter;
       collect_window(finding);
     }
-    for (CycleEdge& edge : finding->cycle) {
-      edge.unit = units_.of_event(edge.from);
-      if (edge.kind == EdgeKind::kReordering && graph_->order.reaches(edge.from, edge.to)) {
-        edge.kind = EdgeKind::kValues;
-      }
-    }
+    name_cycle(finding);
     const auto steps = realise(relation_, finding->window, before);
     if (!steps) {
       if (options_.relation.semantics == Semantics::kPaper) {
@@ -509,14 +594,41 @@ class Analyser {
       incomplete("internal error: no execution has the orientation that was found");
       return false;
     }
-    const auto checked = check_witness(
-        trace_, *steps, {options_.property, options_.relation, values_.has_value() && realised});
-    if (!checked) {
+    const WitnessChecker checker(
+        trace_, {options_.property, options_.relation, values_.has_value() && realised});
+    if (const auto checked = checker.check(*steps); !checked) {
       incomplete("internal error: " + checked.error().to_string());
       return false;
     }
-    finding->witness = *steps;
+    std::vector<uint32_t> ends;
+    for (const CycleEdge& edge : finding->cycle) {
+      ends.insert(ends.end(), {edge.from, edge.to});
+    }
+    finding->witness = minimal_witness(checker, relation_, *steps, ends);
+    finding->window.clear();
+    for (const Step& step : finding->witness) {
+      if (!step.commit) {
+        finding->window.push_back(step.event);
+      }
+    }
+    std::sort(finding->window.begin(), finding->window.end());
+    // The cycle that is left may be another one.
+    const auto left = shortest_cycle_among(relation_, class_of_, finding->window, before,
+                                           options_.property == Property::kRobustness);
+    if (!left.empty()) {
+      finding->cycle = left;
+      name_cycle(finding);
+    }
     return true;
+  }
+
+  void name_cycle(Violation* finding) const {
+    for (CycleEdge& edge : finding->cycle) {
+      edge.unit = units_.of_event(edge.from);
+      if (edge.kind == EdgeKind::kReordering && graph_->order.reaches(edge.from, edge.to)) {
+        edge.kind = EdgeKind::kValues;
+      }
+    }
   }
 
   EdgeKind directed_kind(const Edge& edge) const {
@@ -585,6 +697,7 @@ class Analyser {
   LocationTable locations_;
   Relation relation_;
   AccessIndex accesses_;
+  Fences fences_;
   std::optional<RefinedGraph> graph_;
   std::optional<RecordedValues> values_;
   std::vector<std::vector<uint32_t>> threads_;  // events of each

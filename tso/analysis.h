@@ -35,6 +35,7 @@
 
 #include "tso/execution.h"
 #include "tso/orientations.h"
+#include "tso/part_check.h"
 #include "tso/relation.h"
 #include "tso/result.h"
 #include "tso/units.h"
@@ -65,10 +66,16 @@ struct Violation {
   Verdict verdict = Verdict::kPossible;
   bool complete = true;          // false: whether it is definite was not decided
   std::vector<CycleEdge> cycle;  // ends where it begins
-  // Events of the witness, in trace order: those of the units on the cycle or, where these are more
-  // than a few thousand, the ends of its edges; and the stores their loads may be forwarded from.
+  // Events of the witness, in trace order: as few as show the cycle, and the stores that the loads
+  // among them may be forwarded from. Of the plain relation, without a witness, all of the units.
   std::vector<uint32_t> window;
   std::vector<Step> witness;  // empty: no execution shows it (paper relation only)
+};
+
+// A unit that does not end fenced, and its last store that may commit after it (tso/fences.h).
+struct UnfencedUnit {
+  UnitId unit = 0;
+  uint32_t after = 0;
 };
 
 // Events of one thread, by their positions in the trace.
@@ -85,6 +92,8 @@ struct AnalysisOptions {
   uint64_t max_undirected = 20'000'000;
   OrientationBounds bounds;
   OrientationSearch search = enumerate_orientations;  // of each part
+  // Asked first about parts whose units all end fenced, for serializability under exact semantics.
+  PartCheck fenced;
   // Decisions, and their work (OrientationBounds), over all parts; when either is used up, every
   // further part gets a small share.
   uint64_t max_total_steps = 200'000;
@@ -102,8 +111,11 @@ struct Analysis {
   uint64_t parts = 0;  // that had to be searched
   uint64_t violated_parts = 0;
   uint64_t undecided_parts = 0;
-  uint64_t open_edges = 0;  // undirected edges left after refinement
-  uint64_t work = 0;        // of the search
+  uint64_t fenced_parts = 0;  // of the searched ones: what AnalysisOptions::fenced decided
+  uint64_t open_edges = 0;    // undirected edges left after refinement
+  uint64_t work = 0;          // of the search
+  // Serializability under TSO: of the parts that are violated or not decided.
+  std::vector<UnfencedUnit> unfenced;
   std::vector<Violation> findings;
   std::vector<std::string> notes;  // why it is not complete, what was ignored
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "tso/mixed_graph.h"
+
 namespace tsomon {
 namespace {
 
@@ -22,12 +24,21 @@ std::vector<CycleEdge> shortest_cycle(const std::vector<CycleEdge>& edges,
     }
     return at->second;
   };
+  std::vector<uint32_t> source(edges.size());
   std::vector<uint32_t> target(edges.size());
   for (uint32_t i = 0; i < edges.size(); ++i) {
-    const uint32_t from = index(edges[i].from);
+    source[i] = index(edges[i].from);
     target[i] = index(edges[i].to);
-    if (from != target[i]) {
-      out[from].push_back(i);
+  }
+  // Classes that lie on no cycle would be visited from each of the others before them.
+  std::vector<MixedEdge> directed;
+  for (uint32_t i = 0; i < edges.size(); ++i) {
+    directed.push_back({source[i], target[i], false});
+  }
+  const MixedParts parts = split_into_parts(static_cast<uint32_t>(out.size()), directed);
+  for (uint32_t i = 0; i < edges.size(); ++i) {
+    if (source[i] != target[i] && parts.edge_on_cycle[i]) {
+      out[source[i]].push_back(i);
     }
   }
   std::vector<CycleEdge> best;

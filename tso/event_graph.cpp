@@ -262,6 +262,27 @@ void add_thread_edges(const Relation& relation, const std::vector<std::vector<ui
   }
 }
 
+// The same pairs when nothing is known of their order.
+void add_open_thread_edges(const Relation& relation,
+                           const std::vector<std::vector<uint32_t>>& threads,
+                           uint64_t max_undirected, EventGraph* graph) {
+  const Trace& trace = relation.trace();
+  for (uint32_t e = 0; e < trace.events.size(); ++e) {
+    const Event& event = trace.events[e];
+    if ((event.kind() != EventKind::kFork && event.kind() != EventKind::kJoin) ||
+        event.address >= threads.size() || event.address == event.thread) {
+      continue;
+    }
+    for (const uint32_t child : threads[event.address]) {
+      if (graph->undirected.size() >= max_undirected) {
+        graph->complete = false;
+        return;
+      }
+      graph->undirected.push_back({e, child});
+    }
+  }
+}
+
 }  // namespace
 
 AccessIndex::AccessIndex(const Relation& relation) : lists_(relation.locations().size()) {
@@ -300,7 +321,11 @@ EventGraph build_event_graph(const Relation& relation, const AccessIndex& access
       order.add(e);
     }
   }
-  add_thread_edges(relation, threads, &graph);
+  if (relation.options().thread_order) {
+    add_thread_edges(relation, threads, &graph);
+  } else {
+    add_open_thread_edges(relation, threads, max_undirected, &graph);
+  }
   for (uint32_t e = 0; e < trace.events.size(); ++e) {
     if (relation.lock_source(e) != kNone) {
       graph.directed.push_back({relation.lock_source(e), e});

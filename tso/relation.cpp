@@ -35,7 +35,7 @@ Relation::Relation(const Trace& trace, const LocationTable& locations,
     position_[e] = positions[thread]++;
   }
   settle_stores();
-  if (options_.order == TraceOrder::kIssue) {
+  if (options_.order == TraceOrder::kIssue && options_.lock_order) {
     find_lock_sources();
   }
   settle_times();
@@ -152,7 +152,8 @@ void Relation::settle_times() {
   std::vector<int64_t> by_thread(threads, kTimeMax);
   std::vector<int64_t> acquired(events.size(), kTimeMax);
   for (uint32_t e = 0; e < events.size(); ++e) {
-    if (events[e].kind() == EventKind::kJoin && events[e].address < threads) {
+    if (options_.thread_order && events[e].kind() == EventKind::kJoin &&
+        events[e].address < threads) {
       int64_t& time = by_thread[events[e].address];
       time = std::min(time, hi_[e]);
     }
@@ -220,10 +221,10 @@ Order Relation::between(uint32_t e, uint32_t f) const {
     return parent.kind() == EventKind::kJoin && parent.address == child.thread;
   };
   if (starts(a, b) || ends(a, b)) {
-    return Order::kBefore;
+    return options_.thread_order ? Order::kBefore : Order::kUndirected;
   }
   if (starts(b, a) || ends(b, a)) {
-    return Order::kAfter;
+    return options_.thread_order ? Order::kAfter : Order::kUndirected;
   }
   if (!conflict(e, f)) {
     return Order::kNone;

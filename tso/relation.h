@@ -41,6 +41,9 @@ struct RelationOptions {
   TraceOrder order = TraceOrder::kIssue;
   uint32_t store_buffer = 0;    // capacity in stores; 0: unbounded
   bool fenced_release = false;  // rel(l) is a locked operation
+  // Refinements that only remove executions; without one, verdicts are at most weaker.
+  bool lock_order = true;    // rel(l) comes before the acq(l) that reads it
+  bool thread_order = true;  // fork comes before the child's events, these before join; else open
 };
 
 enum class Order : uint8_t { kNone, kBefore, kAfter, kUndirected };

@@ -1,8 +1,10 @@
 #include "tso/witness.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -94,6 +96,11 @@ class Definitions {
     };
     return !same_thread(e, f) && same_bytes(e, f) && !(reader(e) && reader(f));
   }
+  // e starts the thread of f, or f ends that of e.
+  bool of_thread(uint32_t e, uint32_t f) const {
+    return (event(e).kind() == EventKind::kFork && event(e).address == event(f).thread) ||
+           (event(f).kind() == EventKind::kJoin && event(f).address == event(e).thread);
+  }
   bool earlier(uint32_t e, uint32_t f) const {
     return options_.order == TraceOrder::kIssue && trace_.hi(event(e)) < trace_.lo(event(f));
   }
@@ -123,14 +130,26 @@ class Definitions {
     return match != kNone && !settled_by(match, load) ? match : kNone;
   }
 
+  // The other events that write to bytes of it, locks apart.
+  const std::vector<uint32_t>& stores_to(uint32_t load) const {
+    const auto [at, is_new] = stores_to_.try_emplace(load);
+    for (uint32_t w = 0; w < trace_.events.size() && is_new; ++w) {
+      const EventKind kind = event(w).kind();
+      if (w != load && (kind == EventKind::kWrite || kind == EventKind::kReadModifyWrite) &&
+          same_bytes(w, load)) {
+        at->second.push_back(w);
+      }
+    }
+    return at->second;
+  }
+
   // Directed edge e -> f of the trace (theory section 2 with 5.2 and 5.4).
   bool directed(uint32_t e, uint32_t f) const {
     if (same_thread(e, f)) {
       return directed_in_thread(e, f);
     }
-    if ((event(e).kind() == EventKind::kFork && event(e).address == event(f).thread) ||
-        (event(f).kind() == EventKind::kJoin && event(f).address == event(e).thread)) {
-      return true;
+    if (of_thread(e, f)) {
+      return options_.thread_order;
     }
     if (!conflict(e, f) || !earlier(e, f)) {
       return false;
@@ -195,7 +214,8 @@ class Definitions {
   // acq reads the latest earlier rel of its lock.
   bool reads_release(uint32_t acquire, uint32_t release) const {
     const EventKind kind = event(acquire).kind();
-    if ((kind != EventKind::kAcquire && kind != EventKind::kAcquireShared) ||
+    if (!options_.lock_order ||
+        (kind != EventKind::kAcquire && kind != EventKind::kAcquireShared) ||
         event(release).kind() != EventKind::kRelease) {
       return false;
     }
@@ -217,16 +237,21 @@ class Definitions {
   // Answers given before: the definitions are asked about every pair of events of a window.
   mutable std::vector<std::optional<uint32_t>> newest_match_;
   mutable std::vector<std::optional<uint32_t>> settled_;
+  mutable std::unordered_map<uint32_t, std::vector<uint32_t>> stores_to_;
 };
+
+WitnessClaim with_model(WitnessClaim claim) {
+  if (claim.property == Property::kScSerializability) {
+    claim.options.model = MemoryModel::kSc;
+  }
+  return claim;
+}
 
 class Replay {
  public:
-  Replay(const Trace& trace, const std::vector<Step>& steps, const WitnessClaim& claim)
-      : trace_(trace), steps_(steps), claim_(claim), defs_(trace, claim_.options) {
-    if (claim_.property == Property::kScSerializability) {
-      claim_.options.model = MemoryModel::kSc;
-    }
-  }
+  Replay(const Trace& trace, const std::vector<Step>& steps, const WitnessClaim& claim,
+         const Definitions& definitions, const UnitTable& units)
+      : trace_(trace), steps_(steps), claim_(claim), defs_(definitions), units_(units) {}
 
   Result<std::vector<uint32_t>> run() {
     for (const auto rule :
@@ -352,11 +377,9 @@ class Replay {
       }
       bool comparable = true;
       uint32_t read_from = kNone;
-      for (uint32_t w = 0; w < trace_.events.size() && comparable; ++w) {
-        const EventKind kind = trace_.events[w].kind();
-        if (w == load || (kind != EventKind::kWrite && kind != EventKind::kReadModifyWrite) ||
-            !defs_.same_bytes(w, load)) {
-          continue;
+      for (const uint32_t w : defs_.stores_to(load)) {
+        if (!comparable) {
+          break;
         }
         comparable = issue_.contains(w) && trace_.write_value(trace_.events[w]).has_value() &&
                      defs_.inside(load, w) && defs_.inside(w, load);
@@ -378,8 +401,7 @@ class Replay {
 
   std::vector<uint32_t> find_cycle() {
     const bool per_event = claim_.property == Property::kRobustness;
-    const UnitTable units(trace_);
-    const auto node_of = [&](uint32_t e) { return per_event ? e : units.of_event(e); };
+    const auto node_of = [&](uint32_t e) { return per_event ? e : units_.of_event(e); };
     const bool full_program_order = per_event || sc();
     std::map<uint32_t, std::map<uint32_t, uint32_t>> edges;  // node -> next node -> event behind it
     for (const uint32_t e : events_) {
@@ -391,7 +413,10 @@ class Replay {
         if (defs_.same_thread(e, f)) {
           edge = full_program_order ? defs_.position(e) < defs_.position(f) : defs_.directed(e, f);
         } else {
-          edge = defs_.conflict(e, f) ? before(e, f) : defs_.directed(e, f);
+          const bool open =
+              defs_.conflict(e, f) ||
+              ((defs_.of_thread(e, f) || defs_.of_thread(f, e)) && !claim_.options.thread_order);
+          edge = open ? before(e, f) : defs_.directed(e, f);
         }
         if (edge) {
           edges[node_of(e)].emplace(node_of(f), e);
@@ -438,8 +463,9 @@ class Replay {
 
   const Trace& trace_;
   const std::vector<Step>& steps_;
-  WitnessClaim claim_;
-  Definitions defs_;
+  const WitnessClaim& claim_;
+  const Definitions& defs_;
+  const UnitTable& units_;
   std::vector<uint32_t> events_;
   std::unordered_map<uint32_t, uint32_t> issue_;   // step
   std::unordered_map<uint32_t, uint32_t> commit_;  // step
@@ -448,9 +474,75 @@ class Replay {
 
 }  // namespace
 
+struct WitnessChecker::Impl {
+  Impl(const Trace& checked, const WitnessClaim& claimed)
+      : trace(checked),
+        claim(with_model(claimed)),
+        definitions(checked, claim.options),
+        units(checked) {}
+
+  const Trace& trace;
+  const WitnessClaim claim;
+  const Definitions definitions;
+  const UnitTable units;
+};
+
+WitnessChecker::WitnessChecker(const Trace& trace, const WitnessClaim& claim)
+    : impl_(std::make_unique<Impl>(trace, claim)) {}
+WitnessChecker::~WitnessChecker() = default;
+
+Result<std::vector<uint32_t>> WitnessChecker::check(const std::vector<Step>& witness) const {
+  return Replay(impl_->trace, witness, impl_->claim, impl_->definitions, impl_->units).run();
+}
+
 Result<std::vector<uint32_t>> check_witness(const Trace& trace, const std::vector<Step>& witness,
                                             const WitnessClaim& claim) {
-  return Replay(trace, witness, claim).run();
+  return WitnessChecker(trace, claim).check(witness);
+}
+
+std::vector<Step> minimal_witness(const WitnessChecker& checker, const Relation& relation,
+                                  const std::vector<Step>& witness,
+                                  const std::vector<uint32_t>& first_kept) {
+  const auto restricted = [&](const std::set<uint32_t>& events) {
+    std::vector<Step> steps;
+    std::copy_if(witness.begin(), witness.end(), std::back_inserter(steps),
+                 [&](const Step& step) { return events.contains(step.event); });
+    return steps;
+  };
+  std::set<uint32_t> all;
+  for (const Step& step : witness) {
+    all.insert(step.event);
+  }
+  // The stores that loads may be forwarded from stay with them.
+  const auto is_source = [&](const std::set<uint32_t>& events, uint32_t store) {
+    return std::any_of(events.begin(), events.end(),
+                       [&](uint32_t e) { return relation.source(e) == store; });
+  };
+  std::set<uint32_t> kept;
+  for (const uint32_t e : first_kept) {
+    kept.insert(e);
+    if (relation.source(e) != Relation::kNever) {
+      kept.insert(relation.source(e));
+    }
+  }
+  if (!checker.check(restricted(kept))) {
+    kept = std::move(all);
+  }
+  if (kept.size() > kMaxMinimised) {
+    return restricted(kept);
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const uint32_t e : std::vector<uint32_t>(kept.begin(), kept.end())) {
+      std::set<uint32_t> fewer = kept;
+      fewer.erase(e);
+      if (!is_source(fewer, e) && checker.check(restricted(fewer))) {
+        kept = std::move(fewer);
+        changed = true;
+      }
+    }
+  }
+  return restricted(kept);
 }
 
 }  // namespace tsomon

@@ -14,6 +14,7 @@
 // Thread-safety: a pure function of its arguments.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,31 @@ struct WitnessClaim {
   RelationOptions options;
   bool values = true;
 };
+
+// For several witnesses about one trace, which must outlive it.
+class WitnessChecker {
+ public:
+  WitnessChecker(const Trace& trace, const WitnessClaim& claim);
+  ~WitnessChecker();
+  WitnessChecker(const WitnessChecker&) = delete;
+  WitnessChecker& operator=(const WitnessChecker&) = delete;
+
+  // As check_witness().
+  Result<std::vector<uint32_t>> check(const std::vector<Step>& witness) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// The witness without the events that it does not need: of what is left, no single event could be
+// left out without the checker refusing the rest or a load losing a store it may be forwarded from.
+// `first_kept` are events that suffice, as far as known: the ends of the cycle's edges. More than
+// kMaxMinimised events are returned as they are. O(w) checks for w of these.
+inline constexpr size_t kMaxMinimised = 200;
+std::vector<Step> minimal_witness(const WitnessChecker& checker, const Relation& relation,
+                                  const std::vector<Step>& witness,
+                                  const std::vector<uint32_t>& first_kept);
 
 // The cycle that the execution shows, as trace events: each one's unit (for robustness: the event
 // itself) precedes the next one's. An error says which rule the witness breaks.

@@ -1,6 +1,7 @@
 // The search for cycles against the enumeration of all orientations and against the twins.
 #include "offline/orientation_search.h"
 
+#include <algorithm>
 #include <random>
 #include <string>
 
@@ -177,4 +178,103 @@ TEST_CASE("a bound makes the answer inconclusive, never another one") {
               (found.verdict == Verdict::kPossible || found.verdict == Verdict::kInconclusive))));
   }
   CHECK(bounded > 0);
+}
+
+TEST_CASE("what makes verdicts sharper, left out, makes them at most weaker") {
+  constexpr uint64_t kSeed = 20260813;
+  std::mt19937_64 random(kSeed);
+  int weaker[5] = {};
+  for (int round = 0; round < kSmall / 8; ++round) {
+    RandomTraceOptions made = random_options(random);
+    made.values = random() % 4 != 0;
+    made.intervals = random() % 2 == 0;
+    made.locks = random() % 2 == 0 ? 25 : 0;
+    made.threads_start = random() % 2 == 0;
+    const Trace trace = random_trace(random, made).trace;
+    AnalysisOptions all;
+    all.property = random() % 4 == 0 ? Property::kRobustness : Property::kSerializability;
+    all.relation.store_buffer = made.store_buffer;
+    INFO("seed " << kSeed << " round " << round << " " << question(all) << show(trace));
+    const Verdict sharp = searched(trace, all).verdict;
+    for (int refinement = 0; refinement < 5; ++refinement) {
+      AnalysisOptions without = all;
+      switch (refinement) {
+        case 0:
+          without.relation.order = TraceOrder::kThread;
+          break;
+        case 1:
+          without.values = false;
+          break;
+        case 2:
+          without.relation.store_buffer = 0;
+          break;
+        case 3:
+          without.relation.lock_order = false;
+          break;
+        default:
+          without.relation.thread_order = false;
+          break;
+      }
+      INFO("without " << refinement);
+      const Analysis dull = searched(trace, without);
+      if (!dull.complete) {
+        REQUIRE((dull.verdict == Verdict::kInconclusive || dull.verdict == Verdict::kPossible));
+        continue;
+      }
+      REQUIRE((dull.verdict == sharp || dull.verdict == Verdict::kPossible ||
+               sharp == Verdict::kInconclusive));
+      weaker[refinement] += dull.verdict != sharp ? 1 : 0;
+    }
+  }
+  MESSAGE("weaker without intervals " << weaker[0] << ", values " << weaker[1]
+                                      << ", store buffer size " << weaker[2] << ", locks "
+                                      << weaker[3] << ", threads " << weaker[4]);
+  for (const int count : weaker) {
+    CHECK(count > 0);
+  }
+}
+
+TEST_CASE("no event of a witness could be left out") {
+  constexpr uint64_t kSeed = 20260814;
+  std::mt19937_64 random(kSeed);
+  int witnesses = 0;
+  size_t events = 0;
+  for (int round = 0; round < kSmall / 8; ++round) {
+    RandomTraceOptions made = random_options(random);
+    made.units = 40;
+    const Trace trace = random_trace(random, made).trace;
+    AnalysisOptions options = random_analysis(random, made);
+    options.values = made.values && options.relation.semantics == Semantics::kExact;
+    INFO("seed " << kSeed << " round " << round << " " << question(options) << show(trace));
+    const LocationTable locations(trace);
+    RelationOptions relation_options = options.relation;
+    if (options.property == Property::kScSerializability) {
+      relation_options.model = MemoryModel::kSc;
+    }
+    const Relation relation(trace, locations, relation_options);
+    const WitnessClaim claim = {options.property, options.relation, false};
+    for (const Violation& violation : searched(trace, options).findings) {
+      if (violation.witness.empty()) {
+        continue;
+      }
+      ++witnesses;
+      events += violation.window.size();
+      REQUIRE(check_witness(trace, violation.witness, claim));
+      for (const CycleEdge& edge : violation.cycle) {
+        for (const uint32_t end : {edge.from, edge.to}) {
+          REQUIRE(std::binary_search(violation.window.begin(), violation.window.end(), end));
+        }
+      }
+      for (const uint32_t left_out : violation.window) {
+        const bool is_source =
+            std::any_of(violation.window.begin(), violation.window.end(),
+                        [&](uint32_t e) { return relation.source(e) == left_out; });
+        std::vector<Step> fewer = violation.witness;
+        std::erase_if(fewer, [&](const Step& step) { return step.event == left_out; });
+        REQUIRE((is_source || !check_witness(trace, fewer, claim)));
+      }
+    }
+  }
+  MESSAGE(witnesses << " witnesses of " << events << " events");
+  CHECK(witnesses > kSmall / 100);
 }

@@ -153,9 +153,45 @@ class Report {
     if (violation) {
       check_violation();
     }
+    if (report_.contains("unfenced_units")) {
+      require(violation && question_.property == "serializability", "advice for nothing");
+      for (const json& advice : report_.at("unfenced_units")) {
+        check_advice(advice);
+      }
+    }
   }
 
  private:
+  // The store is the last one of its unit that other threads could see, and nothing in the unit
+  // finds it committed.
+  void check_advice(const json& advice) const {
+    const auto after = advice.at("after").get<size_t>();
+    require(after < trace_.events.size() && trace_.events[after].store(),
+            "a fence after no store: " + number(after));
+    const int unit = trace_.events[after].unit;
+    const PlainUnit& named = trace_.units.at(static_cast<size_t>(unit));
+    require(advice.at("thread") == named.thread && advice.at("label") == named.label &&
+                advice.at("first") == named.first && advice.at("last") == named.last,
+            "another unit lacks the fence after " + number(after));
+    require(advice.at("units").get<size_t>() >= 1 && advice.at("location").is_string(),
+            "advice without its fields");
+    for (size_t e = after + 1; e < trace_.events.size(); ++e) {
+      if (trace_.events[e].unit == unit) {
+        require(!trace_.events[e].drains() && !(trace_.events[e].store() && is_shared(e)),
+                "no fence is missing after " + number(after));
+      }
+    }
+  }
+
+  bool is_shared(size_t e) const {
+    for (size_t f = 0; f < trace_.events.size(); ++f) {
+      if (trace_.conflict(e, f)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   void check_violation() const {
     const json& cycle = report_.at("cycle");
     require(cycle.size() >= 2, "the cycle is too short");

@@ -188,6 +188,8 @@ TEST_CASE("the relation of two events equals its definition") {
     RelationOptions options = random_analysis(random, made).relation;
     options.model = random() % 4 == 0 ? MemoryModel::kSc : MemoryModel::kTso;
     options.fenced_release = random() % 4 == 0;
+    options.lock_order = random() % 4 != 0;
+    options.thread_order = random() % 4 != 0;
     const LocationTable locations(trace);
     const Relation relation(trace, locations, options);
     const NaiveChecker naive(trace, options);

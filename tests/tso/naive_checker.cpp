@@ -128,7 +128,8 @@ std::optional<uint32_t> NaiveChecker::source(uint32_t e) const {
 std::optional<uint32_t> NaiveChecker::release_read(uint32_t e) const {
   const Event& acquire = trace_.events[e];
   std::optional<uint32_t> latest;
-  if (acquire.kind() == EventKind::kAcquire || acquire.kind() == EventKind::kAcquireShared) {
+  if (options_.lock_order &&
+      (acquire.kind() == EventKind::kAcquire || acquire.kind() == EventKind::kAcquireShared)) {
     for (uint32_t r = 0; r < trace_.events.size(); ++r) {
       const Event& release = trace_.events[r];
       if (release.kind() == EventKind::kRelease && share(bytes_of(release), bytes_of(acquire)) &&
@@ -158,8 +159,8 @@ bool NaiveChecker::directed(uint32_t e, uint32_t f) const {
     const auto by = settled(*held);
     return (by && *by <= f) || share(bytes_of(a), bytes_of(b));
   }
-  if ((a.kind() == EventKind::kFork && a.address == b.thread) ||
-      (b.kind() == EventKind::kJoin && b.address == a.thread)) {
+  if (options_.thread_order && ((a.kind() == EventKind::kFork && a.address == b.thread) ||
+                                (b.kind() == EventKind::kJoin && b.address == a.thread))) {
     return true;
   }
   if (!share(bytes_of(a), bytes_of(b)) || (reader(a) && reader(b)) || !before(e, f)) {
@@ -180,8 +181,8 @@ bool NaiveChecker::directed(uint32_t e, uint32_t f) const {
     return true;
   }
   for (uint32_t j = 0; j < trace_.events.size(); ++j) {
-    if (trace_.events[j].kind() == EventKind::kJoin && trace_.events[j].address == a.thread &&
-        before(j, f)) {
+    if (options_.thread_order && trace_.events[j].kind() == EventKind::kJoin &&
+        trace_.events[j].address == a.thread && before(j, f)) {
       return true;  // the thread has ended, drained
     }
     const auto release = release_read(j);
@@ -203,6 +204,13 @@ Order NaiveChecker::between(uint32_t e, uint32_t f) const {
   }
   const Event& a = trace_.events[e];
   const Event& b = trace_.events[f];
+  const auto of_thread = [](const Event& one, const Event& other) {
+    return (one.kind() == EventKind::kFork || one.kind() == EventKind::kJoin) &&
+           one.address == other.thread && one.thread != other.thread;
+  };
+  if (of_thread(a, b) || of_thread(b, a)) {
+    return Order::kUndirected;
+  }
   const bool conflict =
       a.thread != b.thread && share(bytes_of(a), bytes_of(b)) && !(reader(a) && reader(b));
   return conflict ? Order::kUndirected : Order::kNone;

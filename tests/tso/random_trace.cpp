@@ -44,6 +44,12 @@ class Simulation {
       if (act(t)) {
         ++step;
       }
+      if (options_.fenced && threads_[t].depth == 0) {
+        fence_stores(t);
+      }
+    }
+    for (uint32_t t = 0; t < options_.threads && options_.fenced; ++t) {
+      fence_stores(t);
     }
     for (uint32_t t = 0; t < options_.threads; ++t) {
       while (commit(t)) {
@@ -65,6 +71,7 @@ class Simulation {
     bool joined = false;
     bool holds_lock = false;
     uint32_t depth = 0;
+    uint32_t stores = 0;  // since its last fence
     std::deque<Store> buffer;
   };
 
@@ -123,6 +130,17 @@ class Simulation {
     }
   }
 
+  void fence(uint32_t t) {
+    drain(t);
+    threads_[t].stores = 0;
+    issued(add(event(EventKind::kFence, t)));
+  }
+  void fence_stores(uint32_t t) {
+    if (threads_[t].stores > 0) {
+      fence(t);
+    }
+  }
+
   // Named locations are bytes beyond the ranges.
   uint64_t read(uint64_t address, uint32_t size) const {
     uint64_t value = 0;
@@ -152,6 +170,9 @@ class Simulation {
   void unit_boundary(uint32_t t) {
     Thread& thread = threads_[t];
     if (thread.depth > 0 && (!options_.nesting || chance(50))) {
+      if (options_.fenced && thread.depth == 1) {
+        fence_stores(t);
+      }
       add(event(EventKind::kUnitEnd, t));
       --thread.depth;
     } else {
@@ -175,8 +196,7 @@ class Simulation {
   bool act(uint32_t t) {
     Thread& thread = threads_[t];
     if (chance(options_.fences)) {
-      drain(t);
-      issued(add(event(EventKind::kFence, t)));
+      fence(t);
       return true;
     }
     if (chance(options_.locks)) {
@@ -200,6 +220,7 @@ class Simulation {
       make_room(t);
       access.set_kind(EventKind::kWrite);
       const uint64_t value = fresh_value(access.size);
+      ++thread.stores;
       const uint32_t index = add(access, {}, value);
       thread.buffer.push_back({index, access.address, access.size, value, false});
       issued(index);
@@ -239,6 +260,7 @@ class Simulation {
     if (thread.holds_lock) {
       thread.holds_lock = false;
       make_room(t);
+      ++thread.stores;
       const uint32_t index = add(access);
       thread.buffer.push_back({index, lock_, 0, 0, true});
       issued(index);

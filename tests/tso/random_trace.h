@@ -25,6 +25,7 @@ struct RandomTraceOptions {
   bool intervals = false;
   bool mixed_sizes = false;
   bool threads_start = false;  // fork and join events
+  bool fenced = false;         // a fence ends every unit that stores
 };
 
 struct RandomTrace {
