@@ -95,7 +95,7 @@ std::optional<uint64_t> MemoryOrder::value_of(uint32_t store) const {
 void MemoryOrder::add_edge(uint32_t from, uint32_t to) {
   successors_[from].push_back(to);
   if (remember_) {
-    edge_trail_.push_back(from);
+    edge_trail_.push_back({from, to});
   }
 }
 
@@ -497,7 +497,7 @@ void MemoryOrder::undo(const Mark& mark) {
     clocks_[clock_trail_.back().entry] = clock_trail_.back().old;
   }
   for (; edge_trail_.size() > mark.edges; edge_trail_.pop_back()) {
-    successors_[edge_trail_.back()].pop_back();
+    successors_[edge_trail_.back().from].pop_back();
   }
   for (; source_trail_.size() > mark.sources; source_trail_.pop_back()) {
     source_[source_trail_.back()] = kNone;
