@@ -126,7 +126,8 @@ class MemoryOrder {
   void link_threads();
   bool propagate_all();
   bool drain();
-  bool merge(uint32_t from, uint32_t to, bool infer);
+  bool merge(uint32_t from, uint32_t to);
+  void take_over(uint32_t from, uint32_t to);
   void raise(size_t entry, uint32_t value);
   void infer_from(uint32_t operation, uint32_t thread, uint32_t old);
   void infer_source(uint32_t load);
