@@ -396,7 +396,7 @@ inline void OrderPolicy::look_at_own(Record& record, const Current& now, OwnReco
       own->same = &record;
     }
   }
-  if (record.covered || (kind_mask(record.kind) & kinds::kLocks) != 0 || !is_settled(record)) {
+  if ((kind_mask(record.kind) & kinds::kLocks) != 0 || !is_settled(record)) {
     return;
   }
   Record*& latest = record.writes ? own->settled_store : own->settled_load;
@@ -496,7 +496,7 @@ void OrderPolicy::prune(Location& location) {
   auto& records = location.records;
   std::vector<bool> drop(records.size(), false);
   for (size_t j = 0; j < records.size(); ++j) {
-    if (records[j].covered || !is_settled(records[j])) {
+    if (!is_settled(records[j])) {
       continue;
     }
     for (size_t i = 0; i < records.size(); ++i) {
