@@ -6,24 +6,38 @@
 
 #include "offline/memory_order.h"
 #include "offline/schedule.h"
+#include "offline/state_search.h"
 
 namespace tsomon {
 namespace {
 
-enum class Answer : uint8_t { kNo, kYes, kUnknown };
+constexpr uint64_t kStatesADecision = 10;  // about what a decision costs
 
 // The question for one model.
 class Search {
  public:
-  Search(const ValueProblem& problem, MemoryModel model, uint64_t max_decisions)
-      : problem_(problem), model_(model), max_decisions_(max_decisions), order_(problem, model) {}
+  Search(const ValueProblem& problem, MemoryModel model, const ConsistencyOptions& options)
+      : problem_(problem), model_(model), options_(options), order_(problem, model) {}
 
   Answer run() {
     if (!order_.settle()) {
       contradiction_ = order_.contradiction();
       return Answer::kNo;
     }
-    return decide();
+    // What is undecided at half of the bound is rather one of those that need another way.
+    const MemoryOrder::Mark settled = order_.mark();
+    const uint64_t half = (options_.max_decisions + 1) / 2;
+    const Answer answer = decide(half);
+    if (answer != Answer::kUnknown || half == options_.max_decisions) {
+      return answer;
+    }
+    order_.undo(settled);
+    StateSearchResult tried = search_states(
+        problem_, order_, (options_.max_decisions - half) * kStatesADecision, options_.max_bytes);
+    if (tried.answer == Answer::kYes) {
+      accept(std::move(tried.execution));
+    }
+    return tried.answer;
   }
 
   uint64_t decisions() const { return decisions_; }
@@ -43,17 +57,21 @@ class Search {
     size_t next = 0;
   };
 
+  void accept(std::vector<uint32_t> execution) {
+    execution_ = std::move(execution);
+    TSOMON_CHECK(is_execution(problem_, model_, execution_), "a schedule is no execution");
+  }
+
   // Depth first, without recursion: a long trace may need many decisions.
-  Answer decide() {
+  Answer decide(uint64_t max_decisions) {
     std::vector<Decision> taken;
+    Schedule schedule(problem_, order_);
     while (true) {
-      Schedule schedule = run_schedule(problem_, order_);
-      if (schedule.complete) {
-        execution_ = std::move(schedule.order);
-        TSOMON_CHECK(is_execution(problem_, model_, execution_), "a schedule is no execution");
+      if (schedule.run()) {
+        accept(schedule.steps());
         return Answer::kYes;
       }
-      taken.push_back({order_.mark(), alternatives(schedule), 0});
+      taken.push_back({order_.mark(), alternatives(schedule.stuck()), 0});
       while (true) {
         if (taken.empty()) {
           return Answer::kNo;
@@ -66,11 +84,12 @@ class Search {
           }
           continue;
         }
-        if (++decisions_ > max_decisions_) {
+        if (++decisions_ > max_decisions) {
           return Answer::kUnknown;
         }
         const Alternative& alternative = decision.alternatives[decision.next++];
         if (apply(alternative)) {
+          schedule.follow(decision.mark);
           break;
         }
         order_.undo(decision.mark);
@@ -78,19 +97,19 @@ class Search {
     }
   }
 
-  std::vector<Alternative> alternatives(const Schedule& schedule) const {
+  std::vector<Alternative> alternatives(const Schedule::Stuck& stuck) const {
     std::vector<Alternative> result;
-    if (schedule.load != Operation::kNone) {
-      for (const uint32_t store : order_.candidates(schedule.load, SIZE_MAX)) {
-        result.push_back({true, schedule.load, store});
+    if (stuck.load != Operation::kNone) {
+      for (const uint32_t store : order_.candidates(stuck.load, SIZE_MAX)) {
+        result.push_back({true, stuck.load, store});
       }
       return result;
     }
-    TSOMON_CHECK(schedule.first != Operation::kNone && !problem_.is_initial(schedule.first),
+    TSOMON_CHECK(stuck.first != Operation::kNone && !problem_.is_initial(stuck.first),
                  "a stuck schedule has nothing to decide");
     // The order that was tried has got stuck: the other one first.
-    result.push_back({false, schedule.second, schedule.first});
-    result.push_back({false, schedule.first, schedule.second});
+    result.push_back({false, stuck.second, stuck.first});
+    result.push_back({false, stuck.first, stuck.second});
     return result;
   }
 
@@ -102,7 +121,7 @@ class Search {
 
   const ValueProblem& problem_;
   MemoryModel model_;
-  uint64_t max_decisions_;
+  const ConsistencyOptions& options_;
   uint64_t decisions_ = 0;
   MemoryOrder order_;
   std::vector<uint32_t> execution_;
@@ -180,7 +199,7 @@ class Checker {
   }
 
   Answer ask(MemoryModel model) {
-    Search search(problem_, model, options_.max_decisions);
+    Search search(problem_, model, options_);
     const Answer answer = search.run();
     report_.decisions += search.decisions();
     if (answer == Answer::kYes) {

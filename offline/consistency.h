@@ -4,7 +4,8 @@
 //             and a damaged recording, or a machine that is not TSO, from both.
 // Source      Theory sections 5.3 and 8; Gibbons and Korach (SIAM J. Comput. 1997): NP-complete in
 //             general; the method is inference (offline/memory_order.h), then decisions with
-//             backtracking only where it leaves the run stuck.
+//             backtracking only where it leaves the run stuck (offline/schedule.h); when half of
+//             them are used up, a search through the states of a run (offline/state_search.h).
 // Verdicts    kSc: some SC execution has these values. kTso: none has, some TSO execution has.
 //             kInconsistent: no execution of the models asked has. kInconclusive: a bound was hit,
 //             events were lost, or values had to be left out and an execution was found.
@@ -13,8 +14,9 @@
 //             returned. A negative one names operations whose order contradicts itself, unless
 //             decisions were needed to find out.
 // Unknown     values of stores and initial values may be any, the same for all that read them.
-// Bounds      Decisions and memory. Complexity: O(n * threads) rounds as long as no decision is
-//             needed; exponential in the decisions in the worst case.
+// Bounds      Decisions, of which one stands for ten states that are tried, and memory.
+// Complexity  O(n * threads) rounds as long as no decision is needed; exponential in the decisions
+//             in the worst case.
 // Misses      Time stamps are not used. See offline/value_problem.h for what is left out.
 // Thread-safety: a pure function of its arguments.
 #pragma once

@@ -95,7 +95,7 @@ std::optional<uint64_t> MemoryOrder::value_of(uint32_t store) const {
 void MemoryOrder::add_edge(uint32_t from, uint32_t to) {
   successors_[from].push_back(to);
   if (remember_) {
-    edge_trail_.push_back(from);
+    edge_trail_.push_back({from, to});
   }
 }
 
@@ -107,7 +107,7 @@ void MemoryOrder::raise(size_t entry, uint32_t value) {
 }
 
 // What comes before `from`, and `from` itself, comes before `to`.
-bool MemoryOrder::merge(uint32_t from, uint32_t to, bool infer) {
+bool MemoryOrder::merge(uint32_t from, uint32_t to) {
   bool changed = false;
   const size_t source = static_cast<size_t>(from) * width_;
   const size_t target = static_cast<size_t>(to) * width_;
@@ -122,7 +122,7 @@ bool MemoryOrder::merge(uint32_t from, uint32_t to, bool infer) {
     if (value > old) {
       raise(target + i, value);
       changed = true;
-      if (infer && (i & 1) != 0) {
+      if ((i & 1) != 0) {
         infer_from(to, static_cast<uint32_t>(i / 2), old);
       }
     }
@@ -236,13 +236,13 @@ bool MemoryOrder::drain() {
       continue;
     }
     add_edge(edge.from, edge.to);
-    merge(edge.from, edge.to, true);
+    merge(edge.from, edge.to);
     work_.push_back(edge.to);
     while (!work_.empty()) {
       const uint32_t operation = work_.back();
       work_.pop_back();
       for_each_successor(operation, [&](uint32_t next) {
-        if (merge(operation, next, true)) {
+        if (merge(operation, next)) {
           work_.push_back(next);
         }
       });
@@ -254,6 +254,19 @@ bool MemoryOrder::drain() {
 bool MemoryOrder::insert(uint32_t from, uint32_t to) {
   pending_.push_back({from, to});
   return drain();
+}
+
+// As merge(), of what nothing depends on yet: no inference, no trail.
+void MemoryOrder::take_over(uint32_t from, uint32_t to) {
+  const Operation& operation = problem_.operations[from];
+  const uint32_t* source = &clocks_[from * width_];
+  uint32_t* target = &clocks_[to * width_];
+  for (size_t i = 0; i < width_; ++i) {
+    target[i] = std::max(target[i], source[i]);
+  }
+  uint32_t* own = target + 2 * static_cast<size_t>(operation.thread);
+  own[0] = std::max(own[0], operation.loads() ? operation.position + 1 : 0);
+  own[1] = std::max(own[1], operation.stores() ? operation.position + 1 : 0);
 }
 
 // All clocks from nothing, in topological order; false when the edges have a cycle.
@@ -273,7 +286,7 @@ bool MemoryOrder::propagate_all() {
   for (size_t at = 0; at < order.size(); ++at) {
     const uint32_t operation = order[at];
     for_each_successor(operation, [&](uint32_t next) {
-      merge(operation, next, false);
+      take_over(operation, next);
       if (--missing[next] == 0) {
         order.push_back(next);
       }
@@ -497,7 +510,7 @@ void MemoryOrder::undo(const Mark& mark) {
     clocks_[clock_trail_.back().entry] = clock_trail_.back().old;
   }
   for (; edge_trail_.size() > mark.edges; edge_trail_.pop_back()) {
-    successors_[edge_trail_.back()].pop_back();
+    successors_[edge_trail_.back().from].pop_back();
   }
   for (; source_trail_.size() > mark.sources; source_trail_.pop_back()) {
     source_[source_trail_.back()] = kNone;

@@ -66,9 +66,35 @@ class MemoryOrder {
   Mark mark();  // from now on changes are remembered
   void undo(const Mark& mark);
 
+  // What was added since the mark, directly or as a consequence. O(additions).
+  template <typename Function>
+  void for_each_edge_since(const Mark& mark, const Function& function) const {
+    for (size_t i = mark.edges; i < edge_trail_.size(); ++i) {
+      function(edge_trail_[i]);
+    }
+  }
+  template <typename Function>
+  void for_each_source_since(const Mark& mark, const Function& function) const {
+    for (size_t i = mark.sources; i < source_trail_.size(); ++i) {
+      function(source_trail_[i]);
+    }
+  }
+
+  // Loads that have certainly read a store or an initial value: of each thread the last one.
+  struct Reader {
+    uint32_t thread;
+    uint32_t load;
+  };
+  const std::vector<Reader>& readers(uint32_t store) const { return readers_[store]; }
+
+  // What comes before an operation: for each thread 1 more than the position of the last operation
+  // that orders like a load, and of the last that orders like a store; 0 is none.
+  const uint32_t* clock(uint32_t operation) const { return &clocks_[operation * width_]; }
+
   // Operations on a cycle of the edges whose insertion failed, in order.
   std::vector<uint32_t> contradiction() const;
 
+ private:
   template <typename Function>
   void for_each_successor(uint32_t operation, const Function& function) const {
     if (next_load_[operation] != kNone) {
@@ -82,14 +108,9 @@ class MemoryOrder {
     }
   }
 
- private:
   struct ClockChange {
     size_t entry;
     uint32_t old;
-  };
-  struct Reader {
-    uint32_t thread;
-    uint32_t load;  // the last of the thread that reads the store
   };
   struct ReaderChange {
     uint32_t store;
@@ -97,8 +118,7 @@ class MemoryOrder {
     uint32_t old;  // kNone: the entry is new
   };
 
-  // Two entries a thread: last operation like a load, last one like a store; 0 is none, else 1
-  // more than its position.
+  // In clocks_, as clock() says.
   size_t entry(uint32_t operation, uint32_t thread, bool store) const {
     return static_cast<size_t>(operation) * width_ + 2 * static_cast<size_t>(thread) +
            (store ? 1 : 0);
@@ -106,7 +126,8 @@ class MemoryOrder {
   void link_threads();
   bool propagate_all();
   bool drain();
-  bool merge(uint32_t from, uint32_t to, bool infer);
+  bool merge(uint32_t from, uint32_t to);
+  void take_over(uint32_t from, uint32_t to);
   void raise(size_t entry, uint32_t value);
   void infer_from(uint32_t operation, uint32_t thread, uint32_t old);
   void infer_source(uint32_t load);
@@ -145,7 +166,7 @@ class MemoryOrder {
   std::vector<uint32_t> work_;
   bool remember_ = false;
   std::vector<ClockChange> clock_trail_;
-  std::vector<uint32_t> edge_trail_;
+  std::vector<Edge> edge_trail_;
   std::vector<uint32_t> source_trail_;
   std::vector<ReaderChange> reader_trail_;
   std::vector<uint32_t> assumed_trail_;

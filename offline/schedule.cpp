@@ -1,165 +1,321 @@
 #include "offline/schedule.h"
 
 #include <algorithm>
-#include <optional>
-#include <unordered_map>
 
 namespace tsomon {
 namespace {
 
 constexpr uint32_t kNone = Operation::kNone;
 
-class Runner {
- public:
-  Runner(const ValueProblem& problem, const MemoryOrder& order)
-      : problem_(problem),
-        order_(order),
-        missing_(problem.operations.size(), 0),
-        unread_(problem.operations.size() + problem.locations.size(), 0),
-        done_(problem.operations.size(), false),
-        memory_(problem.locations.size()) {
-    for (uint32_t location = 0; location < memory_.size(); ++location) {
-      memory_[location] = problem.initial_store(location);
-    }
-    for (uint32_t i = 0; i < problem.operations.size(); ++i) {
-      order.for_each_successor(i, [&](uint32_t next) { ++missing_[next]; });
-      if (order.source(i) != kNone) {
-        ++unread_[order.source(i)];
-      }
-    }
-  }
-
-  Schedule run() {
-    for (uint32_t i = 0; i < problem_.operations.size(); ++i) {
-      if (missing_[i] == 0) {
-        make_ready(i);
-      }
-    }
-    while (step()) {
-    }
-    result_.complete = result_.order.size() == problem_.operations.size();
-    if (!result_.complete) {
-      name_decision();
-    }
-    return std::move(result_);
-  }
-
- private:
-  void make_ready(uint32_t i) {
-    (problem_.operations[i].kind == Operation::Kind::kStore ? stores_ : loads_).push_back(i);
-  }
-
-  // What the operation would read now.
-  uint32_t visible(uint32_t i) const {
-    const uint32_t own = problem_.own_store[i];
-    return own != kNone && !done_[own] ? own : memory_[problem_.operations[i].location];
-  }
-
-  std::optional<uint64_t> value_of(uint32_t store) const {
-    const auto value = order_.value_of(store);
-    if (value) {
-      return value;
-    }
-    const auto at = assumed_.find(store);
-    return at == assumed_.end() ? std::nullopt : std::optional(at->second);
-  }
-
-  bool may_read(uint32_t i) const {
-    const Operation& operation = problem_.operations[i];
-    if (operation.location == kNone || !operation.is_read() || !operation.read) {
-      return true;
-    }
-    const uint32_t seen = visible(i);
-    if (order_.source(i) != kNone) {
-      return order_.source(i) == seen;
-    }
-    const auto value = value_of(seen);
-    return !value || value == operation.read;
-  }
-
-  bool may_write(uint32_t i) const {
-    const Operation& operation = problem_.operations[i];
-    if (operation.location == kNone || !operation.is_write()) {
-      return true;
-    }
-    const uint32_t overwritten = memory_[operation.location];
-    return unread_[overwritten] == (order_.source(i) == overwritten ? 1U : 0U);
-  }
-
-  void perform(uint32_t i) {
-    const Operation& operation = problem_.operations[i];
-    if (operation.location != kNone) {
-      if (operation.is_read() && operation.read) {
-        if (order_.source(i) != kNone) {
-          --unread_[order_.source(i)];
-        } else if (!value_of(visible(i))) {
-          assumed_[visible(i)] = *operation.read;
-        }
-      }
-      if (operation.is_write()) {
-        memory_[operation.location] = i;
-      }
-    }
-    done_[i] = true;
-    result_.order.push_back(i);
-    order_.for_each_successor(i, [&](uint32_t next) {
-      if (--missing_[next] == 0) {
-        make_ready(next);
-      }
-    });
-  }
-
-  // Each list has at most one operation of a thread.
-  bool step() {
-    for (auto* list : {&loads_, &stores_}) {
-      for (size_t at = 0; at < list->size(); ++at) {
-        const uint32_t i = (*list)[at];
-        if (may_read(i) && may_write(i)) {
-          list->erase(list->begin() + static_cast<ptrdiff_t>(at));
-          perform(i);
-          return true;
-        }
-      }
-    }
-    return false;
-  }
-
-  void name_decision() {
-    for (const uint32_t i : loads_) {
-      const Operation& operation = problem_.operations[i];
-      if (operation.is_read() && operation.read && operation.location != kNone &&
-          order_.source(i) == kNone) {
-        result_.load = i;
-        return;
-      }
-    }
-    for (const auto* list : {&stores_, &loads_}) {
-      for (const uint32_t i : *list) {
-        if (!may_write(i)) {
-          result_.first = memory_[problem_.operations[i].location];
-          result_.second = i;
-          return;
-        }
-      }
-    }
-  }
-
-  const ValueProblem& problem_;
-  const MemoryOrder& order_;
-  std::vector<uint32_t> missing_;  // predecessors that have not run
-  std::vector<uint32_t> unread_;   // loads that have to read the store and have not run
-  std::vector<bool> done_;
-  std::vector<uint32_t> memory_;  // store, by location
-  std::unordered_map<uint32_t, uint64_t> assumed_;
-  std::vector<uint32_t> loads_;  // ready: loads, locked operations and fences
-  std::vector<uint32_t> stores_;
-  Schedule result_;
-};
-
 }  // namespace
 
-Schedule run_schedule(const ValueProblem& problem, const MemoryOrder& order) {
-  return Runner(problem, order).run();
+Schedule::Schedule(const ValueProblem& problem, const MemoryOrder& order)
+    : problem_(problem),
+      order_(order),
+      chains_(2 * problem.threads.size()),
+      next_(chains_.size(), 0),
+      run_(chains_.size(), 0),
+      waiting_(chains_.size()),
+      memory_(problem.locations.size()),
+      overwriter_(problem.operations.size() + problem.locations.size(), kNone),
+      seen_(problem.operations.size(), kNone),
+      place_(problem.operations.size(), 0) {
+  for (size_t thread = 0; thread < problem.threads.size(); ++thread) {
+    for (const uint32_t i : problem.threads[thread]) {
+      if (problem.operations[i].loads()) {
+        chains_[2 * thread].push_back(i);
+      }
+      if (problem.operations[i].stores()) {
+        chains_[2 * thread + 1].push_back(i);
+      }
+    }
+  }
+  for (uint32_t location = 0; location < memory_.size(); ++location) {
+    memory_[location] = problem.initial_store(location);
+  }
+  steps_.reserve(problem.operations.size());
+  find_ready();
+}
+
+// ---------------------------------------------------------------- what can run
+
+bool Schedule::has_run(uint32_t operation) const {
+  const Operation& that = problem_.operations[operation];
+  return run_[2 * static_cast<size_t>(that.thread) + (that.loads() ? 0 : 1)] > that.position;
+}
+
+uint32_t Schedule::visible(uint32_t operation) const {
+  const uint32_t own = problem_.own_store[operation];
+  return own != kNone && !has_run(own) ? own : memory_[problem_.operations[operation].location];
+}
+
+std::optional<uint64_t> Schedule::value_of(uint32_t store) const {
+  if (const auto value = problem_.value_of(store)) {
+    return value;
+  }
+  const auto at = assumed_.find(store);
+  return at == assumed_.end() ? order_.value_of(store) : std::optional(at->second.value);
+}
+
+bool Schedule::may_read(uint32_t operation) const {
+  const Operation& that = problem_.operations[operation];
+  if (that.location == kNone || !that.is_read() || !that.read) {
+    return true;
+  }
+  const uint32_t seen = visible(operation);
+  const uint32_t source = order_.source(operation);
+  if (source != kNone && source != seen) {
+    return false;
+  }
+  const auto value = value_of(seen);
+  return !value || value == that.read;
+}
+
+bool Schedule::still_read(uint32_t store, uint32_t by_other_than) const {
+  const auto& readers = order_.readers(store);
+  return std::any_of(readers.begin(), readers.end(), [&](const MemoryOrder::Reader& reader) {
+    return reader.load != by_other_than && !has_run(reader.load);
+  });
+}
+
+bool Schedule::may_write(uint32_t operation) const {
+  const Operation& that = problem_.operations[operation];
+  return that.location == kNone || !that.is_write() ||
+         !still_read(memory_[that.location], operation);
+}
+
+// The next operation of a chain is ready, or waits for the first chain that is not far enough.
+void Schedule::wait_or_ready(size_t chain, size_t from) {
+  if (next_[chain] == chains_[chain].size()) {
+    return;
+  }
+  const uint32_t operation = chains_[chain][next_[chain]];
+  const bool store = problem_.operations[operation].kind == Operation::Kind::kStore;
+  if ((chain & 1) != 0 && !store) {
+    return;  // the chain of loads has it, too
+  }
+  const uint32_t* clock = order_.clock(operation);
+  for (size_t other = from; other < run_.size(); ++other) {
+    if (clock[other] > run_[other]) {
+      waiting_[other].push_back(static_cast<uint32_t>(chain));
+      return;
+    }
+  }
+  (store ? stores_ : loads_).push_back({operation, static_cast<uint32_t>(steps_.size())});
+}
+
+uint32_t Schedule::ready_since(uint32_t operation) const {
+  const uint32_t* clock = order_.clock(operation);
+  uint32_t since = 0;
+  for (size_t chain = 0; chain < run_.size(); ++chain) {
+    if (clock[chain] != 0) {
+      since = std::max(since, place_[problem_.threads[chain / 2][clock[chain] - 1]] + 1);
+    }
+  }
+  return since;
+}
+
+// From nothing: the ready operations in the order in which they have become so.
+void Schedule::find_ready() {
+  loads_.clear();
+  stores_.clear();
+  for (auto& waiting : waiting_) {
+    waiting.clear();
+  }
+  for (size_t chain = 0; chain < chains_.size(); ++chain) {
+    wait_or_ready(chain, 0);
+  }
+  for (auto* list : {&loads_, &stores_}) {
+    for (Ready& ready : *list) {
+      ready.since = ready_since(ready.operation);
+    }
+    std::stable_sort(list->begin(), list->end(),
+                     [](const Ready& a, const Ready& b) { return a.since < b.since; });
+  }
+}
+
+// ---------------------------------------------------------------- forward
+
+// The next operation of the chain has run.
+void Schedule::advance(size_t chain) {
+  run_[chain] = problem_.operations[chains_[chain][next_[chain]++]].position + 1;
+  std::vector<uint32_t> waiting;
+  waiting.swap(waiting_[chain]);
+  for (const uint32_t other : waiting) {
+    wait_or_ready(other, chain);
+  }
+}
+
+void Schedule::perform(uint32_t operation) {
+  const Operation& that = problem_.operations[operation];
+  for (auto* list : {&loads_, &stores_}) {
+    const auto at = std::find_if(list->begin(), list->end(),
+                                 [&](const Ready& ready) { return ready.operation == operation; });
+    if (at != list->end()) {
+      list->erase(at);
+      break;
+    }
+  }
+  const auto step = static_cast<uint32_t>(steps_.size());
+  if (that.location != kNone) {
+    if (that.is_read()) {
+      seen_[operation] = visible(operation);
+      if (that.read && !problem_.value_of(seen_[operation])) {
+        assumed_.try_emplace(seen_[operation], Assumption{*that.read, step});
+      }
+    }
+    if (that.is_write()) {
+      seen_[operation] = memory_[that.location];
+      overwriter_[memory_[that.location]] = operation;
+      memory_[that.location] = operation;
+    }
+  }
+  place_[operation] = step;
+  steps_.push_back(operation);
+  const size_t chain = 2 * static_cast<size_t>(that.thread);
+  if (that.loads()) {
+    advance(chain);
+  }
+  if (that.stores()) {
+    advance(chain + 1);
+  }
+  if (that.loads()) {
+    wait_or_ready(chain, 0);
+  }
+  if (that.stores()) {
+    wait_or_ready(chain + 1, 0);
+  }
+}
+
+bool Schedule::step_from(std::vector<Ready>* list) {
+  for (const Ready& ready : *list) {
+    if (may_run(ready.operation)) {
+      perform(ready.operation);
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Schedule::run() {
+  while (step_from(&loads_) || step_from(&stores_)) {
+  }
+  return steps_.size() == problem_.operations.size();
+}
+
+Schedule::Stuck Schedule::stuck() const {
+  Stuck result;
+  for (const Ready& ready : loads_) {
+    const Operation& operation = problem_.operations[ready.operation];
+    if (operation.is_read() && operation.read && operation.location != kNone &&
+        order_.source(ready.operation) == kNone) {
+      result.load = ready.operation;
+      return result;
+    }
+  }
+  for (const auto* list : {&stores_, &loads_}) {
+    for (const Ready& ready : *list) {
+      if (!may_write(ready.operation)) {
+        result.first = memory_[problem_.operations[ready.operation].location];
+        result.second = ready.operation;
+        return result;
+      }
+    }
+  }
+  return result;
+}
+
+// ---------------------------------------------------------------- back
+
+void Schedule::take_back(size_t count) {
+  while (steps_.size() > count) {
+    const uint32_t operation = steps_.back();
+    steps_.pop_back();
+    const Operation& that = problem_.operations[operation];
+    if (that.location != kNone) {
+      if (that.is_write()) {
+        memory_[that.location] = seen_[operation];
+        overwriter_[seen_[operation]] = kNone;
+      }
+      const auto at = assumed_.find(seen_[operation]);
+      if (at != assumed_.end() && at->second.step == steps_.size()) {
+        assumed_.erase(at);
+      }
+    }
+    for (const bool store : {false, true}) {
+      if (store ? that.stores() : that.loads()) {
+        const size_t chain = 2 * static_cast<size_t>(that.thread) + (store ? 1 : 0);
+        const uint32_t next = --next_[chain];
+        run_[chain] = next == 0 ? 0 : problem_.operations[chains_[chain][next - 1]].position + 1;
+      }
+    }
+  }
+  find_ready();
+}
+
+uint32_t Schedule::first_refused(const MemoryOrder::Mark& mark) const {
+  auto first = static_cast<uint32_t>(steps_.size());
+  const auto refuse = [&](uint32_t step) { first = std::min(first, step); };
+  order_.for_each_edge_since(mark, [&](const Edge& edge) {
+    if (has_run(edge.to) && (!has_run(edge.from) || place_[edge.from] > place_[edge.to])) {
+      refuse(place_[edge.to]);
+    }
+  });
+  order_.for_each_source_since(mark, [&](uint32_t load) {
+    const uint32_t source = order_.source(load);
+    if (!has_run(load) || seen_[load] != source) {
+      if (has_run(load)) {
+        refuse(place_[load]);
+      }
+      if (overwriter_[source] != kNone) {
+        refuse(place_[overwriter_[source]]);
+      }
+    }
+    if (const auto at = assumed_.find(source);
+        at != assumed_.end() && order_.value_of(source) != at->second.value) {
+      refuse(at->second.step);
+    }
+  });
+  return first;
+}
+
+void Schedule::follow(const MemoryOrder::Mark& mark) { take_back(first_refused(mark)); }
+
+// ---------------------------------------------------------------- other strategies
+
+void Schedule::run_loads() {
+  const auto can_run = [&](const Ready& ready) {
+    return problem_.operations[ready.operation].kind != Operation::Kind::kLocked &&
+           may_run(ready.operation);
+  };
+  for (auto at = std::find_if(loads_.begin(), loads_.end(), can_run); at != loads_.end();
+       at = std::find_if(loads_.begin(), loads_.end(), can_run)) {
+    perform(at->operation);
+  }
+}
+
+std::vector<uint32_t> Schedule::choices() const {
+  std::vector<uint32_t> result;
+  for (const auto* list : {&stores_, &loads_}) {
+    for (const Ready& ready : *list) {
+      if (may_run(ready.operation)) {
+        result.push_back(ready.operation);
+      }
+    }
+  }
+  return result;
+}
+
+void Schedule::append_state(std::vector<uint32_t>* state) const {
+  state->insert(state->end(), next_.begin(), next_.end());
+  for (const uint32_t store : memory_) {
+    // Which store wrote the value does not matter when no load is certain to read that one.
+    const uint64_t value = problem_.value_of(store).value_or(0);
+    const bool itself = still_read(store, kNone);
+    state->push_back(itself ? store : kNone);
+    state->push_back(itself ? 0 : static_cast<uint32_t>(value));
+    state->push_back(itself ? 0 : static_cast<uint32_t>(value >> 32));
+  }
 }
 
 bool is_execution(const ValueProblem& problem, MemoryModel model,

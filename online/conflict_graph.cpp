@@ -56,6 +56,7 @@ ConflictGraph::Node ConflictGraph::add_unit(const DetectedUnit& unit, uint32_t s
   added.unit = unit;
   added.set = set;
   added.used = true;
+  added.only_events = unit.label == Interner::kNone;
   ++live_;
   ++statistics_.units;
   return node;
@@ -429,12 +430,8 @@ class ConflictGraph::Sweep {
       }
     }
     for (Window& window : windows) {
-      // Units of one event each: a valid orientation is acyclic over events, hence over them.
-      const bool only_events =
-          std::all_of(window.units.begin(), window.units.end(), [](const DetectedUnit& unit) {
-            return unit.label == Interner::kNone && unit.merged == 0;
-          });
-      if (only_events && !window.directed) {
+      // A valid orientation is acyclic over events, hence over units of one event each.
+      if (window.only_events && !window.directed) {
         continue;
       }
       std::sort(window.units.begin(), window.units.end(), by_first_event);
@@ -447,6 +444,7 @@ class ConflictGraph::Sweep {
     for (const Node node : units) {
       window->units.push_back(graph_.nodes_[node].unit);
       window->complete = window->complete && graph_.nodes_[node].unit.merged == 0;
+      window->only_events = window->only_events && graph_.nodes_[node].only_events;
     }
   }
 
@@ -565,6 +563,7 @@ class ConflictGraph::Sweep {
       UnitNode& whole = graph_.nodes_[stays];
       whole.unit.merged += gone.unit.merged + 1;
       whole.unit.last = std::max(whole.unit.last, gone.unit.last);
+      whole.only_events = whole.only_events && gone.only_events;
       whole.in.insert(whole.in.end(), gone.in.begin(), gone.in.end());
       whole.undirected.insert(whole.undirected.end(), gone.undirected.begin(),
                               gone.undirected.end());

@@ -41,6 +41,7 @@ class ConflictGraph {
     std::vector<DetectedUnit> units;
     bool directed = false;
     bool complete = true;
+    bool only_events = true;  // no unit has more than one event
   };
   using OnWindow = std::function<void(Window&&)>;
 
@@ -107,6 +108,7 @@ class ConflictGraph {
     uint32_t group = kNoGroup;  // kNoGroup: has no directed edges
     Node last_from = kNone;
     bool used = false;
+    bool only_events = false;  // the unit, and what was merged into it, are events of their own
     std::vector<InEdge> in;
     std::vector<Neighbour> undirected;
     std::unique_ptr<tsl::robin_map<Node, uint32_t>> places;  // in `undirected`, when it is long

@@ -56,7 +56,7 @@ struct DetectorOptions {
   SetChoice sets = SetChoice::kAuto;     // kAtomicSets
   bool collect = true;                   // false: nothing is ever dropped (for tests)
   uint32_t max_retained = 4096;          // finished units kept before some are merged
-  uint32_t max_unsettled = 256;          // stores of one thread to one location, and ...
+  uint32_t max_unsettled = 4096;         // stores of one thread to one location, and ...
   uint32_t max_unsettled_units = 4096;   // ... units of one thread, that no fence ever settles
   uint64_t history_events = 1ULL << 20;  // kept for the traces of windows; 0: none
 };

@@ -403,7 +403,7 @@ inline void OrderPolicy::look_at_own(Record& record, const Current& now, OwnReco
       own->same = &record;
     }
   }
-  if (record.covered || (kind_mask(record.kind) & kinds::kLocks) != 0 || !is_settled(record)) {
+  if ((kind_mask(record.kind) & kinds::kLocks) != 0 || !is_settled(record)) {
     return;
   }
   Record*& latest = record.writes ? own->settled_store : own->settled_load;
@@ -498,41 +498,47 @@ inline void OrderPolicy::record(const Current& now, Location& location, bool in_
   }
 }
 
-// Drops what a later settled access of the same thread stands for.
+// Drops what a later settled access of the same thread stands for: a store for everything, a load
+// for loads.
 void OrderPolicy::prune(Location& location) {
   auto& records = location.records;
-  std::vector<bool> drop(records.size(), false);
-  for (size_t j = 0; j < records.size(); ++j) {
-    if (records[j].covered || !is_settled(records[j])) {
-      continue;
-    }
-    for (size_t i = 0; i < records.size(); ++i) {
-      drop[i] = drop[i] ||
-                (records[i].thread == records[j].thread && records[i].index < records[j].index &&
-                 (records[j].writes || !records[i].writes));
+  latest_settled_.assign(threads_.size(), {});
+  for (const Record& record : records) {
+    if (is_settled(record)) {
+      LatestSettled& latest = latest_settled_[record.thread];
+      latest.access = std::max(latest.access, record.index);
+      latest.store = record.writes ? std::max(latest.store, record.index) : latest.store;
     }
   }
-  size_t kept = 0;
-  for (size_t i = 0; i < records.size(); ++i) {
-    if (!drop[i]) {
-      records[kept++] = records[i];
+  std::erase_if(records, [this](const Record& record) {
+    const LatestSettled& latest = latest_settled_[record.thread];
+    return record.index < (record.writes ? latest.store : latest.access);
+  });
+  const size_t bound = options_.max_unsettled + threads_.size();
+  if (records.size() > bound) {
+    give_up_unsettled(location);
+  }
+  location.prune_at =
+      static_cast<uint32_t>(std::min<size_t>(std::max<size_t>(8, 2 * records.size()), bound));
+}
+
+// The older half of what is not settled.
+void OrderPolicy::give_up_unsettled(Location& location) {
+  std::vector<uint64_t> unsettled;
+  for (const Record& record : location.records) {
+    if (!is_settled(record)) {
+      unsettled.push_back(record.index);
     }
   }
-  records.resize(kept);
-  if (records.size() > options_.max_unsettled + threads_.size()) {
-    auto oldest = records.end();
-    for (auto at = records.begin(); at != records.end(); ++at) {
-      if (!is_settled(*at) && (oldest == records.end() || at->index < oldest->index)) {
-        oldest = at;
-      }
-    }
-    if (oldest != records.end()) {
-      records.erase(oldest);
-      ++graph_.statistics().forced;
-    }
+  if (unsettled.empty()) {
+    return;
   }
-  location.prune_at = static_cast<uint32_t>(std::min<size_t>(
-      std::max<size_t>(8, 2 * records.size()), options_.max_unsettled + threads_.size()));
+  const auto middle = unsettled.begin() + static_cast<ptrdiff_t>(unsettled.size() / 2);
+  std::nth_element(unsettled.begin(), middle, unsettled.end());
+  const uint64_t last = *middle;
+  graph_.statistics().forced += std::erase_if(location.records, [&](const Record& record) {
+    return record.index <= last && !is_settled(record);
+  });
 }
 
 // ---- Threads and locks

@@ -115,6 +115,11 @@ class OrderPolicy : public Policy {
     int64_t cover_hi = 0;
     uint64_t cover_store = 0;
   };
+  // Of one thread at one location; 0 is none, as is the first event of all.
+  struct LatestSettled {
+    uint64_t access = 0;
+    uint64_t store = 0;
+  };
   struct ReleaseClock {
     uint64_t index = 0;
     std::vector<uint64_t> clock;
@@ -201,6 +206,7 @@ class OrderPolicy : public Policy {
     return record.hi < now_ && has_settled(record.thread, record.store);
   }
   void prune(Location& location);
+  void give_up_unsettled(Location& location);
   void fork(const Current& now);
   void join(const Current& now);
   void join_clock(std::vector<uint64_t>* clock, const std::vector<uint64_t>& other);
@@ -231,6 +237,7 @@ class OrderPolicy : public Policy {
   uint32_t drains_ = kinds::kDrains;  // kinds that drain the store buffer
   std::array<uint8_t, 32> roles_{};   // by kind
   int64_t now_ = kTimeMin;
+  std::vector<LatestSettled> latest_settled_;  // by thread, of prune()
   std::vector<std::unique_ptr<Thread>> threads_;
   LocationIndex index_;
   std::vector<Location> locations_;

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "tso/relation.h"
 
 namespace tsomon {
@@ -31,8 +33,10 @@ inline void add_relation_options(CLI::App& command, RelationChoice& choice) {
       ->check(CLI::IsMember({"exact", "paper"}))
       ->capture_default_str();
   command
-      .add_option("--store-buffer", choice.store_buffer,
-                  "Entries of a store buffer (default: unbounded)")
+      .add_option(
+          "--store-buffer", choice.store_buffer,
+          fmt::format("Entries of a store buffer (default: {})",
+                      choice.store_buffer == 0 ? "unbounded" : std::to_string(choice.store_buffer)))
       ->check(CLI::Range(uint32_t{1}, uint32_t{1} << 30))
       ->option_text("N");
   command

@@ -1,0 +1,140 @@
+// What the detector keeps of accesses whose order stays open for long, and when it gives them up.
+#include <algorithm>
+#include <random>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "online/detector.h"
+#include "tests/tso/mini_trace.h"
+#include "tests/tso/random_trace.h"
+#include "tso/analysis.h"
+
+using namespace tsomon;
+using namespace tsomon::testing;
+
+namespace {
+
+#if defined(TSOMON_SANITIZED)
+constexpr int kRounds = 1'000;
+#else
+constexpr int kRounds = 20'000;
+#endif
+
+struct Outcome {
+  uint64_t windows = 0;
+  bool complete = false;
+  DetectorStatistics statistics;
+};
+
+// With a sweep after every hundredth event.
+Outcome detect(const Trace& trace, const DetectorOptions& options) {
+  Outcome outcome;
+  DetectorCallbacks callbacks;
+  callbacks.on_window = [&](DetectedWindow&&) { ++outcome.windows; };
+  Detector detector(trace.symbols, options, callbacks);
+  EventBlock block;
+  for (uint64_t first = 0; first < trace.events.size(); first += block.events.size()) {
+    block.clear();
+    block.append(trace, first, std::min<uint64_t>(first + 100, trace.events.size()));
+    detector.add(block, first);
+    detector.sweep();
+  }
+  detector.finish();
+  detector.check_invariants();
+  outcome.complete = detector.complete();
+  outcome.statistics = detector.statistics();
+  return outcome;
+}
+
+// Each event of `text`, repeated, begins when the one before it ends.
+Trace touching(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) {
+    all += text;
+  }
+  const Trace trace = mini_trace(all);
+  Trace result;
+  result.symbols = trace.symbols;
+  for (size_t i = 0; i < trace.events.size(); ++i) {
+    const auto time = static_cast<int64_t>(i);
+    result.add(trace.events[i], time, time + 1);
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("one thread at work behind a fence that ends where its next access begins") {
+  DetectorOptions options;
+  options.max_unsettled = 16;
+  // The store is settled only after the next access to x, and is then covered by the next store.
+  const Outcome outcome = detect(touching("T0:R(x) W(x) F ", 500), options);
+  CHECK(outcome.statistics.forced == 0);
+  CHECK(outcome.complete);
+}
+
+TEST_CASE("a thread that never drains its buffer") {
+  DetectorOptions options;
+  options.max_unsettled = 64;
+  options.max_unsettled_units = 64;
+  const Trace trace = touching("T0:W(x) T0:R(x) ", 2'000);
+  const Outcome unbounded = detect(trace, options);
+  CHECK(unbounded.statistics.forced > 0);
+  CHECK(!unbounded.complete);
+  options.relation.store_buffer = 16;
+  const Outcome bounded = detect(trace, options);
+  CHECK(bounded.statistics.forced == 0);
+  CHECK(bounded.complete);
+}
+
+TEST_CASE("events of their own, merged: no violation is possible, nothing is to be searched") {
+  DetectorOptions options;
+  options.max_retained = 4;
+  options.relation.store_buffer = 4;
+  const Trace trace = mini_trace([] {
+    std::string text;
+    for (int i = 0; i < 500; ++i) {
+      text += "T0:W(x) T1:R(x) T1:W(y) T0:R(y) ";
+    }
+    return text;
+  }());
+  const Outcome outcome = detect(trace, options);
+  CHECK(outcome.statistics.merged > 0);
+  CHECK(outcome.statistics.undirected_edges > 1'000);
+  CHECK(outcome.windows == 0);
+  CHECK(outcome.complete);
+}
+
+TEST_CASE("giving up never makes a clean verdict") {
+  constexpr uint64_t kSeed = 4711;
+  std::mt19937_64 random(kSeed);
+  int given_up = 0;
+  int clean = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    RandomTraceOptions made;
+    made.threads = 2;
+    made.locations = 1 + static_cast<uint32_t>(random() % 2);
+    made.steps = 20 + static_cast<uint32_t>(random() % 10);
+    made.units = static_cast<uint32_t>(random() % 3) * 4;
+    made.fences = static_cast<uint32_t>(random() % 3) * 20;
+    const Trace trace = random_trace(random, made).trace;
+    DetectorOptions options;
+    options.max_unsettled = 1 + static_cast<uint32_t>(random() % 6);
+    options.max_unsettled_units =
+        random() % 2 == 0 ? 4096 : 1 + static_cast<uint32_t>(random() % 8);
+    INFO("seed " << kSeed << " round " << round << "\n" << show(trace));
+    const Outcome outcome = detect(trace, options);
+    given_up += outcome.statistics.forced > 0 ? 1 : 0;
+    REQUIRE(outcome.complete == (outcome.statistics.forced == 0));
+    if (outcome.complete && outcome.windows == 0) {
+      const auto whole = analyse(trace, AnalysisOptions());
+      REQUIRE(whole);
+      REQUIRE(whole->verdict == Verdict::kClean);
+      ++clean;
+    }
+  }
+  MESSAGE(kRounds << " traces, " << given_up << " with something given up, " << clean << " clean");
+  CHECK(given_up > kRounds / 20);
+  CHECK(clean > kRounds / 20);
+}
