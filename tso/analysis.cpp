@@ -509,8 +509,10 @@ class Analyser {
       incomplete("internal error: no execution has the orientation that was found");
       return false;
     }
-    const auto checked = check_witness(
-        trace_, *steps, {options_.property, options_.relation, values_.has_value() && realised});
+    if (!witnesses_) {
+      witnesses_.emplace(trace_, WitnessClaim{options_.property, options_.relation, false});
+    }
+    const auto checked = witnesses_->check(*steps, values_.has_value() && realised);
     if (!checked) {
       incomplete("internal error: " + checked.error().to_string());
       return false;
@@ -587,6 +589,7 @@ class Analyser {
   AccessIndex accesses_;
   std::optional<RefinedGraph> graph_;
   std::optional<RecordedValues> values_;
+  std::optional<WitnessChecker> witnesses_;     // made for the first one
   std::vector<std::vector<uint32_t>> threads_;  // events of each
   std::vector<EventRange> only_;
   Analysis result_;

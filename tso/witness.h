@@ -10,10 +10,15 @@
 //              4. the conflict graph of the execution (for robustness: its events with full
 //                 program order) has a cycle;
 //              5. where a location's stores all lie in the window, loads return recorded values.
-// Complexity  O(w^2 * n) for w events of a trace of n: for windows, not for whole recordings.
-// Thread-safety: a pure function of its arguments.
+// Complexity  O(n) for a trace of n events, once; then for a witness of w events O(w^2) and what
+// the
+//             definitions look at: at most the events of a thread between two drains, and the
+//             stores to the bytes that the witness loads.
+// Thread-safety: check_witness() is a pure function of its arguments; of a WitnessChecker every
+//             thread needs its own.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -29,6 +34,24 @@ struct WitnessClaim {
   Property property = Property::kSerializability;
   RelationOptions options;
   bool values = true;
+};
+
+// For many witnesses of one trace, which must outlive the checker.
+class WitnessChecker {
+ public:
+  WitnessChecker(const Trace& trace, const WitnessClaim& claim);
+  ~WitnessChecker();
+  WitnessChecker(const WitnessChecker&) = delete;
+  WitnessChecker& operator=(const WitnessChecker&) = delete;
+
+  // As check_witness(); `values` in place of the claim's.
+  Result<std::vector<uint32_t>> check(const std::vector<Step>& witness, bool values) const;
+
+ private:
+  struct Tables;
+  const Trace& trace_;
+  WitnessClaim claim_;
+  std::unique_ptr<Tables> tables_;
 };
 
 // The cycle that the execution shows, as trace events: each one's unit (for robustness: the event
