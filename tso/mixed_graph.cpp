@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace tsomon {
 namespace {
@@ -141,83 +142,69 @@ std::vector<uint32_t> undirected_bridges(uint32_t nodes, const Arcs& arcs,
 }
 
 // The edges that may still lie on a cycle, and the nodes that have some, numbered anew.
-class LiveGraph {
- public:
-  LiveGraph(uint32_t nodes, const std::vector<MixedEdge>& edges) : nodes_(nodes), edges_(edges) {
-    for (uint32_t i = 0; i < edges.size(); ++i) {
-      original_.push_back(i);
+struct LiveGraph {
+  uint32_t nodes = 0;
+  std::vector<MixedEdge> edges;
+  std::vector<uint32_t> original;  // of each edge
+
+  // Of a graph those edges for which wanted(i).
+  template <typename Wanted>
+  LiveGraph(uint32_t all_nodes, const std::vector<MixedEdge>& all, const Wanted& wanted) {
+    std::vector<uint32_t> number(all_nodes, kUnseen);
+    const auto renumber = [&](uint32_t node) {
+      if (number[node] == kUnseen) {
+        number[node] = nodes++;
+      }
+      return number[node];
+    };
+    for (uint32_t i = 0; i < all.size(); ++i) {
+      if (wanted(i)) {
+        const uint32_t from = renumber(all[i].from);
+        edges.push_back({from, renumber(all[i].to), all[i].undirected});
+        original.push_back(i);
+      }
     }
-    keep([&](uint32_t i) { return edges_[i].from != edges_[i].to; });
   }
 
-  uint32_t nodes() const { return nodes_; }
-  const std::vector<MixedEdge>& edges() const { return edges_; }
-  const std::vector<uint32_t>& original() const { return original_; }  // of each edge
-
-  // wanted(i): whether edge i stays.
   template <typename Wanted>
   void keep(const Wanted& wanted) {
-    size_t kept = 0;
-    for (uint32_t i = 0; i < edges_.size(); ++i) {
-      if (wanted(i)) {
-        edges_[kept] = edges_[i];
-        original_[kept++] = original_[i];
-      }
+    LiveGraph kept(nodes, edges, wanted);
+    for (uint32_t& edge : kept.original) {
+      edge = original[edge];
     }
-    edges_.resize(kept);
-    original_.resize(kept);
+    *this = std::move(kept);
   }
-
-  void renumber() {
-    std::vector<uint32_t> number(nodes_, kUnseen);
-    nodes_ = 0;
-    for (MixedEdge& edge : edges_) {
-      for (uint32_t* node : {&edge.from, &edge.to}) {
-        if (number[*node] == kUnseen) {
-          number[*node] = nodes_++;
-        }
-        *node = number[*node];
-      }
-    }
-  }
-
- private:
-  uint32_t nodes_;
-  std::vector<MixedEdge> edges_;
-  std::vector<uint32_t> original_;
 };
 
 }  // namespace
 
 MixedParts split_into_parts(uint32_t nodes, const std::vector<MixedEdge>& edges) {
   MixedParts parts;
-  LiveGraph live(nodes, edges);
-  std::vector<uint32_t> outer;  // components of the first round: what orientations can influence
+  // What orientations can influence.
+  const std::vector<uint32_t> outer = components(nodes, Arcs(nodes, edges, false));
+  LiveGraph live(nodes, edges, [&](uint32_t i) {
+    return edges[i].from != edges[i].to && outer[edges[i].from] == outer[edges[i].to];
+  });
   while (true) {
-    auto component = components(live.nodes(), Arcs(live.nodes(), live.edges(), false));
-    live.keep([&](uint32_t i) {
-      return component[live.edges()[i].from] == component[live.edges()[i].to];
-    });
-    if (outer.empty()) {
-      outer = std::move(component);
-    }
-    live.renumber();
     const auto bridges =
-        undirected_bridges(live.nodes(), Arcs(live.nodes(), live.edges(), true), live.edges());
+        undirected_bridges(live.nodes, Arcs(live.nodes, live.edges, true), live.edges);
     if (bridges.empty()) {
       break;
     }
-    std::vector<bool> is_bridge(live.edges().size(), false);
+    std::vector<bool> is_bridge(live.edges.size(), false);
     for (const uint32_t edge : bridges) {
       is_bridge[edge] = true;
     }
     live.keep([&](uint32_t i) { return !is_bridge[i]; });
+    const auto component = components(live.nodes, Arcs(live.nodes, live.edges, false));
+    live.keep(
+        [&](uint32_t i) { return component[live.edges[i].from] == component[live.edges[i].to]; });
   }
   // A part is a component of the first round in which a cycle is left: orientations inside it
   // exclude each other, also along the edges that lie on no cycle themselves.
   std::vector<uint32_t> number(nodes, MixedParts::kNone);
   parts.edge_on_cycle.assign(edges.size(), false);
-  for (const uint32_t i : live.original()) {
+  for (const uint32_t i : live.original) {
     parts.edge_on_cycle[i] = true;
     if (number[outer[edges[i].from]] == MixedParts::kNone) {
       number[outer[edges[i].from]] = parts.count++;

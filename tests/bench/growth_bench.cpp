@@ -172,8 +172,8 @@ int main(int argc, char** argv) {
     fmt::print("{:>9}", size);
   }
   fmt::print("  dearest/cheapest  parts, verdict of the longest\n");
-  for (const uint32_t threads : {2U, 8U}) {
-    for (const uint32_t locations : {16U}) {
+  for (const uint32_t threads : {2U, 4U, 8U}) {
+    for (const uint32_t locations : {4U, 16U}) {
       // As many events of each size: short traces are many, and all different.
       std::vector<std::vector<Trace>> traces(sizes.size());
       for (size_t i = 0; i < sizes.size(); ++i) {
