@@ -1,6 +1,7 @@
 #include "tso/analysis.h"
 
 #include <algorithm>
+#include <atomic>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "tso/cycle.h"
 #include "tso/issue_order.h"
 #include "tso/mixed_graph.h"
+#include "tso/ordered_work.h"
 #include "tso/refinement.h"
 #include "tso/values.h"
 
@@ -161,15 +163,35 @@ class Analyser {
         rules[part].push_back(rule);
       }
     }
+    std::vector<uint32_t> searched;
     for (uint32_t part = 0; part < split.count; ++part) {
-      if (!wanted(parts[part])) {
-        continue;
-      }
-      ++result_.parts;
-      if (!only_single_events(parts[part])) {
-        search_part(parts[part], rules[part]);
+      if (wanted(parts[part])) {
+        ++result_.parts;
+        if (!only_single_events(parts[part])) {
+          searched.push_back(part);
+        }
       }
     }
+    if (options_.progress != nullptr) {
+      options_.progress->groups += searched.size();
+    }
+    const auto search = [&](size_t i) {
+      return search_part(parts[searched[i]], rules[searched[i]], bounds_left());
+    };
+    work_in_order(searched.size(), options_.threads, search, [&](size_t i, SearchedPart&& found) {
+      // What is left for a part depends on those before it, which may still have been at work.
+      if (const OrientationBounds left = bounds_left();
+          left.max_steps != found.bounds.max_steps || left.max_work != found.bounds.max_work) {
+        found = search(i);
+      }
+      steps_ += found.result.steps;
+      work_ += found.work;
+      judge(parts[searched[i]], found);
+      if (options_.progress != nullptr) {
+        ++options_.progress->searched;
+      }
+    });
+    result_.work = work_;
   }
 
   // AnalysisOptions::only by thread and first event; `last` is the greatest of those up to there.
@@ -210,7 +232,28 @@ class Analyser {
            });
   }
 
-  void search_part(const Part& part, const std::vector<ReadsFrom>& rules) {
+  struct SearchedPart {
+    OrientationBounds bounds;
+    std::vector<uint32_t> open;  // edges of the part
+    OrientationResult result;
+    bool realised = false;  // the orientation is that of an execution with the recorded values
+    uint64_t work = 0;
+  };
+
+  OrientationBounds bounds_left() const {
+    OrientationBounds bounds = options_.bounds;
+    bounds.max_steps =
+        std::min(bounds.max_steps, share(kLeastSteps, options_.max_total_steps, steps_));
+    bounds.max_work = std::min(bounds.max_work, share(kLeastWork, options_.max_total_work, work_));
+    return bounds;
+  }
+
+  // May run on any thread.
+  SearchedPart search_part(const Part& part, const std::vector<ReadsFrom>& rules,
+                           const OrientationBounds& left) const {
+    SearchedPart searched;
+    searched.bounds = left;
+    std::vector<uint32_t>& open = searched.open;
     OrientationProblem problem;
     std::unordered_map<uint32_t, uint32_t> local_event;
     std::unordered_map<uint32_t, uint32_t> local_class;
@@ -226,7 +269,6 @@ class Analyser {
       }
       return at->second;
     };
-    std::vector<uint32_t> open;
     for (const uint32_t i : part.edges) {
       if (edges_[i].undirected) {
         const Edge& behind = events_behind_[i];
@@ -242,11 +284,7 @@ class Analyser {
           {event_index(rule.read), event_index(rule.write), event_index(rule.other)});
     }
     problem.class_count = static_cast<uint32_t>(local_class.size());
-    OrientationBounds bounds = options_.bounds;
-    bounds.max_steps =
-        std::min(bounds.max_steps, share(kLeastSteps, options_.max_total_steps, steps_));
-    bounds.max_work =
-        std::min(bounds.max_work, share(kLeastWork, options_.max_total_work, result_.work));
+    OrientationBounds bounds = left;
     const uint64_t order_work = work_of_order(problem.events.size());
     if (order_work > bounds.max_work) {
       bounds.max_events = 0;
@@ -267,12 +305,12 @@ class Analyser {
     }
     if (problem.events.size() <= bounds.max_events) {
       problem.event_order = order_of(problem.events);
-      result_.work += order_work;
+      searched.work += order_work;
     }
-    const OrientationResult found = options_.search(problem, bounds);
-    steps_ += found.steps;
-    result_.work += found.work;
-    judge(part, open, found, static_cast<bool>(problem.accept) && found.has_orientation);
+    searched.result = options_.search(problem, bounds);
+    searched.work += searched.result.work;
+    searched.realised = static_cast<bool>(problem.accept) && searched.result.has_orientation;
+    return searched;
   }
 
   static uint64_t share(uint64_t least, uint64_t total, uint64_t used) {
@@ -422,9 +460,9 @@ class Analyser {
     return order;
   }
 
-  // `realised`: the orientation found is that of an execution with the recorded values.
-  void judge(const Part& part, const std::vector<uint32_t>& open, const OrientationResult& found,
-             bool realised) {
+  void judge(const Part& part, const SearchedPart& searched) {
+    const OrientationResult& found = searched.result;
+    const std::vector<uint32_t>& open = searched.open;
     if (found.cyclic == Answer::kNo && found.acyclic == Answer::kNo) {
       incomplete("the recorded values of a part fit no execution");
       ++result_.undecided_parts;
@@ -444,8 +482,7 @@ class Analyser {
       incomplete(fmt::format("whether a violation is definite was not decided: {} open edges",
                              open.size()));
     }
-    if (result_.findings.size() < options_.max_findings &&
-        !explain(part, open, found, realised, &finding)) {
+    if (result_.findings.size() < options_.max_findings && !explain(part, searched, &finding)) {
       ++result_.undecided_parts;
       return;
     }
@@ -457,8 +494,9 @@ class Analyser {
   }
 
   // Cycle, window and witness of a finding; false when the witness does not hold.
-  bool explain(const Part& part, const std::vector<uint32_t>& open, const OrientationResult& found,
-               bool realised, Violation* finding) {
+  bool explain(const Part& part, const SearchedPart& searched, Violation* finding) {
+    const OrientationResult& found = searched.result;
+    const std::vector<uint32_t>& open = searched.open;
     Orientation chosen =
         found.has_orientation ? orientation_of(open, found.orientation) : Orientation();
     const auto before = [&](uint32_t e, uint32_t f) { return oriented(chosen, e, f); };
@@ -512,7 +550,7 @@ class Analyser {
     if (!witnesses_) {
       witnesses_.emplace(trace_, WitnessClaim{options_.property, options_.relation, false});
     }
-    const auto checked = witnesses_->check(*steps, values_.has_value() && realised);
+    const auto checked = witnesses_->check(*steps, values_.has_value() && searched.realised);
     if (!checked) {
       incomplete("internal error: " + checked.error().to_string());
       return false;
@@ -594,7 +632,9 @@ class Analyser {
   std::vector<EventRange> only_;
   Analysis result_;
   Verdict worst_ = Verdict::kClean;
-  uint64_t steps_ = 0;  // decisions taken so far
+  // Of the parts that have been judged; parts that are searched ahead look at them.
+  std::atomic<uint64_t> steps_{0};  // decisions
+  std::atomic<uint64_t> work_{0};
   std::vector<uint32_t> class_of_;
   uint32_t classes_ = 0;
   std::vector<MixedEdge> edges_;     // between classes
