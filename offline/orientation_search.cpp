@@ -61,10 +61,12 @@ class CycleSearch {
       : problem_(problem),
         model_(*model),
         classes_(classes),
+        known_(model->order),
         max_tries_(max_steps * kTriesPerStep),
         completion_(problem, model, nullptr, class_of),
         leaving_(classes.size()),
         arriving_(classes.size()),
+        arcs_into_(classes.size()),
         distance_(classes.size()) {
     std::map<std::pair<uint32_t, uint32_t>, std::vector<Arc>> groups;
     for (uint32_t i = 0; i < problem.open.size(); ++i) {
@@ -143,7 +145,32 @@ class CycleSearch {
       }
     }
     arriving_[enters].push_back(leaves);
+    arcs_into_[enters].insert(arcs_into_[enters].end(), group.arcs.begin(), group.arcs.end());
     leaving_[leaves].push_back(std::move(group));
+  }
+
+  // What comes after `arc` leads to `next` as an order of nodes, not only of units. A cycle all of
+  // whose open edges follow each other so is one of nodes, which no execution has.
+  bool linked(const Arc& arc, const Arc& next) const {
+    return std::all_of(arc.edges->begin(), arc.edges->end(), [&](const Edge& edge) {
+      return std::any_of(next.edges->begin(), next.edges->end(),
+                         [&](const Edge& later) { return known_.reaches(edge.to, later.from); });
+    });
+  }
+
+  // A cycle starts behind a place where it goes back inside a unit: of these, with the open edge that
+  // comes first in the list.
+  bool may_start(const Arc& arc) {
+    bool may = false;
+    classes_.for_each_before(arc.leaves, [&](uint32_t unit) {
+      may = may || std::any_of(arcs_into_[unit].begin(), arcs_into_[unit].end(),
+                               [&](const Arc& last) { return !linked(last, arc); });
+    });
+    return may;
+  }
+  bool may_follow(const Arc& arc) const {
+    const Arc& first = path_.front();
+    return arc.open != first.open && (arc.open > first.open || linked(path_.back(), arc));
   }
 
   // How many open edges at least lead from each unit to `target`.
@@ -187,8 +214,10 @@ class CycleSearch {
       return Answer::kNo;
     }
     for (const Arc& arc : group.arcs) {
-      // The first open edge of the cycle is where it starts.
-      if (!starts && arc.open <= path_.front().open) {
+      if (starts ? !may_start(arc) : !may_follow(arc)) {
+        continue;
+      }
+      if (rest == 0 && linked(arc, starts ? arc : path_.front())) {
         continue;
       }
       if (++tries_ > max_tries_) {
@@ -253,12 +282,14 @@ class CycleSearch {
   const OrientationProblem& problem_;
   ExecutionModel& model_;
   const GrowingOrder& classes_;
+  const GrowingOrder known_;  // before any open edge
   uint64_t max_tries_;
   uint64_t tries_ = 0;
   bool cut_ = false;  // a longer cycle may exist
   Completion completion_;
   std::vector<std::vector<Group>> leaving_;      // by unit
   std::vector<std::vector<uint32_t>> arriving_;  // units, by unit
+  std::vector<std::vector<Arc>> arcs_into_;      // by unit
   std::vector<std::vector<uint32_t>> distance_;  // by target; empty: not computed yet
   std::vector<Arc> path_;
   std::vector<bool> found_;
@@ -318,7 +349,7 @@ OrientationResult search(const OrientationProblem& problem, const OrientationBou
     result.cyclic = Answer::kYes;
   }
   const uint64_t bytes =
-      static_cast<uint64_t>(problem.events.size()) * problem.events.size() / 2;  // with the units'
+      static_cast<uint64_t>(problem.events.size()) * problem.events.size();  // all orders
   if (classes.too_large || bytes > bounds.max_bytes) {
     return result;
   }
