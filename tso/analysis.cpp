@@ -236,6 +236,7 @@ class Analyser {
     OrientationBounds bounds;
     std::vector<uint32_t> open;  // edges of the part
     OrientationResult result;
+    std::optional<Edge> closing;  // as in `result`, by events of the trace
     bool realised = false;  // the orientation is that of an execution with the recorded values
     uint64_t work = 0;
   };
@@ -303,12 +304,18 @@ class Analyser {
         add_steps(open, events, &problem);
       }
     }
+    problem.before = [this, &problem](uint32_t i, uint32_t j) {
+      return graph_->order.reaches(problem.events[i], problem.events[j]);
+    };
     if (problem.events.size() <= bounds.max_events) {
       problem.event_order = order_of(problem.events);
       searched.work += order_work;
     }
     searched.result = options_.search(problem, bounds);
     searched.work += searched.result.work;
+    if (const auto& closing = searched.result.closing) {
+      searched.closing = {problem.events[closing->from], problem.events[closing->to]};
+    }
     searched.realised = static_cast<bool>(problem.accept) && searched.result.has_orientation;
     return searched;
   }
@@ -316,10 +323,8 @@ class Analyser {
   static uint64_t share(uint64_t least, uint64_t total, uint64_t used) {
     return std::max(least, total - std::min(total, used));
   }
-  // Every pair is asked for, and rows merged.
-  static uint64_t work_of_order(uint64_t events) {
-    return events * events * (kPairWork + events / 64);
-  }
+  // Every pair is asked for.
+  static uint64_t work_of_order(uint64_t events) { return events * events * kPairWork; }
 
   void add_steps(const std::vector<uint32_t>& open, const std::vector<uint32_t>& window,
                  OrientationProblem* problem) const {
@@ -354,9 +359,10 @@ class Analyser {
     return chosen;
   }
 
-  // Some valid orientation of the open edges among the events of a window.
-  Orientation orient_window(const std::vector<uint32_t>& open,
-                            const std::vector<uint32_t>& window) const {
+  // Some valid orientation of the open edges among the events of a window, `closing` as it is;
+  // empty: none was found.
+  Orientation orient_window(const std::vector<uint32_t>& open, const std::vector<uint32_t>& window,
+                            const std::optional<Edge>& closing) const {
     const auto inside = [&](uint32_t e) {
       return std::binary_search(window.begin(), window.end(), e);
     };
@@ -383,13 +389,19 @@ class Analyser {
       }
     }
     problem.event_order = order_of(window);
+    uint64_t work = 0;
+    if (closing && !problem.event_order.insert(index(closing->from), index(closing->to), &work)) {
+      return {};
+    }
     problem.accept = [&](const std::vector<bool>& orientation) {
       const Orientation chosen = orientation_of(taken, orientation);
       return realise(relation_, window,
                      [&](uint32_t e, uint32_t f) { return oriented(chosen, e, f); })
           .has_value();
     };
-    const OrientationResult found = enumerate_orientations(problem, options_.bounds);
+    OrientationBounds bounds = options_.bounds;
+    bounds.max_events = std::max<uint32_t>(bounds.max_events, kMaxWindow);
+    const OrientationResult found = enumerate_orientations(problem, bounds);
     return found.has_orientation ? orientation_of(taken, found.orientation) : Orientation();
   }
 
@@ -453,7 +465,7 @@ class Analyser {
     for (uint32_t i = 0; i < events.size(); ++i) {
       for (uint32_t j = 0; j < events.size(); ++j) {
         if (i != j && graph_->order.reaches(events[i], events[j])) {
-          order.merge(i, j);
+          order.set(i, j);
         }
       }
     }
@@ -499,6 +511,10 @@ class Analyser {
     const std::vector<uint32_t>& open = searched.open;
     Orientation chosen =
         found.has_orientation ? orientation_of(open, found.orientation) : Orientation();
+    if (searched.closing) {
+      chosen[pair_key(searched.closing->from, searched.closing->to)] = true;
+      chosen[pair_key(searched.closing->to, searched.closing->from)] = false;
+    }
     const auto before = [&](uint32_t e, uint32_t f) { return oriented(chosen, e, f); };
 
     std::vector<CycleEdge> edges;
@@ -506,10 +522,11 @@ class Analyser {
       Edge behind = events_behind_[i];
       EdgeKind kind = EdgeKind::kConflict;
       if (edges_[i].undirected) {
-        if (!found.has_orientation) {
+        const Order order = before(behind.from, behind.to);
+        if (order == Order::kNone) {
           continue;
         }
-        if (before(behind.from, behind.to) == Order::kAfter) {
+        if (order == Order::kAfter) {
           std::swap(behind.from, behind.to);
         }
         kind = EdgeKind::kReordering;
@@ -522,8 +539,13 @@ class Analyser {
     TSOMON_CHECK(!finding->cycle.empty(), "a cyclic part has no cycle");
     collect_window(finding);
     if (!found.has_orientation) {
-      // Too large to be oriented as a whole: directed edges close the cycle, the window suffices.
-      chosen = orient_window(open, finding->window);
+      // Too large to be oriented as a whole: directed edges, and at most one more, close the cycle;
+      // the window suffices.
+      chosen = orient_window(open, finding->window, searched.closing);
+      if (chosen.empty() && searched.closing) {
+        incomplete(fmt::format("a part with {} open edges exceeds the bound", open.size()));
+        return false;
+      }
     }
     // Edges that follow from others were left out of the graph: a detour may have a short cut.
     const auto shorter = shortest_cycle_among(relation_, class_of_, finding->window, before,
