@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "monitor/check_parts.h"
+#include "monitor/read_ahead.h"
 #include "offline/orientation_search.h"
 #include "tso/units.h"
 
@@ -172,6 +173,8 @@ Result<Analysis> analyse_property(const Trace& trace, const CheckOptions& option
   }
   AnalysisOptions analysis = options.analysis;
   analysis.property = analysed_property(options.property);
+  analysis.threads = options.jobs != 0 ? options.jobs : usable_processors();
+  analysis.progress = options.progress;
   return analyse_exactly(trace, analysis);
 }
 
@@ -180,6 +183,9 @@ Result<CheckReport> check_trace(const Trace& trace, const CheckOptions& options)
   report.property = options.property;
   report.semantics = options.analysis.relation.semantics;
   report.events = trace.events.size();
+  if (options.progress != nullptr) {
+    options.progress->events += report.events;
+  }
   report.threads = threads_with_events(trace);
   report.lost_events = trace.lost_events;
   auto result = analyse_property(trace, options);

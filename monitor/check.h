@@ -36,7 +36,8 @@ struct CheckOptions {
   SetChoice sets = SetChoice::kAuto;  // kAtomicSets
   // Of a stream: events that are kept, so that what is flagged can be searched.
   uint64_t history_events = 1ULL << 20;
-  unsigned jobs = 0;  // threads; 0: as many as there are processors and work for
+  unsigned jobs = 0;             // threads; 0: as many as there are processors and work for
+  Progress* progress = nullptr;  // told what is read and searched, if there is one
 };
 
 // A violation with the events it is explained by, cut out of the input.

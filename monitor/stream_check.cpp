@@ -1,6 +1,7 @@
 #include "monitor/stream_check.h"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -9,7 +10,9 @@
 
 #include "monitor/check_parts.h"
 #include "monitor/event_lines.h"
+#include "monitor/read_ahead.h"
 #include "online/detector.h"
+#include "tso/ordered_work.h"
 
 namespace tsomon {
 namespace {
@@ -126,6 +129,9 @@ class StreamCheck::Impl {
     count(block);
     detector_.add(block, report_.events);
     report_.events += block.events.size();
+    if (options_.progress != nullptr) {
+      options_.progress->events += block.events.size();
+    }
     judge_pending();
   }
 
@@ -343,9 +349,7 @@ class StreamCheck::Impl {
     std::sort(windows.begin(), windows.end(), [](const DetectedWindow& a, const DetectedWindow& b) {
       return a.units.front().first < b.units.front().first;
     });
-    std::vector<DetectedWindow> group;
-    uint64_t first = 0;
-    uint64_t last = 0;
+    std::vector<Stretch> stretches;
     for (DetectedWindow& window : windows) {
       if (!wanted(window)) {
         continue;
@@ -355,16 +359,95 @@ class StreamCheck::Impl {
       for (const DetectedUnit& unit : window.units) {
         end = std::max(end, unit.last);
       }
-      if (!group.empty() && begin > last) {
-        judge_stretch(first, last, group);
-        group.clear();
+      if (stretches.empty() || begin > stretches.back().last) {
+        stretches.push_back({begin, end, {}});
       }
-      first = group.empty() ? begin : first;
-      last = group.empty() ? end : std::max(last, end);
-      group.push_back(std::move(window));
+      stretches.back().last = std::max(stretches.back().last, end);
+      stretches.back().windows.push_back(std::move(window));
     }
-    if (!group.empty()) {
-      judge_stretch(first, last, group);
+    const unsigned jobs = options_.jobs != 0 ? options_.jobs : usable_processors();
+    const auto analyse = [&](size_t i) {
+      return analyse_stretch(stretches[i], bounds_left(stretches[i]),
+                             stretches.size() > 1 ? 1 : options_.jobs);
+    };
+    work_in_order(stretches.size(), jobs, analyse, [&](size_t i, JudgedStretch&& judged) {
+      // What is left depends on the stretches before, which may still have been at work.
+      if (bounds_left(stretches[i]) != judged.bounds) {
+        judged = analyse(i);
+      }
+      take(stretches[i], std::move(judged));
+    });
+  }
+
+  // Windows that overlap, and the events that they span.
+  struct Stretch {
+    uint64_t first;
+    uint64_t last;
+    std::vector<DetectedWindow> windows;
+  };
+
+  struct StretchBounds {
+    bool affordable = false;
+    uint64_t undirected = 0;
+    uint64_t work = 0;
+    bool operator==(const StretchBounds&) const = default;
+  };
+
+  struct JudgedStretch {
+    StretchBounds bounds;
+    Trace trace;
+    std::vector<uint64_t> index;
+    std::optional<Result<Analysis>> analysis;
+  };
+
+  StretchBounds bounds_left(const Stretch& stretch) const {
+    const AnalysisOptions& bounds = options_.analysis;
+    const uint64_t edges =
+        left(kAnalysesAtFirst * bounds.max_undirected, kEdgesPerEvent, analysed_edges_);
+    const uint64_t work = left(kAnalysesAtFirst * bounds.max_total_work, kWorkPerEvent, work_);
+    const bool affordable =
+        left(kAnalysedAtFirst, kAnalysedPerEvent, analysed_) >= stretch.last - stretch.first + 1 &&
+        edges > 0 && work > 0;
+    return affordable ? StretchBounds{true, std::min(bounds.max_undirected, edges),
+                                      std::min(bounds.max_total_work, work)}
+                      : StretchBounds();
+  }
+
+  // May run on any thread.
+  JudgedStretch analyse_stretch(const Stretch& stretch, const StretchBounds& bounds,
+                                unsigned jobs) const {
+    JudgedStretch judged;
+    judged.bounds = bounds;
+    if (!bounds.affordable) {
+      return judged;
+    }
+    DetectedStretch detected = detector_.stretch(stretch.first, stretch.last);
+    static_cast<EventBlock&>(judged.trace) = std::move(detected.events);
+    judged.trace.symbols.initial_zero = false;
+    judged.index = std::move(detected.index);
+    CheckOptions options = options_;
+    options.jobs = jobs;
+    options.analysis.values &= detected.all_stores;
+    options.analysis.max_undirected = bounds.undirected;
+    options.analysis.max_total_work = bounds.work;
+    options.analysis.only = ranges_of(stretch.windows, &judged.index);
+    judged.analysis = analyse_property(judged.trace, options);
+    return judged;
+  }
+
+  void take(const Stretch& stretch, JudgedStretch&& judged) {
+    if (judged.bounds.affordable) {
+      analysed_ += stretch.last - stretch.first + 1;
+      take(std::move(*judged.analysis), judged.trace, &judged.index);
+      return;
+    }
+    for (const DetectedWindow& window : stretch.windows) {
+      if (window.directed) {
+        ++report_.violations;
+        report_.verdict = Verdict::kDefinite;
+      } else {
+        ++unjudged_;
+      }
     }
   }
 
@@ -389,35 +472,6 @@ class StreamCheck::Impl {
     return window.complete;
   }
 
-  void judge_stretch(uint64_t first, uint64_t last, const std::vector<DetectedWindow>& windows) {
-    const AnalysisOptions bounds = options_.analysis;
-    const uint64_t edges =
-        left(kAnalysesAtFirst * bounds.max_undirected, kEdgesPerEvent, analysed_edges_);
-    const uint64_t work = left(kAnalysesAtFirst * bounds.max_total_work, kWorkPerEvent, work_);
-    if (left(kAnalysedAtFirst, kAnalysedPerEvent, analysed_) < last - first + 1 || edges == 0 ||
-        work == 0) {
-      for (const DetectedWindow& window : windows) {
-        if (window.directed) {
-          ++report_.violations;
-          report_.verdict = Verdict::kDefinite;
-        } else {
-          ++unjudged_;
-        }
-      }
-      return;
-    }
-    analysed_ += last - first + 1;
-    DetectedStretch stretch = detector_.stretch(first, last);
-    Trace trace;
-    static_cast<EventBlock&>(trace) = std::move(stretch.events);
-    trace.symbols.initial_zero = false;
-    options_.analysis.values &= stretch.all_stores;
-    options_.analysis.max_undirected = std::min(bounds.max_undirected, edges);
-    options_.analysis.max_total_work = std::min(bounds.max_total_work, work);
-    judge(trace, &stretch.index, windows);
-    options_.analysis = bounds;
-  }
-
   // What a bound that grows with the input still allows.
   uint64_t left(uint64_t at_first, uint64_t per_event, uint64_t used) const {
     const uint64_t all = at_first + per_event * report_.events;
@@ -426,6 +480,14 @@ class StreamCheck::Impl {
 
   void judge(const Trace& trace, const std::vector<uint64_t>* index,
              const std::vector<DetectedWindow>& windows) {
+    CheckOptions options = options_;
+    options.analysis.only = ranges_of(windows, index);
+    take(analyse_property(trace, options), trace, index);
+  }
+
+  // `index`: of the events, in the input (nullptr: as they stand).
+  static std::vector<EventRange> ranges_of(const std::vector<DetectedWindow>& windows,
+                                           const std::vector<uint64_t>* index) {
     const auto place = [&](uint64_t event) {
       return static_cast<uint32_t>(
           index == nullptr
@@ -433,13 +495,16 @@ class StreamCheck::Impl {
               : static_cast<uint64_t>(std::lower_bound(index->begin(), index->end(), event) -
                                       index->begin()));
     };
-    CheckOptions options = options_;
+    std::vector<EventRange> ranges;
     for (const DetectedWindow& window : windows) {
       for (const DetectedUnit& unit : window.units) {
-        options.analysis.only.push_back({unit.thread, place(unit.first), place(unit.last)});
+        ranges.push_back({unit.thread, place(unit.first), place(unit.last)});
       }
     }
-    auto analysis = analyse_property(trace, options);
+    return ranges;
+  }
+
+  void take(Result<Analysis>&& analysis, const Trace& trace, const std::vector<uint64_t>* index) {
     if (!analysis) {
       error_ = analysis.error();
       return;
@@ -477,9 +542,10 @@ class StreamCheck::Impl {
   bool reported_loss_ = false;
   uint64_t unjudged_ = 0;
   uint64_t unseen_ = 0;
-  uint64_t analysed_ = 0;  // events
-  uint64_t analysed_edges_ = 0;
-  uint64_t work_ = 0;
+  // Of what has been judged; stretches that are analysed ahead look at them.
+  std::atomic<uint64_t> analysed_{0};  // events
+  std::atomic<uint64_t> analysed_edges_{0};
+  std::atomic<uint64_t> work_{0};
   EventLines lines_;
   bool reordered_ = false;
   // While everything is kept: events that begin later in the stream than in the input, and when

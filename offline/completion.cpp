@@ -16,7 +16,8 @@ bool Completion::propagate() {
   }
   for (bool changed = true; changed;) {
     changed = false;
-    for (size_t i = 0; i < problem_.open.size(); ++i) {
+    // Out of bounds, what follows does not matter any more.
+    for (size_t i = 0; i < problem_.open.size() && !model_.order.exhausted(); ++i) {
       const uint32_t a = class_of_[problem_.open[i].from];
       const uint32_t b = class_of_[problem_.open[i].to];
       if (a == b) {
@@ -77,6 +78,9 @@ Answer Completion::search(uint64_t* steps, uint64_t max_steps) {
   size_t at = 0;
   while (true) {
     if (fits) {
+      if (model_.order.exhausted()) {
+        return Answer::kUnknown;  // not all that follows has been drawn
+      }
       while (at < problem_.open.size() && !is_open(at)) {
         ++at;
       }

@@ -137,20 +137,39 @@ std::optional<ExecutionModel> make_execution_model(const OrientationProblem& pro
 
 bool is_valid(const OrientationProblem& problem, const std::vector<bool>& orientation) {
   const auto n = static_cast<uint32_t>(problem.events.size());
-  std::vector<Edge> edges;
+  std::vector<Edge> chosen;
+  std::vector<uint32_t> missing(n, 0);
   for (size_t i = 0; i < problem.open.size(); ++i) {
     const MixedEdge& open = problem.open[i];
-    edges.push_back(orientation[i] ? Edge{open.from, open.to} : Edge{open.to, open.from});
+    chosen.push_back(orientation[i] ? Edge{open.from, open.to} : Edge{open.to, open.from});
+    ++missing[chosen.back().to];
   }
+  const Adjacency successors(n, chosen);
   for (uint32_t e = 0; e < n; ++e) {
-    for (uint32_t f = 0; f < n; ++f) {
-      if (e != f && problem.event_order.reaches(e, f)) {
-        edges.push_back({e, f});
-      }
+    problem.event_order.for_each_after(e, [&](uint32_t f) { missing[f] += e == f ? 0 : 1; });
+  }
+  std::vector<uint32_t> sorted;
+  const auto arrive = [&](uint32_t e) {
+    if (--missing[e] == 0) {
+      sorted.push_back(e);
+    }
+  };
+  for (uint32_t e = 0; e < n; ++e) {
+    if (missing[e] == 0) {
+      sorted.push_back(e);
     }
   }
-  return sort_nodes(n, edges, Adjacency(n, edges)).size() == n &&
-         (!problem.accept || problem.accept(orientation));
+  for (size_t at = 0; at < sorted.size(); ++at) {
+    const uint32_t e = sorted[at];
+    const auto next = successors.successors(e);
+    std::for_each(next.begin(), next.end(), arrive);
+    problem.event_order.for_each_after(e, [&](uint32_t f) {
+      if (f != e) {
+        arrive(f);
+      }
+    });
+  }
+  return sorted.size() == n && (!problem.accept || problem.accept(orientation));
 }
 
 }  // namespace tsomon

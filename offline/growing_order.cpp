@@ -21,6 +21,7 @@ GrowingOrder::GrowingOrder(const PartialOrder& order)
 bool GrowingOrder::merge(bool before, uint32_t target, uint32_t source) {
   std::vector<uint64_t>& rows = before ? before_ : after_;
   bool changed = false;
+  work_ += words_;
   for (size_t word = 0; word < words_; ++word) {
     const size_t at = row(target) + word;
     const uint64_t merged = rows[at] | rows[row(source) + word];

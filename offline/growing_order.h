@@ -38,6 +38,10 @@ class GrowingOrder {
   // follow.
   bool insert(uint32_t from, uint32_t to);
 
+  // exhausted() once insert() has looked at so many more words of rows. Nothing else changes.
+  void limit_work(uint64_t words) { limit_ = work_ + words; }
+  bool exhausted() const { return work_ > limit_; }
+
   size_t mark() const { return trail_.size(); }
   void undo(size_t mark);
 
@@ -82,6 +86,8 @@ class GrowingOrder {
   std::vector<std::vector<Implication>> implications_;
   std::vector<Edge> pending_;
   std::vector<Change> trail_;
+  uint64_t work_ = 0;
+  uint64_t limit_ = ~uint64_t{0};
 };
 
 }  // namespace tsomon

@@ -9,6 +9,7 @@
 #include "offline/fenced_check.h"
 #include "offline/growing_order.h"
 #include "offline/rule_search.h"
+#include "offline/short_cycle.h"
 #include "offline/unit_order.h"
 
 namespace tsomon {
@@ -16,6 +17,8 @@ namespace {
 
 constexpr uint32_t kFar = 0xFFFFFFFFU;
 constexpr uint64_t kTryWork = 64;
+// How far what the orders really cost may exceed OrientationBounds::max_work, which counts tries.
+constexpr uint64_t kWorkFactor = 6;
 
 // The orientation, if it is accepted; else whatever `completion` finds.
 Answer accept(const OrientationProblem& problem, std::vector<bool>* orientation,
@@ -58,14 +61,17 @@ class CycleSearch {
  public:
   // The order of the model is changed and left as it was found.
   CycleSearch(const OrientationProblem& problem, ExecutionModel* model, const GrowingOrder& classes,
-              const std::vector<uint32_t>& class_of, uint64_t max_steps)
+              const std::vector<uint32_t>& class_of, const OrientationBounds& bounds)
       : problem_(problem),
         model_(*model),
         classes_(classes),
-        max_tries_(max_steps * kTriesPerStep),
+        known_(model->order),
+        max_tries_(bounds.max_steps * kTriesPerStep),
+        max_own_work_(bounds.max_work),
         completion_(problem, model, nullptr, class_of),
         leaving_(classes.size()),
         arriving_(classes.size()),
+        arcs_into_(classes.size()),
         distance_(classes.size()) {
     std::map<std::pair<uint32_t, uint32_t>, std::vector<Arc>> groups;
     for (uint32_t i = 0; i < problem.open.size(); ++i) {
@@ -130,21 +136,44 @@ class CycleSearch {
     });
   }
 
-  // Between the same two units, an arc that implies another one is not needed.
+  // Between the same two units, an arc that implies another one is not needed; of two that imply
+  // each other the first is kept.
   void add_group(uint32_t leaves, uint32_t enters, const std::vector<Arc>& arcs) {
     Group group{leaves, enters, {}};
-    for (size_t i = 0; i < arcs.size(); ++i) {
-      bool needed = true;
-      for (size_t j = 0; j < arcs.size() && needed; ++j) {
-        // Of two that imply each other the first is kept.
-        needed = i == j || !implies(arcs[i], arcs[j]) || (i < j && implies(arcs[j], arcs[i]));
-      }
-      if (needed) {
-        group.arcs.push_back(arcs[i]);
+    for (const Arc& arc : arcs) {
+      if (std::none_of(group.arcs.begin(), group.arcs.end(),
+                       [&](const Arc& kept) { return implies(arc, kept); })) {
+        std::erase_if(group.arcs, [&](const Arc& kept) { return implies(kept, arc); });
+        group.arcs.push_back(arc);
       }
     }
     arriving_[enters].push_back(leaves);
+    arcs_into_[enters].insert(arcs_into_[enters].end(), group.arcs.begin(), group.arcs.end());
     leaving_[leaves].push_back(std::move(group));
+  }
+
+  // What comes after `arc` leads to `next` as an order of nodes, not only of units. A cycle all of
+  // whose open edges follow each other so is one of nodes, which no execution has.
+  bool linked(const Arc& arc, const Arc& next) const {
+    return std::all_of(arc.edges->begin(), arc.edges->end(), [&](const Edge& edge) {
+      return std::any_of(next.edges->begin(), next.edges->end(),
+                         [&](const Edge& later) { return known_.reaches(edge.to, later.from); });
+    });
+  }
+
+  // A cycle starts behind a place where it goes back inside a unit: of these, with the open edge
+  // that comes first in the list.
+  bool may_start(const Arc& arc) {
+    bool may = false;
+    classes_.for_each_before(arc.leaves, [&](uint32_t unit) {
+      may = may || std::any_of(arcs_into_[unit].begin(), arcs_into_[unit].end(),
+                               [&](const Arc& last) { return !linked(last, arc); });
+    });
+    return may;
+  }
+  bool may_follow(const Arc& arc) const {
+    const Arc& first = path_.front();
+    return arc.open != first.open && (arc.open > first.open || linked(path_.back(), arc));
   }
 
   // How many open edges at least lead from each unit to `target`.
@@ -155,7 +184,14 @@ class CycleSearch {
     }
     distance.assign(classes_.size(), kFar);
     std::vector<uint32_t> queue;
+    std::vector<bool> reached(classes_.size(), false);
     const auto reach = [&](uint32_t unit, uint32_t steps) {
+      ++own_work_;
+      if (reached[unit]) {
+        return;
+      }
+      reached[unit] = true;
+      own_work_ += classes_.size() / 8;
       classes_.for_each_before(unit, [&](uint32_t before) {
         if (distance[before] == kFar) {
           distance[before] = steps;
@@ -177,7 +213,7 @@ class CycleSearch {
   Answer follow(const Group& group, uint32_t length) {
     const bool starts = path_.empty();
     const uint32_t rest = distances(starts ? group.leaves : path_.front().leaves)[group.enters];
-    if (++tries_ > max_tries_) {
+    if (++tries_ > max_tries_ || model_.order.exhausted() || own_work_ > max_own_work_) {
       return Answer::kUnknown;
     }
     if (rest == kFar || (rest == 0 && path_.size() + 1 < length)) {
@@ -188,8 +224,10 @@ class CycleSearch {
       return Answer::kNo;
     }
     for (const Arc& arc : group.arcs) {
-      // The first open edge of the cycle is where it starts.
-      if (!starts && arc.open <= path_.front().open) {
+      if (starts ? !may_start(arc) : !may_follow(arc)) {
+        continue;
+      }
+      if (rest == 0 && linked(arc, starts ? arc : path_.front())) {
         continue;
       }
       if (++tries_ > max_tries_) {
@@ -254,12 +292,16 @@ class CycleSearch {
   const OrientationProblem& problem_;
   ExecutionModel& model_;
   const GrowingOrder& classes_;
+  const GrowingOrder known_;  // before any open edge
   uint64_t max_tries_;
+  uint64_t max_own_work_;  // for distances
+  uint64_t own_work_ = 0;
   uint64_t tries_ = 0;
   bool cut_ = false;  // a longer cycle may exist
   Completion completion_;
   std::vector<std::vector<Group>> leaving_;      // by unit
   std::vector<std::vector<uint32_t>> arriving_;  // units, by unit
+  std::vector<std::vector<Arc>> arcs_into_;      // by unit
   std::vector<std::vector<uint32_t>> distance_;  // by target; empty: not computed yet
   std::vector<Arc> path_;
   std::vector<bool> found_;
@@ -296,9 +338,11 @@ Answer find_acyclic(const OrientationProblem& problem, const PartialOrder& direc
   }
   uint64_t states = 0;
   std::vector<uint32_t> place;
+  // A state costs a look at every unit.
+  const uint64_t max_states = std::min(bounds.max_steps * kTriesPerStep,
+                                       kWorkFactor * bounds.max_work / (units.size() + 1));
   const Answer answer =
-      order_units(units, rules, priority, {bounds.max_steps * kTriesPerStep, bounds.max_bytes},
-                  &place, &states);
+      order_units(units, rules, priority, {max_states, bounds.max_bytes}, &place, &states);
   *steps += states / kTriesPerStep;
   if (answer != Answer::kYes) {
     return answer;
@@ -319,8 +363,12 @@ OrientationResult search(const OrientationProblem& problem, const OrientationBou
     result.cyclic = Answer::kYes;
   }
   const uint64_t bytes =
-      static_cast<uint64_t>(problem.events.size()) * problem.events.size() / 2;  // with the units'
+      static_cast<uint64_t>(problem.events.size()) * problem.events.size();  // all orders
   if (classes.too_large || bytes > bounds.max_bytes) {
+    if (!classes.cyclic && problem.before) {
+      result.closing = find_short_cycle(problem, bounds.max_work, &result.work);
+      result.cyclic = result.closing ? Answer::kYes : Answer::kUnknown;
+    }
     return result;
   }
   std::vector<uint32_t> class_of;
@@ -340,6 +388,7 @@ OrientationResult search(const OrientationProblem& problem, const OrientationBou
     result.orientation = orientation;
   };
   std::vector<bool> found;
+  model->order.limit_work(kWorkFactor * bounds.max_work);
   if (classes.cyclic) {
     Completion completion(problem, &*model, nullptr, class_of);
     if (accept_extension(problem, *model, &completion, &result.steps, bounds.max_steps, &found) ==
@@ -353,8 +402,9 @@ OrientationResult search(const OrientationProblem& problem, const OrientationBou
   if (result.acyclic == Answer::kYes) {
     keep(found);
   }
+  model->order.limit_work(kWorkFactor * bounds.max_work);
   const GrowingOrder units(*classes.order);
-  CycleSearch search(problem, &*model, units, class_of, bounds.max_steps);
+  CycleSearch search(problem, &*model, units, class_of, bounds);
   result.cyclic = search.run();
   result.steps += search.steps();
   if (result.cyclic == Answer::kYes) {
@@ -367,12 +417,14 @@ OrientationResult search(const OrientationProblem& problem, const OrientationBou
 
 OrientationResult search_orientations(const OrientationProblem& problem,
                                       const OrientationBounds& bounds) {
-  // What a step costs: kTriesPerStep edges, each with some rows of the orders.
-  const uint64_t step_work = kTriesPerStep * (kTryWork + problem.events.size() / 64);
+  // What a step costs: kTriesPerStep edges, each with some rows of the orders, or a look at all
+  // open edges.
+  const uint64_t step_work =
+      kTriesPerStep * (kTryWork + problem.events.size() / 64) + problem.open.size() / 8;
   OrientationBounds own = bounds;
   own.max_steps = std::min(bounds.max_steps, bounds.max_work / step_work);
   OrientationResult result = search(problem, own);
-  result.work = result.steps * step_work;
+  result.work += result.steps * step_work;
   return result;
 }
 

@@ -18,8 +18,9 @@
 //             enumerate_orientations(), which the tests hold it to.
 // Bounds      OrientationBounds::max_steps bounds the decisions, of which each edge or
 //             set of units that is tried counts as a part (kTriesPerStep); max_events and max_bytes
-//             the memory:
-//             n*n/4 bytes for n events with open edges, the same for their units.
+//             the memory: n*n bytes for n events with open edges, all orders together; max_work
+//             what the orders cost, kWorkFactor times as many words. Larger parts:
+//             offline/short_cycle.h.
 // Complexity  Polynomial for a bounded number of open edges on the cycle; exponential in it.
 // Thread-safety: a pure function of its arguments.
 #pragma once

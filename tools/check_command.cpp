@@ -12,6 +12,7 @@
 #include "monitor/consistency_check.h"
 #include "tools/command.h"
 #include "tools/output_option.h"
+#include "tools/progress_line.h"
 #include "tools/relation_option.h"
 
 namespace tsomon {
@@ -33,6 +34,7 @@ struct Options {
   bool no_values = false;
   std::vector<std::string> without;
   bool all = false;
+  bool progress = false;
   OutputFormat output = OutputFormat::kText;
 };
 
@@ -150,7 +152,13 @@ int check_file(const std::string& file, const Options& options) {
   if (options.property == "consistency") {
     return check_file_consistency(file, options);
   }
-  const auto checked = check_input(file, *input_format(options.format), check_options(options));
+  const auto checked = [&] {
+    Progress progress;
+    const ProgressLine line(file, progress, options.progress);
+    CheckOptions asked = check_options(options);
+    asked.progress = &progress;
+    return check_input(file, *input_format(options.format), asked);
+  }();
   if (!checked) {
     fmt::print(stderr, "tsomon check: {}\n", checked.error().to_string());
     return kExitBadInput;
@@ -223,10 +231,14 @@ void add_check_command(CLI::App& app, int& exit_status) {
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40))
       ->capture_default_str();
   command
-      ->add_option("--jobs", options->jobs,
-                   "Threads; 1: no other than the first. As many as there are processors if not "
-                   "given")
+      ->add_option(
+          "--jobs", options->jobs,
+          "Threads that read and search; the verdict and the output do not depend on it. As "
+          "many as there are processors if not given")
       ->check(CLI::Range(1U, 1024U));
+  command->add_flag(
+      "--progress", options->progress,
+      "Say on standard error how far a long check is, also where that is no terminal");
   command->add_flag("--all", options->all, "Show every violation, not only the gravest");
   add_output_option(*command, options->output);
   command->footer(

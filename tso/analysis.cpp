@@ -1,6 +1,7 @@
 #include "tso/analysis.h"
 
 #include <algorithm>
+#include <atomic>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "tso/cycle.h"
 #include "tso/issue_order.h"
 #include "tso/mixed_graph.h"
+#include "tso/ordered_work.h"
 #include "tso/refinement.h"
 #include "tso/values.h"
 
@@ -162,15 +164,40 @@ class Analyser {
         rules[part].push_back(rule);
       }
     }
+    std::vector<uint32_t> searched;
     for (uint32_t part = 0; part < split.count; ++part) {
-      if (!wanted(parts[part])) {
-        continue;
-      }
-      ++result_.parts;
-      if (!only_single_events(parts[part])) {
-        search_part(parts[part], rules[part]);
+      if (wanted(parts[part])) {
+        ++result_.parts;
+        if (!only_single_events(parts[part])) {
+          searched.push_back(part);
+        }
       }
     }
+    if (options_.progress != nullptr) {
+      options_.progress->groups += searched.size();
+    }
+    const auto search = [&](size_t i) {
+      return search_part(parts[searched[i]], rules[searched[i]], bounds_left());
+    };
+    work_in_order(searched.size(), options_.threads, search, [&](size_t i, SearchedPart&& found) {
+      // What is left for a part depends on those before it, which may still have been at work.
+      if (const OrientationBounds left = bounds_left();
+          left.max_steps != found.bounds.max_steps || left.max_work != found.bounds.max_work) {
+        found = search(i);
+      }
+      steps_ += found.steps;
+      work_ += found.work;
+      result_.fenced_parts += found.fenced ? 1 : 0;
+      const uint64_t bad = result_.violated_parts + result_.undecided_parts;
+      judge(parts[searched[i]], found);
+      if (result_.violated_parts + result_.undecided_parts > bad) {
+        add_unfenced(found.members);
+      }
+      if (options_.progress != nullptr) {
+        ++options_.progress->searched;
+      }
+    });
+    result_.work = work_;
   }
 
   // AnalysisOptions::only by thread and first event; `last` is the greatest of those up to there.
@@ -211,7 +238,32 @@ class Analyser {
            });
   }
 
-  void search_part(const Part& part, const std::vector<ReadsFrom>& rules) {
+  struct SearchedPart {
+    OrientationBounds bounds;
+    std::vector<uint32_t> open;   // edges of the part
+    std::vector<UnitId> members;  // its units, or events
+    bool fenced = false;          // decided without the search
+    OrientationResult result;
+    std::optional<Edge> closing;  // as in `result`, by events of the trace
+    bool realised = false;  // the orientation is that of an execution with the recorded values
+    uint64_t steps = 0;
+    uint64_t work = 0;
+  };
+
+  OrientationBounds bounds_left() const {
+    OrientationBounds bounds = options_.bounds;
+    bounds.max_steps =
+        std::min(bounds.max_steps, share(kLeastSteps, options_.max_total_steps, steps_));
+    bounds.max_work = std::min(bounds.max_work, share(kLeastWork, options_.max_total_work, work_));
+    return bounds;
+  }
+
+  // May run on any thread.
+  SearchedPart search_part(const Part& part, const std::vector<ReadsFrom>& rules,
+                           const OrientationBounds& left) const {
+    SearchedPart searched;
+    searched.bounds = left;
+    std::vector<uint32_t>& open = searched.open;
     OrientationProblem problem;
     std::unordered_map<uint32_t, uint32_t> local_event;
     std::unordered_map<uint32_t, uint32_t> local_class;
@@ -227,7 +279,6 @@ class Analyser {
       }
       return at->second;
     };
-    std::vector<uint32_t> open;
     for (const uint32_t i : part.edges) {
       if (edges_[i].undirected) {
         const Edge& behind = events_behind_[i];
@@ -243,25 +294,14 @@ class Analyser {
           {event_index(rule.read), event_index(rule.write), event_index(rule.other)});
     }
     problem.class_count = static_cast<uint32_t>(local_class.size());
-    std::vector<UnitId> members;
     for (const auto& [node, local] : local_class) {
-      members.push_back(node);
+      searched.members.push_back(node);
     }
-    std::sort(members.begin(), members.end());
-    const uint64_t bad = result_.violated_parts + result_.undecided_parts;
-    if (!decide_fenced(part, members, open)) {
-      search_orientations_of(part, open, local_class, &problem);
+    std::sort(searched.members.begin(), searched.members.end());
+    if (decide_fenced(part, &searched)) {
+      return searched;
     }
-    if (result_.violated_parts + result_.undecided_parts > bad) {
-      add_unfenced(members);
-    }
-  }
-
-  void search_orientations_of(const Part& part, const std::vector<uint32_t>& open,
-                              const std::unordered_map<uint32_t, uint32_t>& local_class,
-                              OrientationProblem* asked) {
-    OrientationProblem& problem = *asked;
-    OrientationBounds bounds = bounds_left();
+    OrientationBounds bounds = left;
     const uint64_t order_work = work_of_order(problem.events.size());
     if (order_work > bounds.max_work) {
       bounds.max_events = 0;
@@ -280,20 +320,28 @@ class Analyser {
         add_steps(open, events, &problem);
       }
     }
+    problem.before = [this, &problem](uint32_t i, uint32_t j) {
+      return graph_->order.reaches(problem.events[i], problem.events[j]);
+    };
     if (problem.events.size() <= bounds.max_events) {
       problem.event_order = order_of(problem.events);
-      result_.work += order_work;
+      searched.work += order_work;
     }
-    const OrientationResult found = options_.search(problem, bounds);
-    steps_ += found.steps;
-    result_.work += found.work;
-    judge(part, open, found, static_cast<bool>(problem.accept) && found.has_orientation);
+    searched.result = options_.search(problem, bounds);
+    searched.steps += searched.result.steps;
+    searched.work += searched.result.work;
+    if (const auto& closing = searched.result.closing) {
+      searched.closing = {problem.events[closing->from], problem.events[closing->to]};
+    }
+    searched.realised = static_cast<bool>(problem.accept) && searched.result.has_orientation;
+    return searched;
   }
 
   // Parts whose units all end fenced have a check of their own. False: it does not apply, or left
   // open what the search can still decide.
-  bool decide_fenced(const Part& part, const std::vector<UnitId>& members,
-                     const std::vector<uint32_t>& open) {
+  bool decide_fenced(const Part& part, SearchedPart* searched) const {
+    const std::vector<UnitId>& members = searched->members;
+    const std::vector<uint32_t>& open = searched->open;
     if (!options_.fenced || options_.property != Property::kSerializability ||
         options_.relation.model != MemoryModel::kTso ||
         options_.relation.semantics != Semantics::kExact ||
@@ -324,16 +372,18 @@ class Analyser {
                             [&](uint32_t e, uint32_t f) { return oriented(chosen, e, f); });
       };
     }
-    const OrientationResult found = options_.fenced(question, bounds_left());
-    steps_ += found.steps;
-    result_.work += found.work;
+    const OrientationResult found = options_.fenced(question, searched->bounds);
+    searched->work += found.work;
     const bool decided = found.cyclic == Answer::kNo ||
                          (found.cyclic == Answer::kYes && found.acyclic != Answer::kUnknown);
     if (!decided && pairs.size() <= options_.bounds.max_events) {
+      searched->steps += found.steps;
       return false;
     }
-    ++result_.fenced_parts;
-    judge(part, open, found, found.has_orientation);
+    searched->fenced = true;
+    searched->result = found;
+    searched->steps += found.steps;
+    searched->realised = found.has_orientation;
     return true;
   }
 
@@ -356,22 +406,11 @@ class Analyser {
     }
   }
 
-  OrientationBounds bounds_left() const {
-    OrientationBounds bounds = options_.bounds;
-    bounds.max_steps =
-        std::min(bounds.max_steps, share(kLeastSteps, options_.max_total_steps, steps_));
-    bounds.max_work =
-        std::min(bounds.max_work, share(kLeastWork, options_.max_total_work, result_.work));
-    return bounds;
-  }
-
   static uint64_t share(uint64_t least, uint64_t total, uint64_t used) {
     return std::max(least, total - std::min(total, used));
   }
-  // Every pair is asked for, and rows merged.
-  static uint64_t work_of_order(uint64_t events) {
-    return events * events * (kPairWork + events / 64);
-  }
+  // Every pair is asked for.
+  static uint64_t work_of_order(uint64_t events) { return events * events * kPairWork; }
 
   void add_steps(const std::vector<uint32_t>& open, const std::vector<uint32_t>& window,
                  OrientationProblem* problem) const {
@@ -406,9 +445,10 @@ class Analyser {
     return chosen;
   }
 
-  // Some valid orientation of the open edges among the events of a window.
-  Orientation orient_window(const std::vector<uint32_t>& open,
-                            const std::vector<uint32_t>& window) const {
+  // Some valid orientation of the open edges among the events of a window, `closing` as it is;
+  // empty: none was found.
+  Orientation orient_window(const std::vector<uint32_t>& open, const std::vector<uint32_t>& window,
+                            const std::optional<Edge>& closing) const {
     const auto inside = [&](uint32_t e) {
       return std::binary_search(window.begin(), window.end(), e);
     };
@@ -435,13 +475,19 @@ class Analyser {
       }
     }
     problem.event_order = order_of(window);
+    uint64_t work = 0;
+    if (closing && !problem.event_order.insert(index(closing->from), index(closing->to), &work)) {
+      return {};
+    }
     problem.accept = [&](const std::vector<bool>& orientation) {
       const Orientation chosen = orientation_of(taken, orientation);
       return realise(relation_, window,
                      [&](uint32_t e, uint32_t f) { return oriented(chosen, e, f); })
           .has_value();
     };
-    const OrientationResult found = enumerate_orientations(problem, options_.bounds);
+    OrientationBounds bounds = options_.bounds;
+    bounds.max_events = std::max<uint32_t>(bounds.max_events, kMaxWindow);
+    const OrientationResult found = enumerate_orientations(problem, bounds);
     return found.has_orientation ? orientation_of(taken, found.orientation) : Orientation();
   }
 
@@ -505,16 +551,16 @@ class Analyser {
     for (uint32_t i = 0; i < events.size(); ++i) {
       for (uint32_t j = 0; j < events.size(); ++j) {
         if (i != j && graph_->order.reaches(events[i], events[j])) {
-          order.merge(i, j);
+          order.set(i, j);
         }
       }
     }
     return order;
   }
 
-  // `realised`: the orientation found is that of an execution with the recorded values.
-  void judge(const Part& part, const std::vector<uint32_t>& open, const OrientationResult& found,
-             bool realised) {
+  void judge(const Part& part, const SearchedPart& searched) {
+    const OrientationResult& found = searched.result;
+    const std::vector<uint32_t>& open = searched.open;
     if (found.cyclic == Answer::kNo && found.acyclic == Answer::kNo) {
       incomplete("the recorded values of a part fit no execution");
       ++result_.undecided_parts;
@@ -534,8 +580,7 @@ class Analyser {
       incomplete(fmt::format("whether a violation is definite was not decided: {} open edges",
                              open.size()));
     }
-    if (result_.findings.size() < options_.max_findings &&
-        !explain(part, open, found, realised, &finding)) {
+    if (result_.findings.size() < options_.max_findings && !explain(part, searched, &finding)) {
       ++result_.undecided_parts;
       return;
     }
@@ -547,10 +592,15 @@ class Analyser {
   }
 
   // Cycle, window and witness of a finding; false when the witness does not hold.
-  bool explain(const Part& part, const std::vector<uint32_t>& open, const OrientationResult& found,
-               bool realised, Violation* finding) {
+  bool explain(const Part& part, const SearchedPart& searched, Violation* finding) {
+    const OrientationResult& found = searched.result;
+    const std::vector<uint32_t>& open = searched.open;
     Orientation chosen =
         found.has_orientation ? orientation_of(open, found.orientation) : Orientation();
+    if (searched.closing) {
+      chosen[pair_key(searched.closing->from, searched.closing->to)] = true;
+      chosen[pair_key(searched.closing->to, searched.closing->from)] = false;
+    }
     const auto before = [&](uint32_t e, uint32_t f) { return oriented(chosen, e, f); };
 
     std::vector<CycleEdge> edges;
@@ -558,10 +608,11 @@ class Analyser {
       Edge behind = events_behind_[i];
       EdgeKind kind = EdgeKind::kConflict;
       if (edges_[i].undirected) {
-        if (!found.has_orientation) {
+        const Order order = before(behind.from, behind.to);
+        if (order == Order::kNone) {
           continue;
         }
-        if (before(behind.from, behind.to) == Order::kAfter) {
+        if (order == Order::kAfter) {
           std::swap(behind.from, behind.to);
         }
         kind = EdgeKind::kReordering;
@@ -574,8 +625,13 @@ class Analyser {
     TSOMON_CHECK(!finding->cycle.empty(), "a cyclic part has no cycle");
     collect_window(finding);
     if (!found.has_orientation) {
-      // Too large to be oriented as a whole: directed edges close the cycle, the window suffices.
-      chosen = orient_window(open, finding->window);
+      // Too large to be oriented as a whole: directed edges, and at most one more, close the cycle;
+      // the window suffices.
+      chosen = orient_window(open, finding->window, searched.closing);
+      if (chosen.empty() && searched.closing) {
+        incomplete(fmt::format("a part with {} open edges exceeds the bound", open.size()));
+        return false;
+      }
     }
     // Edges that follow from others were left out of the graph: a detour may have a short cut.
     const auto shorter = shortest_cycle_among(relation_, class_of_, finding->window, before,
@@ -594,9 +650,12 @@ class Analyser {
       incomplete("internal error: no execution has the orientation that was found");
       return false;
     }
-    const WitnessChecker checker(
-        trace_, {options_.property, options_.relation, values_.has_value() && realised});
-    if (const auto checked = checker.check(*steps); !checked) {
+    if (!witnesses_) {
+      witnesses_.emplace(trace_, WitnessClaim{options_.property, options_.relation, false});
+    }
+    const bool values = values_.has_value() && searched.realised;
+    const auto checked = witnesses_->check(*steps, values);
+    if (!checked) {
       incomplete("internal error: " + checked.error().to_string());
       return false;
     }
@@ -604,7 +663,7 @@ class Analyser {
     for (const CycleEdge& edge : finding->cycle) {
       ends.insert(ends.end(), {edge.from, edge.to});
     }
-    finding->witness = minimal_witness(checker, relation_, *steps, ends);
+    finding->witness = minimal_witness(*witnesses_, relation_, *steps, values, ends);
     finding->window.clear();
     for (const Step& step : finding->witness) {
       if (!step.commit) {
@@ -700,11 +759,14 @@ class Analyser {
   Fences fences_;
   std::optional<RefinedGraph> graph_;
   std::optional<RecordedValues> values_;
+  std::optional<WitnessChecker> witnesses_;     // made for the first one
   std::vector<std::vector<uint32_t>> threads_;  // events of each
   std::vector<EventRange> only_;
   Analysis result_;
   Verdict worst_ = Verdict::kClean;
-  uint64_t steps_ = 0;  // decisions taken so far
+  // Of the parts that have been judged; parts that are searched ahead look at them.
+  std::atomic<uint64_t> steps_{0};  // decisions
+  std::atomic<uint64_t> work_{0};
   std::vector<uint32_t> class_of_;
   uint32_t classes_ = 0;
   std::vector<MixedEdge> edges_;     // between classes

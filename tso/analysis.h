@@ -26,7 +26,11 @@
 //             decisions and in what they cost.
 // Misses      What uninstrumented code does: its stores are invisible, and values that it wrote are
 //             taken for initial values.
-// Thread-safety: a pure function of its arguments.
+// Threads     Parts are searched by AnalysisOptions::threads of them, and judged in their order;
+// each
+//             has the bounds it would have if they came one after the other. The bound on memory
+//             is that of one part: as many parts as there are threads may need it at once.
+// Thread-safety: a pure function of its arguments; `search` is called from several threads.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +40,7 @@
 #include "tso/execution.h"
 #include "tso/orientations.h"
 #include "tso/part_check.h"
+#include "tso/progress.h"
 #include "tso/relation.h"
 #include "tso/result.h"
 #include "tso/units.h"
@@ -99,6 +104,8 @@ struct AnalysisOptions {
   uint64_t max_total_steps = 200'000;
   uint64_t max_total_work = 2'000'000'000;
   uint32_t max_findings = 16;
+  unsigned threads = 1;          // that search parts; the result does not depend on it
+  Progress* progress = nullptr;  // told what is searched, if there is one
   // Parts that have none of these events are not searched; empty: all are. The whole trace is still
   // what orders and values are taken from.
   std::vector<EventRange> only;

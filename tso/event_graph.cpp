@@ -127,6 +127,8 @@ struct TimedList {
   const std::vector<uint32_t>* events = nullptr;
   std::vector<int64_t> settled;   // running maximum of when each is directed to later events
   std::vector<int64_t> earliest;  // minimum of lo from here on
+  size_t begin = 0;               // of the stretch that was looked for last
+  size_t end = 0;
 };
 
 struct TimedAccesses {
@@ -139,23 +141,98 @@ int64_t directed_from(const Relation& relation, uint32_t e) {
   return std::max(relation.hi(e), relation.settled_at(e));
 }
 
-TimedList timed(const Relation& relation, const std::vector<uint32_t>& events) {
-  TimedList list;
-  list.events = &events;
-  list.settled.resize(events.size());
-  list.earliest.resize(events.size());
-  int64_t settled = kTimeMin;
-  int64_t earliest = kTimeMax;
-  const bool ordered = relation.options().order == TraceOrder::kIssue;
-  for (size_t i = 0; i < events.size(); ++i) {
-    settled = ordered ? std::max(settled, directed_from(relation, events[i])) : kTimeMax;
-    list.settled[i] = settled;
+// The accesses of all locations. Everything here goes through the trace from one end to the other,
+// not through one location after the other: what is used together lies together.
+class TimedIndex {
+ public:
+  TimedIndex(const Relation& relation, const AccessIndex& accesses)
+      : relation_(relation), lists_(relation.locations().size()) {
+    for (LocationId location = 0; location < lists_.size(); ++location) {
+      for (const ThreadAccesses& list : accesses.at(location)) {
+        TimedAccesses& timed = lists_[location].emplace_back();
+        timed.thread = list.thread;
+        make_room(list.writes, &timed.writes);
+        make_room(list.reads, &timed.reads);
+      }
+    }
+    const bool ordered = relation.options().order == TraceOrder::kIssue;
+    const auto n = static_cast<uint32_t>(relation.trace().events.size());
+    for (uint32_t e = 0; e < n; ++e) {
+      if (TimedList* list = list_of(e)) {
+        const int64_t before = list->settled.empty() ? kTimeMin : list->settled.back();
+        list->settled.push_back(ordered ? std::max(before, directed_from(relation, e)) : kTimeMax);
+      }
+    }
+    for (uint32_t e = n; e-- > 0;) {
+      if (TimedList* list = list_of(e)) {
+        const int64_t after = list->earliest.empty() ? kTimeMax : list->earliest.back();
+        list->earliest.push_back(ordered ? std::min(after, relation.lo(e)) : kTimeMin);
+      }
+    }
+    for (auto& of_location : lists_) {
+      for (TimedAccesses& timed : of_location) {
+        for (TimedList* list : {&timed.writes, &timed.reads}) {
+          std::reverse(list->earliest.begin(), list->earliest.end());
+        }
+      }
+    }
   }
-  for (size_t i = events.size(); i-- > 0;) {
-    earliest = ordered ? std::min(earliest, relation.lo(events[i])) : kTimeMin;
-    list.earliest[i] = earliest;
+
+  std::vector<TimedAccesses>& at(LocationId location) { return lists_[location]; }
+
+ private:
+  static void make_room(const std::vector<uint32_t>& events, TimedList* list) {
+    list->events = &events;
+    list->settled.reserve(events.size());
+    list->earliest.reserve(events.size());
   }
-  return list;
+
+  TimedList* list_of(uint32_t e) {
+    const LocationId location = relation_.locations().of_event(e);
+    if (location == LocationTable::kNone) {
+      return nullptr;
+    }
+    const ThreadId thread = relation_.trace().events[e].thread;
+    const auto list = std::find_if(lists_[location].begin(), lists_[location].end(),
+                                   [&](const TimedAccesses& one) { return one.thread == thread; });
+    return relation_.only_reads(e) ? &list->reads : &list->writes;
+  }
+
+  const Relation& relation_;
+  std::vector<std::vector<TimedAccesses>> lists_;
+};
+
+// As std::partition_point() over a sorted list, found in steps that double from where the last
+// answer was: events that come one after the other have answers that do.
+template <typename Below>
+size_t partition_near(const std::vector<int64_t>& sorted, size_t start, const Below& below) {
+  size_t low = 0;
+  size_t high = sorted.size();
+  size_t step = 1;
+  if (start < sorted.size() && below(sorted[start])) {
+    low = start + 1;
+    for (size_t at = low; at < sorted.size(); at += step, step *= 2) {
+      if (!below(sorted[at])) {
+        high = at;
+        break;
+      }
+      low = at + 1;
+    }
+  } else {
+    high = start;
+    for (size_t at = start; at > 0; step *= 2) {
+      at -= std::min(at, step);
+      if (below(sorted[at])) {
+        low = at + 1;
+        break;
+      }
+      high = at;
+    }
+  }
+  return static_cast<size_t>(std::partition_point(sorted.begin() + static_cast<ptrdiff_t>(low),
+                                                  sorted.begin() + static_cast<ptrdiff_t>(high),
+                                                  below) -
+                             sorted.begin());
 }
 
 class ConflictEdges {
@@ -164,19 +241,19 @@ class ConflictEdges {
       : relation_(relation), graph_(graph), budget_(max_undirected) {}
 
   // Edges between e and the accesses of another thread in `list`.
-  void add(uint32_t e, ThreadId other, const TimedList& list) {
-    const std::vector<uint32_t>& events = *list.events;
-    const auto begin = static_cast<size_t>(
-        std::lower_bound(list.settled.begin(), list.settled.end(), relation_.lo(e)) -
-        list.settled.begin());
-    if (begin > 0) {
+  void add(uint32_t e, ThreadId other, TimedList* list) {
+    const std::vector<uint32_t>& events = *list->events;
+    const int64_t lo = relation_.lo(e);
+    const int64_t directed = directed_from(relation_, e);
+    list->begin =
+        partition_near(list->settled, list->begin, [&](int64_t time) { return time < lo; });
+    list->end =
+        partition_near(list->earliest, list->end, [&](int64_t time) { return time <= directed; });
+    if (list->begin > 0) {
       // The accesses of one thread to one location are ordered: the latest stands for all.
-      graph_->directed.push_back({events[begin - 1], e});
+      graph_->directed.push_back({events[list->begin - 1], e});
     }
-    const auto end = static_cast<size_t>(
-        std::upper_bound(list.earliest.begin(), list.earliest.end(), directed_from(relation_, e)) -
-        list.earliest.begin());
-    for (size_t i = begin; i < end; ++i) {
+    for (size_t i = list->begin; i < list->end; ++i) {
       if (budget_ == 0) {
         graph_->complete = false;
         return;
@@ -206,28 +283,21 @@ class ConflictEdges {
 void add_conflicts(const Relation& relation, const AccessIndex& accesses, uint64_t max_undirected,
                    EventGraph* graph) {
   const LocationTable& locations = relation.locations();
-  std::vector<std::vector<TimedAccesses>> index(locations.size());
-  for (LocationId location = 0; location < locations.size(); ++location) {
-    for (const ThreadAccesses& list : accesses.at(location)) {
-      index[location].push_back(
-          {list.thread, timed(relation, list.writes), timed(relation, list.reads)});
-    }
-  }
+  TimedIndex index(relation, accesses);
   ConflictEdges edges(relation, graph, max_undirected);
-  for (LocationId location = 0; location < locations.size(); ++location) {
-    for (const TimedAccesses& mine : index[location]) {
-      for (const LocationId other : locations.overlapping(location)) {
-        for (const TimedAccesses& theirs : index[other]) {
-          if (theirs.thread == mine.thread) {
-            continue;
-          }
-          for (const uint32_t e : *mine.writes.events) {
-            edges.add(e, theirs.thread, theirs.writes);
-            edges.add(e, theirs.thread, theirs.reads);
-          }
-          for (const uint32_t e : *mine.reads.events) {
-            edges.add(e, theirs.thread, theirs.writes);
-          }
+  for (uint32_t e = 0; e < relation.trace().events.size(); ++e) {
+    const LocationId location = locations.of_event(e);
+    if (location == LocationTable::kNone) {
+      continue;
+    }
+    for (const LocationId other : locations.overlapping(location)) {
+      for (TimedAccesses& theirs : index.at(other)) {
+        if (theirs.thread == relation.trace().events[e].thread) {
+          continue;
+        }
+        edges.add(e, theirs.thread, &theirs.writes);
+        if (!relation.only_reads(e)) {
+          edges.add(e, theirs.thread, &theirs.reads);
         }
       }
     }
@@ -306,6 +376,7 @@ EventGraph build_event_graph(const Relation& relation, const AccessIndex& access
                              uint64_t max_undirected) {
   EventGraph graph;
   const Trace& trace = relation.trace();
+  graph.directed.reserve(2 * trace.events.size());
   std::vector<std::vector<uint32_t>> threads;
   for (uint32_t e = 0; e < trace.events.size(); ++e) {
     if (is(trace.events[e], kinds::kNodes)) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace tsomon {
 namespace {
@@ -11,19 +12,15 @@ struct Arc {
   uint32_t edge;
 };
 
-// Outgoing arcs of the edges that are still alive, as compressed rows.
+// Outgoing arcs, as compressed rows.
 class Arcs {
  public:
-  Arcs(uint32_t nodes, const std::vector<MixedEdge>& edges, const std::vector<bool>& alive,
-       bool both_ways)
-      : first_(nodes + 1, 0) {
+  Arcs(uint32_t nodes, const std::vector<MixedEdge>& edges, bool both_ways) : first_(nodes + 1, 0) {
     const auto each = [&](auto&& visit) {
       for (uint32_t i = 0; i < edges.size(); ++i) {
-        if (alive[i]) {
-          visit(edges[i].from, edges[i].to, i);
-          if (both_ways || edges[i].undirected) {
-            visit(edges[i].to, edges[i].from, i);
-          }
+        visit(edges[i].from, edges[i].to, i);
+        if (both_ways || edges[i].undirected) {
+          visit(edges[i].to, edges[i].from, i);
         }
       }
     };
@@ -144,38 +141,72 @@ std::vector<uint32_t> undirected_bridges(uint32_t nodes, const Arcs& arcs,
   return bridges;
 }
 
+// The edges that may still lie on a cycle, and the nodes that have some, numbered anew.
+struct LiveGraph {
+  uint32_t nodes = 0;
+  std::vector<MixedEdge> edges;
+  std::vector<uint32_t> original;  // of each edge
+
+  // Of a graph those edges for which wanted(i).
+  template <typename Wanted>
+  LiveGraph(uint32_t all_nodes, const std::vector<MixedEdge>& all, const Wanted& wanted) {
+    std::vector<uint32_t> number(all_nodes, kUnseen);
+    const auto renumber = [&](uint32_t node) {
+      if (number[node] == kUnseen) {
+        number[node] = nodes++;
+      }
+      return number[node];
+    };
+    for (uint32_t i = 0; i < all.size(); ++i) {
+      if (wanted(i)) {
+        const uint32_t from = renumber(all[i].from);
+        edges.push_back({from, renumber(all[i].to), all[i].undirected});
+        original.push_back(i);
+      }
+    }
+  }
+
+  template <typename Wanted>
+  void keep(const Wanted& wanted) {
+    LiveGraph kept(nodes, edges, wanted);
+    for (uint32_t& edge : kept.original) {
+      edge = original[edge];
+    }
+    *this = std::move(kept);
+  }
+};
+
 }  // namespace
 
 MixedParts split_into_parts(uint32_t nodes, const std::vector<MixedEdge>& edges) {
   MixedParts parts;
-  std::vector<bool> alive(edges.size());
-  for (size_t i = 0; i < edges.size(); ++i) {
-    alive[i] = edges[i].from != edges[i].to;
-  }
-  std::vector<uint32_t> outer;  // components of the first round: what orientations can influence
+  // What orientations can influence.
+  const std::vector<uint32_t> outer = components(nodes, Arcs(nodes, edges, false));
+  LiveGraph live(nodes, edges, [&](uint32_t i) {
+    return edges[i].from != edges[i].to && outer[edges[i].from] == outer[edges[i].to];
+  });
   while (true) {
-    const auto component = components(nodes, Arcs(nodes, edges, alive, false));
-    if (outer.empty()) {
-      outer = component;
-    }
-    for (size_t i = 0; i < edges.size(); ++i) {
-      if (alive[i] && component[edges[i].from] != component[edges[i].to]) {
-        alive[i] = false;
-      }
-    }
-    const auto bridges = undirected_bridges(nodes, Arcs(nodes, edges, alive, true), edges);
+    const auto bridges =
+        undirected_bridges(live.nodes, Arcs(live.nodes, live.edges, true), live.edges);
     if (bridges.empty()) {
       break;
     }
+    std::vector<bool> is_bridge(live.edges.size(), false);
     for (const uint32_t edge : bridges) {
-      alive[edge] = false;
+      is_bridge[edge] = true;
     }
+    live.keep([&](uint32_t i) { return !is_bridge[i]; });
+    const auto component = components(live.nodes, Arcs(live.nodes, live.edges, false));
+    live.keep(
+        [&](uint32_t i) { return component[live.edges[i].from] == component[live.edges[i].to]; });
   }
   // A part is a component of the first round in which a cycle is left: orientations inside it
   // exclude each other, also along the edges that lie on no cycle themselves.
   std::vector<uint32_t> number(nodes, MixedParts::kNone);
-  for (size_t i = 0; i < edges.size(); ++i) {
-    if (alive[i] && number[outer[edges[i].from]] == MixedParts::kNone) {
+  parts.edge_on_cycle.assign(edges.size(), false);
+  for (const uint32_t i : live.original) {
+    parts.edge_on_cycle[i] = true;
+    if (number[outer[edges[i].from]] == MixedParts::kNone) {
       number[outer[edges[i].from]] = parts.count++;
     }
   }
@@ -183,13 +214,12 @@ MixedParts split_into_parts(uint32_t nodes, const std::vector<MixedEdge>& edges)
   for (uint32_t node = 0; node < nodes; ++node) {
     parts.part_of_node[node] = number[outer[node]];
   }
-  parts.edge_on_cycle = std::move(alive);
   return parts;
 }
 
 std::vector<uint64_t> reached_from(uint32_t nodes, const std::vector<MixedEdge>& edges,
                                    const std::vector<uint32_t>& roots) {
-  const Arcs arcs(nodes, edges, std::vector<bool>(edges.size(), true), false);
+  const Arcs arcs(nodes, edges, false);
   const std::vector<uint32_t> component = components(nodes, arcs);
   const size_t words = (roots.size() + 63) / 64;
   if (words == 0) {

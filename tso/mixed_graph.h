@@ -4,7 +4,8 @@
 // Purpose     Every violating cycle of a trace lies inside one part of its mixed conflict graph, so
 //             the parts can be searched one by one. An undirected edge that is a bridge of its part
 //             lies on no cycle, which makes a part that is only a tree of undirected edges clean.
-// Complexity  O(nodes + edges) a round, as many rounds as bridges keep appearing (few).
+// Complexity  O(nodes + edges) for the first round, later ones in what may still lie on a cycle; as
+//             many rounds as bridges keep appearing (few).
 #pragma once
 
 #include <cstdint>

@@ -36,6 +36,9 @@ struct OrientationProblem {
   std::vector<MixedEdge> open;     // between positions in `events`
   std::vector<ReadsFrom> rules;    // over positions in `events`
   PartialOrder event_order;        // of the directed edges, over `events`
+  // The same by question, also where event_order has not been made: the first of two different ones
+  // comes before the second.
+  std::function<bool(uint32_t, uint32_t)> before;
   std::vector<MixedEdge> classes;  // directed edges between classes
   uint32_t class_count = 0;
   std::vector<uint32_t> hint;  // per open edge, 1: try from->to first, 0: to->from first
@@ -53,7 +56,7 @@ struct OrientationProblem {
 struct OrientationBounds {
   uint64_t max_steps = 20'000;
   uint64_t max_work = 500'000'000;
-  uint32_t max_events = 3'000;
+  uint32_t max_events = 5'000;
   uint64_t max_bytes = uint64_t{1} << 30;
 };
 
@@ -63,6 +66,9 @@ struct OrientationResult {
   // A valid orientation of all open edges, true: from -> to; cyclic if there is such a one.
   std::vector<bool> orientation;
   bool has_orientation = false;
+  // Of a part that was not oriented as a whole: an open edge, over positions in `events`, that
+  // closes a cycle of classes so.
+  std::optional<Edge> closing;
   uint64_t steps = 0;  // decisions that were taken
   uint64_t work = 0;
 };

@@ -26,6 +26,21 @@ class PartialOrder {
     return ((row(from)[to / 64] >> (to % 64)) & 1) != 0;
   }
 
+  // Adds from -> to alone; for an order whose every pair is added.
+  void set(uint32_t from, uint32_t to) {
+    rows_[static_cast<size_t>(from) * words_ + to / 64] |= uint64_t{1} << (to % 64);
+  }
+
+  // Calls function(i) for all elements that `from` reaches, itself included.
+  template <typename Function>
+  void for_each_after(uint32_t from, const Function& function) const {
+    for (size_t word = 0; word < words_; ++word) {
+      for (uint64_t bits = row(from)[word]; bits != 0; bits &= bits - 1) {
+        function(static_cast<uint32_t>(word * 64) + static_cast<uint32_t>(__builtin_ctzll(bits)));
+      }
+    }
+  }
+
   // Adds from -> to and what follows; false (and unchanged) when `to` already reaches `from`. Adds
   // the rows and words that it looked at to `work`.
   bool insert(uint32_t from, uint32_t to, uint64_t* work) {
@@ -54,9 +69,6 @@ class PartialOrder {
   }
 
  private:
-  void set(uint32_t from, uint32_t to) {
-    rows_[static_cast<size_t>(from) * words_ + to / 64] |= uint64_t{1} << (to % 64);
-  }
   const uint64_t* row(uint32_t node) const {
     return rows_.data() + static_cast<size_t>(node) * words_;
   }

@@ -98,12 +98,16 @@ class Refiner {
 
 std::optional<RefinedGraph> refine(const Relation& relation, const AccessIndex& accesses,
                                    const RefinementOptions& options) {
-  const EventGraph graph = build_event_graph(relation, accesses, options.max_undirected);
-  auto refined = Refiner(relation, accesses, options, graph).run();
+  const auto run = [&](const RefinementOptions& chosen) {
+    return Refiner(relation, accesses, chosen,
+                   build_event_graph(relation, accesses, options.max_undirected))
+        .run();
+  };
+  auto refined = run(options);
   if (!refined && options.values) {
     RefinementOptions without = options;
     without.values = false;
-    refined = Refiner(relation, accesses, without, graph).run();
+    refined = run(without);
     if (refined) {
       refined->values_contradict = true;
     }

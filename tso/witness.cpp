@@ -20,15 +20,19 @@ tl::unexpected<Error> reject(std::string why) {
   return fail(ErrorKind::kMalformed, "the witness " + std::move(why));
 }
 
+RelationOptions claimed_options(const WitnessClaim& claim) {
+  RelationOptions options = claim.options;
+  if (claim.property == Property::kScSerializability) {
+    options.model = MemoryModel::kSc;
+  }
+  return options;
+}
+
 // The trace as the definitions see it. Deliberately shares no code with Relation.
 class Definitions {
  public:
   Definitions(const Trace& trace, const RelationOptions& options)
-      : trace_(trace),
-        options_(options),
-        position_(trace.events.size()),
-        newest_match_(trace.events.size()),
-        settled_(trace.events.size()) {
+      : trace_(trace), options_(options), position_(trace.events.size()) {
     for (uint32_t e = 0; e < trace.events.size(); ++e) {
       const ThreadId thread = trace.events[e].thread;
       if (thread >= threads_.size()) {
@@ -36,6 +40,11 @@ class Definitions {
       }
       position_[e] = static_cast<uint32_t>(threads_[thread].size());
       threads_[thread].push_back(e);
+      if (event(e).kind() == EventKind::kRelease) {
+        releases_[{event(e).address, event(e).size}].push_back(e);
+      } else if (is(event(e), kinds::kAccesses) && !reader(e)) {
+        writes_[{event(e).address, event(e).size}].push_back(e);
+      }
     }
   }
 
@@ -89,11 +98,6 @@ class Definitions {
                                          static_cast<unsigned __int128>(b.address) + b.size;
   }
   bool conflict(uint32_t e, uint32_t f) const {
-    const auto reader = [&](uint32_t x) {
-      const EventKind kind = event(x).kind();
-      return kind == EventKind::kRead || kind == EventKind::kAcquireShared ||
-             kind == EventKind::kReleaseShared;
-    };
     return !same_thread(e, f) && same_bytes(e, f) && !(reader(e) && reader(f));
   }
   // e starts the thread of f, or f ends that of e.
@@ -101,24 +105,28 @@ class Definitions {
     return (event(e).kind() == EventKind::kFork && event(e).address == event(f).thread) ||
            (event(f).kind() == EventKind::kJoin && event(f).address == event(e).thread);
   }
+  // Calls function(w) for the stores and locked operations on bytes of e.
+  template <typename Function>
+  void for_each_writer(uint32_t e, const Function& function) const {
+    for_each_on_bytes(writes_, e, function);
+  }
   bool earlier(uint32_t e, uint32_t f) const {
     return options_.order == TraceOrder::kIssue && trace_.hi(event(e)) < trace_.lo(event(f));
   }
 
   // The newest store before `load` that matches and that no fence separates from it.
   uint32_t newest_match(uint32_t load) const {
-    if (!newest_match_[load]) {
-      newest_match_[load] = find_newest_match(load);
-    }
-    return *newest_match_[load];
+    const auto known = newest_match_.find(load);
+    return known != newest_match_.end()
+               ? known->second
+               : newest_match_.emplace(load, find_newest_match(load)).first->second;
   }
 
   // The event of its thread that finds the store committed; kNone: the trace does not say.
   uint32_t settled(uint32_t s) const {
-    if (!settled_[s]) {
-      settled_[s] = find_settled(s);
-    }
-    return *settled_[s];
+    const auto known = settled_.find(s);
+    return known != settled_.end() ? known->second
+                                   : settled_.emplace(s, find_settled(s)).first->second;
   }
   bool settled_by(uint32_t s, uint32_t e) const {
     const uint32_t by = settled(s);
@@ -128,19 +136,6 @@ class Definitions {
   uint32_t source(uint32_t load) const {
     const uint32_t match = newest_match(load);
     return match != kNone && !settled_by(match, load) ? match : kNone;
-  }
-
-  // The other events that write to bytes of it, locks apart.
-  const std::vector<uint32_t>& stores_to(uint32_t load) const {
-    const auto [at, is_new] = stores_to_.try_emplace(load);
-    for (uint32_t w = 0; w < trace_.events.size() && is_new; ++w) {
-      const EventKind kind = event(w).kind();
-      if (w != load && (kind == EventKind::kWrite || kind == EventKind::kReadModifyWrite) &&
-          same_bytes(w, load)) {
-        at->second.push_back(w);
-      }
-    }
-    return at->second;
   }
 
   // Directed edge e -> f of the trace (theory section 2 with 5.2 and 5.4).
@@ -166,6 +161,23 @@ class Definitions {
   }
 
  private:
+  using Ranges = std::map<std::pair<uint64_t, uint32_t>, std::vector<uint32_t>>;
+
+  bool reader(uint32_t e) const {
+    const EventKind kind = event(e).kind();
+    return kind == EventKind::kRead || kind == EventKind::kAcquireShared ||
+           kind == EventKind::kReleaseShared;
+  }
+
+  template <typename Function>
+  void for_each_on_bytes(const Ranges& ranges, uint32_t e, const Function& function) const {
+    for (const auto& [range, events] : ranges) {
+      if (same_bytes(events.front(), e)) {
+        std::for_each(events.begin(), events.end(), function);
+      }
+    }
+  }
+
   uint32_t find_newest_match(uint32_t load) const {
     const auto& thread = threads_[event(load).thread];
     for (uint32_t at = position_[load]; at-- > 0;) {
@@ -220,38 +232,31 @@ class Definitions {
       return false;
     }
     uint32_t latest = kNone;
-    for (uint32_t e = 0; e < trace_.events.size(); ++e) {
-      if (event(e).kind() == EventKind::kRelease && same_bytes(e, acquire) &&
-          trace_.hi(event(e)) < trace_.lo(event(acquire)) &&
+    for_each_on_bytes(releases_, acquire, [&](uint32_t e) {
+      if (trace_.hi(event(e)) < trace_.lo(event(acquire)) &&
           (latest == kNone || trace_.hi(event(e)) >= trace_.hi(event(latest)))) {
         latest = e;
       }
-    }
+    });
     return latest == release;
   }
 
   const Trace& trace_;
-  const RelationOptions& options_;
+  RelationOptions options_;
   std::vector<uint32_t> position_;
   std::vector<std::vector<uint32_t>> threads_;
+  Ranges releases_;
+  Ranges writes_;
   // Answers given before: the definitions are asked about every pair of events of a window.
-  mutable std::vector<std::optional<uint32_t>> newest_match_;
-  mutable std::vector<std::optional<uint32_t>> settled_;
-  mutable std::unordered_map<uint32_t, std::vector<uint32_t>> stores_to_;
+  mutable std::unordered_map<uint32_t, uint32_t> newest_match_;
+  mutable std::unordered_map<uint32_t, uint32_t> settled_;
 };
-
-WitnessClaim with_model(WitnessClaim claim) {
-  if (claim.property == Property::kScSerializability) {
-    claim.options.model = MemoryModel::kSc;
-  }
-  return claim;
-}
 
 class Replay {
  public:
-  Replay(const Trace& trace, const std::vector<Step>& steps, const WitnessClaim& claim,
-         const Definitions& definitions, const UnitTable& units)
-      : trace_(trace), steps_(steps), claim_(claim), defs_(definitions), units_(units) {}
+  Replay(const Trace& trace, const Definitions& definitions, const UnitTable& units,
+         const std::vector<Step>& steps, const WitnessClaim& claim)
+      : trace_(trace), defs_(definitions), units_(units), steps_(steps), claim_(claim) {}
 
   Result<std::vector<uint32_t>> run() {
     for (const auto rule :
@@ -377,9 +382,11 @@ class Replay {
       }
       bool comparable = true;
       uint32_t read_from = kNone;
-      for (const uint32_t w : defs_.stores_to(load)) {
-        if (!comparable) {
-          break;
+      defs_.for_each_writer(load, [&](uint32_t w) {
+        const EventKind kind = trace_.events[w].kind();
+        if (!comparable || w == load ||
+            (kind != EventKind::kWrite && kind != EventKind::kReadModifyWrite)) {
+          return;
         }
         comparable = issue_.contains(w) && trace_.write_value(trace_.events[w]).has_value() &&
                      defs_.inside(load, w) && defs_.inside(w, load);
@@ -387,7 +394,7 @@ class Replay {
             (read_from == kNone || effect(read_from) < effect(w))) {
           read_from = w;
         }
-      }
+      });
       if (const auto own = forwarded_from_.find(load); own != forwarded_from_.end()) {
         read_from = own->second;
       }
@@ -462,10 +469,10 @@ class Replay {
   }
 
   const Trace& trace_;
-  const std::vector<Step>& steps_;
-  const WitnessClaim& claim_;
   const Definitions& defs_;
   const UnitTable& units_;
+  const std::vector<Step>& steps_;
+  WitnessClaim claim_;
   std::vector<uint32_t> events_;
   std::unordered_map<uint32_t, uint32_t> issue_;   // step
   std::unordered_map<uint32_t, uint32_t> commit_;  // step
@@ -474,34 +481,33 @@ class Replay {
 
 }  // namespace
 
-struct WitnessChecker::Impl {
-  Impl(const Trace& checked, const WitnessClaim& claimed)
-      : trace(checked),
-        claim(with_model(claimed)),
-        definitions(checked, claim.options),
-        units(checked) {}
-
-  const Trace& trace;
-  const WitnessClaim claim;
-  const Definitions definitions;
-  const UnitTable units;
+struct WitnessChecker::Tables {
+  Definitions definitions;
+  UnitTable units;
 };
 
 WitnessChecker::WitnessChecker(const Trace& trace, const WitnessClaim& claim)
-    : impl_(std::make_unique<Impl>(trace, claim)) {}
+    : trace_(trace), claim_(claim) {
+  claim_.options = claimed_options(claim);
+  tables_ = std::make_unique<Tables>(Tables{Definitions(trace, claim_.options), UnitTable(trace)});
+}
+
 WitnessChecker::~WitnessChecker() = default;
 
-Result<std::vector<uint32_t>> WitnessChecker::check(const std::vector<Step>& witness) const {
-  return Replay(impl_->trace, witness, impl_->claim, impl_->definitions, impl_->units).run();
+Result<std::vector<uint32_t>> WitnessChecker::check(const std::vector<Step>& witness,
+                                                    bool values) const {
+  WitnessClaim claim = claim_;
+  claim.values = values;
+  return Replay(trace_, tables_->definitions, tables_->units, witness, claim).run();
 }
 
 Result<std::vector<uint32_t>> check_witness(const Trace& trace, const std::vector<Step>& witness,
                                             const WitnessClaim& claim) {
-  return WitnessChecker(trace, claim).check(witness);
+  return WitnessChecker(trace, claim).check(witness, claim.values);
 }
 
 std::vector<Step> minimal_witness(const WitnessChecker& checker, const Relation& relation,
-                                  const std::vector<Step>& witness,
+                                  const std::vector<Step>& witness, bool values,
                                   const std::vector<uint32_t>& first_kept) {
   const auto restricted = [&](const std::set<uint32_t>& events) {
     std::vector<Step> steps;
@@ -525,7 +531,7 @@ std::vector<Step> minimal_witness(const WitnessChecker& checker, const Relation&
       kept.insert(relation.source(e));
     }
   }
-  if (!checker.check(restricted(kept))) {
+  if (!checker.check(restricted(kept), values)) {
     kept = std::move(all);
   }
   if (kept.size() > kMaxMinimised) {
@@ -536,7 +542,7 @@ std::vector<Step> minimal_witness(const WitnessChecker& checker, const Relation&
     for (const uint32_t e : std::vector<uint32_t>(kept.begin(), kept.end())) {
       std::set<uint32_t> fewer = kept;
       fewer.erase(e);
-      if (!is_source(fewer, e) && checker.check(restricted(fewer))) {
+      if (!is_source(fewer, e) && checker.check(restricted(fewer), values)) {
         kept = std::move(fewer);
         changed = true;
       }

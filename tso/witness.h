@@ -10,8 +10,12 @@
 //              4. the conflict graph of the execution (for robustness: its events with full
 //                 program order) has a cycle;
 //              5. where a location's stores all lie in the window, loads return recorded values.
-// Complexity  O(w^2 * n) for w events of a trace of n: for windows, not for whole recordings.
-// Thread-safety: a pure function of its arguments.
+// Complexity  O(n) for a trace of n events, once; then for a witness of w events O(w^2) and what
+// the
+//             definitions look at: at most the events of a thread between two drains, and the
+//             stores to the bytes that the witness loads.
+// Thread-safety: check_witness() is a pure function of its arguments; of a WitnessChecker every
+//             thread needs its own.
 #pragma once
 
 #include <memory>
@@ -32,7 +36,7 @@ struct WitnessClaim {
   bool values = true;
 };
 
-// For several witnesses about one trace, which must outlive it.
+// For many witnesses of one trace, which must outlive the checker.
 class WitnessChecker {
  public:
   WitnessChecker(const Trace& trace, const WitnessClaim& claim);
@@ -40,12 +44,14 @@ class WitnessChecker {
   WitnessChecker(const WitnessChecker&) = delete;
   WitnessChecker& operator=(const WitnessChecker&) = delete;
 
-  // As check_witness().
-  Result<std::vector<uint32_t>> check(const std::vector<Step>& witness) const;
+  // As check_witness(); `values` in place of the claim's.
+  Result<std::vector<uint32_t>> check(const std::vector<Step>& witness, bool values) const;
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  struct Tables;
+  const Trace& trace_;
+  WitnessClaim claim_;
+  std::unique_ptr<Tables> tables_;
 };
 
 // The witness without the events that it does not need: of what is left, no single event could be
@@ -54,7 +60,7 @@ class WitnessChecker {
 // kMaxMinimised events are returned as they are. O(w) checks for w of these.
 inline constexpr size_t kMaxMinimised = 200;
 std::vector<Step> minimal_witness(const WitnessChecker& checker, const Relation& relation,
-                                  const std::vector<Step>& witness,
+                                  const std::vector<Step>& witness, bool values,
                                   const std::vector<uint32_t>& first_kept);
 
 // The cycle that the execution shows, as trace events: each one's unit (for robustness: the event
