@@ -112,6 +112,7 @@ int wait(const volatile void* condition, const pthread_mutex_t* mutex, uint64_t 
   if (local.thread == nullptr || !gives_back(mutex)) {
     return wait();
   }
+  drain_before_sleeping(pc);
   const uint64_t now = put_point_now(RecordType::kRelease, id(mutex), pc);
   put_point_now(RecordType::kWait, id(condition), pc);
   const int result = wait();

@@ -248,10 +248,7 @@ void put_object(uint64_t address, uint64_t size, uint64_t pc) {
   }
 }
 
-void put_stamp_before_waiting() {
-  if (options.live == 0) {
-    return;
-  }
+void put_stamp_now() {
   if (Context* const context = writable()) {
     announce_stamp(*context);
     capture::put_stamp(context->encoder, stamp());

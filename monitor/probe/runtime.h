@@ -155,8 +155,10 @@ inline __attribute__((always_inline)) void access(RecordType type, const volatil
 uint64_t put_point_now(RecordType type, uint64_t address, uint64_t pc);
 // An object begins. Likewise.
 void put_object(uint64_t address, uint64_t size, uint64_t pc);
-// Live: ends the intervals of what came before, so that the others need not wait for this thread.
-void put_stamp_before_waiting();
+// Ends the intervals of what came before; what follows begins here.
+void put_stamp_now();
+// Before the thread may sleep (sleeping.cpp): empties the store buffer, and records that.
+void drain_before_sleeping(uint64_t pc);
 // A unit boundary: has a stamp unless the last one is recent.
 void put_boundary(RecordType type, uint64_t address, uint64_t pc);
 void put_range(RecordType type, const volatile void* address, size_t size, uint64_t pc);

@@ -56,21 +56,25 @@ TSOMON_HOOK int sem_post(sem_t* semaphore) {
   return locked(semaphore, TSOMON_PC(), is_zero, [=] { return real_sem_post(semaphore); });
 }
 TSOMON_HOOK int sem_wait(sem_t* semaphore) {
+  drain_before_sleeping(TSOMON_PC());
   return locked(semaphore, TSOMON_PC(), is_zero, [=] { return real_sem_wait(semaphore); });
 }
 TSOMON_HOOK int sem_trywait(sem_t* semaphore) {
   return locked(semaphore, TSOMON_PC(), is_zero, [=] { return real_sem_trywait(semaphore); });
 }
 TSOMON_HOOK int sem_timedwait(sem_t* semaphore, const timespec* time) {
+  drain_before_sleeping(TSOMON_PC());
   return locked(semaphore, TSOMON_PC(), is_zero,
                 [=] { return real_sem_timedwait(semaphore, time); });
 }
 TSOMON_HOOK int sem_clockwait(sem_t* semaphore, clockid_t clock, const timespec* time) {
+  drain_before_sleeping(TSOMON_PC());
   return locked(semaphore, TSOMON_PC(), is_zero,
                 [=] { return real_sem_clockwait(semaphore, clock, time); });
 }
 
 TSOMON_HOOK int pthread_barrier_wait(pthread_barrier_t* barrier) {
+  drain_before_sleeping(TSOMON_PC());
   return locked(barrier, TSOMON_PC(), is_barrier_result,
                 [=] { return real_pthread_barrier_wait(barrier); });
 }

@@ -135,7 +135,7 @@ TSOMON_HOOK int pthread_create(pthread_t* handle, const pthread_attr_t* attribut
 
 TSOMON_HOOK int pthread_join(pthread_t handle, void** value) {
   Thread* const thread = find(handle);
-  put_stamp_before_waiting();
+  drain_before_sleeping(TSOMON_PC());
   const int result = real_pthread_join(handle, value);
   if (result == 0) {
     joined(thread, TSOMON_PC());

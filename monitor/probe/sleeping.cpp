@@ -1,0 +1,151 @@
+// Calls in which a thread may sleep in the kernel: a fence before, a stamp after.
+//
+// A thread that waits for an event may leave stores in no drain's reach for as long as it sleeps:
+// the recording would have to allow that they have not committed yet, and everything that they
+// could meet stays open, however long ago it was. In truth they have: no thread is put to sleep
+// without locked instructions of the scheduler. No event says so, so the runtime drains the buffer
+// itself (MFENCE, a fence in the recording), which costs little beside a system call. The stamp
+// after the call keeps what follows from seeming to begin before it.
+//
+// These are functions that may be called from signal handlers, so the real ones are looked up
+// early. Missed: calls that do not go through the dynamic linker, futexes by syscall(2), and the
+// checking variants of _FORTIFY_SOURCE.
+#include <cerrno>
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "monitor/probe/operation.h"
+#include "monitor/probe/real.h"
+
+using namespace tsomon::probe;
+
+namespace {
+
+// `NAME##_now` is what NAME was before this file stood in front of it.
+#define TSOMON_NEXT(NAME)                                                                 \
+  decltype(&::NAME) NAME##_next = nullptr;                                                \
+  inline decltype(&::NAME) NAME##_now() {                                                 \
+    if (__builtin_expect(NAME##_next == nullptr, 0)) {                                    \
+      NAME##_next = reinterpret_cast<decltype(&::NAME)>(next_definition(#NAME, nullptr)); \
+    }                                                                                     \
+    return NAME##_next;                                                                   \
+  }
+
+TSOMON_NEXT(epoll_wait)
+TSOMON_NEXT(epoll_pwait)
+TSOMON_NEXT(poll)
+TSOMON_NEXT(ppoll)
+TSOMON_NEXT(select)
+TSOMON_NEXT(pselect)
+TSOMON_NEXT(nanosleep)
+TSOMON_NEXT(clock_nanosleep)
+TSOMON_NEXT(usleep)
+TSOMON_NEXT(sleep)
+TSOMON_NEXT(pause)
+TSOMON_NEXT(read)
+TSOMON_NEXT(readv)
+TSOMON_NEXT(recv)
+TSOMON_NEXT(recvfrom)
+TSOMON_NEXT(recvmsg)
+TSOMON_NEXT(accept)
+TSOMON_NEXT(accept4)
+TSOMON_NEXT(wait)
+TSOMON_NEXT(waitpid)
+
+__attribute__((constructor(101))) void look_up() {
+  epoll_wait_now();
+  epoll_pwait_now();
+  poll_now();
+  ppoll_now();
+  select_now();
+  pselect_now();
+  nanosleep_now();
+  clock_nanosleep_now();
+  usleep_now();
+  sleep_now();
+  pause_now();
+  read_now();
+  readv_now();
+  recv_now();
+  recvfrom_now();
+  recvmsg_now();
+  accept_now();
+  accept4_now();
+  wait_now();
+  waitpid_now();
+}
+
+template <typename Call>
+auto sleeping(uint64_t pc, Call call) {
+  if (local.thread == nullptr) {
+    return call();
+  }
+  drain_before_sleeping(pc);
+  const auto result = call();
+  const int after = errno;
+  put_stamp_now();
+  errno = after;
+  return result;
+}
+
+}  // namespace
+
+void tsomon::probe::drain_before_sleeping(uint64_t pc) {
+  const int error = errno;
+  Operation fence(RecordType::kFence, nullptr, 0, 0, pc);
+  __builtin_ia32_mfence();
+  fence.done(true);
+  errno = error;
+}
+
+#define TSOMON_SLEEPING(RESULT, NAME, PARAMETERS, ARGUMENTS)              \
+  TSOMON_HOOK RESULT NAME PARAMETERS {                                    \
+    return sleeping(TSOMON_PC(), [&] { return NAME##_now() ARGUMENTS; }); \
+  }
+
+TSOMON_SLEEPING(int, epoll_wait, (int epoll, epoll_event* events, int most, int timeout),
+                (epoll, events, most, timeout))
+TSOMON_SLEEPING(int, epoll_pwait,
+                (int epoll, epoll_event* events, int most, int timeout, const sigset_t* mask),
+                (epoll, events, most, timeout, mask))
+TSOMON_SLEEPING(int, poll, (pollfd * files, nfds_t count, int timeout), (files, count, timeout))
+TSOMON_SLEEPING(int, ppoll,
+                (pollfd * files, nfds_t count, const timespec* timeout, const sigset_t* mask),
+                (files, count, timeout, mask))
+TSOMON_SLEEPING(int, select, (int count, fd_set* in, fd_set* out, fd_set* other, timeval* timeout),
+                (count, in, out, other, timeout))
+TSOMON_SLEEPING(int, pselect,
+                (int count, fd_set* in, fd_set* out, fd_set* other, const timespec* timeout,
+                 const sigset_t* mask),
+                (count, in, out, other, timeout, mask))
+TSOMON_SLEEPING(int, nanosleep, (const timespec* time, timespec* rest), (time, rest))
+TSOMON_SLEEPING(int, clock_nanosleep,
+                (clockid_t clock, int flags, const timespec* time, timespec* rest),
+                (clock, flags, time, rest))
+TSOMON_SLEEPING(int, usleep, (useconds_t time), (time))
+TSOMON_SLEEPING(unsigned, sleep, (unsigned seconds), (seconds))
+TSOMON_SLEEPING(int, pause, (), ())
+TSOMON_SLEEPING(ssize_t, read, (int file, void* buffer, size_t size), (file, buffer, size))
+TSOMON_SLEEPING(ssize_t, readv, (int file, const iovec* buffers, int count), (file, buffers, count))
+TSOMON_SLEEPING(ssize_t, recv, (int socket, void* buffer, size_t size, int flags),
+                (socket, buffer, size, flags))
+TSOMON_SLEEPING(ssize_t, recvfrom,
+                (int socket, void* buffer, size_t size, int flags, sockaddr* from,
+                 socklen_t* from_size),
+                (socket, buffer, size, flags, from, from_size))
+TSOMON_SLEEPING(ssize_t, recvmsg, (int socket, msghdr* message, int flags),
+                (socket, message, flags))
+TSOMON_SLEEPING(int, accept, (int socket, sockaddr* from, socklen_t* from_size),
+                (socket, from, from_size))
+TSOMON_SLEEPING(int, accept4, (int socket, sockaddr* from, socklen_t* from_size, int flags),
+                (socket, from, from_size, flags))
+TSOMON_SLEEPING(pid_t, wait, (int* status), (status))
+TSOMON_SLEEPING(pid_t, waitpid, (pid_t process, int* status, int options),
+                (process, status, options))
