@@ -110,7 +110,7 @@ void ReadAhead::run() {
   }
 }
 
-Result<const SourceBlock*> ReadAhead::next() {
+Result<SourceBlock*> ReadAhead::next() {
   if (thread_.joinable()) {
     std::unique_lock lock(mutex_);
     if (current_ != nullptr) {

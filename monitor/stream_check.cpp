@@ -113,8 +113,9 @@ class StreamCheck::Impl {
     report_.semantics = options.analysis.relation.semantics;
   }
 
-  void add(const EventBlock& block, const BlockOrigin& origin) {
-    if (everything_ && report_.events + block.events.size() > options_.history_events) {
+  void add(EventBlock&& block, const BlockOrigin& origin) {
+    const uint64_t first = report_.events;
+    if (everything_ && first + block.events.size() > options_.history_events) {
       judge_everything();
       judged_whole_ = false;  // the detector goes on with what it missed
       everything_ = false;
@@ -124,14 +125,17 @@ class StreamCheck::Impl {
       remember(origin);
     }
     count(block);
-    detector_.add(block, report_.events);
     report_.events += block.events.size();
+    detector_.add(std::move(block), first);
     judge_pending();
   }
 
   Result<CheckReport> finish(bool complete, uint64_t lost_events) {
     report_.lost_events = lost_events;
     trace_complete_ = complete;
+    for (const ThreadCount& thread : threads_) {
+      report_.threads += thread.seen;
+    }
     detector_.finish();
     if (!everything_) {
       judge_pending();
@@ -220,31 +224,26 @@ class StreamCheck::Impl {
     return callbacks;
   }
 
+  // Without branches on what cannot be foreseen.
   void count(const EventBlock& block) {
+    constexpr uint32_t kBegin = kind_mask(EventKind::kUnitBegin);
+    constexpr uint32_t kEnd = kind_mask(EventKind::kUnitEnd);
+    constexpr uint32_t kOutside = kBegin | kinds::kNodes;
+    constexpr uint32_t kInside = kind_mask(EventKind::kWait);
+    uint64_t units = 0;
     for (const Event& event : block.events) {
-      if (event.thread >= depth_.size()) {
-        depth_.resize(event.thread + 1, kUnseen);
+      if (event.thread >= threads_.size()) {
+        threads_.resize(event.thread + 1);
       }
-      uint32_t& depth = depth_[event.thread];
-      if (depth == kUnseen) {
-        depth = 0;
-        ++report_.threads;
-      }
-      switch (event.kind()) {
-        case EventKind::kUnitBegin:
-          report_.units += depth++ == 0 ? 1 : 0;
-          break;
-        case EventKind::kUnitEnd:
-          depth -= depth > 0 ? 1 : 0;
-          break;
-        case EventKind::kWait:
-          report_.units += depth > 0 ? 1 : 0;
-          break;
-        default:
-          report_.units += depth == 0 && is(event, kinds::kNodes) ? 1 : 0;
-          break;
-      }
+      ThreadCount& thread = threads_[event.thread];
+      const uint32_t kind = 1U << event.kind_bits;
+      const uint32_t inside = thread.depth != 0 ? 1 : 0;
+      units += (kind & (inside != 0 ? kInside : kOutside)) != 0 ? 1 : 0;
+      thread.depth += (kind & kBegin) != 0 ? 1 : 0;
+      thread.depth -= (kind & kEnd) != 0 ? inside : 0;
+      thread.seen = 1;
     }
+    report_.units += units;
   }
 
   void incomplete(std::string why) {
@@ -457,12 +456,15 @@ class StreamCheck::Impl {
         });
   }
 
-  static constexpr uint32_t kUnseen = 0xFFFFFFFFU;
+  struct ThreadCount {
+    uint32_t depth = 0;  // of open units
+    uint32_t seen = 0;   // has an event
+  };
 
   const Symbols& symbols_;
   CheckOptions options_;
   CheckReport report_;
-  std::vector<uint32_t> depth_;          // of open units, per thread
+  std::vector<ThreadCount> threads_;
   std::vector<DetectedWindow> pending_;  // not analysed yet
   std::vector<DetectedCycle> cycles_;    // the first ones
   bool everything_ = true;               // the whole input is in the history
@@ -487,8 +489,8 @@ class StreamCheck::Impl {
 StreamCheck::StreamCheck(const Symbols& symbols, const CheckOptions& options)
     : impl_(std::make_unique<Impl>(symbols, options)) {}
 StreamCheck::~StreamCheck() = default;
-void StreamCheck::add(const EventBlock& block, const BlockOrigin& origin) {
-  impl_->add(block, origin);
+void StreamCheck::add(EventBlock&& block, const BlockOrigin& origin) {
+  impl_->add(std::move(block), origin);
 }
 Result<CheckReport> StreamCheck::finish(bool complete, uint64_t lost_events) {
   return impl_->finish(complete, lost_events);

@@ -140,16 +140,14 @@ class Watch::Impl {
   }
 
   void add(const EventBlock& block) {
-    for (const Event& event : block.events) {
-      if (event.thread >= seen_.size()) {
-        seen_.resize(event.thread + 1, false);
-      }
-      summary_.threads += seen_[event.thread] ? 0 : 1;
-      seen_[event.thread] = true;
-    }
-    fed_ = summary_.events + block.events.size();
-    detector_.add(block, summary_.events);
-    summary_.events += block.events.size();
+    const uint64_t first = count(block);
+    detector_.add(block, first);
+    summary_.events = fed_;
+  }
+  void add(EventBlock&& block) {
+    const uint64_t first = count(block);
+    detector_.add(std::move(block), first);
+    summary_.events = fed_;
   }
 
   void lost(const EventLoss& loss) {
@@ -164,6 +162,7 @@ class Watch::Impl {
   WatchSummary summary() const {
     WatchSummary summary = summary_;
     summary.detector = detector_.statistics();
+    summary.threads = static_cast<uint32_t>(std::count(seen_.begin(), seen_.end(), 1));
     for (const uint64_t count : detector_.cycle_counts()) {
       summary.occurrences += count;
     }
@@ -180,6 +179,18 @@ class Watch::Impl {
   }
 
  private:
+  // The number of its first event.
+  uint64_t count(const EventBlock& block) {
+    for (const Event& event : block.events) {
+      if (event.thread >= seen_.size()) {
+        seen_.resize(event.thread + 1, 0);
+      }
+      seen_[event.thread] = 1;
+    }
+    fed_ = summary_.events + block.events.size();
+    return summary_.events;
+  }
+
   FoundAccess access(uint64_t index, const Event& event) const {
     FoundAccess found;
     found.index = index;
@@ -345,7 +356,7 @@ class Watch::Impl {
   WatchSummary summary_;
   bool missing_ = false;
   bool definite_ = false;
-  std::vector<bool> seen_;  // threads
+  std::vector<uint8_t> seen_;  // by thread: 1 if it has an event
   std::unordered_map<std::string, bool> reported_;
   Detector detector_;
 };
@@ -354,6 +365,7 @@ Watch::Watch(const Symbols& symbols, WatchOptions options, Callback callback)
     : impl_(std::make_unique<Impl>(symbols, std::move(options), std::move(callback))) {}
 Watch::~Watch() = default;
 void Watch::add(const EventBlock& block) { impl_->add(block); }
+void Watch::add(EventBlock&& block) { impl_->add(std::move(block)); }
 void Watch::lost(const EventLoss& loss) { impl_->lost(loss); }
 void Watch::incomplete() { impl_->incomplete(); }
 void Watch::finish() { impl_->finish(); }

@@ -27,7 +27,7 @@ CheckReport stream(const Trace& trace, const CheckOptions& options, size_t block
   for (size_t first = 0; first < trace.events.size(); first += block_events) {
     block.clear();
     block.append(trace, first, std::min(first + block_events, trace.events.size()));
-    check.add(block);
+    check.add(std::move(block));
   }
   auto report = check.finish(trace.complete, trace.lost_events);
   REQUIRE_MESSAGE(report.has_value(), report.error().to_string());
