@@ -124,7 +124,6 @@ class StreamCheck::Impl {
     if (!origin.lines.empty()) {
       remember(origin);
     }
-    count(block);
     report_.events += block.events.size();
     detector_.add(std::move(block), first);
     judge_pending();
@@ -133,9 +132,6 @@ class StreamCheck::Impl {
   Result<CheckReport> finish(bool complete, uint64_t lost_events) {
     report_.lost_events = lost_events;
     trace_complete_ = complete;
-    for (const ThreadCount& thread : threads_) {
-      report_.threads += thread.seen;
-    }
     detector_.finish();
     if (!everything_) {
       judge_pending();
@@ -222,28 +218,6 @@ class StreamCheck::Impl {
     };
     callbacks.wants_events = [](const DetectedWindow&) { return false; };
     return callbacks;
-  }
-
-  // Without branches on what cannot be foreseen.
-  void count(const EventBlock& block) {
-    constexpr uint32_t kBegin = kind_mask(EventKind::kUnitBegin);
-    constexpr uint32_t kEnd = kind_mask(EventKind::kUnitEnd);
-    constexpr uint32_t kOutside = kBegin | kinds::kNodes;
-    constexpr uint32_t kInside = kind_mask(EventKind::kWait);
-    uint64_t units = 0;
-    for (const Event& event : block.events) {
-      if (event.thread >= threads_.size()) {
-        threads_.resize(event.thread + 1);
-      }
-      ThreadCount& thread = threads_[event.thread];
-      const uint32_t kind = 1U << event.kind_bits;
-      const uint32_t inside = thread.depth != 0 ? 1 : 0;
-      units += (kind & (inside != 0 ? kInside : kOutside)) != 0 ? 1 : 0;
-      thread.depth += (kind & kBegin) != 0 ? 1 : 0;
-      thread.depth -= (kind & kEnd) != 0 ? inside : 0;
-      thread.seen = 1;
-    }
-    report_.units += units;
   }
 
   void incomplete(std::string why) {
@@ -456,15 +430,9 @@ class StreamCheck::Impl {
         });
   }
 
-  struct ThreadCount {
-    uint32_t depth = 0;  // of open units
-    uint32_t seen = 0;   // has an event
-  };
-
   const Symbols& symbols_;
   CheckOptions options_;
   CheckReport report_;
-  std::vector<ThreadCount> threads_;
   std::vector<DetectedWindow> pending_;  // not analysed yet
   std::vector<DetectedCycle> cycles_;    // the first ones
   bool everything_ = true;               // the whole input is in the history

@@ -43,7 +43,8 @@ class StreamCheck {
   // events, with memory for the next ones.
   void add(EventBlock&& block, const BlockOrigin& origin = {});
 
-  // The input has ended. kEnvironment when the numbers of the lines could not be kept.
+  // The input has ended. Threads and units are not counted. kEnvironment when the numbers of the
+  // lines could not be kept.
   Result<CheckReport> finish(bool complete, uint64_t lost_events);
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <utility>
 
 namespace tsomon {
 namespace {
@@ -324,8 +325,8 @@ void OrderPolicy::link_record(const Record& record, const Current& now, EdgeKind
                       });
 }
 
-// The latest release that was certainly over, if it is another thread's.
-const OrderPolicy::Record* OrderPolicy::lock_source(const Current& now, const Location& location) {
+// The index of the latest release that was certainly over, if it is another thread's.
+uint64_t OrderPolicy::lock_source(const Current& now, const Location& location) {
   const Record* source = nullptr;
   for (const Record& record : location.records) {
     if (record.kind == EventKind::kRelease && record.hi < now.lo && !now.late && !gone(record) &&
@@ -334,14 +335,14 @@ const OrderPolicy::Record* OrderPolicy::lock_source(const Current& now, const Lo
     }
   }
   if (source == nullptr || source->thread == now.event->thread) {
-    return nullptr;
+    return kNoRecord;
   }
   for (const ReleaseClock& release : releases_[now.location]) {
     if (release.index == source->index) {
       join_clock(&now.thread->clock, release.clock);
     }
   }
-  return source;
+  return source->index;
 }
 
 inline void OrderPolicy::conflict(const Record& record, const Current& now, bool writes,
@@ -363,9 +364,6 @@ inline void OrderPolicy::conflict(const Record& record, const Current& now, bool
 
 // Two accesses of a unit are told apart only where one can be settled before the other.
 inline bool OrderPolicy::stands_for(const Record& record, const Current& now) const {
-  if (record.covered) {
-    return false;
-  }
   if (now.store == 0) {
     return record.store == 0 && record.hi < now.lo && now.lo == now.hi;
   }
@@ -374,15 +372,16 @@ inline bool OrderPolicy::stands_for(const Record& record, const Current& now) co
 }
 
 // What the record of the event in hand may take the place of.
-inline void OrderPolicy::look_at_own(Record& record, const Current& now, bool writes,
-                                     OwnRecords* own) {
+inline void OrderPolicy::look_at_own(Record& record, const Current& now, const Location& location,
+                                     bool writes, OwnRecords* own) {
   if (record.unit == now.unit && record.writes == writes) {
     own->several = true;
-    if (stands_for(record, now)) {
+    if (!covered(record, location) && stands_for(record, now)) {
       own->same = &record;
     }
   }
-  if (record.covered || (kind_mask(record.kind) & kinds::kLocks) != 0 || !is_settled(record)) {
+  if (covered(record, location) || (kind_mask(record.kind) & kinds::kLocks) != 0 ||
+      !is_settled(record)) {
     return;
   }
   Record*& latest = record.writes ? own->settled_store : own->settled_load;
@@ -403,38 +402,37 @@ inline void OrderPolicy::look_at_own(Record& record, const Current& now, bool wr
 // One pass over the records: those of units that are gone or that a settled store stands for drop
 // out, the others make edges.
 template <uint8_t kKnown, bool kHere>
-inline void OrderPolicy::conflicts(Current& now, Location& location, const Record* source,
+inline void OrderPolicy::conflicts(Current& now, Location& location, uint64_t source,
                                    bool* in_order, OwnRecords* own) {
   const bool stores = has<kKnown>(now.roles, kStore);
   const bool writes = has<kKnown>(now.roles, kWrite);
-  const bool drop_covered = location.has_cover && settled(location.cover_thread, location.cover_hi,
-                                                          location.cover_store, now);
-  location.has_cover = location.has_cover && !drop_covered;
+  uint64_t dropped = 0;  // records with smaller indices
+  if (location.cover != 0 &&
+      settled(location.cover_thread, location.cover_hi, location.cover_store, now)) {
+    dropped = std::exchange(location.cover, 0);
+  }
   const ThreadId thread = now.event->thread;
   const uint16_t* const generations = graph_.generations();
   Record* const begin = location.records.begin();
   Record* const end = location.records.end();
   Record* kept = begin;
   for (Record* at = begin; at != end; ++at) {
-    if (at->generation != generations[at->unit] || (drop_covered && at->covered)) {
-      continue;
-    }
+    *kept = *at;
+    kept += at->generation == generations[at->unit] && at->index >= dropped ? 1 : 0;
+  }
+  location.records.truncate(static_cast<size_t>(kept - begin));
+  for (Record* at = begin; at != kept; ++at) {
     const bool foreign = at->thread != thread;
     if (foreign) {
-      conflict(*at, now, writes, at == source, in_order);
+      conflict(*at, now, writes, at->index == source, in_order);
     } else if (!stores && at->store > now.thread->drained && at->unit != now.unit) {
       // All but a load after a store that may still be in the buffer follows from other edges.
       link_record(*at, now, EdgeKind::kProgramOrder);
     }
-    if (kept != at) {
-      *kept = *at;
-    }
     if (kHere && !foreign && !has<kKnown>(now.roles, kLock)) {
-      look_at_own(*kept, now, writes, own);
+      look_at_own(*at, now, location, writes, own);
     }
-    ++kept;
   }
-  location.records.truncate(static_cast<size_t>(kept - begin));
 }
 
 template <uint8_t kKnown>
@@ -457,14 +455,10 @@ inline void OrderPolicy::record(const Current& now, Location& location, bool in_
   added.location = now.event->location;
   added.kind = now.event->kind();
   added.writes = writes;
-  added.covered = false;
   added.several = own.several;
   added.generation = graph_.generation(now.unit);
   if (writes && in_order && records.size() > 1) {
-    for (Record& record : records) {
-      record.covered = record.covered || &record != mine;
-    }
-    location.has_cover = true;
+    location.cover = now.index;
     location.cover_hi = now.hi;
     location.cover_store = now.store;
     location.cover_thread = now.event->thread;
@@ -479,7 +473,7 @@ void OrderPolicy::prune(Location& location) {
   auto& records = location.records;
   std::vector<bool> drop(records.size(), false);
   for (size_t j = 0; j < records.size(); ++j) {
-    if (records[j].covered || !is_settled(records[j])) {
+    if (covered(records[j], location) || !is_settled(records[j])) {
       continue;
     }
     for (size_t i = 0; i < records.size(); ++i) {
@@ -629,11 +623,11 @@ void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t ind
   bool in_order = !now.late;
   OwnRecords own;
   conflicts<kKnown, true>(now, here,
-                          has<kKnown>(now.roles, kAcquires) ? lock_source(now, here) : nullptr,
+                          has<kKnown>(now.roles, kAcquires) ? lock_source(now, here) : kNoRecord,
                           &in_order, &own);
   for (const LocationId other : now.others) {
     bool in_order_there = true;
-    conflicts<kKnown, false>(now, locations_[other], nullptr, &in_order_there, nullptr);
+    conflicts<kKnown, false>(now, locations_[other], kNoRecord, &in_order_there, nullptr);
   }
   record<kKnown>(now, here, in_order, own);
   if (has<kKnown>(now.roles, kRare)) {
@@ -655,7 +649,7 @@ void OrderPolicy::add(const EventBlock& block, uint64_t first_index) {
       found[i] = id;
       if (id != LocationTable::kNone) {
         const auto* location = reinterpret_cast<const char*>(&locations_[id]);
-        for (size_t at = 0; at < sizeof(Location); at += kCacheLine) {
+        for (size_t at = 0; at < 2 * kCacheLine; at += kCacheLine) {
           __builtin_prefetch(location + at);
         }
         if (events[i].size != 0) {

@@ -47,6 +47,7 @@ class OrderPolicy : public Policy {
  private:
   static constexpr Node kNone = ConflictGraph::kNone;
   static constexpr size_t kCacheLine = 64;
+  static constexpr uint64_t kNoRecord = UINT64_MAX;
 
   // The last event of some kind and its unit.
   struct Last {
@@ -111,16 +112,16 @@ class OrderPolicy : public Policy {
     uint32_t location = Event::kNoLocation;
     EventKind kind = EventKind::kRead;
     bool writes : 1 = false;
-    bool covered : 1 = false;  // by the store Location::cover
     bool several : 1 = false;  // stands for earlier accesses, too
     uint16_t generation = 0;   // of `unit`
   };
   struct alignas(kCacheLine) Location {
-    // A store that came after all covered records: once it is settled, it stands for them.
-    int64_t cover_hi = 0;
+    // A store that came after all records with a smaller index: once it is settled, it stands for
+    // them. 0: there is none.
+    uint64_t cover = 0;
     uint64_t cover_store = 0;
+    int64_t cover_hi = 0;
     ThreadId cover_thread = 0;
-    bool has_cover = false;
     uint32_t prune_at = 8;
     InlineList<Record, 3> records;
   };
@@ -154,12 +155,12 @@ class OrderPolicy : public Policy {
     Record* superseded = nullptr;     // one that one of these two stands for
   };
 
+  // Any, if the event is not an access.
   LocationId find_location(const Event& event) {
-    if (!is(event, kinds::kAccesses)) {
-      return LocationTable::kNone;
-    }
     const LocationId known = index_.named(event);
-    return known != LocationTable::kNone ? known : find_location_slowly(event);
+    return known != LocationTable::kNone || !is(event, kinds::kAccesses)
+               ? known
+               : find_location_slowly(event);
   }
   LocationId find_location_slowly(const Event& event);
   Thread& thread(ThreadId id) { return id < threads_.size() ? *threads_[id] : new_thread(id); }
@@ -192,13 +193,17 @@ class OrderPolicy : public Policy {
   void link_other(const Last& from, const Current& now, EdgeKind kind);
   void conflict(const Record& record, const Current& now, bool writes, bool is_source,
                 bool* in_order);
+  static bool covered(const Record& record, const Location& location) {
+    return record.index < location.cover;
+  }
   bool stands_for(const Record& record, const Current& now) const;
-  void look_at_own(Record& record, const Current& now, bool writes, OwnRecords* own);
+  void look_at_own(Record& record, const Current& now, const Location& location, bool writes,
+                   OwnRecords* own);
   template <uint8_t kKnown, bool kHere>
-  void conflicts(Current& now, Location& location, const Record* source, bool* in_order,
+  void conflicts(Current& now, Location& location, uint64_t source, bool* in_order,
                  OwnRecords* own);
   void link_record(const Record& record, const Current& now, EdgeKind kind);
-  const Record* lock_source(const Current& now, const Location& location);
+  uint64_t lock_source(const Current& now, const Location& location);
   template <uint8_t kKnown>
   void record(const Current& now, Location& location, bool in_order, const OwnRecords& own);
   void remember_release(const Current& now);
@@ -217,8 +222,7 @@ class OrderPolicy : public Policy {
     return !now.late && hi < now.lo && has_settled(thread, store);
   }
   bool has_settled(ThreadId thread, uint64_t store) {
-    return store == 0 || store <= threads_[thread]->settled ||
-           store <= settled_stores(*threads_[thread]);
+    return store <= threads_[thread]->settled || store <= settled_stores(*threads_[thread]);
   }
   // Stores of the thread that have committed before now_.
   uint64_t settled_stores(Thread& thread) {
