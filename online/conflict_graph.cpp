@@ -509,7 +509,8 @@ class ConflictGraph::Sweep {
     std::copy_if(edges.begin(), edges.end(), std::back_inserter(directed),
                  [](const MixedEdge& edge) { return !edge.undirected; });
     const auto by_all = reached_from(count, edges, roots);
-    const auto by_directed = reached_from(count, directed, roots);
+    const auto by_directed =
+        directed.size() == edges.size() ? by_all : reached_from(count, directed, roots);
     std::vector<bool> open(count, false);
     for (const uint32_t root : roots) {
       open[root] = true;
@@ -555,9 +556,10 @@ class ConflictGraph::Sweep {
     if (members.size() < 2) {
       return;
     }
-    std::sort(members.begin(), members.end(), [&](Node a, Node b) {
+    const auto earliest = std::min_element(members.begin(), members.end(), [&](Node a, Node b) {
       return by_first_event(graph_.nodes_[a].unit, graph_.nodes_[b].unit);
     });
+    std::iter_swap(members.begin(), earliest);
     const Node stays = members.front();
     const uint32_t group = graph_.nodes_[stays].group;
     for (size_t i = 1; i < members.size(); ++i) {
