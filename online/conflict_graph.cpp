@@ -516,6 +516,7 @@ class ConflictGraph::Sweep {
       open[root] = true;
     }
     std::map<std::vector<uint64_t>, std::vector<uint32_t>> classes;
+    std::vector<uint64_t> roots_of;  // of one element
     for (uint32_t i = 0; i < count; ++i) {
       const auto units = members(elements[i]);
       if (open[i]) {
@@ -527,10 +528,10 @@ class ConflictGraph::Sweep {
       }
       const auto at = static_cast<ptrdiff_t>(i * words);
       const auto size = static_cast<ptrdiff_t>(words);
-      std::vector<uint64_t> key(by_all.begin() + at, by_all.begin() + at + size);
-      key.insert(key.end(), by_directed.begin() + at, by_directed.begin() + at + size);
-      key.push_back(graph_.nodes_[units.front()].set);
-      classes[std::move(key)].push_back(elements[i]);
+      roots_of.assign(by_all.begin() + at, by_all.begin() + at + size);
+      roots_of.insert(roots_of.end(), by_directed.begin() + at, by_directed.begin() + at + size);
+      roots_of.push_back(graph_.nodes_[units.front()].set);
+      classes[roots_of].push_back(elements[i]);
     }
     for (const auto& [key, alike] : classes) {
       std::vector<Node> all;
