@@ -20,7 +20,7 @@ Result<CheckReport> check_stream(EventSource& source, const CheckOptions& option
     if (*block == nullptr) {
       break;
     }
-    check.add(std::move((*block)->events), (*block)->origin);
+    check.add((*block)->events, (*block)->origin);
   }
   auto report = check.finish(source.complete(), source.lost_events());
   if (report) {

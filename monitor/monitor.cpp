@@ -117,7 +117,7 @@ class Monitor::Impl {
         for (const EventLoss& loss : losses) {
           watch_.lost(loss);
         }
-        watch_.add(std::move(block));
+        watch_.add(block);
       } else if (last && merger_.drained()) {
         break;
       } else {

@@ -111,7 +111,7 @@ void ReadAhead::run() {
   }
 }
 
-Result<SourceBlock*> ReadAhead::next() {
+Result<const SourceBlock*> ReadAhead::next() {
   if (thread_.joinable()) {
     std::unique_lock lock(mutex_);
     if (current_ != nullptr) {

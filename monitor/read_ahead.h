@@ -54,8 +54,8 @@ class ReadAhead {
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  // Valid until the next call, whatever is done to it; nullptr at the end.
-  Result<SourceBlock*> next();
+  // Valid until the next call; nullptr at the end.
+  Result<const SourceBlock*> next();
   // Labels, atomic sets and initial values, as of the block that was given last.
   const Symbols& judged_symbols() const { return judged_; }
   // Of all events; once next() has given nothing.

@@ -231,7 +231,7 @@ class Session {
       for (const EventLoss& loss : losses_) {
         watch_.lost(loss);
       }
-      watch_.add(std::move(block_));
+      watch_.add(block_);
       block_.clear();
       losses_.clear();
     }

@@ -113,9 +113,8 @@ class StreamCheck::Impl {
     report_.semantics = options.analysis.relation.semantics;
   }
 
-  void add(EventBlock&& block, const BlockOrigin& origin) {
-    const uint64_t first = report_.events;
-    if (everything_ && first + block.events.size() > options_.history_events) {
+  void add(const EventBlock& block, const BlockOrigin& origin) {
+    if (everything_ && report_.events + block.events.size() > options_.history_events) {
       judge_everything();
       judged_whole_ = false;  // the detector goes on with what it missed
       everything_ = false;
@@ -124,8 +123,8 @@ class StreamCheck::Impl {
     if (!origin.lines.empty()) {
       remember(origin);
     }
+    detector_.add(block, report_.events);
     report_.events += block.events.size();
-    detector_.add(std::move(block), first);
     judge_pending();
   }
 
@@ -457,8 +456,8 @@ class StreamCheck::Impl {
 StreamCheck::StreamCheck(const Symbols& symbols, const CheckOptions& options)
     : impl_(std::make_unique<Impl>(symbols, options)) {}
 StreamCheck::~StreamCheck() = default;
-void StreamCheck::add(EventBlock&& block, const BlockOrigin& origin) {
-  impl_->add(std::move(block), origin);
+void StreamCheck::add(const EventBlock& block, const BlockOrigin& origin) {
+  impl_->add(block, origin);
 }
 Result<CheckReport> StreamCheck::finish(bool complete, uint64_t lost_events) {
   return impl_->finish(complete, lost_events);

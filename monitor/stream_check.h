@@ -39,9 +39,8 @@ class StreamCheck {
   StreamCheck& operator=(const StreamCheck&) = delete;
 
   // The next events. Ordered by `lo`; those of a thread in program order. `origin`: what putting
-  // them in order did to them; reports then count the lines of the input. The block is left without
-  // events, with memory for the next ones.
-  void add(EventBlock&& block, const BlockOrigin& origin = {});
+  // them in order did to them; reports then count the lines of the input.
+  void add(const EventBlock& block, const BlockOrigin& origin = {});
 
   // The input has ended. Threads and units are not counted. kEnvironment when the numbers of the
   // lines could not be kept.

@@ -140,13 +140,9 @@ class Watch::Impl {
   }
 
   void add(const EventBlock& block) {
-    const uint64_t first = count(block);
-    detector_.add(block, first);
-    summary_.events = fed_;
-  }
-  void add(EventBlock&& block) {
-    const uint64_t first = count(block);
-    detector_.add(std::move(block), first);
+    count_threads(block);
+    fed_ = summary_.events + block.events.size();
+    detector_.add(block, summary_.events);
     summary_.events = fed_;
   }
 
@@ -179,16 +175,13 @@ class Watch::Impl {
   }
 
  private:
-  // The number of its first event.
-  uint64_t count(const EventBlock& block) {
+  void count_threads(const EventBlock& block) {
     for (const Event& event : block.events) {
       if (event.thread >= seen_.size()) {
         seen_.resize(event.thread + 1, 0);
       }
       seen_[event.thread] = 1;
     }
-    fed_ = summary_.events + block.events.size();
-    return summary_.events;
   }
 
   FoundAccess access(uint64_t index, const Event& event) const {
@@ -365,7 +358,6 @@ Watch::Watch(const Symbols& symbols, WatchOptions options, Callback callback)
     : impl_(std::make_unique<Impl>(symbols, std::move(options), std::move(callback))) {}
 Watch::~Watch() = default;
 void Watch::add(const EventBlock& block) { impl_->add(block); }
-void Watch::add(EventBlock&& block) { impl_->add(std::move(block)); }
 void Watch::lost(const EventLoss& loss) { impl_->lost(loss); }
 void Watch::incomplete() { impl_->incomplete(); }
 void Watch::finish() { impl_->finish(); }

@@ -93,7 +93,6 @@ class Watch {
   Watch& operator=(const Watch&) = delete;
 
   void add(const EventBlock& block);
-  void add(EventBlock&& block);  // left without events, with memory for the next ones
   void lost(const EventLoss& loss);
   // Something is missing that is not an event of one place.
   void incomplete();

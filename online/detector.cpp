@@ -56,14 +56,12 @@ class Detector::Impl {
   }
 
   void add(const EventBlock& block, uint64_t first_index) {
-    detect(block, first_index);
+    graph_.statistics().events += block.events.size();
     history_.add(block, first_index);
-    sweep_if_due();
-  }
-  void add(EventBlock&& block, uint64_t first_index) {
-    detect(block, first_index);
-    history_.take(std::move(block), first_index);
-    sweep_if_due();
+    policy_->add(block, first_index);
+    if (options_.collect && graph_.size() >= next_sweep_) {
+      sweep();
+    }
   }
 
   void lost(ThreadId thread) {
@@ -107,15 +105,6 @@ class Detector::Impl {
   }
 
  private:
-  void detect(const EventBlock& block, uint64_t first_index) {
-    graph_.statistics().events += block.events.size();
-    policy_->add(block, first_index);
-  }
-  void sweep_if_due() {
-    if (options_.collect && graph_.size() >= next_sweep_) {
-      sweep();
-    }
-  }
   void run_sweep(const std::function<bool(Policy::Node)>& closed) {
     graph_.sweep(closed, [this](ConflictGraph::Window&& window) { flag(std::move(window)); });
     policy_->after_sweep();
@@ -169,9 +158,6 @@ Detector::~Detector() = default;
 
 void Detector::add(const EventBlock& block, uint64_t first_index) {
   impl_->add(block, first_index);
-}
-void Detector::add(EventBlock&& block, uint64_t first_index) {
-  impl_->add(std::move(block), first_index);
 }
 void Detector::lost(ThreadId thread) { impl_->lost(thread); }
 void Detector::sweep() { impl_->sweep(); }

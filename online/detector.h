@@ -179,9 +179,6 @@ class Detector {
 
   // The next events of the input; `first_index` is the index of the first of them.
   void add(const EventBlock& block, uint64_t first_index);
-  // The same without a copy for the history: the block is left without events, with memory for the
-  // next ones.
-  void add(EventBlock&& block, uint64_t first_index);
   // Events of a thread are missing here (kNoThread: of some thread): its open units end, and
   // windows around this point are incomplete.
   static constexpr ThreadId kNoThread = 0xFFFFFFFFU;

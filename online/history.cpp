@@ -94,17 +94,6 @@ void History::add(const EventBlock& block, uint64_t first_index) {
   }
 }
 
-void History::take(EventBlock&& block, uint64_t first_index) {
-  if (capacity_ == 0 || block.events.size() < kWorthTaking) {
-    add(block, first_index);
-  } else {
-    start_block(first_index);
-    size_ += block.events.size();
-    std::swap(blocks_.back().events, block);
-  }
-  block.clear();
-}
-
 History::Slice History::slice(uint64_t first, uint64_t last, uint32_t drains) const {
   TSOMON_CHECK(contains(first), "a stretch that has left the history");
   Slice slice;

@@ -7,8 +7,7 @@
 //             thread since its last draining event, with the loads that had to wait for one. When
 //             those stores committed is not known, and what other threads stored before `first`
 //             is not there: values read from their locations are left out.
-// Complexity  add(): a copy. take(): of large blocks O(1). slice(): the stretch, and as far back as
-// the threads in it had not
+// Complexity  add(): a copy. slice(): the stretch, and as far back as the threads in it had not
 //             drained their buffers, at most kMaxLookBack events; times the number of those for
 //             loads of byte ranges.
 // Memory      32 bytes an event, 8 more for each value or long interval.
@@ -31,9 +30,6 @@ class History {
 
   // `first_index` is at least the index after the last event added.
   void add(const EventBlock& block, uint64_t first_index);
-  // The same for a block that is not needed any more: it is left without events, with memory for
-  // the next ones.
-  void take(EventBlock&& block, uint64_t first_index);
 
   struct Slice {
     EventBlock events;
@@ -48,7 +44,6 @@ class History {
 
  private:
   static constexpr size_t kBlockEvents = 8192;
-  static constexpr size_t kWorthTaking = 2048;
   struct Block {
     uint64_t first = 0;  // index of its first event; the others follow
     EventBlock events;

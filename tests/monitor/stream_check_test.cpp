@@ -30,7 +30,7 @@ CheckReport stream(const Trace& trace, const CheckOptions& options, size_t block
     block.clear();
     block.append(trace, first, std::min(first + block_events, trace.events.size()));
     count.add(block);
-    check.add(std::move(block));
+    check.add(block);
   }
   auto report = check.finish(trace.complete, trace.lost_events);
   REQUIRE_MESSAGE(report.has_value(), report.error().to_string());
