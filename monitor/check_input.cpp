@@ -22,7 +22,12 @@ Result<CheckReport> check_stream(EventSource& source, const CheckOptions& option
     }
     check.add((*block)->events, (*block)->origin);
   }
-  return check.finish(source.complete(), source.lost_events());
+  auto report = check.finish(source.complete(), source.lost_events());
+  if (report) {
+    report->threads = reader.count().threads();
+    report->units = reader.count().units();
+  }
+  return report;
 }
 
 }  // namespace

@@ -40,6 +40,7 @@ ReadAhead::~ReadAhead() {
 Result<bool> ReadAhead::read(SourceBlock& block) {
   auto more = source_.next(block.events);
   if (more && *more) {
+    count_.add(block.events);
     block.origin = source_.origin();
     find_news(block.news);
   }

@@ -22,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "monitor/event_count.h"
 #include "monitor/event_source.h"
 
 namespace tsomon {
@@ -57,6 +58,8 @@ class ReadAhead {
   Result<const SourceBlock*> next();
   // Labels, atomic sets and initial values, as of the block that was given last.
   const Symbols& judged_symbols() const { return judged_; }
+  // Of all events; once next() has given nothing.
+  const EventCount& count() const { return count_; }
 
  private:
   Result<bool> read(SourceBlock& block);
@@ -68,7 +71,8 @@ class ReadAhead {
   Symbols judged_;
   std::unique_ptr<SourceBlock> current_;
 
-  // Of the reading thread: what was told so far.
+  // Of the reading thread: what was read and told so far.
+  EventCount count_;
   uint32_t told_labels_ = 0;
   size_t told_initial_values_ = 0;
   size_t told_sets_ = 0;

@@ -126,7 +126,6 @@ class StreamCheck::Impl {
     if (!origin.lines.empty()) {
       remember(origin);
     }
-    count(block);
     detector_.add(block, report_.events);
     report_.events += block.events.size();
     if (options_.progress != nullptr) {
@@ -229,33 +228,6 @@ class StreamCheck::Impl {
     };
     callbacks.wants_events = [](const DetectedWindow&) { return false; };
     return callbacks;
-  }
-
-  void count(const EventBlock& block) {
-    for (const Event& event : block.events) {
-      if (event.thread >= depth_.size()) {
-        depth_.resize(event.thread + 1, kUnseen);
-      }
-      uint32_t& depth = depth_[event.thread];
-      if (depth == kUnseen) {
-        depth = 0;
-        ++report_.threads;
-      }
-      switch (event.kind()) {
-        case EventKind::kUnitBegin:
-          report_.units += depth++ == 0 ? 1 : 0;
-          break;
-        case EventKind::kUnitEnd:
-          depth -= depth > 0 ? 1 : 0;
-          break;
-        case EventKind::kWait:
-          report_.units += depth > 0 ? 1 : 0;
-          break;
-        default:
-          report_.units += depth == 0 && is(event, kinds::kNodes) ? 1 : 0;
-          break;
-      }
-    }
   }
 
   void incomplete(std::string why) {
@@ -527,12 +499,9 @@ class StreamCheck::Impl {
         });
   }
 
-  static constexpr uint32_t kUnseen = 0xFFFFFFFFU;
-
   const Symbols& symbols_;
   CheckOptions options_;
   CheckReport report_;
-  std::vector<uint32_t> depth_;          // of open units, per thread
   std::vector<DetectedWindow> pending_;  // not analysed yet
   std::vector<DetectedCycle> cycles_;    // the first ones
   bool everything_ = true;               // the whole input is in the history

@@ -44,7 +44,8 @@ class StreamCheck {
   // them in order did to them; reports then count the lines of the input.
   void add(const EventBlock& block, const BlockOrigin& origin = {});
 
-  // The input has ended. kEnvironment when the numbers of the lines could not be kept.
+  // The input has ended. Threads and units are not counted. kEnvironment when the numbers of the
+  // lines could not be kept.
   Result<CheckReport> finish(bool complete, uint64_t lost_events);
 
  private:

@@ -140,16 +140,10 @@ class Watch::Impl {
   }
 
   void add(const EventBlock& block) {
-    for (const Event& event : block.events) {
-      if (event.thread >= seen_.size()) {
-        seen_.resize(event.thread + 1, false);
-      }
-      summary_.threads += seen_[event.thread] ? 0 : 1;
-      seen_[event.thread] = true;
-    }
+    count_threads(block);
     fed_ = summary_.events + block.events.size();
     detector_.add(block, summary_.events);
-    summary_.events += block.events.size();
+    summary_.events = fed_;
   }
 
   void lost(const EventLoss& loss) {
@@ -164,6 +158,7 @@ class Watch::Impl {
   WatchSummary summary() const {
     WatchSummary summary = summary_;
     summary.detector = detector_.statistics();
+    summary.threads = static_cast<uint32_t>(std::count(seen_.begin(), seen_.end(), 1));
     for (const uint64_t count : detector_.cycle_counts()) {
       summary.occurrences += count;
     }
@@ -180,6 +175,15 @@ class Watch::Impl {
   }
 
  private:
+  void count_threads(const EventBlock& block) {
+    for (const Event& event : block.events) {
+      if (event.thread >= seen_.size()) {
+        seen_.resize(event.thread + 1, 0);
+      }
+      seen_[event.thread] = 1;
+    }
+  }
+
   FoundAccess access(uint64_t index, const Event& event) const {
     FoundAccess found;
     found.index = index;
@@ -345,7 +349,7 @@ class Watch::Impl {
   WatchSummary summary_;
   bool missing_ = false;
   bool definite_ = false;
-  std::vector<bool> seen_;  // threads
+  std::vector<uint8_t> seen_;  // by thread: 1 if it has an event
   std::unordered_map<std::string, bool> reported_;
   Detector detector_;
 };

@@ -507,12 +507,14 @@ class ConflictGraph::Sweep {
     std::copy_if(edges.begin(), edges.end(), std::back_inserter(directed),
                  [](const MixedEdge& edge) { return !edge.undirected; });
     const auto by_all = reached_from(count, edges, roots);
-    const auto by_directed = reached_from(count, directed, roots);
+    const auto by_directed =
+        directed.size() == edges.size() ? by_all : reached_from(count, directed, roots);
     std::vector<bool> open(count, false);
     for (const uint32_t root : roots) {
       open[root] = true;
     }
     std::map<std::vector<uint64_t>, std::vector<uint32_t>> classes;
+    std::vector<uint64_t> roots_of;  // of one element
     for (uint32_t i = 0; i < count; ++i) {
       const auto units = members(elements[i]);
       if (open[i]) {
@@ -524,10 +526,10 @@ class ConflictGraph::Sweep {
       }
       const auto at = static_cast<ptrdiff_t>(i * words);
       const auto size = static_cast<ptrdiff_t>(words);
-      std::vector<uint64_t> key(by_all.begin() + at, by_all.begin() + at + size);
-      key.insert(key.end(), by_directed.begin() + at, by_directed.begin() + at + size);
-      key.push_back(graph_.nodes_[units.front()].set);
-      classes[std::move(key)].push_back(elements[i]);
+      roots_of.assign(by_all.begin() + at, by_all.begin() + at + size);
+      roots_of.insert(roots_of.end(), by_directed.begin() + at, by_directed.begin() + at + size);
+      roots_of.push_back(graph_.nodes_[units.front()].set);
+      classes[roots_of].push_back(elements[i]);
     }
     for (const auto& [key, alike] : classes) {
       std::vector<Node> all;
@@ -553,9 +555,10 @@ class ConflictGraph::Sweep {
     if (members.size() < 2) {
       return;
     }
-    std::sort(members.begin(), members.end(), [&](Node a, Node b) {
+    const auto earliest = std::min_element(members.begin(), members.end(), [&](Node a, Node b) {
       return by_first_event(graph_.nodes_[a].unit, graph_.nodes_[b].unit);
     });
+    std::iter_swap(members.begin(), earliest);
     const Node stays = members.front();
     const uint32_t group = graph_.nodes_[stays].group;
     for (size_t i = 1; i < members.size(); ++i) {

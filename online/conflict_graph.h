@@ -81,6 +81,7 @@ class ConflictGraph {
   // For holders of nodes that do not follow every sweep: a node is still the same unit while its
   // generation is. Generations wrap around after 2^16 sweeps.
   uint16_t generation(Node node) const { return generations_[node]; }
+  const uint16_t* generations() const { return generations_.data(); }  // until a unit is added
 
   const DetectorStatistics& statistics() const { return statistics_; }
   DetectorStatistics& statistics() { return statistics_; }

@@ -9,6 +9,7 @@ LocationId LocationIndex::find_slowly(const LocationKey& key, bool* is_new) {
   if (!named) {
     if (const auto known = ids_.find(key); known != ids_.end()) {
       *is_new = false;
+      remember(key, known->second);
       return known->second;
     }
   }
@@ -95,6 +96,7 @@ void LocationIndex::erase(LocationId id) {
     named_[key.address] = LocationTable::kNone;
   } else {
     ids_.erase(key);
+    remember(key, LocationTable::kNone);
   }
   for (const LocationId other : others_[id]) {
     auto& theirs = others_[other];

@@ -4,10 +4,10 @@
 //             range gets an id, and for each id the ids of the other ranges that overlap with it
 //             are at hand. Locations that are no longer needed can be erased; their ids are given
 //             out again.
-// Complexity  A known location: one array access (named locations, whose ids are small numbers) or
-//             one hash look-up. A new one, or an erased one: the known ranges on the cache lines
-//             that it touches, and the ranges of more than kLargeLines lines that begin less than
-//             twice their length before it.
+// Complexity  A known location: one array access (named locations, whose ids are small numbers, and
+//             byte ranges used lately) or one hash look-up. A new one, or an erased one: the known
+//             ranges on the cache lines that it touches, and the ranges of more than kLargeLines
+//             lines that begin less than twice their length before it.
 // Memory      Two machine words for every name ever seen; for a byte range, about 100 bytes while
 //             it is in use.
 // Thread-safety: none.
@@ -41,7 +41,13 @@ class LocationIndex {
       *is_new = false;
       return named_[address];
     }
-    return find_slowly({address, size}, is_new);
+    const LocationKey key{address, size};
+    const Recent& recent = recent_[KeyHash()(key) % kRecent];
+    if (recent.id != LocationTable::kNone && recent.key == key) {
+      *is_new = false;
+      return recent.id;
+    }
+    return find_slowly(key, is_new);
   }
   // Of a named location that is cheap to look up and in use, else kNone.
   LocationId named(const Event& event) const {
@@ -72,6 +78,16 @@ class LocationIndex {
   static uint64_t last_line(const LocationKey& key) {
     return (key.address + key.size - 1) >> kLineShift;
   }
+  // The location of a key that was looked up lately.
+  struct Recent {
+    LocationKey key;
+    LocationId id = LocationTable::kNone;
+  };
+  static constexpr size_t kRecent = 256;
+  void remember(const LocationKey& key, LocationId id) {
+    recent_[KeyHash()(key) % kRecent] = {key, id};
+  }
+
   static bool large(const LocationKey& key) {
     return last_line(key) - first_line(key) >= kLargeLines;
   }
@@ -83,6 +99,7 @@ class LocationIndex {
   void for_each_neighbour(const LocationKey& key, const Visit& visit) const;
 
   std::vector<LocationId> named_;  // by address
+  std::vector<Recent> recent_ = std::vector<Recent>(kRecent);
   tsl::robin_map<LocationKey, LocationId, KeyHash> ids_;
   tsl::robin_map<uint64_t, std::vector<LocationId>> on_line_;
   std::map<int, std::set<std::pair<uint64_t, LocationId>>> large_;  // by width and address

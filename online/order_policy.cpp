@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <utility>
 
 namespace tsomon {
 namespace {
@@ -18,6 +19,13 @@ enum Role : uint8_t {
   kAcquires = 64,
   kRare = 128,  // thread creation and the like
 };
+
+constexpr uint8_t kLoadRoles = kNode | kAccess;
+constexpr uint8_t kStoreRoles = kNode | kAccess | kStore | kWrite;
+template <uint8_t kKnown>
+constexpr bool has(uint8_t roles, Role role) {
+  return ((kKnown != 0 ? kKnown : roles) & role) != 0;
+}
 
 constexpr uint32_t kRareKinds =
     kind_mask(EventKind::kFork) | kind_mask(EventKind::kJoin) | kind_mask(EventKind::kRelease);
@@ -64,44 +72,6 @@ LocationId OrderPolicy::find_location_slowly(const Event& event) {
   return id;
 }
 
-// Locations are spread over memory: they are looked up some events ahead, and their cache lines
-// asked for in the two steps that lead to the records.
-void OrderPolicy::add(const EventBlock& block, uint64_t first_index) {
-  constexpr size_t kAhead = 32;
-  constexpr size_t kCacheLine = 64;
-  std::array<LocationId, kAhead> found;
-  const size_t size = block.events.size();
-  for (size_t begin = 0; begin < size; begin += kAhead) {
-    const Event* const events = block.events.data() + begin;
-    const size_t count = std::min(kAhead, size - begin);
-    for (size_t i = 0; i < count; ++i) {
-      const LocationId id = find_location(events[i]);
-      found[i] = id;
-      if (id != LocationTable::kNone) {
-        __builtin_prefetch(&locations_[id]);
-        if (events[i].size != 0) {
-          __builtin_prefetch(&index_.others(id));
-        }
-      }
-    }
-    for (size_t i = 0; i < count; ++i) {
-      if (found[i] != LocationTable::kNone && !locations_[found[i]].records.empty()) {
-        const auto* records = reinterpret_cast<const char*>(locations_[found[i]].records.data());
-        __builtin_prefetch(records);
-        __builtin_prefetch(records + kCacheLine);
-      }
-    }
-    for (size_t i = 0; i < count; ++i) {
-      const uint8_t role = roles_[events[i].kind_bits];
-      if ((role & kNode) != 0) {
-        node(block, events[i], role, first_index + begin + i, found[i]);
-      } else {
-        boundary(events[i], first_index + begin + i);
-      }
-    }
-  }
-}
-
 void OrderPolicy::lost(ThreadId id) {
   for (ThreadId t = 0; t < threads_.size(); ++t) {
     if (id == Detector::kNoThread || id == t) {
@@ -116,6 +86,7 @@ void OrderPolicy::lost(ThreadId id) {
 void OrderPolicy::end_unit(Thread& thread) {
   if (thread.unit != kNone) {
     graph_.unit(thread.unit).finished = true;
+    unit_times_[thread.unit] = thread.time;
     thread.unit = kNone;
   }
 }
@@ -158,7 +129,7 @@ OrderPolicy::Node OrderPolicy::new_unit(Thread& thread, const Event& event, uint
   if (unit >= unit_times_.size()) {
     unit_times_.resize(unit + 1);
   }
-  unit_times_[unit] = UnitTime();
+  thread.time = UnitTime();
   return unit;
 }
 
@@ -217,6 +188,13 @@ void OrderPolicy::link_other(const Last& from, const Current& now, EdgeKind kind
                       });
 }
 
+void OrderPolicy::pop_unsettled(Thread& thread) {
+  thread.unsettled.pop_front();
+  if (thread.unsettled.empty()) {
+    thread.storing = nullptr;
+  }
+}
+
 // Stores that have committed although no fence came, and the loads forwarded from them.
 void OrderPolicy::release_committed(Thread& thread) {
   if (thread.unsettled.empty() || thread.unsettled.front().first > thread.drained) {
@@ -232,7 +210,7 @@ void OrderPolicy::release_committed(Thread& thread) {
       thread.unsettled.front().first = thread.drained + 1;
       break;
     }
-    thread.unsettled.pop_front();
+    pop_unsettled(thread);
   }
   for (const Forwarded& load : thread.waiting) {
     if (load.store <= thread.drained) {
@@ -243,61 +221,72 @@ void OrderPolicy::release_committed(Thread& thread) {
                 [&](const Forwarded& load) { return load.store <= thread.drained; });
 }
 
+template <uint8_t kKnown>
 inline void OrderPolicy::order_in_thread(const Current& now) {
   Thread& mine = *now.thread;
-  const auto here = [&] { return Last{now.unit, now.access()}; };
-  const auto set = [&](Last& last) {
-    last.unit = now.unit;
-    last.access.index = now.index;
-    last.access.address = now.event->address;
-    last.access.size = now.event->size;
-    last.access.location = now.event->location;
-    last.access.thread = now.event->thread;
-    last.access.kind = now.event->kind();
-  };
-  if (sc_) {
+  if (kKnown == 0 && sc_) {
     link(mine.last_store, now);
     if (mine.last_store.unit != now.unit) {
-      set(mine.last_store);
+      mine.last_store = {now.unit, now.access()};
     }
     return;
   }
+  const bool drains = has<kKnown>(now.roles, kDrain);
   if (mine.drained != mine.released_up_to || mine.given_up != 0) {
     mine.released_up_to = mine.drained;
-    release_committed(mine);
+    // A drain makes an end of all that.
+    if (!drains || mine.given_up != 0) {
+      release_committed(mine);
+    }
   }
-  if (now.drains || now.stores) {
-    link(mine.last_store, now);
-    link(mine.last_load, now);
-    for (const Forwarded& load : mine.forwarded) {
-      link(load.load, now);
-    }
-    mine.forwarded.clear();
-    // An earlier event of the same unit is as good.
-    if (mine.last_store.unit != now.unit) {
-      set(mine.last_store);
-    }
-    if (now.drains) {
-      mine.last_load.unit = kNone;
-      if (mine.last_drain.unit != now.unit) {
-        set(mine.last_drain);
-      }
-      mine.released.clear();
-      mine.waiting.clear();
-      mine.unsettled.clear();
-      mine.given_up = 0;
-      mine.settled_store.unit = kNone;
-    } else if (!mine.unsettled.empty() && mine.unsettled.back().event.unit == now.unit) {
-      mine.unsettled.back().last = mine.stores;
+  // An earlier event of the same unit is as good.
+  if (drains || has<kKnown>(now.roles, kStore)) {
+    if (!drains && mine.storing != nullptr && mine.storing->event.unit == now.unit) {
+      mine.storing->last = mine.stores;
+      mine.forwarded.clear();
     } else {
-      mine.unsettled.push_back({mine.stores, mine.stores, here()});
-      if (mine.unsettled.size() > options_.max_unsettled_units) {
-        mine.given_up = mine.unsettled.front().last;
-        mine.unsettled.pop_front();
-      }
+      order_store_in_thread(now, drains);
     }
+  } else if (now.store != 0 || mine.last_load.unit != now.unit ||
+             mine.settled_store.unit != kNone || !mine.released.empty()) {
+    order_load_in_thread(now);
+  }
+}
+
+void OrderPolicy::order_store_in_thread(const Current& now, bool drains) {
+  Thread& mine = *now.thread;
+  link(mine.last_store, now);
+  link(mine.last_load, now);
+  for (const Forwarded& load : mine.forwarded) {
+    link(load.load, now);
+  }
+  mine.forwarded.clear();
+  if (mine.last_store.unit != now.unit) {
+    mine.last_store = {now.unit, now.access()};
+  }
+  if (drains) {
+    mine.last_load.unit = kNone;
+    if (mine.last_drain.unit != now.unit) {
+      mine.last_drain = {now.unit, now.access()};
+    }
+    mine.released.clear();
+    mine.waiting.clear();
+    mine.unsettled.clear();
+    mine.storing = nullptr;
+    mine.given_up = 0;
+    mine.settled_store.unit = kNone;
     return;
   }
+  mine.storing = &mine.unsettled.emplace_back(
+      UnsettledStore{mine.stores, mine.stores, {now.unit, now.access()}});
+  if (mine.unsettled.size() > options_.max_unsettled_units) {
+    mine.given_up = mine.unsettled.front().last;
+    pop_unsettled(mine);
+  }
+}
+
+void OrderPolicy::order_load_in_thread(const Current& now) {
+  Thread& mine = *now.thread;
   link(mine.last_load.unit != kNone ? mine.last_load : mine.last_drain, now);
   link(mine.settled_store, now);
   for (const Forwarded& load : mine.released) {
@@ -306,11 +295,11 @@ inline void OrderPolicy::order_in_thread(const Current& now) {
   if (now.store == 0) {
     mine.released.clear();
     if (mine.last_load.unit != now.unit) {
-      set(mine.last_load);
+      mine.last_load = {now.unit, now.access()};
     }
     return;
   }
-  const Forwarded load{now.store, now.location, here()};
+  const Forwarded load{now.store, now.location, {now.unit, now.access()}};
   for (auto* list : {&mine.forwarded, &mine.waiting}) {
     // Loads of one location are ordered among themselves: the latest stands for the others.
     const auto same = std::find_if(list->rbegin(), list->rend(), [&](const Forwarded& other) {
@@ -342,8 +331,8 @@ void OrderPolicy::link_record(const Record& record, const Current& now, EdgeKind
                       });
 }
 
-// The latest release that was certainly over, if it is another thread's.
-const OrderPolicy::Record* OrderPolicy::lock_source(const Current& now, const Location& location) {
+// The index of the latest release that was certainly over, if it is another thread's.
+uint64_t OrderPolicy::lock_source(const Current& now, const Location& location) {
   const Record* source = nullptr;
   for (const Record& record : location.records) {
     if (record.kind == EventKind::kRelease && record.hi < now.lo && !now.late && !gone(record) &&
@@ -352,7 +341,7 @@ const OrderPolicy::Record* OrderPolicy::lock_source(const Current& now, const Lo
     }
   }
   if (source == nullptr || source->thread == now.event->thread) {
-    return nullptr;
+    return kNoRecord;
   }
   for (const ReleaseClock& release : releases_[now.location]) {
     if (release.index == source->index) {
@@ -360,12 +349,12 @@ const OrderPolicy::Record* OrderPolicy::lock_source(const Current& now, const Lo
     }
   }
   settle(*threads_[source->thread], source->store, now.hi);
-  return source;
+  return source->index;
 }
 
-inline void OrderPolicy::conflict(const Record& record, const Current& now, bool is_source,
-                                  bool* in_order) {
-  if (!record.writes && !now.writes) {
+inline void OrderPolicy::conflict(const Record& record, const Current& now, bool writes,
+                                  bool is_source, bool* in_order) {
+  if (!record.writes && !writes) {
     return;
   }
   const auto& clock = now.thread->clock;
@@ -382,9 +371,6 @@ inline void OrderPolicy::conflict(const Record& record, const Current& now, bool
 
 // Two accesses of a unit are told apart only where one can be settled before the other.
 inline bool OrderPolicy::stands_for(const Record& record, const Current& now) const {
-  if (record.covered) {
-    return false;
-  }
   if (now.store == 0) {
     return record.store == 0 && record.hi < now.lo && now.lo == now.hi;
   }
@@ -393,13 +379,11 @@ inline bool OrderPolicy::stands_for(const Record& record, const Current& now) co
 }
 
 // What the record of the event in hand may take the place of.
-inline void OrderPolicy::look_at_own(Record& record, const Current& now, OwnRecords* own) {
-  if (now.lock) {
-    return;
-  }
-  if (record.unit == now.unit && record.writes == now.writes) {
+inline void OrderPolicy::look_at_own(Record& record, const Current& now, const Location& location,
+                                     bool writes, OwnRecords* own) {
+  if (record.unit == now.unit && record.writes == writes) {
     own->several = true;
-    if (stands_for(record, now)) {
+    if (!covered(record, location) && stands_for(record, now)) {
       own->same = &record;
     }
   }
@@ -423,52 +407,48 @@ inline void OrderPolicy::look_at_own(Record& record, const Current& now, OwnReco
 
 // One pass over the records: those of units that are gone or that a settled store stands for drop
 // out, the others make edges.
-template <bool kHere>
-inline void OrderPolicy::conflicts(Current& now, Location& location, const Record* source,
+template <uint8_t kKnown, bool kHere>
+inline void OrderPolicy::conflicts(Current& now, Location& location, uint64_t source,
                                    bool* in_order, OwnRecords* own) {
-  const bool drop_covered = location.has_cover && settled(location.cover_thread, location.cover_hi,
-                                                          location.cover_store, now);
-  location.has_cover = location.has_cover && !drop_covered;
-  Record* const begin = location.records.data();
-  Record* const end = begin + location.records.size();
+  const bool stores = has<kKnown>(now.roles, kStore);
+  const bool writes = has<kKnown>(now.roles, kWrite);
+  uint64_t dropped = 0;  // records with smaller indices
+  if (location.cover != 0 &&
+      settled(location.cover_thread, location.cover_hi, location.cover_store, now)) {
+    dropped = std::exchange(location.cover, 0);
+  }
+  const ThreadId thread = now.event->thread;
+  const uint16_t* const generations = graph_.generations();
+  Record* const begin = location.records.begin();
+  Record* const end = location.records.end();
   Record* kept = begin;
   for (Record* at = begin; at != end; ++at) {
-    if (gone(*at) || (drop_covered && at->covered)) {
-      continue;
-    }
-    const bool foreign = at->thread != now.event->thread;
+    *kept = *at;
+    kept += at->generation == generations[at->unit] && at->index >= dropped ? 1 : 0;
+  }
+  location.records.truncate(static_cast<size_t>(kept - begin));
+  for (Record* at = begin; at != kept; ++at) {
+    const bool foreign = at->thread != thread;
     if (foreign) {
-      conflict(*at, now, at == source, in_order);
-    } else if (!now.stores && at->store > now.thread->drained && at->unit != now.unit) {
+      conflict(*at, now, writes, at->index == source, in_order);
+    } else if (!stores && at->store > now.thread->drained && at->unit != now.unit) {
       // All but a load after a store that may still be in the buffer follows from other edges.
       link_record(*at, now, EdgeKind::kProgramOrder);
     }
-    if (kept != at) {
-      *kept = *at;
+    if (kHere && !foreign && !has<kKnown>(now.roles, kLock)) {
+      look_at_own(*at, now, location, writes, own);
     }
-    if (kHere && !foreign) {
-      look_at_own(*kept, now, own);
-    }
-    ++kept;
-  }
-  if (kept != end) {
-    location.records.resize(static_cast<size_t>(kept - begin));
   }
 }
 
+template <uint8_t kKnown>
 inline void OrderPolicy::record(const Current& now, Location& location, bool in_order,
                                 const OwnRecords& own) {
-  UnitTime& time = unit_times_[now.unit];
-  time.store = std::max(time.store, now.store);
-  time.hi = std::max(time.hi, now.hi);
-
+  const bool writes = has<kKnown>(now.roles, kWrite);
   auto& records = location.records;
   Record* mine = own.same != nullptr ? own.same : own.superseded;
   if (mine == nullptr) {
-    if (records.size() == records.capacity()) {
-      records.reserve(records.empty() ? 2 : 2 * records.size());
-    }
-    mine = &records.emplace_back();
+    mine = &records.add();
   }
   // Field by field in its place: a copy would have to wait for the stores of the original.
   Record& added = *mine;
@@ -477,18 +457,14 @@ inline void OrderPolicy::record(const Current& now, Location& location, bool in_
   added.index = now.index;
   added.hi = now.hi;
   added.store = now.store;
-  added.clock = now.stores ? now.store : now.thread->stores + 1;
+  added.clock = has<kKnown>(now.roles, kStore) ? now.store : now.thread->stores + 1;
   added.location = now.event->location;
   added.kind = now.event->kind();
-  added.writes = now.writes;
-  added.covered = false;
+  added.writes = writes;
   added.several = own.several;
   added.generation = graph_.generation(now.unit);
-  if (now.writes && in_order && records.size() > 1) {
-    for (Record& record : records) {
-      record.covered = record.covered || &record != mine;
-    }
-    location.has_cover = true;
+  if (writes && in_order && records.size() > 1) {
+    location.cover = now.index;
     location.cover_hi = now.hi;
     location.cover_store = now.store;
     location.cover_thread = now.event->thread;
@@ -510,7 +486,7 @@ void OrderPolicy::prune(Location& location) {
       latest.store = record.writes ? std::max(latest.store, record.index) : latest.store;
     }
   }
-  std::erase_if(records, [this](const Record& record) {
+  records.erase_if([this](const Record& record) {
     const LatestSettled& latest = latest_settled_[record.thread];
     return record.index < (record.writes ? latest.store : latest.access);
   });
@@ -536,9 +512,8 @@ void OrderPolicy::give_up_unsettled(Location& location) {
   const auto middle = unsettled.begin() + static_cast<ptrdiff_t>(unsettled.size() / 2);
   std::nth_element(unsettled.begin(), middle, unsettled.end());
   const uint64_t last = *middle;
-  graph_.statistics().forced += std::erase_if(location.records, [&](const Record& record) {
-    return record.index <= last && !is_settled(record);
-  });
+  graph_.statistics().forced += location.records.erase_if(
+      [&](const Record& record) { return record.index <= last && !is_settled(record); });
 }
 
 // ---- Threads and locks
@@ -595,9 +570,11 @@ void OrderPolicy::join(const Current& now) {
 
 // ---- One event
 
-void OrderPolicy::node(const EventBlock& block, const Event& event, uint8_t role, uint64_t index,
+template <uint8_t kKnown>
+void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t index,
                        LocationId location) {
   Current now;
+  now.roles = kKnown != 0 ? kKnown : roles_[event.kind_bits];
   now.location = location;
   now.event = &event;
   now.index = index;
@@ -617,54 +594,93 @@ void OrderPolicy::node(const EventBlock& block, const Event& event, uint8_t role
   }
   mine.started = true;
   now.unit = unit_of(mine, event, index);
-  now.drains = (role & kDrain) != 0;
-  now.stores = (role & kStore) != 0;
-  now.writes = (role & kWrite) != 0;
-  now.lock = (role & kLock) != 0;
 
   if (event.size != 0) {  // a name overlaps with nothing else
     now.others = index_.others(now.location);
   }
-  if (now.drains) {
+  if (has<kKnown>(now.roles, kDrain)) {
     commit(mine, mine.stores, now.hi);
     mine.stored_to = 0;
-  } else if (now.stores) {
+  } else if (has<kKnown>(now.roles, kStore)) {
     now.store = ++mine.stores;
     mine.stored_to |= location_bit(location);
     const uint64_t capacity = options_.relation.store_buffer;
     if (capacity != 0 && mine.stores > capacity) {
       commit(mine, mine.stores - capacity, now.hi);
     }
-  } else if ((role & kAccess) != 0 && mine.stores > mine.drained &&
+  } else if (has<kKnown>(now.roles, kAccess) && mine.stores > mine.drained &&
              (!now.others.empty() || (mine.stored_to & location_bit(location)) != 0)) {
     now.store = find_source(now);
   }
-  order_in_thread(now);
-  if ((role & kRare) != 0) {
+  order_in_thread<kKnown>(now);
+  if (has<kKnown>(now.roles, kRare)) {
     if (event.kind() == EventKind::kFork) {
       fork(now);
     } else if (event.kind() == EventKind::kJoin) {
       join(now);
     }
   }
-  if ((role & kAccess) == 0) {
-    UnitTime& time = unit_times_[now.unit];
-    time.hi = std::max(time.hi, now.hi);
+  mine.time.store = std::max(mine.time.store, now.store);
+  mine.time.hi = std::max(mine.time.hi, now.hi);
+  if (mine.unit == kNone) {
+    unit_times_[now.unit] = mine.time;
+  }
+  if (!has<kKnown>(now.roles, kAccess)) {
     return;
   }
 
   Location& here = locations_[now.location];
   bool in_order = !now.late;
   OwnRecords own;
-  conflicts<true>(now, here, (role & kAcquires) != 0 ? lock_source(now, here) : nullptr, &in_order,
-                  &own);
+  conflicts<kKnown, true>(now, here,
+                          has<kKnown>(now.roles, kAcquires) ? lock_source(now, here) : kNoRecord,
+                          &in_order, &own);
   for (const LocationId other : now.others) {
     bool in_order_there = true;
-    conflicts<false>(now, locations_[other], nullptr, &in_order_there, nullptr);
+    conflicts<kKnown, false>(now, locations_[other], kNoRecord, &in_order_there, nullptr);
   }
-  record(now, here, in_order, own);
-  if ((role & kRare) != 0) {
+  record<kKnown>(now, here, in_order, own);
+  if (has<kKnown>(now.roles, kRare)) {
     remember_release(now);
+  }
+}
+
+// Locations are spread over memory: they are looked up some events ahead, and their cache lines
+// asked for. Loads and stores, which are most of the events, have code of their own.
+void OrderPolicy::add(const EventBlock& block, uint64_t first_index) {
+  constexpr size_t kAhead = 32;
+  std::array<LocationId, kAhead> found;
+  const size_t size = block.events.size();
+  for (size_t begin = 0; begin < size; begin += kAhead) {
+    const Event* const events = block.events.data() + begin;
+    const size_t count = std::min(kAhead, size - begin);
+    for (size_t i = 0; i < count; ++i) {
+      const LocationId id = find_location(events[i]);
+      found[i] = id;
+      if (id != LocationTable::kNone) {
+        const auto* location = reinterpret_cast<const char*>(&locations_[id]);
+        for (size_t at = 0; at < 2 * kCacheLine; at += kCacheLine) {
+          __builtin_prefetch(location + at);
+        }
+        if (events[i].size != 0) {
+          __builtin_prefetch(&index_.others(id));
+        }
+      }
+    }
+    for (size_t i = 0; i < count; ++i) {
+      const Event& event = events[i];
+      const uint64_t index = first_index + begin + i;
+      const uint8_t roles = roles_[event.kind_bits];
+      if (roles == kLoadRoles) {
+        node<kLoadRoles>(block, event, index, found[i]);
+      } else if (roles == kStoreRoles) {
+        node<kStoreRoles>(block, event, index, found[i]);
+      } else if ((roles & kNode) != 0) {
+        node<0>(block, event, index, found[i]);
+      } else {
+        boundary(event, index);
+      }
+    }
   }
 }
 
@@ -762,7 +778,7 @@ void OrderPolicy::follow_locations() {
       continue;
     }
     Location& location = locations_[id];
-    std::erase_if(location.records, [&](Record& record) {
+    location.records.erase_if([&](Record& record) {
       const Node unit = graph_.moved_to(record.unit);
       // Merging gives up the node, and with it the generation, in the same sweep.
       const bool moved = unit != record.unit;

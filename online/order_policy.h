@@ -26,6 +26,7 @@
 #include <span>
 #include <vector>
 
+#include "online/inline_list.h"
 #include "online/location_index.h"
 #include "online/policy.h"
 
@@ -45,6 +46,8 @@ class OrderPolicy : public Policy {
 
  private:
   static constexpr Node kNone = ConflictGraph::kNone;
+  static constexpr size_t kCacheLine = 64;
+  static constexpr uint64_t kNoRecord = UINT64_MAX;
 
   // The last event of some kind and its unit.
   struct Last {
@@ -62,6 +65,11 @@ class OrderPolicy : public Policy {
     uint64_t last = 0;
     Last event;
   };
+  struct UnitTime {
+    uint64_t store = 0;
+    int64_t hi = kTimeMin;
+    bool forced = false;
+  };
   struct Settling {
     uint64_t stores = 0;  // that many have committed
     int64_t hi = 0;       // when this event was over
@@ -73,6 +81,7 @@ class OrderPolicy : public Policy {
     uint32_t label = Interner::kNone;
     uint64_t begin = 0;
     Node unit = kNone;            // of the open unit; created with its first event
+    UnitTime time;                // of `unit`
     uint64_t stores = 0;          // issued
     uint64_t stored_to = 0;       // since the last drain: some bit of every location
     uint64_t drained = 0;         // of these, that have committed by the latest event of the thread
@@ -84,11 +93,12 @@ class OrderPolicy : public Policy {
     Last last_load;      // from memory, since the last drain
     Last settled_store;  // newest store that has committed without a fence
     std::deque<UnsettledStore> unsettled;
-    uint64_t given_up = 0;             // stores up to this number are not in `unsettled`
-    std::vector<Forwarded> forwarded;  // loads not yet linked to a later store
-    std::vector<Forwarded> waiting;    // loads whose source has not committed
-    std::vector<Forwarded> released;   // loads whose source has
-    std::vector<uint64_t> clock;       // per thread: stores that come before what follows here
+    UnsettledStore* storing = nullptr;  // the last of them
+    uint64_t given_up = 0;              // stores up to this number are not in `unsettled`
+    std::vector<Forwarded> forwarded;   // loads not yet linked to a later store
+    std::vector<Forwarded> waiting;     // loads whose source has not committed
+    std::vector<Forwarded> released;    // loads whose source has
+    std::vector<uint64_t> clock;        // per thread: stores that come before what follows here
   };
   // An access to a location: the only one of its kind by its unit, or the latest of those that
   // become settled together with it.
@@ -102,19 +112,20 @@ class OrderPolicy : public Policy {
     uint32_t location = Event::kNoLocation;
     EventKind kind = EventKind::kRead;
     bool writes : 1 = false;
-    bool covered : 1 = false;  // by the store Location::cover
     bool several : 1 = false;  // stands for earlier accesses, too
     uint16_t generation = 0;   // of `unit`
   };
-  struct alignas(64) Location {
-    std::vector<Record> records;
-    // A store that came after all covered records: once it is settled, it stands for them.
-    bool has_cover = false;
+  struct alignas(kCacheLine) Location {
+    // A store that came after all records with a smaller index: once it is settled, it stands for
+    // them. 0: there is none.
+    uint64_t cover = 0;
+    uint64_t cover_store = 0;
+    int64_t cover_hi = 0;
     ThreadId cover_thread = 0;
     uint32_t prune_at = 8;
-    int64_t cover_hi = 0;
-    uint64_t cover_store = 0;
+    InlineList<Record, 3> records;
   };
+  static_assert(sizeof(Location) == 3 * kCacheLine);
   // Of one thread at one location; 0 is none, as is the first event of all.
   struct LatestSettled {
     uint64_t access = 0;
@@ -123,11 +134,6 @@ class OrderPolicy : public Policy {
   struct ReleaseClock {
     uint64_t index = 0;
     std::vector<uint64_t> clock;
-  };
-  struct UnitTime {
-    uint64_t store = 0;
-    int64_t hi = kTimeMin;
-    bool forced = false;
   };
   // The event in hand.
   struct Current {
@@ -139,10 +145,7 @@ class OrderPolicy : public Policy {
     Node unit = kNone;
     LocationId location = LocationTable::kNone;
     std::span<const LocationId> others;  // that overlap with it
-    bool drains = false;
-    bool stores = false;  // through the store buffer
-    bool writes = false;  // conflicts with loads
-    bool lock = false;
+    uint8_t roles = 0;
     bool late = false;
     uint64_t store = 0;  // its own number; of a load, that of the store it may be forwarded from
     DetectedAccess access() const { return access_of(*event, index); }
@@ -157,20 +160,21 @@ class OrderPolicy : public Policy {
     Record* superseded = nullptr;     // one that one of these two stands for
   };
 
+  // Any, if the event is not an access.
   LocationId find_location(const Event& event) {
-    if (!is(event, kinds::kAccesses)) {
-      return LocationTable::kNone;
-    }
     const LocationId known = index_.named(event);
-    return known != LocationTable::kNone ? known : find_location_slowly(event);
+    return known != LocationTable::kNone || !is(event, kinds::kAccesses)
+               ? known
+               : find_location_slowly(event);
   }
   LocationId find_location_slowly(const Event& event);
   Thread& thread(ThreadId id) { return id < threads_.size() ? *threads_[id] : new_thread(id); }
   Thread& new_thread(ThreadId id);
   void boundary(const Event& event, uint64_t index);
   void end_unit(Thread& thread);
-  void node(const EventBlock& block, const Event& event, uint8_t role, uint64_t index,
-            LocationId location);
+  // kKnown: the roles of the event where they are known when this is compiled, or 0.
+  template <uint8_t kKnown>
+  void node(const EventBlock& block, const Event& event, uint64_t index, LocationId location);
   Node unit_of(Thread& thread, const Event& event, uint64_t index) {
     if (thread.unit == kNone) {
       return new_unit(thread, event, index);
@@ -180,22 +184,32 @@ class OrderPolicy : public Policy {
   }
   Node new_unit(Thread& thread, const Event& event, uint64_t index);
   uint64_t find_source(const Current& now);
+  template <uint8_t kKnown>
   void order_in_thread(const Current& now);
+  void order_store_in_thread(const Current& now, bool drains);
+  void order_load_in_thread(const Current& now);
   void release_committed(Thread& thread);
+  static void pop_unsettled(Thread& thread);
   void link(const Last& from, const Current& now, EdgeKind kind = EdgeKind::kProgramOrder) {
     if (from.unit != kNone && from.unit != now.unit) {
       link_other(from, now, kind);
     }
   }
   void link_other(const Last& from, const Current& now, EdgeKind kind);
-  void conflict(const Record& record, const Current& now, bool is_source, bool* in_order);
+  void conflict(const Record& record, const Current& now, bool writes, bool is_source,
+                bool* in_order);
+  static bool covered(const Record& record, const Location& location) {
+    return record.index < location.cover;
+  }
   bool stands_for(const Record& record, const Current& now) const;
-  void look_at_own(Record& record, const Current& now, OwnRecords* own);
-  template <bool kHere>
-  void conflicts(Current& now, Location& location, const Record* source, bool* in_order,
+  void look_at_own(Record& record, const Current& now, const Location& location, bool writes,
+                   OwnRecords* own);
+  template <uint8_t kKnown, bool kHere>
+  void conflicts(Current& now, Location& location, uint64_t source, bool* in_order,
                  OwnRecords* own);
   void link_record(const Record& record, const Current& now, EdgeKind kind);
-  const Record* lock_source(const Current& now, const Location& location);
+  uint64_t lock_source(const Current& now, const Location& location);
+  template <uint8_t kKnown>
   void record(const Current& now, Location& location, bool in_order, const OwnRecords& own);
   void remember_release(const Current& now);
   bool gone(const Record& record) const {
@@ -214,8 +228,7 @@ class OrderPolicy : public Policy {
     return !now.late && hi < now.lo && has_settled(thread, store);
   }
   bool has_settled(ThreadId thread, uint64_t store) {
-    return store == 0 || store <= threads_[thread]->settled ||
-           store <= settled_stores(*threads_[thread]);
+    return store <= threads_[thread]->settled || store <= settled_stores(*threads_[thread]);
   }
   // Stores of the thread that have committed before now_.
   uint64_t settled_stores(Thread& thread) {

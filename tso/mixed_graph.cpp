@@ -229,10 +229,16 @@ std::vector<uint64_t> reached_from(uint32_t nodes, const std::vector<MixedEdge>&
   for (size_t i = 0; i < roots.size(); ++i) {
     of_component[component[roots[i]] * words + i / 64] |= uint64_t{1} << (i % 64);
   }
+  // Components with edges to others have larger numbers than those: the largest first.
+  std::vector<uint32_t> begin(size_t{nodes} + 1, 0);
+  for (const uint32_t of : component) {
+    ++begin[nodes - of];
+  }
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
   std::vector<uint32_t> order(nodes);
-  std::iota(order.begin(), order.end(), 0U);
-  std::sort(order.begin(), order.end(),
-            [&](uint32_t a, uint32_t b) { return component[a] > component[b]; });
+  for (uint32_t node = 0; node < nodes; ++node) {
+    order[begin[nodes - 1 - component[node]]++] = node;
+  }
   for (const uint32_t node : order) {
     const uint64_t* const mine = &of_component[component[node] * words];
     for (uint32_t at = arcs.begin(node); at < arcs.end(node); ++at) {

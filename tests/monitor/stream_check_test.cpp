@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "monitor/event_count.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
 #include "tso/witness.h"
@@ -23,14 +24,18 @@ constexpr int kRounds = 20'000;
 
 CheckReport stream(const Trace& trace, const CheckOptions& options, size_t block_events) {
   StreamCheck check(trace.symbols, options);
+  EventCount count;
   EventBlock block;
   for (size_t first = 0; first < trace.events.size(); first += block_events) {
     block.clear();
     block.append(trace, first, std::min(first + block_events, trace.events.size()));
+    count.add(block);
     check.add(block);
   }
   auto report = check.finish(trace.complete, trace.lost_events);
   REQUIRE_MESSAGE(report.has_value(), report.error().to_string());
+  report->threads = count.threads();
+  report->units = count.units();
   return *report;
 }
 
