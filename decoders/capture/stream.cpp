@@ -11,7 +11,8 @@ namespace tsomon::capture {
 namespace {
 
 constexpr size_t kMaxWaiting = size_t{1} << 20;
-constexpr uint64_t kSmallestPiece = 8;  // bytes, of a range; ends may be smaller
+constexpr uint32_t kWidest = 16;        // bytes, of an access that is no range
+constexpr uint64_t kSmallestPiece = 8;  // of a range; ends may be smaller
 constexpr uint64_t kLargestPiece = 4096;
 constexpr uint64_t kPiecesPerRecord = 4;
 constexpr size_t kMaxProblems = 8;  // of one thread; the rest is counted
@@ -325,9 +326,9 @@ void ThreadStream::add_ordered(const Record& record, EventBlock& out) {
   }
 }
 
-bool ThreadStream::add_range(const Record& record, EventKind kind) {
+bool ThreadStream::add_range(const Record& record, uint64_t size, EventKind kind) {
   Event event = make(kind, record);
-  uint64_t rest = record.words[0];
+  uint64_t rest = size;
   if (rest / Event::kMaxSize > range_pieces_left_) {
     return false;
   }
@@ -336,19 +337,19 @@ bool ThreadStream::add_range(const Record& record, EventKind kind) {
   (aligned ? pieces_left_ : range_pieces_left_) -=
       rest / (aligned ? kLargestPiece : Event::kMaxSize);
   while (rest != 0) {
-    uint64_t size = std::min<uint64_t>(rest, Event::kMaxSize);
+    uint64_t piece = std::min<uint64_t>(rest, Event::kMaxSize);
     if (aligned) {
       const uint64_t before_granule = (-event.address) % kSmallestPiece;
       const uint64_t alignment = std::min(event.address & -event.address, kLargestPiece);
-      size = before_granule != 0     ? std::min(rest, before_granule)
-             : rest < kSmallestPiece ? rest
-             : event.address == 0    ? std::min(std::bit_floor(rest), kLargestPiece)
-                                     : std::min(alignment, std::bit_floor(rest));
+      piece = before_granule != 0     ? std::min(rest, before_granule)
+              : rest < kSmallestPiece ? rest
+              : event.address == 0    ? std::min(std::bit_floor(rest), kLargestPiece)
+                                      : std::min(alignment, std::bit_floor(rest));
     }
-    event.size = static_cast<uint32_t>(size) & Event::kMaxSize;
+    event.size = static_cast<uint32_t>(piece) & Event::kMaxSize;
     wait_for_stamp(event);
-    event.address += size;
-    rest -= size;
+    event.address += piece;
+    rest -= piece;
   }
   return true;
 }
@@ -359,13 +360,17 @@ bool ThreadStream::decode_record(const Record& record, EventBlock& out) {
   const uint32_t aux = record.count;
   switch (record.type) {
     case RecordType::kRead:
-    case RecordType::kWrite:
-      if (size == 0) {
-        return false;
+    case RecordType::kWrite: {
+      const EventKind kind =
+          record.type == RecordType::kRead ? EventKind::kRead : EventKind::kWrite;
+      if (size > kWidest) {
+        return add_range(record, size, kind);
       }
-      wait_for_stamp(
-          make(record.type == RecordType::kRead ? EventKind::kRead : EventKind::kWrite, record));
-      return true;
+      if (size != 0) {
+        wait_for_stamp(make(kind, record));
+      }
+      return size != 0;
+    }
     case RecordType::kStamp: {
       const auto time =
           static_cast<int64_t>(std::min(record.words[0], static_cast<uint64_t>(kTimeMax)));
@@ -388,9 +393,9 @@ bool ThreadStream::decode_record(const Record& record, EventBlock& out) {
       return true;
     case RecordType::kRangeRead:
     case RecordType::kRangeWrite:
-      return aux >= 1 &&
-             add_range(record, record.type == RecordType::kRangeRead ? EventKind::kRead
-                                                                     : EventKind::kWrite);
+      return aux >= 1 && add_range(record, record.words[0],
+                                   record.type == RecordType::kRangeRead ? EventKind::kRead
+                                                                         : EventKind::kWrite);
     case RecordType::kAllocate:
       if (aux < 3 || record.words[2] == 0 || record.words[2] > Event::kMaxSize ||
           record.address > ~record.words[2]) {

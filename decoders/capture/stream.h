@@ -100,7 +100,7 @@ class ThreadStream {
   // Not one of an earlier record.
   bool is_new(int64_t stamp) const { return stamp > from_ && stamp > latest_; }
   void point(int64_t lo, int64_t hi, bool separates, EventBlock& out);
-  bool add_range(const Record& record, EventKind kind);
+  bool add_range(const Record& record, uint64_t size, EventKind kind);
   // `since`: it may have begun then already.
   void wait_for_stamp(const Event& event, std::optional<uint64_t> read = {},
                       std::optional<uint64_t> write = {}, int64_t since = kTimeMax);

@@ -22,44 +22,58 @@ struct Case {
   const char* other;  // nullptr: there is none
 };
 
-// T0 is main; T1 did nothing but start the recording.
+// T0 is main; T1 did nothing but start the recording. A fence comes before whatever may sleep: a
+// wait, a join (the first one, of T1, begins each story of main).
 const Case kCases[] = {
-    {"mutexes", {"mutex"}, R"((acq\(mutex\) rel\(mutex\) fence ?){4})", ""},
+    {"mutexes",
+     {"mutex"},
+     R"(fence acq\(mutex\) fence rel\(mutex\) (fence acq\(mutex\) rel\(mutex\) ){3}fence)",
+     ""},
     {"owned",
      {"recursive", "checking"},
-     R"(acq\(recursive\) rel\(recursive\) fence acq\(checking\) rel\(checking\) fence)",
+     R"(fence acq\(recursive\) rel\(recursive\) fence )"
+     R"(acq\(checking\) fence rel\(checking\) fence)",
      ""},
-    {"robust", {"left"}, R"(acq\(left\) rel\(left\) fence acq\(left\))", R"(acq\(left\))"},
+    {"robust",
+     {"left"},
+     R"(fence fence acq\(left\) rel\(left\) fence fence acq\(left\))",
+     R"(acq\(left\))"},
     {"rwlocks",
      {"rwlock"},
-     R"((acq\(rwlock\) rel\(rwlock\) fence ){3}racq\(rwlock\) racq\(rwlock\) rrel\(rwlock\) fence )"
+     R"(fence acq\(rwlock\) fence rel\(rwlock\) fence (acq\(rwlock\) rel\(rwlock\) fence ){2})"
+     R"(racq\(rwlock\) racq\(rwlock\) fence rrel\(rwlock\) fence )"
      R"(rrel\(rwlock\) fence racq\(rwlock\) rrel\(rwlock\) fence)",
      ""},
-    {"spins", {"spin"}, R"((acq\(spin\) rel\(spin\) ?){2})", ""},
+    {"spins", {"spin"}, R"(fence acq\(spin\) fence rel\(spin\) acq\(spin\) rel\(spin\))", ""},
     {"semaphores",
      {"semaphore"},
-     R"((r\(semaphore\) ){3}(rmw\(semaphore\) ?){4})",
+     R"((fence r\(semaphore\) ){3}fence fence rmw\(semaphore\) (rmw\(semaphore\) fence ){2})"
+     R"(rmw\(semaphore\))",
      R"((rmw\(semaphore\) ?){4})"},
     {"barriers",
      {"barrier", "data0", "data1"},
-     R"((w\(data0\) rmw\(barrier\) r\(data1\) rmw\(barrier\) ?){3})",
-     R"((w\(data1\) rmw\(barrier\) r\(data0\) rmw\(barrier\) ?){3})"},
+     R"(fence (w\(data0\) fence rmw\(barrier\) r\(data1\) fence rmw\(barrier\) ){3}fence)",
+     R"((w\(data1\) fence rmw\(barrier\) r\(data0\) fence rmw\(barrier\) ?){3})"},
     {"timed_waits",
      {"mutex", "never"},
-     R"(begin acq\(mutex\) (rel\(mutex\) wait\(never\) fence acq\(mutex\) ){3}rel\(mutex\) fence end)",
+     R"(fence begin acq\(mutex\) (fence rel\(mutex\) wait\(never\) fence acq\(mutex\) ){3})"
+     R"(rel\(mutex\) fence end)",
      nullptr},
-    {"wrong_wait", {"mutex", "never"}, R"(begin acq\(mutex\) rel\(mutex\) fence end)", nullptr},
+    {"wrong_wait",
+     {"mutex", "never"},
+     R"(fence begin acq\(mutex\) rel\(mutex\) fence end)",
+     nullptr},
     // A wait may come back for no reason.
     {"waits",
      {"mutex", "condition", "ready"},
-     R"(acq\(mutex\) begin r\(ready\) (rel\(mutex\) wait\(condition\) fence acq\(mutex\) )"
-     R"(r\(ready\) )+w\(ready\) end rel\(mutex\) fence)",
+     R"(fence acq\(mutex\) begin r\(ready\) (fence rel\(mutex\) wait\(condition\) fence )"
+     R"(acq\(mutex\) r\(ready\) )+w\(ready\) end rel\(mutex\) fence fence)",
      R"(begin acq\(mutex\) w\(ready\) rel\(mutex\) fence end)"},
     {"library_waits",
      {"mutex", "condition", "ready"},
-     R"(acq\(mutex\) begin r\(ready\) (rel\(mutex\) wait\(condition\) fence acq\(mutex\) )"
-     R"(r\(ready\) )+w\(ready\) end (rel\(mutex\) wait\(condition\) fence acq\(mutex\) )+)"
-     R"(rel\(mutex\) fence)",
+     R"(fence acq\(mutex\) begin r\(ready\) (fence rel\(mutex\) wait\(condition\) fence )"
+     R"(acq\(mutex\) r\(ready\) )+w\(ready\) end )"
+     R"((fence rel\(mutex\) wait\(condition\) fence acq\(mutex\) )+rel\(mutex\) fence fence)",
      R"(begin acq\(mutex\) w\(ready\) rel\(mutex\) fence end)"},
 };
 

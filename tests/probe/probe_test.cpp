@@ -57,8 +57,9 @@ TEST_CASE("atomics of every size, locks and units are recorded with their values
       CHECK(kinds.at(EventKind::kRelease) == 2);
       CHECK(kinds.at(EventKind::kAcquireShared) == 1);
       CHECK(kinds.at(EventKind::kReleaseShared) == 1);
-      const auto copied = std::count_if(trace.events.begin(), trace.events.end(),
-                                        [](const Event& e) { return e.size == 5000; });
+      const std::vector<Range> ranges = ranges_of(trace);
+      const auto copied = std::count_if(ranges.begin(), ranges.end(),
+                                        [](const Range& range) { return range.size == 5000; });
       CHECK(copied == 2);  // one read, one write
     }
   }

@@ -1,6 +1,7 @@
 // Runs the instrumented programs of tests/probe/programs and reads what they recorded.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -82,6 +83,31 @@ inline std::map<EventKind, int> count_kinds(const Trace& trace) {
     ++count[event.kind()];
   }
   return count;
+}
+
+// A copy or fill; its pieces are accesses that follow one another.
+struct Range {
+  EventKind kind = EventKind::kRead;
+  uint64_t address = 0;
+  uint64_t size = 0;
+};
+inline std::vector<Range> ranges_of(const Trace& trace) {
+  std::vector<Range> ranges;
+  for (const Event& event : trace.events) {
+    if (!ranges.empty() && ranges.back().kind == event.kind() && event.size != 0 &&
+        ranges.back().address + ranges.back().size == event.address) {
+      ranges.back().size += event.size;
+    } else {
+      ranges.push_back({event.kind(), event.address, event.size});
+    }
+  }
+  return ranges;
+}
+inline int64_t count_ranges(const std::vector<Range>& ranges, EventKind kind, uint64_t address,
+                            uint64_t size) {
+  return std::count_if(ranges.begin(), ranges.end(), [&](const Range& range) {
+    return range.kind == kind && range.address == address && range.size == size;
+  });
 }
 
 // What a thread did to some objects, in order, as text: "acq(mutex) fence". Objects are named by
