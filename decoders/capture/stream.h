@@ -127,8 +127,8 @@ class ThreadStream {
   bool stamped_in_chunk_ = false;
   uint64_t open_units_ = 0;
   bool had_gap_ = false;
-  // A corrupt length must not fill the memory. Aligned pieces of ranges: so many, and some for every
-  // record; then pieces of the largest size that an event can have, 16 TiB in all.
+  // A corrupt length must not fill the memory. Aligned pieces of ranges: so many, and some for
+  // every record; then pieces of the largest size that an event can have, 16 TiB in all.
   uint64_t pieces_left_ = uint64_t{1} << 10;
   uint64_t range_pieces_left_ = uint64_t{1} << 20;
   uint64_t lost_ = 0;
