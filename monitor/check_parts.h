@@ -22,6 +22,7 @@ void add_analysis(Analysis&& analysis, const Trace& trace, const std::vector<uin
 void conclude(CheckReport* report, size_t max_findings);
 
 uint32_t threads_with_events(const Trace& trace);
+bool has_read_values(const EventBlock& block);
 
 Property analysed_property(CheckProperty property);
 Result<Analysis> analyse_property(const Trace& trace, const CheckOptions& options);

@@ -370,6 +370,7 @@ class StreamCheck::Impl {
     Trace trace;
     std::vector<uint64_t> index;
     std::optional<Result<Analysis>> analysis;
+    uint64_t events = 0;  // that were analysed, some of them more than once
   };
 
   StretchBounds bounds_left(const Stretch& stretch) const {
@@ -393,23 +394,49 @@ class StreamCheck::Impl {
     if (!bounds.affordable) {
       return judged;
     }
-    DetectedStretch detected = detector_.stretch(stretch.first, stretch.last);
-    static_cast<EventBlock&>(judged.trace) = std::move(detected.events);
-    judged.trace.symbols.initial_zero = false;
-    judged.index = std::move(detected.index);
-    CheckOptions options = options_;
-    options.jobs = jobs;
-    options.analysis.values &= detected.all_stores;
-    options.analysis.max_undirected = bounds.undirected;
-    options.analysis.max_total_work = bounds.work;
-    options.analysis.only = ranges_of(stretch.windows, &judged.index);
-    judged.analysis = analyse_property(judged.trace, options);
+    for (const uint64_t look_back : Detector::kLookBack) {
+      if (look_back != 0 && stretch.first <= detector_.oldest_event()) {
+        break;
+      }
+      DetectedStretch detected =
+          look_back == 0 ? detector_.stretch(stretch.first, stretch.last)
+                         : detector_.longer_stretch(stretch.first, stretch.last, look_back);
+      judged.events += detected.events.events.size();
+      const uint64_t worked = judged.analysis ? (*judged.analysis)->work : 0;
+      Trace trace;
+      static_cast<EventBlock&>(trace) = std::move(detected.events);
+      trace.symbols.initial_zero = false;
+      CheckOptions options = options_;
+      options.jobs = jobs;
+      options.analysis.values &= detected.all_stores;
+      options.analysis.max_undirected = bounds.undirected;
+      options.analysis.max_total_work = bounds.work;
+      options.analysis.only = ranges_of(stretch.windows, &detected.index);
+      auto analysis = analyse_property(trace, options);
+      const bool possible =
+          analysis && analysis->violated_parts > 0 &&
+          std::any_of(analysis->findings.begin(), analysis->findings.end(),
+                      [](const Violation& v) { return v.verdict == Verdict::kPossible; });
+      // With more events it may have become too large; it was not, without.
+      if (judged.analysis && analysis && analysis->undecided_parts > 0) {
+        break;
+      }
+      if (analysis) {
+        analysis->work += worked;
+      }
+      judged.trace = std::move(trace);
+      judged.index = std::move(detected.index);
+      judged.analysis = std::move(analysis);
+      if (!possible || !options_.analysis.values || !has_read_values(judged.trace)) {
+        break;
+      }
+    }
     return judged;
   }
 
   void take(const Stretch& stretch, JudgedStretch&& judged) {
     if (judged.bounds.affordable) {
-      analysed_ += stretch.last - stretch.first + 1;
+      analysed_ += judged.events;
       take(std::move(*judged.analysis), judged.trace, &judged.index);
       return;
     }

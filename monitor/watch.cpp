@@ -1,7 +1,6 @@
 #include "monitor/watch.h"
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <utility>
@@ -9,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "monitor/check.h"
+#include "monitor/check_parts.h"
 #include "offline/orientation_search.h"
 #include "tso/units.h"
 
@@ -141,9 +141,8 @@ class Watch::Impl {
 
   void add(const EventBlock& block) {
     count_threads(block);
-    fed_ = summary_.events + block.events.size();
     detector_.add(block, summary_.events);
-    summary_.events = fed_;
+    summary_.events += block.events.size();
   }
 
   void lost(const EventLoss& loss) {
@@ -239,11 +238,10 @@ class Watch::Impl {
     const uint64_t last = window.index.back();
     DetectedStretch stretch{std::move(window.events), std::move(window.index), window.all_stores};
     Found found;
-    for (const uint64_t look_back : kLookBack) {
+    for (const uint64_t look_back : Detector::kLookBack) {
       if (look_back != 0) {
-        const uint64_t kept = options_.detector.history_events;
-        const uint64_t oldest = fed_ > kept ? fed_ - kept : 0;
-        const uint64_t from = std::max(oldest, first > look_back ? first - look_back : 0);
+        const uint64_t from =
+            std::max(detector_.oldest_event(), first > look_back ? first - look_back : 0);
         if (from >= first) {
           break;
         }
@@ -257,7 +255,7 @@ class Watch::Impl {
           }
           return;
         }
-        stretch = stretch_from(from, last, oldest);
+        stretch = detector_.longer_stretch(first, last, look_back);
       }
       Trace trace;
       static_cast<EventBlock&>(trace) = std::move(stretch.events);
@@ -274,29 +272,12 @@ class Watch::Impl {
         return;
       }
       found = found_in(analysis->findings.front(), trace, stretch.index);
-      if (found.definite || !options_.analysis.values || (look_back != 0 && !has_values(trace))) {
+      if (found.definite || !options_.analysis.values ||
+          (look_back != 0 && !has_read_values(trace))) {
         break;
       }
     }
     report(std::move(found), 1);
-  }
-
-  // A stretch that begins where no store is in a buffer, if there is such a place nearby: values of
-  // locations with such a store are not used.
-  DetectedStretch stretch_from(uint64_t from, uint64_t last, uint64_t oldest) const {
-    for (int tries = 0;; ++tries) {
-      DetectedStretch stretch = detector_.stretch(from, last);
-      const uint64_t store = stretch.index.front();
-      if (store >= from || store < oldest || tries == kTries) {
-        return stretch;
-      }
-      from = store;
-    }
-  }
-
-  static bool has_values(const EventBlock& block) {
-    return std::any_of(block.events.begin(), block.events.end(),
-                       [](const Event& event) { return event.has_read_value != 0; });
   }
 
   Found found_in(const Violation& violation, const Trace& trace,
@@ -333,18 +314,12 @@ class Watch::Impl {
     callback_(found);
   }
 
-  // What memory held at the beginning of a stretch is not known: values say the more, the more of
-  // what came before it is there. A window that some executions violate is looked at again with so
-  // many events more.
-  static constexpr std::array<uint64_t, 3> kLookBack{0, 256, 8192};
   static constexpr uint64_t kLookBackAtFirst = 1U << 20;
   static constexpr uint64_t kLookBackPerEvent = 4;
-  static constexpr int kTries = 8;
 
   const Symbols* symbols_;
   WatchOptions options_;
   Callback callback_;
-  uint64_t fed_ = 0;  // events that the detector has or gets now
   uint64_t looked_back_ = 0;
   WatchSummary summary_;
   bool missing_ = false;

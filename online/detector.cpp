@@ -40,7 +40,7 @@ class Detector::Impl {
       : options_(options),
         callbacks_(std::move(callbacks)),
         graph_(options.max_retained, &callbacks_),
-        history_(callbacks_.on_window ? options.history_events : 0) {
+        history_(callbacks_.on_window ? options.history_events : 0, drains_of(options)) {
     if (options.policy == DetectorPolicy::kAtomicSets) {
       auto policy =
           std::make_unique<AtomicSetPolicy>(graph_, symbols, options.sets, callbacks_.on_cycle);
@@ -98,13 +98,24 @@ class Detector::Impl {
   const ConflictGraph& graph() const { return graph_; }
 
   DetectedStretch stretch(uint64_t first, uint64_t last) const {
-    const uint32_t drains =
-        kinds::kDrains | (options_.relation.fenced_release ? kind_mask(EventKind::kRelease) : 0U);
-    History::Slice slice = history_.slice(first, last, drains);
+    return stretch_of(history_.slice(first, last));
+  }
+
+  DetectedStretch longer_stretch(uint64_t first, uint64_t last, uint64_t look_back) const {
+    const uint64_t from = std::max(first - std::min(first, look_back), history_.oldest());
+    return stretch_of(history_.settled_slice(std::min(from, first), last));
+  }
+
+  uint64_t oldest_event() const { return history_.oldest(); }
+
+ private:
+  static uint32_t drains_of(const DetectorOptions& options) {
+    return kinds::kDrains | (options.relation.fenced_release ? kind_mask(EventKind::kRelease) : 0U);
+  }
+  static DetectedStretch stretch_of(History::Slice&& slice) {
     return {std::move(slice.events), std::move(slice.index), slice.all_stores};
   }
 
- private:
   void run_sweep(const std::function<bool(Policy::Node)>& closed) {
     graph_.sweep(closed, [this](ConflictGraph::Window&& window) { flag(std::move(window)); });
     policy_->after_sweep();
@@ -170,6 +181,10 @@ const std::vector<uint64_t>& Detector::cycle_counts() const {
 DetectedStretch Detector::stretch(uint64_t first, uint64_t last) const {
   return impl_->stretch(first, last);
 }
+DetectedStretch Detector::longer_stretch(uint64_t first, uint64_t last, uint64_t look_back) const {
+  return impl_->longer_stretch(first, last, look_back);
+}
+uint64_t Detector::oldest_event() const { return impl_->oldest_event(); }
 void Detector::check_invariants() const { impl_->graph().check_invariants(); }
 
 }  // namespace tsomon

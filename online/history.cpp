@@ -74,7 +74,26 @@ void History::start_block(uint64_t first_index) {
     from_start_ = false;
   }
   block.first = first_index;
+  block.undrained = undrained_;
   blocks_.push_back(std::move(block));
+}
+
+void History::follow_buffers(const Event& event) {
+  const auto set = [&](uint64_t thread, bool undrained) {
+    if (thread < undrained_.size()) {
+      undrained_[thread] = undrained;
+    } else if (undrained) {
+      undrained_.resize(thread + 1, false);
+      undrained_[thread] = true;
+    }
+  };
+  if (is(event, drains_)) {
+    set(event.thread, false);
+  } else if (is(event, kinds::kStores)) {
+    set(event.thread, true);
+  } else if (event.kind() == EventKind::kJoin) {
+    set(event.address, false);
+  }
 }
 
 void History::add(const EventBlock& block, uint64_t first_index) {
@@ -89,12 +108,15 @@ void History::add(const EventBlock& block, uint64_t first_index) {
     EventBlock& to = blocks_.back().events;
     const size_t count = std::min(kBlockEvents - to.events.size(), block.events.size() - i);
     to.append(block, i, i + count);
+    std::for_each(block.events.begin() + static_cast<ptrdiff_t>(i),
+                  block.events.begin() + static_cast<ptrdiff_t>(i + count),
+                  [this](const Event& event) { follow_buffers(event); });
     i += count;
     size_ += count;
   }
 }
 
-History::Slice History::slice(uint64_t first, uint64_t last, uint32_t drains) const {
+History::Slice History::slice(uint64_t first, uint64_t last) const {
   TSOMON_CHECK(contains(first), "a stretch that has left the history");
   Slice slice;
   const auto after =
@@ -102,53 +124,61 @@ History::Slice History::slice(uint64_t first, uint64_t last, uint32_t drains) co
                        [](uint64_t index, const Block& block) { return index < block.first; });
   const auto begin = static_cast<size_t>(after - blocks_.begin()) - 1;
 
-  // Which threads take part, for only their buffers matter.
-  std::vector<bool> waiting;
-  size_t waiting_count = 0;
-  for (size_t b = begin; b < blocks_.size() && blocks_[b].first <= last; ++b) {
-    const Block& block = blocks_[b];
-    for (size_t i = 0; i < block.events.events.size() && block.first + i <= last; ++i) {
-      const ThreadId thread = block.events.events[i].thread;
-      if (block.first + i < first) {
-        continue;
-      }
-      if (thread >= waiting.size()) {
-        waiting.resize(thread + 1, false);
-      }
-      waiting_count += waiting[thread] ? 0 : 1;
-      waiting[thread] = true;
+  // Backwards from `first` for what was done since the last drain of each thread.
+  enum class Buffer : uint8_t { kUnknown, kWaiting, kDrained };
+  std::vector<Buffer> buffers;
+  const auto buffer_of = [&](uint64_t thread) -> Buffer& {
+    if (thread >= buffers.size()) {
+      buffers.resize(thread + 1, Buffer::kUnknown);
     }
-  }
-
-  // Backwards from `first` for what was done since the last drain.
+    return buffers[thread];
+  };
   struct Place {
     size_t block;
     size_t event;
   };
   std::vector<Place> accesses;
   uint64_t steps = 0;
+  bool waiting = true;
   bool stopped = false;
-  for (size_t b = begin + 1; b-- > 0 && waiting_count > 0 && !stopped;) {
-    const auto& events = blocks_[b].events.events;
-    const size_t end = b == begin ? static_cast<size_t>(first - blocks_[b].first) : events.size();
-    for (size_t i = std::min(end, events.size()); i-- > 0 && waiting_count > 0;) {
+  for (size_t b = begin + 1; b-- > 0 && waiting && !stopped;) {
+    const Block& block = blocks_[b];
+    const auto& events = block.events.events;
+    const size_t end = b == begin ? static_cast<size_t>(first - block.first) : events.size();
+    for (size_t i = std::min(end, events.size()); i-- > 0;) {
       if (++steps > kMaxLookBack) {
         stopped = true;
         break;
       }
       const Event& event = events[i];
-      if (event.thread >= waiting.size() || !waiting[event.thread]) {
+      if (event.kind() == EventKind::kJoin && event.address < undrained_.size()) {
+        buffer_of(event.address) = Buffer::kDrained;
+      }
+      Buffer& buffer = buffer_of(event.thread);
+      if (buffer == Buffer::kDrained) {
         continue;
       }
-      if (is(event, drains)) {
-        waiting[event.thread] = false;
-        --waiting_count;
-      } else if (is(event, kinds::kStores) || event.kind() == EventKind::kRead) {
+      buffer = is(event, drains_) ? Buffer::kDrained : Buffer::kWaiting;
+      if (buffer == Buffer::kDrained) {
+        continue;
+      }
+      if (is(event, kinds::kStores) || event.kind() == EventKind::kRead) {
         accesses.push_back({b, i});
       }
     }
+    // Where the block begins, it is known whose buffer may hold a store.
+    waiting = false;
+    for (ThreadId thread = 0; thread < std::max(buffers.size(), block.undrained.size()); ++thread) {
+      Buffer& buffer = buffer_of(thread);
+      if (thread >= block.undrained.size() || !block.undrained[thread]) {
+        buffer = Buffer::kDrained;
+      } else if (buffer != Buffer::kDrained) {
+        buffer = Buffer::kWaiting;
+        waiting = true;
+      }
+    }
   }
-  slice.all_stores = waiting_count == 0 || (from_start_ && !stopped);
+  slice.all_stores = !stopped && (!waiting || from_start_);
 
   for (size_t i = accesses.size(); i-- > 0;) {
     const Block& block = blocks_[accesses[i].block];
@@ -176,6 +206,17 @@ History::Slice History::slice(uint64_t first, uint64_t last, uint32_t drains) co
     }
   }
   return slice;
+}
+
+History::Slice History::settled_slice(uint64_t first, uint64_t last) const {
+  constexpr int kTries = 8;
+  for (int tries = 1;; ++tries) {
+    Slice found = slice(first, last);
+    if (found.index.empty() || found.index.front() >= first || tries == kTries) {
+      return found;
+    }
+    first = found.index.front();
+  }
 }
 
 }  // namespace tsomon

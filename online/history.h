@@ -6,10 +6,12 @@
 //             that may still have been in a store buffer when `first` was issued: those of each
 //             thread since its last draining event, with the loads that had to wait for one. When
 //             those stores committed is not known, and what other threads stored before `first`
-//             is not there: values read from their locations are left out.
-// Complexity  add(): a copy. slice(): the stretch, and as far back as the threads in it had not
-//             drained their buffers, at most kMaxLookBack events; times the number of those for
-//             loads of byte ranges.
+//             is not there: values read from their locations are left out. settled_slice() begins
+//             earlier, where there are no such stores, if there is such a place nearby.
+// Complexity  add(): a copy. slice(): the stretch, and as far back as a buffer held a store, at
+// most
+//             kMaxLookBack events, or to the beginning of a block; times the number of stores in
+//             front for loads of byte ranges.
 // Memory      32 bytes an event, 8 more for each value or long interval.
 // Thread-safety: none.
 #pragma once
@@ -26,7 +28,8 @@ class History {
  public:
   static constexpr uint64_t kMaxLookBack = 1U << 14;
 
-  explicit History(uint64_t capacity) : capacity_(capacity) {}
+  // `drains` is the mask of the kinds that drain a store buffer.
+  History(uint64_t capacity, uint32_t drains) : capacity_(capacity), drains_(drains) {}
 
   // `first_index` is at least the index after the last event added.
   void add(const EventBlock& block, uint64_t first_index);
@@ -39,21 +42,29 @@ class History {
     bool all_stores = true;
   };
   bool contains(uint64_t first) const { return !blocks_.empty() && blocks_.front().first <= first; }
-  // Requires contains(first). `drains` is the mask of the kinds that drain a store buffer.
-  Slice slice(uint64_t first, uint64_t last, uint32_t drains) const;
+  uint64_t oldest() const { return blocks_.empty() ? UINT64_MAX : blocks_.front().first; }
+  // Requires contains(first).
+  Slice slice(uint64_t first, uint64_t last) const;
+  // Begins at the earlier of `first` and the place where no store is in a buffer, found in a few
+  // tries or not.
+  Slice settled_slice(uint64_t first, uint64_t last) const;
 
  private:
   static constexpr size_t kBlockEvents = 8192;
   struct Block {
     uint64_t first = 0;  // index of its first event; the others follow
     EventBlock events;
+    std::vector<bool> undrained;  // by thread: may have stores in its buffer when the block begins
   };
   void start_block(uint64_t first_index);
+  void follow_buffers(const Event& event);
 
   uint64_t capacity_;
+  uint32_t drains_;
   uint64_t size_ = 0;
   std::deque<Block> blocks_;
-  bool from_start_ = true;  // nothing was dropped yet
+  std::vector<bool> undrained_;  // now
+  bool from_start_ = true;       // nothing was dropped yet
 };
 
 }  // namespace tsomon

@@ -2,6 +2,7 @@
 #include "monitor/stream_check.h"
 
 #include <algorithm>
+#include <optional>
 #include <random>
 
 #include <doctest/doctest.h>
@@ -131,4 +132,61 @@ TEST_CASE("a stream is judged like the whole trace") {
   CHECK(verdicts[1] > kRounds / 50);
   CHECK(verdicts[2] > kRounds / 20);
   CHECK(verdicts[0] > kRounds / 20);
+}
+
+// Which of two stores a load read is certain only with what memory held before.
+TEST_CASE("values from before a window count, also where the input is longer than the history") {
+  for (const uint64_t before : {0, 1}) {
+    Trace trace;
+    for (const char* name : {"T0", "T1", "T2"}) {
+      trace.symbols.threads.intern(name);
+    }
+    int64_t time = 0;
+    int64_t width = 0;
+    const auto add = [&](ThreadId thread, EventKind kind, uint64_t name = 0,
+                         std::optional<uint64_t> read = {}, std::optional<uint64_t> write = {}) {
+      Event event;
+      event.set_kind(kind);
+      event.thread = thread;
+      event.address = name;
+      trace.add(event, time, time + width, read, write);
+    };
+    constexpr uint64_t kX = 1;
+    constexpr uint64_t kY = 2;
+    constexpr uint64_t kZ = 3;
+    const auto pass_time = [&](int count) {
+      for (int i = 0; i < count; ++i) {
+        time += 10;
+        add(2, EventKind::kWrite, kZ);
+        add(2, EventKind::kFence);
+      }
+    };
+    pass_time(20'000);
+    add(2, EventKind::kWrite, kX, {}, before);
+    add(2, EventKind::kWrite, kY, {}, 0);
+    pass_time(1);
+    add(0, EventKind::kFence);
+    add(1, EventKind::kFence);
+    pass_time(2'000);
+    time += 10;
+    width = 10;
+    add(1, EventKind::kUnitBegin);
+    add(0, EventKind::kUnitBegin);
+    add(1, EventKind::kWrite, kX, {}, 1);
+    add(0, EventKind::kRead, kX, 1);
+    add(0, EventKind::kRead, kY, 0);
+    add(1, EventKind::kWrite, kY, {}, 1);
+    add(1, EventKind::kUnitEnd);
+    add(0, EventKind::kUnitEnd);
+    time += 20;
+    width = 0;
+    add(0, EventKind::kFence);
+    add(1, EventKind::kFence);
+    pass_time(20'000);
+    CheckOptions options;
+    options.history_events = 10'000;
+    const CheckReport report = stream(trace, options, 500);
+    CHECK(report.violations == 1);
+    CHECK(report.verdict == (before == 0 ? Verdict::kDefinite : Verdict::kPossible));
+  }
 }

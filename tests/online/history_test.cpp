@@ -1,0 +1,110 @@
+#include "online/history.h"
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "tests/tso/mini_trace.h"
+#include "tso/event.h"
+
+using namespace tsomon;
+using namespace tsomon::testing;
+
+namespace {
+
+std::vector<uint64_t> in_front(const Trace& trace, uint64_t first, uint64_t last,
+                               bool settled = false) {
+  History history(1000, kinds::kDrains);
+  history.add(trace, 0);
+  const History::Slice slice =
+      settled ? history.settled_slice(first, last) : history.slice(first, last);
+  CHECK(slice.all_stores);
+  REQUIRE(slice.index.back() == last);
+  return {slice.index.begin(), slice.index.end()};
+}
+
+using Indices = std::vector<uint64_t>;
+
+// T2 is not in the stretch; its store to x may commit in the middle of it.
+TEST_CASE("in front of a stretch are the stores that may be in a buffer, of all threads") {
+  const Trace trace =
+      mini_trace("T0:W(a=1) T0:F T0:W(b=1) T2:W(x=5) T1:R(c) T1:F T1:W(x=1) T0:R(x=5)");
+  CHECK(in_front(trace, 6, 7) == Indices{2, 3, 6, 7});
+  CHECK(in_front(trace, 1, 7).front() == 0);
+}
+
+TEST_CASE("a settled stretch begins where no store is in a buffer") {
+  const Trace trace =
+      mini_trace("T0:W(a=1) T1:F T0:F T1:W(b=1) T0:W(c=1) T1:F T0:W(d=1) T1:W(d=2) T0:F T0:R(d)");
+  CHECK(in_front(trace, 7, 9) == Indices{4, 6, 7, 8, 9});
+  // From 4 on T1's store to b may be in its buffer, from 3 on none is.
+  CHECK(in_front(trace, 7, 9, true) == Indices{3, 4, 5, 6, 7, 8, 9});
+}
+
+TEST_CASE(
+    "random streams: in front is what was stored since the last drain, or all_stores is off") {
+  std::mt19937_64 random(11);
+  const auto below = [&](uint64_t bound) { return random() % bound; };
+  int complete = 0;
+  int long_ago = 0;
+  for (int round = 0; round < 20; ++round) {
+    const ThreadId threads = static_cast<ThreadId>(1 + below(6));
+    const uint64_t count = 1 + below(40'000);
+    const uint64_t rare = uint64_t{1} << (2 + below(12));
+    EventBlock all;
+    for (uint64_t i = 0; i < count; ++i) {
+      Event event;
+      event.thread = static_cast<ThreadId>(below(threads) * below(threads) / threads);
+      event.address = below(8);
+      event.set_kind(below(rare) == 0                   ? EventKind::kFence
+                     : below(4 * rare) == 0             ? EventKind::kJoin
+                     : below(rare) < 8 || below(4) == 0 ? EventKind::kWrite
+                                                        : EventKind::kBranch);
+      all.add(event, static_cast<int64_t>(i), static_cast<int64_t>(i));
+    }
+    const uint64_t capacity = round % 2 == 0 ? count : 1 + below(count);
+    History history(capacity, kinds::kDrains);
+    for (uint64_t i = 0; i < count;) {
+      EventBlock block;
+      const uint64_t end = std::min(count, i + 1 + below(3000));
+      block.append(all, i, end);
+      history.add(block, i);
+      i = end;
+    }
+    for (int question = 0; question < 20; ++question) {
+      const uint64_t first = history.oldest() + below(count - history.oldest());
+      const uint64_t last = first + below(std::min<uint64_t>(count - first, 100));
+      Indices expected;
+      for (uint64_t i = 0; i < first; ++i) {
+        const Event& event = all.events[i];
+        if (event.kind() == EventKind::kWrite) {
+          expected.push_back(i);
+        } else if (event.kind() != EventKind::kBranch) {
+          const uint64_t drained =
+              event.kind() == EventKind::kJoin ? event.address : uint64_t{event.thread};
+          std::erase_if(expected, [&](uint64_t e) { return all.events[e].thread == drained; });
+        }
+      }
+      const bool reachable =
+          expected.empty() || (expected.front() >= history.oldest() &&
+                               first - expected.front() <= History::kMaxLookBack / 2);
+      for (uint64_t i = first; i <= last; ++i) {
+        expected.push_back(i);
+      }
+      const History::Slice slice = history.slice(first, last);
+      if (slice.all_stores) {
+        REQUIRE(Indices(slice.index.begin(), slice.index.end()) == expected);
+        ++complete;
+      } else {
+        REQUIRE(!reachable);
+        ++long_ago;
+      }
+    }
+  }
+  CHECK(complete > 100);
+  CHECK(long_ago > 10);
+}
+
+}  // namespace
