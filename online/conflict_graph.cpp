@@ -258,7 +258,42 @@ bool ConflictGraph::explain(Node from, Node to, DetectedCycle* cycle) {
   return true;
 }
 
+// Several steps of one thread in program order become one where its ends are ordered by themselves:
+// under TSO everything is before a later store, and what drains the buffer before everything later.
+void ConflictGraph::shorten(DetectedCycle* cycle) {
+  auto& steps = cycle->steps;
+  const auto in_program_order = [](const DetectedStep& step) {
+    return step.kind == EdgeKind::kProgramOrder && step.from.thread == step.to.thread;
+  };
+  const auto jump = std::find_if_not(steps.begin(), steps.end(), in_program_order);
+  if (jump == steps.end()) {
+    return;
+  }
+  std::rotate(steps.begin(), jump + 1, steps.end());
+  size_t kept = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const DetectedAccess from = steps[i].from;
+    size_t last = i;
+    for (size_t k = i + 1; k < steps.size() && in_program_order(steps[i]) &&
+                           in_program_order(steps[k]) && steps[k].to.thread == from.thread;
+         ++k) {
+      const DetectedAccess& to = steps[k].to;
+      const bool ordered = (kind_mask(to.kind) & (kinds::kStores | kinds::kDrains)) != 0 ||
+                           (kind_mask(from.kind) & kinds::kDrains) != 0;
+      last = ordered && from.index < to.index ? k : last;
+    }
+    steps[i].to = steps[last].to;
+    if (kept != i) {
+      steps[kept] = std::move(steps[i]);
+    }
+    ++kept;
+    i = last;
+  }
+  steps.resize(kept);
+}
+
 void ConflictGraph::report(DetectedCycle&& cycle) {
+  shorten(&cycle);
   const auto [known, is_new] =
       known_cycles_.try_emplace(hash_of(cycle), static_cast<uint32_t>(cycle_counts_.size()));
   if (!is_new) {

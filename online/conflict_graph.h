@@ -150,6 +150,7 @@ class ConflictGraph {
   bool explain(Node from, Node to, DetectedCycle* cycle);
   const InEdge* edge_between(uint32_t group, uint32_t next);
   bool connect(Node from, Node to, std::vector<std::pair<Node, const InEdge*>>* path);
+  static void shorten(DetectedCycle* cycle);
   void report(DetectedCycle&& cycle);
   void release(Node node);
   void rewrite_edges();

@@ -189,6 +189,10 @@ void check_cycle(const Trace& trace, const Truth& truth, const DetectedCycle& cy
     if (next.unit.merged == 0) {
       REQUIRE(truth.units()[truth.units().of_event(to)].first_event == next.unit.first);
     }
+    // A detour inside a thread is cut short where program order allows.
+    REQUIRE_FALSE((step.kind == EdgeKind::kProgramOrder && next.kind == EdgeKind::kProgramOrder &&
+                   step.from.thread == next.to.thread && step.from.index < next.to.index &&
+                   next.to.kind == EventKind::kWrite));
   }
 }
 
