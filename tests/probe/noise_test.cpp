@@ -10,7 +10,11 @@ namespace {
 // What the one thread that works did, without stamps. Where a range is cut depends on its address.
 std::string events_of(const Trace& trace) {
   std::string text;
+  const uint32_t main = trace.symbols.threads.find("T0");
   for (const Range& range : ranges_of(trace)) {
+    if (range.thread != main) {
+      continue;
+    }
     text += std::to_string(static_cast<int>(range.kind)) + ":" + std::to_string(range.size) + " ";
   }
   return text;

@@ -87,6 +87,7 @@ inline std::map<EventKind, int> count_kinds(const Trace& trace) {
 
 // A copy or fill; its pieces are accesses that follow one another.
 struct Range {
+  ThreadId thread = 0;
   EventKind kind = EventKind::kRead;
   uint64_t address = 0;
   uint64_t size = 0;
@@ -94,11 +95,12 @@ struct Range {
 inline std::vector<Range> ranges_of(const Trace& trace) {
   std::vector<Range> ranges;
   for (const Event& event : trace.events) {
-    if (!ranges.empty() && ranges.back().kind == event.kind() && event.size != 0 &&
+    if (!ranges.empty() && ranges.back().thread == event.thread &&
+        ranges.back().kind == event.kind() && event.size != 0 &&
         ranges.back().address + ranges.back().size == event.address) {
       ranges.back().size += event.size;
     } else {
-      ranges.push_back({event.kind(), event.address, event.size});
+      ranges.push_back({event.thread, event.kind(), event.address, event.size});
     }
   }
   return ranges;
