@@ -182,17 +182,15 @@ class FindingText {
     if (witness.empty()) {
       return {};
     }
-    std::vector<ThreadId> threads;
-    for (const Step& step : witness) {
-      threads.push_back(trace_.events[step.event].thread);
-    }
+    std::vector<ThreadId> threads(witness.size());
+    std::transform(witness.begin(), witness.end(), threads.begin(),
+                   [&](const Step& step) { return trace_.events[step.event].thread; });
     std::sort(threads.begin(), threads.end());
     threads.erase(std::unique(threads.begin(), threads.end()), threads.end());
     const size_t memory = (threads.size() + 1) / 2;
-    std::vector<std::string> titles;
-    for (const ThreadId thread : threads) {
-      titles.push_back(thread_name(thread));
-    }
+    std::vector<std::string> titles(threads.size());
+    std::transform(threads.begin(), threads.end(), titles.begin(),
+                   [&](ThreadId thread) { return thread_name(thread); });
     titles.insert(titles.begin() + static_cast<ptrdiff_t>(memory), "memory");
     std::vector<std::vector<std::string>> rows = {titles};
     std::map<ThreadId, uint32_t> last_issued;

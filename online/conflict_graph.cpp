@@ -283,10 +283,7 @@ void ConflictGraph::shorten(DetectedCycle* cycle) {
       last = ordered && from.index < to.index ? k : last;
     }
     steps[i].to = steps[last].to;
-    if (kept != i) {
-      steps[kept] = std::move(steps[i]);
-    }
-    ++kept;
+    steps[kept++] = steps[i];
     i = last;
   }
   steps.resize(kept);
