@@ -350,10 +350,9 @@ class Analyser {
         })) {
       return false;
     }
-    std::vector<Edge> pairs;
-    for (const uint32_t i : open) {
-      pairs.push_back(events_behind_[i]);
-    }
+    std::vector<Edge> pairs(open.size());
+    std::transform(open.begin(), open.end(), pairs.begin(),
+                   [&](uint32_t i) { return events_behind_[i]; });
     std::vector<Edge> directed;
     for (const uint32_t i : part.edges) {
       if (!edges_[i].undirected) {
