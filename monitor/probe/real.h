@@ -12,16 +12,20 @@ void* next_definition(const char* name, const char* version);
 
 }  // namespace tsomon::probe
 
-// VERSION: of glibc's symbol where it has an old one of another meaning, else nullptr.
+// VERSION: of glibc's symbol where it has an old one of another meaning, else nullptr. next_NAME()
+// looks it up, once.
 #define TSOMON_REAL_VERSION(NAME, VERSION)                                             \
   namespace tsomon::probe {                                                            \
-  template <typename... Arguments>                                                     \
-  inline auto real_##NAME(Arguments... arguments) {                                    \
+  inline decltype(&::NAME) next_##NAME() {                                             \
     static decltype(&::NAME) function = nullptr;                                       \
     if (__builtin_expect(function == nullptr, 0)) {                                    \
       function = reinterpret_cast<decltype(&::NAME)>(next_definition(#NAME, VERSION)); \
     }                                                                                  \
-    return function(arguments...);                                                     \
+    return function;                                                                   \
+  }                                                                                    \
+  template <typename... Arguments>                                                     \
+  inline auto real_##NAME(Arguments... arguments) {                                    \
+    return next_##NAME()(arguments...);                                                \
   }                                                                                    \
   }
 #define TSOMON_REAL(NAME) TSOMON_REAL_VERSION(NAME, nullptr)

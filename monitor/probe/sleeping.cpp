@@ -28,60 +28,6 @@ using namespace tsomon::probe;
 
 namespace {
 
-// `NAME##_now` is what NAME was before this file stood in front of it.
-#define TSOMON_NEXT(NAME)                                                                 \
-  decltype(&::NAME) NAME##_next = nullptr;                                                \
-  inline decltype(&::NAME) NAME##_now() {                                                 \
-    if (__builtin_expect(NAME##_next == nullptr, 0)) {                                    \
-      NAME##_next = reinterpret_cast<decltype(&::NAME)>(next_definition(#NAME, nullptr)); \
-    }                                                                                     \
-    return NAME##_next;                                                                   \
-  }
-
-TSOMON_NEXT(epoll_wait)
-TSOMON_NEXT(epoll_pwait)
-TSOMON_NEXT(poll)
-TSOMON_NEXT(ppoll)
-TSOMON_NEXT(select)
-TSOMON_NEXT(pselect)
-TSOMON_NEXT(nanosleep)
-TSOMON_NEXT(clock_nanosleep)
-TSOMON_NEXT(usleep)
-TSOMON_NEXT(sleep)
-TSOMON_NEXT(pause)
-TSOMON_NEXT(read)
-TSOMON_NEXT(readv)
-TSOMON_NEXT(recv)
-TSOMON_NEXT(recvfrom)
-TSOMON_NEXT(recvmsg)
-TSOMON_NEXT(accept)
-TSOMON_NEXT(accept4)
-TSOMON_NEXT(wait)
-TSOMON_NEXT(waitpid)
-
-__attribute__((constructor(101))) void look_up() {
-  epoll_wait_now();
-  epoll_pwait_now();
-  poll_now();
-  ppoll_now();
-  select_now();
-  pselect_now();
-  nanosleep_now();
-  clock_nanosleep_now();
-  usleep_now();
-  sleep_now();
-  pause_now();
-  read_now();
-  readv_now();
-  recv_now();
-  recvfrom_now();
-  recvmsg_now();
-  accept_now();
-  accept4_now();
-  wait_now();
-  waitpid_now();
-}
-
 template <typename Call>
 auto sleeping(uint64_t pc, Call call) {
   if (local.thread == nullptr) {
@@ -105,9 +51,13 @@ void tsomon::probe::drain_before_sleeping(uint64_t pc) {
   errno = error;
 }
 
-#define TSOMON_SLEEPING(RESULT, NAME, PARAMETERS, ARGUMENTS)              \
-  TSOMON_HOOK RESULT NAME PARAMETERS {                                    \
-    return sleeping(TSOMON_PC(), [&] { return NAME##_now() ARGUMENTS; }); \
+#define TSOMON_SLEEPING(RESULT, NAME, PARAMETERS, ARGUMENTS)                 \
+  TSOMON_REAL(NAME)                                                          \
+  namespace {                                                                \
+  __attribute__((constructor(101))) void look_up_##NAME() { next_##NAME(); } \
+  }                                                                          \
+  TSOMON_HOOK RESULT NAME PARAMETERS {                                       \
+    return sleeping(TSOMON_PC(), [&] { return real_##NAME ARGUMENTS; });     \
   }
 
 TSOMON_SLEEPING(int, epoll_wait, (int epoll, epoll_event* events, int most, int timeout),
