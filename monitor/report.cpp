@@ -210,10 +210,16 @@ class FindingText {
       }
     }
     std::string out = "  witness, an execution with its commits:\n";
+    std::vector<size_t> widths(titles.size(), 0);
+    for (const auto& row : rows) {
+      for (size_t column = 0; column < widths.size(); ++column) {
+        widths[column] = std::max(widths[column], row[column].size());
+      }
+    }
     for (size_t i = 0; i < rows.size(); ++i) {
       std::string line = i == 0 ? std::string(4, ' ') : fmt::format("{:>4}", i);
       for (size_t column = 0; column < titles.size(); ++column) {
-        line += fmt::format("  {:<{}}", rows[i][column], width_of(rows, column));
+        line += fmt::format("  {:<{}}", rows[i][column], widths[column]);
       }
       out += "  " + line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
     }
@@ -221,14 +227,6 @@ class FindingText {
   }
 
  private:
-  static size_t width_of(const std::vector<std::vector<std::string>>& rows, size_t column) {
-    size_t width = 0;
-    for (const auto& row : rows) {
-      width = std::max(width, row[column].size());
-    }
-    return width;
-  }
-
   // What a commit writes.
   std::string stored(uint32_t e) const {
     const auto value = trace_.write_value(trace_.events[e]);

@@ -1,9 +1,7 @@
 #include "offline/fenced_units.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
-#include <queue>
 #include <utility>
 
 namespace tsomon {
@@ -86,29 +84,10 @@ bool FencedUnits::order(const std::vector<Edge>& edges) {
 }
 
 std::vector<uint32_t> FencedUnits::places(const std::vector<uint32_t>& key) const {
-  const Adjacency successors(size(), edges_);
-  std::vector<uint32_t> missing(size(), 0);
-  for (const Edge& edge : edges_) {
-    ++missing[edge.to];
-  }
-  using Entry = std::pair<uint32_t, uint32_t>;  // key, unit
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
-  for (uint32_t unit = 0; unit < size(); ++unit) {
-    if (missing[unit] == 0) {
-      ready.emplace(key[unit], unit);
-    }
-  }
+  const std::vector<uint32_t> order = smallest_first(Adjacency(size(), edges_), key);
   std::vector<uint32_t> place(size());
-  uint32_t done = 0;
-  while (!ready.empty()) {
-    const uint32_t unit = ready.top().second;
-    ready.pop();
-    place[unit] = done++;
-    for (const uint32_t next : successors.successors(unit)) {
-      if (--missing[next] == 0) {
-        ready.emplace(key[next], next);
-      }
-    }
+  for (uint32_t i = 0; i < order.size(); ++i) {
+    place[order[i]] = i;
   }
   return place;
 }

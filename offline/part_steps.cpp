@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <deque>
-#include <functional>
 #include <map>
-#include <queue>
 #include <utility>
+
+#include "tso/reachability.h"
 
 namespace tsomon {
 namespace {
@@ -271,31 +271,15 @@ StepOrder::Alternatives PartSteps::alternatives(uint32_t e, uint32_t f) const {
 std::optional<std::vector<uint32_t>> PartSteps::schedule(const std::vector<Edge>& extra) const {
   std::vector<Edge> edges = edges_;
   edges.insert(edges.end(), extra.begin(), extra.end());
-  const Adjacency successors(steps(), edges);
-  std::vector<uint32_t> missing(steps(), 0);
-  for (const Edge& edge : edges) {
-    ++missing[edge.to];
-  }
-  using Entry = std::pair<uint32_t, uint32_t>;  // key, step
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
-  for (uint32_t step = 0; step < steps(); ++step) {
-    if (missing[step] == 0) {
-      ready.emplace(key_[step], step);
-    }
+  const std::vector<uint32_t> order = smallest_first(Adjacency(steps(), edges), key_);
+  if (order.size() != steps()) {
+    return std::nullopt;
   }
   std::vector<uint32_t> place(steps());
-  uint32_t done = 0;
-  while (!ready.empty()) {
-    const uint32_t step = ready.top().second;
-    ready.pop();
-    place[step] = done++;
-    for (const uint32_t next : successors.successors(step)) {
-      if (--missing[next] == 0) {
-        ready.emplace(key_[next], next);
-      }
-    }
+  for (uint32_t i = 0; i < steps(); ++i) {
+    place[order[i]] = i;
   }
-  return done == steps() ? std::optional(std::move(place)) : std::nullopt;
+  return place;
 }
 
 }  // namespace tsomon

@@ -1,11 +1,9 @@
 #include "tso/atomic_sets.h"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <map>
 #include <optional>
-#include <queue>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -16,6 +14,7 @@
 #include "tso/issue_order.h"
 #include "tso/location_table.h"
 #include "tso/mixed_graph.h"
+#include "tso/reachability.h"
 #include "tso/refinement.h"
 #include "tso/units.h"
 
@@ -255,29 +254,10 @@ class IssueOrder {
  private:
   // Of the events that may come next, the first of the trace does.
   void arrange(uint32_t count) {
-    const Adjacency& edges = graph_->order.edges();
-    std::vector<uint32_t> before(count, 0);
-    for (uint32_t e = 0; e < count; ++e) {
-      for (const uint32_t next : edges.successors(e)) {
-        ++before[next];
-      }
-    }
-    std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> ready;
-    for (uint32_t e = 0; e < count; ++e) {
-      if (before[e] == 0) {
-        ready.push(e);
-      }
-    }
+    const std::vector<uint32_t> order = smallest_first(graph_->order.edges());
     place_.resize(count);
-    for (uint32_t place = 0; !ready.empty(); ++place) {
-      const uint32_t e = ready.top();
-      ready.pop();
-      place_[e] = place;
-      for (const uint32_t next : edges.successors(e)) {
-        if (--before[next] == 0) {
-          ready.push(next);
-        }
-      }
+    for (uint32_t i = 0; i < order.size(); ++i) {
+      place_[order[i]] = i;
     }
   }
 

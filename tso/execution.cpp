@@ -1,7 +1,6 @@
 #include "tso/execution.h"
 
 #include <algorithm>
-#include <queue>
 #include <unordered_map>
 
 #include "tso/reachability.h"
@@ -157,23 +156,12 @@ class Constraints {
   // Trace order where the constraints leave a choice, commits as early as possible.
   std::optional<std::vector<Step>> schedule() const {
     const size_t nodes = window_.size() * 2;
-    const Adjacency successors(nodes, edges_);
-    std::vector<uint32_t> missing(nodes, 0);
-    for (const Edge& edge : edges_) {
-      ++missing[edge.to];
-    }
-    std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> ready;
-    for (uint32_t node = 0; node < nodes; ++node) {
-      if (missing[node] == 0) {
-        ready.push(node);
-      }
+    const std::vector<uint32_t> order = smallest_first(Adjacency(nodes, edges_));
+    if (order.size() != nodes) {
+      return std::nullopt;
     }
     std::vector<Step> steps;
-    size_t done = 0;
-    while (!ready.empty()) {
-      const uint32_t node = ready.top();
-      ready.pop();
-      ++done;
+    for (const uint32_t node : order) {
       const uint32_t i = node / 2;
       if (node % 2 == 0) {
         steps.push_back({false, window_[i]});
@@ -183,13 +171,8 @@ class Constraints {
       } else if (commits_later(i)) {
         steps.push_back({true, window_[i]});
       }
-      for (const uint32_t next : successors.successors(node)) {
-        if (--missing[next] == 0) {
-          ready.push(next);
-        }
-      }
     }
-    return done == nodes ? std::optional(std::move(steps)) : std::nullopt;
+    return steps;
   }
 
   const Relation& relation_;

@@ -1,7 +1,10 @@
 #include "tso/reachability.h"
 
 #include <algorithm>
+#include <functional>
+#include <queue>
 #include <set>
+#include <utility>
 
 #include "tso/result.h"
 
@@ -24,6 +27,36 @@ Adjacency::Adjacency(size_t nodes, const std::vector<Edge>& edges)
   for (const Edge& edge : edges) {
     to_[next[edge.from]++] = edge.to;
   }
+}
+
+std::vector<uint32_t> smallest_first(const Adjacency& edges, std::span<const uint32_t> keys) {
+  std::vector<uint32_t> missing(edges.nodes(), 0);
+  for (uint32_t node = 0; node < missing.size(); ++node) {
+    for (const uint32_t next : edges.successors(node)) {
+      ++missing[next];
+    }
+  }
+  using Entry = std::pair<uint32_t, uint32_t>;  // key, node
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+  const auto add = [&](uint32_t node) { ready.emplace(keys.empty() ? node : keys[node], node); };
+  for (uint32_t node = 0; node < missing.size(); ++node) {
+    if (missing[node] == 0) {
+      add(node);
+    }
+  }
+  std::vector<uint32_t> order;
+  order.reserve(missing.size());
+  while (!ready.empty()) {
+    const uint32_t node = ready.top().second;
+    ready.pop();
+    order.push_back(node);
+    for (const uint32_t next : edges.successors(node)) {
+      if (--missing[next] == 0) {
+        add(next);
+      }
+    }
+  }
+  return order;
 }
 
 std::optional<Reachability> Reachability::build(const Relation& relation,
