@@ -88,13 +88,13 @@ bool ExecutionModel::implied(const Alternatives& alternatives) const {
   });
 }
 
-bool ExecutionModel::impossible(const std::vector<Edge>& alternative) const {
-  return std::any_of(alternative.begin(), alternative.end(),
+bool ExecutionModel::impossible(const StepOrder::Way& way) const {
+  return std::any_of(way.begin(), way.end(),
                      [&](const Edge& edge) { return order.reaches(edge.to, edge.from); });
 }
 
-bool ExecutionModel::insert(const std::vector<Edge>& alternative) {
-  return std::all_of(alternative.begin(), alternative.end(),
+bool ExecutionModel::insert(const StepOrder::Way& way) {
+  return std::all_of(way.begin(), way.end(),
                      [&](const Edge& edge) { return order.insert(edge.from, edge.to); });
 }
 
@@ -116,8 +116,8 @@ std::optional<ExecutionModel> make_execution_model(const OrientationProblem& pro
     }
   } else {
     for (const MixedEdge& open : problem.open) {
-      model.forward.push_back({{{open.from, open.to}}});
-      model.backward.push_back({{{open.to, open.from}}});
+      model.forward.push_back({StepOrder::Way{{open.from, open.to}}});
+      model.backward.push_back({StepOrder::Way{{open.to, open.from}}});
     }
     model.priority = problem.events;
   }

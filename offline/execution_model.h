@@ -31,8 +31,8 @@ struct ExecutionModel {
   }
   // The order implies one of the alternatives / contradicts all of them.
   bool implied(const Alternatives& alternatives) const;
-  bool impossible(const std::vector<Edge>& alternative) const;
-  bool insert(const std::vector<Edge>& alternative);
+  bool impossible(const StepOrder::Way& way) const;
+  bool insert(const StepOrder::Way& way);
 };
 
 // Nothing: no execution is left.

@@ -79,9 +79,9 @@ class CycleSearch {
       for (const bool forward : {true, false}) {
         const uint32_t leaves = class_of[forward ? open.from : open.to];
         const uint32_t enters = class_of[forward ? open.to : open.from];
-        for (const auto& alternative : model->direction(i, forward)) {
-          if (leaves != enters && !model->impossible(alternative)) {
-            groups[{leaves, enters}].push_back({i, &alternative, leaves, enters});
+        for (const StepOrder::Way& way : model->direction(i, forward)) {
+          if (leaves != enters && !model->impossible(way)) {
+            groups[{leaves, enters}].push_back({i, &way, leaves, enters});
           }
         }
       }
@@ -115,8 +115,8 @@ class CycleSearch {
   // An open edge in one direction, in one of the ways in which it can be.
   struct Arc {
     uint32_t open;
-    const std::vector<Edge>* edges;  // of the model
-    uint32_t leaves;                 // units
+    const StepOrder::Way* edges;  // of the model
+    uint32_t leaves;              // units
     uint32_t enters;
   };
 

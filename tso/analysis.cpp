@@ -301,6 +301,8 @@ class Analyser {
     if (decide_fenced(part, &searched)) {
       return searched;
     }
+    std::vector<uint32_t> events;
+    std::optional<WindowSteps> window;  // of these
     OrientationBounds bounds = left;
     const uint64_t order_work = work_of_order(problem.events.size());
     if (order_work > bounds.max_work) {
@@ -308,16 +310,16 @@ class Analyser {
     }
     if (options_.relation.semantics == Semantics::kExact && bounds.max_events != 0) {
       std::vector<uint32_t> own;
-      std::vector<uint32_t> events = realisable_events(local_class, &own);
+      events = realisable_events(local_class, &own);
       if (!events.empty()) {
         problem.accept_work = kPairWork * events.size() * events.size();
-        problem.accept = [this, &open, events, own](const std::vector<bool>& orientation) {
+        add_steps(open, events, window.emplace(relation_, events), &problem);
+        problem.accept = [this, &open, &window, own](const std::vector<bool>& orientation) {
           const Orientation chosen = orientation_of(open, orientation);
           const auto before = [&](uint32_t e, uint32_t f) { return oriented(chosen, e, f); };
           return (!values_ || values_agree(relation_, accesses_, *values_, own, before)) &&
-                 realise(relation_, events, before).has_value();
+                 window->realise(before).has_value();
         };
-        add_steps(open, events, &problem);
       }
     }
     problem.before = [this, &problem](uint32_t i, uint32_t j) {
@@ -412,15 +414,15 @@ class Analyser {
   static uint64_t work_of_order(uint64_t events) { return events * events * kPairWork; }
 
   void add_steps(const std::vector<uint32_t>& open, const std::vector<uint32_t>& window,
-                 OrientationProblem* problem) const {
+                 const WindowSteps& steps, OrientationProblem* problem) const {
     std::vector<Edge> pairs;
     pairs.reserve(open.size());
     for (const uint32_t i : open) {
       pairs.push_back(events_behind_[i]);
     }
     const Orientation nothing;
-    problem->steps = step_order(
-        relation_, window, [&](uint32_t e, uint32_t f) { return oriented(nothing, e, f); }, pairs);
+    problem->steps =
+        steps.order([&](uint32_t e, uint32_t f) { return oriented(nothing, e, f); }, pairs);
     const bool tso = relation_.options().model == MemoryModel::kTso;
     for (const uint32_t e : problem->events) {
       const auto place =

@@ -112,8 +112,8 @@ class Formulas {
         }
       }
     }
-    steps_ = step_order(
-        relation_, nodes_, [](uint32_t, uint32_t) { return Order::kNone; }, open_);
+    steps_ = WindowSteps(relation_, nodes_)
+                 .order([](uint32_t, uint32_t) { return Order::kNone; }, open_);
     steps_.edges = reduced(steps_.nodes, std::move(steps_.edges));
     directed_ = reduced(units_.size(), std::move(directed_));
   }
