@@ -5,6 +5,7 @@
 //             commits, and every order of them that the model allows is an execution: nothing has
 //             to be found out afterwards. Without, the nodes are the events, and ties and values
 //             (theory section 5) stand for the executions.
+//             Nodes that no open edge and no rule is about are left out; what they order is not.
 // Complexity  O(n^2) to build for n nodes. Thread-safety: none.
 #pragma once
 

@@ -16,6 +16,14 @@ GrowingOrder::GrowingOrder(const PartialOrder& order)
   }
 }
 
+PartialOrder GrowingOrder::current() const {
+  PartialOrder order(size_);
+  for (uint32_t i = 0; i < size_; ++i) {
+    order.set_row(i, {after_.data() + row(i), words_});
+  }
+  return order;
+}
+
 bool GrowingOrder::merge(bool before, uint32_t target, uint32_t source) {
   std::vector<uint64_t>& rows = before ? before_ : after_;
   bool changed = false;

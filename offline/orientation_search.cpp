@@ -1,7 +1,7 @@
 #include "offline/orientation_search.h"
 
 #include <algorithm>
-#include <map>
+#include <span>
 #include <utility>
 
 #include "offline/completion.h"
@@ -65,7 +65,7 @@ class CycleSearch {
       : problem_(problem),
         model_(*model),
         classes_(classes),
-        known_(model->order),
+        known_(model->order.current()),
         max_tries_(bounds.max_steps * kTriesPerStep),
         max_own_work_(bounds.max_work),
         completion_(problem, model, nullptr, class_of),
@@ -73,7 +73,7 @@ class CycleSearch {
         arriving_(classes.size()),
         arcs_into_(classes.size()),
         distance_(classes.size()) {
-    std::map<std::pair<uint32_t, uint32_t>, std::vector<Arc>> groups;
+    std::vector<Arc> arcs;
     for (uint32_t i = 0; i < problem.open.size(); ++i) {
       const MixedEdge& open = problem.open[i];
       for (const bool forward : {true, false}) {
@@ -81,13 +81,21 @@ class CycleSearch {
         const uint32_t enters = class_of[forward ? open.to : open.from];
         for (const StepOrder::Way& way : model->direction(i, forward)) {
           if (leaves != enters && !model->impossible(way)) {
-            groups[{leaves, enters}].push_back({i, &way, leaves, enters});
+            arcs.push_back({i, &way, leaves, enters});
           }
         }
       }
     }
-    for (const auto& [units, arcs] : groups) {
-      add_group(units.first, units.second, arcs);
+    const auto units = [](const Arc& arc) { return std::pair(arc.leaves, arc.enters); };
+    std::stable_sort(arcs.begin(), arcs.end(),
+                     [&](const Arc& a, const Arc& b) { return units(a) < units(b); });
+    for (size_t first = 0; first < arcs.size();) {
+      size_t end = first + 1;
+      while (end < arcs.size() && units(arcs[end]) == units(arcs[first])) {
+        ++end;
+      }
+      add_group({arcs.data() + first, end - first});
+      first = end;
     }
   }
 
@@ -138,7 +146,8 @@ class CycleSearch {
 
   // Between the same two units, an arc that implies another one is not needed; of two that imply
   // each other the first is kept.
-  void add_group(uint32_t leaves, uint32_t enters, const std::vector<Arc>& arcs) {
+  void add_group(std::span<const Arc> arcs) {
+    const auto [leaves, enters] = std::pair(arcs.front().leaves, arcs.front().enters);
     Group group{leaves, enters, {}};
     for (const Arc& arc : arcs) {
       if (std::none_of(group.arcs.begin(), group.arcs.end(),
@@ -292,7 +301,7 @@ class CycleSearch {
   const OrientationProblem& problem_;
   ExecutionModel& model_;
   const GrowingOrder& classes_;
-  const GrowingOrder known_;  // before any open edge
+  const PartialOrder known_;  // before any open edge
   uint64_t max_tries_;
   uint64_t max_own_work_;  // for distances
   uint64_t own_work_ = 0;

@@ -62,7 +62,7 @@ std::vector<uint32_t> RuleSearch::places() const {
   using Entry = std::pair<uint32_t, uint32_t>;  // priority, element
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
   for (uint32_t i = 0; i < n; ++i) {
-    model_.order.for_each_before(i, [&](uint32_t) { ++missing[i]; });
+    missing[i] = model_.order.count_before(i);
     if (missing[i] == 1) {  // itself
       ready.emplace(model_.priority[i], i);
     }

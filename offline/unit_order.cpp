@@ -26,7 +26,7 @@ class Search {
       as_read_[rules[i].read].push_back(i);
     }
     for (uint32_t i = 0; i < directed.size(); ++i) {
-      directed.for_each_before(i, [&](uint32_t before) { missing_[i] += before == i ? 0 : 1; });
+      missing_[i] = directed.count_before(i) - 1;
       by_priority_.push_back(i);
     }
     std::sort(by_priority_.begin(), by_priority_.end(),

@@ -326,7 +326,7 @@ class Analyser {
       return graph_->order.reaches(problem.events[i], problem.events[j]);
     };
     if (problem.events.size() <= bounds.max_events) {
-      problem.event_order = order_of(problem.events);
+      problem.event_order = graph_->order.among(problem.events);
       searched.work += order_work;
     }
     searched.result = options_.search(problem, bounds);
@@ -475,7 +475,7 @@ class Analyser {
         problem.rules.push_back({index(rule.read), index(rule.write), index(rule.other)});
       }
     }
-    problem.event_order = order_of(window);
+    problem.event_order = graph_->order.among(window);
     uint64_t work = 0;
     if (closing && !problem.event_order.insert(index(closing->from), index(closing->to), &work)) {
       return {};
@@ -545,18 +545,6 @@ class Analyser {
     std::sort(events.begin(), events.end());
     events.erase(std::unique(events.begin(), events.end()), events.end());
     return events.size() > kMaxRealised ? std::vector<uint32_t>() : events;
-  }
-
-  PartialOrder order_of(const std::vector<uint32_t>& events) const {
-    PartialOrder order(static_cast<uint32_t>(events.size()));
-    for (uint32_t i = 0; i < events.size(); ++i) {
-      for (uint32_t j = 0; j < events.size(); ++j) {
-        if (i != j && graph_->order.reaches(events[i], events[j])) {
-          order.set(i, j);
-        }
-      }
-    }
-    return order;
   }
 
   void judge(const Part& part, const SearchedPart& searched) {

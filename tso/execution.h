@@ -51,6 +51,8 @@ class UpToTwo {
   }
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
+  T* begin() { return items_; }
+  T* end() { return items_ + size_; }
   const T* begin() const { return items_; }
   const T* end() const { return items_ + size_; }
   const T& front() const { return items_[0]; }
