@@ -7,6 +7,7 @@
 #include "offline/completion.h"
 #include "offline/execution_model.h"
 #include "offline/fenced_check.h"
+#include "offline/greedy_order.h"
 #include "offline/growing_order.h"
 #include "offline/rule_search.h"
 #include "offline/short_cycle.h"
@@ -39,11 +40,14 @@ Answer accept_extension(const OrientationProblem& problem, ExecutionModel& model
                         std::vector<bool>* found) {
   RuleSearch rules(&model);
   const size_t mark = model.order.mark();
-  const Answer answer = rules.resolve(steps, max_steps);
-  if (answer != Answer::kYes) {
-    return answer;
+  std::vector<uint32_t> place = rules.extend_lazily(steps);
+  if (place.empty()) {
+    const Answer answer = rules.resolve(steps, max_steps);
+    if (answer != Answer::kYes) {
+      return answer;
+    }
+    place = rules.places();
   }
-  const std::vector<uint32_t> place = rules.places();
   model.order.undo(mark);
   found->clear();
   for (const auto& alternatives : model.forward) {
@@ -322,10 +326,6 @@ Answer find_acyclic(const OrientationProblem& problem, const PartialOrder& direc
                     const std::vector<uint32_t>& class_of, ExecutionModel* model,
                     const OrientationBounds& bounds, uint64_t* steps, std::vector<bool>* found) {
   GrowingOrder units(directed);
-  std::vector<uint32_t> priority(units.size(), kFar);
-  for (uint32_t i = 0; i < problem.events.size(); ++i) {
-    priority[class_of[i]] = std::min(priority[class_of[i]], problem.events[i]);
-  }
   std::vector<ReadsFrom> rules;
   for (const ReadsFrom& rule : problem.rules) {
     const ReadsFrom of_units = {class_of[rule.read], class_of[rule.write], class_of[rule.other]};
@@ -350,18 +350,43 @@ Answer find_acyclic(const OrientationProblem& problem, const PartialOrder& direc
   // A state costs a look at every unit.
   const uint64_t max_states = std::min(bounds.max_steps * kTriesPerStep,
                                        kWorkFactor * bounds.max_work / (units.size() + 1));
-  const Answer answer =
-      order_units(units, rules, priority, {max_states, bounds.max_bytes}, &place, &states);
+  const auto follows = [&](const std::vector<uint32_t>& places) {
+    found->clear();
+    for (const MixedEdge& open : problem.open) {
+      found->push_back(places[class_of[open.from]] < places[class_of[open.to]]);
+    }
+    return is_valid(problem, *found);
+  };
+  // By the ends of the units, then by their beginnings: no more is needed for most parts.
+  for (const bool ends : {true, false}) {
+    std::vector<uint32_t> priority(units.size(), ends ? 0 : kFar);
+    for (uint32_t i = 0; i < problem.events.size(); ++i) {
+      uint32_t& first = priority[class_of[i]];
+      first = ends ? std::max(first, problem.events[i]) : std::min(first, problem.events[i]);
+    }
+    const Answer answer =
+        order_units(units, rules, priority, {max_states, bounds.max_bytes}, &place, &states);
+    if (answer != Answer::kYes) {
+      *steps += states / kTriesPerStep;
+      return answer;
+    }
+    if (follows(place)) {
+      *steps += states / kTriesPerStep;
+      return Answer::kYes;
+    }
+    const auto greedy = order_greedily(problem, units, class_of, priority, model);
+    if (greedy && follows(*greedy)) {
+      *steps += states / kTriesPerStep;
+      return Answer::kYes;
+    }
+  }
   *steps += states / kTriesPerStep;
-  if (answer != Answer::kYes) {
-    return answer;
-  }
-  found->clear();
-  for (const MixedEdge& open : problem.open) {
-    found->push_back(place[class_of[open.from]] < place[class_of[open.to]]);
-  }
   Completion completion(problem, model, &units, class_of);
-  return accept(problem, found, &completion, steps, bounds.max_steps);
+  const Answer answer = completion.run(steps, bounds.max_steps);
+  if (answer == Answer::kYes) {
+    *found = completion.found();
+  }
+  return answer;
 }
 
 OrientationResult search(const OrientationProblem& problem, const OrientationBounds& bounds) {
