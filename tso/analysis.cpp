@@ -303,6 +303,7 @@ class Analyser {
     }
     std::vector<uint32_t> events;
     std::optional<WindowSteps> window;  // of these
+    Places places;
     OrientationBounds bounds = left;
     const uint64_t order_work = work_of_order(problem.events.size());
     if (order_work > bounds.max_work) {
@@ -314,9 +315,11 @@ class Analyser {
       if (!events.empty()) {
         problem.accept_work = kPairWork * events.size() * events.size();
         add_steps(open, events, window.emplace(relation_, events), &problem);
-        problem.accept = [this, &open, &window, own](const std::vector<bool>& orientation) {
-          const Orientation chosen = orientation_of(open, orientation);
-          const auto before = [&](uint32_t e, uint32_t f) { return oriented(chosen, e, f); };
+        places = places_of(open);
+        problem.accept = [this, &places, &window, own](const std::vector<bool>& orientation) {
+          const auto before = [&](uint32_t e, uint32_t f) {
+            return oriented(places, orientation, e, f);
+          };
           return (!values_ || values_agree(relation_, accesses_, *values_, own, before)) &&
                  window->realise(before).has_value();
         };
@@ -367,10 +370,11 @@ class Analyser {
       for (const UnitId unit : members) {
         add_members(unit, &own);
       }
-      question.accept = [this, &open, own](const std::vector<bool>& orientation) {
-        const Orientation chosen = orientation_of(open, orientation);
-        return values_agree(relation_, accesses_, *values_, own,
-                            [&](uint32_t e, uint32_t f) { return oriented(chosen, e, f); });
+      question.accept = [this, places = places_of(open),
+                         own](const std::vector<bool>& orientation) {
+        return values_agree(relation_, accesses_, *values_, own, [&](uint32_t e, uint32_t f) {
+          return oriented(places, orientation, e, f);
+        });
       };
     }
     const OrientationResult found = options_.fenced(question, searched->bounds);
@@ -446,6 +450,30 @@ class Analyser {
     return chosen;
   }
 
+  // Where the open edges of a part stand in their list, for many orientations of all of them.
+  using Places = std::unordered_map<uint64_t, uint32_t>;
+
+  Places places_of(const std::vector<uint32_t>& open) const {
+    Places places;
+    places.reserve(open.size());
+    for (uint32_t i = 0; i < open.size(); ++i) {
+      const Edge& edge = events_behind_[open[i]];
+      places.emplace(pair_key(edge.from, edge.to), i);
+    }
+    return places;
+  }
+
+  Order oriented(const Places& places, const std::vector<bool>& orientation, uint32_t e,
+                 uint32_t f) const {
+    if (const auto at = places.find(pair_key(e, f)); at != places.end()) {
+      return orientation[at->second] ? Order::kBefore : Order::kAfter;
+    }
+    if (const auto at = places.find(pair_key(f, e)); at != places.end()) {
+      return orientation[at->second] ? Order::kAfter : Order::kBefore;
+    }
+    return certain(e, f);
+  }
+
   // Some valid orientation of the open edges among the events of a window, `closing` as it is;
   // empty: none was found.
   Orientation orient_window(const std::vector<uint32_t>& open, const std::vector<uint32_t>& window,
@@ -498,6 +526,10 @@ class Analyser {
     if (const auto at = chosen.find(pair_key(e, f)); at != chosen.end()) {
       return at->second ? Order::kBefore : Order::kAfter;
     }
+    return certain(e, f);
+  }
+
+  Order certain(uint32_t e, uint32_t f) const {
     if (graph_->order.reaches(e, f)) {
       return Order::kBefore;
     }
