@@ -1,6 +1,7 @@
 #include "offline/orientation_search.h"
 
 #include <algorithm>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "offline/rule_search.h"
 #include "offline/short_cycle.h"
 #include "offline/unit_order.h"
+#include "tso/reachability.h"
 
 namespace tsomon {
 namespace {
@@ -73,11 +75,7 @@ class CycleSearch {
         max_tries_(bounds.max_steps * kTriesPerStep),
         max_own_work_(bounds.max_work),
         completion_(problem, model, nullptr, class_of),
-        leaving_(classes.size()),
-        arriving_(classes.size()),
-        arcs_into_(classes.size()),
         distance_(classes.size()) {
-    std::vector<Arc> arcs;
     for (uint32_t i = 0; i < problem.open.size(); ++i) {
       const MixedEdge& open = problem.open[i];
       for (const bool forward : {true, false}) {
@@ -85,33 +83,21 @@ class CycleSearch {
         const uint32_t enters = class_of[forward ? open.to : open.from];
         for (const StepOrder::Way& way : model->direction(i, forward)) {
           if (leaves != enters && !model->impossible(way)) {
-            arcs.push_back({i, &way, leaves, enters});
+            arcs_.push_back({i, &way, leaves, enters});
           }
         }
       }
     }
-    const auto units = [](const Arc& arc) { return std::pair(arc.leaves, arc.enters); };
-    std::stable_sort(arcs.begin(), arcs.end(),
-                     [&](const Arc& a, const Arc& b) { return units(a) < units(b); });
-    for (size_t first = 0; first < arcs.size();) {
-      size_t end = first + 1;
-      while (end < arcs.size() && units(arcs[end]) == units(arcs[first])) {
-        ++end;
-      }
-      add_group({arcs.data() + first, end - first});
-      first = end;
-    }
+    make_groups();
   }
 
   Answer run() {
     for (uint32_t length = 1;; ++length) {
       cut_ = false;
-      for (const auto& groups : leaving_) {
-        for (const Group& group : groups) {
-          const Answer answer = follow(group, length);
-          if (answer != Answer::kNo) {
-            return answer;
-          }
+      for (const Group& group : groups_) {
+        const Answer answer = follow(group, length);
+        if (answer != Answer::kNo) {
+          return answer;
         }
       }
       if (!cut_) {
@@ -136,8 +122,48 @@ class CycleSearch {
   struct Group {
     uint32_t leaves;
     uint32_t enters;
-    std::vector<Arc> arcs;
+    std::span<const Arc> arcs;  // of arcs_
   };
+
+  std::span<const Group> leaving(uint32_t unit) const {
+    return {groups_.data() + leaving_[unit], groups_.data() + leaving_[unit + 1]};
+  }
+
+  // Sorts the arcs by their units, and drops those that are not needed: between the same two units,
+  // one that implies another; of two that imply each other the first is kept.
+  void make_groups() {
+    const auto units = [](const Arc& arc) { return std::pair(arc.leaves, arc.enters); };
+    std::stable_sort(arcs_.begin(), arcs_.end(),
+                     [&](const Arc& a, const Arc& b) { return units(a) < units(b); });
+    const uint32_t count = classes_.size();
+    leaving_.assign(count + 1, 0);
+    std::vector<Edge> ends;
+    auto kept = arcs_.begin();
+    for (auto first = arcs_.begin(); first != arcs_.end();) {
+      const auto group = kept;
+      auto arc = first;
+      for (; arc != arcs_.end() && units(*arc) == units(*first); ++arc) {
+        if (std::none_of(group, kept, [&](const Arc& other) { return implies(*arc, other); })) {
+          const Arc added = *arc;
+          kept =
+              std::remove_if(group, kept, [&](const Arc& other) { return implies(other, added); });
+          *kept++ = added;
+        }
+      }
+      first = arc;
+      groups_.push_back({group->leaves, group->enters, {group, kept}});
+      ++leaving_[group->leaves + 1];
+      ends.push_back({group->enters, group->leaves});
+    }
+    arcs_.erase(kept, arcs_.end());  // at the end: the groups stay where they are
+    std::partial_sum(leaving_.begin(), leaving_.end(), leaving_.begin());
+    arriving_ = Adjacency(count, ends);
+    ends.clear();
+    for (uint32_t i = 0; i < arcs_.size(); ++i) {
+      ends.push_back({arcs_[i].enters, i});
+    }
+    arcs_into_ = Adjacency(count, ends);
+  }
 
   bool implies(const Arc& arc, const Arc& other) const {
     return std::all_of(other.edges->begin(), other.edges->end(), [&](const Edge& weak) {
@@ -146,23 +172,6 @@ class CycleSearch {
                model_.order.reaches(strong.to, weak.to);
       });
     });
-  }
-
-  // Between the same two units, an arc that implies another one is not needed; of two that imply
-  // each other the first is kept.
-  void add_group(std::span<const Arc> arcs) {
-    const auto [leaves, enters] = std::pair(arcs.front().leaves, arcs.front().enters);
-    Group group{leaves, enters, {}};
-    for (const Arc& arc : arcs) {
-      if (std::none_of(group.arcs.begin(), group.arcs.end(),
-                       [&](const Arc& kept) { return implies(arc, kept); })) {
-        std::erase_if(group.arcs, [&](const Arc& kept) { return implies(kept, arc); });
-        group.arcs.push_back(arc);
-      }
-    }
-    arriving_[enters].push_back(leaves);
-    arcs_into_[enters].insert(arcs_into_[enters].end(), group.arcs.begin(), group.arcs.end());
-    leaving_[leaves].push_back(std::move(group));
   }
 
   // What comes after `arc` leads to `next` as an order of nodes, not only of units. A cycle all of
@@ -179,8 +188,9 @@ class CycleSearch {
   bool may_start(const Arc& arc) {
     bool may = false;
     classes_.for_each_before(arc.leaves, [&](uint32_t unit) {
-      may = may || std::any_of(arcs_into_[unit].begin(), arcs_into_[unit].end(),
-                               [&](const Arc& last) { return !linked(last, arc); });
+      const auto ends = arcs_into_.successors(unit);
+      may = may || std::any_of(ends.begin(), ends.end(),
+                               [&](uint32_t last) { return !linked(arcs_[last], arc); });
     });
     return may;
   }
@@ -215,7 +225,7 @@ class CycleSearch {
     reach(target, 0);
     for (size_t at = 0; at < queue.size(); ++at) {
       const uint32_t steps = distance[queue[at]] + 1;
-      for (const uint32_t unit : arriving_[queue[at]]) {
+      for (const uint32_t unit : arriving_.successors(queue[at])) {
         reach(unit, steps);
       }
     }
@@ -264,12 +274,12 @@ class CycleSearch {
   Answer extend(uint32_t length) {
     std::vector<uint32_t> units;
     classes_.for_each_after(path_.back().enters, [&](uint32_t unit) {
-      if (!leaving_[unit].empty() && !short_cut(unit)) {
+      if (!leaving(unit).empty() && !short_cut(unit)) {
         units.push_back(unit);
       }
     });
     for (const uint32_t unit : units) {
-      for (const Group& group : leaving_[unit]) {
+      for (const Group& group : leaving(unit)) {
         if (comes_back(group.enters)) {
           continue;
         }
@@ -312,9 +322,11 @@ class CycleSearch {
   uint64_t tries_ = 0;
   bool cut_ = false;  // a longer cycle may exist
   Completion completion_;
-  std::vector<std::vector<Group>> leaving_;      // by unit
-  std::vector<std::vector<uint32_t>> arriving_;  // units, by unit
-  std::vector<std::vector<Arc>> arcs_into_;      // by unit
+  std::vector<Arc> arcs_;
+  std::vector<Group> groups_;                    // by the units that they leave
+  std::vector<uint32_t> leaving_;                // unit -> its first group
+  Adjacency arriving_;                           // unit -> units that groups lead from
+  Adjacency arcs_into_;                          // unit -> arcs
   std::vector<std::vector<uint32_t>> distance_;  // by target; empty: not computed yet
   std::vector<Arc> path_;
   std::vector<bool> found_;

@@ -321,7 +321,7 @@ class Analyser {
             return oriented(places, orientation, e, f);
           };
           return (!values_ || values_agree(relation_, accesses_, *values_, own, before)) &&
-                 window->realise(before).has_value();
+                 window->realisable(before);
         };
       }
     }

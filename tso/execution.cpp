@@ -149,6 +149,7 @@ void WindowSteps::order_pair(uint32_t i, uint32_t j) {
 
 void WindowSteps::orient(const OrientationOracle& before, bool partial, StepOrder* result) const {
   result->nodes = static_cast<uint32_t>(window_.size()) * 2;
+  result->edges.reserve(edges_.size() + undirected_.size());
   result->edges = edges_;
   for (const Pair& pair : undirected_) {
     const Order chosen = before(window_[pair.i], window_[pair.j]);
@@ -189,6 +190,31 @@ StepOrder WindowSteps::order(const OrientationOracle& before, const std::vector<
     result.after.push_back(alternatives(j, i));
   }
   return result;
+}
+
+bool WindowSteps::realisable(const OrientationOracle& before) const {
+  StepOrder oriented;
+  orient(before, false, &oriented);
+  const Adjacency successors(oriented.nodes, oriented.edges);
+  std::vector<uint32_t> missing(oriented.nodes, 0);
+  for (const Edge& edge : oriented.edges) {
+    ++missing[edge.to];
+  }
+  std::vector<uint32_t> ready;
+  ready.reserve(oriented.nodes);
+  for (uint32_t node = 0; node < oriented.nodes; ++node) {
+    if (missing[node] == 0) {
+      ready.push_back(node);
+    }
+  }
+  for (size_t at = 0; at < ready.size(); ++at) {
+    for (const uint32_t next : successors.successors(ready[at])) {
+      if (--missing[next] == 0) {
+        ready.push_back(next);
+      }
+    }
+  }
+  return ready.size() == oriented.nodes;
 }
 
 std::optional<std::vector<Step>> WindowSteps::realise(const OrientationOracle& before) const {

@@ -97,6 +97,9 @@ class WindowSteps {
   // Under a partial orientation (kNone: open); `open` are pairs of the window's events.
   StepOrder order(const OrientationOracle& before, const std::vector<Edge>& open) const;
 
+  // realise() would find one.
+  bool realisable(const OrientationOracle& before) const;
+
   // Trace order where the orientation leaves a choice, commits as early as possible. Nothing when
   // no execution orders the events so.
   std::optional<std::vector<Step>> realise(const OrientationOracle& before) const;
