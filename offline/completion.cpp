@@ -1,5 +1,6 @@
 #include "offline/completion.h"
 
+#include <numeric>
 #include <utility>
 
 namespace tsomon {
@@ -17,37 +18,45 @@ bool Completion::propagate() {
   for (bool changed = true; changed;) {
     changed = false;
     // Out of bounds, what follows does not matter any more.
-    for (size_t i = 0; i < problem_.open.size() && !model_.order.exhausted(); ++i) {
+    for (size_t at = 0; at < unsettled_ && !model_.order.exhausted();) {
+      const uint32_t i = edges_[at];
       const uint32_t a = class_of_[problem_.open[i].from];
       const uint32_t b = class_of_[problem_.open[i].to];
-      if (a == b) {
-        continue;
-      }
-      const bool forward = model_.implied(model_.forward[i]);
-      if (forward || model_.implied(model_.backward[i])) {
-        const uint32_t from = forward ? a : b;
-        const uint32_t to = forward ? b : a;
-        if (!classes_->reaches(from, to)) {
-          if (!classes_->insert(from, to)) {
+      bool settled = a == b;
+      if (!settled) {
+        const bool forward = model_.implied(model_.forward[i]);
+        if (forward || model_.implied(model_.backward[i])) {
+          const uint32_t from = forward ? a : b;
+          const uint32_t to = forward ? b : a;
+          if (!classes_->reaches(from, to)) {
+            if (!classes_->insert(from, to)) {
+              return false;
+            }
+            changed = true;
+          }
+          settled = true;
+        } else if (const bool in_order = classes_->reaches(a, b);
+                   in_order || classes_->reaches(b, a)) {
+          // One alternative that is left has to be.
+          const StepOrder::Way* left = nullptr;
+          size_t count = 0;
+          for (const StepOrder::Way& way : model_.direction(i, in_order)) {
+            if (!model_.impossible(way)) {
+              left = &way;
+              ++count;
+            }
+          }
+          if (count == 0 || (count == 1 && !model_.insert(*left))) {
             return false;
           }
-          changed = true;
+          changed = changed || count == 1;
+          settled = count == 1;
         }
-      } else if (const bool in_order = classes_->reaches(a, b);
-                 in_order || classes_->reaches(b, a)) {
-        // One alternative that is left has to be.
-        const std::vector<Edge>* left = nullptr;
-        size_t count = 0;
-        for (const auto& alternative : model_.direction(i, in_order)) {
-          if (!model_.impossible(alternative)) {
-            left = &alternative;
-            ++count;
-          }
-        }
-        if (count == 0 || (count == 1 && !model_.insert(*left))) {
-          return false;
-        }
-        changed = changed || count == 1;
+      }
+      if (settled) {
+        std::swap(edges_[at], edges_[--unsettled_]);
+      } else {
+        ++at;
       }
     }
   }
@@ -56,6 +65,9 @@ bool Completion::propagate() {
 
 Answer Completion::run(uint64_t* steps, uint64_t max_steps) {
   decisions_.clear();
+  edges_.resize(problem_.open.size());
+  std::iota(edges_.begin(), edges_.end(), 0U);
+  unsettled_ = edges_.size();
   const size_t nodes = model_.order.mark();
   const size_t classes = classes_ == nullptr ? 0 : classes_->mark();
   const Answer answer = search(steps, max_steps);
@@ -68,9 +80,7 @@ Answer Completion::run(uint64_t* steps, uint64_t max_steps) {
 
 bool Completion::try_next() {
   Decision& last = decisions_.back();
-  const std::vector<Edge> alternative = std::move(last.alternatives.back());
-  last.alternatives.pop_back();
-  return model_.insert(alternative) && propagate();
+  return model_.insert(*last.ways[--last.untried]) && propagate();
 }
 
 Answer Completion::search(uint64_t* steps, uint64_t max_steps) {
@@ -102,18 +112,20 @@ Answer Completion::search(uint64_t* steps, uint64_t max_steps) {
       if (++*steps > max_steps) {
         return Answer::kUnknown;
       }
-      Decision decision{at, model_.order.mark(), classes_ == nullptr ? 0 : classes_->mark(), {}};
+      Decision decision{at, model_.order.mark(), classes_ == nullptr ? 0 : classes_->mark(),
+                        unsettled_};
       const bool hint = problem_.hint[at] != 0;
       for (const bool direction : {!hint, hint}) {
-        const auto& alternatives = model_.direction(at, direction);
-        decision.alternatives.insert(decision.alternatives.end(), alternatives.rbegin(),
-                                     alternatives.rend());
+        const auto& ways = model_.direction(at, direction);
+        for (size_t i = ways.size(); i-- > 0;) {
+          decision.ways[decision.untried++] = ways.begin() + i;
+        }
       }
-      decisions_.push_back(std::move(decision));
+      decisions_.push_back(decision);
       fits = try_next();
       continue;
     }
-    while (!decisions_.empty() && decisions_.back().alternatives.empty()) {
+    while (!decisions_.empty() && decisions_.back().untried == 0) {
       decisions_.pop_back();
     }
     if (decisions_.empty()) {
@@ -124,6 +136,7 @@ Answer Completion::search(uint64_t* steps, uint64_t max_steps) {
     if (classes_ != nullptr) {
       classes_->undo(last.classes);
     }
+    unsettled_ = last.unsettled;
     at = last.edge;
     fits = try_next();
   }

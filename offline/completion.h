@@ -2,10 +2,11 @@
 //
 // Purpose     Depth-first over the open edges that the order of the nodes leaves open. With an
 //             order of the units as well, only orientations without a cycle of units are found.
-// Complexity  A pass over the open edges per decision; decisions are bounded by the caller.
-// Thread-safety: none.
+// Complexity  A pass over the edges that are still open per decision; decisions are bounded by the
+// caller. Thread-safety: none.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -31,7 +32,9 @@ class Completion {
     size_t edge;
     size_t nodes;  // marks
     size_t classes;
-    std::vector<std::vector<Edge>> alternatives;  // not tried yet, the last one first
+    size_t unsettled;
+    std::array<const StepOrder::Way*, 4> ways = {};  // the last one first
+    size_t untried = 0;                              // of these
   };
 
   bool propagate();
@@ -46,6 +49,10 @@ class Completion {
   GrowingOrder* classes_;
   const std::vector<uint32_t>& class_of_;
   std::vector<Decision> decisions_;
+  // The open edges; behind the first `unsettled_` those that both orders have decided, until a
+  // decision is taken back.
+  std::vector<uint32_t> edges_;
+  size_t unsettled_ = 0;
   std::vector<bool> found_;
 };
 

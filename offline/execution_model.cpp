@@ -1,12 +1,15 @@
 #include "offline/execution_model.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "tso/reachability.h"
 
 namespace tsomon {
 namespace {
+
+constexpr uint32_t kDropped = 0xFFFFFFFFU;
 
 // Fewer than all when the edges have a cycle.
 std::vector<uint32_t> sort_nodes(uint32_t nodes, const std::vector<Edge>& edges,
@@ -31,28 +34,41 @@ std::vector<uint32_t> sort_nodes(uint32_t nodes, const std::vector<Edge>& edges,
   return sorted;
 }
 
-// Nothing if the edges have a cycle.
-std::optional<PartialOrder> close(uint32_t nodes, const std::vector<Edge>& edges) {
+// The order of the selected nodes that the edges make, through all the others; nothing if the edges
+// have a cycle. `place` of a node that is not selected is kDropped.
+std::optional<PartialOrder> close(const std::vector<uint32_t>& place, uint32_t selected,
+                                  const std::vector<Edge>& edges) {
+  const auto nodes = static_cast<uint32_t>(place.size());
   const Adjacency successors(nodes, edges);
   const std::vector<uint32_t> sorted = sort_nodes(nodes, edges, successors);
   if (sorted.size() != nodes) {
     return std::nullopt;
   }
-  PartialOrder order(nodes);
+  const size_t words = (selected + 63) / 64;
+  std::vector<uint64_t> rows(nodes * words, 0);
+  PartialOrder order(selected);
   for (auto at = sorted.rbegin(); at != sorted.rend(); ++at) {
+    uint64_t* const row = rows.data() + *at * words;
     for (const uint32_t next : successors.successors(*at)) {
-      if (!order.reaches(*at, next)) {
-        order.merge(*at, next);
+      const uint64_t* const theirs = rows.data() + next * words;
+      for (size_t word = 0; word < words; ++word) {
+        row[word] |= theirs[word];
       }
+    }
+    if (const uint32_t mine = place[*at]; mine != kDropped) {
+      row[mine / 64] |= uint64_t{1} << (mine % 64);
+      order.set_row(mine, {row, words});
     }
   }
   return order;
 }
 
-// Where the effect of an event is one step: not of loads that may be forwarded, whose effect is
-// their issue or their store's commit, whichever is later. Those keep what the steps say of them.
-std::optional<PartialOrder> close_steps(const OrientationProblem& problem) {
-  auto order = close(problem.steps.nodes, problem.steps.edges);
+// The order of the steps, and of their effects as events. Where the effect of an event is one step:
+// not of loads that may be forwarded, whose effect is their issue or their store's commit,
+// whichever is later. Those keep what the steps say of them.
+std::optional<PartialOrder> close_steps(const OrientationProblem& problem,
+                                        const std::vector<uint32_t>& place, uint32_t selected) {
+  auto order = close(place, selected, problem.steps.edges);
   if (!order) {
     return std::nullopt;
   }
@@ -64,19 +80,130 @@ std::optional<PartialOrder> close_steps(const OrientationProblem& problem) {
     forwarded[problem.open[i].from] =
         forwarded[problem.open[i].from] || problem.steps.after[i].size() > 1;
   }
-  std::vector<Edge> edges = problem.steps.edges;
-  const size_t known = edges.size();
+  std::vector<Edge> added;
   for (uint32_t e = 0; e < problem.events.size(); ++e) {
-    for (uint32_t f = 0; f < problem.events.size(); ++f) {
-      const uint32_t from = problem.step_of[e].second;
-      const uint32_t to = problem.step_of[f].second;
-      if (e != f && !forwarded[e] && !forwarded[f] && problem.event_order.reaches(e, f) &&
-          !order->reaches(from, to)) {
-        edges.push_back({from, to});
+    if (forwarded[e]) {
+      continue;
+    }
+    const uint32_t from = place[problem.step_of[e].second];
+    problem.event_order.for_each_after(e, [&](uint32_t f) {
+      const uint32_t to = place[problem.step_of[f].second];
+      if (!forwarded[f] && !order->reaches(from, to)) {
+        added.push_back({from, to});
+      }
+    });
+  }
+  if (added.empty()) {
+    return order;
+  }
+  for (uint32_t node = 0; node < selected; ++node) {
+    order->for_each_after(node, [&](uint32_t later) {
+      if (later != node) {
+        added.push_back({node, later});
+      }
+    });
+  }
+  std::vector<uint32_t> all(selected);
+  std::iota(all.begin(), all.end(), 0U);
+  return close(all, selected, added);
+}
+
+// The nodes that open edges and rules are about, by their places among them.
+std::vector<uint32_t> select_nodes(const OrientationProblem& problem, uint32_t* selected) {
+  std::vector<uint32_t> place(problem.steps.nodes, kDropped);
+  if (place.empty()) {
+    return place;
+  }
+  const auto select = [&](const Edge& edge) { place[edge.from] = place[edge.to] = 0; };
+  for (const auto* direction : {&problem.steps.before, &problem.steps.after}) {
+    for (const StepOrder::Alternatives& alternatives : *direction) {
+      for (const StepOrder::Way& way : alternatives) {
+        std::for_each(way.begin(), way.end(), select);
       }
     }
   }
-  return edges.size() == known ? std::move(order) : close(problem.steps.nodes, edges);
+  for (const EitherOrder& either : problem.steps.either) {
+    select(either.a);
+    select(either.b);
+  }
+  for (const auto& [issue, effect] : problem.step_of) {
+    place[effect] = 0;
+  }
+  for (const ReadsFrom& rule : problem.rules) {
+    place[problem.step_of[rule.read].first] = 0;
+  }
+  *selected = 0;
+  for (uint32_t& at : place) {
+    at = at == kDropped ? kDropped : (*selected)++;
+  }
+  return place;
+}
+
+// No cycle of the order and the edges. Depth first, whole words of the order at a time.
+bool acyclic(const PartialOrder& order, const Adjacency& chosen) {
+  struct Frame {
+    uint32_t element;
+    size_t word;    // of the order's row
+    size_t chosen;  // edge
+  };
+  const uint32_t n = order.size();
+  std::vector<uint64_t> unseen((n + 63) / 64, ~uint64_t{0});
+  std::vector<uint64_t> on_path(unseen.size(), 0);
+  const auto bit = [](uint32_t element) { return uint64_t{1} << (element % 64); };
+  std::vector<Frame> path;
+  const auto enter = [&](uint32_t element) {
+    unseen[element / 64] &= ~bit(element);
+    // What it reaches is on the path: a cycle.
+    const auto row = order.row_of(element);
+    for (size_t word = 0; word < row.size(); ++word) {
+      if ((row[word] & on_path[word]) != 0) {
+        return false;
+      }
+    }
+    for (const uint32_t next : chosen.successors(element)) {
+      if ((on_path[next / 64] & bit(next)) != 0) {
+        return false;
+      }
+    }
+    on_path[element / 64] |= bit(element);
+    path.push_back({element, 0, 0});
+    return true;
+  };
+  for (uint32_t root = 0; root < n; ++root) {
+    if ((unseen[root / 64] & bit(root)) == 0) {
+      continue;
+    }
+    if (!enter(root)) {
+      return false;
+    }
+    while (!path.empty()) {
+      Frame& frame = path.back();
+      const auto row = order.row_of(frame.element);
+      while (frame.word < row.size() && (row[frame.word] & unseen[frame.word]) == 0) {
+        ++frame.word;
+      }
+      const auto edges = chosen.successors(frame.element);
+      while (frame.chosen < edges.size() &&
+             (unseen[edges[frame.chosen] / 64] & bit(edges[frame.chosen])) == 0) {
+        ++frame.chosen;
+      }
+      if (frame.word < row.size()) {
+        const uint64_t next = row[frame.word] & unseen[frame.word];
+        if (!enter(static_cast<uint32_t>(frame.word * 64) +
+                   static_cast<uint32_t>(__builtin_ctzll(next)))) {
+          return false;
+        }
+      } else if (frame.chosen < edges.size()) {
+        if (!enter(edges[frame.chosen])) {
+          return false;
+        }
+      } else {
+        on_path[frame.element / 64] &= ~bit(frame.element);
+        path.pop_back();
+      }
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -88,36 +215,49 @@ bool ExecutionModel::implied(const Alternatives& alternatives) const {
   });
 }
 
-bool ExecutionModel::impossible(const std::vector<Edge>& alternative) const {
-  return std::any_of(alternative.begin(), alternative.end(),
+bool ExecutionModel::impossible(const StepOrder::Way& way) const {
+  return std::any_of(way.begin(), way.end(),
                      [&](const Edge& edge) { return order.reaches(edge.to, edge.from); });
 }
 
-bool ExecutionModel::insert(const std::vector<Edge>& alternative) {
-  return std::all_of(alternative.begin(), alternative.end(),
+bool ExecutionModel::insert(const StepOrder::Way& way) {
+  return std::all_of(way.begin(), way.end(),
                      [&](const Edge& edge) { return order.insert(edge.from, edge.to); });
 }
 
 std::optional<ExecutionModel> make_execution_model(const OrientationProblem& problem) {
   const bool by_steps = problem.steps.nodes > 0;
-  auto closed = by_steps ? close_steps(problem) : std::optional(problem.event_order);
+  uint32_t selected = 0;
+  const std::vector<uint32_t> place = select_nodes(problem, &selected);
+  auto closed =
+      by_steps ? close_steps(problem, place, selected) : std::optional(problem.event_order);
   if (!closed) {
     return std::nullopt;
   }
   ExecutionModel model{GrowingOrder(*closed), {}, {}, {}, {}};
-  const auto issue = [&](uint32_t e) { return by_steps ? problem.step_of[e].first : e; };
-  const auto effect = [&](uint32_t e) { return by_steps ? problem.step_of[e].second : e; };
+  const auto issue = [&](uint32_t e) { return by_steps ? place[problem.step_of[e].first] : e; };
+  const auto effect = [&](uint32_t e) { return by_steps ? place[problem.step_of[e].second] : e; };
   if (by_steps) {
-    model.either = problem.steps.either;
+    const auto placed = [&](Edge edge) { return Edge{place[edge.from], place[edge.to]}; };
+    for (const EitherOrder& either : problem.steps.either) {
+      model.either.push_back({placed(either.a), placed(either.b)});
+    }
     model.forward = problem.steps.before;
     model.backward = problem.steps.after;
-    for (uint32_t node = 0; node < problem.steps.nodes; ++node) {
+    for (auto* direction : {&model.forward, &model.backward}) {
+      for (StepOrder::Alternatives& alternatives : *direction) {
+        for (StepOrder::Way& way : alternatives) {
+          std::transform(way.begin(), way.end(), way.begin(), placed);
+        }
+      }
+    }
+    for (uint32_t node = 0; node < selected; ++node) {
       model.priority.push_back(node);
     }
   } else {
     for (const MixedEdge& open : problem.open) {
-      model.forward.push_back({{{open.from, open.to}}});
-      model.backward.push_back({{{open.to, open.from}}});
+      model.forward.push_back({StepOrder::Way{{open.from, open.to}}});
+      model.backward.push_back({StepOrder::Way{{open.to, open.from}}});
     }
     model.priority = problem.events;
   }
@@ -138,38 +278,13 @@ std::optional<ExecutionModel> make_execution_model(const OrientationProblem& pro
 bool is_valid(const OrientationProblem& problem, const std::vector<bool>& orientation) {
   const auto n = static_cast<uint32_t>(problem.events.size());
   std::vector<Edge> chosen;
-  std::vector<uint32_t> missing(n, 0);
+  chosen.reserve(problem.open.size());
   for (size_t i = 0; i < problem.open.size(); ++i) {
     const MixedEdge& open = problem.open[i];
     chosen.push_back(orientation[i] ? Edge{open.from, open.to} : Edge{open.to, open.from});
-    ++missing[chosen.back().to];
   }
-  const Adjacency successors(n, chosen);
-  for (uint32_t e = 0; e < n; ++e) {
-    problem.event_order.for_each_after(e, [&](uint32_t f) { missing[f] += e == f ? 0 : 1; });
-  }
-  std::vector<uint32_t> sorted;
-  const auto arrive = [&](uint32_t e) {
-    if (--missing[e] == 0) {
-      sorted.push_back(e);
-    }
-  };
-  for (uint32_t e = 0; e < n; ++e) {
-    if (missing[e] == 0) {
-      sorted.push_back(e);
-    }
-  }
-  for (size_t at = 0; at < sorted.size(); ++at) {
-    const uint32_t e = sorted[at];
-    const auto next = successors.successors(e);
-    std::for_each(next.begin(), next.end(), arrive);
-    problem.event_order.for_each_after(e, [&](uint32_t f) {
-      if (f != e) {
-        arrive(f);
-      }
-    });
-  }
-  return sorted.size() == n && (!problem.accept || problem.accept(orientation));
+  return acyclic(problem.event_order, Adjacency(n, chosen)) &&
+         (!problem.accept || problem.accept(orientation));
 }
 
 }  // namespace tsomon

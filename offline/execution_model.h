@@ -5,6 +5,7 @@
 //             commits, and every order of them that the model allows is an execution: nothing has
 //             to be found out afterwards. Without, the nodes are the events, and ties and values
 //             (theory section 5) stand for the executions.
+//             Nodes that no open edge and no rule is about are left out; what they order is not.
 // Complexity  O(n^2) to build for n nodes. Thread-safety: none.
 #pragma once
 
@@ -31,8 +32,8 @@ struct ExecutionModel {
   }
   // The order implies one of the alternatives / contradicts all of them.
   bool implied(const Alternatives& alternatives) const;
-  bool impossible(const std::vector<Edge>& alternative) const;
-  bool insert(const std::vector<Edge>& alternative);
+  bool impossible(const StepOrder::Way& way) const;
+  bool insert(const StepOrder::Way& way);
 };
 
 // Nothing: no execution is left.

@@ -21,7 +21,7 @@ struct Arc {
   uint32_t open;
   uint32_t leaves;  // units
   uint32_t enters;
-  std::vector<Edge> edges;  // of steps
+  StepOrder::Way edges;  // of steps
 };
 
 struct ArcGroup {
@@ -309,7 +309,7 @@ class FencedPart {
  private:
   uint32_t unit_of(uint32_t e) const { return unit_index_.at(question_.units.of_event(e)); }
 
-  bool possible(const std::vector<Edge>& way) const {
+  bool possible(const StepOrder::Way& way) const {
     return std::all_of(way.begin(), way.end(),
                        [&](const Edge& edge) { return !steps_->reaches(edge.to, edge.from); });
   }
@@ -324,9 +324,9 @@ class FencedPart {
         const Edge& open = question_.open[i];
         const uint32_t from = forward ? open.from : open.to;
         const uint32_t to = forward ? open.to : open.from;
-        for (auto& way : steps_->alternatives(from, to)) {
+        for (const StepOrder::Way& way : steps_->alternatives(from, to)) {
           if (possible(way)) {
-            both[forward ? 1 : 0].push_back({i, unit_of(from), unit_of(to), std::move(way)});
+            both[forward ? 1 : 0].push_back({i, unit_of(from), unit_of(to), way});
           }
         }
       }

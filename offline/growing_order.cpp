@@ -9,13 +9,19 @@ GrowingOrder::GrowingOrder(const PartialOrder& order)
       before_(size_ * words_, 0),
       implications_(size_) {
   for (uint32_t i = 0; i < size_; ++i) {
-    for (uint32_t j = 0; j < size_; ++j) {
-      if (order.reaches(i, j)) {
-        after_[row(i) + j / 64] |= uint64_t{1} << (j % 64);
-        before_[row(j) + i / 64] |= uint64_t{1} << (i % 64);
-      }
-    }
+    order.for_each_after(i, [&](uint32_t j) {
+      after_[row(i) + j / 64] |= uint64_t{1} << (j % 64);
+      before_[row(j) + i / 64] |= uint64_t{1} << (i % 64);
+    });
   }
+}
+
+PartialOrder GrowingOrder::current() const {
+  PartialOrder order(size_);
+  for (uint32_t i = 0; i < size_; ++i) {
+    order.set_row(i, {after_.data() + row(i), words_});
+  }
+  return order;
 }
 
 bool GrowingOrder::merge(bool before, uint32_t target, uint32_t source) {

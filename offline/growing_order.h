@@ -42,6 +42,8 @@ class GrowingOrder {
   void limit_work(uint64_t words) { limit_ = work_ + words; }
   bool exhausted() const { return work_ > limit_; }
 
+  PartialOrder current() const;
+
   size_t mark() const { return trail_.size(); }
   void undo(size_t mark);
 
@@ -53,6 +55,15 @@ class GrowingOrder {
   template <typename Function>
   void for_each_before(uint32_t to, const Function& function) const {
     for_each_bit(before_.data() + row(to), function);
+  }
+
+  // How many come before `to`, itself included.
+  uint32_t count_before(uint32_t to) const {
+    uint32_t count = 0;
+    for (size_t word = 0; word < words_; ++word) {
+      count += static_cast<uint32_t>(__builtin_popcountll(before_[row(to) + word]));
+    }
+    return count;
   }
 
  private:

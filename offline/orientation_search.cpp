@@ -1,16 +1,19 @@
 #include "offline/orientation_search.h"
 
 #include <algorithm>
-#include <map>
+#include <numeric>
+#include <span>
 #include <utility>
 
 #include "offline/completion.h"
 #include "offline/execution_model.h"
 #include "offline/fenced_check.h"
+#include "offline/greedy_order.h"
 #include "offline/growing_order.h"
 #include "offline/rule_search.h"
 #include "offline/short_cycle.h"
 #include "offline/unit_order.h"
+#include "tso/reachability.h"
 
 namespace tsomon {
 namespace {
@@ -39,11 +42,14 @@ Answer accept_extension(const OrientationProblem& problem, ExecutionModel& model
                         std::vector<bool>* found) {
   RuleSearch rules(&model);
   const size_t mark = model.order.mark();
-  const Answer answer = rules.resolve(steps, max_steps);
-  if (answer != Answer::kYes) {
-    return answer;
+  std::vector<uint32_t> place = rules.extend_lazily(steps);
+  if (place.empty()) {
+    const Answer answer = rules.resolve(steps, max_steps);
+    if (answer != Answer::kYes) {
+      return answer;
+    }
+    place = rules.places();
   }
-  const std::vector<uint32_t> place = rules.places();
   model.order.undo(mark);
   found->clear();
   for (const auto& alternatives : model.forward) {
@@ -65,41 +71,33 @@ class CycleSearch {
       : problem_(problem),
         model_(*model),
         classes_(classes),
-        known_(model->order),
+        known_(model->order.current()),
         max_tries_(bounds.max_steps * kTriesPerStep),
         max_own_work_(bounds.max_work),
         completion_(problem, model, nullptr, class_of),
-        leaving_(classes.size()),
-        arriving_(classes.size()),
-        arcs_into_(classes.size()),
         distance_(classes.size()) {
-    std::map<std::pair<uint32_t, uint32_t>, std::vector<Arc>> groups;
     for (uint32_t i = 0; i < problem.open.size(); ++i) {
       const MixedEdge& open = problem.open[i];
       for (const bool forward : {true, false}) {
         const uint32_t leaves = class_of[forward ? open.from : open.to];
         const uint32_t enters = class_of[forward ? open.to : open.from];
-        for (const auto& alternative : model->direction(i, forward)) {
-          if (leaves != enters && !model->impossible(alternative)) {
-            groups[{leaves, enters}].push_back({i, &alternative, leaves, enters});
+        for (const StepOrder::Way& way : model->direction(i, forward)) {
+          if (leaves != enters && !model->impossible(way)) {
+            arcs_.push_back({i, &way, leaves, enters});
           }
         }
       }
     }
-    for (const auto& [units, arcs] : groups) {
-      add_group(units.first, units.second, arcs);
-    }
+    make_groups();
   }
 
   Answer run() {
     for (uint32_t length = 1;; ++length) {
       cut_ = false;
-      for (const auto& groups : leaving_) {
-        for (const Group& group : groups) {
-          const Answer answer = follow(group, length);
-          if (answer != Answer::kNo) {
-            return answer;
-          }
+      for (const Group& group : groups_) {
+        const Answer answer = follow(group, length);
+        if (answer != Answer::kNo) {
+          return answer;
         }
       }
       if (!cut_) {
@@ -115,8 +113,8 @@ class CycleSearch {
   // An open edge in one direction, in one of the ways in which it can be.
   struct Arc {
     uint32_t open;
-    const std::vector<Edge>* edges;  // of the model
-    uint32_t leaves;                 // units
+    const StepOrder::Way* edges;  // of the model
+    uint32_t leaves;              // units
     uint32_t enters;
   };
 
@@ -124,8 +122,48 @@ class CycleSearch {
   struct Group {
     uint32_t leaves;
     uint32_t enters;
-    std::vector<Arc> arcs;
+    std::span<const Arc> arcs;  // of arcs_
   };
+
+  std::span<const Group> leaving(uint32_t unit) const {
+    return {groups_.data() + leaving_[unit], groups_.data() + leaving_[unit + 1]};
+  }
+
+  // Sorts the arcs by their units, and drops those that are not needed: between the same two units,
+  // one that implies another; of two that imply each other the first is kept.
+  void make_groups() {
+    const auto units = [](const Arc& arc) { return std::pair(arc.leaves, arc.enters); };
+    std::stable_sort(arcs_.begin(), arcs_.end(),
+                     [&](const Arc& a, const Arc& b) { return units(a) < units(b); });
+    const uint32_t count = classes_.size();
+    leaving_.assign(count + 1, 0);
+    std::vector<Edge> ends;
+    auto kept = arcs_.begin();
+    for (auto first = arcs_.begin(); first != arcs_.end();) {
+      const auto group = kept;
+      auto arc = first;
+      for (; arc != arcs_.end() && units(*arc) == units(*first); ++arc) {
+        if (std::none_of(group, kept, [&](const Arc& other) { return implies(*arc, other); })) {
+          const Arc added = *arc;
+          kept =
+              std::remove_if(group, kept, [&](const Arc& other) { return implies(other, added); });
+          *kept++ = added;
+        }
+      }
+      first = arc;
+      groups_.push_back({group->leaves, group->enters, {group, kept}});
+      ++leaving_[group->leaves + 1];
+      ends.push_back({group->enters, group->leaves});
+    }
+    arcs_.erase(kept, arcs_.end());  // at the end: the groups stay where they are
+    std::partial_sum(leaving_.begin(), leaving_.end(), leaving_.begin());
+    arriving_ = Adjacency(count, ends);
+    ends.clear();
+    for (uint32_t i = 0; i < arcs_.size(); ++i) {
+      ends.push_back({arcs_[i].enters, i});
+    }
+    arcs_into_ = Adjacency(count, ends);
+  }
 
   bool implies(const Arc& arc, const Arc& other) const {
     return std::all_of(other.edges->begin(), other.edges->end(), [&](const Edge& weak) {
@@ -134,22 +172,6 @@ class CycleSearch {
                model_.order.reaches(strong.to, weak.to);
       });
     });
-  }
-
-  // Between the same two units, an arc that implies another one is not needed; of two that imply
-  // each other the first is kept.
-  void add_group(uint32_t leaves, uint32_t enters, const std::vector<Arc>& arcs) {
-    Group group{leaves, enters, {}};
-    for (const Arc& arc : arcs) {
-      if (std::none_of(group.arcs.begin(), group.arcs.end(),
-                       [&](const Arc& kept) { return implies(arc, kept); })) {
-        std::erase_if(group.arcs, [&](const Arc& kept) { return implies(kept, arc); });
-        group.arcs.push_back(arc);
-      }
-    }
-    arriving_[enters].push_back(leaves);
-    arcs_into_[enters].insert(arcs_into_[enters].end(), group.arcs.begin(), group.arcs.end());
-    leaving_[leaves].push_back(std::move(group));
   }
 
   // What comes after `arc` leads to `next` as an order of nodes, not only of units. A cycle all of
@@ -166,8 +188,9 @@ class CycleSearch {
   bool may_start(const Arc& arc) {
     bool may = false;
     classes_.for_each_before(arc.leaves, [&](uint32_t unit) {
-      may = may || std::any_of(arcs_into_[unit].begin(), arcs_into_[unit].end(),
-                               [&](const Arc& last) { return !linked(last, arc); });
+      const auto ends = arcs_into_.successors(unit);
+      may = may || std::any_of(ends.begin(), ends.end(),
+                               [&](uint32_t last) { return !linked(arcs_[last], arc); });
     });
     return may;
   }
@@ -202,7 +225,7 @@ class CycleSearch {
     reach(target, 0);
     for (size_t at = 0; at < queue.size(); ++at) {
       const uint32_t steps = distance[queue[at]] + 1;
-      for (const uint32_t unit : arriving_[queue[at]]) {
+      for (const uint32_t unit : arriving_.successors(queue[at])) {
         reach(unit, steps);
       }
     }
@@ -251,12 +274,12 @@ class CycleSearch {
   Answer extend(uint32_t length) {
     std::vector<uint32_t> units;
     classes_.for_each_after(path_.back().enters, [&](uint32_t unit) {
-      if (!leaving_[unit].empty() && !short_cut(unit)) {
+      if (!leaving(unit).empty() && !short_cut(unit)) {
         units.push_back(unit);
       }
     });
     for (const uint32_t unit : units) {
-      for (const Group& group : leaving_[unit]) {
+      for (const Group& group : leaving(unit)) {
         if (comes_back(group.enters)) {
           continue;
         }
@@ -292,16 +315,18 @@ class CycleSearch {
   const OrientationProblem& problem_;
   ExecutionModel& model_;
   const GrowingOrder& classes_;
-  const GrowingOrder known_;  // before any open edge
+  const PartialOrder known_;  // before any open edge
   uint64_t max_tries_;
   uint64_t max_own_work_;  // for distances
   uint64_t own_work_ = 0;
   uint64_t tries_ = 0;
   bool cut_ = false;  // a longer cycle may exist
   Completion completion_;
-  std::vector<std::vector<Group>> leaving_;      // by unit
-  std::vector<std::vector<uint32_t>> arriving_;  // units, by unit
-  std::vector<std::vector<Arc>> arcs_into_;      // by unit
+  std::vector<Arc> arcs_;
+  std::vector<Group> groups_;                    // by the units that they leave
+  std::vector<uint32_t> leaving_;                // unit -> its first group
+  Adjacency arriving_;                           // unit -> units that groups lead from
+  Adjacency arcs_into_;                          // unit -> arcs
   std::vector<std::vector<uint32_t>> distance_;  // by target; empty: not computed yet
   std::vector<Arc> path_;
   std::vector<bool> found_;
@@ -313,10 +338,6 @@ Answer find_acyclic(const OrientationProblem& problem, const PartialOrder& direc
                     const std::vector<uint32_t>& class_of, ExecutionModel* model,
                     const OrientationBounds& bounds, uint64_t* steps, std::vector<bool>* found) {
   GrowingOrder units(directed);
-  std::vector<uint32_t> priority(units.size(), kFar);
-  for (uint32_t i = 0; i < problem.events.size(); ++i) {
-    priority[class_of[i]] = std::min(priority[class_of[i]], problem.events[i]);
-  }
   std::vector<ReadsFrom> rules;
   for (const ReadsFrom& rule : problem.rules) {
     const ReadsFrom of_units = {class_of[rule.read], class_of[rule.write], class_of[rule.other]};
@@ -341,18 +362,43 @@ Answer find_acyclic(const OrientationProblem& problem, const PartialOrder& direc
   // A state costs a look at every unit.
   const uint64_t max_states = std::min(bounds.max_steps * kTriesPerStep,
                                        kWorkFactor * bounds.max_work / (units.size() + 1));
-  const Answer answer =
-      order_units(units, rules, priority, {max_states, bounds.max_bytes}, &place, &states);
+  const auto follows = [&](const std::vector<uint32_t>& places) {
+    found->clear();
+    for (const MixedEdge& open : problem.open) {
+      found->push_back(places[class_of[open.from]] < places[class_of[open.to]]);
+    }
+    return is_valid(problem, *found);
+  };
+  // By the ends of the units, then by their beginnings: no more is needed for most parts.
+  for (const bool ends : {true, false}) {
+    std::vector<uint32_t> priority(units.size(), ends ? 0 : kFar);
+    for (uint32_t i = 0; i < problem.events.size(); ++i) {
+      uint32_t& first = priority[class_of[i]];
+      first = ends ? std::max(first, problem.events[i]) : std::min(first, problem.events[i]);
+    }
+    const Answer answer =
+        order_units(units, rules, priority, {max_states, bounds.max_bytes}, &place, &states);
+    if (answer != Answer::kYes) {
+      *steps += states / kTriesPerStep;
+      return answer;
+    }
+    if (follows(place)) {
+      *steps += states / kTriesPerStep;
+      return Answer::kYes;
+    }
+    const auto greedy = order_greedily(problem, units, class_of, priority, model);
+    if (greedy && follows(*greedy)) {
+      *steps += states / kTriesPerStep;
+      return Answer::kYes;
+    }
+  }
   *steps += states / kTriesPerStep;
-  if (answer != Answer::kYes) {
-    return answer;
-  }
-  found->clear();
-  for (const MixedEdge& open : problem.open) {
-    found->push_back(place[class_of[open.from]] < place[class_of[open.to]]);
-  }
   Completion completion(problem, model, &units, class_of);
-  return accept(problem, found, &completion, steps, bounds.max_steps);
+  const Answer answer = completion.run(steps, bounds.max_steps);
+  if (answer == Answer::kYes) {
+    *found = completion.found();
+  }
+  return answer;
 }
 
 OrientationResult search(const OrientationProblem& problem, const OrientationBounds& bounds) {

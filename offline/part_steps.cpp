@@ -201,7 +201,7 @@ bool PartSteps::order_directed() {
     const size_t before = unclear.size();
     bool contradiction = false;
     std::erase_if(unclear, [&](StepOrder::Alternatives& ways) {
-      const auto all = [&](const std::vector<Edge>& way, const auto& holds) {
+      const auto all = [&](const StepOrder::Way& way, const auto& holds) {
         return std::all_of(way.begin(), way.end(), holds);
       };
       if (std::any_of(ways.begin(), ways.end(), [&](const auto& way) {
@@ -209,7 +209,7 @@ bool PartSteps::order_directed() {
           })) {
         return true;
       }
-      std::erase_if(ways, [&](const auto& way) {
+      ways.erase_if([&](const StepOrder::Way& way) {
         return !all(way, [&](const Edge& edge) { return !reaches(edge.to, edge.from); });
       });
       contradiction = contradiction || ways.empty();
@@ -258,14 +258,15 @@ bool PartSteps::compute_clocks() {
 }
 
 StepOrder::Alternatives PartSteps::alternatives(uint32_t e, uint32_t f) const {
+  using Way = StepOrder::Way;
   // A forwarded load takes effect when it is issued and its source has committed.
   if (const uint32_t source = question_.relation.source(f); source != kNever) {
-    return {{{effect(e), effect(source)}}, {{effect(e), issue(f)}}};
+    return {Way{Edge{effect(e), effect(source)}}, Way{Edge{effect(e), issue(f)}}};
   }
   if (const uint32_t source = question_.relation.source(e); source != kNever) {
-    return {{{effect(source), effect(f)}, {issue(e), effect(f)}}};
+    return {Way{Edge{effect(source), effect(f)}, Edge{issue(e), effect(f)}}};
   }
-  return {{{effect(e), effect(f)}}};
+  return {Way{Edge{effect(e), effect(f)}}};
 }
 
 std::optional<std::vector<uint32_t>> PartSteps::schedule(const std::vector<Edge>& extra) const {

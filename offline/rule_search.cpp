@@ -6,6 +6,11 @@
 #include <utility>
 
 namespace tsomon {
+namespace {
+
+constexpr int kMaxExtensions = 32;
+
+}  // namespace
 
 bool RuleSearch::decide(uint32_t rule, bool first) {
   const EitherOrder& chosen = model_.either[rule];
@@ -56,13 +61,38 @@ Answer RuleSearch::resolve(uint64_t* steps, uint64_t max_steps) {
   return answer;
 }
 
+std::vector<uint32_t> RuleSearch::extend_lazily(uint64_t* steps) {
+  const size_t mark = model_.order.mark();
+  for (int round = 0; round < kMaxExtensions; ++round) {
+    std::vector<uint32_t> place = places();
+    const auto holds = [&](const Edge& edge) { return place[edge.from] < place[edge.to]; };
+    bool all = true;
+    bool fits = true;
+    for (uint32_t rule = 0; rule < model_.either.size() && fits; ++rule) {
+      if (!holds(model_.either[rule].a) && !holds(model_.either[rule].b)) {
+        all = false;
+        ++*steps;
+        fits = satisfied(model_.either[rule]) || decide(rule, true);
+      }
+    }
+    if (all) {
+      return place;
+    }
+    if (!fits || model_.order.exhausted()) {
+      break;
+    }
+  }
+  model_.order.undo(mark);
+  return {};
+}
+
 std::vector<uint32_t> RuleSearch::places() const {
   const uint32_t n = model_.order.size();
   std::vector<uint32_t> missing(n, 0);
   using Entry = std::pair<uint32_t, uint32_t>;  // priority, element
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
   for (uint32_t i = 0; i < n; ++i) {
-    model_.order.for_each_before(i, [&](uint32_t) { ++missing[i]; });
+    missing[i] = model_.order.count_before(i);
     if (missing[i] == 1) {  // itself
       ready.emplace(model_.priority[i], i);
     }

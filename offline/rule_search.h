@@ -26,6 +26,11 @@ class RuleSearch {
   // kYes: the order, to which edges were added, satisfies all rules. Otherwise it is as before.
   Answer resolve(uint64_t* steps, uint64_t max_steps);
 
+  // The place of each node in a linear extension that satisfies all rules, found by deciding only
+  // those that the extensions on the way there break. Empty: that led nowhere, the order is as
+  // before. Otherwise edges were added to it.
+  std::vector<uint32_t> extend_lazily(uint64_t* steps);
+
   // The place of each node in a linear extension of the order, by priority.
   std::vector<uint32_t> places() const;
 

@@ -26,11 +26,21 @@ class Search {
       as_read_[rules[i].read].push_back(i);
     }
     for (uint32_t i = 0; i < directed.size(); ++i) {
-      directed.for_each_before(i, [&](uint32_t before) { missing_[i] += before == i ? 0 : 1; });
       by_priority_.push_back(i);
     }
     std::sort(by_priority_.begin(), by_priority_.end(),
               [&](uint32_t a, uint32_t b) { return priority[a] < priority[b]; });
+    rank_.resize(directed.size());
+    for (uint32_t rank = 0; rank < directed.size(); ++rank) {
+      rank_[by_priority_[rank]] = rank;
+    }
+    ready_.assign(directed.size() / 64 + 1, 0);
+    for (uint32_t i = 0; i < directed.size(); ++i) {
+      missing_[i] = directed.count_before(i) - 1;
+      if (missing_[i] == 0) {
+        turn_ready(i);
+      }
+    }
   }
 
   Answer run() {
@@ -76,8 +86,21 @@ class Search {
     size_t next = 0;
   };
 
-  bool may_come(uint32_t unit) const {
-    return !done_[unit] && missing_[unit] == 0 && waits_[unit] == 0;
+  // All that has to come before is in order, the unit is not.
+  void turn_ready(uint32_t unit) { ready_[rank_[unit] / 64] ^= uint64_t{1} << (rank_[unit] % 64); }
+
+  // Calls function(unit) for those that may come next, by priority, until it returns true.
+  template <typename Function>
+  bool any_next(const Function& function) const {
+    for (size_t word = 0; word < ready_.size(); ++word) {
+      for (uint64_t bits = ready_[word]; bits != 0; bits &= bits - 1) {
+        const uint32_t unit = by_priority_[word * 64 + static_cast<size_t>(__builtin_ctzll(bits))];
+        if (waits_[unit] == 0 && function(unit)) {
+          return true;
+        }
+      }
+    }
+    return false;
   }
 
   // Nobody waits because the unit is in order.
@@ -91,8 +114,12 @@ class Search {
     done_[unit] = true;
     set_[unit / 8] = static_cast<char>(set_[unit / 8] ^ (1 << (unit % 8)));
     order_.push_back(unit);
-    directed_.for_each_after(unit,
-                             [&](uint32_t later) { missing_[later] -= later == unit ? 0 : 1; });
+    turn_ready(unit);
+    directed_.for_each_after(unit, [&](uint32_t later) {
+      if (later != unit && --missing_[later] == 0) {
+        turn_ready(later);
+      }
+    });
     for (const uint32_t rule : as_write_[unit]) {
       waits_[rules_[rule].other] += done_[rules_[rule].read] ? 0 : 1;
     }
@@ -111,8 +138,12 @@ class Search {
       for (const uint32_t rule : as_write_[unit]) {
         waits_[rules_[rule].other] -= done_[rules_[rule].read] ? 0 : 1;
       }
-      directed_.for_each_after(unit,
-                               [&](uint32_t later) { missing_[later] += later == unit ? 0 : 1; });
+      directed_.for_each_after(unit, [&](uint32_t later) {
+        if (later != unit && missing_[later]++ == 0) {
+          turn_ready(later);
+        }
+      });
+      turn_ready(unit);
       set_[unit / 8] = static_cast<char>(set_[unit / 8] ^ (1 << (unit % 8)));
       done_[unit] = false;
     }
@@ -122,23 +153,22 @@ class Search {
   Frame enter() {
     Frame frame;
     frame.mark = order_.size();
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (const uint32_t unit : by_priority_) {
-        if (may_come(unit) && is_free(unit)) {
-          take(unit);
-          changed = true;
-        }
+    const auto take_if_free = [&](uint32_t unit) {
+      const bool free = is_free(unit);
+      if (free) {
+        take(unit);
       }
+      return free;
+    };
+    while (any_next(take_if_free)) {
     }
     frame.after_free = order_.size();
     if (seen_.insert(set_).second) {
       bytes_ += set_.size() + 64;
-      for (const uint32_t unit : by_priority_) {
-        if (may_come(unit)) {
-          frame.choices.push_back(unit);
-        }
-      }
+      any_next([&](uint32_t unit) {
+        frame.choices.push_back(unit);
+        return false;
+      });
     }
     return frame;
   }
@@ -152,6 +182,8 @@ class Search {
   std::vector<std::vector<uint32_t>> as_write_;  // rules
   std::vector<std::vector<uint32_t>> as_read_;
   std::vector<uint32_t> by_priority_;
+  std::vector<uint32_t> rank_;   // place in it
+  std::vector<uint64_t> ready_;  // bits by rank
   std::vector<uint32_t> order_;
   std::string set_;  // bits of the units in order
   std::unordered_set<std::string> seen_;

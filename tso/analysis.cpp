@@ -301,6 +301,9 @@ class Analyser {
     if (decide_fenced(part, &searched)) {
       return searched;
     }
+    std::vector<uint32_t> events;
+    std::optional<WindowSteps> window;  // of these
+    Places places;
     OrientationBounds bounds = left;
     const uint64_t order_work = work_of_order(problem.events.size());
     if (order_work > bounds.max_work) {
@@ -308,23 +311,25 @@ class Analyser {
     }
     if (options_.relation.semantics == Semantics::kExact && bounds.max_events != 0) {
       std::vector<uint32_t> own;
-      std::vector<uint32_t> events = realisable_events(local_class, &own);
+      events = realisable_events(local_class, &own);
       if (!events.empty()) {
         problem.accept_work = kPairWork * events.size() * events.size();
-        problem.accept = [this, &open, events, own](const std::vector<bool>& orientation) {
-          const Orientation chosen = orientation_of(open, orientation);
-          const auto before = [&](uint32_t e, uint32_t f) { return oriented(chosen, e, f); };
+        add_steps(open, events, window.emplace(relation_, events), &problem);
+        places = places_of(open);
+        problem.accept = [this, &places, &window, own](const std::vector<bool>& orientation) {
+          const auto before = [&](uint32_t e, uint32_t f) {
+            return oriented(places, orientation, e, f);
+          };
           return (!values_ || values_agree(relation_, accesses_, *values_, own, before)) &&
-                 realise(relation_, events, before).has_value();
+                 window->realisable(before);
         };
-        add_steps(open, events, &problem);
       }
     }
     problem.before = [this, &problem](uint32_t i, uint32_t j) {
       return graph_->order.reaches(problem.events[i], problem.events[j]);
     };
     if (problem.events.size() <= bounds.max_events) {
-      problem.event_order = order_of(problem.events);
+      problem.event_order = graph_->order.among(problem.events);
       searched.work += order_work;
     }
     searched.result = options_.search(problem, bounds);
@@ -365,10 +370,11 @@ class Analyser {
       for (const UnitId unit : members) {
         add_members(unit, &own);
       }
-      question.accept = [this, &open, own](const std::vector<bool>& orientation) {
-        const Orientation chosen = orientation_of(open, orientation);
-        return values_agree(relation_, accesses_, *values_, own,
-                            [&](uint32_t e, uint32_t f) { return oriented(chosen, e, f); });
+      question.accept = [this, places = places_of(open),
+                         own](const std::vector<bool>& orientation) {
+        return values_agree(relation_, accesses_, *values_, own, [&](uint32_t e, uint32_t f) {
+          return oriented(places, orientation, e, f);
+        });
       };
     }
     const OrientationResult found = options_.fenced(question, searched->bounds);
@@ -412,15 +418,15 @@ class Analyser {
   static uint64_t work_of_order(uint64_t events) { return events * events * kPairWork; }
 
   void add_steps(const std::vector<uint32_t>& open, const std::vector<uint32_t>& window,
-                 OrientationProblem* problem) const {
+                 const WindowSteps& steps, OrientationProblem* problem) const {
     std::vector<Edge> pairs;
     pairs.reserve(open.size());
     for (const uint32_t i : open) {
       pairs.push_back(events_behind_[i]);
     }
     const Orientation nothing;
-    problem->steps = step_order(
-        relation_, window, [&](uint32_t e, uint32_t f) { return oriented(nothing, e, f); }, pairs);
+    problem->steps =
+        steps.order([&](uint32_t e, uint32_t f) { return oriented(nothing, e, f); }, pairs);
     const bool tso = relation_.options().model == MemoryModel::kTso;
     for (const uint32_t e : problem->events) {
       const auto place =
@@ -442,6 +448,30 @@ class Analyser {
       chosen[pair_key(edge.to, edge.from)] = !orientation[i];
     }
     return chosen;
+  }
+
+  // Where the open edges of a part stand in their list, for many orientations of all of them.
+  using Places = std::unordered_map<uint64_t, uint32_t>;
+
+  Places places_of(const std::vector<uint32_t>& open) const {
+    Places places;
+    places.reserve(open.size());
+    for (uint32_t i = 0; i < open.size(); ++i) {
+      const Edge& edge = events_behind_[open[i]];
+      places.emplace(pair_key(edge.from, edge.to), i);
+    }
+    return places;
+  }
+
+  Order oriented(const Places& places, const std::vector<bool>& orientation, uint32_t e,
+                 uint32_t f) const {
+    if (const auto at = places.find(pair_key(e, f)); at != places.end()) {
+      return orientation[at->second] ? Order::kBefore : Order::kAfter;
+    }
+    if (const auto at = places.find(pair_key(f, e)); at != places.end()) {
+      return orientation[at->second] ? Order::kAfter : Order::kBefore;
+    }
+    return certain(e, f);
   }
 
   // Some valid orientation of the open edges among the events of a window, `closing` as it is;
@@ -473,7 +503,7 @@ class Analyser {
         problem.rules.push_back({index(rule.read), index(rule.write), index(rule.other)});
       }
     }
-    problem.event_order = order_of(window);
+    problem.event_order = graph_->order.among(window);
     uint64_t work = 0;
     if (closing && !problem.event_order.insert(index(closing->from), index(closing->to), &work)) {
       return {};
@@ -496,6 +526,10 @@ class Analyser {
     if (const auto at = chosen.find(pair_key(e, f)); at != chosen.end()) {
       return at->second ? Order::kBefore : Order::kAfter;
     }
+    return certain(e, f);
+  }
+
+  Order certain(uint32_t e, uint32_t f) const {
     if (graph_->order.reaches(e, f)) {
       return Order::kBefore;
     }
@@ -543,18 +577,6 @@ class Analyser {
     std::sort(events.begin(), events.end());
     events.erase(std::unique(events.begin(), events.end()), events.end());
     return events.size() > kMaxRealised ? std::vector<uint32_t>() : events;
-  }
-
-  PartialOrder order_of(const std::vector<uint32_t>& events) const {
-    PartialOrder order(static_cast<uint32_t>(events.size()));
-    for (uint32_t i = 0; i < events.size(); ++i) {
-      for (uint32_t j = 0; j < events.size(); ++j) {
-        if (i != j && graph_->order.reaches(events[i], events[j])) {
-          order.set(i, j);
-        }
-      }
-    }
-    return order;
   }
 
   void judge(const Part& part, const SearchedPart& searched) {

@@ -4,12 +4,13 @@
 // Purpose     A violation is shown as an execution: issues and commits in one sequence that the
 //             abstract machine accepts. realise() finds one in which every pair of conflicting
 //             events is ordered as asked and every directed edge of the trace is kept.
-// Complexity  O(w^2) for a window of w events.
-// Thread-safety: a pure function of its arguments.
+// Complexity  O(w + p) for a window of w events with p pairs on the same bytes, O(w^2) at most.
+// Thread-safety: pure functions of their arguments; a WindowSteps is immutable once built.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <vector>
 
@@ -38,12 +39,45 @@ struct EitherOrder {
   Edge b;
 };
 
+// At most two elements, inside the object: every open edge has some of these lists.
+template <typename T>
+class UpToTwo {
+ public:
+  UpToTwo() = default;
+  UpToTwo(std::initializer_list<T> items) {
+    for (const T& item : items) {
+      items_[size_++] = item;
+    }
+  }
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  T* begin() { return items_; }
+  T* end() { return items_ + size_; }
+  const T* begin() const { return items_; }
+  const T* end() const { return items_ + size_; }
+  const T& front() const { return items_[0]; }
+  template <typename Predicate>
+  void erase_if(const Predicate& predicate) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < size_; ++i) {
+      if (!predicate(items_[i])) {
+        items_[kept++] = items_[i];
+      }
+    }
+    size_ = kept;
+  }
+
+ private:
+  T items_[2] = {};
+  uint32_t size_ = 0;
+};
+
 // The executions of a window, step by step: every order of the nodes that keeps `edges` and one
 // edge of each pair in `either`. Node 2i issues event i of the window, 2i+1 commits it where that
 // is another step.
 struct StepOrder {
-  // One of the alternatives, and all edges of that.
-  using Alternatives = std::vector<std::vector<Edge>>;
+  using Way = UpToTwo<Edge>;          // all of these edges
+  using Alternatives = UpToTwo<Way>;  // one of these
 
   uint32_t nodes = 0;
   std::vector<Edge> edges;
@@ -54,13 +88,45 @@ struct StepOrder {
   std::vector<Alternatives> after;
 };
 
-// Under a partial orientation (kNone: open), for a window as realise() takes it; `open` are pairs
-// of its events.
-StepOrder step_order(const Relation& relation, const std::vector<uint32_t>& window,
-                     const OrientationOracle& before, const std::vector<Edge>& open);
+// The executions of one window, for many questions about it.
+class WindowSteps {
+ public:
+  // `window`: events in trace order, closed under Relation::source. Both must outlive this.
+  WindowSteps(const Relation& relation, const std::vector<uint32_t>& window);
 
-// `window`: events in trace order, closed under Relation::source. Nothing when no execution orders
-// them so (possible only under the paper's relation, theory section 5.1).
+  // Under a partial orientation (kNone: open); `open` are pairs of the window's events.
+  StepOrder order(const OrientationOracle& before, const std::vector<Edge>& open) const;
+
+  // realise() would find one.
+  bool realisable(const OrientationOracle& before) const;
+
+  // Trace order where the orientation leaves a choice, commits as early as possible. Nothing when
+  // no execution orders the events so.
+  std::optional<std::vector<Step>> realise(const OrientationOracle& before) const;
+
+ private:
+  struct Pair {
+    uint32_t i;
+    uint32_t j;
+  };
+  uint32_t index(uint32_t e) const;
+  bool commits_later(uint32_t i) const;
+  uint32_t effect(uint32_t i) const;
+  void order_threads();
+  void order_conflicts();
+  void order_pair(uint32_t i, uint32_t j);
+  void orient(const OrientationOracle& before, bool partial, StepOrder* result) const;
+  void orient_conflict(uint32_t i, uint32_t j, const OrientationOracle& before, bool partial,
+                       StepOrder* result) const;
+  StepOrder::Alternatives alternatives(uint32_t i, uint32_t j) const;
+
+  const Relation& relation_;
+  const std::vector<uint32_t>& window_;
+  std::vector<Edge> edges_;       // that every execution has
+  std::vector<Pair> undirected_;  // i < j, both positions in the window
+};
+
+// WindowSteps::realise() for one question.
 std::optional<std::vector<Step>> realise(const Relation& relation,
                                          const std::vector<uint32_t>& window,
                                          const OrientationOracle& before);

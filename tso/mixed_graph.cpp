@@ -56,6 +56,8 @@ std::vector<uint32_t> components(uint32_t nodes, const Arcs& arcs) {
   std::vector<uint32_t> low(nodes, 0);
   std::vector<uint32_t> stack;
   std::vector<Frame> frames;
+  stack.reserve(nodes);
+  frames.reserve(nodes);
   uint32_t next_index = 0;
   uint32_t next_component = 0;
   for (uint32_t root = 0; root < nodes; ++root) {
@@ -151,6 +153,8 @@ struct LiveGraph {
   template <typename Wanted>
   LiveGraph(uint32_t all_nodes, const std::vector<MixedEdge>& all, const Wanted& wanted) {
     std::vector<uint32_t> number(all_nodes, kUnseen);
+    edges.reserve(all.size());
+    original.reserve(all.size());
     const auto renumber = [&](uint32_t node) {
       if (number[node] == kUnseen) {
         number[node] = nodes++;

@@ -3,8 +3,10 @@
 // Complexity  n*n/8 bytes; reaches() O(1); insert() O(n * n/64).
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace tsomon {
@@ -26,9 +28,16 @@ class PartialOrder {
     return ((row(from)[to / 64] >> (to % 64)) & 1) != 0;
   }
 
+  // Bit j of it: from == j, or from comes before j.
+  std::span<const uint64_t> row_of(uint32_t from) const { return {row(from), words_}; }
+
   // Adds from -> to alone; for an order whose every pair is added.
   void set(uint32_t from, uint32_t to) {
     rows_[static_cast<size_t>(from) * words_ + to / 64] |= uint64_t{1} << (to % 64);
+  }
+
+  void set_row(uint32_t from, std::span<const uint64_t> bits) {
+    std::copy(bits.begin(), bits.end(), rows_.begin() + static_cast<ptrdiff_t>(from * words_));
   }
 
   // Calls function(i) for all elements that `from` reaches, itself included.

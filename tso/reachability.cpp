@@ -201,6 +201,38 @@ bool Reachability::line_reaches(uint32_t from, uint32_t to) const {
   return false;
 }
 
+PartialOrder Reachability::among(const std::vector<uint32_t>& events) const {
+  PartialOrder order(static_cast<uint32_t>(events.size()));
+  struct Place {
+    uint32_t at;  // in the list
+    uint32_t chain;
+    uint32_t index;
+  };
+  std::vector<Place> on_chains;
+  std::vector<uint32_t> others;
+  for (uint32_t i = 0; i < events.size(); ++i) {
+    if (chain_of_[events[i]] == kNoChain) {
+      others.push_back(i);
+    } else {
+      on_chains.push_back({i, chain_of_[events[i]], index_[events[i]]});
+    }
+  }
+  for (uint32_t j = 0; j < events.size(); ++j) {
+    const uint32_t* const clock = clocks_.data() + events[j] * static_cast<size_t>(chains_);
+    for (const Place& from : on_chains) {
+      if (clock[from.chain] >= from.index) {
+        order.set(from.at, j);
+      }
+    }
+    for (const uint32_t i : others) {
+      if (reaches(events[i], events[j])) {
+        order.set(i, j);
+      }
+    }
+  }
+  return order;
+}
+
 bool Reachability::reaches(uint32_t from, uint32_t to) const {
   if (from == to) {
     return false;

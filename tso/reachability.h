@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tso/event_graph.h"
+#include "tso/partial_order.h"
 
 namespace tsomon {
 
@@ -48,6 +49,8 @@ class Reachability {
 
   // A path of at least one edge leads from `from` to `to`.
   bool reaches(uint32_t from, uint32_t to) const;
+  // Of these events, by their places in the list. O(events^2), a few instructions each.
+  PartialOrder among(const std::vector<uint32_t>& events) const;
   const Adjacency& edges() const { return edges_; }
 
  private:

@@ -7,7 +7,7 @@
 namespace tsomon::testing {
 namespace {
 
-using Bytes = std::set<std::pair<uint64_t, uint64_t>>;
+using Bytes = NaiveChecker::Bytes;
 
 Bytes bytes_of(const Event& event) {
   Bytes bytes;
@@ -32,21 +32,22 @@ bool reader(const Event& event) {
          event.kind() == EventKind::kReleaseShared;
 }
 
-using Matrix = std::vector<std::vector<bool>>;
+using Matrix = std::vector<uint64_t>;  // bit j of row i: i before j
+
+bool has(const Matrix& matrix, size_t i, size_t j) { return ((matrix[i] >> j) & 1) != 0; }
+void add(Matrix* matrix, size_t i, size_t j) { (*matrix)[i] |= uint64_t{1} << j; }
 
 bool cyclic(Matrix reach) {
   const size_t n = reach.size();
   for (size_t k = 0; k < n; ++k) {
     for (size_t i = 0; i < n; ++i) {
-      if (reach[i][k]) {
-        for (size_t j = 0; j < n; ++j) {
-          reach[i][j] = reach[i][j] || reach[k][j];
-        }
+      if (has(reach, i, k)) {
+        reach[i] |= reach[k];
       }
     }
   }
   for (size_t i = 0; i < n; ++i) {
-    if (reach[i][i]) {
+    if (has(reach, i, i)) {
       return true;
     }
   }
@@ -56,7 +57,26 @@ bool cyclic(Matrix reach) {
 }  // namespace
 
 NaiveChecker::NaiveChecker(const Trace& trace, const RelationOptions& options)
-    : trace_(trace), options_(options) {}
+    : trace_(trace), options_(options) {
+  const auto n = static_cast<uint32_t>(trace.events.size());
+  for (const Event& event : trace.events) {
+    bytes_.push_back(bytes_of(event));
+  }
+  common_.assign(n, std::vector<bool>(n));
+  for (uint32_t e = 0; e < n; ++e) {
+    for (uint32_t f = 0; f < n; ++f) {
+      common_[e][f] = share(bytes_[e], bytes_[f]);
+    }
+  }
+  // Each answer is asked for once for every pair of events.
+  for (uint32_t e = 0; e < n; ++e) {
+    settled_.push_back(find_settled(e));
+  }
+  for (uint32_t e = 0; e < n; ++e) {
+    source_.push_back(find_source(e));
+    release_read_.push_back(find_release_read(e));
+  }
+}
 
 bool NaiveChecker::drains(uint32_t e) const {
   const EventKind kind = trace_.events[e].kind();
@@ -80,7 +100,7 @@ bool NaiveChecker::before(uint32_t e, uint32_t f) const {
 }
 
 // The first later event of the thread by which store e has committed.
-std::optional<uint32_t> NaiveChecker::settled(uint32_t e) const {
+std::optional<uint32_t> NaiveChecker::find_settled(uint32_t e) const {
   uint32_t stores = 0;
   for (uint32_t f = e + 1; f < trace_.events.size(); ++f) {
     if (!program_order(e, f)) {
@@ -97,10 +117,9 @@ std::optional<uint32_t> NaiveChecker::settled(uint32_t e) const {
       if (!(s == e || program_order(e, s)) || !store(s)) {
         continue;
       }
-      const Bytes loaded = bytes_of(trace_.events[f]);
-      const Bytes stored = bytes_of(trace_.events[s]);
-      if (share(loaded, stored)) {
-        if (!std::includes(stored.begin(), stored.end(), loaded.begin(), loaded.end())) {
+      if (common_[f][s]) {
+        if (!std::includes(bytes_[s].begin(), bytes_[s].end(), bytes_[f].begin(),
+                           bytes_[f].end())) {
           return f;
         }
         break;
@@ -110,13 +129,12 @@ std::optional<uint32_t> NaiveChecker::settled(uint32_t e) const {
   return std::nullopt;
 }
 
-std::optional<uint32_t> NaiveChecker::source(uint32_t e) const {
+std::optional<uint32_t> NaiveChecker::find_source(uint32_t e) const {
   if (trace_.events[e].kind() != EventKind::kRead || options_.model == MemoryModel::kSc) {
     return std::nullopt;
   }
   for (uint32_t s = e; s-- > 0;) {
-    if (program_order(s, e) && store(s) &&
-        share(bytes_of(trace_.events[s]), bytes_of(trace_.events[e]))) {
+    if (program_order(s, e) && store(s) && common_[s][e]) {
       const auto by = settled(s);
       return by && *by <= e ? std::nullopt : std::optional(s);
     }
@@ -125,15 +143,15 @@ std::optional<uint32_t> NaiveChecker::source(uint32_t e) const {
 }
 
 // The latest of the releases that an acquisition certainly comes after.
-std::optional<uint32_t> NaiveChecker::release_read(uint32_t e) const {
+std::optional<uint32_t> NaiveChecker::find_release_read(uint32_t e) const {
   const Event& acquire = trace_.events[e];
   std::optional<uint32_t> latest;
   if (options_.lock_order &&
       (acquire.kind() == EventKind::kAcquire || acquire.kind() == EventKind::kAcquireShared)) {
     for (uint32_t r = 0; r < trace_.events.size(); ++r) {
       const Event& release = trace_.events[r];
-      if (release.kind() == EventKind::kRelease && share(bytes_of(release), bytes_of(acquire)) &&
-          before(r, e) && (!latest || trace_.hi(release) >= trace_.hi(trace_.events[*latest]))) {
+      if (release.kind() == EventKind::kRelease && common_[r][e] && before(r, e) &&
+          (!latest || trace_.hi(release) >= trace_.hi(trace_.events[*latest]))) {
         latest = r;
       }
     }
@@ -157,13 +175,13 @@ bool NaiveChecker::directed(uint32_t e, uint32_t f) const {
       return true;
     }
     const auto by = settled(*held);
-    return (by && *by <= f) || share(bytes_of(a), bytes_of(b));
+    return (by && *by <= f) || common_[e][f];
   }
   if (options_.thread_order && ((a.kind() == EventKind::kFork && a.address == b.thread) ||
                                 (b.kind() == EventKind::kJoin && b.address == a.thread))) {
     return true;
   }
-  if (!share(bytes_of(a), bytes_of(b)) || (reader(a) && reader(b)) || !before(e, f)) {
+  if (!common_[e][f] || (reader(a) && reader(b)) || !before(e, f)) {
     return false;
   }
   if (options_.model == MemoryModel::kSc || drains(e)) {
@@ -211,8 +229,7 @@ Order NaiveChecker::between(uint32_t e, uint32_t f) const {
   if (of_thread(a, b) || of_thread(b, a)) {
     return Order::kUndirected;
   }
-  const bool conflict =
-      a.thread != b.thread && share(bytes_of(a), bytes_of(b)) && !(reader(a) && reader(b));
+  const bool conflict = a.thread != b.thread && common_[e][f] && !(reader(a) && reader(b));
   return conflict ? Order::kUndirected : Order::kNone;
 }
 
@@ -224,14 +241,22 @@ std::optional<Verdict> NaiveChecker::verdict(Property property) const {
     }
   }
   const size_t n = events.size();
-  Matrix fixed(n, std::vector<bool>(n, false));
-  Matrix program(n, std::vector<bool>(n, false));
+  const UnitTable units(trace_);
+  if (std::max<size_t>(n, units.size()) > 64) {
+    return std::nullopt;
+  }
+  Matrix fixed(n, 0);
+  Matrix program(n, 0);
   std::vector<std::pair<size_t, size_t>> open;
   std::map<std::pair<size_t, size_t>, size_t> open_index;
   for (size_t i = 0; i < n; ++i) {
     for (size_t j = 0; j < n; ++j) {
-      program[i][j] = program_order(events[i], events[j]);
-      fixed[i][j] = i != j && directed(events[i], events[j]);
+      if (program_order(events[i], events[j])) {
+        add(&program, i, j);
+      }
+      if (i != j && directed(events[i], events[j])) {
+        add(&fixed, i, j);
+      }
       if (i < j && between(events[i], events[j]) == Order::kUndirected) {
         open_index[{i, j}] = open_index[{j, i}] = open.size();
         open.emplace_back(i, j);
@@ -255,7 +280,6 @@ std::optional<Verdict> NaiveChecker::verdict(Property property) const {
     }
   }
   // The node of the conflict graph of every event.
-  const UnitTable units(trace_);
   std::vector<uint32_t> group(n);
   for (size_t i = 0; i < n; ++i) {
     group[i] =
@@ -268,20 +292,20 @@ std::optional<Verdict> NaiveChecker::verdict(Property property) const {
     Matrix edges = fixed;
     for (size_t i = 0; i < open.size(); ++i) {
       const auto [a, b] = open[i];
-      ((choice >> i) & 1) != 0 ? edges[a][b] = true : edges[b][a] = true;
+      ((choice >> i) & 1) != 0 ? add(&edges, a, b) : add(&edges, b, a);
     }
     const bool tied = std::all_of(ties.begin(), ties.end(), [&](const Tie& tie) {
-      return !edges[tie.source][tie.store] || edges[tie.load][tie.store];
+      return !has(edges, tie.source, tie.store) || has(edges, tie.load, tie.store);
     });
     if (!tied || cyclic(edges)) {
       continue;
     }
-    Matrix conflict_graph(groups, std::vector<bool>(groups, false));
+    Matrix conflict_graph(groups, 0);
     for (size_t i = 0; i < n; ++i) {
       for (size_t j = 0; j < n; ++j) {
         if (group[i] != group[j] &&
-            (edges[i][j] || (property == Property::kRobustness && program[i][j]))) {
-          conflict_graph[group[i]][group[j]] = true;
+            (has(edges, i, j) || (property == Property::kRobustness && has(program, i, j)))) {
+          add(&conflict_graph, group[i], group[j]);
         }
       }
     }

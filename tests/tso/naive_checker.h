@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "tso/analysis.h"
@@ -15,27 +17,37 @@ class NaiveChecker {
  public:
   NaiveChecker(const Trace& trace, const RelationOptions& options);
 
-  // Nothing when there are more undirected edges than can be enumerated (kMaxUndirected), or the
-  // directed edges have a cycle.
+  // Nothing when there are more undirected edges than can be enumerated (kMaxUndirected), more than
+  // 64 events or units, or the directed edges have a cycle.
   static constexpr size_t kMaxUndirected = 12;
   std::optional<Verdict> verdict(Property property) const;
 
   Order between(uint32_t e, uint32_t f) const;
   bool buffered(uint32_t e) const { return source(e).has_value(); }
 
+  using Bytes = std::set<std::pair<uint64_t, uint64_t>>;
+
  private:
   bool node(uint32_t e) const { return is(trace_.events[e], kinds::kNodes); }
   bool drains(uint32_t e) const;
   bool store(uint32_t e) const;
-  std::optional<uint32_t> source(uint32_t e) const;
-  std::optional<uint32_t> settled(uint32_t e) const;
-  std::optional<uint32_t> release_read(uint32_t e) const;
+  std::optional<uint32_t> source(uint32_t e) const { return source_[e]; }
+  std::optional<uint32_t> settled(uint32_t e) const { return settled_[e]; }
+  std::optional<uint32_t> release_read(uint32_t e) const { return release_read_[e]; }
+  std::optional<uint32_t> find_source(uint32_t e) const;
+  std::optional<uint32_t> find_settled(uint32_t e) const;
+  std::optional<uint32_t> find_release_read(uint32_t e) const;
   bool program_order(uint32_t e, uint32_t f) const;
   bool before(uint32_t e, uint32_t f) const;
   bool directed(uint32_t e, uint32_t f) const;
 
   const Trace& trace_;
   RelationOptions options_;
+  std::vector<Bytes> bytes_;  // of each event
+  std::vector<std::vector<bool>> common_;
+  std::vector<std::optional<uint32_t>> settled_;
+  std::vector<std::optional<uint32_t>> source_;
+  std::vector<std::optional<uint32_t>> release_read_;
 };
 
 }  // namespace tsomon::testing
