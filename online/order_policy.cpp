@@ -33,6 +33,9 @@ constexpr uint32_t kRareKinds =
 constexpr uint64_t location_bit(LocationId location) { return uint64_t{1} << (location % 64); }
 
 constexpr uint32_t kMaxSweeps = 1U << 15;  // generations wrap around later
+constexpr uint64_t kFewLocations = 4096;   // that are not worth looking for unused ones
+// Events of the input over which accesses share a node: the stretch of a window has to hold them.
+constexpr uint64_t kLongestRun = 256;
 
 }  // namespace
 
@@ -76,6 +79,7 @@ void OrderPolicy::lost(ThreadId id) {
   for (ThreadId t = 0; t < threads_.size(); ++t) {
     if (id == Detector::kNoThread || id == t) {
       end_unit(*threads_[t]);
+      end_run(*threads_[t]);
       threads_[t]->depth = 0;
     }
   }
@@ -120,6 +124,7 @@ void OrderPolicy::boundary(const Event& event, uint64_t index) {
 }
 
 OrderPolicy::Node OrderPolicy::new_unit(Thread& thread, const Event& event, uint64_t index) {
+  end_run(thread);
   const bool own = thread.depth == 0;
   const Node unit = graph_.add_unit({event.thread, own ? Interner::kNone : thread.label,
                                      own ? index : thread.begin, index, own, 0});
@@ -131,6 +136,62 @@ OrderPolicy::Node OrderPolicy::new_unit(Thread& thread, const Event& event, uint
   }
   thread.time = UnitTime();
   return unit;
+}
+
+// ---- Accesses outside units that share a node
+
+void OrderPolicy::end_run(Thread& thread) {
+  if (thread.run != kNone) {
+    graph_.unit(thread.run).finished = true;
+    thread.run = kNone;
+  }
+}
+
+// The first of the run comes before the event in hand, which has no edge from anything else: what
+// has committed or was released since would have ended the run.
+template <uint8_t kKnown>
+inline bool OrderPolicy::joins_run(const Current& now) const {
+  const Thread& mine = *now.thread;
+  if (now.late || !now.others.empty() || mine.drained != mine.released_up_to ||
+      mine.given_up != 0 || now.index - graph_.unit(mine.run).first >= kLongestRun) {
+    return false;
+  }
+  const bool writes = has<kKnown>(now.roles, kWrite);
+  if (writes) {
+    // What comes before this store came before the first of the run, too.
+    const Node before = mine.last_store.unit;
+    if (!mine.forwarded.empty() ||
+        (before != kNone && before != mine.run && before != mine.last_drain.unit)) {
+      return false;
+    }
+  } else if (mine.last_load.unit != mine.run || mine.last_store.unit == mine.run ||
+             (mine.stores > mine.drained && (mine.stored_to & location_bit(now.location)) != 0)) {
+    return false;
+  }
+  const auto& records = locations_[now.location].records;
+  return std::none_of(records.begin(), records.end(), [&](const Record& record) {
+    return record.thread != now.event->thread && (writes || record.writes);
+  });
+}
+
+template <uint8_t kKnown>
+inline void OrderPolicy::join_run(const Current& now) {
+  Thread& mine = *now.thread;
+  DetectedUnit& run = graph_.unit(mine.run);
+  run.last = now.index;
+  ++graph_.statistics().units;
+  ++graph_.statistics().sharing;
+  if (!has<kKnown>(now.roles, kStore)) {
+    return;
+  }
+  if (mine.storing != nullptr && mine.storing->event.unit == mine.run) {
+    mine.storing->last = mine.stores;
+    return;
+  }
+  if (mine.last_store.unit != mine.run) {
+    mine.last_store = {mine.run, now.access()};
+  }
+  wait_for_commit(now);
 }
 
 // ---- Store buffers
@@ -277,6 +338,11 @@ void OrderPolicy::order_store_in_thread(const Current& now, bool drains) {
     mine.settled_store.unit = kNone;
     return;
   }
+  wait_for_commit(now);
+}
+
+void OrderPolicy::wait_for_commit(const Current& now) {
+  Thread& mine = *now.thread;
   mine.storing = &mine.unsettled.emplace_back(
       UnsettledStore{mine.stores, mine.stores, {now.unit, now.access()}});
   if (mine.unsettled.size() > options_.max_unsettled_units) {
@@ -593,8 +659,6 @@ void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t ind
     ++graph_.statistics().late_events;
   }
   mine.started = true;
-  now.unit = unit_of(mine, event, index);
-
   if (event.size != 0) {  // a name overlaps with nothing else
     now.others = index_.others(now.location);
   }
@@ -612,7 +676,19 @@ void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t ind
              (!now.others.empty() || (mine.stored_to & location_bit(location)) != 0)) {
     now.store = find_source(now);
   }
-  order_in_thread<kKnown>(now);
+  if (kKnown != 0 && mine.run != kNone && mine.depth == 0 && joins_run<kKnown>(now)) {
+    now.unit = mine.run;
+    join_run<kKnown>(now);
+  } else {
+    now.unit = unit_of(mine, event, index);
+    // Nothing is after a load that may have been forwarded but what is linked to it.
+    if (kKnown != 0 && mine.depth == 0 && options_.share_nodes && !sc_ &&
+        (has<kKnown>(now.roles, kStore) || now.store == 0)) {
+      mine.run = now.unit;
+      graph_.unit(now.unit).finished = false;
+    }
+    order_in_thread<kKnown>(now);
+  }
   if (has<kKnown>(now.roles, kRare)) {
     if (event.kind() == EventKind::kFork) {
       fork(now);
@@ -711,6 +787,9 @@ bool OrderPolicy::closed(Node node) {
 
 // Units of a thread that never drains its buffer are given up beyond a bound.
 void OrderPolicy::before_sweep() {
+  for (const auto& each : threads_) {
+    end_run(*each);
+  }
   const auto undrained = [this](Node node) {
     return graph_.used(node) && graph_.unit(node).finished && !closed(node);
   };
@@ -765,7 +844,7 @@ void OrderPolicy::after_sweep() {
   // are looked at now and then, and when units have been merged.
   const uint64_t collected = graph_.statistics().collected;
   if (graph_.merged() || ++sweeps_since_ >= kMaxSweeps ||
-      collected - collected_then_ >= index_.size()) {
+      collected - collected_then_ >= std::max<uint64_t>(index_.size(), kFewLocations)) {
     collected_then_ = collected;
     sweeps_since_ = 0;
     follow_locations();

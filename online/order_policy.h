@@ -7,6 +7,15 @@
 //             drained its store buffer since, in time that lies before the new event; settled
 //             accesses are directed to it, others undirected, unless a chain of lock releases and
 //             acquisitions orders them (a vector clock of store numbers for each thread).
+// Events      outside every unit are units of their own, and most programs have more of them than
+//             anything else. Such loads and stores, one after the other in a thread, share a node
+//             as long as nothing but the first has an edge that leads to it, and the first comes
+//             before all others: every path then enters by the first and may leave by any, so no
+//             cycle of directed edges appears or is lost. Of undirected edges there may be more
+//             windows, never less.
+// Locks       Under Semantics::kPaper, too, a load that may have been forwarded is settled with its
+//             store when another thread takes a lock that was released after the store; the paper's
+//             relation leaves that order open.
 // State       Per location and unit one record for its loads and one for its stores. Records that a
 //             later settled access stands for are dropped, so their number is bounded by the
 //             threads and by the stores that are not settled.
@@ -81,7 +90,8 @@ class OrderPolicy : public Policy {
     uint32_t label = Interner::kNone;
     uint64_t begin = 0;
     Node unit = kNone;            // of the open unit; created with its first event
-    UnitTime time;                // of `unit`
+    Node run = kNone;             // of the latest accesses outside units, while others may join
+    UnitTime time;                // of `unit`, or `run`
     uint64_t stores = 0;          // issued
     uint64_t stored_to = 0;       // since the last drain: some bit of every location
     uint64_t drained = 0;         // of these, that have committed by the latest event of the thread
@@ -183,10 +193,16 @@ class OrderPolicy : public Policy {
     return thread.unit;
   }
   Node new_unit(Thread& thread, const Event& event, uint64_t index);
+  void end_run(Thread& thread);
+  template <uint8_t kKnown>
+  bool joins_run(const Current& now) const;
+  template <uint8_t kKnown>
+  void join_run(const Current& now);
   uint64_t find_source(const Current& now);
   template <uint8_t kKnown>
   void order_in_thread(const Current& now);
   void order_store_in_thread(const Current& now, bool drains);
+  void wait_for_commit(const Current& now);
   void order_load_in_thread(const Current& now);
   void release_committed(Thread& thread);
   static void pop_unsettled(Thread& thread);
