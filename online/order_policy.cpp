@@ -147,18 +147,33 @@ void OrderPolicy::end_run(Thread& thread) {
   }
 }
 
-// The first of the run comes before the event in hand, which has no edge from anything else: what
-// has committed or was released since would have ended the run.
+// No other thread has an access that the event in hand has an edge from.
+template <uint8_t kKnown>
+inline bool OrderPolicy::is_undisturbed(const Current& now, LocationId where) const {
+  const auto& records = locations_[where].records;
+  return std::none_of(records.begin(), records.end(), [&](const Record& record) {
+    return record.thread != now.event->thread && (record.writes || has<kKnown>(now.roles, kWrite));
+  });
+}
+
+// Whether the first of the run comes before the event in hand, and what has an edge to this event
+// has one to the first, or is in the run.
 template <uint8_t kKnown>
 inline bool OrderPolicy::joins_run(const Current& now) const {
   const Thread& mine = *now.thread;
-  if (now.late || !now.others.empty() || mine.drained != mine.released_up_to ||
-      mine.given_up != 0 || now.index - graph_.unit(mine.run).first >= kLongestRun) {
+  if (now.late || now.index - graph_.unit(mine.run).first >= kLongestRun) {
     return false;
   }
-  const bool writes = has<kKnown>(now.roles, kWrite);
-  if (writes) {
-    // What comes before this store came before the first of the run, too.
+  if (mine.run_after_all) {
+    return is_undisturbed<kKnown>(now, now.location) &&
+           std::all_of(now.others.begin(), now.others.end(),
+                       [&](LocationId other) { return is_undisturbed<kKnown>(now, other); });
+  }
+  // What has committed or was released since the first comes before later loads only.
+  if (!now.others.empty() || mine.drained != mine.released_up_to || mine.given_up != 0) {
+    return false;
+  }
+  if (has<kKnown>(now.roles, kWrite)) {
     const Node before = mine.last_store.unit;
     if (!mine.forwarded.empty() ||
         (before != kNone && before != mine.run && before != mine.last_drain.unit)) {
@@ -168,30 +183,34 @@ inline bool OrderPolicy::joins_run(const Current& now) const {
              (mine.stores > mine.drained && (mine.stored_to & location_bit(now.location)) != 0)) {
     return false;
   }
-  const auto& records = locations_[now.location].records;
-  return std::none_of(records.begin(), records.end(), [&](const Record& record) {
-    return record.thread != now.event->thread && (writes || record.writes);
-  });
+  return is_undisturbed<kKnown>(now, now.location);
 }
 
+// Of an access outside units, and its order in its thread.
 template <uint8_t kKnown>
-inline void OrderPolicy::join_run(const Current& now) {
+inline void OrderPolicy::run_or_unit(Current& now) {
   Thread& mine = *now.thread;
-  DetectedUnit& run = graph_.unit(mine.run);
-  run.last = now.index;
-  ++graph_.statistics().units;
-  ++graph_.statistics().sharing;
-  if (!has<kKnown>(now.roles, kStore)) {
+  // With no other thread alive nothing that the thread does lies on a cycle.
+  const bool joins = mine.run != kNone && joins_run<kKnown>(now);
+  if (joins || (mine.run != kNone && live_threads_ == 1 && !now.late &&
+                now.index - graph_.unit(mine.run).first < kLongestRun)) {
+    now.unit = mine.run;
+    now.joins = joins;
+    graph_.unit(mine.run).last = now.index;
+    ++graph_.statistics().units;
+    ++graph_.statistics().sharing;
+    order_in_thread<kKnown>(now);
     return;
   }
-  if (mine.storing != nullptr && mine.storing->event.unit == mine.run) {
-    mine.storing->last = mine.stores;
-    return;
+  now.unit = new_unit(mine, *now.event, now.index);
+  order_in_thread<kKnown>(now);
+  // A load that may have been forwarded comes before little of what follows.
+  const bool load = !has<kKnown>(now.roles, kStore);
+  if (options_.share_nodes && !sc_ && !(load && now.store != 0)) {
+    mine.run = now.unit;
+    mine.run_after_all = load && mine.stores == mine.drained;
+    graph_.unit(now.unit).finished = false;
   }
-  if (mine.last_store.unit != mine.run) {
-    mine.last_store = {mine.run, now.access()};
-  }
-  wait_for_commit(now);
 }
 
 // ---- Store buffers
@@ -338,11 +357,6 @@ void OrderPolicy::order_store_in_thread(const Current& now, bool drains) {
     mine.settled_store.unit = kNone;
     return;
   }
-  wait_for_commit(now);
-}
-
-void OrderPolicy::wait_for_commit(const Current& now) {
-  Thread& mine = *now.thread;
   mine.storing = &mine.unsettled.emplace_back(
       UnsettledStore{mine.stores, mine.stores, {now.unit, now.access()}});
   if (mine.unsettled.size() > options_.max_unsettled_units) {
@@ -600,6 +614,7 @@ void OrderPolicy::fork(const Current& now) {
     ++graph_.statistics().late_events;
     return;
   }
+  set_alive(child, true);
   Thread& parent = *threads_[now.event->thread];
   child.last_store = {now.unit, now.access()};
   child.last_drain = child.last_store;
@@ -632,6 +647,7 @@ void OrderPolicy::join(const Current& now) {
   // What an ended thread stored has left its buffer.
   commit(child, child.stores, now.hi);
   child.ended = true;
+  set_alive(child, false);
 }
 
 // ---- One event
@@ -659,6 +675,7 @@ void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t ind
     ++graph_.statistics().late_events;
   }
   mine.started = true;
+  set_alive(mine, true);
   if (event.size != 0) {  // a name overlaps with nothing else
     now.others = index_.others(now.location);
   }
@@ -676,17 +693,10 @@ void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t ind
              (!now.others.empty() || (mine.stored_to & location_bit(location)) != 0)) {
     now.store = find_source(now);
   }
-  if (kKnown != 0 && mine.run != kNone && mine.depth == 0 && joins_run<kKnown>(now)) {
-    now.unit = mine.run;
-    join_run<kKnown>(now);
+  if (kKnown != 0 && mine.depth == 0) {
+    run_or_unit<kKnown>(now);
   } else {
     now.unit = unit_of(mine, event, index);
-    // Nothing is after a load that may have been forwarded but what is linked to it.
-    if (kKnown != 0 && mine.depth == 0 && options_.share_nodes && !sc_ &&
-        (has<kKnown>(now.roles, kStore) || now.store == 0)) {
-      mine.run = now.unit;
-      graph_.unit(now.unit).finished = false;
-    }
     order_in_thread<kKnown>(now);
   }
   if (has<kKnown>(now.roles, kRare)) {

@@ -86,7 +86,9 @@ class OrderPolicy : public Policy {
   struct Thread {
     bool started = false;
     bool ended = false;
-    uint32_t depth = 0;  // of open units
+    bool alive = false;          // started or to be started, and not joined
+    bool run_after_all = false;  // `run` begins with a load, and with an empty store buffer
+    uint32_t depth = 0;          // of open units
     uint32_t label = Interner::kNone;
     uint64_t begin = 0;
     Node unit = kNone;            // of the open unit; created with its first event
@@ -157,6 +159,7 @@ class OrderPolicy : public Policy {
     std::span<const LocationId> others;  // that overlap with it
     uint8_t roles = 0;
     bool late = false;
+    bool joins = false;  // a run, and has no edge of its own from what came before
     uint64_t store = 0;  // its own number; of a load, that of the store it may be forwarded from
     DetectedAccess access() const { return access_of(*event, index); }
   };
@@ -195,19 +198,26 @@ class OrderPolicy : public Policy {
   Node new_unit(Thread& thread, const Event& event, uint64_t index);
   void end_run(Thread& thread);
   template <uint8_t kKnown>
+  bool is_undisturbed(const Current& now, LocationId where) const;
+  template <uint8_t kKnown>
   bool joins_run(const Current& now) const;
   template <uint8_t kKnown>
-  void join_run(const Current& now);
+  void run_or_unit(Current& now);
+  void set_alive(Thread& thread, bool alive) {
+    if (thread.alive != alive) {
+      thread.alive = alive;
+      live_threads_ += alive ? 1 : -1;
+    }
+  }
   uint64_t find_source(const Current& now);
   template <uint8_t kKnown>
   void order_in_thread(const Current& now);
   void order_store_in_thread(const Current& now, bool drains);
-  void wait_for_commit(const Current& now);
   void order_load_in_thread(const Current& now);
   void release_committed(Thread& thread);
   static void pop_unsettled(Thread& thread);
   void link(const Last& from, const Current& now, EdgeKind kind = EdgeKind::kProgramOrder) {
-    if (from.unit != kNone && from.unit != now.unit) {
+    if (from.unit != kNone && from.unit != now.unit && !now.joins) {
       link_other(from, now, kind);
     }
   }
@@ -266,6 +276,7 @@ class OrderPolicy : public Policy {
   uint32_t drains_ = kinds::kDrains;  // kinds that drain the store buffer
   std::array<uint8_t, 32> roles_{};   // by kind
   int64_t now_ = kTimeMin;
+  int live_threads_ = 0;
   std::vector<LatestSettled> latest_settled_;  // by thread, of prune()
   std::vector<std::unique_ptr<Thread>> threads_;
   LocationIndex index_;
