@@ -21,14 +21,16 @@ bool waits_for_store(const std::vector<Event>& before, const Event& load) {
          });
 }
 
+constexpr uint32_t kWrites = kinds::kStores | kind_mask(EventKind::kReadModifyWrite);
+
 // The locations of some stores, in units of eight bytes.
 class Granules {
  public:
   explicit Granules(const std::vector<Event>& events) {
     for (const Event& event : events) {
-      if (event.size > kLargest) {
+      if (event.size > kLargest && is(event, kWrites)) {
         all_ = true;
-      } else if (is(event, kinds::kStores)) {
+      } else if (is(event, kWrites)) {
         for_each(event, [this](uint64_t key) {
           keys_.insert(key);
           return false;
@@ -75,24 +77,26 @@ void History::start_block(uint64_t first_index) {
   }
   block.first = first_index;
   block.undrained = undrained_;
+  block.drained_by = drained_by_;
   blocks_.push_back(std::move(block));
 }
 
-void History::follow_buffers(const Event& event) {
-  const auto set = [&](uint64_t thread, bool undrained) {
-    if (thread < undrained_.size()) {
-      undrained_[thread] = undrained;
-    } else if (undrained) {
-      undrained_.resize(thread + 1, false);
-      undrained_[thread] = true;
+void History::follow_buffers(const Event& event, int64_t hi) {
+  const bool drains = is(event, drains_);
+  if (!drains && !is(event, kinds::kStores) && event.kind() != EventKind::kJoin) {
+    return;
+  }
+  const uint64_t thread = event.kind() == EventKind::kJoin ? event.address : event.thread;
+  if (thread >= undrained_.size()) {
+    if (event.kind() == EventKind::kJoin) {
+      return;  // of a thread that did nothing
     }
-  };
-  if (is(event, drains_)) {
-    set(event.thread, false);
-  } else if (is(event, kinds::kStores)) {
-    set(event.thread, true);
-  } else if (event.kind() == EventKind::kJoin) {
-    set(event.address, false);
+    undrained_.resize(thread + 1, false);
+    drained_by_.resize(thread + 1, kTimeMin);
+  }
+  undrained_[thread] = !drains && event.kind() != EventKind::kJoin;
+  if (!undrained_[thread]) {
+    drained_by_[thread] = std::max(drained_by_[thread], hi);
   }
 }
 
@@ -110,7 +114,7 @@ void History::add(const EventBlock& block, uint64_t first_index) {
     to.append(block, i, i + count);
     std::for_each(block.events.begin() + static_cast<ptrdiff_t>(i),
                   block.events.begin() + static_cast<ptrdiff_t>(i + count),
-                  [this](const Event& event) { follow_buffers(event); });
+                  [&](const Event& event) { follow_buffers(event, block.hi(event)); });
     i += count;
     size_ += count;
   }
@@ -124,7 +128,12 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
                        [](uint64_t index, const Block& block) { return index < block.first; });
   const auto begin = static_cast<size_t>(after - blocks_.begin()) - 1;
 
-  // Backwards from `first` for what was done since the last drain of each thread.
+  // Backwards from `first` for what was done since the last drain of each thread that was over.
+  const auto& at_first = blocks_[begin].events.events;
+  const uint64_t place = first - blocks_[begin].first;
+  const int64_t time = place < at_first.size()      ? at_first[place].lo
+                       : begin + 1 < blocks_.size() ? blocks_[begin + 1].events.events.front().lo
+                                                    : kTimeMax;
   enum class Buffer : uint8_t { kUnknown, kWaiting, kDrained };
   std::vector<Buffer> buffers;
   const auto buffer_of = [&](uint64_t thread) -> Buffer& {
@@ -151,18 +160,20 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
         break;
       }
       const Event& event = events[i];
-      if (event.kind() == EventKind::kJoin && event.address < undrained_.size()) {
+      const bool over = block.events.hi(event) < time;
+      if (event.kind() == EventKind::kJoin && event.address < undrained_.size() && over) {
         buffer_of(event.address) = Buffer::kDrained;
       }
       Buffer& buffer = buffer_of(event.thread);
       if (buffer == Buffer::kDrained) {
         continue;
       }
-      buffer = is(event, drains_) ? Buffer::kDrained : Buffer::kWaiting;
+      const bool drains = is(event, drains_);
+      buffer = drains && over ? Buffer::kDrained : Buffer::kWaiting;
       if (buffer == Buffer::kDrained) {
         continue;
       }
-      if (is(event, kinds::kStores) || event.kind() == EventKind::kRead) {
+      if (drains || is(event, kinds::kStores) || event.kind() == EventKind::kRead) {
         accesses.push_back({b, i});
       }
     }
@@ -170,7 +181,8 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
     waiting = false;
     for (ThreadId thread = 0; thread < std::max(buffers.size(), block.undrained.size()); ++thread) {
       Buffer& buffer = buffer_of(thread);
-      if (thread >= block.undrained.size() || !block.undrained[thread]) {
+      if (thread >= block.undrained.size() ||
+          (!block.undrained[thread] && block.drained_by[thread] < time)) {
         buffer = Buffer::kDrained;
       } else if (buffer != Buffer::kDrained) {
         buffer = Buffer::kWaiting;
@@ -184,7 +196,8 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
     const Block& block = blocks_[accesses[i].block];
     const Event& event = block.events.events[accesses[i].event];
     if (event.kind() != EventKind::kRead || waits_for_store(slice.events.events, event)) {
-      slice.events.append(block.events, accesses[i].event, accesses[i].event + 1);
+      slice.events.add(event, event.lo, block.events.hi(event), std::nullopt,
+                       block.events.write_value(event));
       slice.index.push_back(block.first + accesses[i].event);
     }
   }
@@ -197,6 +210,7 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
       }
       const Event& event = block.events.events[i];
       if (event.has_read_value != 0 && uncertain.contains(event)) {
+        ++slice.left_out;
         slice.events.add(event, event.lo, block.events.hi(event), std::nullopt,
                          block.events.write_value(event));
       } else {
@@ -209,13 +223,23 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
 }
 
 History::Slice History::settled_slice(uint64_t first, uint64_t last) const {
-  constexpr int kTries = 8;
+  constexpr int kTries = 12;
+  Slice best;
   for (int tries = 1;; ++tries) {
     Slice found = slice(first, last);
-    if (found.index.empty() || found.index.front() >= first || tries == kTries) {
-      return found;
+    const bool earliest = found.index.empty() || found.index.front() >= first || tries == kTries;
+    const auto missing = [](const Slice& slice) {
+      return slice.all_stores ? slice.left_out : UINT64_MAX;
+    };
+    if (!earliest) {
+      first = found.index.front();
     }
-    first = found.index.front();
+    if (tries == 1 || missing(found) < missing(best)) {
+      best = std::move(found);
+    }
+    if (earliest || missing(best) == 0) {
+      return best;
+    }
   }
 }
 
