@@ -13,30 +13,19 @@
 //             reading, that is until next() has given nothing or an error, or the destructor.
 #pragma once
 
-#include <condition_variable>
-#include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <string>
 #include <thread>
-#include <vector>
 
+#include "monitor/block_queue.h"
 #include "monitor/event_count.h"
 #include "monitor/event_source.h"
+#include "monitor/symbol_news.h"
 
 namespace tsomon {
 
 // Processors that this process may use, at least 1.
 unsigned usable_processors();
-
-// Of Symbols what verdicts depend on, as far as it is new.
-struct SymbolNews {
-  std::vector<std::string> labels;
-  std::vector<InitialValue> initial_values;
-  std::optional<std::vector<AtomicSet>> sets;  // all of them, when they have changed
-  bool initial_zero = true;
-};
 
 struct SourceBlock {
   EventBlock events;
@@ -63,30 +52,18 @@ class ReadAhead {
 
  private:
   Result<bool> read(SourceBlock& block);
-  void find_news(SymbolNews& news);
-  void learn(SymbolNews& news);
   void run();
 
   EventSource& source_;
   Symbols judged_;
   std::unique_ptr<SourceBlock> current_;
 
-  // Of the reading thread: what was read and told so far.
+  // Of the reading thread.
   EventCount count_;
-  uint32_t told_labels_ = 0;
-  size_t told_initial_values_ = 0;
-  size_t told_sets_ = 0;
-  size_t told_members_ = 0;
+  SymbolTeller teller_{SymbolTeller::What::kJudged};
+  std::optional<Error> failure_;  // seen by the other one when the queue has ended
 
-  // Shared.
-  std::mutex mutex_;
-  std::condition_variable has_ready_;
-  std::condition_variable has_free_;
-  std::deque<std::unique_ptr<SourceBlock>> ready_;
-  std::vector<std::unique_ptr<SourceBlock>> free_;
-  bool ended_ = false;
-  bool stop_ = false;
-  std::optional<Error> failure_;
+  BlockQueue<SourceBlock> queue_{kBlocks};
   std::thread thread_;
 };
 

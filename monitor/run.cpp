@@ -6,8 +6,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <optional>
+#include <memory>
 #include <system_error>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 
@@ -18,9 +19,11 @@
 #include <unistd.h>
 
 #include "decoders/capture/live.h"
+#include "monitor/block_queue.h"
 #include "monitor/child.h"
 #include "monitor/probe_options.h"
 #include "monitor/record.h"
+#include "monitor/symbol_news.h"
 #include "monitor/symbols.h"
 #include "online/event_merge.h"
 
@@ -32,6 +35,7 @@ namespace fs = std::filesystem;
 constexpr int kPoll = 20;  // milliseconds
 constexpr size_t kPipeBytes = size_t{1} << 20;
 constexpr size_t kBlockEvents = 4096;
+constexpr size_t kBlocks = 8;  // read and not yet judged
 // Of events held back for a thread that is silent; a block has at most some hundred thousand
 // events.
 constexpr size_t kMaxHeld = 4096;
@@ -139,14 +143,19 @@ class SavedCapture {
   std::string problem_;
 };
 
-// From the bytes of the pipe to the watch.
-class Session {
+// What is judged together, and what is needed to tell of it.
+struct JudgedBlock {
+  EventBlock events;
+  std::vector<EventLoss> losses;
+  SymbolNews news;
+  std::vector<capture::Module> modules;  // all of them, when there are more than before
+};
+
+// From the bytes of the pipe to events in order. On a thread of its own.
+class Reading {
  public:
-  Session(const RunOptions& options, const Watch::Callback& report)
-      : options_(with_locations(options.watch)),
-        watch_(reader_.symbols(), options_, report),
-        merge_(kMaxHeld),
-        unknown_(merge_.open(UINT64_MAX - 1)) {}
+  explicit Reading(BlockQueue<JudgedBlock>& queue)
+      : queue_(queue), merge_(kMaxHeld), unknown_(merge_.open(UINT64_MAX - 1)) {}
 
   bool feed(std::string_view bytes) {
     if (auto fed = reader_.feed(bytes); !fed) {
@@ -161,52 +170,15 @@ class Session {
     reader_.finish();
     pass_on();
     merge_.close(unknown_);
-    judge();
-    if (!reader_.problems().empty() || !failure_.empty()) {
-      watch_.incomplete();
-    }
-    watch_.finish();
+    hand_over();
+    queue_.end();
   }
 
-  bool any() const { return reader_.any_header(); }
-
-  std::vector<std::string> warnings() const {
-    std::vector<std::string> all;
-    if (!failure_.empty()) {
-      all.push_back(failure_);
-    }
-    all.insert(all.end(), reader_.problems().begin(), reader_.problems().end());
-    all.insert(all.end(), reader_.notes().begin(), reader_.notes().end());
-    if (symboliser_) {
-      all.insert(all.end(), symboliser_->warnings().begin(), symboliser_->warnings().end());
-    }
-    return all;
-  }
-
-  WatchSummary summary() const {
-    WatchSummary summary = watch_.summary();
-    summary.lost_events += reader_.lost_events();
-    return summary;
-  }
+  // After the end.
+  const capture::LiveReader& reader() const { return reader_; }
+  const std::string& failure() const { return failure_; }
 
  private:
-  WatchOptions with_locations(WatchOptions options) {
-    options.locate = [this](const std::string& text) { return locate(text); };
-    return options;
-  }
-
-  // Instruction pointers to source lines, when they are needed.
-  std::string locate(const std::string& text) {
-    if (text.rfind("0x", 0) != 0) {
-      return text;
-    }
-    if (!symboliser_ || modules_ != reader_.modules().size()) {
-      modules_ = reader_.modules().size();
-      symboliser_ = std::make_unique<Symboliser>(reader_.modules());
-    }
-    return symboliser_->text(std::strtoull(text.c_str(), nullptr, 16));
-  }
-
   void pass_on() {
     reader_.take([this](const capture::LiveReader::News& news) {
       auto found = streams_.find(news.thread);
@@ -223,32 +195,139 @@ class Session {
       }
     });
     merge_.promise(unknown_, reader_.round());
-    judge();
+    hand_over();
   }
 
-  void judge() {
-    while (merge_.next(block_, losses_, kBlockEvents) || merge_.overtake()) {
-      for (const EventLoss& loss : losses_) {
-        watch_.lost(loss);
+  void hand_over() {
+    for (;;) {
+      if (block_ == nullptr) {
+        block_ = queue_.free_block();
       }
-      watch_.add(block_);
-      block_.clear();
-      losses_.clear();
+      if (!merge_.next(block_->events, block_->losses, kBlockEvents)) {
+        if (!merge_.overtake()) {
+          return;
+        }
+        continue;
+      }
+      teller_.tell(reader_.symbols(), block_->news);
+      if (reader_.modules().size() != modules_) {
+        modules_ = reader_.modules().size();
+        block_->modules = reader_.modules();
+      }
+      queue_.push(std::move(block_));
     }
   }
 
+  BlockQueue<JudgedBlock>& queue_;
+  std::unique_ptr<JudgedBlock> block_;  // to be filled next
   capture::LiveReader reader_;
-  std::unique_ptr<Symboliser> symboliser_;
+  SymbolTeller teller_{SymbolTeller::What::kAll};
   size_t modules_ = 0;
-  WatchOptions options_;
-  Watch watch_;
   EventMerge merge_;
   EventMerge::Stream unknown_;  // threads that had no event yet
   std::unordered_map<uint32_t, EventMerge::Stream> streams_;
-  EventBlock block_;
-  std::vector<EventLoss> losses_;
   std::string failure_;
 };
+
+// From events to findings.
+class Judging {
+ public:
+  Judging(const RunOptions& options, const Watch::Callback& report)
+      : options_(with_locations(options.watch)), watch_(symbols_, options_, report) {}
+
+  // All that comes.
+  void judge(BlockQueue<JudgedBlock>& queue) {
+    while (auto block = queue.pop()) {
+      learn(std::move(block->news), symbols_);
+      if (!block->modules.empty()) {
+        modules_ = std::move(block->modules);
+        symboliser_.reset();
+      }
+      for (const EventLoss& loss : block->losses) {
+        watch_.lost(loss);
+      }
+      watch_.add(block->events);
+      block->events.clear();
+      block->losses.clear();
+      block->modules.clear();
+      queue.give_back(std::move(block));
+    }
+  }
+
+  void finish(const Reading& reading) {
+    if (!reading.reader().problems().empty() || !reading.failure().empty()) {
+      watch_.incomplete();
+    }
+    modules_ = reading.reader().modules();
+    watch_.finish();
+  }
+
+  WatchSummary summary() const { return watch_.summary(); }
+  std::vector<std::string> warnings() const {
+    return symboliser_ ? symboliser_->warnings() : std::vector<std::string>();
+  }
+
+ private:
+  WatchOptions with_locations(WatchOptions options) {
+    options.locate = [this](const std::string& text) { return locate(text); };
+    return options;
+  }
+
+  // Instruction pointers to source lines, when they are needed.
+  std::string locate(const std::string& text) {
+    if (text.rfind("0x", 0) != 0) {
+      return text;
+    }
+    if (!symboliser_) {
+      symboliser_ = std::make_unique<Symboliser>(modules_);
+    }
+    return symboliser_->text(std::strtoull(text.c_str(), nullptr, 16));
+  }
+
+  Symbols symbols_;
+  std::vector<capture::Module> modules_;
+  std::unique_ptr<Symboliser> symboliser_;
+  WatchOptions options_;
+  Watch watch_;
+};
+
+std::vector<std::string> warnings_of(const Reading& reading, const Judging& judging) {
+  std::vector<std::string> all;
+  if (!reading.failure().empty()) {
+    all.push_back(reading.failure());
+  }
+  for (const auto& more :
+       {reading.reader().problems(), reading.reader().notes(), judging.warnings()}) {
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
+}
+
+// Until the program has ended and all that it wrote was read.
+void read_all(const NamedPipe& pipe, Child& child, SavedCapture& saved, Reading& reading) {
+  std::vector<char> buffer(kPipeBytes);
+  bool good = true;
+  for (;;) {
+    // Asked first: what the program wrote before its end is then in the pipe.
+    const bool ended = child.ended();
+    const ssize_t got = ::read(pipe.fd(), buffer.data(), buffer.size());
+    if (got > 0) {
+      saved.add({buffer.data(), static_cast<size_t>(got)});
+      // After damage the rest is read all the same: the program must not wait for its pipe.
+      good = good && reading.feed({buffer.data(), static_cast<size_t>(got)});
+    } else if (ended) {
+      break;  // also when a child of the program holds the pipe open
+    } else {
+      pollfd state{pipe.fd(), POLLIN, 0};
+      if (got == 0) {
+        ::poll(nullptr, 0, kPoll);  // no writer yet, or no more: poll would not wait
+      } else {
+        ::poll(&state, 1, kPoll);
+      }
+    }
+  }
+  reading.finish();
+}
 
 }  // namespace
 
@@ -271,7 +350,6 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
     result.problem = saved.problem();
     return result;
   }
-  Session session(options, report);
   add_live_options(pipe.path(), options, &probe_options);
   Child child(command);
   if (child.exec_error() != 0) {
@@ -279,39 +357,25 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
     result.problem = fmt::format("{}: {}", command[0], std::strerror(child.exec_error()));
     return result;
   }
-  std::vector<char> buffer(kPipeBytes);
-  bool good = true;
-  for (;;) {
-    // Asked first: what the program wrote before its end is then in the pipe.
-    const bool ended = child.ended();
-    const ssize_t got = ::read(pipe.fd(), buffer.data(), buffer.size());
-    if (got > 0) {
-      saved.add({buffer.data(), static_cast<size_t>(got)});
-      // After damage the rest is read all the same: the program must not wait for its pipe.
-      good = good && session.feed({buffer.data(), static_cast<size_t>(got)});
-    } else if (ended) {
-      break;  // also when a child of the program holds the pipe open
-    } else {
-      pollfd state{pipe.fd(), POLLIN, 0};
-      if (got == 0) {
-        ::poll(nullptr, 0, kPoll);  // no writer yet, or no more: poll would not wait
-      } else {
-        ::poll(&state, 1, kPoll);
-      }
-    }
-  }
-  session.finish();
+  BlockQueue<JudgedBlock> queue(kBlocks);
+  Reading reading(queue);
+  Judging judging(options, report);
+  std::thread reader([&] { read_all(pipe, child, saved, reading); });
+  judging.judge(queue);
+  reader.join();
+  judging.finish(reading);
   result.status = exit_status(child.wait());
-  if (!session.any()) {
+  if (!reading.reader().any_header()) {
     result.problem = not_recorded(command, result.status, "tsomon run");
     result.status = kRecordFailed;
     return result;
   }
-  result.warnings = session.warnings();
+  result.warnings = warnings_of(reading, judging);
   if (!saved.problem().empty()) {
     result.warnings.push_back(saved.problem());
   }
-  result.summary = session.summary();
+  result.summary = judging.summary();
+  result.summary.lost_events += reading.reader().lost_events();
   return result;
 }
 

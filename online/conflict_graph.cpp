@@ -252,10 +252,25 @@ bool ConflictGraph::explain(Node from, Node to, DetectedCycle* cycle) {
       edges.emplace_back(target, next);
     }
   }
-  for (const auto& [node, edge] : edges) {
-    cycle->steps.push_back({nodes_[edge->from].unit, edge->source, edge->target, edge->kind});
+  for (size_t i = 0; i < edges.size(); ++i) {
+    add_step(edges[(i + edges.size() - 1) % edges.size()].second->target, *edges[i].second, cycle);
   }
   return true;
+}
+
+// Where events of their own share a node the cycle enters it by the first and leaves it by any.
+void ConflictGraph::add_step(const DetectedAccess& entered, const InEdge& edge,
+                             DetectedCycle* cycle) const {
+  DetectedUnit unit = nodes_[edge.from].unit;
+  if (unit.shared()) {
+    unit.finished = true;
+    if (entered.index < edge.source.index) {
+      unit.first = unit.last = entered.index;
+      cycle->steps.push_back({unit, entered, edge.source, EdgeKind::kProgramOrder});
+    }
+    unit.first = unit.last = edge.source.index;
+  }
+  cycle->steps.push_back({unit, edge.source, edge.target, edge.kind});
 }
 
 // Several steps of one thread in program order become one where its ends are ordered by themselves:

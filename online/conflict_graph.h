@@ -148,6 +148,7 @@ class ConflictGraph {
   Vertex vertex(Node node);
   void close_cycle(Node from, Node to);
   bool explain(Node from, Node to, DetectedCycle* cycle);
+  void add_step(const DetectedAccess& entered, const InEdge& edge, DetectedCycle* cycle) const;
   const InEdge* edge_between(uint32_t group, uint32_t next);
   bool connect(Node from, Node to, std::vector<std::pair<Node, const InEdge*>>* path);
   static void shorten(DetectedCycle* cycle);

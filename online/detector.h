@@ -56,6 +56,7 @@ struct DetectorOptions {
   RelationOptions relation;              // model and order are not looked at
   SetChoice sets = SetChoice::kAuto;     // kAtomicSets
   bool collect = true;                   // false: nothing is ever dropped (for tests)
+  bool share_nodes = true;               // of accesses outside units, where that changes nothing
   uint32_t max_retained = 4096;          // finished units kept before some are merged
   uint32_t max_unsettled = 4096;         // stores of one thread to one location, and ...
   uint32_t max_unsettled_units = 4096;   // ... units of one thread, that no fence ever settles
@@ -89,6 +90,8 @@ struct DetectedUnit {
   uint64_t last = 0;
   bool finished = true;
   uint32_t merged = 0;  // further units that were merged into this one
+  // Several events of their own share a node. Of the steps of a cycle there is one for each event.
+  bool shared() const { return label == Interner::kNone && merged == 0 && first != last; }
 };
 
 // Where the units are in events numbered by `index`, in increasing order.
@@ -146,6 +149,7 @@ struct DetectedStretch {
 struct DetectorStatistics {
   uint64_t events = 0;
   uint64_t units = 0;
+  uint64_t sharing = 0;  // of these, events of their own that share the node of another
   uint64_t directed_edges = 0;
   uint64_t undirected_edges = 0;
   uint64_t cycles = 0;            // every closed cycle, repeated ones included

@@ -1,6 +1,7 @@
 #include "online/history.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <unordered_set>
 
@@ -21,14 +22,16 @@ bool waits_for_store(const std::vector<Event>& before, const Event& load) {
          });
 }
 
+constexpr uint32_t kWrites = kinds::kStores | kind_mask(EventKind::kReadModifyWrite);
+
 // The locations of some stores, in units of eight bytes.
 class Granules {
  public:
   explicit Granules(const std::vector<Event>& events) {
     for (const Event& event : events) {
-      if (event.size > kLargest) {
+      if (event.size > kLargest && is(event, kWrites)) {
         all_ = true;
-      } else if (is(event, kinds::kStores)) {
+      } else if (is(event, kWrites)) {
         for_each(event, [this](uint64_t key) {
           keys_.insert(key);
           return false;
@@ -64,7 +67,7 @@ class Granules {
 
 }  // namespace
 
-void History::start_block(uint64_t first_index) {
+void History::start_block(uint64_t first_index, int64_t time) {
   Block block;
   if (blocks_.size() > 1 && size_ - blocks_.front().events.events.size() >= capacity_) {
     size_ -= blocks_.front().events.events.size();
@@ -74,26 +77,51 @@ void History::start_block(uint64_t first_index) {
     from_start_ = false;
   }
   block.first = first_index;
-  block.undrained = undrained_;
+  block.pending.clear();
+  block.overflow.assign(threads_.size(), false);
+  for (ThreadId id = 0; id < threads_.size(); ++id) {
+    block.overflow[id] = threads_[id].overflow >= time;
+    std::copy_if(threads_[id].pending.begin(), threads_[id].pending.end(),
+                 std::back_inserter(block.pending),
+                 [time](const Pending& pending) { return pending.over >= time; });
+  }
   blocks_.push_back(std::move(block));
 }
 
-void History::follow_buffers(const Event& event) {
-  const auto set = [&](uint64_t thread, bool undrained) {
-    if (thread < undrained_.size()) {
-      undrained_[thread] = undrained;
-    } else if (undrained) {
-      undrained_.resize(thread + 1, false);
-      undrained_[thread] = true;
-    }
-  };
-  if (is(event, drains_)) {
-    set(event.thread, false);
-  } else if (is(event, kinds::kStores)) {
-    set(event.thread, true);
-  } else if (event.kind() == EventKind::kJoin) {
-    set(event.address, false);
+void History::follow_buffers(const EventBlock& block, const Event& event, uint64_t index) {
+  const bool joins = event.kind() == EventKind::kJoin;
+  const bool drains = joins || is(event, drains_);
+  if (!drains && !is(event, kinds::kStores)) {
+    return;
   }
+  const uint64_t id = joins ? event.address : event.thread;
+  if (id >= threads_.size()) {
+    if (joins) {
+      return;  // of a thread that did nothing
+    }
+    threads_.resize(id + 1);
+  }
+  Thread& thread = threads_[id];
+  const int64_t hi = block.hi(event);
+  if (drains) {
+    thread.overflow = std::min(thread.overflow, hi);
+    for (Pending& pending : thread.pending) {
+      pending.over = std::min(pending.over, hi);
+    }
+    // Whatever begins from now on comes after these.
+    std::erase_if(thread.pending, [&](const Pending& pending) { return pending.over < event.lo; });
+  }
+  if (joins) {
+    return;
+  }
+  if (thread.pending.size() == kMaxPending) {
+    const auto half = thread.pending.begin() + kMaxPending / 2;
+    std::for_each(thread.pending.begin(), half, [&](const Pending& pending) {
+      thread.overflow = std::max(thread.overflow, pending.over);
+    });
+    thread.pending.erase(thread.pending.begin(), half);
+  }
+  thread.pending.push_back({index, event, hi, block.write_value(event), drains ? hi : kTimeMax});
 }
 
 void History::add(const EventBlock& block, uint64_t first_index) {
@@ -103,14 +131,17 @@ void History::add(const EventBlock& block, uint64_t first_index) {
   for (size_t i = 0; i < block.events.size();) {
     if (blocks_.empty() || blocks_.back().events.events.size() == kBlockEvents ||
         blocks_.back().first + blocks_.back().events.events.size() != first_index + i) {
-      start_block(first_index + i);
+      start_block(first_index + i, block.events[i].lo);
     }
     EventBlock& to = blocks_.back().events;
     const size_t count = std::min(kBlockEvents - to.events.size(), block.events.size() - i);
     to.append(block, i, i + count);
-    std::for_each(block.events.begin() + static_cast<ptrdiff_t>(i),
-                  block.events.begin() + static_cast<ptrdiff_t>(i + count),
-                  [this](const Event& event) { follow_buffers(event); });
+    std::for_each(
+        block.events.begin() + static_cast<ptrdiff_t>(i),
+        block.events.begin() + static_cast<ptrdiff_t>(i + count), [&](const Event& event) {
+          follow_buffers(block, event,
+                         first_index + static_cast<uint64_t>(&event - block.events.data()));
+        });
     i += count;
     size_ += count;
   }
@@ -124,7 +155,12 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
                        [](uint64_t index, const Block& block) { return index < block.first; });
   const auto begin = static_cast<size_t>(after - blocks_.begin()) - 1;
 
-  // Backwards from `first` for what was done since the last drain of each thread.
+  // Backwards from `first` for what was done since the last drain of each thread that was over.
+  const auto& at_first = blocks_[begin].events.events;
+  const uint64_t place = first - blocks_[begin].first;
+  const int64_t time = place < at_first.size()      ? at_first[place].lo
+                       : begin + 1 < blocks_.size() ? blocks_[begin + 1].events.events.front().lo
+                                                    : kTimeMax;
   enum class Buffer : uint8_t { kUnknown, kWaiting, kDrained };
   std::vector<Buffer> buffers;
   const auto buffer_of = [&](uint64_t thread) -> Buffer& {
@@ -138,6 +174,7 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
     size_t event;
   };
   std::vector<Place> accesses;
+  std::vector<Pending> pending;  // from before the blocks that were looked through
   uint64_t steps = 0;
   bool waiting = true;
   bool stopped = false;
@@ -151,31 +188,39 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
         break;
       }
       const Event& event = events[i];
-      if (event.kind() == EventKind::kJoin && event.address < undrained_.size()) {
+      const bool over = block.events.hi(event) < time;
+      if (event.kind() == EventKind::kJoin && event.address < threads_.size() && over) {
         buffer_of(event.address) = Buffer::kDrained;
       }
       Buffer& buffer = buffer_of(event.thread);
       if (buffer == Buffer::kDrained) {
         continue;
       }
-      buffer = is(event, drains_) ? Buffer::kDrained : Buffer::kWaiting;
+      const bool drains = is(event, drains_);
+      buffer = drains && over ? Buffer::kDrained : Buffer::kWaiting;
       if (buffer == Buffer::kDrained) {
         continue;
       }
-      if (is(event, kinds::kStores) || event.kind() == EventKind::kRead) {
+      if (drains || is(event, kinds::kStores) || event.kind() == EventKind::kRead) {
         accesses.push_back({b, i});
       }
     }
-    // Where the block begins, it is known whose buffer may hold a store.
+    // Where the block begins it is known what a buffer may hold, unless that is too much.
     waiting = false;
-    for (ThreadId thread = 0; thread < std::max(buffers.size(), block.undrained.size()); ++thread) {
+    for (ThreadId thread = 0; thread < std::max(buffers.size(), block.overflow.size()); ++thread) {
       Buffer& buffer = buffer_of(thread);
-      if (thread >= block.undrained.size() || !block.undrained[thread]) {
-        buffer = Buffer::kDrained;
-      } else if (buffer != Buffer::kDrained) {
+      if (buffer == Buffer::kDrained) {
+        continue;
+      }
+      if (thread < block.overflow.size() && block.overflow[thread]) {
         buffer = Buffer::kWaiting;
         waiting = true;
+        continue;
       }
+      buffer = Buffer::kDrained;
+      std::copy_if(
+          block.pending.begin(), block.pending.end(), std::back_inserter(pending),
+          [&](const Pending& one) { return one.event.thread == thread && one.over >= time; });
     }
   }
   slice.all_stores = !stopped && (!waiting || from_start_);
@@ -183,9 +228,15 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
   for (size_t i = accesses.size(); i-- > 0;) {
     const Block& block = blocks_[accesses[i].block];
     const Event& event = block.events.events[accesses[i].event];
-    if (event.kind() != EventKind::kRead || waits_for_store(slice.events.events, event)) {
-      slice.events.append(block.events, accesses[i].event, accesses[i].event + 1);
-      slice.index.push_back(block.first + accesses[i].event);
+    pending.push_back({block.first + accesses[i].event, event, block.events.hi(event),
+                       block.events.write_value(event), kTimeMax});
+  }
+  std::sort(pending.begin(), pending.end(),
+            [](const Pending& a, const Pending& b) { return a.index < b.index; });
+  for (const Pending& one : pending) {
+    if (one.event.kind() != EventKind::kRead || waits_for_store(slice.events.events, one.event)) {
+      slice.events.add(one.event, one.event.lo, one.hi, std::nullopt, one.value);
+      slice.index.push_back(one.index);
     }
   }
   const Granules uncertain(slice.events.events);
@@ -197,6 +248,7 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
       }
       const Event& event = block.events.events[i];
       if (event.has_read_value != 0 && uncertain.contains(event)) {
+        ++slice.left_out;
         slice.events.add(event, event.lo, block.events.hi(event), std::nullopt,
                          block.events.write_value(event));
       } else {
@@ -209,13 +261,27 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
 }
 
 History::Slice History::settled_slice(uint64_t first, uint64_t last) const {
-  constexpr int kTries = 8;
+  constexpr int kTries = 12;
+  constexpr uint64_t kNear = 512;  // events before the one that was tried
+  Slice best;
   for (int tries = 1;; ++tries) {
     Slice found = slice(first, last);
-    if (found.index.empty() || found.index.front() >= first || tries == kTries) {
-      return found;
+    // In front of the earliest store nearby that had to be taken in; others are long on their way.
+    const uint64_t from = first - std::min(first, kNear);
+    const auto earlier = std::lower_bound(found.index.begin(), found.index.end(), from);
+    const bool earliest =
+        earlier == found.index.end() || *earlier >= first || tries == kTries || !contains(*earlier);
+    first = earliest ? first : *earlier;
+    const auto missing = [](const Slice& slice) {
+      return slice.all_stores ? slice.left_out : UINT64_MAX;
+    };
+    const bool better = tries == 1 || missing(found) < missing(best);
+    if (better) {
+      best = std::move(found);
     }
-    first = found.index.front();
+    if (earliest || missing(best) == 0) {
+      return best;
+    }
   }
 }
 

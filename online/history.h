@@ -4,20 +4,23 @@
 //             the last `capacity` events (a little more), and cuts stretches out of them.
 // Stretch     slice() returns the events from `first` to `last`, and in front of them the stores
 //             that may still have been in a store buffer when `first` was issued: those of each
-//             thread since its last draining event, with the loads that had to wait for one. When
-//             those stores committed is not known, and what other threads stored before `first`
-//             is not there: values read from their locations are left out. settled_slice() begins
-//             earlier, where there are no such stores, if there is such a place nearby.
-// Complexity  add(): a copy. slice(): the stretch, and as far back as a buffer held a store, at
-// most
-//             kMaxLookBack events, or to the beginning of a block; times the number of stores in
-//             front for loads of byte ranges.
+//             thread since its last draining event that was certainly over by then, with later
+//             draining events and (of the latest block) the loads that had to wait for a store.
+//             When those stores committed is not known, and what other threads stored before
+//             `first` is not there: values read from their locations are left out. settled_slice()
+//             begins earlier, where no values, or fewer, have to be left out, if there is such a
+//             place nearby.
+// Complexity  add(): a copy, and for a draining event the stores since the last one. slice(): the
+//             stretch, and as far back as to the beginning of a block; where a buffer held more
+//             than kMaxPending stores then, as far as it held one, at most kMaxLookBack events;
+//             times the number of stores in front for loads of byte ranges.
 // Memory      32 bytes an event, 8 more for each value or long interval.
 // Thread-safety: none.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "tso/trace.h"
@@ -40,30 +43,46 @@ class History {
     // Every store that could have been in a buffer is there. Otherwise the order of the events is
     // still as in the whole input, but values may come from stores that are missing.
     bool all_stores = true;
+    uint64_t left_out = 0;  // values, of events from `first` on
   };
   bool contains(uint64_t first) const { return !blocks_.empty() && blocks_.front().first <= first; }
   uint64_t oldest() const { return blocks_.empty() ? UINT64_MAX : blocks_.front().first; }
   // Requires contains(first).
   Slice slice(uint64_t first, uint64_t last) const;
-  // Begins at the earlier of `first` and the place where no store is in a buffer, found in a few
+  // Begins at the earlier of `first` and a place from which no values are left out, found in a few
   // tries or not.
   Slice settled_slice(uint64_t first, uint64_t last) const;
 
  private:
   static constexpr size_t kBlockEvents = 8192;
+  static constexpr size_t kMaxPending = 256;  // of a thread
+  // A store or draining event, and until when it can have been on its way.
+  struct Pending {
+    uint64_t index = 0;
+    Event event;
+    int64_t hi = 0;
+    std::optional<uint64_t> value;  // written
+    int64_t over = kTimeMax;        // when a draining event of the thread or its join was over
+  };
+  struct Thread {
+    std::vector<Pending> pending;
+    int64_t overflow = kTimeMin;  // until then `pending` lacks stores
+  };
   struct Block {
     uint64_t first = 0;  // index of its first event; the others follow
     EventBlock events;
-    std::vector<bool> undrained;  // by thread: may have stores in its buffer when the block begins
+    // What may be in a buffer when the block begins, or was not over then.
+    std::vector<Pending> pending;
+    std::vector<bool> overflow;  // by thread: `pending` lacks stores
   };
-  void start_block(uint64_t first_index);
-  void follow_buffers(const Event& event);
+  void start_block(uint64_t first_index, int64_t time);
+  void follow_buffers(const EventBlock& block, const Event& event, uint64_t index);
 
   uint64_t capacity_;
   uint32_t drains_;
   uint64_t size_ = 0;
   std::deque<Block> blocks_;
-  std::vector<bool> undrained_;  // now
+  std::vector<Thread> threads_;  // now
   bool from_start_ = true;       // nothing was dropped yet
 };
 

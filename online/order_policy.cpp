@@ -33,6 +33,9 @@ constexpr uint32_t kRareKinds =
 constexpr uint64_t location_bit(LocationId location) { return uint64_t{1} << (location % 64); }
 
 constexpr uint32_t kMaxSweeps = 1U << 15;  // generations wrap around later
+constexpr uint64_t kFewLocations = 4096;   // that are not worth looking for unused ones
+// Events of the input over which accesses share a node: the stretch of a window has to hold them.
+constexpr uint64_t kLongestRun = 256;
 
 }  // namespace
 
@@ -76,6 +79,7 @@ void OrderPolicy::lost(ThreadId id) {
   for (ThreadId t = 0; t < threads_.size(); ++t) {
     if (id == Detector::kNoThread || id == t) {
       end_unit(*threads_[t]);
+      end_run(*threads_[t]);
       threads_[t]->depth = 0;
     }
   }
@@ -120,6 +124,7 @@ void OrderPolicy::boundary(const Event& event, uint64_t index) {
 }
 
 OrderPolicy::Node OrderPolicy::new_unit(Thread& thread, const Event& event, uint64_t index) {
+  end_run(thread);
   const bool own = thread.depth == 0;
   const Node unit = graph_.add_unit({event.thread, own ? Interner::kNone : thread.label,
                                      own ? index : thread.begin, index, own, 0});
@@ -131,6 +136,81 @@ OrderPolicy::Node OrderPolicy::new_unit(Thread& thread, const Event& event, uint
   }
   thread.time = UnitTime();
   return unit;
+}
+
+// ---- Accesses outside units that share a node
+
+void OrderPolicy::end_run(Thread& thread) {
+  if (thread.run != kNone) {
+    graph_.unit(thread.run).finished = true;
+    thread.run = kNone;
+  }
+}
+
+// No other thread has an access that the event in hand has an edge from.
+template <uint8_t kKnown>
+inline bool OrderPolicy::is_undisturbed(const Current& now, LocationId where) const {
+  const auto& records = locations_[where].records;
+  return std::none_of(records.begin(), records.end(), [&](const Record& record) {
+    return record.thread != now.event->thread && (record.writes || has<kKnown>(now.roles, kWrite));
+  });
+}
+
+// Whether the first of the run comes before the event in hand, and what has an edge to this event
+// has one to the first, or is in the run.
+template <uint8_t kKnown>
+inline bool OrderPolicy::joins_run(const Current& now) const {
+  const Thread& mine = *now.thread;
+  if (now.late || now.index - graph_.unit(mine.run).first >= kLongestRun) {
+    return false;
+  }
+  if (mine.run_after_all) {
+    return is_undisturbed<kKnown>(now, now.location) &&
+           std::all_of(now.others.begin(), now.others.end(),
+                       [&](LocationId other) { return is_undisturbed<kKnown>(now, other); });
+  }
+  // What has committed or was released since the first comes before later loads only.
+  if (!now.others.empty() || mine.drained != mine.released_up_to || mine.given_up != 0) {
+    return false;
+  }
+  if (has<kKnown>(now.roles, kWrite)) {
+    const Node before = mine.last_store.unit;
+    if (!mine.forwarded.empty() ||
+        (before != kNone && before != mine.run && before != mine.last_drain.unit)) {
+      return false;
+    }
+  } else if (mine.last_load.unit != mine.run || mine.last_store.unit == mine.run ||
+             (mine.stores > mine.drained && (mine.stored_to & location_bit(now.location)) != 0)) {
+    return false;
+  }
+  return is_undisturbed<kKnown>(now, now.location);
+}
+
+// Of an access outside units, and its order in its thread.
+template <uint8_t kKnown>
+inline void OrderPolicy::run_or_unit(Current& now) {
+  Thread& mine = *now.thread;
+  // With no other thread alive nothing that the thread does lies on a cycle.
+  const bool joins = mine.run != kNone && joins_run<kKnown>(now);
+  if (joins || (mine.run != kNone && live_threads_ == 1 && !now.late &&
+                now.index - graph_.unit(mine.run).first < kLongestRun)) {
+    now.unit = mine.run;
+    now.joins = joins;
+    graph_.unit(mine.run).last = now.index;
+    ++graph_.statistics().units;
+    ++graph_.statistics().sharing;
+    order_in_thread<kKnown>(now);
+    return;
+  }
+  now.unit = new_unit(mine, *now.event, now.index);
+  order_in_thread<kKnown>(now);
+  // A load that may have been forwarded comes before little of what follows.
+  const bool load = !has<kKnown>(now.roles, kStore);
+  if (options_.share_nodes && !sc_ && !(load && now.store != 0)) {
+    mine.run = now.unit;
+    mine.run_after_all = load && mine.stores == mine.drained;
+    graph_.unit(now.unit).finished = false;
+  }
 }
 
 // ---- Store buffers
@@ -534,6 +614,7 @@ void OrderPolicy::fork(const Current& now) {
     ++graph_.statistics().late_events;
     return;
   }
+  set_alive(child, true);
   Thread& parent = *threads_[now.event->thread];
   child.last_store = {now.unit, now.access()};
   child.last_drain = child.last_store;
@@ -566,6 +647,7 @@ void OrderPolicy::join(const Current& now) {
   // What an ended thread stored has left its buffer.
   commit(child, child.stores, now.hi);
   child.ended = true;
+  set_alive(child, false);
 }
 
 // ---- One event
@@ -593,8 +675,7 @@ void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t ind
     ++graph_.statistics().late_events;
   }
   mine.started = true;
-  now.unit = unit_of(mine, event, index);
-
+  set_alive(mine, true);
   if (event.size != 0) {  // a name overlaps with nothing else
     now.others = index_.others(now.location);
   }
@@ -612,7 +693,12 @@ void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t ind
              (!now.others.empty() || (mine.stored_to & location_bit(location)) != 0)) {
     now.store = find_source(now);
   }
-  order_in_thread<kKnown>(now);
+  if (kKnown != 0 && mine.depth == 0) {
+    run_or_unit<kKnown>(now);
+  } else {
+    now.unit = unit_of(mine, event, index);
+    order_in_thread<kKnown>(now);
+  }
   if (has<kKnown>(now.roles, kRare)) {
     if (event.kind() == EventKind::kFork) {
       fork(now);
@@ -711,6 +797,9 @@ bool OrderPolicy::closed(Node node) {
 
 // Units of a thread that never drains its buffer are given up beyond a bound.
 void OrderPolicy::before_sweep() {
+  for (const auto& each : threads_) {
+    end_run(*each);
+  }
   const auto undrained = [this](Node node) {
     return graph_.used(node) && graph_.unit(node).finished && !closed(node);
   };
@@ -765,7 +854,7 @@ void OrderPolicy::after_sweep() {
   // are looked at now and then, and when units have been merged.
   const uint64_t collected = graph_.statistics().collected;
   if (graph_.merged() || ++sweeps_since_ >= kMaxSweeps ||
-      collected - collected_then_ >= index_.size()) {
+      collected - collected_then_ >= std::max<uint64_t>(index_.size(), kFewLocations)) {
     collected_then_ = collected;
     sweeps_since_ = 0;
     follow_locations();

@@ -7,6 +7,15 @@
 //             drained its store buffer since, in time that lies before the new event; settled
 //             accesses are directed to it, others undirected, unless a chain of lock releases and
 //             acquisitions orders them (a vector clock of store numbers for each thread).
+// Events      outside every unit are units of their own, and most programs have more of them than
+//             anything else. Such loads and stores, one after the other in a thread, share a node
+//             as long as nothing but the first has an edge that leads to it, and the first comes
+//             before all others: every path then enters by the first and may leave by any, so no
+//             cycle of directed edges appears or is lost. Of undirected edges there may be more
+//             windows, never less.
+// Locks       Under Semantics::kPaper, too, a load that may have been forwarded is settled with its
+//             store when another thread takes a lock that was released after the store; the paper's
+//             relation leaves that order open.
 // State       Per location and unit one record for its loads and one for its stores. Records that a
 //             later settled access stands for are dropped, so their number is bounded by the
 //             threads and by the stores that are not settled.
@@ -77,11 +86,14 @@ class OrderPolicy : public Policy {
   struct Thread {
     bool started = false;
     bool ended = false;
-    uint32_t depth = 0;  // of open units
+    bool alive = false;          // started or to be started, and not joined
+    bool run_after_all = false;  // `run` begins with a load, and with an empty store buffer
+    uint32_t depth = 0;          // of open units
     uint32_t label = Interner::kNone;
     uint64_t begin = 0;
     Node unit = kNone;            // of the open unit; created with its first event
-    UnitTime time;                // of `unit`
+    Node run = kNone;             // of the latest accesses outside units, while others may join
+    UnitTime time;                // of `unit`, or `run`
     uint64_t stores = 0;          // issued
     uint64_t stored_to = 0;       // since the last drain: some bit of every location
     uint64_t drained = 0;         // of these, that have committed by the latest event of the thread
@@ -147,6 +159,7 @@ class OrderPolicy : public Policy {
     std::span<const LocationId> others;  // that overlap with it
     uint8_t roles = 0;
     bool late = false;
+    bool joins = false;  // a run, and has no edge of its own from what came before
     uint64_t store = 0;  // its own number; of a load, that of the store it may be forwarded from
     DetectedAccess access() const { return access_of(*event, index); }
   };
@@ -183,6 +196,19 @@ class OrderPolicy : public Policy {
     return thread.unit;
   }
   Node new_unit(Thread& thread, const Event& event, uint64_t index);
+  void end_run(Thread& thread);
+  template <uint8_t kKnown>
+  bool is_undisturbed(const Current& now, LocationId where) const;
+  template <uint8_t kKnown>
+  bool joins_run(const Current& now) const;
+  template <uint8_t kKnown>
+  void run_or_unit(Current& now);
+  void set_alive(Thread& thread, bool alive) {
+    if (thread.alive != alive) {
+      thread.alive = alive;
+      live_threads_ += alive ? 1 : -1;
+    }
+  }
   uint64_t find_source(const Current& now);
   template <uint8_t kKnown>
   void order_in_thread(const Current& now);
@@ -191,7 +217,7 @@ class OrderPolicy : public Policy {
   void release_committed(Thread& thread);
   static void pop_unsettled(Thread& thread);
   void link(const Last& from, const Current& now, EdgeKind kind = EdgeKind::kProgramOrder) {
-    if (from.unit != kNone && from.unit != now.unit) {
+    if (from.unit != kNone && from.unit != now.unit && !now.joins) {
       link_other(from, now, kind);
     }
   }
@@ -250,6 +276,7 @@ class OrderPolicy : public Policy {
   uint32_t drains_ = kinds::kDrains;  // kinds that drain the store buffer
   std::array<uint8_t, 32> roles_{};   // by kind
   int64_t now_ = kTimeMin;
+  int live_threads_ = 0;
   std::vector<LatestSettled> latest_settled_;  // by thread, of prune()
   std::vector<std::unique_ptr<Thread>> threads_;
   LocationIndex index_;

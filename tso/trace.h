@@ -97,6 +97,15 @@ struct EventBlock {
   // Appends `event` (without extras) with the given interval and values. Requires lo <= hi.
   void add(Event event, int64_t lo, int64_t hi, std::optional<uint64_t> read_value = {},
            std::optional<uint64_t> write_value = {});
+  // The same for an event without values that begins at its `lo`.
+  void add_until(const Event& event, int64_t hi) {
+    const uint64_t span = static_cast<uint64_t>(hi) - static_cast<uint64_t>(event.lo);
+    if (hi < event.lo || span > 0xFFFFFFFFU) {
+      return add(event, event.lo, hi);
+    }
+    events.push_back(event);
+    events.back().span_or_extra = static_cast<uint32_t>(span);
+  }
 };
 
 struct Trace : EventBlock {

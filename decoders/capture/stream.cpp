@@ -96,22 +96,48 @@ Event ThreadStream::make(EventKind kind, const Record& record) const {
 
 void ThreadStream::wait_for_stamp(const Event& event, std::optional<uint64_t> read,
                                   std::optional<uint64_t> write, int64_t since) {
-  waiting_.push_back({event, read, write, false, records_});
-  waiting_.back().event.lo = std::min({from_, from_before_handler_, since});
-  waiting_since_ = std::min(waiting_since_, waiting_.back().event.lo);
+  Waiting& access = waiting_.emplace_back();
+  access.event = event;
+  access.event.lo = std::min({from_, from_before_handler_, since});
+  access.record = records_;
+  if (read || write) {
+    access.has_values = 1;
+    access.event.span_or_extra = static_cast<uint32_t>(waiting_values_.size());
+    waiting_values_.push_back({read, write});
+  }
+  waiting_since_ = std::min(waiting_since_, access.event.lo);
+}
+
+void ThreadStream::add_waiting(const Waiting& access, int64_t hi, EventBlock& out) const {
+  if (access.has_values == 0) {
+    return out.add_until(access.event, hi);
+  }
+  const Values& values = waiting_values_[access.event.span_or_extra];
+  out.add(access.event, access.event.lo, hi, values.read, values.write);
 }
 
 void ThreadStream::flush(int64_t until, EventBlock& out) {
-  for (const auto& [event, read, write, open, record] : waiting_) {
-    out.add(event, event.lo, open ? kTimeMax : std::max(until, event.lo), read, write);
+  for (const Waiting& access : waiting_) {
+    add_waiting(access, access.open != 0 ? kTimeMax : std::max(until, access.event.lo), out);
   }
   waiting_.clear();
+  waiting_values_.clear();
   waiting_since_ = kTimeMax;
 }
 
 void ThreadStream::add(const Record& record, EventBlock& out) {
   ++records_;
   pieces_left_ += kPiecesPerRecord;
+  // Most records are such.
+  const bool load = record.type == RecordType::kRead;
+  if ((load || record.type == RecordType::kWrite) && record.size - 1 < kWidest) {
+    wait_for_stamp(make(load ? EventKind::kRead : EventKind::kWrite, record));
+    from_before_handler_ = kTimeMax;
+    if (waiting_.size() > kMaxWaiting) {
+      flush(kTimeMax, out);
+    }
+    return;
+  }
   if (has_stamps(record.type) && record.count != 0 &&
       std::min(record.words[0], static_cast<uint64_t>(kTimeMax)) > static_cast<uint64_t>(cut_)) {
     is_cut_ = true;
@@ -145,12 +171,15 @@ void ThreadStream::observe(int64_t since, int64_t until, int64_t patience, Event
   const bool all = silent_since_ != kTimeMin && until - silent_since_ > patience;
   size_t count = 0;
   while (count != waiting_.size() && (all || waiting_[count].record + 2 <= records_)) {
-    const auto& [event, read, write, open, record] = waiting_[count];
-    const bool performed = record + 2 <= records_ && !open;
-    out.add(event, event.lo, performed ? std::max(until, event.lo) : kTimeMax, read, write);
+    const Waiting& access = waiting_[count];
+    const bool performed = access.record + 2 <= records_ && access.open == 0;
+    add_waiting(access, performed ? std::max(until, access.event.lo) : kTimeMax, out);
     ++count;
   }
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<ptrdiff_t>(count));
+  if (waiting_.empty()) {
+    waiting_values_.clear();
+  }
   waiting_since_ = kTimeMax;
   for (const Waiting& access : waiting_) {
     waiting_since_ = std::min(waiting_since_, access.event.lo);
@@ -363,13 +392,7 @@ bool ThreadStream::decode_record(const Record& record, EventBlock& out) {
     case RecordType::kWrite: {
       const EventKind kind =
           record.type == RecordType::kRead ? EventKind::kRead : EventKind::kWrite;
-      if (size > kWidest) {
-        return add_range(record, size, kind);
-      }
-      if (size != 0) {
-        wait_for_stamp(make(kind, record));
-      }
-      return size != 0;
+      return size > kWidest && add_range(record, size, kind);
     }
     case RecordType::kStamp: {
       const auto time =
@@ -433,7 +456,7 @@ void ThreadStream::enter_handler() {
     if (access.record != last.record && !copied) {
       break;
     }
-    access.open = true;
+    access.open = 1;
   }
   // Also where another handler ended and nothing was recorded since.
   interrupted_.push_back(std::min(from_, from_before_handler_));

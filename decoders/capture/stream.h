@@ -112,14 +112,19 @@ class ThreadStream {
   ThreadId thread_;
   int64_t from_ = kTimeMin;    // nothing that follows happened before
   int64_t latest_ = kTimeMin;  // stamp of a record; what does not separate moves only this
-  struct Waiting {
-    Event event;
-    std::optional<uint64_t> read;  // values of atomics
+  struct Values {              // of atomics
+    std::optional<uint64_t> read;
     std::optional<uint64_t> write;
-    bool open = false;  // the next stamp does not end its interval
-    uint64_t record = 0;
   };
+  struct Waiting {
+    Event event;  // span_or_extra: its place in waiting_values_, if it has values
+    uint64_t record : 62 = 0;
+    uint64_t open : 1 = 0;  // the next stamp does not end its interval
+    uint64_t has_values : 1 = 0;
+  };
+  void add_waiting(const Waiting& access, int64_t hi, EventBlock& out) const;
   std::vector<Waiting> waiting_;
+  std::vector<Values> waiting_values_;
   int64_t waiting_since_ = kTimeMax;  // the earliest `lo` of these
   uint64_t records_ = 0;
   uint64_t records_observed_ = 0;

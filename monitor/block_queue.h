@@ -1,0 +1,91 @@
+// Blocks that one thread fills and another empties, a bounded number of them.
+//
+// Purpose     Reading ahead without growing ahead: who fills waits for a block that was given back.
+// Memory      `blocks` blocks, which keep what they have allocated.
+// Thread-safety: one thread fills (free_block(), push(), end()), one empties (pop(), give_back()).
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace tsomon {
+
+template <typename Block>
+class BlockQueue {
+ public:
+  explicit BlockQueue(size_t blocks) {
+    for (size_t i = 0; i < blocks; ++i) {
+      free_.push_back(std::make_unique<Block>());
+    }
+  }
+
+  // As it was given back. Waits for one; nullptr after stop().
+  std::unique_ptr<Block> free_block() {
+    std::unique_lock lock(mutex_);
+    has_free_.wait(lock, [this] { return stopped_ || !free_.empty(); });
+    if (stopped_) {
+      return nullptr;
+    }
+    auto block = std::move(free_.back());
+    free_.pop_back();
+    return block;
+  }
+  void push(std::unique_ptr<Block> block) {
+    {
+      const std::lock_guard lock(mutex_);
+      ready_.push_back(std::move(block));
+    }
+    has_ready_.notify_one();
+  }
+  // Nothing more is pushed.
+  void end() {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+    }
+    has_ready_.notify_one();
+  }
+
+  // The next one pushed. Waits for it; nullptr when there is none any more.
+  std::unique_ptr<Block> pop() {
+    std::unique_lock lock(mutex_);
+    has_ready_.wait(lock, [this] { return ended_ || !ready_.empty(); });
+    if (ready_.empty()) {
+      return nullptr;
+    }
+    auto block = std::move(ready_.front());
+    ready_.pop_front();
+    return block;
+  }
+  void give_back(std::unique_ptr<Block> block) {
+    {
+      const std::lock_guard lock(mutex_);
+      free_.push_back(std::move(block));
+    }
+    has_free_.notify_one();
+  }
+  // Nothing more is popped.
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    has_free_.notify_one();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable has_ready_;
+  std::condition_variable has_free_;
+  std::deque<std::unique_ptr<Block>> ready_;
+  std::vector<std::unique_ptr<Block>> free_;
+  bool ended_ = false;
+  bool stopped_ = false;
+};
+
+}  // namespace tsomon
