@@ -103,13 +103,12 @@ Result<std::unique_ptr<ElfImage>> ElfImage::open(const std::string& file,
   image->dwfl_ = dwfl_begin(&callbacks);
   if (image->dwfl_ != nullptr) {
     dwfl_report_begin(image->dwfl_);
-    image->module_ =
-        dwfl_report_elf(image->dwfl_, shown.c_str(), shown.c_str(), -1, 0, true);
+    image->module_ = dwfl_report_elf(image->dwfl_, shown.c_str(), shown.c_str(), -1, 0, true);
     dwfl_report_end(image->dwfl_, nullptr, nullptr);
   }
   if (image->module_ == nullptr) {
-    return fail(ErrorKind::kMalformed, fmt::format("{}: cannot be read as ELF: {}", shown,
-                                                   dwfl_errmsg(-1)));
+    return fail(ErrorKind::kMalformed,
+                fmt::format("{}: cannot be read as ELF: {}", shown, dwfl_errmsg(-1)));
   }
   image->read_segments();
   image->read_sections();
@@ -156,9 +155,8 @@ void ElfImage::read_sections() {
     if (text == ".stapsdt.base") {
       base = shape.sh_addr;
     }
-    Elf_Data* data = text == ".eh_frame" || text == ".note.stapsdt"
-                         ? elf_rawdata(section, nullptr)
-                         : nullptr;
+    Elf_Data* data =
+        text == ".eh_frame" || text == ".note.stapsdt" ? elf_rawdata(section, nullptr) : nullptr;
     if (data == nullptr || data->d_buf == nullptr) {
       continue;
     }
@@ -235,9 +233,9 @@ std::optional<uint64_t> ElfImage::address_of(uint64_t offset) const {
 }
 
 std::optional<Range> ElfImage::function_around(uint64_t address) const {
-  auto after = std::upper_bound(
-      frames_.begin(), frames_.end(), address,
-      [](uint64_t wanted, const Range& frame) { return wanted < frame.begin; });
+  auto after =
+      std::upper_bound(frames_.begin(), frames_.end(), address,
+                       [](uint64_t wanted, const Range& frame) { return wanted < frame.begin; });
   if (after == frames_.begin() || !(--after)->contains(address)) {
     return std::nullopt;
   }

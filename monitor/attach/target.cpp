@@ -4,12 +4,12 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <elf.h>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
 
+#include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -30,9 +30,8 @@ tl::unexpected<Error> cannot_read(pid_t pid, int error) {
   if (error == ENOENT || error == ESRCH) {
     return fail(ErrorKind::kUnreadable, fmt::format("there is no process {}", pid));
   }
-  return fail(ErrorKind::kEnvironment,
-              fmt::format("process {} cannot be looked at: {}; {}", pid, std::strerror(error),
-                          kPermission));
+  return fail(ErrorKind::kEnvironment, fmt::format("process {} cannot be looked at: {}; {}", pid,
+                                                   std::strerror(error), kPermission));
 }
 
 // A field of /proc/PID/status.
@@ -114,9 +113,9 @@ Result<bool> check_class(pid_t pid) {
   const Descriptor file(::open(proc(pid, "exe").c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.is_open()) {
     if (errno == ENOENT) {
-      return fail(ErrorKind::kUsage,
-                  fmt::format("process {} has no program: it is a kernel thread, or it is ending",
-                              pid));
+      return fail(
+          ErrorKind::kUsage,
+          fmt::format("process {} has no program: it is a kernel thread, or it is ending", pid));
     }
     return cannot_read(pid, errno);
   }
@@ -267,8 +266,8 @@ double Target::processor_seconds() const {
   if (fields.size() <= kUser + 1) {
     return 0;
   }
-  const double ticks = std::strtod(fields[kUser].c_str(), nullptr) +
-                       std::strtod(fields[kUser + 1].c_str(), nullptr);
+  const double ticks =
+      std::strtod(fields[kUser].c_str(), nullptr) + std::strtod(fields[kUser + 1].c_str(), nullptr);
   return ticks / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 

@@ -37,9 +37,9 @@ Result<std::vector<Mapping>> read_mappings(pid_t pid);
 
 // A file with mapped code.
 struct Module {
-  std::string path;  // as the process sees it
-  std::string name;  // its last part
-  std::string file;  // what this process opens it by, while `descriptor` is open
+  std::string path;   // as the process sees it
+  std::string name;   // its last part
+  std::string file;   // what this process opens it by, while `descriptor` is open
   std::string shown;  // a path by which debugging data is looked for
   Descriptor descriptor;
   std::string device;
