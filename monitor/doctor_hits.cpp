@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "monitor/attach/bpf_uprobes.h"
 #include "monitor/descriptor.h"
 #include "monitor/doctor_parts.h"
 
@@ -58,6 +59,7 @@ using Probed = void (*)(const void*);
 
 constexpr int kCalls = 1000;
 constexpr int kRounds = 5;
+constexpr size_t kBpfRing = size_t{512} << 10;              // more than a round
 constexpr auto kRoundsEnd = std::chrono::milliseconds(20);  // no further round after that
 
 // What a breakpoint watches; the child has it at the same address.
@@ -195,6 +197,17 @@ struct Cost {
   int error = 0;           // errno that goes with it
 };
 
+// Nanoseconds of a call; hits that were told and that took place.
+Cost cost(double without, double with, uint64_t told, uint64_t hits) {
+  if (without < 0 || with < 0) {
+    return {0, "the process that was measured has gone", 0};
+  }
+  if (told != hits) {
+    return {0, fmt::format("{} of {} hits were told", told, hits), 0};
+  }
+  return {std::max(with - without, 0.0), {}, 0};
+}
+
 Cost cost_of(Caller& caller, Probed probed, const perf_event_attr& attributes) {
   const double without = caller.time(probed, [] {});
   SampledEvent event(attributes, caller.pid());
@@ -203,14 +216,7 @@ Cost cost_of(Caller& caller, Probed probed, const perf_event_attr& attributes) {
   }
   const uint64_t calls = caller.calls();
   const double with = caller.time(probed, [&] { event.discard(); });
-  if (without < 0 || with < 0) {
-    return {0, "the process that was measured has gone", 0};
-  }
-  const uint64_t expected = caller.calls() - calls;
-  if (event.hits() != expected) {
-    return {0, fmt::format("{} of {} hits were told", event.hits(), expected), 0};
-  }
-  return {std::max(with - without, 0.0), {}, 0};
+  return cost(without, with, event.hits(), caller.calls() - calls);
 }
 
 Cost uprobe_cost(Caller& caller, Probed probed, bool at_return) {
@@ -253,6 +259,44 @@ MachineFinding tell(std::string name, const std::vector<std::pair<const char*, C
   return told;
 }
 
+Cost bpf_cost(Caller& caller, attach::BpfUprobes& probes, Probed probed) {
+  const std::optional<CodePlace> place = code_place(reinterpret_cast<uint64_t>(probed));
+  if (!place) {
+    return {0, "the code of this program was not found in its mappings", 0};
+  }
+  const double without = caller.time(probed, [] {});
+  const auto link = probes.attach(caller.pid(), place->file, {{place->offset, 0, 0}});
+  if (!link) {
+    return {0, link.error().message, 0};
+  }
+  std::vector<attach::Hit> hits;
+  uint64_t told = 0;
+  const uint64_t calls = caller.calls();
+  const double with = caller.time(probed, [&] {
+    hits.clear();
+    probes.read(hits);
+    told += hits.size();
+  });
+  return cost(without, with, told, caller.calls() - calls);
+}
+
+MachineFinding examine_bpf_hits(Caller& caller) {
+  const char* const name = "hit_cost_bpf";
+  const char* const needed_by = "attaching: what a probe costs the program, through BPF";
+  const auto probes = attach::BpfUprobes::create(kBpfRing);
+  if (!probes) {
+    // "what is wrong; the remedy"
+    const std::string& message = probes.error().message;
+    const size_t remedy = message.rfind("; ");
+    return finding(name, false, false, message.substr(0, remedy), needed_by,
+                   remedy == std::string::npos ? message : message.substr(remedy + 2));
+  }
+  return tell(name,
+              {{"at a load", bpf_cost(caller, **probes, tsomon_doctor_load)},
+               {"at a function's entry", bpf_cost(caller, **probes, tsomon_doctor_entry)}},
+              needed_by, "use a kernel from 6.12 on");
+}
+
 }  // namespace
 
 std::vector<MachineFinding> examine_hits() {
@@ -265,6 +309,7 @@ std::vector<MachineFinding> examine_hits() {
           tell("hit_cost_perf_return",
                {{"at a function's return", uprobe_cost(caller, tsomon_doctor_entry, true)}},
                "attaching: what a probe on returns costs the program, through perf", uprobes),
+          examine_bpf_hits(caller),
           tell("hit_cost_breakpoint", {{"at a load", breakpoint_cost(caller)}},
                "attaching: what a watched location costs the program",
                "let the virtual machine pass debug registers on")};
