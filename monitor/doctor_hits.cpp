@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include <asm/perf_regs.h>
@@ -28,39 +29,38 @@
 #include "monitor/doctor_parts.h"
 
 // Code whose instructions are known: the kernel carries a load out in a copy of it, with a second
-// trap behind it, but emulates the `push` that most functions begin with.
-asm(R"(
-  .pushsection .text.tsomon_doctor_probed, "ax", @progbits
-  .local tsomon_doctor_load
-  .type tsomon_doctor_load, @function
-tsomon_doctor_load:
-  movq (%rdi), %rax
-  ret
-  .size tsomon_doctor_load, . - tsomon_doctor_load
-  .local tsomon_doctor_entry
-  .type tsomon_doctor_entry, @function
-tsomon_doctor_entry:
-  pushq %rbp
-  popq %rbp
-  ret
-  .size tsomon_doctor_entry, . - tsomon_doctor_entry
-  .popsection
-)");
+// trap behind it, but emulates the `push` that most functions begin with. One place for each
+// measurement, so that none has to wait for the probe of another to be gone.
+#define TSOMON_DOCTOR_PLACE(name, code)               \
+  asm(".pushsection .text\n"                          \
+      ".local " #name                                 \
+      "\n"                                            \
+      ".type " #name ", @function\n" #name ":\n" code \
+      "  ret\n"                                       \
+      ".size " #name ", . - " #name                   \
+      "\n"                                            \
+      ".popsection");                                 \
+  extern "C" [[gnu::visibility("hidden")]] void name(const void* data)
 
-extern "C" {
-[[gnu::visibility("hidden")]] void tsomon_doctor_load(const void* data);
-[[gnu::visibility("hidden")]] void tsomon_doctor_entry(const void* data);
-}
+#define TSOMON_DOCTOR_LOAD "  movq (%rdi), %rax\n"
+#define TSOMON_DOCTOR_ENTRY "  pushq %rbp\n  popq %rbp\n"
+
+TSOMON_DOCTOR_PLACE(tsomon_doctor_perf_load, TSOMON_DOCTOR_LOAD);
+TSOMON_DOCTOR_PLACE(tsomon_doctor_perf_entry, TSOMON_DOCTOR_ENTRY);
+TSOMON_DOCTOR_PLACE(tsomon_doctor_perf_return, TSOMON_DOCTOR_ENTRY);
+TSOMON_DOCTOR_PLACE(tsomon_doctor_watched_load, TSOMON_DOCTOR_LOAD);
+TSOMON_DOCTOR_PLACE(tsomon_doctor_bpf_load, TSOMON_DOCTOR_LOAD);
+TSOMON_DOCTOR_PLACE(tsomon_doctor_bpf_entry, TSOMON_DOCTOR_ENTRY);
 
 namespace tsomon::doctor {
 namespace {
 
 using Probed = void (*)(const void*);
 
-constexpr int kCalls = 1000;
+constexpr int kCalls = 300;
 constexpr int kRounds = 5;
-constexpr size_t kBpfRing = size_t{512} << 10;              // more than a round
-constexpr auto kRoundsEnd = std::chrono::milliseconds(20);  // no further round after that
+constexpr size_t kBpfRing = size_t{128} << 10;             // more than a round
+constexpr auto kRoundsEnd = std::chrono::milliseconds(8);  // no further round after that
 
 // What a breakpoint watches; the child has it at the same address.
 alignas(8) uint64_t watched = 0;
@@ -183,7 +183,7 @@ class SampledEvent {
 
  private:
   // All samples of a round, and no more than every user may lock.
-  static constexpr size_t kMapped = size_t{4096} * (1 + 64);
+  static constexpr size_t kMapped = size_t{4096} * (1 + 32);
 
   Descriptor fd_;
   perf_event_mmap_page* ring_ = nullptr;
@@ -208,18 +208,47 @@ Cost cost(double without, double with, uint64_t told, uint64_t hits) {
   return {std::max(with - without, 0.0), {}, 0};
 }
 
-Cost cost_of(Caller& caller, Probed probed, const perf_event_attr& attributes) {
+// Removing a probe waits for all processors, for tens of milliseconds: those waits run beside what
+// follows.
+class Removals {
+ public:
+  Removals() = default;
+  Removals(const Removals&) = delete;
+  Removals& operator=(const Removals&) = delete;
+  ~Removals() {
+    for (std::thread& thread : threads_) {
+      thread.join();
+    }
+  }
+  template <typename Probe>
+  void add(Probe probe) {
+    threads_.emplace_back([gone = std::move(probe)]() mutable { Probe(std::move(gone)); });
+  }
+
+ private:
+  std::vector<std::thread> threads_;
+};
+
+struct Bench {
+  Caller caller;  // before the first thread is there: it forks
+  Removals removals;
+};
+
+Cost sampled_cost(Bench& bench, Probed probed, const perf_event_attr& attributes) {
+  Caller& caller = bench.caller;
   const double without = caller.time(probed, [] {});
-  SampledEvent event(attributes, caller.pid());
-  if (event.error() != 0) {
-    return {0, fmt::format("cannot be opened: {}", std::strerror(event.error())), event.error()};
+  auto event = std::make_unique<SampledEvent>(attributes, caller.pid());
+  if (event->error() != 0) {
+    return {0, fmt::format("cannot be opened: {}", std::strerror(event->error())), event->error()};
   }
   const uint64_t calls = caller.calls();
-  const double with = caller.time(probed, [&] { event.discard(); });
-  return cost(without, with, event.hits(), caller.calls() - calls);
+  const double with = caller.time(probed, [&] { event->discard(); });
+  const uint64_t told = event->hits();
+  bench.removals.add(std::move(event));
+  return cost(without, with, told, caller.calls() - calls);
 }
 
-Cost uprobe_cost(Caller& caller, Probed probed, bool at_return) {
+Cost uprobe_cost(Bench& bench, Probed probed, bool at_return) {
   const std::optional<uint32_t> type = device_type("uprobe");
   const std::optional<CodePlace> place = code_place(reinterpret_cast<uint64_t>(probed));
   if (!type || !place) {
@@ -230,42 +259,26 @@ Cost uprobe_cost(Caller& caller, Probed probed, bool at_return) {
   attributes.config = at_return ? 1 : 0;
   attributes.config1 = reinterpret_cast<uint64_t>(place->file.c_str());
   attributes.config2 = place->offset;
-  return cost_of(caller, probed, attributes);
+  return sampled_cost(bench, probed, attributes);
 }
 
-Cost breakpoint_cost(Caller& caller) {
+Cost breakpoint_cost(Bench& bench) {
   perf_event_attr attributes{};
   attributes.type = PERF_TYPE_BREAKPOINT;
   attributes.bp_type = HW_BREAKPOINT_RW;
   attributes.bp_addr = reinterpret_cast<uint64_t>(&watched);
   attributes.bp_len = HW_BREAKPOINT_LEN_8;
-  return cost_of(caller, tsomon_doctor_load, attributes);
+  return sampled_cost(bench, tsomon_doctor_watched_load, attributes);
 }
 
-// `costs` with the place of each; the first one is the figure for programs.
-MachineFinding tell(std::string name, const std::vector<std::pair<const char*, Cost>>& costs,
-                    std::string needed_by, const std::string& remedy) {
-  std::string detail;
-  for (const auto& [where, cost] : costs) {
-    if (!cost.problem.empty()) {
-      return finding(std::move(name), false, false, fmt::format("{}: {}", where, cost.problem),
-                     std::move(needed_by), remedy_for(cost.error, remedy));
-    }
-    detail += fmt::format("{}{:.0f} ns {}", detail.empty() ? "" : ", ", cost.nanoseconds, where);
-  }
-  MachineFinding told =
-      finding(std::move(name), true, false, std::move(detail), std::move(needed_by), {});
-  told.nanoseconds = costs.front().second.nanoseconds;
-  return told;
-}
-
-Cost bpf_cost(Caller& caller, attach::BpfUprobes& probes, Probed probed) {
+Cost bpf_cost(Bench& bench, attach::BpfUprobes& probes, Probed probed) {
+  Caller& caller = bench.caller;
   const std::optional<CodePlace> place = code_place(reinterpret_cast<uint64_t>(probed));
   if (!place) {
     return {0, "the code of this program was not found in its mappings", 0};
   }
   const double without = caller.time(probed, [] {});
-  const auto link = probes.attach(caller.pid(), place->file, {{place->offset, 0, 0}});
+  auto link = probes.attach(caller.pid(), place->file, {{place->offset, 0, 0}});
   if (!link) {
     return {0, link.error().message, 0};
   }
@@ -277,10 +290,28 @@ Cost bpf_cost(Caller& caller, attach::BpfUprobes& probes, Probed probed) {
     probes.read(hits);
     told += hits.size();
   });
+  bench.removals.add(std::move(*link));
   return cost(without, with, told, caller.calls() - calls);
 }
 
-MachineFinding examine_bpf_hits(Caller& caller) {
+// `costs` with the place of each; the first one is the figure for programs.
+MachineFinding tell(std::string name, const std::vector<std::pair<const char*, Cost>>& costs,
+                    std::string needed_by, std::string (*remedy)(int)) {
+  std::string detail;
+  for (const auto& [where, cost] : costs) {
+    if (!cost.problem.empty()) {
+      return finding(std::move(name), false, false, fmt::format("{}: {}", where, cost.problem),
+                     std::move(needed_by), remedy(cost.error));
+    }
+    detail += fmt::format("{}{:.0f} ns {}", detail.empty() ? "" : ", ", cost.nanoseconds, where);
+  }
+  MachineFinding told =
+      finding(std::move(name), true, false, std::move(detail), std::move(needed_by), {});
+  told.nanoseconds = costs.front().second.nanoseconds;
+  return told;
+}
+
+MachineFinding examine_bpf_hits(Bench& bench) {
   const char* const name = "hit_cost_bpf";
   const char* const needed_by = "attaching: what a probe costs the program, through BPF";
   const auto probes = attach::BpfUprobes::create(kBpfRing);
@@ -292,27 +323,28 @@ MachineFinding examine_bpf_hits(Caller& caller) {
                    remedy == std::string::npos ? message : message.substr(remedy + 2));
   }
   return tell(name,
-              {{"at a load", bpf_cost(caller, **probes, tsomon_doctor_load)},
-               {"at a function's entry", bpf_cost(caller, **probes, tsomon_doctor_entry)}},
-              needed_by, "use a kernel from 6.12 on");
+              {{"at a load", bpf_cost(bench, **probes, tsomon_doctor_bpf_load)},
+               {"at a function's entry", bpf_cost(bench, **probes, tsomon_doctor_bpf_entry)}},
+              needed_by, [](int) -> std::string { return "use a kernel from 6.12 on"; });
 }
 
 }  // namespace
 
 std::vector<MachineFinding> examine_hits() {
-  Caller caller;
-  const std::string uprobes = "use a kernel with CONFIG_UPROBE_EVENTS";
-  return {tell("hit_cost_perf",
-               {{"at a load", uprobe_cost(caller, tsomon_doctor_load, false)},
-                {"at a function's entry", uprobe_cost(caller, tsomon_doctor_entry, false)}},
-               "attaching: what a probe costs the program, through perf", uprobes),
-          tell("hit_cost_perf_return",
-               {{"at a function's return", uprobe_cost(caller, tsomon_doctor_entry, true)}},
-               "attaching: what a probe on returns costs the program, through perf", uprobes),
-          examine_bpf_hits(caller),
-          tell("hit_cost_breakpoint", {{"at a load", breakpoint_cost(caller)}},
-               "attaching: what a watched location costs the program",
-               "let the virtual machine pass debug registers on")};
+  Bench bench;
+  return {
+      tell("hit_cost_perf",
+           {{"at a load", uprobe_cost(bench, tsomon_doctor_perf_load, false)},
+            {"at a function's entry", uprobe_cost(bench, tsomon_doctor_perf_entry, false)}},
+           "attaching: what a probe costs the program, through perf", uprobe_remedy_for),
+      tell("hit_cost_perf_return",
+           {{"at a function's return", uprobe_cost(bench, tsomon_doctor_perf_return, true)}},
+           "attaching: what a probe on returns costs the program, through perf", uprobe_remedy_for),
+      examine_bpf_hits(bench),
+      tell("hit_cost_breakpoint", {{"at a load", breakpoint_cost(bench)}},
+           "attaching: what a watched location costs the program", [](int error) {
+             return remedy_for(error, "let the virtual machine pass debug registers on");
+           })};
 }
 
 }  // namespace tsomon::doctor

@@ -24,6 +24,8 @@ MachineFinding finding(std::string name, bool available, bool required, std::str
 
 // For a missing permission (errno) the permission, for anything else what else can be missing.
 std::string remedy_for(int error, const std::string& otherwise);
+// The same for uprobes, which perf_event_paranoid does not open up.
+std::string uprobe_remedy_for(int error);
 
 // The number in /sys/bus/event_source/devices/NAME/type.
 std::optional<uint32_t> device_type(const std::string& name);

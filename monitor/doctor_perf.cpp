@@ -97,14 +97,14 @@ MachineFinding examine_uprobes() {
   const std::optional<CodePlace> place = code_place(reinterpret_cast<uint64_t>(&device_type));
   if (!type || !place) {
     return finding("uprobes", false, false, "not in this kernel", needed_by,
-                   "use a kernel with CONFIG_UPROBE_EVENTS");
+                   uprobe_remedy_for(ENOENT));
   }
   perf_event_attr attributes = event_of(*type, 0);
   attributes.config1 = reinterpret_cast<uint64_t>(place->file.c_str());
   attributes.config2 = place->offset;
   const Opened opened = try_event(attributes);
   return finding("uprobes", opened.ok, false, outcome(opened), needed_by,
-                 remedy_for(opened, "use a kernel with CONFIG_UPROBE_EVENTS"));
+                 uprobe_remedy_for(opened.error));
 }
 
 MachineFinding examine_breakpoints() {
@@ -142,6 +142,11 @@ MachineFinding examine_intel_pt() {
 
 std::string remedy_for(int error, const std::string& otherwise) {
   return error == EACCES || error == EPERM ? kPermission : otherwise;
+}
+
+std::string uprobe_remedy_for(int error) {
+  return error == EACCES || error == EPERM ? "run as root or with CAP_PERFMON"
+                                           : "use a kernel with CONFIG_UPROBE_EVENTS";
 }
 
 std::optional<uint32_t> device_type(const std::string& name) {
