@@ -283,7 +283,7 @@ class Session {
       events_->lost(lost - summary_.lost_hits);
       summary_.lost_hits = lost;
     }
-    events_->advance(until - kReach);
+    events_->advance(std::min(until, hit_clock()) - kReach);
     merged_->judge();
   }
 

@@ -285,14 +285,21 @@ void HitsToEvents::add(const Hit& hit_as_read) {
   }
   thread.last = hit.time;
   thread.any = true;
+  thread.drained = false;
 }
 
 void HitsToEvents::advance(int64_t time) {
   for (auto& [number, thread] : threads_) {
-    if (!thread.pending.empty() && thread.last + kLookAfter < time) {
+    if (!thread.drained && thread.last + kLookAfter < time) {
       // The clock is read after the look: what was seen was so before.
       if (options_.in_system_call && options_.in_system_call(number)) {
-        settle(thread, hit_clock() + kClockError);
+        const int64_t now = hit_clock();
+        settle(thread, now + kClockError);
+        Event fence;
+        fence.set_kind(EventKind::kFence);
+        fence.thread = thread.id;
+        thread.block.add(fence, std::max(thread.last, time), now + kClockError);
+        thread.drained = true;
       } else if (thread.last + kPatience < time) {
         settle(thread, kTimeMax);
       }

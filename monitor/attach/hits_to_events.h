@@ -5,8 +5,9 @@
 // Intervals   hit.h tells why an access lies between its hit and the thread's next one. An access
 // is
 //             given out when the next hit has come, or when the thread was seen inside a system
-//             call: it has left the access behind by then. Of a thread that stays silent otherwise
-//             the end is left open after kPatience.
+//             call, not running: it has left the access behind by then, and no thread is put to
+//             sleep with stores in its buffer, so that is also a fence. Of a thread that stays
+//             silent otherwise the end is left open after kPatience.
 // Units       A stack of entered functions for each thread. A function has been left when its
 //             `ret` is hit, or when a hit shows a stack pointer above the one it was entered with
 //             (at another entry: above or at it). Far jumps of the stack pointer (another stack:
@@ -44,7 +45,7 @@ struct WatchedAccess {
 
 struct HitsToEventsOptions {
   bool values = false;
-  // Whether the thread is inside a system call now. Absent: not known.
+  // Whether the thread sleeps inside a system call now. Absent: not known.
   std::function<bool(uint32_t thread)> in_system_call;
   // What a hit of a watch point stands for.
   std::function<WatchedAccess(const Hit&)> watched;
@@ -88,8 +89,9 @@ class HitsToEvents {
   struct Thread {
     ThreadId id = 0;
     EventMerge::Stream stream = 0;
-    int64_t last = 0;  // time of its last hit
-    bool any = false;  // it has one
+    int64_t last = 0;     // time of its last hit
+    bool any = false;     // it has one
+    bool drained = true;  // it was seen asleep since
     std::vector<Frame> frames;
     std::vector<Pending> pending;
     std::unordered_map<uint64_t, Held> locks;

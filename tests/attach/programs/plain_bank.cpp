@@ -9,8 +9,6 @@
 #include <mutex>
 #include <thread>
 
-#include <x86intrin.h>
-
 #include "slots.h"
 
 constexpr uint64_t kSlot = 5'000'000;  // nanoseconds
@@ -24,24 +22,26 @@ Account accounts[kAccounts];
 std::mutex bank_lock;
 volatile int64_t fees = 0;
 
+// As a transfer that asks somebody else would.
 static void think() {
-  for (int i = 0; i < 3000; ++i) {
-    _mm_pause();
-  }
+  const timespec time{0, 1'000'000};
+  nanosleep(&time, nullptr);
 }
 
 __attribute__((noinline)) void transfer_unlocked(int from, int to, int64_t amount) {
   const int64_t before = accounts[from].balance;
+  const int64_t fee = fees;
   think();
-  accounts[from].balance = before - amount;
+  accounts[from].balance = before - amount - fee;
   accounts[to].balance = accounts[to].balance + amount;
 }
 
 __attribute__((noinline)) void transfer_locked(int from, int to, int64_t amount) {
   const std::lock_guard<std::mutex> guard(bank_lock);
   const int64_t before = accounts[from].balance;
+  const int64_t fee = fees;
   think();
-  accounts[from].balance = before - amount;
+  accounts[from].balance = before - amount - fee;
   accounts[to].balance = accounts[to].balance + amount;
 }
 
@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
   clock_gettime(CLOCK_MONOTONIC, &start);
   const auto work = [&](int thread) {
     for (uint64_t round = 0; round < rounds; ++round) {
-      wait_for_slot(start, round, kSlot, 0);
+      wait_for_slot(start, round, kSlot, 0, false);
       const int from = static_cast<int>(round % kAccounts);
       const int to = (from + 1 + thread) % kAccounts;
       (locked ? transfer_locked : transfer_unlocked)(from, to, thread == 0 ? 1 : 7);

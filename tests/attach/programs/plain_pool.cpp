@@ -18,7 +18,7 @@
 
 #include "slots.h"
 
-constexpr uint64_t kSlot = 20'000'000;  // nanoseconds
+constexpr uint64_t kSlot = 4'000'000;  // nanoseconds
 constexpr uint64_t kMaxTasks = 4096;
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
@@ -69,7 +69,7 @@ void run(uint64_t tasks) {
   const auto work = [&](uint32_t thread) {
     takes[thread].reserve(tasks);
     for (uint64_t round = 0; round < tasks / 2; ++round) {
-      wait_for_slot(start, round, kSlot, thread * kSlot / 2);
+      wait_for_slot(start, round, kSlot, thread * kSlot / 2, true);
       Take take{__rdtsc(), 0};
       const bool success = thread == 0 ? take_head<kFenced>(1) : take_tail<kFenced>(2);
       take.end = __rdtsc();
