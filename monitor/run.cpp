@@ -19,10 +19,10 @@
 
 #include "decoders/capture/live.h"
 #include "monitor/child.h"
+#include "monitor/merged_watch.h"
 #include "monitor/probe_options.h"
 #include "monitor/record.h"
 #include "monitor/symbols.h"
-#include "online/event_merge.h"
 
 namespace tsomon {
 namespace {
@@ -31,10 +31,6 @@ namespace fs = std::filesystem;
 
 constexpr int kPoll = 20;  // milliseconds
 constexpr size_t kPipeBytes = size_t{1} << 20;
-constexpr size_t kBlockEvents = 4096;
-// Of events held back for a thread that is silent; a block has at most some hundred thousand
-// events.
-constexpr size_t kMaxHeld = 4096;
 
 // A pipe with a name, in a folder of its own. Both are removed with the object.
 class NamedPipe {
@@ -145,8 +141,7 @@ class Session {
   Session(const RunOptions& options, const Watch::Callback& report)
       : options_(with_locations(options.watch)),
         watch_(reader_.symbols(), options_, report),
-        merge_(kMaxHeld),
-        unknown_(merge_.open(UINT64_MAX - 1)) {}
+        unknown_(merge().open(UINT64_MAX - 1)) {}
 
   bool feed(std::string_view bytes) {
     if (auto fed = reader_.feed(bytes); !fed) {
@@ -160,10 +155,10 @@ class Session {
   void finish() {
     reader_.finish();
     pass_on();
-    merge_.close(unknown_);
-    judge();
+    merge().close(unknown_);
+    watch_.judge();
     if (!reader_.problems().empty() || !failure_.empty()) {
-      watch_.incomplete();
+      watch_.watch().incomplete();
     }
     watch_.finish();
   }
@@ -184,7 +179,7 @@ class Session {
   }
 
   WatchSummary summary() const {
-    WatchSummary summary = watch_.summary();
+    WatchSummary summary = watch_.watch().summary();
     summary.lost_events += reader_.lost_events();
     return summary;
   }
@@ -211,42 +206,30 @@ class Session {
     reader_.take([this](const capture::LiveReader::News& news) {
       auto found = streams_.find(news.thread);
       if (found == streams_.end()) {
-        found = streams_.emplace(news.thread, merge_.open(news.thread)).first;
+        found = streams_.emplace(news.thread, merge().open(news.thread)).first;
       }
-      EventBlock block = merge_.take_block();
+      EventBlock block = merge().take_block();
       std::swap(block, *news.events);
-      merge_.push(found->second, std::move(block));
-      merge_.promise(found->second, news.promise);
+      merge().push(found->second, std::move(block));
+      merge().promise(found->second, news.promise);
       if (news.ended) {
-        merge_.close(found->second);
+        merge().close(found->second);
         streams_.erase(found);
       }
     });
-    merge_.promise(unknown_, reader_.round());
-    judge();
+    merge().promise(unknown_, reader_.round());
+    watch_.judge();
   }
 
-  void judge() {
-    while (merge_.next(block_, losses_, kBlockEvents) || merge_.overtake()) {
-      for (const EventLoss& loss : losses_) {
-        watch_.lost(loss);
-      }
-      watch_.add(block_);
-      block_.clear();
-      losses_.clear();
-    }
-  }
+  EventMerge& merge() { return watch_.merge(); }
 
   capture::LiveReader reader_;
   std::unique_ptr<Symboliser> symboliser_;
   size_t modules_ = 0;
   WatchOptions options_;
-  Watch watch_;
-  EventMerge merge_;
+  MergedWatch watch_;
   EventMerge::Stream unknown_;  // threads that had no event yet
   std::unordered_map<uint32_t, EventMerge::Stream> streams_;
-  EventBlock block_;
-  std::vector<EventLoss> losses_;
   std::string failure_;
 };
 

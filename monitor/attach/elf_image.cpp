@@ -52,6 +52,21 @@ std::vector<Range> frames_of(Elf* elf, const GElf_Ehdr& header, const Elf_Data& 
   return frames;
 }
 
+// The demangled name of an instance of a template begins with the type that it returns.
+std::string without_return_type(std::string name) {
+  if (name.find("operator") != std::string::npos) {
+    return name;
+  }
+  int depth = 0;
+  for (size_t at = name.size(); at-- > 0;) {
+    depth += name[at] == '>' || name[at] == ')' ? 1 : name[at] == '<' || name[at] == '(' ? -1 : 0;
+    if (name[at] == ' ' && depth == 0) {
+      return name.substr(at + 1);
+    }
+  }
+  return name;
+}
+
 std::string text_at(const uint8_t* bytes, size_t size, size_t& at) {
   const size_t begin = at;
   while (at < size && bytes[at] != 0) {
@@ -186,7 +201,8 @@ void ElfImage::read_symbols() {
         (!function && type != STT_OBJECT)) {
       continue;
     }
-    symbols_.push_back({name, readable_name(name), address, raw.st_size, function});
+    symbols_.push_back(
+        {name, without_return_type(readable_name(name)), address, raw.st_size, function});
   }
   std::sort(symbols_.begin(), symbols_.end(), [](const Symbol& left, const Symbol& right) {
     return left.address != right.address ? left.address < right.address : left.name < right.name;

@@ -33,7 +33,7 @@ struct Range {
 
 struct Symbol {
   std::string name;      // as the linker knows it
-  std::string readable;  // demangled, without parameters
+  std::string readable;  // demangled, without parameters and type
   uint64_t address = 0;
   uint64_t size = 0;  // of a function without one: up to the next symbol
   bool function = false;
