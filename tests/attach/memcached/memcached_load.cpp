@@ -251,6 +251,7 @@ int main(int argc, char** argv) {
     connection.set("counter", "0");
   }
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(connections));
   for (int i = 0; i < connections; ++i) {
     threads.emplace_back([port, i] { drive(port, i); });
   }
