@@ -9,6 +9,7 @@
 
 #include "monitor/attach/attach.h"
 #include "tools/command.h"
+#include "tools/discover_report.h"
 #include "tools/output_option.h"
 #include "tools/relation_option.h"
 #include "tools/watch_report.h"
@@ -24,6 +25,7 @@ struct Options {
   pid_t pid = 0;
   attach::AttachOptions attach;
   std::string property = "serializability";
+  bool discover = false;
   bool no_unit_accesses = false;
   bool no_locks = false;
   RelationChoice relation;
@@ -50,7 +52,14 @@ int exit_status_of(const Error& error) {
   return error.kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
 }
 
+// Long enough for thousands of samples of a busy process.
+constexpr double kDiscoverSeconds = 2;
+
 int run_attach(const Options& options) {
+  if (options.discover) {
+    const double seconds = options.attach.duration;
+    return run_discover(options.pid, seconds > 0 ? seconds : kDiscoverSeconds, options.output);
+  }
   const auto summary =
       attach::attach_to(options.pid, attach_options(options),
                         [&](const Found& found) { print_found(found, options.output); });
@@ -88,6 +97,9 @@ void add_attach_command(CLI::App& app, int& exit_status) {
       ->add_option("--accesses", attach.plan.accesses,
                    "Functions whose accesses are watched, too; named like units")
       ->option_text("NAME...");
+  command->add_flag("--discover", options->discover,
+                    "Watch nothing; propose what to watch, from the processor's samples of memory "
+                    "accesses\n(2 s, or --duration). Exit status 4 where it takes none");
   command->add_flag("--no-unit-accesses", options->no_unit_accesses,
                     "Watch where units begin and end, not what their instructions access");
   command->add_flag("--no-locks", options->no_locks,
