@@ -64,18 +64,8 @@ std::string outcome(const Opened& opened) {
   return opened.ok ? "opened" : std::string("cannot be opened: ") + std::strerror(opened.error);
 }
 
-// For a missing permission the permission, for anything else what else can be missing.
 std::string remedy_for(const Opened& opened, const std::string& otherwise) {
-  return opened.error == EACCES || opened.error == EPERM ? kPermission : otherwise;
-}
-
-// The number in /sys/bus/event_source/devices/NAME/type.
-std::optional<uint32_t> device_type(const std::string& name) {
-  uint32_t type = 0;
-  if (std::ifstream("/sys/bus/event_source/devices/" + name + "/type") >> type) {
-    return type;
-  }
-  return std::nullopt;
+  return doctor::remedy_for(opened.error, otherwise);
 }
 
 MachineFinding examine_paranoid() {
@@ -101,49 +91,20 @@ MachineFinding examine_hardware() {
       remedy_for(opened, "use bare metal, or a virtual machine with its PMU switched on"));
 }
 
-// Where the code of this function lies in the file of this program: a place for a uprobe.
-struct CodePlace {
-  std::string file;
-  uint64_t offset = 0;
-};
-
-std::optional<CodePlace> own_code_place() {
-  const auto address = reinterpret_cast<uint64_t>(&own_code_place);
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    std::istringstream fields(line);
-    uint64_t start = 0;
-    uint64_t end = 0;
-    uint64_t offset = 0;
-    char dash = 0;
-    std::string permissions;
-    std::string device;
-    std::string inode;
-    CodePlace place;
-    fields >> std::hex >> start >> dash >> end >> permissions >> offset >> device >> inode;
-    if (fields && address >= start && address < end) {
-      std::getline(fields >> std::ws, place.file);
-      place.offset = address - start + offset;
-      return place;
-    }
-  }
-  return std::nullopt;
-}
-
 MachineFinding examine_uprobes() {
   const std::string needed_by = "attaching: unit boundaries at functions of a running program";
   const std::optional<uint32_t> type = device_type("uprobe");
-  const std::optional<CodePlace> place = own_code_place();
+  const std::optional<CodePlace> place = code_place(reinterpret_cast<uint64_t>(&device_type));
   if (!type || !place) {
     return finding("uprobes", false, false, "not in this kernel", needed_by,
-                   "use a kernel with CONFIG_UPROBE_EVENTS");
+                   uprobe_remedy_for(ENOENT));
   }
   perf_event_attr attributes = event_of(*type, 0);
   attributes.config1 = reinterpret_cast<uint64_t>(place->file.c_str());
   attributes.config2 = place->offset;
   const Opened opened = try_event(attributes);
   return finding("uprobes", opened.ok, false, outcome(opened), needed_by,
-                 remedy_for(opened, "use a kernel with CONFIG_UPROBE_EVENTS"));
+                 uprobe_remedy_for(opened.error));
 }
 
 MachineFinding examine_breakpoints() {
@@ -178,6 +139,45 @@ MachineFinding examine_intel_pt() {
 }
 
 }  // namespace
+
+std::string remedy_for(int error, const std::string& otherwise) {
+  return error == EACCES || error == EPERM ? kPermission : otherwise;
+}
+
+std::string uprobe_remedy_for(int error) {
+  return error == EACCES || error == EPERM ? "run as root or with CAP_PERFMON"
+                                           : "use a kernel with CONFIG_UPROBE_EVENTS";
+}
+
+std::optional<uint32_t> device_type(const std::string& name) {
+  uint32_t type = 0;
+  if (std::ifstream("/sys/bus/event_source/devices/" + name + "/type") >> type) {
+    return type;
+  }
+  return std::nullopt;
+}
+
+std::optional<CodePlace> code_place(uint64_t address) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::istringstream fields(line);
+    uint64_t start = 0;
+    uint64_t end = 0;
+    uint64_t offset = 0;
+    char dash = 0;
+    std::string permissions;
+    std::string device;
+    std::string inode;
+    CodePlace place;
+    fields >> std::hex >> start >> dash >> end >> permissions >> offset >> device >> inode;
+    if (fields && address >= start && address < end) {
+      std::getline(fields >> std::ws, place.file);
+      place.offset = address - start + offset;
+      return place;
+    }
+  }
+  return std::nullopt;
+}
 
 std::vector<MachineFinding> examine_perf() {
   return {examine_paranoid(), examine_software(),    examine_hardware(),

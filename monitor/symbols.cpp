@@ -57,7 +57,7 @@ std::string function_name(Dwarf_Die& die) {
   Dwarf_Attribute attribute;
   for (const unsigned int kind : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
     if (const char* name = dwarf_formstring(dwarf_attr_integrate(&die, kind, &attribute))) {
-      return without_parameters(demangle(name));
+      return readable_name(name);
     }
   }
   const char* name = dwarf_diename(&die);
@@ -96,6 +96,10 @@ std::string one_field(std::string text) {
 }
 
 }  // namespace
+
+std::string readable_name(const char* linker_name) {
+  return without_parameters(demangle(linker_name));
+}
 
 struct Symboliser::OpenModule {
   OpenModule(const capture::Module& module, std::vector<std::string>& warnings)
@@ -251,7 +255,7 @@ struct Symboliser::OpenModule {
         dwfl_module_addrinfo(file, address, &offset, &symbol, nullptr, nullptr, nullptr);
     return symbol_name == nullptr
                ? std::string()
-               : fmt::format("{}+0x{:x} {}", without_parameters(demangle(symbol_name)), offset,
+               : fmt::format("{}+0x{:x} {}", readable_name(symbol_name), offset,
                              name);
   }
 

@@ -30,6 +30,9 @@ struct SourceFrame {
   int line = 0;
 };
 
+// "ns::f(int)" as "ns::f", for the name that the linker knows.
+std::string readable_name(const char* linker_name);
+
 class Symboliser {
  public:
   explicit Symboliser(std::vector<capture::Module> modules);

@@ -17,6 +17,7 @@ inline constexpr int kExitBadInput = 2;      // bad usage; an input is unreadabl
 inline constexpr int kExitInconclusive = 3;  // events were lost or a bound was hit
 inline constexpr int kExitEnvironment = 4;   // permission, kernel feature or hardware missing
 
+void add_attach_command(CLI::App& app, int& exit_status);
 void add_check_command(CLI::App& app, int& exit_status);
 void add_doctor_command(CLI::App& app, int& exit_status);
 void add_generate_command(CLI::App& app, int& exit_status);

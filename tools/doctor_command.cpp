@@ -24,12 +24,14 @@ void print_text(const std::vector<MachineFinding>& findings) {
 void print_json(const std::vector<MachineFinding>& findings) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const MachineFinding& finding : findings) {
-    list.push_back({{"name", finding.name},
-                    {"available", finding.available},
-                    {"required", finding.required},
-                    {"detail", finding.detail},
-                    {"needed_by", finding.needed_by},
-                    {"remedy", finding.remedy}});
+    nlohmann::ordered_json entry = {
+        {"name", finding.name},           {"available", finding.available},
+        {"required", finding.required},   {"detail", finding.detail},
+        {"needed_by", finding.needed_by}, {"remedy", finding.remedy}};
+    if (finding.nanoseconds) {
+      entry["nanoseconds_per_hit"] = *finding.nanoseconds;
+    }
+    list.push_back(std::move(entry));
   }
   fmt::print("{}\n", nlohmann::ordered_json{{"findings", std::move(list)}}.dump());
 }

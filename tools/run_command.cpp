@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "tools/command.h"
 #include "tools/output_option.h"
 #include "tools/relation_option.h"
+#include "tools/watch_report.h"
 
 namespace tsomon {
 namespace {
@@ -54,65 +54,9 @@ RunOptions run_options(const Options& options) {
   return result;
 }
 
-const char* verdict_text(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kClean:
-      return "serializable";
-    case Verdict::kPossible:
-      return "possible";
-    case Verdict::kDefinite:
-      return "definite";
-    case Verdict::kInconclusive:
-      break;
-  }
-  return "inconclusive";
-}
-
-// Names come from outside: bytes that are not UTF-8 are replaced, not refused.
-void print_json(const nlohmann::ordered_json& object) {
-  fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  std::fflush(stdout);
-}
-
-void print_summary(const Options& options, const WatchSummary& summary) {
-  if (options.output == OutputFormat::kJson) {
-    nlohmann::ordered_json object = {{"file", options.command[0]},
-                                     {"events", summary.events},
-                                     {"threads", summary.threads},
-                                     {"units", summary.detector.units},
-                                     {"property", options.property},
-                                     {"verdict", verdict_text(summary.verdict)},
-                                     {"complete", summary.complete},
-                                     {"violations", summary.findings},
-                                     {"occurrences", summary.occurrences},
-                                     {"windows", summary.windows},
-                                     {"undecided_windows", summary.unjudged},
-                                     {"given_up", summary.detector.forced},
-                                     {"late_events", summary.detector.late_events},
-                                     {"lost_events", summary.lost_events}};
-    return print_json(object);
-  }
-  fmt::print("{}: {}: {}\n", options.command[0], options.property, verdict_text(summary.verdict));
-  fmt::print("  events: {}, threads: {}, units: {}\n", summary.events, summary.threads,
-             summary.detector.units);
-  fmt::print("  violations: {} ({} in all); windows searched: {}\n", summary.findings,
-             summary.occurrences, summary.windows);
-  if (!summary.complete) {
-    fmt::print("  incomplete: {} events late, {} lost, {} windows not decided, {} given up\n",
-               summary.detector.late_events, summary.lost_events, summary.unjudged,
-               summary.detector.forced);
-  }
-}
-
 int run_run(const Options& options) {
-  const RunResult result = run(options.command, run_options(options), [&](const Found& found) {
-    if (options.output == OutputFormat::kJson) {
-      print_json(found.json());
-    } else {
-      fmt::print("{}\n", found.text());
-      std::fflush(stdout);
-    }
-  });
+  const RunResult result = run(options.command, run_options(options),
+                               [&](const Found& found) { print_found(found, options.output); });
   for (const std::string& warning : result.warnings) {
     fmt::print(stderr, "tsomon run: {}\n", warning);
   }
@@ -120,18 +64,8 @@ int run_run(const Options& options) {
     fmt::print(stderr, "tsomon run: {}\n", result.problem);
     return result.status;
   }
-  print_summary(options, result.summary);
-  if (result.status != 0) {
-    return result.status;
-  }
-  switch (result.summary.verdict) {
-    case Verdict::kClean:
-      return kExitClean;
-    case Verdict::kInconclusive:
-      return kExitInconclusive;
-    default:
-      return kExitViolation;
-  }
+  print_watch_summary(options.command[0], options.property, result.summary, options.output);
+  return result.status != 0 ? result.status : watch_exit_status(result.summary.verdict);
 }
 
 }  // namespace

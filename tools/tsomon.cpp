@@ -36,6 +36,7 @@ int run(int argc, char** argv) {
       "child's through.");
 
   int exit_status = tsomon::kExitClean;
+  tsomon::add_attach_command(app, exit_status);
   tsomon::add_check_command(app, exit_status);
   tsomon::add_doctor_command(app, exit_status);
   tsomon::add_generate_command(app, exit_status);

@@ -1,0 +1,373 @@
+#include "monitor/attach/attach.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "decoders/std/writer.h"
+#include "monitor/attach/bpf_uprobes.h"
+#include "monitor/attach/hits_to_events.h"
+#include "monitor/attach/target.h"
+#include "monitor/attach/merged_watch.h"
+
+namespace tsomon::attach {
+namespace {
+
+// A hit has its time before it has its place in a ring. So long after, it is there, unless its
+// thread was kept from running just then: what it tells is late, which the merge notices.
+constexpr int64_t kSlack = 20'000'000;  // nanoseconds
+// What the start of an interval may lie before its hit.
+constexpr int64_t kReach = 2'000'000;
+constexpr int64_t kPoll = 5'000'000;
+constexpr int64_t kLook = 100'000'000;  // between two looks at the process
+
+// The signals that end the attachment wait here instead of ending this process.
+class Signals {
+ public:
+  Signals() {
+    sigemptyset(&set_);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+      sigaddset(&set_, number);
+    }
+    pthread_sigmask(SIG_BLOCK, &set_, &before_);
+  }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+  ~Signals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+  // Its number, 0 when none came in that time.
+  int wait(int64_t nanoseconds) const {
+    const timespec time{0, nanoseconds};
+    const int number = sigtimedwait(&set_, nullptr, &time);
+    return number > 0 ? number : 0;
+  }
+
+ private:
+  sigset_t set_{};
+  sigset_t before_{};
+};
+
+// All events as a text trace.
+class SavedTrace {
+ public:
+  SavedTrace(const std::string& path, const Symbols& symbols) : path_(path), writer_(symbols) {
+    if (!path.empty()) {
+      file_ = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+      if (!file_.is_open()) {
+        note_failure();
+        return;
+      }
+      writer_.write_headers(text_);
+    }
+  }
+  void add(const EventBlock& block, const std::vector<EventLoss>& losses) {
+    if (!file_.is_open() || !problem_.empty()) {
+      return;
+    }
+    for (const EventLoss& loss : losses) {
+      StdWriter::write_lost(loss.events, text_);
+    }
+    writer_.write(block, text_);
+    flush();
+  }
+  void incomplete() {
+    if (file_.is_open() && problem_.empty()) {
+      StdWriter::write_lost(0, text_);
+      flush();
+    }
+  }
+  const std::string& problem() const { return problem_; }
+
+ private:
+  void flush() {
+    for (size_t at = 0; at < text_.size();) {
+      const ssize_t written = ::write(file_.get(), text_.data() + at, text_.size() - at);
+      if (written < 0 && errno == EINTR) {
+        continue;
+      }
+      if (written <= 0) {
+        note_failure();
+        break;
+      }
+      at += static_cast<size_t>(written);
+    }
+    text_.clear();
+  }
+  void note_failure() {
+    problem_ = fmt::format("{}: cannot be written: {}", path_, std::strerror(errno));
+  }
+
+  std::string path_;
+  Descriptor file_;
+  StdWriter writer_;
+  std::string text_;
+  std::string problem_;
+};
+
+// Whether the thread is inside a system call: /proc says "running" or -1 otherwise.
+bool in_system_call(pid_t pid, uint32_t thread) {
+  const Descriptor file(
+      ::open(fmt::format("/proc/{}/task/{}/syscall", pid, thread).c_str(), O_RDONLY | O_CLOEXEC));
+  char first = 0;
+  return file.is_open() && ::read(file.get(), &first, 1) == 1 && first >= '0' && first <= '9';
+}
+
+class Session {
+ public:
+  Session(Target target, const AttachOptions& options, const Watch::Callback& report)
+      : target_(std::move(target)), options_(options), report_(report) {
+    symbols_.initial_zero = false;
+  }
+
+  Result<AttachSummary> run() {
+    auto plan = make_plan(target_, options_.plan, symbols_);
+    if (!plan) {
+      return tl::unexpected<Error>(plan.error());
+    }
+    plan_ = std::move(*plan);
+    auto probes = BpfUprobes::create();
+    if (!probes) {
+      return tl::unexpected<Error>(probes.error());
+    }
+    probes_ = std::move(*probes);
+    saved_.emplace(options_.save, symbols_);
+    if (!saved_->problem().empty()) {
+      return fail(ErrorKind::kEnvironment, saved_->problem());
+    }
+    WatchOptions watch = options_.watch;
+    watch.analysis.values &= options_.values;
+    const Signals signals;
+    merged_ = std::make_unique<MergedWatch>(
+        symbols_, watch,
+        [this](const Found& found) {
+          violation_ = true;
+          report_(found);
+        },
+        [this](const EventBlock& block, const std::vector<EventLoss>& losses) {
+          saved_->add(block, losses);
+        });
+    HitsToEventsOptions turning;
+    turning.values = options_.values;
+    turning.in_system_call = [this](uint32_t thread) {
+      return in_system_call(target_.pid(), thread);
+    };
+    events_ = std::make_unique<HitsToEvents>(plan_, symbols_, merged_->merge(), turning);
+    if (auto set = set_probes(); !set) {
+      return tl::unexpected<Error>(set.error());
+    }
+    tell_start();
+    watch_until_end(signals);
+    return finish();
+  }
+
+ private:
+  void note(const std::string& text) const {
+    if (options_.note) {
+      options_.note(text);
+    }
+  }
+  void warn(const std::string& text) {
+    summary_.warnings.push_back(text);
+    note(text);
+  }
+
+  void tell_start() {
+    size_t units = 0;
+    for (const PlannedFunction& function : plan_.functions) {
+      units += function.unit ? 1 : 0;
+    }
+    note(fmt::format(
+        "{} ({}): {} unit functions, {} instructions that access memory, {} probes "
+        "through BPF",
+        target_.pid(), target_.executable(), units, plan_.accesses, plan_.sites.size()));
+    for (const std::string& text : plan_.notes) {
+      warn(text);
+    }
+    for (const std::string& text : plan_.missed) {
+      warn(text);
+      incomplete_ = true;
+    }
+  }
+
+  // One piece of a group; when the kernel refuses it, the sites one by one.
+  Result<bool> set_probes() {
+    links_.resize(plan_.groups.size());
+    for (uint32_t group = 0; group < plan_.groups.size(); ++group) {
+      const std::string& file = target_.modules()[plan_.groups[group].module].file;
+      std::vector<ProbePlace> places;
+      for (const uint32_t site : plan_.groups[group].sites) {
+        places.push_back({plan_.sites[site].offset, plan_.sites[site].semaphore, site});
+      }
+      int refused = 0;
+      auto link = probes_->attach(target_.pid(), file, places, &refused);
+      if (!link && (refused == EINVAL || refused == 524 || refused == EOPNOTSUPP)) {
+        if (auto kept = without_refused(group, file, places); !kept) {
+          return tl::unexpected<Error>(kept.error());
+        }
+        link = probes_->attach(target_.pid(), file, places, &refused);
+      }
+      if (!link) {
+        return tl::unexpected<Error>(link.error());
+      }
+      links_[group] = std::move(*link);
+    }
+    return true;
+  }
+
+  // Leaves out the accesses that the kernel does not probe.
+  Result<bool> without_refused(uint32_t group, const std::string& file,
+                               std::vector<ProbePlace>& places) {
+    std::vector<ProbePlace> kept;
+    for (const ProbePlace& place : places) {
+      if (probes_->attach(target_.pid(), file, {place})) {
+        kept.push_back(place);
+        continue;
+      }
+      const Site& site = plan_.sites[place.source];
+      const std::string text =
+          fmt::format("{}: the kernel does not probe the instruction at 0x{:x}",
+                      plan_.groups[group].name, site.address);
+      if (!site.only_accesses()) {
+        return fail(ErrorKind::kUsage, text + ", where a unit begins or ends");
+      }
+      plan_.missed.push_back(text + ": its accesses are not seen");
+    }
+    places = std::move(kept);
+    return true;
+  }
+
+  void watch_until_end(const Signals& signals) {
+    const int64_t start = hit_clock();
+    int64_t next_look = start + kLook;
+    while (summary_.ended.empty()) {
+      if (const int number = signals.wait(kPoll); number != 0) {
+        summary_.ended = fmt::format("signal {}", number);
+      }
+      const int64_t now = hit_clock();
+      take_hits(now - kSlack);
+      if (violation_ && options_.until_violation) {
+        summary_.ended = "a violation was found";
+      } else if (options_.duration > 0 &&
+                 static_cast<double>(now - start) > options_.duration * 1e9) {
+        summary_.ended = "the time is over";
+      }
+      if (now >= next_look) {
+        next_look = now + kLook;
+        look_at_target();
+      }
+    }
+  }
+
+  // Turns into events what came before `until`.
+  void take_hits(int64_t until) {
+    probes_->read(waiting_);
+    std::stable_sort(waiting_.begin(), waiting_.end(),
+                     [](const Hit& left, const Hit& right) { return left.time < right.time; });
+    size_t done = 0;
+    while (done < waiting_.size() && waiting_[done].time < until) {
+      events_->add(waiting_[done++]);
+    }
+    summary_.hits += done;
+    waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(done));
+    if (const uint64_t lost = probes_->lost(); lost != summary_.lost_hits) {
+      events_->lost(lost - summary_.lost_hits);
+      summary_.lost_hits = lost;
+    }
+    events_->advance(std::min(until, hit_clock()) - kReach);
+    merged_->judge();
+  }
+
+  void look_at_target() {
+    if (target_.ended()) {
+      summary_.ended = "the process has ended";
+      return;
+    }
+    if (!target_.same_program()) {
+      summary_.ended = "the process executes another program now; attach again to watch that";
+      return;
+    }
+    const std::vector<pid_t> now = target_.threads();
+    const std::set<uint32_t> alive(now.begin(), now.end());
+    for (const uint32_t thread : events_->threads()) {
+      if (alive.count(thread) != 0) {
+        seen_.insert(thread);
+      } else if (seen_.erase(thread) != 0 &&
+                 std::none_of(waiting_.begin(), waiting_.end(),
+                              [&](const Hit& hit) { return hit.thread == thread; })) {
+        events_->thread_ended(thread);
+      }
+    }
+    if (target_.mappings_changed()) {
+      const size_t before = target_.modules().size();
+      target_.refresh();
+      for (size_t i = before; i < target_.modules().size(); ++i) {
+        warn(fmt::format("{} was loaded after the probes were set: attach again to watch it",
+                         target_.modules()[i].path));
+      }
+    }
+  }
+
+  Result<AttachSummary> finish() {
+    links_.clear();
+    take_hits(INT64_MAX / 2);
+    events_->finish();
+    if (events_->unmatched() != 0) {
+      warn(fmt::format("{} hits could not be told apart", events_->unmatched()));
+      incomplete_ = true;
+    }
+    if (incomplete_) {
+      merged_->watch().incomplete();
+      saved_->incomplete();
+    }
+    merged_->finish();
+    summary_.watch = merged_->watch().summary();
+    summary_.program = target_.executable();
+    if (summary_.lost_hits != 0) {
+      warn(fmt::format("{} hits of probes were lost: there was no room for them",
+                       summary_.lost_hits));
+    }
+    if (!saved_->problem().empty()) {
+      warn(saved_->problem());
+    }
+    return std::move(summary_);
+  }
+
+  Target target_;
+  const AttachOptions& options_;
+  const Watch::Callback& report_;
+  Symbols symbols_;
+  Plan plan_;
+  std::unique_ptr<BpfUprobes> probes_;
+  std::vector<Descriptor> links_;  // by group
+  std::optional<SavedTrace> saved_;
+  std::unique_ptr<MergedWatch> merged_;
+  std::unique_ptr<HitsToEvents> events_;
+  std::vector<Hit> waiting_;
+  std::set<uint32_t> seen_;  // threads that the process was seen to have
+  AttachSummary summary_;
+  bool violation_ = false;
+  bool incomplete_ = false;
+};
+
+}  // namespace
+
+Result<AttachSummary> attach_to(pid_t pid, const AttachOptions& options,
+                                const Watch::Callback& report) {
+  auto target = Target::open(pid);
+  if (!target) {
+    return tl::unexpected<Error>(target.error());
+  }
+  return Session(std::move(*target), options, report).run();
+}
+
+}  // namespace tsomon::attach

@@ -1,0 +1,351 @@
+#include "monitor/attach/hits_to_events.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "decoders/x86/dataflow.h"
+
+namespace tsomon::attach {
+namespace {
+
+using x86::Register;
+
+// Stack pointers that are further apart belong to different stacks.
+constexpr uint64_t kStackReach = uint64_t{8} << 20;
+// Looking at a thread in /proc costs some microseconds; not before it has been silent so long.
+constexpr int64_t kLookAfter = 20'000'000;  // nanoseconds
+
+EventKind event_kind(x86::AccessKind kind) {
+  switch (kind) {
+    case x86::AccessKind::kLoad:
+      return EventKind::kRead;
+    case x86::AccessKind::kStore:
+      return EventKind::kWrite;
+    case x86::AccessKind::kLocked:
+      break;
+  }
+  return EventKind::kReadModifyWrite;
+}
+
+// The instruction as it runs where the file is mapped.
+x86::Instruction moved(x86::Instruction instruction, uint64_t bias) {
+  if (instruction.lea.constant()) {
+    instruction.lea.displacement += static_cast<int64_t>(bias);
+  }
+  return instruction;
+}
+
+}  // namespace
+
+HitsToEvents::HitsToEvents(const Plan& plan, Symbols& symbols, EventMerge& merge,
+                           HitsToEventsOptions options)
+    : plan_(plan),
+      symbols_(symbols),
+      merge_(merge),
+      options_(std::move(options)),
+      control_(merge.open(UINT64_MAX - 1)),
+      hits_of_groups_(plan.groups.size()) {}
+
+HitsToEvents::Thread& HitsToEvents::thread_of(uint32_t number) {
+  const auto found = threads_.find(number);
+  if (found != threads_.end()) {
+    return found->second;
+  }
+  // The kernel gives numbers of threads that have ended to new ones.
+  std::string name = fmt::format("T{}", number);
+  for (int again = 2; symbols_.threads.find(name) != Interner::kNone; ++again) {
+    name = fmt::format("T{}#{}", number, again);
+  }
+  Thread thread;
+  thread.id = symbols_.threads.intern(name);
+  thread.stream = merge_.open(thread.id);
+  return threads_.emplace(number, std::move(thread)).first->second;
+}
+
+void HitsToEvents::settle(Thread& thread, int64_t hi) {
+  for (Pending& pending : thread.pending) {
+    pending.event.thread = thread.id;
+    thread.block.add(pending.event, pending.lo, std::max(hi, pending.lo), {}, pending.written);
+  }
+  thread.pending.clear();
+}
+
+void HitsToEvents::point(Thread& thread, EventKind kind, uint64_t address, int64_t time) {
+  Event event;
+  event.set_kind(kind);
+  event.address = address;
+  event.thread = thread.id;
+  thread.block.add(event, time, time);
+}
+
+void HitsToEvents::end_frame(Thread& thread, int64_t time) {
+  const Frame frame = thread.frames.back();
+  thread.frames.pop_back();
+  if (frame.kind == Action::Kind::kEnter || frame.kind == Action::Kind::kBegin) {
+    point(thread, EventKind::kUnitEnd, 0, time);
+  }
+}
+
+void HitsToEvents::leave_what_is_left(Thread& thread, uint64_t stack, bool at_entry) {
+  while (!thread.frames.empty()) {
+    const Frame& frame = thread.frames.back();
+    const bool left = stack > frame.stack || (at_entry && stack == frame.stack);
+    if (frame.stack == 0 || !left || stack - frame.stack > kStackReach) {
+      return;
+    }
+    end_frame(thread, thread.last);
+  }
+}
+
+void HitsToEvents::acquire(Thread& thread, int64_t time, uint64_t lock, bool shared) {
+  Held& held = thread.locks[lock];
+  if (held.depth++ == 0) {
+    held.shared = shared;
+    point(thread, shared ? EventKind::kAcquireShared : EventKind::kAcquire, lock, time);
+  }
+}
+
+void HitsToEvents::release(Thread& thread, int64_t time, uint64_t lock) {
+  const auto found = thread.locks.find(lock);
+  const bool known = found != thread.locks.end();
+  if (known && --found->second.depth != 0) {
+    return;
+  }
+  const bool shared = known && found->second.shared;
+  point(thread, shared ? EventKind::kReleaseShared : EventKind::kRelease, lock, time);
+  if (known) {
+    thread.locks.erase(found);
+  }
+}
+
+void HitsToEvents::access(Thread& thread, const Hit& hit, const Site& site, const Action& action) {
+  const std::vector<x86::Instruction>& code = plan_.functions[action.function].code;
+  const x86::Instruction& instruction = code[action.instruction];
+  const uint64_t bias = hit.ip - site.address;
+  x86::RegisterFile registers = hit.registers;
+  if (action.after && !thread.any) {
+    return;  // it may have begun before the probes were there
+  }
+  if (!action.after && site.function == action.function) {
+    for (uint32_t i = site.instruction; i < action.instruction; ++i) {
+      x86::step_forward(moved(code[i], bias), registers);
+    }
+  }
+  Pending made;
+  made.lo = action.after ? thread.last : hit.time;
+  made.event.location = action.location;
+  if (action.fence) {
+    made.event.set_kind(EventKind::kFence);
+  } else {
+    auto address = action.access.address.evaluate(registers);
+    if (!address) {
+      ++unmatched_;
+      return;
+    }
+    if (action.access.repeat != x86::Repeat::kOnce &&
+        registers.get(Register::kRcx).value_or(0) == 0) {
+      return;  // nothing is left to repeat; each repetition is a hit of its own
+    }
+    made.event.address = *address + (action.access.address.constant() ? bias : 0);
+    made.event.size = action.access.size & Event::kMaxSize;
+    made.event.set_kind(event_kind(action.access.kind));
+    if (options_.values && action.access.kind == x86::AccessKind::kStore &&
+        action.access.size <= 8 && !action.after) {
+      made.written = x86::stored_value(instruction, registers);
+    }
+  }
+  thread.pending.push_back(std::move(made));
+  if (action.after) {
+    settle(thread, hit.time + kClockError);
+  }
+}
+
+void HitsToEvents::act(Thread& thread, const Hit& hit, const Site& site, const Action& action) {
+  const uint64_t stack = hit.registers.value(Register::kRsp);
+  switch (action.kind) {
+    case Action::Kind::kEnter:
+      leave_what_is_left(thread, stack, true);
+      thread.frames.push_back({action.kind, {}, stack, 0, action.label});
+      point(thread, EventKind::kUnitBegin, action.label, hit.time);
+      break;
+    case Action::Kind::kLeave: {
+      // What was entered deeper has been left; the unit itself was entered with this stack.
+      const auto entered =
+          std::find_if(thread.frames.rbegin(), thread.frames.rend(), [&](const Frame& frame) {
+            return frame.kind == Action::Kind::kEnter && frame.stack == stack;
+          });
+      if (entered != thread.frames.rend()) {
+        const auto keep = static_cast<size_t>(thread.frames.rend() - entered) - 1;
+        while (thread.frames.size() > keep) {
+          end_frame(thread, hit.time);
+        }
+      }
+      break;
+    }
+    case Action::Kind::kBegin:
+      thread.frames.push_back({action.kind, {}, 0, 0, action.label});
+      point(thread, EventKind::kUnitBegin, action.label, hit.time);
+      break;
+    case Action::Kind::kEnd: {
+      const auto begun =
+          std::find_if(thread.frames.rbegin(), thread.frames.rend(), [&](const Frame& frame) {
+            return frame.kind == Action::Kind::kBegin && frame.label == action.label;
+          });
+      if (begun != thread.frames.rend()) {
+        const auto keep = static_cast<size_t>(thread.frames.rend() - begun) - 1;
+        while (thread.frames.size() > keep) {
+          end_frame(thread, hit.time);
+        }
+      }
+      break;
+    }
+    case Action::Kind::kAccess:
+      access(thread, hit, site, action);
+      break;
+    case Action::Kind::kLock: {
+      leave_what_is_left(thread, stack, true);
+      const uint64_t lock =
+          hit.registers.value(action.role == LockRole::kWait ? Register::kRsi : Register::kRdi);
+      if (action.role == LockRole::kRelease || action.role == LockRole::kWait) {
+        release(thread, hit.time, lock);
+      }
+      if (action.role == LockRole::kWait) {
+        point(thread, EventKind::kWait, hit.registers.value(Register::kRdi), hit.time);
+      }
+      if (action.role != LockRole::kRelease) {
+        thread.frames.push_back({action.kind, action.role, stack, lock, 0});
+      }
+      break;
+    }
+    case Action::Kind::kLockReturn: {
+      leave_what_is_left(thread, stack, false);
+      if (thread.frames.empty() || thread.frames.back().kind != Action::Kind::kLock ||
+          thread.frames.back().stack != stack) {
+        break;  // called before the probes were there
+      }
+      const Frame frame = thread.frames.back();
+      thread.frames.pop_back();
+      constexpr uint64_t kTimedOut = 110;  // ETIMEDOUT: a wait has taken the mutex again
+      const uint64_t result = hit.registers.value(Register::kRax) & 0xFFFFFFFF;
+      if (result == 0 || (frame.role == LockRole::kWait && result == kTimedOut)) {
+        acquire(thread, hit.time, frame.lock, frame.role == LockRole::kAcquireShared);
+      }
+      break;
+    }
+  }
+}
+
+void HitsToEvents::watched(Thread& thread, const Hit& hit) {
+  const WatchedAccess found = options_.watched ? options_.watched(hit) : WatchedAccess();
+  if (found.probed) {
+    return;
+  }
+  if (found.size == 0) {
+    ++unmatched_;
+    return;
+  }
+  // The trap follows the instruction. What the processor had begun of it is bounded by what it
+  // keeps in flight, some hundred instructions: far less than this.
+  constexpr int64_t kInFlight = 1'000'000;  // nanoseconds
+  Pending made;
+  made.lo = hit.time - kInFlight;
+  if (thread.any) {
+    made.lo = std::max(made.lo, thread.last);
+  }
+  made.event.address = found.address;
+  made.event.size = found.size & Event::kMaxSize;
+  made.event.location = found.location;
+  made.event.set_kind(event_kind(found.kind));
+  thread.pending.push_back(made);
+  if (found.also_stores) {
+    made.event.set_kind(EventKind::kWrite);
+    thread.pending.push_back(made);
+  }
+  settle(thread, hit.time + kClockError);
+}
+
+void HitsToEvents::add(const Hit& hit_as_read) {
+  Hit hit = hit_as_read;
+  Thread& thread = thread_of(hit.thread);
+  // The clock may have gone back a little (hit.h); a thread's own hits are in order all the same.
+  hit.time = std::max(hit.time, thread.last);
+  settle(thread, hit.time + kClockError);
+  if (hit.watch) {
+    leave_what_is_left(thread, hit.registers.value(Register::kRsp), false);
+    watched(thread, hit);
+  } else if (hit.source < plan_.sites.size()) {
+    const Site& site = plan_.sites[hit.source];
+    ++hits_of_groups_[site.group];
+    leave_what_is_left(thread, hit.registers.value(Register::kRsp), false);
+    for (const Action& action : site.actions) {
+      act(thread, hit, site, action);
+    }
+  }
+  thread.last = hit.time;
+  thread.any = true;
+  thread.drained = false;
+}
+
+void HitsToEvents::advance(int64_t time) {
+  for (auto& [number, thread] : threads_) {
+    if (!thread.drained && thread.last + kLookAfter < time) {
+      // The clock is read after the look: what was seen was so before.
+      if (options_.in_system_call && options_.in_system_call(number)) {
+        const int64_t now = hit_clock();
+        settle(thread, now + kClockError);
+        Event fence;
+        fence.set_kind(EventKind::kFence);
+        fence.thread = thread.id;
+        thread.block.add(fence, std::max(thread.last, time), now + kClockError);
+        thread.drained = true;
+      } else if (thread.last + kPatience < time) {
+        settle(thread, kTimeMax);
+      }
+    }
+    if (!thread.block.events.empty()) {
+      EventBlock block = merge_.take_block();
+      std::swap(block, thread.block);
+      merge_.push(thread.stream, std::move(block));
+    }
+    merge_.promise(thread.stream, thread.pending.empty()
+                                      ? std::max(thread.last, time)
+                                      : std::min(time, thread.pending.front().lo));
+  }
+  merge_.promise(control_, time);
+}
+
+void HitsToEvents::thread_ended(uint32_t number) {
+  const auto found = threads_.find(number);
+  if (found == threads_.end()) {
+    return;
+  }
+  Thread& thread = found->second;
+  settle(thread, hit_clock() + kClockError);
+  if (!thread.block.events.empty()) {
+    merge_.push(thread.stream, std::move(thread.block));
+  }
+  merge_.close(thread.stream);
+  threads_.erase(found);
+}
+
+void HitsToEvents::lost(uint64_t hits) { merge_.lose(control_, {EventLoss::kUnknownThread, hits}); }
+
+void HitsToEvents::finish() {
+  for (const uint32_t number : threads()) {
+    thread_ended(number);
+  }
+  merge_.close(control_);
+}
+
+std::vector<uint32_t> HitsToEvents::threads() const {
+  std::vector<uint32_t> all;
+  all.reserve(threads_.size());
+  for (const auto& [number, thread] : threads_) {
+    all.push_back(number);
+  }
+  return all;
+}
+
+}  // namespace tsomon::attach

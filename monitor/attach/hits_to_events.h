@@ -1,0 +1,122 @@
+// Hits become events: units, accesses with their intervals, locks.
+//
+// Purpose     What the checkers read. Each thread of the target is a stream of an EventMerge.
+// Input       Hits in the order of their time, each thread's in program order.
+// Intervals   hit.h tells why an access lies between its hit and the thread's next one. An access
+// is
+//             given out when the next hit has come, or when the thread was seen inside a system
+//             call, not running: it has left the access behind by then, and no thread is put to
+//             sleep with stores in its buffer, so that is also a fence. Of a thread that stays
+//             silent otherwise the end is left open after kPatience.
+// Units       A stack of entered functions for each thread. A function has been left when its
+//             `ret` is hit, or when a hit shows a stack pointer above the one it was entered with
+//             (at another entry: above or at it). Far jumps of the stack pointer (another stack:
+//             signal handlers, coroutines) say nothing. What was entered before the probes were
+//             there ends unseen.
+// Locks       First acquisition and last release by a thread, so recursive locks count once.
+// Values      Given only on request (`values`): of stores from registers. They let the checkers
+//             conclude an order from "this value can only come from that store", which is sound
+//             only when every function that stores to these locations is watched.
+// Complexity  O(1) a hit, but for the depth of nested units.
+// Thread-safety: none.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "monitor/attach/hit.h"
+#include "monitor/attach/plan.h"
+#include "online/event_merge.h"
+#include "tso/trace.h"
+
+namespace tsomon::attach {
+
+// The access behind which a watch point was hit; size 0: none that could be told.
+struct WatchedAccess {
+  x86::AccessKind kind = x86::AccessKind::kLoad;
+  bool also_stores = false;  // an unlocked read-modify-write: a load, then a store
+  bool probed = false;       // a uprobe tells it as well
+  uint64_t address = 0;
+  uint32_t size = 0;
+  uint32_t location = Event::kNoLocation;
+};
+
+struct HitsToEventsOptions {
+  bool values = false;
+  // Whether the thread sleeps inside a system call now. Absent: not known.
+  std::function<bool(uint32_t thread)> in_system_call;
+  // What a hit of a watch point stands for.
+  std::function<WatchedAccess(const Hit&)> watched;
+};
+
+class HitsToEvents {
+ public:
+  static constexpr int64_t kPatience = 250'000'000;  // nanoseconds
+
+  HitsToEvents(const Plan& plan, Symbols& symbols, EventMerge& merge, HitsToEventsOptions options);
+
+  void add(const Hit& hit);
+  // Nothing earlier than `time` follows: hands over what is ready.
+  void advance(int64_t time);
+  void thread_ended(uint32_t thread);
+  // Hits are missing, of any thread.
+  void lost(uint64_t hits);
+  void finish();
+
+  std::vector<uint32_t> threads() const;             // that are known, as the kernel numbers them
+  uint64_t unmatched() const { return unmatched_; }  // hits that could not be made sense of
+  const std::vector<uint64_t>& hits_of_groups() const { return hits_of_groups_; }
+
+ private:
+  struct Frame {
+    Action::Kind kind = Action::Kind::kEnter;
+    LockRole role = LockRole::kAcquire;
+    uint64_t stack = 0;  // the stack pointer at the entry
+    uint64_t lock = 0;
+    uint32_t label = 0;
+  };
+  struct Pending {
+    Event event;
+    int64_t lo = 0;
+    std::optional<uint64_t> written;
+  };
+  struct Held {
+    uint32_t depth = 0;
+    bool shared = false;
+  };
+  struct Thread {
+    ThreadId id = 0;
+    EventMerge::Stream stream = 0;
+    int64_t last = 0;     // time of its last hit
+    bool any = false;     // it has one
+    bool drained = true;  // it was seen asleep since
+    std::vector<Frame> frames;
+    std::vector<Pending> pending;
+    std::unordered_map<uint64_t, Held> locks;
+    EventBlock block;
+  };
+
+  Thread& thread_of(uint32_t number);
+  void settle(Thread& thread, int64_t hi);
+  void leave_what_is_left(Thread& thread, uint64_t stack, bool at_entry);
+  void end_frame(Thread& thread, int64_t time);
+  void act(Thread& thread, const Hit& hit, const Site& site, const Action& action);
+  void access(Thread& thread, const Hit& hit, const Site& site, const Action& action);
+  void watched(Thread& thread, const Hit& hit);
+  void acquire(Thread& thread, int64_t time, uint64_t lock, bool shared);
+  void release(Thread& thread, int64_t time, uint64_t lock);
+  void point(Thread& thread, EventKind kind, uint64_t address, int64_t time);
+
+  const Plan& plan_;
+  Symbols& symbols_;
+  EventMerge& merge_;
+  HitsToEventsOptions options_;
+  std::unordered_map<uint32_t, Thread> threads_;
+  EventMerge::Stream control_;
+  std::vector<uint64_t> hits_of_groups_;
+  uint64_t unmatched_ = 0;
+};
+
+}  // namespace tsomon::attach

@@ -1,0 +1,69 @@
+// A watch that is fed with streams of events: they are merged into one order, then judged.
+//
+// Purpose     What `tsomon run` and `tsomon attach` share behind their sources of events.
+// Contract    The caller pushes into merge() and calls judge(); at the end it closes its streams
+// and
+//             calls finish().
+// Bound       With more than kMaxHeld blocks held back for streams that are silent, it goes on
+//             without them; what they bring later is late, and the result incomplete.
+// Thread-safety: none; the callbacks run inside judge() and finish().
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "monitor/watch.h"
+#include "online/event_merge.h"
+
+namespace tsomon {
+
+class MergedWatch {
+ public:
+  // Of events held back for a thread that is silent; a block has at most some hundred thousand
+  // events.
+  static constexpr size_t kMaxHeld = 4096;
+  // Sees every block in its final order, and the losses in front of it, before they are judged.
+  using Tap = std::function<void(const EventBlock&, const std::vector<EventLoss>&)>;
+
+  MergedWatch(const Symbols& symbols, WatchOptions options, Watch::Callback report, Tap tap = {})
+      : watch_(symbols, std::move(options), std::move(report)),
+        merge_(kMaxHeld),
+        tap_(std::move(tap)) {}
+
+  EventMerge& merge() { return merge_; }
+  Watch& watch() { return watch_; }
+  const Watch& watch() const { return watch_; }
+
+  // Everything whose order is settled.
+  void judge() {
+    while (merge_.next(block_, losses_, kBlockEvents) || merge_.overtake()) {
+      if (tap_) {
+        tap_(block_, losses_);
+      }
+      for (const EventLoss& loss : losses_) {
+        watch_.lost(loss);
+      }
+      watch_.add(block_);
+      block_.clear();
+      losses_.clear();
+    }
+  }
+  // All streams are closed.
+  void finish() {
+    judge();
+    watch_.finish();
+  }
+
+ private:
+  static constexpr size_t kBlockEvents = 4096;
+
+  Watch watch_;
+  EventMerge merge_;
+  Tap tap_;
+  EventBlock block_;
+  std::vector<EventLoss> losses_;
+};
+
+}  // namespace tsomon

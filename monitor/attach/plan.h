@@ -1,0 +1,133 @@
+// What is probed in a process: from what the user names to places in files and what a hit means.
+//
+// Names       UNIT and ACCESSES are one of
+//               [MODULE:]PATTERN         functions, as shell patterns; the executable's, or if it
+//                                        has none of the name those of the other modules
+//               MODULE+0xA[..0xB]        file addresses: the function there, or up to 0xB
+//               0xA[..0xB]               addresses in the memory of the process
+//               usdt:PROVIDER:A..B       from marker A to marker B (units only)
+// Units       Begin with the function's first instruction. They end with each `ret`, or when a
+// later
+//             hit of the thread shows a stack that the function has left (hits_to_events.h): that
+//             covers longjmp, exceptions and tail calls. A tail call to another unit ends the
+//             first.
+// Accesses    Every load, store, locked instruction and fence of the function's own code, callees
+//             excluded, but for
+//               - operands addressed through rsp, or through rbp where the function begins by
+//                 making it a frame pointer: what is on the stack is taken to be the thread's own
+//                 (a local variable whose address another thread has is missed);
+//               - operands addressed through fs or gs (thread-local);
+//               - operands whose address the general registers do not give (gathers), and
+//                 conditional or masked ones: a note says where.
+// Locked      The kernel sets no uprobe on an instruction with a LOCK prefix. Such an instruction
+// is
+//             told by the probe of one before it in the same straight run of code, with the
+//             registers carried over, or by the one behind it; where neither works, by a note, and
+//             the result is incomplete.
+// Locks       pthread_mutex_*, pthread_rwlock_*, pthread_spin_*, pthread_cond_*: acquired when the
+//             function returns 0, released when the release is called.
+// Errors      kUsage with what was looked for where.
+// Thread-safety: none.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "decoders/x86/instruction.h"
+#include "monitor/attach/elf_image.h"
+#include "monitor/attach/target.h"
+#include "tso/trace.h"
+
+namespace tsomon::attach {
+
+enum class LockRole : uint8_t {
+  kAcquire,
+  kAcquireShared,
+  kRelease,
+  kWait,  // gives the mutex (second argument) back and takes it again
+};
+
+struct Action {
+  enum class Kind : uint8_t {
+    kEnter,   // of a unit
+    kLeave,   // ... by return
+    kBegin,   // of a unit, at a marker
+    kEnd,     // ... at a marker
+    kAccess,  // or a full fence
+    kLock,    // a lock function is entered
+    kLockReturn,
+  };
+  Kind kind = Kind::kAccess;
+  bool fence = false;  // kAccess: no memory is accessed
+  bool after = false;  // kAccess: it has taken place when the probe is hit
+  LockRole role = LockRole::kAcquire;
+  uint32_t label = Interner::kNone;  // of Symbols::labels
+  uint32_t location = Event::kNoLocation;
+  x86::Access access;
+  uint32_t function = 0;     // kAccess: in Plan::functions,
+  uint32_t instruction = 0;  // ... and in its code: the one that accesses
+};
+
+struct Site {
+  uint32_t module = 0;  // in Target::modules()
+  uint32_t group = 0;
+  uint32_t function = 0;
+  uint32_t instruction = 0;  // in the function's code; markers have none
+  uint64_t address = 0;      // in the file as it counts
+  uint64_t offset = 0;       // in the file
+  uint64_t semaphore = 0;    // offset of the marker's counter; 0: none
+  std::vector<Action> actions;
+  bool only_accesses() const;
+};
+
+struct PlannedFunction {
+  std::string name;
+  uint32_t module = 0;
+  std::vector<Range> ranges;  // file addresses, the entry first
+  std::vector<x86::Instruction> code;
+  bool unit = false;
+  bool accesses = false;
+};
+
+// What is attached and detached in one piece; all of one module.
+struct Group {
+  std::string name;
+  uint32_t module = 0;
+  bool locks = false;
+  std::vector<uint32_t> sites;
+};
+
+struct WatchPoint {
+  std::string name;
+  uint64_t address = 0;  // in memory
+  uint32_t size = 0;     // 1, 2, 4 or 8, aligned
+};
+
+struct PlanRequest {
+  std::vector<std::string> units;
+  std::vector<std::string> accesses;  // besides the code of the units
+  std::vector<std::string> watch;     // SYMBOL|ADDRESS[:LENGTH]
+  bool unit_accesses = true;
+  bool locks = true;
+  bool group_by_function = false;  // else by module
+};
+
+struct Plan {
+  std::vector<PlannedFunction> functions;
+  std::vector<Site> sites;
+  std::vector<Group> groups;
+  std::vector<WatchPoint> watch;
+  std::vector<std::string> notes;   // what is not seen, for the user
+  std::vector<std::string> missed;  // ... and should have been: the result is incomplete
+  size_t accesses = 0;              // instructions
+};
+
+// The debugging registers of a processor.
+inline constexpr size_t kMaxWatchPoints = 4;
+
+// Labels and locations are added to `symbols`.
+Result<Plan> make_plan(const Target& target, const PlanRequest& request, Symbols& symbols);
+
+}  // namespace tsomon::attach

@@ -1,0 +1,74 @@
+// Two threads move money: plain_bank unlocked|locked ROUNDS
+//
+// After examples/bank_transfer, but not instrumented, slow, and with transfers that are functions.
+// Unlocked transfers of one round overlap and lose money; locked ones follow one another.
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include "slots.h"
+
+constexpr uint64_t kSlot = 5'000'000;  // nanoseconds
+constexpr int kAccounts = 3;
+
+struct alignas(128) Account {
+  volatile int64_t balance = 1000;
+};
+
+Account accounts[kAccounts];
+std::mutex bank_lock;
+volatile int64_t fees = 0;
+
+// As a transfer that asks somebody else would.
+static void think() {
+  const timespec time{0, 1'000'000};
+  nanosleep(&time, nullptr);
+}
+
+__attribute__((noinline)) void transfer_unlocked(int from, int to, int64_t amount) {
+  const int64_t before = accounts[from].balance;
+  const int64_t fee = fees;
+  think();
+  accounts[from].balance = before - amount - fee;
+  accounts[to].balance = accounts[to].balance + amount;
+}
+
+__attribute__((noinline)) void transfer_locked(int from, int to, int64_t amount) {
+  const std::lock_guard<std::mutex> guard(bank_lock);
+  const int64_t before = accounts[from].balance;
+  const int64_t fee = fees;
+  think();
+  accounts[from].balance = before - amount - fee;
+  accounts[to].balance = accounts[to].balance + amount;
+}
+
+int main(int argc, char** argv) {
+  const bool locked = argc > 1 && std::strcmp(argv[1], "locked") == 0;
+  const uint64_t rounds = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 300;
+  timespec start{};
+  clock_gettime(CLOCK_MONOTONIC, &start);
+  const auto work = [&](int thread) {
+    for (uint64_t round = 0; round < rounds; ++round) {
+      wait_for_slot(start, round, kSlot, 0, false);
+      const int from = static_cast<int>(round % kAccounts);
+      const int to = (from + 1 + thread) % kAccounts;
+      (locked ? transfer_locked : transfer_unlocked)(from, to, thread == 0 ? 1 : 7);
+    }
+  };
+  std::thread first(work, 0);
+  std::thread second(work, 1);
+  first.join();
+  second.join();
+  std::printf("%llu transfers\n", static_cast<unsigned long long>(2 * rounds));
+  if (locked) {
+    int64_t total = 0;
+    for (const Account& account : accounts) {
+      total += account.balance;
+    }
+    std::printf("%lld in the bank\n", static_cast<long long>(total));
+  }
+  return 0;
+}

@@ -1,0 +1,132 @@
+// `tsomon attach`: watches a process that runs already.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "monitor/attach/attach.h"
+#include "tools/command.h"
+#include "tools/discover_report.h"
+#include "tools/output_option.h"
+#include "tools/relation_option.h"
+#include "tools/watch_report.h"
+
+namespace tsomon {
+namespace {
+
+// As for `tsomon run`: more than any processor has.
+constexpr uint32_t kStoreBuffer = 256;
+
+struct Options {
+  Options() { relation.store_buffer = kStoreBuffer; }
+  pid_t pid = 0;
+  attach::AttachOptions attach;
+  std::string property = "serializability";
+  bool discover = false;
+  bool no_unit_accesses = false;
+  bool no_locks = false;
+  RelationChoice relation;
+  OutputFormat output = OutputFormat::kText;
+};
+
+attach::AttachOptions attach_options(const Options& options) {
+  attach::AttachOptions result = options.attach;
+  result.plan.unit_accesses = !options.no_unit_accesses;
+  result.plan.locks = !options.no_locks;
+  result.plan.group_by_function = result.max_overhead > 0;
+  RelationOptions& relation = result.watch.detector.relation;
+  relation = options.relation.relation();
+  if (options.property == "sc-serializability") {
+    result.watch.detector.policy = DetectorPolicy::kSc;
+    relation.model = MemoryModel::kSc;
+    result.watch.analysis.property = Property::kScSerializability;
+  }
+  result.note = [](const std::string& text) { fmt::print(stderr, "tsomon attach: {}\n", text); };
+  return result;
+}
+
+int exit_status_of(const Error& error) {
+  return error.kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
+}
+
+// Long enough for thousands of samples of a busy process.
+constexpr double kDiscoverSeconds = 2;
+
+int run_attach(const Options& options) {
+  if (options.discover) {
+    const double seconds = options.attach.duration;
+    return run_discover(options.pid, seconds > 0 ? seconds : kDiscoverSeconds, options.output);
+  }
+  const auto summary =
+      attach::attach_to(options.pid, attach_options(options),
+                        [&](const Found& found) { print_found(found, options.output); });
+  if (!summary) {
+    fmt::print(stderr, "tsomon attach: {}\n", summary.error().to_string());
+    return exit_status_of(summary.error());
+  }
+  fmt::print(stderr, "tsomon attach: detached: {}\n", summary->ended);
+  const nlohmann::ordered_json more = {{"pid", options.pid},
+                                       {"ended", summary->ended},
+                                       {"hits", summary->hits},
+                                       {"lost_hits", summary->lost_hits},
+                                       {"lost_watch_hits", summary->lost_watch_hits}};
+  print_watch_summary(summary->program, options.property, summary->watch, options.output, more);
+  if (options.output == OutputFormat::kText) {
+    fmt::print("  hits: {}\n", summary->hits);
+  }
+  return watch_exit_status(summary->watch.verdict);
+}
+
+}  // namespace
+
+void add_attach_command(CLI::App& app, int& exit_status) {
+  CLI::App* command = app.add_subcommand(
+      "attach", "Watch a running process that was not built with tsomon-c++, and leave it again");
+  auto options = std::make_shared<Options>();
+  attach::AttachOptions& attach = options->attach;
+  command->add_option("-p,--pid", options->pid, "The process")->required()->option_text("PID");
+  command
+      ->add_option("--unit", attach.plan.units,
+                   "Units of work: [MODULE:]PATTERN for functions, MODULE+0xADDRESS[..0xEND], "
+                   "0xADDRESS[..0xEND]\nin memory, or usdt:PROVIDER:BEGIN..END. May be repeated")
+      ->option_text("NAME...");
+  command
+      ->add_option("--accesses", attach.plan.accesses,
+                   "Functions whose accesses are watched, too; named like units")
+      ->option_text("NAME...");
+  command->add_flag("--discover", options->discover,
+                    "Watch nothing; propose what to watch, from the processor's samples of memory "
+                    "accesses\n(2 s, or --duration). Exit status 4 where it takes none");
+  command->add_flag("--no-unit-accesses", options->no_unit_accesses,
+                    "Watch where units begin and end, not what their instructions access");
+  command->add_flag("--no-locks", options->no_locks,
+                    "Do not watch the locks of the C library: fewer hits, and more orders that "
+                    "are not known");
+  command->add_option("--property", options->property, "What is asked of the process")
+      ->check(CLI::IsMember({"serializability", "sc-serializability"}))
+      ->capture_default_str();
+  command->add_flag("--values", attach.values,
+                    "Conclude orders from the values stored: sound only when every function that "
+                    "stores to the\nlocations is watched");
+  add_relation_options(*command, options->relation);
+  command->add_option("--duration", attach.duration, "Detach after so many seconds")
+      ->check(CLI::PositiveNumber)
+      ->option_text("SECONDS");
+  command->add_flag("--until-violation", attach.until_violation,
+                    "Detach when a violation was found");
+  command
+      ->add_option("-o,--save", attach.save,
+                   "Also write the events to this file, as a text trace for tsomon check")
+      ->option_text("FILE");
+  add_output_option(*command, options->output);
+  command->footer(
+      "Exit status: 0 nothing found, 1 a violation was found, 2 bad usage or a process that cannot "
+      "be\nwatched, 3 inconclusive, 4 a permission or a feature of the kernel is missing.\n"
+      "SIGINT and SIGTERM detach and judge what was seen.");
+  command->callback([options, &exit_status] { exit_status = run_attach(*options); });
+}
+
+}  // namespace tsomon

@@ -1,0 +1,70 @@
+#include "tools/discover_report.h"
+
+#include <nlohmann/json.hpp>
+
+#include <fmt/format.h>
+
+#include "monitor/attach/discover.h"
+#include "tools/command.h"
+
+namespace tsomon {
+namespace {
+
+constexpr size_t kProposals = 20;
+
+void print_json(pid_t pid, const std::string& program, const attach::Discovery& found) {
+  nlohmann::ordered_json proposals = nlohmann::ordered_json::array();
+  for (const attach::Proposal& proposal : found.proposals) {
+    proposals.push_back({{"watch", proposal.watch},
+                         {"data", proposal.data},
+                         {"code", proposal.code},
+                         {"threads", proposal.place.threads},
+                         {"storing_threads", proposal.place.storing_threads},
+                         {"stores", proposal.place.stores},
+                         {"loads", proposal.place.loads}});
+  }
+  fmt::print("{}\n", nlohmann::ordered_json{{"file", program},
+                                            {"pid", pid},
+                                            {"events", found.events},
+                                            {"samples", found.samples},
+                                            {"lost_samples", found.lost},
+                                            {"proposals", std::move(proposals)}}
+                         .dump());
+}
+
+void print_text(const std::string& program, const attach::Discovery& found) {
+  fmt::print("{}: {} samples ({}), {} lost\n", program, found.samples, found.events, found.lost);
+  if (found.proposals.empty()) {
+    fmt::print("  nothing that two threads accessed and one of them stored to\n");
+  }
+  for (const attach::Proposal& proposal : found.proposals) {
+    fmt::print("  --watch {}  {}\n", proposal.watch, proposal.data);
+    fmt::print(
+        "      threads: {}, {} of them with stores; samples: {} stores, {} loads; most in {}\n",
+        proposal.place.threads, proposal.place.storing_threads, proposal.place.stores,
+        proposal.place.loads, proposal.code);
+  }
+}
+
+int report_error(const Error& error) {
+  fmt::print(stderr, "tsomon attach: {}\n", error.to_string());
+  return error.kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
+}
+
+}  // namespace
+
+int run_discover(pid_t pid, double seconds, OutputFormat output) {
+  const auto target = attach::Target::open(pid);
+  if (!target) {
+    return report_error(target.error());
+  }
+  const auto found = attach::discover(*target, seconds, kProposals);
+  if (!found) {
+    return report_error(found.error());
+  }
+  output == OutputFormat::kJson ? print_json(pid, target->executable(), *found)
+                                : print_text(target->executable(), *found);
+  return kExitClean;
+}
+
+}  // namespace tsomon

@@ -1,0 +1,23 @@
+// What `run` and `attach` print of a watch: findings as they come, a summary at the end.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "monitor/watch.h"
+#include "tools/output_option.h"
+
+namespace tsomon {
+
+// Names come from outside: bytes that are not UTF-8 are replaced, not refused.
+void print_json(const nlohmann::ordered_json& object);
+void print_found(const Found& found, OutputFormat format);
+// `more`: fields that the object ends with.
+void print_watch_summary(const std::string& name, const std::string& property,
+                         const WatchSummary& summary, OutputFormat format,
+                         const nlohmann::ordered_json& more = nlohmann::ordered_json::object());
+int watch_exit_status(Verdict verdict);
+
+}  // namespace tsomon
