@@ -62,8 +62,10 @@ PacketStatus PacketReader::extended(const uint8_t* at, size_t left, Packet& pack
   };
   switch (code) {
     case 0x82: {
-      const size_t known = left < kPsb.size() ? left : kPsb.size();
-      if (std::memcmp(at, kPsb.data(), known) != 0) {
+      if (left < kPsb.size()) {
+        return PacketStatus::kEnd;
+      }
+      if (std::memcmp(at, kPsb.data(), kPsb.size()) != 0) {
         return PacketStatus::kBad;
       }
       item_size_ = 0;
@@ -208,7 +210,7 @@ PacketStatus PacketReader::next(Packet& packet) {
         return PacketStatus::kEnd;
       }
       const uint8_t byte = at[size];
-      if (shift >= 64 || (uint64_t{byte} >> 1 << shift) >> shift != byte >> 1) {
+      if (shift + 7 > 64) {
         return PacketStatus::kBad;
       }
       cycles |= uint64_t{byte} >> 1 << shift;
