@@ -108,9 +108,9 @@ PacketStatus PacketReader::extended(const uint8_t* at, size_t left, Packet& pack
     }
     case 0x73: {
       const PacketStatus status = give(PacketType::kTma, 5);
-      packet.extra = static_cast<uint32_t>(packet.payload >> 24) & 0x1FF;
+      packet.extra = static_cast<uint32_t>(packet.payload >> 24);
       packet.payload &= 0xFFFF;
-      return status;
+      return status == PacketStatus::kPacket && packet.extra > 0x1FF ? PacketStatus::kBad : status;
     }
     case 0xC3: {
       if (left < 3) {
