@@ -497,6 +497,9 @@ class Builder {
 
   void set_operands() {
     const auto& operands = from_.operands;
+    if (to_.ptwrite) {
+      to_.source = operand_of(operands[0]);
+    }
     switch (to_.operation) {
       case Operation::kClobber:
       case Operation::kSystemCall:

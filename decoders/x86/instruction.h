@@ -156,8 +156,8 @@ struct Instruction {
   Operand destination;
   Operand source;
   bool multiplies_immediate = false;  // kMultiply: source * immediate, the old value is not read
-  bool ptwrite = false;
-  bool unlisted_stores = false;  // writes memory that `accesses` does not name
+  bool ptwrite = false;               // `source` goes into the processor's trace
+  bool unlisted_stores = false;       // writes memory that `accesses` does not name
 
   uint64_t next() const { return address + length; }
   const Access* begin() const { return accesses.data(); }

@@ -1,0 +1,79 @@
+// Which bytes the instructions of a path accessed.
+//
+// Purpose     PT tells the path, not the data. Addresses come from the instruction alone (absolute,
+//             relative to the instruction pointer), from values that the program wrote into the
+//             trace (PTWRITE), from samples of the registers, and from carrying all of these along
+//             the path, forwards and backwards (as in ProRace, OSDI 2017, and REPT, OSDI 2018).
+// Contract    What is found is what the processor accessed; what cannot be known is kUnknown.
+// Memory      Values are carried through memory only where `memory` says that nobody else can
+//             change them: the process has one thread and shares no writable memory. A store to
+//             an unknown address, and the kernel, end what is known.
+// Windows     Facts are carried backwards over at most kLookAhead blocks.
+// Masked      accesses are at most what is told; repeats with an unknown count are unknown.
+// Thread-safety: distinct finders are independent.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "decoders/pt/flow.h"
+#include "decoders/x86/instruction.h"
+
+namespace tsomon::pt {
+
+enum class AddressSource : uint8_t {
+  kUnknown,
+  kInstruction,  // absolute, or relative to the instruction pointer
+  kForward,      // registers carried along from facts before
+  kBackward,     // ... from facts behind
+};
+
+struct FoundAccess {
+  const x86::Instruction* instruction = nullptr;
+  const x86::Access* access = nullptr;
+  x86::ByteRange range;  // size 0: nothing was accessed, or unknown
+  AddressSource source = AddressSource::kUnknown;
+};
+
+// Registers before an instruction.
+struct RegisterSample {
+  int process = 0;
+  int thread = 0;
+  int64_t time = 0;
+  uint64_t ip = 0;
+  x86::RegisterFile registers;
+};
+
+struct PlacedSample {
+  size_t entry = 0;        // of the path, a block
+  size_t instruction = 0;  // in the block
+  x86::RegisterFile registers;
+};
+
+// Where in the path the samples belong: the one place that has their address at their time. Samples
+// that could belong to several places are left out. O(path + samples * places in question).
+std::vector<PlacedSample> place_samples(const ThreadPath& path,
+                                        std::vector<RegisterSample> samples);
+
+class AccessSink {
+ public:
+  AccessSink() = default;
+  AccessSink(const AccessSink&) = delete;
+  AccessSink& operator=(const AccessSink&) = delete;
+  virtual ~AccessSink() = default;
+  // A block with its accesses in order; other entries with none.
+  virtual void entry(const PathEntry& entry, const std::vector<FoundAccess>& accesses) = 0;
+};
+
+struct AccessOptions {
+  bool memory = false;  // see above
+};
+
+inline constexpr size_t kLookAhead = 4096;
+
+// `samples` by place.
+void find_accesses(const ThreadPath& path, const std::vector<PlacedSample>& samples,
+                   const AccessOptions& options, AccessSink& sink);
+
+}  // namespace tsomon::pt

@@ -1,0 +1,73 @@
+// Straight pieces of code, decoded once.
+//
+// Thread-safety: none: one cache for each decoding thread. Blocks live as long as the cache.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <tsl/robin_map.h>
+
+#include "decoders/x86/instruction.h"
+
+namespace tsomon::pt {
+
+struct CodeBlock {
+  std::vector<x86::Instruction> instructions;  // never empty
+  uint64_t ip() const { return instructions.front().address; }
+};
+
+class CodeCache {
+ public:
+  // Bytes of the code at an address: how many could be read.
+  using Read = std::function<size_t(uint64_t address, uint8_t* to, size_t size)>;
+
+  // `count` instructions from `ip` on, in the image `image` (equal images have equal code). Null
+  // when the bytes are no such instructions.
+  const CodeBlock* find(uint64_t image, uint64_t ip, uint32_t count, const Read& read) {
+    const size_t slot = hash(ip, count) % kRecent;
+    Recent& recent = recent_[slot];
+    if (recent.ip == ip && recent.count == count && recent.image == image) {
+      return recent.block;
+    }
+    const CodeBlock* block = find_or_decode(image, ip, count, read);
+    recent = {image, ip, count, block};
+    return block;
+  }
+  size_t size() const { return blocks_.size(); }
+
+ private:
+  static constexpr size_t kRecent = 4096;
+
+  struct Key {
+    uint64_t image;
+    uint64_t ip;
+    uint32_t count;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    size_t operator()(const Key& key) const {
+      return hash(key.ip, key.count) ^ key.image * 0x9E3779B97F4A7C15ULL;
+    }
+  };
+  struct Recent {
+    uint64_t image = 0;
+    uint64_t ip = 0;
+    uint32_t count = 0;
+    const CodeBlock* block = nullptr;
+  };
+
+  static size_t hash(uint64_t ip, uint32_t count) {
+    return (ip ^ uint64_t{count} << 40) * 0x9E3779B97F4A7C15ULL >> 20;
+  }
+  const CodeBlock* find_or_decode(uint64_t image, uint64_t ip, uint32_t count, const Read& read);
+
+  std::array<Recent, kRecent> recent_{};
+  tsl::robin_map<Key, std::unique_ptr<CodeBlock>, KeyHash> blocks_;
+};
+
+}  // namespace tsomon::pt

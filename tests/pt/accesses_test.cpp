@@ -1,0 +1,147 @@
+// Reconstructed addresses against the registers that the processor had.
+#include "decoders/pt/accesses.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "tests/pt/traced_programs.h"
+
+using namespace tsomon;
+using namespace tsomon::test;
+using pt::AddressSource;
+
+namespace {
+
+struct Coverage {
+  size_t known = 0;
+  size_t unknown = 0;
+  size_t stack_known = 0;  // through the stack pointer
+  size_t stack_unknown = 0;
+  size_t wrong = 0;
+
+  double share() const {
+    return known + unknown == 0 ? 1
+                                : static_cast<double>(known) / static_cast<double>(known + unknown);
+  }
+  double stack_share() const {
+    const size_t all = stack_known + stack_unknown;
+    return all == 0 ? 1 : static_cast<double>(stack_known) / static_cast<double>(all);
+  }
+};
+
+// Compares access by access with the truth.
+class Comparer : public pt::AccessSink {
+ public:
+  Comparer(const SteppedRun& run, std::vector<size_t> steps, Coverage& coverage)
+      : run_(run), steps_(std::move(steps)), coverage_(coverage) {}
+
+  void entry(const pt::PathEntry& entry, const std::vector<pt::FoundAccess>& accesses) override {
+    if (entry.kind != pt::PathEntry::Kind::kBlock) {
+      return;
+    }
+    size_t at = 0;
+    for (const x86::Instruction& instruction : entry.block->instructions) {
+      const Step& step = run_.steps[steps_.at(next_++)];
+      REQUIRE(step.ip == instruction.address);
+      for (const x86::Access& access : instruction) {
+        const pt::FoundAccess& found = accesses.at(at++);
+        REQUIRE(found.access == &access);
+        const auto truth = evaluate(access, step.registers);
+        const bool known = found.source != AddressSource::kUnknown;
+        if (known &&
+            (!truth || truth->address != found.range.address || truth->size != found.range.size)) {
+          ++coverage_.wrong;
+        }
+        if (!truth || truth->size == 0) {
+          continue;  // gathers and searches that the data ends
+        }
+        ++(access.stack_relative() ? (known ? coverage_.stack_known : coverage_.stack_unknown)
+                                   : (known ? coverage_.known : coverage_.unknown));
+      }
+    }
+    REQUIRE(at == accesses.size());
+  }
+
+ private:
+  const SteppedRun& run_;
+  std::vector<size_t> steps_;
+  Coverage& coverage_;
+  size_t next_ = 0;
+};
+
+enum class Placement { kExact, kByTime };
+
+Coverage cover(const std::string& name, size_t sample_every, Placement placement, bool memory) {
+  const SteppedRun& run = stepped(name);
+  const EncodedRun encoded = encode(run);
+  const pt::Flow flow = decode_flow(input_of(run, encoded));
+  Coverage coverage;
+  for (const pt::ThreadPath& path : flow.threads) {
+    const auto thread = static_cast<uint32_t>(
+        std::find(run.threads.begin(), run.threads.end(), path.thread) - run.threads.begin());
+    std::vector<size_t> steps;
+    for (size_t i = 0; i < run.steps.size(); ++i) {
+      if (run.steps[i].thread == thread) {
+        steps.push_back(i);
+      }
+    }
+    std::vector<pt::PlacedSample> samples;
+    if (sample_every != 0 && placement == Placement::kExact) {
+      size_t step = 0;
+      for (size_t i = 0; i < path.entries.size(); ++i) {
+        if (path.entries[i].kind != pt::PathEntry::Kind::kBlock) {
+          continue;
+        }
+        for (size_t j = 0; j < path.entries[i].block->instructions.size(); ++j, ++step) {
+          if (step % sample_every == sample_every / 2) {
+            samples.push_back({i, j, run.steps[steps[step]].registers});
+          }
+        }
+      }
+    } else if (sample_every != 0) {
+      std::vector<pt::RegisterSample> unplaced;
+      for (size_t step = sample_every / 2; step < steps.size(); step += sample_every) {
+        const Step& at = run.steps[steps[step]];
+        unplaced.push_back({path.process, path.thread, static_cast<int64_t>(time_of(steps[step])),
+                            at.ip, at.registers});
+      }
+      samples = place_samples(path, unplaced);
+      for (const pt::PlacedSample& sample : samples) {
+        REQUIRE(path.entries[sample.entry].kind == pt::PathEntry::Kind::kBlock);
+      }
+    }
+    Comparer comparer(run, steps, coverage);
+    find_accesses(path, samples, {memory && run.threads.size() == 1}, comparer);
+  }
+  CHECK(coverage.wrong == 0);
+  return coverage;
+}
+
+}  // namespace
+
+TEST_CASE("addresses are right, and how many are known") {
+  std::printf(
+      "addresses known, in %% of the accesses that are not through the stack pointer "
+      "(of those that are)\n%-16s %-13s %-13s %-13s %-13s %-13s %-13s\n",
+      "", "PT alone", "PTWRITE", "1 in 10,000", "1 in 1,000", "by time", "and memory");
+  for (const std::string& name : traced_programs()) {
+    CAPTURE(name);
+    const Coverage alone = cover(name, 0, Placement::kExact, false);
+    const Coverage written = cover(name + "_ptwrite", 0, Placement::kExact, false);
+    const Coverage rare = cover(name, 10000, Placement::kExact, false);
+    const Coverage often = cover(name, 1000, Placement::kExact, false);
+    const Coverage timed = cover(name, 1000, Placement::kByTime, false);
+    const Coverage memory = cover(name, 1000, Placement::kExact, true);
+    std::printf("%-16s", name.c_str());
+    for (const Coverage& coverage : {alone, written, rare, often, timed, memory}) {
+      std::printf(" %5.1f (%5.1f)", 100 * coverage.share(), 100 * coverage.stack_share());
+    }
+    std::printf("\n");
+    CHECK(often.known >= alone.known);
+    CHECK(memory.known >= often.known);
+  }
+}

@@ -1,0 +1,272 @@
+// Decoded control flow against what the processor executed, step by step.
+#include "decoders/pt/flow.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "decoders/x86/dataflow.h"
+#include "tests/pt/traced_programs.h"
+
+using namespace tsomon;
+using namespace tsomon::test;
+using pt::PathEntry;
+
+namespace {
+
+struct Executed {
+  uint64_t ip = 0;
+  int64_t lo = 0;
+  int64_t hi = 0;
+  bool gap = false;
+};
+
+std::vector<Executed> executed(const pt::ThreadPath& path) {
+  std::vector<Executed> all;
+  for (const PathEntry& entry : path.entries) {
+    if (entry.kind == PathEntry::Kind::kGap) {
+      all.push_back({0, entry.lo, entry.hi, true});
+    } else if (entry.kind == PathEntry::Kind::kBlock) {
+      for (const x86::Instruction& instruction : entry.block->instructions) {
+        all.push_back({instruction.address, entry.lo, entry.hi, false});
+      }
+    }
+  }
+  return all;
+}
+
+std::vector<size_t> steps_of(const SteppedRun& run, uint32_t thread) {
+  std::vector<size_t> steps;
+  for (size_t i = 0; i < run.steps.size(); ++i) {
+    if (run.steps[i].thread == thread) {
+      steps.push_back(i);
+    }
+  }
+  return steps;
+}
+
+// Undamaged: the same instructions, each within its interval. Gives the number of differences.
+size_t compare_all(const SteppedRun& run, const pt::Flow& flow) {
+  size_t wrong = 0;
+  CHECK(flow.threads.size() == run.threads.size());
+  for (const pt::ThreadPath& path : flow.threads) {
+    const auto thread = std::find(run.threads.begin(), run.threads.end(), path.thread);
+    REQUIRE(thread != run.threads.end());
+    const auto steps = steps_of(run, static_cast<uint32_t>(thread - run.threads.begin()));
+    const auto got = executed(path);
+    CHECK(got.size() == steps.size());
+    for (size_t i = 0; i < std::min(got.size(), steps.size()); ++i) {
+      const auto time = static_cast<int64_t>(time_of(steps[i]));
+      const bool same = got[i].ip == run.steps[steps[i]].ip && !got[i].gap;
+      const bool in_time = got[i].lo <= time && time <= got[i].hi;
+      if ((!same || !in_time) && wrong++ < 5) {
+        MESSAGE("step " << i << ": expected " << std::hex << run.steps[steps[i]].ip << " got "
+                        << got[i].ip << std::dec << " at " << time << " in " << got[i].lo << ".."
+                        << got[i].hi);
+      }
+    }
+  }
+  return wrong;
+}
+
+// Damaged: what lies between two gaps is a piece of what was executed, in its order. Gives the
+// share of the steps that was found.
+double compare_pieces(const SteppedRun& run, const pt::Flow& flow) {
+  size_t found = 0;
+  for (const pt::ThreadPath& path : flow.threads) {
+    const auto thread = std::find(run.threads.begin(), run.threads.end(), path.thread);
+    REQUIRE(thread != run.threads.end());
+    const auto steps = steps_of(run, static_cast<uint32_t>(thread - run.threads.begin()));
+    std::vector<uint64_t> truth;
+    for (const size_t step : steps) {
+      truth.push_back(run.steps[step].ip);
+    }
+    auto from = truth.begin();
+    std::vector<uint64_t> piece;
+    const auto take = [&] {
+      if (!piece.empty()) {
+        const auto at = std::search(from, truth.end(), piece.begin(), piece.end());
+        const bool executed_so = at != truth.end();
+        CHECK(executed_so);
+        if (executed_so) {
+          from = at + static_cast<ptrdiff_t>(piece.size());
+          found += piece.size();
+        }
+      }
+      piece.clear();
+    };
+    for (const Executed& step : executed(path)) {
+      if (step.gap) {
+        take();
+      } else {
+        piece.push_back(step.ip);
+      }
+    }
+    take();
+  }
+  return static_cast<double>(found) / static_cast<double>(run.steps.size());
+}
+
+}  // namespace
+
+TEST_CASE("the model carries registers over every step as the processor does") {
+  for (const std::string& name : traced_programs()) {
+    CAPTURE(name);
+    const SteppedRun& run = stepped(name);
+    REQUIRE(run.steps.size() > 5000);
+    std::vector<const Step*> last(run.threads.size());
+    size_t wrong = 0;
+    for (const Step& step : run.steps) {
+      const Step* before = last[step.thread];
+      last[step.thread] = &step;
+      if (before == nullptr || before->next != step.ip) {
+        continue;  // a signal came between
+      }
+      const x86::Instruction& code = run.at(before->ip);
+      const auto differs = [&](const x86::RegisterFile& carried, const Step& truth) {
+        for (unsigned i = 0; i < x86::kRegisters; ++i) {
+          const auto reg = static_cast<x86::Register>(i);
+          if (carried.has(reg) && carried.value(reg) != truth.registers.value(reg)) {
+            return true;
+          }
+        }
+        return false;
+      };
+      x86::RegisterFile forward = before->registers;
+      step_forward(code, forward);
+      x86::RegisterFile backward = step.registers;
+      step_backward(code, backward);
+      if (differs(forward, step) || differs(backward, *before)) {
+        ++wrong;
+        if (wrong < 5) {
+          MESSAGE("at " << std::hex << code.address);
+        }
+      }
+    }
+    CHECK(wrong == 0);
+    CHECK(run.memory_errors == 0);
+  }
+  CHECK(stepped("hash_table").memory_checks > 1000);
+}
+
+TEST_CASE("decoded paths are what was executed") {
+  for (const std::string& name : traced_programs()) {
+    for (const bool ptwrite : {false, true}) {
+      const SteppedRun& run = stepped(ptwrite ? name + "_ptwrite" : name);
+      for (unsigned variant = 0; variant < 4; ++variant) {
+        CAPTURE(name);
+        CAPTURE(ptwrite);
+        CAPTURE(variant);
+        EncodeOptions options;
+        options.seed = variant + 1;
+        options.cpus = variant < 2 ? 0 : variant;
+        options.cyc = variant != 1;
+        options.mtc = variant != 2;
+        options.compress_returns = variant != 3;
+        options.long_tnt = variant != 2;
+        options.ptwrite_ip = variant != 1;
+        const EncodedRun encoded = encode(run, options);
+        const pt::Flow flow = decode_flow(input_of(run, encoded), {.jobs = 2});
+        if (options.cpus > 1 && run.threads.size() > 1) {
+          // Now and then a switch falls between two times.
+          CHECK(flow.gaps <= 4);
+          CHECK(compare_pieces(run, flow) > 0.97);
+          continue;
+        }
+        CHECK(flow.gaps == 0);
+        CHECK(flow.problems.empty());
+        CHECK(compare_all(run, flow) == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("PTWRITE values belong to their instructions") {
+  const SteppedRun& run = stepped("pointer_chasing_ptwrite");
+  const EncodedRun encoded = encode(run);
+  const pt::Flow flow = decode_flow(input_of(run, encoded));
+  size_t step = 0;
+  size_t values = 0;
+  REQUIRE(flow.threads.size() == 1);
+  for (const PathEntry& entry : flow.threads[0].entries) {
+    if (entry.kind == PathEntry::Kind::kBlock) {
+      step += entry.block->instructions.size();
+    } else if (entry.kind == PathEntry::Kind::kValue) {
+      const Step& written = run.steps[step - 1];
+      const x86::Instruction& code = run.at(written.ip);
+      REQUIRE(code.ptwrite);
+      CHECK(entry.value == written.registers.value(code.source.reg));
+      ++values;
+    }
+  }
+  CHECK(values > 1000);
+}
+
+TEST_CASE("overflows become gaps, the rest is right") {
+  for (const std::string& name : traced_programs()) {
+    for (unsigned seed = 1; seed <= 3; ++seed) {
+      CAPTURE(name);
+      CAPTURE(seed);
+      const SteppedRun& run = stepped(name);
+      EncodeOptions options;
+      options.seed = seed;
+      options.overflow_one_in = 700;
+      options.cpus = seed - 1;
+      const EncodedRun encoded = encode(run, options);
+      const pt::Flow flow = decode_flow(input_of(run, encoded));
+      CHECK(flow.gaps > 0);
+      CHECK(compare_pieces(run, flow) > 0.5);
+    }
+  }
+}
+
+TEST_CASE("lost bytes: what cannot be known is left out until the next PSB") {
+  for (const std::string& name : traced_programs()) {
+    const SteppedRun& run = stepped(name);
+    for (unsigned seed = 1; seed <= 6; ++seed) {
+      CAPTURE(name);
+      CAPTURE(seed);
+      EncodeOptions options;
+      options.seed = seed;
+      options.psb_every = 300;
+      EncodedRun encoded = encode(run, options);
+      std::vector<size_t> cuts;
+      for (EncodedStream& stream : encoded.streams) {
+        // Somewhere in the middle, inside packets more often than not.
+        const size_t size = stream.bytes.size();
+        const size_t at = size * (seed + 1) / 9;
+        const size_t lost = std::min<size_t>(size - at, 37 * seed);
+        stream.bytes.erase(stream.bytes.begin() + static_cast<ptrdiff_t>(at),
+                           stream.bytes.begin() + static_cast<ptrdiff_t>(at + lost));
+        cuts.push_back(at);
+      }
+      pt::Input input = input_of(run, encoded);
+      for (size_t i = 0; i < input.streams.size(); ++i) {
+        input.streams[i].parts = {cuts[i]};
+      }
+      const pt::Flow flow = decode_flow(input);
+      CHECK(flow.gaps > 0);
+      CHECK(compare_pieces(run, flow) > 0.15);
+    }
+  }
+}
+
+TEST_CASE("code that is not there is a gap, not a guess") {
+  const SteppedRun& run = stepped("strings");
+  const EncodedRun encoded = encode(run);
+  pt::Input input = input_of(run, encoded);
+  // Without the C library.
+  input.code.erase(std::remove_if(input.code.begin(), input.code.end(),
+                                  [](const pt::CodeSection& code) {
+                                    return code.file.find("libc.so") != std::string::npos;
+                                  }),
+                   input.code.end());
+  const pt::Flow flow = decode_flow(input);
+  CHECK(flow.gaps > 0);
+  CHECK(!flow.problems.empty());
+  compare_pieces(run, flow);
+  input.code.front().file = "/nonexistent";
+  CHECK(!decode_flow(input).problems.empty());
+}

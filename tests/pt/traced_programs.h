@@ -1,0 +1,27 @@
+// The programs of the tests, stepped through once each.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "decoders/pt/input.h"
+#include "tests/pt/stepped_run.h"
+#include "tests/pt/trace_encoder.h"
+
+namespace tsomon::test {
+
+inline const std::vector<std::string>& traced_programs() {
+  static const std::vector<std::string> names{"pointer_chasing", "hash_table", "queue",
+                                              "strings",         "recursion",  "indirect_calls",
+                                              "signals",         "threads"};
+  return names;
+}
+
+// `name` may end in "_ptwrite".
+const SteppedRun& stepped(const std::string& name);
+
+// What a decoder is given of a run. The bytes stay with `encoded`.
+pt::Input input_of(const SteppedRun& run, const EncodedRun& encoded);
+
+}  // namespace tsomon::test
