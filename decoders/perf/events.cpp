@@ -72,10 +72,12 @@ struct ClosedUnit {
 struct Hit {
   uint32_t attribute = 0;
   int64_t time = 0;
+  std::optional<uint64_t> address;  // with the number of the address space at that time
 };
 
 struct Run {
   uint64_t ip = 0;
+  uint64_t pc = 0;  // with the number of the address space
   uint32_t pid = 0;
   int64_t lo = 0;
   std::vector<Hit> hits;
@@ -154,19 +156,37 @@ class Sampler {
   }
 
   // What the kernel wrote while it worked for a thread comes before that thread's next instruction:
-  // the kernel takes locks after it reads the clock, or returns by a serialising instruction.
+  // the kernel takes locks after it reads the clock, or returns by a serialising instruction. Not
+  // so what it may have written in the middle of an exception that then reports a hit.
+  static bool bounds(const Record& record) {
+    switch (record.type) {
+      case RecordType::kSample:
+        return (record.misc & misc::kCpuModeMask) == misc::kUser;
+      case RecordType::kSwitch:
+      case RecordType::kSwitchCpuWide:
+      case RecordType::kMmap:
+      case RecordType::kMmap2:
+      case RecordType::kComm:
+      case RecordType::kFork:
+        return true;
+      default:
+        return false;
+    }
+  }
+
   void take_bound(const Record& record) {
     constexpr uint64_t kNeeded = sample_type::kTid | sample_type::kTime;
     const uint32_t tid = record.sample_id.tid;
-    if (record.of_tool() || (record.sample_fields & kNeeded) != kNeeded || tid == 0 ||
+    if (!bounds(record) || (record.sample_fields & kNeeded) != kNeeded || tid == 0 ||
         tid == UINT32_MAX || record.sample_id.time == 0) {
       return;
     }
-    if (record.type == RecordType::kSample && sources_[record.attribute].role == Role::kMemory) {
+    const bool sample = record.type == RecordType::kSample;
+    if (sample && sources_[record.attribute].role == Role::kMemory) {
       return;  // the processor wrote it, perhaps much earlier
     }
     ThreadEvents& thread = threads_[tid];
-    if (record.type == RecordType::kSwitch || record.type == RecordType::kSwitchCpuWide) {
+    if (!sample) {
       finish_run(thread);  // not inside an exception
     }
     thread.after = std::max(thread.after, clock(record.sample_id.time));
@@ -248,10 +268,11 @@ class Sampler {
     if (run.hits.empty() || run.ip != sample.ip || run.pid != sample.pid) {
       finish_run(thread);
       run.ip = sample.ip;
+      run.pc = spaces_.tagged(sample.pid, sample.ip).value_or(sample.ip);
       run.pid = sample.pid;
       run.lo = sample.ip >> 63 != 0 ? thread.after_hit : thread.after;
     }
-    run.hits.push_back({index, clock(sample.time)});
+    run.hits.push_back({index, clock(sample.time), spaces_.tagged(sample.pid, attribute.config1)});
     thread.after_hit = std::max(thread.after_hit, clock(sample.time));
   }
 
@@ -312,16 +333,14 @@ class Sampler {
 
   void add_hit(const Hit& hit, bool is_write, int64_t lo, ThreadEvents& thread) {
     const Attribute& attribute = attributes()[hit.attribute];
-    const Run& run = thread.run;
-    const uint32_t at = location(spaces_.tagged(run.pid, run.ip).value_or(run.ip));
-    const auto address = spaces_.tagged(run.pid, attribute.config1);
+    const uint32_t at = location(thread.run.pc);
     if (!is_write && !has_write_twin(hit.attribute)) {
       ++unknown_direction_;
-    } else if (!address || attribute.config2 == 0 || attribute.config2 > 8) {
+    } else if (!hit.address || attribute.config2 == 0 || attribute.config2 > 8) {
       ++without_address_;
     } else {
       Pending access = make(is_write ? EventKind::kWrite : EventKind::kRead, lo, hit.time);
-      access.event.address = *address;
+      access.event.address = *hit.address;
       access.event.size = static_cast<uint32_t>(attribute.config2) & Event::kMaxSize;
       access.event.location = at;
       access.only_if_lossless = !is_write;
