@@ -48,11 +48,8 @@ tsomon_library(tsomon_zstd zstd.h zstd libzstd-dev)
 tsomon_library(tsomon_xxhash xxhash.h xxhash libxxhash-dev)
 tsomon_library(tsomon_dw elfutils/libdwfl.h dw libdw-dev)
 tsomon_library(tsomon_elf libelf.h elf libelf-dev)
-<<<<<<< HEAD
 tsomon_library(tsomon_pfm perfmon/pfmlib.h pfm libpfm4-dev)
-=======
 tsomon_library(tsomon_ipt intel-pt.h ipt libipt-dev)
->>>>>>> pt
 tsomon_library(tsomon_zydis Zydis/Zydis.h Zydis libzydis-dev)
 
 find_path(TSOMON_CONCURRENTQUEUE_DIR concurrentqueue/concurrentqueue.h)

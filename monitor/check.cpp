@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "monitor/check_parts.h"
 #include "monitor/read_ahead.h"
 #include "offline/orientation_search.h"
@@ -201,6 +203,31 @@ Result<CheckReport> check_trace(const Trace& trace, const CheckOptions& options)
   add_analysis(std::move(*result), trace, nullptr, &report);
   conclude(&report, options.analysis.max_findings);
   return report;
+}
+
+void keep_what_is_certain(CheckReport* report) {
+  const auto uncertain = [](const CheckFinding& finding) {
+    const std::vector<CycleEdge>& cycle = finding.violation.cycle;
+    return finding.violation.verdict != Verdict::kDefinite || cycle.empty() ||
+           std::any_of(cycle.begin(), cycle.end(), [](const CycleEdge& edge) {
+             return edge.kind != EdgeKind::kProgramOrder && edge.kind != EdgeKind::kConflict &&
+                    edge.kind != EdgeKind::kThread;
+           });
+  };
+  std::vector<CheckFinding>& findings = report->findings;
+  findings.erase(std::remove_if(findings.begin(), findings.end(), uncertain), findings.end());
+  const uint64_t dropped = report->violations - findings.size();
+  report->violations = findings.size();
+  report->verdict = findings.empty() ? Verdict::kInconclusive : Verdict::kDefinite;
+  report->complete = false;
+  report->notes.emplace_back(
+      "a sample of the accesses: only cycles of certain orders count, and nothing is serializable");
+  if (dropped > 0) {
+    report->notes.push_back(fmt::format(
+        "{} more groups of units may be violated: some order in them is not certain, or they were "
+        "not shown",
+        dropped));
+  }
 }
 
 const char* verdict_name(const CheckReport& report) {

@@ -82,6 +82,10 @@ struct CheckReport {
 // A whole trace, analysed at once.
 Result<CheckReport> check_trace(const Trace& trace, const CheckOptions& options);
 
+// Of a trace that shows a sample of the accesses: violations stay where every order of the cycle is
+// certain, everything else is inconclusive.
+void keep_what_is_certain(CheckReport* report);
+
 // "serializable", "robust", "possible", "definite" or "inconclusive".
 const char* verdict_name(const CheckReport& report);
 

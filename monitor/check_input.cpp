@@ -33,10 +33,10 @@ Result<CheckReport> check_stream(EventSource& source, const CheckOptions& option
 }  // namespace
 
 Result<CheckedInput> check_input(const std::string& path, InputFormat format,
-                                 const CheckOptions& options) {
+                                 const CheckOptions& options, const std::string& sysroot) {
   const bool stream = StreamCheck::can_check(options);
-  auto source =
-      EventSource::open(path, {format, stream ? EventOrder::kTime : EventOrder::kInput, true});
+  auto source = EventSource::open(
+      path, {format, stream ? EventOrder::kTime : EventOrder::kInput, true, sysroot});
   if (!source) {
     return tl::unexpected<Error>(std::move(source.error()));
   }
@@ -58,6 +58,9 @@ Result<CheckedInput> check_input(const std::string& path, InputFormat format,
     Error error = judged.error();
     error.input = checked.input;
     return tl::unexpected<Error>(std::move(error));
+  }
+  if ((*source)->sampled()) {
+    keep_what_is_certain(&checked.report);
   }
   checked.warnings = (*source)->warnings();
   return checked;

@@ -25,6 +25,6 @@ struct CheckedInput {
 
 // `path` "-" is standard input.
 Result<CheckedInput> check_input(const std::string& path, InputFormat format,
-                                 const CheckOptions& options);
+                                 const CheckOptions& options, const std::string& sysroot = {});
 
 }  // namespace tsomon

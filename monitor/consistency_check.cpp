@@ -82,6 +82,13 @@ Result<bool> check_consistency_of(const std::string& path, bool axe, InputFormat
   if (!loaded) {
     return tl::unexpected<Error>(std::move(loaded.error()));
   }
+  if (loaded->trace.sampled) {
+    return tl::unexpected<Error>(Error{ErrorKind::kMalformed,
+                                       loaded->input,
+                                       {},
+                                       "a sample of the accesses has no values; record the "
+                                       "program with tsomon record"});
+  }
   CheckedConsistency checked;
   checked.input = loaded->input;
   checked.warnings = std::move(loaded->warnings);

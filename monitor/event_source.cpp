@@ -11,16 +11,19 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "decoders/capture/chunks.h"
 #include "decoders/capture/format.h"
+#include "decoders/perf/format.h"
+#include "decoders/perf/reader.h"
 #include "decoders/std/reader.h"
 #include "monitor/descriptor.h"
 #include "monitor/load.h"
+#include "monitor/mapped_input.h"
+#include "monitor/perf_source.h"
 #include "monitor/read_input.h"
 #include "monitor/reorder.h"
 #include "monitor/symbols.h"
@@ -54,13 +57,15 @@ ssize_t peek(int fd, char* bytes, size_t size) {
 // The first bytes of the input, which stay to be read. Nothing when that cannot be done.
 std::string first_bytes(int fd) {
   std::array<char, 128> bytes{};
-  std::array<char, sizeof capture::kFileMagic> magic{};
-  std::memcpy(magic.data(), &capture::kFileMagic, magic.size());
+  const auto may_become = [&](size_t size, uint64_t magic) {
+    return std::memcmp(bytes.data(), &magic, std::min(size, sizeof magic)) == 0;
+  };
   // A writer may be slow in the middle of the magic; as long as it is one, the rest is waited for.
   for (int waited = 0;; waited += kPause) {
     const auto got =
         static_cast<size_t>(std::max<ssize_t>(peek(fd, bytes.data(), bytes.size()), 0));
-    if (got == 0 || got >= magic.size() || std::memcmp(bytes.data(), magic.data(), got) != 0 ||
+    if (got == 0 || got >= sizeof capture::kFileMagic ||
+        (!may_become(got, capture::kFileMagic) && !may_become(got, perf::kMagic)) ||
         waited >= 50 * kPause) {
       return {bytes.data(), got};
     }
@@ -117,6 +122,7 @@ class TextSource : public EventSource {
   Symbols take_symbols() override { return reader_.take_symbols(); }
   const std::vector<capture::Module>& modules() const override { return no_modules_; }
   bool complete() const override { return reader_.complete(); }
+  bool sampled() const override { return reader_.sampled(); }
   uint64_t lost_events() const override { return reader_.lost_events(); }
   std::vector<std::string> warnings() const override {
     if (reader_.complete()) {
@@ -149,37 +155,9 @@ class TextSource : public EventSource {
   std::vector<capture::Module> no_modules_;
 };
 
-// A mapped file.
-class Mapping {
- public:
-  Mapping() = default;
-  Mapping(void* address, size_t size) : address_(address), size_(size) {}
-  Mapping(Mapping&& other) noexcept
-      : address_(std::exchange(other.address_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-  Mapping& operator=(Mapping&&) = delete;
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  ~Mapping() {
-    if (address_ != nullptr) {
-      ::munmap(address_, size_);
-    }
-  }
-  std::string_view view() const { return {static_cast<const char*>(address_), size_}; }
-  // What was read need not stay in memory.
-  void release() const {
-    if (address_ != nullptr) {
-      ::madvise(address_, size_, MADV_DONTNEED);
-    }
-  }
-
- private:
-  void* address_ = nullptr;
-  size_t size_ = 0;
-};
-
 class CaptureSource : public EventSource {
  public:
-  CaptureSource(Mapping bytes, std::string input) : bytes_(std::move(bytes)) {
+  CaptureSource(MappedInput bytes, std::string input) : bytes_(std::move(bytes)) {
     input_ = std::move(input);
     format_ = InputFormat::kCapture;
   }
@@ -237,70 +215,19 @@ class CaptureSource : public EventSource {
  private:
   static constexpr uint64_t kReleaseAfter = 1U << 20;  // events
 
-  Mapping bytes_;
+  MappedInput bytes_;
   std::unique_ptr<capture::CaptureReader> reader_;
   std::optional<LocationTexts> texts_;
   uint64_t since_release_ = 0;
 };
 
-// The rest of the input in a temporary file.
-Result<Descriptor> copy_to_file(int fd) {
-  auto file = temporary_file();
-  if (!file) {
-    return file;
-  }
-  std::vector<char> buffer(size_t{1} << 18);
-  for (uint64_t size = 0;;) {
-    const ssize_t got = ::read(fd, buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) {
-      continue;
-    }
-    if (got < 0) {
-      return fail(ErrorKind::kUnreadable, fmt::format("cannot be read: {}", std::strerror(errno)));
-    }
-    if (got == 0) {
-      return file;
-    }
-    if (auto written = write_at(*file, buffer.data(), static_cast<size_t>(got), size); !written) {
-      return tl::unexpected<Error>(written.error());
-    }
-    size += static_cast<uint64_t>(got);
-  }
-}
-
-Result<Mapping> map_file(const Descriptor& file) {
-  struct stat status {};
-  if (::fstat(file.get(), &status) != 0 || status.st_size == 0) {
-    return Mapping();
-  }
-  const auto size = static_cast<size_t>(status.st_size);
-  void* const address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.get(), 0);
-  if (address == MAP_FAILED) {
-    return fail(ErrorKind::kUnreadable, fmt::format("cannot be mapped: {}", std::strerror(errno)));
-  }
-  return Mapping(address, size);
-}
-
-Result<std::unique_ptr<EventSource>> open_capture(Descriptor descriptor, bool regular,
-                                                  const std::string& input, bool symbolise) {
-  const auto failed = [&](Error error) {
+Result<std::unique_ptr<EventSource>> open_capture(MappedInput bytes, const std::string& input,
+                                                  bool symbolise) {
+  auto source = std::make_unique<CaptureSource>(std::move(bytes), input);
+  if (auto started = source->start(symbolise); !started) {
+    Error error = started.error();
     error.input = input;
     return tl::unexpected<Error>(std::move(error));
-  };
-  if (!regular) {
-    auto copy = copy_to_file(descriptor.get());
-    if (!copy) {
-      return failed(copy.error());
-    }
-    descriptor = std::move(*copy);
-  }
-  auto bytes = map_file(descriptor);
-  if (!bytes) {
-    return failed(bytes.error());
-  }
-  auto source = std::make_unique<CaptureSource>(std::move(*bytes), input);
-  if (auto started = source->start(symbolise); !started) {
-    return failed(started.error());
   }
   return source;
 }
@@ -309,26 +236,30 @@ Result<std::unique_ptr<EventSource>> open_capture(Descriptor descriptor, bool re
 
 Result<std::unique_ptr<EventSource>> EventSource::open(const std::string& path,
                                                        const SourceOptions& options) {
-  std::string input = input_name(path);
-  const bool standard = path == "-";
-  const int fd = standard ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    return tl::unexpected<Error>(Error{ErrorKind::kUnreadable,
-                                       input,
-                                       {},
-                                       fmt::format("cannot be opened: {}", std::strerror(errno))});
+  auto opened = open_input(path);
+  if (!opened) {
+    return tl::unexpected<Error>(opened.error());
   }
-  Descriptor descriptor(fd, !standard);
-  struct stat status {};
-  const bool regular =
-      ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && ::lseek(fd, 0, SEEK_CUR) == 0;
+  std::string input = input_name(path);
+  Descriptor descriptor = std::move(opened->descriptor);
+  const bool regular = opened->regular;
   InputFormat format = options.format;
   if (format == InputFormat::kAuto) {
-    format =
-        capture::looks_like_capture(first_bytes(fd)) ? InputFormat::kCapture : InputFormat::kStd;
+    const std::string first = first_bytes(descriptor.get());
+    format = capture::looks_like_capture(first)  ? InputFormat::kCapture
+             : perf::looks_like_perf_data(first) ? InputFormat::kPerf
+                                                 : InputFormat::kStd;
   }
-  if (format == InputFormat::kCapture) {
-    return open_capture(std::move(descriptor), regular, input, options.symbolise);
+  if (format != InputFormat::kStd) {
+    auto bytes = MappedInput::of(std::move(descriptor), regular);
+    if (!bytes) {
+      Error error = bytes.error();
+      error.input = input;
+      return tl::unexpected<Error>(std::move(error));
+    }
+    return format == InputFormat::kCapture
+               ? open_capture(std::move(*bytes), input, options.symbolise)
+               : open_perf_data(std::move(*bytes), input, options);
   }
   return std::make_unique<TextSource>(std::move(descriptor), std::move(input), options.order,
                                       !regular);

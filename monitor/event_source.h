@@ -1,5 +1,5 @@
-// Inputs of any length as blocks of events: text traces and captures, from files, pipes and
-// standard input. The one way in: load_trace() collects what a source gives.
+// Inputs of any length as blocks of events: text traces, captures and perf.data, from files, pipes
+// and standard input. The one way in: load_trace() collects what a source gives.
 //
 // Contract    next() until it gives false; what it gives last is told by symbols(), warnings(),
 //             complete() and lost_events().
@@ -12,6 +12,10 @@
 //             pipe without any intervals everything is given out as soon as the writer pauses.
 // Captures    One chunk for each thread is unpacked at a time. A capture in a pipe is first copied
 //             to a temporary file: what a silent thread did early comes last.
+// perf.data   The accesses and units that samples show (decoders/perf/events.h), from a pipe
+// through
+//             a temporary file, too. They are collected before the first is given out: 60 bytes
+//             each.
 // Memory      Bounded by the threads and the names, not by the length, but for some 100 bytes for
 //             each chunk of a capture; pages of its file count as resident while it is read.
 // Errors      kUnreadable, kMalformed with the place in the input; kEnvironment when there is no
@@ -29,7 +33,7 @@
 
 namespace tsomon {
 
-enum class InputFormat { kAuto, kStd, kCapture };
+enum class InputFormat { kAuto, kStd, kCapture, kPerf };
 enum class EventOrder { kTime, kInput };
 
 // What reordering did to the events of a block.
@@ -45,7 +49,8 @@ struct BlockOrigin {
 struct SourceOptions {
   InputFormat format = InputFormat::kAuto;
   EventOrder order = EventOrder::kTime;
-  bool symbolise = false;  // source locations of captures as text, not as instruction pointers
+  bool symbolise = false;  // source locations as text, not as instruction pointers
+  std::string sysroot;     // of perf.data: where the recorded machine's files are; empty: here
 };
 
 class EventSource {
@@ -72,6 +77,7 @@ class EventSource {
   // What is missing or damaged, one line each; complete at the end.
   virtual std::vector<std::string> warnings() const = 0;
   virtual bool complete() const = 0;
+  virtual bool sampled() const { return false; }  // tso/trace.h
   virtual uint64_t lost_events() const = 0;
   const std::string& input() const { return input_; }
   InputFormat format() const { return format_; }  // never kAuto

@@ -16,6 +16,9 @@ std::optional<InputFormat> input_format(std::string_view name) {
   if (name == "capture") {
     return InputFormat::kCapture;
   }
+  if (name == "perf") {
+    return InputFormat::kPerf;
+  }
   return std::nullopt;
 }
 
@@ -40,13 +43,15 @@ Result<Trace> collect(EventSource& source) {
     trace.append(block);
   }
   trace.complete = source.complete();
+  trace.sampled = source.sampled();
   trace.lost_events = source.lost_events();
   trace.symbols = source.take_symbols();
   return trace;
 }
 
-Result<LoadedTrace> load_trace(const std::string& path, InputFormat format) {
-  auto source = EventSource::open(path, {format, EventOrder::kInput, false});
+Result<LoadedTrace> load_trace(const std::string& path, InputFormat format,
+                               const std::string& sysroot) {
+  auto source = EventSource::open(path, {format, EventOrder::kInput, false, sysroot});
   if (!source) {
     return tl::unexpected<Error>(std::move(source.error()));
   }

@@ -29,7 +29,7 @@ struct LoadedTrace {
   std::string input;  // as in messages: the path, or "<stdin>"
   InputFormat format = InputFormat::kAuto;
   Trace trace;
-  std::vector<capture::Module> modules;  // of a capture, for symbolisation
+  std::vector<capture::Module> modules;  // for symbolisation
   std::vector<std::string> warnings;
 };
 
@@ -40,6 +40,7 @@ std::string missing_events(uint64_t count);
 Result<Trace> collect(EventSource& source);
 
 // `path` "-" is standard input.
-Result<LoadedTrace> load_trace(const std::string& path, InputFormat format = InputFormat::kAuto);
+Result<LoadedTrace> load_trace(const std::string& path, InputFormat format = InputFormat::kAuto,
+                               const std::string& sysroot = {});
 
 }  // namespace tsomon

@@ -103,16 +103,20 @@ std::string readable_name(const char* linker_name) {
 
 struct Symboliser::OpenModule {
   OpenModule(const capture::Module& module, std::vector<std::string>& warnings)
-      : name(base_name(module.path)) {
-    static const Dwfl_Callbacks callbacks = {dwfl_build_id_find_elf, dwfl_standard_find_debuginfo,
-                                             dwfl_offline_section_address, nullptr};
+      : name(base_name(module.path)),
+        debug_path(module.debug_path),
+        debug_path_text(debug_path.data()) {
+    if (!debug_path.empty()) {
+      callbacks.debuginfo_path = &debug_path_text;
+    }
     dwfl = dwfl_begin(&callbacks);
-    if (dwfl == nullptr || module.path.empty() || module.path[0] != '/') {
+    const std::string& path = module.file.empty() ? module.path : module.file;
+    if (dwfl == nullptr || path.empty() || path[0] != '/') {
       return;  // [vdso] and its like have no file
     }
     dwfl_report_begin(dwfl);
     // Base 0: addresses are as the file counts them.
-    file = dwfl_report_elf(dwfl, module.path.c_str(), module.path.c_str(), -1, 0, true);
+    file = dwfl_report_elf(dwfl, module.path.c_str(), path.c_str(), -1, 0, true);
     dwfl_report_end(dwfl, nullptr, nullptr);
     if (file == nullptr) {
       warnings.push_back(fmt::format("{}: no symbols: {}", module.path, dwfl_errmsg(-1)));
@@ -260,6 +264,10 @@ struct Symboliser::OpenModule {
   }
 
   std::string name;
+  std::string debug_path;
+  char* debug_path_text;
+  Dwfl_Callbacks callbacks = {dwfl_build_id_find_elf, dwfl_standard_find_debuginfo,
+                              dwfl_offline_section_address, nullptr};
   Dwfl* dwfl = nullptr;
   Dwarf_Addr bias = 0;  // of the DWARF data's addresses
   std::vector<UnitRange> units;

@@ -25,6 +25,7 @@ struct Options {
   RelationChoice relation;
   std::string order = "issue";
   std::string format = "auto";
+  std::string sysroot;
   std::string model = "both";
   uint64_t max_decisions = ConsistencyOptions().max_decisions;
   uint64_t max_steps = OrientationBounds().max_steps;
@@ -157,7 +158,7 @@ int check_file(const std::string& file, const Options& options) {
     const ProgressLine line(file, progress, options.progress);
     CheckOptions asked = check_options(options);
     asked.progress = &progress;
-    return check_input(file, *input_format(options.format), asked);
+    return check_input(file, *input_format(options.format), asked, options.sysroot);
   }();
   if (!checked) {
     fmt::print(stderr, "tsomon check: {}\n", checked.error().to_string());
@@ -178,9 +179,11 @@ int check_file(const std::string& file, const Options& options) {
 }  // namespace
 
 void add_check_command(CLI::App& app, int& exit_status) {
-  CLI::App* command = app.add_subcommand("check", "Judge captures and text traces");
+  CLI::App* command = app.add_subcommand("check", "Judge captures, perf.data and text traces");
   auto options = std::make_shared<Options>();
-  command->add_option("FILE", options->files, "Captures or text traces; - is standard input")
+  command
+      ->add_option("FILE", options->files,
+                   "Captures, perf.data or text traces; - is standard input")
       ->required()
       ->option_text("...");
   command->add_option("--property", options->property, "What is asked of the trace")
@@ -200,8 +203,13 @@ void add_check_command(CLI::App& app, int& exit_status) {
             return input_format(name) || name == "axe" ? std::string()
                                                        : "unknown format '" + name + "'";
           },
-          "auto|std|capture|axe"))
+          "auto|std|capture|perf|axe"))
       ->capture_default_str();
+  command
+      ->add_option("--sysroot", options->sysroot,
+                   "Of perf.data: the folder with the recorded machine's files")
+      ->check(CLI::ExistingDirectory)
+      ->option_text("DIR");
   command->add_option("--model", options->model, "Of consistency: the models that are asked about")
       ->check(CLI::IsMember({"sc", "tso", "both"}))
       ->capture_default_str();

@@ -9,6 +9,7 @@
 
 #include "decoders/std/writer.h"
 #include "monitor/load.h"
+#include "monitor/perf_source.h"
 #include "monitor/symbols.h"
 #include "tools/command.h"
 
@@ -20,15 +21,15 @@ constexpr size_t kEventsAtOnce = 16384;  // formatted before they are written
 struct ScriptOptions {
   std::string input;
   std::string format = "auto";
+  std::string sysroot;
+  bool records = false;
 };
 
 void print(Trace& trace) {
   StdWriter writer(trace.symbols);
   std::string text;
   writer.write_headers(text);
-  if (!trace.complete) {
-    StdWriter::write_lost(trace.lost_events, text);
-  }
+  StdWriter::write_loss(trace, text);
   EventBlock part;
   part.extras = std::move(trace.extras);  // events refer to them by position
   auto at = trace.events.begin();
@@ -42,8 +43,26 @@ void print(Trace& trace) {
   }
 }
 
+// The records of a perf.data, not what they mean.
+int list_records(const std::string& input) {
+  const auto problems = list_perf_records(input, [&](const std::string& lines) {
+    std::fwrite(lines.data(), 1, lines.size(), stdout);  // checked once, when tsomon ends
+  });
+  if (!problems) {
+    fmt::print(stderr, "tsomon script: {}\n", problems.error().to_string());
+    return kExitBadInput;
+  }
+  for (const std::string& problem : *problems) {
+    fmt::print(stderr, "tsomon script: {}: {}\n", input, problem);
+  }
+  return problems->empty() ? kExitClean : kExitInconclusive;
+}
+
 int run_script(const ScriptOptions& options) {
-  auto loaded = load_trace(options.input, *input_format(options.format));
+  if (options.records) {
+    return list_records(options.input);
+  }
+  auto loaded = load_trace(options.input, *input_format(options.format), options.sysroot);
   if (!loaded) {
     fmt::print(stderr, "tsomon script: {}\n", loaded.error().to_string());
     return kExitBadInput;
@@ -61,15 +80,22 @@ int run_script(const ScriptOptions& options) {
 }  // namespace
 
 void add_script_command(CLI::App& app, int& exit_status) {
-  CLI::App* command =
-      app.add_subcommand("script", "Write the events of a capture or trace as a text trace");
+  CLI::App* command = app.add_subcommand(
+      "script", "Write the events of a capture, perf.data or trace as a text trace");
   auto options = std::make_shared<ScriptOptions>();
   command
       ->add_option("--format", options->format,
                    "Format of the input; auto goes by its content, not by its name")
-      ->check(CLI::IsMember({"auto", "std", "capture"}))
+      ->check(CLI::IsMember({"auto", "std", "capture", "perf"}))
       ->default_str("auto")
-      ->option_text("auto|std|capture");
+      ->option_text("auto|std|capture|perf");
+  command
+      ->add_option("--sysroot", options->sysroot,
+                   "Of perf.data: the folder with the recorded machine's files")
+      ->check(CLI::ExistingDirectory)
+      ->option_text("DIR");
+  command->add_flag("--records", options->records,
+                    "Of perf.data: list the records, in the form of perf script -D");
   command->add_option("FILE", options->input, "The input; '-' is standard input")
       ->required()
       ->option_text(" ");

@@ -5,7 +5,9 @@
 // Order       Events of one thread are in program order. Across threads the intervals decide
 //             (theory section 5.2); the position in `events` is only the order of the input.
 // Loss        `complete` is part of the trace, so that no reader can forget it: with anything
-//             lost, a clean verdict is `inconclusive`.
+//             lost, a clean verdict is `inconclusive`. So is `sampled`: only a part of the accesses
+//             was looked at, and an order that seems open may be fixed by what was not seen; what
+//             is certain stays so.
 // Memory      32 bytes an event, 8 more for each value or long interval.
 // Thread-safety: const access is safe; building is not.
 #pragma once
@@ -111,6 +113,7 @@ struct EventBlock {
 struct Trace : EventBlock {
   Symbols symbols;
   bool complete = true;
+  bool sampled = false;
   uint64_t lost_events = 0;  // known number of lost events; may be 0 in an incomplete trace
 };
 

@@ -37,6 +37,7 @@ class StdReader::Impl {
   Symbols symbols_;
   bool complete_ = true;
   uint64_t lost_events_ = 0;
+  bool sampled_ = false;
   uint64_t skipped_lines_ = 0;
   uint64_t line_ = 0;
   size_t capacity() const { return lines_.capacity(); }
@@ -223,7 +224,7 @@ bool StdReader::Impl::parse_lost(std::string_view text) {
 bool StdReader::Impl::parse_header(std::string_view op) {
   const size_t open = op.find('(');
   if (open == std::string_view::npos || op.back() != ')') {
-    return wrong("a header set(...), init(...) or lost(...)", op);
+    return wrong("a header set(...), init(...), lost(...) or sampled()", op);
   }
   const std::string_view name = op.substr(0, open);
   const std::string_view text = op.substr(open + 1, op.size() - open - 2);
@@ -236,7 +237,11 @@ bool StdReader::Impl::parse_header(std::string_view op) {
   if (name == "lost") {
     return parse_lost(text);
   }
-  return wrong("a header set(...), init(...) or lost(...)", op);
+  if (name == "sampled" && text.empty()) {
+    sampled_ = true;
+    return true;
+  }
+  return wrong("a header set(...), init(...), lost(...) or sampled()", op);
 }
 
 // One event or header; false leaves the reason in message_ and the block as it was.
@@ -506,6 +511,7 @@ const Symbols& StdReader::symbols() const { return impl_->symbols_; }
 Symbols StdReader::take_symbols() { return std::move(impl_->symbols_); }
 bool StdReader::complete() const { return impl_->complete_; }
 uint64_t StdReader::lost_events() const { return impl_->lost_events_; }
+bool StdReader::sampled() const { return impl_->sampled_; }
 uint64_t StdReader::skipped_lines() const { return impl_->skipped_lines_; }
 uint64_t StdReader::lines() const { return impl_->line_; }
 size_t StdReader::buffer_bytes() const { return impl_->capacity(); }
@@ -528,6 +534,7 @@ Result<Trace> read_all(StdReader reader) {
   trace.symbols = reader.take_symbols();
   trace.complete = reader.complete();
   trace.lost_events = reader.lost_events();
+  trace.sampled = reader.sampled();
   return trace;
 }
 

@@ -232,8 +232,13 @@ void StdWriter::write(const EventBlock& block, std::string& out) {
   }
 }
 
-void StdWriter::write_lost(uint64_t events, std::string& out) {
-  fmt::format_to(std::back_inserter(out), "-|lost({})|\n", events);
+void StdWriter::write_loss(const Trace& trace, std::string& out) {
+  if (!trace.complete) {
+    fmt::format_to(std::back_inserter(out), "-|lost({})|\n", trace.lost_events);
+  }
+  if (trace.sampled) {
+    out += "-|sampled()|\n";
+  }
 }
 
 std::string write_std(const Trace& trace) {
@@ -241,9 +246,7 @@ std::string write_std(const Trace& trace) {
   StdWriter writer(trace.symbols);
   writer.write_headers(out);
   writer.write(trace, out);
-  if (!trace.complete) {
-    StdWriter::write_lost(trace.lost_events, out);
-  }
+  StdWriter::write_loss(trace, out);
   return out;
 }
 

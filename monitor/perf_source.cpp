@@ -1,0 +1,142 @@
+#include "monitor/perf_source.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "decoders/perf/events.h"
+#include "decoders/perf/listing.h"
+#include "decoders/perf/ordered.h"
+#include "decoders/perf/raw_trace.h"
+#include "monitor/module_files.h"
+#include "monitor/read_input.h"
+#include "monitor/symbols.h"
+
+namespace tsomon {
+namespace {
+
+constexpr size_t kBlockEvents = 4096;
+
+class PerfSource : public EventSource {
+ public:
+  PerfSource(perf::SampledTrace samples, std::string input, const SourceOptions& options)
+      : samples_(std::move(samples)), modules_(find_modules(samples_.mappings, options.sysroot)) {
+    input_ = std::move(input);
+    format_ = InputFormat::kPerf;
+    if (options.symbolise) {
+      texts_.emplace(modules_);
+    }
+  }
+
+  Result<bool> next(EventBlock& block) override {
+    block.clear();
+    const Trace& trace = samples_.trace;
+    const size_t end = std::min(at_ + kBlockEvents, trace.events.size());
+    block.append(trace, at_, end);
+    if (texts_) {
+      texts_->replace(trace.symbols.locations, block);
+    }
+    return std::exchange(at_, end) < end;
+  }
+
+  const Symbols& symbols() const override { return samples_.trace.symbols; }
+  Symbols take_symbols() override {
+    Symbols symbols = std::move(samples_.trace.symbols);
+    if (texts_) {
+      symbols.locations = texts_->take();
+    }
+    return symbols;
+  }
+  const std::vector<capture::Module>& modules() const override { return modules_; }
+  bool complete() const override { return samples_.trace.complete; }
+  bool sampled() const override { return true; }
+  uint64_t lost_events() const override { return samples_.trace.lost_events; }
+  std::vector<std::string> warnings() const override {
+    std::vector<std::string> all = samples_.problems;
+    all.insert(all.end(), samples_.notes.begin(), samples_.notes.end());
+    if (texts_) {
+      all.insert(all.end(), texts_->warnings().begin(), texts_->warnings().end());
+    }
+    return all;
+  }
+
+ private:
+  perf::SampledTrace samples_;
+  std::vector<capture::Module> modules_;
+  std::optional<LocationTexts> texts_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<EventSource>> open_perf_data(MappedInput bytes, const std::string& input,
+                                                    const SourceOptions& options) {
+  auto samples = perf::read_samples(bytes.view());
+  if (!samples) {
+    Error error = samples.error();
+    error.input = input;
+    return tl::unexpected<Error>(std::move(error));
+  }
+  if (samples->trace.events.empty()) {
+    samples->notes.emplace_back(
+        "no sample shows an access: record breakpoints (-e mem:ADDRESS/SIZE:w), probes of "
+        "functions "
+        "(perf probe -x) or perf mem");
+  }
+  return std::make_unique<PerfSource>(std::move(*samples), input, options);
+}
+
+Result<std::vector<std::string>> list_perf_records(
+    const std::string& path, const std::function<void(const std::string&)>& lines) {
+  constexpr size_t kAtOnce = size_t{1} << 16;  // bytes of text
+  const auto failed = [&](Error error) {
+    error.input = input_name(path);
+    return tl::unexpected<Error>(std::move(error));
+  };
+  auto opened = open_input(path);
+  if (!opened) {
+    return failed(opened.error());
+  }
+  auto bytes = MappedInput::of(std::move(opened->descriptor), opened->regular);
+  if (!bytes) {
+    return failed(bytes.error());
+  }
+  std::string converted;
+  if (perf::looks_like_trace_list(bytes->view())) {
+    auto whole = perf::perf_data_of_list(bytes->view(), [&](const std::string& name) {
+      const bool absolute = name.substr(0, 1) == "/";
+      return read_input(absolute ? name : path.substr(0, path.rfind('/') + 1) + name);
+    });
+    if (!whole) {
+      return failed(whole.error());
+    }
+    converted = std::move(*whole);
+  }
+  auto reader = perf::Reader::open(converted.empty() ? bytes->view() : converted);
+  if (!reader) {
+    return failed(reader.error());
+  }
+  perf::OrderedReader records(std::move(*reader));
+  std::string text = perf::header_listing(records.reader().info());
+  perf::Record record;
+  while (records.next(record)) {
+    perf::append_listing(records.reader().info(), record, text);
+    if (text.size() >= kAtOnce) {
+      lines(text);
+      text.clear();
+    }
+  }
+  for (const auto& [type, count] : records.reader().unknown()) {
+    text += fmt::format("# {} records of type {} are not known\n", count, type);
+  }
+  lines(text);
+  std::vector<std::string> problems = records.reader().problems();
+  if (records.late() > 0) {
+    problems.push_back(fmt::format("{} records are out of the order of time", records.late()));
+  }
+  return problems;
+}
+
+}  // namespace tsomon
