@@ -232,9 +232,13 @@ void StdWriter::write(const EventBlock& block, std::string& out) {
   }
 }
 
+void StdWriter::write_lost(uint64_t events, std::string& out) {
+  fmt::format_to(std::back_inserter(out), "-|lost({})|\n", events);
+}
+
 void StdWriter::write_loss(const Trace& trace, std::string& out) {
   if (!trace.complete) {
-    fmt::format_to(std::back_inserter(out), "-|lost({})|\n", trace.lost_events);
+    write_lost(trace.lost_events, out);
   }
   if (trace.sampled) {
     out += "-|sampled()|\n";

@@ -28,6 +28,7 @@ class StdWriter {
   // All append to `out`.
   void write_headers(std::string& out) const;  // sets and initial values
   void write(const EventBlock& block, std::string& out);
+  static void write_lost(uint64_t events, std::string& out);  // 0: an unknown number
   // What a trace says about its completeness; nothing for one that is whole.
   static void write_loss(const Trace& trace, std::string& out);
 
