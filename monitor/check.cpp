@@ -103,33 +103,6 @@ CheckFinding make_finding(Violation violation, const EventBlock& events, const U
   return finding;
 }
 
-namespace {
-
-void add_advice(const UnfencedUnit& unfenced, const Trace& trace, const UnitTable& units,
-                const std::vector<uint64_t>* index, std::vector<FenceAdvice>* advice) {
-  const auto place = [&](uint32_t e) { return index == nullptr ? e : (*index)[e]; };
-  const Unit& unit = units[unfenced.unit];
-  FenceAdvice one{unit.thread,
-                  unit.label,
-                  place(unit.first_event),
-                  place(unit.last_event),
-                  place(unfenced.after),
-                  trace.events[unfenced.after],
-                  1};
-  one.store.has_hi = one.store.has_read_value = one.store.has_write_value = 0;
-  const auto same = std::find_if(advice->begin(), advice->end(), [&](const FenceAdvice& other) {
-    return one.store.location != Event::kNoLocation && other.label == one.label &&
-           other.store.location == one.store.location;
-  });
-  if (same != advice->end()) {
-    ++same->units;
-  } else if (advice->size() < kMaxFenceAdvice) {
-    advice->push_back(one);
-  }
-}
-
-}  // namespace
-
 void add_analysis(Analysis&& analysis, const Trace& trace, const std::vector<uint64_t>* index,
                   CheckReport* report) {
   const UnitTable units(trace);
@@ -141,9 +114,7 @@ void add_analysis(Analysis&& analysis, const Trace& trace, const std::vector<uin
   if (analysis.violated_parts > 0) {
     report->verdict = report->verdict == Verdict::kDefinite ? report->verdict : analysis.verdict;
   }
-  for (const UnfencedUnit& unfenced : analysis.unfenced) {
-    add_advice(unfenced, trace, units, index, &report->unfenced);
-  }
+  add_fence_advice(analysis, trace, units, index, &report->unfenced);
   for (Violation& violation : analysis.findings) {
     report->findings.push_back(make_finding(std::move(violation), trace, units, index));
   }

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "monitor/fence_advice.h"
 #include "tso/analysis.h"
 #include "tso/atomic_sets.h"
 #include "tso/trace.h"
@@ -46,20 +47,6 @@ struct CheckFinding {
   Trace events;                 // without symbols
   std::vector<uint64_t> index;  // of each of them, in the input
 };
-
-// A unit with a store that may commit after it (tso/fences.h); one for all units with the same
-// label that lack a fence at the same source location.
-struct FenceAdvice {
-  ThreadId thread = 0;
-  uint32_t label = Interner::kNone;
-  uint64_t first = 0;  // events of the input
-  uint64_t last = 0;
-  uint64_t after = 0;  // the store that a fence belongs after
-  Event store;
-  uint64_t units = 0;
-};
-
-inline constexpr size_t kMaxFenceAdvice = 16;
 
 struct CheckReport {
   CheckProperty property = CheckProperty::kSerializability;

@@ -331,24 +331,16 @@ class Report {
     return verdict_name(report_);
   }
 
-  std::string label_of(const FenceAdvice& advice) const {
-    return advice.label == Interner::kNone || advice.label >= symbols_.labels.size()
-               ? std::string()
-               : std::string(unit_label(symbols_.labels.text(advice.label)));
-  }
-
   nlohmann::ordered_json unfenced_json() const {
     auto units = nlohmann::ordered_json::array();
     for (const FenceAdvice& advice : report_.unfenced) {
-      units.push_back({{"thread", std::string(symbols_.threads.text(advice.thread))},
-                       {"label", label_of(advice)},
-                       {"first", advice.first},
-                       {"last", advice.last},
-                       {"after", advice.after},
-                       {"location", symbols_.location_text(advice.store.location)},
-                       {"units", advice.units}});
+      units.push_back(fence_advice_json(advice, symbols_, location_of(advice)));
     }
     return units;
+  }
+
+  std::string location_of(const FenceAdvice& advice) const {
+    return symbols_.location_text(advice.store.location);
   }
 
   std::string unfenced_text() const {
@@ -357,16 +349,7 @@ class Report {
     }
     std::string out = "\nunits whose stores may commit after their end:\n";
     for (const FenceAdvice& advice : report_.unfenced) {
-      const std::string label = label_of(advice);
-      const std::string location = symbols_.location_text(advice.store.location);
-      out += fmt::format("  {} {}: a fence is missing after #{} store {}{}{}{}\n",
-                         symbols_.threads.text(advice.thread),
-                         advice.label == Interner::kNone ? "event of its own"
-                         : label.empty()                 ? "unit without a label"
-                                                         : "unit " + label,
-                         advice.after, symbols_.access_text(advice.store),
-                         location.empty() ? "" : " ", location,
-                         advice.units == 1 ? "" : fmt::format(" ({} such units)", advice.units));
+      out += fmt::format("  {}\n", fence_advice_line(advice, symbols_, location_of(advice)));
     }
     return out;
   }

@@ -9,6 +9,7 @@
 
 #include "monitor/check.h"
 #include "monitor/check_parts.h"
+#include "monitor/fence_advice.h"
 #include "offline/orientation_search.h"
 #include "tso/units.h"
 
@@ -104,6 +105,12 @@ nlohmann::ordered_json Found::json() const {
       object["witness"].push_back({{step.commit ? "commit" : "issue", step.event}});
     }
   }
+  if (!unfenced.empty()) {
+    object["unfenced_units"] = nlohmann::ordered_json::array();
+    for (const Unfenced& unit : unfenced) {
+      object["unfenced_units"].push_back(unit.json);
+    }
+  }
   return object;
 }
 
@@ -121,6 +128,12 @@ std::string Found::text() const {
     }
     out += fmt::format("      before [{}]: #{} before #{} ({})\n", (i + 1) % cycle.size() + 1,
                        step.from.index, step.to.index, step.edge);
+  }
+  if (!unfenced.empty()) {
+    out += "  units whose stores may commit after their end:\n";
+  }
+  for (const Unfenced& unit : unfenced) {
+    out += fmt::format("    {}\n", unit.line);
   }
   return out;
 }
@@ -192,11 +205,13 @@ class Watch::Impl {
     } else if (event.kind() != EventKind::kFence) {
       found.operation += " " + symbols_->access_text(event);
     }
-    found.location = symbols_->location_text(event.location);
-    if (options_.locate && !found.location.empty()) {
-      found.location = options_.locate(found.location);
-    }
+    found.location = source_text(event.location);
     return found;
+  }
+
+  std::string source_text(uint32_t location) const {
+    std::string text = symbols_->location_text(location);
+    return options_.locate && !text.empty() ? options_.locate(text) : text;
   }
 
   FoundAccess access(const DetectedAccess& detected) const {
@@ -271,7 +286,7 @@ class Watch::Impl {
       if (analysis->findings.empty()) {
         return;
       }
-      found = found_in(analysis->findings.front(), trace, stretch.index);
+      found = found_in(*analysis, trace, stretch.index);
       if (found.definite || !options_.analysis.values ||
           (look_back != 0 && !has_read_values(trace))) {
         break;
@@ -280,8 +295,9 @@ class Watch::Impl {
     report(std::move(found), 1);
   }
 
-  Found found_in(const Violation& violation, const Trace& trace,
+  Found found_in(const Analysis& analysis, const Trace& trace,
                  const std::vector<uint64_t>& index) const {
+    const Violation& violation = analysis.findings.front();
     const UnitTable units(trace);
     Found found;
     found.definite = violation.verdict == Verdict::kDefinite;
@@ -295,6 +311,13 @@ class Watch::Impl {
     }
     for (const Step& step : violation.witness) {
       found.witness.push_back({index[step.event], step.commit});
+    }
+    std::vector<FenceAdvice> unfenced;
+    add_fence_advice(analysis, trace, units, &index, &unfenced);
+    for (const FenceAdvice& advice : unfenced) {
+      const std::string location = source_text(advice.store.location);
+      found.unfenced.push_back({fence_advice_json(advice, *symbols_, location),
+                                fence_advice_line(advice, *symbols_, location)});
     }
     return found;
   }

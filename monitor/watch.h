@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -64,6 +64,13 @@ struct Found {
     bool commit = false;
   };
   std::vector<WitnessStep> witness;  // only of what a window's analysis found
+  // Units of the window that do not end fenced, one entry for each label and source location, as
+  // `tsomon check` reports them: in JSON, and as a line. Empty for a cycle of certain orders.
+  struct Unfenced {
+    nlohmann::ordered_json json;
+    std::string line;
+  };
+  std::vector<Unfenced> unfenced;
 
   nlohmann::ordered_json json() const;
   std::string text() const;  // several lines

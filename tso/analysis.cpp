@@ -119,6 +119,10 @@ class Analyser {
         edges_.push_back({class_of_[from], class_of_[to], undirected});
       }
     };
+    const size_t most = graph_->undirected.size() + graph_->order.edges().size() +
+                        (options_.property == Property::kRobustness ? trace_.events.size() : 0);
+    events_behind_.reserve(most);
+    edges_.reserve(most);
     for (const Edge& edge : graph_->undirected) {
       add(edge.from, edge.to, true);
     }

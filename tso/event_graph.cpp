@@ -376,7 +376,7 @@ EventGraph build_event_graph(const Relation& relation, const AccessIndex& access
                              uint64_t max_undirected) {
   EventGraph graph;
   const Trace& trace = relation.trace();
-  graph.directed.reserve(2 * trace.events.size());
+  graph.directed.reserve(4 * trace.events.size());
   std::vector<std::vector<uint32_t>> threads;
   for (uint32_t e = 0; e < trace.events.size(); ++e) {
     if (is(trace.events[e], kinds::kNodes)) {

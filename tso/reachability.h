@@ -29,6 +29,7 @@ class Adjacency {
   std::span<const uint32_t> successors(uint32_t node) const {
     return {to_.data() + first_[node], to_.data() + first_[node + 1]};
   }
+  size_t size() const { return to_.size(); }  // edges
   size_t nodes() const { return first_.empty() ? 0 : first_.size() - 1; }
 
  private:

@@ -76,6 +76,21 @@ TEST_CASE("a window is judged: late commit is possible, with a fence clean") {
   CHECK(fenced.summary.verdict == Verdict::kClean);
 }
 
+TEST_CASE("a window's units that do not end fenced are named, once for each place") {
+  const Watched late = watch(
+      "A|begin(put)|\nA|w(x)|a.c:1\nA|w(y)|a.c:2\nA|end|\nB|begin(get)|\nB|r(y)|b.c:1\n"
+      "B|r(x)|b.c:2\nB|end|\nC|begin(put)|\nC|w(x)|a.c:1\nC|w(y)|a.c:2\nC|end|\n");
+  REQUIRE(late.found.size() == 1);
+  REQUIRE(late.found[0].unfenced.size() == 1);
+  CHECK(late.found[0].unfenced[0].line.find("unit put: a fence is missing after #") !=
+        std::string::npos);
+  const auto json = late.found[0].json()["unfenced_units"];
+  REQUIRE(json.size() == 1);
+  CHECK(json[0]["label"] == "put");
+  CHECK(json[0]["location"] == "a.c:2");
+  CHECK(late.found[0].text().find("a.c:2") != std::string::npos);
+}
+
 TEST_CASE("atomic sets are watched: certain, possible and open orders") {
   const auto judged = [](const std::string& text, SetChoice sets) {
     auto trace = read_std_text(text, "test");
