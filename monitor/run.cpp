@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <system_error>
 #include <thread>
@@ -15,7 +14,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "decoders/capture/live.h"
@@ -30,8 +28,6 @@
 namespace tsomon {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr int kPoll = 20;  // milliseconds
 constexpr size_t kPipeBytes = size_t{1} << 20;
 constexpr size_t kBlockEvents = 4096;
@@ -40,46 +36,41 @@ constexpr size_t kBlocks = 8;  // read and not yet judged
 // events.
 constexpr size_t kMaxHeld = 4096;
 
-// A pipe with a name, in a folder of its own. Both are removed with the object.
-class NamedPipe {
+// A pipe that another process can open by a path. Nothing of it is left in any file system.
+class OpenablePipe {
  public:
-  NamedPipe() {
-    std::error_code error;
-    std::string folder = (fs::temp_directory_path(error) / "tsomon_run_XXXXXX").string();
-    if (error || mkdtemp(folder.data()) == nullptr) {
-      problem_ = fmt::format("{}: cannot be created: {}", folder, std::strerror(errno));
+  OpenablePipe() {
+    std::array<int, 2> ends{-1, -1};
+    if (::pipe2(ends.data(), O_NONBLOCK | O_CLOEXEC) != 0) {
+      problem_ = fmt::format("cannot create a pipe: {}", std::strerror(errno));
       return;
     }
-    folder_ = folder;
-    path_ = folder_ / "live";
-    if (mkfifo(path_.c_str(), 0600) != 0 ||
-        (fd_ = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) < 0) {
-      problem_ = fmt::format("{}: cannot be created: {}", path_.string(), std::strerror(errno));
-      return;
+    fd_ = ends[0];
+    writing_ = ends[1];
+    path_ = fmt::format("/proc/{}/fd/{}", ::getpid(), writing_);
+    if (::access(path_.c_str(), W_OK) != 0) {
+      problem_ = fmt::format("{}: {}; is /proc mounted?", path_, std::strerror(errno));
     }
     // What fits is less often waited for; as much as the system allows.
     ::fcntl(fd_, F_SETPIPE_SZ, static_cast<int>(kPipeBytes));
   }
-  NamedPipe(const NamedPipe&) = delete;
-  NamedPipe& operator=(const NamedPipe&) = delete;
-  ~NamedPipe() {
-    if (fd_ >= 0) {
-      ::close(fd_);
-    }
-    std::error_code ignored;
-    if (!folder_.empty()) {
-      fs::remove(path_, ignored);
-      fs::remove(folder_, ignored);
+  OpenablePipe(const OpenablePipe&) = delete;
+  OpenablePipe& operator=(const OpenablePipe&) = delete;
+  ~OpenablePipe() {
+    for (const int fd : {fd_, writing_}) {
+      if (fd >= 0) {
+        ::close(fd);
+      }
     }
   }
   int fd() const { return fd_; }
-  std::string path() const { return path_.string(); }
+  const std::string& path() const { return path_; }
   const std::string& problem() const { return problem_; }
 
  private:
-  fs::path folder_;
-  fs::path path_;
   int fd_ = -1;
+  int writing_ = -1;  // stays open: its name is what others open
+  std::string path_;
   std::string problem_;
 };
 
@@ -304,7 +295,7 @@ std::vector<std::string> warnings_of(const Reading& reading, const Judging& judg
 }
 
 // Until the program has ended and all that it wrote was read.
-void read_all(const NamedPipe& pipe, Child& child, SavedCapture& saved, Reading& reading) {
+void read_all(const OpenablePipe& pipe, Child& child, SavedCapture& saved, Reading& reading) {
   std::vector<char> buffer(kPipeBytes);
   bool good = true;
   for (;;) {
@@ -319,11 +310,7 @@ void read_all(const NamedPipe& pipe, Child& child, SavedCapture& saved, Reading&
       break;  // also when a child of the program holds the pipe open
     } else {
       pollfd state{pipe.fd(), POLLIN, 0};
-      if (got == 0) {
-        ::poll(nullptr, 0, kPoll);  // no writer yet, or no more: poll would not wait
-      } else {
-        ::poll(&state, 1, kPoll);
-      }
+      ::poll(&state, 1, kPoll);
     }
   }
   reading.finish();
@@ -340,7 +327,7 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
     result.problem = "TSOMON_OPTIONS names an output; remove it there, or use tsomon record";
     return result;
   }
-  const NamedPipe pipe;
+  const OpenablePipe pipe;
   if (!pipe.problem().empty()) {
     result.problem = pipe.problem();
     return result;

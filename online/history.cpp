@@ -242,10 +242,9 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
   const Granules uncertain(slice.events.events);
   for (size_t b = begin; b < blocks_.size() && blocks_[b].first <= last; ++b) {
     const Block& block = blocks_[b];
-    for (size_t i = 0; i < block.events.events.size() && block.first + i <= last; ++i) {
-      if (block.first + i < first) {
-        continue;
-      }
+    const auto from = static_cast<size_t>(first - std::min(first, block.first));
+    for (size_t i = b == begin ? from : 0;
+         i < block.events.events.size() && block.first + i <= last; ++i) {
       const Event& event = block.events.events[i];
       if (event.has_read_value != 0 && uncertain.contains(event)) {
         ++slice.left_out;

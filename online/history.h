@@ -54,7 +54,7 @@ class History {
   Slice settled_slice(uint64_t first, uint64_t last) const;
 
  private:
-  static constexpr size_t kBlockEvents = 8192;
+  static constexpr size_t kBlockEvents = 2048;
   static constexpr size_t kMaxPending = 256;  // of a thread
   // A store or draining event, and until when it can have been on its way.
   struct Pending {
