@@ -1,13 +1,16 @@
-// Two threads move money: plain_bank unlocked|locked ROUNDS
+// Two threads move money: plain_bank unlocked|locked ROUNDS [late]
 //
 // After examples/bank_transfer, but not instrumented, slow, and with transfers that are functions.
-// Unlocked transfers of one round overlap and lose money; locked ones follow one another.
+// With "late" the threads are started after a while. Unlocked transfers of one round overlap and
+// lose money; locked ones follow one another.
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <thread>
+
+#include <unistd.h>
 
 #include "slots.h"
 
@@ -48,11 +51,14 @@ __attribute__((noinline)) void transfer_locked(int from, int to, int64_t amount)
 int main(int argc, char** argv) {
   const bool locked = argc > 1 && std::strcmp(argv[1], "locked") == 0;
   const uint64_t rounds = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 300;
+  if (argc > 3) {
+    usleep(500'000);
+  }
   timespec start{};
   clock_gettime(CLOCK_MONOTONIC, &start);
   const auto work = [&](int thread) {
     for (uint64_t round = 0; round < rounds; ++round) {
-      wait_for_slot(start, round, kSlot, 0, false);
+      sleep_until(slot(start, round, kSlot, 0));
       const int from = static_cast<int>(round % kAccounts);
       const int to = (from + 1 + thread) % kAccounts;
       (locked ? transfer_locked : transfer_unlocked)(from, to, thread == 0 ? 1 : 7);
