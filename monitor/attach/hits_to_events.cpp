@@ -275,7 +275,10 @@ void HitsToEvents::slept(Thread& thread, int64_t time) {
   };
   Pending fence;
   fence.event.set_kind(EventKind::kFence);
-  if (std::all_of(thread.pending.begin(), thread.pending.end(), is_kind(EventKind::kRead))) {
+  if (thread.pending.empty()) {
+    fence.event.thread = thread.id;
+    thread.block.add(fence.event, time, time + kClockError);
+  } else if (std::all_of(thread.pending.begin(), thread.pending.end(), is_kind(EventKind::kRead))) {
     fence.lo = time;
     thread.pending.push_back(fence);
   } else if (std::all_of(thread.pending.begin(), thread.pending.end(),
@@ -291,7 +294,9 @@ void HitsToEvents::add(const Hit& hit_as_read) {
     // Of threads that have never been at a probe nothing is known that could be drained.
     const auto known = threads_.find(hit_as_read.thread);
     if (known != threads_.end() && !known->second.drained) {
-      slept(known->second, std::max(hit_as_read.time, known->second.last));
+      const int64_t time = std::max(hit_as_read.time, known->second.last);
+      slept(known->second, time);
+      known->second.last = time;
       known->second.drained = true;
     }
     return;
@@ -319,15 +324,17 @@ void HitsToEvents::add(const Hit& hit_as_read) {
 
 void HitsToEvents::advance(int64_t time) {
   for (auto& [number, thread] : threads_) {
-    if (!thread.drained && thread.last + kLookAfter < time) {
+    if ((!thread.drained || !thread.pending.empty()) && thread.last + kLookAfter < time) {
       // The clock is read after the look: what was seen was so before.
       if (options_.in_system_call && options_.in_system_call(number)) {
         const int64_t now = hit_clock();
         settle(thread, now + kClockError);
-        Event fence;
-        fence.set_kind(EventKind::kFence);
-        fence.thread = thread.id;
-        thread.block.add(fence, std::max(thread.last, time), now + kClockError);
+        if (!thread.drained) {
+          Event fence;
+          fence.set_kind(EventKind::kFence);
+          fence.thread = thread.id;
+          thread.block.add(fence, std::max(thread.last, time), now + kClockError);
+        }
         thread.drained = true;
       } else if (thread.last + kPatience < time) {
         settle(thread, kTimeMax);
