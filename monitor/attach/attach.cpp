@@ -17,7 +17,9 @@
 #include "decoders/std/writer.h"
 #include "monitor/attach/bpf_uprobes.h"
 #include "monitor/attach/hits_to_events.h"
+#include "monitor/attach/perf_rings.h"
 #include "monitor/attach/target.h"
+#include "monitor/attach/watched_code.h"
 #include "monitor/merged_watch.h"
 
 namespace tsomon::attach {
@@ -140,6 +142,12 @@ class Session {
       return tl::unexpected<Error>(probes.error());
     }
     probes_ = std::move(*probes);
+    auto rings = PerfRings::create();
+    if (!rings) {
+      return tl::unexpected<Error>(rings.error());
+    }
+    rings_ = std::move(*rings);
+    watched_ = std::make_unique<WatchedCode>(target_, plan_, symbols_);
     saved_.emplace(options_.save, symbols_);
     if (!saved_->problem().empty()) {
       return fail(ErrorKind::kEnvironment, saved_->problem());
@@ -161,9 +169,14 @@ class Session {
     turning.in_system_call = [this](uint32_t thread) {
       return in_system_call(target_.pid(), thread);
     };
+    turning.watched = [this](const Hit& hit) { return watched_->find(hit); };
     events_ = std::make_unique<HitsToEvents>(plan_, symbols_, merged_->merge(), turning);
+    // First what tells of sleeping, then the units.
+    if (auto set = rings_->attach(target_, plan_.watch); !set) {
+      return failed(set.error());
+    }
     if (auto set = set_probes(); !set) {
-      return tl::unexpected<Error>(set.error());
+      return failed(set.error());
     }
     tell_start();
     watch_until_end(signals);
@@ -171,6 +184,13 @@ class Session {
   }
 
  private:
+  // A process that has ended meanwhile is no fault of the kernel's.
+  tl::unexpected<Error> failed(const Error& error) const {
+    if (target_.ended()) {
+      return fail(ErrorKind::kUnreadable, fmt::format("process {} has ended", target_.pid()));
+    }
+    return tl::unexpected<Error>(error);
+  }
   void note(const std::string& text) const {
     if (options_.note) {
       options_.note(text);
@@ -186,10 +206,11 @@ class Session {
     for (const PlannedFunction& function : plan_.functions) {
       units += function.unit ? 1 : 0;
     }
-    note(fmt::format(
-        "{} ({}): {} unit functions, {} instructions that access memory, {} probes "
-        "through BPF",
-        target_.pid(), target_.executable(), units, plan_.accesses, plan_.sites.size()));
+    note(
+        fmt::format("{} ({}): {} unit functions, {} instructions that access memory, {} probes "
+                    "through BPF, {} watch points",
+                    target_.pid(), target_.executable(), units, plan_.accesses, plan_.sites.size(),
+                    plan_.watch.size()));
     for (const std::string& text : plan_.notes) {
       warn(text);
     }
@@ -271,6 +292,7 @@ class Session {
   // Turns into events what came before `until`.
   void take_hits(int64_t until) {
     probes_->read(waiting_);
+    rings_->read(waiting_);
     std::stable_sort(waiting_.begin(), waiting_.end(),
                      [](const Hit& left, const Hit& right) { return left.time < right.time; });
     size_t done = 0;
@@ -282,6 +304,10 @@ class Session {
     if (const uint64_t lost = probes_->lost(); lost != summary_.lost_hits) {
       events_->lost(lost - summary_.lost_hits);
       summary_.lost_hits = lost;
+    }
+    if (const uint64_t lost = rings_->lost(); lost != summary_.lost_watch_hits) {
+      events_->lost(lost - summary_.lost_watch_hits);
+      summary_.lost_watch_hits = lost;
     }
     events_->advance(std::min(until, hit_clock()) - kReach);
     merged_->judge();
@@ -319,6 +345,7 @@ class Session {
 
   Result<AttachSummary> finish() {
     links_.clear();
+    rings_->detach();
     take_hits(INT64_MAX / 2);
     events_->finish();
     if (events_->unmatched() != 0) {
@@ -336,6 +363,10 @@ class Session {
       warn(fmt::format("{} hits of probes were lost: there was no room for them",
                        summary_.lost_hits));
     }
+    if (summary_.lost_watch_hits != 0) {
+      warn(fmt::format("{} hits of watch points, or times of sleeping, were lost",
+                       summary_.lost_watch_hits));
+    }
     if (!saved_->problem().empty()) {
       warn(saved_->problem());
     }
@@ -349,6 +380,8 @@ class Session {
   Plan plan_;
   std::unique_ptr<BpfUprobes> probes_;
   std::vector<Descriptor> links_;  // by group
+  std::unique_ptr<PerfRings> rings_;
+  std::unique_ptr<WatchedCode> watched_;
   std::optional<SavedTrace> saved_;
   std::unique_ptr<MergedWatch> merged_;
   std::unique_ptr<HitsToEvents> events_;

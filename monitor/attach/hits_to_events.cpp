@@ -266,13 +266,47 @@ void HitsToEvents::watched(Thread& thread, const Hit& hit) {
   settle(thread, hit.time + kClockError);
 }
 
+// The scheduler's locked instructions drain the buffer of a thread that sleeps. Where it slept is
+// not known: behind its last access, or (a page had to be read) in the middle of it. Behind loads,
+// and before stores, the fence says no more than is true of both.
+void HitsToEvents::slept(Thread& thread, int64_t time) {
+  const auto is_kind = [](EventKind kind) {
+    return [kind](const Pending& pending) { return pending.event.kind() == kind; };
+  };
+  Pending fence;
+  fence.event.set_kind(EventKind::kFence);
+  if (thread.pending.empty()) {
+    fence.event.thread = thread.id;
+    thread.block.add(fence.event, time, time + kClockError);
+  } else if (std::all_of(thread.pending.begin(), thread.pending.end(), is_kind(EventKind::kRead))) {
+    fence.lo = time;
+    thread.pending.push_back(fence);
+  } else if (std::all_of(thread.pending.begin(), thread.pending.end(),
+                         is_kind(EventKind::kWrite))) {
+    fence.event.thread = thread.id;
+    const int64_t lo = thread.pending.front().lo;
+    thread.block.add(fence.event, lo, std::max(lo, time) + kClockError);
+  }
+}
+
 void HitsToEvents::add(const Hit& hit_as_read) {
+  if (hit_as_read.kind == Hit::Kind::kSleep) {
+    // Of threads that have never been at a probe nothing is known that could be drained.
+    const auto known = threads_.find(hit_as_read.thread);
+    if (known != threads_.end() && !known->second.drained) {
+      const int64_t time = std::max(hit_as_read.time, known->second.last);
+      slept(known->second, time);
+      known->second.last = time;
+      known->second.drained = true;
+    }
+    return;
+  }
   Hit hit = hit_as_read;
   Thread& thread = thread_of(hit.thread);
   // The clock may have gone back a little (hit.h); a thread's own hits are in order all the same.
   hit.time = std::max(hit.time, thread.last);
   settle(thread, hit.time + kClockError);
-  if (hit.watch) {
+  if (hit.kind == Hit::Kind::kWatch) {
     leave_what_is_left(thread, hit.registers.value(Register::kRsp), false);
     watched(thread, hit);
   } else if (hit.source < plan_.sites.size()) {
@@ -290,15 +324,17 @@ void HitsToEvents::add(const Hit& hit_as_read) {
 
 void HitsToEvents::advance(int64_t time) {
   for (auto& [number, thread] : threads_) {
-    if (!thread.drained && thread.last + kLookAfter < time) {
+    if ((!thread.drained || !thread.pending.empty()) && thread.last + kLookAfter < time) {
       // The clock is read after the look: what was seen was so before.
       if (options_.in_system_call && options_.in_system_call(number)) {
         const int64_t now = hit_clock();
         settle(thread, now + kClockError);
-        Event fence;
-        fence.set_kind(EventKind::kFence);
-        fence.thread = thread.id;
-        thread.block.add(fence, std::max(thread.last, time), now + kClockError);
+        if (!thread.drained) {
+          Event fence;
+          fence.set_kind(EventKind::kFence);
+          fence.thread = thread.id;
+          thread.block.add(fence, std::max(thread.last, time), now + kClockError);
+        }
         thread.drained = true;
       } else if (thread.last + kPatience < time) {
         settle(thread, kTimeMax);

@@ -104,6 +104,7 @@ class HitsToEvents {
   void end_frame(Thread& thread, int64_t time);
   void act(Thread& thread, const Hit& hit, const Site& site, const Action& action);
   void access(Thread& thread, const Hit& hit, const Site& site, const Action& action);
+  void slept(Thread& thread, int64_t time);
   void watched(Thread& thread, const Hit& hit);
   void acquire(Thread& thread, int64_t time, uint64_t lock, bool shared);
   void release(Thread& thread, int64_t time, uint64_t lock);
