@@ -18,6 +18,7 @@
 #include "monitor/attach/bpf_uprobes.h"
 #include "monitor/attach/hits_to_events.h"
 #include "monitor/attach/perf_rings.h"
+#include "monitor/attach/perf_uprobes.h"
 #include "monitor/attach/target.h"
 #include "monitor/attach/watched_code.h"
 #include "monitor/merged_watch.h"
@@ -137,7 +138,7 @@ class Session {
       return tl::unexpected<Error>(plan.error());
     }
     plan_ = std::move(*plan);
-    auto probes = BpfUprobes::create();
+    auto probes = choose_uprobes();
     if (!probes) {
       return tl::unexpected<Error>(probes.error());
     }
@@ -184,6 +185,20 @@ class Session {
   }
 
  private:
+  // Those that cost less at a hit, if this kernel has them.
+  Result<std::unique_ptr<Uprobes>> choose_uprobes() const {
+    auto bpf = BpfUprobes::create();
+    if (bpf) {
+      return std::unique_ptr<Uprobes>(std::move(*bpf));
+    }
+    auto perf = create_perf_uprobes(target_.pid());
+    if (!perf) {
+      return tl::unexpected<Error>(bpf.error());
+    }
+    note("probes through perf, which take longer: " + bpf.error().to_string());
+    return std::move(*perf);
+  }
+
   // A process that has ended meanwhile is no fault of the kernel's.
   tl::unexpected<Error> failed(const Error& error) const {
     if (target_.ended()) {
@@ -208,9 +223,9 @@ class Session {
     }
     note(
         fmt::format("{} ({}): {} unit functions, {} instructions that access memory, {} probes "
-                    "through BPF, {} watch points",
+                    "through {}, {} watch points",
                     target_.pid(), target_.executable(), units, plan_.accesses, plan_.sites.size(),
-                    plan_.watch.size()));
+                    probes_->name(), plan_.watch.size()));
     for (const std::string& text : plan_.notes) {
       warn(text);
     }
@@ -378,8 +393,8 @@ class Session {
   const Watch::Callback& report_;
   Symbols symbols_;
   Plan plan_;
-  std::unique_ptr<BpfUprobes> probes_;
-  std::vector<Descriptor> links_;  // by group
+  std::unique_ptr<Uprobes> probes_;
+  std::vector<ProbeHold> links_;  // by group
   std::unique_ptr<PerfRings> rings_;
   std::unique_ptr<WatchedCode> watched_;
   std::optional<SavedTrace> saved_;
