@@ -4,7 +4,7 @@
 // perf events and breakpoints are opened and closed again), never guessed from a version number.
 // Misses      What another user, container or cgroup could do; counters that drift apart only
 //             later; processors that this process may not run on.
-// Cost        About 0.2 s, and 10 ms for each further processor.
+// Cost        About 0.4 s, and 10 ms for each further processor.
 // Thread-safety: one call at a time; no other thread should be busy meanwhile, the measurements
 //             of time and reordering suffer.
 #pragma once

@@ -1,5 +1,6 @@
 // What can be opened with perf_event_open. Everything is opened for this process only and closed.
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "monitor/attach/cost.h"
 #include "monitor/doctor_parts.h"
 
 namespace tsomon::doctor {
@@ -177,11 +179,32 @@ MachineFinding examine_intel_pt() {
                  remedy_for(opened, remedy));
 }
 
+// What one hit costs; `tsomon attach` needs the first.
+MachineFinding examine_hit(const char* name, const Result<double>& cost, const char* needed_by) {
+  if (cost) {
+    return finding(name, true, false, fmt::format("a hit takes {:.1f} microseconds", *cost / 1000),
+                   needed_by, "");
+  }
+  // "what: why; remedy"
+  const std::string& text = cost.error().message;
+  const size_t end = std::min(text.rfind("; "), text.size());
+  return finding(name, false, false, text.substr(0, end), needed_by,
+                 text.substr(std::min(end + 2, text.size())));
+}
+
 }  // namespace
 
 std::vector<MachineFinding> examine_perf() {
-  return {examine_paranoid(), examine_software(),    examine_hardware(),
-          examine_uprobes(),  examine_breakpoints(), examine_intel_pt()};
+  return {examine_paranoid(),
+          examine_software(),
+          examine_hardware(),
+          examine_uprobes(),
+          examine_hit("uprobe_hit", attach::uprobe_hit_cost(),
+                      "attaching: units and accesses, told through BPF"),
+          examine_breakpoints(),
+          examine_hit("breakpoint_hit", attach::breakpoint_hit_cost(),
+                      "attaching: watch points of single locations"),
+          examine_intel_pt()};
 }
 
 }  // namespace tsomon::doctor
