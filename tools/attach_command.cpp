@@ -117,6 +117,12 @@ void add_attach_command(CLI::App& app, int& exit_status) {
                     "Conclude orders from the values stored: sound only when every function that "
                     "stores to the\nlocations is watched");
   add_relation_options(*command, options->relation);
+  command
+      ->add_option("--max-overhead", attach.max_overhead,
+                   "Of the processor time of the process; beyond it the busiest function is no "
+                   "longer watched")
+      ->check(CLI::PositiveNumber)
+      ->option_text("PERCENT");
   command->add_option("--duration", attach.duration, "Detach after so many seconds")
       ->check(CLI::PositiveNumber)
       ->option_text("SECONDS");

@@ -166,13 +166,14 @@ Result<bool> PerfRings::attach_thread(pid_t thread, const std::vector<WatchPoint
   return true;
 }
 
-Result<bool> PerfRings::attach(const Target& target, const std::vector<WatchPoint>& watch) {
+Result<bool> PerfRings::attach(const std::function<std::vector<pid_t>()>& list,
+                               const std::vector<WatchPoint>& watch) {
   std::set<pid_t> done;
   for (bool more = true; more;) {
     more = false;
     // Threads that those we have were starting meanwhile have inherited; the rings say which.
     std::vector<Hit> early;
-    const std::vector<pid_t> threads = target.threads();
+    const std::vector<pid_t> threads = list();
     read(early);
     for (const pid_t thread : threads) {
       if (started_.count(static_cast<uint32_t>(thread)) != 0 || !done.insert(thread).second) {

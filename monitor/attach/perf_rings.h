@@ -15,14 +15,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <unordered_map>
 #include <vector>
 
+#include <sys/types.h>
+
 #include "monitor/attach/hit.h"
 #include "monitor/attach/plan.h"
-#include "monitor/attach/target.h"
 #include "monitor/descriptor.h"
 #include "tso/result.h"
 
@@ -35,8 +37,9 @@ class PerfRings {
   PerfRings(const PerfRings&) = delete;
   PerfRings& operator=(const PerfRings&) = delete;
 
-  // For all threads of the process, and those to come.
-  Result<bool> attach(const Target& target, const std::vector<WatchPoint>& watch);
+  // For all threads that `threads` lists, and those that they start.
+  Result<bool> attach(const std::function<std::vector<pid_t>()>& threads,
+                      const std::vector<WatchPoint>& watch);
   void detach();
   // Appends what has come; Hit::source is the place in `watch`.
   void read(std::vector<Hit>& hits);

@@ -1,4 +1,4 @@
-// A pool of tasks with two ends: plain_pool plain|fenced TASKS
+// A pool of tasks with two ends: plain_pool plain|fenced TASKS [late]
 //
 // After examples/task_pool, but not instrumented, and with takes that are functions. Each take
 // moves its own index, then looks at the other's. The two threads take in turn, by the clock alone:
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <sys/resource.h>
+#include <unistd.h>
 #include <x86intrin.h>
 
 #include "slots.h"
@@ -101,6 +102,9 @@ int main(int argc, char** argv) {
   const bool fenced = argc > 1 && std::strcmp(argv[1], "fenced") == 0;
   uint64_t tasks = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 100;
   tasks = tasks < 2 ? 2 : tasks > kMaxTasks ? kMaxTasks : tasks;
+  if (argc > 3) {
+    usleep(1'000'000);  // time to attach
+  }
   if (fenced) {
     run<true>(tasks);
   } else {
