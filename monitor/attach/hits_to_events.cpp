@@ -67,9 +67,35 @@ HitsToEvents::Thread& HitsToEvents::thread_of(uint32_t number) {
 void HitsToEvents::settle(Thread& thread, int64_t hi) {
   for (Pending& pending : thread.pending) {
     pending.event.thread = thread.id;
-    thread.block.add(pending.event, pending.lo, std::max(hi, pending.lo), {}, pending.written);
+    thread.block.add(pending.event, pending.lo, std::max(hi, pending.lo), pending.read,
+                     pending.written);
   }
   thread.pending.clear();
+}
+
+// From the registers at this hit back to those behind each load that has been passed since the
+// last.
+void HitsToEvents::find_values(Thread& thread, const Site& site, const Hit& hit) const {
+  for (Pending& pending : thread.pending) {
+    // Another stack pointer: a signal handler may run the same code.
+    if (pending.function != site.function || pending.instruction >= site.instruction ||
+        pending.stack != hit.registers.value(Register::kRsp)) {
+      continue;
+    }
+    const std::vector<x86::Instruction>& code = plan_.functions[site.function].code;
+    x86::RegisterFile registers = hit.registers;
+    bool straight = true;
+    for (uint32_t i = site.instruction; straight && --i >= pending.instruction;) {
+      straight = code[i].branch == x86::Branch::kNone && code[i].next() == code[i + 1].address;
+      if (i == pending.instruction) {
+        break;
+      }
+      x86::step_backward(code[i], registers);
+    }
+    if (straight) {
+      pending.read = x86::loaded_value(code[pending.instruction], registers);
+    }
+  }
 }
 
 void HitsToEvents::point(Thread& thread, EventKind kind, uint64_t address, int64_t time) {
@@ -151,6 +177,12 @@ void HitsToEvents::access(Thread& thread, const Hit& hit, const Site& site, cons
     made.event.address = *address + (action.access.address.constant() ? bias : 0);
     made.event.size = action.access.size & Event::kMaxSize;
     made.event.set_kind(event_kind(action.access.kind));
+    if (options_.values && action.access.kind == x86::AccessKind::kLoad &&
+        action.access.size <= 8 && instruction.access_count == 1 && !action.after) {
+      made.function = action.function;
+      made.instruction = action.instruction;
+      made.stack = hit.registers.value(Register::kRsp);
+    }
     if (options_.values && action.access.kind == x86::AccessKind::kStore &&
         action.access.size <= 8 && !action.after) {
       made.written = x86::stored_value(instruction, registers);
@@ -305,6 +337,9 @@ void HitsToEvents::add(const Hit& hit_as_read) {
   Thread& thread = thread_of(hit.thread);
   // The clock may have gone back a little (hit.h); a thread's own hits are in order all the same.
   hit.time = std::max(hit.time, thread.last);
+  if (options_.values && hit.kind == Hit::Kind::kProbe && hit.source < plan_.sites.size()) {
+    find_values(thread, plan_.sites[hit.source], hit);
+  }
   settle(thread, hit.time + kClockError);
   if (hit.kind == Hit::Kind::kWatch) {
     leave_what_is_left(thread, hit.registers.value(Register::kRsp), false);

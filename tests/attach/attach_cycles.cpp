@@ -8,6 +8,7 @@
 #include <fstream>
 #include <string>
 
+#include <malloc.h>
 #include <sys/types.h>
 
 #include "monitor/attach/attach.h"
@@ -18,6 +19,7 @@ struct Held {
   size_t descriptors = 0;
   size_t mappings = 0;
   size_t pages = 0;
+  size_t bytes = 0;  // allocated and not freed
 };
 
 Held held() {
@@ -33,6 +35,7 @@ Held held() {
   std::ifstream sizes("/proc/self/statm");
   size_t all = 0;
   sizes >> all >> now.pages;
+  now.bytes = mallinfo2().uordblks;
   return now;
 }
 
@@ -65,14 +68,18 @@ int main(int argc, char** argv) {
   }
   const Held after = held();
   std::printf(
-      "%d times, %llu hits: descriptors %zu -> %zu, mappings %zu -> %zu, pages %zu -> %zu\n", times,
-      static_cast<unsigned long long>(hits), before.descriptors, after.descriptors, before.mappings,
-      after.mappings, before.pages, after.pages);
-  // The allocator may keep pieces; a thing forgotten each time would be more than this.
+      "%d times, %llu hits: descriptors %zu -> %zu, mappings %zu -> %zu, pages %zu -> %zu, bytes "
+      "%zu -> %zu\n",
+      times, static_cast<unsigned long long>(hits), before.descriptors, after.descriptors,
+      before.mappings, after.mappings, before.pages, after.pages, before.bytes, after.bytes);
+  // What is cached by the libraries may grow a little, and the allocator keeps pieces; a thing
+  // forgotten each time would be more than this.
   constexpr size_t kMoreMappings = 8;
-  const size_t more_pages = 512 + static_cast<size_t>(times) / 4;
+  constexpr size_t kMoreBytes = 4096;
+  const size_t more_pages = 512 + static_cast<size_t>(times);
   return after.descriptors <= before.descriptors &&
                  after.mappings <= before.mappings + kMoreMappings &&
+                 after.bytes <= before.bytes + kMoreBytes &&
                  after.pages <= before.pages + more_pages && hits != 0
              ? 0
              : 1;
