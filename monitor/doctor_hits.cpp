@@ -271,7 +271,7 @@ Cost breakpoint_cost(Bench& bench) {
   return sampled_cost(bench, tsomon_doctor_watched_load, attributes);
 }
 
-Cost bpf_cost(Bench& bench, attach::BpfUprobes& probes, Probed probed) {
+Cost bpf_cost(Bench& bench, attach::Uprobes& probes, Probed probed) {
   Caller& caller = bench.caller;
   const std::optional<CodePlace> place = code_place(reinterpret_cast<uint64_t>(probed));
   if (!place) {

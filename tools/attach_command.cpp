@@ -100,6 +100,11 @@ void add_attach_command(CLI::App& app, int& exit_status) {
   command->add_flag("--discover", options->discover,
                     "Watch nothing; propose what to watch, from the processor's samples of memory "
                     "accesses\n(2 s, or --duration). Exit status 4 where it takes none");
+  command
+      ->add_option("--watch", attach.plan.watch,
+                   "Locations: a variable's name or 0xADDRESS, and :LENGTH. The processor has room "
+                   "for four of\n8 bytes")
+      ->option_text("NAME...");
   command->add_flag("--no-unit-accesses", options->no_unit_accesses,
                     "Watch where units begin and end, not what their instructions access");
   command->add_flag("--no-locks", options->no_locks,
@@ -112,6 +117,12 @@ void add_attach_command(CLI::App& app, int& exit_status) {
                     "Conclude orders from the values stored: sound only when every function that "
                     "stores to the\nlocations is watched");
   add_relation_options(*command, options->relation);
+  command
+      ->add_option("--max-overhead", attach.max_overhead,
+                   "Of the processor time of the process; beyond it the busiest function is no "
+                   "longer watched")
+      ->check(CLI::PositiveNumber)
+      ->option_text("PERCENT");
   command->add_option("--duration", attach.duration, "Detach after so many seconds")
       ->check(CLI::PositiveNumber)
       ->option_text("SECONDS");

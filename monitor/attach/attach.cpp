@@ -16,9 +16,13 @@
 
 #include "decoders/std/writer.h"
 #include "monitor/attach/bpf_uprobes.h"
+#include "monitor/attach/cost.h"
 #include "monitor/attach/hits_to_events.h"
-#include "monitor/attach/target.h"
 #include "monitor/attach/merged_watch.h"
+#include "monitor/attach/perf_rings.h"
+#include "monitor/attach/perf_uprobes.h"
+#include "monitor/attach/target.h"
+#include "monitor/attach/watched_code.h"
 
 namespace tsomon::attach {
 namespace {
@@ -29,7 +33,8 @@ constexpr int64_t kSlack = 20'000'000;  // nanoseconds
 // What the start of an interval may lie before its hit.
 constexpr int64_t kReach = 2'000'000;
 constexpr int64_t kPoll = 5'000'000;
-constexpr int64_t kLook = 100'000'000;  // between two looks at the process
+constexpr int64_t kMeasure = 500'000'000;  // between two looks at the overhead
+constexpr int64_t kLook = 100'000'000;     // between two looks at the process
 
 // The signals that end the attachment wait here instead of ending this process.
 class Signals {
@@ -135,11 +140,25 @@ class Session {
       return tl::unexpected<Error>(plan.error());
     }
     plan_ = std::move(*plan);
-    auto probes = BpfUprobes::create();
+    auto probes = choose_uprobes(target_.pid());
     if (!probes) {
       return tl::unexpected<Error>(probes.error());
     }
     probes_ = std::move(*probes);
+    if (options_.max_overhead > 0) {
+      const auto cost = hit_cost();
+      if (!cost) {
+        return tl::unexpected<Error>(cost.error());
+      }
+      hit_cost_ = *cost;
+      note(fmt::format("a hit takes {:.1f} microseconds", hit_cost_ / 1000));
+    }
+    auto rings = PerfRings::create();
+    if (!rings) {
+      return tl::unexpected<Error>(rings.error());
+    }
+    rings_ = std::move(*rings);
+    watched_ = std::make_unique<WatchedCode>(target_, plan_, symbols_);
     saved_.emplace(options_.save, symbols_);
     if (!saved_->problem().empty()) {
       return fail(ErrorKind::kEnvironment, saved_->problem());
@@ -161,9 +180,14 @@ class Session {
     turning.in_system_call = [this](uint32_t thread) {
       return in_system_call(target_.pid(), thread);
     };
+    turning.watched = [this](const Hit& hit) { return watched_->find(hit); };
     events_ = std::make_unique<HitsToEvents>(plan_, symbols_, merged_->merge(), turning);
+    // First what tells of sleeping, then the units.
+    if (auto set = rings_->attach([this] { return target_.threads(); }, plan_.watch); !set) {
+      return failed(set.error());
+    }
     if (auto set = set_probes(); !set) {
-      return tl::unexpected<Error>(set.error());
+      return failed(set.error());
     }
     tell_start();
     watch_until_end(signals);
@@ -171,6 +195,37 @@ class Session {
   }
 
  private:
+  // Those that cost less at a hit, if this kernel has them.
+  Result<std::unique_ptr<Uprobes>> choose_uprobes(pid_t pid) const {
+    auto bpf = BpfUprobes::create();
+    if (bpf) {
+      return std::unique_ptr<Uprobes>(std::move(*bpf));
+    }
+    auto perf = create_perf_uprobes(pid);
+    if (!perf) {
+      return tl::unexpected<Error>(bpf.error());
+    }
+    if (pid == target_.pid()) {
+      note("probes through perf, which take longer: " + bpf.error().to_string());
+    }
+    return std::move(*perf);
+  }
+
+  Result<double> hit_cost() const {
+    auto probes = choose_uprobes(::getpid());
+    if (!probes) {
+      return tl::unexpected<Error>(probes.error());
+    }
+    return uprobe_hit_cost(**probes);
+  }
+
+  // A process that has ended meanwhile is no fault of the kernel's.
+  tl::unexpected<Error> failed(const Error& error) const {
+    if (target_.ended()) {
+      return fail(ErrorKind::kUnreadable, fmt::format("process {} has ended", target_.pid()));
+    }
+    return tl::unexpected<Error>(error);
+  }
   void note(const std::string& text) const {
     if (options_.note) {
       options_.note(text);
@@ -186,10 +241,11 @@ class Session {
     for (const PlannedFunction& function : plan_.functions) {
       units += function.unit ? 1 : 0;
     }
-    note(fmt::format(
-        "{} ({}): {} unit functions, {} instructions that access memory, {} probes "
-        "through BPF",
-        target_.pid(), target_.executable(), units, plan_.accesses, plan_.sites.size()));
+    note(
+        fmt::format("{} ({}): {} unit functions, {} instructions that access memory, {} probes "
+                    "through {}, {} watch points",
+                    target_.pid(), target_.executable(), units, plan_.accesses, plan_.sites.size(),
+                    probes_->name(), plan_.watch.size()));
     for (const std::string& text : plan_.notes) {
       warn(text);
     }
@@ -249,6 +305,8 @@ class Session {
   void watch_until_end(const Signals& signals) {
     const int64_t start = hit_clock();
     int64_t next_look = start + kLook;
+    int64_t next_measure = start + kMeasure;
+    spent_before_ = target_.processor_seconds();
     while (summary_.ended.empty()) {
       if (const int number = signals.wait(kPoll); number != 0) {
         summary_.ended = fmt::format("signal {}", number);
@@ -265,12 +323,17 @@ class Session {
         next_look = now + kLook;
         look_at_target();
       }
+      if (hit_cost_ > 0 && now >= next_measure) {
+        next_measure = now + kMeasure;
+        bound_overhead();
+      }
     }
   }
 
   // Turns into events what came before `until`.
   void take_hits(int64_t until) {
     probes_->read(waiting_);
+    rings_->read(waiting_);
     std::stable_sort(waiting_.begin(), waiting_.end(),
                      [](const Hit& left, const Hit& right) { return left.time < right.time; });
     size_t done = 0;
@@ -283,8 +346,52 @@ class Session {
       events_->lost(lost - summary_.lost_hits);
       summary_.lost_hits = lost;
     }
+    if (const uint64_t lost = rings_->lost(); lost != summary_.lost_watch_hits) {
+      events_->lost(lost - summary_.lost_watch_hits);
+      summary_.lost_watch_hits = lost;
+    }
     events_->advance(std::min(until, hit_clock()) - kReach);
     merged_->judge();
+  }
+
+  // Takes the probes of the busiest function out when the hits take too much of the process's time.
+  void bound_overhead() {
+    const std::vector<uint64_t>& hits = events_->hits_of_groups();
+    hits_before_.resize(hits.size());
+    uint64_t all = 0;
+    uint64_t most = 0;
+    size_t busiest = 0;
+    size_t units_left = 0;
+    for (size_t group = 0; group < hits.size(); ++group) {
+      const uint64_t now = hits[group] - hits_before_[group];
+      all += now;
+      if (links_[group] != nullptr && now >= most) {
+        most = now;
+        busiest = group;
+      }
+      units_left += links_[group] != nullptr && !plan_.groups[group].locks ? 1 : 0;
+    }
+    hits_before_ = hits;
+    const double spent = target_.processor_seconds();
+    const double time = spent - spent_before_;
+    spent_before_ = spent;
+    const double in_hits = static_cast<double>(all) * hit_cost_ / 1e9;
+    // The kernel counts processor time in ticks: less than a tick is not known.
+    const double percent = 100 * in_hits / std::max(time, 0.01);
+    if (percent <= options_.max_overhead || most == 0) {
+      return;
+    }
+    const Group& group = plan_.groups[busiest];
+    links_[busiest] = nullptr;
+    events_->lost(0);
+    warn(
+        fmt::format("hits take {:.1f} % of the time of the process, the bound is {} %: {} is no "
+                    "longer watched{}",
+                    percent, options_.max_overhead, group.name,
+                    group.locks ? "; what the locks order is not known from here on" : ""));
+    if (!group.locks && units_left == 1 && plan_.watch.empty()) {
+      summary_.ended = "the bound of the overhead leaves nothing to watch";
+    }
   }
 
   void look_at_target() {
@@ -319,6 +426,7 @@ class Session {
 
   Result<AttachSummary> finish() {
     links_.clear();
+    rings_->detach();
     take_hits(INT64_MAX / 2);
     events_->finish();
     if (events_->unmatched() != 0) {
@@ -336,6 +444,10 @@ class Session {
       warn(fmt::format("{} hits of probes were lost: there was no room for them",
                        summary_.lost_hits));
     }
+    if (summary_.lost_watch_hits != 0) {
+      warn(fmt::format("{} hits of watch points, or times of sleeping, were lost",
+                       summary_.lost_watch_hits));
+    }
     if (!saved_->problem().empty()) {
       warn(saved_->problem());
     }
@@ -347,14 +459,19 @@ class Session {
   const Watch::Callback& report_;
   Symbols symbols_;
   Plan plan_;
-  std::unique_ptr<BpfUprobes> probes_;
-  std::vector<Descriptor> links_;  // by group
+  std::unique_ptr<Uprobes> probes_;
+  std::vector<ProbeHold> links_;  // by group
+  std::unique_ptr<PerfRings> rings_;
+  std::unique_ptr<WatchedCode> watched_;
   std::optional<SavedTrace> saved_;
   std::unique_ptr<MergedWatch> merged_;
   std::unique_ptr<HitsToEvents> events_;
   std::vector<Hit> waiting_;
   std::set<uint32_t> seen_;  // threads that the process was seen to have
   AttachSummary summary_;
+  double hit_cost_ = 0;  // nanoseconds; 0: no bound
+  double spent_before_ = 0;
+  std::vector<uint64_t> hits_before_;
   bool violation_ = false;
   bool incomplete_ = false;
 };

@@ -236,8 +236,8 @@ Result<bool> BpfUprobes::load(size_t ring_bytes) {
   return true;
 }
 
-Result<Descriptor> BpfUprobes::attach(pid_t pid, const std::string& file,
-                                      const std::vector<ProbePlace>& places, int* refused) const {
+Result<ProbeHold> BpfUprobes::attach(pid_t pid, const std::string& file,
+                                     const std::vector<ProbePlace>& places, int* refused) {
   std::vector<uint64_t> offsets;
   std::vector<uint64_t> counters;
   std::vector<uint64_t> cookies;
@@ -264,7 +264,7 @@ Result<Descriptor> BpfUprobes::attach(pid_t pid, const std::string& file,
     }
     return refused_by_kernel("uprobes cannot be set", error);
   }
-  return created;
+  return ProbeHold(std::make_shared<Descriptor>(std::move(created)));
 }
 
 void BpfUprobes::read(std::vector<Hit>& hits) {
@@ -314,8 +314,8 @@ Result<bool> BpfUprobes::try_on_self() {
     if (address < mapping.begin || address >= mapping.end) {
       continue;
     }
-    const auto link =
-        attach(::getpid(), "/proc/self/exe", {{address - mapping.begin + mapping.offset, 0, 0}});
+    const auto link = attach(::getpid(), "/proc/self/exe",
+                             {{address - mapping.begin + mapping.offset, 0, 0}}, nullptr);
     if (!link) {
       return tl::unexpected<Error>(link.error());
     }

@@ -22,34 +22,26 @@
 
 #include <sys/types.h>
 
-#include "monitor/attach/hit.h"
+#include "monitor/attach/uprobes.h"
 #include "monitor/descriptor.h"
 #include "tso/result.h"
 
 namespace tsomon::attach {
 
-struct ProbePlace {
-  uint64_t offset = 0;     // in the file
-  uint64_t semaphore = 0;  // offset of a counter to be raised while the probe is there; 0: none
-  uint32_t source = 0;     // Hit::source
-};
-
-class BpfUprobes {
+class BpfUprobes : public Uprobes {
  public:
   static constexpr size_t kRingBytes = size_t{16} << 20;
 
   static Result<std::unique_ptr<BpfUprobes>> create(size_t ring_bytes = kRingBytes);
-  ~BpfUprobes();
+  ~BpfUprobes() override;
   BpfUprobes(const BpfUprobes&) = delete;
   BpfUprobes& operator=(const BpfUprobes&) = delete;
 
-  // All or none. The probes go with the descriptor. errno of the kernel in `refused` when it says
-  // no: ENOTSUP or EINVAL stand for an instruction that it does not probe.
-  Result<Descriptor> attach(pid_t pid, const std::string& file,
-                            const std::vector<ProbePlace>& places, int* refused = nullptr) const;
-  // Appends what has come, in the order of the ring.
-  void read(std::vector<Hit>& hits);
-  uint64_t lost() const;
+  const char* name() const override { return "BPF"; }
+  Result<ProbeHold> attach(pid_t pid, const std::string& file,
+                           const std::vector<ProbePlace>& places, int* refused) override;
+  void read(std::vector<Hit>& hits) override;  // in the order of the ring
+  uint64_t lost() const override;
 
  private:
   BpfUprobes() = default;

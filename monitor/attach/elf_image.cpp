@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <string_view>
 
 #include <elfutils/libdw.h>
@@ -19,17 +20,44 @@ namespace {
 
 constexpr uint8_t kPcRelative32 = 0x1b;  // DW_EH_PE_pcrel | DW_EH_PE_sdata4
 
+// How the functions' addresses are written that refer to this entry; nothing when that is not told.
+std::optional<uint8_t> pointer_encoding(const Dwarf_CIE& cie) {
+  const uint8_t* at = cie.augmentation_data;
+  const uint8_t* const end = at + cie.augmentation_data_size;
+  for (const char* letter = cie.augmentation; *letter != '\0'; ++letter) {
+    if (*letter == 'z' || *letter == 'S' || *letter == 'B') {
+      continue;
+    }
+    if (at == nullptr || at >= end) {
+      return std::nullopt;
+    }
+    if (*letter == 'R') {
+      return *at;
+    }
+    if (*letter == 'P') {
+      const uint8_t size = *at & 7;  // of the pointer behind it: 3 and its signed twin have 4 bytes
+      at += 1 + (size == 3 ? 4 : 8);
+    } else if (*letter == 'L') {
+      ++at;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
 // The ranges of functions that an .eh_frame section describes.
-std::vector<Range> frames_of(Elf* elf, const GElf_Ehdr& header, const Elf_Data& data,
-                             uint64_t address) {
+std::vector<Range> frames_of(const GElf_Ehdr& header, const Elf_Data& data, uint64_t address) {
   std::vector<Range> frames;
+  std::map<Dwarf_Off, bool> understood;  // by the place of the common entry
   Dwarf_Off offset = 0;
   Dwarf_Off next = 0;
   Dwarf_CFI_Entry entry;
   const auto* ident = reinterpret_cast<const unsigned char*>(header.e_ident);
-  static_cast<void>(elf);
   while (dwarf_next_cfi(ident, const_cast<Elf_Data*>(&data), true, offset, &next, &entry) == 0) {
-    if (!dwarf_cfi_cie_p(&entry)) {
+    if (dwarf_cfi_cie_p(&entry)) {
+      understood[offset] = pointer_encoding(entry.cie) == kPcRelative32;
+    } else if (understood[entry.fde.CIE_pointer]) {
       const auto* start = static_cast<const uint8_t*>(entry.fde.start);
       const auto* begin = static_cast<const uint8_t*>(data.d_buf);
       if (entry.fde.end - start >= 8) {
@@ -176,7 +204,7 @@ void ElfImage::read_sections() {
       continue;
     }
     if (text == ".eh_frame") {
-      frames_ = frames_of(elf, header, *data, shape.sh_addr);
+      frames_ = frames_of(header, *data, shape.sh_addr);
     } else if (Elf_Data* translated = elf_getdata(section, nullptr)) {
       notes.push_back(translated);
     }

@@ -34,8 +34,13 @@ struct Hit {
   int64_t time = 0;
   uint32_t thread = 0;  // as the kernel numbers it
   uint32_t source = 0;  // number of the site, or of the watch point
-  bool watch = false;   // the access has taken place
-  uint64_t ip = 0;      // of a watch point: behind the instruction
+  enum class Kind : uint8_t {
+    kProbe,  // before its instruction
+    kWatch,  // behind the access
+    kSleep,  // the thread gives its processor up by itself
+  };
+  Kind kind = Kind::kProbe;
+  uint64_t ip = 0;  // of a watch point: behind the instruction
   x86::RegisterFile registers;
 };
 

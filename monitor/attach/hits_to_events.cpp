@@ -67,9 +67,35 @@ HitsToEvents::Thread& HitsToEvents::thread_of(uint32_t number) {
 void HitsToEvents::settle(Thread& thread, int64_t hi) {
   for (Pending& pending : thread.pending) {
     pending.event.thread = thread.id;
-    thread.block.add(pending.event, pending.lo, std::max(hi, pending.lo), {}, pending.written);
+    thread.block.add(pending.event, pending.lo, std::max(hi, pending.lo), pending.read,
+                     pending.written);
   }
   thread.pending.clear();
+}
+
+// From the registers at this hit back to those behind each load that has been passed since the
+// last.
+void HitsToEvents::find_values(Thread& thread, const Site& site, const Hit& hit) const {
+  for (Pending& pending : thread.pending) {
+    // Another stack pointer: a signal handler may run the same code.
+    if (pending.function != site.function || pending.instruction >= site.instruction ||
+        pending.stack != hit.registers.value(Register::kRsp)) {
+      continue;
+    }
+    const std::vector<x86::Instruction>& code = plan_.functions[site.function].code;
+    x86::RegisterFile registers = hit.registers;
+    bool straight = true;
+    for (uint32_t i = site.instruction; straight && --i >= pending.instruction;) {
+      straight = code[i].branch == x86::Branch::kNone && code[i].next() == code[i + 1].address;
+      if (i == pending.instruction) {
+        break;
+      }
+      x86::step_backward(code[i], registers);
+    }
+    if (straight) {
+      pending.read = x86::loaded_value(code[pending.instruction], registers);
+    }
+  }
 }
 
 void HitsToEvents::point(Thread& thread, EventKind kind, uint64_t address, int64_t time) {
@@ -151,6 +177,12 @@ void HitsToEvents::access(Thread& thread, const Hit& hit, const Site& site, cons
     made.event.address = *address + (action.access.address.constant() ? bias : 0);
     made.event.size = action.access.size & Event::kMaxSize;
     made.event.set_kind(event_kind(action.access.kind));
+    if (options_.values && action.access.kind == x86::AccessKind::kLoad &&
+        action.access.size <= 8 && instruction.access_count == 1 && !action.after) {
+      made.function = action.function;
+      made.instruction = action.instruction;
+      made.stack = hit.registers.value(Register::kRsp);
+    }
     if (options_.values && action.access.kind == x86::AccessKind::kStore &&
         action.access.size <= 8 && !action.after) {
       made.written = x86::stored_value(instruction, registers);
@@ -266,13 +298,50 @@ void HitsToEvents::watched(Thread& thread, const Hit& hit) {
   settle(thread, hit.time + kClockError);
 }
 
+// The scheduler's locked instructions drain the buffer of a thread that sleeps. Where it slept is
+// not known: behind its last access, or (a page had to be read) in the middle of it. Behind loads,
+// and before stores, the fence says no more than is true of both.
+void HitsToEvents::slept(Thread& thread, int64_t time) {
+  const auto is_kind = [](EventKind kind) {
+    return [kind](const Pending& pending) { return pending.event.kind() == kind; };
+  };
+  Pending fence;
+  fence.event.set_kind(EventKind::kFence);
+  if (thread.pending.empty()) {
+    fence.event.thread = thread.id;
+    thread.block.add(fence.event, time, time + kClockError);
+  } else if (std::all_of(thread.pending.begin(), thread.pending.end(), is_kind(EventKind::kRead))) {
+    fence.lo = time;
+    thread.pending.push_back(fence);
+  } else if (std::all_of(thread.pending.begin(), thread.pending.end(),
+                         is_kind(EventKind::kWrite))) {
+    fence.event.thread = thread.id;
+    const int64_t lo = thread.pending.front().lo;
+    thread.block.add(fence.event, lo, std::max(lo, time) + kClockError);
+  }
+}
+
 void HitsToEvents::add(const Hit& hit_as_read) {
+  if (hit_as_read.kind == Hit::Kind::kSleep) {
+    // Of threads that have never been at a probe nothing is known that could be drained.
+    const auto known = threads_.find(hit_as_read.thread);
+    if (known != threads_.end() && !known->second.drained) {
+      const int64_t time = std::max(hit_as_read.time, known->second.last);
+      slept(known->second, time);
+      known->second.last = time;
+      known->second.drained = true;
+    }
+    return;
+  }
   Hit hit = hit_as_read;
   Thread& thread = thread_of(hit.thread);
   // The clock may have gone back a little (hit.h); a thread's own hits are in order all the same.
   hit.time = std::max(hit.time, thread.last);
+  if (options_.values && hit.kind == Hit::Kind::kProbe && hit.source < plan_.sites.size()) {
+    find_values(thread, plan_.sites[hit.source], hit);
+  }
   settle(thread, hit.time + kClockError);
-  if (hit.watch) {
+  if (hit.kind == Hit::Kind::kWatch) {
     leave_what_is_left(thread, hit.registers.value(Register::kRsp), false);
     watched(thread, hit);
   } else if (hit.source < plan_.sites.size()) {
@@ -290,15 +359,17 @@ void HitsToEvents::add(const Hit& hit_as_read) {
 
 void HitsToEvents::advance(int64_t time) {
   for (auto& [number, thread] : threads_) {
-    if (!thread.drained && thread.last + kLookAfter < time) {
+    if ((!thread.drained || !thread.pending.empty()) && thread.last + kLookAfter < time) {
       // The clock is read after the look: what was seen was so before.
       if (options_.in_system_call && options_.in_system_call(number)) {
         const int64_t now = hit_clock();
         settle(thread, now + kClockError);
-        Event fence;
-        fence.set_kind(EventKind::kFence);
-        fence.thread = thread.id;
-        thread.block.add(fence, std::max(thread.last, time), now + kClockError);
+        if (!thread.drained) {
+          Event fence;
+          fence.set_kind(EventKind::kFence);
+          fence.thread = thread.id;
+          thread.block.add(fence, std::max(thread.last, time), now + kClockError);
+        }
         thread.drained = true;
       } else if (thread.last + kPatience < time) {
         settle(thread, kTimeMax);

@@ -14,9 +14,11 @@
 //             signal handlers, coroutines) say nothing. What was entered before the probes were
 //             there ends unseen.
 // Locks       First acquisition and last release by a thread, so recursive locks count once.
-// Values      Given only on request (`values`): of stores from registers. They let the checkers
-//             conclude an order from "this value can only come from that store", which is sound
-//             only when every function that stores to these locations is watched.
+// Values      Given only on request (`values`): of stores from registers, of loads whose value is
+// in a
+//             register still at the next hit, straight on in the same function. They let the
+//             checkers conclude an order from "this value can only come from that store", which is
+//             sound only when every function that stores to these locations is watched.
 // Complexity  O(1) a hit, but for the depth of nested units.
 // Thread-safety: none.
 #pragma once
@@ -80,7 +82,11 @@ class HitsToEvents {
   struct Pending {
     Event event;
     int64_t lo = 0;
+    std::optional<uint64_t> read;
     std::optional<uint64_t> written;
+    uint32_t function = Interner::kNone;  // of the instruction whose load's value may show later
+    uint32_t instruction = 0;
+    uint64_t stack = 0;
   };
   struct Held {
     uint32_t depth = 0;
@@ -99,11 +105,13 @@ class HitsToEvents {
   };
 
   Thread& thread_of(uint32_t number);
+  void find_values(Thread& thread, const Site& site, const Hit& hit) const;
   void settle(Thread& thread, int64_t hi);
   void leave_what_is_left(Thread& thread, uint64_t stack, bool at_entry);
   void end_frame(Thread& thread, int64_t time);
   void act(Thread& thread, const Hit& hit, const Site& site, const Action& action);
   void access(Thread& thread, const Hit& hit, const Site& site, const Action& action);
+  void slept(Thread& thread, int64_t time);
   void watched(Thread& thread, const Hit& hit);
   void acquire(Thread& thread, int64_t time, uint64_t lock, bool shared);
   void release(Thread& thread, int64_t time, uint64_t lock);

@@ -1,6 +1,5 @@
 #include "monitor/attach/memory_samples.h"
 
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -11,17 +10,16 @@
 #include <linux/perf_event.h>
 #include <perfmon/pfmlib.h>
 #include <perfmon/pfmlib_perf_event.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "monitor/attach/sample_ring.h"
 #include "monitor/descriptor.h"
 
 namespace tsomon::attach {
 namespace {
 
-constexpr size_t kPage = 4096;
-constexpr size_t kDataPages = 32;
+constexpr size_t kRingBytes = size_t{128} << 10;
 constexpr uint64_t kUserEnd = 1ULL << 63;
 constexpr uint64_t kSampleType =
     PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_ADDR | PERF_SAMPLE_DATA_SRC;
@@ -192,29 +190,14 @@ uint64_t decode_memory_samples(std::span<const char> records, SampledAccess usua
   return lost;
 }
 
-std::vector<char> unroll_ring(std::span<const char> data, uint64_t tail, uint64_t head) {
-  std::vector<char> bytes(head - tail);
-  const size_t at = tail % data.size();
-  const size_t first = std::min(bytes.size(), data.size() - at);
-  std::copy_n(data.begin() + static_cast<std::ptrdiff_t>(at), first, bytes.begin());
-  std::copy_n(data.begin(), bytes.size() - first,
-              bytes.begin() + static_cast<std::ptrdiff_t>(first));
-  return bytes;
-}
-
 struct MemorySampler::Ring {
   Descriptor event;
-  perf_event_mmap_page* page = nullptr;
+  SampleRing records;
   SampledAccess access = SampledAccess::kUnknown;
 };
 
 MemorySampler::MemorySampler() = default;
-
-MemorySampler::~MemorySampler() {
-  for (const Ring& ring : rings_) {
-    ::munmap(ring.page, kPage * (1 + kDataPages));
-  }
-}
+MemorySampler::~MemorySampler() = default;
 
 Result<std::unique_ptr<MemorySampler>> MemorySampler::open(const std::vector<pid_t>& threads) {
   std::string reasons;
@@ -227,23 +210,18 @@ Result<std::unique_ptr<MemorySampler>> MemorySampler::open(const std::vector<pid
   for (const Chosen& event : events) {
     sampler->events_ += (sampler->events_.empty() ? "" : ", ") + event.name;
     for (const pid_t thread : threads) {
-      Ring ring{Descriptor(open_event(event.attributes, thread)), nullptr, event.access};
-      if (!ring.event.is_open()) {
+      Descriptor opened(open_event(event.attributes, thread));
+      if (!opened.is_open()) {
         if (errno == ESRCH) {
           continue;  // the thread has ended
         }
         return refusal(fmt::format("{}: {}", event.name, std::strerror(errno)), errno);
       }
-      void* const mapped = ::mmap(nullptr, kPage * (1 + kDataPages), PROT_READ | PROT_WRITE,
-                                  MAP_SHARED, ring.event.get(), 0);
-      if (mapped == MAP_FAILED) {
-        return fail(ErrorKind::kEnvironment,
-                    fmt::format("a ring for samples cannot be mapped: {}; run as root, or: sysctl "
-                                "kernel.perf_event_mlock_kb=100000",
-                                std::strerror(errno)));
+      auto ring = SampleRing::map(opened, kRingBytes);
+      if (!ring) {
+        return tl::unexpected<Error>(ring.error());
       }
-      ring.page = static_cast<perf_event_mmap_page*>(mapped);
-      sampler->rings_.push_back(std::move(ring));
+      sampler->rings_.push_back({std::move(opened), std::move(*ring), event.access});
     }
   }
   return sampler;
@@ -251,12 +229,7 @@ Result<std::unique_ptr<MemorySampler>> MemorySampler::open(const std::vector<pid
 
 void MemorySampler::read(std::vector<MemorySample>& samples) {
   for (Ring& ring : rings_) {
-    const char* const data = reinterpret_cast<const char*>(ring.page) + kPage;
-    const uint64_t head = __atomic_load_n(&ring.page->data_head, __ATOMIC_ACQUIRE);
-    const uint64_t tail = ring.page->data_tail;
-    const std::vector<char> records = unroll_ring({data, kPage * kDataPages}, tail, head);
-    lost_ += decode_memory_samples(records, ring.access, samples);
-    __atomic_store_n(&ring.page->data_tail, head, __ATOMIC_RELEASE);
+    lost_ += decode_memory_samples(ring.records.take(), ring.access, samples);
   }
 }
 

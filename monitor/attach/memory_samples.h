@@ -38,15 +38,10 @@ enum class SampledAccess : uint8_t { kUnknown, kLoad, kStore };
 uint64_t decode_memory_samples(std::span<const char> records, SampledAccess usual,
                                std::vector<MemorySample>& samples);
 
-// What lies between `tail` and `head`, positions that only grow, in a ring of the size of `data`.
-std::vector<char> unroll_ring(std::span<const char> data, uint64_t tail, uint64_t head);
-
 class MemorySampler {
  public:
   static Result<std::unique_ptr<MemorySampler>> open(const std::vector<pid_t>& threads);
   ~MemorySampler();
-  MemorySampler(const MemorySampler&) = delete;
-  MemorySampler& operator=(const MemorySampler&) = delete;
 
   const std::string& events() const { return events_; }  // that are sampled, for the user
   void read(std::vector<MemorySample>& samples);

@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "monitor/attach/sample_ring.h"
+
 namespace tsomon::attach {
 
 uint64_t discovered_counters[4];

@@ -5,20 +5,30 @@
 
 #include <time.h>
 
-// Returns at the the `number`th multiple of `length` nanoseconds after `start`, and `later`.
-// `spin`: without giving the processor away, which would drain the store buffer.
-inline void wait_for_slot(const timespec& start, uint64_t number, uint64_t length, uint64_t later,
-                          bool spin) {
+// Moments: the `number`th multiple of `length` nanoseconds after `start`, and `later`.
+inline timespec slot(const timespec& start, uint64_t number, uint64_t length, uint64_t later) {
   const uint64_t offset = number * length + later + static_cast<uint64_t>(start.tv_nsec);
-  timespec until{};
-  until.tv_sec = start.tv_sec + static_cast<time_t>(offset / 1'000'000'000);
-  until.tv_nsec = static_cast<long>(offset % 1'000'000'000);
-  for (timespec now{}; spin;) {
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (now.tv_sec > until.tv_sec || (now.tv_sec == until.tv_sec && now.tv_nsec >= until.tv_nsec)) {
-      return;
-    }
+  timespec moment{};
+  moment.tv_sec = start.tv_sec + static_cast<time_t>(offset / 1'000'000'000);
+  moment.tv_nsec = static_cast<long>(offset % 1'000'000'000);
+  return moment;
+}
+
+inline void sleep_until(const timespec& moment) {
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &moment, nullptr) != 0) {
   }
-  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) != 0) {
+}
+
+// Without giving the processor away, which would drain the store buffer. Returns by how many
+// nanoseconds it is late.
+inline int64_t spin_until(const timespec& moment) {
+  for (;;) {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const int64_t late =
+        (now.tv_sec - moment.tv_sec) * 1'000'000'000 + (now.tv_nsec - moment.tv_nsec);
+    if (late >= 0) {
+      return late;
+    }
   }
 }

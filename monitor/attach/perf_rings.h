@@ -1,0 +1,66 @@
+// Perf events of a process's threads: watch points, and when threads go to sleep.
+//
+// Purpose     A ring for each processor, and on it, for each thread, a watch point for each
+// location
+//             and an event that tells when the thread gives its processor up by itself. Threads
+//             that are started later inherit the events of the one that starts them.
+// Watch       Hardware breakpoints: the trap comes behind the instruction; the kernel's own
+// accesses
+//             are not told. Four at most, fewer when a debugger has some.
+// Order       Within a ring by time; the reader sorts. Time is CLOCK_MONOTONIC (hit.h).
+// Loss        Records that found no room are counted: lost().
+// Cost        A descriptor for each event, thread and processor.
+// Errors      kEnvironment with the remedy.
+// Thread-safety: none. The kernel takes everything out when this process ends, however it does.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "monitor/attach/hit.h"
+#include "monitor/attach/plan.h"
+#include "monitor/descriptor.h"
+#include "tso/result.h"
+
+namespace tsomon::attach {
+
+class PerfRings {
+ public:
+  static Result<std::unique_ptr<PerfRings>> create();
+  ~PerfRings();
+  PerfRings(const PerfRings&) = delete;
+  PerfRings& operator=(const PerfRings&) = delete;
+
+  // For all threads that `threads` lists, and those that they start.
+  Result<bool> attach(const std::function<std::vector<pid_t>()>& threads,
+                      const std::vector<WatchPoint>& watch);
+  void detach();
+  // Appends what has come; Hit::source is the place in `watch`.
+  void read(std::vector<Hit>& hits);
+  uint64_t lost() const { return lost_; }
+  size_t events() const { return events_.size(); }
+
+ private:
+  struct Ring {
+    int processor = 0;
+    Descriptor owner;
+    char* memory = nullptr;
+  };
+  PerfRings() = default;
+  Result<bool> attach_thread(pid_t thread, const std::vector<WatchPoint>& watch);
+  void record(const char* bytes, size_t size, std::vector<Hit>& hits);
+
+  std::vector<Ring> rings_;
+  std::vector<Descriptor> events_;
+  std::unordered_map<uint64_t, uint32_t> watch_of_event_;  // by the kernel's number of the event
+  std::set<uint32_t> started_;                             // threads that inherited their events
+  uint64_t lost_ = 0;
+};
+
+}  // namespace tsomon::attach

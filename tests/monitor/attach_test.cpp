@@ -1,0 +1,324 @@
+// Names that users give, and hits that become events: what of attaching needs no process.
+#include <random>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "decoders/x86/decode.h"
+#include "monitor/attach/hits_to_events.h"
+#include "monitor/attach/names.h"
+
+namespace tsomon::attach {
+namespace {
+
+using x86::Register;
+
+TEST_CASE("names of code") {
+  const auto pattern = parse_code_name("pool::Pool<int>::take*");
+  REQUIRE(pattern);
+  CHECK(pattern->kind == CodeName::Kind::kPattern);
+  CHECK(pattern->module.empty());
+  CHECK(pattern->first == "pool::Pool<int>::take*");
+  const auto in_module = parse_code_name("libpool.so*:pool::take");
+  REQUIRE(in_module);
+  CHECK(in_module->module == "libpool.so*");
+  CHECK(in_module->first == "pool::take");
+  const auto offset = parse_code_name("c++filt+0x10..0x20");
+  REQUIRE(offset);
+  CHECK(offset->kind == CodeName::Kind::kFile);
+  CHECK(offset->module == "c++filt");
+  CHECK(offset->begin == 0x10);
+  CHECK(offset->end == 0x20);
+  const auto memory = parse_code_name("0x7f00");
+  REQUIRE(memory);
+  CHECK(memory->kind == CodeName::Kind::kMemory);
+  CHECK(memory->end == 0);
+  const auto markers = parse_code_name("usdt:bank:begin..end");
+  REQUIRE(markers);
+  CHECK(markers->provider == "bank");
+  CHECK(markers->first == "begin");
+  CHECK(markers->last == "end");
+  for (const char* wrong : {"", "m:", "usdt:bank", "usdt:bank:begin", "usdt:bank:..end", "0xzz",
+                            "m+0x20..0x10", "0x10..", "usdt::a..", "m+0x1g"}) {
+    CAPTURE(wrong);
+    const auto parsed = parse_code_name(wrong);
+    REQUIRE_FALSE(parsed);
+    CHECK(parsed.error().kind == ErrorKind::kUsage);
+  }
+}
+
+TEST_CASE("names of data") {
+  CHECK(parse_watch_name("ns::total:4")->symbol == "ns::total");
+  CHECK(parse_watch_name("ns::total:4")->size == 4);
+  CHECK(parse_watch_name("ns::total")->size == 0);
+  CHECK(parse_watch_name("0x1000:8")->address == 0x1000);
+  for (const char* wrong : {"", "x:", "x:0", "x:y", "0x:8", ":8"}) {
+    CAPTURE(wrong);
+    CHECK_FALSE(parse_watch_name(wrong));
+  }
+}
+
+// One function: a store, a load, a return; and a lock with its release.
+constexpr uint8_t kCode[] = {0x48, 0x89, 0x37, 0x48, 0x8b, 0x07, 0xc3};
+constexpr uint32_t kStore = 0;
+constexpr uint32_t kLoad = 1;
+constexpr uint32_t kReturn = 2;
+constexpr uint32_t kLock = 3;
+constexpr uint32_t kLockReturn = 4;
+constexpr uint32_t kUnlock = 5;
+
+class Bench {
+ public:
+  Bench() {
+    PlannedFunction function;
+    function.unit = true;
+    plan_.groups.resize(1);
+    for (size_t at = 0; at < sizeof kCode;) {
+      const auto decoded = x86::decode(kCode + at, sizeof kCode - at, at);
+      REQUIRE(decoded);
+      function.code.push_back(*decoded);
+      at += decoded->length;
+    }
+    for (uint32_t i = 0; i < 6; ++i) {
+      Site site;
+      site.address = i < 3 ? function.code[i].address : 16 * i;
+      site.instruction = i < 3 ? i : 0;
+      plan_.sites.push_back(site);
+    }
+    Action action;
+    action.kind = Action::Kind::kEnter;
+    action.label = symbols_.labels.intern("f");
+    plan_.sites[kStore].actions.push_back(action);
+    for (const uint32_t i : {kStore, kLoad}) {
+      Action access;
+      access.access = function.code[i].accesses[0];
+      access.instruction = i;
+      plan_.sites[i].actions.push_back(access);
+    }
+    action.kind = Action::Kind::kLeave;
+    plan_.sites[kReturn].actions.push_back(action);
+    action.kind = Action::Kind::kLock;
+    plan_.sites[kLock].actions.push_back(action);
+    action.kind = Action::Kind::kLockReturn;
+    plan_.sites[kLockReturn].actions.push_back(action);
+    action.kind = Action::Kind::kLock;
+    action.role = LockRole::kRelease;
+    plan_.sites[kUnlock].actions.push_back(action);
+    plan_.functions.push_back(function);
+    HitsToEventsOptions options;
+    options.values = true;
+    events_ = std::make_unique<HitsToEvents>(plan_, symbols_, merge_, options);
+  }
+
+  void hit(uint32_t site, int64_t time, uint64_t stack, uint64_t rdi = 0x1000, uint64_t rsi = 7,
+           uint64_t rax = 0, uint32_t thread = 1) {
+    Hit hit;
+    hit.time = time;
+    hit.thread = thread;
+    hit.source = site;
+    hit.ip = 0x5000 + plan_.sites[site].address;
+    for (unsigned i = 0; i < 16; ++i) {
+      hit.registers.set(static_cast<Register>(i), 0);
+    }
+    hit.registers.set(Register::kRsp, stack);
+    hit.registers.set(Register::kRdi, rdi);
+    hit.registers.set(Register::kRsi, rsi);
+    hit.registers.set(Register::kRax, rax);
+    events_->add(hit);
+  }
+  void sleep(int64_t time, uint32_t thread = 1) {
+    Hit hit;
+    hit.kind = Hit::Kind::kSleep;
+    hit.time = time;
+    hit.thread = thread;
+    events_->add(hit);
+  }
+  void advance(int64_t time) { events_->advance(time); }
+
+  const EventBlock& finish() {
+    if (!out_.events.empty()) {
+      return out_;
+    }
+    events_->finish();
+    std::vector<EventLoss> losses;
+    while (merge_.next(out_, losses, 1000)) {
+    }
+    CHECK(merge_.complete());
+    return out_;
+  }
+
+ private:
+  Plan plan_;
+  Symbols symbols_;
+  EventMerge merge_;
+  EventBlock out_;
+  std::unique_ptr<HitsToEvents> events_;
+};
+
+std::string kinds(const EventBlock& block) {
+  std::string text;
+  for (const Event& event : block.events) {
+    switch (event.kind()) {
+      case EventKind::kUnitBegin:
+        text += '(';
+        break;
+      case EventKind::kUnitEnd:
+        text += ')';
+        break;
+      case EventKind::kRead:
+        text += 'r';
+        break;
+      case EventKind::kWrite:
+        text += 'w';
+        break;
+      case EventKind::kFence:
+        text += 'F';
+        break;
+      case EventKind::kAcquire:
+        text += 'A';
+        break;
+      case EventKind::kRelease:
+        text += 'R';
+        break;
+      default:
+        text += '?';
+    }
+  }
+  return text;
+}
+
+TEST_CASE("accesses lie between their hit and the next one") {
+  Bench bench;
+  bench.hit(kStore, 100, 800, 0x1000, 42);
+  bench.hit(kLoad, 5000, 800, 0x2000);
+  bench.hit(kReturn, 9000, 800, 0, 0, 9);  // what was loaded is in rax
+  const EventBlock& out = bench.finish();
+  REQUIRE(kinds(out) == "(wr)");
+  CHECK(out.events[1].address == 0x1000);
+  CHECK(out.events[1].size == 8);
+  CHECK(out.lo(out.events[1]) == 100);
+  CHECK(out.hi(out.events[1]) == 5000 + kClockError);
+  CHECK(out.write_value(out.events[1]) == 42);
+  CHECK(out.events[2].address == 0x2000);
+  CHECK(out.lo(out.events[2]) == 5000);
+  CHECK(out.hi(out.events[2]) == 9000 + kClockError);
+  CHECK(out.read_value(out.events[2]) == 9);
+}
+
+TEST_CASE("a value is told only where the next hit shows it") {
+  Bench other_stack;
+  other_stack.hit(kStore, 100, 800);
+  other_stack.hit(kLoad, 200, 800);
+  other_stack.hit(kReturn, 300, 700, 0, 0, 9);
+  CHECK_FALSE(other_stack.finish().read_value(other_stack.finish().events[2]));
+  Bench elsewhere;
+  elsewhere.hit(kStore, 100, 800);
+  elsewhere.hit(kLoad, 200, 800);
+  elsewhere.hit(kStore, 300, 700, 0, 0, 9);
+  CHECK_FALSE(elsewhere.finish().read_value(elsewhere.finish().events[2]));
+}
+
+TEST_CASE("sleep drains what came before, and says nothing about an access under way") {
+  Bench bench;
+  bench.hit(kStore, 100, 800);
+  bench.sleep(200);  // in the middle of the store, perhaps: the fence stands before it
+  bench.hit(kLoad, 300, 800);
+  bench.sleep(400);
+  bench.hit(kReturn, 500, 800);
+  bench.sleep(600);
+  bench.sleep(700);  // nothing new to drain
+  const EventBlock& out = bench.finish();
+  CHECK(kinds(out) == "(FwrF)F");
+}
+
+TEST_CASE("recursive locks count once") {
+  Bench bench;
+  bench.hit(kLock, 100, 800, 0x99);
+  bench.hit(kLockReturn, 200, 800);
+  bench.hit(kLock, 300, 800, 0x99);
+  bench.hit(kLockReturn, 400, 800);
+  bench.hit(kUnlock, 500, 800, 0x99);
+  bench.hit(kUnlock, 600, 800, 0x99);
+  bench.hit(kLock, 700, 800, 0x99);
+  bench.hit(kLockReturn, 800, 800, 0, 0, 16);  // EBUSY
+  const EventBlock& out = bench.finish();
+  REQUIRE(kinds(out) == "AR");
+  CHECK(out.lo(out.events[0]) == 200);
+  CHECK(out.lo(out.events[1]) == 600);
+  CHECK(out.events[0].address == 0x99);
+}
+
+TEST_CASE("a silent thread holds nobody up") {
+  Bench bench;
+  bench.hit(kStore, 1000, 800);
+  bench.hit(kStore, 2000, 800, 0x1000, 7, 0, 2);
+  bench.advance(3000);
+  bench.advance(2000 + HitsToEvents::kPatience + 1);
+  bench.hit(kReturn, 3000 + HitsToEvents::kPatience, 800, 0, 0, 0, 2);
+  const EventBlock& out = bench.finish();
+  CHECK(out.events.size() == 5);
+  CHECK(out.hi(out.events[1]) == kTimeMax);
+}
+
+// Random calls, returns and jumps out of several calls at once, against a plain account of them.
+TEST_CASE("units nest as the calls do") {
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 random(seed);
+    Bench bench;
+    std::string expected;
+    struct Call {
+      uint64_t entry = 0;  // the stack pointer at the entry, and
+      uint64_t body = 0;   // ... behind it
+    };
+    std::vector<Call> calls;
+    int64_t now = 100;
+    size_t left = 0;  // units that a jump has left: the next hit shows it
+    const auto show = [&] {
+      expected.append(left, ')');
+      left = 0;
+    };
+    const auto leave = [&](size_t gone) {
+      calls.resize(calls.size() - gone);
+      left += gone;
+    };
+    for (int i = 0; i < 60; ++i) {
+      now += 100;
+      switch (random() % 4) {
+        case 0: {
+          const uint64_t entry = (calls.empty() ? 1 << 20 : calls.back().body) - 8;
+          show();
+          calls.push_back({entry, entry - 8 * (random() % 5)});
+          expected += "(w";
+          bench.hit(kStore, now, entry);
+          break;
+        }
+        case 1:
+          if (!calls.empty()) {
+            show();
+            expected += ')';
+            bench.hit(kReturn, now, calls.back().entry);
+            calls.pop_back();
+          }
+          break;
+        case 2:
+          if (!calls.empty()) {
+            show();
+            expected += 'r';
+            bench.hit(kLoad, now, calls.back().body);
+          }
+          break;
+        default:  // out of some units, unseen
+          if (random() % 4 == 0) {
+            leave(random() % (calls.size() + 1));
+          }
+          break;
+      }
+    }
+    CHECK(kinds(bench.finish()) == expected);
+  }
+}
+
+}  // namespace
+}  // namespace tsomon::attach
