@@ -427,7 +427,9 @@ class StreamCheck::Impl {
       judged.trace = std::move(trace);
       judged.index = std::move(detected.index);
       judged.analysis = std::move(analysis);
-      if (!possible || !options_.analysis.values || !has_read_values(judged.trace)) {
+      // The first stretch may have lost its values for what was in a buffer when it begins.
+      if (!possible || !options_.analysis.values ||
+          (look_back != 0 && !has_read_values(judged.trace))) {
         break;
       }
     }
