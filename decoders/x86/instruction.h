@@ -111,6 +111,12 @@ enum class Operation : uint8_t {
   kShiftRight,
   kShiftRightSigned,
   kMultiply,
+  kMultiplyWide,  // rdx:rax (or less) from rax and `source`, unsigned
+  kDivide,        // rax and rdx from rdx:rax and `source`, unsigned
+  kSignFill,      // rdx from the sign of rax; `source.size` bytes (cdq, cqo)
+  kRotateLeft,
+  kRotateRight,
+  kSwapBytes,
   kNot,
   kNegate,
   kExchange,
