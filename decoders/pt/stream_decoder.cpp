@@ -111,12 +111,7 @@ class PartDecoder {
  public:
   PartDecoder(const Input& input, const TraceStream& stream, std::string_view bytes, Images& images,
               DecodedStream& out)
-      : input_(input),
-        stream_(stream),
-        bytes_(bytes),
-        times_(bytes, input.clock),
-        images_(images),
-        out_(out) {
+      : stream_(stream), bytes_(bytes), times_(bytes, input.clock), images_(images), out_(out) {
     for (const Switch& item : input.switches) {
       if (item.cpu == stream.cpu && stream.cpu >= 0) {
         switches_.push_back(item);
@@ -194,6 +189,11 @@ class PartDecoder {
       const uint64_t before = before_;
       status = pt_blk_next(decoder_.get(), &block, sizeof block);
       before_ = offset();
+      // A loop without any branch that the trace decides never ends by itself.
+      still_ = before_ == before ? still_ + block.ninsn : 0;
+      if (still_ > kMostInstructions) {
+        return -pte_bad_query;
+      }
       if (block.ninsn != 0) {
         const int added = add(block, before);
         if (added < 0) {
@@ -419,7 +419,8 @@ class PartDecoder {
     }
   }
 
-  const Input& input_;
+  static constexpr uint64_t kMostInstructions = 1 << 18;  // without a packet
+
   const TraceStream& stream_;
   std::string_view bytes_;
   Times times_;
@@ -431,6 +432,7 @@ class PartDecoder {
   PathPiece* piece_ = nullptr;
   std::optional<size_t> transaction_;  // entries of the piece before it began
   uint64_t before_ = 0;
+  uint64_t still_ = 0;  // instructions since a packet was read
   uint64_t expected_ = 0;
   int64_t last_lo_ = kTimeMin;  // of the last block
   std::optional<int64_t> unknown_from_;
