@@ -17,7 +17,23 @@
 namespace tsomon::pt {
 
 struct CodeBlock {
+  // What an instruction does to known registers when nothing is known of memory: unless all of
+  // `required` is known, it only makes `writes` unknown.
+  struct Effect {
+    x86::RegisterMask required = 0;
+    x86::RegisterMask writes = 0;
+  };
+  // An access of instruction `at`.
+  struct Place {
+    uint32_t at = 0;
+    x86::RegisterMask required = 0;  // without them the address is not known; kNever: never is
+    const x86::Access* access = nullptr;
+  };
+  static constexpr x86::RegisterMask kNever = ~x86::kAllRegisters;
+
   std::vector<x86::Instruction> instructions;  // never empty
+  std::vector<Effect> effects;                 // of each
+  std::vector<Place> accesses;                 // in order
   uint64_t ip() const { return instructions.front().address; }
 };
 

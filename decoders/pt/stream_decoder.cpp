@@ -253,6 +253,9 @@ class PartDecoder {
     if (piece_ == nullptr) {
       return;
     }
+    if (entry.kind == Kind::kBlock && continues_) {
+      enabled(entry.block->ip());
+    }
     if (entry.kind == Kind::kBlock && piece_->entered == 0 && piece_->entries.empty()) {
       piece_->entered = entry.block->ip();
     }
@@ -336,6 +339,7 @@ class PartDecoder {
     int process = stream_.process;
     int thread = stream_.thread;
     int64_t earliest = times_.written_before(at);
+    int64_t run = 0;  // of this thread on this CPU
     if (stream_.cpu >= 0) {
       const int64_t latest = times_.written_after(until);
       const auto running = [&](int64_t time) {
@@ -355,16 +359,27 @@ class PartDecoder {
         return;
       }
       earliest = std::max(earliest, first.time);
+      run = first.time;
       process = first.process;
       thread = first.thread;
     }
+    const bool apart = unknown_from_.has_value();
     end_unknown(at);
     pt_blk_set_image(decoder_.get(), images_.at(process, earliest));
-    PathPiece piece;
-    piece.process = process;
-    piece.thread = thread;
-    piece.lo = earliest;
-    current_ = std::move(piece);
+    if (!apart && !out_.pieces.empty() && out_.pieces.back().thread == thread &&
+        out_.pieces.back().process == process && out_.pieces.back().run == run) {
+      // The same thread goes on.
+      current_ = std::move(out_.pieces.back());
+      out_.pieces.pop_back();
+      continues_ = true;
+    } else {
+      current_ = {};
+      current_.process = process;
+      current_.thread = thread;
+      current_.run = run;
+      current_.lo = earliest;
+      continues_ = false;
+    }
     piece_ = &current_;
     transaction_.reset();
     expected_ = 0;
@@ -375,9 +390,15 @@ class PartDecoder {
   }
 
   void enabled(uint64_t ip) {
-    if (piece_ != nullptr) {
-      piece_->entered = ip;
+    if (piece_ == nullptr) {
+      return;
     }
+    if (!continues_) {
+      piece_->entered = ip;
+    } else if (ip != piece_->expected && piece_->entries.back().kind != Kind::kGap) {
+      mark(Kind::kElsewhere);
+    }
+    continues_ = false;
   }
 
   void leave_thread() {
@@ -436,6 +457,7 @@ class PartDecoder {
   uint64_t expected_ = 0;
   int64_t last_lo_ = kTimeMin;  // of the last block
   std::optional<int64_t> unknown_from_;
+  bool continues_ = false;  // the piece, at a place that is not known yet
   bool in_kernel_ = false;
   bool lost_ = false;  // something is missing before what comes next
 };
@@ -454,17 +476,19 @@ DecodedStream decode_stream(const Input& input, const TraceStream& stream,
                  stream.bytes.size());
     if (part != 0) {
       ++out.problems["trace bytes were lost"];
-      PathPiece lost;
-      lost.process = stream.process;
-      lost.thread = stream.thread;
-      lost.entries.push_back({Kind::kGap, nullptr, 0, kTimeMin, kTimeMax});
-      const bool known = !out.pieces.empty();
-      lost.lo = known ? out.pieces.back().lo : kTimeMin;
-      lost.entries.back().lo = known ? out.pieces.back().entries.back().lo : kTimeMin;
-      out.gaps.push_back({lost.entries.back().lo, kTimeMax});
-      if (stream.cpu < 0) {
+      PathEntry gap;
+      gap.kind = Kind::kGap;
+      if (!out.pieces.empty()) {
+        gap.lo = out.pieces.back().entries.back().lo;
+        out.pieces.back().entries.push_back(gap);
+      } else if (stream.cpu < 0) {
+        PathPiece lost;
+        lost.process = stream.process;
+        lost.thread = stream.thread;
+        lost.entries.push_back(gap);
         out.pieces.push_back(std::move(lost));
       }
+      out.gaps.push_back({gap.lo, gap.hi});
     }
     if (end > begin) {
       PartDecoder(input, stream, stream.bytes.substr(begin, end - begin), images, out).run();
