@@ -149,7 +149,7 @@ class Finder {
         found.access = place->access;
         if ((place->required & ~state_.known) != 0) {
           ++missing;
-        } else if (const auto range = evaluate(*place->access, state_)) {
+        } else if (const auto range = range_of(*place)) {
           found.range = *range;
           found.source = place->required == 0                   ? AddressSource::kInstruction
                          : (place->required & from_behind) != 0 ? AddressSource::kBackward
@@ -171,6 +171,14 @@ class Finder {
     if (facts && missing != 0) {
       from_block_end(i, begin);
     }
+  }
+
+  // Requires that what it needs is known.
+  std::optional<x86::ByteRange> range_of(const CodeBlock::Place& place) const {
+    if (place.plain) {
+      return x86::ByteRange{place.access->address.sum(state_), place.access->size};
+    }
+    return evaluate(*place.access, state_);
   }
 
   // What was written inside the block may be known from behind it.

@@ -57,8 +57,8 @@ void prepare(CodeBlock& block) {
     block.effects.push_back(
         {instruction.writes == 0 ? CodeBlock::kNever : required(instruction), instruction.writes});
     for (const x86::Access& access : instruction) {
-      block.accesses.push_back(
-          {at, access.opaque ? CodeBlock::kNever : access.address.registers(), &access});
+      block.accesses.push_back({at, access.opaque ? CodeBlock::kNever : access.address.registers(),
+                                &access, access.repeat == x86::Repeat::kOnce && access.size != 0});
     }
     ++at;
   }

@@ -28,6 +28,7 @@ struct CodeBlock {
     uint32_t at = 0;
     x86::RegisterMask required = 0;  // without them the address is not known; kNever: never is
     const x86::Access* access = nullptr;
+    bool plain = false;  // once, of a known size: the address is all there is to know
   };
   static constexpr x86::RegisterMask kNever = ~x86::kAllRegisters;
 

@@ -378,6 +378,9 @@ class PartDecoder {
       current_.thread = thread;
       current_.run = run;
       current_.lo = earliest;
+      if (stream_.cpu < 0) {  // all of it will be here
+        current_.entries.reserve(bytes_.size());
+      }
       continues_ = false;
     }
     piece_ = &current_;
