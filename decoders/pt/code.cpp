@@ -72,7 +72,11 @@ const CodeBlock* CodeCache::find_or_decode(uint64_t image, uint64_t ip, uint32_t
   if (const auto known = blocks_.find(key); known != blocks_.end()) {
     return known->second.get();
   }
+  if (full()) {
+    return nullptr;
+  }
   auto block = std::make_unique<CodeBlock>();
+  instructions_ += count;
   uint64_t at = ip;
   for (uint32_t i = 0; i < count; ++i) {
     std::array<uint8_t, x86::kMaxInstruction> bytes{};

@@ -55,10 +55,12 @@ class CodeCache {
     recent = {image, ip, count, block};
     return block;
   }
-  size_t size() const { return blocks_.size(); }
+  // Nothing more is decoded: no program has so much code, but damaged input may seem to.
+  bool full() const { return instructions_ >= kMostInstructions; }
 
  private:
   static constexpr size_t kRecent = 4096;
+  static constexpr uint64_t kMostInstructions = uint64_t{1} << 21;  // of all blocks
 
   struct Key {
     uint64_t image;
@@ -83,6 +85,7 @@ class CodeCache {
   }
   const CodeBlock* find_or_decode(uint64_t image, uint64_t ip, uint32_t count, const Read& read);
 
+  uint64_t instructions_ = 0;
   std::array<Recent, kRecent> recent_{};
   tsl::robin_map<Key, std::unique_ptr<CodeBlock>, KeyHash> blocks_;
 };

@@ -229,6 +229,9 @@ class PartDecoder {
     };
     const CodeBlock* block =
         out_.code->find(static_cast<uint64_t>(from.isid), from.ip, from.ninsn, read);
+    if (block == nullptr && out_.code->full()) {
+      ++out_.problems["more code than can be kept was executed"];
+    }
     if (block == nullptr || block->instructions.back().address != from.end_ip) {
       return -pte_bad_insn;
     }
