@@ -133,7 +133,9 @@ class Finder {
       from_behind = backs_[i - begin].known & ~state_.known;
       add(state_, backs_[i - begin]);
     }
+    const CodeBlock& all = *entries_[i].block;
     size_t missing = 0;
+    auto place = all.accesses.begin();
     for (size_t j = 0; j < code.size(); ++j) {
       const Instruction& instruction = code[j];
       for (; facts && sample_ < samples_.size() && samples_[sample_].entry == i &&
@@ -141,25 +143,42 @@ class Finder {
            ++sample_) {
         add(state_, samples_[sample_].registers);
       }
-      for (const x86::Access& access : instruction) {
-        FoundAccess found{&instruction, &access, {}, AddressSource::kUnknown};
-        if (const auto range = evaluate(access, state_)) {
+      for (; place != all.accesses.end() && place->at == j; ++place) {
+        FoundAccess& found = found_.emplace_back();
+        found.instruction = &instruction;
+        found.access = place->access;
+        if ((place->required & ~state_.known) != 0) {
+          ++missing;
+        } else if (const auto range = range_of(*place)) {
           found.range = *range;
-          found.source = access.address.constant() ? AddressSource::kInstruction
-                         : (access.address.registers() & from_behind) != 0
-                             ? AddressSource::kBackward
-                             : AddressSource::kForward;
+          found.source = place->required == 0                   ? AddressSource::kInstruction
+                         : (place->required & from_behind) != 0 ? AddressSource::kBackward
+                                                                : AddressSource::kForward;
         } else {
           ++missing;
         }
-        found_.push_back(found);
       }
-      advance(instruction);
-      from_behind &= ~instruction.writes;
+      const CodeBlock::Effect& effect = all.effects[j];
+      if (options_.memory) {
+        advance(instruction);
+      } else if ((effect.required & ~state_.known) != 0) {
+        state_.forget(effect.writes);
+      } else {
+        step_forward(instruction, state_);
+      }
+      from_behind &= ~effect.writes;
     }
     if (facts && missing != 0) {
       from_block_end(i, begin);
     }
+  }
+
+  // Requires that what it needs is known.
+  std::optional<x86::ByteRange> range_of(const CodeBlock::Place& place) const {
+    if (place.plain) {
+      return x86::ByteRange{place.access->address.sum(state_), place.access->size};
+    }
+    return evaluate(*place.access, state_);
   }
 
   // What was written inside the block may be known from behind it.
@@ -183,13 +202,8 @@ class Finder {
     }
   }
 
+  // With memory.
   void advance(const Instruction& instruction) {
-    if (!options_.memory) {
-      if (instruction.writes != 0) {
-        step_forward(instruction, state_);
-      }
-      return;
-    }
     Value loaded;
     Value stored;
     std::optional<x86::ByteRange> target;

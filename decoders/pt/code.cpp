@@ -3,6 +3,68 @@
 #include "decoders/x86/decode.h"
 
 namespace tsomon::pt {
+namespace {
+
+using x86::Instruction;
+using x86::Operation;
+using x86::Register;
+
+x86::RegisterMask required(const Instruction& instruction) {
+  switch (instruction.operation) {
+    case Operation::kClobber:
+      return CodeBlock::kNever;
+    case Operation::kPush:
+    case Operation::kPop:
+    case Operation::kCall:
+    case Operation::kReturn:
+      return x86::mask_of(Register::kRsp);
+    case Operation::kLeave:
+      return x86::mask_of(Register::kRbp);
+    case Operation::kMove:
+    case Operation::kMoveSigned:
+    case Operation::kLea:
+    case Operation::kAdd:
+    case Operation::kSub:
+    case Operation::kAnd:
+    case Operation::kOr:
+    case Operation::kXor:
+    case Operation::kShiftLeft:
+    case Operation::kShiftRight:
+    case Operation::kShiftRightSigned:
+    case Operation::kRotateLeft:
+    case Operation::kRotateRight:
+    case Operation::kMultiply:
+    case Operation::kNot:
+    case Operation::kNegate:
+    case Operation::kSwapBytes:
+      break;
+    default:
+      return 0;  // say themselves what they need
+  }
+  if (instruction.source.is_memory() || instruction.destination.is_memory()) {
+    return CodeBlock::kNever;
+  }
+  const bool zero =
+      (instruction.operation == Operation::kXor || instruction.operation == Operation::kSub) &&
+      instruction.source.is_register() && instruction.source.reg == instruction.destination.reg;
+  return zero ? 0 : instruction.reads;
+}
+
+// Once the instructions are all there: the places point into them.
+void prepare(CodeBlock& block) {
+  uint32_t at = 0;
+  for (const Instruction& instruction : block.instructions) {
+    block.effects.push_back(
+        {instruction.writes == 0 ? CodeBlock::kNever : required(instruction), instruction.writes});
+    for (const x86::Access& access : instruction) {
+      block.accesses.push_back({at, access.opaque ? CodeBlock::kNever : access.address.registers(),
+                                &access, access.repeat == x86::Repeat::kOnce && access.size != 0});
+    }
+    ++at;
+  }
+}
+
+}  // namespace
 
 const CodeBlock* CodeCache::find_or_decode(uint64_t image, uint64_t ip, uint32_t count,
                                            const Read& read) {
@@ -10,7 +72,11 @@ const CodeBlock* CodeCache::find_or_decode(uint64_t image, uint64_t ip, uint32_t
   if (const auto known = blocks_.find(key); known != blocks_.end()) {
     return known->second.get();
   }
+  if (full()) {
+    return nullptr;
+  }
   auto block = std::make_unique<CodeBlock>();
+  instructions_ += count;
   uint64_t at = ip;
   for (uint32_t i = 0; i < count; ++i) {
     std::array<uint8_t, x86::kMaxInstruction> bytes{};
@@ -25,6 +91,9 @@ const CodeBlock* CodeCache::find_or_decode(uint64_t image, uint64_t ip, uint32_t
     at = instruction->branch == x86::Branch::kJump || instruction->branch == x86::Branch::kCall
              ? instruction->target
              : instruction->next();
+  }
+  if (block) {
+    prepare(*block);
   }
   return blocks_.emplace(key, std::move(block)).first->second.get();
 }

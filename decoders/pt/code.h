@@ -17,7 +17,24 @@
 namespace tsomon::pt {
 
 struct CodeBlock {
+  // What an instruction does to known registers when nothing is known of memory: unless all of
+  // `required` is known, it only makes `writes` unknown.
+  struct Effect {
+    x86::RegisterMask required = 0;
+    x86::RegisterMask writes = 0;
+  };
+  // An access of instruction `at`.
+  struct Place {
+    uint32_t at = 0;
+    x86::RegisterMask required = 0;  // without them the address is not known; kNever: never is
+    const x86::Access* access = nullptr;
+    bool plain = false;  // once, of a known size: the address is all there is to know
+  };
+  static constexpr x86::RegisterMask kNever = ~x86::kAllRegisters;
+
   std::vector<x86::Instruction> instructions;  // never empty
+  std::vector<Effect> effects;                 // of each
+  std::vector<Place> accesses;                 // in order
   uint64_t ip() const { return instructions.front().address; }
 };
 
@@ -38,10 +55,12 @@ class CodeCache {
     recent = {image, ip, count, block};
     return block;
   }
-  size_t size() const { return blocks_.size(); }
+  // Nothing more is decoded: no program has so much code, but damaged input may seem to.
+  bool full() const { return instructions_ >= kMostInstructions; }
 
  private:
   static constexpr size_t kRecent = 4096;
+  static constexpr uint64_t kMostInstructions = uint64_t{1} << 21;  // of all blocks
 
   struct Key {
     uint64_t image;
@@ -66,6 +85,7 @@ class CodeCache {
   }
   const CodeBlock* find_or_decode(uint64_t image, uint64_t ip, uint32_t count, const Read& read);
 
+  uint64_t instructions_ = 0;
   std::array<Recent, kRecent> recent_{};
   tsl::robin_map<Key, std::unique_ptr<CodeBlock>, KeyHash> blocks_;
 };

@@ -26,7 +26,11 @@ void join(std::vector<PathPiece*>& pieces, std::vector<PathEntry>& entries) {
       const PathEntry& next = piece->entries.front();
       entries.push_back({Kind::kElsewhere, nullptr, 0, next.lo, next.hi});
     }
-    entries.insert(entries.end(), piece->entries.begin(), piece->entries.end());
+    if (entries.empty()) {
+      entries = std::move(piece->entries);
+    } else {
+      entries.insert(entries.end(), piece->entries.begin(), piece->entries.end());
+    }
     expected = piece->expected;
     piece->entries = {};
   }

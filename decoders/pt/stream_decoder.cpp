@@ -111,12 +111,7 @@ class PartDecoder {
  public:
   PartDecoder(const Input& input, const TraceStream& stream, std::string_view bytes, Images& images,
               DecodedStream& out)
-      : input_(input),
-        stream_(stream),
-        bytes_(bytes),
-        times_(bytes, input.clock),
-        images_(images),
-        out_(out) {
+      : stream_(stream), bytes_(bytes), times_(bytes, input.clock), images_(images), out_(out) {
     for (const Switch& item : input.switches) {
       if (item.cpu == stream.cpu && stream.cpu >= 0) {
         switches_.push_back(item);
@@ -194,6 +189,11 @@ class PartDecoder {
       const uint64_t before = before_;
       status = pt_blk_next(decoder_.get(), &block, sizeof block);
       before_ = offset();
+      // A loop without any branch that the trace decides never ends by itself.
+      still_ = before_ == before ? still_ + block.ninsn : 0;
+      if (still_ > kMostInstructions) {
+        return -pte_bad_query;
+      }
       if (block.ninsn != 0) {
         const int added = add(block, before);
         if (added < 0) {
@@ -229,6 +229,9 @@ class PartDecoder {
     };
     const CodeBlock* block =
         out_.code->find(static_cast<uint64_t>(from.isid), from.ip, from.ninsn, read);
+    if (block == nullptr && out_.code->full()) {
+      ++out_.problems["more code than can be kept was executed"];
+    }
     if (block == nullptr || block->instructions.back().address != from.end_ip) {
       return -pte_bad_insn;
     }
@@ -252,6 +255,9 @@ class PartDecoder {
   void push(PathEntry entry) {
     if (piece_ == nullptr) {
       return;
+    }
+    if (entry.kind == Kind::kBlock && continues_) {
+      enabled(entry.block->ip());
     }
     if (entry.kind == Kind::kBlock && piece_->entered == 0 && piece_->entries.empty()) {
       piece_->entered = entry.block->ip();
@@ -336,6 +342,7 @@ class PartDecoder {
     int process = stream_.process;
     int thread = stream_.thread;
     int64_t earliest = times_.written_before(at);
+    int64_t run = 0;  // of this thread on this CPU
     if (stream_.cpu >= 0) {
       const int64_t latest = times_.written_after(until);
       const auto running = [&](int64_t time) {
@@ -355,16 +362,30 @@ class PartDecoder {
         return;
       }
       earliest = std::max(earliest, first.time);
+      run = first.time;
       process = first.process;
       thread = first.thread;
     }
+    const bool apart = unknown_from_.has_value();
     end_unknown(at);
     pt_blk_set_image(decoder_.get(), images_.at(process, earliest));
-    PathPiece piece;
-    piece.process = process;
-    piece.thread = thread;
-    piece.lo = earliest;
-    current_ = std::move(piece);
+    if (!apart && !out_.pieces.empty() && out_.pieces.back().thread == thread &&
+        out_.pieces.back().process == process && out_.pieces.back().run == run) {
+      // The same thread goes on.
+      current_ = std::move(out_.pieces.back());
+      out_.pieces.pop_back();
+      continues_ = true;
+    } else {
+      current_ = {};
+      current_.process = process;
+      current_.thread = thread;
+      current_.run = run;
+      current_.lo = earliest;
+      if (stream_.cpu < 0) {  // all of it will be here
+        current_.entries.reserve(bytes_.size());
+      }
+      continues_ = false;
+    }
     piece_ = &current_;
     transaction_.reset();
     expected_ = 0;
@@ -375,9 +396,15 @@ class PartDecoder {
   }
 
   void enabled(uint64_t ip) {
-    if (piece_ != nullptr) {
-      piece_->entered = ip;
+    if (piece_ == nullptr) {
+      return;
     }
+    if (!continues_) {
+      piece_->entered = ip;
+    } else if (ip != piece_->expected && piece_->entries.back().kind != Kind::kGap) {
+      mark(Kind::kElsewhere);
+    }
+    continues_ = false;
   }
 
   void leave_thread() {
@@ -419,7 +446,8 @@ class PartDecoder {
     }
   }
 
-  const Input& input_;
+  static constexpr uint64_t kMostInstructions = 1 << 18;  // without a packet
+
   const TraceStream& stream_;
   std::string_view bytes_;
   Times times_;
@@ -431,9 +459,11 @@ class PartDecoder {
   PathPiece* piece_ = nullptr;
   std::optional<size_t> transaction_;  // entries of the piece before it began
   uint64_t before_ = 0;
+  uint64_t still_ = 0;  // instructions since a packet was read
   uint64_t expected_ = 0;
   int64_t last_lo_ = kTimeMin;  // of the last block
   std::optional<int64_t> unknown_from_;
+  bool continues_ = false;  // the piece, at a place that is not known yet
   bool in_kernel_ = false;
   bool lost_ = false;  // something is missing before what comes next
 };
@@ -452,17 +482,19 @@ DecodedStream decode_stream(const Input& input, const TraceStream& stream,
                  stream.bytes.size());
     if (part != 0) {
       ++out.problems["trace bytes were lost"];
-      PathPiece lost;
-      lost.process = stream.process;
-      lost.thread = stream.thread;
-      lost.entries.push_back({Kind::kGap, nullptr, 0, kTimeMin, kTimeMax});
-      const bool known = !out.pieces.empty();
-      lost.lo = known ? out.pieces.back().lo : kTimeMin;
-      lost.entries.back().lo = known ? out.pieces.back().entries.back().lo : kTimeMin;
-      out.gaps.push_back({lost.entries.back().lo, kTimeMax});
-      if (stream.cpu < 0) {
+      PathEntry gap;
+      gap.kind = Kind::kGap;
+      if (!out.pieces.empty()) {
+        gap.lo = out.pieces.back().entries.back().lo;
+        out.pieces.back().entries.push_back(gap);
+      } else if (stream.cpu < 0) {
+        PathPiece lost;
+        lost.process = stream.process;
+        lost.thread = stream.thread;
+        lost.entries.push_back(gap);
         out.pieces.push_back(std::move(lost));
       }
+      out.gaps.push_back({gap.lo, gap.hi});
     }
     if (end > begin) {
       PartDecoder(input, stream, stream.bytes.substr(begin, end - begin), images, out).run();

@@ -13,6 +13,7 @@ struct PathPiece {
   int process = 0;
   int thread = 0;
   int64_t lo = kTimeMin;  // it began then or later, and after what ran before it
+  int64_t run = 0;        // when the thread was switched to
   uint64_t entered = 0;   // address of its first block; 0: not known
   uint64_t expected =
       0;  // where the thread goes on after it, unless the kernel decides; 0: not known

@@ -69,6 +69,13 @@ Value shifted(Operation operation, uint64_t a, uint64_t count, unsigned size) {
   }
 }
 
+uint64_t rotated(uint64_t a, uint64_t count, unsigned size) {
+  const unsigned bits = 8 * size;
+  count %= bits;
+  a = low_bytes(a, size);
+  return count == 0 ? a : a << count | a >> (bits - count);
+}
+
 bool same_register(const Instruction& instruction) {
   return instruction.destination.is_register() && instruction.source.is_register() &&
          instruction.destination.reg == instruction.source.reg &&
@@ -99,6 +106,10 @@ Value result(const Instruction& instruction, const RegisterFile& before, Value l
     case Operation::kNegate: {
       const Value a = old();
       return a ? Value(0 - *a) : a;
+    }
+    case Operation::kSwapBytes: {
+      const Value a = old();
+      return a && size >= 4 ? Value(__builtin_bswap64(*a) >> (64 - 8 * size)) : std::nullopt;
     }
     case Operation::kMultiply: {
       const Value b = source();
@@ -136,6 +147,10 @@ Value result(const Instruction& instruction, const RegisterFile& before, Value l
     case Operation::kShiftRight:
     case Operation::kShiftRightSigned:
       return shifted(instruction.operation, *a, *b, size);
+    case Operation::kRotateLeft:
+      return rotated(*a, *b, size);
+    case Operation::kRotateRight:
+      return rotated(*a, 0 - *b, size);
     default:
       return std::nullopt;
   }
@@ -167,6 +182,34 @@ std::optional<uint64_t> stack_change(const Instruction& instruction) {
       return moved(instruction) + static_cast<uint64_t>(instruction.immediate);
     default:
       return std::nullopt;
+  }
+}
+
+// Two registers at once: rdx and rax.
+void step_wide(const Instruction& instruction, RegisterFile& registers, Value loaded) {
+  const unsigned size = instruction.source.size;
+  const Value source = operand_value(instruction, instruction.source, registers, loaded);
+  const Value low = registers.get(Register::kRax);
+  const Value high = registers.get(Register::kRdx);
+  registers.forget(instruction.writes);
+  if (!source || !low) {
+    return;
+  }
+  __extension__ using Wide = unsigned __int128;
+  const auto set = [&](Register name, Wide value) {
+    registers.set(name, low_bytes(static_cast<uint64_t>(value), size));
+  };
+  if (instruction.operation == Operation::kMultiplyWide) {
+    const Wide product = Wide{low_bytes(*low, size)} * *source;
+    set(Register::kRax, product);
+    set(Register::kRdx, product >> (8 * size));
+  } else if (instruction.operation == Operation::kSignFill) {
+    registers.set(Register::kRax, *low);
+    set(Register::kRdx, static_cast<uint64_t>(static_cast<int64_t>(sign_extend(*low, size)) >> 63));
+  } else if (high && *source != 0) {
+    const Wide number = Wide{low_bytes(*high, size)} << (8 * size) | low_bytes(*low, size);
+    set(Register::kRax, number / *source);
+    set(Register::kRdx, number % *source);
   }
 }
 
@@ -239,6 +282,11 @@ void step_forward(const Instruction& instruction, RegisterFile& registers, Value
       return;
     case Operation::kString:
       step_string(instruction, registers);
+      return;
+    case Operation::kMultiplyWide:
+    case Operation::kDivide:
+    case Operation::kSignFill:
+      step_wide(instruction, registers, loaded);
       return;
     case Operation::kLeave: {
       const Value frame = registers.get(Register::kRbp);

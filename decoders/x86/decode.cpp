@@ -187,6 +187,22 @@ Operation operation_of(const ZydisDecodedInstruction& from) {
       return Operation::kShiftRightSigned;
     case ZYDIS_MNEMONIC_IMUL:
       return Operation::kMultiply;
+    case ZYDIS_MNEMONIC_MUL:
+      return Operation::kMultiplyWide;
+    case ZYDIS_MNEMONIC_DIV:
+      return Operation::kDivide;
+    case ZYDIS_MNEMONIC_CDQ:
+    case ZYDIS_MNEMONIC_CQO:
+      return Operation::kSignFill;
+    case ZYDIS_MNEMONIC_CWDE:
+    case ZYDIS_MNEMONIC_CDQE:
+      return Operation::kMoveSigned;
+    case ZYDIS_MNEMONIC_ROL:
+      return Operation::kRotateLeft;
+    case ZYDIS_MNEMONIC_ROR:
+      return Operation::kRotateRight;
+    case ZYDIS_MNEMONIC_BSWAP:
+      return Operation::kSwapBytes;
     case ZYDIS_MNEMONIC_NOT:
       return Operation::kNot;
     case ZYDIS_MNEMONIC_NEG:
@@ -523,15 +539,34 @@ class Builder {
       case Operation::kPush:
         to_.source = operand_of(operands[0]);
         return;
+      case Operation::kMultiplyWide:
+      case Operation::kDivide:
+        to_.source = operand_of(operands[0]);
+        if (to_.source.size < 4) {
+          to_.operation = Operation::kClobber;
+        }
+        return;
+      case Operation::kSignFill:
+        to_.source = {Operand::Kind::kRegister, Register::kRax,
+                      static_cast<uint8_t>(raw_.mnemonic == ZYDIS_MNEMONIC_CQO ? 8 : 4), false};
+        return;
       case Operation::kPop:
       case Operation::kNot:
       case Operation::kNegate:
+      case Operation::kSwapBytes:
         to_.destination = operand_of(operands[0]);
         break;
       case Operation::kMultiply:
         set_multiply();
         break;
       default:
+        if (raw_.mnemonic == ZYDIS_MNEMONIC_CWDE || raw_.mnemonic == ZYDIS_MNEMONIC_CDQE) {
+          const auto size = static_cast<uint8_t>(raw_.mnemonic == ZYDIS_MNEMONIC_CDQE ? 8 : 4);
+          to_.destination = {Operand::Kind::kRegister, Register::kRax, size, false};
+          to_.source = {Operand::Kind::kRegister, Register::kRax, static_cast<uint8_t>(size / 2),
+                        false};
+          break;
+        }
         to_.destination = operand_of(operands[0]);
         to_.source = operand_of(operands[1]);
         if (raw_.operand_count_visible == 1) {  // inc, dec, shifts by one
@@ -541,9 +576,10 @@ class Builder {
         break;
     }
     // Segment and control registers: known to be written, not followed.
+    const bool one = to_.operation == Operation::kPop || to_.operation == Operation::kNot ||
+                     to_.operation == Operation::kNegate || to_.operation == Operation::kSwapBytes;
     if (to_.destination.kind == Operand::Kind::kNone ||
-        (to_.source.kind == Operand::Kind::kNone && to_.operation != Operation::kPop &&
-         to_.operation != Operation::kNot && to_.operation != Operation::kNegate)) {
+        (to_.source.kind == Operand::Kind::kNone && !one)) {
       if (to_.operation != Operation::kPop) {
         to_.operation = Operation::kClobber;
       }

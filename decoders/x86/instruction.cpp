@@ -2,26 +2,6 @@
 
 namespace tsomon::x86 {
 
-std::optional<uint64_t> Address::evaluate(const RegisterFile& file) const {
-  if ((registers() & ~file.known) != 0) {
-    return std::nullopt;
-  }
-  auto sum = static_cast<uint64_t>(displacement);
-  if (base != Register::kNone) {
-    sum += file.value(base);
-  }
-  if (index != Register::kNone) {
-    sum += file.value(index) * scale;
-  }
-  if (!wide) {
-    sum = static_cast<uint32_t>(sum);
-  }
-  if (segment != Register::kNone) {
-    sum += file.value(segment);
-  }
-  return sum;
-}
-
 std::optional<ByteRange> evaluate(const Access& access, const RegisterFile& registers) {
   if (access.opaque || access.size == 0 || access.repeat == Repeat::kUntil) {
     return std::nullopt;

@@ -36,8 +36,27 @@ struct Address {
     return base == Register::kNone && index == Register::kNone && segment == Register::kNone;
   }
   RegisterMask registers() const { return mask_of(base) | mask_of(index) | mask_of(segment); }
+  // Requires that registers() are known.
+  uint64_t sum(const RegisterFile& file) const {
+    auto sum = static_cast<uint64_t>(displacement);
+    if (base != Register::kNone) {
+      sum += file.value(base);
+    }
+    if (index != Register::kNone) {
+      sum += file.value(index) * scale;
+    }
+    if (!wide) {
+      sum = static_cast<uint32_t>(sum);
+    }
+    if (segment != Register::kNone) {
+      sum += file.value(segment);
+    }
+    return sum;
+  }
   // Nothing when a register that it needs is not known.
-  std::optional<uint64_t> evaluate(const RegisterFile& registers) const;
+  std::optional<uint64_t> evaluate(const RegisterFile& file) const {
+    return (registers() & ~file.known) != 0 ? std::nullopt : std::optional(sum(file));
+  }
 };
 
 enum class AccessKind : uint8_t {
@@ -111,6 +130,12 @@ enum class Operation : uint8_t {
   kShiftRight,
   kShiftRightSigned,
   kMultiply,
+  kMultiplyWide,  // rdx:rax (or less) from rax and `source`, unsigned
+  kDivide,        // rax and rdx from rdx:rax and `source`, unsigned
+  kSignFill,      // rdx from the sign of rax; `source.size` bytes (cdq, cqo)
+  kRotateLeft,
+  kRotateRight,
+  kSwapBytes,
   kNot,
   kNegate,
   kExchange,

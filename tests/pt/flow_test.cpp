@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include "decoders/pt/written_values.h"
 #include "decoders/x86/dataflow.h"
 #include "tests/pt/traced_programs.h"
 
@@ -202,6 +203,51 @@ TEST_CASE("PTWRITE values belong to their instructions") {
     }
   }
   CHECK(values > 1000);
+}
+
+TEST_CASE("values at packet level are those of the control flow") {
+  for (const std::string& name : traced_programs()) {
+    CAPTURE(name);
+    const SteppedRun& run = stepped(name + "_ptwrite");
+    for (const bool cyc : {false, true}) {
+      EncodeOptions options;
+      options.cyc = cyc;
+      options.ptwrite_ip = cyc;
+      const EncodedRun encoded = encode(run, options);
+      const pt::Input input = input_of(run, encoded);
+      for (size_t i = 0; i < input.streams.size(); ++i) {
+        pt::WrittenValueReader reader(input.streams[i].bytes, input.clock);
+        std::vector<pt::WrittenValue> values;
+        size_t step = 0;
+        const std::vector<size_t>& steps = encoded.streams[i].steps;
+        size_t wrong = 0;
+        const auto to_write = [&] {
+          while (step < steps.size() && !run.at(run.steps[steps[step]].ip).ptwrite) {
+            ++step;
+          }
+        };
+        while (reader.next(values)) {
+          for (const pt::WrittenValue& value : values) {
+            to_write();
+            REQUIRE(step < steps.size());
+            const Step& truth = run.steps[steps[step]];
+            const auto time = static_cast<int64_t>(time_of(steps[step]));
+            const x86::Register reg = run.at(truth.ip).source.reg;
+            const uint64_t mask = value.size == 8 ? ~uint64_t{0} : 0xFFFFFFFFU;
+            wrong += value.value != (truth.registers.value(reg) & mask) || value.lo > time ||
+                             value.hi < time || (cyc && value.ip != truth.ip) || value.gap
+                         ? 1
+                         : 0;
+            ++step;
+          }
+        }
+        to_write();
+        CHECK(step == steps.size());
+        CHECK(wrong == 0);
+        CHECK(!reader.lost());
+      }
+    }
+  }
 }
 
 TEST_CASE("overflows become gaps, the rest is right") {

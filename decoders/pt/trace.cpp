@@ -1,0 +1,235 @@
+#include "decoders/pt/trace.h"
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+#include <tsl/robin_map.h>
+
+namespace tsomon::pt {
+namespace {
+
+using Kind = PathEntry::Kind;
+using x86::AccessKind;
+using x86::Branch;
+using x86::Instruction;
+
+struct Timed {
+  Event event;
+  int64_t lo = kTimeMin;
+  int64_t hi = kTimeMax;
+};
+
+class ThreadEvents : public AccessSink {
+ public:
+  ThreadEvents(const ThreadPath& path, ThreadId thread, const TraceOptions& options,
+               DecodedTrace& out, std::vector<Timed>& events)
+      : thread_(thread), options_(options), out_(out), events_(events) {
+    for (const UnitFunction& unit : options.units) {
+      if (unit.process == path.process) {
+        units_.emplace(unit.entry, out.trace.symbols.labels.intern(unit.label));
+      }
+    }
+  }
+
+  void entry(const PathEntry& entry, const std::vector<FoundAccess>& accesses) override {
+    lo_ = std::max(lo_, entry.lo);
+    hi_ = std::max(entry.hi, lo_);
+    if (entry.kind == Kind::kGap || entry.kind == Kind::kElsewhere) {
+      end_open_units();
+      return;
+    }
+    if (entry.kind != Kind::kBlock) {
+      return;
+    }
+    auto access = accesses.begin();
+    for (const Instruction& instruction : entry.block->instructions) {
+      begin_unit(instruction);
+      for (; access != accesses.end() && access->instruction == &instruction; ++access) {
+        add(*access);
+      }
+      if (instruction.ordering == x86::Ordering::kFull) {
+        push(EventKind::kFence, 0, 0, instruction);
+      }
+      follow(instruction);
+    }
+  }
+
+  // Program order: no event begins before the one in front of it, or ends after the one behind.
+  void narrow() {
+    int64_t hi = kTimeMax;
+    for (size_t i = events_.size(); i-- != 0;) {
+      hi = std::min(hi, events_[i].hi);
+      events_[i].hi = std::max(hi, events_[i].lo);
+    }
+  }
+
+ private:
+  void push(EventKind kind, uint64_t address, uint64_t size, const Instruction& instruction) {
+    Timed timed;
+    timed.event.set_kind(kind);
+    timed.event.thread = thread_;
+    timed.event.location = location(instruction.address);
+    timed.lo = lo_;
+    timed.hi = hi_;
+    do {  // what is longer than an event can be is several
+      const uint64_t part = std::min<uint64_t>(size, Event::kMaxSize);
+      timed.event.address = address;
+      timed.event.size = static_cast<uint32_t>(part) & Event::kMaxSize;
+      events_.push_back(timed);
+      address += part;
+      size -= part;
+    } while (size != 0);
+  }
+
+  void add(const FoundAccess& found) {
+    if (found.access->stack_relative() && found.access->kind != AccessKind::kLocked) {
+      ++out_.counts.stack;
+      return;
+    }
+    switch (found.source) {
+      case AddressSource::kUnknown:
+        ++out_.counts.unknown;
+        // A locked operation is a fence wherever it takes place.
+        if (found.access->kind == AccessKind::kLocked) {
+          push(EventKind::kFence, 0, 0, *found.instruction);
+        }
+        return;
+      case AddressSource::kInstruction:
+        ++out_.counts.by_instruction;
+        break;
+      case AddressSource::kForward:
+        ++out_.counts.forward;
+        break;
+      case AddressSource::kBackward:
+        ++out_.counts.backward;
+        break;
+    }
+    if (found.range.size == 0) {
+      return;
+    }
+    static constexpr EventKind kKinds[] = {EventKind::kRead, EventKind::kWrite,
+                                           EventKind::kReadModifyWrite};
+    push(kKinds[static_cast<size_t>(found.access->kind)], found.range.address, found.range.size,
+         *found.instruction);
+  }
+
+  void begin_unit(const Instruction& instruction) {
+    if (units_.empty()) {
+      return;
+    }
+    // A call or a jump from outside; a loop back to the first instruction is neither.
+    const auto unit = units_.find(instruction.address);
+    if (unit == units_.end() || !entered_) {
+      entered_ = false;
+      return;
+    }
+    entered_ = false;
+    push(EventKind::kUnitBegin, unit->second, 0, instruction);
+    open_.push_back(depth_);
+  }
+
+  void follow(const Instruction& instruction) {
+    switch (instruction.branch) {
+      case Branch::kConditional:
+      case Branch::kIndirectJump:
+        if (options_.branches) {
+          push(EventKind::kBranch, 0, 0, instruction);
+        }
+        entered_ = instruction.branch == Branch::kIndirectJump;
+        break;
+      case Branch::kCall:
+      case Branch::kIndirectCall:
+        ++depth_;
+        entered_ = true;
+        break;
+      case Branch::kReturn:
+        while (!open_.empty() && open_.back() >= depth_) {
+          push(EventKind::kUnitEnd, 0, 0, instruction);
+          open_.pop_back();
+        }
+        --depth_;
+        break;
+      default:
+        break;
+    }
+  }
+
+  void end_open_units() {
+    for (; !open_.empty(); open_.pop_back()) {
+      ++out_.counts.incomplete_units;
+      Timed timed;
+      timed.event.set_kind(EventKind::kUnitEnd);
+      timed.event.thread = thread_;
+      timed.lo = lo_;
+      timed.hi = hi_;
+      events_.push_back(timed);
+    }
+    depth_ = 0;
+    entered_ = false;
+  }
+
+  uint32_t location(uint64_t ip) {
+    const auto [known, is_new] = locations_.try_emplace(ip, 0);
+    if (is_new) {
+      known.value() = out_.trace.symbols.intern_location(fmt::format("0x{:x}", ip));
+    }
+    return known->second;
+  }
+
+  ThreadId thread_;
+  const TraceOptions& options_;
+  DecodedTrace& out_;
+  std::vector<Timed>& events_;
+  tsl::robin_map<uint64_t, uint32_t> units_;      // entry to label
+  tsl::robin_map<uint64_t, uint32_t> locations_;  // address to id
+  std::vector<int64_t> open_;                     // call depth of the open units
+  int64_t depth_ = 0;
+  int64_t lo_ = kTimeMin;
+  int64_t hi_ = kTimeMax;
+  bool entered_ = false;  // the instruction before called, or jumped anywhere
+};
+
+}  // namespace
+
+DecodedTrace make_trace(const Flow& flow, const TraceOptions& options) {
+  DecodedTrace out;
+  out.problems = flow.problems;
+  out.trace.symbols.initial_zero = false;
+  std::vector<std::vector<Timed>> events(flow.threads.size());
+  for (size_t i = 0; i < flow.threads.size(); ++i) {
+    const ThreadPath& path = flow.threads[i];
+    const ThreadId thread =
+        out.trace.symbols.threads.intern(fmt::format("{}/{}", path.process, path.thread));
+    ThreadEvents sink(path, thread, options, out, events[i]);
+    find_accesses(path, place_samples(path, options.samples), {options.memory}, sink);
+    sink.narrow();
+  }
+  // The threads' events by time; inside a thread they are so already.
+  struct Place {
+    int64_t lo;
+    uint32_t thread;
+    size_t at;
+  };
+  std::vector<Place> order;
+  for (uint32_t i = 0; i < events.size(); ++i) {
+    for (size_t at = 0; at < events[i].size(); ++at) {
+      order.push_back({events[i][at].lo, i, at});
+    }
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Place& a, const Place& b) { return a.lo < b.lo; });
+  for (const Place& place : order) {
+    const Timed& timed = events[place.thread][place.at];
+    out.trace.add(timed.event, timed.lo, timed.hi);
+  }
+  if (out.counts.unknown != 0) {
+    out.problems.push_back(
+        fmt::format("{} accesses at addresses that are not known", out.counts.unknown));
+  }
+  out.trace.complete = out.problems.empty() && flow.gaps == 0;
+  out.trace.lost_events = out.counts.unknown;
+  return out;
+}
+
+}  // namespace tsomon::pt
