@@ -9,6 +9,7 @@
 #include "decoders/perf/events.h"
 #include "decoders/perf/listing.h"
 #include "decoders/perf/ordered.h"
+#include "decoders/perf/raw_trace.h"
 #include "monitor/module_files.h"
 #include "monitor/read_input.h"
 #include "monitor/symbols.h"
@@ -102,7 +103,18 @@ Result<std::vector<std::string>> list_perf_records(
   if (!bytes) {
     return failed(bytes.error());
   }
-  auto reader = perf::Reader::open(bytes->view());
+  std::string converted;
+  if (perf::looks_like_trace_list(bytes->view())) {
+    auto whole = perf::perf_data_of_list(bytes->view(), [&](const std::string& name) {
+      const bool absolute = name.substr(0, 1) == "/";
+      return read_input(absolute ? name : path.substr(0, path.rfind('/') + 1) + name);
+    });
+    if (!whole) {
+      return failed(whole.error());
+    }
+    converted = std::move(*whole);
+  }
+  auto reader = perf::Reader::open(converted.empty() ? bytes->view() : converted);
   if (!reader) {
     return failed(reader.error());
   }

@@ -47,8 +47,6 @@ struct Attribute {
   }
 };
 
-inline constexpr size_t kSmallestAttribute = 64;
-
 // `bytes` may be longer than the attribute. Nothing when they are no attribute.
 std::optional<Attribute> parse_attribute(std::string_view bytes);
 

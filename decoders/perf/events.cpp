@@ -67,23 +67,37 @@ struct ClosedUnit {
   uint64_t to = 0;
 };
 
-// Hits of different breakpoints by one instruction, as it seems.
-struct Hits {
+// Consecutive hits of a thread at one instruction. One exception reports the hits of several
+// breakpoints one after another, in any order; a loop over the instruction looks the same.
+struct Hit {
+  uint32_t attribute = 0;
+  int64_t time = 0;
+  std::optional<uint64_t> address;  // with the number of the address space at that time
+};
+
+struct Run {
   uint64_t ip = 0;
   uint64_t pc = 0;  // with the number of the address space
   uint32_t pid = 0;
-  int64_t first = 0;
-  int64_t last = 0;
-  std::vector<uint32_t> attributes;
+  int64_t lo = 0;
+  std::vector<Hit> hits;
 };
 
 struct ThreadEvents {
-  uint32_t tid = 0;
-  int64_t after = 0;  // what follows happened after this
+  int64_t after = 0;      // the program's next instruction comes after this
+  int64_t after_hit = 0;  // ... the kernel's, too
+  int64_t latest_lo = 0;
   std::vector<Pending> events;
   std::vector<OpenUnit> open;
   std::vector<ClosedUnit> units;
-  Hits hits;
+  Run run;
+
+  // What comes later in program order does not begin earlier.
+  void add(Pending pending) {
+    pending.lo = latest_lo = std::max(pending.lo, latest_lo);
+    pending.hi = std::max(pending.hi, pending.lo);
+    events.push_back(pending);
+  }
 };
 
 class Sampler {
@@ -96,7 +110,7 @@ class Sampler {
       take(record);
     }
     for (auto& [tid, thread] : threads_) {
-      finish_hits(thread);
+      finish_run(thread);
     }
     losses_.finish();
     finish_units();
@@ -127,12 +141,6 @@ class Sampler {
     return sources_[index];
   }
 
-  ThreadEvents& thread_of(uint32_t tid) {
-    const auto [entry, is_new] = threads_.try_emplace(tid);
-    entry->second.tid = tid;
-    return entry->second;
-  }
-
   void take(const Record& record) {
     if (record.attribute != AttributeTable::kNone) {
       source_of(record.attribute);
@@ -144,6 +152,44 @@ class Sampler {
     } else if (record.type == RecordType::kFork) {
       take_fork(record);
     }
+    take_bound(record);
+  }
+
+  // What the kernel wrote while it worked for a thread comes before that thread's next instruction:
+  // the kernel takes locks after it reads the clock, or returns by a serialising instruction. Not
+  // so what it may have written in the middle of an exception that then reports a hit.
+  static bool bounds(const Record& record) {
+    switch (record.type) {
+      case RecordType::kSample:
+        return (record.misc & misc::kCpuModeMask) == misc::kUser;
+      case RecordType::kSwitch:
+      case RecordType::kSwitchCpuWide:
+      case RecordType::kMmap:
+      case RecordType::kMmap2:
+      case RecordType::kComm:
+      case RecordType::kFork:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  void take_bound(const Record& record) {
+    constexpr uint64_t kNeeded = sample_type::kTid | sample_type::kTime;
+    const uint32_t tid = record.sample_id.tid;
+    if (!bounds(record) || (record.sample_fields & kNeeded) != kNeeded || tid == 0 ||
+        tid == UINT32_MAX || record.sample_id.time == 0) {
+      return;
+    }
+    const bool sample = record.type == RecordType::kSample;
+    if (sample && sources_[record.attribute].role == Role::kMemory) {
+      return;  // the processor wrote it, perhaps much earlier
+    }
+    ThreadEvents& thread = threads_[tid];
+    if (!sample) {
+      finish_run(thread);  // not inside an exception
+    }
+    thread.after = std::max(thread.after, clock(record.sample_id.time));
   }
 
   void take_fork(const Record& record) {
@@ -155,18 +201,19 @@ class Sampler {
     if (time == 0) {
       return;  // one of those that perf writes for what is running already
     }
-    ThreadEvents& child = thread_of(task->tid);
-    finish_hits(child);  // of a former thread with that id
+    ThreadEvents& child = threads_[task->tid];
+    finish_run(child);  // of a former thread with that id
     child.open.clear();
     child.after = std::max(child.after, clock(time));
+    child.after_hit = std::max(child.after_hit, clock(time));
     if (task->pid != task->parent_pid) {
       return;
     }
-    ThreadEvents& parent = thread_of(task->parent_tid);
-    finish_hits(parent);
-    Pending fork = make(parent, EventKind::kFork, clock(time));
+    ThreadEvents& parent = threads_[task->parent_tid];
+    finish_run(parent);
+    Pending fork = make(EventKind::kFork, parent.after, clock(time));
     fork.child = task->tid;
-    parent.events.push_back(fork);
+    parent.add(fork);
   }
 
   void take_sample(const Record& record) {
@@ -185,7 +232,7 @@ class Sampler {
       ++without_time_;
       return;
     }
-    ThreadEvents& thread = thread_of(sample->tid);
+    ThreadEvents& thread = threads_[sample->tid];
     switch (source.role) {
       case Role::kBreakpoint:
         return take_hit(record.attribute, attribute, *sample, thread);
@@ -196,11 +243,11 @@ class Sampler {
     }
   }
 
-  static Pending make(const ThreadEvents& thread, EventKind kind, int64_t hi) {
+  static Pending make(EventKind kind, int64_t lo, int64_t hi) {
     Pending pending;
     pending.event.set_kind(kind);
-    pending.lo = thread.after;
-    pending.hi = std::max(hi, thread.after);
+    pending.lo = lo;
+    pending.hi = hi;
     return pending;
   }
 
@@ -217,73 +264,91 @@ class Sampler {
       ++not_data_;
       return;
     }
-    Hits& hits = thread.hits;
-    const bool same =
-        !hits.attributes.empty() && hits.ip == sample.ip && hits.pid == sample.pid &&
-        std::find(hits.attributes.begin(), hits.attributes.end(), index) == hits.attributes.end();
-    if (!same) {
-      finish_hits(thread);
-      hits.ip = sample.ip;
-      hits.pid = sample.pid;
-      hits.pc = spaces_.tagged(sample.pid, sample.ip).value_or(sample.ip);
-      hits.first = std::max(clock(sample.time), thread.after);
+    Run& run = thread.run;
+    if (run.hits.empty() || run.ip != sample.ip || run.pid != sample.pid) {
+      finish_run(thread);
+      run.ip = sample.ip;
+      run.pc = spaces_.tagged(sample.pid, sample.ip).value_or(sample.ip);
+      run.pid = sample.pid;
+      run.lo = sample.ip >> 63 != 0 ? thread.after_hit : thread.after;
     }
-    hits.attributes.push_back(index);
-    hits.last = std::max(clock(sample.time), hits.first);
+    run.hits.push_back({index, clock(sample.time), spaces_.tagged(sample.pid, attribute.config1)});
+    thread.after_hit = std::max(thread.after_hit, clock(sample.time));
   }
 
-  struct Watched {
-    uint64_t address = 0;
-    uint64_t size = 0;
-    bool written = false;
-    uint32_t attribute = 0;
-  };
+  bool same_bytes(uint32_t left, uint32_t right) const {
+    return attributes()[left].config1 == attributes()[right].config1 &&
+           attributes()[left].config2 == attributes()[right].config2;
+  }
 
-  void finish_hits(ThreadEvents& thread) {
-    Hits& hits = thread.hits;
-    if (hits.attributes.empty()) {
+  void finish_run(ThreadEvents& thread) {
+    Run& run = thread.run;
+    if (run.hits.empty()) {
       return;
     }
-    std::vector<Watched> ranges;
-    for (const uint32_t index : hits.attributes) {
-      const Attribute& attribute = attributes()[index];
-      const auto same = std::find_if(ranges.begin(), ranges.end(), [&](const Watched& range) {
-        return range.address == attribute.config1 && range.size == attribute.config2;
-      });
-      const bool writes = attribute.breakpoint_type == kWatchWrites;
-      if (same == ranges.end()) {
-        ranges.push_back({attribute.config1, attribute.config2, writes, index});
-      } else {
-        same->written = same->written || writes;
+    std::map<uint32_t, uint64_t> counts;  // by attribute
+    for (const Hit& hit : run.hits) {
+      ++counts[hit.attribute];
+    }
+    bool only_reads = true;
+    bool one_range = true;
+    for (const auto& [attribute, count] : counts) {
+      only_reads = only_reads && !watches_writes(attribute);
+      one_range = one_range && same_bytes(attribute, counts.begin()->first);
+    }
+    // An access comes before the stamp of its hit, but perhaps before that of another's, too.
+    int64_t lo = run.lo;
+    for (const Hit& hit : run.hits) {
+      const bool is_write = watches_writes(hit.attribute);
+      if (is_write || only_reads) {
+        add_hit(hit, is_write, lo, thread);
+        lo = one_range ? std::max(lo, hit.time) : lo;
       }
     }
-    for (const Watched& range : ranges) {
-      add_hit(range, thread);
+    if (!only_reads) {
+      count_doubtful(counts);
     }
-    Pending drained = make(thread, EventKind::kFence, hits.first);
-    drained.event.location = location(hits.pc);
-    thread.events.push_back(drained);
-    thread.after = hits.last;
-    hits.attributes.clear();
+    run.hits.clear();
   }
 
-  void add_hit(const Watched& range, ThreadEvents& thread) {
-    if (!range.written && !has_write_twin(range.attribute)) {
+  bool watches_writes(uint32_t attribute) const {
+    return attributes()[attribute].breakpoint_type == kWatchWrites;
+  }
+
+  // Of a run with writes: hits of read-write breakpoints that no write explains.
+  void count_doubtful(const std::map<uint32_t, uint64_t>& counts) {
+    for (const auto& [both, hits] : counts) {
+      if (watches_writes(both)) {
+        continue;
+      }
+      uint64_t explained = 0;
+      for (const auto& [other, writes] : counts) {
+        if (watches_writes(other) && same_bytes(other, both)) {
+          explained = std::max(explained, writes);
+        }
+      }
+      unknown_direction_ += hits - std::min(hits, explained);
+    }
+  }
+
+  void add_hit(const Hit& hit, bool is_write, int64_t lo, ThreadEvents& thread) {
+    const Attribute& attribute = attributes()[hit.attribute];
+    const uint32_t at = location(thread.run.pc);
+    if (!is_write && !has_write_twin(hit.attribute)) {
       ++unknown_direction_;
-      return;
-    }
-    const auto address = spaces_.tagged(thread.hits.pid, range.address);
-    if (!address || range.size == 0 || range.size > 8) {
+    } else if (!hit.address || attribute.config2 == 0 || attribute.config2 > 8) {
       ++without_address_;
-      return;
+    } else {
+      Pending access = make(is_write ? EventKind::kWrite : EventKind::kRead, lo, hit.time);
+      access.event.address = *hit.address;
+      access.event.size = static_cast<uint32_t>(attribute.config2) & Event::kMaxSize;
+      access.event.location = at;
+      access.only_if_lossless = !is_write;
+      thread.add(access);
     }
-    Pending access =
-        make(thread, range.written ? EventKind::kWrite : EventKind::kRead, thread.hits.first);
-    access.event.address = *address;
-    access.event.size = static_cast<uint32_t>(range.size) & Event::kMaxSize;
-    access.event.location = location(thread.hits.pc);
-    access.only_if_lossless = !range.written;
-    thread.events.push_back(access);
+    Pending drained = make(EventKind::kFence, lo, hit.time);
+    drained.event.location = at;
+    thread.add(drained);
   }
 
   // Whether a write to the bytes that this breakpoint watches would have hit another one, too.
@@ -311,16 +376,16 @@ class Sampler {
       ++unusable_probes_;
       return;
     }
-    finish_hits(thread);
-    Pending boundary = make(thread, probe.is_return ? EventKind::kUnitEnd : EventKind::kUnitBegin,
-                            clock(sample.time));
+    finish_run(thread);
+    Pending boundary = make(probe.is_return ? EventKind::kUnitEnd : EventKind::kUnitBegin,
+                            thread.after, clock(sample.time));
     boundary.kept = false;
     if (!probe.is_return) {
       boundary.event.address = result_.trace.symbols.labels.intern(label(probe.label));
       boundary.event.location =
           location(spaces_.tagged(sample.pid, sample.ip).value_or(sample.ip) + 1);
       thread.open.push_back({thread.events.size(), *function, sample.time});
-      thread.events.push_back(boundary);
+      thread.add(boundary);
       return;
     }
     while (!thread.open.empty() && thread.open.back().function != *function) {
@@ -340,7 +405,7 @@ class Sampler {
     const OpenUnit unit = thread.open.back();
     thread.open.pop_back();
     thread.units.push_back({unit.begin, thread.events.size(), unit.time, sample.time});
-    thread.events.push_back(boundary);
+    thread.add(boundary);
   }
 
   // ';' separates a label from its atomic sets, '|' the fields of a line.
@@ -379,14 +444,15 @@ class Sampler {
     const EventKind kind = source.locked ? EventKind::kReadModifyWrite
                            : source.load ? EventKind::kRead
                                          : EventKind::kWrite;
-    Pending access = make(thread, kind, kind == EventKind::kRead ? kTimeMax : clock(sample.time));
+    // Nothing says when it happened, but that its thread had begun.
+    Pending access = make(kind, 0, kind == EventKind::kRead ? kTimeMax : clock(sample.time));
     access.event.address = *address;
     access.event.size = 1;
     const uint64_t exact = (record.misc & misc::kExactIp) != 0 ? 1 : 0;
     access.event.location =
         location(spaces_.tagged(sample.pid, sample.ip).value_or(sample.ip) + exact);
     access.of_memory = true;
-    thread.events.push_back(access);
+    thread.add(access);
     memory_samples_ = true;
   }
 

@@ -18,13 +18,14 @@
 //   threads         Creation of a thread (FORK inside a process) orders parent and child.
 //
 // Time        A hit of a breakpoint is reported by an exception after the access and before the
-//             next instruction. So the access lies between the stamp of the thread's exception
-//             before it and its own. Delivering an exception drains the store buffer, so a fence
-//             follows each hit: the order of hits is certain where these intervals do not overlap.
-//             (Watching a program this way hides what its store buffers would do.) Hits of several
-//             breakpoints by one instruction share the interval. Samples of perf mem have no
-//             such bound: they begin with the last hit of their thread, or never, and a load, which
-//             a store that was not sampled may be forwarded to, has no end.
+//             next instruction. So the access lies between the last stamp that the kernel took for
+//             its thread before (of a hit, any other sample, a context switch) and its own.
+//             Delivering an exception drains the store buffer, so a fence follows each hit: the
+//             order of hits is certain where these intervals do not overlap. perf record
+//             --switch-events makes them shorter for threads that wait. (Watching a program this
+//             way hides what its store buffers would do.) perf mem tells no such bound: its
+//             accesses begin at any time, and loads, which a store that was not sampled may have
+//             been forwarded to, end at any time.
 // Sampling    What was sampled is never all. Why what is certain here stays certain in the whole
 // run:
 //             accesses and fences that are missing take edges away; they add none, since no load

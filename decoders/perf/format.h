@@ -19,6 +19,7 @@ inline constexpr uint64_t kFileHeaderSize = 104;
 inline constexpr uint64_t kPipeHeaderSize = 16;
 inline constexpr uint64_t kRecordHeaderSize = 8;
 inline constexpr int kFeatureBits = 256;
+inline constexpr uint64_t kSmallestAttribute = 64;  // the first version of perf_event_attr
 
 enum class RecordType : uint32_t {
   kMmap = 1,

@@ -168,7 +168,7 @@ void add_numbers(const std::vector<uint64_t>& numbers, std::string& text) {
     while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) {
       ++last;
     }
-    print(text, "{}{}", i == 0 ? "" : ",", numbers[i]);
+    print(text, "{}{}", i == 0 ? "" : ",", static_cast<int64_t>(numbers[i]));
     if (last > i) {
       print(text, "-{}", numbers[last]);
     }
@@ -295,8 +295,8 @@ void add_details(const Record& record, std::string& text) {
       return;
     case RecordType::kStat:
       if (const auto stat = parse_stat(record)) {
-        print(text, ": id {}, cpu {}, thread {}, value {}", stat->id, stat->cpu, stat->thread,
-              stat->value);
+        print(text, "\n... id {}, cpu {}, thread {}, value {}", stat->id, number(stat->cpu),
+              stat->thread, stat->value);
       }
       return;
     default:

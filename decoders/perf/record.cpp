@@ -405,7 +405,7 @@ std::optional<std::vector<uint64_t>> parse_cpu_map(const Record& record) {
   if (type == kList) {
     const auto count = in.take<uint16_t>();
     for (uint16_t i = 0; i < count && in.ok(); ++i) {
-      result.push_back(in.take<uint16_t>());
+      result.push_back(static_cast<uint64_t>(int64_t{in.take<int16_t>()}));  // -1: any
     }
   } else if (type == kMask) {
     const auto count = in.take<uint16_t>();

@@ -174,8 +174,12 @@ std::optional<TextPoke> parse_text_poke(const Record& record);
 
 std::optional<uint64_t> parse_aux_output_hw_id(const Record& record);
 
-// What decoding the trace data needs to know. Of Intel PT the values are those of the perf tool's
-// intel-pt.h: [0] the PMU's type, [1..4] time_shift, time_mult, time_zero, cap_user_time_zero ...
+// What decoding the trace data needs to know. Of Intel PT the values are, as in the perf tool's
+// intel-pt.h: 0 type of the PMU, 1 to 3 shift, mult and zero of TimeConversion, 4 whether they
+// hold; the bits of Attribute::config for 5 TSC packets and 6 no return compression; 7 whether
+// switches were recorded, 8 snapshot mode, 9 one buffer for each CPU; bits for 10 MTC packets and
+// 11 their period; 12 and 13 TSC/CTC ratio (numerator, denominator), 14 bit for CYC packets, 15 the
+// highest non-turbo ratio, 16 length of the address filter that follows.
 struct AuxtraceInfo {
   static constexpr uint32_t kIntelPt = 1;
   static constexpr uint32_t kIntelBts = 2;
