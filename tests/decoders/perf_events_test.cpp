@@ -264,46 +264,33 @@ size_t compare(const Trace& trace, const SimulatedThread& thread) {
       drained = true;
       continue;
     }
+    // A thread does nothing between an event and its stamps.
+    const auto after =
+        std::upper_bound(thread.story.begin(), thread.story.end(), trace.hi(event),
+                         [](int64_t time, const Truth& truth) { return time < truth.time; });
+    REQUIRE(after != thread.story.begin());
+    const auto place = static_cast<size_t>(after - thread.story.begin()) - 1;
+    const Truth& truth = thread.story[place];
+    CHECK(place >= next);
+    CHECK(truth.kind == event.kind());
+    CHECK(truth.time >= trace.lo(event));
+    next = place + 1;
     if (event.kind() == EventKind::kUnitEnd) {
       // The end of the call that began, or of one around it whose begin was taken for it.
       REQUIRE_FALSE(open.empty());
-      const size_t begin = open.back();
+      CHECK(truth.what == thread.story[open.back()].what);
+      CHECK(truth.partner <= open.back());
       open.pop_back();
-      while (next < thread.story.size() &&
-             (thread.story[next].kind != EventKind::kUnitEnd ||
-              thread.story[next].what != thread.story[begin].what ||
-              thread.story[next].partner > begin || thread.story[next].time < trace.lo(event) ||
-              thread.story[next].time > trace.hi(event))) {
-        ++next;
-      }
-      REQUIRE(next < thread.story.size());
-      ++next;
-      continue;
-    }
-    const auto fits = [&](const Truth& truth) {
-      if (truth.kind != event.kind()) {
-        return false;
-      }
-      if (is_access(truth.kind)) {
-        return truth.what == event.address && trace.lo(event) <= truth.time &&
-               truth.time <= trace.hi(event);
-      }
-      return std::string(trace.symbols.labels.text(static_cast<uint32_t>(event.address))) ==
-                 "uprobe+0x" + std::to_string(truth.what) &&
-             trace.lo(event) <= truth.time && truth.time <= trace.hi(event);
-    };
-    while (next < thread.story.size() && !fits(thread.story[next])) {
-      ++next;
-    }
-    REQUIRE(next < thread.story.size());
-    if (event.kind() == EventKind::kUnitBegin) {
-      open.push_back(next);
+    } else if (event.kind() == EventKind::kUnitBegin) {
+      CHECK(trace.symbols.labels.text(static_cast<uint32_t>(event.address)) ==
+            "uprobe+0x" + std::to_string(truth.what));
+      open.push_back(place);
     } else {
+      CHECK(truth.what == event.address);
       CHECK(drained);
       drained = false;
       ++accesses;
     }
-    ++next;
   }
   return accesses;
 }
@@ -383,7 +370,6 @@ TEST_CASE("samples: what was lost takes units and loads away, and makes none up"
     const auto samples = read_samples(run.file());
     REQUIRE(samples);
     for (const SimulatedThread& thread : run.threads) {
-      if (getenv("DUMP") && seed == 4) { printf("T%u\n", thread.tid); size_t i = 0; for (auto& t : thread.story) printf("%zu k%d %llx t%lld p%zu\n", i++, (int)t.kind, (unsigned long long)t.what, (long long)t.time, t.partner); for (auto& e : samples->trace.events) if (samples->trace.symbols.threads.text(e.thread) == std::to_string(thread.tid)) printf("  e k%d %llx %lld..%lld\n", (int)e.kind(), (unsigned long long)e.address, (long long)samples->trace.lo(e), (long long)samples->trace.hi(e)); }
       compare(samples->trace, thread);
     }
     if (samples->trace.lost_events == 0) {
