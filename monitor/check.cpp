@@ -191,6 +191,7 @@ void keep_what_is_certain(CheckReport* report) {
   report->violations = findings.size();
   report->verdict = findings.empty() ? Verdict::kInconclusive : Verdict::kDefinite;
   report->complete = false;
+  report->unfenced.clear();  // there may be fences that were not seen
   report->notes.emplace_back(
       "a sample of the accesses: only cycles of certain orders count, and nothing is serializable");
   if (dropped > 0) {

@@ -119,7 +119,11 @@ Result<std::vector<std::string>> list_perf_records(
     return failed(reader.error());
   }
   perf::OrderedReader records(std::move(*reader));
-  std::string text = perf::header_listing(records.reader().info());
+  std::string text;
+  const bool known = !records.reader().info().pipe;  // of a pipe it comes with the records
+  if (known) {
+    text = perf::header_listing(records.reader().info());
+  }
   perf::Record record;
   while (records.next(record)) {
     perf::append_listing(records.reader().info(), record, text);
@@ -127,6 +131,9 @@ Result<std::vector<std::string>> list_perf_records(
       lines(text);
       text.clear();
     }
+  }
+  if (!known) {
+    text += perf::header_listing(records.reader().info());
   }
   for (const auto& [type, count] : records.reader().unknown()) {
     text += fmt::format("# {} records of type {} are not known\n", count, type);

@@ -1,6 +1,7 @@
 // perf.data: everything that a record can say comes back as it was written, wherever the file ends.
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,7 @@ std::string comm(const std::string& name, uint64_t time, uint64_t id = 7) {
 std::string round() { return record_bytes(RecordType::kFinishedRound, 0, {}); }
 
 struct Read {
+  std::shared_ptr<const std::string> bytes;  // the records are views of them
   std::vector<Record> records;
   std::vector<std::string> problems;
   std::map<uint32_t, uint64_t> unknown;
@@ -58,7 +60,8 @@ struct Read {
 
 Read read(std::string_view bytes) {
   Read result;
-  auto reader = Reader::open(bytes);
+  result.bytes = std::make_shared<const std::string>(bytes);
+  auto reader = Reader::open(*result.bytes);
   REQUIRE(reader);
   Record record;
   while (reader->next(record)) {
