@@ -80,8 +80,8 @@ Result<double> breakpoint_hit_cost() {
   watch.name = "a location of this process";
   watch.address = reinterpret_cast<uint64_t>(&accessed);
   watch.size = 8;
-  auto attached =
-      (*rings)->attach([] { return std::vector<pid_t>{static_cast<pid_t>(::gettid())}; }, {watch});
+  auto attached = (*rings)->attach(
+      ::getpid(), [] { return std::vector<pid_t>{static_cast<pid_t>(::gettid())}; }, {watch});
   if (!attached) {
     return tl::unexpected<Error>(attached.error());
   }
