@@ -183,7 +183,9 @@ class Session {
     turning.watched = [this](const Hit& hit) { return watched_->find(hit); };
     events_ = std::make_unique<HitsToEvents>(plan_, symbols_, merged_->merge(), turning);
     // First what tells of sleeping, then the units.
-    if (auto set = rings_->attach([this] { return target_.threads(); }, plan_.watch); !set) {
+    if (auto set = rings_->attach(
+            target_.pid(), [this] { return target_.threads(); }, plan_.watch);
+        !set) {
       return failed(set.error());
     }
     if (auto set = set_probes(); !set) {
