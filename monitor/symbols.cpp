@@ -259,8 +259,7 @@ struct Symboliser::OpenModule {
         dwfl_module_addrinfo(file, address, &offset, &symbol, nullptr, nullptr, nullptr);
     return symbol_name == nullptr
                ? std::string()
-               : fmt::format("{}+0x{:x} {}", readable_name(symbol_name), offset,
-                             name);
+               : fmt::format("{}+0x{:x} {}", readable_name(symbol_name), offset, name);
   }
 
   std::string name;

@@ -25,6 +25,11 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   return tsomon::kExitBadInput;
 }
 
+int output_not_written() {
+  std::fprintf(stderr, "tsomon: standard output could not be written completely\n");
+  return tsomon::kExitEnvironment;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Finds atomicity violations of multithreaded programs under x86-TSO.", "tsomon");
   app.set_version_flag("--version", "tsomon " TSOMON_VERSION);
@@ -56,8 +61,7 @@ int run(int argc, char** argv) {
     return usage_error(app, error);
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    std::fprintf(stderr, "tsomon: standard output could not be written completely\n");
-    return tsomon::kExitEnvironment;
+    return output_not_written();
   }
   return exit_status;
 }
@@ -71,6 +75,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "tsomon: out of memory; give it more, or check a shorter recording\n");
     return tsomon::kExitEnvironment;
   } catch (const std::exception& error) {
+    if (std::ferror(stdout) != 0) {
+      return output_not_written();  // fmt throws when the buffer of the stream is written in vain
+    }
     std::fprintf(stderr, "tsomon: internal error: %s\n", error.what());
     return tsomon::kExitBadInput;
   }

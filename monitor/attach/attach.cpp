@@ -180,10 +180,17 @@ class Session {
     turning.in_system_call = [this](uint32_t thread) {
       return in_system_call(target_.pid(), thread);
     };
+    if (has_units()) {
+      for (const pid_t thread : target_.threads()) {
+        turning.old_threads.insert(static_cast<uint32_t>(thread));
+      }
+    }
     turning.watched = [this](const Hit& hit) { return watched_->find(hit); };
     events_ = std::make_unique<HitsToEvents>(plan_, symbols_, merged_->merge(), turning);
     // First what tells of sleeping, then the units.
-    if (auto set = rings_->attach([this] { return target_.threads(); }, plan_.watch); !set) {
+    if (auto set = rings_->attach(
+            target_.pid(), [this] { return target_.threads(); }, plan_.watch);
+        !set) {
       return failed(set.error());
     }
     if (auto set = set_probes(); !set) {
@@ -225,6 +232,13 @@ class Session {
       return fail(ErrorKind::kUnreadable, fmt::format("process {} has ended", target_.pid()));
     }
     return tl::unexpected<Error>(error);
+  }
+  bool has_units() const {
+    return std::any_of(plan_.sites.begin(), plan_.sites.end(), [](const Site& site) {
+      return std::any_of(site.actions.begin(), site.actions.end(), [](const Action& action) {
+        return action.kind == Action::Kind::kEnter || action.kind == Action::Kind::kBegin;
+      });
+    });
   }
   void note(const std::string& text) const {
     if (options_.note) {

@@ -61,6 +61,7 @@ HitsToEvents::Thread& HitsToEvents::thread_of(uint32_t number) {
   Thread thread;
   thread.id = symbols_.threads.intern(name);
   thread.stream = merge_.open(thread.id);
+  thread.between = options_.old_threads.erase(number) != 0;
   return threads_.emplace(number, std::move(thread)).first->second;
 }
 
@@ -146,11 +147,22 @@ void HitsToEvents::release(Thread& thread, int64_t time, uint64_t lock) {
   }
 }
 
+bool HitsToEvents::inside_old_unit(const Thread& thread, const Action& action) const {
+  return thread.between ||
+         (plan_.functions[action.function].unit &&
+          std::none_of(thread.frames.begin(), thread.frames.end(), [&](const Frame& frame) {
+            return frame.kind == Action::Kind::kEnter && frame.function == action.function;
+          }));
+}
+
 void HitsToEvents::access(Thread& thread, const Hit& hit, const Site& site, const Action& action) {
   const std::vector<x86::Instruction>& code = plan_.functions[action.function].code;
   const x86::Instruction& instruction = code[action.instruction];
   const uint64_t bias = hit.ip - site.address;
   x86::RegisterFile registers = hit.registers;
+  if (inside_old_unit(thread, action)) {
+    return;
+  }
   if (action.after && !thread.any) {
     return;  // it may have begun before the probes were there
   }
@@ -199,7 +211,8 @@ void HitsToEvents::act(Thread& thread, const Hit& hit, const Site& site, const A
   switch (action.kind) {
     case Action::Kind::kEnter:
       leave_what_is_left(thread, stack, true);
-      thread.frames.push_back({action.kind, {}, stack, 0, action.label});
+      thread.between = false;
+      thread.frames.push_back({action.kind, {}, stack, 0, action.label, action.function});
       point(thread, EventKind::kUnitBegin, action.label, hit.time);
       break;
     case Action::Kind::kLeave: {
@@ -217,7 +230,8 @@ void HitsToEvents::act(Thread& thread, const Hit& hit, const Site& site, const A
       break;
     }
     case Action::Kind::kBegin:
-      thread.frames.push_back({action.kind, {}, 0, 0, action.label});
+      thread.between = false;
+      thread.frames.push_back({action.kind, {}, 0, 0, action.label, 0});
       point(thread, EventKind::kUnitBegin, action.label, hit.time);
       break;
     case Action::Kind::kEnd: {
@@ -247,7 +261,7 @@ void HitsToEvents::act(Thread& thread, const Hit& hit, const Site& site, const A
         point(thread, EventKind::kWait, hit.registers.value(Register::kRdi), hit.time);
       }
       if (action.role != LockRole::kRelease) {
-        thread.frames.push_back({action.kind, action.role, stack, lock, 0});
+        thread.frames.push_back({action.kind, action.role, stack, lock, 0, 0});
       }
       break;
     }
@@ -271,7 +285,7 @@ void HitsToEvents::act(Thread& thread, const Hit& hit, const Site& site, const A
 
 void HitsToEvents::watched(Thread& thread, const Hit& hit) {
   const WatchedAccess found = options_.watched ? options_.watched(hit) : WatchedAccess();
-  if (found.probed) {
+  if (found.probed || thread.between) {
     return;
   }
   if (found.size == 0) {

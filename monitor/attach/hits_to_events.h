@@ -12,7 +12,10 @@
 //             `ret` is hit, or when a hit shows a stack pointer above the one it was entered with
 //             (at another entry: above or at it). Far jumps of the stack pointer (another stack:
 //             signal handlers, coroutines) say nothing. What was entered before the probes were
-//             there ends unseen.
+//             there ends unseen:
+//             accesses of such a unit, and of threads that were there before and have entered no
+//             unit since, are left out. (Their locks are not known, so they would look like
+//             violations.)
 // Locks       First acquisition and last release by a thread, so recursive locks count once.
 // Values      Given only on request (`values`): of stores from registers, of loads whose value is
 // in a
@@ -25,6 +28,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -49,6 +53,8 @@ struct HitsToEventsOptions {
   bool values = false;
   // Whether the thread sleeps inside a system call now. Absent: not known.
   std::function<bool(uint32_t thread)> in_system_call;
+  // Threads that were there before the probes were.
+  std::set<uint32_t> old_threads;
   // What a hit of a watch point stands for.
   std::function<WatchedAccess(const Hit&)> watched;
 };
@@ -78,6 +84,7 @@ class HitsToEvents {
     uint64_t stack = 0;  // the stack pointer at the entry
     uint64_t lock = 0;
     uint32_t label = 0;
+    uint32_t function = 0;
   };
   struct Pending {
     Event event;
@@ -97,6 +104,7 @@ class HitsToEvents {
     EventMerge::Stream stream = 0;
     int64_t last = 0;     // time of its last hit
     bool any = false;     // it has one
+    bool between = true;  // it may be inside a unit that began before the probes were there
     bool drained = true;  // it was seen asleep since
     std::vector<Frame> frames;
     std::vector<Pending> pending;
@@ -110,6 +118,7 @@ class HitsToEvents {
   void leave_what_is_left(Thread& thread, uint64_t stack, bool at_entry);
   void end_frame(Thread& thread, int64_t time);
   void act(Thread& thread, const Hit& hit, const Site& site, const Action& action);
+  bool inside_old_unit(const Thread& thread, const Action& action) const;
   void access(Thread& thread, const Hit& hit, const Site& site, const Action& action);
   void slept(Thread& thread, int64_t time);
   void watched(Thread& thread, const Hit& hit);

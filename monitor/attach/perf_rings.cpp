@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -45,6 +46,7 @@ perf_event_attr common() {
   attributes.sample_id_all = 1;
   attributes.sample_period = 1;
   attributes.inherit = 1;
+  attributes.inherit_thread = 1;  // threads, not processes
   attributes.exclude_kernel = 1;
   attributes.exclude_hv = 1;
   attributes.use_clockid = 1;
@@ -101,6 +103,11 @@ T take(const char*& from) {
 
 Result<std::unique_ptr<PerfRings>> PerfRings::create() {
   std::unique_ptr<PerfRings> rings(new PerfRings);
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+    files.rlim_cur = files.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &files);
+  }
   const long processors = ::sysconf(_SC_NPROCESSORS_CONF);
   for (int processor = 0; processor < processors; ++processor) {
     Ring ring;
@@ -110,6 +117,7 @@ Result<std::unique_ptr<PerfRings>> PerfRings::create() {
     attributes.type = PERF_TYPE_SOFTWARE;
     attributes.config = PERF_COUNT_SW_DUMMY;
     attributes.inherit = 0;
+    attributes.inherit_thread = 0;
     ring.owner = Descriptor(open_event(attributes, -1, processor));
     if (!ring.owner.is_open()) {
       if (errno == ENODEV) {
@@ -166,8 +174,9 @@ Result<bool> PerfRings::attach_thread(pid_t thread, const std::vector<WatchPoint
   return true;
 }
 
-Result<bool> PerfRings::attach(const std::function<std::vector<pid_t>()>& list,
+Result<bool> PerfRings::attach(pid_t pid, const std::function<std::vector<pid_t>()>& list,
                                const std::vector<WatchPoint>& watch) {
+  pid_ = static_cast<uint32_t>(pid);
   std::set<pid_t> done;
   for (bool more = true; more;) {
     more = false;
@@ -201,11 +210,11 @@ void PerfRings::record(const char* bytes, size_t size, std::vector<Hit>& hits) {
       const auto number = take<uint64_t>(at);
       const auto found = watch_of_event_.find(number);
       hit.ip = take<uint64_t>(at);
-      take<uint32_t>(at);
+      const auto process = take<uint32_t>(at);
       hit.thread = take<uint32_t>(at);
       hit.time = take<int64_t>(at);
       const auto abi = take<uint64_t>(at);
-      if (found == watch_of_event_.end()) {
+      if (found == watch_of_event_.end() || process != pid_) {
         return;
       }
       hit.kind = Hit::Kind::kWatch;
@@ -233,7 +242,9 @@ void PerfRings::record(const char* bytes, size_t size, std::vector<Hit>& hits) {
       // Not when it was the scheduler's wish: that says nothing about the program.
       if ((header.misc & PERF_RECORD_MISC_SWITCH_OUT) != 0 &&
           (header.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) == 0) {
-        take<uint32_t>(trailer);
+        if (take<uint32_t>(trailer) != pid_) {
+          return;
+        }
         hit.thread = take<uint32_t>(trailer);
         hit.time = take<int64_t>(trailer);
         hit.kind = Hit::Kind::kSleep;

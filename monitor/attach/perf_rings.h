@@ -7,6 +7,8 @@
 // Watch       Hardware breakpoints: the trap comes behind the instruction; the kernel's own
 // accesses
 //             are not told. Four at most, fewer when a debugger has some.
+// Uprobes     Not here: an inherited uprobe event makes the kernel read the name of the file again,
+//             from the memory of the thread that is being started, and starting it fails.
 // Order       Within a ring by time; the reader sorts. Time is CLOCK_MONOTONIC (hit.h).
 // Loss        Records that found no room are counted: lost().
 // Cost        A descriptor for each event, thread and processor.
@@ -37,8 +39,8 @@ class PerfRings {
   PerfRings(const PerfRings&) = delete;
   PerfRings& operator=(const PerfRings&) = delete;
 
-  // For all threads that `threads` lists, and those that they start.
-  Result<bool> attach(const std::function<std::vector<pid_t>()>& threads,
+  // For all threads of process `pid`, which `threads` lists, and those that they start.
+  Result<bool> attach(pid_t pid, const std::function<std::vector<pid_t>()>& threads,
                       const std::vector<WatchPoint>& watch);
   void detach();
   // Appends what has come; Hit::source is the place in `watch`.
@@ -59,7 +61,8 @@ class PerfRings {
   std::vector<Ring> rings_;
   std::vector<Descriptor> events_;
   std::unordered_map<uint64_t, uint32_t> watch_of_event_;  // by the kernel's number of the event
-  std::set<uint32_t> started_;                             // threads that inherited their events
+  uint32_t pid_ = 0;
+  std::set<uint32_t> started_;  // threads that inherited their events
   uint64_t lost_ = 0;
 };
 

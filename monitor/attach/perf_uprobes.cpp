@@ -109,7 +109,7 @@ int open_event(perf_event_attr attributes, pid_t thread, int processor) {
 }
 
 tl::unexpected<Error> refused_by_kernel(const std::string& what, int error) {
-  std::string remedy = "use a kernel from 5.5 on with CONFIG_UPROBE_EVENTS and CONFIG_PERF_EVENTS";
+  std::string remedy = "use a kernel from 5.13 on with CONFIG_UPROBE_EVENTS and CONFIG_PERF_EVENTS";
   if (error == EPERM || error == EACCES) {
     remedy = "run as root";
   } else if (error == EMFILE) {
@@ -310,7 +310,8 @@ class PerfUprobes : public Uprobes {
     attributes.type = PERF_TYPE_TRACEPOINT;
     attributes.config = number;
     attributes.inherit = 1;
-    attributes.task = 1;  // tells ends of threads
+    attributes.inherit_thread = 1;  // not by child processes
+    attributes.task = 1;            // tells ends of threads
     const auto sources = std::make_shared<const std::map<uint64_t, uint32_t>>(group.sources);
     std::set<pid_t> done;
     for (bool more = true; more;) {

@@ -4,10 +4,10 @@
 // Purpose     The same as bpf_uprobes.h, for more time at each hit: the kernel fills in and copies
 // a
 //             sample.
-// How         All places of one attach() are one event of the tracing file system, which a kernel
-//             from 5.5 on allows; perf opens that for each thread and processor, and new threads
-//             inherit it. An event for each place would take the kernel some tens of milliseconds
-//             to remove, one after the other.
+// How         All places of one attach() are one event of the tracing file system; perf opens that
+//             for each thread and processor, and new threads inherit it (not child processes:
+//             kernels from 5.13 on). An event for each place would take the kernel some tens of
+//             milliseconds to remove, one after the other.
 // Leaves      When this process is killed the probes go, but the names of the events
 //             (tsomon_PID/...) stay in uprobe_events, without effect, until the next create().
 // Misses      Processors that are switched on later.

@@ -402,6 +402,7 @@ class Planner {
     }
     Action enter;
     enter.kind = Action::Kind::kEnter;
+    enter.function = index;
     enter.label = symbols_.labels.intern(function.name);
     if (!add_action(index, 0, elf, group, enter)) {
       return fail(ErrorKind::kUsage, function.name + ": its code is not in the file");

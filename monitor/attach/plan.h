@@ -66,7 +66,7 @@ struct Action {
   uint32_t label = Interner::kNone;  // of Symbols::labels
   uint32_t location = Event::kNoLocation;
   x86::Access access;
-  uint32_t function = 0;     // kAccess: in Plan::functions,
+  uint32_t function = 0;     // kEnter, kAccess: in Plan::functions,
   uint32_t instruction = 0;  // ... and in its code: the one that accesses
 };
 

@@ -77,6 +77,13 @@ WatchedCode::Place WatchedCode::decode(uint64_t address) {
       return place;
     }
   }
+  // The kernel carries probed instructions out in a page of its own: their probe tells the access.
+  if (const auto mappings = read_mappings(target_.pid())) {
+    for (const Mapping& mapping : *mappings) {
+      place.probed |=
+          mapping.path == "[uprobes]" && mapping.begin <= address && address <= mapping.end;
+    }
+  }
   return place;
 }
 
