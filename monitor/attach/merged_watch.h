@@ -1,9 +1,7 @@
 // A watch that is fed with streams of events: they are merged into one order, then judged.
 //
-// Purpose     What `tsomon run` and `tsomon attach` share behind their sources of events.
 // Contract    The caller pushes into merge() and calls judge(); at the end it closes its streams
-// and
-//             calls finish().
+//             and calls finish(). (`tsomon run` merges on a thread of its own.)
 // Bound       With more than kMaxHeld blocks held back for streams that are silent, it goes on
 //             without them; what they bring later is late, and the result incomplete.
 // Thread-safety: none; the callbacks run inside judge() and finish().
