@@ -109,5 +109,6 @@ int main(int argc, char** argv) {
   if (std::strcmp(mode, "exec") == 0) {
     execl("/proc/self/exe", argv[0], argv[1], argv[2], static_cast<char*>(nullptr));
   }
+  stay();
   return 0;
 }

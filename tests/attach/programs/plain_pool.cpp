@@ -110,5 +110,7 @@ int main(int argc, char** argv) {
   } else {
     run<false>(tasks);
   }
+  std::fflush(stdout);
+  stay();
   return 0;
 }

@@ -1,9 +1,11 @@
-// Moments that several threads agree on without touching shared memory.
+// Moments that several threads agree on without touching shared memory, and the end of a test.
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 
 #include <time.h>
+#include <unistd.h>
 
 // Moments: the `number`th multiple of `length` nanoseconds after `start`, and `later`.
 inline timespec slot(const timespec& start, uint64_t number, uint64_t length, uint64_t later) {
@@ -30,5 +32,13 @@ inline int64_t spin_until(const timespec& moment) {
     if (late >= 0) {
       return late;
     }
+  }
+}
+
+// While the file is there that the environment names: a test still looks at this process.
+inline void stay() {
+  const char* file = std::getenv("STAY");
+  while (file != nullptr && *file != '\0' && access(file, F_OK) == 0) {
+    usleep(5'000);
   }
 }
