@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 #include <fmt/format.h>
@@ -79,6 +80,10 @@ class Assembler {
     add(BPF_LD | BPF_DW | BPF_IMM, destination, BPF_PSEUDO_MAP_FD, 0, fd);
     add(0, 0, 0, 0, 0);
   }
+  void set_wide(uint8_t destination, uint64_t value) {
+    add(BPF_LD | BPF_DW | BPF_IMM, destination, 0, 0, static_cast<int32_t>(value));
+    add(0, 0, 0, 0, static_cast<int32_t>(value >> 32));
+  }
   void call(int32_t helper) { add(BPF_JMP | BPF_CALL, 0, 0, 0, helper); }
   void load(uint8_t destination, uint8_t from, size_t offset) {
     add(BPF_LDX | BPF_MEM | BPF_DW, destination, from, static_cast<int16_t>(offset), 0);
@@ -102,7 +107,8 @@ class Assembler {
   std::vector<bpf_insn> code_;
 };
 
-std::vector<bpf_insn> assemble(int ring, int counter) {
+// `numbers`: the namespace that threads are numbered in; nothing: the first one.
+std::vector<bpf_insn> assemble(int ring, int counter, const std::optional<PidNamespace>& numbers) {
   constexpr uint8_t kContext = BPF_REG_6;
   constexpr uint8_t kRecord = BPF_REG_7;
   constexpr uint8_t kTime = BPF_REG_8;
@@ -119,8 +125,17 @@ std::vector<bpf_insn> assemble(int ring, int counter) {
   const size_t full = a.jump_if_zero(BPF_REG_0);
   a.move(kRecord, BPF_REG_0);
   a.store(kRecord, offsetof(RingRecord, time), kTime);
-  a.call(BPF_FUNC_get_current_pid_tgid);
-  a.store(kRecord, offsetof(RingRecord, process_and_thread), BPF_REG_0);
+  if (numbers) {
+    a.set_wide(BPF_REG_1, numbers->device);
+    a.set_wide(BPF_REG_2, numbers->inode);
+    a.move(BPF_REG_3, kRecord);
+    a.add(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_3, 0, 0, offsetof(RingRecord, process_and_thread));
+    a.set(BPF_REG_4, sizeof(RingRecord::process_and_thread));
+    a.call(BPF_FUNC_get_ns_current_pid_tgid);
+  } else {
+    a.call(BPF_FUNC_get_current_pid_tgid);
+    a.store(kRecord, offsetof(RingRecord, process_and_thread), BPF_REG_0);
+  }
   a.move(BPF_REG_1, kContext);
   a.call(kGetAttachCookie);
   a.store(kRecord, offsetof(RingRecord, source), BPF_REG_0);
@@ -211,7 +226,7 @@ Result<bool> BpfUprobes::load(size_t ring_bytes) {
   if (!counter_.is_open()) {
     return refused_by_kernel("a BPF map cannot be created", errno);
   }
-  const std::vector<bpf_insn> code = assemble(ring_.get(), counter_.get());
+  const std::vector<bpf_insn> code = assemble(ring_.get(), counter_.get(), nested_pid_namespace());
   std::memset(&attributes, 0, sizeof attributes);
   attributes.prog_type = BPF_PROG_TYPE_KPROBE;
   attributes.expected_attach_type = static_cast<bpf_attach_type>(kAttachUprobeMulti);
@@ -323,7 +338,8 @@ Result<bool> BpfUprobes::try_on_self() {
     std::thread([] { probed_for_trial(); }).join();
     std::vector<Hit> hits;
     read(hits);
-    if (hits.size() == 2 && hits[0].thread != hits[1].thread && hits[0].ip == address) {
+    if (hits.size() == 2 && hits[0].thread == static_cast<uint32_t>(::gettid()) &&
+        hits[0].thread != hits[1].thread && hits[0].ip == address) {
       return true;
     }
     return fail(ErrorKind::kEnvironment,

@@ -135,6 +135,15 @@ Result<bool> check_class(pid_t pid) {
 
 }  // namespace
 
+std::optional<PidNamespace> nested_pid_namespace() {
+  constexpr uint64_t kFirst = 0xEFFFFFFC;  // PROC_PID_INIT_INO of the kernel
+  struct stat found {};
+  if (::stat("/proc/self/ns/pid", &found) != 0 || found.st_ino == kFirst) {
+    return std::nullopt;
+  }
+  return PidNamespace{found.st_dev, found.st_ino};
+}
+
 Result<std::vector<Mapping>> read_mappings(pid_t pid) {
   std::ifstream file(proc(pid, "maps"));
   if (!file) {
@@ -198,6 +207,14 @@ Result<Target> Target::open(pid_t pid) {
   }
   if (mappings->empty()) {
     return cannot_read(pid, EACCES);
+  }
+  struct stat theirs {};
+  if (const auto ours = nested_pid_namespace();
+      ours && (::stat(proc(pid, "ns/pid").c_str(), &theirs) != 0 || theirs.st_ino != ours->inode)) {
+    return fail(ErrorKind::kEnvironment,
+                fmt::format("process {} numbers its threads in another PID namespace; run this in "
+                            "the first one (on the host), or in that of the process",
+                            pid));
   }
   target.add_modules(*mappings);
   if (target.modules_.empty()) {

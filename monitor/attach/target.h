@@ -5,12 +5,14 @@
 //             namespace. Where that is not permitted, by their path below /proc/PID/root.
 // Identity    exec replaces everything but the number of the process; same_program() tells.
 // Errors      kUnreadable: no such process. kUsage: a process that cannot be watched (32 bits, a
-//             kernel thread, this process). kEnvironment: no permission, with the remedy.
+//             kernel thread, this process). kEnvironment: no permission, or another PID namespace
+//             than this process's, when that is not the first one; with the remedy.
 // Misses      Code outside files (generated at run time), the vdso.
 // Thread-safety: none.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +33,13 @@ struct Mapping {
   uint64_t inode = 0;  // 0: no file
   std::string path;    // as the process sees it; " (deleted)" is left in
 };
+
+// The namespace that this process numbers processes and threads in.
+struct PidNamespace {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+};
+std::optional<PidNamespace> nested_pid_namespace();  // nothing: the first one, which sees all
 
 // All mappings, ascending; kUnreadable, kEnvironment.
 Result<std::vector<Mapping>> read_mappings(pid_t pid);
