@@ -134,17 +134,22 @@ void HitsToEvents::acquire(Thread& thread, int64_t time, uint64_t lock, bool sha
   }
 }
 
-void HitsToEvents::release(Thread& thread, int64_t time, uint64_t lock) {
+void HitsToEvents::release(Thread& thread, int64_t time, uint64_t lock, LockRole role) {
   const auto found = thread.locks.find(lock);
-  const bool known = found != thread.locks.end();
-  if (known && --found->second.depth != 0) {
+  if (found == thread.locks.end()) {
+    // The acquisition was not seen. The lock is held all the same, so that whoever had it before
+    // has given it back by now; unless there may be other readers.
+    if (role != LockRole::kReleaseEither) {
+      point(thread, EventKind::kAcquire, lock, time);
+      point(thread, EventKind::kRelease, lock, time);
+    }
     return;
   }
-  const bool shared = known && found->second.shared;
-  point(thread, shared ? EventKind::kReleaseShared : EventKind::kRelease, lock, time);
-  if (known) {
-    thread.locks.erase(found);
+  if (--found->second.depth != 0) {
+    return;
   }
+  point(thread, found->second.shared ? EventKind::kReleaseShared : EventKind::kRelease, lock, time);
+  thread.locks.erase(found);
 }
 
 bool HitsToEvents::inside_old_unit(const Thread& thread, const Action& action) const {
@@ -254,13 +259,14 @@ void HitsToEvents::act(Thread& thread, const Hit& hit, const Site& site, const A
       leave_what_is_left(thread, stack, true);
       const uint64_t lock =
           hit.registers.value(action.role == LockRole::kWait ? Register::kRsi : Register::kRdi);
-      if (action.role == LockRole::kRelease || action.role == LockRole::kWait) {
-        release(thread, hit.time, lock);
+      const bool releases = is_release(action.role);
+      if (releases || action.role == LockRole::kWait) {
+        release(thread, hit.time, lock, action.role);
       }
       if (action.role == LockRole::kWait) {
         point(thread, EventKind::kWait, hit.registers.value(Register::kRdi), hit.time);
       }
-      if (action.role != LockRole::kRelease) {
+      if (!releases) {
         thread.frames.push_back({action.kind, action.role, stack, lock, 0, 0});
       }
       break;

@@ -16,7 +16,8 @@
 //             accesses of such a unit, and of threads that were there before and have entered no
 //             unit since, are left out. (Their locks are not known, so they would look like
 //             violations.)
-// Locks       First acquisition and last release by a thread, so recursive locks count once.
+// Locks       First acquisition and last release by a thread, so recursive locks count once. Before
+//             a release whose acquisition was not seen (it came before the probes) one is told.
 // Values      Given only on request (`values`): of stores from registers, of loads whose value is
 // in a
 //             register still at the next hit, straight on in the same function. They let the
@@ -123,7 +124,7 @@ class HitsToEvents {
   void slept(Thread& thread, int64_t time);
   void watched(Thread& thread, const Hit& hit);
   void acquire(Thread& thread, int64_t time, uint64_t lock, bool shared);
-  void release(Thread& thread, int64_t time, uint64_t lock);
+  void release(Thread& thread, int64_t time, uint64_t lock, LockRole role);
   void point(Thread& thread, EventKind kind, uint64_t address, int64_t time);
 
   const Plan& plan_;

@@ -73,10 +73,12 @@ constexpr LockFunction kLockFunctions[] = {
     {"pthread_rwlock_rdlock", LockRole::kAcquireShared},
     {"pthread_rwlock_tryrdlock", LockRole::kAcquireShared},
     {"pthread_rwlock_timedrdlock", LockRole::kAcquireShared},
+    {"pthread_rwlock_clockrdlock", LockRole::kAcquireShared},
     {"pthread_rwlock_wrlock", LockRole::kAcquire},
     {"pthread_rwlock_trywrlock", LockRole::kAcquire},
     {"pthread_rwlock_timedwrlock", LockRole::kAcquire},
-    {"pthread_rwlock_unlock", LockRole::kRelease},
+    {"pthread_rwlock_clockwrlock", LockRole::kAcquire},
+    {"pthread_rwlock_unlock", LockRole::kReleaseEither},
     {"pthread_spin_trylock", LockRole::kAcquire},
     {"pthread_spin_unlock", LockRole::kRelease},
     {"pthread_cond_wait", LockRole::kWait},
@@ -632,7 +634,7 @@ class Planner {
     enter.kind = Action::Kind::kLock;
     enter.role = lock.role;
     add_action(index, 0, elf, group, enter);
-    if (lock.role != LockRole::kRelease) {
+    if (!is_release(lock.role)) {
       const std::vector<Instruction>& code = plan_.functions[index].code;
       for (uint32_t i = 0; i < code.size(); ++i) {
         if (code[i].branch == x86::Branch::kReturn) {

@@ -46,8 +46,13 @@ enum class LockRole : uint8_t {
   kAcquire,
   kAcquireShared,
   kRelease,
-  kWait,  // gives the mutex (second argument) back and takes it again
+  kReleaseEither,  // however it was acquired
+  kWait,           // gives the mutex (second argument) back and takes it again
 };
+
+inline bool is_release(LockRole role) {
+  return role == LockRole::kRelease || role == LockRole::kReleaseEither;
+}
 
 struct Action {
   enum class Kind : uint8_t {

@@ -67,6 +67,7 @@ constexpr uint32_t kReturn = 2;
 constexpr uint32_t kLock = 3;
 constexpr uint32_t kLockReturn = 4;
 constexpr uint32_t kUnlock = 5;
+constexpr uint32_t kUnlockEither = 6;
 
 class Bench {
  public:
@@ -80,7 +81,7 @@ class Bench {
       function.code.push_back(*decoded);
       at += decoded->length;
     }
-    for (uint32_t i = 0; i < 6; ++i) {
+    for (uint32_t i = 0; i < 7; ++i) {
       Site site;
       site.address = i < 3 ? function.code[i].address : 16 * i;
       site.instruction = i < 3 ? i : 0;
@@ -105,6 +106,8 @@ class Bench {
     action.kind = Action::Kind::kLock;
     action.role = LockRole::kRelease;
     plan_.sites[kUnlock].actions.push_back(action);
+    action.role = LockRole::kReleaseEither;
+    plan_.sites[kUnlockEither].actions.push_back(action);
     plan_.functions.push_back(function);
     HitsToEventsOptions options;
     options.values = true;
@@ -247,6 +250,20 @@ TEST_CASE("recursive locks count once") {
   CHECK(out.lo(out.events[0]) == 200);
   CHECK(out.lo(out.events[1]) == 600);
   CHECK(out.events[0].address == 0x99);
+}
+
+TEST_CASE("a lock that was held already is given back after whoever had it before") {
+  Bench bench;
+  bench.hit(kUnlock, 100, 800, 0x99);
+  bench.hit(kUnlockEither, 200, 800, 0x77);  // there may be other readers
+  bench.hit(kLock, 300, 800, 0x77);
+  bench.hit(kLockReturn, 400, 800);
+  bench.hit(kUnlockEither, 500, 800, 0x77);
+  const EventBlock& out = bench.finish();
+  REQUIRE(kinds(out) == "ARAR");
+  CHECK(out.lo(out.events[0]) == 100);
+  CHECK(out.lo(out.events[1]) == 100);
+  CHECK(out.lo(out.events[2]) == 400);
 }
 
 TEST_CASE("a silent thread holds nobody up") {
