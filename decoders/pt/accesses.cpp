@@ -147,9 +147,8 @@ class Finder {
         FoundAccess& found = found_.emplace_back();
         found.instruction = &instruction;
         found.access = place->access;
-        if ((place->required & ~state_.known) != 0) {
-          ++missing;
-        } else if (const auto range = range_of(*place)) {
+        const bool known = (place->required & ~state_.known) == 0;
+        if (const auto range = known ? range_of(*place) : std::nullopt) {
           found.range = *range;
           found.source = place->required == 0                   ? AddressSource::kInstruction
                          : (place->required & from_behind) != 0 ? AddressSource::kBackward

@@ -520,7 +520,6 @@ class Builder {
       case Operation::kClobber:
       case Operation::kSystemCall:
       case Operation::kLeave:
-        return;
       case Operation::kString:
         return;
       case Operation::kSetDirection:
