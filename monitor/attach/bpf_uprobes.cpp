@@ -59,6 +59,9 @@ long bpf(int command, void* attributes, size_t size) {
   return ::syscall(SYS_bpf, command, attributes, size);
 }
 
+constexpr uint8_t kLoadWide = BPF_DW;         // BPF_LD, BPF_IMM: 0
+constexpr uint8_t kAddImmediate = BPF_ALU64;  // BPF_ADD, BPF_K: 0
+
 class Assembler {
  public:
   void add(uint8_t code, uint8_t destination, uint8_t source, int16_t offset, int32_t immediate) {
@@ -77,11 +80,11 @@ class Assembler {
     add(BPF_ALU64 | BPF_MOV | BPF_K, destination, 0, 0, value);
   }
   void map(uint8_t destination, int fd) {
-    add(BPF_LD | BPF_DW | BPF_IMM, destination, BPF_PSEUDO_MAP_FD, 0, fd);
+    add(kLoadWide, destination, BPF_PSEUDO_MAP_FD, 0, fd);
     add(0, 0, 0, 0, 0);
   }
   void set_wide(uint8_t destination, uint64_t value) {
-    add(BPF_LD | BPF_DW | BPF_IMM, destination, 0, 0, static_cast<int32_t>(value));
+    add(kLoadWide, destination, 0, 0, static_cast<int32_t>(value));
     add(0, 0, 0, 0, static_cast<int32_t>(value >> 32));
   }
   void call(int32_t helper) { add(BPF_JMP | BPF_CALL, 0, 0, 0, helper); }
@@ -129,7 +132,7 @@ std::vector<bpf_insn> assemble(int ring, int counter, const std::optional<PidNam
     a.set_wide(BPF_REG_1, numbers->device);
     a.set_wide(BPF_REG_2, numbers->inode);
     a.move(BPF_REG_3, kRecord);
-    a.add(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_3, 0, 0, offsetof(RingRecord, process_and_thread));
+    a.add(kAddImmediate, BPF_REG_3, 0, 0, offsetof(RingRecord, process_and_thread));
     a.set(BPF_REG_4, sizeof(RingRecord::process_and_thread));
     a.call(BPF_FUNC_get_ns_current_pid_tgid);
   } else {
@@ -152,7 +155,7 @@ std::vector<bpf_insn> assemble(int ring, int counter, const std::optional<PidNam
   a.add(BPF_ST | BPF_MEM | BPF_W, BPF_REG_10, 0, -4, 0);
   a.map(BPF_REG_1, counter);
   a.move(BPF_REG_2, BPF_REG_10);
-  a.add(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_2, 0, 0, -4);
+  a.add(kAddImmediate, BPF_REG_2, 0, 0, -4);
   a.call(BPF_FUNC_map_lookup_elem);
   const size_t absent = a.jump_if_zero(BPF_REG_0);
   a.set(BPF_REG_1, 1);
