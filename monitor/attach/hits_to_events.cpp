@@ -205,7 +205,7 @@ void HitsToEvents::access(Thread& thread, const Hit& hit, const Site& site, cons
       made.written = x86::stored_value(instruction, registers);
     }
   }
-  thread.pending.push_back(std::move(made));
+  thread.pending.push_back(made);
   if (action.after) {
     settle(thread, hit.time + kClockError);
   }
