@@ -33,10 +33,11 @@ Result<CheckReport> check_stream(EventSource& source, const CheckOptions& option
 }  // namespace
 
 Result<CheckedInput> check_input(const std::string& path, InputFormat format,
-                                 const CheckOptions& options, const std::string& sysroot) {
+                                 const CheckOptions& options, const std::string& sysroot,
+                                 const std::vector<std::string>& units) {
   const bool stream = StreamCheck::can_check(options);
   auto source = EventSource::open(
-      path, {format, stream ? EventOrder::kTime : EventOrder::kInput, true, sysroot});
+      path, {format, stream ? EventOrder::kTime : EventOrder::kInput, true, sysroot, units});
   if (!source) {
     return tl::unexpected<Error>(std::move(source.error()));
   }
@@ -62,6 +63,7 @@ Result<CheckedInput> check_input(const std::string& path, InputFormat format,
   if ((*source)->sampled()) {
     keep_what_is_certain(&checked.report);
   }
+  checked.report.coverage = (*source)->coverage();
   checked.warnings = (*source)->warnings();
   return checked;
 }

@@ -25,6 +25,7 @@ struct CheckedInput {
 
 // `path` "-" is standard input.
 Result<CheckedInput> check_input(const std::string& path, InputFormat format,
-                                 const CheckOptions& options, const std::string& sysroot = {});
+                                 const CheckOptions& options, const std::string& sysroot = {},
+                                 const std::vector<std::string>& units = {});
 
 }  // namespace tsomon
