@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gelf.h>
+#include <sys/stat.h>
 
 #include "monitor/descriptor.h"
 
@@ -171,8 +172,14 @@ std::string find_code_file(const std::string& path, const std::string& build_id,
     }
     paths.push_back(sysroot + "/root/.debug" + place + "/vdso");
   }
-  const auto file = first_that_fits(paths, build_id);
-  return file ? file->path : std::string();
+  if (const auto file = first_that_fits(paths, build_id)) {
+    return file->path;
+  }
+  // Without a build-id an image of the memory is as good.
+  struct stat status {};
+  const bool image = build_id.empty() && !paths.empty() && ::stat(paths[0].c_str(), &status) == 0 &&
+                     S_ISREG(status.st_mode);
+  return image ? paths[0] : std::string();
 }
 
 }  // namespace tsomon

@@ -57,6 +57,7 @@ class ThreadEvents : public AccessSink {
       if (instruction.ordering == x86::Ordering::kFull) {
         push(EventKind::kFence, 0, 0, instruction);
       }
+      unseen_store_ = unseen_store_ || instruction.unlisted_stores;
       follow(instruction);
     }
   }
