@@ -97,15 +97,18 @@ class ThreadEvents : public AccessSink {
   }
 
   void add(const FoundAccess& found) {
-    if (found.access->stack_relative() && found.access->kind != AccessKind::kLocked) {
+    const bool locked = found.access->kind == AccessKind::kLocked;
+    if (found.access->stack_relative() && !locked) {
       ++out_.counts.stack;
       return;
     }
-    switch (found.source) {
+    // What may not have taken place must not order anything.
+    const bool certain = locked || (!found.access->masked && !found.access->conditional);
+    switch (certain ? found.source : AddressSource::kUnknown) {
       case AddressSource::kUnknown:
         ++out_.counts.unknown;
         // A locked operation is a fence wherever it takes place.
-        if (found.access->kind == AccessKind::kLocked) {
+        if (locked) {
           push(EventKind::kFence, 0, 0, *found.instruction);
         } else if (found.access->kind == AccessKind::kStore) {
           unseen_store_ = true;
