@@ -183,6 +183,21 @@ TEST_CASE("perf.data with PT: units are functions by name, and what is incomplet
   CHECK_FALSE(load_trace(text, InputFormat::kAuto, {}, {"main"}));
 }
 
+TEST_CASE("perf.data with PT: units of threads that interleave are violated, whatever is missing") {
+  const Folder folder;
+  const SteppedRun& run = stepped("threads");
+  const std::string path = folder.write("perf.data", perf_data_of(run, encoded_on(run, 0)));
+  const CheckedInput input = checked(path, {"transfer*"});
+  CHECK_FALSE(input.report.complete);
+  CHECK(input.report.coverage->unknown > 0);
+  CHECK(input.report.verdict == Verdict::kDefinite);
+  // The counter without a mutex is read and written by all of them in turn.
+  REQUIRE_FALSE(input.report.findings.empty());
+  CHECK(input.report.findings[0].violation.cycle.size() >= 2);
+  // The call of main was not seen: no unit but single accesses.
+  CHECK(checked(path, {"main"}).report.verdict == Verdict::kInconclusive);
+}
+
 TEST_CASE("perf.data with PT: written values without branches") {
   const Folder folder;
   RecordingOptions options;
