@@ -41,6 +41,9 @@ class Collector {
     Record record;
     while (records_.next(record)) {
       take(record);
+      if (record.has_cpu() && time_of(record) != 0) {
+        latest_[record.sample_id.cpu] = time_of(record);
+      }
     }
     read_attribute();
     finish_streams();
@@ -102,6 +105,8 @@ class Collector {
       case RecordType::kAux:
         return take_aux(record);
       case RecordType::kLost:
+        forget_threads(record);
+        [[fallthrough]];
       case RecordType::kLostSamples:
         if (const auto lost = parse_lost(record)) {
           lost_ += lost->count;
@@ -278,6 +283,15 @@ class Collector {
     if (change && (record.sample_fields & perf::sample_type::kTid) != 0) {
       has_switches_ = true;
       schedule(record, change->out, record.sample_id.pid, record.sample_id.tid);
+    }
+  }
+
+  // Switches may be among what was lost since the record before: nobody is known to run.
+  void forget_threads(const Record& record) {
+    for (auto& [cpu, scheduled] : scheduled_) {
+      if (!record.has_cpu() || record.sample_id.cpu == cpu) {
+        scheduled.push_back({latest_[cpu], true, 0, 0});
+      }
     }
   }
 
@@ -525,6 +539,7 @@ class Collector {
   std::map<uint32_t, Process> processes_;
   std::map<uint32_t, uint32_t> process_of_;               // by thread
   std::map<uint32_t, std::vector<Scheduled>> scheduled_;  // by CPU
+  std::map<uint32_t, uint64_t> latest_;                   // time of the last record, by CPU
   std::set<uint32_t> started_;                            // threads of ITRACE_START
   std::set<int> running_;                                 // processes that streams may show
   std::map<std::string, std::string> build_ids_;          // by path

@@ -10,7 +10,8 @@
 //             known is a gap, another file's code would be wrong. What a process executed before an
 //             exec is a gap, too.
 // Switches    SWITCH and SWITCH_CPU_WIDE; ITRACE_START for who ran first. A first record that
-//             switches a thread out says who ran until then.
+//             switches a thread out says who ran until then. Where records of a CPU were lost,
+//             nobody is known to run until the next switch.
 // Misses      The kernel's code; sched_switch tracepoints (of kernels before 4.3); memory that was
 //             unmapped and mapped again without a record (generated code); register samples.
 // Memory      Views of `bytes`, which must stay alive; streams of several pieces are joined.

@@ -176,6 +176,24 @@ TEST_CASE("PT recording: threads of CPUs") {
   CHECK(recording->problems.empty());
 }
 
+TEST_CASE("PT recording: nobody is known to run where records were lost") {
+  Recording written;
+  written.info();
+  written.trace(0, 0, "12345678");
+  written.change(false, 10, 100, 0);
+  written.map(10, 130, 0x1000, "/none");  // on the same CPU
+  written.add(RecordType::kLost, 0, Fields().put(uint64_t{1}).put(uint64_t{2}), 10, 10, 150, 0);
+  written.change(false, 11, 160, 0);
+  const std::string bytes = written.bytes();
+  const auto recording = read_pt_recording(bytes, {});
+  REQUIRE(recording);
+  REQUIRE(recording->input.switches.size() == 3);
+  CHECK(recording->input.switches[1].time == 130);
+  CHECK(recording->input.switches[1].thread == 0);
+  CHECK(recording->input.switches[2].time == 160);
+  CHECK_FALSE(recording->problems.empty());
+}
+
 TEST_CASE("PT recording: bytes that are missing") {
   Recording written;
   written.info();

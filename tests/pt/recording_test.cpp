@@ -249,6 +249,17 @@ TEST_CASE("perf.data with PT: threads of a CPU without switches, and traces of a
       checked(folder.write("perf.data", perf_data_of(run, encoded_on(run, 2), options)));
   CHECK(unknown.report.verdict == Verdict::kInconclusive);
   CHECK(mentions(unknown.warnings, "--switch-events"));
+
+  // As if the records had been lost from a quarter on.
+  EncodedRun encoded = encoded_on(run, 2);
+  const int64_t known = encoded.switches[encoded.switches.size() / 4].time;
+  options.switches = true;
+  options.switches_until = known;
+  const LoadedTrace partly = load(folder.write("perf.data", perf_data_of(run, encoded, options)));
+  CHECK(check_accesses(run, partly.trace, 1) > 0);
+  CHECK_FALSE(partly.trace.complete);
+  CHECK(mentions(partly.warnings, "no thread was known"));
+  options = RecordingOptions();
   options.trace_type = 3;
   const CheckedInput other =
       checked(folder.write("perf.data", perf_data_of(run, encoded_on(run, 0), options)));

@@ -53,10 +53,17 @@ void add_code(const SteppedRun& run, const RecordingOptions& options, Written& o
   }
 }
 
-void add_switches(const SteppedRun& run, const EncodedRun& encoded, Written& out) {
+void add_switches(const SteppedRun& run, const EncodedRun& encoded, int64_t until, Written& out) {
   std::map<int, int> running;  // by CPU
   for (const ThreadSwitch& item : encoded.switches) {
     const uint64_t time = record_time(item.time);
+    if (item.time > until) {
+      for (const auto& [cpu, tid] : running) {
+        out.add(RecordType::kLost, 0, Fields().put(uint64_t{1}).put(uint64_t{1}), tid, tid, time,
+                cpu);
+      }
+      return;
+    }
     const int tid = run.threads[item.thread];
     if (const auto before = running.find(item.cpu); before != running.end()) {
       out.add(RecordType::kSwitch, perf::misc::kSwitchOut, Fields(), run.threads[0], before->second,
@@ -114,7 +121,7 @@ std::string perf_data_of(const SteppedRun& run, const EncodedRun& encoded,
   out.bytes += record_bytes(RecordType::kAuxtraceInfo, 0, info.bytes());
   add_code(run, options, out);
   if (options.switches) {
-    add_switches(run, encoded, out);
+    add_switches(run, encoded, options.switches_until, out);
   }
   for (uint32_t i = 0; i < encoded.streams.size(); ++i) {
     add_trace(run, encoded.streams[i], i, options, out);

@@ -8,6 +8,7 @@
 #include "decoders/perf/writer.h"
 #include "tests/pt/stepped_run.h"
 #include "tests/pt/trace_encoder.h"
+#include "tso/event.h"
 
 namespace tsomon::test {
 
@@ -17,6 +18,7 @@ struct RecordingOptions {
   size_t pieces = 3;     // of each buffer
   size_t truncated = 0;  // the AUX record that ends this piece says so; 0: none
   bool switches = true;
+  int64_t switches_until = kTimeMax;                    // then every CPU's records are lost
   std::function<std::string(const std::string&)> path;  // of a module; empty: as it is
   std::string build_id;                                 // of every module
 };
