@@ -191,9 +191,18 @@ void keep_what_is_certain(CheckReport* report) {
   report->violations = findings.size();
   report->verdict = findings.empty() ? Verdict::kInconclusive : Verdict::kDefinite;
   report->complete = false;
+  const auto open = std::find(report->notes.begin(), report->notes.end(),
+                              std::string("more than 0 undirected edges"));
+  const bool has_open = open != report->notes.end();
+  if (has_open) {
+    report->notes.erase(open);
+  }
   report->unfenced.clear();  // there may be fences that were not seen
   report->notes.emplace_back(
       "a sample of the accesses: only cycles of certain orders count, and nothing is serializable");
+  if (has_open) {
+    report->notes.emplace_back("orders that are not certain were not looked at");
+  }
   if (dropped > 0) {
     report->notes.push_back(fmt::format(
         "{} more groups of units may be violated: some order in them is not certain, or they were "

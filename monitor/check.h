@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "monitor/address_coverage.h"
 #include "monitor/fence_advice.h"
 #include "tso/analysis.h"
 #include "tso/atomic_sets.h"
@@ -63,6 +64,7 @@ struct CheckReport {
   std::vector<CheckFinding> findings;  // the gravest first
   // Of the groups of units that are violated or not decided; the first kMaxFenceAdvice.
   std::vector<FenceAdvice> unfenced;
+  std::optional<AddressCoverage> coverage;
   std::vector<std::string> notes;  // why it is not complete, what was ignored
 };
 

@@ -1,5 +1,7 @@
 #include "monitor/check_input.h"
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "monitor/event_source.h"
@@ -30,13 +32,13 @@ Result<CheckReport> check_stream(EventSource& source, const CheckOptions& option
   return report;
 }
 
-}  // namespace
-
-Result<CheckedInput> check_input(const std::string& path, InputFormat format,
-                                 const CheckOptions& options, const std::string& sysroot) {
+// `hidden`: violations with orders that are not certain were found in a sample, and left out.
+Result<CheckedInput> judge(const std::string& path, InputFormat format, const CheckOptions& options,
+                           const std::string& sysroot, const std::vector<std::string>& units,
+                           bool& hidden) {
   const bool stream = StreamCheck::can_check(options);
   auto source = EventSource::open(
-      path, {format, stream ? EventOrder::kTime : EventOrder::kInput, true, sysroot});
+      path, {format, stream ? EventOrder::kTime : EventOrder::kInput, true, sysroot, units});
   if (!source) {
     return tl::unexpected<Error>(std::move(source.error()));
   }
@@ -60,10 +62,32 @@ Result<CheckedInput> check_input(const std::string& path, InputFormat format,
     return tl::unexpected<Error>(std::move(error));
   }
   if ((*source)->sampled()) {
+    const uint64_t found = checked.report.violations;
     keep_what_is_certain(&checked.report);
+    hidden = found > checked.report.violations;
   }
+  checked.report.coverage = (*source)->coverage();
   checked.warnings = (*source)->warnings();
   return checked;
+}
+
+}  // namespace
+
+Result<CheckedInput> check_input(const std::string& path, InputFormat format,
+                                 const CheckOptions& options, const std::string& sysroot,
+                                 const std::vector<std::string>& units) {
+  bool hidden = false;
+  auto checked = judge(path, format, options, sysroot, units, hidden);
+  std::error_code ignored;
+  if (!checked || !hidden || checked->report.verdict == Verdict::kDefinite ||
+      !std::filesystem::is_regular_file(path, ignored)) {
+    return checked;
+  }
+  // Of units that are violated in several ways one is told: without the open orders a certain one.
+  CheckOptions certain = options;
+  certain.analysis.max_undirected = 0;
+  auto again = judge(path, format, certain, sysroot, units, hidden);
+  return again && again->report.verdict == Verdict::kDefinite ? again : checked;
 }
 
 }  // namespace tsomon

@@ -2,6 +2,9 @@
 //
 // Purpose     Judges an input as a stream, while it is read (EventSource, StreamCheck), or whole,
 //             where the question needs that: robustness, no common time.
+// Samples     A sample in which every violation that is told needs an order that is not certain is
+//             read once more for certain ones alone, if it is a file: from a pipe it is
+//             inconclusive.
 // Threads     With CheckOptions::jobs other than 1 a stream is read on a thread of its own.
 // Errors      As EventSource; also an input whose stated order contradicts itself.
 // Memory      That of StreamCheck; the trace where it is judged whole.
@@ -25,6 +28,7 @@ struct CheckedInput {
 
 // `path` "-" is standard input.
 Result<CheckedInput> check_input(const std::string& path, InputFormat format,
-                                 const CheckOptions& options, const std::string& sysroot = {});
+                                 const CheckOptions& options, const std::string& sysroot = {},
+                                 const std::vector<std::string>& units = {});
 
 }  // namespace tsomon

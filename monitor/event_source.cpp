@@ -18,6 +18,7 @@
 #include "decoders/capture/chunks.h"
 #include "decoders/capture/format.h"
 #include "decoders/perf/format.h"
+#include "decoders/perf/raw_trace.h"
 #include "decoders/perf/reader.h"
 #include "decoders/std/reader.h"
 #include "monitor/descriptor.h"
@@ -246,9 +247,14 @@ Result<std::unique_ptr<EventSource>> EventSource::open(const std::string& path,
   InputFormat format = options.format;
   if (format == InputFormat::kAuto) {
     const std::string first = first_bytes(descriptor.get());
-    format = capture::looks_like_capture(first)  ? InputFormat::kCapture
-             : perf::looks_like_perf_data(first) ? InputFormat::kPerf
-                                                 : InputFormat::kStd;
+    format = capture::looks_like_capture(first) ? InputFormat::kCapture
+             : perf::looks_like_perf_data(first) || perf::looks_like_trace_list(first)
+                 ? InputFormat::kPerf
+                 : InputFormat::kStd;
+  }
+  if (format != InputFormat::kPerf && !options.units.empty()) {
+    Error error{ErrorKind::kUsage, input, {}, "--unit needs a recording with Intel PT"};
+    return tl::unexpected<Error>(std::move(error));
   }
   if (format != InputFormat::kStd) {
     auto bytes = MappedInput::of(std::move(descriptor), regular);

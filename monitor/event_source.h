@@ -12,10 +12,9 @@
 //             pipe without any intervals everything is given out as soon as the writer pauses.
 // Captures    One chunk for each thread is unpacked at a time. A capture in a pipe is first copied
 //             to a temporary file: what a silent thread did early comes last.
-// perf.data   The accesses and units that samples show (decoders/perf/events.h), from a pipe
-// through
-//             a temporary file, too. They are collected before the first is given out: 60 bytes
-//             each.
+// perf.data   The accesses and units that samples show (decoders/perf/events.h), or an Intel PT
+//             trace (pt_source.h), also as raw dumps with their list; from a pipe through a
+//             temporary file, too. They are collected before the first is given out: 60 bytes each.
 // Memory      Bounded by the threads and the names, not by the length, but for some 100 bytes for
 //             each chunk of a capture; pages of its file count as resident while it is read.
 // Errors      kUnreadable, kMalformed with the place in the input; kEnvironment when there is no
@@ -24,10 +23,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "decoders/capture/reader.h"
+#include "monitor/address_coverage.h"
 #include "tso/result.h"
 #include "tso/trace.h"
 
@@ -51,6 +52,7 @@ struct SourceOptions {
   EventOrder order = EventOrder::kTime;
   bool symbolise = false;  // source locations as text, not as instruction pointers
   std::string sysroot;     // of perf.data: where the recorded machine's files are; empty: here
+  std::vector<std::string> units;  // of Intel PT: patterns of functions whose calls are units
 };
 
 class EventSource {
@@ -79,6 +81,7 @@ class EventSource {
   virtual bool complete() const = 0;
   virtual bool sampled() const { return false; }  // tso/trace.h
   virtual uint64_t lost_events() const = 0;
+  const std::optional<AddressCoverage>& coverage() const { return coverage_; }
   const std::string& input() const { return input_; }
   InputFormat format() const { return format_; }  // never kAuto
 
@@ -86,6 +89,7 @@ class EventSource {
   std::string input_;
   InputFormat format_ = InputFormat::kStd;
   BlockOrigin origin_;
+  std::optional<AddressCoverage> coverage_;
 };
 
 }  // namespace tsomon

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gelf.h>
+#include <sys/stat.h>
 
 #include "monitor/descriptor.h"
 
@@ -54,17 +55,27 @@ std::optional<CodeFile> read_code_file(const std::string& path) {
   return is_elf ? std::optional(std::move(result)) : std::nullopt;
 }
 
-std::vector<std::string> candidates(const std::string& path, const std::string& build_id,
-                                    const std::string& sysroot) {
-  std::vector<std::string> all = {sysroot + path};
-  if (build_id.empty()) {
-    return all;
-  }
+// "/.build-id/12/34...", "" without a build-id.
+std::string build_id_place(const std::string& build_id) {
   std::string hex;
   for (const char byte : build_id) {
     hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   }
-  const std::string place = "/.build-id/" + hex.substr(0, 2) + "/" + hex.substr(2);
+  return hex.empty() ? hex : "/.build-id/" + hex.substr(0, 2) + "/" + hex.substr(2);
+}
+
+bool names_a_file(const std::string& path) {
+  return !path.empty() && path[0] == '/' && path.substr(0, 2) != "//";
+}
+
+// Of the code itself first, separate debugging data (.debug) last.
+std::vector<std::string> candidates(const std::string& path, const std::string& build_id,
+                                    const std::string& sysroot) {
+  std::vector<std::string> all = {sysroot + path};
+  const std::string place = build_id_place(build_id);
+  if (place.empty()) {
+    return all;
+  }
   const char* const home = std::getenv("HOME");
   if (home != nullptr) {
     all.push_back(home + std::string("/.debug") + place + "/elf");
@@ -77,19 +88,24 @@ std::vector<std::string> candidates(const std::string& path, const std::string& 
   return all;
 }
 
-std::optional<CodeFile> find_file(const std::string& path, const std::string& build_id,
-                                  const std::string& sysroot) {
-  if (path.empty() || path[0] != '/' || path.substr(0, 2) == "//") {
-    return std::nullopt;  // [vdso], //anon and their like have no file
-  }
-  for (const std::string& candidate : candidates(path, build_id, sysroot)) {
-    auto file = read_code_file(candidate);
+std::optional<CodeFile> first_that_fits(const std::vector<std::string>& paths,
+                                        const std::string& build_id) {
+  for (const std::string& path : paths) {
+    auto file = read_code_file(path);
     // Files of long build-ids are recorded with the 20 bytes that fit.
     if (file && (build_id.empty() || file->build_id.substr(0, build_id.size()) == build_id)) {
       return file;
     }
   }
   return std::nullopt;
+}
+
+std::optional<CodeFile> find_file(const std::string& path, const std::string& build_id,
+                                  const std::string& sysroot) {
+  if (!names_a_file(path)) {
+    return std::nullopt;  // [vdso], //anon and their like have no file
+  }
+  return first_that_fits(candidates(path, build_id, sysroot), build_id);
 }
 
 // Address in memory minus address as the file counts it.
@@ -135,6 +151,35 @@ std::vector<capture::Module> find_modules(const std::vector<perf::CodeMapping>& 
     modules.push_back(std::move(module));
   }
   return modules;
+}
+
+std::string find_code_file(const std::string& path, const std::string& build_id,
+                           const std::string& sysroot) {
+  std::vector<std::string> paths;
+  const std::string place = build_id_place(build_id);
+  if (names_a_file(path)) {
+    paths = candidates(path, build_id, sysroot);
+    paths.erase(std::remove_if(paths.begin(), paths.end(),
+                               [&](const std::string& candidate) {
+                                 return candidate.find("/usr/lib/debug/.build-id/") !=
+                                        std::string::npos;
+                               }),
+                paths.end());
+  } else if (path == "[vdso]" && !place.empty()) {
+    const char* const home = std::getenv("HOME");
+    if (home != nullptr) {
+      paths.push_back(home + std::string("/.debug") + place + "/vdso");
+    }
+    paths.push_back(sysroot + "/root/.debug" + place + "/vdso");
+  }
+  if (const auto file = first_that_fits(paths, build_id)) {
+    return file->path;
+  }
+  // Without a build-id an image of the memory is as good.
+  struct stat status {};
+  const bool image = build_id.empty() && !paths.empty() && ::stat(paths[0].c_str(), &status) == 0 &&
+                     S_ISREG(status.st_mode);
+  return image ? paths[0] : std::string();
 }
 
 }  // namespace tsomon

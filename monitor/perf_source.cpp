@@ -10,7 +10,10 @@
 #include "decoders/perf/listing.h"
 #include "decoders/perf/ordered.h"
 #include "decoders/perf/raw_trace.h"
+#include "decoders/perf/record.h"
 #include "monitor/module_files.h"
+#include "monitor/pt_recording.h"
+#include "monitor/pt_source.h"
 #include "monitor/read_input.h"
 #include "monitor/symbols.h"
 
@@ -21,8 +24,10 @@ constexpr size_t kBlockEvents = 4096;
 
 class PerfSource : public EventSource {
  public:
-  PerfSource(perf::SampledTrace samples, std::string input, const SourceOptions& options)
+  PerfSource(perf::SampledTrace samples, std::optional<AddressCoverage> coverage, std::string input,
+             const SourceOptions& options)
       : samples_(std::move(samples)), modules_(find_modules(samples_.mappings, options.sysroot)) {
+    coverage_ = coverage;
     input_ = std::move(input);
     format_ = InputFormat::kPerf;
     if (options.symbolise) {
@@ -51,7 +56,7 @@ class PerfSource : public EventSource {
   }
   const std::vector<capture::Module>& modules() const override { return modules_; }
   bool complete() const override { return samples_.trace.complete; }
-  bool sampled() const override { return true; }
+  bool sampled() const override { return samples_.trace.sampled; }
   uint64_t lost_events() const override { return samples_.trace.lost_events; }
   std::vector<std::string> warnings() const override {
     std::vector<std::string> all = samples_.problems;
@@ -69,15 +74,53 @@ class PerfSource : public EventSource {
   size_t at_ = 0;
 };
 
+// Raw trace dumps, whose list is at `path`, as a perf.data; "" when the input is none.
+Result<std::string> perf_data_of(const MappedInput& bytes, const std::string& path) {
+  if (!perf::looks_like_trace_list(bytes.view())) {
+    return std::string();
+  }
+  return perf::perf_data_of_list(bytes.view(), [&](const std::string& name) {
+    const bool absolute = name.substr(0, 1) == "/";
+    return read_input(absolute ? name : path.substr(0, path.rfind('/') + 1) + name);
+  });
+}
+
 }  // namespace
 
 Result<std::unique_ptr<EventSource>> open_perf_data(MappedInput bytes, const std::string& input,
                                                     const SourceOptions& options) {
-  auto samples = perf::read_samples(bytes.view());
-  if (!samples) {
-    Error error = samples.error();
-    error.input = input;
+  const auto failed = [&](Error error) {
+    error.input = error.input.empty() ? input : error.input;
     return tl::unexpected<Error>(std::move(error));
+  };
+  const auto converted = perf_data_of(bytes, input);
+  if (!converted) {
+    return failed(converted.error());
+  }
+  const std::string_view data = converted->empty() ? bytes.view() : *converted;
+  const auto type = trace_data_type(data);
+  if (!type) {
+    return failed(type.error());
+  }
+  if (*type == perf::AuxtraceInfo::kIntelPt) {
+    auto traced = read_pt_trace(data, options);
+    if (!traced) {
+      return failed(traced.error());
+    }
+    return std::make_unique<PerfSource>(std::move(traced->trace), traced->coverage, input, options);
+  }
+  if (!options.units.empty()) {
+    return failed({ErrorKind::kUsage, {}, {}, "--unit needs a recording with Intel PT"});
+  }
+  auto samples = perf::read_samples(data);
+  if (!samples) {
+    return failed(samples.error());
+  }
+  if (*type) {
+    samples->problems.push_back(
+        fmt::format("trace data of type {} are not read: only Intel PT (type {}) is", **type,
+                    perf::AuxtraceInfo::kIntelPt));
+    samples->trace.complete = false;
   }
   if (samples->trace.events.empty()) {
     samples->notes.emplace_back(
@@ -85,7 +128,7 @@ Result<std::unique_ptr<EventSource>> open_perf_data(MappedInput bytes, const std
         "functions "
         "(perf probe -x) or perf mem");
   }
-  return std::make_unique<PerfSource>(std::move(*samples), input, options);
+  return std::make_unique<PerfSource>(std::move(*samples), std::nullopt, input, options);
 }
 
 Result<std::vector<std::string>> list_perf_records(
@@ -103,18 +146,11 @@ Result<std::vector<std::string>> list_perf_records(
   if (!bytes) {
     return failed(bytes.error());
   }
-  std::string converted;
-  if (perf::looks_like_trace_list(bytes->view())) {
-    auto whole = perf::perf_data_of_list(bytes->view(), [&](const std::string& name) {
-      const bool absolute = name.substr(0, 1) == "/";
-      return read_input(absolute ? name : path.substr(0, path.rfind('/') + 1) + name);
-    });
-    if (!whole) {
-      return failed(whole.error());
-    }
-    converted = std::move(*whole);
+  const auto converted = perf_data_of(*bytes, path);
+  if (!converted) {
+    return failed(converted.error());
   }
-  auto reader = perf::Reader::open(converted.empty() ? bytes->view() : converted);
+  auto reader = perf::Reader::open(converted->empty() ? bytes->view() : *converted);
   if (!reader) {
     return failed(reader.error());
   }

@@ -287,6 +287,9 @@ class Report {
     if (!report_.unfenced.empty()) {
       object["unfenced_units"] = unfenced_json();
     }
+    if (report_.coverage) {
+      object["coverage"] = coverage_json(*report_.coverage);
+    }
     if (!report_.notes.empty()) {
       object["notes"] = notes();
     }

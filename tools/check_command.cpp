@@ -26,6 +26,7 @@ struct Options {
   std::string order = "issue";
   std::string format = "auto";
   std::string sysroot;
+  std::vector<std::string> units;
   std::string model = "both";
   uint64_t max_decisions = ConsistencyOptions().max_decisions;
   uint64_t max_steps = OrientationBounds().max_steps;
@@ -158,7 +159,7 @@ int check_file(const std::string& file, const Options& options) {
     const ProgressLine line(file, progress, options.progress);
     CheckOptions asked = check_options(options);
     asked.progress = &progress;
-    return check_input(file, *input_format(options.format), asked, options.sysroot);
+    return check_input(file, *input_format(options.format), asked, options.sysroot, options.units);
   }();
   if (!checked) {
     fmt::print(stderr, "tsomon check: {}\n", checked.error().to_string());
@@ -210,6 +211,11 @@ void add_check_command(CLI::App& app, int& exit_status) {
                    "Of perf.data: the folder with the recorded machine's files")
       ->check(CLI::ExistingDirectory)
       ->option_text("DIR");
+  command
+      ->add_option("--unit", options->units,
+                   "Of Intel PT: calls of the functions with such names are units; may be repeated")
+      ->allow_extra_args(false)
+      ->option_text("PATTERN");
   command->add_option("--model", options->model, "Of consistency: the models that are asked about")
       ->check(CLI::IsMember({"sc", "tso", "both"}))
       ->capture_default_str();

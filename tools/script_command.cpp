@@ -22,6 +22,7 @@ struct ScriptOptions {
   std::string input;
   std::string format = "auto";
   std::string sysroot;
+  std::vector<std::string> units;
   bool records = false;
 };
 
@@ -62,7 +63,8 @@ int run_script(const ScriptOptions& options) {
   if (options.records) {
     return list_records(options.input);
   }
-  auto loaded = load_trace(options.input, *input_format(options.format), options.sysroot);
+  auto loaded =
+      load_trace(options.input, *input_format(options.format), options.sysroot, options.units);
   if (!loaded) {
     fmt::print(stderr, "tsomon script: {}\n", loaded.error().to_string());
     return kExitBadInput;
@@ -94,6 +96,11 @@ void add_script_command(CLI::App& app, int& exit_status) {
                    "Of perf.data: the folder with the recorded machine's files")
       ->check(CLI::ExistingDirectory)
       ->option_text("DIR");
+  command
+      ->add_option("--unit", options->units,
+                   "Of Intel PT: calls of the functions with such names are units; may be repeated")
+      ->allow_extra_args(false)
+      ->option_text("PATTERN");
   command->add_flag("--records", options->records,
                     "Of perf.data: list the records, in the form of perf script -D");
   command->add_option("FILE", options->input, "The input; '-' is standard input")

@@ -109,6 +109,7 @@ Flow decode_flow(const Input& input, const FlowOptions& options) {
       problems[text] += count;
     }
     flow.gaps += decoded[i].gaps.size();
+    flow.of_nobody += decoded[i].of_nobody;
     flow.instructions += decoded[i].instructions;
     flow.code.push_back(std::move(decoded[i].code));
   }

@@ -52,6 +52,7 @@ struct Flow {
   std::vector<ThreadPath> threads;    // by thread id
   std::vector<std::string> problems;  // one line for each kind of loss, with how often
   uint64_t gaps = 0;
+  uint64_t of_nobody = 0;  // times that user code ran while no thread of the switches did
   uint64_t instructions = 0;
   std::vector<std::unique_ptr<CodeCache>> code;  // what the paths point into
 };

@@ -358,6 +358,8 @@ class PartDecoder {
         if (first.thread != last.thread || first.time != last.time) {
           ++out_.problems["which thread ran cannot be told"];
           unknown_from_ = unknown_from_.value_or(earliest);
+        } else if (!lost_) {
+          ++out_.of_nobody;
         }
         return;
       }

@@ -29,6 +29,7 @@ struct DecodedStream {
   std::vector<PathPiece> pieces;
   std::vector<StreamGap> gaps;
   std::map<std::string, uint64_t> problems;  // and how often
+  uint64_t of_nobody = 0;                    // Flow
   uint64_t instructions = 0;
   std::unique_ptr<CodeCache> code;
 };

@@ -18,13 +18,18 @@ struct Timed {
   Event event;
   int64_t lo = kTimeMin;
   int64_t hi = kTimeMax;
+  bool open = false;  // ends at any time
 };
 
 class ThreadEvents : public AccessSink {
  public:
   ThreadEvents(const ThreadPath& path, ThreadId thread, const TraceOptions& options,
                DecodedTrace& out, std::vector<Timed>& events)
-      : thread_(thread), options_(options), out_(out), events_(events) {
+      : thread_(thread),
+        options_(options),
+        out_(out),
+        events_(events),
+        unseen_store_(options.partial) {
     for (const UnitFunction& unit : options.units) {
       if (unit.process == path.process) {
         units_.emplace(unit.entry, out.trace.symbols.labels.intern(unit.label));
@@ -37,6 +42,7 @@ class ThreadEvents : public AccessSink {
     hi_ = std::max(entry.hi, lo_);
     if (entry.kind == Kind::kGap || entry.kind == Kind::kElsewhere) {
       end_open_units();
+      unseen_store_ = true;
       return;
     }
     if (entry.kind != Kind::kBlock) {
@@ -51,6 +57,7 @@ class ThreadEvents : public AccessSink {
       if (instruction.ordering == x86::Ordering::kFull) {
         push(EventKind::kFence, 0, 0, instruction);
       }
+      unseen_store_ = unseen_store_ || instruction.unlisted_stores;
       follow(instruction);
     }
   }
@@ -62,6 +69,9 @@ class ThreadEvents : public AccessSink {
       hi = std::min(hi, events_[i].hi);
       events_[i].hi = std::max(hi, events_[i].lo);
     }
+    for (Timed& timed : events_) {
+      timed.hi = timed.open ? kTimeMax : timed.hi;
+    }
   }
 
  private:
@@ -72,6 +82,10 @@ class ThreadEvents : public AccessSink {
     timed.event.location = location(instruction.address);
     timed.lo = lo_;
     timed.hi = hi_;
+    if (kind == EventKind::kFence || kind == EventKind::kReadModifyWrite) {
+      unseen_store_ = false;
+    }
+    timed.open = kind == EventKind::kRead && unseen_store_;
     do {  // what is longer than an event can be is several
       const uint64_t part = std::min<uint64_t>(size, Event::kMaxSize);
       timed.event.address = address;
@@ -83,16 +97,21 @@ class ThreadEvents : public AccessSink {
   }
 
   void add(const FoundAccess& found) {
-    if (found.access->stack_relative() && found.access->kind != AccessKind::kLocked) {
+    const bool locked = found.access->kind == AccessKind::kLocked;
+    if (found.access->stack_relative() && !locked) {
       ++out_.counts.stack;
       return;
     }
-    switch (found.source) {
+    // What may not have taken place must not order anything.
+    const bool certain = locked || (!found.access->masked && !found.access->conditional);
+    switch (certain ? found.source : AddressSource::kUnknown) {
       case AddressSource::kUnknown:
         ++out_.counts.unknown;
         // A locked operation is a fence wherever it takes place.
-        if (found.access->kind == AccessKind::kLocked) {
+        if (locked) {
           push(EventKind::kFence, 0, 0, *found.instruction);
+        } else if (found.access->kind == AccessKind::kStore) {
+          unseen_store_ = true;
         }
         return;
       case AddressSource::kInstruction:
@@ -188,6 +207,7 @@ class ThreadEvents : public AccessSink {
   int64_t lo_ = kTimeMin;
   int64_t hi_ = kTimeMax;
   bool entered_ = false;  // the instruction before called, or jumped anywhere
+  bool unseen_store_;     // one that is not in the trace may still be in the store buffer
 };
 
 }  // namespace
@@ -228,6 +248,7 @@ DecodedTrace make_trace(const Flow& flow, const TraceOptions& options) {
         fmt::format("{} accesses at addresses that are not known", out.counts.unknown));
   }
   out.trace.complete = out.problems.empty() && flow.gaps == 0;
+  out.trace.sampled = !out.trace.complete || options.partial;
   out.trace.lost_events = out.counts.unknown;
   return out;
 }

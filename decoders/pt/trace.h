@@ -6,11 +6,17 @@
 // Units       Calls of the functions in `units`: from their first instruction to the return, tail
 //             calls and recursion included. A unit that is open where something is missing, or
 //             where the path goes on elsewhere (a signal handler), ends there: it is incomplete.
-// Unknown     An access whose address is not known is no event; it is counted, and the trace is
-// then
-//             not complete. Accesses through the stack pointer are left out, as memory of the
-//             thread itself; that holds for programs that keep to themselves what is on their
-//             stacks.
+// Unknown     An access whose address is not known, or that a mask or a condition may have left
+//             out, is no event; it is counted, and the trace is then not complete. Accesses through
+//             the stack pointer are left out, as memory of the thread itself; that holds for
+//             programs that keep to themselves what is on their stacks.
+// Incomplete  Then the trace is `sampled` (tso/trace.h), since what is certain stays so. Accesses
+//             and fences that are missing take orders away, and a unit that was cut off has fewer
+//             of them. One thing a missing store would add: a load that it was forwarded to looks
+//             as if it had read memory, which orders it before later stores of others, and before
+//             later loads of its thread. So a load that comes after a store to an unknown address,
+//             after a gap, the kernel or code that was not traced may have taken place at any later
+//             time, until a fence or a locked operation has emptied the store buffer.
 // Values      None: PT has no data.
 // Memory      The whole trace.
 // Complexity  O(n log n). Thread-safety: pure function.
@@ -35,7 +41,8 @@ struct TraceOptions {
   std::vector<UnitFunction> units;
   std::vector<RegisterSample> samples;
   bool branches = false;
-  bool memory = false;  // AccessOptions
+  bool memory = false;   // AccessOptions
+  bool partial = false;  // only a part of the program's code or threads was traced
 };
 
 struct TraceCounts {

@@ -8,6 +8,7 @@
 #include "decoders/pt/input.h"
 #include "tests/pt/stepped_run.h"
 #include "tests/pt/trace_encoder.h"
+#include "tso/trace.h"
 
 namespace tsomon::test {
 
@@ -23,5 +24,9 @@ const SteppedRun& stepped(const std::string& name);
 
 // What a decoder is given of a run. The bytes stay with `encoded`.
 pt::Input input_of(const SteppedRun& run, const EncodedRun& encoded);
+
+// Checks that the accesses of the trace are accesses of the run, in their time and in the order of
+// their threads, and says how many there are. `behind`: a location minus the instruction's address.
+size_t check_accesses(const SteppedRun& run, const Trace& trace, uint64_t behind);
 
 }  // namespace tsomon::test

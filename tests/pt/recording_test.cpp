@@ -1,0 +1,292 @@
+// Intel PT in a perf.data through `tsomon check` and `tsomon script`, against the stepped run.
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <intel-pt.h>
+
+#include "decoders/pt/flow.h"
+#include "decoders/pt/trace.h"
+#include "monitor/check_input.h"
+#include "monitor/load.h"
+#include "tests/monitor/folder.h"
+#include "tests/pt/traced_programs.h"
+#include "tests/pt/written_recording.h"
+
+using namespace tsomon;
+using namespace tsomon::test;
+using tsomon::testing::Folder;
+
+namespace {
+
+LoadedTrace load(const std::string& path, const std::vector<std::string>& units = {}) {
+  auto loaded = load_trace(path, InputFormat::kAuto, {}, units);
+  REQUIRE_MESSAGE(loaded, loaded.error().to_string());
+  CHECK(loaded->format == InputFormat::kPerf);
+  return std::move(*loaded);
+}
+
+CheckedInput checked(const std::string& path, const std::vector<std::string>& units = {}) {
+  auto result = check_input(path, InputFormat::kAuto, {}, {}, units);
+  REQUIRE_MESSAGE(result, result.error().to_string());
+  return std::move(*result);
+}
+
+bool mentions(const std::vector<std::string>& lines, const std::string& text) {
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const std::string& line) { return line.find(text) != std::string::npos; });
+}
+
+size_t count(const Trace& trace, EventKind kind) {
+  return static_cast<size_t>(
+      std::count_if(trace.events.begin(), trace.events.end(),
+                    [&](const Event& event) { return event.kind() == kind; }));
+}
+
+EncodedRun encoded_on(const SteppedRun& run, unsigned cpus) {
+  EncodeOptions options;
+  options.cpus = cpus;
+  return encode(run, options);
+}
+
+// What a processor writes with ptw=1,branch=0,fup_on_ptw=1.
+EncodedRun values_only(const SteppedRun& run, bool addresses) {
+  EncodedRun encoded;
+  for (uint32_t thread = 0; thread < run.threads.size(); ++thread) {
+    EncodedStream stream;
+    stream.thread = thread;
+    stream.bytes.resize(run.steps.size() * 40 + 4096);
+    pt_config config;
+    pt_config_init(&config);
+    config.begin = stream.bytes.data();
+    config.end = config.begin + stream.bytes.size();
+    pt_encoder* const encoder = pt_alloc_encoder(&config);
+    REQUIRE(encoder != nullptr);
+    const auto write = [&](pt_packet_type type, auto fill) {
+      pt_packet packet{};
+      packet.type = type;
+      fill(packet.payload);
+      REQUIRE(pt_enc_next(encoder, &packet) > 0);
+    };
+    const auto time = [&](size_t step) {
+      write(ppt_tsc, [&](auto& payload) { payload.tsc.tsc = time_of(step); });
+    };
+    write(ppt_psb, [](auto&) {});
+    time(0);
+    write(ppt_psbend, [](auto&) {});
+    for (size_t i = 0; i < run.steps.size(); ++i) {
+      const test::Step& step = run.steps[i];
+      const x86::Instruction& code = run.at(step.ip);
+      // What follows a value is taken to be executed: not so where the stepper stopped.
+      if (step.thread != thread || !code.ptwrite || i + 200 > run.steps.size()) {
+        continue;
+      }
+      time(i - 1);
+      write(ppt_ptw, [&](auto& payload) {
+        payload.ptw.plc = code.source.size == 8 ? 1 : 0;
+        payload.ptw.payload = step.registers.value(code.source.reg);
+        if (code.source.size != 8) {
+          payload.ptw.payload &= 0xFFFFFFFFU;
+        }
+        payload.ptw.ip = addresses ? 1 : 0;
+      });
+      if (addresses) {
+        write(ppt_fup, [&](auto& payload) {
+          payload.ip.ipc = pt_ipc_sext_48;
+          payload.ip.ip = step.ip;
+        });
+      }
+      time(i + 1);
+    }
+    uint64_t size = 0;
+    pt_enc_get_offset(encoder, &size);
+    pt_free_encoder(encoder);
+    stream.bytes.resize(size);
+    encoded.streams.push_back(std::move(stream));
+  }
+  return encoded;
+}
+
+}  // namespace
+
+TEST_CASE("perf.data with PT: accesses of the run, per thread, per CPU and as raw dumps") {
+  const Folder folder;
+  for (const char* name : {"hash_table", "queue", "threads"}) {
+    CAPTURE(name);
+    const SteppedRun& run = stepped(name);
+    for (const unsigned cpus : {0U, 2U}) {
+      CAPTURE(cpus);
+      const EncodedRun encoded = encoded_on(run, cpus);
+      const pt::DecodedTrace direct = make_trace(decode_flow(input_of(run, encoded)));
+      const std::string path = folder.write("perf.data", perf_data_of(run, encoded));
+      const LoadedTrace loaded = load(path);
+      const size_t found = check_accesses(run, loaded.trace, 1);
+      CHECK(found > 0);
+      CHECK(loaded.trace.complete == direct.trace.complete);
+      CHECK(loaded.trace.sampled == !loaded.trace.complete);
+      CHECK(loaded.trace.lost_events == direct.counts.unknown);
+      CHECK(mentions(loaded.warnings, "are known"));
+      if (cpus == 0) {
+        CHECK(loaded.trace.events.size() == direct.trace.events.size());
+      } else {  // the times of the switches are rounded
+        CHECK(loaded.trace.events.size() * 10 > direct.trace.events.size() * 9);
+      }
+      const std::string list = trace_list_of(
+          run, encoded,
+          [&](const std::string& file, const std::string& bytes) { folder.write(file, bytes); });
+      const LoadedTrace raw = load(folder.write("list", list));
+      CHECK(raw.trace.events.size() * 10 > loaded.trace.events.size() * 9);
+      CHECK(check_accesses(run, raw.trace, 1) > 0);
+    }
+  }
+}
+
+TEST_CASE("perf.data with PT: units are functions by name, and what is incomplete is never clean") {
+  const Folder folder;
+  const SteppedRun& run = stepped("hash_table");
+  const EncodedRun encoded = encoded_on(run, 0);
+  const std::string path = folder.write("perf.data", perf_data_of(run, encoded));
+  size_t calls = 0;
+  const LoadedTrace loaded = load(path, {"slot_of*"});
+  for (const test::Step& step : run.steps) {
+    calls += run.at(step.ip).branch == x86::Branch::kCall ? 1 : 0;
+  }
+  REQUIRE(calls > 50);
+  CHECK(count(loaded.trace, EventKind::kUnitBegin) == calls);
+  CHECK(std::string(loaded.trace.symbols.labels.text(0)).rfind("slot_of", 0) == 0);
+
+  // One thread, every address known.
+  const CheckedInput whole = checked(path, {"slot_of*"});
+  CHECK(whole.report.complete);
+  CHECK(whole.report.verdict == Verdict::kClean);
+  CHECK(whole.report.units > calls);
+  REQUIRE(whole.report.coverage);
+  CHECK(whole.report.coverage->unknown == 0);
+  CHECK(whole.report.coverage->gaps == 0);
+  CHECK(report_json(path, whole.symbols, whole.report)["coverage"]["instructions"] ==
+        run.steps.size());
+
+  RecordingOptions damaged;
+  damaged.truncated = 2;
+  const CheckedInput cut = checked(folder.write("cut", perf_data_of(run, encoded, damaged)));
+  CHECK(cut.report.verdict == Verdict::kInconclusive);
+  CHECK_FALSE(cut.report.complete);
+  CHECK(cut.report.coverage->gaps > 0);
+  CHECK(mentions(cut.warnings, "trace bytes were lost"));
+
+  const auto wrong = load_trace(path, InputFormat::kAuto, {}, {"no_such_function"});
+  REQUIRE_FALSE(wrong);
+  CHECK(wrong.error().message.find("no_such_function") != std::string::npos);
+  const std::string text = folder.write("text", "T1|w(x)|1\n");
+  CHECK_FALSE(load_trace(text, InputFormat::kAuto, {}, {"main"}));
+}
+
+TEST_CASE("perf.data with PT: units of threads that interleave are violated, whatever is missing") {
+  const Folder folder;
+  const SteppedRun& run = stepped("threads");
+  const std::string path = folder.write("perf.data", perf_data_of(run, encoded_on(run, 0)));
+  const CheckedInput input = checked(path, {"transfer*"});
+  CHECK_FALSE(input.report.complete);
+  CHECK(input.report.coverage->unknown > 0);
+  CHECK(input.report.verdict == Verdict::kDefinite);
+  // The counter without a mutex is read and written by all of them in turn.
+  REQUIRE_FALSE(input.report.findings.empty());
+  CHECK(input.report.findings[0].violation.cycle.size() >= 2);
+  // The call of main was not seen: no unit but single accesses.
+  CHECK(checked(path, {"main"}).report.verdict == Verdict::kInconclusive);
+}
+
+TEST_CASE("perf.data with PT: written values without branches") {
+  const Folder folder;
+  RecordingOptions options;
+  options.config = 1 | 1U << 5 | 1U << 10 | 1U << 12;  // pt, fup_on_ptw, tsc, ptw
+  for (const char* name : {"pointer_chasing_ptwrite", "hash_table_ptwrite"}) {
+    const SteppedRun& run = stepped(name);
+    const EncodedRun encoded = values_only(run, true);
+    const LoadedTrace loaded = load(folder.write(name, perf_data_of(run, encoded, options)));
+    size_t values = 0;
+    for (const test::Step& step : run.steps) {
+      values += run.at(step.ip).ptwrite ? 1 : 0;
+    }
+    REQUIRE(values > 100);
+    CHECK(check_accesses(run, loaded.trace, 1) * 2 > values);
+    CHECK_FALSE(loaded.trace.complete);
+    CHECK(loaded.trace.sampled);
+    const EncodedRun without = values_only(run, false);
+    const LoadedTrace none = load(folder.write(name, perf_data_of(run, without, options)));
+    CHECK(none.trace.events.empty());
+    CHECK(mentions(none.warnings, "fup_on_ptw"));
+  }
+}
+
+TEST_CASE("perf.data with PT: code that is missing or another's is not known, and counted") {
+  const Folder folder;
+  const SteppedRun& run = stepped("recursion");
+  const EncodedRun encoded = encoded_on(run, 0);
+  RecordingOptions missing;
+  missing.path = [](const std::string& path) { return "/nonexistent" + path; };
+  RecordingOptions replaced;
+  replaced.build_id = std::string(20, 'x');
+  for (const RecordingOptions& options : {missing, replaced}) {
+    const CheckedInput input =
+        checked(folder.write("perf.data", perf_data_of(run, encoded, options)));
+    CHECK(input.report.verdict == Verdict::kInconclusive);
+    CHECK(input.report.events == 0);
+    CHECK(input.report.coverage->gaps > 0);
+    CHECK(mentions(input.warnings, "traced_recursion: no such file"));
+    CHECK(mentions(input.warnings, "trace cannot be followed"));
+  }
+}
+
+TEST_CASE("perf.data with PT: threads of a CPU without switches, and traces of another kind") {
+  const Folder folder;
+  const SteppedRun& run = stepped("queue");
+  RecordingOptions options;
+  options.switches = false;
+  const CheckedInput unknown =
+      checked(folder.write("perf.data", perf_data_of(run, encoded_on(run, 2), options)));
+  CHECK(unknown.report.verdict == Verdict::kInconclusive);
+  CHECK(mentions(unknown.warnings, "--switch-events"));
+
+  // As if the records had been lost from a quarter on.
+  EncodedRun encoded = encoded_on(run, 2);
+  const int64_t known = encoded.switches[encoded.switches.size() / 4].time;
+  options.switches = true;
+  options.switches_until = known;
+  const LoadedTrace partly = load(folder.write("perf.data", perf_data_of(run, encoded, options)));
+  CHECK(check_accesses(run, partly.trace, 1) > 0);
+  CHECK_FALSE(partly.trace.complete);
+  CHECK(mentions(partly.warnings, "no thread was known"));
+  options = RecordingOptions();
+  options.trace_type = 3;
+  const CheckedInput other =
+      checked(folder.write("perf.data", perf_data_of(run, encoded_on(run, 0), options)));
+  CHECK(other.report.verdict == Verdict::kInconclusive);
+  CHECK(mentions(other.warnings, "trace data of type 3"));
+}
+
+TEST_CASE("perf.data with PT: files that are cut off anywhere, and flipped bits") {
+  const Folder folder;
+  const SteppedRun& run = stepped("queue");
+  const std::string whole = perf_data_of(run, encoded_on(run, 2));
+  const size_t all = load(folder.write("perf.data", whole)).trace.events.size();
+#ifdef TSOMON_SANITIZED
+  constexpr size_t kCuts = 8;
+#else
+  constexpr size_t kCuts = 40;
+#endif
+  for (size_t i = 0; i < kCuts; ++i) {
+    const std::string cut = folder.write("cut", whole.substr(0, whole.size() * i / kCuts));
+    if (const auto loaded = load_trace(cut, InputFormat::kPerf)) {
+      CHECK_FALSE(loaded->trace.complete);
+      CHECK(loaded->trace.events.size() < all);
+      check_accesses(run, loaded->trace, 1);
+    }
+    std::string flipped = whole;
+    flipped[whole.size() * i / kCuts] ^= static_cast<char>(1 << i % 8);
+    const auto loaded = load_trace(folder.write("flipped", flipped), InputFormat::kPerf);
+    CHECK((loaded || !loaded.error().message.empty()));
+  }
+}
