@@ -1,9 +1,9 @@
 // Time out of timing packets, as bounds.
 //
 // Method      TSC packets are exact. MTC packets are, too, once a TMA packet has said how the
-// crystal
-//             clock and the TSC lie. CYC packets count on from the CYC packet before: where that
-//             one is not known to have been written at the last exact time, they give two bounds.
+//             crystal clock and the TSC lie; they are written at the tick or a little later. CYC
+//             packets count on from the CYC packet before: where that one is not known to have been
+//             written at the last exact time, they give two bounds.
 // Thread-safety: none.
 #pragma once
 
@@ -82,13 +82,20 @@ class PacketClock {
     const uint64_t ticks = (before + passed) << shift;
     base_ += (ticks - ticks_) * clock_.tsc_numerator / clock_.tsc_denominator;
     ticks_ = ticks;
-    exactly(base_);
+    exactly(base_, (uint64_t{1} << shift) * clock_.tsc_numerator / clock_.tsc_denominator);
     return true;
   }
 
-  void exactly(uint64_t time) {
+  // `late`: how long after that time the packet may have been written; the CYC packet that comes
+  // with it tells, as far as the ratio is right.
+  void exactly(uint64_t time, uint64_t late = 0) {
     now_ = {time, time};
-    cycles_ = {cycles_were_last_ ? time : std::min(cycles_.low, time), time};
+    if (cycles_were_last_) {
+      now_.high = std::clamp(cycles_.high, time, time + late);
+      cycles_ = now_;
+    } else {
+      cycles_ = {std::min(cycles_.low, time), time};
+    }
     cycles_were_last_ = false;
   }
 

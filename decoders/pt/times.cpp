@@ -65,7 +65,7 @@ Times::Times(std::string_view bytes, const Clock& clock) {
         // What came before was not later.
         for (; settled < marks_.size(); ++settled) {
           marks_[settled].low = std::min(marks_[settled].low, low);
-          marks_[settled].high = std::min(marks_[settled].high, low);
+          marks_[settled].high = std::min(marks_[settled].high, high);
         }
         for (; settled_starts < starts_.size(); ++settled_starts) {
           starts_[settled_starts].time = std::min(starts_[settled_starts].time, low);
