@@ -339,7 +339,7 @@ class FencedPart {
           if (decided) {
             directed->push_back({arc.leaves, arc.enters});
           } else {
-            groups[{arc.leaves, arc.enters}].push_back(std::move(arc));
+            groups[{arc.leaves, arc.enters}].push_back(arc);
           }
         }
       }

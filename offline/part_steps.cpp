@@ -190,7 +190,7 @@ bool PartSteps::order_directed() {
       if (ways.size() == 1) {
         edges_.insert(edges_.end(), ways.front().begin(), ways.front().end());
       } else {
-        unclear.push_back(std::move(ways));
+        unclear.push_back(ways);
       }
     }
   }

@@ -81,6 +81,7 @@ double compare_pieces(const SteppedRun& run, const pt::Flow& flow) {
     REQUIRE(thread != run.threads.end());
     const auto steps = steps_of(run, static_cast<uint32_t>(thread - run.threads.begin()));
     std::vector<uint64_t> truth;
+    truth.reserve(steps.size());
     for (const size_t step : steps) {
       truth.push_back(run.steps[step].ip);
     }

@@ -5,6 +5,7 @@
 // end, with "fork" a child makes transfers, too (of its own copy of the money). Unlocked transfers
 // of one round overlap and lose money; locked ones follow one another.
 
+#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -97,7 +98,7 @@ int main(int argc, char** argv) {
       std::printf("the child failed\n");
     }
   }
-  std::printf("%llu transfers\n", static_cast<unsigned long long>(2 * rounds));
+  std::printf("%" PRIu64 " transfers\n", 2 * rounds);
   if (locked) {
     int64_t total = 0;
     for (const Account& account : accounts) {

@@ -8,6 +8,7 @@
 // told on standard error (they may give a task up that nobody takes).
 
 #include <atomic>
+#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -92,7 +93,7 @@ void run(uint64_t tasks) {
       overlaps += left.begin < right.end && right.begin < left.end ? 1 : 0;
     }
   }
-  std::printf("%llu tasks taken\n", static_cast<unsigned long long>(taken[0] + taken[1]));
+  std::printf("%" PRIu64 " tasks taken\n", taken[0] + taken[1]);
   if (overlaps != 0) {
     std::fprintf(stderr, "%llu takes overlapped\n", static_cast<unsigned long long>(overlaps));
   }

@@ -42,7 +42,8 @@ int main(int argc, char** argv) {
     std::vector<char> now(end - begin);
     std::vector<char> then(end - begin);
     memory.seekg(static_cast<std::streamoff>(begin));
-    std::ifstream file(process + "/root" + path, std::ios::binary);
+    path.insert(0, "/root").insert(0, process);
+    std::ifstream file(path, std::ios::binary);
     file.seekg(static_cast<std::streamoff>(offset));
     if (!memory.read(now.data(), static_cast<std::streamsize>(now.size())) || !file) {
       return 2;
