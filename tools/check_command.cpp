@@ -12,6 +12,7 @@
 #include "monitor/consistency_check.h"
 #include "tools/command.h"
 #include "tools/output_option.h"
+#include "tools/perf_option.h"
 #include "tools/progress_line.h"
 #include "tools/relation_option.h"
 
@@ -25,8 +26,7 @@ struct Options {
   RelationChoice relation;
   std::string order = "issue";
   std::string format = "auto";
-  std::string sysroot;
-  std::vector<std::string> units;
+  PerfChoice perf;
   std::string model = "both";
   uint64_t max_decisions = ConsistencyOptions().max_decisions;
   uint64_t max_steps = OrientationBounds().max_steps;
@@ -159,7 +159,8 @@ int check_file(const std::string& file, const Options& options) {
     const ProgressLine line(file, progress, options.progress);
     CheckOptions asked = check_options(options);
     asked.progress = &progress;
-    return check_input(file, *input_format(options.format), asked, options.sysroot, options.units);
+    return check_input(file, *input_format(options.format), asked, options.perf.sysroot,
+                       options.perf.units);
   }();
   if (!checked) {
     fmt::print(stderr, "tsomon check: {}\n", checked.error().to_string());
@@ -206,16 +207,7 @@ void add_check_command(CLI::App& app, int& exit_status) {
           },
           "auto|std|capture|perf|axe"))
       ->capture_default_str();
-  command
-      ->add_option("--sysroot", options->sysroot,
-                   "Of perf.data: the folder with the recorded machine's files")
-      ->check(CLI::ExistingDirectory)
-      ->option_text("DIR");
-  command
-      ->add_option("--unit", options->units,
-                   "Of Intel PT: calls of the functions with such names are units; may be repeated")
-      ->allow_extra_args(false)
-      ->option_text("PATTERN");
+  add_perf_options(*command, options->perf);
   command->add_option("--model", options->model, "Of consistency: the models that are asked about")
       ->check(CLI::IsMember({"sc", "tso", "both"}))
       ->capture_default_str();

@@ -12,6 +12,7 @@
 #include "monitor/perf_source.h"
 #include "monitor/symbols.h"
 #include "tools/command.h"
+#include "tools/perf_option.h"
 
 namespace tsomon {
 namespace {
@@ -21,8 +22,7 @@ constexpr size_t kEventsAtOnce = 16384;  // formatted before they are written
 struct ScriptOptions {
   std::string input;
   std::string format = "auto";
-  std::string sysroot;
-  std::vector<std::string> units;
+  PerfChoice perf;
   bool records = false;
 };
 
@@ -63,8 +63,8 @@ int run_script(const ScriptOptions& options) {
   if (options.records) {
     return list_records(options.input);
   }
-  auto loaded =
-      load_trace(options.input, *input_format(options.format), options.sysroot, options.units);
+  auto loaded = load_trace(options.input, *input_format(options.format), options.perf.sysroot,
+                           options.perf.units);
   if (!loaded) {
     fmt::print(stderr, "tsomon script: {}\n", loaded.error().to_string());
     return kExitBadInput;
@@ -91,16 +91,7 @@ void add_script_command(CLI::App& app, int& exit_status) {
       ->check(CLI::IsMember({"auto", "std", "capture", "perf"}))
       ->default_str("auto")
       ->option_text("auto|std|capture|perf");
-  command
-      ->add_option("--sysroot", options->sysroot,
-                   "Of perf.data: the folder with the recorded machine's files")
-      ->check(CLI::ExistingDirectory)
-      ->option_text("DIR");
-  command
-      ->add_option("--unit", options->units,
-                   "Of Intel PT: calls of the functions with such names are units; may be repeated")
-      ->allow_extra_args(false)
-      ->option_text("PATTERN");
+  add_perf_options(*command, options->perf);
   command->add_flag("--records", options->records,
                     "Of perf.data: list the records, in the form of perf script -D");
   command->add_option("FILE", options->input, "The input; '-' is standard input")
