@@ -5,7 +5,6 @@
 #include <cstring>
 #include <fstream>
 #include <optional>
-#include <sstream>
 #include <string>
 
 #include <fmt/format.h>
@@ -14,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "monitor/attach/target.h"
 #include "monitor/doctor_parts.h"
 
 namespace tsomon::doctor {
@@ -158,22 +158,13 @@ std::optional<uint32_t> device_type(const std::string& name) {
 }
 
 std::optional<CodePlace> code_place(uint64_t address) {
-  std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);) {
-    std::istringstream fields(line);
-    uint64_t start = 0;
-    uint64_t end = 0;
-    uint64_t offset = 0;
-    char dash = 0;
-    std::string permissions;
-    std::string device;
-    std::string inode;
-    CodePlace place;
-    fields >> std::hex >> start >> dash >> end >> permissions >> offset >> device >> inode;
-    if (fields && address >= start && address < end) {
-      std::getline(fields >> std::ws, place.file);
-      place.offset = address - start + offset;
-      return place;
+  const auto mappings = attach::read_mappings(::getpid());
+  if (!mappings) {
+    return std::nullopt;
+  }
+  for (const attach::Mapping& mapping : *mappings) {
+    if (address >= mapping.begin && address < mapping.end) {
+      return CodePlace{mapping.path, address - mapping.begin + mapping.offset};
     }
   }
   return std::nullopt;
