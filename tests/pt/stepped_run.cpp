@@ -19,6 +19,7 @@
 
 #include "decoders/x86/dataflow.h"
 #include "decoders/x86/decode.h"
+#include "tests/monitor/folder.h"
 
 namespace tsomon::test {
 namespace {
@@ -318,11 +319,11 @@ class Stepper {
       code.size = end - code.address;
       code.file = file;
       if (code.file == "[vdso]") {
-        std::vector<char> bytes(code.size);
+        static const testing::Folder folder;  // until the tests are over
+        std::string bytes(code.size, '\0');
         read_memory(pid_, code.address, bytes.data(), bytes.size());
-        code.file = "/tmp/tsomon_vdso_" + std::to_string(::getpid());
+        code.file = folder.write("vdso", bytes);
         code.offset = 0;
-        std::ofstream(code.file, std::ios::binary).write(bytes.data(), bytes.size());
       }
       if (code.file.front() == '/') {
         run_.code.push_back(code);
