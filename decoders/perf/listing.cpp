@@ -117,6 +117,19 @@ void add_registers(const char* whose, const Registers& registers, std::string& t
   }
 }
 
+// perf_branch_entry: below this bit are mispredicted, predicted, in a transaction, aborted, 16 bits
+// of cycles, and the kinds that newer kernels tell.
+constexpr unsigned kBranchReserved = 33;
+
+void add_branch(size_t index, const Branch& branch, std::string& text) {
+  const auto flag = [&](unsigned bit, char letter) {
+    return (branch.flags >> bit & 1) != 0 ? letter : ' ';
+  };
+  print(text, "..... {:2}: {:016x} -> {:016x} {} cycles {}{}{}{} {:x}\n", index, branch.from,
+        branch.to, branch.flags >> 4 & 0xFFFF, flag(0, 'M'), flag(1, 'P'), flag(3, 'A'),
+        flag(2, 'T'), branch.flags >> kBranchReserved);
+}
+
 // Ends the line itself.
 void add_sample(const FileInfo& info, const Record& record, std::string& text) {
   const Attribute& attribute = info.attributes[record.attribute];
@@ -139,8 +152,7 @@ void add_sample(const FileInfo& info, const Record& record, std::string& text) {
   if (attribute.has(sample_type::kBranchStack)) {
     print(text, "... branch stack: nr:{}\n", sample->branches.size());
     for (size_t i = 0; i < sample->branches.size(); ++i) {
-      print(text, "..... {:2}: {:016x} -> {:016x} {:x}\n", i, sample->branches[i].from,
-            sample->branches[i].to, sample->branches[i].flags);
+      add_branch(i, sample->branches[i], text);
     }
   }
   add_registers("user", sample->user_registers, text);
@@ -202,13 +214,7 @@ void add_details(const Record& record, std::string& text) {
       return;
     case RecordType::kLostSamples:
       if (const auto lost = parse_lost(record)) {
-        print(text, ": lost samples :{}", lost->count);
-      }
-      return;
-    case RecordType::kThrottle:
-    case RecordType::kUnthrottle:
-      if (const auto throttle = parse_throttle(record)) {
-        print(text, ": id:{}", throttle->id);
+        print(text, ": id:{}: lost samples :{}", record.sample_id.id, lost->count);
       }
       return;
     case RecordType::kAux:
@@ -289,8 +295,8 @@ void add_details(const Record& record, std::string& text) {
       return;
     case RecordType::kTimeConv:
       if (const auto conversion = parse_time_conversion(record)) {
-        print(text, ": shift {} mult {} zero {}", conversion->shift, conversion->mult,
-              conversion->zero);
+        print(text, "\n... Time Shift      {}\n... Time Multiplier {}\n... Time Zero       {}",
+              conversion->shift, conversion->mult, conversion->zero);
       }
       return;
     case RecordType::kStat:
