@@ -1,6 +1,8 @@
 #include "monitor/pt_recording.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <map>
 #include <set>
 #include <utility>
@@ -28,6 +30,28 @@ constexpr size_t kMostSections = size_t{1} << 18;
 // Value of the bits of `mask` in `config`.
 uint64_t bits_of(uint64_t config, uint64_t mask) {
   return mask == 0 ? 0 : (config & mask) / (mask & (~mask + 1));
+}
+
+// "GenuineIntel,6,94,3"; all 0 when it is something else.
+pt::Processor processor_of(std::string_view cpu_id) {
+  constexpr std::string_view kVendor = "GenuineIntel";
+  if (!cpu_id.starts_with(kVendor)) {
+    return {};
+  }
+  const char* at = cpu_id.data() + kVendor.size();
+  const char* const end = cpu_id.data() + cpu_id.size();
+  std::array<uint8_t, 3> numbers{};
+  for (uint8_t& number : numbers) {
+    if (at == end || *at != ',') {
+      return {};
+    }
+    const auto read = std::from_chars(at + 1, end, number);
+    if (read.ec != std::errc()) {
+      return {};
+    }
+    at = read.ptr;
+  }
+  return {numbers[0], numbers[1], numbers[2]};
 }
 
 bool is_thread(uint32_t tid) { return tid != 0 && tid <= INT32_MAX; }
@@ -323,6 +347,7 @@ class Collector {
     clock.tsc_numerator = static_cast<uint32_t>(value(12));
     clock.tsc_denominator = static_cast<uint32_t>(value(13));
     clock.nominal_ratio = static_cast<uint8_t>(value(15));
+    out_.input.processor = processor_of(info().cpu_id);
     out_.partial = value(16) != 0;
     bool found = false;
     for (const perf::Attribute& attribute : info().attributes.all()) {

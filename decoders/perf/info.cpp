@@ -107,6 +107,8 @@ bool read_feature(uint32_t feature, std::string_view bytes, FileInfo& info) {
       return read_string(bytes, info.architecture);
     case Feature::kCpuDescription:
       return read_string(bytes, info.cpu_description);
+    case Feature::kCpuId:
+      return read_string(bytes, info.cpu_id);
     case Feature::kCommandLine:
       return read_command_line(bytes, info);
     case Feature::kEventDescription:

@@ -38,6 +38,7 @@ struct FileInfo {
   std::string perf_version;
   std::string architecture;
   std::string cpu_description;
+  std::string cpu_id;  // "GenuineIntel,6,94,3": vendor, family, model, stepping
   std::vector<std::string> command_line;
   std::map<uint32_t, std::string> pmus;  // names by Attribute::type
   std::vector<FileBuildId> build_ids;

@@ -49,11 +49,20 @@ struct Clock {
   uint8_t nominal_ratio = 0;     // TSC cycles for each bus cycle, as CBR packets count
 };
 
+// Family, model and stepping of the Intel processor that traced; all 0: not known. Some models
+// write packets that they should not, or leave some out.
+struct Processor {
+  uint16_t family = 0;
+  uint8_t model = 0;
+  uint8_t stepping = 0;
+};
+
 struct Input {
   std::vector<TraceStream> streams;
   std::vector<CodeSection> code;
   std::vector<Switch> switches;  // by time
   Clock clock;
+  Processor processor;
 };
 
 }  // namespace tsomon::pt

@@ -106,12 +106,29 @@ class Images {
   std::map<int, Process> processes_;
 };
 
+// What the processor is known to do wrong.
+pt_errata errata_of(const Processor& processor) {
+  pt_errata errata{};
+  pt_cpu cpu{pcv_intel, processor.family, processor.model, processor.stepping};
+  if (processor.family != 0) {
+    pt_cpu_errata(&errata, &cpu);  // leaves what it does not know as it is
+  }
+  // Many models have it, and others never write what it lets through.
+  errata.bdm70 = 1;
+  return errata;
+}
+
 // One part of a stream, without lost bytes inside.
 class PartDecoder {
  public:
   PartDecoder(const Input& input, const TraceStream& stream, std::string_view bytes, Images& images,
               DecodedStream& out)
-      : stream_(stream), bytes_(bytes), times_(bytes, input.clock), images_(images), out_(out) {
+      : stream_(stream),
+        bytes_(bytes),
+        times_(bytes, input.clock),
+        errata_(errata_of(input.processor)),
+        images_(images),
+        out_(out) {
     for (const Switch& item : input.switches) {
       if (item.cpu == stream.cpu && stream.cpu >= 0) {
         switches_.push_back(item);
@@ -126,6 +143,7 @@ class PartDecoder {
     config.begin = reinterpret_cast<uint8_t*>(const_cast<char*>(bytes_.data()));
     config.end = config.begin + bytes_.size();
     config.decode.callback = skip_pebs;
+    config.errata = errata_;
     decoder_.reset(pt_blk_alloc_decoder(&config));
     if (!decoder_) {
       ++out_.problems["the trace decoder cannot be set up"];
@@ -219,6 +237,16 @@ class PartDecoder {
     if (piece_ == nullptr) {
       return 0;
     }
+    if (from.mode != ptem_64bit) {  // the instructions are decoded as 64-bit code
+      if (!other_mode_) {
+        other_mode_ = true;
+        ++out_.problems["32-bit code is not followed"];
+        mark(Kind::kGap);
+      }
+      expected_ = 0;
+      return 0;
+    }
+    other_mode_ = false;
     const auto read = [&](uint64_t address, uint8_t* to, size_t size) {
       const size_t got = images_.read(from.isid, address, to, size);
       if (from.truncated != 0 && address == from.end_ip) {
@@ -339,6 +367,7 @@ class PartDecoder {
   // It does so somewhere between what was read at `at` and at `until`.
   void enter_thread(uint64_t at, uint64_t until) {
     leave_thread();
+    other_mode_ = false;
     int process = stream_.process;
     int thread = stream_.thread;
     int64_t earliest = times_.written_before(at);
@@ -453,6 +482,7 @@ class PartDecoder {
   const TraceStream& stream_;
   std::string_view bytes_;
   Times times_;
+  pt_errata errata_;
   Images& images_;
   DecodedStream& out_;
   Decoder decoder_;
@@ -467,6 +497,7 @@ class PartDecoder {
   std::optional<int64_t> unknown_from_;
   bool continues_ = false;  // the piece, at a place that is not known yet
   bool in_kernel_ = false;
+  bool other_mode_ = false;
   bool lost_ = false;  // something is missing before what comes next
 };
 

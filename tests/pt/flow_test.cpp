@@ -169,6 +169,7 @@ TEST_CASE("decoded paths are what was executed") {
         options.compress_returns = variant != 3;
         options.long_tnt = variant != 2;
         options.ptwrite_ip = variant != 1;
+        options.early_fup = variant == 3;
         const EncodedRun encoded = encode(run, options);
         const pt::Flow flow = decode_flow(input_of(run, encoded), {.jobs = 2});
         if (options.cpus > 1 && run.threads.size() > 1) {
@@ -296,6 +297,33 @@ TEST_CASE("lost bytes: what cannot be known is left out until the next PSB") {
       const pt::Flow flow = decode_flow(input);
       CHECK(flow.gaps > 0);
       CHECK(compare_pieces(run, flow) > 0.15);
+    }
+  }
+}
+
+TEST_CASE("a FUP that processors write too early hides nothing") {
+  const SteppedRun& run = stepped("recursion");
+  EncodeOptions options;
+  options.early_fup = true;
+  options.psb_every = 100;
+  const pt::Flow flow = decode_flow(input_of(run, encode(run, options)));
+  CHECK(flow.gaps == 0);
+  for (const std::string& problem : flow.problems) {
+    FAIL_CHECK(problem);
+  }
+  CHECK(compare_all(run, flow) == 0);
+}
+
+TEST_CASE("32-bit code is not taken for 64-bit code") {
+  const SteppedRun& run = stepped("recursion");
+  EncodeOptions options;
+  options.bits = 32;
+  const pt::Flow flow = decode_flow(input_of(run, encode(run, options)));
+  REQUIRE(flow.problems.size() == 1);
+  CHECK(flow.problems[0].find("32-bit code") != std::string::npos);
+  for (const pt::ThreadPath& path : flow.threads) {
+    for (const Executed& step : executed(path)) {
+      CHECK(step.gap);
     }
   }
 }

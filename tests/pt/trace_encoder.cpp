@@ -76,12 +76,15 @@ class StreamEncoder {
         address(ppt_fup, step.ip);
       }
     }
-    if (offset() - last_psb_ >= options_.psb_every || offset() == 0) {
+    const bool group = offset() - last_psb_ >= options_.psb_every || offset() == 0;
+    if (group) {
       psb(step.ip);
     }
     if (!enabled_) {
-      cycles();
-      time_stamp();
+      if (!group) {
+        cycles();
+        time_stamp();
+      }
       address(ppt_tip_pge, step.ip);
       enabled_ = true;
       returns_.clear();
@@ -222,13 +225,16 @@ class StreamEncoder {
     write(cbr);
     pt_packet mode = make(ppt_mode);
     mode.payload.mode.leaf = pt_mol_exec;
-    mode.payload.mode.bits.exec = pt_set_exec_mode(ptem_64bit);
+    mode.payload.mode.bits.exec = pt_set_exec_mode(options_.bits == 64 ? ptem_64bit : ptem_32bit);
     write(mode);
     pt_packet pip = make(ppt_pip);
     pip.payload.pip.cr3 = 0x123000;
     write(pip);
-    if (enabled_) {
+    if (enabled_ || options_.early_fup) {
       address(ppt_fup, ip);
+    }
+    if (!enabled_) {
+      last_ip_ = 0;  // the PGE behind it has the whole address
     }
     packet(ppt_psbend);
   }

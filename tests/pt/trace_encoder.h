@@ -22,6 +22,8 @@ struct EncodeOptions {
   bool compress_returns = true;
   bool long_tnt = true;
   bool ptwrite_ip = true;            // a FUP behind each PTW
+  bool early_fup = false;            // erratum BDM70: a PSB group in front of PGE has a FUP
+  unsigned bits = 64;                // of the code, as MODE.Exec says
   size_t psb_every = 2000;           // bytes
   unsigned interrupt_one_in = 3000;  // steps
   unsigned overflow_one_in = 0;      // steps
