@@ -23,6 +23,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "decoders/x86/registers.h"
 
@@ -42,6 +43,7 @@ struct Hit {
   Kind kind = Kind::kProbe;
   uint64_t ip = 0;  // of a watch point: behind the instruction
   x86::RegisterFile registers;
+  std::optional<uint64_t> memory;  // contents of a location, before the instruction
 };
 
 // The clock of hits, now.

@@ -110,7 +110,7 @@ class Bench {
     plan_.sites[kUnlockEither].actions.push_back(action);
     plan_.functions.push_back(function);
     HitsToEventsOptions options;
-    options.values = true;
+    options.values = Values::kExact;
     events_ = std::make_unique<HitsToEvents>(plan_, symbols_, merge_, options);
   }
 

@@ -181,8 +181,8 @@ void check_source(const Create& create) {
     return;
   }
   const std::string file = "/proc/" + std::to_string(callers.pid()) + "/exe";
-  const std::vector<ProbePlace> load = {{place.offset, 0, kLoadSource}};
-  const std::vector<ProbePlace> store = {{place.offset + kStore, 0, kStoreSource}};
+  const std::vector<ProbePlace> load = {{place.offset, 0, kLoadSource, {}}};
+  const std::vector<ProbePlace> store = {{place.offset + kStore, 0, kStoreSource, {}}};
   const std::vector<ProbePlace> both = {load[0], store[0]};
   std::vector<Hit> hits;
   const auto read = [&] { (*probes)->read(hits); };
@@ -246,7 +246,7 @@ void check_loss(const Create& create) {
     return;
   }
   const std::string file = "/proc/" + std::to_string(callers.pid()) + "/exe";
-  auto hold = (*probes)->attach(callers.pid(), file, {{place.offset, 0, kLoadSource}}, nullptr);
+  auto hold = (*probes)->attach(callers.pid(), file, {{place.offset, 0, kLoadSource, {}}}, nullptr);
   REQUIRE(hold);
   callers.call(500, [] {});
   std::vector<Hit> hits;
