@@ -186,6 +186,7 @@ void read_memory(Assembler& a, uint8_t record, uint8_t cookie) {
   field(BPF_REG_1, kSizeAt, 3);
   a.set(BPF_REG_2, 1);
   a.change_by(BPF_LSH, BPF_REG_2, BPF_REG_1);
+  a.change(BPF_AND, BPF_REG_2, 15);  // as it is; the kernel wants to see it
   a.move(BPF_REG_1, record);
   a.change(kAddValue, BPF_REG_1, offsetof(RingRecord, memory));
   a.call(BPF_FUNC_probe_read_user);

@@ -38,7 +38,7 @@ struct Hit {
   enum class Kind : uint8_t {
     kProbe,  // before its instruction
     kWatch,  // behind the access
-    kSleep,  // the thread gives its processor up by itself
+    kSleep,  // the thread gives its processor up by itself, or ends
   };
   Kind kind = Kind::kProbe;
   uint64_t ip = 0;  // of a watch point: behind the instruction

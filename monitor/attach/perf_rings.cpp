@@ -271,6 +271,18 @@ void PerfRings::record(const char* bytes, size_t size, std::vector<Hit>& hits) {
         hits.push_back(hit);
       }
       return;
+    case PERF_RECORD_EXIT: {
+      // Its stores have drained: the kernel's locked instructions come before this record.
+      if (take<uint32_t>(at) != pid_) {
+        return;
+      }
+      take<uint32_t>(at);  // the parent
+      hit.thread = take<uint32_t>(at);
+      hit.time = time_in(trailer);
+      hit.kind = Hit::Kind::kSleep;
+      hits.push_back(hit);
+      return;
+    }
     case PERF_RECORD_FORK:
       take<uint32_t>(at);  // process, its parent, thread
       take<uint32_t>(at);
