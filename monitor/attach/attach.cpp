@@ -1,15 +1,12 @@
 #include "monitor/attach/attach.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <set>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -65,14 +62,6 @@ class Signals {
   sigset_t set_{};
   sigset_t before_{};
 };
-
-// Whether the thread is inside a system call: /proc says "running" or -1 otherwise.
-bool in_system_call(pid_t pid, uint32_t thread) {
-  const Descriptor file(
-      ::open(fmt::format("/proc/{}/task/{}/syscall", pid, thread).c_str(), O_RDONLY | O_CLOEXEC));
-  char first = 0;
-  return file.is_open() && ::read(file.get(), &first, 1) == 1 && first >= '0' && first <= '9';
-}
 
 class Session {
  public:
@@ -131,9 +120,7 @@ class Session {
         });
     HitsToEventsOptions turning;
     turning.values = options_.values;
-    turning.in_system_call = [this](uint32_t thread) {
-      return in_system_call(target_.pid(), thread);
-    };
+    turning.in_system_call = [this](uint32_t thread) { return target_.in_system_call(thread); };
     turning.alone = [this](int64_t time) { return alone_ && time < rings_->alone_until(); };
     turning.watched = [this](const Hit& hit) { return watched_->find(hit); };
     events_ = std::make_unique<HitsToEvents>(plan_, symbols_, merged_->merge(), turning);
@@ -428,8 +415,12 @@ class Session {
   }
 
   bool is_probed(uint32_t module) const {
-    return std::any_of(plan_.groups.begin(), plan_.groups.end(),
-                       [&](const Group& group) { return group.module == module; });
+    for (size_t group = 0; group < plan_.groups.size(); ++group) {
+      if (plan_.groups[group].module == module && links_[group] != nullptr) {
+        return true;
+      }
+    }
+    return false;
   }
 
   // Probes what was asked for in the modules from `first` on, which were mapped just now.

@@ -328,6 +328,14 @@ bool Target::same_program() const {
   return now.empty() || identity_.empty() || now == identity_;
 }
 
+// /proc says "running", or -1, otherwise.
+bool Target::in_system_call(uint32_t thread) const {
+  const Descriptor file(
+      ::open(proc(pid_, fmt::format("task/{}/syscall", thread)).c_str(), O_RDONLY | O_CLOEXEC));
+  char first = 0;
+  return file.is_open() && ::read(file.get(), &first, 1) == 1 && first >= '0' && first <= '9';
+}
+
 double Target::processor_seconds() const {
   clockid_t clock{};
   timespec time{};

@@ -74,6 +74,7 @@ class Target {
   bool ended() const;
   // False after exec.
   bool same_program() const;
+  bool in_system_call(uint32_t thread) const;  // sleeping in one, not running
   // Of all threads, in seconds; 0 when it has ended.
   double processor_seconds() const;
   // Code mapped from where it was not before.
