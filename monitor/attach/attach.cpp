@@ -404,6 +404,7 @@ class Session {
     }
     target_.refresh();
     watched_->forget_places();
+    probes_->mappings_changed();
     for (uint32_t i = 0; i < before; ++i) {
       if (absent[i] && !target_.modules()[i].code.empty() && is_probed(i)) {
         note(target_.modules()[i].path + " was loaded: its probes are there already");

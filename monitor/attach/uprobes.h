@@ -48,6 +48,8 @@ class Uprobes {
   // Appends what has come. Not in order, but for the hits of a thread on one processor.
   virtual void read(std::vector<Hit>& hits) = 0;
   virtual uint64_t lost() const = 0;
+  // Modules were loaded or unloaded.
+  virtual void mappings_changed() {}
   virtual bool reads_memory() const { return false; }  // else Hit::memory is never there
 };
 
