@@ -278,7 +278,7 @@ Cost bpf_cost(Bench& bench, attach::Uprobes& probes, Probed probed) {
     return {0, "the code of this program was not found in its mappings", 0};
   }
   const double without = caller.time(probed, [] {});
-  auto link = probes.attach(caller.pid(), place->file, {{place->offset, 0, 0}});
+  auto link = probes.attach(caller.pid(), place->file, {{place->offset, 0, 0, {}}});
   if (!link) {
     return {0, link.error().message, 0};
   }

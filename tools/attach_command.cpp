@@ -28,6 +28,7 @@ struct Options {
   bool discover = false;
   bool no_unit_accesses = false;
   bool no_locks = false;
+  std::string values;
   RelationChoice relation;
   OutputFormat output = OutputFormat::kText;
 };
@@ -36,7 +37,9 @@ attach::AttachOptions attach_options(const Options& options) {
   attach::AttachOptions result = options.attach;
   result.plan.unit_accesses = !options.no_unit_accesses;
   result.plan.locks = !options.no_locks;
-  result.plan.group_by_function = result.max_overhead > 0;
+  result.values = options.values.empty()       ? attach::Values::kNone
+                  : options.values == "memory" ? attach::Values::kMemory
+                                               : attach::Values::kExact;
   RelationOptions& relation = result.watch.detector.relation;
   relation = options.relation.relation();
   if (options.property == "sc-serializability") {
@@ -50,6 +53,30 @@ attach::AttachOptions attach_options(const Options& options) {
 
 int exit_status_of(const Error& error) {
   return error.kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
+}
+
+// What the verdict rests on.
+nlohmann::ordered_json values_json(const std::string& source, const attach::ValueCounts& counts) {
+  return {{"source", source.empty() ? "none" : source},
+          {"registers", counts.registers},
+          {"memory", counts.memory},
+          {"assumed", counts.assumed},
+          {"compared", counts.compared},
+          {"differed", counts.differed}};
+}
+
+void print_values(const std::string& source, const attach::ValueCounts& counts) {
+  if (source.empty()) {
+    return;
+  }
+  fmt::print("  values: {} from registers, {} from memory of one thread\n", counts.registers,
+             counts.memory);
+  if (counts.assumed != 0) {
+    fmt::print(
+        "  the verdict rests on {} more values that memory held at the hit, and that are assumed "
+        "to be\n  those that were read; {} of {} that could be compared were not\n",
+        counts.assumed, counts.differed, counts.compared);
+  }
 }
 
 // Long enough for thousands of samples of a busy process.
@@ -72,10 +99,12 @@ int run_attach(const Options& options) {
                                        {"ended", summary->ended},
                                        {"hits", summary->hits},
                                        {"lost_hits", summary->lost_hits},
-                                       {"lost_watch_hits", summary->lost_watch_hits}};
+                                       {"lost_watch_hits", summary->lost_watch_hits},
+                                       {"values", values_json(options.values, summary->values)}};
   print_watch_summary(summary->program, options.property, summary->watch, options.output, more);
   if (options.output == OutputFormat::kText) {
     fmt::print("  hits: {}\n", summary->hits);
+    print_values(options.values, summary->values);
   }
   return watch_exit_status(summary->watch.verdict);
 }
@@ -113,9 +142,24 @@ void add_attach_command(CLI::App& app, int& exit_status) {
   command->add_option("--property", options->property, "What is asked of the process")
       ->check(CLI::IsMember({"serializability", "sc-serializability"}))
       ->capture_default_str();
-  command->add_flag("--values", attach.values,
-                    "Conclude orders from the values stored: sound only when every function that "
-                    "stores to the\nlocations is watched");
+  command
+      ->add_option(
+          "--values", options->values,
+          "Conclude orders from the values stored: sound only when every function that "
+          "stores to the\nlocations is watched. exact (the default): what registers show, and "
+          "memory while the process\nhas one thread; memory: elsewhere, too, what a location "
+          "held at the hit, assuming that\nnobody stored before the instruction ran")
+      ->expected(0, 1)
+      ->default_str("exact")
+      ->check(CLI::IsMember({"exact", "memory"}))
+      ->option_text("[exact|memory]");
+  command
+      ->add_option("--module", attach.modules,
+                   "Files that the process may load later: probed from the start, so that nothing "
+                   "of them is missed")
+      ->option_text("FILE...");
+  command->add_flag("--later", attach.plan.later,
+                    "Names that no module has yet may be of one that is loaded later");
   add_relation_options(*command, options->relation);
   command
       ->add_option("--max-overhead", attach.max_overhead,

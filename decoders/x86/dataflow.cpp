@@ -133,7 +133,15 @@ Value result(const Instruction& instruction, const RegisterFile& before, Value l
     return std::nullopt;
   }
   switch (instruction.operation) {
+    case Operation::kCompareExchange: {
+      const Value expected = before.get(Register::kRax);
+      if (!expected) {
+        return std::nullopt;
+      }
+      return low_bytes(*a, size) == low_bytes(*expected, size) ? b : a;
+    }
     case Operation::kAdd:
+    case Operation::kExchangeAdd:
       return *a + *b;
     case Operation::kSub:
       return *a - *b;
@@ -272,6 +280,7 @@ RegisterMask changed_by_system_call(const RegisterFile& before) {
 void step_forward(const Instruction& instruction, RegisterFile& registers, Value loaded) {
   switch (instruction.operation) {
     case Operation::kClobber:
+    case Operation::kCompareExchange:
       registers.forget(instruction.writes);
       return;
     case Operation::kSystemCall:
@@ -311,7 +320,9 @@ void step_forward(const Instruction& instruction, RegisterFile& registers, Value
       break;
   }
   const Value value = result(instruction, registers, loaded);
-  if (instruction.operation == Operation::kExchange && instruction.source.is_register()) {
+  if ((instruction.operation == Operation::kExchange ||
+       instruction.operation == Operation::kExchangeAdd) &&
+      instruction.source.is_register()) {
     const Value old = operand_value(instruction, instruction.destination, registers, loaded);
     write_register(instruction.source, old, registers);
   }
@@ -351,19 +362,36 @@ Value stored_value(const Instruction& instruction, const RegisterFile& before, V
 }
 
 Value loaded_value(const Instruction& instruction, const RegisterFile& after) {
-  const bool copies =
-      (instruction.operation == Operation::kMove && instruction.source.is_memory()) ||
-      instruction.operation == Operation::kPop;
-  if (instruction.operation == Operation::kLeave) {
-    return after.get(Register::kRbp);
+  Operand copy = instruction.destination;
+  switch (instruction.operation) {
+    case Operation::kMove:
+      if (!instruction.source.is_memory()) {
+        return std::nullopt;
+      }
+      copy.size = instruction.source.size;
+      break;
+    case Operation::kPop:
+      break;
+    case Operation::kLeave:
+      return after.get(Register::kRbp);
+    case Operation::kExchange:
+    case Operation::kExchangeAdd:
+      if (copy.is_memory()) {
+        copy = instruction.source;
+      } else if (!instruction.source.is_memory()) {
+        return std::nullopt;
+      }
+      break;
+    case Operation::kCompareExchange:
+      if (!copy.is_memory()) {
+        return std::nullopt;
+      }
+      copy = {Operand::Kind::kRegister, Register::kRax, copy.size, false};
+      break;
+    default:
+      return std::nullopt;
   }
-  if (!copies || !instruction.destination.is_register() || instruction.destination.high ||
-      !after.has(instruction.destination.reg)) {
-    return std::nullopt;
-  }
-  const unsigned size = instruction.operation == Operation::kPop ? instruction.destination.size
-                                                                 : instruction.source.size;
-  return low_bytes(after.value(instruction.destination.reg), size);
+  return copy.is_register() ? operand_value(instruction, copy, after, {}) : std::nullopt;
 }
 
 void step_backward(const Instruction& instruction, RegisterFile& registers) {

@@ -29,8 +29,8 @@ void step_backward(const Instruction& instruction, RegisterFile& registers);
 // What the store (or locked access) of the instruction writes, given the registers before it.
 Value stored_value(const Instruction& instruction, const RegisterFile& before, Value loaded = {});
 
-// What the load of the instruction must have given, seen from the registers after it: only when it
-// was copied in whole.
+// What the load (or locked access) of the instruction must have given, seen from the registers
+// after it: only when it was copied in whole. A compare-and-exchange leaves it in rax either way.
 Value loaded_value(const Instruction& instruction, const RegisterFile& after);
 
 // The registers that the kernel may have changed when it returns from a system call. On Linux all

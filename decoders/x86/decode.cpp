@@ -209,6 +209,10 @@ Operation operation_of(const ZydisDecodedInstruction& from) {
       return Operation::kNegate;
     case ZYDIS_MNEMONIC_XCHG:
       return Operation::kExchange;
+    case ZYDIS_MNEMONIC_XADD:
+      return Operation::kExchangeAdd;
+    case ZYDIS_MNEMONIC_CMPXCHG:
+      return Operation::kCompareExchange;
     case ZYDIS_MNEMONIC_PUSH:
       return Operation::kPush;
     case ZYDIS_MNEMONIC_POP:

@@ -139,6 +139,8 @@ enum class Operation : uint8_t {
   kNot,
   kNegate,
   kExchange,
+  kExchangeAdd,      // `source` gets a, `destination` gets a + b (xadd)
+  kCompareExchange,  // b where a equals rax; rax gets a where it does not (cmpxchg)
   kPush,
   kPop,
   kCall,

@@ -1,26 +1,24 @@
 #include "monitor/attach/attach.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <set>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
-#include "decoders/std/writer.h"
 #include "monitor/attach/bpf_uprobes.h"
 #include "monitor/attach/cost.h"
 #include "monitor/attach/hits_to_events.h"
 #include "monitor/attach/merged_watch.h"
+#include "monitor/attach/overhead.h"
 #include "monitor/attach/perf_rings.h"
 #include "monitor/attach/perf_uprobes.h"
+#include "monitor/attach/saved_trace.h"
 #include "monitor/attach/target.h"
 #include "monitor/attach/watched_code.h"
 
@@ -35,6 +33,9 @@ constexpr int64_t kReach = 2'000'000;
 constexpr int64_t kPoll = 5'000'000;
 constexpr int64_t kMeasure = 500'000'000;  // between two looks at the overhead
 constexpr int64_t kLook = 100'000'000;     // between two looks at the process
+constexpr const char* kAssumption =
+    "values are what memory held when the hits were taken: that nobody stored before the "
+    "instructions were carried out is assumed";
 
 // The signals that end the attachment wait here instead of ending this process.
 class Signals {
@@ -62,80 +63,22 @@ class Signals {
   sigset_t before_{};
 };
 
-// All events as a text trace.
-class SavedTrace {
- public:
-  SavedTrace(const std::string& path, const Symbols& symbols) : path_(path), writer_(symbols) {
-    if (!path.empty()) {
-      file_ = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-      if (!file_.is_open()) {
-        note_failure();
-        return;
-      }
-      writer_.write_headers(text_);
-    }
-  }
-  void add(const EventBlock& block, const std::vector<EventLoss>& losses) {
-    if (!file_.is_open() || !problem_.empty()) {
-      return;
-    }
-    for (const EventLoss& loss : losses) {
-      StdWriter::write_lost(loss.events, text_);
-    }
-    writer_.write(block, text_);
-    flush();
-  }
-  void incomplete() {
-    if (file_.is_open() && problem_.empty()) {
-      StdWriter::write_lost(0, text_);
-      flush();
-    }
-  }
-  const std::string& problem() const { return problem_; }
-
- private:
-  void flush() {
-    for (size_t at = 0; at < text_.size();) {
-      const ssize_t written = ::write(file_.get(), text_.data() + at, text_.size() - at);
-      if (written < 0 && errno == EINTR) {
-        continue;
-      }
-      if (written <= 0) {
-        note_failure();
-        break;
-      }
-      at += static_cast<size_t>(written);
-    }
-    text_.clear();
-  }
-  void note_failure() {
-    problem_ = fmt::format("{}: cannot be written: {}", path_, std::strerror(errno));
-  }
-
-  std::string path_;
-  Descriptor file_;
-  StdWriter writer_;
-  std::string text_;
-  std::string problem_;
-};
-
-// Whether the thread is inside a system call: /proc says "running" or -1 otherwise.
-bool in_system_call(pid_t pid, uint32_t thread) {
-  const Descriptor file(
-      ::open(fmt::format("/proc/{}/task/{}/syscall", pid, thread).c_str(), O_RDONLY | O_CLOEXEC));
-  char first = 0;
-  return file.is_open() && ::read(file.get(), &first, 1) == 1 && first >= '0' && first <= '9';
-}
-
 class Session {
  public:
   Session(Target target, const AttachOptions& options, const Watch::Callback& report)
-      : target_(std::move(target)), options_(options), report_(report) {
+      : target_(std::move(target)), options_(options), report_(report), request_(options.plan) {
     symbols_.initial_zero = false;
   }
 
   Result<AttachSummary> run() {
-    auto plan = make_plan(target_, options_.plan, symbols_);
+    for (const std::string& file : options_.modules) {
+      if (auto added = target_.add_file(file); !added) {
+        return tl::unexpected<Error>(added.error());
+      }
+    }
+    request_.values = options_.values != Values::kNone;
+    request_.group_by_function = options_.max_overhead > 0;
+    auto plan = make_plan(target_, request_, symbols_);
     if (!plan) {
       return tl::unexpected<Error>(plan.error());
     }
@@ -150,8 +93,8 @@ class Session {
       if (!cost) {
         return tl::unexpected<Error>(cost.error());
       }
-      hit_cost_ = *cost;
-      note(fmt::format("a hit takes {:.1f} microseconds", hit_cost_ / 1000));
+      overhead_.emplace(*cost, target_.processor_seconds());
+      note(fmt::format("a hit takes {:.1f} microseconds", *cost / 1000));
     }
     auto rings = PerfRings::create();
     if (!rings) {
@@ -159,12 +102,12 @@ class Session {
     }
     rings_ = std::move(*rings);
     watched_ = std::make_unique<WatchedCode>(target_, plan_, symbols_);
-    saved_.emplace(options_.save, symbols_);
+    saved_.emplace(options_.save, symbols_, options_.values == Values::kMemory ? kAssumption : "");
     if (!saved_->problem().empty()) {
       return fail(ErrorKind::kEnvironment, saved_->problem());
     }
     WatchOptions watch = options_.watch;
-    watch.analysis.values &= options_.values;
+    watch.analysis.values &= options_.values != Values::kNone;
     const Signals signals;
     merged_ = std::make_unique<MergedWatch>(
         symbols_, watch,
@@ -177,14 +120,8 @@ class Session {
         });
     HitsToEventsOptions turning;
     turning.values = options_.values;
-    turning.in_system_call = [this](uint32_t thread) {
-      return in_system_call(target_.pid(), thread);
-    };
-    if (has_units()) {
-      for (const pid_t thread : target_.threads()) {
-        turning.old_threads.insert(static_cast<uint32_t>(thread));
-      }
-    }
+    turning.in_system_call = [this](uint32_t thread) { return target_.in_system_call(thread); };
+    turning.alone = [this](int64_t time) { return alone_ && time < rings_->alone_until(); };
     turning.watched = [this](const Hit& hit) { return watched_->find(hit); };
     events_ = std::make_unique<HitsToEvents>(plan_, symbols_, merged_->merge(), turning);
     // First what tells of sleeping, then the units.
@@ -193,8 +130,12 @@ class Session {
         !set) {
       return failed(set.error());
     }
-    if (auto set = set_probes(); !set) {
+    alone_ = target_.alone();
+    if (auto set = set_probes(0); !set) {
       return failed(set.error());
+    }
+    if (has_units(0)) {
+      events_->units_were_set(target_.threads());
     }
     tell_start();
     watch_until_end(signals);
@@ -233,8 +174,10 @@ class Session {
     }
     return tl::unexpected<Error>(error);
   }
-  bool has_units() const {
-    return std::any_of(plan_.sites.begin(), plan_.sites.end(), [](const Site& site) {
+  // Of the sites from `first` on.
+  bool has_units(size_t first) const {
+    const auto begin = plan_.sites.begin() + static_cast<std::ptrdiff_t>(first);
+    return std::any_of(begin, plan_.sites.end(), [](const Site& site) {
       return std::any_of(site.actions.begin(), site.actions.end(), [](const Action& action) {
         return action.kind == Action::Kind::kEnter || action.kind == Action::Kind::kBegin;
       });
@@ -260,6 +203,13 @@ class Session {
                     "through {}, {} watch points",
                     target_.pid(), target_.executable(), units, plan_.accesses, plan_.sites.size(),
                     probes_->name(), plan_.watch.size()));
+    tell_plan();
+    if (options_.values == Values::kMemory) {
+      warn(probes_->reads_memory() ? kAssumption : "contents of memory are read through BPF alone");
+    }
+  }
+
+  void tell_plan() {
     for (const std::string& text : plan_.notes) {
       warn(text);
     }
@@ -270,13 +220,14 @@ class Session {
   }
 
   // One piece of a group; when the kernel refuses it, the sites one by one.
-  Result<bool> set_probes() {
+  Result<bool> set_probes(size_t first_group) {
     links_.resize(plan_.groups.size());
-    for (uint32_t group = 0; group < plan_.groups.size(); ++group) {
+    for (auto group = static_cast<uint32_t>(first_group); group < plan_.groups.size(); ++group) {
       const std::string& file = target_.modules()[plan_.groups[group].module].file;
       std::vector<ProbePlace> places;
       for (const uint32_t site : plan_.groups[group].sites) {
-        places.push_back({plan_.sites[site].offset, plan_.sites[site].semaphore, site});
+        places.push_back({plan_.sites[site].offset, plan_.sites[site].semaphore, site,
+                          plan_.sites[site].memory});
       }
       int refused = 0;
       auto link = probes_->attach(target_.pid(), file, places, &refused);
@@ -320,7 +271,6 @@ class Session {
     const int64_t start = hit_clock();
     int64_t next_look = start + kLook;
     int64_t next_measure = start + kMeasure;
-    spent_before_ = target_.processor_seconds();
     while (summary_.ended.empty()) {
       if (const int number = signals.wait(kPoll); number != 0) {
         summary_.ended = fmt::format("signal {}", number);
@@ -337,7 +287,10 @@ class Session {
         next_look = now + kLook;
         look_at_target();
       }
-      if (hit_cost_ > 0 && now >= next_measure) {
+      if (rings_->code_mapped() > code_seen_) {
+        look_at_modules();
+      }
+      if (overhead_ && now >= next_measure) {
         next_measure = now + kMeasure;
         bound_overhead();
       }
@@ -371,39 +324,46 @@ class Session {
   // Takes the probes of the busiest function out when the hits take too much of the process's time.
   void bound_overhead() {
     const std::vector<uint64_t>& hits = events_->hits_of_groups();
+    const uint64_t watch_hits = events_->hits_of_watch_points();
     hits_before_.resize(hits.size());
-    uint64_t all = 0;
+    uint64_t all = watch_hits + probes_->lost();
     uint64_t most = 0;
     size_t busiest = 0;
     size_t units_left = 0;
     for (size_t group = 0; group < hits.size(); ++group) {
       const uint64_t now = hits[group] - hits_before_[group];
-      all += now;
+      all += hits[group];
       if (links_[group] != nullptr && now >= most) {
         most = now;
         busiest = group;
       }
       units_left += links_[group] != nullptr && !plan_.groups[group].locks ? 1 : 0;
     }
+    const uint64_t of_watch_points = watch_hits - watch_hits_before_;
     hits_before_ = hits;
-    const double spent = target_.processor_seconds();
-    const double time = spent - spent_before_;
-    spent_before_ = spent;
-    const double in_hits = static_cast<double>(all) * hit_cost_ / 1e9;
-    // The kernel counts processor time in ticks: less than a tick is not known.
-    const double percent = 100 * in_hits / std::max(time, 0.01);
-    if (percent <= options_.max_overhead || most == 0) {
+    watch_hits_before_ = watch_hits;
+    const double percent =
+        overhead_->measure(all, events_->take_gaps(), target_.processor_seconds());
+    if (percent <= options_.max_overhead || most + of_watch_points == 0) {
       return;
     }
-    const Group& group = plan_.groups[busiest];
-    links_[busiest] = nullptr;
+    const std::string text = fmt::format(
+        "hits of {:.1f} microseconds take {:.1f} % of the time of the process, the "
+        "bound is {} %: ",
+        overhead_->hit_cost() / 1000, percent, options_.max_overhead);
     events_->lost(0);
-    warn(
-        fmt::format("hits take {:.1f} % of the time of the process, the bound is {} %: {} is no "
-                    "longer watched{}",
-                    percent, options_.max_overhead, group.name,
-                    group.locks ? "; what the locks order is not known from here on" : ""));
-    if (!group.locks && units_left == 1 && plan_.watch.empty()) {
+    if (of_watch_points > most && watching_) {
+      rings_->stop_watching();
+      watching_ = false;
+      warn(text + "the watch points are no longer watched");
+    } else {
+      const Group& group = plan_.groups[busiest];
+      links_[busiest] = nullptr;
+      warn(text + group.name + " is no longer watched" +
+           (group.locks ? "; what the locks order is not known from here on" : ""));
+      units_left -= group.locks ? 0 : 1;
+    }
+    if (units_left == 0 && (plan_.watch.empty() || !watching_)) {
       summary_.ended = "the bound of the overhead leaves nothing to watch";
     }
   }
@@ -428,14 +388,79 @@ class Session {
         events_->thread_ended(thread);
       }
     }
-    if (target_.mappings_changed()) {
-      const size_t before = target_.modules().size();
-      target_.refresh();
-      for (size_t i = before; i < target_.modules().size(); ++i) {
-        warn(fmt::format("{} was loaded after the probes were set: attach again to watch it",
-                         target_.modules()[i].path));
+    look_at_modules();
+  }
+
+  void look_at_modules() {
+    const int64_t mapped = rings_->code_mapped();
+    code_seen_ = mapped;
+    if (!target_.mappings_changed()) {
+      return;
+    }
+    const size_t before = target_.modules().size();
+    std::vector<bool> absent;
+    for (const Module& module : target_.modules()) {
+      absent.push_back(module.code.empty());
+    }
+    target_.refresh();
+    watched_->forget_places();
+    probes_->mappings_changed();
+    for (uint32_t i = 0; i < before; ++i) {
+      if (absent[i] && !target_.modules()[i].code.empty() && is_probed(i)) {
+        note(target_.modules()[i].path + " was loaded: its probes are there already");
       }
     }
+    if (target_.modules().size() != before) {
+      watch_modules(static_cast<uint32_t>(before), mapped);
+    }
+  }
+
+  bool is_probed(uint32_t module) const {
+    for (size_t group = 0; group < plan_.groups.size(); ++group) {
+      if (plan_.groups[group].module == module && links_[group] != nullptr) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Probes what was asked for in the modules from `first` on, which were mapped just now.
+  void watch_modules(uint32_t first, int64_t mapped) {
+    std::string names;
+    for (size_t i = first; i < target_.modules().size(); ++i) {
+      names += (names.empty() ? "" : ", ") + target_.modules()[i].path;
+    }
+    const size_t groups = plan_.groups.size();
+    const size_t sites = plan_.sites.size();
+    auto extended = extend_plan(plan_, first, target_, request_, symbols_);
+    Result<bool> set = true;
+    if (!extended) {
+      set = tl::unexpected<Error>(extended.error());
+    } else if (extended->sites.size() == sites) {
+      return;  // nothing of it was asked for
+    } else {
+      plan_ = std::move(*extended);
+      set = set_probes(groups);
+      tell_plan();
+    }
+    if (!set) {
+      warn(fmt::format("{} was loaded, and is not watched: {}", names, set.error().to_string()));
+      incomplete_ = true;
+      return;
+    }
+    if (has_units(sites)) {
+      events_->units_were_set(target_.threads());
+    }
+    // What ran of it meanwhile is not known.
+    events_->lost(0);
+    const std::string delay = mapped == 0
+                                  ? std::string()
+                                  : fmt::format(" {:.1f} milliseconds later",
+                                                static_cast<double>(hit_clock() - mapped) / 1e6);
+    warn(
+        fmt::format("{} was loaded: {} probes were set{}; what it did before was not seen "
+                    "(--module FILE sets them in advance)",
+                    names, plan_.sites.size() - sites, delay));
   }
 
   Result<AttachSummary> finish() {
@@ -454,6 +479,13 @@ class Session {
     merged_->finish();
     summary_.watch = merged_->watch().summary();
     summary_.program = target_.executable();
+    summary_.values = events_->values();
+    if (const ValueCounts& values = summary_.values; values.differed != 0) {
+      warn(
+          fmt::format("of {} accesses whose registers show what was read {} found memory changed "
+                      "since their hit",
+                      values.compared, values.differed));
+    }
     if (summary_.lost_hits != 0) {
       warn(fmt::format("{} hits of probes were lost: there was no room for them",
                        summary_.lost_hits));
@@ -483,9 +515,13 @@ class Session {
   std::vector<Hit> waiting_;
   std::set<uint32_t> seen_;  // threads that the process was seen to have
   AttachSummary summary_;
-  double hit_cost_ = 0;  // nanoseconds; 0: no bound
-  double spent_before_ = 0;
+  PlanRequest request_;
+  std::optional<Overhead> overhead_;  // nothing: no bound
   std::vector<uint64_t> hits_before_;
+  uint64_t watch_hits_before_ = 0;
+  bool watching_ = true;   // the watch points are there
+  bool alone_ = false;     // the process had one thread and no shared memory at the start
+  int64_t code_seen_ = 0;  // PerfRings::code_mapped() at the last look
   bool violation_ = false;
   bool incomplete_ = false;
 };

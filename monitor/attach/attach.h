@@ -7,7 +7,10 @@
 //               for, at SIGINT, SIGTERM, SIGHUP or SIGQUIT. Then the probes go; what was recorded
 //               is judged to the end. When this process is killed the kernel takes the probes out.
 // Verdict       Of what was watched: the accesses of functions that were not chosen are not seen.
-//               Values are looked at only on request (hits_to_events.h).
+//               Values are looked at only on request (hit_values.h).
+// Modules       Those that the process loads later are probed when the kernel tells of their
+//               code: some milliseconds later, without stopping anything. What ran of them before
+//               is counted as lost. Files named in `modules` are probed from the start.
 // Loss          Hits that found no room, probes given up because of `max_overhead`, accesses that
 //               no probe can tell: all make the result incomplete, and warnings say so.
 // Delay         A finding comes some tens of milliseconds after the hit that closes its cycle.
@@ -23,6 +26,7 @@
 
 #include <sys/types.h>
 
+#include "monitor/attach/hit_values.h"
 #include "monitor/attach/plan.h"
 #include "monitor/watch.h"
 #include "tso/result.h"
@@ -35,8 +39,9 @@ struct AttachOptions {
   double duration = 0;  // seconds; 0: no end
   bool until_violation = false;
   double max_overhead = 0;  // percent of the processor time of the process; 0: no bound
-  bool values = false;
-  std::string save;  // a text trace of all events, for `tsomon check`; empty: none
+  Values values = Values::kNone;
+  std::vector<std::string> modules;  // files that the process may load later: probed in advance
+  std::string save;                  // a text trace of all events, for `tsomon check`; empty: none
   // What the user should know while it runs.
   std::function<void(const std::string&)> note;
 };
@@ -48,6 +53,7 @@ struct AttachSummary {
   uint64_t hits = 0;
   uint64_t lost_hits = 0;        // of probes
   uint64_t lost_watch_hits = 0;  // of watch points
+  ValueCounts values;
   std::vector<std::string> warnings;
 };
 

@@ -46,8 +46,10 @@ struct RingRecord {
   uint64_t process_and_thread;
   uint64_t source;
   uint64_t registers[kSavedRegisters];
+  uint64_t memory;
+  uint64_t memory_read;  // 1: it could be
 };
-static_assert(sizeof(RingRecord) == 192);
+static_assert(sizeof(RingRecord) == 208);
 
 // pt_regs: r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip cs flags rsp ss
 constexpr size_t kRip = 16;
@@ -55,12 +57,40 @@ constexpr size_t kFlags = 18;
 constexpr std::array<uint8_t, 16> kPlaceOfRegister = {10, 11, 12, 5, 19, 4, 13, 14,
                                                       9,  8,  7,  6, 3,  2, 1,  0};
 
+// The cookie of a probe: its number, and where in pt_regs the parts of an address are.
+constexpr unsigned kSourceBits = 18;
+constexpr unsigned kBaseAt = 18;
+constexpr unsigned kIndexAt = 23;
+constexpr unsigned kShiftAt = 28;
+constexpr unsigned kSizeAt = 30;
+constexpr unsigned kDisplacementAt = 32;
+constexpr uint64_t kNoPlace = 31;
+constexpr uint32_t kSourceMask = (1U << kSourceBits) - 1;
+
+uint64_t place_of(x86::Register name) {
+  const auto number = static_cast<size_t>(name);
+  return number < kPlaceOfRegister.size() ? kPlaceOfRegister[number] : kNoPlace;
+}
+
+uint64_t cookie_of(const ProbePlace& place) {
+  TSOMON_CHECK(place.source <= kSourceMask, "the number of a probe fits");
+  const MemoryOperand& memory = place.memory;
+  if (memory.size == 0) {
+    return place.source | kNoPlace << kBaseAt;
+  }
+  const uint64_t size = memory.size == 8 ? 3 : memory.size == 4 ? 2 : memory.size == 2 ? 1 : 0;
+  return place.source | (memory.relative ? kRip : place_of(memory.base)) << kBaseAt |
+         place_of(memory.index) << kIndexAt | uint64_t{memory.shift} << kShiftAt | size << kSizeAt |
+         uint64_t{static_cast<uint32_t>(memory.displacement)} << kDisplacementAt;
+}
+
 long bpf(int command, void* attributes, size_t size) {
   return ::syscall(SYS_bpf, command, attributes, size);
 }
 
 constexpr uint8_t kLoadWide = BPF_DW;         // BPF_LD, BPF_IMM: 0
 constexpr uint8_t kAddImmediate = BPF_ALU64;  // BPF_ADD, BPF_K: 0
+constexpr uint8_t kAddValue = 0;              // BPF_ADD
 
 class Assembler {
  public:
@@ -94,6 +124,20 @@ class Assembler {
   void store(uint8_t to, size_t offset, uint8_t source) {
     add(BPF_STX | BPF_MEM | BPF_DW, to, source, static_cast<int16_t>(offset), 0);
   }
+  void change(uint8_t operation, uint8_t destination, int32_t by) {
+    add(static_cast<uint8_t>(BPF_ALU64 | operation | BPF_K), destination, 0, 0, by);
+  }
+  void change_by(uint8_t operation, uint8_t destination, uint8_t by) {
+    add(static_cast<uint8_t>(BPF_ALU64 | operation | BPF_X), destination, by, 0, 0);
+  }
+  size_t jump_if_above(uint8_t tested, int32_t limit) {
+    add(BPF_JMP | BPF_JGT | BPF_K, tested, 0, 0, limit);
+    return code_.size() - 1;
+  }
+  size_t jump_if_not_zero(uint8_t tested) {
+    add(BPF_JMP | BPF_JNE | BPF_K, tested, 0, 0, 0);
+    return code_.size() - 1;
+  }
   void exit() {
     set(BPF_REG_0, 0);
     add(BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
@@ -110,11 +154,55 @@ class Assembler {
   std::vector<bpf_insn> code_;
 };
 
+// Reads the location that the cookie describes into the record.
+void read_memory(Assembler& a, uint8_t record, uint8_t cookie) {
+  const auto field = [&](uint8_t to, unsigned at, uint32_t mask) {
+    a.move(to, cookie);
+    a.change(BPF_RSH, to, static_cast<int32_t>(at));
+    a.change(BPF_AND, to, static_cast<int32_t>(mask));
+  };
+  // The register whose place is in `place`, of those that the record has.
+  const auto load_register = [&](uint8_t to, uint8_t place) {
+    a.change(BPF_LSH, place, 3);
+    a.change_by(kAddValue, place, record);
+    a.load(to, place, offsetof(RingRecord, registers));
+  };
+  a.set(BPF_REG_1, 0);
+  a.store(record, offsetof(RingRecord, memory), BPF_REG_1);
+  a.store(record, offsetof(RingRecord, memory_read), BPF_REG_1);
+  field(BPF_REG_1, kBaseAt, 31);
+  const size_t nothing = a.jump_if_above(BPF_REG_1, kSavedRegisters - 1);
+  load_register(BPF_REG_3, BPF_REG_1);
+  field(BPF_REG_1, kIndexAt, 31);
+  const size_t no_index = a.jump_if_above(BPF_REG_1, kSavedRegisters - 1);
+  load_register(BPF_REG_2, BPF_REG_1);
+  field(BPF_REG_1, kShiftAt, 3);
+  a.change_by(BPF_LSH, BPF_REG_2, BPF_REG_1);
+  a.change_by(kAddValue, BPF_REG_3, BPF_REG_2);
+  a.land(no_index);
+  a.move(BPF_REG_1, cookie);
+  a.change(BPF_ARSH, BPF_REG_1, kDisplacementAt);
+  a.change_by(kAddValue, BPF_REG_3, BPF_REG_1);
+  field(BPF_REG_1, kSizeAt, 3);
+  a.set(BPF_REG_2, 1);
+  a.change_by(BPF_LSH, BPF_REG_2, BPF_REG_1);
+  a.change(BPF_AND, BPF_REG_2, 15);  // as it is; the kernel wants to see it
+  a.move(BPF_REG_1, record);
+  a.change(kAddValue, BPF_REG_1, offsetof(RingRecord, memory));
+  a.call(BPF_FUNC_probe_read_user);
+  const size_t unread = a.jump_if_not_zero(BPF_REG_0);
+  a.set(BPF_REG_1, 1);
+  a.store(record, offsetof(RingRecord, memory_read), BPF_REG_1);
+  a.land(unread);
+  a.land(nothing);
+}
+
 // `numbers`: the namespace that threads are numbered in; nothing: the first one.
 std::vector<bpf_insn> assemble(int ring, int counter, const std::optional<PidNamespace>& numbers) {
   constexpr uint8_t kContext = BPF_REG_6;
   constexpr uint8_t kRecord = BPF_REG_7;
   constexpr uint8_t kTime = BPF_REG_8;
+  constexpr uint8_t kCookie = BPF_REG_9;
   constexpr int32_t kGetAttachCookie = 174;
   constexpr int32_t kNoWakeup = 1;  // BPF_RB_NO_WAKEUP: the reader looks by itself
   Assembler a;
@@ -141,11 +229,13 @@ std::vector<bpf_insn> assemble(int ring, int counter, const std::optional<PidNam
   }
   a.move(BPF_REG_1, kContext);
   a.call(kGetAttachCookie);
-  a.store(kRecord, offsetof(RingRecord, source), BPF_REG_0);
+  a.move(kCookie, BPF_REG_0);
+  a.store(kRecord, offsetof(RingRecord, source), kCookie);
   for (size_t i = 0; i < kSavedRegisters; ++i) {
     a.load(BPF_REG_1, kContext, 8 * i);
     a.store(kRecord, offsetof(RingRecord, registers) + 8 * i, BPF_REG_1);
   }
+  read_memory(a, kRecord, kCookie);
   a.move(BPF_REG_1, kRecord);
   a.set(BPF_REG_2, kNoWakeup);
   a.call(BPF_FUNC_ringbuf_submit);
@@ -263,7 +353,7 @@ Result<ProbeHold> BpfUprobes::attach(pid_t pid, const std::string& file,
   for (const ProbePlace& place : places) {
     offsets.push_back(place.offset);
     counters.push_back(place.semaphore);
-    cookies.push_back(place.source);
+    cookies.push_back(cookie_of(place));
     counted |= place.semaphore != 0;
   }
   LinkAttributes link;
@@ -307,12 +397,15 @@ void BpfUprobes::read(std::vector<Hit>& hits) {
       Hit hit;
       hit.time = static_cast<int64_t>(record.time);
       hit.thread = static_cast<uint32_t>(record.process_and_thread);
-      hit.source = static_cast<uint32_t>(record.source);
+      hit.source = static_cast<uint32_t>(record.source) & kSourceMask;
       hit.ip = record.registers[kRip];
       for (size_t i = 0; i < kPlaceOfRegister.size(); ++i) {
         hit.registers.set(static_cast<x86::Register>(i), record.registers[kPlaceOfRegister[i]]);
       }
       hit.registers.set(x86::Register::kDirection, (record.registers[kFlags] >> 10) & 1);
+      if (record.memory_read != 0) {
+        hit.memory = record.memory;
+      }
       hits.push_back(hit);
     }
     at += (kHeader + size + 7) & ~uint64_t{7};
@@ -333,7 +426,7 @@ Result<bool> BpfUprobes::try_on_self() {
       continue;
     }
     const auto link = attach(::getpid(), "/proc/self/exe",
-                             {{address - mapping.begin + mapping.offset, 0, 0}}, nullptr);
+                             {{address - mapping.begin + mapping.offset, 0, 0, {}}}, nullptr);
     if (!link) {
       return tl::unexpected<Error>(link.error());
     }

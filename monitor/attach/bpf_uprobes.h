@@ -4,8 +4,9 @@
 //             and those to come, and takes them out again. A perf event is needed for every probe,
 //             thread and processor, and closing one waits for the whole kernel (docs/attach.md has
 //             the figures).
-// Program     Assembled here, some 60 instructions: time, thread, number of the site, registers.
-//             It reads no memory of the program.
+// Program     Assembled here, some 100 instructions: time, thread, number of the site, registers;
+//             and the contents of one location of the program, where a probe asks for them
+//             (ProbePlace::memory; not when its page is not there).
 // Order       All hits go into one ring in the order in which room was reserved.
 // Loss        When the ring is full hits are counted and dropped: lost().
 // Permission  CAP_BPF and CAP_PERFMON. create() tries all of it on this process, with hits from
@@ -42,6 +43,7 @@ class BpfUprobes : public Uprobes {
                            const std::vector<ProbePlace>& places, int* refused) override;
   void read(std::vector<Hit>& hits) override;  // in the order of the ring
   uint64_t lost() const override;
+  bool reads_memory() const override { return true; }
 
  private:
   BpfUprobes() = default;

@@ -49,7 +49,7 @@ Result<double> uprobe_hit_cost(Uprobes& probes) {
     }
     const double without = best_time(probed_for_cost);
     const auto link = probes.attach(::getpid(), "/proc/self/exe",
-                                    {{address - mapping.begin + mapping.offset, 0, 0}});
+                                    {{address - mapping.begin + mapping.offset, 0, 0, {}}});
     if (!link) {
       return tl::unexpected<Error>(link.error());
     }

@@ -23,6 +23,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "decoders/x86/registers.h"
 
@@ -37,11 +38,12 @@ struct Hit {
   enum class Kind : uint8_t {
     kProbe,  // before its instruction
     kWatch,  // behind the access
-    kSleep,  // the thread gives its processor up by itself
+    kSleep,  // the thread gives its processor up by itself, or ends
   };
   Kind kind = Kind::kProbe;
   uint64_t ip = 0;  // of a watch point: behind the instruction
   x86::RegisterFile registers;
+  std::optional<uint64_t> memory;  // contents of a location, before the instruction
 };
 
 // The clock of hits, now.

@@ -29,6 +29,10 @@ EventKind event_kind(x86::AccessKind kind) {
   return EventKind::kReadModifyWrite;
 }
 
+bool is_unit(Action::Kind kind) {
+  return kind == Action::Kind::kEnter || kind == Action::Kind::kBegin;
+}
+
 // The instruction as it runs where the file is mapped.
 x86::Instruction moved(x86::Instruction instruction, uint64_t bias) {
   if (instruction.lea.constant()) {
@@ -61,12 +65,15 @@ HitsToEvents::Thread& HitsToEvents::thread_of(uint32_t number) {
   Thread thread;
   thread.id = symbols_.threads.intern(name);
   thread.stream = merge_.open(thread.id);
-  thread.between = options_.old_threads.erase(number) != 0;
+  thread.between = old_threads_.erase(number) != 0;
   return threads_.emplace(number, std::move(thread)).first->second;
 }
 
 void HitsToEvents::settle(Thread& thread, int64_t hi) {
-  for (Pending& pending : thread.pending) {
+  if (options_.values != Values::kNone) {
+    conclude_values(plan_, options_.values, thread.pending, values_);
+  }
+  for (PendingAccess& pending : thread.pending) {
     pending.event.thread = thread.id;
     thread.block.add(pending.event, pending.lo, std::max(hi, pending.lo), pending.read,
                      pending.written);
@@ -74,29 +81,40 @@ void HitsToEvents::settle(Thread& thread, int64_t hi) {
   thread.pending.clear();
 }
 
-// From the registers at this hit back to those behind each load that has been passed since the
-// last.
-void HitsToEvents::find_values(Thread& thread, const Site& site, const Hit& hit) const {
-  for (Pending& pending : thread.pending) {
-    // Another stack pointer: a signal handler may run the same code.
-    if (pending.function != site.function || pending.instruction >= site.instruction ||
-        pending.stack != hit.registers.value(Register::kRsp)) {
-      continue;
-    }
-    const std::vector<x86::Instruction>& code = plan_.functions[site.function].code;
-    x86::RegisterFile registers = hit.registers;
-    bool straight = true;
-    for (uint32_t i = site.instruction; straight && --i >= pending.instruction;) {
-      straight = code[i].branch == x86::Branch::kNone && code[i].next() == code[i + 1].address;
-      if (i == pending.instruction) {
-        break;
-      }
-      x86::step_backward(code[i], registers);
-    }
-    if (straight) {
-      pending.read = x86::loaded_value(code[pending.instruction], registers);
+void HitsToEvents::units_were_set(const std::vector<pid_t>& threads) {
+  for (const pid_t number : threads) {
+    const auto known = threads_.find(static_cast<uint32_t>(number));
+    if (known == threads_.end()) {
+      old_threads_.insert(static_cast<uint32_t>(number));
+    } else if (std::none_of(known->second.frames.begin(), known->second.frames.end(),
+                            [](const Frame& frame) { return is_unit(frame.kind); })) {
+      known->second.between = true;
     }
   }
+}
+
+// The thread went straight on from its last hit to this one.
+void HitsToEvents::note_gap(const Thread& thread, const Site& site, const Hit& hit) {
+  constexpr uint32_t kNear = 8;  // instructions
+  if (thread.last_site == kNoSite || gaps_.size() == kMaxGaps) {
+    return;
+  }
+  const Site& last = plan_.sites[thread.last_site];
+  if (last.function != site.function || last.module != site.module ||
+      last.instruction >= site.instruction || last.instruction + kNear < site.instruction) {
+    return;
+  }
+  const std::vector<x86::Instruction>& code = plan_.functions[site.function].code;
+  if (site.instruction >= code.size() || code[site.instruction].address != site.address ||
+      code[last.instruction].address != last.address) {
+    return;  // markers have no instruction
+  }
+  for (uint32_t i = last.instruction; i < site.instruction; ++i) {
+    if (code[i].branch != x86::Branch::kNone || code[i].next() != code[i + 1].address) {
+      return;
+    }
+  }
+  gaps_.push_back(hit.time - thread.last);
 }
 
 void HitsToEvents::point(Thread& thread, EventKind kind, uint64_t address, int64_t time) {
@@ -110,7 +128,7 @@ void HitsToEvents::point(Thread& thread, EventKind kind, uint64_t address, int64
 void HitsToEvents::end_frame(Thread& thread, int64_t time) {
   const Frame frame = thread.frames.back();
   thread.frames.pop_back();
-  if (frame.kind == Action::Kind::kEnter || frame.kind == Action::Kind::kBegin) {
+  if (is_unit(frame.kind)) {
     point(thread, EventKind::kUnitEnd, 0, time);
   }
 }
@@ -176,7 +194,7 @@ void HitsToEvents::access(Thread& thread, const Hit& hit, const Site& site, cons
       x86::step_forward(moved(code[i], bias), registers);
     }
   }
-  Pending made;
+  PendingAccess made;
   made.lo = action.after ? thread.last : hit.time;
   made.event.location = action.location;
   if (action.fence) {
@@ -194,15 +212,21 @@ void HitsToEvents::access(Thread& thread, const Hit& hit, const Site& site, cons
     made.event.address = *address + (action.access.address.constant() ? bias : 0);
     made.event.size = action.access.size & Event::kMaxSize;
     made.event.set_kind(event_kind(action.access.kind));
-    if (options_.values && action.access.kind == x86::AccessKind::kLoad &&
-        action.access.size <= 8 && instruction.access_count == 1 && !action.after) {
-      made.function = action.function;
-      made.instruction = action.instruction;
-      made.stack = hit.registers.value(Register::kRsp);
-    }
-    if (options_.values && action.access.kind == x86::AccessKind::kStore &&
-        action.access.size <= 8 && !action.after) {
-      made.written = x86::stored_value(instruction, registers);
+    if (options_.values != Values::kNone && action.access.size <= 8 &&
+        action.access.repeat == x86::Repeat::kOnce) {
+      if (action.after) {
+        made.read = x86::loaded_value(instruction, hit.registers);
+      } else {
+        made.function = action.function;
+        made.instruction = action.instruction;
+        made.stack = hit.registers.value(Register::kRsp);
+        made.before = registers;
+      }
+      if (hit.memory && &action == &site.actions[site.memory_action]) {
+        made.memory = hit.memory;
+        made.memory_exact =
+            site.instruction == action.instruction && options_.alone && options_.alone(hit.time);
+      }
     }
   }
   thread.pending.push_back(made);
@@ -301,7 +325,7 @@ void HitsToEvents::watched(Thread& thread, const Hit& hit) {
   // The trap follows the instruction. What the processor had begun of it is bounded by what it
   // keeps in flight, some hundred instructions: far less than this.
   constexpr int64_t kInFlight = 1'000'000;  // nanoseconds
-  Pending made;
+  PendingAccess made;
   made.lo = hit.time - kInFlight;
   if (thread.any) {
     made.lo = std::max(made.lo, thread.last);
@@ -323,9 +347,9 @@ void HitsToEvents::watched(Thread& thread, const Hit& hit) {
 // and before stores, the fence says no more than is true of both.
 void HitsToEvents::slept(Thread& thread, int64_t time) {
   const auto is_kind = [](EventKind kind) {
-    return [kind](const Pending& pending) { return pending.event.kind() == kind; };
+    return [kind](const PendingAccess& pending) { return pending.event.kind() == kind; };
   };
-  Pending fence;
+  PendingAccess fence;
   fence.event.set_kind(EventKind::kFence);
   if (thread.pending.empty()) {
     fence.event.thread = thread.id;
@@ -349,6 +373,7 @@ void HitsToEvents::add(const Hit& hit_as_read) {
       const int64_t time = std::max(hit_as_read.time, known->second.last);
       slept(known->second, time);
       known->second.last = time;
+      known->second.last_site = kNoSite;
       known->second.drained = true;
     }
     return;
@@ -357,15 +382,20 @@ void HitsToEvents::add(const Hit& hit_as_read) {
   Thread& thread = thread_of(hit.thread);
   // The clock may have gone back a little (hit.h); a thread's own hits are in order all the same.
   hit.time = std::max(hit.time, thread.last);
-  if (options_.values && hit.kind == Hit::Kind::kProbe && hit.source < plan_.sites.size()) {
-    find_values(thread, plan_.sites[hit.source], hit);
+  if (hit.kind == Hit::Kind::kProbe && hit.source < plan_.sites.size()) {
+    note_gap(thread, plan_.sites[hit.source], hit);
+    if (options_.values != Values::kNone) {
+      see_registers(plan_, plan_.sites[hit.source], hit, thread.pending);
+    }
   }
   settle(thread, hit.time + kClockError);
   if (hit.kind == Hit::Kind::kWatch) {
+    ++hits_of_watch_points_;
     leave_what_is_left(thread, hit.registers.value(Register::kRsp), false);
     watched(thread, hit);
   } else if (hit.source < plan_.sites.size()) {
     const Site& site = plan_.sites[hit.source];
+    hits_of_groups_.resize(plan_.groups.size());  // modules that are loaded later bring new ones
     ++hits_of_groups_[site.group];
     leave_what_is_left(thread, hit.registers.value(Register::kRsp), false);
     for (const Action& action : site.actions) {
@@ -373,6 +403,7 @@ void HitsToEvents::add(const Hit& hit_as_read) {
     }
   }
   thread.last = hit.time;
+  thread.last_site = hit.kind == Hit::Kind::kProbe ? hit.source : kNoSite;
   thread.any = true;
   thread.drained = false;
 }

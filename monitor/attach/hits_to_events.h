@@ -18,11 +18,11 @@
 //             violations.)
 // Locks       First acquisition and last release by a thread, so recursive locks count once. Before
 //             a release whose acquisition was not seen (it came before the probes) one is told.
-// Values      Given only on request (`values`): of stores from registers, of loads whose value is
-// in a
-//             register still at the next hit, straight on in the same function. They let the
-//             checkers conclude an order from "this value can only come from that store", which is
-//             sound only when every function that stores to these locations is watched.
+// Values      Given only on request (hit_values.h). They let the checkers conclude an order from
+//             "this value can only come from that store", which is sound only when every function
+//             that stores to these locations is watched.
+// Gaps        Between two hits of one thread that follow each other straight on, with few
+//             instructions in between, lies the whole of what a hit costs (overhead.h).
 // Complexity  O(1) a hit, but for the depth of nested units.
 // Thread-safety: none.
 #pragma once
@@ -31,9 +31,13 @@
 #include <functional>
 #include <set>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include <sys/types.h>
+
 #include "monitor/attach/hit.h"
+#include "monitor/attach/hit_values.h"
 #include "monitor/attach/plan.h"
 #include "online/event_merge.h"
 #include "tso/trace.h"
@@ -51,11 +55,11 @@ struct WatchedAccess {
 };
 
 struct HitsToEventsOptions {
-  bool values = false;
+  Values values = Values::kNone;
+  // Whether the process's memory was its only thread's alone then (hit_values.h). Absent: never.
+  std::function<bool(int64_t time)> alone;
   // Whether the thread sleeps inside a system call now. Absent: not known.
   std::function<bool(uint32_t thread)> in_system_call;
-  // Threads that were there before the probes were.
-  std::set<uint32_t> old_threads;
   // What a hit of a watch point stands for.
   std::function<WatchedAccess(const Hit&)> watched;
 };
@@ -63,6 +67,7 @@ struct HitsToEventsOptions {
 class HitsToEvents {
  public:
   static constexpr int64_t kPatience = 250'000'000;  // nanoseconds
+  static constexpr size_t kMaxGaps = 4096;
 
   HitsToEvents(const Plan& plan, Symbols& symbols, EventMerge& merge, HitsToEventsOptions options);
 
@@ -70,6 +75,9 @@ class HitsToEvents {
   // Nothing earlier than `time` follows: hands over what is ready.
   void advance(int64_t time);
   void thread_ended(uint32_t thread);
+  // Probes of units were set, at first or once more, while these threads were there: what they do
+  // before their next unit may belong to one that was not seen to begin.
+  void units_were_set(const std::vector<pid_t>& threads);
   // Hits are missing, of any thread.
   void lost(uint64_t hits);
   void finish();
@@ -77,8 +85,13 @@ class HitsToEvents {
   std::vector<uint32_t> threads() const;             // that are known, as the kernel numbers them
   uint64_t unmatched() const { return unmatched_; }  // hits that could not be made sense of
   const std::vector<uint64_t>& hits_of_groups() const { return hits_of_groups_; }
+  uint64_t hits_of_watch_points() const { return hits_of_watch_points_; }
+  const ValueCounts& values() const { return values_; }
+  // The gaps since the last call, nanoseconds, at most kMaxGaps.
+  std::vector<int64_t> take_gaps() { return std::exchange(gaps_, {}); }
 
  private:
+  static constexpr uint32_t kNoSite = UINT32_MAX;
   struct Frame {
     Action::Kind kind = Action::Kind::kEnter;
     LockRole role = LockRole::kAcquire;
@@ -87,15 +100,6 @@ class HitsToEvents {
     uint32_t label = 0;
     uint32_t function = 0;
   };
-  struct Pending {
-    Event event;
-    int64_t lo = 0;
-    std::optional<uint64_t> read;
-    std::optional<uint64_t> written;
-    uint32_t function = Interner::kNone;  // of the instruction whose load's value may show later
-    uint32_t instruction = 0;
-    uint64_t stack = 0;
-  };
   struct Held {
     uint32_t depth = 0;
     bool shared = false;
@@ -103,18 +107,19 @@ class HitsToEvents {
   struct Thread {
     ThreadId id = 0;
     EventMerge::Stream stream = 0;
-    int64_t last = 0;     // time of its last hit
-    bool any = false;     // it has one
+    int64_t last = 0;  // time of its last hit
+    bool any = false;  // it has one
+    uint32_t last_site = kNoSite;
     bool between = true;  // it may be inside a unit that began before the probes were there
     bool drained = true;  // it was seen asleep since
     std::vector<Frame> frames;
-    std::vector<Pending> pending;
+    std::vector<PendingAccess> pending;
     std::unordered_map<uint64_t, Held> locks;
     EventBlock block;
   };
 
   Thread& thread_of(uint32_t number);
-  void find_values(Thread& thread, const Site& site, const Hit& hit) const;
+  void note_gap(const Thread& thread, const Site& site, const Hit& hit);
   void settle(Thread& thread, int64_t hi);
   void leave_what_is_left(Thread& thread, uint64_t stack, bool at_entry);
   void end_frame(Thread& thread, int64_t time);
@@ -134,6 +139,10 @@ class HitsToEvents {
   std::unordered_map<uint32_t, Thread> threads_;
   EventMerge::Stream control_;
   std::vector<uint64_t> hits_of_groups_;
+  std::set<uint32_t> old_threads_;  // that have not been at a probe since the units were set
+  std::vector<int64_t> gaps_;
+  ValueCounts values_;
+  uint64_t hits_of_watch_points_ = 0;
   uint64_t unmatched_ = 0;
 };
 

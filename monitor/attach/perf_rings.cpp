@@ -1,5 +1,6 @@
 #include "monitor/attach/perf_rings.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -61,6 +62,9 @@ perf_event_attr switches() {
   attributes.config = PERF_COUNT_SW_DUMMY;
   attributes.context_switch = 1;
   attributes.task = 1;
+  attributes.mmap = 1;
+  attributes.mmap2 = 1;
+  attributes.mmap_data = 1;
   return attributes;
 }
 
@@ -147,6 +151,16 @@ PerfRings::~PerfRings() {
 
 void PerfRings::detach() { events_.clear(); }
 
+void PerfRings::stop_watching() {
+  for (const Descriptor& event : events_) {
+    uint64_t number = 0;
+    if (::ioctl(event.get(), PERF_EVENT_IOC_ID, &number) == 0 &&
+        watch_of_event_.count(number) != 0) {
+      ::ioctl(event.get(), PERF_EVENT_IOC_DISABLE, 0);
+    }
+  }
+}
+
 Result<bool> PerfRings::attach_thread(pid_t thread, const std::vector<WatchPoint>& watch) {
   for (const Ring& ring : rings_) {
     for (size_t i = 0; i <= watch.size(); ++i) {
@@ -204,6 +218,12 @@ void PerfRings::record(const char* bytes, size_t size, std::vector<Hit>& hits) {
   // What sample_id_all adds to other records.
   constexpr size_t kTrailer = 8 + 8 + 8;
   const char* trailer = bytes + size - kTrailer;
+  const auto time_in = [](const char* from) {
+    from += 8;  // process and thread
+    return take<int64_t>(from);
+  };
+  // Process, thread, address, length, place in the file, file: then protection and flags.
+  constexpr size_t kPlaceInMapping = 4 + 4 + 8 + 8 + 8 + 24;
   Hit hit;
   switch (header.type) {
     case PERF_RECORD_SAMPLE: {
@@ -251,26 +271,59 @@ void PerfRings::record(const char* bytes, size_t size, std::vector<Hit>& hits) {
         hits.push_back(hit);
       }
       return;
+    case PERF_RECORD_EXIT: {
+      // Its stores have drained: the kernel's locked instructions come before this record.
+      if (take<uint32_t>(at) != pid_) {
+        return;
+      }
+      take<uint32_t>(at);  // the parent
+      hit.thread = take<uint32_t>(at);
+      hit.time = time_in(trailer);
+      hit.kind = Hit::Kind::kSleep;
+      hits.push_back(hit);
+      return;
+    }
     case PERF_RECORD_FORK:
       take<uint32_t>(at);  // process, its parent, thread
       take<uint32_t>(at);
       started_.insert(take<uint32_t>(at));
+      not_alone_from(time_in(trailer));
       return;
+    case PERF_RECORD_MMAP2: {
+      at += kPlaceInMapping;
+      const auto protection = take<uint32_t>(at);
+      const auto flags = take<uint32_t>(at);
+      if ((protection & PROT_EXEC) != 0) {
+        code_mapped_ = std::max(code_mapped_, time_in(trailer));
+      }
+      if ((flags & MAP_SHARED) != 0) {
+        not_alone_from(time_in(trailer));
+      }
+      return;
+    }
     case PERF_RECORD_LOST:
       take<uint64_t>(at);
       lost_ += take<uint64_t>(at);
+      not_alone_from(last_read_);
       return;
     default:
       return;
   }
 }
 
+void PerfRings::not_alone_from(int64_t time) { alone_until_ = std::min(alone_until_, time); }
+
 void PerfRings::read(std::vector<Hit>& hits) {
+  constexpr uint64_t kNearlyFull = 8192;  // a record that found no room is told later
+  const int64_t now = hit_clock();
   for (const Ring& ring : rings_) {
     auto* const page = reinterpret_cast<perf_event_mmap_page*>(ring.memory);
     const char* const data = ring.memory + kPage;
     const uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
     uint64_t tail = page->data_tail;
+    if (head - tail + kNearlyFull > kDataBytes) {
+      not_alone_from(last_read_);
+    }
     std::array<char, 65536> copy;
     while (tail + sizeof(perf_event_header) <= head) {
       const auto byte = [&](size_t i) { return data[(tail + i) % kDataBytes]; };
@@ -290,6 +343,7 @@ void PerfRings::read(std::vector<Hit>& hits) {
     }
     __atomic_store_n(&page->data_tail, tail, __ATOMIC_RELEASE);
   }
+  last_read_ = now;
 }
 
 }  // namespace tsomon::attach

@@ -2,7 +2,8 @@
 //
 // Purpose     A ring for each processor, and on it, for each thread, a watch point for each
 // location
-//             and an event that tells when the thread gives its processor up by itself. Threads
+//             and an event that tells when the thread gives its processor up by itself, when it
+//             maps memory and when it starts threads and processes. Threads
 //             that are started later inherit the events of the one that starts them.
 // Watch       Hardware breakpoints: the trap comes behind the instruction; the kernel's own
 // accesses
@@ -43,9 +44,16 @@ class PerfRings {
   Result<bool> attach(pid_t pid, const std::function<std::vector<pid_t>()>& threads,
                       const std::vector<WatchPoint>& watch);
   void detach();
+  // The watch points alone; sleep is told as before.
+  void stop_watching();
   // Appends what has come; Hit::source is the place in `watch`.
   void read(std::vector<Hit>& hits);
   uint64_t lost() const { return lost_; }
+  // When code was last mapped, as far as it was read; 0: never.
+  int64_t code_mapped() const { return code_mapped_; }
+  // Up to then no thread or process was started and no memory shared with others was mapped, as far
+  // as it was read.
+  int64_t alone_until() const { return alone_until_; }
   size_t events() const { return events_.size(); }
 
  private:
@@ -56,6 +64,7 @@ class PerfRings {
   };
   PerfRings() = default;
   Result<bool> attach_thread(pid_t thread, const std::vector<WatchPoint>& watch);
+  void not_alone_from(int64_t time);
   void record(const char* bytes, size_t size, std::vector<Hit>& hits);
 
   std::vector<Ring> rings_;
@@ -64,6 +73,9 @@ class PerfRings {
   uint32_t pid_ = 0;
   std::set<uint32_t> started_;  // threads that inherited their events
   uint64_t lost_ = 0;
+  int64_t code_mapped_ = 0;
+  int64_t alone_until_ = INT64_MAX;
+  int64_t last_read_ = 0;
 };
 
 }  // namespace tsomon::attach

@@ -238,6 +238,7 @@ class PerfUprobes : public Uprobes {
     ended_ = std::move(ended);
   }
 
+  void mappings_changed() override { code_.clear(); }
   uint64_t lost() const override { return lost_ != 0 ? lost_ : full_ ? 1 : 0; }
 
  private:

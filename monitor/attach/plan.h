@@ -32,12 +32,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "decoders/x86/instruction.h"
 #include "monitor/attach/elf_image.h"
 #include "monitor/attach/target.h"
+#include "monitor/attach/uprobes.h"
 #include "tso/trace.h"
 
 namespace tsomon::attach {
@@ -79,11 +81,13 @@ struct Site {
   uint32_t module = 0;  // in Target::modules()
   uint32_t group = 0;
   uint32_t function = 0;
-  uint32_t instruction = 0;  // in the function's code; markers have none
-  uint64_t address = 0;      // in the file as it counts
-  uint64_t offset = 0;       // in the file
-  uint64_t semaphore = 0;    // offset of the marker's counter; 0: none
-  std::vector<Action> actions;
+  uint32_t instruction = 0;     // in the function's code; markers have none
+  uint64_t address = 0;         // in the file as it counts
+  uint64_t offset = 0;          // in the file
+  uint64_t semaphore = 0;       // offset of the marker's counter; 0: none
+  MemoryOperand memory;         // read at each hit: the location of
+  uint32_t memory_action = 0;   // ... this one of
+  std::vector<Action> actions;  // none: only what registers hold is of interest
   bool only_accesses() const;
 };
 
@@ -117,6 +121,9 @@ struct PlanRequest {
   bool unit_accesses = true;
   bool locks = true;
   bool group_by_function = false;  // else by module
+  bool values = false;             // what registers and memory hold is wanted, too
+  // Names that no module has may be of one that is loaded later.
+  bool later = false;
 };
 
 struct Plan {
@@ -127,12 +134,20 @@ struct Plan {
   std::vector<std::string> notes;   // what is not seen, for the user
   std::vector<std::string> missed;  // ... and should have been: the result is incomplete
   size_t accesses = 0;              // instructions
+  std::set<std::string> settled;    // names that modules loaded later are not asked for
 };
+
+// Probes tell their number and what to read from memory in one word.
+inline constexpr size_t kMaxSites = size_t{1} << 18;
 
 // The debugging registers of a processor.
 inline constexpr size_t kMaxWatchPoints = 4;
 
 // Labels and locations are added to `symbols`.
 Result<Plan> make_plan(const Target& target, const PlanRequest& request, Symbols& symbols);
+// Adds to the plan what the modules from `first` (not 0) on have of what was asked for; `notes` and
+// `missed` are about these alone.
+Result<Plan> extend_plan(Plan plan, uint32_t first, const Target& target,
+                         const PlanRequest& request, Symbols& symbols);
 
 }  // namespace tsomon::attach

@@ -15,6 +15,8 @@
 #include <poll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 namespace tsomon::attach {
@@ -162,6 +164,7 @@ Result<std::vector<Mapping>> read_mappings(pid_t pid) {
     }
     std::getline(fields >> std::ws, mapping.path);
     mapping.executable = permissions.find('x') != std::string::npos;
+    mapping.shared = permissions.find('s') != std::string::npos;
     mappings.push_back(std::move(mapping));
   }
   return mappings;
@@ -235,9 +238,13 @@ void Target::add_modules(const std::vector<Mapping>& mappings) {
       continue;
     }
     auto known = std::find_if(modules_.begin(), modules_.end(), [&](const Module& module) {
-      return module.inode == mapping.inode && module.device == mapping.device;
+      // Named in advance: layered file systems have numbers of their own in the mappings.
+      const bool named = module.code.empty() && module.path == mapping.path;
+      return module.inode == mapping.inode && (module.device == mapping.device || named);
     });
-    if (known == modules_.end()) {
+    if (known != modules_.end()) {
+      known->device = mapping.device;
+    } else {
       Module module;
       module.descriptor = open_mapped(pid_, mapping);
       if (!module.descriptor.is_open()) {
@@ -254,6 +261,50 @@ void Target::add_modules(const std::vector<Mapping>& mappings) {
     }
     known->code.push_back(mapping);
   }
+}
+
+Result<bool> Target::add_file(const std::string& path) {
+  std::error_code error;
+  const std::string absolute = fs::absolute(path, error).lexically_normal();
+  Module module;
+  for (const std::string& name : {proc(pid_, "root") + absolute, absolute}) {
+    module.descriptor = Descriptor(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
+    if (module.descriptor.is_open()) {
+      break;
+    }
+  }
+  struct stat found {};
+  if (!module.descriptor.is_open() || ::fstat(module.descriptor.get(), &found) != 0 ||
+      !S_ISREG(found.st_mode)) {
+    return fail(ErrorKind::kUnreadable,
+                fmt::format("{}: no file that process {} could load", path, pid_));
+  }
+  module.device = fmt::format("{:02x}:{:02x}", major(found.st_dev), minor(found.st_dev));
+  module.inode = found.st_ino;
+  module.path = fs::canonical(absolute, error);
+  if (error) {
+    module.path = absolute;
+  }
+  if (std::any_of(modules_.begin(), modules_.end(), [&](const Module& other) {
+        return other.inode == module.inode &&
+               (other.device == module.device || other.path == module.path);
+      })) {
+    return true;
+  }
+  module.name = module.path.substr(module.path.rfind('/') + 1);
+  module.file = fmt::format("/proc/self/fd/{}", module.descriptor.get());
+  Mapping mapping;
+  mapping.path = module.path;
+  module.shown = path_of_file(pid_, mapping, module.descriptor);
+  modules_.push_back(std::move(module));
+  return true;
+}
+
+bool Target::alone() const {
+  const auto mappings = read_mappings(pid_);
+  return mappings && threads().size() == 1 &&
+         std::none_of(mappings->begin(), mappings->end(),
+                      [](const Mapping& mapping) { return mapping.shared; });
 }
 
 std::vector<pid_t> Target::threads() const {
@@ -277,15 +328,21 @@ bool Target::same_program() const {
   return now.empty() || identity_.empty() || now == identity_;
 }
 
+// /proc says "running", or -1, otherwise.
+bool Target::in_system_call(uint32_t thread) const {
+  const Descriptor file(
+      ::open(proc(pid_, fmt::format("task/{}/syscall", thread)).c_str(), O_RDONLY | O_CLOEXEC));
+  char first = 0;
+  return file.is_open() && ::read(file.get(), &first, 1) == 1 && first >= '0' && first <= '9';
+}
+
 double Target::processor_seconds() const {
-  constexpr size_t kUser = 14 - 3;
-  const std::vector<std::string> fields = stat_fields(pid_);
-  if (fields.size() <= kUser + 1) {
+  clockid_t clock{};
+  timespec time{};
+  if (::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &time) != 0) {
     return 0;
   }
-  const double ticks =
-      std::strtod(fields[kUser].c_str(), nullptr) + std::strtod(fields[kUser + 1].c_str(), nullptr);
-  return ticks / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
 }
 
 bool Target::mappings_changed() const {

@@ -29,9 +29,10 @@ struct Mapping {
   uint64_t end = 0;
   uint64_t offset = 0;  // in the file
   bool executable = false;
-  std::string device;  // "fd:01"
-  uint64_t inode = 0;  // 0: no file
-  std::string path;    // as the process sees it; " (deleted)" is left in
+  bool shared = false;  // with other processes
+  std::string device;   // "fd:01"
+  uint64_t inode = 0;   // 0: no file
+  std::string path;     // as the process sees it; " (deleted)" is left in
 };
 
 // The namespace that this process numbers processes and threads in.
@@ -73,10 +74,17 @@ class Target {
   bool ended() const;
   // False after exec.
   bool same_program() const;
+  bool in_system_call(uint32_t thread) const;  // sleeping in one, not running
   // Of all threads, in seconds; 0 when it has ended.
   double processor_seconds() const;
   // Code mapped from where it was not before.
   bool mappings_changed() const;
+  // A file that the process may load later, as the process would name it: a module without code
+  // until then. kUnreadable.
+  Result<bool> add_file(const std::string& path);
+  // Its memory is one thread's, and not shared with other processes, now. (A process that shares it
+  // without being a thread, by clone(CLONE_VM), is not noticed.)
+  bool alone() const;
   // Reads the modules again; those that are still there keep their place in modules().
   void refresh();
 

@@ -27,6 +27,8 @@ class WatchedCode {
       : target_(target), plan_(plan), symbols_(symbols) {}
 
   WatchedAccess find(const Hit& hit);
+  // Modules have come or gone, or the plan has grown.
+  void forget_places() { places_.clear(); }
 
  private:
   struct Place {

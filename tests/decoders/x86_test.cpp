@@ -43,6 +43,10 @@ TSOMON_CODE(add_memory, "add dword ptr [rdi], esi");
 TSOMON_CODE(add_locked, "lock add dword ptr [rdi], esi");
 TSOMON_CODE(exchange, "xchg [rdi], rsi");
 TSOMON_CODE(compare_exchange, "lock cmpxchg16b [rdi]");
+TSOMON_CODE(compare_exchange_half, "lock cmpxchg [rdi], ecx");
+TSOMON_CODE(exchange_add, "lock xadd [rdi], rsi");
+TSOMON_CODE(exchange_add_high, "lock xadd [rdi], ch");
+TSOMON_CODE(exchange_add_registers, "xadd rax, rbx");
 TSOMON_CODE(push_register, "push rbp");
 TSOMON_CODE(push_memory, "push qword ptr [rsp+8]");
 TSOMON_CODE(pop_memory, "pop qword ptr [rsp+8]");
@@ -252,6 +256,53 @@ TEST_CASE("values forwards") {
   CHECK(loaded_value(decoded(load_index), file) == 0xFFFFFFFF00000080ULL);
   CHECK(loaded_value(decoded(load_byte), file) == 0x80);
   CHECK(!loaded_value(decoded(add_memory), file));
+}
+
+// Against the processor, which carries the same instructions out.
+TEST_CASE("values of locked instructions") {
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 500; ++i) {
+    const uint64_t before = random();
+    const uint64_t operand = random();
+    uint64_t memory = before;
+    uint64_t rsi = operand;
+    asm volatile("lock xaddq %1, %0" : "+m"(memory), "+r"(rsi));
+    const Instruction add = decoded(exchange_add);
+    CHECK(loaded_value(add, registers({{Register::kRsi, rsi}})) == before);
+    CHECK(stored_value(add, registers({{Register::kRsi, operand}}), before) == memory);
+    CHECK(!stored_value(add, registers({{Register::kRsi, operand}})));
+
+    uint8_t byte = static_cast<uint8_t>(before);
+    uint64_t rcx = operand;
+    asm volatile("lock xaddb %%ch, %0" : "+m"(byte), "+c"(rcx));
+    const Instruction high = decoded(exchange_add_high);
+    CHECK(loaded_value(high, registers({{Register::kRcx, rcx}})) == (before & 0xFF));
+    CHECK(stored_value(high, registers({{Register::kRcx, operand}}), before & 0xFF) == byte);
+
+    uint32_t half = static_cast<uint32_t>(before);
+    const uint64_t expected =
+        random() % 2 == 0 ? (operand & ~uint64_t{0xFFFFFFFF}) | half : random();
+    uint64_t rax = expected;
+    asm volatile("lock cmpxchgl %k2, %0" : "+m"(half), "+a"(rax) : "r"(operand));
+    const Instruction compare = decoded(compare_exchange_half);
+    CHECK(loaded_value(compare, registers({{Register::kRax, rax}})) == (before & 0xFFFFFFFF));
+    CHECK(stored_value(compare, registers({{Register::kRax, expected}, {Register::kRcx, operand}}),
+                       before & 0xFFFFFFFF) == half);
+    CHECK(!stored_value(compare, registers({{Register::kRcx, operand}}), before & 0xFFFFFFFF));
+
+    memory = before;
+    rsi = operand;
+    asm volatile("xchgq %1, %0" : "+m"(memory), "+r"(rsi));
+    const Instruction swap = decoded(exchange);
+    CHECK(loaded_value(swap, registers({{Register::kRsi, rsi}})) == before);
+    CHECK(stored_value(swap, registers({{Register::kRsi, operand}})) == memory);
+
+    RegisterFile both = registers({{Register::kRax, before}, {Register::kRbx, operand}});
+    step_forward(decoded(exchange_add_registers), both);
+    CHECK(both.get(Register::kRax) == before + operand);
+    CHECK(both.get(Register::kRbx) == before);
+    CHECK(!loaded_value(decoded(exchange_add_registers), both));
+  }
 }
 
 TEST_CASE("values backwards") {

@@ -8,6 +8,7 @@
 #include "decoders/x86/decode.h"
 #include "monitor/attach/hits_to_events.h"
 #include "monitor/attach/names.h"
+#include "monitor/attach/overhead.h"
 
 namespace tsomon::attach {
 namespace {
@@ -110,7 +111,7 @@ class Bench {
     plan_.sites[kUnlockEither].actions.push_back(action);
     plan_.functions.push_back(function);
     HitsToEventsOptions options;
-    options.values = true;
+    options.values = Values::kExact;
     events_ = std::make_unique<HitsToEvents>(plan_, symbols_, merge_, options);
   }
 
@@ -138,6 +139,7 @@ class Bench {
     events_->add(hit);
   }
   void advance(int64_t time) { events_->advance(time); }
+  HitsToEvents& events() { return *events_; }
 
   const EventBlock& finish() {
     if (!out_.events.empty()) {
@@ -276,6 +278,111 @@ TEST_CASE("a silent thread holds nobody up") {
   const EventBlock& out = bench.finish();
   CHECK(out.events.size() == 5);
   CHECK(out.hi(out.events[1]) == kTimeMax);
+}
+
+TEST_CASE("what was begun before the probes were set is left out") {
+  Bench bench;
+  bench.events().units_were_set({1});
+  bench.hit(kLoad, 100, 800);  // in the middle of the unit
+  bench.hit(kReturn, 200, 800);
+  bench.hit(kStore, 300, 800);  // the next one from its beginning
+  // Once more, for another module: this thread is in a unit that was seen to begin, the second is
+  // in none.
+  bench.hit(kStore, 310, 800, 0x3000, 7, 0, 2);
+  bench.hit(kReturn, 320, 800, 0, 0, 0, 2);
+  bench.events().units_were_set({1, 2, 3});
+  bench.hit(kLoad, 400, 800);
+  bench.hit(kReturn, 500, 800);
+  bench.hit(kLoad, 600, 800, 0x4000, 7, 0, 2);
+  bench.hit(kLoad, 700, 800, 0x4000, 7, 0, 3);
+  bench.hit(kLoad, 800, 800, 0x4000, 7, 0, 4);  // in a unit that was not seen to begin
+  CHECK(kinds(bench.finish()) == "(w(w)r)");
+}
+
+TEST_CASE("what a hit costs is seen between two that follow each other") {
+  Bench bench;
+  bench.hit(kStore, 1000, 800);
+  bench.hit(kLoad, 4000, 800);
+  bench.hit(kReturn, 8000, 800);
+  bench.hit(kStore, 9000, 800);  // not straight on
+  bench.hit(kStore, 9100, 800, 0, 0, 0, 2);
+  bench.sleep(9500);
+  bench.hit(kLoad, 20000, 800);
+  CHECK(bench.events().take_gaps() == std::vector<int64_t>{3000, 4000});
+  CHECK(bench.events().take_gaps().empty());
+}
+
+TEST_CASE("the time in hits is what their gaps say") {
+  Overhead overhead(5000, 1);
+  CHECK(overhead.measure(20'000, {}, 2) == doctest::Approx(10));  // 0.1 s of 1 s
+  std::vector<int64_t> gaps(Overhead::kFewest - 1, 2000);
+  CHECK(overhead.measure(40'000, gaps, 3) == doctest::Approx(10));  // too few
+  gaps.push_back(900'000'000);                                      // kept from running
+  CHECK(overhead.measure(60'000, gaps, 4) == doctest::Approx(4));
+  CHECK(overhead.hit_cost() == 2000);
+  CHECK(overhead.measure(80'000, {}, 5) == doctest::Approx(4));
+  CHECK(overhead.measure(80'000, {}, 5) == 0);
+  CHECK(overhead.measure(90'000, {}, 5) == 100);
+}
+
+// add [rdi], rsi; mov rax, [rdi]; lock xadd [rdi], rsi; ret
+constexpr uint8_t kValueCode[] = {0x48, 0x01, 0x37, 0x48, 0x8b, 0x07,
+                                  0xf0, 0x48, 0x0f, 0xc1, 0x37, 0xc3};
+
+TEST_CASE("registers go before memory, and memory that may have changed is taken on request") {
+  Plan plan;
+  PlannedFunction function;
+  for (size_t at = 0; at < sizeof kValueCode;) {
+    const auto decoded = x86::decode(kValueCode + at, sizeof kValueCode - at, at);
+    REQUIRE(decoded);
+    function.code.push_back(*decoded);
+    at += decoded->length;
+  }
+  plan.functions.push_back(function);
+  const auto access = [&](EventKind kind, uint32_t instruction, std::optional<uint64_t> memory) {
+    PendingAccess pending;
+    pending.event.set_kind(kind);
+    pending.function = 0;
+    pending.instruction = instruction;
+    pending.stack = 800;
+    pending.before.set(Register::kRsi, 5);
+    pending.memory = memory;
+    return pending;
+  };
+  Site site;
+  site.instruction = 3;
+  Hit hit;
+  hit.registers.set(Register::kRsp, 800);
+  hit.registers.set(Register::kRax, 41);
+  hit.registers.set(Register::kRsi, 42);
+  for (const Values values : {Values::kExact, Values::kMemory}) {
+    const bool assume = values == Values::kMemory;
+    CAPTURE(assume);
+    ValueCounts counts;
+    std::vector<PendingAccess> all = {
+        access(EventKind::kRead, 0, 30), access(EventKind::kWrite, 0, {}),
+        access(EventKind::kRead, 1, 40), access(EventKind::kReadModifyWrite, 2, 42)};
+    see_registers(plan, site, hit, all);
+    conclude_values(plan, values, all, counts);
+    CHECK(all[0].read == (assume ? std::optional<uint64_t>(30) : std::nullopt));
+    CHECK(all[1].written == (assume ? std::optional<uint64_t>(35) : std::nullopt));
+    CHECK(all[2].read == 41);  // somebody has stored since the hit
+    CHECK(all[3].read == 42);
+    CHECK(all[3].written == 47);
+    CHECK(counts.registers == 2);
+    CHECK(counts.memory == 0);
+    CHECK(counts.assumed == (assume ? 1 : 0));
+    CHECK(counts.compared == 2);
+    CHECK(counts.differed == 1);
+  }
+  ValueCounts counts;
+  std::vector<PendingAccess> alone = {access(EventKind::kRead, 0, 30),
+                                      access(EventKind::kWrite, 0, {})};
+  alone[0].memory_exact = true;
+  conclude_values(plan, Values::kExact, alone, counts);
+  CHECK(alone[0].read == 30);
+  CHECK(alone[1].written == 35);
+  CHECK(counts.memory == 1);
 }
 
 // Random calls, returns and jumps out of several calls at once, against a plain account of them.

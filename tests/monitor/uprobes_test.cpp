@@ -181,8 +181,8 @@ void check_source(const Create& create) {
     return;
   }
   const std::string file = "/proc/" + std::to_string(callers.pid()) + "/exe";
-  const std::vector<ProbePlace> load = {{place.offset, 0, kLoadSource}};
-  const std::vector<ProbePlace> store = {{place.offset + kStore, 0, kStoreSource}};
+  const std::vector<ProbePlace> load = {{place.offset, 0, kLoadSource, {}}};
+  const std::vector<ProbePlace> store = {{place.offset + kStore, 0, kStoreSource, {}}};
   const std::vector<ProbePlace> both = {load[0], store[0]};
   std::vector<Hit> hits;
   const auto read = [&] { (*probes)->read(hits); };
@@ -246,7 +246,7 @@ void check_loss(const Create& create) {
     return;
   }
   const std::string file = "/proc/" + std::to_string(callers.pid()) + "/exe";
-  auto hold = (*probes)->attach(callers.pid(), file, {{place.offset, 0, kLoadSource}}, nullptr);
+  auto hold = (*probes)->attach(callers.pid(), file, {{place.offset, 0, kLoadSource, {}}}, nullptr);
   REQUIRE(hold);
   callers.call(500, [] {});
   std::vector<Hit> hits;
@@ -256,7 +256,72 @@ void check_loss(const Create& create) {
   CHECK((*probes)->lost() > 0);
 }
 
+// What is read from memory by number, of 8 bytes and less.
+uint8_t numbers[1024];
+
+// Contents as the program itself has them.
+void check_memory() {
+  for (size_t i = 0; i < sizeof numbers; ++i) {
+    numbers[i] = static_cast<uint8_t>(i * 37 + i / 256);
+  }
+  const Place place;
+  Callers callers;
+  auto probes = create_bpf(callers.pid(), size_t{4} << 20);
+  if (!probes) {
+    return;
+  }
+  CHECK((*probes)->reads_memory());
+  const std::string file = "/proc/" + std::to_string(callers.pid()) + "/exe";
+  std::vector<Hit> hits;
+  const auto read = [&] { (*probes)->read(hits); };
+  const auto hits_with = [&](const MemoryOperand& memory) {
+    hits.clear();
+    auto hold = (*probes)->attach(callers.pid(), file,
+                                  {{place.offset + kStore, 0, kStoreSource, memory}}, nullptr);
+    REQUIRE(hold);
+    callers.call(100, read);
+    hold->reset();
+    read();
+    REQUIRE(hits.size() == 100 * Callers::kThreads);
+  };
+  const auto rsi = [](const Hit& hit) { return hit.registers.value(x86::Register::kRsi); };
+  for (uint8_t shift = 0; shift < 4; ++shift) {
+    CAPTURE(shift);
+    MemoryOperand memory;
+    memory.relative = true;
+    memory.displacement = static_cast<int32_t>(reinterpret_cast<int64_t>(numbers) -
+                                               static_cast<int64_t>(place.address + kStore));
+    memory.index = x86::Register::kRsi;
+    memory.shift = shift;
+    memory.size = static_cast<uint8_t>(1 << shift);
+    hits_with(memory);
+    for (const Hit& hit : hits) {
+      uint64_t expected = 0;
+      std::memcpy(&expected, numbers + (rsi(hit) << shift), memory.size);
+      REQUIRE(hit.source == kStoreSource);
+      REQUIRE(hit.memory == expected);
+    }
+  }
+  MemoryOperand written;  // what the probed store has left there the time before
+  written.base = x86::Register::kRdi;
+  written.displacement = 8;
+  written.size = 8;
+  hits_with(written);
+  CHECK(std::all_of(hits.begin(), hits.end(),
+                    [&](const Hit& hit) { return hit.memory == rsi(hit) - 1; }));
+  MemoryOperand nowhere;
+  nowhere.base = x86::Register::kRsi;
+  nowhere.displacement = -1;
+  nowhere.size = 4;
+  hits_with(nowhere);
+  CHECK(std::none_of(hits.begin(), hits.end(), [](const Hit& hit) { return hit.memory; }));
+  hits_with({});
+  CHECK(std::none_of(hits.begin(), hits.end(), [](const Hit& hit) { return hit.memory; }));
+}
+
 }  // namespace
+
+TEST_CASE("uprobes: contents of memory") { check_memory(); }
 
 TEST_CASE("uprobes: through BPF") { check_source(create_bpf); }
 

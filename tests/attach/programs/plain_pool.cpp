@@ -7,96 +7,22 @@
 // are serializable. Takes that did overlap, because a thread was kept from running, are counted and
 // told on standard error (they may give a task up that nobody takes).
 
-#include <atomic>
-#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
-#include <vector>
 
 #include <sys/resource.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
-#include "slots.h"
-
-constexpr int64_t kSlot = 4'000'000;  // nanoseconds
-constexpr uint64_t kMaxTasks = 4096;
-constexpr auto kRelaxed = std::memory_order_relaxed;
-
-alignas(128) std::atomic<uint64_t> head{0};
-alignas(128) std::atomic<uint64_t> tail{0};
-alignas(128) std::atomic<uint32_t> owners[kMaxTasks];
-
-template <bool kFenced>
-__attribute__((noinline)) bool take_head(uint32_t thread) {
-  const uint64_t task = head.load(kRelaxed);
-  head.store(task + 1, kRelaxed);
-  if constexpr (kFenced) {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-  }
-  if (tail.load(kRelaxed) <= task) {
-    return false;
-  }
-  owners[task].store(thread, kRelaxed);
-  return true;
-}
-
-template <bool kFenced>
-__attribute__((noinline)) bool take_tail(uint32_t thread) {
-  const uint64_t task = tail.load(kRelaxed) - 1;
-  tail.store(task, kRelaxed);
-  if constexpr (kFenced) {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-  }
-  if (head.load(kRelaxed) > task) {
-    return false;
-  }
-  owners[task].store(thread, kRelaxed);
-  return true;
-}
-
-struct Take {
-  uint64_t begin;
-  uint64_t end;
-};
+#define POOL_TAKE __attribute__((noinline))
+#include "pool.h"
+#include "turns.h"
 
 template <bool kFenced>
 void run(uint64_t tasks) {
   tail.store(tasks);
   setpriority(PRIO_PROCESS, 0, -15);  // so that takes are seldom interrupted; not a must
-  std::vector<Take> takes[2];
-  uint64_t taken[2] = {0, 0};
-  timespec start{};
-  clock_gettime(CLOCK_MONOTONIC, &start);
-  const auto work = [&](uint32_t thread) {
-    takes[thread].reserve(tasks);
-    for (uint64_t round = 0; takes[thread].size() < tasks / 2; ++round) {
-      if (spin_until(slot(start, round, kSlot, thread * kSlot / 2)) > kSlot / 8) {
-        continue;  // too late: it is soon the other's turn
-      }
-      Take take{__rdtsc(), 0};
-      const bool success = thread == 0 ? take_head<kFenced>(1) : take_tail<kFenced>(2);
-      take.end = __rdtsc();
-      takes[thread].push_back(take);
-      taken[thread] += success ? 1 : 0;
-    }
-  };
-  std::thread first(work, 0);
-  std::thread second(work, 1);
-  first.join();
-  second.join();
-  uint64_t overlaps = 0;
-  for (const Take& left : takes[0]) {
-    for (const Take& right : takes[1]) {
-      overlaps += left.begin < right.end && right.begin < left.end ? 1 : 0;
-    }
-  }
-  std::printf("%" PRIu64 " tasks taken\n", taken[0] + taken[1]);
-  if (overlaps != 0) {
-    std::fprintf(stderr, "%llu takes overlapped\n", static_cast<unsigned long long>(overlaps));
-  }
+  alternate(tasks, take_head<kFenced>, take_tail<kFenced>);
 }
 
 int main(int argc, char** argv) {

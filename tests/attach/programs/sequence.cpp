@@ -1,11 +1,12 @@
-// Accesses that are known in advance, on one thread: sequence STEPS [late]
+// Accesses that are known in advance, on one thread: sequence STEPS [late [beside]]
 //
 // Built twice: with the compile-time probe, and plain. Prints where its data lies. With "late" it
-// leaves time to attach first.
+// leaves time to attach first, with "beside" a second thread waits meanwhile.
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 #include <unistd.h>
 
@@ -60,6 +61,10 @@ int main(int argc, char** argv) {
   const uint64_t steps = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1000;
   std::printf("%p %zu\n", static_cast<void*>(&data), sizeof data);
   std::fflush(stdout);
+  std::thread beside;
+  if (argc > 3) {
+    beside = std::thread([] { usleep(3'000'000); });
+  }
   if (argc > 2) {
     usleep(1'500'000);
   }
@@ -68,6 +73,9 @@ int main(int argc, char** argv) {
   for (uint64_t i = 0; i < steps; ++i) {
     random = random * 6364136223846793005U + 1442695040888963407U;
     sum += step(random >> 20);
+  }
+  if (beside.joinable()) {
+    beside.join();
   }
   std::printf("%llu\n", static_cast<unsigned long long>(sum));
   return 0;
