@@ -209,6 +209,13 @@ bool Decoder::control(Record& record) {
     case Control::kLost:
       record.type = RecordType::kLost;
       return take(record.words[0]);
+    case Control::kDrain:
+      record.type = RecordType::kFence;
+      record.flags = kSeparates | kOpenEnd;
+      record.count = 2;
+      record.words[0] = stamp_;
+      record.pc = key_pc(entries_[last_].key);
+      return entries_[last_].key != 0;
     default:
       return false;
   }
@@ -343,6 +350,15 @@ bool Decoder::extras(Record& record) {
   uint8_t widths = 0;
   if (!take(head)) {
     return false;
+  }
+  if (head == kShortPoint) {
+    uint16_t later = 0;
+    const bool whole = take(later);
+    stamp_ += later;
+    record.count = 1;
+    record.flags = kSeparates;
+    record.words[0] = stamp_;
+    return whole && has_stamps(record.type);
   }
   record.count = head & 7;
   if (record.count > kMaxWords || (record.count != 0 && !take(widths))) {

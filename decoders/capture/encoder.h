@@ -137,19 +137,12 @@ bool fits(uint64_t difference) {
   return static_cast<uint64_t>(static_cast<int64_t>(static_cast<T>(difference))) == difference;
 }
 
-// The run, the site and the address of a token; the site becomes the last one. `head`: bits of the
-// first byte.
-inline __attribute__((always_inline)) uint8_t* put_site(Encoder& e, uint64_t key, uint64_t address,
-                                                        uint32_t head) {
-  const uint32_t slot = 8 * key_slot(key);
-  const bool was_foreseen = executions(entry(e, slot).count) != 0;
-  uint8_t* const first = e.tokens + e.end;
-  uint32_t run = 0;
-  uint8_t* to = put_run(e, first, &run);
-  const uint32_t last = e.last;
-  uint64_t& successor = entry(e, last).next;
-  const uint64_t from =
-      entry(e, last).address - entry(e, last).stride;  // address of the last record
+// The site and the address of a token whose site or address was not foreseen; returns the bits of
+// its first byte. `from`: the address of the last record.
+inline uint32_t put_unforeseen(Encoder& e, uint32_t slot, uint64_t key, uint64_t address,
+                               uint64_t from, bool was_counted, uint8_t** place) {
+  uint8_t* to = *place;
+  uint64_t& successor = entry(e, e.last).next;
   const bool known = at(e.key, slot) == key;
   Encoder::Details& more = details(e, slot);
   Site site = Site::kForeseen;
@@ -202,16 +195,39 @@ inline __attribute__((always_inline)) uint8_t* put_site(Encoder& e, uint64_t key
     to = put(to, address);
   }
   // A stride is believed when it comes twice; what was foreseen came with the stride.
-  if (delta == more.delta && !was_foreseen) {
+  if (delta == more.delta && !was_counted) {
     update(stride, delta);
   }
   update(more.delta, delta);
   update(more.behind, behind);
   update(foreseen, address + stride);
-  update(entry(e, slot).count, kCountStep);
+  *place = to;
+  return (static_cast<uint32_t>(site) << kSiteShift) | (static_cast<uint32_t>(form) << kFormShift);
+}
+
+// The run, the site and the address of a token; the site becomes the last one. `head`: bits of the
+// first byte.
+inline __attribute__((always_inline)) uint8_t* put_site(Encoder& e, uint64_t key, uint64_t address,
+                                                        uint32_t head) {
+  const uint32_t slot = 8 * key_slot(key);
+  Encoder::Entry& mine = entry(e, slot);
+  const bool was_counted = executions(mine.count) != 0;
+  uint8_t* const first = e.tokens + e.end;
+  uint32_t run = 0;
+  uint8_t* to = put_run(e, first, &run);
+  const Encoder::Entry& last = entry(e, e.last);
+  const uint64_t from = last.address - last.stride;
+  if (__builtin_expect(last.next == key && mine.address == address && at(e.key, slot) == key, 1)) {
+    Encoder::Details& more = details(e, slot);
+    update(more.delta, mine.stride);
+    update(more.behind, address - from);
+    update(mine.address, address + mine.stride);
+  } else {
+    head |= put_unforeseen(e, slot, key, address, from, was_counted, &to);
+  }
+  update(mine.count, kCountStep);
   update(e.last, slot);
-  *first = static_cast<uint8_t>(head | run | (static_cast<uint32_t>(site) << kSiteShift) |
-                                (static_cast<uint32_t>(form) << kFormShift));
+  *first = static_cast<uint8_t>(head | run);
   return to;
 }
 
@@ -329,6 +345,12 @@ inline void put_nothing(Encoder& e) {
   encoding::publish(e, encoding::put_control(e, Control::kNothing));
 }
 
+// Whether an access may come next that was foreseen.
+inline bool foresees_access(const Encoder& e) {
+  const uint64_t next = e.entries[e.last / 8].next;
+  return next != 0 && (next & kOtherKey) == 0;
+}
+
 // The next access is for put_access, wherever it is; its site will be named.
 inline void foresee_nothing(Encoder& e) { encoding::entry(e, e.last).next = 0; }
 
@@ -352,11 +374,24 @@ inline __attribute__((always_inline)) void put_point(Encoder& e, RecordType type
   using namespace encoding;
   const Change change(e);
   uint8_t* const to = put_site(e, other_key(type, 0, pc), address, kExtras);
-  uint32_t widths = 0;
-  uint8_t* const end = put_word(to + 2, tsc - e.stamp, 0, &widths);
-  put(to, static_cast<uint16_t>(1 | kFlagSeparates | (widths << 8)));
+  const uint64_t later = tsc - e.stamp;
   e.stamp = tsc;
+  if (__builtin_expect(later < 0x10000, 1)) {
+    const uint32_t both = kShortPoint | static_cast<uint32_t>(later << 8);
+    std::memcpy(to, &both, sizeof both);
+    return publish(e, to + 3);
+  }
+  uint32_t widths = 0;
+  uint8_t* const end = put_word(to + 2, later, 0, &widths);
+  put(to, static_cast<uint16_t>(1 | kFlagSeparates | (widths << 8)));
   publish(e, end);
+}
+
+// A fence from the last stamp, which the record before has, to the next one; at the place of that
+// record. Nothing was recorded since.
+inline void put_drain(Encoder& e) {
+  const encoding::Change change(e);
+  encoding::publish(e, encoding::put_control(e, Control::kDrain));
 }
 
 // A load or store by a mov with its value, from the last stamp to the next one.

@@ -6,7 +6,7 @@
 // Appending   A chunk is appended with one system call. Several threads and a signal handler may
 //             append at once; the order of a thread's chunks is given by their sequence numbers.
 // Versions    A reader refuses another major version. A newer minor version only adds chunk types,
-//             record types and words at the end.
+//             record types, tokens and words at the end.
 //
 // Header only, no dependencies: it is compiled into monitored programs.
 #pragma once
@@ -18,7 +18,7 @@ namespace tsomon::capture {
 inline constexpr uint64_t kFileMagic = 0x0A1A6E6F6D6F7374;   // "tsomon\x1a\n"
 inline constexpr uint64_t kChunkMagic = 0x4B4E554843C3A5B1;  // never inside a payload but by chance
 inline constexpr uint16_t kMajorVersion = 2;
-inline constexpr uint16_t kMinorVersion = 1;
+inline constexpr uint16_t kMinorVersion = 2;
 inline constexpr uint32_t kByteOrder = 0x01020304;
 
 // Time stamps of different threads must not be compared: the reader opens all intervals.

@@ -110,6 +110,8 @@ enum class Control : uint8_t {
   kBefore32 = 5,
   kBefore64 = 6,
   kLost = 7,  // 64 bits: how many
+  // Since 2.2: a fence from the last stamp to the next one, by the instruction of the last record.
+  kDrain = 8,
 };
 inline constexpr uint32_t kSiteShift = 2;
 inline constexpr uint32_t kFormShift = 4;
@@ -121,6 +123,9 @@ inline constexpr uint32_t kExtras = 0x80;
 // the first. With kTwoParts the one word is lo, and what follows is the second part: a byte with
 // Ending and the number of values (from bit 3) and kInterrupted, a byte with the widths, hi (not if
 // open) and the values. A payload that ends before it holds an unfinished operation.
+// kShortPoint (since 2.2) is all of that byte: one word, separating, and no byte of widths; 16 bits
+// follow, by how much the stamp is later than the last one.
+inline constexpr uint32_t kShortPoint = 64;
 inline constexpr uint32_t kFlagSeparates = 8;
 inline constexpr uint32_t kFlagOpen = 16;
 inline constexpr uint32_t kTwoParts = 32;

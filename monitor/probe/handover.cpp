@@ -16,6 +16,7 @@
 
 #include "decoders/capture/writer.h"
 #include "monitor/probe/modules.h"
+#include "monitor/probe/packing.h"
 #include "monitor/probe/real.h"
 
 namespace tsomon::probe {
@@ -51,6 +52,7 @@ pid_t writer_id = 0;
 uint32_t labels_written = 0;
 uint32_t sets_written = 0;
 uint64_t modules_seen = 0;
+Packing packing;
 
 void wait_while(std::atomic<uint32_t>* word, uint32_t value, long milliseconds) {
   timespec time{milliseconds / 1000, (milliseconds % 1000) * 1000000};
@@ -71,7 +73,8 @@ void wake_writer() {
 // `pack`: with zstd, only on the writer thread; otherwise async-signal-safe.
 void write(capture::ChunkType type, uint32_t thread, uint64_t sequence, const void* data,
            size_t size, bool pack) {
-  if (pack && options.level != 0) {
+  if (pack &&
+      (type == capture::ChunkType::kEvents ? packing.wanted(options, size) : options.level != 0)) {
     handover->file.write(type, thread, sequence, data, size);
   } else {
     handover->file.write_raw(type, thread, sequence, data, size);
@@ -420,6 +423,7 @@ bool start_handover(const char* path) {
   labels_written = 0;
   sets_written = 0;
   modules_seen = 0;
+  packing = Packing();
   static char command_line[65536];
   capture::Writer::Options file_options;
   file_options.level = options.level;

@@ -78,15 +78,14 @@ void acquired(int result, RecordType type, const Lock* lock, uint64_t pc) {
 // between the two the thread returns from the unlock, which is a load, and that comes after the
 // drain (stamp.h). share=0: a stamp of its own.
 void drained(uint64_t released, uint64_t pc) {
+  if (options.share != 0) {
+    return put_drain(released, pc);
+  }
   Context* const context = writable();
   if (context == nullptr || released == 0) {
     return;
   }
   constexpr uint32_t kSeparates = tsomon::capture::kSeparates;
-  if (options.share != 0) {
-    tsomon::capture::put_open_fence(context->encoder, pc, released);
-    return;
-  }
   announce_stamp(*context);
   const uint64_t now = stamp_after_locked();
   tsomon::capture::put_record(context->encoder,

@@ -14,8 +14,9 @@ inline constexpr uint64_t kLockedShare = 400;
 // bytes.
 class Operation {
  public:
+  // `recent`: how many cycles old the last stamp may be to be the first of the two.
   Operation(RecordType type, const volatile void* address, uint32_t size, uint32_t values,
-            uint64_t pc)
+            uint64_t pc, uint64_t recent)
       : values_(size <= 8 ? values : 0) {
     noise();
     context_ = writable();
@@ -23,11 +24,16 @@ class Operation {
       return;
     }
     interruptions_ = *const_cast<volatile uint32_t*>(&local.interruptions);
-    const bool mov = type == RecordType::kAtomicLoad || type == RecordType::kAtomicStore;
-    const uint64_t lo = recent_stamp(*context_, mov ? options.share : kLockedShare);
+    const uint64_t lo = recent_stamp(*context_, recent);
     capture::begin_record(context_->encoder, type, reinterpret_cast<uint64_t>(address), size, pc,
                           lo);
   }
+  Operation(RecordType type, const volatile void* address, uint32_t size, uint32_t values,
+            uint64_t pc)
+      : Operation(type, address, size, values, pc,
+                  type == RecordType::kAtomicLoad || type == RecordType::kAtomicStore
+                      ? options.share
+                      : kLockedShare) {}
   // `locked`: the access was a locked instruction or mfence.
   void done(bool locked, uint64_t first = 0, uint64_t second = 0) {
     finish(capture::Ending::kDone, locked, values_, first, second);
@@ -57,8 +63,10 @@ class Operation {
     }
     const uint64_t now = locked ? stamp_after_locked() : stamp();
     // What a handler recorded meanwhile stands behind this record and lies before its second stamp.
-    capture::end_record(context_->encoder, ending, !interrupted(), now, values, first, second);
+    const bool alone = !interrupted();
+    capture::end_record(context_->encoder, ending, alone, now, values, first, second);
     context_->since = 0;
+    context_->stamped = alone ? context_->encoder.end : kNowhere;
   }
   bool interrupted() const {
     return *const_cast<volatile uint32_t*>(&local.interruptions) != interruptions_;

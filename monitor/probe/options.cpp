@@ -112,6 +112,7 @@ const char* set(Options* options, const char* key, const char* value) {
   if (std::strcmp(key, "level") == 0) {
     const bool good = parse_integer(value, -50, 19, &number);
     options->level = static_cast<int>(number);
+    options->level_is_given = true;
     return good ? nullptr : "a number from -50 to 19";
   }
   if (std::strcmp(key, "noise") == 0) {

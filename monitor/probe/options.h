@@ -28,7 +28,9 @@
 //   live=MILLISECONDS  0..10000 (default 0: no): at least that often tells all that was recorded so
 //   far; only
 //                      the first process is recorded then
-//   level=N            -50..19 (default -1): zstd level; 0: not compressed
+//   level=N            -50..19: zstd level; 0: not compressed. Default: -1, but not compressed
+//   while
+//                      the processors are busy (packing.h)
 //   noise=N            0..1000 (default 0): of 1000 synchronisation operations, atomics and unit
 //                      boundaries, how many are delayed (noise.h)
 //   noise_seed=N       0..2147483647 (default 0): which of them, and how long
@@ -55,6 +57,7 @@ struct Options {
   bool clock_trusted = false;
   bool clock_unused = false;
   int level = -1;
+  bool level_is_given = false;
   uint32_t noise = 0;
   uint32_t noise_seed = 0;
   int units = 0;

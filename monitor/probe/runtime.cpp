@@ -63,6 +63,8 @@ bool open_chunk(Thread* thread, Context* context) {
   chunk->sequence = thread->sequence.fetch_add(1, std::memory_order_relaxed);
   context->since = 0;
   context->announced = 0;
+  context->stamped = kNowhere;
+  context->begun = kNowhere;
   context->encoder.blind = options.stamp_every != 0 && options.stamp_every < kSharpest;
   capture::start_chunk(context->encoder, chunk->tokens, Chunk::kTokens - capture::kMaxToken);
   return true;
@@ -128,6 +130,7 @@ bool next_chunk() {
   }
   // A chunk begins with a stamp: it can be read when the one before it is missing.
   capture::put_stamp(context->encoder, stamp());
+  context->stamped = context->encoder.end;
   local.context = context;
   return true;
 }
@@ -191,6 +194,31 @@ bool stamp_due(const Context& context) {
   return options.stamp_every != 0 && context.since >= options.stamp_every;
 }
 
+// The stamp that the next record has. Until it is recorded it counts as announced.
+uint64_t new_stamp(Context& context) {
+  announce_stamp(context);
+  context.since = 0;
+  return stamp();
+}
+
+void put_stamp(Context& context) {
+  capture::put_stamp(context.encoder, new_stamp(context));
+  context.stamped = context.encoder.end;
+}
+
+// Whether nothing was recorded behind `place`.
+bool is_last(const Context& context, uint32_t place) {
+  return context.encoder.end == place && !capture::has_run(context.encoder);
+}
+
+// Before the first access of a unit whose beginning did not look.
+void look_at_clock(Context& context) {
+  context.begun = kNowhere;
+  if (!stamped_within(context, options.share)) {
+    put_stamp(context);
+  }
+}
+
 }  // namespace
 
 __attribute__((noinline)) void access_slow(uint64_t address, uint64_t key) {
@@ -198,10 +226,10 @@ __attribute__((noinline)) void access_slow(uint64_t address, uint64_t key) {
   if (context == nullptr) {
     return;
   }
-  if (stamp_due(*context)) {
-    announce_stamp(*context);
-    capture::put_stamp(context->encoder, stamp());
-    context->since = 0;
+  if (TSOMON_UNLIKELY(context->encoder.end == context->begun)) {
+    look_at_clock(*context);
+  } else if (stamp_due(*context)) {
+    put_stamp(*context);
   }
   ++context->since;
   capture::put_access(context->encoder, address, key);
@@ -217,9 +245,7 @@ __attribute__((noinline)) void access_expired() {
     capture::put_nothing(context->encoder);
     capture::foresee_nothing(context->encoder);
   } else if (stamp_due(*context)) {
-    announce_stamp(*context);
-    capture::put_stamp_before(context->encoder, stamp());
-    context->since = 0;
+    capture::put_stamp_before(context->encoder, new_stamp(*context));
   } else {
     capture::put_nothing(context->encoder);
   }
@@ -230,29 +256,39 @@ uint64_t put_point_now(RecordType type, uint64_t address, uint64_t pc) {
   if (context == nullptr) {
     return 0;
   }
-  announce_stamp(*context);
-  const uint64_t now = stamp();
+  const uint64_t now = new_stamp(*context);
   capture::put_point(context->encoder, type, address, pc, now);
-  context->since = 0;
+  context->stamped = context->encoder.end;
   return now;
+}
+
+void put_drain(uint64_t released, uint64_t pc) {
+  Context* context = local.context;
+  if (released == 0) {
+    return;
+  }
+  // Behind a point there is room for another record.
+  if (TSOMON_LIKELY(is_last(*context, context->stamped) && context->encoder.stamp == released)) {
+    capture::put_drain(context->encoder);
+    context->stamped = context->encoder.end;
+  } else if ((context = writable()) != nullptr) {
+    capture::put_open_fence(context->encoder, pc, released);
+  }
 }
 
 void put_object(uint64_t address, uint64_t size, uint64_t pc) {
   if (Context* const context = writable()) {
-    announce_stamp(*context);
-    const uint64_t now = stamp();
+    const uint64_t now = new_stamp(*context);
     capture::put_record(
         context->encoder,
         {RecordType::kAllocate, 0, capture::kSeparates, 3, address, pc, {now, now, size}});
-    context->since = 0;
+    context->stamped = context->encoder.end;
   }
 }
 
 void put_stamp_now() {
   if (Context* const context = writable()) {
-    announce_stamp(*context);
-    capture::put_stamp(context->encoder, stamp());
-    context->since = 0;
+    put_stamp(*context);
   }
 }
 
@@ -261,19 +297,30 @@ void put_boundary(RecordType type, uint64_t address, uint64_t pc) {
   if (context == nullptr) {
     return;
   }
-  if (stamped_within(*context, options.share)) {
-    capture::put_bare(context->encoder, type, address, pc);
-  } else {
+  if (options.share == 0) {
     put_point_now(type, address, pc);
+    return;
+  }
+  const bool begins = type == RecordType::kUnitBegin;
+  const bool stamped = is_last(*context, context->stamped);
+  if (!begins && !stamped && !stamped_within(*context, options.share)) {
+    put_point_now(type, address, pc);
+    return;
+  }
+  capture::put_bare(context->encoder, type, address, pc);
+  context->stamped = stamped ? context->encoder.end : kNowhere;
+  if (begins) {
+    context->begun = context->encoder.end;
+    if (capture::foresees_access(context->encoder)) {
+      look_at_clock(*context);
+    }
   }
 }
 
 __attribute__((noinline)) Context* begin_open() {
   Context* const context = writable();
   if (context != nullptr && !stamped_within(*context, options.share)) {
-    announce_stamp(*context);
-    capture::put_stamp(context->encoder, stamp());
-    context->since = 0;
+    put_stamp(*context);
   }
   return context;
 }
@@ -294,6 +341,9 @@ void put_range(RecordType type, const volatile void* address, size_t size, uint6
   const RecordType range =
       type == RecordType::kRead ? RecordType::kRangeRead : RecordType::kRangeWrite;
   if (Context* const context = writable()) {
+    if (context->encoder.end == context->begun) {
+      look_at_clock(*context);
+    }
     ++context->since;
     capture::put_record(context->encoder,
                         {range, 0, 0, 1, reinterpret_cast<uint64_t>(address), pc, {size}});

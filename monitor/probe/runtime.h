@@ -59,7 +59,11 @@ struct Context {
   capture::ChunkStart start;  // of all its chunks
   uint64_t since;             // accesses since the last stamp
   uint32_t announced;         // 1 + the place of the token that will hold the stamp taken last
+  // Places in the chunk; kNowhere: none.
+  uint32_t stamped;  // all before has been performed before the last stamp, but for a drain
+  uint32_t begun;    // behind a unit's beginning that did not look at the clock
 };
+inline constexpr uint32_t kNowhere = ~0U;
 extern Context inactive;  // does not record
 
 // Initial-exec by construction: the runtime is linked into the executable.
@@ -115,9 +119,10 @@ inline void announce_stamp(Context& context) {
 inline bool stamped_within(const Context& context, uint64_t cycles) {
   return __builtin_ia32_rdtsc() - context.encoder.stamp < cycles;
 }
-// The last stamp if it is recent, else a new one.
+// The last stamp if it is recent, else a new one. With kHoweverOld it does not look at the clock.
+inline constexpr uint64_t kHoweverOld = ~uint64_t{0};
 inline uint64_t recent_stamp(Context& context, uint64_t cycles) {
-  if (stamped_within(context, cycles)) {
+  if (cycles == kHoweverOld || stamped_within(context, cycles)) {
     return context.encoder.stamp;
   }
   context.since = 0;
@@ -153,13 +158,20 @@ inline __attribute__((always_inline)) void access(RecordType type, const volatil
 // A record with one stamp, which is taken when there is room, so that stamps stay in order also
 // when the chunk changes. Returns the stamp; 0: not recording.
 uint64_t put_point_now(RecordType type, uint64_t address, uint64_t pc);
+// The drain of a locked instruction between the record of put_point_now with the stamp `released`,
+// not 0, and the thread's next stamp.
+void put_drain(uint64_t released, uint64_t pc);
 // An object begins. Likewise.
 void put_object(uint64_t address, uint64_t size, uint64_t pc);
 // Ends the intervals of what came before; what follows begins here.
 void put_stamp_now();
 // Before the thread may sleep (sleeping.cpp): empties the store buffer, and records that.
 void drain_before_sleeping(uint64_t pc);
-// A unit boundary: has a stamp unless the last one is recent.
+// A unit boundary. It has a stamp unless there is a recent one. Looking at the clock costs nearly
+// as much as a stamp, so it does not look where it knows the answer or another stamp comes anyway:
+// at an end, when no access was recorded since the last stamp (a lock was just given back); at a
+// beginning, when no plain access came next the last time (a lock is taken next): should one come
+// all the same, it looks itself.
 void put_boundary(RecordType type, uint64_t address, uint64_t pc);
 void put_range(RecordType type, const volatile void* address, size_t size, uint64_t pc);
 // A load and a store of as many bytes, which follow.

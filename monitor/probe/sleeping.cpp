@@ -45,7 +45,8 @@ auto sleeping(uint64_t pc, Call call) {
 
 void tsomon::probe::drain_before_sleeping(uint64_t pc) {
   const int error = errno;
-  Operation fence(RecordType::kFence, nullptr, 0, 0, pc);
+  // Of a fence only the end matters.
+  Operation fence(RecordType::kFence, nullptr, 0, 0, pc, kHoweverOld);
   __builtin_ia32_mfence();
   fence.done(true);
   errno = error;

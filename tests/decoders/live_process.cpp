@@ -447,9 +447,16 @@ void LiveProcess::unlock(Thread& thread) {
   const auto drained = std::make_shared<uint64_t>(0);
   thread.steps.push_back([this, drained] { *drained = now_; });
   room(thread);
-  thread.steps.push_back([this, &thread, released, drained] {
-    put_record(*context(thread).encoder,
-               {RecordType::kFence, 0, kSeparates | kOpenEnd, 2, 0, 0x650000, {*released, 0}});
+  const bool apart = below(2) == 0;
+  thread.steps.push_back([this, &thread, released, drained, apart] {
+    Encoder& encoder = *context(thread).encoder;
+    // In the chunk of the release, and nothing was recorded since.
+    if (!apart && encoder.stamp == *released && !has_run(encoder)) {
+      put_drain(encoder);
+    } else {
+      put_record(encoder,
+                 {RecordType::kFence, 0, kSeparates | kOpenEnd, 2, 0, 0x650000, {*released, 0}});
+    }
     // Only its end counts for a fence: it lies before the next stamp.
     add_truth(thread, EventKind::kFence, 0, 0, static_cast<int64_t>(*drained));
   });

@@ -77,6 +77,17 @@ class Thread {
     put_lost(*encoder_, count);
     expected_.push_back(describe({RecordType::kLost, 0, 0, 1, 0, 0, {count}}));
   }
+  void release(uint64_t address, uint64_t pc, uint64_t later, bool drains) {
+    stamp_ += later;
+    put_point(*encoder_, RecordType::kRelease, address, pc, stamp_);
+    expected_.push_back(describe({RecordType::kRelease, 0, kSeparates, 1, address, pc, {stamp_}}));
+    if (drains && !full()) {
+      check_snapshot();
+      put_drain(*encoder_);
+      expected_.push_back(
+          describe({RecordType::kFence, 0, kSeparates | kOpenEnd, 2, 0, pc, {stamp_}}));
+    }
+  }
   void record(Record record) {
     put_record(*encoder_, record);
     expected_.push_back(describe(record));
@@ -206,11 +217,9 @@ class Program {
         record.words[0] = random_() >> below(64);
         return thread_.record(record);
       case 3:
-        record.type = RecordType::kRelease;
-        record.flags = kSeparates;
-        record.count = 1;
-        record.words[0] = thread_.tick(below(5000));
-        return thread_.record(record);
+        return thread_.release(record.address, record.pc,
+                               below(4) == 0 ? random_() >> (20 + below(40)) : below(80'000),
+                               below(2) == 0);
       case 4:
         record.type = RecordType::kUnitBegin;
         record.address = below(100);
