@@ -262,6 +262,7 @@ Case random_case(std::mt19937_64& random) {
   }
   result.detector.relation = result.analysis.relation;
   result.detector.share_nodes = random() % 4 != 0;
+  result.detector.quiet_loads = random() % 4 != 0;
   return result;
 }
 
@@ -570,6 +571,57 @@ TEST_CASE("atomic sets: objects that come and go") {
   CHECK(violated > kRounds / 100);
   CHECK(with_intervals > kRounds / 2000);
   CHECK(ended > kRounds / 20);
+}
+
+TEST_CASE("the short way for loads changes nothing") {
+  constexpr uint64_t kSeed = 20261122;
+  std::mt19937_64 random(kSeed);
+  uint64_t quiet = 0;
+  uint64_t events = 0;
+  for (int round = 0; round < kRounds / 2; ++round) {
+    Case made = random_case(random);
+    if (random() % 2 == 0) {  // few stores, many loads of the same unit
+      for (Event& event : made.trace.events) {
+        if (event.kind() == EventKind::kWrite && event.has_write_value == 0 && random() % 4 != 0) {
+          event.set_kind(EventKind::kRead);
+        }
+      }
+    }
+    made.detector.policy = DetectorPolicy::kTso;
+    const Collection collection = random_collection(random);
+    INFO("seed " << kSeed << " round " << round << "\n" << show(made.trace));
+    made.detector.quiet_loads = false;
+    const Watched all = watch(made.trace, made.detector, collection);
+    made.detector.quiet_loads = true;
+    const Watched watched = watch(made.trace, made.detector, collection);
+    const auto same = [&](auto member) {
+      return all.statistics.*member == watched.statistics.*member;
+    };
+    REQUIRE(all.statistics.quiet == 0);
+    REQUIRE(same(&DetectorStatistics::units));
+    REQUIRE(same(&DetectorStatistics::sharing));
+    REQUIRE(same(&DetectorStatistics::directed_edges));
+    REQUIRE(same(&DetectorStatistics::undirected_edges));
+    REQUIRE(same(&DetectorStatistics::cycles));
+    REQUIRE(same(&DetectorStatistics::collected));
+    REQUIRE(same(&DetectorStatistics::merged));
+    REQUIRE(all.cycles.size() == watched.cycles.size());
+    REQUIRE(all.parts.size() == watched.parts.size());
+    REQUIRE(all.windows.size() == watched.windows.size());
+    for (size_t i = 0; i < all.windows.size(); ++i) {
+      REQUIRE(all.windows[i].directed == watched.windows[i].directed);
+      REQUIRE(all.windows[i].index == watched.windows[i].index);
+      REQUIRE(all.windows[i].units.size() == watched.windows[i].units.size());
+      for (size_t k = 0; k < all.windows[i].units.size(); ++k) {
+        REQUIRE(all.windows[i].units[k].first == watched.windows[i].units[k].first);
+        REQUIRE(all.windows[i].units[k].last == watched.windows[i].units[k].last);
+      }
+    }
+    quiet += watched.statistics.quiet;
+    events += made.trace.events.size();
+  }
+  MESSAGE(quiet << " of " << events << " events");
+  CHECK(quiet > events / 50);
 }
 
 TEST_CASE("collection and merging change no cycle of a long trace") {
