@@ -36,7 +36,6 @@ constexpr uint32_t kMaxSweeps = 1U << 15;  // generations wrap around later
 constexpr uint64_t kFewLocations = 4096;   // that are not worth looking for unused ones
 // Events of the input over which accesses share a node: the stretch of a window has to hold them.
 constexpr uint64_t kLongestRun = 256;
-constexpr ptrdiff_t kFewRecords = 3;  // of a location
 
 }  // namespace
 
@@ -557,7 +556,7 @@ inline void OrderPolicy::conflicts(Current& now, Location& location, uint64_t so
     kept += at->generation == generations[at->unit] && at->index >= dropped ? 1 : 0;
   }
   location.records.truncate(static_cast<size_t>(kept - begin));
-  const bool many = kept - begin > kFewRecords;
+  const bool many = kept - begin > static_cast<ptrdiff_t>(options_.few_accesses);
   if (many) {
     conflicts_of_many(begin, kept, now, writes, source, in_order);
   }
@@ -1053,6 +1052,24 @@ void OrderPolicy::after_sweep() {
   }
 }
 
+// Of the settled accesses of a merged unit the latest store stands for all before it: their edges
+// would lead from the same node to the same events. For an event of the thread of that store its
+// program order does.
+void OrderPolicy::drop_alike(Location& location) {
+  const auto& records = location.records;
+  const auto stands = [this](const Record& record) {
+    return (kind_mask(record.kind) & kinds::kLocks) == 0 && graph_.unit(record.unit).merged != 0 &&
+           is_settled(record);
+  };
+  location.records.erase_if([&](const Record& record) {
+    return records.size() > 1 && stands(record) &&
+           std::any_of(records.begin(), records.end(), [&](const Record& other) {
+             return other.unit == record.unit && other.writes && other.index > record.index &&
+                    stands(other);
+           });
+  });
+}
+
 void OrderPolicy::follow_locations() {
   for (LocationId id = 0; id < locations_.size(); ++id) {
     if (!index_.contains(id)) {
@@ -1071,6 +1088,8 @@ void OrderPolicy::follow_locations() {
       record.generation = graph_.generation(unit);
       return false;
     });
+    drop_alike(location);
+    location.records.shrink();
     const LocationKey& key = index_.key(id);
     const bool named = key.size == 0 && key.address < LocationIndex::kMaxNamed;
     if (location.records.empty() && !named && index_.size() > kFewLocations) {

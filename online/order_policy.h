@@ -260,6 +260,7 @@ class OrderPolicy : public Policy {
     return record.generation != graph_.generation(record.unit);
   }
   void follow_locations();
+  void drop_alike(Location& location);
   bool is_settled(const Record& record) {
     return record.hi < now_ && has_settled(record.thread, record.store);
   }

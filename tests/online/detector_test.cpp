@@ -263,6 +263,7 @@ Case random_case(std::mt19937_64& random) {
   result.detector.relation = result.analysis.relation;
   result.detector.share_nodes = random() % 4 != 0;
   result.detector.quiet_loads = random() % 4 != 0;
+  result.detector.few_accesses = static_cast<uint32_t>(random() % 5);
   return result;
 }
 
@@ -657,6 +658,7 @@ TEST_CASE("collection and merging change no cycle of a long trace") {
     DetectorOptions options;
     options.policy = random() % 3 == 0 ? DetectorPolicy::kSc : DetectorPolicy::kTso;
     options.share_nodes = random() % 2 == 0;
+    options.few_accesses = static_cast<uint32_t>(random() % 16);
     if (random() % 2 == 0) {
       options.relation.store_buffer = 1 + static_cast<uint32_t>(random() % 8);
     }
