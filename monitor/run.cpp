@@ -8,7 +8,6 @@
 #include <memory>
 #include <system_error>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 
 #include <fcntl.h>
@@ -32,9 +31,10 @@ constexpr int kPoll = 20;  // milliseconds
 constexpr size_t kPipeBytes = size_t{1} << 20;
 constexpr size_t kBlockEvents = 4096;
 constexpr size_t kBlocks = 8;  // read and not yet judged
-// Of events held back for a thread that is silent; a block has at most some hundred thousand
-// events.
+// Blocks of some kBlockEvents events held back for a thread that is silent.
 constexpr size_t kMaxHeld = 4096;
+// Bytes of packed chunks that may wait because some thread holds them up.
+constexpr size_t kMaxBacklog = size_t{64} << 20;
 
 // A pipe that another process can open by a path. Nothing of it is left in any file system.
 class OpenablePipe {
@@ -146,7 +146,9 @@ struct JudgedBlock {
 class Reading {
  public:
   explicit Reading(BlockQueue<JudgedBlock>& queue)
-      : queue_(queue), merge_(kMaxHeld), unknown_(merge_.open(UINT64_MAX - 1)) {}
+      : queue_(queue), merge_(kMaxHeld), unknown_(merge_.open(UINT64_MAX - 1)) {
+    threads_.resize(unknown_ + 1);
+  }
 
   bool feed(std::string_view bytes) {
     if (auto fed = reader_.feed(bytes); !fed) {
@@ -171,22 +173,41 @@ class Reading {
 
  private:
   void pass_on() {
-    reader_.take([this](const capture::LiveReader::News& news) {
-      auto found = streams_.find(news.thread);
-      if (found == streams_.end()) {
-        found = streams_.emplace(news.thread, merge_.open(news.thread)).first;
-      }
-      EventBlock block = merge_.take_block();
-      std::swap(block, *news.events);
-      merge_.push(found->second, std::move(block));
-      merge_.promise(found->second, news.promise);
-      if (news.ended) {
-        merge_.close(found->second);
-        streams_.erase(found);
-      }
+    reader_.new_threads([this](uint32_t thread) {
+      const EventMerge::Stream stream = merge_.open(thread);
+      threads_.resize(std::max<size_t>(threads_.size(), stream + 1));
+      threads_[stream] = thread;
     });
     merge_.promise(unknown_, reader_.round());
     hand_over();
+  }
+
+  // Some more of the thread: a portion that stays in the cache until it is judged.
+  bool read(EventMerge::Stream stream) {
+    return reader_.take(threads_[stream], kBlockEvents, [&](const capture::LiveReader::News& news) {
+      EventBlock block = merge_.take_block();
+      std::swap(block, *news.events);
+      merge_.push(stream, std::move(block));
+      merge_.promise(stream, news.promise);
+      if (news.ended) {
+        merge_.close(stream);
+      }
+    });
+  }
+
+  // Of the thread that the others wait for; of a backlog that is too large, of any.
+  bool read_more() {
+    const auto slowest = merge_.waiting_for();
+    if (slowest && *slowest != unknown_ && read(*slowest)) {
+      return true;
+    }
+    bool any = false;
+    if (slowest && reader_.backlog() > kMaxBacklog) {
+      for (EventMerge::Stream stream = 0; stream != threads_.size(); ++stream) {
+        any |= stream != unknown_ && merge_.is_open(stream) && read(stream);
+      }
+    }
+    return any;
   }
 
   void hand_over() {
@@ -194,19 +215,27 @@ class Reading {
       if (block_ == nullptr) {
         block_ = queue_.free_block();
       }
-      if (!merge_.next(block_->events, block_->losses, kBlockEvents)) {
-        if (!merge_.overtake()) {
-          return;
-        }
-        continue;
+      EventBlock& events = block_->events;
+      const bool more = merge_.next(events, block_->losses, kBlockEvents - events.events.size());
+      if (events.events.size() >= kBlockEvents || !block_->losses.empty()) {
+        send();
+      } else if (!more && !read_more() && !merge_.overtake()) {
+        break;
       }
-      teller_.tell(reader_.symbols(), block_->news);
-      if (reader_.modules().size() != modules_) {
-        modules_ = reader_.modules().size();
-        block_->modules = reader_.modules();
-      }
-      queue_.push(std::move(block_));
     }
+    if (!block_->events.events.empty()) {
+      send();
+    }
+  }
+
+  void send() {
+    teller_.tell(reader_.symbols(), block_->news);
+    if (reader_.modules().size() != modules_) {
+      modules_ = reader_.modules().size();
+      block_->modules = reader_.modules();
+    }
+    queue_.push(std::move(block_));
+    block_ = nullptr;
   }
 
   BlockQueue<JudgedBlock>& queue_;
@@ -215,8 +244,8 @@ class Reading {
   SymbolTeller teller_{SymbolTeller::What::kAll};
   size_t modules_ = 0;
   EventMerge merge_;
-  EventMerge::Stream unknown_;  // threads that had no event yet
-  std::unordered_map<uint32_t, EventMerge::Stream> streams_;
+  EventMerge::Stream unknown_;     // threads that had no event yet
+  std::vector<uint32_t> threads_;  // by stream
   std::string failure_;
 };
 

@@ -53,10 +53,13 @@ enum class DetectorPolicy : uint8_t {
 
 struct DetectorOptions {
   DetectorPolicy policy = DetectorPolicy::kTso;
-  RelationOptions relation;              // model and order are not looked at
-  SetChoice sets = SetChoice::kAuto;     // kAtomicSets
-  bool collect = true;                   // false: nothing is ever dropped (for tests)
-  bool share_nodes = true;               // of accesses outside units, where that changes nothing
+  RelationOptions relation;           // model and order are not looked at
+  SetChoice sets = SetChoice::kAuto;  // kAtomicSets
+  bool collect = true;                // false: nothing is ever dropped (for tests)
+  bool share_nodes = true;            // of accesses outside units, where that changes nothing
+  bool quiet_loads = true;            // a short way for loads that make no edge
+  // Accesses that a location remembers; of more only those make edges from which others follow.
+  uint32_t few_accesses = 12;
   uint32_t max_retained = 4096;          // finished units kept before some are merged
   uint32_t max_unsettled = 4096;         // stores of one thread to one location, and ...
   uint32_t max_unsettled_units = 4096;   // ... units of one thread, that no fence ever settles
@@ -150,6 +153,7 @@ struct DetectorStatistics {
   uint64_t events = 0;
   uint64_t units = 0;
   uint64_t sharing = 0;  // of these, events of their own that share the node of another
+  uint64_t quiet = 0;    // loads that made no edge, and were remembered and nothing else
   uint64_t directed_edges = 0;
   uint64_t undirected_edges = 0;
   uint64_t cycles = 0;            // every closed cycle, repeated ones included

@@ -72,6 +72,7 @@ class EventMerge {
   std::optional<Stream> waiting_for() const;
   // When next() waits and more than max_held blocks are held: goes on by a block. False otherwise.
   bool overtake();
+  bool is_open(Stream stream) const { return states_[stream].open && !states_[stream].closed; }
   bool empty() const { return open_ == 0; }  // all streams are closed and given out
 
   // An empty block, with the memory of one that was given out if there is one.

@@ -88,12 +88,10 @@ void History::start_block(uint64_t first_index, int64_t time) {
   blocks_.push_back(std::move(block));
 }
 
+// Of a store, a draining event or a join.
 void History::follow_buffers(const EventBlock& block, const Event& event, uint64_t index) {
   const bool joins = event.kind() == EventKind::kJoin;
   const bool drains = joins || is(event, drains_);
-  if (!drains && !is(event, kinds::kStores)) {
-    return;
-  }
   const uint64_t id = joins ? event.address : event.thread;
   if (id >= threads_.size()) {
     if (joins) {
@@ -102,32 +100,41 @@ void History::follow_buffers(const EventBlock& block, const Event& event, uint64
     threads_.resize(id + 1);
   }
   Thread& thread = threads_[id];
+  std::vector<Pending>& pending = thread.pending;
   const int64_t hi = block.hi(event);
   if (drains) {
     thread.overflow = std::min(thread.overflow, hi);
-    for (Pending& pending : thread.pending) {
-      pending.over = std::min(pending.over, hi);
+    // Whatever begins from now on comes after those that are over.
+    size_t kept = 0;
+    for (size_t i = 0; i != pending.size(); ++i) {
+      pending[i].over = std::min(pending[i].over, hi);
+      if (pending[i].over >= event.lo) {
+        if (kept != i) {
+          pending[kept] = pending[i];
+        }
+        ++kept;
+      }
     }
-    // Whatever begins from now on comes after these.
-    std::erase_if(thread.pending, [&](const Pending& pending) { return pending.over < event.lo; });
+    pending.resize(kept);
   }
   if (joins) {
     return;
   }
-  if (thread.pending.size() == kMaxPending) {
-    const auto half = thread.pending.begin() + kMaxPending / 2;
-    std::for_each(thread.pending.begin(), half, [&](const Pending& pending) {
+  if (pending.size() == kMaxPending) {
+    const auto half = pending.begin() + kMaxPending / 2;
+    std::for_each(pending.begin(), half, [&](const Pending& pending) {
       thread.overflow = std::max(thread.overflow, pending.over);
     });
-    thread.pending.erase(thread.pending.begin(), half);
+    pending.erase(pending.begin(), half);
   }
-  thread.pending.push_back({index, event, hi, block.write_value(event), drains ? hi : kTimeMax});
+  pending.push_back({index, event, hi, block.write_value(event), drains ? hi : kTimeMax});
 }
 
 void History::add(const EventBlock& block, uint64_t first_index) {
   if (capacity_ == 0) {
     return;
   }
+  const uint32_t followed = drains_ | kinds::kStores | kind_mask(EventKind::kJoin);
   for (size_t i = 0; i < block.events.size();) {
     if (blocks_.empty() || blocks_.back().events.events.size() == kBlockEvents ||
         blocks_.back().first + blocks_.back().events.events.size() != first_index + i) {
@@ -136,13 +143,11 @@ void History::add(const EventBlock& block, uint64_t first_index) {
     EventBlock& to = blocks_.back().events;
     const size_t count = std::min(kBlockEvents - to.events.size(), block.events.size() - i);
     to.append(block, i, i + count);
-    std::for_each(
-        block.events.begin() + static_cast<ptrdiff_t>(i),
-        block.events.begin() + static_cast<ptrdiff_t>(i + count), [&](const Event& event) {
-          follow_buffers(block, event,
-                         first_index + static_cast<uint64_t>(&event - block.events.data()));
-        });
-    i += count;
+    for (const size_t end = i + count; i != end; ++i) {
+      if (is(block.events[i], followed)) {
+        follow_buffers(block, block.events[i], first_index + i);
+      }
+    }
     size_ += count;
   }
 }

@@ -3,7 +3,7 @@
 //
 // Complexity  As std::vector. Moving copies the elements in place.
 // Memory      That of kInline elements; more elements are in one block, which stays until the list
-//             is destroyed or assigned to.
+//             is destroyed, assigned to or shrunk.
 // Thread-safety: none.
 #pragma once
 
@@ -54,6 +54,14 @@ class InlineList {
       grow();
     }
     return begin()[size_++];
+  }
+  // Back into the object, if the elements are few enough. Invalidates pointers.
+  void shrink() {
+    if (more_ != nullptr && size_ <= kInline) {
+      std::copy(more_.get(), more_.get() + size_, first_.begin());
+      more_.reset();
+      capacity_ = kInline;
+    }
   }
   // Requires size <= size(): the elements after the first `size` go.
   void truncate(size_t size) { size_ = static_cast<uint32_t>(size); }

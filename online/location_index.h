@@ -49,10 +49,14 @@ class LocationIndex {
     }
     return find_slowly(key, is_new);
   }
-  // Of a named location that is cheap to look up and in use, else kNone.
-  LocationId named(const Event& event) const {
-    return event.size == 0 && event.address < named_.size() ? named_[event.address]
-                                                            : LocationTable::kNone;
+  // Of a location in use that is cheap to look up, else kNone.
+  LocationId find_cheaply(const Event& event) const {
+    if (event.size == 0 && event.address < named_.size()) {
+      return named_[event.address];
+    }
+    const LocationKey key{event.address, event.size};
+    const Recent& recent = recent_[KeyHash()(key) % kRecent];
+    return recent.key == key ? recent.id : LocationTable::kNone;
   }
   void erase(LocationId id);
 
@@ -83,7 +87,7 @@ class LocationIndex {
     LocationKey key;
     LocationId id = LocationTable::kNone;
   };
-  static constexpr size_t kRecent = 256;
+  static constexpr size_t kRecent = 1024;
   void remember(const LocationKey& key, LocationId id) {
     recent_[KeyHash()(key) % kRecent] = {key, id};
   }

@@ -292,13 +292,11 @@ void OrderPolicy::release_committed(Thread& thread) {
     }
     pop_unsettled(thread);
   }
-  for (const Forwarded& load : thread.waiting) {
-    if (load.store <= thread.drained) {
-      thread.released.push_back(load);
-    }
+  auto committed = thread.waiting.begin();
+  while (committed != thread.waiting.end() && committed->store <= thread.drained) {
+    thread.released.push_back(*committed++);
   }
-  std::erase_if(thread.waiting,
-                [&](const Forwarded& load) { return load.store <= thread.drained; });
+  thread.waiting.erase(thread.waiting.begin(), committed);
 }
 
 template <uint8_t kKnown>
@@ -382,14 +380,19 @@ void OrderPolicy::order_load_in_thread(const Current& now) {
   const Forwarded load{now.store, now.location, {now.unit, now.access()}};
   for (auto* list : {&mine.forwarded, &mine.waiting}) {
     // Loads of one location are ordered among themselves: the latest stands for the others.
-    const auto same = std::find_if(list->rbegin(), list->rend(), [&](const Forwarded& other) {
-      return other.location == load.location && other.store == load.store;
-    });
-    if (same != list->rend()) {
-      *same = load;
+    const auto end = std::upper_bound(
+        list->begin(), list->end(), load.store,
+        [](uint64_t store, const Forwarded& other) { return store < other.store; });
+    auto same = end;
+    while (same != list->begin() && std::prev(same)->store == load.store &&
+           std::prev(same)->location != load.location) {
+      --same;
+    }
+    if (same != list->begin() && std::prev(same)->store == load.store) {
+      *std::prev(same) = load;
       continue;
     }
-    list->push_back(load);
+    list->insert(end, load);
     if (list->size() > options_.max_unsettled_units) {
       list->erase(list->begin());
       ++graph_.statistics().forced;
@@ -437,8 +440,7 @@ inline void OrderPolicy::conflict(const Record& record, const Current& now, bool
   if (!record.writes && !writes) {
     return;
   }
-  const auto& clock = now.thread->clock;
-  if (!is_source && record.thread < clock.size() && clock[record.thread] >= record.clock) {
+  if (!is_source && by_locks(record, now)) {
     return;  // a chain of releases and acquisitions lies between them
   }
   if (is_source || settled(record.thread, record.hi, record.store, now)) {
@@ -485,6 +487,53 @@ inline void OrderPolicy::look_at_own(Record& record, const Current& now, const L
   }
 }
 
+// The edges to the event in hand from many accesses, without those that follow from others.
+//
+// The stores of a thread (and its locked operations) are ordered, and so is every access of the
+// thread before a later store. So of the accesses that come before the event those that a later
+// store of their thread precedes need no edge: there is a path through the latest such store. Of
+// stores whose order is open the first and the last are enough: with s1 -> ... -> sn directed, an
+// undirected edge to each of s1 and sn puts them all and the event on one cycle as soon as there
+// are two, as would one to every s, and each of them is reached, both ways, from the event and from
+// one another; a cycle that uses an edge to some s in between exists with one of these instead.
+void OrderPolicy::conflicts_of_many(const Record* begin, const Record* end, const Current& now,
+                                    bool writes, uint64_t source, bool* in_order) {
+  const ThreadId thread = now.event->thread;
+  const auto forwards = [&](const Record& record) {
+    return (now.roles & kStore) == 0 && record.store > now.thread->drained;
+  };
+  stores_.assign(threads_.size(), {});
+  for (const Record* at = begin; at != end; ++at) {
+    if (!at->writes) {
+      continue;
+    }
+    Stores& stores = stores_[at->thread];
+    if (at->thread == thread ? forwards(*at) : settled(at->thread, at->hi, at->store, now)) {
+      stores.settled = std::max(stores.settled, at->index + 1);
+    } else if (at->thread != thread && at->index != source && !by_locks(*at, now)) {
+      const auto earlier = [](const Record* a, const Record* b) { return a->index < b->index; };
+      stores.first_open =
+          stores.first_open == nullptr || earlier(at, stores.first_open) ? at : stores.first_open;
+      stores.last_open =
+          stores.last_open == nullptr || earlier(stores.last_open, at) ? at : stores.last_open;
+    }
+  }
+  for (const Record* at = begin; at != end; ++at) {
+    const Stores& stores = stores_[at->thread];
+    if (at->thread == thread) {
+      if (forwards(*at) && at->unit != now.unit && at->index + 1 >= stores.settled) {
+        link_record(*at, now, EdgeKind::kProgramOrder);
+      }
+      continue;
+    }
+    const bool is_settled = settled(at->thread, at->hi, at->store, now);
+    const bool is_between = at->writes && at != stores.first_open && at != stores.last_open;
+    if (at->index == source || (is_settled ? at->index + 1 >= stores.settled : !is_between)) {
+      conflict(*at, now, writes, at->index == source, in_order);
+    }
+  }
+}
+
 // One pass over the records: those of units that are gone or that a settled store stands for drop
 // out, the others make edges.
 template <uint8_t kKnown, bool kHere>
@@ -507,9 +556,15 @@ inline void OrderPolicy::conflicts(Current& now, Location& location, uint64_t so
     kept += at->generation == generations[at->unit] && at->index >= dropped ? 1 : 0;
   }
   location.records.truncate(static_cast<size_t>(kept - begin));
+  const bool many = kept - begin > static_cast<ptrdiff_t>(options_.few_accesses);
+  if (many) {
+    conflicts_of_many(begin, kept, now, writes, source, in_order);
+  }
   for (Record* at = begin; at != kept; ++at) {
     const bool foreign = at->thread != thread;
-    if (foreign) {
+    if (many) {
+      // Done.
+    } else if (foreign) {
       conflict(*at, now, writes, at->index == source, in_order);
     } else if (!stores && at->store > now.thread->drained && at->unit != now.unit) {
       // All but a load after a store that may still be in the buffer follows from other edges.
@@ -650,11 +705,144 @@ void OrderPolicy::join(const Current& now) {
   set_alive(child, false);
 }
 
+// ---- Loads that make no edge
+//
+// Most loads are of locations that nobody stores to, by a unit that has loaded before. A load is
+// quiet when
+//   - it is not late, and its thread neither begins nor has ended;
+//   - nothing in its thread has an edge to it that its unit does not have already: its unit is that
+//     of the latest load from memory, no store has committed without a fence and no forwarded load
+//     was released since, and it is no load that may be forwarded itself (its thread has nothing in
+//     its buffer that overlaps; no other location does);
+//   - outside units: it may join the run (joins_run());
+//   - all accesses that its location remembers are loads, and no store covers any.
+// Then it has no edge from any earlier event, and all that is left is to remember it, for later
+// stores of other threads. It takes the place of what conflicts() and look_at_own() would let it
+// replace: a record of a unit that is gone, the older of two settled loads of its thread, or one of
+// its unit that it stands for.
+//
+// It need not be remembered at all when the latest record of its thread there is a load of the same
+// unit, from memory, with the same `hi` and `clock` (no store was issued in between). Whether a
+// later store is directed from a load, open, or ordered by locks depends on thread, `hi`, `store`
+// and `clock` alone, and whether a record is covered or pruned on its index in comparison with
+// other records: no record of the thread lies between the two, and those of other threads are
+// loads, which cover nothing. So both would always meet the same fate, with edges between the same
+// units. The one difference between one access and two is `several`, which is set.
+
+// Whether the order in its thread adds no edge to a load of this unit.
+inline bool OrderPolicy::adds_no_edge(const Thread& mine, const Event& event, Node unit,
+                                      uint64_t index, LocationId location) const {
+  const bool joins = mine.depth != 0 || (index - graph_.unit(unit).first < kLongestRun &&
+                                         (mine.run_after_all || mine.last_store.unit != unit));
+  return joins && mine.last_load.unit == unit && mine.drained == mine.released_up_to &&
+         mine.given_up == 0 && mine.settled_store.unit == kNone && mine.released.empty() &&
+         (mine.stores == mine.drained || (mine.stored_to & location_bit(location)) == 0) &&
+         (event.size == 0 || index_.others(location).empty());
+}
+
+// False: a record is none of a load, or there are so many that they should be looked through.
+inline bool OrderPolicy::remember_load(const Event& event, int64_t hi, uint64_t index, Node unit,
+                                       Location& location) {
+  auto& records = location.records;
+  const uint64_t clock = threads_[event.thread]->stores + 1;
+  Record* latest = nullptr;
+  Record* settled = nullptr;  // the latest
+  Record* place = nullptr;
+  Record* same = nullptr;
+  bool several = false;
+  for (Record& record : records) {
+    if (record.kind != EventKind::kRead) {
+      return false;
+    }
+    if (gone(record)) {
+      place = &record;
+      continue;
+    }
+    if (record.thread != event.thread) {
+      continue;
+    }
+    latest = latest == nullptr || latest->index < record.index ? &record : latest;
+    if (record.unit == unit) {
+      several = true;
+      same = record.store == 0 && record.hi < event.lo && event.lo == hi ? &record : same;
+    }
+    if (record.hi < event.lo && has_settled(record.thread, record.store)) {
+      if (settled == nullptr) {
+        settled = &record;
+      } else {
+        const bool later = record.index > settled->index;
+        place = later ? settled : &record;
+        settled = later ? &record : settled;
+      }
+    }
+  }
+  if (latest != nullptr && latest->unit == unit && latest->hi == hi && latest->store == 0 &&
+      latest->clock == clock) {
+    latest->several = true;
+    return true;
+  }
+  place = same != nullptr ? same : place;
+  if (place == nullptr) {
+    if (records.size() >= location.prune_at) {
+      return false;
+    }
+    place = &records.add();
+  }
+  Record& added = *place;
+  added.unit = unit;
+  added.thread = event.thread;
+  added.index = index;
+  added.hi = hi;
+  added.store = 0;
+  added.clock = clock;
+  added.location = event.location;
+  added.kind = EventKind::kRead;
+  added.writes = false;
+  added.several = several;
+  added.generation = graph_.generation(unit);
+  return true;
+}
+
+// False: it is not quiet, and nothing was done.
+inline bool OrderPolicy::load_quietly(const Event& event, int64_t hi, uint64_t index,
+                                      LocationId location) {
+  if (event.thread >= threads_.size() || event.lo < now_) {
+    return false;
+  }
+  Thread& mine = *threads_[event.thread];
+  const bool own = mine.depth == 0;
+  const Node unit = own ? mine.run : mine.unit;
+  if (unit == kNone || !mine.alive || mine.ended ||
+      !adds_no_edge(mine, event, unit, index, location)) {
+    return false;
+  }
+  Location& here = locations_[location];
+  // What is settled depends on it.
+  const int64_t before = std::exchange(now_, event.lo);
+  if (here.cover != 0 || !remember_load(event, hi, index, unit, here)) {
+    now_ = before;
+    return false;
+  }
+  graph_.unit(unit).last = index;
+  ++graph_.statistics().quiet;
+  mine.time.hi = std::max(mine.time.hi, hi);
+  if (own) {
+    unit_times_[unit] = mine.time;
+    ++graph_.statistics().units;
+    ++graph_.statistics().sharing;
+  }
+  return true;
+}
+
 // ---- One event
 
 template <uint8_t kKnown>
 void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t index,
                        LocationId location) {
+  if (kKnown == kLoadRoles && options_.quiet_loads &&
+      load_quietly(event, block.hi(event), index, location)) {
+    return;
+  }
   Current now;
   now.roles = kKnown != 0 ? kKnown : roles_[event.kind_bits];
   now.location = location;
@@ -803,6 +991,9 @@ void OrderPolicy::before_sweep() {
   const auto undrained = [this](Node node) {
     return graph_.used(node) && graph_.unit(node).finished && !closed(node);
   };
+  if (graph_.slots() <= options_.max_unsettled_units) {
+    return;
+  }
   undrained_.assign(threads_.size(), 0);
   for (Node node = 0; node < graph_.slots(); ++node) {
     if (undrained(node)) {
@@ -861,6 +1052,24 @@ void OrderPolicy::after_sweep() {
   }
 }
 
+// Of the settled accesses of a merged unit the latest store stands for all before it: their edges
+// would lead from the same node to the same events. For an event of the thread of that store its
+// program order does.
+void OrderPolicy::drop_alike(Location& location) {
+  const auto& records = location.records;
+  const auto stands = [this](const Record& record) {
+    return (kind_mask(record.kind) & kinds::kLocks) == 0 && graph_.unit(record.unit).merged != 0 &&
+           is_settled(record);
+  };
+  location.records.erase_if([&](const Record& record) {
+    return records.size() > 1 && stands(record) &&
+           std::any_of(records.begin(), records.end(), [&](const Record& other) {
+             return other.unit == record.unit && other.writes && other.index > record.index &&
+                    stands(other);
+           });
+  });
+}
+
 void OrderPolicy::follow_locations() {
   for (LocationId id = 0; id < locations_.size(); ++id) {
     if (!index_.contains(id)) {
@@ -879,9 +1088,11 @@ void OrderPolicy::follow_locations() {
       record.generation = graph_.generation(unit);
       return false;
     });
+    drop_alike(location);
+    location.records.shrink();
     const LocationKey& key = index_.key(id);
     const bool named = key.size == 0 && key.address < LocationIndex::kMaxNamed;
-    if (location.records.empty() && !named) {
+    if (location.records.empty() && !named && index_.size() > kFewLocations) {
       location = Location();
       releases_[id].clear();
       index_.erase(id);

@@ -107,8 +107,8 @@ class OrderPolicy : public Policy {
     std::deque<UnsettledStore> unsettled;
     UnsettledStore* storing = nullptr;  // the last of them
     uint64_t given_up = 0;              // stores up to this number are not in `unsettled`
-    std::vector<Forwarded> forwarded;   // loads not yet linked to a later store
-    std::vector<Forwarded> waiting;     // loads whose source has not committed
+    std::vector<Forwarded> forwarded;   // loads not yet linked to a later store, by store
+    std::vector<Forwarded> waiting;     // loads whose source has not committed, by store
     std::vector<Forwarded> released;    // loads whose source has
     std::vector<uint64_t> clock;        // per thread: stores that come before what follows here
   };
@@ -143,6 +143,13 @@ class OrderPolicy : public Policy {
     uint64_t access = 0;
     uint64_t store = 0;
   };
+  // Of one thread at one location, where there are many records.
+  struct Stores {
+    uint64_t settled = 0;  // 1 + index of the latest that comes before the event in hand, or may be
+                           // forwarded to it
+    const Record* first_open = nullptr;
+    const Record* last_open = nullptr;
+  };
   struct ReleaseClock {
     uint64_t index = 0;
     std::vector<uint64_t> clock;
@@ -173,12 +180,13 @@ class OrderPolicy : public Policy {
     Record* superseded = nullptr;     // one that one of these two stands for
   };
 
-  // Any, if the event is not an access.
+  // None, if the event is not an access.
   LocationId find_location(const Event& event) {
-    const LocationId known = index_.named(event);
-    return known != LocationTable::kNone || !is(event, kinds::kAccesses)
-               ? known
-               : find_location_slowly(event);
+    if (!is(event, kinds::kAccesses)) {
+      return LocationTable::kNone;
+    }
+    const LocationId known = index_.find_cheaply(event);
+    return known != LocationTable::kNone ? known : find_location_slowly(event);
   }
   LocationId find_location_slowly(const Event& event);
   Thread& thread(ThreadId id) { return id < threads_.size() ? *threads_[id] : new_thread(id); }
@@ -188,6 +196,10 @@ class OrderPolicy : public Policy {
   // kKnown: the roles of the event where they are known when this is compiled, or 0.
   template <uint8_t kKnown>
   void node(const EventBlock& block, const Event& event, uint64_t index, LocationId location);
+  bool load_quietly(const Event& event, int64_t hi, uint64_t index, LocationId location);
+  bool adds_no_edge(const Thread& mine, const Event& event, Node unit, uint64_t index,
+                    LocationId location) const;
+  bool remember_load(const Event& event, int64_t hi, uint64_t index, Node unit, Location& location);
   Node unit_of(Thread& thread, const Event& event, uint64_t index) {
     if (thread.unit == kNone) {
       return new_unit(thread, event, index);
@@ -233,6 +245,12 @@ class OrderPolicy : public Policy {
   template <uint8_t kKnown, bool kHere>
   void conflicts(Current& now, Location& location, uint64_t source, bool* in_order,
                  OwnRecords* own);
+  void conflicts_of_many(const Record* begin, const Record* end, const Current& now, bool writes,
+                         uint64_t source, bool* in_order);
+  bool by_locks(const Record& record, const Current& now) const {
+    const auto& clock = now.thread->clock;
+    return record.thread < clock.size() && clock[record.thread] >= record.clock;
+  }
   void link_record(const Record& record, const Current& now, EdgeKind kind);
   uint64_t lock_source(const Current& now, const Location& location);
   template <uint8_t kKnown>
@@ -242,6 +260,7 @@ class OrderPolicy : public Policy {
     return record.generation != graph_.generation(record.unit);
   }
   void follow_locations();
+  void drop_alike(Location& location);
   bool is_settled(const Record& record) {
     return record.hi < now_ && has_settled(record.thread, record.store);
   }
@@ -278,6 +297,7 @@ class OrderPolicy : public Policy {
   int64_t now_ = kTimeMin;
   int live_threads_ = 0;
   std::vector<LatestSettled> latest_settled_;  // by thread, of prune()
+  std::vector<Stores> stores_;                 // by thread, of conflicts_of_many()
   std::vector<std::unique_ptr<Thread>> threads_;
   LocationIndex index_;
   std::vector<Location> locations_;

@@ -64,9 +64,15 @@ std::vector<std::string_view> unit_sets(std::string_view label) {
 
 void EventBlock::add(Event event, int64_t lo, int64_t hi, std::optional<uint64_t> read_value,
                      std::optional<uint64_t> write_value) {
-  TSOMON_CHECK(lo <= hi, "an interval ends before it begins");
-  const uint64_t span = static_cast<uint64_t>(hi) - static_cast<uint64_t>(lo);
   event.lo = lo;
+  complete(event, hi, read_value, write_value);
+  events.push_back(event);
+}
+
+void EventBlock::complete(Event& event, int64_t hi, std::optional<uint64_t> read_value,
+                          std::optional<uint64_t> write_value) {
+  TSOMON_CHECK(event.lo <= hi, "an interval ends before it begins");
+  const uint64_t span = static_cast<uint64_t>(hi) - static_cast<uint64_t>(event.lo);
   event.has_read_value = read_value.has_value() ? 1 : 0;
   event.has_write_value = write_value.has_value() ? 1 : 0;
   // Next to other extras a point needs no entry for hi: EventBlock::hi() then answers lo.
@@ -87,7 +93,6 @@ void EventBlock::add(Event event, int64_t lo, int64_t hi, std::optional<uint64_t
       extras.push_back(*write_value);
     }
   }
-  events.push_back(event);
 }
 
 void EventBlock::append(const EventBlock& from, size_t begin, size_t end) {

@@ -96,6 +96,10 @@ struct EventBlock {
   // Appends the events of another block, or those from `begin` up to `end`, with their extras.
   void append(const EventBlock& from) { append(from, 0, from.events.size()); }
   void append(const EventBlock& from, size_t begin, size_t end);
+  // Gives an event without extras, which is or becomes one of this block, its end and its values.
+  // Requires event.lo <= hi.
+  void complete(Event& event, int64_t hi, std::optional<uint64_t> read_value = {},
+                std::optional<uint64_t> write_value = {});
   // Appends `event` (without extras) with the given interval and values. Requires lo <= hi.
   void add(Event event, int64_t lo, int64_t hi, std::optional<uint64_t> read_value = {},
            std::optional<uint64_t> write_value = {});

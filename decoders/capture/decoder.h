@@ -29,6 +29,12 @@ class Decoder {
   void start(std::string_view tokens);
   void stop_at(const Position& position);
   Step next(Record& record);
+  // The plain accesses of 1 to 8 bytes that were foreseen and come next, at most `limit`; returns
+  // how many. For each visit(key, address, tag): a site keeps its tag, at first kUntagged, up to
+  // the end of the chunk or until another site displaces it.
+  template <typename Visit>
+  size_t take_foreseen(size_t limit, const Visit& visit);
+  static constexpr uint32_t kUntagged = 0xFFFFFFFEU;
 
   // Bytes of tokens that were read.
   uint64_t place() const { return cursor_; }
@@ -44,7 +50,9 @@ class Decoder {
     uint64_t behind = 0;
     uint64_t value = 0;
     uint32_t count = 0;
+    uint32_t tag = kUntagged;
   };
+  static_assert(sizeof(Entry) == 64);
   enum class Phase : uint8_t { kToken, kRun, kRest };
 
   template <typename T>
@@ -77,5 +85,35 @@ class Decoder {
   bool has_queued_ = false;
   Record queued_;
 };
+
+// What is rare is left to next().
+template <typename Visit>
+size_t Decoder::take_foreseen(size_t limit, const Visit& visit) {
+  if (phase_ != Phase::kRun || stops_ || has_queued_) {
+    return 0;
+  }
+  Entry* const entries = entries_.data();
+  const Position target = target_;
+  const uint32_t stamp_at = stamp_before() ? target.count : 0;
+  uint32_t last = last_;
+  size_t taken = 0;
+  while (taken != limit && (last != target.slot || entries[last].count != target.count)) {
+    const uint64_t key = entries[last].next;
+    const uint32_t slot = key_slot(key);
+    Entry& entry = entries[slot];
+    // Also where there is no such site.
+    if (key - 1 >= kOtherKey - 1 || entry.key != key || entry.count == kMaxCount ||
+        (slot == target.slot && entry.count + 1 == stamp_at)) {
+      break;
+    }
+    visit(key, entry.address, entry.tag);
+    entry.address += entry.stride;
+    ++entry.count;
+    last = slot;
+    ++taken;
+  }
+  last_ = last;
+  return taken;
+}
 
 }  // namespace tsomon::capture

@@ -10,23 +10,21 @@
 #include <fmt/format.h>
 
 #include "decoders/capture/chunks.h"
-#include "decoders/capture/decoder.h"
 #include "decoders/capture/entries.h"
+#include "decoders/capture/live_thread.h"
 #include "decoders/capture/stream.h"
 
 namespace tsomon::capture {
 namespace {
 
-constexpr size_t kMaxHeldBack = 256;              // chunks of one thread behind a missing one
 constexpr size_t kMaxPending = size_t{64} << 20;  // bytes without a round
 constexpr uint64_t kUsualFrequency = 2'000'000'000;
-constexpr size_t kMaxDepth = 64;  // handlers that interrupt one another
 
 }  // namespace
 
 class LiveReader::Impl {
  public:
-  explicit Impl(uint64_t max_events) : names_(symbols_), records_left_(max_events) {
+  explicit Impl(uint64_t max_events) : names_(symbols_), context_(names_, max_events) {
     symbols_.initial_zero = false;
   }
   Impl(const Impl&) = delete;
@@ -57,13 +55,82 @@ class LiveReader::Impl {
       problem("no end: the process was killed; what it did last is not known");
     }
     at_end_ = true;
+    context_.has_trailer = has_trailer_;
     for (auto& [number, thread] : threads_) {
-      advance(*thread);
-      thread->stream.finish(thread->out);
-      thread->ended = true;
-      end_of(number, *thread);
-      finished_[number] = thread->expected;
+      thread->add_end();
     }
+    tell_end();
+  }
+
+  void take(const std::function<void(const News&)>& receive) {
+    for (auto& [number, thread] : threads_) {
+      thread->work(SIZE_MAX);
+      give(number, *thread, receive);
+    }
+    std::erase_if(threads_, [](const auto& entry) { return entry.second->ended(); });
+    tell_end();
+  }
+
+  bool take(uint32_t number, size_t events, const std::function<void(const News&)>& receive) {
+    const auto found = threads_.find(number);
+    if (found == threads_.end()) {
+      return false;
+    }
+    LiveThread& thread = *found->second;
+    const int64_t promised = thread.promise();
+    thread.work(events);
+    if (thread.ready() == 0 && thread.promise() == promised && !thread.ended()) {
+      return false;
+    }
+    give(number, thread, receive);
+    if (thread.ended()) {
+      threads_.erase(found);
+      tell_end();
+    }
+    return true;
+  }
+
+  void new_threads(const std::function<void(uint32_t)>& receive) {
+    for (const uint32_t number : begun_) {
+      receive(number);
+    }
+    begun_.clear();
+  }
+
+  size_t backlog() const { return context_.backlog; }
+  int64_t round() const { return unordered() ? kTimeMin : round_; }
+  bool any_header() const { return header_.has_value(); }
+
+  Symbols symbols_;
+  std::vector<Module> modules_;
+  const std::vector<std::string>& problems() const { return context_.problems; }
+  std::vector<std::string> notes_;
+  uint64_t lost_events_ = 0;
+
+ private:
+  void give(uint32_t number, LiveThread& thread, const std::function<void(const News&)>& receive) {
+    thread.give(given_);
+    if (unordered()) {
+      open_intervals(given_);
+    }
+    News news;
+    news.thread = number;
+    news.events = &given_;
+    news.promise = unordered() ? kTimeMin : thread.promise();
+    news.ended = thread.ended();
+    receive(news);
+    if (thread.ended()) {
+      end_of(number, thread.stream());
+      finished_[number] = thread.chunks();
+    }
+  }
+
+  // What is left to be said when the last thread has ended.
+  void tell_end() {
+    if (!at_end_ || !threads_.empty() || end_told_) {
+      return;
+    }
+    end_told_ = true;
     for (const auto& [number, total] : totals_) {
       const auto found = finished_.find(number);
       const uint64_t seen = found == finished_.end() ? 0 : found->second;
@@ -81,62 +148,6 @@ class LiveReader::Impl {
     }
   }
 
-  void take(const std::function<void(const News&)>& receive) {
-    for (auto& [number, thread] : threads_) {
-      if (!thread->ended && thread->saw_end && thread->items.empty()) {
-        thread->stream.finish(thread->out);  // a handler may have come between stamp and record
-        thread->ended = true;
-      }
-      if (unordered()) {
-        open_intervals(thread->out);
-      }
-      News news;
-      news.thread = number;
-      news.events = &thread->out;
-      news.promise = unordered() ? kTimeMin : thread->promise;
-      news.ended = thread->ended;
-      receive(news);
-      thread->out.clear();
-      if (thread->ended && !at_end_) {
-        end_of(number, *thread);
-        finished_[number] = thread->expected;
-      }
-    }
-    std::erase_if(threads_, [](const auto& entry) { return entry.second->ended; });
-  }
-
-  int64_t round() const { return unordered() ? kTimeMin : round_; }
-  bool any_header() const { return header_.has_value(); }
-
-  Symbols symbols_;
-  std::vector<Module> modules_;
-  std::vector<std::string> problems_;
-  std::vector<std::string> notes_;
-  uint64_t lost_events_ = 0;
-
- private:
-  struct Item {
-    std::string payload;
-    ChunkStart start;
-    bool whole = false;
-    // There is something to deliver of a part. Not when the chunk of a handler comes: that may
-    // have interrupted further on. What is told next of the interrupted chunk reaches that far.
-    bool told = false;
-    uint64_t delivered = 0;  // records
-    bool entered = false;
-    bool consumed = false;  // of a handler: all was delivered
-  };
-  struct Thread {
-    Thread(uint32_t number, Names& names) : stream(number, names) {}
-    ThreadStream stream;
-    std::map<uint64_t, Item> items;  // by sequence
-    uint64_t expected = 0;           // sequence of the chunk that is being delivered
-    EventBlock out;
-    int64_t promise = kTimeMin;
-    bool saw_end = false;  // its last record
-    bool ended = false;
-    bool open_operation = false;  // the last record is one that was not completed yet
-  };
   struct Pending {
     ChunkHeader header;
     std::string payload;
@@ -154,7 +165,7 @@ class LiveReader::Impl {
     block = std::move(open);
   }
 
-  void problem(std::string text) { problems_.push_back(std::move(text)); }
+  void problem(std::string text) { context_.problems.push_back(std::move(text)); }
 
   // All that is whole in the buffer; `at` becomes its end.
   Result<bool> read_buffer(size_t& at) {
@@ -171,6 +182,8 @@ class LiveReader::Impl {
                     list->header ? "expected a live capture" : list->damage.front().what);
       }
       header_ = list->header;
+      const uint64_t frequency = header_->tsc_hz != 0 ? header_->tsc_hz : kUsualFrequency;
+      context_.patience = static_cast<int64_t>(frequency / 4);
       at = sizeof(FileHeader);
       skip_ = header_->header_size - sizeof(FileHeader);
       if ((header_->flags & kFileUnordered) != 0) {
@@ -221,20 +234,21 @@ class LiveReader::Impl {
     return true;
   }
 
-  Thread& thread_of(uint32_t number) {
+  LiveThread& thread_of(uint32_t number) {
     auto& thread = threads_[number];
     if (!thread) {
-      thread = std::make_unique<Thread>(number, names_);
-      thread->expected = finished_.count(number) != 0 ? UINT64_MAX : 0;  // nothing more of it
-      thread->promise = round_;
+      // Nothing more of a thread that has ended.
+      const uint64_t expected = finished_.count(number) != 0 ? UINT64_MAX : 0;
+      thread = std::make_unique<LiveThread>(number, context_, expected, round_);
+      begun_.push_back(number);
       cut(number, *thread);
     }
     return *thread;
   }
 
-  void cut(uint32_t number, Thread& thread) const {
+  void cut(uint32_t number, LiveThread& thread) const {
     if (const auto total = totals_.find(number); total != totals_.end() && total->second.cut != 0) {
-      thread.stream.cut_after(time(total->second.cut));
+      thread.cut_after(time(total->second.cut));
     }
   }
 
@@ -245,13 +259,13 @@ class LiveReader::Impl {
     }
     for (Pending& pending : pending_) {
       switch (static_cast<ChunkType>(pending.header.type)) {
-        case ChunkType::kEvents: {
-          Thread& thread = thread_of(pending.header.thread);
-          store(thread, pending.header.sequence, pending.payload, true);
+        case ChunkType::kEvents:
+          thread_of(pending.header.thread)
+              .add_chunk(pending.header.sequence, std::move(pending.payload));
           break;
-        }
         case ChunkType::kOpen:
-          process_open(pending);
+          thread_of(pending.header.thread)
+              .add_open(pending.header.sequence, std::move(pending.payload));
           break;
         case ChunkType::kRound:
           process_round(pending);
@@ -261,7 +275,7 @@ class LiveReader::Impl {
       }
     }
     for (auto& [number, thread] : threads_) {
-      advance(*thread);
+      thread->add_pause();
     }
     pending_.clear();
     pending_bytes_ = 0;
@@ -287,7 +301,7 @@ class LiveReader::Impl {
         }
         break;
       case ChunkType::kSets:
-        whole = read_sets(reader, symbols_.sets, set_ranges_, problems_);
+        whole = read_sets(reader, symbols_.sets, set_ranges_, context_.problems);
         break;
       case ChunkType::kCommandLine:
       case ChunkType::kEvents:
@@ -299,40 +313,6 @@ class LiveReader::Impl {
     }
     if (!whole) {
       problem(fmt::format("{}: an entry is cut off", chunk_name(pending.header)));
-    }
-  }
-
-  void store(Thread& thread, uint64_t sequence, std::string_view payload, bool whole) {
-    if (sequence < thread.expected || payload.size() < sizeof(ChunkStart)) {
-      return;
-    }
-    Item& item = thread.items[sequence];
-    if (item.whole) {
-      return;  // a second copy
-    }
-    std::memcpy(&item.start, payload.data(), sizeof item.start);
-    item.payload = payload.substr(sizeof item.start);
-    item.whole = whole;
-  }
-
-  void process_open(const Pending& pending) {
-    Thread& thread = thread_of(pending.header.thread);
-    EntryReader reader(pending.payload);
-    OpenEntry entry;
-    if (!reader.entry(entry)) {
-      return problem(fmt::format("{}: an entry is cut off", chunk_name(pending.header)));
-    }
-    if (!reader.at_end()) {
-      store(thread, pending.header.sequence, reader.rest(), false);
-    }
-    if (const auto item = thread.items.find(pending.header.sequence); item != thread.items.end()) {
-      item->second.told |= !reader.at_end() || thread.items.size() != 1;
-    }
-    advance(thread);
-    if (entry.since != 0 && thread.expected == pending.header.sequence && !thread.open_operation) {
-      const uint64_t frequency = header_->tsc_hz != 0 ? header_->tsc_hz : kUsualFrequency;
-      thread.stream.observe(time(entry.since), time(entry.until),
-                            static_cast<int64_t>(frequency / 4), thread.out);
     }
   }
 
@@ -356,178 +336,24 @@ class LiveReader::Impl {
     }
     const int64_t since = time(entry.since);
     for (auto& [each, thread] : threads_) {
-      advance(*thread);
-      const bool excepted =
-          std::find(exceptions.begin(), exceptions.end(), each) != exceptions.end() ||
-          thread->open_operation || !thread->items.empty();
-      int64_t promise = thread->stream.promise();
-      if (!excepted && !thread->stream.waits()) {
-        promise = std::max(promise, since);
-      }
-      // What is still open of a chunk that was observed is told by the observation.
-      thread->promise = std::max(thread->promise, promise);
+      thread->add_round(since,
+                        std::find(exceptions.begin(), exceptions.end(), each) != exceptions.end());
     }
     round_ = std::max(round_, since);
   }
 
-  // Delivers what has come of the thread.
-  void advance(Thread& thread) {
-    while (!thread.items.empty()) {
-      auto first = thread.items.begin();
-      if (first->first != thread.expected) {
-        if (!at_end_ && thread.items.size() < kMaxHeldBack) {
-          return;
-        }
-        problem(fmt::format("chunks {} to {} of a thread are missing", thread.expected,
-                            first->first - 1));
-        thread.stream.gap();
-        thread.expected = first->first;
-      }
-      Item& item = first->second;
-      if (!item.consumed) {
-        const bool is_cut = !item.whole && rest_is_missing(thread);
-        if (item.whole || item.told || is_cut || at_end_) {
-          // Where handlers interrupted what is missing is not known: they come behind it.
-          deliver(thread, first->first, item, 0, !is_cut);
-          item.told = false;
-        }
-        if (!item.whole && !is_cut && !at_end_) {
-          return;
-        }
-        if (is_cut) {
-          problem(fmt::format("the rest of chunk {} of a thread is missing", first->first));
-          thread.stream.gap();
-        }
-      }
-      ++thread.expected;
-      thread.items.erase(first);
-    }
-  }
-
-  // Of a chunk of which a part is known: another one that does not interrupt it stands behind it;
-  // or the end has come, and the process had said that it wrote everything, or a handler
-  // interrupted what was not told.
-  bool rest_is_missing(const Thread& thread) const {
-    if (at_end_ &&
-        (has_trailer_ || (thread.items.size() > 1 && !thread.items.begin()->second.told))) {
-      return true;
-    }
-    if (!at_end_ && thread.items.size() < kMaxHeldBack) {
-      return false;
-    }
-    return std::any_of(std::next(thread.items.begin()), thread.items.end(),
-                       [](const auto& item) { return item.second.start.interrupted == 0; });
-  }
-
-  // The records of a chunk that were not delivered yet, and those of handlers that interrupted it.
-  void deliver(Thread& thread, uint64_t sequence, Item& item, size_t depth, bool handlers) {
-    if (depth == decoders_.size()) {
-      decoders_.push_back(std::make_unique<Decoder>());
-    }
-    Decoder& decoder = *decoders_[depth];
-    decoder.start(item.payload);
-    if (!item.entered) {
-      thread.stream.enter_chunk(sequence);
-      item.entered = true;
-    }
-    thread.open_operation = false;
-    auto inner = handlers ? interruption(thread, sequence, sequence + 1) : thread.items.end();
-    if (inner != thread.items.end()) {
-      decoder.stop_at(
-          {inner->second.start.end, inner->second.start.slot, inner->second.start.count});
-    }
-    uint64_t number = 0;
-    Record record;
-    while (!thread.stream.is_cut()) {
-      switch (decoder.next(record)) {
-        case Decoder::Step::kRecord:
-          if (number++ < item.delivered) {
-            continue;
-          }
-          if ((record.flags & kUnfinished) != 0 && !item.whole && !at_end_) {
-            thread.open_operation = true;
-            return;
-          }
-          if (records_left_ == 0) {
-            return too_many();
-          }
-          --records_left_;
-          ++item.delivered;
-          thread.stream.add(record, thread.out);
-          thread.saw_end |= record.type == RecordType::kThreadEnd;
-          continue;
-        case Decoder::Step::kStop:
-          inner = interrupted(thread, sequence, inner, depth);
-          if (inner != thread.items.end()) {
-            decoder.stop_at(
-                {inner->second.start.end, inner->second.start.slot, inner->second.start.count});
-          }
-          continue;
-        case Decoder::Step::kMalformed:
-          problem(
-              fmt::format("chunk {} of a thread: no record at byte {}", sequence, decoder.place()));
-          thread.stream.gap();
-          return;
-        case Decoder::Step::kEnd:
-          return;
-      }
-    }
-  }
-
-  void too_many() {
-    if (!full_) {
-      full_ = true;
-      problem("more events than asked for; the rest is left out");
-    }
-  }
-
-  using Items = std::map<uint64_t, Item>;
-
-  // The first chunk from `from` on of a handler that interrupted this one.
-  static Items::iterator interruption(Thread& thread, uint64_t sequence, uint64_t from) {
-    auto item = thread.items.lower_bound(from);
-    while (item != thread.items.end() && item->second.start.interrupted != sequence + 1) {
-      ++item;
-    }
-    return item;
-  }
-
-  // Delivers the chunks of the handler that begins with `inner`; the next handler's, if any.
-  Items::iterator interrupted(Thread& thread, uint64_t sequence, Items::iterator inner,
-                              size_t depth) {
-    const ChunkStart start = inner->second.start;
-    bool entered = false;
-    while (inner != thread.items.end() &&
-           std::memcmp(&inner->second.start, &start, sizeof start) == 0) {
-      if (!inner->second.consumed && depth + 1 < kMaxDepth) {
-        if (!entered) {
-          thread.stream.enter_handler();
-          entered = true;
-        }
-        deliver(thread, inner->first, inner->second, depth + 1, true);
-        inner->second.consumed = true;
-      }
-      inner = interruption(thread, sequence, inner->first + 1);
-    }
-    if (entered) {
-      thread.stream.leave_handler(sequence);
-    }
-    return inner;
-  }
-
-  void end_of(uint32_t number, const Thread& thread) {
-    for (const std::string& text : thread.stream.problems()) {
+  void end_of(uint32_t number, const ThreadStream& stream) {
+    for (const std::string& text : stream.problems()) {
       problem(fmt::format("thread {}, {}", number, text));
     }
-    if (thread.stream.lost_records() != 0) {
-      problem(fmt::format("thread {}: {} records are lost", number, thread.stream.lost_records()));
-      lost_events_ += thread.stream.lost_records();
+    if (stream.lost_records() != 0) {
+      problem(fmt::format("thread {}: {} records are lost", number, stream.lost_records()));
+      lost_events_ += stream.lost_records();
     }
   }
 
   Names names_;
-  uint64_t records_left_;
-  bool full_ = false;
+  LiveContext context_;
   std::string buffer_;
   uint64_t offset_ = 0;  // of the buffer in the input
   uint64_t skip_ = 0;    // bytes up to the first chunk
@@ -535,14 +361,16 @@ class LiveReader::Impl {
   std::optional<FileHeader> header_;
   std::vector<Pending> pending_;
   size_t pending_bytes_ = 0;
-  std::map<uint32_t, std::unique_ptr<Thread>> threads_;
+  std::map<uint32_t, std::unique_ptr<LiveThread>> threads_;
+  std::vector<uint32_t> begun_;  // not told yet
+  EventBlock given_;
   std::map<uint32_t, uint64_t> finished_;  // chunks delivered, by number
   std::map<uint32_t, EndEntry> totals_;
-  std::vector<std::unique_ptr<Decoder>> decoders_;  // by depth of handlers
   int64_t round_ = kTimeMin;
   uint32_t set_ranges_ = 0;
   bool has_trailer_ = false;
   bool at_end_ = false;
+  bool end_told_ = false;
 };
 
 LiveReader::LiveReader(uint64_t max_events) : impl_(std::make_unique<Impl>(max_events)) {}
@@ -550,11 +378,19 @@ LiveReader::~LiveReader() = default;
 Result<bool> LiveReader::feed(std::string_view bytes) { return impl_->feed(bytes); }
 void LiveReader::finish() { impl_->finish(); }
 void LiveReader::take(const std::function<void(const News&)>& receive) { impl_->take(receive); }
+bool LiveReader::take(uint32_t thread, size_t events,
+                      const std::function<void(const News&)>& receive) {
+  return impl_->take(thread, events, receive);
+}
+void LiveReader::new_threads(const std::function<void(uint32_t)>& receive) {
+  impl_->new_threads(receive);
+}
+size_t LiveReader::backlog() const { return impl_->backlog(); }
 int64_t LiveReader::round() const { return impl_->round(); }
 bool LiveReader::any_header() const { return impl_->any_header(); }
 const Symbols& LiveReader::symbols() const { return impl_->symbols_; }
 const std::vector<Module>& LiveReader::modules() const { return impl_->modules_; }
-const std::vector<std::string>& LiveReader::problems() const { return impl_->problems_; }
+const std::vector<std::string>& LiveReader::problems() const { return impl_->problems(); }
 const std::vector<std::string>& LiveReader::notes() const { return impl_->notes_; }
 uint64_t LiveReader::lost_events() const { return impl_->lost_events_; }
 

@@ -14,7 +14,10 @@
 // more;
 //             what came before is delivered. Missing chunks, records dropped while recording and a
 //             missing end are in problems().
-// Memory      The chunks of one round, and one decoder of 300 KB for each depth of signal handlers.
+// Laziness    Chunks stay packed until the events of their thread are asked for, so that a reader
+//             that takes them in portions finds them in the cache.
+// Memory      The chunks of one round and those not asked for; 300 KB for each thread, and for each
+//             depth of signal handlers.
 // Complexity  Linear, but that the unfinished chunk of a thread is decoded anew in each round.
 // Thread-safety: none.
 #pragma once
@@ -54,6 +57,12 @@ class LiveReader {
     bool ended = false;
   };
   void take(const std::function<void(const News&)>& receive);
+  // The same for one thread, and some `events` of them at most; then `promise` is no more than what
+  // was given out allows. False: there was nothing new.
+  bool take(uint32_t thread, size_t events, const std::function<void(const News&)>& receive);
+  // Threads that there are, each told once; again where one goes on after its end.
+  void new_threads(const std::function<void(uint32_t)>& receive);
+  size_t backlog() const;  // bytes of chunks that were not looked into yet
   // Threads that had no news yet have no event that begins earlier.
   int64_t round() const;
   bool any_header() const;  // something was received

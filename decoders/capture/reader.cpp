@@ -66,7 +66,7 @@ class CaptureReader::Impl {
       const int64_t until = heads_.empty() ? kTimeMax : heads_.top().first;
       bool more = true;
       do {
-        move_event(thread, out);
+        move_events(thread, until, max_events - (out.events.size() - before), out);
         more = refill(thread);
       } while (more && thread.block.events[thread.next_event].lo < until &&
                out.events.size() - before < max_events);
@@ -339,16 +339,17 @@ class CaptureReader::Impl {
       thread.next_event = 0;
       if (!thread.open.empty()) {
         Open& open = *thread.open.back();
-        if (!thread.stream->take(*open.decoder, kPortion, thread.block)) {
+        if (!thread.stream->take(*open.decoder, kPortion)) {
           leave_or_interrupt(thread);
         }
       } else if (thread.next_chunk != thread.chunks.size()) {
         open_next(thread);
       } else {
-        thread.stream->finish(thread.block);
+        thread.stream->finish();
         thread.finished = true;
         end_of(thread);
       }
+      thread.stream->give(thread.block);
     }
     return thread.next_event != thread.block.events.size();
   }
@@ -385,24 +386,25 @@ class CaptureReader::Impl {
     return list_.header && (list_.header->flags & kFileUnordered) == 0;
   }
 
-  void move_event(Thread& thread, EventBlock& out) {
-    Event event = thread.block.events[thread.next_event++];
-    if (!stamps_order_threads()) {
-      const auto read = thread.block.read_value(event);
-      const auto write = thread.block.write_value(event);
+  // Events of the block while they begin before `until`, at least one and at most `limit`.
+  void move_events(Thread& thread, int64_t until, size_t limit, EventBlock& out) const {
+    const EventBlock& block = thread.block;
+    const size_t begin = thread.next_event;
+    const size_t last = begin + std::min(limit, block.events.size() - begin);
+    size_t& end = thread.next_event;
+    do {
+      ++end;
+    } while (end < last && block.events[end].lo < until);
+    if (stamps_order_threads()) {
+      return out.append(block, begin, end);
+    }
+    for (size_t i = begin; i != end; ++i) {
+      Event event = block.events[i];
+      const auto read = block.read_value(event);
+      const auto write = block.write_value(event);
       event.has_hi = event.has_read_value = event.has_write_value = 0;
       out.add(event, kTimeMin, kTimeMax, read, write);
-      return;
     }
-    if (event.has_extras()) {
-      std::vector<uint64_t>& extras = out.extras;
-      const auto begin = thread.block.extras.begin() + event.span_or_extra;
-      TSOMON_CHECK(extras.size() < 0xFFFFFFF0U, "more than 2^32 values in one trace");
-      event.span_or_extra = static_cast<uint32_t>(extras.size());
-      extras.insert(extras.end(), begin,
-                    begin + event.has_hi + event.has_read_value + event.has_write_value);
-    }
-    out.events.push_back(event);
   }
 
   using Head = std::pair<int64_t, Thread*>;

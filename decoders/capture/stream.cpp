@@ -96,36 +96,113 @@ Event ThreadStream::make(EventKind kind, const Record& record) const {
 
 void ThreadStream::wait_for_stamp(const Event& event, std::optional<uint64_t> read,
                                   std::optional<uint64_t> write, int64_t since) {
-  Waiting& access = waiting_.emplace_back();
-  access.event = event;
-  access.event.lo = std::min({from_, from_before_handler_, since});
-  access.record = records_;
+  Event& access = events_.events.emplace_back(event);
+  access.lo = std::min({from_, from_before_handler_, since});
+  access.span_or_extra = static_cast<uint32_t>(records_);
+  waiting_since_ = std::min(waiting_since_, access.lo);
   if (read || write) {
-    access.has_values = 1;
-    access.event.span_or_extra = static_cast<uint32_t>(waiting_values_.size());
-    waiting_values_.push_back({read, write});
+    Special& values = special(events_.events.size() - 1);
+    values.read = read;
+    values.write = write;
   }
-  waiting_since_ = std::min(waiting_since_, access.event.lo);
 }
 
-void ThreadStream::add_waiting(const Waiting& access, int64_t hi, EventBlock& out) const {
-  if (access.has_values == 0) {
-    return out.add_until(access.event, hi);
+ThreadStream::Special& ThreadStream::special(size_t event) {
+  const auto before = [](const Special& one, size_t event) { return one.event < event; };
+  auto found = std::lower_bound(specials_.begin(), specials_.end(), event, before);
+  if (found == specials_.end() || found->event != event) {
+    found = specials_.insert(found, {event, false, {}, {}});
+    events_.events[event].has_hi = 1;
   }
-  const Values& values = waiting_values_[access.event.span_or_extra];
-  out.add(access.event, access.event.lo, hi, values.read, values.write);
+  return *found;
 }
 
-void ThreadStream::flush(int64_t until, EventBlock& out) {
-  for (const Waiting& access : waiting_) {
-    add_waiting(access, access.open != 0 ? kTimeMax : std::max(until, access.event.lo), out);
+// The waiting events up to `end` become ready. `only_performed`: the intervals of those that may
+// not have taken place yet stay open.
+void ThreadStream::complete(size_t end, int64_t until, bool only_performed) {
+  size_t specials = 0;
+  for (size_t i = ready_; i != end; ++i) {
+    Event& event = events_.events[i];
+    const bool performed = !only_performed || records_since(event) >= 2;
+    const int64_t hi = performed ? std::max(until, event.lo) : kTimeMax;
+    const uint64_t span = static_cast<uint64_t>(hi) - static_cast<uint64_t>(event.lo);
+    if (event.has_hi == 0 && span <= UINT32_MAX) {
+      event.span_or_extra = static_cast<uint32_t>(span);
+    } else if (event.has_hi == 0) {
+      events_.complete(event, hi);
+    } else {
+      const Special& special = specials_[specials++];
+      event.has_hi = 0;
+      events_.complete(event, special.open ? kTimeMax : hi, special.read, special.write);
+    }
   }
-  waiting_.clear();
-  waiting_values_.clear();
+  ready_ = end;
+  specials_.erase(specials_.begin(), specials_.begin() + static_cast<ptrdiff_t>(specials));
+}
+
+void ThreadStream::flush(int64_t until) {
+  complete(events_.events.size(), until, false);
   waiting_since_ = kTimeMax;
 }
 
-void ThreadStream::add(const Record& record, EventBlock& out) {
+// Behind what is ready; nothing is waiting.
+void ThreadStream::add_ready(const Event& event, int64_t lo, int64_t hi,
+                             std::optional<uint64_t> read, std::optional<uint64_t> write) {
+  events_.add(event, lo, hi, read, write);
+  ready_ = events_.events.size();
+}
+
+void ThreadStream::give(EventBlock& out) {
+  out.clear();
+  if (ready_ == 0) {
+    return;
+  }
+  std::swap(out, events_);
+  const auto waiting = out.events.begin() + static_cast<ptrdiff_t>(ready_);
+  events_.events.assign(waiting, out.events.end());
+  out.events.erase(waiting, out.events.end());
+  for (Special& special : specials_) {
+    special.event -= ready_;
+  }
+  ready_ = 0;
+}
+
+size_t ThreadStream::take_foreseen(Decoder& decoder, size_t limit) {
+  if (is_cut_) {
+    return 0;
+  }
+  Event event;
+  event.thread = thread_;
+  event.lo = std::min(from_, from_before_handler_);
+  const size_t taken =
+      decoder.take_foreseen(limit, [&](uint64_t key, uint64_t address, uint32_t& location) {
+        if (location == Decoder::kUntagged) {
+          location = names_->location(key_pc(key));
+        }
+        event.address = address;
+        event.location = location;
+        event.span_or_extra = static_cast<uint32_t>(++records_);
+        event.size = key_size(key) & Event::kMaxSize;
+        event.set_kind((key & 4) != 0 ? EventKind::kWrite : EventKind::kRead);
+        events_.events.push_back(event);
+        event.lo = from_;
+      });
+  if (taken != 0) {
+    pieces_left_ += kPiecesPerRecord * taken;
+    waiting_since_ = std::min({waiting_since_, from_, from_before_handler_});
+    from_before_handler_ = kTimeMax;
+    flush_if_many();
+  }
+  return taken;
+}
+
+void ThreadStream::flush_if_many() {
+  if (events_.events.size() - ready_ > kMaxWaiting) {
+    flush(kTimeMax);
+  }
+}
+
+void ThreadStream::add(const Record& record) {
   ++records_;
   pieces_left_ += kPiecesPerRecord;
   // Most records are such.
@@ -133,10 +210,7 @@ void ThreadStream::add(const Record& record, EventBlock& out) {
   if ((load || record.type == RecordType::kWrite) && record.size - 1 < kWidest) {
     wait_for_stamp(make(load ? EventKind::kRead : EventKind::kWrite, record));
     from_before_handler_ = kTimeMax;
-    if (waiting_.size() > kMaxWaiting) {
-      flush(kTimeMax, out);
-    }
-    return;
+    return flush_if_many();
   }
   if (has_stamps(record.type) && record.count != 0 &&
       std::min(record.words[0], static_cast<uint64_t>(kTimeMax)) > static_cast<uint64_t>(cut_)) {
@@ -145,7 +219,7 @@ void ThreadStream::add(const Record& record, EventBlock& out) {
     problem(fmt::format("byte {}: record type {} is not known to this version", place_,
                         static_cast<int>(record.type)));
     ++lost_;
-  } else if (!decode_record(record, out)) {
+  } else if (!decode_record(record)) {
     problem(fmt::format("byte {}: a malformed record of type {}", place_,
                         static_cast<int>(record.type)));
     ++lost_;
@@ -157,32 +231,25 @@ void ThreadStream::add(const Record& record, EventBlock& out) {
     }
   }
   from_before_handler_ = kTimeMax;
-  if (waiting_.size() > kMaxWaiting) {
-    flush(kTimeMax, out);
-  }
+  flush_if_many();
 }
 
-void ThreadStream::observe(int64_t since, int64_t until, int64_t patience, EventBlock& out) {
+void ThreadStream::observe(int64_t since, int64_t until, int64_t patience) {
   if (records_ != records_observed_) {
     records_observed_ = records_;
     silent_since_ = until;
   }
   // A hook records up to two accesses before they are performed.
   const bool all = silent_since_ != kTimeMin && until - silent_since_ > patience;
-  size_t count = 0;
-  while (count != waiting_.size() && (all || waiting_[count].record + 2 <= records_)) {
-    const Waiting& access = waiting_[count];
-    const bool performed = access.record + 2 <= records_ && access.open == 0;
-    add_waiting(access, performed ? std::max(until, access.event.lo) : kTimeMax, out);
-    ++count;
+  const std::vector<Event>& events = events_.events;
+  size_t end = ready_;
+  while (end != events.size() && (all || records_since(events[end]) >= 2)) {
+    ++end;
   }
-  waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<ptrdiff_t>(count));
-  if (waiting_.empty()) {
-    waiting_values_.clear();
-  }
+  complete(end, until, true);
   waiting_since_ = kTimeMax;
-  for (const Waiting& access : waiting_) {
-    waiting_since_ = std::min(waiting_since_, access.event.lo);
+  for (size_t i = end; i != events.size(); ++i) {
+    waiting_since_ = std::min(waiting_since_, events[i].lo);
   }
   from_ = std::max(from_, since);
   from_before_handler_ = std::max(from_before_handler_, since);
@@ -199,10 +266,10 @@ void ThreadStream::gap() {
   }
 }
 
-void ThreadStream::finish(EventBlock& out) { flush(kTimeMax, out); }
+void ThreadStream::finish() { flush(kTimeMax); }
 
 // Ends the intervals of what came before; `from_` moves on.
-void ThreadStream::point(int64_t lo, int64_t hi, bool separates, EventBlock& out) {
+void ThreadStream::point(int64_t lo, int64_t hi, bool separates) {
   const bool first = !stamped_in_chunk_;
   stamped_in_chunk_ = true;
   if (hi < from_) {
@@ -216,19 +283,19 @@ void ThreadStream::point(int64_t lo, int64_t hi, bool separates, EventBlock& out
     return;
   }
   // A lo that is the stamp of an earlier record says nothing about what was recorded since.
-  flush(separates && lo > latest_ ? lo : hi, out);
+  flush(separates && lo > latest_ ? lo : hi);
   from_ = std::max(from_, separates ? hi : lo);
 }
 
 // Everything but plain accesses, ranges and bare stamps. Units and waits may come without a stamp.
-void ThreadStream::add_ordered(const Record& record, EventBlock& out) {
+void ThreadStream::add_ordered(const Record& record) {
   const auto time = [&](uint32_t index) {
     return static_cast<int64_t>(std::min(record.words[index], static_cast<uint64_t>(kTimeMax)));
   };
   if ((record.flags & kUnfinished) != 0 && record.count != 0) {
     // Whether it drained the buffer is not known: what is left of it is its accesses.
     if (is_new(time(0))) {
-      point(time(0), time(0), true, out);
+      point(time(0), time(0), true);
     }
     const RecordType type = record.type;
     const bool locked = type == RecordType::kAtomicReadModifyWrite;
@@ -245,7 +312,7 @@ void ThreadStream::add_ordered(const Record& record, EventBlock& out) {
   if ((record.flags & kOpenEnd) != 0 && record.count != 0 &&
       (load || fence || record.type == RecordType::kAtomicStore)) {
     if (is_new(time(0))) {
-      point(time(0), time(0), true, out);
+      point(time(0), time(0), true);
     }
     if (fence) {
       return wait_for_stamp(make(EventKind::kFence, record));
@@ -275,8 +342,8 @@ void ThreadStream::add_ordered(const Record& record, EventBlock& out) {
     const bool backwards = hi < from_;
     begin = backwards ? lo : std::max(lo, from_);
     end = backwards ? from_ : hi;
-    waits = backwards && !waiting_.empty();
-    point(lo, hi, lo == hi || (record.flags & kSeparates) != 0, out);
+    waits = backwards && any_waiting();
+    point(lo, hi, lo == hi || (record.flags & kSeparates) != 0);
   }
 
   const auto value = [&](uint32_t index, uint32_t words) -> std::optional<uint64_t> {
@@ -289,7 +356,7 @@ void ThreadStream::add_ordered(const Record& record, EventBlock& out) {
   const auto add_event = [&](const Event& event, std::optional<uint64_t> read = {},
                              std::optional<uint64_t> write = {}) {
     if (!waits) {
-      return out.add(event, begin, end, read, write);
+      return add_ready(event, begin, end, read, write);
     }
     wait_for_stamp(event, read, write, has_stamp ? begin : kTimeMax);
   };
@@ -346,7 +413,7 @@ void ThreadStream::add_ordered(const Record& record, EventBlock& out) {
     case RecordType::kAllocate: {
       Event event = make(EventKind::kAllocate, record);
       event.size = static_cast<uint32_t>(record.words[2]) & Event::kMaxSize;
-      return out.add(event, begin, end);
+      return add_event(event);
     }
     case RecordType::kFree:
       return add_bare(EventKind::kFree, address);
@@ -384,7 +451,7 @@ bool ThreadStream::add_range(const Record& record, uint64_t size, EventKind kind
 }
 
 // False: the record is not what its type demands.
-bool ThreadStream::decode_record(const Record& record, EventBlock& out) {
+bool ThreadStream::decode_record(const Record& record) {
   const uint32_t size = record.size;
   const uint32_t aux = record.count;
   switch (record.type) {
@@ -397,7 +464,7 @@ bool ThreadStream::decode_record(const Record& record, EventBlock& out) {
     case RecordType::kStamp: {
       const auto time =
           static_cast<int64_t>(std::min(record.words[0], static_cast<uint64_t>(kTimeMax)));
-      point(time, time, true, out);
+      point(time, time, true);
       return true;
     }
     case RecordType::kAtomicLoad:
@@ -407,12 +474,12 @@ bool ThreadStream::decode_record(const Record& record, EventBlock& out) {
       if (aux < 2 || size == 0) {
         return false;
       }
-      add_ordered(record, out);
+      add_ordered(record);
       return true;
     case RecordType::kUnitBegin:
     case RecordType::kUnitEnd:
     case RecordType::kWait:
-      add_ordered(record, out);
+      add_ordered(record);
       return true;
     case RecordType::kRangeRead:
     case RecordType::kRangeWrite:
@@ -424,7 +491,7 @@ bool ThreadStream::decode_record(const Record& record, EventBlock& out) {
           record.address > ~record.words[2]) {
         return false;
       }
-      add_ordered(record, out);
+      add_ordered(record);
       return true;
     case RecordType::kLost:
       lost_ += aux >= 1 ? record.words[0] : 1;
@@ -434,7 +501,7 @@ bool ThreadStream::decode_record(const Record& record, EventBlock& out) {
       if (aux < 1) {
         return false;
       }
-      add_ordered(record, out);
+      add_ordered(record);
       return true;
   }
 }
@@ -446,17 +513,18 @@ void ThreadStream::enter_chunk(uint64_t chunk) {
 
 void ThreadStream::enter_handler() {
   // The last access may come after the handler; so may the load of a copy with its store.
-  for (size_t i = waiting_.size(); i != 0; --i) {
-    Waiting& access = waiting_[i - 1];
-    const Waiting& last = waiting_.back();
-    const bool copied =
-        access.record + 1 == last.record && access.event.location != Event::kNoLocation &&
-        access.event.location == last.event.location && access.event.kind() == EventKind::kRead &&
-        last.event.kind() == EventKind::kWrite;
-    if (access.record != last.record && !copied) {
+  const std::vector<Event>& events = events_.events;
+  for (size_t i = events.size(); i != ready_; --i) {
+    const Event& access = events[i - 1];
+    const Event& last = events.back();
+    const uint32_t before = records_since(access) - records_since(last);
+    const bool copied = before == 1 && access.location != Event::kNoLocation &&
+                        access.location == last.location && access.kind() == EventKind::kRead &&
+                        last.kind() == EventKind::kWrite;
+    if (before != 0 && !copied) {
       break;
     }
-    access.open = 1;
+    special(i - 1).open = true;
   }
   // Also where another handler ended and nothing was recorded since.
   interrupted_.push_back(std::min(from_, from_before_handler_));
@@ -469,9 +537,13 @@ void ThreadStream::leave_handler(uint64_t chunk) {
   interrupted_.pop_back();
 }
 
-bool ThreadStream::take(Decoder& decoder, size_t limit, EventBlock& out) {
+bool ThreadStream::take(Decoder& decoder, size_t limit) {
   Record record;
   for (; limit != 0 && !is_cut_; --limit) {
+    limit -= take_foreseen(decoder, limit);
+    if (limit == 0) {
+      break;
+    }
     place_ = decoder.place();
     switch (decoder.next(record)) {
       case Decoder::Step::kRecord:
@@ -484,7 +556,7 @@ bool ThreadStream::take(Decoder& decoder, size_t limit, EventBlock& out) {
       default:
         return false;
     }
-    add(record, out);
+    add(record);
   }
   return !is_cut_;
 }

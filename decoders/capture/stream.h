@@ -72,22 +72,27 @@ class ThreadStream {
   // A signal handler begins here; leave_handler goes on with the chunk that it interrupted.
   void enter_handler();
   void leave_handler(uint64_t chunk);
-  // Takes up to `limit` records of the current chunk; false: it ended or stopped. Events whose
-  // intervals are known are appended to `out`. Malformed records are skipped and described in
-  // problems().
-  bool take(Decoder& decoder, size_t limit, EventBlock& out);
+  // Takes up to `limit` records of the current chunk; false: it ended or stopped. Malformed records
+  // are skipped and described in problems().
+  bool take(Decoder& decoder, size_t limit);
+  // The foreseen accesses that come next, at most `limit`; returns how many.
+  size_t take_foreseen(Decoder& decoder, size_t limit);
   // One record.
-  void add(const Record& record, EventBlock& out);
+  void add(const Record& record);
   // What another thread observed at this point of the stream (OpenEntry). Events that wait for a
-  // stamp for `patience` cycles are appended as they are, their intervals open.
-  void observe(int64_t since, int64_t until, int64_t patience, EventBlock& out);
+  // stamp for `patience` cycles become ready as they are, their intervals open.
+  void observe(int64_t since, int64_t until, int64_t patience);
+  // Events whose intervals are known.
+  size_t ready() const { return ready_; }
+  // They replace what is in `out`, whose memory serves again.
+  void give(EventBlock& out);
   // No event that is still to come begins earlier.
   int64_t promise() const;
-  bool waits() const { return !waiting_.empty(); }  // for a stamp
+  bool waits() const { return any_waiting(); }  // for a stamp
   // Chunks are missing here.
   void gap();
-  // No more records: appends what was still waiting for a stamp.
-  void finish(EventBlock& out);
+  // No more records: what was still waiting for a stamp becomes ready.
+  void finish();
 
   // Whether the cut was reached: nothing more is taken.
   bool is_cut() const { return is_cut_; }
@@ -95,16 +100,20 @@ class ThreadStream {
   const std::vector<std::string>& problems() const { return problems_; }
 
  private:
-  bool decode_record(const Record& record, EventBlock& out);
-  void add_ordered(const Record& record, EventBlock& out);
+  bool decode_record(const Record& record);
+  void add_ordered(const Record& record);
   // Not one of an earlier record.
   bool is_new(int64_t stamp) const { return stamp > from_ && stamp > latest_; }
-  void point(int64_t lo, int64_t hi, bool separates, EventBlock& out);
+  void point(int64_t lo, int64_t hi, bool separates);
   bool add_range(const Record& record, uint64_t size, EventKind kind);
   // `since`: it may have begun then already.
   void wait_for_stamp(const Event& event, std::optional<uint64_t> read = {},
                       std::optional<uint64_t> write = {}, int64_t since = kTimeMax);
-  void flush(int64_t until, EventBlock& out);
+  void add_ready(const Event& event, int64_t lo, int64_t hi, std::optional<uint64_t> read,
+                 std::optional<uint64_t> write);
+  bool any_waiting() const { return ready_ != events_.events.size(); }
+  void flush(int64_t until);
+  void flush_if_many();
   Event make(EventKind kind, const Record& record) const;
   void problem(std::string_view text);
 
@@ -112,19 +121,23 @@ class ThreadStream {
   ThreadId thread_;
   int64_t from_ = kTimeMin;    // nothing that follows happened before
   int64_t latest_ = kTimeMin;  // stamp of a record; what does not separate moves only this
-  struct Values {              // of atomics
+  // The first ready_ have their intervals. The others wait for a stamp: they have their `lo`, and
+  // in span_or_extra the low bits of the number of their record. With has_hi there is a Special.
+  EventBlock events_;
+  size_t ready_ = 0;
+  struct Special {
+    size_t event = 0;
+    bool open = false;  // the next stamp does not end its interval
     std::optional<uint64_t> read;
     std::optional<uint64_t> write;
   };
-  struct Waiting {
-    Event event;  // span_or_extra: its place in waiting_values_, if it has values
-    uint64_t record : 62 = 0;
-    uint64_t open : 1 = 0;  // the next stamp does not end its interval
-    uint64_t has_values : 1 = 0;
-  };
-  void add_waiting(const Waiting& access, int64_t hi, EventBlock& out) const;
-  std::vector<Waiting> waiting_;
-  std::vector<Values> waiting_values_;
+  std::vector<Special> specials_;  // by event
+  Special& special(size_t event);
+  // By which the latest record is ahead of that of a waiting event.
+  uint32_t records_since(const Event& waiting) const {
+    return static_cast<uint32_t>(records_) - waiting.span_or_extra;
+  }
+  void complete(size_t end, int64_t until, bool only_performed);
   int64_t waiting_since_ = kTimeMax;  // the earliest `lo` of these
   uint64_t records_ = 0;
   uint64_t records_observed_ = 0;

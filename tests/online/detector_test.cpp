@@ -262,6 +262,8 @@ Case random_case(std::mt19937_64& random) {
   }
   result.detector.relation = result.analysis.relation;
   result.detector.share_nodes = random() % 4 != 0;
+  result.detector.quiet_loads = random() % 4 != 0;
+  result.detector.few_accesses = static_cast<uint32_t>(random() % 5);
   return result;
 }
 
@@ -572,6 +574,57 @@ TEST_CASE("atomic sets: objects that come and go") {
   CHECK(ended > kRounds / 20);
 }
 
+TEST_CASE("the short way for loads changes nothing") {
+  constexpr uint64_t kSeed = 20261122;
+  std::mt19937_64 random(kSeed);
+  uint64_t quiet = 0;
+  uint64_t events = 0;
+  for (int round = 0; round < kRounds / 2; ++round) {
+    Case made = random_case(random);
+    if (random() % 2 == 0) {  // few stores, many loads of the same unit
+      for (Event& event : made.trace.events) {
+        if (event.kind() == EventKind::kWrite && event.has_write_value == 0 && random() % 4 != 0) {
+          event.set_kind(EventKind::kRead);
+        }
+      }
+    }
+    made.detector.policy = DetectorPolicy::kTso;
+    const Collection collection = random_collection(random);
+    INFO("seed " << kSeed << " round " << round << "\n" << show(made.trace));
+    made.detector.quiet_loads = false;
+    const Watched all = watch(made.trace, made.detector, collection);
+    made.detector.quiet_loads = true;
+    const Watched watched = watch(made.trace, made.detector, collection);
+    const auto same = [&](auto member) {
+      return all.statistics.*member == watched.statistics.*member;
+    };
+    REQUIRE(all.statistics.quiet == 0);
+    REQUIRE(same(&DetectorStatistics::units));
+    REQUIRE(same(&DetectorStatistics::sharing));
+    REQUIRE(same(&DetectorStatistics::directed_edges));
+    REQUIRE(same(&DetectorStatistics::undirected_edges));
+    REQUIRE(same(&DetectorStatistics::cycles));
+    REQUIRE(same(&DetectorStatistics::collected));
+    REQUIRE(same(&DetectorStatistics::merged));
+    REQUIRE(all.cycles.size() == watched.cycles.size());
+    REQUIRE(all.parts.size() == watched.parts.size());
+    REQUIRE(all.windows.size() == watched.windows.size());
+    for (size_t i = 0; i < all.windows.size(); ++i) {
+      REQUIRE(all.windows[i].directed == watched.windows[i].directed);
+      REQUIRE(all.windows[i].index == watched.windows[i].index);
+      REQUIRE(all.windows[i].units.size() == watched.windows[i].units.size());
+      for (size_t k = 0; k < all.windows[i].units.size(); ++k) {
+        REQUIRE(all.windows[i].units[k].first == watched.windows[i].units[k].first);
+        REQUIRE(all.windows[i].units[k].last == watched.windows[i].units[k].last);
+      }
+    }
+    quiet += watched.statistics.quiet;
+    events += made.trace.events.size();
+  }
+  MESSAGE(quiet << " of " << events << " events");
+  CHECK(quiet > events / 50);
+}
+
 TEST_CASE("collection and merging change no cycle of a long trace") {
   constexpr uint64_t kSeed = 99;
   std::mt19937_64 random(kSeed);
@@ -605,6 +658,7 @@ TEST_CASE("collection and merging change no cycle of a long trace") {
     DetectorOptions options;
     options.policy = random() % 3 == 0 ? DetectorPolicy::kSc : DetectorPolicy::kTso;
     options.share_nodes = random() % 2 == 0;
+    options.few_accesses = static_cast<uint32_t>(random() % 16);
     if (random() % 2 == 0) {
       options.relation.store_buffer = 1 + static_cast<uint32_t>(random() % 8);
     }
