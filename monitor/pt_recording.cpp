@@ -9,7 +9,9 @@
 
 #include "decoders/perf/ordered.h"
 #include "decoders/perf/reader.h"
+#include "decoders/pt/pebs_samples.h"
 #include "monitor/module_files.h"
+#include "monitor/pt_samples.h"
 
 namespace tsomon {
 namespace {
@@ -49,6 +51,7 @@ class Collector {
     finish_streams();
     finish_switches();
     finish_code();
+    finish_samples();
     report();
     return std::move(out_);
   }
@@ -137,7 +140,7 @@ class Collector {
       case RecordType::kSwitchCpuWide:
         return take_switch(record);
       case RecordType::kSample:
-        ++samples_;
+        take_sample(record);
         return;
       default:
         return;
@@ -146,6 +149,19 @@ class Collector {
 
   static uint64_t time_of(const Record& record) {
     return record.has_time() ? record.sample_id.time : 0;
+  }
+
+  void take_sample(const Record& record) {
+    if (record.attribute == perf::AttributeTable::kNone) {
+      return;
+    }
+    const perf::Attribute& attribute = info().attributes[record.attribute];
+    if ((attribute.sample_type & (perf::sample_type::kRegsIntr | perf::sample_type::kRegsUser)) !=
+        0) {
+      samples_.see(attribute, record);
+    } else {
+      ++unused_samples_;
+    }
   }
 
   void take_trace_data(const Record& record) {
@@ -465,6 +481,18 @@ class Collector {
     }
   }
 
+  void finish_samples() {
+    if (conversion_) {
+      out_.samples = samples_.finish([this](uint64_t time) { return tsc(time); });
+    }
+    auto of_trace = read_pebs_samples(out_.input);
+    out_.samples.insert(out_.samples.end(), of_trace.samples.begin(), of_trace.samples.end());
+    if (of_trace.of_nobody != 0) {
+      out_.notes.push_back(fmt::format("{} samples in the trace of which it cannot be told whose",
+                                       of_trace.of_nobody));
+    }
+  }
+
   const std::string& file_of(perf::CodeMapping& code) {
     if (code.build_id.empty() && !info().build_ids.empty()) {
       if (build_ids_.empty()) {
@@ -524,8 +552,8 @@ class Collector {
     if (out_.partial) {
       out_.notes.emplace_back("an address filter was set: a part of the code was traced");
     }
-    if (samples_ != 0) {
-      out_.notes.push_back(fmt::format("{} samples beside the trace are not used", samples_));
+    if (const uint64_t unused = unused_samples_ + samples_.left_out(); unused != 0) {
+      out_.notes.push_back(fmt::format("{} samples beside the trace are not used", unused));
     }
   }
 
@@ -547,7 +575,8 @@ class Collector {
   size_t sections_ = 0;
   uint64_t refused_ = 0;
   uint64_t lost_ = 0;
-  uint64_t samples_ = 0;
+  PtSamples samples_;
+  uint64_t unused_samples_ = 0;
   bool has_switches_ = false;
 };
 

@@ -179,6 +179,7 @@ Result<PtTrace> read_pt_trace(std::string_view bytes, const SourceOptions& optio
   PtRecording& recording = *read;
   pt::TraceOptions asked;
   asked.partial = recording.partial;
+  asked.samples = std::move(recording.samples);
   if (auto units = UnitFinder(options.units).find(recording.code)) {
     asked.units = std::move(*units);
   } else {
@@ -205,6 +206,10 @@ Result<PtTrace> read_pt_trace(std::string_view bytes, const SourceOptions& optio
   result.trace.trace = std::move(decoded.trace);
   result.trace.problems = std::move(decoded.problems);
   result.trace.notes = std::move(recording.notes);
+  if (!asked.samples.empty()) {
+    result.trace.notes.push_back(fmt::format("{} of {} samples of registers have a certain place",
+                                             decoded.counts.placed_samples, asked.samples.size()));
+  }
   result.trace.notes.push_back(coverage_text(result.coverage));
   tag_addresses(result.trace.trace, numbers);
   for (const PtRecording::Code& code : recording.code) {

@@ -36,6 +36,7 @@ struct PathEntry {
     kValue,      // the PTWRITE at the end of the block before wrote `value`
   };
   Kind kind = Kind::kBlock;
+  bool resumed = false;  // of a block: the thread came back to it from what is not traced
   const CodeBlock* block = nullptr;
   uint64_t value = 0;
   int64_t lo = kTimeMin;  // the entry took place in [lo, hi]

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <intel-pt.h>
@@ -238,6 +239,7 @@ class PartDecoder {
     out_.instructions += from.ninsn;
     PathEntry entry;
     entry.block = block;
+    entry.resumed = std::exchange(resumed_, false);
     entry.lo = times_.not_before(before);
     entry.hi = times_.not_after(before_);
     last_lo_ = entry.lo;
@@ -410,6 +412,7 @@ class PartDecoder {
   }
 
   void leave_thread() {
+    resumed_ = true;
     if (piece_ == nullptr) {
       return;
     }
@@ -466,6 +469,7 @@ class PartDecoder {
   int64_t last_lo_ = kTimeMin;  // of the last block
   std::optional<int64_t> unknown_from_;
   bool continues_ = false;  // the piece, at a place that is not known yet
+  bool resumed_ = true;     // nothing was executed since the thread was entered
   bool in_kernel_ = false;
   bool lost_ = false;  // something is missing before what comes next
 };

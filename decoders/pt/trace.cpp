@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include <fmt/format.h>
 #include <tsl/robin_map.h>
@@ -216,13 +218,19 @@ DecodedTrace make_trace(const Flow& flow, const TraceOptions& options) {
   DecodedTrace out;
   out.problems = flow.problems;
   out.trace.symbols.initial_zero = false;
+  std::map<std::pair<int, int>, std::vector<RegisterSample>> samples;  // by thread
+  for (const RegisterSample& sample : options.samples) {
+    samples[{sample.process, sample.thread}].push_back(sample);
+  }
   std::vector<std::vector<Timed>> events(flow.threads.size());
   for (size_t i = 0; i < flow.threads.size(); ++i) {
     const ThreadPath& path = flow.threads[i];
     const ThreadId thread =
         out.trace.symbols.threads.intern(fmt::format("{}/{}", path.process, path.thread));
     ThreadEvents sink(path, thread, options, out, events[i]);
-    find_accesses(path, place_samples(path, options.samples), {options.memory}, sink);
+    const auto placed = place_samples(path, samples[{path.process, path.thread}]);
+    out.counts.placed_samples += placed.size();
+    find_accesses(path, placed, {options.memory}, sink);
     sink.narrow();
   }
   // The threads' events by time; inside a thread they are so already.

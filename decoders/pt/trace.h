@@ -52,6 +52,7 @@ struct TraceCounts {
   uint64_t unknown = 0;
   uint64_t stack = 0;
   uint64_t incomplete_units = 0;
+  uint64_t placed_samples = 0;  // of TraceOptions::samples
 };
 
 struct DecodedTrace {

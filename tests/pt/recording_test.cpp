@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -270,6 +271,45 @@ TEST_CASE("perf.data with PT: threads of a CPU without switches, and traces of a
       checked(folder.write("perf.data", perf_data_of(run, encoded_on(run, 0), options)));
   CHECK(other.report.verdict == Verdict::kInconclusive);
   CHECK(mentions(other.warnings, "trace data of type 3"));
+}
+
+TEST_CASE("perf.data with PT: registers of samples give addresses, and none that is wrong") {
+  const Folder folder;
+  for (const char* name : {"pointer_chasing", "strings", "signals", "threads"}) {
+    CAPTURE(name);
+    const SteppedRun& run = stepped(name);
+    for (const unsigned cpus : {0U, 2U}) {
+      CAPTURE(cpus);
+      EncodeOptions encoding;
+      encoding.cpus = cpus;
+      encoding.sample_every = 53;
+      const EncodedRun encoded = encode(run, encoding);
+      RecordingOptions options;
+      const LoadedTrace alone = load(folder.write("alone", perf_data_of(run, encoded, options)));
+      options.sample_every = 53;
+      const LoadedTrace sampled = load(folder.write("often", perf_data_of(run, encoded, options)));
+      CHECK(check_accesses(run, sampled.trace, 1) > check_accesses(run, alone.trace, 1));
+      const auto placed = std::find_if(
+          sampled.warnings.begin(), sampled.warnings.end(),
+          [](const auto& line) { return line.find("have a certain place") != std::string::npos; });
+      REQUIRE(placed != sampled.warnings.end());
+      const size_t of = placed->find(" of ");
+      CHECK(std::stoul(*placed) * 10 > std::stoul(placed->substr(of + 4)) * 9);
+      options.precise = true;
+      const LoadedTrace precise = load(folder.write("pebs", perf_data_of(run, encoded, options)));
+      CHECK(check_accesses(run, precise.trace, 1) >= check_accesses(run, alone.trace, 1));
+      CHECK(mentions(precise.warnings, "have a certain place"));
+
+      encoding.pebs_every = std::exchange(encoding.sample_every, 0);
+      const EncodedRun with_pebs = encode(run, encoding);
+      const LoadedTrace in_trace = load(folder.write("via_pt", perf_data_of(run, with_pebs)));
+      const size_t found = check_accesses(run, in_trace.trace, 1);
+      // A loop of three loads goes round too often between two times.
+      const bool can_be_placed = std::string(name) != "pointer_chasing";
+      CHECK(found >= check_accesses(run, alone.trace, 1) + (can_be_placed ? 1 : 0));
+      CHECK(mentions(in_trace.warnings, "have a certain place"));
+    }
+  }
 }
 
 TEST_CASE("perf.data with PT: files that are cut off anywhere, and flipped bits") {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <deque>
 #include <random>
+#include <string>
 
 #include <doctest/doctest.h>
 #include <intel-pt.h>
@@ -16,7 +17,10 @@ constexpr size_t kReturns = 64;  // the processor remembers so many calls
 class StreamEncoder {
  public:
   StreamEncoder(const SteppedRun& run, const EncodeOptions& options, uint64_t seed)
-      : run_(run), options_(options), random_(seed), buffer_(run.steps.size() * 32 + 65536) {
+      : run_(run),
+        options_(options),
+        random_(seed),
+        buffer_(run.steps.size() * (options.pebs_every == 0 ? 32 : 256) + 65536) {
     pt_config config;
     pt_config_init(&config);
     config.begin = buffer_.data();
@@ -50,8 +54,8 @@ class StreamEncoder {
     const bool same_run = before != nullptr && before->quantum == step.quantum &&
                           before->thread == step.thread &&
                           stream_.steps[position_ - 1] + 1 == index;
-    if (enabled_ && !same_run) {
-      // The kernel runs something else.
+    if (enabled_ && (!same_run || is_sampled(index, options_.sample_every))) {
+      // The kernel runs something else, or samples.
       now_ = time_of(stream_.steps[position_ - 1]) + kTimePerStep / 2;
       disable(before->next);
       now_ = time_of(index);
@@ -85,6 +89,9 @@ class StreamEncoder {
       address(ppt_tip_pge, step.ip);
       enabled_ = true;
       returns_.clear();
+    }
+    if (is_sampled(index, options_.pebs_every)) {
+      pebs(step);
     }
     execute(step);
     last_next_ = step.next;
@@ -156,6 +163,29 @@ class StreamEncoder {
     if (options_.ptwrite_ip) {
       address(ppt_fup, step.ip);
     }
+  }
+
+  // The encoder does not know these packets.
+  void pebs(const Step& step) {
+    flush_tnt();
+    cycles();
+    std::string bytes;
+    const auto block = [&](char type) { bytes += {'\x02', '\x63', type}; };
+    const auto item = [&](unsigned number, uint64_t value) {
+      bytes += static_cast<char>(number << 3 | 4);
+      bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+    };
+    block(4);
+    item(2, now_ - kSampleTime);
+    block(1);
+    item(1, step.ip);
+    for (unsigned i = 0; i < 16; ++i) {
+      item(2 + i, step.registers.values[i]);
+    }
+    bytes += {'\x02', '\x33'};
+    const size_t at = offset();
+    std::copy(bytes.begin(), bytes.end(), buffer_.begin() + static_cast<ptrdiff_t>(at));
+    REQUIRE(pt_enc_sync_set(encoder_, at + bytes.size()) == 0);
   }
 
   void call(uint64_t back) {

@@ -118,9 +118,9 @@ TEST_CASE(
     flow.threads.push_back({1, 1, {}});
     auto& entries = flow.threads[0].entries;
     if (gap) {
-      entries.push_back({pt::PathEntry::Kind::kGap, nullptr, 0, 0, 10});
+      entries.push_back({pt::PathEntry::Kind::kGap, false, nullptr, 0, 0, 10});
     }
-    entries.push_back({pt::PathEntry::Kind::kBlock, block, 0, 10, 20});
+    entries.push_back({pt::PathEntry::Kind::kBlock, false, block, 0, 10, 20});
     pt::TraceOptions options;
     options.partial = partial;
     const Trace trace = make_trace(flow, options).trace;

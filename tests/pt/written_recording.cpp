@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -23,13 +25,22 @@ constexpr uint64_t kFields =
 
 uint64_t record_time(int64_t tsc) { return kZero + (static_cast<uint64_t>(tsc) * kMult >> kShift); }
 
+constexpr uint64_t kTraceId = 71;
+constexpr uint64_t kSampleId = 72;
+// As perf numbers them: ax, bx, cx, dx, si, di, bp, sp, ip, flags, and from 16 on r8 to r15.
+constexpr uint64_t kRegisterMask = 0x3FF | 0xFFULL << 16;
+
 class Written {
  public:
   void add(RecordType type, uint16_t misc, Fields payload, int pid, int tid, uint64_t time,
            int cpu) {
     payload.put(pid).put(tid).put(time).put(cpu).put(uint32_t{0});
+    if (with_ids) {
+      payload.put(kTraceId);
+    }
     bytes += record_bytes(type, misc, payload.bytes());
   }
+  bool with_ids = false;  // there are several events
   std::string bytes;
 };
 
@@ -99,6 +110,47 @@ void add_trace(const SteppedRun& run, const EncodedStream& stream, uint32_t numb
   }
 }
 
+std::string register_values(const x86::RegisterFile& registers, uint64_t ip) {
+  using x86::Register;
+  Fields values;
+  values.put(uint64_t{2});
+  for (const Register name : {Register::kRax, Register::kRbx, Register::kRcx, Register::kRdx,
+                              Register::kRsi, Register::kRdi, Register::kRbp, Register::kRsp}) {
+    values.put(registers.value(name));
+  }
+  values.put(ip).put(registers.value(Register::kDirection) << 10);
+  for (auto name = static_cast<unsigned>(Register::kR8);
+       name <= static_cast<unsigned>(Register::kR15); ++name) {
+    values.put(registers.values[name]);
+  }
+  return values.bytes();
+}
+
+void add_samples(const SteppedRun& run, const RecordingOptions& options, Written& out) {
+  std::vector<size_t> before(run.threads.size(), SIZE_MAX);  // the last step of each thread
+  for (size_t i = 0; i < run.steps.size(); ++i) {
+    const Step& step = run.steps[i];
+    const size_t last = std::exchange(before[step.thread], i);
+    if (!is_sampled(i, options.sample_every) || last == SIZE_MAX) {
+      continue;
+    }
+    const Step& counted = run.steps[last];
+    // Not where the kernel comes in between.
+    if (counted.next != step.ip || run.at(counted.ip).branch == x86::Branch::kFar) {
+      continue;
+    }
+    const uint64_t ip = options.precise ? counted.ip : step.ip;
+    const uint64_t time = options.precise ? time_of(last) + 300 : time_of(i) - kSampleTime;
+    Fields payload;
+    payload.put(kSampleId).put(ip).put(run.threads[0]).put(run.threads[step.thread]);
+    payload.put(record_time(static_cast<int64_t>(time))).put(uint64_t{0});  // CPU 0
+    payload.put_bytes(register_values(step.registers, ip));
+    out.bytes += record_bytes(RecordType::kSample,
+                              perf::misc::kUser | (options.precise ? perf::misc::kExactIp : 0),
+                              payload.bytes());
+  }
+}
+
 }  // namespace
 
 std::string perf_data_of(const SteppedRun& run, const EncodedRun& encoded,
@@ -109,6 +161,21 @@ std::string perf_data_of(const SteppedRun& run, const EncodedRun& encoded,
   trace.sample_type = kFields;
   trace.flags |= 1U << 5;  // not the kernel
   Written out;
+  std::vector<perf::WrittenAttribute> attributes;
+  out.with_ids = options.sample_every != 0;
+  if (out.with_ids) {
+    trace.sample_type |= perf::sample_type::kIdentifier;
+    trace.ids = {kTraceId};
+    perf::WrittenAttribute samples = trace;
+    samples.type = perf::kTypeSoftware;
+    samples.config = 0;
+    samples.sample_type |= perf::sample_type::kIp | perf::sample_type::kRegsIntr;
+    samples.interrupt_registers = kRegisterMask;
+    samples.flags |= options.precise ? perf::attribute_flag::kPrecise : 0;
+    samples.ids = {kSampleId};
+    attributes.push_back(samples);
+  }
+  attributes.push_back(trace);
   Fields info;
   info.put(options.trace_type).put(uint32_t{0});
   for (const uint64_t value :
@@ -123,10 +190,13 @@ std::string perf_data_of(const SteppedRun& run, const EncodedRun& encoded,
   if (options.switches) {
     add_switches(run, encoded, options.switches_until, out);
   }
+  if (options.sample_every != 0) {
+    add_samples(run, options, out);
+  }
   for (uint32_t i = 0; i < encoded.streams.size(); ++i) {
     add_trace(run, encoded.streams[i], i, options, out);
   }
-  return perf::file_of({trace}, out.bytes);
+  return perf::file_of(attributes, out.bytes);
 }
 
 std::string trace_list_of(
