@@ -9,12 +9,13 @@
 //             its own time on. Without a file it takes away what it overlaps: code that is not
 //             known is a gap, another file's code would be wrong. What a process executed before an
 //             exec is a gap, too.
-// Switches    SWITCH and SWITCH_CPU_WIDE; ITRACE_START for who ran first. A first record that
+// Switches    SWITCH and SWITCH_CPU_WIDE, without them sched:sched_switch; ITRACE_START for who ran
+// first. A first record that
 //             switches a thread out says who ran until then. Where records of a CPU were lost,
 //             nobody is known to run until the next switch.
 // Samples     With registers (pt_samples.h), and those that PEBS wrote into the trace.
-// Misses      The kernel's code; sched_switch tracepoints (of kernels before 4.3); memory that was
-//             unmapped and mapped again without a record (generated code).
+// Misses      The kernel's code; memory that was unmapped and mapped again without a record
+//             (generated code).
 // Memory      Views of `bytes`, which must stay alive; streams of several pieces are joined.
 // Complexity  O(records + mappings^2 of a process).
 // Errors      As perf::Reader::open().

@@ -70,6 +70,7 @@ struct Input {
   std::vector<CodeSection> code;
   std::vector<Switch> switches;  // by time
   Clock clock;
+  bool kernel = false;  // its code may have been traced, too
 };
 
 }  // namespace tsomon::pt

@@ -246,6 +246,28 @@ TEST_CASE("perf.data with PT: code that is missing or another's is not known, an
   }
 }
 
+TEST_CASE("perf.data with PT: kernel and user code of whole CPUs, switches by tracepoints") {
+  const Folder folder;
+  for (const char* name : {"queue", "threads"}) {
+    CAPTURE(name);
+    const SteppedRun& run = stepped(name);
+    EncodeOptions encoding;
+    encoding.cpus = 2;
+    const LoadedTrace user =
+        load(folder.write("user", perf_data_of(run, encode(run, encoding))), {"main"});
+    encoding.kernel = true;
+    RecordingOptions options;
+    options.kernel = true;
+    const EncodedRun encoded = encode(run, encoding);
+    const LoadedTrace both = load(folder.write("both", perf_data_of(run, encoded, options)));
+    CHECK(check_accesses(run, both.trace, 1) * 10 > check_accesses(run, user.trace, 1) * 9);
+    options.tracepoints = true;
+    const LoadedTrace old = load(folder.write("old", perf_data_of(run, encoded, options)));
+    CHECK(check_accesses(run, old.trace, 1) == check_accesses(run, both.trace, 1));
+    CHECK(old.trace.events.size() == both.trace.events.size());
+  }
+}
+
 TEST_CASE("perf.data with PT: threads of a CPU without switches, and traces of another kind") {
   const Folder folder;
   const SteppedRun& run = stepped("queue");

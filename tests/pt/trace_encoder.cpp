@@ -20,7 +20,8 @@ class StreamEncoder {
       : run_(run),
         options_(options),
         random_(seed),
-        buffer_(run.steps.size() * (options.pebs_every == 0 ? 32 : 256) + 65536) {
+        buffer_(run.steps.size() * (options.pebs_every == 0 && !options.kernel ? 32 : 256) +
+                65536) {
     pt_config config;
     pt_config_init(&config);
     config.begin = buffer_.data();
@@ -84,11 +85,7 @@ class StreamEncoder {
       psb(step.ip);
     }
     if (!enabled_) {
-      cycles();
-      time_stamp();
-      address(ppt_tip_pge, step.ip);
-      enabled_ = true;
-      returns_.clear();
+      enable(step.ip);
     }
     if (is_sampled(index, options_.pebs_every)) {
       pebs(step);
@@ -135,9 +132,7 @@ class StreamEncoder {
       case x86::Branch::kFar:
         flush_tnt();
         now_ += kTimePerStep / 2;
-        cycles();
-        suppressed(ppt_tip_pgd);
-        enabled_ = false;
+        leave();
         return;
       case x86::Branch::kJump:
       case x86::Branch::kNone:
@@ -206,14 +201,93 @@ class StreamEncoder {
       flush_tnt();
       cycles();
       address(ppt_fup, at);
-      suppressed(ppt_tip_pgd);
+      leave();
     } else {
       packet(ppt_ovf);  // resolved while tracing was off
       last_ip_ = 0;
+      returns_.clear();
       losing_ = 0;
       resume_ = false;
+      if (options_.kernel) {
+        address(ppt_fup, kernel_ip());
+        in_kernel_ = true;
+      }
     }
     enabled_ = false;
+  }
+
+  void leave() {
+    cycles();
+    if (options_.kernel) {
+      kernel_mode();
+      address(ppt_tip, kernel_ip());
+      in_kernel_ = true;
+      kernel_code();
+    } else {
+      suppressed(ppt_tip_pgd);
+    }
+    enabled_ = false;
+  }
+
+  void enable(uint64_t ip) {
+    cycles();
+    time_stamp();
+    if (in_kernel_) {
+      kernel_code();
+      kernel_mode();
+      address(ppt_tip, ip);
+    } else {
+      address(ppt_tip_pge, ip);
+      returns_.clear();
+    }
+    in_kernel_ = false;
+    enabled_ = true;
+  }
+
+  uint64_t kernel_ip() { return 0xFFFFFFFF81000000ULL + random_() % 0x100000; }
+
+  // Of no matter for what user code does; sometimes the return addresses of the program go, too.
+  void kernel_code() {
+    for (uint64_t left = random_() % 8; left != 0; --left) {
+      switch (random_() % 6) {
+        case 0:
+          address(ppt_tip, kernel_ip());
+          break;
+        case 1:  // an interrupt
+          address(ppt_fup, kernel_ip());
+          address(ppt_tip, kernel_ip());
+          break;
+        case 2: {
+          pt_packet pip = make(ppt_pip);
+          pip.payload.pip.cr3 = random_() % 4 << 12;
+          write(pip);
+          break;
+        }
+        case 3:
+          returns_.clear();
+          break;
+        case 4:  // tracing is switched off and on
+          suppressed(ppt_tip_pgd);
+          time_stamp();
+          address(ppt_tip_pge, kernel_ip());
+          break;
+        default: {
+          pt_packet tnt = make(ppt_tnt_8);
+          tnt.payload.tnt.bit_size = 3;
+          tnt.payload.tnt.payload = random_() % 8;
+          write(tnt);
+        }
+      }
+    }
+  }
+
+  void kernel_mode() {
+    if (random_() % 4 == 0) {
+      pt_packet mode = make(ppt_mode);
+      mode.payload.mode.leaf = pt_mol_exec;
+      mode.payload.mode.bits.exec = pt_set_exec_mode(ptem_64bit);
+      write(mode);
+    }
   }
 
   void bit(bool taken) {
@@ -257,8 +331,8 @@ class StreamEncoder {
     pt_packet pip = make(ppt_pip);
     pip.payload.pip.cr3 = 0x123000;
     write(pip);
-    if (enabled_) {
-      address(ppt_fup, ip);
+    if (enabled_ || in_kernel_) {
+      address(ppt_fup, enabled_ ? ip : kernel_ip());
     }
     packet(ppt_psbend);
   }
@@ -361,7 +435,8 @@ class StreamEncoder {
   size_t last_psb_ = 0;
   unsigned losing_ = 0;
   bool resume_ = false;
-  bool enabled_ = false;
+  bool enabled_ = false;  // user code is traced
+  bool in_kernel_ = false;
 };
 
 }  // namespace

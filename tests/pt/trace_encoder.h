@@ -24,6 +24,7 @@ struct EncodeOptions {
   bool ptwrite_ip = true;            // a FUP behind each PTW
   size_t psb_every = 2000;           // bytes
   unsigned interrupt_one_in = 3000;  // steps
+  bool kernel = false;               // it is traced, too: packets of some kernel code
   unsigned overflow_one_in = 0;      // steps
   size_t sample_every = 0;           // steps: an interrupt, at kSampleTime before the step
   size_t pebs_every = 0;             // steps: a PEBS block with the registers before it

@@ -85,6 +85,48 @@ void add_switches(const SteppedRun& run, const EncodedRun& encoded, int64_t unti
   }
 }
 
+constexpr uint64_t kSchedSwitch = 317;  // the tracepoint's number
+constexpr uint32_t kNextPidAt = 56;
+
+void add_tracepoints(const SteppedRun& run, const EncodedRun& encoded, Written& out) {
+  std::map<int, int> running;  // by CPU
+  for (const ThreadSwitch& item : encoded.switches) {
+    const int next = run.threads[item.thread];
+    const auto before = running.find(item.cpu);
+    const int previous = before == running.end() ? 0 : before->second;
+    std::string raw(kNextPidAt, '\0');
+    raw.append(reinterpret_cast<const char*>(&next), sizeof next);
+    raw.resize(68);  // with its size a multiple of 8
+    Fields payload;
+    payload.put(kSampleId).put(previous == 0 ? 0 : run.threads[0]).put(previous);
+    payload.put(record_time(item.time)).put(item.cpu).put(uint32_t{0});
+    payload.put(static_cast<uint32_t>(raw.size())).put_bytes(raw);
+    out.bytes += record_bytes(RecordType::kSample, perf::misc::kKernel, payload.bytes());
+    running[item.cpu] = next;
+  }
+}
+
+// As perf copies them from tracefs.
+std::string tracing_data() {
+  const std::string format = fmt::format(
+      "name: sched_switch\nID: {}\nformat:\n"
+      "\tfield:pid_t prev_pid;\toffset:24;\tsize:4;\tsigned:1;\n"
+      "\tfield:pid_t next_pid;\toffset:{};\tsize:4;\tsigned:1;\n",
+      kSchedSwitch, kNextPidAt);
+  Fields data;
+  const auto text = [&](std::string_view value) { data.put_bytes(value).put(uint8_t{0}); };
+  data.put_bytes("\x17\x08\x44tracing");
+  text("0.6");
+  data.put(uint8_t{0}).put(uint8_t{8}).put(uint32_t{4096});
+  text("header_page");
+  data.put(uint64_t{0});
+  text("header_event");
+  data.put(uint64_t{0}).put(uint32_t{0}).put(uint32_t{1});
+  text("sched");
+  data.put(uint32_t{1}).put(uint64_t{format.size()}).put_bytes(format);
+  return data.bytes();
+}
+
 void add_trace(const SteppedRun& run, const EncodedStream& stream, uint32_t number,
                const RecordingOptions& options, Written& out) {
   const int tid = stream.cpu >= 0 ? run.threads[0] : run.threads[stream.thread];
@@ -159,13 +201,22 @@ std::string perf_data_of(const SteppedRun& run, const EncodedRun& encoded,
   trace.type = kType;
   trace.config = options.config | uint64_t{kMtcFrequency} << 14;
   trace.sample_type = kFields;
-  trace.flags |= 1U << 5;  // not the kernel
+  trace.flags |= options.kernel ? 0 : 1U << 5;  // not the kernel
   Written out;
   std::vector<perf::WrittenAttribute> attributes;
-  out.with_ids = options.sample_every != 0;
+  out.with_ids = options.sample_every != 0 || options.tracepoints;
   if (out.with_ids) {
     trace.sample_type |= perf::sample_type::kIdentifier;
     trace.ids = {kTraceId};
+  }
+  if (options.tracepoints) {
+    perf::WrittenAttribute point = trace;
+    point.type = perf::kTypeTracepoint;
+    point.config = kSchedSwitch;
+    point.sample_type |= perf::sample_type::kRaw;
+    point.ids = {kSampleId};
+    attributes.push_back(point);
+  } else if (options.sample_every != 0) {
     perf::WrittenAttribute samples = trace;
     samples.type = perf::kTypeSoftware;
     samples.config = 0;
@@ -187,7 +238,11 @@ std::string perf_data_of(const SteppedRun& run, const EncodedRun& encoded,
   }
   out.bytes += record_bytes(RecordType::kAuxtraceInfo, 0, info.bytes());
   add_code(run, options, out);
-  if (options.switches) {
+  std::vector<perf::WrittenFeature> features;
+  if (options.tracepoints) {
+    add_tracepoints(run, encoded, out);
+    features.push_back({static_cast<uint32_t>(perf::Feature::kTracingData), tracing_data()});
+  } else if (options.switches) {
     add_switches(run, encoded, options.switches_until, out);
   }
   if (options.sample_every != 0) {
@@ -196,7 +251,7 @@ std::string perf_data_of(const SteppedRun& run, const EncodedRun& encoded,
   for (uint32_t i = 0; i < encoded.streams.size(); ++i) {
     add_trace(run, encoded.streams[i], i, options, out);
   }
-  return perf::file_of(attributes, out.bytes);
+  return perf::file_of(attributes, out.bytes, features);
 }
 
 std::string trace_list_of(

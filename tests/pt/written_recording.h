@@ -18,6 +18,8 @@ struct RecordingOptions {
   size_t pieces = 3;     // of each buffer
   size_t truncated = 0;  // the AUX record that ends this piece says so; 0: none
   bool switches = true;
+  bool tracepoints = false;                             // sched:sched_switch instead of switches
+  bool kernel = false;                                  // was traced, too
   int64_t switches_until = kTimeMax;                    // then every CPU's records are lost
   std::function<std::string(const std::string&)> path;  // of a module; empty: as it is
   std::string build_id;                                 // of every module
