@@ -106,7 +106,8 @@ class Child::Forwarding {
   std::thread thread_;
 };
 
-Child::Child(const std::vector<std::string>& command) {
+Child::Child(const std::vector<std::string>& command,
+             const std::function<bool(pid_t)>& before_start) {
   std::vector<char*> arguments;
   arguments.reserve(command.size() + 1);
   for (const std::string& argument : command) {
@@ -119,17 +120,36 @@ Child::Child(const std::vector<std::string>& command) {
     exec_error_ = errno;
     return;
   }
-  // Before fork: no signal gets lost.
-  forwarding_ = std::make_unique<Forwarding>();
-  if (!forwarding_->prepare()) {
+  // The child waits for a byte in here.
+  std::array<int, 2> start_ends{};
+  if (pipe2(start_ends.data(), O_CLOEXEC) != 0) {
     exec_error_ = errno;
     ::close(pipe_ends[0]);
     ::close(pipe_ends[1]);
     return;
   }
+  // Before fork: no signal gets lost.
+  forwarding_ = std::make_unique<Forwarding>();
+  if (!forwarding_->prepare()) {
+    exec_error_ = errno;
+    for (const int end : {pipe_ends[0], pipe_ends[1], start_ends[0], start_ends[1]}) {
+      ::close(end);
+    }
+    return;
+  }
   pid_ = fork();
   if (pid_ == 0) {
     pthread_sigmask(SIG_SETMASK, &forwarding_->mask_before(), nullptr);
+    ::close(start_ends[1]);
+    char go = 0;
+    ssize_t told = 0;
+    do {
+      told = ::read(start_ends[0], &go, 1);
+    } while (told < 0 && errno == EINTR);
+    if (told != 1) {
+      const int cancelled = ECANCELED;
+      _exit(::write(pipe_ends[1], &cancelled, sizeof cancelled) > 0 ? 125 : 125);
+    }
     execvp(arguments[0], arguments.data());
     const int error = errno;
     const ssize_t sent = ::write(pipe_ends[1], &error, sizeof error);
@@ -137,6 +157,12 @@ Child::Child(const std::vector<std::string>& command) {
   }
   const int fork_error = errno;
   ::close(pipe_ends[1]);
+  if (pid_ > 0 && (!before_start || before_start(pid_))) {
+    const char go = 1;
+    [[maybe_unused]] const ssize_t sent = ::write(start_ends[1], &go, 1);
+  }
+  ::close(start_ends[0]);
+  ::close(start_ends[1]);
   if (pid_ < 0) {
     exec_error_ = fork_error;
   } else {

@@ -6,6 +6,7 @@
 // signals blocked, or they get them.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,8 +18,10 @@ namespace tsomon {
 class Child {
  public:
   // Returns when the program has started or could not. `command` is not empty; command[0] is looked
-  // up in PATH.
-  explicit Child(const std::vector<std::string>& command);
+  // up in PATH. `before_start` is called with the process that is going to be it; when it says
+  // false, exec_error() is ECANCELED.
+  explicit Child(const std::vector<std::string>& command,
+                 const std::function<bool(pid_t)>& before_start = {});
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
   ~Child();  // waits

@@ -15,6 +15,7 @@
 
 #include "monitor/attach/target.h"
 #include "monitor/doctor_parts.h"
+#include "monitor/pt_live/pt_device.h"
 
 namespace tsomon::doctor {
 namespace {
@@ -124,18 +125,19 @@ MachineFinding examine_breakpoints() {
 }
 
 MachineFinding examine_intel_pt() {
-  const std::string needed_by = "recording control flow without instrumentation";
-  const std::string remedy =
-      "use an Intel processor with Processor Trace (Broadwell or later), bare metal or passed on "
-      "to "
-      "the virtual machine";
-  const std::optional<uint32_t> type = device_type("intel_pt");
-  if (!type) {
-    return finding("intel_pt", false, false, "not on this machine", needed_by, remedy);
+  const std::string needed_by = "recording branches with Intel PT (tsomon record --pt)";
+  const auto device = pt_live::find_pt_device();
+  if (!device) {
+    return finding("intel_pt", false, false, "not on this machine", needed_by,
+                   "use bare metal with an Intel processor from Broadwell on");
   }
-  const Opened opened = try_event(event_of(*type, 0));
-  return finding("intel_pt", opened.ok, false, outcome(opened), needed_by,
-                 remedy_for(opened, remedy));
+  const Opened opened = try_event(event_of(device->type, pt_live::trace_config(*device)));
+  const auto has = [&](const char* capability) { return device->can(capability) ? "yes" : "no"; };
+  return finding("intel_pt", opened.ok, false,
+                 fmt::format("{}; PTWRITE {}, CYC {}, MTC {}, {} address filters", outcome(opened),
+                             has("ptwrite"), has("psb_cyc"), has("mtc"), device->address_filters),
+                 needed_by,
+                 remedy_for(opened, "use bare metal with an Intel processor from Broadwell on"));
 }
 
 }  // namespace

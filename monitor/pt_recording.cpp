@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstring>
 #include <map>
 #include <set>
 #include <utility>
@@ -11,7 +12,9 @@
 
 #include "decoders/perf/ordered.h"
 #include "decoders/perf/reader.h"
+#include "decoders/pt/pebs_samples.h"
 #include "monitor/module_files.h"
+#include "monitor/pt_samples.h"
 
 namespace tsomon {
 namespace {
@@ -73,6 +76,7 @@ class Collector {
     finish_streams();
     finish_switches();
     finish_code();
+    finish_samples();
     report();
     return std::move(out_);
   }
@@ -161,7 +165,7 @@ class Collector {
       case RecordType::kSwitchCpuWide:
         return take_switch(record);
       case RecordType::kSample:
-        ++samples_;
+        take_sample(record);
         return;
       default:
         return;
@@ -170,6 +174,47 @@ class Collector {
 
   static uint64_t time_of(const Record& record) {
     return record.has_time() ? record.sample_id.time : 0;
+  }
+
+  void take_sample(const Record& record) {
+    if (record.attribute == perf::AttributeTable::kNone) {
+      return;
+    }
+    const perf::Attribute& attribute = info().attributes[record.attribute];
+    if (attribute.type == perf::kTypeTracepoint && take_scheduling(attribute, record)) {
+      return;
+    }
+    if ((attribute.sample_type & (perf::sample_type::kRegsIntr | perf::sample_type::kRegsUser)) !=
+        0) {
+      samples_.see(attribute, record);
+    } else {
+      ++unused_samples_;
+    }
+  }
+
+  // A sample of sched:sched_switch: what kernels before 4.3 have instead of SWITCH records.
+  bool take_scheduling(const perf::Attribute& attribute, const Record& record) {
+    const auto point = info().tracepoints.find(attribute.config);
+    if (point == info().tracepoints.end() || !point->second.next_thread || !record.has_cpu()) {
+      return false;
+    }
+    const auto sample = parse_sample(attribute, record);
+    const size_t at = *point->second.next_thread;
+    uint32_t next = 0;
+    if (!sample || sample->raw.size() < at + sizeof next) {
+      return false;
+    }
+    std::memcpy(&next, sample->raw.data() + at, sizeof next);
+    const perf::SampleId& before = record.sample_id;
+    if (is_thread(before.tid) && is_thread(before.pid)) {
+      process_of_[before.tid] = before.pid;
+    }
+    auto& scheduled = of_tracepoints_[before.cpu];
+    scheduled.push_back({time_of(record), true, before.pid, before.tid});
+    if (next != 0) {
+      scheduled.push_back({time_of(record), false, 0, next});
+    }
+    return true;
   }
 
   void take_trace_data(const Record& record) {
@@ -317,6 +362,11 @@ class Collector {
         scheduled.push_back({latest_[cpu], true, 0, 0});
       }
     }
+    for (auto& [cpu, scheduled] : of_tracepoints_) {
+      if (!record.has_cpu() || record.sample_id.cpu == cpu) {
+        scheduled.push_back({latest_[cpu], true, 0, 0});
+      }
+    }
   }
 
   void take_exit(const Record& record) {
@@ -357,10 +407,7 @@ class Collector {
       found = true;
       clock.mtc_frequency = static_cast<uint8_t>(bits_of(attribute.config, value(11)));
       out_.branches = (attribute.config & kPassThrough) == 0 || (attribute.config & kBranches) != 0;
-      if (out_.branches && (attribute.flags & kExcludeKernel) == 0) {
-        out_.notes.emplace_back(
-            "the kernel may have been traced, too; its code is not decoded (record intel_pt//u)");
-      }
+      out_.input.kernel = out_.branches && (attribute.flags & kExcludeKernel) == 0;
     }
     if (!found) {
       out_.problems.emplace_back("no attribute of the trace's event: taken to trace branches");
@@ -434,7 +481,23 @@ class Collector {
     out_.input.streams.push_back(std::move(stream));
   }
 
+  void take_switches_of_tracepoints() {
+    if (has_switches_ || of_tracepoints_.empty()) {
+      return;
+    }
+    has_switches_ = true;
+    scheduled_ = std::move(of_tracepoints_);
+    for (auto& [cpu, scheduled] : scheduled_) {
+      for (Scheduled& item : scheduled) {
+        if (const auto process = process_of_.find(item.tid); process != process_of_.end()) {
+          item.pid = process->second;
+        }
+      }
+    }
+  }
+
   void finish_switches() {
+    take_switches_of_tracepoints();
     bool of_cpus = false;
     for (const pt::TraceStream& stream : out_.input.streams) {
       if (stream.cpu < 0 || stream.bytes.empty()) {
@@ -487,6 +550,18 @@ class Collector {
     for (const Scheduled& item : all->second) {
       const bool idle = item.out;
       add_switch(tsc(item.time), cpu, idle ? 0 : item.pid, idle ? 0 : item.tid);
+    }
+  }
+
+  void finish_samples() {
+    if (conversion_) {
+      out_.samples = samples_.finish([this](uint64_t time) { return tsc(time); });
+    }
+    auto of_trace = read_pebs_samples(out_.input);
+    out_.samples.insert(out_.samples.end(), of_trace.samples.begin(), of_trace.samples.end());
+    if (of_trace.of_nobody != 0) {
+      out_.notes.push_back(fmt::format("{} samples in the trace of which it cannot be told whose",
+                                       of_trace.of_nobody));
     }
   }
 
@@ -549,8 +624,8 @@ class Collector {
     if (out_.partial) {
       out_.notes.emplace_back("an address filter was set: a part of the code was traced");
     }
-    if (samples_ != 0) {
-      out_.notes.push_back(fmt::format("{} samples beside the trace are not used", samples_));
+    if (const uint64_t unused = unused_samples_ + samples_.left_out(); unused != 0) {
+      out_.notes.push_back(fmt::format("{} samples beside the trace are not used", unused));
     }
   }
 
@@ -562,17 +637,19 @@ class Collector {
   std::map<uint32_t, Buffer> buffers_;
   std::vector<Loss> losses_;
   std::map<uint32_t, Process> processes_;
-  std::map<uint32_t, uint32_t> process_of_;               // by thread
-  std::map<uint32_t, std::vector<Scheduled>> scheduled_;  // by CPU
-  std::map<uint32_t, uint64_t> latest_;                   // time of the last record, by CPU
-  std::set<uint32_t> started_;                            // threads of ITRACE_START
-  std::set<int> running_;                                 // processes that streams may show
-  std::map<std::string, std::string> build_ids_;          // by path
+  std::map<uint32_t, uint32_t> process_of_;                    // by thread
+  std::map<uint32_t, std::vector<Scheduled>> scheduled_;       // by CPU
+  std::map<uint32_t, std::vector<Scheduled>> of_tracepoints_;  // ... as sched_switch tells it
+  std::map<uint32_t, uint64_t> latest_;                        // time of the last record, by CPU
+  std::set<uint32_t> started_;                                 // threads of ITRACE_START
+  std::set<int> running_;                                      // processes that streams may show
+  std::map<std::string, std::string> build_ids_;               // by path
   std::map<std::pair<std::string, std::string>, std::string> files_;  // by path and build-id
   size_t sections_ = 0;
   uint64_t refused_ = 0;
   uint64_t lost_ = 0;
-  uint64_t samples_ = 0;
+  PtSamples samples_;
+  uint64_t unused_samples_ = 0;
   bool has_switches_ = false;
 };
 

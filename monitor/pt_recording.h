@@ -9,11 +9,13 @@
 //             its own time on. Without a file it takes away what it overlaps: code that is not
 //             known is a gap, another file's code would be wrong. What a process executed before an
 //             exec is a gap, too.
-// Switches    SWITCH and SWITCH_CPU_WIDE; ITRACE_START for who ran first. A first record that
+// Switches    SWITCH and SWITCH_CPU_WIDE, without them sched:sched_switch; ITRACE_START for who ran
+// first. A first record that
 //             switches a thread out says who ran until then. Where records of a CPU were lost,
 //             nobody is known to run until the next switch.
-// Misses      The kernel's code; sched_switch tracepoints (of kernels before 4.3); memory that was
-//             unmapped and mapped again without a record (generated code); register samples.
+// Samples     With registers (pt_samples.h), and those that PEBS wrote into the trace.
+// Misses      The kernel's code; memory that was unmapped and mapped again without a record
+//             (generated code).
 // Memory      Views of `bytes`, which must stay alive; streams of several pieces are joined.
 // Complexity  O(records + mappings^2 of a process).
 // Errors      As perf::Reader::open().
@@ -28,6 +30,7 @@
 #include <vector>
 
 #include "decoders/perf/events.h"
+#include "decoders/pt/accesses.h"
 #include "decoders/pt/input.h"
 #include "tso/result.h"
 
@@ -40,8 +43,9 @@ struct PtRecording {
     std::string file;           // with the code; empty: not found
   };
   pt::Input input;
-  std::deque<std::string> joined;     // bytes that `input` refers to
-  std::vector<Code> code;             // in the order of time
+  std::deque<std::string> joined;  // bytes that `input` refers to
+  std::vector<Code> code;          // in the order of time
+  std::vector<pt::RegisterSample> samples;
   bool branches = true;               // false: PTWRITE only, there is no control flow
   bool partial = false;               // an address filter was set
   std::vector<std::string> problems;  // what is missing: the trace is not complete

@@ -9,14 +9,13 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include "decoders/perf/spaces.h"
 #include "decoders/pt/flow.h"
 #include "decoders/pt/trace.h"
 #include "decoders/pt/value_flow.h"
-#include "monitor/attach/elf_image.h"
 #include "monitor/pt_recording.h"
+#include "monitor/pt_units.h"
 
 namespace tsomon {
 namespace {
@@ -41,89 +40,6 @@ std::map<int, uint64_t> number_processes(pt::Flow& flow) {
   }
   return numbers;
 }
-
-// The functions of the executed files that a pattern matches.
-class UnitFinder {
- public:
-  explicit UnitFinder(const std::vector<std::string>& patterns)
-      : patterns_(patterns), matched_(patterns.size()) {}
-
-  Result<std::vector<pt::UnitFunction>> find(const std::vector<PtRecording::Code>& code) {
-    std::vector<pt::UnitFunction> units;
-    std::set<std::pair<int, uint64_t>> known;
-    for (const PtRecording::Code& item : code) {
-      for (const Function& function : functions_of(item)) {
-        const uint64_t place = function.offset - item.mapping.file_offset;
-        if (function.offset < item.mapping.file_offset || place >= item.mapping.size) {
-          continue;
-        }
-        const uint64_t entry = item.mapping.begin + place;
-        if (known.emplace(item.process, entry).second) {  // aliases are one function
-          units.push_back({function.label, entry, item.process});
-        }
-      }
-    }
-    for (size_t i = 0; i < patterns_.size(); ++i) {
-      if (!matched_[i]) {
-        return fail(
-            ErrorKind::kUsage,
-            fmt::format("--unit {}: no such function in the files that were found", patterns_[i]));
-      }
-    }
-    return units;
-  }
-
- private:
-  struct Function {
-    std::string label;
-    uint64_t offset = 0;  // in the file
-  };
-
-  const std::vector<Function>& functions_of(const PtRecording::Code& item) {
-    const auto [entry, is_new] = files_.try_emplace(item.file);
-    if (!is_new || item.file.empty() || patterns_.empty()) {
-      return entry->second;
-    }
-    const auto image = attach::ElfImage::open(item.file, item.file);
-    if (!image) {
-      return entry->second;
-    }
-    for (const attach::Symbol& symbol : (*image)->symbols()) {
-      const auto offset = (*image)->offset_of(symbol.address);
-      const bool part = symbol.name.find(".cold") != std::string::npos;
-      if (symbol.function && !part && offset && matches(symbol)) {
-        entry->second.push_back({label(symbol.readable), *offset});
-      }
-    }
-    return entry->second;
-  }
-
-  bool matches(const attach::Symbol& symbol) {
-    bool any = false;
-    for (size_t i = 0; i < patterns_.size(); ++i) {
-      const char* const pattern = patterns_[i].c_str();
-      if (::fnmatch(pattern, symbol.readable.c_str(), 0) == 0 ||
-          ::fnmatch(pattern, symbol.name.c_str(), 0) == 0) {
-        any = matched_[i] = true;
-      }
-    }
-    return any;
-  }
-
-  // ';' separates a label from its atomic sets, '|' the fields of a line.
-  static std::string label(std::string name) {
-    for (char& c : name) {
-      if (c == ';' || c == '|' || c == '(' || c == ')' || static_cast<unsigned char>(c) < ' ') {
-        c = '_';
-      }
-    }
-    return name;
-  }
-
-  const std::vector<std::string>& patterns_;
-  std::vector<bool> matched_;
-  std::map<std::string, std::vector<Function>> files_;
-};
 
 // Addresses with the number of the process; source locations as pcs behind the instruction's begin,
 // as captures have them.
@@ -179,7 +95,8 @@ Result<PtTrace> read_pt_trace(std::string_view bytes, const SourceOptions& optio
   PtRecording& recording = *read;
   pt::TraceOptions asked;
   asked.partial = recording.partial;
-  if (auto units = UnitFinder(options.units).find(recording.code)) {
+  asked.samples = std::move(recording.samples);
+  if (auto units = find_pt_units(options.units, recording.code)) {
     asked.units = std::move(*units);
   } else {
     return tl::unexpected<Error>(units.error());
@@ -205,6 +122,10 @@ Result<PtTrace> read_pt_trace(std::string_view bytes, const SourceOptions& optio
   result.trace.trace = std::move(decoded.trace);
   result.trace.problems = std::move(decoded.problems);
   result.trace.notes = std::move(recording.notes);
+  if (!asked.samples.empty()) {
+    result.trace.notes.push_back(fmt::format("{} of {} samples of registers have a certain place",
+                                             decoded.counts.placed_samples, asked.samples.size()));
+  }
   result.trace.notes.push_back(coverage_text(result.coverage));
   tag_addresses(result.trace.trace, numbers);
   for (const PtRecording::Code& code : recording.code) {

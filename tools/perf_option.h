@@ -20,10 +20,12 @@ inline void add_perf_options(CLI::App& command, PerfChoice& choice) {
       ->check(CLI::ExistingDirectory)
       ->option_text("DIR");
   command
-      .add_option("--unit", choice.units,
-                  "Of Intel PT: calls of the functions with such names are units; may be repeated")
+      .add_option(
+          "--unit", choice.units,
+          "Of Intel PT: what is a unit: calls of functions (shell pattern), usdt:PROVIDER:A..B\n"
+          "or ptwrite:VALUE..VALUE[:LABEL]; may be repeated")
       ->allow_extra_args(false)
-      ->option_text("PATTERN");
+      ->option_text("UNIT");
 }
 
 }  // namespace tsomon

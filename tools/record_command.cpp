@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "monitor/pt_live/pt_record.h"
 #include "monitor/record.h"
 #include "tools/command.h"
 
@@ -12,12 +13,44 @@ namespace tsomon {
 namespace {
 
 struct RecordOptions {
-  std::string output = "capture.tsomon";
+  std::string output;
   std::vector<std::string> command;
+  bool pt = false;
+  pt_live::PtRecordRequest trace;
 };
 
+int run_pt(const RecordOptions& options) {
+  pt_live::PtRecordRequest request = options.trace;
+  request.command = options.command;
+  request.output = options.output.empty() ? "perf.data" : options.output;
+  const auto refuse = [](const std::string& message, int status) {
+    fmt::print(stderr, "tsomon record: {}\n", message);
+    return status;
+  };
+  if (request.command.empty() == (request.pid == 0)) {
+    return refuse("--pt needs a program after --, or a process (-p PID)", kExitBadInput);
+  }
+  const auto result = record_pt(request);
+  if (!result) {
+    return refuse(result.error().message, result.error().kind == ErrorKind::kEnvironment
+                                              ? kExitEnvironment
+                                              : kExitBadInput);
+  }
+  fmt::print(stderr, "tsomon record: wrote {}, {} bytes of trace\n", request.output,
+             result->trace_bytes);
+  return result->status;
+}
+
 int run_record(const RecordOptions& options) {
-  const RecordResult result = record(options.command, options.output);
+  if (options.pt) {
+    return run_pt(options);
+  }
+  if (options.command.empty()) {
+    fmt::print(stderr, "tsomon record: a program is needed, after --\n");
+    return kExitBadInput;
+  }
+  const RecordResult result = record(
+      options.command, options.output.empty() ? std::string("capture.tsomon") : options.output);
   if (!result.problem.empty()) {
     fmt::print(stderr, "tsomon record: {}\n", result.problem);
   }
@@ -31,18 +64,48 @@ int run_record(const RecordOptions& options) {
 
 void add_record_command(CLI::App& app, int& exit_status) {
   CLI::App* command =
-      app.add_subcommand("record", "Run a program built with tsomon-c++ and record what it does");
+      app.add_subcommand("record",
+                         "Run a program built with tsomon-c++ and record what it does; "
+                         "with --pt, any program by Intel PT");
   auto options = std::make_shared<RecordOptions>();
-  command->add_option("-o", options->output, "The capture to write; further processes add .PID")
-      ->capture_default_str()
+  command
+      ->add_option("-o", options->output,
+                   "The capture to write (capture.tsomon; with --pt perf.data); further processes\n"
+                   "add .PID")
       ->option_text("FILE");
+  CLI::Option* pt = command->add_flag(
+      "--pt", options->pt, "Trace with Intel PT into a perf.data (`tsomon doctor`: intel_pt)");
+  command->add_option("-p,--pid", options->trace.pid, "Of --pt: a process that runs already")
+      ->check(CLI::PositiveNumber)
+      ->option_text("PID")
+      ->needs(pt);
+  command
+      ->add_flag("--snapshot", options->trace.snapshot,
+                 "Of --pt: keep the last part only, write it on SIGUSR2 and at the end")
+      ->needs(pt);
+  command
+      ->add_flag("--per-thread", options->trace.per_thread,
+                 "Of --pt: a buffer for each thread that is there at the start")
+      ->needs(pt);
+  command
+      ->add_option("--filter", options->trace.filter,
+                   "Of --pt: trace functions of the program with such names only; may be repeated")
+      ->allow_extra_args(false)
+      ->option_text("PATTERN")
+      ->needs(pt);
+  command
+      ->add_option("--trace-size", options->trace.trace_bytes,
+                   "Of --pt: bytes of each buffer (4M), of a snapshot, too")
+      ->transform(CLI::AsSizeValue(false))
+      ->option_text("SIZE")
+      ->needs(pt);
   command->add_option("command", options->command, "The program and its arguments, after --")
-      ->required()
       ->option_text("CMD...");
   command->positionals_at_end();
   command->footer(
       "Exit status: the program's, or 128+N when signal N ended it; 127 it was not found; 126 it\n"
-      "cannot be executed; 125 nothing was recorded; 2 bad usage.\n"
+      "cannot be executed; 125 nothing was recorded; 2 bad usage;\n"
+      "4 the machine lacks what --pt needs (the message says the remedy).\n"
       "TSOMON_OPTIONS in the environment reaches the probe.");
   command->callback([options, &exit_status] { exit_status = run_record(*options); });
 }

@@ -137,9 +137,11 @@ inline constexpr uint64_t kInherit = 1ULL << 1;
 inline constexpr uint64_t kExclude = 0xF0ULL | 3ULL << 19;  // user, kernel, hv, idle, host, guest
 inline constexpr uint64_t kFrequency = 1ULL << 10;
 inline constexpr uint64_t kEnableOnExec = 1ULL << 12;
+inline constexpr uint64_t kPrecise = 3ULL << 15;  // precise_ip
 inline constexpr uint64_t kSampleIdAll = 1ULL << 18;
 inline constexpr uint64_t kUseClockid = 1ULL << 25;
 inline constexpr uint64_t kContextSwitch = 1ULL << 26;
+inline constexpr uint64_t kAuxOutput = 1ULL << 31;  // samples go into the AUX area
 }  // namespace attribute_flag
 
 enum class Feature : uint32_t {

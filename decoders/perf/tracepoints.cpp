@@ -45,6 +45,8 @@ void read_format(std::string_view system, std::string_view text,
       point.probe_ip = number_after(line, "offset:");
     } else if (line.find(" __probe_func;") != std::string_view::npos) {
       point.return_function = number_after(line, "offset:");
+    } else if (point.name == "sched_switch" && line.find(" next_pid;") != std::string_view::npos) {
+      point.next_thread = number_after(line, "offset:");
     }
   }
   if (id) {

@@ -243,48 +243,6 @@ class Finder {
 
 }  // namespace
 
-std::vector<PlacedSample> place_samples(const ThreadPath& path,
-                                        std::vector<RegisterSample> samples) {
-  std::sort(samples.begin(), samples.end(),
-            [](const RegisterSample& a, const RegisterSample& b) { return a.time < b.time; });
-  std::vector<PlacedSample> placed;
-  size_t first = 0;  // no entry before it can be as late as the sample
-  for (const RegisterSample& sample : samples) {
-    if (sample.process != path.process || sample.thread != path.thread) {
-      continue;
-    }
-    while (first < path.entries.size() && path.entries[first].hi < sample.time) {
-      ++first;
-    }
-    size_t places = 0;
-    PlacedSample place;
-    for (size_t i = first; i < path.entries.size() && places < 2; ++i) {
-      const PathEntry& entry = path.entries[i];
-      if (entry.lo > sample.time) {
-        break;
-      }
-      if (entry.kind == Kind::kGap) {
-        places = 2;  // it may be in there
-      } else if (entry.kind == Kind::kBlock && entry.hi >= sample.time) {
-        const auto& code = entry.block->instructions;
-        for (size_t j = 0; j < code.size(); ++j) {
-          if (code[j].address == sample.ip) {
-            ++places;
-            place = {i, j, sample.registers};
-          }
-        }
-      }
-    }
-    if (places == 1) {
-      placed.push_back(place);
-    }
-  }
-  std::sort(placed.begin(), placed.end(), [](const PlacedSample& a, const PlacedSample& b) {
-    return a.entry != b.entry ? a.entry < b.entry : a.instruction < b.instruction;
-  });
-  return placed;
-}
-
 void find_accesses(const ThreadPath& path, const std::vector<PlacedSample>& samples,
                    const AccessOptions& options, AccessSink& sink) {
   Finder(path, samples, options, sink).run();

@@ -36,13 +36,18 @@ struct FoundAccess {
   AddressSource source = AddressSource::kUnknown;
 };
 
-// Registers before an instruction.
+// Registers between two instructions that the thread executed, as they were at some moment of
+// [min(earliest, time), time]: nothing that comes before them in the path was executed later, and
+// nothing behind them earlier.
 struct RegisterSample {
   int process = 0;
   int thread = 0;
   int64_t time = 0;
-  uint64_t ip = 0;
+  uint64_t ip = 0;  // of the instruction behind them; with `after`, of the one in front
   x86::RegisterFile registers;
+  int64_t earliest = kTimeMax;
+  bool after = false;
+  bool interrupt = false;  // it was taken where the thread was interrupted
 };
 
 struct PlacedSample {
@@ -51,10 +56,12 @@ struct PlacedSample {
   x86::RegisterFile registers;
 };
 
-// Where in the path the samples belong: the one place that has their address at their time. Samples
-// that could belong to several places are left out. O(path + samples * places in question).
+// Where in the path the samples belong (placed_samples.cpp): the one place that has their address
+// at their time. Those that could belong to several places, or into a gap, are left out, and those
+// with more than 65,536 entries of the path to choose from. O(path + samples * (log path +
+// choice)).
 std::vector<PlacedSample> place_samples(const ThreadPath& path,
-                                        std::vector<RegisterSample> samples);
+                                        const std::vector<RegisterSample>& samples);
 
 class AccessSink {
  public:

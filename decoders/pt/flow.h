@@ -5,14 +5,15 @@
 // Method      libipt's block decoder over an image of the mapped files. Each stream is decoded by
 //             itself, in parallel; streams of CPUs are cut into threads where user code is entered,
 //             by the list of switches.
-// Loss        After an error decoding goes on at the next PSB. Each loss is a gap in the path of
-//             every thread that may have run meanwhile.
-// Kernel      Code in the upper half of the address space is left out.
+// Loss        After an error decoding goes on where the trace tells the next address of code that
+//             is known (restart.h), or at the next PSB. Each loss is a gap in the path of every
+//             thread that may have run meanwhile: code that no section holds (generated at run
+//             time), too.
+// Kernel      Code in the upper half of the address space is left out (user_packets.h).
 // Transactions that abort leave no instructions.
 // Registers   A path goes on "elsewhere" where the program did not go itself: a signal handler
 //             begins, code that was not traced returns. Interrupts leave no mark.
-// Misses      Code that no section holds (generated at run time): a gap up to the next PSB. Changes
-//             of the code that no section tells. A thread whose switch falls between two
+// Misses      Changes of the code that no section tells. A thread whose switch falls between two
 //             times that cannot be told apart: a gap.
 // Memory      40 bytes a block of the path.
 // Thread-safety: decode_flow() is safe to call concurrently.
@@ -36,6 +37,7 @@ struct PathEntry {
     kValue,      // the PTWRITE at the end of the block before wrote `value`
   };
   Kind kind = Kind::kBlock;
+  bool resumed = false;  // of a block: the thread came back to it from what is not traced
   const CodeBlock* block = nullptr;
   uint64_t value = 0;
   int64_t lo = kTimeMin;  // the entry took place in [lo, hi]

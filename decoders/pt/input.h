@@ -8,6 +8,7 @@
 // Ownership   The bytes belong to the caller and outlive the decode.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -33,6 +34,21 @@ struct TraceStream {
   int process = 0;            // of a stream without a cpu
   int thread = 0;
 };
+
+// Calls `f` with each stretch between two losses.
+template <typename F>
+void for_each_part(const TraceStream& stream, F f) {
+  size_t begin = 0;
+  for (size_t part = 0; part <= stream.parts.size(); ++part) {
+    const size_t end = part == stream.parts.size()
+                           ? stream.bytes.size()
+                           : std::min(stream.parts[part], stream.bytes.size());
+    if (end > begin) {
+      f(stream.bytes.substr(begin, end - begin));
+      begin = end;
+    }
+  }
+}
 
 struct Switch {
   int64_t time = 0;
@@ -63,6 +79,7 @@ struct Input {
   std::vector<Switch> switches;  // by time
   Clock clock;
   Processor processor;
+  bool kernel = false;  // its code may have been traced, too
 };
 
 }  // namespace tsomon::pt

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <intel-pt.h>
 
 #include "decoders/pt/packets.h"
+#include "decoders/pt/restart.h"
 #include "decoders/pt/times.h"
+#include "decoders/pt/user_packets.h"
 
 namespace tsomon::pt {
 namespace {
@@ -24,8 +27,6 @@ struct Freed {
 using Sections = std::unique_ptr<pt_image_section_cache, Freed<pt_iscache_free>>;
 using Image = std::unique_ptr<pt_image, Freed<pt_image_free>>;
 using Decoder = std::unique_ptr<pt_block_decoder, Freed<pt_blk_free_decoder>>;
-
-bool is_kernel(uint64_t ip) { return ip >> 63 != 0; }
 
 // Packets that libipt does not know: the whole of a PEBS block, up to its end.
 int skip_pebs(pt_packet_unknown*, const pt_config* config, const uint8_t* at, void*) {
@@ -78,6 +79,25 @@ class Images {
     return process.image.get();
   }
 
+  // At any time.
+  bool has_code(int id, uint64_t ip) {
+    Process& process = processes_[id];
+    if (process.covered.empty()) {
+      for (const CodeSection* section : process.code) {
+        process.covered.emplace_back(section->address, section->address + section->size);
+      }
+      std::sort(process.covered.begin(), process.covered.end());
+      uint64_t end = 0;
+      for (auto& range : process.covered) {  // of all up to it
+        end = range.second = std::max(range.second, end);
+      }
+    }
+    const auto next =
+        std::upper_bound(process.covered.begin(), process.covered.end(), ip,
+                         [](uint64_t at, const auto& range) { return at < range.first; });
+    return next != process.covered.begin() && ip < (next - 1)->second;
+  }
+
   size_t read(int isid, uint64_t address, uint8_t* to, size_t size) const {
     const int got = pt_iscache_read(sections_.get(), to, size, isid, address);
     return got < 0 ? 0 : static_cast<size_t>(got);
@@ -88,6 +108,7 @@ class Images {
     Image image;
     std::vector<const CodeSection*> code;
     size_t mapped = 0;
+    std::vector<std::pair<uint64_t, uint64_t>> covered;  // begin, end of this and of those before
   };
 
   void add(const CodeSection& section, pt_image& image) {
@@ -121,11 +142,12 @@ pt_errata errata_of(const Processor& processor) {
 // One part of a stream, without lost bytes inside.
 class PartDecoder {
  public:
-  PartDecoder(const Input& input, const TraceStream& stream, std::string_view bytes, Images& images,
+  // `bytes`: behind room for restarts.
+  PartDecoder(const Input& input, const TraceStream& stream, std::string bytes, Images& images,
               DecodedStream& out)
       : stream_(stream),
-        bytes_(bytes),
-        times_(bytes, input.clock),
+        bytes_(std::move(bytes)),
+        times_(bytes_, input.clock),
         errata_(errata_of(input.processor)),
         images_(images),
         out_(out) {
@@ -139,8 +161,7 @@ class PartDecoder {
   void run() {
     pt_config config;
     pt_config_init(&config);
-    // libipt does not write there.
-    config.begin = reinterpret_cast<uint8_t*>(const_cast<char*>(bytes_.data()));
+    config.begin = reinterpret_cast<uint8_t*>(bytes_.data());
     config.end = config.begin + bytes_.size();
     config.decode.callback = skip_pebs;
     config.errata = errata_;
@@ -150,30 +171,36 @@ class PartDecoder {
       return;
     }
     std::optional<uint64_t> last_sync;
+    std::optional<Restart> restart;
     while (true) {
-      int status = pt_blk_sync_forward(decoder_.get());
+      int status = restart ? pt_blk_sync_set(decoder_.get(), restart->offset)
+                           : pt_blk_sync_forward(decoder_.get());
       if (status < 0) {
         break;
       }
       uint64_t sync = 0;
       pt_blk_get_sync_offset(decoder_.get(), &sync);
-      if (last_sync && sync <= *last_sync) {
+      if (!restart && last_sync && sync <= *last_sync) {
         break;  // no way forward
       }
       last_sync = sync;
-      before_ = offset();
-      times_.restart(sync);
+      before_ = restart ? restart->packet : offset();
+      times_.restart(restart ? restart->packet : sync);
       in_kernel_ = true;  // nobody known to run
       status = follow(status);
       if (status != -pte_eos) {
         mark(Kind::kGap);
       }
+      const int process = piece_ == nullptr ? stream_.process : piece_->process;
       leave_thread();
       if (status == -pte_eos) {
         break;
       }
       lost_ = true;
       ++out_.problems[fmt::format("trace cannot be followed: {}", pt_errstr(pt_errcode(status)))];
+      const size_t least = restart ? restart->end : 0;
+      restart = write_restart(bytes_, offset(), least,
+                              [&](uint64_t ip) { return images_.has_code(process, ip); });
     }
     end_unknown(offset());
     if (lost_) {  // nothing more to go on with
@@ -266,6 +293,7 @@ class PartDecoder {
     out_.instructions += from.ninsn;
     PathEntry entry;
     entry.block = block;
+    entry.resumed = std::exchange(resumed_, false);
     entry.lo = times_.not_before(before);
     entry.hi = times_.not_after(before_);
     last_lo_ = entry.lo;
@@ -439,6 +467,7 @@ class PartDecoder {
   }
 
   void leave_thread() {
+    resumed_ = true;
     if (piece_ == nullptr) {
       return;
     }
@@ -480,7 +509,7 @@ class PartDecoder {
   static constexpr uint64_t kMostInstructions = 1 << 18;  // without a packet
 
   const TraceStream& stream_;
-  std::string_view bytes_;
+  std::string bytes_;
   Times times_;
   pt_errata errata_;
   Images& images_;
@@ -496,6 +525,7 @@ class PartDecoder {
   int64_t last_lo_ = kTimeMin;  // of the last block
   std::optional<int64_t> unknown_from_;
   bool continues_ = false;  // the piece, at a place that is not known yet
+  bool resumed_ = true;     // nothing was executed since the thread was entered
   bool in_kernel_ = false;
   bool other_mode_ = false;
   bool lost_ = false;  // something is missing before what comes next
@@ -530,7 +560,14 @@ DecodedStream decode_stream(const Input& input, const TraceStream& stream,
       out.gaps.push_back({gap.lo, gap.hi});
     }
     if (end > begin) {
-      PartDecoder(input, stream, stream.bytes.substr(begin, end - begin), images, out).run();
+      const std::string_view part = stream.bytes.substr(begin, end - begin);
+      std::string bytes(kRestartRoom, '\0');
+      if (input.kernel) {
+        bytes += user_packets(part);
+      } else {
+        bytes += part;
+      }
+      PartDecoder(input, stream, std::move(bytes), images, out).run();
     }
     begin = std::max(begin, end);
   }

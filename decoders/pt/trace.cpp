@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include <fmt/format.h>
 #include <tsl/robin_map.h>
@@ -18,10 +20,11 @@ struct Timed {
   Event event;
   int64_t lo = kTimeMin;
   int64_t hi = kTimeMax;
-  bool open = false;  // ends at any time
+  bool open = false;        // ends at any time
+  bool taken_back = false;  // is no event
 };
 
-class ThreadEvents : public AccessSink {
+class ThreadEvents : public AccessSink, public UnitEvents {
  public:
   ThreadEvents(const ThreadPath& path, ThreadId thread, const TraceOptions& options,
                DecodedTrace& out, std::vector<Timed>& events)
@@ -29,28 +32,30 @@ class ThreadEvents : public AccessSink {
         options_(options),
         out_(out),
         events_(events),
-        unseen_store_(options.partial) {
-    for (const UnitFunction& unit : options.units) {
-      if (unit.process == path.process) {
-        units_.emplace(unit.entry, out.trace.symbols.labels.intern(unit.label));
-      }
-    }
-  }
+        units_(options.units, path.process, *this),
+        unseen_store_(options.partial) {}
 
   void entry(const PathEntry& entry, const std::vector<FoundAccess>& accesses) override {
     lo_ = std::max(lo_, entry.lo);
     hi_ = std::max(entry.hi, lo_);
     if (entry.kind == Kind::kGap || entry.kind == Kind::kElsewhere) {
-      end_open_units();
+      units_.interrupt();
       unseen_store_ = true;
       return;
     }
-    if (entry.kind != Kind::kBlock) {
+    if (entry.kind == Kind::kValue) {
+      units_.value(entry.value);
       return;
+    }
+    const bool units = !units_.none();
+    if (units) {
+      units_.block(entry.block->ip());
     }
     auto access = accesses.begin();
     for (const Instruction& instruction : entry.block->instructions) {
-      begin_unit(instruction);
+      if (units) {
+        units_.before(instruction);
+      }
       for (; access != accesses.end() && access->instruction == &instruction; ++access) {
         add(*access);
       }
@@ -58,10 +63,37 @@ class ThreadEvents : public AccessSink {
         push(EventKind::kFence, 0, 0, instruction);
       }
       unseen_store_ = unseen_store_ || instruction.unlisted_stores;
-      follow(instruction);
+      if (options_.branches && (instruction.branch == Branch::kConditional ||
+                                instruction.branch == Branch::kIndirectJump)) {
+        push(EventKind::kBranch, 0, 0, instruction);
+      }
+      if (units) {
+        units_.after(instruction);
+      }
     }
   }
 
+  size_t begin_unit(const std::string& label, const Instruction* at) override {
+    return push_mark(EventKind::kUnitBegin, out_.trace.symbols.labels.intern(label), at);
+  }
+  size_t end_unit(const Instruction* at) override { return push_mark(EventKind::kUnitEnd, 0, at); }
+  void take_back(size_t event) override {
+    events_[event].taken_back = true;
+    any_taken_back_ = true;
+  }
+
+  // The end of the path.
+  void finish() {
+    out_.counts.incomplete_units += units_.incomplete();
+    if (any_taken_back_) {
+      events_.erase(std::remove_if(events_.begin(), events_.end(),
+                                   [](const Timed& timed) { return timed.taken_back; }),
+                    events_.end());
+    }
+    narrow();
+  }
+
+ private:
   // Program order: no event begins before the one in front of it, or ends after the one behind.
   void narrow() {
     int64_t hi = kTimeMax;
@@ -74,7 +106,18 @@ class ThreadEvents : public AccessSink {
     }
   }
 
- private:
+  size_t push_mark(EventKind kind, uint64_t label, const Instruction* at) {
+    Timed timed;
+    timed.event.set_kind(kind);
+    timed.event.thread = thread_;
+    timed.event.address = label;
+    timed.event.location = at == nullptr ? Event::kNoLocation : location(at->address);
+    timed.lo = lo_;
+    timed.hi = hi_;
+    events_.push_back(timed);
+    return events_.size() - 1;
+  }
+
   void push(EventKind kind, uint64_t address, uint64_t size, const Instruction& instruction) {
     Timed timed;
     timed.event.set_kind(kind);
@@ -133,61 +176,6 @@ class ThreadEvents : public AccessSink {
          *found.instruction);
   }
 
-  void begin_unit(const Instruction& instruction) {
-    if (units_.empty()) {
-      return;
-    }
-    // A call or a jump from outside; a loop back to the first instruction is neither.
-    const auto unit = units_.find(instruction.address);
-    if (unit == units_.end() || !entered_) {
-      entered_ = false;
-      return;
-    }
-    entered_ = false;
-    push(EventKind::kUnitBegin, unit->second, 0, instruction);
-    open_.push_back(depth_);
-  }
-
-  void follow(const Instruction& instruction) {
-    switch (instruction.branch) {
-      case Branch::kConditional:
-      case Branch::kIndirectJump:
-        if (options_.branches) {
-          push(EventKind::kBranch, 0, 0, instruction);
-        }
-        entered_ = instruction.branch == Branch::kIndirectJump;
-        break;
-      case Branch::kCall:
-      case Branch::kIndirectCall:
-        ++depth_;
-        entered_ = true;
-        break;
-      case Branch::kReturn:
-        while (!open_.empty() && open_.back() >= depth_) {
-          push(EventKind::kUnitEnd, 0, 0, instruction);
-          open_.pop_back();
-        }
-        --depth_;
-        break;
-      default:
-        break;
-    }
-  }
-
-  void end_open_units() {
-    for (; !open_.empty(); open_.pop_back()) {
-      ++out_.counts.incomplete_units;
-      Timed timed;
-      timed.event.set_kind(EventKind::kUnitEnd);
-      timed.event.thread = thread_;
-      timed.lo = lo_;
-      timed.hi = hi_;
-      events_.push_back(timed);
-    }
-    depth_ = 0;
-    entered_ = false;
-  }
-
   uint32_t location(uint64_t ip) {
     const auto [known, is_new] = locations_.try_emplace(ip, 0);
     if (is_new) {
@@ -200,14 +188,12 @@ class ThreadEvents : public AccessSink {
   const TraceOptions& options_;
   DecodedTrace& out_;
   std::vector<Timed>& events_;
-  tsl::robin_map<uint64_t, uint32_t> units_;      // entry to label
   tsl::robin_map<uint64_t, uint32_t> locations_;  // address to id
-  std::vector<int64_t> open_;                     // call depth of the open units
-  int64_t depth_ = 0;
+  UnitsOnPath units_;
   int64_t lo_ = kTimeMin;
   int64_t hi_ = kTimeMax;
-  bool entered_ = false;  // the instruction before called, or jumped anywhere
-  bool unseen_store_;     // one that is not in the trace may still be in the store buffer
+  bool any_taken_back_ = false;
+  bool unseen_store_;  // one that is not in the trace may still be in the store buffer
 };
 
 }  // namespace
@@ -216,14 +202,20 @@ DecodedTrace make_trace(const Flow& flow, const TraceOptions& options) {
   DecodedTrace out;
   out.problems = flow.problems;
   out.trace.symbols.initial_zero = false;
+  std::map<std::pair<int, int>, std::vector<RegisterSample>> samples;  // by thread
+  for (const RegisterSample& sample : options.samples) {
+    samples[{sample.process, sample.thread}].push_back(sample);
+  }
   std::vector<std::vector<Timed>> events(flow.threads.size());
   for (size_t i = 0; i < flow.threads.size(); ++i) {
     const ThreadPath& path = flow.threads[i];
     const ThreadId thread =
         out.trace.symbols.threads.intern(fmt::format("{}/{}", path.process, path.thread));
     ThreadEvents sink(path, thread, options, out, events[i]);
-    find_accesses(path, place_samples(path, options.samples), {options.memory}, sink);
-    sink.narrow();
+    const auto placed = place_samples(path, samples[{path.process, path.thread}]);
+    out.counts.placed_samples += placed.size();
+    find_accesses(path, placed, {options.memory}, sink);
+    sink.finish();
   }
   // The threads' events by time; inside a thread they are so already.
   struct Place {

@@ -3,9 +3,9 @@
 // Purpose     Paths with their accesses become events: loads, stores, locked operations, full
 //             fences, branches, units. Each lies in the interval of its block, narrowed by its
 //             neighbours in the thread.
-// Units       Calls of the functions in `units`: from their first instruction to the return, tail
-//             calls and recursion included. A unit that is open where something is missing, or
-//             where the path goes on elsewhere (a signal handler), ends there: it is incomplete.
+// Units       Calls of functions and what lies between markers (units.h). A unit that is open where
+//             something is missing, or where the path goes on elsewhere (a signal handler), ends
+//             there: it is incomplete.
 // Unknown     An access whose address is not known, or that a mask or a condition may have left
 //             out, is no event; it is counted, and the trace is then not complete. Accesses through
 //             the stack pointer are left out, as memory of the thread itself; that holds for
@@ -27,18 +27,13 @@
 #include <vector>
 
 #include "decoders/pt/accesses.h"
+#include "decoders/pt/units.h"
 #include "tso/trace.h"
 
 namespace tsomon::pt {
 
-struct UnitFunction {
-  std::string label;
-  uint64_t entry = 0;
-  int process = 0;
-};
-
 struct TraceOptions {
-  std::vector<UnitFunction> units;
+  UnitOptions units;
   std::vector<RegisterSample> samples;
   bool branches = false;
   bool memory = false;   // AccessOptions
@@ -52,6 +47,7 @@ struct TraceCounts {
   uint64_t unknown = 0;
   uint64_t stack = 0;
   uint64_t incomplete_units = 0;
+  uint64_t placed_samples = 0;  // of TraceOptions::samples
 };
 
 struct DecodedTrace {

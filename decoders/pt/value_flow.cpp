@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "decoders/pt/running.h"
 #include "decoders/pt/written_values.h"
 #include "decoders/x86/decode.h"
 
@@ -71,26 +72,14 @@ class SectionBytes {
 
 class ValueFlow {
  public:
-  explicit ValueFlow(const Input& input) : input_(input), bytes_(input) {
-    for (const Switch& item : input.switches) {
-      switches_[item.cpu].push_back(item);
-    }
+  explicit ValueFlow(const Input& input) : input_(input), bytes_(input), running_(input) {
     flow_.code.push_back(std::make_unique<CodeCache>());
   }
 
   Flow run() {
     for (const TraceStream& stream : input_.streams) {
-      size_t begin = 0;
-      for (size_t part = 0; part <= stream.parts.size(); ++part) {
-        const size_t end =
-            std::min(part == stream.parts.size() ? stream.bytes.size() : stream.parts[part],
-                     stream.bytes.size());
-        lost_ += part == 0 ? 0 : 1;
-        if (end > begin) {
-          read(stream, stream.bytes.substr(begin, end - begin));
-        }
-        begin = std::max(begin, end);
-      }
+      lost_ += stream.parts.size();
+      for_each_part(stream, [&](std::string_view part) { read(stream, part); });
     }
     for (auto& [id, values] : threads_) {
       join(id, values);
@@ -105,7 +94,7 @@ class ValueFlow {
     const CodeBlock* writes = nullptr;   // the PTWRITE
     const CodeBlock* follows = nullptr;  // null: a branch follows at once
   };
-  using Ids = std::pair<int, int>;  // process, thread
+  using Ids = Running::Ids;
 
   void read(const TraceStream& stream, std::string_view part) {
     WrittenValueReader reader(part, input_.clock);
@@ -119,26 +108,8 @@ class ValueFlow {
     lost_ += reader.lost() ? 1 : 0;
   }
 
-  Ids thread_of(const TraceStream& stream, const WrittenValue& value) const {
-    if (stream.cpu < 0) {
-      return {stream.process, stream.thread};
-    }
-    const auto of_cpu = switches_.find(stream.cpu);
-    if (of_cpu == switches_.end()) {
-      return {};
-    }
-    const auto running = [&](int64_t time) {
-      return std::upper_bound(of_cpu->second.begin(), of_cpu->second.end(), time,
-                              [](int64_t at, const Switch& item) { return at < item.time; });
-    };
-    const auto first = running(value.lo);
-    return first == of_cpu->second.begin() || first != running(value.hi)
-               ? Ids{}
-               : Ids{(first - 1)->process, (first - 1)->thread};
-  }
-
   void add(const TraceStream& stream, const WrittenValue& value) {
-    const Ids ids = thread_of(stream, value);
+    const Ids ids = running_.on(stream, value.lo, value.hi);
     if (ids.second == 0) {
       ++of_nobody_;
     } else if (value.ip == 0) {
@@ -209,7 +180,7 @@ class ValueFlow {
     auto& entries = flow_.threads.back().entries;
     for (const Placed& placed : values) {
       const auto push = [&](Kind kind, const CodeBlock* block, uint64_t value, int64_t hi) {
-        entries.push_back({kind, block, value, placed.written.lo, hi});
+        entries.push_back({kind, false, block, value, placed.written.lo, hi});
         flow_.instructions += block == nullptr ? 0 : block->instructions.size();
       };
       push(Kind::kGap, nullptr, 0, placed.written.hi);
@@ -238,7 +209,7 @@ class ValueFlow {
 
   const Input& input_;
   SectionBytes bytes_;
-  std::map<int, std::vector<Switch>> switches_;
+  Running running_;
   std::map<Ids, std::vector<Placed>> threads_;
   std::map<std::pair<size_t, uint64_t>, Counts> counts_;
   Flow flow_;

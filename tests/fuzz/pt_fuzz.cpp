@@ -50,7 +50,7 @@ void decode(std::string_view code, std::string_view stream, int cpu) {
   input.clock = {64, 1, 3, 30};
   const pt::Flow flow = decode_flow(input);
   pt::TraceOptions options;
-  options.units = {{"unit", 0x400000, 1}};
+  options.units.functions = {{"unit", 0x400000, 1}};
   options.branches = true;
   options.memory = cpu < 0;
   const pt::DecodedTrace decoded = make_trace(flow, options);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -183,6 +184,28 @@ TEST_CASE("perf.data with PT: units are functions by name, and what is incomplet
   CHECK_FALSE(load_trace(text, InputFormat::kAuto, {}, {"main"}));
 }
 
+TEST_CASE("perf.data with PT: units between markers and written values") {
+  const Folder folder;
+  const SteppedRun& run = stepped("left_early_ptwrite");
+  const std::string path = folder.write("perf.data", perf_data_of(run, encoded_on(run, 0)));
+  const LoadedTrace written = load(path, {"ptwrite:0x7457a00000000001..0x7457a00000000002:marked"});
+  CHECK(count(written.trace, EventKind::kUnitBegin) == 60);
+  CHECK(count(written.trace, EventKind::kUnitEnd) == 60);
+  CHECK(written.trace.symbols.labels.text(0) == "marked");
+#if __has_include(<sys/sdt.h>)
+  const LoadedTrace marked = load(path, {"usdt:left_early:begin..end"});
+  CHECK(count(marked.trace, EventKind::kUnitBegin) == 60);
+  CHECK(count(marked.trace, EventKind::kUnitEnd) == 60);
+#endif
+  for (const char* wrong : {"ptwrite:1", "ptwrite:1..x", "ptwrite:1..2:", "usdt:left_early:begin",
+                            "usdt:left_early:begin..no_such", "usdt:nobody:begin..end"}) {
+    CAPTURE(wrong);
+    const auto refused = load_trace(path, InputFormat::kAuto, {}, {wrong});
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().kind == ErrorKind::kUsage);
+  }
+}
+
 TEST_CASE("perf.data with PT: units of threads that interleave are violated, whatever is missing") {
   const Folder folder;
   const SteppedRun& run = stepped("threads");
@@ -245,6 +268,28 @@ TEST_CASE("perf.data with PT: code that is missing or another's is not known, an
   }
 }
 
+TEST_CASE("perf.data with PT: kernel and user code of whole CPUs, switches by tracepoints") {
+  const Folder folder;
+  for (const char* name : {"queue", "threads"}) {
+    CAPTURE(name);
+    const SteppedRun& run = stepped(name);
+    EncodeOptions encoding;
+    encoding.cpus = 2;
+    const LoadedTrace user =
+        load(folder.write("user", perf_data_of(run, encode(run, encoding))), {"main"});
+    encoding.kernel = true;
+    RecordingOptions options;
+    options.kernel = true;
+    const EncodedRun encoded = encode(run, encoding);
+    const LoadedTrace both = load(folder.write("both", perf_data_of(run, encoded, options)));
+    CHECK(check_accesses(run, both.trace, 1) * 10 > check_accesses(run, user.trace, 1) * 9);
+    options.tracepoints = true;
+    const LoadedTrace old = load(folder.write("old", perf_data_of(run, encoded, options)));
+    CHECK(check_accesses(run, old.trace, 1) == check_accesses(run, both.trace, 1));
+    CHECK(old.trace.events.size() == both.trace.events.size());
+  }
+}
+
 TEST_CASE("perf.data with PT: threads of a CPU without switches, and traces of another kind") {
   const Folder folder;
   const SteppedRun& run = stepped("queue");
@@ -270,6 +315,45 @@ TEST_CASE("perf.data with PT: threads of a CPU without switches, and traces of a
       checked(folder.write("perf.data", perf_data_of(run, encoded_on(run, 0), options)));
   CHECK(other.report.verdict == Verdict::kInconclusive);
   CHECK(mentions(other.warnings, "trace data of type 3"));
+}
+
+TEST_CASE("perf.data with PT: registers of samples give addresses, and none that is wrong") {
+  const Folder folder;
+  for (const char* name : {"pointer_chasing", "strings", "signals", "threads"}) {
+    CAPTURE(name);
+    const SteppedRun& run = stepped(name);
+    for (const unsigned cpus : {0U, 2U}) {
+      CAPTURE(cpus);
+      EncodeOptions encoding;
+      encoding.cpus = cpus;
+      encoding.sample_every = 53;
+      const EncodedRun encoded = encode(run, encoding);
+      RecordingOptions options;
+      const LoadedTrace alone = load(folder.write("alone", perf_data_of(run, encoded, options)));
+      options.sample_every = 53;
+      const LoadedTrace sampled = load(folder.write("often", perf_data_of(run, encoded, options)));
+      CHECK(check_accesses(run, sampled.trace, 1) > check_accesses(run, alone.trace, 1));
+      const auto placed = std::find_if(
+          sampled.warnings.begin(), sampled.warnings.end(),
+          [](const auto& line) { return line.find("have a certain place") != std::string::npos; });
+      REQUIRE(placed != sampled.warnings.end());
+      const size_t of = placed->find(" of ");
+      CHECK(std::stoul(*placed) * 10 > std::stoul(placed->substr(of + 4)) * 9);
+      options.precise = true;
+      const LoadedTrace precise = load(folder.write("pebs", perf_data_of(run, encoded, options)));
+      CHECK(check_accesses(run, precise.trace, 1) >= check_accesses(run, alone.trace, 1));
+      CHECK(mentions(precise.warnings, "have a certain place"));
+
+      encoding.pebs_every = std::exchange(encoding.sample_every, 0);
+      const EncodedRun with_pebs = encode(run, encoding);
+      const LoadedTrace in_trace = load(folder.write("via_pt", perf_data_of(run, with_pebs)));
+      const size_t found = check_accesses(run, in_trace.trace, 1);
+      // A loop of three loads goes round too often between two times.
+      const bool can_be_placed = std::string(name) != "pointer_chasing";
+      CHECK(found >= check_accesses(run, alone.trace, 1) + (can_be_placed ? 1 : 0));
+      CHECK(mentions(in_trace.warnings, "have a certain place"));
+    }
+  }
 }
 
 TEST_CASE("perf.data with PT: files that are cut off anywhere, and flipped bits") {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <deque>
 #include <random>
+#include <string>
 
 #include <doctest/doctest.h>
 #include <intel-pt.h>
@@ -16,7 +17,11 @@ constexpr size_t kReturns = 64;  // the processor remembers so many calls
 class StreamEncoder {
  public:
   StreamEncoder(const SteppedRun& run, const EncodeOptions& options, uint64_t seed)
-      : run_(run), options_(options), random_(seed), buffer_(run.steps.size() * 32 + 65536) {
+      : run_(run),
+        options_(options),
+        random_(seed),
+        buffer_(run.steps.size() * (options.pebs_every == 0 && !options.kernel ? 32 : 256) +
+                65536) {
     pt_config config;
     pt_config_init(&config);
     config.begin = buffer_.data();
@@ -50,8 +55,8 @@ class StreamEncoder {
     const bool same_run = before != nullptr && before->quantum == step.quantum &&
                           before->thread == step.thread &&
                           stream_.steps[position_ - 1] + 1 == index;
-    if (enabled_ && !same_run) {
-      // The kernel runs something else.
+    if (enabled_ && (!same_run || is_sampled(index, options_.sample_every))) {
+      // The kernel runs something else, or samples.
       now_ = time_of(stream_.steps[position_ - 1]) + kTimePerStep / 2;
       disable(before->next);
       now_ = time_of(index);
@@ -76,18 +81,14 @@ class StreamEncoder {
         address(ppt_fup, step.ip);
       }
     }
-    const bool group = offset() - last_psb_ >= options_.psb_every || offset() == 0;
-    if (group) {
+    if (offset() - last_psb_ >= options_.psb_every || offset() == 0) {
       psb(step.ip);
     }
     if (!enabled_) {
-      if (!group) {
-        cycles();
-        time_stamp();
-      }
-      address(ppt_tip_pge, step.ip);
-      enabled_ = true;
-      returns_.clear();
+      enable(step.ip);
+    }
+    if (is_sampled(index, options_.pebs_every)) {
+      pebs(step);
     }
     execute(step);
     last_next_ = step.next;
@@ -131,9 +132,7 @@ class StreamEncoder {
       case x86::Branch::kFar:
         flush_tnt();
         now_ += kTimePerStep / 2;
-        cycles();
-        suppressed(ppt_tip_pgd);
-        enabled_ = false;
+        leave();
         return;
       case x86::Branch::kJump:
       case x86::Branch::kNone:
@@ -161,6 +160,29 @@ class StreamEncoder {
     }
   }
 
+  // The encoder does not know these packets.
+  void pebs(const Step& step) {
+    flush_tnt();
+    cycles();
+    std::string bytes;
+    const auto block = [&](char type) { bytes += {'\x02', '\x63', type}; };
+    const auto item = [&](unsigned number, uint64_t value) {
+      bytes += static_cast<char>(number << 3 | 4);
+      bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+    };
+    block(4);
+    item(2, now_ - kSampleTime);
+    block(1);
+    item(1, step.ip);
+    for (unsigned i = 0; i < 16; ++i) {
+      item(2 + i, step.registers.values[i]);
+    }
+    bytes += {'\x02', '\x33'};
+    const size_t at = offset();
+    std::copy(bytes.begin(), bytes.end(), buffer_.begin() + static_cast<ptrdiff_t>(at));
+    REQUIRE(pt_enc_sync_set(encoder_, at + bytes.size()) == 0);
+  }
+
   void call(uint64_t back) {
     returns_.push_back(back);
     if (returns_.size() > kReturns) {
@@ -179,14 +201,95 @@ class StreamEncoder {
       flush_tnt();
       cycles();
       address(ppt_fup, at);
-      suppressed(ppt_tip_pgd);
+      leave();
     } else {
       packet(ppt_ovf);  // resolved while tracing was off
       last_ip_ = 0;
+      returns_.clear();
       losing_ = 0;
       resume_ = false;
+      if (options_.kernel) {
+        address(ppt_fup, kernel_ip());
+        in_kernel_ = true;
+      }
     }
     enabled_ = false;
+  }
+
+  void leave() {
+    cycles();
+    if (options_.kernel) {
+      kernel_mode();
+      address(ppt_tip, kernel_ip());
+      in_kernel_ = true;
+      kernel_code();
+    } else {
+      suppressed(ppt_tip_pgd);
+    }
+    enabled_ = false;
+  }
+
+  void enable(uint64_t ip) {
+    if (offset() != group_end_) {
+      cycles();
+      time_stamp();
+    }
+    if (in_kernel_) {
+      kernel_code();
+      kernel_mode();
+      address(ppt_tip, ip);
+    } else {
+      address(ppt_tip_pge, ip);
+      returns_.clear();
+    }
+    in_kernel_ = false;
+    enabled_ = true;
+  }
+
+  uint64_t kernel_ip() { return 0xFFFFFFFF81000000ULL + random_() % 0x100000; }
+
+  // Of no matter for what user code does; sometimes the return addresses of the program go, too.
+  void kernel_code() {
+    for (uint64_t left = random_() % 8; left != 0; --left) {
+      switch (random_() % 6) {
+        case 0:
+          address(ppt_tip, kernel_ip());
+          break;
+        case 1:  // an interrupt
+          address(ppt_fup, kernel_ip());
+          address(ppt_tip, kernel_ip());
+          break;
+        case 2: {
+          pt_packet pip = make(ppt_pip);
+          pip.payload.pip.cr3 = random_() % 4 << 12;
+          write(pip);
+          break;
+        }
+        case 3:
+          returns_.clear();
+          break;
+        case 4:  // tracing is switched off and on
+          suppressed(ppt_tip_pgd);
+          time_stamp();
+          address(ppt_tip_pge, kernel_ip());
+          break;
+        default: {
+          pt_packet tnt = make(ppt_tnt_8);
+          tnt.payload.tnt.bit_size = 3;
+          tnt.payload.tnt.payload = random_() % 8;
+          write(tnt);
+        }
+      }
+    }
+  }
+
+  void kernel_mode() {
+    if (random_() % 4 == 0) {
+      pt_packet mode = make(ppt_mode);
+      mode.payload.mode.leaf = pt_mol_exec;
+      mode.payload.mode.bits.exec = pt_set_exec_mode(ptem_64bit);
+      write(mode);
+    }
   }
 
   void bit(bool taken) {
@@ -230,13 +333,14 @@ class StreamEncoder {
     pt_packet pip = make(ppt_pip);
     pip.payload.pip.cr3 = 0x123000;
     write(pip);
-    if (enabled_ || options_.early_fup) {
+    if (enabled_ || in_kernel_) {
+      address(ppt_fup, enabled_ ? ip : kernel_ip());
+    } else if (options_.early_fup) {
       address(ppt_fup, ip);
-    }
-    if (!enabled_) {
       last_ip_ = 0;  // the PGE behind it has the whole address
     }
     packet(ppt_psbend);
+    group_end_ = offset();
   }
 
   void time_stamp() {
@@ -335,9 +439,11 @@ class StreamEncoder {
   uint64_t last_cycle_ = 0;
   uint64_t last_mtc_ = 0;
   size_t last_psb_ = 0;
+  size_t group_end_ = 0;  // of the last PSB group
   unsigned losing_ = 0;
   bool resume_ = false;
-  bool enabled_ = false;
+  bool enabled_ = false;  // user code is traced
+  bool in_kernel_ = false;
 };
 
 }  // namespace

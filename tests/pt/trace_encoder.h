@@ -26,8 +26,15 @@ struct EncodeOptions {
   unsigned bits = 64;                // of the code, as MODE.Exec says
   size_t psb_every = 2000;           // bytes
   unsigned interrupt_one_in = 3000;  // steps
+  bool kernel = false;               // it is traced, too: packets of some kernel code
   unsigned overflow_one_in = 0;      // steps
+  size_t sample_every = 0;           // steps: an interrupt, at kSampleTime before the step
+  size_t pebs_every = 0;             // steps: a PEBS block with the registers before it
 };
+
+inline bool is_sampled(size_t step, size_t every) {
+  return every != 0 && step % every == every / 2;
+}
 
 struct EncodedStream {
   std::vector<uint8_t> bytes;
@@ -51,6 +58,7 @@ struct EncodedRun {
 
 inline constexpr uint64_t kFirstTime = 1000000;
 inline constexpr uint64_t kTimePerStep = 10;
+inline constexpr uint64_t kSampleTime = 4;
 inline constexpr uint64_t time_of(size_t step) { return kFirstTime + step * kTimePerStep; }
 // CPUID leaf 0x15 and the MTC frequency that the streams are written with.
 inline constexpr uint32_t kTscRatioDenominator = 1;

@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include "monitor/attach/elf_image.h"
 #include "tests/pt/traced_programs.h"
 
 using namespace tsomon;
@@ -37,6 +38,24 @@ size_t count(const Trace& trace, EventKind kind) {
                     [&](const Event& event) { return event.kind() == kind; }));
 }
 
+uint64_t address_of(const SteppedRun& run, const std::string& name) {
+  for (const MappedCode& code : run.code) {
+    const auto image = attach::ElfImage::open(code.file, code.file);
+    if (!image) {
+      continue;
+    }
+    for (const attach::Symbol& symbol : (*image)->symbols()) {
+      const auto offset = (*image)->offset_of(symbol.address);
+      if (symbol.name == name && offset && *offset >= code.offset &&
+          *offset - code.offset < code.size) {
+        return *offset - code.offset + code.address;
+      }
+    }
+  }
+  FAIL("no " << name);
+  return 0;
+}
+
 }  // namespace
 
 TEST_CASE("events are accesses of the run, in their time, threads in their order") {
@@ -58,7 +77,7 @@ TEST_CASE("units are the calls of a function") {
     const uint64_t entry = busiest_function(run, calls);
     REQUIRE(calls > 50);
     pt::TraceOptions options;
-    options.units = {{"busy", entry, run.threads[0]}};
+    options.units.functions = {{"busy", entry, run.threads[0]}};
     options.branches = true;
     EncodeOptions encoding;
     EncodedRun encoded = encode(run, encoding);
@@ -82,6 +101,100 @@ TEST_CASE("units are the calls of a function") {
     CHECK(!damaged.trace.complete);
     CHECK(damaged.counts.incomplete_units > 0);
     CHECK(count(damaged.trace, EventKind::kUnitBegin) < calls);
+  }
+}
+
+TEST_CASE("units of functions that longjmp and exceptions leave hold nothing behind their end") {
+  const SteppedRun& run = stepped("left_early");
+  const int pid = run.threads[0];
+  const uint64_t entry = address_of(run, "unit_of_work");
+  for (const bool by_name : {false, true}) {
+    CAPTURE(by_name);
+    pt::TraceOptions options;
+    options.units.functions = {{"work", entry, pid}};
+    if (by_name) {
+      options.units.leaving = {{address_of(run, "longjmp"), pid},
+                               {address_of(run, "_Unwind_RaiseException"), pid}};
+    }
+    const EncodedRun encoded = encode(run);
+    const pt::DecodedTrace decoded = make_trace(decode_flow(input_of(run, encoded)), options);
+    size_t calls = 0;
+    size_t at = 0;    // step
+    size_t used = 0;  // events of it
+    size_t ends = 0;
+    bool in_unit = false;
+    for (const Event& event : decoded.trace.events) {
+      if (event.kind() == EventKind::kUnitEnd) {
+        in_unit = false;
+        continue;
+      }
+      const uint64_t ip =
+          std::stoull(decoded.trace.symbols.location_text(event.location), nullptr, 16);
+      if (used != 0 && (run.steps[at].ip != ip || used == run.at(ip).access_count)) {
+        ++at;
+        used = 0;
+      }
+      while (at < run.steps.size() && run.steps[at].ip != ip) {
+        ++at;
+      }
+      REQUIRE(at < run.steps.size());
+      if (event.kind() == EventKind::kUnitBegin) {
+        in_unit = true;
+        ++calls;
+        // The function has been left when the stack is above its return address.
+        const uint64_t stack = run.steps[at].registers.value(x86::Register::kRsp);
+        for (ends = at; ends < run.steps.size(); ++ends) {
+          if (run.steps[ends].registers.value(x86::Register::kRsp) > stack) {
+            break;
+          }
+        }
+      } else {
+        ++used;
+        CHECK((!in_unit || at < ends));
+      }
+    }
+    CHECK(decoded.counts.incomplete_units >= 20);
+    CHECK(calls >= (by_name ? 55 : 30));
+  }
+}
+
+TEST_CASE("units between written values and between instructions") {
+  const SteppedRun& run = stepped("left_early_ptwrite");
+  const EncodedRun encoded = encode(run);
+  const pt::Flow flow = decode_flow(input_of(run, encoded));
+  std::vector<uint64_t> places;  // of the first PTWRITE and of the second one
+  size_t written = 0;
+  for (const Step& step : run.steps) {
+    if (run.at(step.ip).ptwrite) {
+      ++written;
+      if (std::find(places.begin(), places.end(), step.ip) == places.end()) {
+        places.push_back(step.ip);
+      }
+    }
+  }
+  REQUIRE(written == 120);
+  REQUIRE(places.size() == 2);
+  pt::TraceOptions by_value;
+  by_value.units.written = {{"marked", 0x7457a00000000001, 0x7457a00000000002}};
+  pt::TraceOptions by_place;
+  by_place.units.markers = {{"marked", places[0], run.threads[0], true},
+                            {"marked", places[1], run.threads[0], false}};
+  for (const pt::TraceOptions& options : {by_value, by_place}) {
+    const pt::DecodedTrace decoded = make_trace(flow, options);
+    CHECK(decoded.counts.incomplete_units == 0);
+    CHECK(count(decoded.trace, EventKind::kUnitBegin) == 60);
+    CHECK(count(decoded.trace, EventKind::kUnitEnd) == 60);
+    size_t inside = 0;
+    bool in_unit = false;
+    for (const Event& event : decoded.trace.events) {
+      if (event.kind() == EventKind::kUnitBegin || event.kind() == EventKind::kUnitEnd) {
+        in_unit = event.kind() == EventKind::kUnitBegin;
+      } else {
+        inside += in_unit ? 1 : 0;
+      }
+    }
+    CHECK(inside >= 120);  // `marked` is read and written
+    CHECK(inside <= 240);
   }
 }
 
@@ -118,9 +231,9 @@ TEST_CASE(
     flow.threads.push_back({1, 1, {}});
     auto& entries = flow.threads[0].entries;
     if (gap) {
-      entries.push_back({pt::PathEntry::Kind::kGap, nullptr, 0, 0, 10});
+      entries.push_back({pt::PathEntry::Kind::kGap, false, nullptr, 0, 0, 10});
     }
-    entries.push_back({pt::PathEntry::Kind::kBlock, block, 0, 10, 20});
+    entries.push_back({pt::PathEntry::Kind::kBlock, false, block, 0, 10, 20});
     pt::TraceOptions options;
     options.partial = partial;
     const Trace trace = make_trace(flow, options).trace;

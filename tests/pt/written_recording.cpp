@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -23,13 +25,22 @@ constexpr uint64_t kFields =
 
 uint64_t record_time(int64_t tsc) { return kZero + (static_cast<uint64_t>(tsc) * kMult >> kShift); }
 
+constexpr uint64_t kTraceId = 71;
+constexpr uint64_t kSampleId = 72;
+// As perf numbers them: ax, bx, cx, dx, si, di, bp, sp, ip, flags, and from 16 on r8 to r15.
+constexpr uint64_t kRegisterMask = 0x3FF | 0xFFULL << 16;
+
 class Written {
  public:
   void add(RecordType type, uint16_t misc, Fields payload, int pid, int tid, uint64_t time,
            int cpu) {
     payload.put(pid).put(tid).put(time).put(cpu).put(uint32_t{0});
+    if (with_ids) {
+      payload.put(kTraceId);
+    }
     bytes += record_bytes(type, misc, payload.bytes());
   }
+  bool with_ids = false;  // there are several events
   std::string bytes;
 };
 
@@ -74,6 +85,48 @@ void add_switches(const SteppedRun& run, const EncodedRun& encoded, int64_t unti
   }
 }
 
+constexpr uint64_t kSchedSwitch = 317;  // the tracepoint's number
+constexpr uint32_t kNextPidAt = 56;
+
+void add_tracepoints(const SteppedRun& run, const EncodedRun& encoded, Written& out) {
+  std::map<int, int> running;  // by CPU
+  for (const ThreadSwitch& item : encoded.switches) {
+    const int next = run.threads[item.thread];
+    const auto before = running.find(item.cpu);
+    const int previous = before == running.end() ? 0 : before->second;
+    std::string raw(kNextPidAt, '\0');
+    raw.append(reinterpret_cast<const char*>(&next), sizeof next);
+    raw.resize(68);  // with its size a multiple of 8
+    Fields payload;
+    payload.put(kSampleId).put(previous == 0 ? 0 : run.threads[0]).put(previous);
+    payload.put(record_time(item.time)).put(item.cpu).put(uint32_t{0});
+    payload.put(static_cast<uint32_t>(raw.size())).put_bytes(raw);
+    out.bytes += record_bytes(RecordType::kSample, perf::misc::kKernel, payload.bytes());
+    running[item.cpu] = next;
+  }
+}
+
+// As perf copies them from tracefs.
+std::string tracing_data() {
+  const std::string format = fmt::format(
+      "name: sched_switch\nID: {}\nformat:\n"
+      "\tfield:pid_t prev_pid;\toffset:24;\tsize:4;\tsigned:1;\n"
+      "\tfield:pid_t next_pid;\toffset:{};\tsize:4;\tsigned:1;\n",
+      kSchedSwitch, kNextPidAt);
+  Fields data;
+  const auto text = [&](std::string_view value) { data.put_bytes(value).put(uint8_t{0}); };
+  data.put_bytes("\x17\x08\x44tracing");
+  text("0.6");
+  data.put(uint8_t{0}).put(uint8_t{8}).put(uint32_t{4096});
+  text("header_page");
+  data.put(uint64_t{0});
+  text("header_event");
+  data.put(uint64_t{0}).put(uint32_t{0}).put(uint32_t{1});
+  text("sched");
+  data.put(uint32_t{1}).put(uint64_t{format.size()}).put_bytes(format);
+  return data.bytes();
+}
+
 void add_trace(const SteppedRun& run, const EncodedStream& stream, uint32_t number,
                const RecordingOptions& options, Written& out) {
   const int tid = stream.cpu >= 0 ? run.threads[0] : run.threads[stream.thread];
@@ -99,6 +152,47 @@ void add_trace(const SteppedRun& run, const EncodedStream& stream, uint32_t numb
   }
 }
 
+std::string register_values(const x86::RegisterFile& registers, uint64_t ip) {
+  using x86::Register;
+  Fields values;
+  values.put(uint64_t{2});
+  for (const Register name : {Register::kRax, Register::kRbx, Register::kRcx, Register::kRdx,
+                              Register::kRsi, Register::kRdi, Register::kRbp, Register::kRsp}) {
+    values.put(registers.value(name));
+  }
+  values.put(ip).put(registers.value(Register::kDirection) << 10);
+  for (auto name = static_cast<unsigned>(Register::kR8);
+       name <= static_cast<unsigned>(Register::kR15); ++name) {
+    values.put(registers.values[name]);
+  }
+  return values.bytes();
+}
+
+void add_samples(const SteppedRun& run, const RecordingOptions& options, Written& out) {
+  std::vector<size_t> before(run.threads.size(), SIZE_MAX);  // the last step of each thread
+  for (size_t i = 0; i < run.steps.size(); ++i) {
+    const Step& step = run.steps[i];
+    const size_t last = std::exchange(before[step.thread], i);
+    if (!is_sampled(i, options.sample_every) || last == SIZE_MAX) {
+      continue;
+    }
+    const Step& counted = run.steps[last];
+    // Not where the kernel comes in between.
+    if (counted.next != step.ip || run.at(counted.ip).branch == x86::Branch::kFar) {
+      continue;
+    }
+    const uint64_t ip = options.precise ? counted.ip : step.ip;
+    const uint64_t time = options.precise ? time_of(last) + 300 : time_of(i) - kSampleTime;
+    Fields payload;
+    payload.put(kSampleId).put(ip).put(run.threads[0]).put(run.threads[step.thread]);
+    payload.put(record_time(static_cast<int64_t>(time))).put(uint64_t{0});  // CPU 0
+    payload.put_bytes(register_values(step.registers, ip));
+    out.bytes += record_bytes(RecordType::kSample,
+                              perf::misc::kUser | (options.precise ? perf::misc::kExactIp : 0),
+                              payload.bytes());
+  }
+}
+
 }  // namespace
 
 std::string perf_data_of(const SteppedRun& run, const EncodedRun& encoded,
@@ -107,8 +201,32 @@ std::string perf_data_of(const SteppedRun& run, const EncodedRun& encoded,
   trace.type = kType;
   trace.config = options.config | uint64_t{kMtcFrequency} << 14;
   trace.sample_type = kFields;
-  trace.flags |= 1U << 5;  // not the kernel
+  trace.flags |= options.kernel ? 0 : 1U << 5;  // not the kernel
   Written out;
+  std::vector<perf::WrittenAttribute> attributes;
+  out.with_ids = options.sample_every != 0 || options.tracepoints;
+  if (out.with_ids) {
+    trace.sample_type |= perf::sample_type::kIdentifier;
+    trace.ids = {kTraceId};
+  }
+  if (options.tracepoints) {
+    perf::WrittenAttribute point = trace;
+    point.type = perf::kTypeTracepoint;
+    point.config = kSchedSwitch;
+    point.sample_type |= perf::sample_type::kRaw;
+    point.ids = {kSampleId};
+    attributes.push_back(point);
+  } else if (options.sample_every != 0) {
+    perf::WrittenAttribute samples = trace;
+    samples.type = perf::kTypeSoftware;
+    samples.config = 0;
+    samples.sample_type |= perf::sample_type::kIp | perf::sample_type::kRegsIntr;
+    samples.interrupt_registers = kRegisterMask;
+    samples.flags |= options.precise ? perf::attribute_flag::kPrecise : 0;
+    samples.ids = {kSampleId};
+    attributes.push_back(samples);
+  }
+  attributes.push_back(trace);
   Fields info;
   info.put(options.trace_type).put(uint32_t{0});
   for (const uint64_t value :
@@ -120,13 +238,20 @@ std::string perf_data_of(const SteppedRun& run, const EncodedRun& encoded,
   }
   out.bytes += record_bytes(RecordType::kAuxtraceInfo, 0, info.bytes());
   add_code(run, options, out);
-  if (options.switches) {
+  std::vector<perf::WrittenFeature> features;
+  if (options.tracepoints) {
+    add_tracepoints(run, encoded, out);
+    features.push_back({static_cast<uint32_t>(perf::Feature::kTracingData), tracing_data()});
+  } else if (options.switches) {
     add_switches(run, encoded, options.switches_until, out);
+  }
+  if (options.sample_every != 0) {
+    add_samples(run, options, out);
   }
   for (uint32_t i = 0; i < encoded.streams.size(); ++i) {
     add_trace(run, encoded.streams[i], i, options, out);
   }
-  return perf::file_of({trace}, out.bytes);
+  return perf::file_of(attributes, out.bytes, features);
 }
 
 std::string trace_list_of(

@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <optional>
+
+#include "decoders/pt/accesses.h"
+
+namespace tsomon::pt {
+namespace {
+
+using Kind = PathEntry::Kind;
+
+constexpr size_t kMostEntries = size_t{1} << 16;  // in question for one sample
+
+class Placer {
+ public:
+  explicit Placer(const std::vector<PathEntry>& entries)
+      : entries_(entries), low_(entries.size()), high_(entries.size()) {
+    int64_t low = kTimeMin;
+    for (size_t i = 0; i < entries.size(); ++i) {
+      low_[i] = low = std::max(low, entries[i].lo);
+    }
+    int64_t high = kTimeMax;
+    for (size_t i = entries.size(); i-- != 0;) {
+      high_[i] = high = std::min(high, entries[i].hi);
+    }
+  }
+
+  std::optional<PlacedSample> place(const RegisterSample& sample) {
+    sample_ = &sample;
+    places_ = 0;
+    const int64_t earliest = std::min(sample.earliest, sample.time);
+    auto first =
+        static_cast<size_t>(std::lower_bound(high_.begin(), high_.end(), earliest) - high_.begin());
+    if (sample.after) {  // the moment may be in time, but no longer the instruction before it
+      while (first != 0 && entries_[--first].kind == Kind::kValue) {
+      }
+    }
+    for (size_t i = first; i < entries_.size() && places_ < 2; ++i) {
+      const bool whole = low_[i] <= sample.time;
+      if ((!whole && (i == 0 || low_[i - 1] > sample.time)) || i - first > kMostEntries) {
+        places_ = i - first > kMostEntries ? 2 : places_;
+        break;
+      }
+      if (entries_[i].kind == Kind::kGap) {
+        places_ = 2;
+      } else if (entries_[i].kind == Kind::kBlock) {
+        block(i, whole);
+      }
+    }
+    return places_ == 1 ? found_ : std::nullopt;
+  }
+
+ private:
+  // `whole`: else only the place in front of it was in time.
+  void block(size_t i, bool whole) {
+    const auto& code = entries_[i].block->instructions;
+    if (sample_->interrupt && !entries_[i].resumed) {
+      return;
+    }
+    const size_t end = sample_->interrupt ? 1 : code.size();
+    for (size_t j = 0; j < end; ++j) {
+      if (code[j].address != sample_->ip || (!whole && (sample_->after || j != 0))) {
+        continue;
+      }
+      ++places_;
+      found_ = sample_->after ? behind(i, j) : PlacedSample{i, j, sample_->registers};
+    }
+  }
+
+  std::optional<PlacedSample> behind(size_t i, size_t j) const {
+    if (j + 1 < entries_[i].block->instructions.size()) {
+      return PlacedSample{i, j + 1, sample_->registers};
+    }
+    do {
+      ++i;
+    } while (i < entries_.size() && entries_[i].kind == Kind::kValue);
+    if (i == entries_.size() || entries_[i].kind != Kind::kBlock) {
+      return std::nullopt;
+    }
+    return PlacedSample{i, 0, sample_->registers};
+  }
+
+  const std::vector<PathEntry>& entries_;
+  // An entry took place within these, by those in front of it and behind it, too. Ascending.
+  std::vector<int64_t> low_;
+  std::vector<int64_t> high_;
+  const RegisterSample* sample_ = nullptr;
+  std::optional<PlacedSample> found_;
+  size_t places_ = 0;
+};
+
+}  // namespace
+
+std::vector<PlacedSample> place_samples(const ThreadPath& path,
+                                        const std::vector<RegisterSample>& samples) {
+  std::vector<PlacedSample> placed;
+  std::optional<Placer> placer;
+  for (const RegisterSample& sample : samples) {
+    if (sample.process != path.process || sample.thread != path.thread) {
+      continue;
+    }
+    if (!placer) {
+      placer.emplace(path.entries);
+    }
+    if (const auto place = placer->place(sample)) {
+      placed.push_back(*place);
+    }
+  }
+  std::sort(placed.begin(), placed.end(), [](const PlacedSample& a, const PlacedSample& b) {
+    return a.entry != b.entry ? a.entry < b.entry : a.instruction < b.instruction;
+  });
+  return placed;
+}
+
+}  // namespace tsomon::pt

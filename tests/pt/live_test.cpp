@@ -1,0 +1,343 @@
+// Recording of Intel PT: rings as the kernel lays them out, the file, and what needs no such
+// processor.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <linux/perf_event.h>
+#include <unistd.h>
+
+#include "decoders/perf/reader.h"
+#include "monitor/attach/elf_image.h"
+#include "monitor/load.h"
+#include "monitor/pt_live/perf_file.h"
+#include "monitor/pt_live/pt_device.h"
+#include "monitor/pt_live/pt_record.h"
+#include "monitor/pt_live/rings.h"
+#include "monitor/pt_live/running_code.h"
+#include "tests/monitor/folder.h"
+#include "tests/pt/traced_programs.h"
+#include "tests/pt/written_recording.h"
+
+using namespace tsomon;
+using namespace tsomon::pt_live;
+using namespace tsomon::test;
+using tsomon::testing::Folder;
+
+namespace {
+
+// The kernel's side of both rings.
+class FakeKernel {
+ public:
+  FakeKernel(size_t records, size_t trace)
+      : records_(records, '\0'), trace_(trace, '\0'), control_(new perf_event_mmap_page{}) {}
+
+  bool record(const std::string& bytes) {
+    if (control_->data_head + bytes.size() - control_->data_tail > records_.size()) {
+      return false;
+    }
+    control_->data_head = put(records_, control_->data_head, bytes);
+    return true;
+  }
+  // What finds room.
+  size_t trace(std::string_view bytes) {
+    const size_t room = trace_.size() - (control_->aux_head - control_->aux_tail);
+    const size_t size = std::min(room, bytes.size());
+    control_->aux_head = put(trace_, control_->aux_head, bytes.substr(0, size));
+    return size;
+  }
+  // For ever; `grows`: the head is no place in the area.
+  void overwrite(std::string_view bytes, bool grows) {
+    const uint64_t head = put(trace_, control_->aux_head, bytes);
+    control_->aux_head = grows ? head : head % trace_.size();
+  }
+  RecordRing records() { return {control_.get(), records_.data(), records_.size()}; }
+  AuxRing area() { return {control_.get(), trace_.data(), trace_.size()}; }
+
+ private:
+  static uint64_t put(std::string& area, uint64_t at, std::string_view bytes) {
+    for (const char byte : bytes) {
+      area[at++ % area.size()] = byte;
+    }
+    return at;
+  }
+
+  std::string records_;
+  std::string trace_;
+  std::unique_ptr<perf_event_mmap_page> control_;
+};
+
+std::string text(const AuxRing::Piece& piece) {
+  return std::string(piece.bytes[0]) + std::string(piece.bytes[1]);
+}
+
+std::string noise(size_t size) {
+  std::mt19937_64 random(size);
+  std::string bytes(size, '\0');
+  for (char& byte : bytes) {
+    byte = static_cast<char>(1 + random() % 255);
+  }
+  return bytes;
+}
+
+std::vector<perf::WrittenAttribute> attributes_of(const perf::Reader& reader) {
+  std::vector<perf::WrittenAttribute> all;
+  for (const perf::Attribute& from : reader.info().attributes.all()) {
+    perf::WrittenAttribute to;
+    to.type = from.type;
+    to.config = from.config;
+    to.sample_type = from.sample_type | perf::sample_type::kIp;  // perf asks for it
+    to.flags = from.flags;
+    to.ids = from.ids;
+    all.push_back(to);
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("rings: everything arrives once and in order, however the areas wrap around") {
+  FakeKernel kernel(256, 512);
+  const std::string all = noise(10000);
+  std::string records;
+  std::string trace;
+  std::mt19937_64 random(1);
+  size_t put = 0;
+  size_t number = 0;
+  while (put < all.size()) {
+    put += kernel.trace(std::string_view(all).substr(put, random() % 300));
+    const std::string record = record_bytes(perf::RecordType::kExit, 0, noise(8 + number % 5 * 8));
+    number += kernel.record(record) ? 1 : 0;
+    if (random() % 3 == 0) {
+      kernel.records().read(records);
+    }
+    if (random() % 2 == 0) {
+      AuxRing area = kernel.area();
+      const AuxRing::Piece piece = area.read(false);
+      CHECK(piece.offset == trace.size());
+      CHECK(piece.size() % 8 == 0);
+      trace += text(piece);
+      area.release(piece);
+    }
+  }
+  kernel.records().read(records);
+  trace += text(kernel.area().read(true));
+  CHECK(trace == all);
+  size_t at = 0;
+  for (size_t i = 0; i < number; ++i) {
+    const std::string record = record_bytes(perf::RecordType::kExit, 0, noise(8 + i % 5 * 8));
+    CHECK(records.substr(at, record.size()) == record);
+    at += record.size();
+  }
+  CHECK(at == records.size());
+}
+
+TEST_CASE("snapshots: the last bytes of an area that is overwritten, the oldest first") {
+  for (const bool grows : {false, true}) {
+    CAPTURE(grows);
+    FakeKernel kernel(64, 128);
+    AuxRing area = kernel.area();
+    const std::string all = noise(1000);
+    kernel.overwrite(all.substr(0, 50), grows);
+    CHECK(text(area.snapshot()) == all.substr(0, 50));
+    kernel.overwrite(all.substr(50, 60), grows);
+    const AuxRing::Piece second = area.snapshot();
+    CHECK(text(second) == all.substr(0, 110));
+    CHECK(second.offset == 50);
+    for (size_t end = 110; end + 37 < all.size(); end += 37) {
+      kernel.overwrite(all.substr(end, 37), grows);
+      if (end + 37 >= 128) {
+        CHECK(text(area.snapshot()) == all.substr(end + 37 - 128, 128));
+      }
+    }
+  }
+}
+
+TEST_CASE("a recording that went through the rings is read like the trace itself") {
+  const Folder folder;
+  const SteppedRun& run = stepped("hash_table");
+  EncodedRun encoded = encode(run);
+  const LoadedTrace direct =
+      *load_trace(folder.write("direct", perf_data_of(run, encoded)), InputFormat::kAuto);
+  const std::vector<uint8_t> bytes = encoded.streams[0].bytes;
+  encoded.streams.clear();
+  const std::string beside = perf_data_of(run, encoded);
+  const auto reader = perf::Reader::open(beside);
+  REQUIRE(reader);
+  uint64_t begin = 0;
+  std::memcpy(&begin, beside.data() + 40, sizeof begin);
+
+  const std::string path = folder.write("live", "");
+  auto file = PerfFile::create(path, attributes_of(*reader));
+  REQUIRE(file);
+  FakeKernel kernel(4096, 1024);
+  std::string records;
+  REQUIRE(file->add(beside.substr(begin, 8 + 8 + 17 * 8)));  // AUXTRACE_INFO is the tool's
+  for (size_t at = begin + 8 + 8 + 17 * 8; at < beside.size();) {
+    uint16_t size = 0;
+    std::memcpy(&size, beside.data() + at + 6, sizeof size);
+    REQUIRE(kernel.record(beside.substr(at, size)));
+    kernel.records().read(records);
+    at += size;
+  }
+  REQUIRE(file->add(records));
+  const std::string_view trace(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  AuxRing area = kernel.area();
+  for (size_t put = 0; put < trace.size();) {
+    put += kernel.trace(trace.substr(put, 700));
+    const AuxRing::Piece piece = area.read(put == trace.size());
+    REQUIRE(file->add_trace(piece, 0, -1, run.threads[0], 0));
+    area.release(piece);
+  }
+  CHECK(file->trace_bytes() == trace.size());
+  // Also before it is finished.
+  for (const bool finished : {false, true}) {
+    if (finished) {
+      REQUIRE(file->finish());
+    }
+    const auto live = load_trace(path, InputFormat::kAuto);
+    REQUIRE(live);
+    CHECK(live->trace.events.size() == direct.trace.events.size());
+    CHECK(check_accesses(run, live->trace, 1) > 1000);
+  }
+  if (::access("/usr/bin/perf", X_OK) == 0) {
+    const std::string listing = path + ".txt";
+    const std::string command =
+        "/usr/bin/perf script -D -i " + path + " > " + listing + " 2>/dev/null";
+    CHECK(std::system(command.c_str()) == 0);
+    std::ifstream in(listing);
+    size_t pieces = 0;
+    size_t maps = 0;
+    for (std::string line; std::getline(in, line);) {
+      pieces += line.find("PERF_RECORD_AUXTRACE size") != std::string::npos ? 1 : 0;
+      maps += line.find("PERF_RECORD_MMAP2") != std::string::npos ? 1 : 0;
+    }
+    CHECK(pieces > 10);
+    CHECK(maps == run.code.size());
+  }
+}
+
+TEST_CASE("the device: what is asked of it is what it says it has") {
+  const Folder folder;
+  const std::string root = folder.write("type", "8\n");
+  const std::string device = root.substr(0, root.rfind('/'));
+  std::filesystem::create_directories(device + "/format");
+  std::filesystem::create_directories(device + "/caps");
+  const auto write = [&](const std::string& name, const std::string& line) {
+    std::ofstream(device + "/" + name) << line << '\n';
+  };
+  write("format/pt", "config:0");
+  write("format/branch", "config:13");
+  write("format/tsc", "config:10");
+  write("format/mtc", "config:9");
+  write("format/mtc_period", "config:14-17");
+  write("format/cyc", "config:1");
+  write("format/ptw", "config:12");
+  write("format/fup_on_ptw", "config:5");
+  write("format/broken", "config:9-3");
+  write("caps/mtc", "1");
+  write("caps/mtc_periods", "249");  // 0, 3, 6, 9
+  write("caps/psb_cyc", "1");
+  write("caps/ptwrite", "0");
+  write("nr_addr_filters", "2");
+  write("max_nonturbo_ratio", "34");
+  auto found = find_pt_device(device);
+  REQUIRE(found);
+  CHECK(found->type == 8);
+  CHECK(found->address_filters == 2);
+  CHECK(trace_config(*found) == (1U | 1U << 13 | 1U << 10 | 1U << 9 | 3U << 14 | 1U << 1));
+  const auto values = auxtrace_values(*found, true, false, "x");
+  REQUIRE(values.size() == 17);
+  CHECK(values[0] == 8);
+  CHECK(values[8] == 1);
+  CHECK(values[9] == 0);
+  CHECK(values[11] == 15U << 14);
+  CHECK(values[15] == 34);
+  CHECK(values[16] == 1);
+  write("caps/ptwrite", "1");
+  found = find_pt_device(device);
+  CHECK((trace_config(*found) & (1U << 12 | 1U << 5)) == (1U << 12 | 1U << 5));
+  CHECK(found->mask_of("broken") == 0);
+
+  const auto none = find_pt_device(device + "/no_such");
+  REQUIRE_FALSE(none);
+  CHECK(none.error().kind == ErrorKind::kEnvironment);
+  CHECK(none.error().message.find("tsomon doctor") != std::string::npos);
+}
+
+TEST_CASE("address filters are the functions of the file") {
+  const std::string file = TSOMON_TRACED_PROGRAMS "/traced_left_early";
+  const auto filter = filter_of(file, {"unit_of_work"}, 2);
+  REQUIRE(filter);
+  const auto image = attach::ElfImage::open(file, file);
+  REQUIRE(image);
+  for (const attach::Symbol& symbol : (*image)->symbols()) {
+    if (symbol.name == "unit_of_work") {
+      CHECK(std::stoull(filter->substr(std::string("filter ").size()), nullptr, 16) ==
+            (*image)->offset_of(symbol.address));
+    }
+  }
+  CHECK(filter->find("@/") != std::string::npos);
+  for (const char* pattern : {"no_such", "*"}) {
+    const auto refused = filter_of(file, {pattern}, 2);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().kind == ErrorKind::kUsage);
+  }
+}
+
+TEST_CASE("what is recorded beside the trace: a real program, from its start and while it runs") {
+  const Folder folder;
+  PtRecordRequest request;
+  request.command = {"/bin/sh", "-c", "true; /bin/echo -n; exit 7"};
+  request.output = folder.write("perf.data", "");
+  const auto recorded = record_events(request, {sideband_event(true, true)}, {}, {});
+  if (!recorded && recorded.error().kind == ErrorKind::kEnvironment) {
+    MESSAGE(recorded.error().message);  // perf events are not allowed here
+    return;
+  }
+  REQUIRE(recorded);
+  CHECK(recorded->status == 7);
+  std::ifstream in(request.output, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  auto reader = perf::Reader::open(bytes);
+  REQUIRE(reader);
+  size_t execs = 0;
+  size_t maps = 0;
+  size_t exits = 0;
+  perf::Record record;
+  while (reader->next(record)) {
+    CHECK((record.of_tool() || record.has_time()));
+    if (record.type == perf::RecordType::kComm) {
+      execs += parse_comm(record)->exec ? 1 : 0;
+    }
+    maps += record.type == perf::RecordType::kMmap2 ? 1 : 0;
+    exits += record.type == perf::RecordType::kExit ? 1 : 0;
+  }
+  CHECK(reader->problems().empty());
+  CHECK(execs == 2);
+  CHECK(maps > 4);
+  CHECK(exits == 2);
+
+  const std::string here = running_code(::getpid(), 5);
+  CHECK(here.find("test_pt") != std::string::npos);
+  CHECK(threads_of(::getpid()).front() == ::getpid());
+  CHECK(threads_of(-1).empty());
+}
+
+TEST_CASE("without Intel PT recording is refused with a remedy") {
+  if (::access("/sys/bus/event_source/devices/intel_pt", F_OK) == 0) {
+    return;
+  }
+  PtRecordRequest request;
+  request.command = {"/bin/true"};
+  const auto refused = record_pt(request);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().kind == ErrorKind::kEnvironment);
+}
