@@ -114,6 +114,9 @@ class ThreadEvents : public AccessSink {
           unseen_store_ = true;
         }
         return;
+      case AddressSource::kOwnStack:
+        ++out_.counts.stack;
+        return;
       case AddressSource::kInstruction:
         ++out_.counts.by_instruction;
         break;
@@ -122,6 +125,12 @@ class ThreadEvents : public AccessSink {
         break;
       case AddressSource::kBackward:
         ++out_.counts.backward;
+        break;
+      case AddressSource::kStack:
+        ++out_.counts.through_stack;
+        break;
+      case AddressSource::kMemory:
+        ++out_.counts.through_memory;
         break;
     }
     if (found.range.size == 0) {
@@ -222,7 +231,11 @@ DecodedTrace make_trace(const Flow& flow, const TraceOptions& options) {
     const ThreadId thread =
         out.trace.symbols.threads.intern(fmt::format("{}/{}", path.process, path.thread));
     ThreadEvents sink(path, thread, options, out, events[i]);
-    find_accesses(path, place_samples(path, options.samples), {options.memory}, sink);
+    AccessOptions asked;
+    asked.constants = &flow.constants;
+    asked.memory = options.memory;
+    asked.frames_before = options.frames_before;
+    find_accesses(path, place_samples(path, options.samples), asked, sink);
     sink.narrow();
   }
   // The threads' events by time; inside a thread they are so already.
