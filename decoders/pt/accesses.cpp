@@ -3,11 +3,14 @@
 #include <algorithm>
 
 #include "decoders/pt/path_walk.h"
+#include "decoders/pt/register_walk.h"
 
 namespace tsomon::pt {
 namespace {
 
 using Kind = PathEntry::Kind;
+constexpr size_t kMostNodes = size_t{1} << 15;  // before old ones are given up
+
 // Walks window by window; one is told when the next one has been walked as well.
 class Finder {
  public:
@@ -17,13 +20,15 @@ class Finder {
 
   void run() {
     Window before;
+    Window window;
     for (size_t begin = 0; begin < entries_.size(); begin += kWindow) {
-      Window window = walk(begin, std::min(begin + kWindow, entries_.size()));
+      walk(begin, std::min(begin + kWindow, entries_.size()), window);
       walk_.solve();
       tell(before);
-      walk_.forget_before(window.first_node, window.places, window.repeats);
-      before = std::move(window);
-      before.first_node = 0;
+      if (walk_.terms().size() > kMostNodes) {
+        walk_.forget_before(window.first_node, window.places, window.repeats);
+      }
+      std::swap(before, window);
     }
     tell(before);
   }
@@ -37,8 +42,11 @@ class Finder {
     std::vector<PathWalk::Repeats> repeats;
   };
 
-  Window walk(size_t begin, size_t end) {
-    Window window;
+  void walk(size_t begin, size_t end, Window& window) {
+    window.places.clear();
+    window.repeats.clear();
+    window.places.swap(walk_.places());
+    window.repeats.swap(walk_.repeats());
     window.begin = begin;
     window.end = end;
     window.first_node = walk_.terms().size();
@@ -70,7 +78,6 @@ class Finder {
     }
     window.places.swap(walk_.places());
     window.repeats.swap(walk_.repeats());
-    return window;
   }
 
   void tell(const Window& window) {
@@ -118,7 +125,7 @@ class Finder {
         return found;
       }
       found.range = *range;
-      address.via = static_cast<uint8_t>(address.via | count.via | down.via);
+      address.via = address.via | count.via | down.via;
     }
     found.source = (address.via & kViaMemory) != 0  ? AddressSource::kMemory
                    : (address.via & kViaStack) != 0 ? AddressSource::kStack
@@ -182,7 +189,11 @@ std::vector<PlacedSample> place_samples(const ThreadPath& path,
 
 void find_accesses(const ThreadPath& path, const std::vector<PlacedSample>& samples,
                    const AccessOptions& options, AccessSink& sink) {
-  Finder(path, samples, options, sink).run();
+  if (options.registers_only) {
+    find_by_registers(path, samples, sink);
+  } else {
+    Finder(path, samples, options, sink).run();
+  }
 }
 
 }  // namespace tsomon::pt

@@ -472,11 +472,27 @@ class Compiler {
     made.internal = true;
   }
 
+  // The changed registers. In an order in which none is overwritten that is still to be read, where
+  // there is one.
   void flush() {
-    for (RegisterMask names = changed_; names != 0; names &= names - 1) {
-      Step& made = step(Kind::kSet);
-      made.to = static_cast<uint16_t>(__builtin_ctz(names));
-      made.a = registers_[made.to];
+    while (changed_ != 0) {
+      RegisterMask free = 0;
+      for (RegisterMask names = changed_; names != 0; names &= names - 1) {
+        const auto name = static_cast<unsigned>(__builtin_ctz(names));
+        bool read = false;
+        for (RegisterMask others = changed_ & ~(RegisterMask{1} << name); others != 0;
+             others &= others - 1) {
+          read |= registers_[static_cast<unsigned>(__builtin_ctz(others))].slot == name;
+        }
+        free |= read ? 0 : RegisterMask{1} << name;
+      }
+      const Kind kind = free != 0 ? Kind::kSet : Kind::kSetAtOnce;
+      for (RegisterMask names = free != 0 ? free : changed_; names != 0; names &= names - 1) {
+        Step& made = step(kind);
+        made.to = static_cast<uint16_t>(__builtin_ctz(names));
+        made.a = registers_[made.to];
+      }
+      changed_ &= free != 0 ? ~free : 0;
     }
     forget_changes();
   }

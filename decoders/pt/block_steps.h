@@ -35,7 +35,8 @@ struct Step {
     kCall,          // a: the address of the return address
     kReturn,        // a: likewise
     kLeak,          // a goes where it is not followed
-    kSet,           // the register `to` becomes a: all of those in a row at once
+    kSet,           // the register `to` becomes a
+    kSetAtOnce,     // likewise, all of those in a row at once
     kComplex,       // the whole instruction, on the registers
     kTested,        // the flags come from a compared with b
     kTarget,        // an indirect branch goes to a

@@ -5,11 +5,60 @@
 namespace tsomon::pt {
 namespace {
 
+using x86::Instruction;
+using x86::Operation;
+using x86::Register;
+
+x86::RegisterMask required(const Instruction& instruction) {
+  switch (instruction.operation) {
+    case Operation::kClobber:
+      return CodeBlock::kNever;
+    case Operation::kPush:
+    case Operation::kPop:
+    case Operation::kCall:
+    case Operation::kReturn:
+      return x86::mask_of(Register::kRsp);
+    case Operation::kLeave:
+      return x86::mask_of(Register::kRbp);
+    case Operation::kMove:
+    case Operation::kMoveSigned:
+    case Operation::kLea:
+    case Operation::kAdd:
+    case Operation::kSub:
+    case Operation::kAnd:
+    case Operation::kOr:
+    case Operation::kXor:
+    case Operation::kShiftLeft:
+    case Operation::kShiftRight:
+    case Operation::kShiftRightSigned:
+    case Operation::kRotateLeft:
+    case Operation::kRotateRight:
+    case Operation::kMultiply:
+    case Operation::kNot:
+    case Operation::kNegate:
+    case Operation::kSwapBytes:
+      break;
+    default:
+      return 0;  // say themselves what they need
+  }
+  if (instruction.source.is_memory() || instruction.destination.is_memory()) {
+    return CodeBlock::kNever;
+  }
+  const bool zero =
+      (instruction.operation == Operation::kXor || instruction.operation == Operation::kSub) &&
+      instruction.source.is_register() && instruction.source.reg == instruction.destination.reg;
+  return zero ? 0 : instruction.reads;
+}
+
 // Once the instructions are all there: the rest points into them.
 void prepare(CodeBlock& block) {
-  for (const x86::Instruction& instruction : block.instructions) {
+  for (const Instruction& instruction : block.instructions) {
+    block.effects.push_back(
+        {instruction.writes == 0 ? CodeBlock::kNever : required(instruction), instruction.writes});
     for (const x86::Access& access : instruction) {
-      block.accesses.push_back({&instruction, &access});
+      block.accesses.push_back({&instruction, &access,
+                                access.opaque ? CodeBlock::kNever : access.address.registers(),
+                                access.repeat == x86::Repeat::kOnce && access.size != 0});
     }
   }
   block.steps =

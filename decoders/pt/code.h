@@ -18,13 +18,23 @@
 namespace tsomon::pt {
 
 struct CodeBlock {
+  // What an instruction does to known registers when nothing is known of memory: unless all of
+  // `required` is known, it only makes `writes` unknown.
+  struct Effect {
+    x86::RegisterMask required = 0;
+    x86::RegisterMask writes = 0;
+  };
   struct Place {
     const x86::Instruction* instruction = nullptr;
     const x86::Access* access = nullptr;
+    x86::RegisterMask required = 0;  // without them the address is not known; kNever: never is
+    bool plain = false;              // once, of a known size: the address is all there is to know
   };
+  static constexpr x86::RegisterMask kNever = ~x86::kAllRegisters;
 
   std::vector<x86::Instruction> instructions;  // never empty
   std::vector<Place> accesses;                 // in order
+  std::vector<Effect> effects;                 // of each instruction
   BlockSteps steps;
   uint64_t ip() const { return instructions.front().address; }
 };

@@ -118,6 +118,25 @@ Constants::Constants(const std::vector<CodeSection>& code) {
   }
 }
 
+Constants::Page Constants::page(int process, uint64_t address) const {
+  const auto ranges = ranges_.find(process);
+  if (ranges == ranges_.end()) {
+    return {};
+  }
+  const uint64_t first = address / kPage * kPage;
+  for (const Range& range : ranges->second) {
+    const uint64_t size = range.bytes->size();
+    if (!range.doubtful && range.address <= first && size >= kPage &&
+        first - range.address <= size - kPage) {
+      return {Page::State::kWhole, range.bytes->data() + (first - range.address)};
+    }
+    if (range.address < first + kPage && range.address + size > first) {
+      return {Page::State::kPart, nullptr};
+    }
+  }
+  return {};
+}
+
 bool Constants::read(int process, uint64_t address, uint8_t* to, size_t size) const {
   const auto ranges = ranges_.find(process);
   if (ranges == ranges_.end()) {

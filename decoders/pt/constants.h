@@ -26,6 +26,14 @@ class Constants {
   Constants() = default;
   explicit Constants(const std::vector<CodeSection>& code);
 
+  static constexpr uint64_t kPage = 4096;
+  struct Page {
+    enum class State : uint8_t { kNone, kPart, kWhole };
+    State state = State::kNone;   // how much of it is known
+    const char* bytes = nullptr;  // of a whole page
+  };
+  // The page that holds an address. For those who keep it.
+  Page page(int process, uint64_t address) const;
   // False when the bytes are not all known. O(log of the mapped segments).
   bool read(int process, uint64_t address, uint8_t* to, size_t size) const;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "decoders/pt/code.h"
 #include "decoders/x86/dataflow.h"
@@ -205,6 +206,10 @@ void PathWalk::run(const BlockSteps& block) {
   if (slots_.size() < block.slots) {
     slots_.resize(block.slots);
   }
+  Term* const slots = slots_.data();
+  const auto at = [slots](Ref ref) {
+    return slots[ref.slot].plus(static_cast<uint64_t>(ref.offset));
+  };
   const Step* const end = block.steps.data() + block.steps.size();
   for (const Step* step = block.steps.data(); step != end; ++step) {
     switch (step->kind) {
@@ -216,7 +221,7 @@ void PathWalk::run(const BlockSteps& block) {
           leak(a);
           leak(b);
         }
-        slots_[step->to] = made;
+        slots[step->to] = made;
         break;
       }
       case Kind::kCut: {
@@ -225,15 +230,15 @@ void PathWalk::run(const BlockSteps& block) {
         if (made.node != a.node) {
           leak(a);
         }
-        slots_[step->to] = made;
+        slots[step->to] = made;
         break;
       }
       case Kind::kIndexed: {
         const Term a = at(step->a);
         const Term b = terms_.resolve(at(step->b));
         if (b.known()) {
-          slots_[step->to] = a.plus(b.offset * step->operand);
-          slots_[step->to].via |= b.via;
+          slots[step->to] = a.plus(b.offset * step->operand);
+          slots[step->to].via |= b.via;
           break;
         }
         const Term scaled =
@@ -247,32 +252,32 @@ void PathWalk::run(const BlockSteps& block) {
           leak(a);
           leak(b);
         }
-        slots_[step->to] = made;
+        slots[step->to] = made;
         break;
       }
       case Kind::kLeaf:
-        slots_[step->to] = terms_.leaf(8);
+        slots[step->to] = terms_.leaf(8);
         break;
       case Kind::kLoad: {
         const Term from = at(step->a);
         if (step->recorded) {
-          record(from);
+          record(from, *step->access);
         }
-        slots_[step->to] = load(from, step->size);
+        slots[step->to] = load(from, step->size);
         break;
       }
       case Kind::kTouch:
-        record(at(step->a));
+        record(at(step->a), *step->access);
         touch(at(step->a), step->access->size);
         break;
       case Kind::kStore:
         if (step->recorded) {
-          record(at(step->a));
+          record(at(step->a), *step->access);
         }
         store(at(step->a), step->size, at(step->b), step->pushed);
         break;
       case Kind::kStoreUnknown:
-        record(at(step->a));
+        record(at(step->a), *step->access);
         store_unknown(at(step->a), step->access->size);
         break;
       case Kind::kOpaque:
@@ -282,7 +287,7 @@ void PathWalk::run(const BlockSteps& block) {
         if (stack_.owns(at(step->b).node)) {
           stack_.move(at(step->b), terms_);
         }
-        move_stack(slots_[step->a.slot], step->a.offset);
+        move_stack(slots[step->a.slot], step->a.offset);
         break;
       case Kind::kCall:
         if (stack_.owns(at(step->a).node)) {
@@ -300,6 +305,12 @@ void PathWalk::run(const BlockSteps& block) {
         leak(at(step->a));
         break;
       case Kind::kSet:
+        slots[step->to] = at(step->a);
+        if (step->to == static_cast<uint16_t>(Register::kRsp)) {
+          move_stack(reg(Register::kRsp), 0);
+        }
+        break;
+      case Kind::kSetAtOnce:
         set_registers(step, end);
         break;
       case Kind::kComplex:
@@ -341,7 +352,7 @@ void PathWalk::set_registers(const Step*& step, const Step* end) {
   std::array<Term, x86::kRegisters> values;
   const Step* const first = step;
   size_t count = 0;
-  for (; step != end && step->kind == Kind::kSet; ++step) {
+  for (; step != end && step->kind == Kind::kSetAtOnce; ++step) {
     values[count++] = at(step->a);
   }
   --step;
@@ -355,6 +366,9 @@ void PathWalk::set_registers(const Step*& step, const Step* end) {
 
 // The stack pointer becomes `to` plus an offset. What is relative to it needs a node.
 void PathWalk::move_stack(Term& to, int64_t offset) {
+  if (stack_.move_inside(to.plus(static_cast<uint64_t>(offset)))) {
+    return;
+  }
   if (to.known()) {
     const Term leaf = terms_.leaf(8);
     terms_.learn(leaf, to.offset, 8, to.via);
@@ -373,7 +387,7 @@ void PathWalk::complex(const Instruction& instruction) {
     system_call();
     return;
   }
-  uint8_t via = 0;
+  uint32_t via = 0;
   x86::Value loaded;
   for (const Access& access : instruction) {
     const Address& from = access.address;
@@ -390,7 +404,7 @@ void PathWalk::complex(const Instruction& instruction) {
       address = terms_.cut(address, 4);
     }
     add(from.segment, 1);
-    record(address);
+    record(address, access);
     const Term value = load(address, access.size);
     if (value.known()) {
       loaded = value.offset;
@@ -461,7 +475,7 @@ void PathWalk::string(const Instruction& instruction) {
   file.set(Register::kRsi, 0);
   file.set(Register::kRdi, 0);
   step_forward(instruction, file);
-  const auto via = static_cast<uint8_t>(count.via | down.via);
+  const uint32_t via = count.via | down.via;
   for (RegisterMask left = instruction.writes; left != 0; left &= left - 1) {
     const auto name = static_cast<Register>(__builtin_ctz(left));
     if (!file.has(name)) {
@@ -501,31 +515,36 @@ void PathWalk::system_call() {
   forget_registers(changed);
 }
 
-Term PathWalk::on_stack(Term address) const {
-  if (stack_.owns(address.node)) {
-    return address;
-  }
-  address = terms_.resolve(address);
-  if (address.known() && (address.via & kViaFact) != 0) {
-    const Term stack = reg(Register::kRsp);
-    const Term now = terms_.settled(stack);
-    const auto distance = static_cast<int64_t>(address.offset - now.offset);
-    if (now.known() && distance > -(1 << 20) && distance < (1 << 20)) {
-      return {stack.offset + static_cast<uint64_t>(distance), stack.node, address.via};
-    }
+Term PathWalk::perhaps_on_stack(Term address) const {
+  constexpr int64_t kNear = int64_t{1} << 20;
+  const Term stack = reg(Register::kRsp);
+  const Term now = terms_.settled(stack);
+  const auto distance = static_cast<int64_t>(address.offset - now.offset);
+  if (now.known() && distance > -kNear && distance < kNear) {
+    return {stack.offset + static_cast<uint64_t>(distance), stack.node, address.via};
   }
   return address;
 }
 
-std::optional<uint64_t> PathWalk::constant_at(uint64_t address, unsigned size) const {
-  uint8_t bytes[8] = {};
-  if (options_.constants == nullptr || size > sizeof bytes ||
-      !options_.constants->read(process_, address, bytes, size)) {
+std::optional<uint64_t> PathWalk::constant_at(uint64_t address, unsigned size) {
+  if (options_.constants == nullptr || size > 8) {
     return std::nullopt;
   }
+  const uint64_t number = address / Constants::kPage;
+  Page& page = pages_[number % pages_.size()];
+  if (page.number != number) {
+    page = {number, options_.constants->page(process_, address)};
+  }
   uint64_t value = 0;
-  for (unsigned i = 0; i < size; ++i) {
-    value |= uint64_t{bytes[i]} << (8 * i);
+  if (page.content.state == Constants::Page::State::kNone) {
+    return std::nullopt;
+  }
+  if (page.content.state == Constants::Page::State::kWhole &&
+      address % Constants::kPage + size <= Constants::kPage) {
+    std::memcpy(&value, page.content.bytes + address % Constants::kPage, size);
+  } else if (!options_.constants->read(process_, address, reinterpret_cast<uint8_t*>(&value),
+                                       size)) {
+    return std::nullopt;
   }
   return value;
 }
@@ -557,7 +576,7 @@ Term PathWalk::load_shared(Term address, unsigned size) {
   if (word != nullptr && word->epoch == memory_epoch_) {
     Term value = terms_.resolve(word->value);
     value = size < word->size ? terms_.cut(value, size) : value;
-    value.via = static_cast<uint8_t>(value.via | kViaMemory);
+    value.via = value.via | kViaMemory;
     return value;
   }
   Term leaf = terms_.leaf(size);
@@ -587,7 +606,7 @@ void PathWalk::store(Term address, unsigned size, Term value, bool pushed) {
     return;
   }
   leak(value);
-  store_unknown(address, size);
+  store_elsewhere(address, size);
   if (options_.memory) {
     memory_.node = address.node;
     if (Word* word =
@@ -607,6 +626,11 @@ void PathWalk::store_unknown(Term address, uint64_t size) {
     }
     return;
   }
+  store_elsewhere(address, size);
+}
+
+// Not at a known place of the stack.
+void PathWalk::store_elsewhere(Term address, uint64_t size) {
   if (!address.known()) {
     const Terms::Node& node = terms_.node(address.node);
     const bool indexed = node.operation == Operation::kAdd;
@@ -649,11 +673,9 @@ void PathWalk::touch(Term address, uint64_t size) {
   }
 }
 
-void PathWalk::leak(Term term) {
-  if (stack_.owns(term.node)) {
-    frame_written(term, 8);
-    stack_.leak(term);
-  }
+void PathWalk::leaked(Term term) {
+  frame_written(term, 8);
+  stack_.leak(term);
 }
 
 // The registers that a signal handler's return restores.
@@ -662,10 +684,6 @@ void PathWalk::frame_written(Term address, uint64_t size) {
       static_cast<int64_t>(address.offset) + static_cast<int64_t>(size) > 8) {
     interrupted_.back().intact = false;
   }
-}
-
-void PathWalk::record(Term address) {
-  places_.push_back({address, 0, true, stack_.owns(address.node) && stack_.is_private(address)});
 }
 
 // The entry of a table of constants that was loaded tells its index, when no other entry is equal.

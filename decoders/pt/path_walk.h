@@ -77,6 +77,10 @@ class PathWalk {
     Term value;
     uint8_t size = 0;
   };
+  struct Page {
+    uint64_t number = ~uint64_t{0};
+    Constants::Page content;
+  };
   struct MemoryKey {
     uint32_t node;
     int64_t unit;
@@ -92,6 +96,8 @@ class PathWalk {
     tsl::robin_map<MemoryKey, Word, MemoryHash> words;
     uint32_t node = 0;  // of the access under way
 
+    static int64_t from(int64_t unit) { return unit; }
+    static int64_t upto(int64_t unit) { return unit; }
     Word* find(int64_t unit) {
       const auto found = words.find({node, unit});
       return found == words.end() ? nullptr : &found.value();
@@ -124,18 +130,39 @@ class PathWalk {
   void branch_to(uint64_t ip);
   void forget_registers(x86::RegisterMask names);
 
-  std::optional<uint64_t> constant_at(uint64_t address, unsigned size) const;
+  std::optional<uint64_t> constant_at(uint64_t address, unsigned size);
   Term load(Term address, unsigned size);
   Term load_shared(Term address, unsigned size);
   void store(Term address, unsigned size, Term value, bool pushed);
   void store_unknown(Term address, uint64_t size);
+  void store_elsewhere(Term address, uint64_t size);
   void store_anywhere();
   void memory_store(uint32_t node);
   void touch(Term address, uint64_t size);
-  void leak(Term term);
-  Term on_stack(Term address) const;
+  void leak(Term term) {
+    if (stack_.owns(term.node)) {
+      leaked(term);
+    }
+  }
+  void leaked(Term term);
+  // Relative to the stack pointer, where that is known; else with what is known since.
+  Term on_stack(Term address) const {
+    if (address.node == 0 && (address.via & kViaFact) == 0) {
+      return address;
+    }
+    if (stack_.owns(address.node)) {
+      return address;
+    }
+    address = terms_.resolve(address);
+    return address.known() && (address.via & kViaFact) != 0 ? perhaps_on_stack(address) : address;
+  }
+  Term perhaps_on_stack(Term address) const;
   void frame_written(Term address, uint64_t size);
-  void record(Term address);
+  void record(Term address, const x86::Access& access) {
+    places_.push_back(
+        {address, 0, true,
+         !access.stack_relative() && stack_.owns(address.node) && stack_.is_private(address)});
+  }
   void look_up(const TableLoad& load);
 
   int process_;
@@ -153,6 +180,7 @@ class PathWalk {
   bool has_target_ = false;
   const CodeBlock* last_ = nullptr;
   std::vector<TableLoad> table_loads_;
+  std::array<Page, 64> pages_{};  // of constants, the last ones used
   std::vector<Place> places_;
   std::vector<Repeats> repeats_;
 };

@@ -12,7 +12,7 @@ using x86::Operation;
 Term Terms::make(Operation operation, Term a, Term b, unsigned size, unsigned operand) {
   a = resolve(a);
   b = resolve(b);
-  const auto via = static_cast<uint8_t>(a.via | b.via);
+  const uint32_t via = a.via | b.via;
   if (a.known() && b.known()) {
     const auto value = x86::combine(operation, a.offset, b.offset,
                                     operation == Operation::kMoveSigned ? operand : size);
@@ -30,6 +30,8 @@ Term Terms::make(Operation operation, Term a, Term b, unsigned size, unsigned op
       return {a.offset - b.offset, b.known() ? a.node : 0, via};
     }
   }
+  nodes_[a.node].used = true;
+  nodes_[b.node].used = true;
   Node node;
   node.a = a;
   node.b = b;
@@ -53,6 +55,7 @@ Term Terms::cut(Term term, unsigned size) {
   if (size >= 8 || (term.offset == 0 && nodes_[term.node].most <= most_of(size))) {
     return term;
   }
+  nodes_[term.node].used = true;
   Node node;
   node.a = term;
   node.operation = Operation::kMove;
@@ -76,7 +79,7 @@ void Terms::equal(Term a, Term b) {
   }
 }
 
-void Terms::learn(Term term, uint64_t value, unsigned size, uint8_t via) {
+void Terms::learn(Term term, uint64_t value, unsigned size, uint32_t via) {
   if (!settle(term, value, size, via)) {
     return;
   }
@@ -89,7 +92,7 @@ void Terms::learn(Term term, uint64_t value, unsigned size, uint8_t via) {
   }
 }
 
-bool Terms::settle(Term term, uint64_t value, unsigned size, uint8_t via) {
+bool Terms::settle(Term term, uint64_t value, unsigned size, uint32_t via) {
   if (term.node == 0 || nodes_[term.node].known) {
     return false;
   }
@@ -107,7 +110,10 @@ bool Terms::settle(Term term, uint64_t value, unsigned size, uint8_t via) {
   node.value = found;
   node.known = true;
   node.via = static_cast<uint8_t>(node.via | via | term.via | kViaFact);
-  news_ = true;
+  if (node.used) {
+    lowest_ = news_ ? std::min<size_t>(lowest_, term.node) : term.node;
+    news_ = true;
+  }
   return true;
 }
 
@@ -122,9 +128,9 @@ void Terms::reverse(uint32_t at) {
   const Node node = nodes_[at];
   const Term a = settled(node.a);
   const Term b = settled(node.b);
-  const auto via = static_cast<uint8_t>(node.via | (a.known() ? a.via : b.via));
+  const uint32_t via = node.via | (a.known() ? a.via : b.via);
   const unsigned size = node.size;
-  const auto tell = [this](Term term, uint64_t value, unsigned bytes, uint8_t by) {
+  const auto tell = [this](Term term, uint64_t value, unsigned bytes, uint32_t by) {
     if (settle(term, value, bytes, by)) {
       settled_.push_back(term.node);
     }
@@ -203,17 +209,23 @@ bool Terms::forward(Node& node) const {
 void Terms::solve() {
   while (news_) {
     news_ = false;
-    for (size_t i = 1; i < nodes_.size(); ++i) {
-      if (!nodes_[i].known && nodes_[i].operation != Operation::kClobber) {
-        forward(nodes_[i]);
+    // Users have higher numbers.
+    for (size_t i = lowest_ + 1; i < nodes_.size(); ++i) {
+      Node& node = nodes_[i];
+      if (node.operation == Operation::kClobber) {
+        continue;
       }
-    }
-    for (size_t i = nodes_.size(); i-- > 1;) {
-      if (nodes_[i].known && nodes_[i].operation != Operation::kClobber) {
+      if (node.known) {
         reverse(static_cast<uint32_t>(i));
+        while (!settled_.empty()) {
+          const uint32_t at = settled_.back();
+          settled_.pop_back();
+          reverse(at);
+        }
+      } else {
+        forward(node);
       }
     }
-    settled_.clear();  // the sweep came past them: operands have lower numbers
     const auto open = std::exchange(equations_, {});
     for (const Equation& equation : open) {
       equal(equation.a, equation.b);

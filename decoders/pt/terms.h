@@ -24,7 +24,7 @@
 namespace tsomon::pt {
 
 // How a value was come by, beyond registers carried along; or-ed together.
-enum Via : uint8_t {
+enum Via : uint32_t {
   kViaFact = 1,    // a sample, a PTWRITE, a branch
   kViaStack = 2,   // words of the thread's stack
   kViaMemory = 4,  // other words of memory that may change
@@ -33,7 +33,7 @@ enum Via : uint8_t {
 struct Term {
   uint64_t offset = 0;
   uint32_t node = 0;
-  uint8_t via = 0;
+  uint32_t via = 0;
 
   bool known() const { return node == 0; }
   Term plus(uint64_t more) const { return {offset + more, node, via}; }
@@ -51,11 +51,15 @@ class Terms {
     uint8_t result = 8;                                   // bytes of the result
     uint8_t via = 0;
     bool known = false;
+    bool used = false;   // by another node
     bool named = false;  // stays what it is in resolve()
   };
 
   Terms() { clear(); }
-  void clear() { nodes_.assign(1, {}); }
+  void clear() {
+    nodes_.assign(1, {});
+    nodes_[0].known = true;
+  }
 
   Term leaf(unsigned size) {
     Node node;
@@ -71,7 +75,7 @@ class Terms {
   Term settled(Term term) const {
     if (term.node != 0 && nodes_[term.node].known) {
       const Node& node = nodes_[term.node];
-      return {term.offset + node.value, 0, static_cast<uint8_t>(term.via | node.via)};
+      return {term.offset + node.value, 0, term.via | node.via};
     }
     return term;
   }
@@ -84,7 +88,7 @@ class Terms {
   // Both are the same value.
   void equal(Term a, Term b);
   // The low bytes of a term.
-  void learn(Term term, uint64_t value, unsigned size, uint8_t via);
+  void learn(Term term, uint64_t value, unsigned size, uint32_t via);
   // What is said relative to the node stays so.
   void name(uint32_t node) { nodes_[node].named = true; }
   void bound(Term term, uint64_t most);
@@ -113,7 +117,7 @@ class Terms {
     nodes_.push_back(node);
     return {0, static_cast<uint32_t>(nodes_.size() - 1), 0};
   }
-  bool settle(Term term, uint64_t value, unsigned size, uint8_t via);
+  bool settle(Term term, uint64_t value, unsigned size, uint32_t via);
   void reverse(uint32_t at);
   bool forward(Node& node) const;
 
@@ -121,6 +125,7 @@ class Terms {
   std::vector<Equation> equations_;
   std::vector<uint32_t> settled_;  // not yet reversed
   bool news_ = false;
+  size_t lowest_ = 0;  // of the nodes that are news
 };
 
 template <typename EachTerm>
@@ -140,23 +145,26 @@ void Terms::forget_before(size_t first, EachTerm each_term) {
   each_term(mark);
   inside(mark);
   renamed[0] = 0;
-  std::vector<Node> kept(1);
+  size_t kept = 1;
+  size_t old = 1;
   for (size_t i = 1; i < nodes_.size(); ++i) {
     if (i < first && renamed[i] == 0) {
       continue;
     }
-    renamed[i] = static_cast<uint32_t>(kept.size());
-    kept.push_back(nodes_[i]);
+    renamed[i] = static_cast<uint32_t>(kept);
+    nodes_[kept] = nodes_[i];
     if (i < first) {
-      kept.back().operation = x86::Operation::kClobber;
-      kept.back().a = {};
-      kept.back().b = {};
+      nodes_[kept].operation = x86::Operation::kClobber;
+      nodes_[kept].a = {};
+      nodes_[kept].b = {};
+      ++old;
     }
+    ++kept;
   }
+  nodes_.resize(kept);
+  first = old;
   const auto rename = [&](Term& term) { term.node = renamed[term.node]; };
   each_term(rename);
-  first = kept.size() - (nodes_.size() - first);
-  nodes_ = std::move(kept);
   inside(rename);
 }
 

@@ -114,7 +114,7 @@ Term ThreadStack::load(Term at, unsigned size, Terms& terms) {
     if (own) {
       Term value = terms.resolve(word->value);
       value = size < word->size ? terms.cut(value, size) : value;
-      value.via = static_cast<uint8_t>(value.via | kViaStack);
+      value.via = value.via | kViaStack;
       return value;
     }
   }
@@ -143,13 +143,7 @@ void ThreadStack::store(Term at, unsigned size, Term value, bool pushed) {
 }
 
 void ThreadStack::store_unknown(Term at, uint64_t size) {
-  constexpr int64_t kMost = kAbove + kBelow;
-  const int64_t from = std::clamp(place(at), -kBelow - 8, kAbove);
-  const uint64_t skipped = static_cast<uint64_t>(from - place(at));
-  if (place(at) <= from && skipped >= size) {
-    return;  // outside of what is kept
-  }
-  regions_[region_of(at.node)].words.forget(from, std::min<uint64_t>(size, kMost + 8));
+  regions_[region_of(at.node)].words.forget(place(at), size);
 }
 
 void ThreadStack::forget_all() {
@@ -161,9 +155,11 @@ void ThreadStack::forget_all() {
 void ThreadStack::store_around(Term at) {
   const size_t region = region_of(at.node);
   const Frame& frame = frame_of(region, place(at));
+  Words<Storage>& words = regions_[region].words;
   const int64_t top = std::min(frame.top, kAbove);
   // Of its own frame, and of those below where the object's start may lie outside of the pointer.
-  for (int64_t unit = (std::min(place(at), stack_) - kRedZone) >> 2; unit < top >> 2; ++unit) {
+  for (int64_t unit = words.from((std::min(place(at), stack_) - kRedZone) >> 2); unit < top >> 2;
+       ++unit) {
     Word* word = regions_[region].words.find(unit);
     if (word != nullptr && word->size != 0 && word->size != Word::kTail && !word->pushed) {
       regions_[region].words.forget(unit * 4, 4);
@@ -181,7 +177,7 @@ void ThreadStack::expose(Frame& frame) {
   const int64_t top = std::min(frame.top, kAbove);
   const int64_t bottom =
       region + 1 == regions_.size() ? stack_ - kRedZone : regions_[region].stack - kRedZone;
-  for (int64_t unit = bottom >> 2; unit < top >> 2; ++unit) {
+  for (int64_t unit = regions_[region].words.from(bottom >> 2); unit < top >> 2; ++unit) {
     const Word* word = regions_[region].words.find(unit);
     if (word != nullptr && word->size == 8 && !word->pushed) {
       leak(word->value);
@@ -207,10 +203,9 @@ void ThreadStack::leak(Term pointer) {
 
 void ThreadStack::leak_content(Term at, uint64_t size) {
   const size_t region = region_of(at.node);
-  const int64_t from = std::max(place(at), -kBelow) >> 2;
-  const int64_t to =
-      std::min(place(at), kAbove) + static_cast<int64_t>(std::min<uint64_t>(size, kAbove + kBelow));
-  for (int64_t unit = from; unit * 4 < std::min(to, kAbove); ++unit) {
+  const int64_t from = regions_[region].words.from(place(at) >> 2);
+  const int64_t to = regions_[region].words.upto((place(at) + static_cast<int64_t>(size) - 1) >> 2);
+  for (int64_t unit = from; unit <= to; ++unit) {
     const Word* word = regions_[region].words.find(unit);
     if (word != nullptr && word->size == 8) {
       leak(word->value);

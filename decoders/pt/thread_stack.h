@@ -16,6 +16,7 @@
 // Thread-safety: none.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -39,7 +40,15 @@ class ThreadStack {
   // Nothing is known; the stack pointer is `node`.
   void restart(uint32_t node);
   bool owns(uint32_t node) const {
-    return node != 0 && (node == regions_.back().node || is_older(node));
+    return node != 0 && (node == regions_.back().node || (regions_.size() > 1 && is_older(node)));
+  }
+  // Whether the stack pointer `to` is in the last region; if so, it is there from now on.
+  bool move_inside(Term to) {
+    if (to.node != regions_.back().node) {
+      return false;
+    }
+    stack_ = static_cast<int64_t>(to.offset);
+    return true;
   }
   // The stack pointer is `to`, an operation on what it was.
   void move(Term to, const Terms& terms);
@@ -71,7 +80,7 @@ class ThreadStack {
   void each_term(Apply apply);
 
  private:
-  static constexpr int64_t kAbove = int64_t{1} << 16;  // bytes that are kept above a region's node
+  static constexpr int64_t kAbove = int64_t{1} << 12;  // bytes that are kept above a region's node
   static constexpr int64_t kBelow = int64_t{1} << 22;
 
   struct Storage {
@@ -83,6 +92,9 @@ class ThreadStack {
       return at >= 0 && at < static_cast<int64_t>(words.size()) ? &words[static_cast<size_t>(at)]
                                                                 : nullptr;
     }
+    int64_t lowest() const { return kAbove / 4 - static_cast<int64_t>(words.size()); }
+    int64_t from(int64_t unit) const { return std::max(unit, lowest()); }
+    int64_t upto(int64_t unit) const { return std::min(unit, kAbove / 4 - 1); }
     Word* make(int64_t unit) {
       const int64_t at = index(unit);
       if (at < 0 || at >= (kAbove + kBelow) / 4) {

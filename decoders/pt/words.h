@@ -3,7 +3,7 @@
 // Contract    What is found is the last term stored there, in whole or its low bytes; stores that
 //             overlap take away what they cut.
 // Storage     Word* find(unit): null where nothing was stored; Word* make(unit): null where nothing
-//             can be kept.
+//             can be kept. from(unit), upto(unit): cut to where there may be any.
 // Cost        One or two look-ups for each access.
 // Thread-safety: none.
 #pragma once
@@ -38,7 +38,8 @@ class Words : public Storage {
 
   // Whether anything is known of these bytes.
   bool any(int64_t address, uint64_t size) {
-    for (int64_t unit = address >> 2; unit <= last(address, size); ++unit) {
+    const int64_t end = Storage::upto(last(address, size));
+    for (int64_t unit = Storage::from(address >> 2); unit <= end; ++unit) {
       const Word* word = Storage::find(unit);
       if (word != nullptr && word->size != 0) {
         return true;
@@ -48,7 +49,8 @@ class Words : public Storage {
   }
 
   void forget(int64_t address, uint64_t size) {
-    for (int64_t unit = address >> 2; unit <= last(address, size); ++unit) {
+    const int64_t end = Storage::upto(last(address, size));
+    for (int64_t unit = Storage::from(address >> 2); unit <= end; ++unit) {
       Word* word = Storage::find(unit);
       if (word == nullptr || word->size == 0) {
         continue;
@@ -64,6 +66,14 @@ class Words : public Storage {
 
   // Null where it cannot be kept.
   Word* put(int64_t address, unsigned size, Term value) {
+    if (size == 8 && (address & 3) == 0) {
+      Word* same = Storage::find(address >> 2);
+      if (same != nullptr && same->size == 8) {
+        same->value = value;
+        same->pushed = false;
+        return same;
+      }
+    }
     forget(address, size);
     const auto shift = static_cast<uint8_t>(address & 3);
     if (shift + size > 4 && (shift != 0 || size != 8)) {
