@@ -5,10 +5,20 @@
 //             trace (PTWRITE), from samples of the registers, and from carrying all of these along
 //             the path, forwards and backwards (as in ProRace, OSDI 2017, and REPT, OSDI 2018).
 // Contract    What is found is what the processor accessed; what cannot be known is kUnknown.
-// Memory      Values are carried through memory only where `memory` says that nobody else can
-//             change them: the process has one thread and shares no writable memory. A store to
+// Facts       Registers are carried along as terms (terms.h): what a later fact tells of a value
+// also
+//             settles what was made of it before. Facts are samples, PTWRITE values, the targets of
+//             indirect branches, and comparisons that branches were taken on.
+// Constants   Memory that nobody writes is read from `constants`.
+// Stack       Registers that were saved and locals are followed through the thread's own stack,
+// also
+//             where the stack pointer itself is not known (thread_stack.h says what is relied
+//             upon). `frames_before` goes further: it relies on functions that were entered before
+//             the path began, or before a gap, not having given pointers to their locals away.
+// Memory      Other values are carried through memory only where `memory` says that nobody else
+//             can change them: the process has one thread and shares no writable memory. A store to
 //             an unknown address, and the kernel, end what is known.
-// Windows     Facts are carried backwards over at most kLookAhead blocks.
+// Windows     Facts are carried backwards over kWindow blocks at least.
 // Masked      accesses are at most what is told; repeats with an unknown count are unknown.
 // Thread-safety: distinct finders are independent.
 #pragma once
@@ -17,6 +27,7 @@
 #include <memory>
 #include <vector>
 
+#include "decoders/pt/constants.h"
 #include "decoders/pt/flow.h"
 #include "decoders/x86/instruction.h"
 
@@ -27,6 +38,9 @@ enum class AddressSource : uint8_t {
   kInstruction,  // absolute, or relative to the instruction pointer
   kForward,      // registers carried along from facts before
   kBackward,     // ... from facts behind
+  kStack,        // carried through the thread's stack as well
+  kMemory,       // ... through other memory
+  kOwnStack,  // no address, but certainly the thread's stack, where no other thread can get at it
 };
 
 struct FoundAccess {
@@ -75,9 +89,14 @@ class AccessSink {
 
 struct AccessOptions {
   bool memory = false;  // see above
+  // Registers alone, carried forwards: several times as fast, and finds less.
+  bool registers_only = false;
+  bool stack = true;
+  bool frames_before = false;
+  const Constants* constants = nullptr;
 };
 
-inline constexpr size_t kLookAhead = 4096;
+inline constexpr size_t kWindow = 2048;
 
 // `samples` by place.
 void find_accesses(const ThreadPath& path, const std::vector<PlacedSample>& samples,

@@ -50,18 +50,19 @@ x86::RegisterMask required(const Instruction& instruction) {
   return zero ? 0 : instruction.reads;
 }
 
-// Once the instructions are all there: the places point into them.
+// Once the instructions are all there: the rest points into them.
 void prepare(CodeBlock& block) {
-  uint32_t at = 0;
   for (const Instruction& instruction : block.instructions) {
     block.effects.push_back(
         {instruction.writes == 0 ? CodeBlock::kNever : required(instruction), instruction.writes});
     for (const x86::Access& access : instruction) {
-      block.accesses.push_back({at, access.opaque ? CodeBlock::kNever : access.address.registers(),
-                                &access, access.repeat == x86::Repeat::kOnce && access.size != 0});
+      block.accesses.push_back({&instruction, &access,
+                                access.opaque ? CodeBlock::kNever : access.address.registers(),
+                                access.repeat == x86::Repeat::kOnce && access.size != 0});
     }
-    ++at;
   }
+  block.steps =
+      steps_of(block.instructions.data(), block.instructions.data() + block.instructions.size());
 }
 
 }  // namespace

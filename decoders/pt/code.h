@@ -12,6 +12,7 @@
 
 #include <tsl/robin_map.h>
 
+#include "decoders/pt/block_steps.h"
 #include "decoders/x86/instruction.h"
 
 namespace tsomon::pt {
@@ -23,18 +24,18 @@ struct CodeBlock {
     x86::RegisterMask required = 0;
     x86::RegisterMask writes = 0;
   };
-  // An access of instruction `at`.
   struct Place {
-    uint32_t at = 0;
-    x86::RegisterMask required = 0;  // without them the address is not known; kNever: never is
+    const x86::Instruction* instruction = nullptr;
     const x86::Access* access = nullptr;
-    bool plain = false;  // once, of a known size: the address is all there is to know
+    x86::RegisterMask required = 0;  // without them the address is not known; kNever: never is
+    bool plain = false;              // once, of a known size: the address is all there is to know
   };
   static constexpr x86::RegisterMask kNever = ~x86::kAllRegisters;
 
   std::vector<x86::Instruction> instructions;  // never empty
-  std::vector<Effect> effects;                 // of each
   std::vector<Place> accesses;                 // in order
+  std::vector<Effect> effects;                 // of each instruction
+  BlockSteps steps;
   uint64_t ip() const { return instructions.front().address; }
 };
 

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "decoders/pt/code.h"
+#include "decoders/pt/constants.h"
 #include "decoders/pt/input.h"
 
 namespace tsomon::pt {
@@ -57,6 +58,7 @@ struct Flow {
   uint64_t of_nobody = 0;  // times that user code ran while no thread of the switches did
   uint64_t instructions = 0;
   std::vector<std::unique_ptr<CodeCache>> code;  // what the paths point into
+  Constants constants;
 };
 
 struct FlowOptions {

@@ -157,6 +157,9 @@ class ThreadEvents : public AccessSink, public UnitEvents {
           unseen_store_ = true;
         }
         return;
+      case AddressSource::kOwnStack:
+        ++out_.counts.stack;
+        return;
       case AddressSource::kInstruction:
         ++out_.counts.by_instruction;
         break;
@@ -165,6 +168,12 @@ class ThreadEvents : public AccessSink, public UnitEvents {
         break;
       case AddressSource::kBackward:
         ++out_.counts.backward;
+        break;
+      case AddressSource::kStack:
+        ++out_.counts.through_stack;
+        break;
+      case AddressSource::kMemory:
+        ++out_.counts.through_memory;
         break;
     }
     if (found.range.size == 0) {
@@ -212,9 +221,13 @@ DecodedTrace make_trace(const Flow& flow, const TraceOptions& options) {
     const ThreadId thread =
         out.trace.symbols.threads.intern(fmt::format("{}/{}", path.process, path.thread));
     ThreadEvents sink(path, thread, options, out, events[i]);
+    AccessOptions asked;
+    asked.constants = &flow.constants;
+    asked.memory = options.memory;
+    asked.frames_before = options.frames_before;
     const auto placed = place_samples(path, samples[{path.process, path.thread}]);
     out.counts.placed_samples += placed.size();
-    find_accesses(path, placed, {options.memory}, sink);
+    find_accesses(path, placed, asked, sink);
     sink.finish();
   }
   // The threads' events by time; inside a thread they are so already.

@@ -36,7 +36,8 @@ struct TraceOptions {
   UnitOptions units;
   std::vector<RegisterSample> samples;
   bool branches = false;
-  bool memory = false;   // AccessOptions
+  bool memory = false;  // AccessOptions, as the next one
+  bool frames_before = false;
   bool partial = false;  // only a part of the program's code or threads was traced
 };
 
@@ -44,6 +45,8 @@ struct TraceCounts {
   uint64_t by_instruction = 0;  // accesses by what gave their address
   uint64_t forward = 0;
   uint64_t backward = 0;
+  uint64_t through_stack = 0;
+  uint64_t through_memory = 0;
   uint64_t unknown = 0;
   uint64_t stack = 0;
   uint64_t incomplete_units = 0;

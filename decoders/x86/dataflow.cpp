@@ -85,83 +85,48 @@ bool same_register(const Instruction& instruction) {
 // The new value of the destination; bits past its size have no meaning.
 Value result(const Instruction& instruction, const RegisterFile& before, Value loaded) {
   const Operand& destination = instruction.destination;
-  const unsigned size = destination.size;
+  const Operation operation = instruction.operation;
+  if ((operation == Operation::kXor || operation == Operation::kSub) &&
+      same_register(instruction)) {
+    return 0;  // whatever it held
+  }
   const auto source = [&] {
     return operand_value(instruction, instruction.source, before, loaded);
   };
   const auto old = [&] { return operand_value(instruction, destination, before, loaded); };
-  switch (instruction.operation) {
+  switch (operation) {
     case Operation::kMove:
     case Operation::kLea:
     case Operation::kExchange:
       return source();
     case Operation::kMoveSigned: {
       const Value value = source();
-      return value ? Value(sign_extend(*value, instruction.source.size)) : value;
+      return value ? combine(operation, *value, 0, instruction.source.size) : value;
     }
-    case Operation::kNot: {
-      const Value a = old();
-      return a ? Value(~*a) : a;
-    }
-    case Operation::kNegate: {
-      const Value a = old();
-      return a ? Value(0 - *a) : a;
-    }
+    case Operation::kNot:
+    case Operation::kNegate:
     case Operation::kSwapBytes: {
       const Value a = old();
-      return a && size >= 4 ? Value(__builtin_bswap64(*a) >> (64 - 8 * size)) : std::nullopt;
+      return a ? combine(operation, *a, 0, destination.size) : a;
     }
-    case Operation::kMultiply: {
-      const Value b = source();
-      const Value a = instruction.multiplies_immediate
-                          ? Value(static_cast<uint64_t>(instruction.immediate))
-                          : old();
-      return a && b ? Value(*a * *b) : std::nullopt;
-    }
-    case Operation::kXor:
-    case Operation::kSub:
-      if (same_register(instruction)) {
-        return 0;  // whatever it held
-      }
-      break;
     default:
       break;
   }
-  const Value a = old();
+  const Value a = instruction.multiplies_immediate
+                      ? Value(static_cast<uint64_t>(instruction.immediate))
+                      : old();
   const Value b = source();
   if (!a || !b) {
     return std::nullopt;
   }
-  switch (instruction.operation) {
-    case Operation::kCompareExchange: {
-      const Value expected = before.get(Register::kRax);
-      if (!expected) {
-        return std::nullopt;
-      }
-      return low_bytes(*a, size) == low_bytes(*expected, size) ? b : a;
-    }
-    case Operation::kAdd:
-    case Operation::kExchangeAdd:
-      return *a + *b;
-    case Operation::kSub:
-      return *a - *b;
-    case Operation::kAnd:
-      return *a & *b;
-    case Operation::kOr:
-      return *a | *b;
-    case Operation::kXor:
-      return *a ^ *b;
-    case Operation::kShiftLeft:
-    case Operation::kShiftRight:
-    case Operation::kShiftRightSigned:
-      return shifted(instruction.operation, *a, *b, size);
-    case Operation::kRotateLeft:
-      return rotated(*a, *b, size);
-    case Operation::kRotateRight:
-      return rotated(*a, 0 - *b, size);
-    default:
+  if (operation == Operation::kCompareExchange) {
+    const Value expected = before.get(Register::kRax);
+    if (!expected) {
       return std::nullopt;
+    }
+    return low_bytes(*a, destination.size) == low_bytes(*expected, destination.size) ? b : a;
   }
+  return combine(operation, *a, *b, destination.size);
 }
 
 // Bytes that push and pop move: those of the stack access, which is the last of a push, the first
@@ -253,6 +218,42 @@ void step_string(const Instruction& instruction, RegisterFile& registers) {
 
 }  // namespace
 
+Value combine(Operation operation, uint64_t a, uint64_t b, unsigned size) {
+  switch (operation) {
+    case Operation::kMoveSigned:
+      return sign_extend(a, size);
+    case Operation::kNot:
+      return ~a;
+    case Operation::kNegate:
+      return 0 - a;
+    case Operation::kSwapBytes:
+      return size >= 4 ? Value(__builtin_bswap64(a) >> (64 - 8 * size)) : std::nullopt;
+    case Operation::kAdd:
+    case Operation::kExchangeAdd:
+      return a + b;
+    case Operation::kSub:
+      return a - b;
+    case Operation::kAnd:
+      return a & b;
+    case Operation::kOr:
+      return a | b;
+    case Operation::kXor:
+      return a ^ b;
+    case Operation::kMultiply:
+      return a * b;
+    case Operation::kShiftLeft:
+    case Operation::kShiftRight:
+    case Operation::kShiftRightSigned:
+      return shifted(operation, a, b, size);
+    case Operation::kRotateLeft:
+      return rotated(a, b, size);
+    case Operation::kRotateRight:
+      return rotated(a, 0 - b, size);
+    default:
+      return std::nullopt;
+  }
+}
+
 RegisterMask changed_by_system_call(const RegisterFile& before) {
   constexpr uint64_t kSigreturn = 15;
   constexpr uint64_t kClone = 56;
@@ -282,6 +283,9 @@ void step_forward(const Instruction& instruction, RegisterFile& registers, Value
     case Operation::kClobber:
     case Operation::kCompareExchange:
       registers.forget(instruction.writes);
+      return;
+    case Operation::kCompare:
+    case Operation::kTest:
       return;
     case Operation::kSystemCall:
       registers.forget(changed_by_system_call(registers));
@@ -347,6 +351,8 @@ Value stored_value(const Instruction& instruction, const RegisterFile& before, V
     case Operation::kClobber:
     case Operation::kString:
     case Operation::kSystemCall:
+    case Operation::kCompare:
+    case Operation::kTest:
       return std::nullopt;
     case Operation::kExchange:
       // Either operand may be the memory.

@@ -19,6 +19,10 @@ namespace tsomon::x86 {
 // instruction gave, when that is known.
 using Value = std::optional<uint64_t>;
 
+// What an operation of one or two operands of `size` bytes (kMoveSigned: the operand's) gives; bits
+// past its size have no meaning. Nothing for operations that are more than that.
+Value combine(Operation operation, uint64_t a, uint64_t b, unsigned size);
+
 // From before the instruction to after it.
 void step_forward(const Instruction& instruction, RegisterFile& registers, Value loaded = {});
 

@@ -207,6 +207,10 @@ Operation operation_of(const ZydisDecodedInstruction& from) {
       return Operation::kNot;
     case ZYDIS_MNEMONIC_NEG:
       return Operation::kNegate;
+    case ZYDIS_MNEMONIC_CMP:
+      return Operation::kCompare;
+    case ZYDIS_MNEMONIC_TEST:
+      return Operation::kTest;
     case ZYDIS_MNEMONIC_XCHG:
       return Operation::kExchange;
     case ZYDIS_MNEMONIC_XADD:
@@ -237,6 +241,25 @@ Operation operation_of(const ZydisDecodedInstruction& from) {
   }
 }
 
+Condition condition_of(ZydisMnemonic mnemonic) {
+  switch (mnemonic) {
+    case ZYDIS_MNEMONIC_JZ:
+      return Condition::kEqual;
+    case ZYDIS_MNEMONIC_JNZ:
+      return Condition::kNotEqual;
+    case ZYDIS_MNEMONIC_JNBE:
+      return Condition::kAbove;
+    case ZYDIS_MNEMONIC_JBE:
+      return Condition::kNotAbove;
+    case ZYDIS_MNEMONIC_JB:
+      return Condition::kBelow;
+    case ZYDIS_MNEMONIC_JNB:
+      return Condition::kNotBelow;
+    default:
+      return Condition::kNone;
+  }
+}
+
 class Builder {
  public:
   Builder(const Decoded& from, uint64_t address) : from_(from), raw_(from.instruction) {
@@ -248,6 +271,7 @@ class Builder {
     to_.branch = branch_of(from_);
     to_.ordering = ordering_of(raw_);
     to_.operation = operation_of(raw_);
+    to_.condition = condition_of(raw_.mnemonic);
     to_.ptwrite = raw_.mnemonic == ZYDIS_MNEMONIC_PTWRITE;
     to_.unlisted_stores = (has_variable_size(raw_) && may_store()) || to_.branch == Branch::kFar ||
                           raw_.mnemonic == ZYDIS_MNEMONIC_CLZERO ||
@@ -517,7 +541,7 @@ class Builder {
 
   void set_operands() {
     const auto& operands = from_.operands;
-    if (to_.ptwrite) {
+    if (to_.ptwrite || to_.branch == Branch::kIndirectJump) {
       to_.source = operand_of(operands[0]);
     }
     switch (to_.operation) {
@@ -533,6 +557,11 @@ class Builder {
         if (to_.branch == Branch::kIndirectCall) {
           to_.source = operand_of(operands[0]);
         }
+        return;
+      case Operation::kCompare:
+      case Operation::kTest:
+        to_.destination = operand_of(operands[0]);
+        to_.source = operand_of(operands[1]);
         return;
       case Operation::kReturn:
         if (raw_.operand_count_visible != 0) {

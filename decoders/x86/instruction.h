@@ -149,7 +149,12 @@ enum class Operation : uint8_t {
   kString,
   kSetDirection,  // cld, std: immediate
   kSystemCall,
+  kCompare,  // flags of a - b
+  kTest,     // flags of a & b
 };
+
+// What a conditional branch is taken on, where that tells something about values.
+enum class Condition : uint8_t { kNone, kEqual, kNotEqual, kAbove, kNotAbove, kBelow, kNotBelow };
 
 struct Operand {
   enum class Kind : uint8_t { kNone, kRegister, kImmediate, kMemory, kAddress };
@@ -177,6 +182,7 @@ struct Instruction {
   Branch branch = Branch::kNone;
   Ordering ordering = Ordering::kNone;
   Operation operation = Operation::kClobber;
+  Condition condition = Condition::kNone;  // of a conditional branch
   // kMove with a memory destination stores `source`, with a memory source loads into
   // `destination`; the other operations with a memory operand compute with what they load. Several
   // operands of memory: push, pop and exchange only.

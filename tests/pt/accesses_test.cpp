@@ -21,6 +21,7 @@ struct Coverage {
   size_t unknown = 0;
   size_t stack_known = 0;  // through the stack pointer
   size_t stack_unknown = 0;
+  size_t own = 0;  // certainly of the thread's stack, at an address that is not known
   size_t wrong = 0;
 
   double share() const {
@@ -51,13 +52,20 @@ class Comparer : public pt::AccessSink {
         const pt::FoundAccess& found = accesses.at(at++);
         REQUIRE(found.access == &access);
         const auto truth = evaluate(access, step.registers);
-        const bool known = found.source != AddressSource::kUnknown;
+        const bool own = found.source == AddressSource::kOwnStack;
+        const bool known = found.source != AddressSource::kUnknown && !own;
         if (known &&
             (!truth || truth->address != found.range.address || truth->size != found.range.size)) {
           ++coverage_.wrong;
         }
         if (!truth || truth->size == 0) {
           continue;  // gathers and searches that the data ends
+        }
+        if (own && !access.stack_relative()) {
+          const uint64_t stack = step.registers.value(x86::Register::kRsp);
+          ++coverage_.own;
+          coverage_.wrong += truth->address + 128 < stack || truth->address > stack + (8 << 20);
+          continue;
         }
         ++(access.stack_relative() ? (known ? coverage_.stack_known : coverage_.stack_unknown)
                                    : (known ? coverage_.known : coverage_.unknown));
@@ -75,7 +83,8 @@ class Comparer : public pt::AccessSink {
 
 enum class Placement { kExact, kByTime };
 
-Coverage cover(const std::string& name, size_t sample_every, Placement placement, bool memory) {
+Coverage cover(const std::string& name, size_t sample_every, Placement placement,
+               pt::AccessOptions options) {
   const SteppedRun& run = stepped(name);
   const EncodedRun encoded = encode(run);
   const pt::Flow flow = decode_flow(input_of(run, encoded));
@@ -115,7 +124,9 @@ Coverage cover(const std::string& name, size_t sample_every, Placement placement
       }
     }
     Comparer comparer(run, steps, coverage);
-    find_accesses(path, samples, {memory && run.threads.size() == 1}, comparer);
+    options.constants = &flow.constants;
+    options.memory = options.memory && run.threads.size() == 1;
+    find_accesses(path, samples, options, comparer);
   }
   CHECK(coverage.wrong == 0);
   return coverage;
@@ -126,22 +137,35 @@ Coverage cover(const std::string& name, size_t sample_every, Placement placement
 TEST_CASE("addresses are right, and how many are known") {
   std::printf(
       "addresses known, in %% of the accesses that are not through the stack pointer "
-      "(of those that are)\n%-16s %-13s %-13s %-13s %-13s %-13s %-13s\n",
-      "", "PT alone", "PTWRITE", "1 in 10,000", "1 in 1,000", "by time", "and memory");
+      "(of those that are)\n%-16s",
+      "");
+  for (const char* column : {"PT alone", "older frames", "PTWRITE", "1 in 10,000", "1 in 1,000",
+                             "older frames", "by time", "and memory"}) {
+    std::printf(" %-13s", column);
+  }
+  std::printf("\n");
+  pt::AccessOptions older;
+  older.frames_before = true;
+  pt::AccessOptions all = older;
+  all.memory = true;
   for (const std::string& name : traced_programs()) {
     CAPTURE(name);
-    const Coverage alone = cover(name, 0, Placement::kExact, false);
-    const Coverage written = cover(name + "_ptwrite", 0, Placement::kExact, false);
-    const Coverage rare = cover(name, 10000, Placement::kExact, false);
-    const Coverage often = cover(name, 1000, Placement::kExact, false);
-    const Coverage timed = cover(name, 1000, Placement::kByTime, false);
-    const Coverage memory = cover(name, 1000, Placement::kExact, true);
+    const Coverage alone = cover(name, 0, Placement::kExact, {});
+    const Coverage alone_older = cover(name, 0, Placement::kExact, older);
+    const Coverage written = cover(name + "_ptwrite", 0, Placement::kExact, {});
+    const Coverage rare = cover(name, 10000, Placement::kExact, {});
+    const Coverage often = cover(name, 1000, Placement::kExact, {});
+    const Coverage often_older = cover(name, 1000, Placement::kExact, older);
+    const Coverage timed = cover(name, 1000, Placement::kByTime, {});
+    const Coverage memory = cover(name, 1000, Placement::kExact, all);
     std::printf("%-16s", name.c_str());
-    for (const Coverage& coverage : {alone, written, rare, often, timed, memory}) {
-      std::printf(" %5.1f (%5.1f)", 100 * coverage.share(), 100 * coverage.stack_share());
+    for (const Coverage& coverage :
+         {alone, alone_older, written, rare, often, often_older, timed, memory}) {
+      std::printf(" %5.1f (%5zu)", 100 * coverage.share(), coverage.own);
     }
     std::printf("\n");
     CHECK(often.known >= alone.known);
-    CHECK(memory.known >= often.known);
+    CHECK(alone_older.known >= alone.known);
+    CHECK(memory.known >= often_older.known);
   }
 }

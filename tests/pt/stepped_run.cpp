@@ -162,10 +162,18 @@ class Stepper {
     return &run_.instructions.emplace(ip, *decoded).first->second;
   }
 
+  // Then it would not be delivered, and the step would go unnoticed.
+  static bool blocked(int tid, int signal) {
+    uint64_t mask = 0;
+    ::ptrace(PTRACE_GETSIGMASK, tid, sizeof mask, &mask);
+    return (mask >> (signal - 1) & 1) != 0;
+  }
+
   void step(Thread& thread) {
     ::ptrace(PTRACE_GETREGS, thread.tid, nullptr, &thread.registers);
     const uint64_t ip = thread.registers.rip;
-    if (thread.signal == 0 && options_.signal != 0 && thread.tid == pid_ && random_() % 1500 == 0) {
+    if (thread.signal == 0 && options_.signal != 0 && thread.tid == pid_ && random_() % 1500 == 0 &&
+        !blocked(thread.tid, options_.signal)) {
       thread.signal = options_.signal;
     }
     if (thread.signal != 0) {  // stops at the handler, nothing executed

@@ -1,0 +1,159 @@
+#include "decoders/pt/constants.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <elf.h>
+
+namespace tsomon::pt {
+namespace {
+
+constexpr uint64_t kMostBytes = uint64_t{256} << 20;  // of one segment
+
+// An object at an offset of the file.
+template <typename T>
+bool read_at(std::ifstream& file, uint64_t offset, T& to) {
+  file.seekg(static_cast<std::streamoff>(offset));
+  return static_cast<bool>(file.read(reinterpret_cast<char*>(&to), sizeof to));
+}
+
+bool has_text_relocations(std::ifstream& file, const Elf64_Phdr& dynamic) {
+  for (uint64_t at = 0; at + sizeof(Elf64_Dyn) <= dynamic.p_filesz; at += sizeof(Elf64_Dyn)) {
+    Elf64_Dyn entry;
+    if (!read_at(file, dynamic.p_offset + at, entry) || entry.d_tag == DT_NULL) {
+      return false;
+    }
+    if (entry.d_tag == DT_TEXTREL ||
+        (entry.d_tag == DT_FLAGS && (entry.d_un.d_val & DF_TEXTREL) != 0)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Constants::Segments Constants::read_segments(const std::string& name) {
+  std::error_code error;
+  const uint64_t size =
+      std::filesystem::is_regular_file(name, error) ? std::filesystem::file_size(name, error) : 0;
+  std::ifstream file(name, std::ios::binary);
+  Elf64_Ehdr header;
+  if (error || size == 0 || !file || !read_at(file, 0, header) ||
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
+      header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_machine != EM_X86_64 ||
+      header.e_phentsize != sizeof(Elf64_Phdr)) {
+    return {};
+  }
+  Segments segments;
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr program;
+    if (!read_at(file, header.e_phoff + i * sizeof program, program)) {
+      return {};
+    }
+    if (program.p_type == PT_DYNAMIC && has_text_relocations(file, program)) {
+      return {};
+    }
+    if (program.p_type != PT_LOAD || (program.p_flags & PF_W) != 0 || program.p_offset > size ||
+        program.p_filesz > size - program.p_offset || program.p_filesz > kMostBytes) {
+      continue;
+    }
+    Segment segment;
+    segment.offset = program.p_offset;
+    segment.address = program.p_vaddr;
+    segment.code = (program.p_flags & PF_X) != 0;
+    segment.bytes.resize(program.p_filesz);
+    file.seekg(static_cast<std::streamoff>(program.p_offset));
+    if (!file.read(segment.bytes.data(), static_cast<std::streamsize>(program.p_filesz))) {
+      return {};
+    }
+    segments.push_back(std::move(segment));
+  }
+  return segments;
+}
+
+Constants::Constants(const std::vector<CodeSection>& code) {
+  for (const CodeSection& section : code) {
+    std::unique_ptr<const Segments>& file = files_[section.file];
+    if (!file) {
+      file = std::make_unique<const Segments>(read_segments(section.file));
+    }
+    // The segment that was mapped; mappings are of whole pages.
+    const auto mapped = std::find_if(file->begin(), file->end(), [&](const Segment& segment) {
+      return segment.code && section.offset < segment.offset + segment.bytes.size() &&
+             segment.offset < section.offset + section.size;
+    });
+    if (mapped == file->end()) {
+      continue;
+    }
+    const uint64_t base = section.address - section.offset + mapped->offset - mapped->address;
+    for (const Segment& segment : *file) {
+      ranges_[section.process].push_back({base + segment.address, &segment.bytes, false});
+    }
+  }
+  for (auto& [process, ranges] : ranges_) {
+    std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) {
+      return a.address != b.address ? a.address < b.address : a.bytes < b.bytes;
+    });
+    // A file whose code was mapped in pieces.
+    ranges.erase(std::unique(ranges.begin(), ranges.end(),
+                             [](const Range& a, const Range& b) {
+                               return a.address == b.address && a.bytes == b.bytes;
+                             }),
+                 ranges.end());
+    uint64_t end = 0;
+    Range* furthest = nullptr;
+    for (Range& range : ranges) {
+      if (furthest != nullptr && range.address < end) {
+        range.doubtful = true;
+        furthest->doubtful = true;
+      }
+      if (range.address + range.bytes->size() > end) {
+        end = range.address + range.bytes->size();
+        furthest = &range;
+      }
+    }
+  }
+}
+
+Constants::Page Constants::page(int process, uint64_t address) const {
+  const auto ranges = ranges_.find(process);
+  if (ranges == ranges_.end()) {
+    return {};
+  }
+  const uint64_t first = address / kPage * kPage;
+  for (const Range& range : ranges->second) {
+    const uint64_t size = range.bytes->size();
+    if (!range.doubtful && range.address <= first && size >= kPage &&
+        first - range.address <= size - kPage) {
+      return {Page::State::kWhole, range.bytes->data() + (first - range.address)};
+    }
+    if (range.address < first + kPage && range.address + size > first) {
+      return {Page::State::kPart, nullptr};
+    }
+  }
+  return {};
+}
+
+bool Constants::read(int process, uint64_t address, uint8_t* to, size_t size) const {
+  const auto ranges = ranges_.find(process);
+  if (ranges == ranges_.end()) {
+    return false;
+  }
+  auto next = std::upper_bound(ranges->second.begin(), ranges->second.end(), address,
+                               [](uint64_t at, const Range& range) { return at < range.address; });
+  if (next == ranges->second.begin()) {
+    return false;
+  }
+  const Range& range = *--next;
+  const uint64_t offset = address - range.address;
+  if (range.doubtful || offset >= range.bytes->size() || size > range.bytes->size() - offset) {
+    return false;
+  }
+  std::memcpy(to, range.bytes->data() + offset, size);
+  return true;
+}
+
+}  // namespace tsomon::pt

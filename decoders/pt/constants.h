@@ -1,0 +1,60 @@
+// Memory of processes that nobody writes: what the ELF files that code was mapped from hold in
+// segments that are not writable.
+//
+// Contract    All segments of a file lie at the same distance from where the file puts them, as
+//             loaders map them; so the mapping of the code gives the place of the others. Bytes
+//             that two mappings of a process tell differently are not given. Files with relocations
+//             in such segments (DT_TEXTREL) are left out. A program that makes such memory writable
+//             itself and changes it is not noticed.
+// Input       Files that are no ELF files for this machine, or are cut short, give nothing.
+// Memory      The segments of each file once.
+// Thread-safety: reading is safe to do concurrently.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "decoders/pt/input.h"
+
+namespace tsomon::pt {
+
+class Constants {
+ public:
+  Constants() = default;
+  explicit Constants(const std::vector<CodeSection>& code);
+
+  static constexpr uint64_t kPage = 4096;
+  struct Page {
+    enum class State : uint8_t { kNone, kPart, kWhole };
+    State state = State::kNone;   // how much of it is known
+    const char* bytes = nullptr;  // of a whole page
+  };
+  // The page that holds an address. For those who keep it.
+  Page page(int process, uint64_t address) const;
+  // False when the bytes are not all known. O(log of the mapped segments).
+  bool read(int process, uint64_t address, uint8_t* to, size_t size) const;
+
+ private:
+  struct Segment {
+    uint64_t offset = 0;   // in the file
+    uint64_t address = 0;  // as the file has it
+    std::string bytes;
+    bool code = false;
+  };
+  using Segments = std::vector<Segment>;
+  struct Range {
+    uint64_t address = 0;
+    const std::string* bytes = nullptr;
+    bool doubtful = false;  // overlaps another one
+  };
+
+  static Segments read_segments(const std::string& file);
+
+  std::map<std::string, std::unique_ptr<const Segments>> files_;
+  std::map<int, std::vector<Range>> ranges_;  // by address
+};
+
+}  // namespace tsomon::pt

@@ -1,0 +1,188 @@
+// A path as terms: what its registers, its stack and, where asked for, other memory hold, and the
+// addresses of its accesses.
+//
+// Method      Every block's steps (block_steps.h) run on the state; what nothing tells is a leaf.
+//             Samples, PTWRITE values, targets of indirect branches and comparisons that branches
+//             were taken on are facts about terms (terms.h). Addresses are terms: what becomes
+//             known of a node later settles the earlier ones.
+// Signals     A handler that returns without having touched the registers that the kernel saved
+//             on its stack gives them back.
+// Thread-safety: none.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include <tsl/robin_map.h>
+
+#include "decoders/pt/accesses.h"
+#include "decoders/pt/terms.h"
+#include "decoders/pt/thread_stack.h"
+
+namespace tsomon::pt {
+
+class PathWalk {
+ public:
+  // Where an access of a block was: once for each, in order.
+  struct Place {
+    Term address;
+    uint32_t repeats = 0;  // position + 1 in repeats(); 0: once
+    bool followed = true;
+    bool own = false;  // of the thread's stack, where no other thread can get at it
+  };
+  struct Repeats {
+    Term count;
+    Term down;
+  };
+
+  PathWalk(int process, const AccessOptions& options);
+
+  // `samples`: those of this block, by instruction.
+  void block(const CodeBlock& block, const PlacedSample* samples, const PlacedSample* samples_end);
+  void written(const x86::Instruction& instruction, uint64_t value);
+  // The path goes on at `ip`, not where it was.
+  void elsewhere(uint64_t ip);
+  void gap();
+
+  std::vector<Place>& places() { return places_; }
+  std::vector<Repeats>& repeats() { return repeats_; }
+  Terms& terms() { return terms_; }
+  // Facts that need more than equations, then the equations.
+  void solve();
+  // `each`: applied to every term that the caller still holds.
+  void forget_before(size_t node, std::vector<Place>& places, std::vector<Repeats>& repeats);
+
+ private:
+  struct Tested {
+    Term a;
+    Term b;
+    x86::Condition condition = x86::Condition::kNone;
+    uint8_t size = 8;
+    bool compared = false;
+  };
+  // What a signal handler interrupted.
+  struct Interrupted {
+    std::array<Term, x86::kRegisters> registers;
+    ThreadStack stack;
+    std::array<uint64_t, 2> ips;  // where it may go on
+    uint32_t frame = 0;           // node of the stack pointer that the handler began with
+    bool intact = true;
+  };
+  // What constant memory gave, at an address that is not known.
+  struct TableLoad {
+    Term address;
+    Term value;
+    uint8_t size = 0;
+  };
+  struct Page {
+    uint64_t number = ~uint64_t{0};
+    Constants::Page content;
+  };
+  struct MemoryKey {
+    uint32_t node;
+    int64_t unit;
+    bool operator==(const MemoryKey&) const = default;
+  };
+  struct MemoryHash {
+    size_t operator()(const MemoryKey& key) const {
+      return (static_cast<uint64_t>(key.unit) ^ uint64_t{key.node} << 40) * 0x9E3779B97F4A7C15ULL >>
+             20;
+    }
+  };
+  struct MemoryStorage {
+    tsl::robin_map<MemoryKey, Word, MemoryHash> words;
+    uint32_t node = 0;  // of the access under way
+
+    static int64_t from(int64_t unit) { return unit; }
+    static int64_t upto(int64_t unit) { return unit; }
+    Word* find(int64_t unit) {
+      const auto found = words.find({node, unit});
+      return found == words.end() ? nullptr : &found.value();
+    }
+    Word* make(int64_t unit) {
+      static constexpr size_t kMost = size_t{1} << 20;
+      if (words.size() > kMost) {
+        words.clear();
+        return nullptr;
+      }
+      return &words[{node, unit}];
+    }
+  };
+
+  Term at(Ref ref) const {
+    const Term& slot = slots_[ref.slot];
+    return {slot.offset + static_cast<uint64_t>(ref.offset), slot.node, slot.via};
+  }
+  Term& reg(x86::Register name) { return slots_[static_cast<unsigned>(name)]; }
+  const Term& reg(x86::Register name) const { return slots_[static_cast<unsigned>(name)]; }
+
+  void run(const BlockSteps& block);
+  void move_stack(Term& to, int64_t offset);
+  void set_registers(const Step*& step, const Step* end);
+  void complex(const x86::Instruction& instruction);
+  void opaque(const Step& step);
+  void string(const x86::Instruction& instruction);
+  void system_call();
+  void sample(const x86::RegisterFile& registers);
+  void branch_to(uint64_t ip);
+  void forget_registers(x86::RegisterMask names);
+
+  std::optional<uint64_t> constant_at(uint64_t address, unsigned size);
+  Term load(Term address, unsigned size);
+  Term load_shared(Term address, unsigned size);
+  void store(Term address, unsigned size, Term value, bool pushed);
+  void store_unknown(Term address, uint64_t size);
+  void store_elsewhere(Term address, uint64_t size);
+  void store_anywhere();
+  void memory_store(uint32_t node);
+  void touch(Term address, uint64_t size);
+  void leak(Term term) {
+    if (stack_.owns(term.node)) {
+      leaked(term);
+    }
+  }
+  void leaked(Term term);
+  // Relative to the stack pointer, where that is known; else with what is known since.
+  Term on_stack(Term address) const {
+    if (address.node == 0 && (address.via & kViaFact) == 0) {
+      return address;
+    }
+    if (stack_.owns(address.node)) {
+      return address;
+    }
+    address = terms_.resolve(address);
+    return address.known() && (address.via & kViaFact) != 0 ? perhaps_on_stack(address) : address;
+  }
+  Term perhaps_on_stack(Term address) const;
+  void frame_written(Term address, uint64_t size);
+  void record(Term address, const x86::Access& access) {
+    places_.push_back(
+        {address, 0, true,
+         !access.stack_relative() && stack_.owns(address.node) && stack_.is_private(address)});
+  }
+  void look_up(const TableLoad& load);
+
+  int process_;
+  AccessOptions options_;
+  Terms terms_;
+  std::vector<Term> slots_;
+  ThreadStack stack_;
+  Words<MemoryStorage> memory_;
+  uint32_t memory_epoch_ = 0;
+  uint32_t last_writer_ = 0;
+  std::deque<Interrupted> interrupted_;
+  bool returns_from_signal_ = false;
+  Tested tested_;
+  Term target_;
+  bool has_target_ = false;
+  const CodeBlock* last_ = nullptr;
+  std::vector<TableLoad> table_loads_;
+  std::array<Page, 64> pages_{};  // of constants, the last ones used
+  std::vector<Place> places_;
+  std::vector<Repeats> repeats_;
+};
+
+}  // namespace tsomon::pt

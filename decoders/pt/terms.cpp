@@ -1,0 +1,236 @@
+#include "decoders/pt/terms.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "decoders/x86/dataflow.h"
+
+namespace tsomon::pt {
+
+using x86::Operation;
+
+Term Terms::make(Operation operation, Term a, Term b, unsigned size, unsigned operand) {
+  a = resolve(a);
+  b = resolve(b);
+  const uint32_t via = a.via | b.via;
+  if (a.known() && b.known()) {
+    const auto value = x86::combine(operation, a.offset, b.offset,
+                                    operation == Operation::kMoveSigned ? operand : size);
+    if (value) {
+      return {*value & most_of(size), 0, via};
+    }
+    return leaf(size);
+  }
+  if (size == 8) {
+    if (operation == Operation::kAdd && (a.known() || b.known())) {
+      return a.known() ? Term{b.offset + a.offset, b.node, via}
+                       : Term{a.offset + b.offset, a.node, via};
+    }
+    if (operation == Operation::kSub && (b.known() || a.node == b.node)) {
+      return {a.offset - b.offset, b.known() ? a.node : 0, via};
+    }
+  }
+  nodes_[a.node].used = true;
+  nodes_[b.node].used = true;
+  Node node;
+  node.a = a;
+  node.b = b;
+  node.operation = operation;
+  node.size = static_cast<uint8_t>(operation == Operation::kMoveSigned ? operand : size);
+  node.result = static_cast<uint8_t>(size);
+  node.most = most_of(size);
+  if (operation == Operation::kAnd && b.known()) {
+    node.most = std::min(node.most, b.offset);
+  }
+  Term made = add(node);
+  made.via = via;
+  return made;
+}
+
+Term Terms::cut(Term term, unsigned size) {
+  term = resolve(term);
+  if (term.known()) {
+    return {term.offset & most_of(size), 0, term.via};
+  }
+  if (size >= 8 || (term.offset == 0 && nodes_[term.node].most <= most_of(size))) {
+    return term;
+  }
+  nodes_[term.node].used = true;
+  Node node;
+  node.a = term;
+  node.operation = Operation::kMove;
+  node.size = static_cast<uint8_t>(size);
+  node.result = node.size;
+  node.most = most_of(size);
+  Term made = add(node);
+  made.via = term.via;
+  return made;
+}
+
+void Terms::equal(Term a, Term b) {
+  a = settled(a);
+  b = settled(b);
+  if (b.known()) {
+    learn(a, b.offset, 8, b.via);
+  } else if (a.known()) {
+    learn(b, a.offset, 8, a.via);
+  } else if (a.node != b.node) {
+    equations_.push_back({a, b});
+  }
+}
+
+void Terms::learn(Term term, uint64_t value, unsigned size, uint32_t via) {
+  if (!settle(term, value, size, via)) {
+    return;
+  }
+  // Chains are as long as the path: no recursion.
+  settled_.push_back(term.node);
+  while (!settled_.empty()) {
+    const uint32_t at = settled_.back();
+    settled_.pop_back();
+    reverse(at);
+  }
+}
+
+bool Terms::settle(Term term, uint64_t value, unsigned size, uint32_t via) {
+  if (term.node == 0 || nodes_[term.node].known) {
+    return false;
+  }
+  Node& node = nodes_[term.node];
+  uint64_t found = value - term.offset;
+  if (size < 8) {
+    if (node.most > most_of(size)) {
+      return false;  // the rest is not known
+    }
+    found &= most_of(size);
+  }
+  if (found > node.most) {
+    return false;  // contradicts what is known
+  }
+  node.value = found;
+  node.known = true;
+  node.via = static_cast<uint8_t>(node.via | via | term.via | kViaFact);
+  if (node.used) {
+    lowest_ = news_ ? std::min<size_t>(lowest_, term.node) : term.node;
+    news_ = true;
+  }
+  return true;
+}
+
+void Terms::bound(Term term, uint64_t most) {
+  if (term.node != 0 && term.offset == 0) {
+    nodes_[term.node].most = std::min(nodes_[term.node].most, most);
+  }
+}
+
+// What a known result says of the operands.
+void Terms::reverse(uint32_t at) {
+  const Node node = nodes_[at];
+  const Term a = settled(node.a);
+  const Term b = settled(node.b);
+  const uint32_t via = node.via | (a.known() ? a.via : b.via);
+  const unsigned size = node.size;
+  const auto tell = [this](Term term, uint64_t value, unsigned bytes, uint32_t by) {
+    if (settle(term, value, bytes, by)) {
+      settled_.push_back(term.node);
+    }
+  };
+  switch (node.operation) {
+    case Operation::kMove:
+    case Operation::kMoveSigned:
+      tell(a, node.value, size, via);
+      return;
+    case Operation::kNot:
+      tell(a, ~node.value, size, via);
+      return;
+    case Operation::kNegate:
+      tell(a, 0 - node.value, size, via);
+      return;
+    case Operation::kSwapBytes:
+      if (const auto back = x86::combine(node.operation, node.value, 0, size)) {
+        tell(a, *back, size, via);
+      }
+      return;
+    case Operation::kAdd:
+      if (b.known()) {
+        tell(a, node.value - b.offset, size, via);
+      } else if (a.known()) {
+        tell(b, node.value - a.offset, size, via);
+      }
+      return;
+    case Operation::kSub:
+      if (b.known()) {
+        tell(a, node.value + b.offset, size, via);
+      } else if (a.known()) {
+        tell(b, a.offset - node.value, size, via);
+      }
+      return;
+    case Operation::kXor:
+      if (b.known()) {
+        tell(a, node.value ^ b.offset, size, via);
+      } else if (a.known()) {
+        tell(b, node.value ^ a.offset, size, via);
+      }
+      return;
+    case Operation::kRotateLeft:
+    case Operation::kRotateRight:
+      if (b.known()) {
+        const auto back =
+            x86::combine(node.operation == Operation::kRotateLeft ? Operation::kRotateRight
+                                                                  : Operation::kRotateLeft,
+                         node.value, b.offset, size);
+        tell(a, *back, size, via);
+      }
+      return;
+    default:
+      return;
+  }
+}
+
+bool Terms::forward(Node& node) const {
+  const Term a = settled(node.a);
+  const Term b = settled(node.b);
+  if (!a.known() || !b.known()) {
+    return false;
+  }
+  std::optional<uint64_t> value = a.offset;
+  if (node.operation != Operation::kMove) {
+    value = x86::combine(node.operation, a.offset, b.offset, node.size);
+  }
+  if (!value) {
+    return false;
+  }
+  node.value = *value & most_of(node.result);
+  node.known = true;
+  node.via = static_cast<uint8_t>(node.via | a.via | b.via | kViaFact);
+  return true;
+}
+
+void Terms::solve() {
+  while (news_) {
+    news_ = false;
+    // Users have higher numbers.
+    for (size_t i = lowest_ + 1; i < nodes_.size(); ++i) {
+      Node& node = nodes_[i];
+      if (node.operation == Operation::kClobber) {
+        continue;
+      }
+      if (node.known) {
+        reverse(static_cast<uint32_t>(i));
+        while (!settled_.empty()) {
+          const uint32_t at = settled_.back();
+          settled_.pop_back();
+          reverse(at);
+        }
+      } else {
+        forward(node);
+      }
+    }
+    const auto open = std::exchange(equations_, {});
+    for (const Equation& equation : open) {
+      equal(equation.a, equation.b);
+    }
+  }
+}
+
+}  // namespace tsomon::pt

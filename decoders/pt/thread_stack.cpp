@@ -1,0 +1,224 @@
+#include "decoders/pt/thread_stack.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tsomon::pt {
+namespace {
+
+constexpr int64_t kHighest = std::numeric_limits<int64_t>::max() / 2;
+constexpr int64_t kRedZone = 128;  // bytes below the stack pointer that are in use
+
+int64_t place(Term term) { return static_cast<int64_t>(term.offset); }
+
+}  // namespace
+
+void ThreadStack::restart(uint32_t node) {
+  regions_.resize(1);
+  regions_[0].node = node;
+  regions_[0].words.words.clear();
+  frames_.clear();
+  frames_.push_back({0, kHighest, !options_.assumed});
+  stack_ = 0;
+}
+
+bool ThreadStack::is_older(uint32_t node) const {
+  return std::any_of(regions_.begin(), regions_.end(),
+                     [&](const Region& region) { return region.node == node; });
+}
+
+size_t ThreadStack::region_of(uint32_t node) const {
+  size_t at = regions_.size() - 1;
+  while (regions_[at].node != node) {
+    --at;
+  }
+  return at;
+}
+
+ThreadStack::Frame& ThreadStack::frame_of(size_t region, int64_t place) {
+  size_t at = frames_.size() - 1;
+  while (at != 0 && (frames_[at].region > region ||
+                     (frames_[at].region == region && frames_[at].top + 8 <= place))) {
+    --at;
+  }
+  return frames_[at];
+}
+
+void ThreadStack::move(Term to, const Terms& terms) {
+  if (to.node == regions_.back().node) {
+    stack_ = place(to);
+    return;
+  }
+  if (to.node != 0 && is_older(to.node)) {
+    const size_t region = region_of(to.node);
+    regions_.resize(region + 1);
+    while (frames_.size() > 1 && frames_.back().region > region) {
+      frames_.pop_back();
+    }
+    stack_ = place(to);
+    return;
+  }
+  const Terms::Node made = terms.node(to.node);
+  const bool below =
+      to.node != 0 && to.offset == 0 &&
+      (made.operation == x86::Operation::kAnd || made.operation == x86::Operation::kSub) &&
+      owns(made.a.node) && regions_.size() < 64;
+  if (!below) {
+    restart(to.node);
+    stack_ = place(to);
+    return;
+  }
+  // What was left below the stack pointer is written over.
+  const bool exposed = frame_of(regions_.size() - 1, stack_).exposed;
+  regions_.back().stack = stack_;
+  const int64_t kept = Storage::index((stack_ >> 2) - 1);
+  auto& words = regions_.back().words.words;
+  if (kept >= 0 && kept < static_cast<int64_t>(words.size())) {
+    words.resize(static_cast<size_t>(kept));
+  }
+  Region region;
+  region.node = to.node;
+  regions_.push_back(std::move(region));
+  frames_.push_back({static_cast<uint32_t>(regions_.size() - 1), kHighest, exposed});
+  stack_ = 0;
+}
+
+void ThreadStack::call(int64_t return_address) {
+  const auto region = static_cast<uint32_t>(regions_.size() - 1);
+  while (frames_.size() > 1 && frames_.back().region == region &&
+         frames_.back().top <= return_address) {
+    frames_.pop_back();
+  }
+  frames_.push_back({region, return_address, false});
+}
+
+void ThreadStack::leave(int64_t return_address) {
+  const auto region = static_cast<uint32_t>(regions_.size() - 1);
+  while (frames_.size() > 1 && frames_.back().region == region &&
+         frames_.back().top <= return_address) {
+    if (frames_.back().exposed) {
+      regions_.back().words.forget(stack_ - kRedZone, static_cast<uint64_t>(std::max<int64_t>(
+                                                          return_address - stack_ + kRedZone, 0)));
+    }
+    frames_.pop_back();
+  }
+}
+
+Term ThreadStack::load(Term at, unsigned size, Terms& terms) {
+  const size_t region = region_of(at.node);
+  Words<Storage>& words = regions_[region].words;
+  const Frame& frame = frame_of(region, place(at));
+  const Word* word = words.get(place(at), size);
+  if (word != nullptr) {
+    const bool own = !frame.exposed || word->pushed || (options_.alone && word->epoch == epoch_);
+    if (own) {
+      Term value = terms.resolve(word->value);
+      value = size < word->size ? terms.cut(value, size) : value;
+      value.via = value.via | kViaStack;
+      return value;
+    }
+  }
+  Term leaf = terms.leaf(size);
+  leaf.via = kViaStack;
+  if ((!frame.exposed || options_.alone) && (word != nullptr || !words.any(place(at), size))) {
+    if (Word* kept = words.put(place(at), size, leaf)) {
+      kept->epoch = epoch_;
+    }
+  }
+  return leaf;
+}
+
+void ThreadStack::store(Term at, unsigned size, Term value, bool pushed) {
+  const size_t region = region_of(at.node);
+  const Frame& frame = frame_of(region, place(at));
+  if (frame.exposed && !pushed) {
+    leak(value);
+  }
+  if (Word* word = regions_[region].words.put(place(at), size, value)) {
+    word->epoch = epoch_;
+    word->pushed = pushed;
+  } else {
+    leak(value);
+  }
+}
+
+void ThreadStack::store_unknown(Term at, uint64_t size) {
+  regions_[region_of(at.node)].words.forget(place(at), size);
+}
+
+void ThreadStack::forget_all() {
+  for (Region& region : regions_) {
+    region.words.words.clear();
+  }
+}
+
+void ThreadStack::store_around(Term at) {
+  const size_t region = region_of(at.node);
+  const Frame& frame = frame_of(region, place(at));
+  Words<Storage>& words = regions_[region].words;
+  const int64_t top = std::min(frame.top, kAbove);
+  // Of its own frame, and of those below where the object's start may lie outside of the pointer.
+  for (int64_t unit = words.from((std::min(place(at), stack_) - kRedZone) >> 2); unit < top >> 2;
+       ++unit) {
+    Word* word = regions_[region].words.find(unit);
+    if (word != nullptr && word->size != 0 && word->size != Word::kTail && !word->pushed) {
+      regions_[region].words.forget(unit * 4, 4);
+    }
+  }
+}
+
+void ThreadStack::expose(Frame& frame) {
+  if (frame.exposed) {
+    return;
+  }
+  frame.exposed = true;
+  // What it holds can be read through the pointer.
+  const uint32_t region = frame.region;
+  const int64_t top = std::min(frame.top, kAbove);
+  const int64_t bottom =
+      region + 1 == regions_.size() ? stack_ - kRedZone : regions_[region].stack - kRedZone;
+  for (int64_t unit = regions_[region].words.from(bottom >> 2); unit < top >> 2; ++unit) {
+    const Word* word = regions_[region].words.find(unit);
+    if (word != nullptr && word->size == 8 && !word->pushed) {
+      leak(word->value);
+    }
+  }
+}
+
+void ThreadStack::leak(Term pointer) {
+  if (!owns(pointer.node)) {
+    return;
+  }
+  const size_t region = region_of(pointer.node);
+  if (Word* word = regions_[region].words.find(place(pointer) >> 2)) {
+    if (word->size == Word::kTail) {
+      word = regions_[region].words.find((place(pointer) >> 2) - 1);
+    }
+    if (word != nullptr) {
+      word->pushed = false;
+    }
+  }
+  expose(frame_of(region, place(pointer)));
+}
+
+void ThreadStack::leak_content(Term at, uint64_t size) {
+  const size_t region = region_of(at.node);
+  const int64_t from = regions_[region].words.from(place(at) >> 2);
+  const int64_t to = regions_[region].words.upto((place(at) + static_cast<int64_t>(size) - 1) >> 2);
+  for (int64_t unit = from; unit <= to; ++unit) {
+    const Word* word = regions_[region].words.find(unit);
+    if (word != nullptr && word->size == 8) {
+      leak(word->value);
+    }
+  }
+}
+
+void ThreadStack::forget_below(Term stack) {
+  Words<Storage>& words = regions_[region_of(stack.node)].words;
+  const int64_t kept = Storage::index(((place(stack) - kRedZone) >> 2) - 1);
+  if (kept >= 0 && kept < static_cast<int64_t>(words.words.size())) {
+    words.words.resize(static_cast<size_t>(kept));
+  }
+}
+
+}  // namespace tsomon::pt

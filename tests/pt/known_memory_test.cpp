@@ -1,0 +1,196 @@
+// What is known of memory: the thread's stack, and what nobody writes.
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <elf.h>
+#include <link.h>
+
+#include "decoders/pt/accesses.h"
+#include "decoders/pt/constants.h"
+
+using namespace tsomon;
+using pt::AddressSource;
+using pt::PathEntry;
+
+namespace {
+
+using Code = std::vector<uint8_t>;
+
+constexpr uint64_t kCaller = 0x401000;
+constexpr uint64_t kFunction = 0x401005;  // behind the call
+
+// The pieces of a function; behind the call so that blocks follow one another in the bytes.
+const Code call_next{0xE8, 0, 0, 0, 0};
+const Code allocate{0x48, 0x83, 0xEC, 0x18};               // sub $0x18,%rsp
+const Code make_address{0x48, 0x8D, 0x0D, 0, 0x20, 0, 0};  // lea 0x2000(%rip),%rcx
+const Code spill{0x48, 0x89, 0x4C, 0x24, 0x08};            // mov %rcx,0x8(%rsp)
+const Code take_address{0x48, 0x8D, 0x44, 0x24, 0x10};     // lea 0x10(%rsp),%rax
+const Code publish{0x48, 0x89, 0x07};                      // mov %rax,(%rdi)
+const Code store_anywhere{0x48, 0x89, 0x16};               // mov %rdx,(%rsi)
+const Code store_over{0x48, 0x89, 0x10};                   // mov %rdx,(%rax)
+const Code system_call{0xB8, 1, 0, 0, 0, 0x0F, 0x05};      // mov $1,%eax; syscall
+const Code reload{0x48, 0x8B, 0x5C, 0x24, 0x08};           // mov 0x8(%rsp),%rbx
+const Code use{0x48, 0x8B, 0x03};                          // mov (%rbx),%rax
+const Code push_saved{0x51};                               // push %rcx
+const Code pop_saved{0x5B};                                // pop %rbx
+
+struct Piece {
+  const Code& code;
+  uint32_t instructions = 1;
+};
+
+class Last : public pt::AccessSink {
+ public:
+  void entry(const PathEntry&, const std::vector<pt::FoundAccess>& accesses) override {
+    if (!accesses.empty()) {
+      all.insert(all.end(), accesses.begin(), accesses.end());
+    }
+  }
+  std::vector<pt::FoundAccess> all;
+};
+
+// The last access of a function made of these pieces, called in front of the eyes or not.
+AddressSource last_access(const std::vector<Piece>& pieces, bool called, bool alone = false,
+                          bool before = false) {
+  Code code = call_next;
+  uint32_t instructions = 0;
+  uint64_t address = 0;  // what rcx holds
+  for (const Piece& piece : pieces) {
+    code.insert(code.end(), piece.code.begin(), piece.code.end());
+    instructions += piece.instructions;
+    if (&piece.code == &make_address) {
+      address = kCaller + code.size() + 0x2000;
+    }
+  }
+  const auto read = [&](uint64_t at, uint8_t* to, size_t size) {
+    const size_t from = std::min<size_t>(at - kCaller, code.size());
+    const size_t there = std::min(size, code.size() - from);
+    std::copy_n(code.begin() + static_cast<ptrdiff_t>(from), there, to);
+    return there;
+  };
+  pt::CodeCache cache;
+  pt::ThreadPath path{1, 1, {}};
+  if (called) {
+    path.entries.push_back({PathEntry::Kind::kBlock, cache.find(1, kCaller, 1, read), 0, 0, 0});
+  }
+  path.entries.push_back(
+      {PathEntry::Kind::kBlock, cache.find(1, kFunction, instructions, read), 0, 0, 0});
+  REQUIRE(path.entries.back().block != nullptr);
+  Last sink;
+  pt::AccessOptions options;
+  options.memory = alone;
+  options.frames_before = before;
+  find_accesses(path, {}, options, sink);
+  const pt::FoundAccess& last = sink.all.back();
+  if (last.source != AddressSource::kUnknown) {
+    CHECK(last.range.address == address);
+  }
+  return last.source;
+}
+
+}  // namespace
+
+TEST_CASE("a spilled value comes back while no pointer into its frame is about") {
+  const std::vector<Piece> kept{{allocate},       {make_address}, {spill},
+                                {store_anywhere}, {reload},       {use}};
+  CHECK(last_access(kept, true) == AddressSource::kStack);
+  // The frame is older than the path: a pointer into it may be about.
+  CHECK(last_access(kept, false) == AddressSource::kUnknown);
+  CHECK(last_access(kept, false, false, true) == AddressSource::kStack);
+  const std::vector<Piece> kernel{{allocate},       {make_address}, {spill},
+                                  {system_call, 2}, {reload},       {use}};
+  CHECK(last_access(kernel, true) == AddressSource::kStack);
+}
+
+TEST_CASE("a published pointer into the frame ends what is known of it") {
+  const std::vector<Piece> leaked{{allocate}, {take_address}, {publish}, {make_address},
+                                  {spill},    {reload},       {use}};
+  // Another thread may write through it at any time.
+  CHECK(last_access(leaked, true) == AddressSource::kUnknown);
+  CHECK(last_access(leaked, true, true) == AddressSource::kStack);
+  const std::vector<Piece> stored{{allocate}, {take_address},   {publish}, {make_address},
+                                  {spill},    {store_anywhere}, {reload},  {use}};
+  CHECK(last_access(stored, true, true) == AddressSource::kUnknown);
+  // A pointer that stays in registers is followed.
+  const std::vector<Piece> followed{{allocate},   {make_address},   {spill},  {take_address},
+                                    {store_over}, {store_anywhere}, {reload}, {use}};
+  CHECK(last_access(followed, true) == AddressSource::kStack);
+}
+
+TEST_CASE("what was pushed is nobody else's") {
+  const std::vector<Piece> pushed{{allocate},   {take_address},   {publish},   {make_address},
+                                  {push_saved}, {store_anywhere}, {pop_saved}, {use}};
+  CHECK(last_access(pushed, true) == AddressSource::kStack);
+  CHECK(last_access(pushed, false) == AddressSource::kStack);
+}
+
+TEST_CASE("a store through a followed pointer changes the stack") {
+  // lea 0x8(%rsp),%rax instead of 0x10
+  const Code take_spill{0x48, 0x8D, 0x44, 0x24, 0x08};
+  const std::vector<Piece> over{{allocate},   {make_address}, {spill}, {take_spill},
+                                {store_over}, {reload},       {use}};
+  CHECK(last_access(over, true) == AddressSource::kUnknown);
+}
+
+TEST_CASE("constants are what the mapped files hold in memory") {
+  struct Module {
+    std::vector<pt::CodeSection> code;
+    std::vector<std::pair<uint64_t, uint64_t>> read_only;
+    std::vector<std::pair<uint64_t, uint64_t>> writable;
+  } module;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* to) {
+        Module& out = *static_cast<Module*>(to);
+        const std::string name = info->dlpi_name[0] == '\0' ? "/proc/self/exe" : info->dlpi_name;
+        if (name[0] != '/') {
+          return 0;  // the kernel's
+        }
+        for (unsigned i = 0; i < info->dlpi_phnum; ++i) {
+          const ElfW(Phdr)& segment = info->dlpi_phdr[i];
+          if (segment.p_type != PT_LOAD) {
+            continue;
+          }
+          const uint64_t address = info->dlpi_addr + segment.p_vaddr;
+          if ((segment.p_flags & PF_X) != 0) {
+            const uint64_t in_page = address % 4096;
+            out.code.push_back({name, segment.p_offset - in_page, segment.p_filesz + in_page,
+                                address - in_page, kTimeMin, 7});
+          }
+          ((segment.p_flags & PF_W) != 0 ? out.writable : out.read_only)
+              .push_back({address, segment.p_filesz});
+        }
+        return 0;
+      },
+      &module);
+  const pt::Constants constants(module.code);
+  std::mt19937_64 random(1);
+  uint8_t bytes[8];
+  for (const auto& [address, size] : module.read_only) {
+    for (int i = 0; i < 200 && size >= 8; ++i) {
+      const uint64_t at = address + random() % (size - 7);
+      REQUIRE(constants.read(7, at, bytes, 8));
+      CHECK(std::memcmp(bytes, reinterpret_cast<const void*>(at), 8) == 0);
+      const pt::Constants::Page page = constants.page(7, at);
+      CHECK(page.state != pt::Constants::Page::State::kNone);
+      if (page.state == pt::Constants::Page::State::kWhole) {
+        CHECK(page.bytes[at % 4096] == *reinterpret_cast<const char*>(at));
+      }
+    }
+    CHECK(!constants.read(7, address + size, bytes, 1));
+    CHECK(!constants.read(8, address, bytes, 1));
+  }
+  CHECK(!module.writable.empty());
+  for (const auto& [address, size] : module.writable) {
+    CHECK(!constants.read(7, address, bytes, 1));
+  }
+  // Two files at the same place: neither.
+  std::vector<pt::CodeSection> twice = module.code;
+  REQUIRE(twice.size() >= 2);
+  twice[1].address = twice[0].address;
+  twice.resize(2);
+  CHECK(!pt::Constants(twice).read(7, twice[0].address + 64, bytes, 8));
+  CHECK(!pt::Constants({{"/nowhere", 0, 4096, 0x1000, kTimeMin, 7}}).read(7, 0x1000, bytes, 1));
+}
