@@ -51,7 +51,7 @@ UNIT unit_before_last(int amount) {
 
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 10;
-  usleep(1'000'000);
+  usleep(2'000'000);
   for (int round = 0; round < rounds; ++round) {
     unit_recursive(2);
     try {
