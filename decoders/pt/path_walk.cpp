@@ -217,7 +217,7 @@ void PathWalk::run(const BlockSteps& block) {
         const Term a = at(step->a);
         const Term b = at(step->b);
         const Term made = terms_.make(step->operation, a, b, step->size, step->operand);
-        if (!step->internal && !made.known() && !stack_.owns(made.node)) {
+        if (!step->internal && !made.known() && !is_own(made)) {
           leak(a);
           leak(b);
         }
@@ -248,7 +248,7 @@ void PathWalk::run(const BlockSteps& block) {
                                                  static_cast<unsigned>(step->operand)))),
                                              8);
         const Term made = terms_.make(Operation::kAdd, a, scaled, 8);
-        if (!step->internal && !stack_.owns(made.node)) {
+        if (!step->internal && !is_own(made)) {
           leak(a);
           leak(b);
         }
@@ -284,19 +284,19 @@ void PathWalk::run(const BlockSteps& block) {
         opaque(*step);
         break;
       case Kind::kStackPointer:
-        if (stack_.owns(at(step->b).node)) {
+        if (is_own(at(step->b))) {
           stack_.move(at(step->b), terms_);
         }
         move_stack(slots[step->a.slot], step->a.offset);
         break;
       case Kind::kCall:
-        if (stack_.owns(at(step->a).node)) {
+        if (is_own(at(step->a))) {
           stack_.move(at(step->a), terms_);
           stack_.call(static_cast<int64_t>(at(step->a).offset));
         }
         break;
       case Kind::kReturn:
-        if (stack_.owns(at(step->a).node)) {
+        if (is_own(at(step->a))) {
           stack_.move(at(step->a), terms_);
           stack_.leave(static_cast<int64_t>(at(step->a).offset));
         }
@@ -333,7 +333,7 @@ void PathWalk::opaque(const Step& step) {
     places_.push_back({{}, 0, false, false});
   }
   const Term from = on_stack(at(step.a));
-  const bool own = stack_.owns(from.node);
+  const bool own = is_own(from);
   if (step.recorded && step.access->kind == AccessKind::kLoad) {
     if (own) {
       stack_.leak_content(from, ThreadStack::kEverything);
@@ -366,6 +366,9 @@ void PathWalk::set_registers(const Step*& step, const Step* end) {
 
 // The stack pointer becomes `to` plus an offset. What is relative to it needs a node.
 void PathWalk::move_stack(Term& to, int64_t offset) {
+  if (!ThreadStack::is_near(to.plus(static_cast<uint64_t>(offset)))) {
+    to = terms_.leaf(8);
+  }
   if (stack_.move_inside(to.plus(static_cast<uint64_t>(offset)))) {
     return;
   }
@@ -436,7 +439,7 @@ void PathWalk::string(const Instruction& instruction) {
         reg(access.address.base).plus(static_cast<uint64_t>(access.address.displacement));
     Place place;
     place.address = address;
-    place.own = stack_.owns(address.node) && stack_.is_private(address);
+    place.own = is_own(address) && stack_.is_private(address);
     place.followed = !access.opaque && access.repeat != x86::Repeat::kUntil &&
                      access.address.segment == Register::kNone && access.address.wide;
     const bool once = access.repeat == x86::Repeat::kOnce;
@@ -457,7 +460,7 @@ void PathWalk::string(const Instruction& instruction) {
     } else {
       leak(address);
       if (stores) {
-        if (stack_.owns(address.node)) {
+        if (is_own(address)) {
           stack_.forget_all();
         }
         store_anywhere();
@@ -551,7 +554,7 @@ std::optional<uint64_t> PathWalk::constant_at(uint64_t address, unsigned size) {
 
 Term PathWalk::load(Term address, unsigned size) {
   address = on_stack(address);
-  if (stack_.owns(address.node)) {
+  if (is_own(address)) {
     return options_.stack ? stack_.load(address, size, terms_) : terms_.leaf(size);
   }
   if (const auto value = address.known() ? constant_at(address.offset, size) : std::nullopt) {
@@ -597,7 +600,7 @@ void PathWalk::memory_store(uint32_t node) {
 
 void PathWalk::store(Term address, unsigned size, Term value, bool pushed) {
   address = on_stack(address);
-  if (stack_.owns(address.node)) {
+  if (is_own(address)) {
     frame_written(address, size);
     if (options_.memory) {
       memory_store(address.node);
@@ -618,7 +621,7 @@ void PathWalk::store(Term address, unsigned size, Term value, bool pushed) {
 
 void PathWalk::store_unknown(Term address, uint64_t size) {
   address = on_stack(address);
-  if (stack_.owns(address.node)) {
+  if (is_own(address)) {
     frame_written(address, size);
     stack_.store_unknown(address, size);
     if (options_.memory) {
@@ -635,9 +638,14 @@ void PathWalk::store_elsewhere(Term address, uint64_t size) {
     const Terms::Node& node = terms_.node(address.node);
     const bool indexed = node.operation == Operation::kAdd;
     for (const Term base : {node.a, node.b}) {
-      if (indexed && stack_.owns(base.node)) {
+      if (indexed && is_own(base)) {
         frame_written(base, ThreadStack::kEverything);
-        stack_.store_around(base.plus(address.offset));
+        const Term around = base.plus(address.offset);
+        if (is_own(around)) {
+          stack_.store_around(around);
+        } else {
+          stack_.forget_all();
+        }
       }
     }
   }
@@ -668,7 +676,7 @@ void PathWalk::store_anywhere() {
 
 void PathWalk::touch(Term address, uint64_t size) {
   address = on_stack(address);
-  if (stack_.owns(address.node)) {
+  if (is_own(address)) {
     stack_.leak_content(address, size);
   }
 }
@@ -680,8 +688,9 @@ void PathWalk::leaked(Term term) {
 
 // The registers that a signal handler's return restores.
 void PathWalk::frame_written(Term address, uint64_t size) {
+  // The return address in front of them is the handler's.
   if (!interrupted_.empty() && address.node == interrupted_.back().frame &&
-      static_cast<int64_t>(address.offset) + static_cast<int64_t>(size) > 8) {
+      static_cast<int64_t>(address.offset) > 8 - static_cast<int64_t>(size)) {
     interrupted_.back().intact = false;
   }
 }
