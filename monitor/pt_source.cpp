@@ -111,14 +111,15 @@ Result<PtTrace> read_pt_trace(std::string_view bytes, const SourceOptions& optio
 
   PtTrace result;
   pt::DecodedTrace decoded = make_trace(flow, asked);
-  result.coverage = {flow.instructions,
-                     decoded.counts.by_instruction,
-                     decoded.counts.forward,
-                     decoded.counts.backward,
-                     decoded.counts.unknown,
-                     decoded.counts.stack,
-                     flow.gaps,
-                     decoded.counts.incomplete_units};
+  result.coverage = {
+      flow.instructions,
+      decoded.counts.by_instruction,
+      decoded.counts.forward + decoded.counts.through_stack + decoded.counts.through_memory,
+      decoded.counts.backward,
+      decoded.counts.unknown,
+      decoded.counts.stack,
+      flow.gaps,
+      decoded.counts.incomplete_units};
   result.trace.trace = std::move(decoded.trace);
   result.trace.problems = std::move(decoded.problems);
   result.trace.notes = std::move(recording.notes);

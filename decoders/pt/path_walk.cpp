@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "decoders/pt/code.h"
 #include "decoders/x86/dataflow.h"
@@ -22,8 +21,6 @@ using x86::RegisterFile;
 using x86::RegisterMask;
 using Kind = Step::Kind;
 
-constexpr uint64_t kMostEntries = 4096;  // of a table that is searched
-constexpr uint32_t kSeveral = ~uint32_t{0};
 constexpr size_t kNested = 8;  // signal handlers inside each other
 
 Term fact(uint64_t value) { return {value, 0, kViaFact}; }
@@ -217,7 +214,7 @@ void PathWalk::run(const BlockSteps& block) {
         const Term a = at(step->a);
         const Term b = at(step->b);
         const Term made = terms_.make(step->operation, a, b, step->size, step->operand);
-        if (!step->internal && !made.known() && !stack_.owns(made.node)) {
+        if (!step->internal && !made.known() && !is_own(made)) {
           leak(a);
           leak(b);
         }
@@ -248,7 +245,7 @@ void PathWalk::run(const BlockSteps& block) {
                                                  static_cast<unsigned>(step->operand)))),
                                              8);
         const Term made = terms_.make(Operation::kAdd, a, scaled, 8);
-        if (!step->internal && !stack_.owns(made.node)) {
+        if (!step->internal && !is_own(made)) {
           leak(a);
           leak(b);
         }
@@ -284,19 +281,19 @@ void PathWalk::run(const BlockSteps& block) {
         opaque(*step);
         break;
       case Kind::kStackPointer:
-        if (stack_.owns(at(step->b).node)) {
+        if (is_own(at(step->b))) {
           stack_.move(at(step->b), terms_);
         }
         move_stack(slots[step->a.slot], step->a.offset);
         break;
       case Kind::kCall:
-        if (stack_.owns(at(step->a).node)) {
+        if (is_own(at(step->a))) {
           stack_.move(at(step->a), terms_);
           stack_.call(static_cast<int64_t>(at(step->a).offset));
         }
         break;
       case Kind::kReturn:
-        if (stack_.owns(at(step->a).node)) {
+        if (is_own(at(step->a))) {
           stack_.move(at(step->a), terms_);
           stack_.leave(static_cast<int64_t>(at(step->a).offset));
         }
@@ -333,7 +330,7 @@ void PathWalk::opaque(const Step& step) {
     places_.push_back({{}, 0, false, false});
   }
   const Term from = on_stack(at(step.a));
-  const bool own = stack_.owns(from.node);
+  const bool own = is_own(from);
   if (step.recorded && step.access->kind == AccessKind::kLoad) {
     if (own) {
       stack_.leak_content(from, ThreadStack::kEverything);
@@ -366,6 +363,9 @@ void PathWalk::set_registers(const Step*& step, const Step* end) {
 
 // The stack pointer becomes `to` plus an offset. What is relative to it needs a node.
 void PathWalk::move_stack(Term& to, int64_t offset) {
+  if (!ThreadStack::is_near(to.plus(static_cast<uint64_t>(offset)))) {
+    to = terms_.leaf(8);
+  }
   if (stack_.move_inside(to.plus(static_cast<uint64_t>(offset)))) {
     return;
   }
@@ -436,7 +436,7 @@ void PathWalk::string(const Instruction& instruction) {
         reg(access.address.base).plus(static_cast<uint64_t>(access.address.displacement));
     Place place;
     place.address = address;
-    place.own = stack_.owns(address.node) && stack_.is_private(address);
+    place.own = is_own(address) && stack_.is_private(address);
     place.followed = !access.opaque && access.repeat != x86::Repeat::kUntil &&
                      access.address.segment == Register::kNone && access.address.wide;
     const bool once = access.repeat == x86::Repeat::kOnce;
@@ -457,7 +457,7 @@ void PathWalk::string(const Instruction& instruction) {
     } else {
       leak(address);
       if (stores) {
-        if (stack_.owns(address.node)) {
+        if (is_own(address)) {
           stack_.forget_all();
         }
         store_anywhere();
@@ -513,257 +513,6 @@ void PathWalk::system_call() {
     changed = 0;  // decided by where the path goes on
   }
   forget_registers(changed);
-}
-
-Term PathWalk::perhaps_on_stack(Term address) const {
-  constexpr int64_t kNear = int64_t{1} << 20;
-  const Term stack = reg(Register::kRsp);
-  const Term now = terms_.settled(stack);
-  const auto distance = static_cast<int64_t>(address.offset - now.offset);
-  if (now.known() && distance > -kNear && distance < kNear) {
-    return {stack.offset + static_cast<uint64_t>(distance), stack.node, address.via};
-  }
-  return address;
-}
-
-std::optional<uint64_t> PathWalk::constant_at(uint64_t address, unsigned size) {
-  if (options_.constants == nullptr || size > 8) {
-    return std::nullopt;
-  }
-  const uint64_t number = address / Constants::kPage;
-  Page& page = pages_[number % pages_.size()];
-  if (page.number != number) {
-    page = {number, options_.constants->page(process_, address)};
-  }
-  uint64_t value = 0;
-  if (page.content.state == Constants::Page::State::kNone) {
-    return std::nullopt;
-  }
-  if (page.content.state == Constants::Page::State::kWhole &&
-      address % Constants::kPage + size <= Constants::kPage) {
-    std::memcpy(&value, page.content.bytes + address % Constants::kPage, size);
-  } else if (!options_.constants->read(process_, address, reinterpret_cast<uint8_t*>(&value),
-                                       size)) {
-    return std::nullopt;
-  }
-  return value;
-}
-
-Term PathWalk::load(Term address, unsigned size) {
-  address = on_stack(address);
-  if (stack_.owns(address.node)) {
-    return options_.stack ? stack_.load(address, size, terms_) : terms_.leaf(size);
-  }
-  if (const auto value = address.known() ? constant_at(address.offset, size) : std::nullopt) {
-    return {*value, 0, address.via};
-  }
-  const Term value = options_.memory ? load_shared(address, size) : terms_.leaf(size);
-  if (!address.known() && options_.constants != nullptr) {
-    const Terms::Node& node = terms_.node(address.node);
-    const bool shifted = node.operation == Operation::kShiftLeft && node.b.known();
-    if (node.most < kMostEntries || (shifted && node.a.offset == 0 && !node.a.known() &&
-                                     terms_.node(node.a.node).most < kMostEntries)) {
-      table_loads_.push_back({address, value, static_cast<uint8_t>(size)});
-    }
-  }
-  return value;
-}
-
-Term PathWalk::load_shared(Term address, unsigned size) {
-  memory_.node = address.node;
-  const auto place = static_cast<int64_t>(address.offset);
-  const Word* word = memory_.get(place, size);
-  if (word != nullptr && word->epoch == memory_epoch_) {
-    Term value = terms_.resolve(word->value);
-    value = size < word->size ? terms_.cut(value, size) : value;
-    value.via = value.via | kViaMemory;
-    return value;
-  }
-  Term leaf = terms_.leaf(size);
-  leaf.via = kViaMemory;
-  if (Word* kept = memory_.put(place, size, leaf)) {
-    kept->epoch = memory_epoch_;
-    last_writer_ = address.node == last_writer_ ? last_writer_ : kSeveral;
-  }
-  return leaf;
-}
-
-void PathWalk::memory_store(uint32_t node) {
-  if (node != last_writer_) {
-    ++memory_epoch_;
-    last_writer_ = node;
-  }
-}
-
-void PathWalk::store(Term address, unsigned size, Term value, bool pushed) {
-  address = on_stack(address);
-  if (stack_.owns(address.node)) {
-    frame_written(address, size);
-    if (options_.memory) {
-      memory_store(address.node);
-    }
-    stack_.store(address, size, terms_.cut(value, size), pushed);
-    return;
-  }
-  leak(value);
-  store_elsewhere(address, size);
-  if (options_.memory) {
-    memory_.node = address.node;
-    if (Word* word =
-            memory_.put(static_cast<int64_t>(address.offset), size, terms_.cut(value, size))) {
-      word->epoch = memory_epoch_;
-    }
-  }
-}
-
-void PathWalk::store_unknown(Term address, uint64_t size) {
-  address = on_stack(address);
-  if (stack_.owns(address.node)) {
-    frame_written(address, size);
-    stack_.store_unknown(address, size);
-    if (options_.memory) {
-      memory_store(address.node);
-    }
-    return;
-  }
-  store_elsewhere(address, size);
-}
-
-// Not at a known place of the stack.
-void PathWalk::store_elsewhere(Term address, uint64_t size) {
-  if (!address.known()) {
-    const Terms::Node& node = terms_.node(address.node);
-    const bool indexed = node.operation == Operation::kAdd;
-    for (const Term base : {node.a, node.b}) {
-      if (indexed && stack_.owns(base.node)) {
-        frame_written(base, ThreadStack::kEverything);
-        stack_.store_around(base.plus(address.offset));
-      }
-    }
-  }
-  if (!address.known() || (address.via & kViaFact) != 0) {
-    stack_.store_anywhere();
-    for (Interrupted& interrupted : interrupted_) {
-      interrupted.intact = false;
-    }
-  }
-  if (options_.memory) {
-    memory_store(address.node);
-    memory_.node = address.node;
-    memory_.forget(static_cast<int64_t>(address.offset), std::min<uint64_t>(size, 4096));
-    if (size > 4096) {
-      memory_.words.clear();
-    }
-  }
-}
-
-void PathWalk::store_anywhere() {
-  stack_.store_anywhere();
-  ++memory_epoch_;
-  last_writer_ = kSeveral;
-  for (Interrupted& interrupted : interrupted_) {
-    interrupted.intact = false;
-  }
-}
-
-void PathWalk::touch(Term address, uint64_t size) {
-  address = on_stack(address);
-  if (stack_.owns(address.node)) {
-    stack_.leak_content(address, size);
-  }
-}
-
-void PathWalk::leaked(Term term) {
-  frame_written(term, 8);
-  stack_.leak(term);
-}
-
-// The registers that a signal handler's return restores.
-void PathWalk::frame_written(Term address, uint64_t size) {
-  if (!interrupted_.empty() && address.node == interrupted_.back().frame &&
-      static_cast<int64_t>(address.offset) + static_cast<int64_t>(size) > 8) {
-    interrupted_.back().intact = false;
-  }
-}
-
-// The entry of a table of constants that was loaded tells its index, when no other entry is equal.
-void PathWalk::look_up(const TableLoad& load) {
-  const Term value = terms_.settled(load.value);
-  if (!value.known() || terms_.settled(load.address).known()) {
-    return;
-  }
-  const Terms::Node& node = terms_.node(load.address.node);
-  const bool shifted = node.operation == Operation::kShiftLeft && node.b.known();
-  const Term index = shifted ? node.a : Term{0, load.address.node, 0};
-  const uint64_t most = terms_.node(index.node).most;
-  if (index.known() || index.offset != 0 || most >= kMostEntries) {
-    return;
-  }
-  std::optional<uint64_t> found;
-  for (uint64_t i = 0; i <= most; ++i) {
-    const auto entry =
-        constant_at(load.address.offset + (shifted ? i << node.b.offset : i), load.size);
-    if (!entry) {
-      return;  // may hold anything
-    }
-    if (*entry == value.offset) {
-      if (found) {
-        return;
-      }
-      found = i;
-    }
-  }
-  if (found) {
-    terms_.learn(index, *found, 8, kViaFact);
-  }
-}
-
-void PathWalk::solve() {
-  while (terms_.news()) {
-    terms_.solve();
-    for (const TableLoad& load : table_loads_) {
-      look_up(load);
-    }
-  }
-}
-
-void PathWalk::forget_before(size_t node, std::vector<Place>& places,
-                             std::vector<Repeats>& repeats) {
-  table_loads_.erase(std::remove_if(table_loads_.begin(), table_loads_.end(),
-                                    [&](const TableLoad& load) { return load.value.node < node; }),
-                     table_loads_.end());
-  terms_.forget_before(node, [&](auto apply) {
-    for (size_t i = 0; i < x86::kRegisters; ++i) {
-      apply(slots_[i]);
-    }
-    stack_.each_term(apply);
-    for (Interrupted& interrupted : interrupted_) {
-      for (Term& term : interrupted.registers) {
-        apply(term);
-      }
-      interrupted.stack.each_term(apply);
-      Term frame{0, interrupted.frame, 0};
-      apply(frame);
-      interrupted.frame = frame.node;
-    }
-    apply(tested_.a);
-    apply(tested_.b);
-    apply(target_);
-    for (TableLoad& load : table_loads_) {
-      apply(load.address);
-      apply(load.value);
-    }
-    for (Place& place : places) {
-      apply(place.address);
-    }
-    for (Repeats& repeat : repeats) {
-      apply(repeat.count);
-      apply(repeat.down);
-    }
-  });
-  // The keys of the words are not terms.
-  memory_.words.clear();
-  last_writer_ = kSeveral;
 }
 
 }  // namespace tsomon::pt

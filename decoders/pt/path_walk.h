@@ -139,6 +139,7 @@ class PathWalk {
   void store_anywhere();
   void memory_store(uint32_t node);
   void touch(Term address, uint64_t size);
+  bool is_own(Term term) const { return stack_.owns(term.node) && ThreadStack::is_near(term); }
   void leak(Term term) {
     if (stack_.owns(term.node)) {
       leaked(term);
@@ -150,7 +151,7 @@ class PathWalk {
     if (address.node == 0 && (address.via & kViaFact) == 0) {
       return address;
     }
-    if (stack_.owns(address.node)) {
+    if (is_own(address)) {
       return address;
     }
     address = terms_.resolve(address);
@@ -159,9 +160,8 @@ class PathWalk {
   Term perhaps_on_stack(Term address) const;
   void frame_written(Term address, uint64_t size);
   void record(Term address, const x86::Access& access) {
-    places_.push_back(
-        {address, 0, true,
-         !access.stack_relative() && stack_.owns(address.node) && stack_.is_private(address)});
+    places_.push_back({address, 0, true,
+                       !access.stack_relative() && is_own(address) && stack_.is_private(address)});
   }
   void look_up(const TableLoad& load);
 

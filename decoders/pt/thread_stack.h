@@ -36,9 +36,12 @@ class ThreadStack {
   explicit ThreadStack(Options options) : options_(options) {}
 
   static constexpr uint64_t kEverything = uint64_t{1} << 40;  // as a size
+  static constexpr uint64_t kFar = uint64_t{1} << 41;
 
   // Nothing is known; the stack pointer is `node`.
   void restart(uint32_t node);
+  // Other places are no place of a stack; `at` is asked for near ones only.
+  static bool is_near(Term at) { return at.known() || at.offset + kFar / 2 < kFar; }
   bool owns(uint32_t node) const {
     return node != 0 && (node == regions_.back().node || (regions_.size() > 1 && is_older(node)));
   }

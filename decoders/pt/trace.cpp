@@ -159,6 +159,9 @@ class ThreadEvents : public AccessSink, public UnitEvents {
         return;
       case AddressSource::kOwnStack:
         ++out_.counts.stack;
+        if (locked) {
+          push(EventKind::kFence, 0, 0, *found.instruction);
+        }
         return;
       case AddressSource::kInstruction:
         ++out_.counts.by_instruction;

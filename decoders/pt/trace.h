@@ -10,6 +10,8 @@
 //             out, is no event; it is counted, and the trace is then not complete. Accesses through
 //             the stack pointer are left out, as memory of the thread itself; that holds for
 //             programs that keep to themselves what is on their stacks.
+//             So are accesses that certainly go to frames of the thread's stack that no pointer
+//             has left (kOwnStack), where only their place relative to the stack pointer is known.
 // Incomplete  Then the trace is `sampled` (tso/trace.h), since what is certain stays so. Accesses
 //             and fences that are missing take orders away, and a unit that was cut off has fewer
 //             of them. One thing a missing store would add: a load that it was forwarded to looks
@@ -45,8 +47,8 @@ struct TraceCounts {
   uint64_t by_instruction = 0;  // accesses by what gave their address
   uint64_t forward = 0;
   uint64_t backward = 0;
-  uint64_t through_stack = 0;
-  uint64_t through_memory = 0;
+  uint64_t through_stack = 0;   // values that were on the thread's stack meanwhile
+  uint64_t through_memory = 0;  // ... in other memory
   uint64_t unknown = 0;
   uint64_t stack = 0;
   uint64_t incomplete_units = 0;

@@ -70,6 +70,25 @@ TEST_CASE("events are accesses of the run, in their time, threads in their order
   }
 }
 
+TEST_CASE("what is found in damaged traces are accesses of the run") {
+  for (const std::string& name : traced_programs()) {
+    CAPTURE(name);
+    const SteppedRun& run = stepped(name);
+    EncodeOptions encoding;
+    encoding.overflow_one_in = 400;
+    const EncodedRun encoded = encode(run, encoding);
+    const pt::Flow flow = decode_flow(input_of(run, encoded));
+    for (const bool more : {false, true}) {
+      pt::TraceOptions options;
+      options.frames_before = more;
+      options.memory = more && run.threads.size() == 1;
+      const pt::DecodedTrace decoded = make_trace(flow, options);
+      CHECK(!decoded.trace.complete);
+      check_accesses(run, decoded.trace, 0);
+    }
+  }
+}
+
 TEST_CASE("units are the calls of a function") {
   for (const char* name : {"hash_table", "recursion"}) {
     const SteppedRun& run = stepped(name);
