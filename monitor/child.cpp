@@ -148,7 +148,8 @@ Child::Child(const std::vector<std::string>& command,
     } while (told < 0 && errno == EINTR);
     if (told != 1) {
       const int cancelled = ECANCELED;
-      _exit(::write(pipe_ends[1], &cancelled, sizeof cancelled) > 0 ? 125 : 125);
+      [[maybe_unused]] const ssize_t sent = ::write(pipe_ends[1], &cancelled, sizeof cancelled);
+      _exit(125);
     }
     execvp(arguments[0], arguments.data());
     const int error = errno;

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>

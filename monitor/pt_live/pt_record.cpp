@@ -80,7 +80,7 @@ std::string executable_of(const PtRecordRequest& request) {
   std::string rest = path == nullptr ? "" : path;
   while (!rest.empty()) {
     const size_t end = std::min(rest.find(':'), rest.size());
-    const std::string file = rest.substr(0, end) + "/" + name;
+    std::string file = rest.substr(0, end) + "/" + name;
     if (::access(file.c_str(), X_OK) == 0) {
       return file;
     }
