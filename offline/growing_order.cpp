@@ -60,12 +60,19 @@ bool GrowingOrder::drain() {
       pending_.clear();
       return false;
     }
+    // What one end knows of the other, it knows of all behind that.
     for_each_before(edge.from, [&](uint32_t i) {
-      if (merge(false, i, edge.to)) {
+      ++work_;
+      if (!reaches(i, edge.to) && merge(false, i, edge.to)) {
         draw(i);
       }
     });
-    for_each_after(edge.to, [&](uint32_t j) { merge(true, j, edge.from); });
+    for_each_after(edge.to, [&](uint32_t j) {
+      ++work_;
+      if (((before_[row(j) + edge.from / 64] >> (edge.from % 64)) & 1) == 0) {
+        merge(true, j, edge.from);
+      }
+    });
   }
   return true;
 }

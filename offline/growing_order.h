@@ -57,6 +57,20 @@ class GrowingOrder {
     for_each_bit(before_.data() + row(to), function);
   }
 
+  // Whether function(i) for some element that reaches `to`, itself included.
+  template <typename Function>
+  bool any_before(uint32_t to, const Function& function) const {
+    for (size_t word = 0; word < words_; ++word) {
+      for (uint64_t bits = before_[row(to) + word]; bits != 0; bits &= bits - 1) {
+        if (function(static_cast<uint32_t>(word * 64) +
+                     static_cast<uint32_t>(__builtin_ctzll(bits)))) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
   // How many come before `to`, itself included.
   uint32_t count_before(uint32_t to) const {
     uint32_t count = 0;

@@ -186,46 +186,59 @@ class CycleSearch {
   // A cycle starts behind a place where it goes back inside a unit: of these, with the open edge
   // that comes first in the list.
   bool may_start(const Arc& arc) {
-    bool may = false;
-    classes_.for_each_before(arc.leaves, [&](uint32_t unit) {
-      const auto ends = arcs_into_.successors(unit);
-      may = may || std::any_of(ends.begin(), ends.end(),
-                               [&](uint32_t last) { return !linked(arcs_[last], arc); });
-    });
-    return may;
+    const auto number = static_cast<size_t>(&arc - arcs_.data());
+    may_start_.resize(arcs_.size(), kNotAsked);
+    if (may_start_[number] == kNotAsked) {
+      const bool may = classes_.any_before(arc.leaves, [&](uint32_t unit) {
+        const auto ends = arcs_into_.successors(unit);
+        return std::any_of(ends.begin(), ends.end(),
+                           [&](uint32_t last) { return !linked(arcs_[last], arc); });
+      });
+      may_start_[number] = may ? 1 : 0;
+    }
+    return may_start_[number] == 1;
   }
   bool may_follow(const Arc& arc) const {
     const Arc& first = path_.front();
     return arc.open != first.open && (arc.open > first.open || linked(path_.back(), arc));
   }
 
-  // How many open edges at least lead from each unit to `target`.
+  // How many open edges at least lead from `unit` to `target`. While cycles with one are looked
+  // for (`most` is 0) it is 1 for all greater numbers: for most parts no more has to be known.
+  uint32_t distance(uint32_t unit, uint32_t target, uint32_t most) {
+    if (classes_.reaches(unit, target)) {
+      return 0;
+    }
+    return most == 0 && distance_[target].empty() ? 1 : distances(target)[unit];
+  }
+
+  // From each unit to `target`.
   const std::vector<uint32_t>& distances(uint32_t target) {
     std::vector<uint32_t>& distance = distance_[target];
     if (!distance.empty()) {
       return distance;
     }
     distance.assign(classes_.size(), kFar);
-    std::vector<uint32_t> queue;
-    std::vector<bool> reached(classes_.size(), false);
+    queue_.clear();
+    reached_.assign(classes_.size(), 0);
     const auto reach = [&](uint32_t unit, uint32_t steps) {
       ++own_work_;
-      if (reached[unit]) {
+      if (reached_[unit] != 0) {
         return;
       }
-      reached[unit] = true;
+      reached_[unit] = 1;
       own_work_ += classes_.size() / 8;
       classes_.for_each_before(unit, [&](uint32_t before) {
         if (distance[before] == kFar) {
           distance[before] = steps;
-          queue.push_back(before);
+          queue_.push_back(before);
         }
       });
     };
     reach(target, 0);
-    for (size_t at = 0; at < queue.size(); ++at) {
-      const uint32_t steps = distance[queue[at]] + 1;
-      for (const uint32_t unit : arriving_.successors(queue[at])) {
+    for (size_t at = 0; at < queue_.size(); ++at) {
+      const uint32_t steps = distance[queue_[at]] + 1;
+      for (const uint32_t unit : arriving_.successors(queue_[at])) {
         reach(unit, steps);
       }
     }
@@ -235,14 +248,16 @@ class CycleSearch {
   // Takes each arc of a group, looks for the rest of the cycle, and takes it back.
   Answer follow(const Group& group, uint32_t length) {
     const bool starts = path_.empty();
-    const uint32_t rest = distances(starts ? group.leaves : path_.front().leaves)[group.enters];
+    const auto taken = static_cast<uint32_t>(path_.size()) + 1;
+    const uint32_t rest = distance(group.enters, starts ? group.leaves : path_.front().leaves,
+                                   length - std::min(length, taken));
     if (++tries_ > max_tries_ || model_.order.exhausted() || own_work_ > max_own_work_) {
       return Answer::kUnknown;
     }
-    if (rest == kFar || (rest == 0 && path_.size() + 1 < length)) {
+    if (rest == kFar || (rest == 0 && taken < length)) {
       return Answer::kNo;  // no cycle, or one that had its turn
     }
-    if (path_.size() + 1 + rest > length) {
+    if (taken + rest > length) {
       cut_ = true;
       return Answer::kNo;
     }
@@ -328,6 +343,10 @@ class CycleSearch {
   Adjacency arriving_;                           // unit -> units that groups lead from
   Adjacency arcs_into_;                          // unit -> arcs
   std::vector<std::vector<uint32_t>> distance_;  // by target; empty: not computed yet
+  std::vector<uint32_t> queue_;                  // inside distances()
+  std::vector<uint8_t> reached_;                 // inside distances()
+  static constexpr uint8_t kNotAsked = 2;
+  std::vector<uint8_t> may_start_;  // by arc
   std::vector<Arc> path_;
   std::vector<bool> found_;
 };
@@ -364,8 +383,16 @@ Answer find_acyclic(const OrientationProblem& problem, const PartialOrder& direc
                                        kWorkFactor * bounds.max_work / (units.size() + 1));
   const auto follows = [&](const std::vector<uint32_t>& places) {
     found->clear();
-    for (const MixedEdge& open : problem.open) {
-      found->push_back(places[class_of[open.from]] < places[class_of[open.to]]);
+    for (size_t i = 0; i < problem.open.size(); ++i) {
+      const MixedEdge& open = problem.open[i];
+      const bool forward = places[class_of[open.from]] < places[class_of[open.to]];
+      const auto& ways = model->direction(i, forward);
+      if (class_of[open.from] != class_of[open.to] &&
+          std::all_of(ways.begin(), ways.end(),
+                      [&](const StepOrder::Way& way) { return model->impossible(way); })) {
+        return false;
+      }
+      found->push_back(forward);
     }
     return is_valid(problem, *found);
   };

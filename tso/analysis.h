@@ -37,6 +37,7 @@
 #include <string>
 #include <vector>
 
+#include "tso/event_ranges.h"
 #include "tso/execution.h"
 #include "tso/orientations.h"
 #include "tso/part_check.h"
@@ -81,13 +82,6 @@ struct Violation {
 struct UnfencedUnit {
   UnitId unit = 0;
   uint32_t after = 0;
-};
-
-// Events of one thread, by their positions in the trace.
-struct EventRange {
-  ThreadId thread = 0;
-  uint32_t first = 0;
-  uint32_t last = 0;
 };
 
 struct AnalysisOptions {

@@ -1,9 +1,10 @@
 #include "tso/cycle.h"
 
 #include <algorithm>
-#include <unordered_map>
 
+#include "tso/flat_map.h"
 #include "tso/mixed_graph.h"
+#include "tso/reachability.h"
 
 namespace tsomon {
 namespace {
@@ -14,15 +15,9 @@ constexpr uint32_t kNone = 0xFFFFFFFFU;
 
 std::vector<CycleEdge> shortest_cycle(const std::vector<CycleEdge>& edges,
                                       const std::vector<uint32_t>& class_of) {
-  std::unordered_map<uint32_t, uint32_t> local;
-  std::vector<std::vector<uint32_t>> out;  // class -> edges
+  FlatMap<uint32_t, uint32_t> local;
   const auto index = [&](uint32_t event) {
-    const auto [at, is_new] =
-        local.try_emplace(class_of[event], static_cast<uint32_t>(local.size()));
-    if (is_new) {
-      out.emplace_back();
-    }
-    return at->second;
+    return *local.try_emplace(class_of[event], static_cast<uint32_t>(local.size())).first;
   };
   std::vector<uint32_t> source(edges.size());
   std::vector<uint32_t> target(edges.size());
@@ -31,22 +26,26 @@ std::vector<CycleEdge> shortest_cycle(const std::vector<CycleEdge>& edges,
     target[i] = index(edges[i].to);
   }
   // Classes that lie on no cycle would be visited from each of the others before them.
+  const auto classes = static_cast<uint32_t>(local.size());
   std::vector<MixedEdge> directed;
+  directed.reserve(edges.size());
   for (uint32_t i = 0; i < edges.size(); ++i) {
     directed.push_back({source[i], target[i], false});
   }
-  const MixedParts parts = split_into_parts(static_cast<uint32_t>(out.size()), directed);
+  const MixedParts parts = split_into_parts(classes, directed);
+  std::vector<Edge> leaving;  // class -> edge
+  leaving.reserve(edges.size());
   for (uint32_t i = 0; i < edges.size(); ++i) {
     if (source[i] != target[i] && parts.edge_on_cycle[i]) {
-      out[source[i]].push_back(i);
+      leaving.push_back({source[i], i});
     }
   }
+  const Adjacency out(classes, leaving);
   std::vector<CycleEdge> best;
-  std::vector<uint32_t> entered(out.size());
-  std::vector<uint32_t> depth(out.size());
+  std::vector<uint32_t> entered(classes);
+  std::vector<uint32_t> depth(classes);
   uint64_t work = 0;
-  for (uint32_t start = 0; start < out.size() && best.size() != 2 && work < kMaxCycleWork;
-       ++start) {
+  for (uint32_t start = 0; start < classes && best.size() != 2 && work < kMaxCycleWork; ++start) {
     std::fill(entered.begin(), entered.end(), kNone);
     std::vector<uint32_t> queue{start};
     depth[start] = 0;
@@ -56,7 +55,7 @@ std::vector<CycleEdge> shortest_cycle(const std::vector<CycleEdge>& edges,
       if (!best.empty() && depth[node] + 1 >= best.size()) {
         break;
       }
-      for (const uint32_t i : out[node]) {
+      for (const uint32_t i : out.successors(node)) {
         ++work;
         if (target[i] == start) {
           closing = i;
@@ -71,9 +70,9 @@ std::vector<CycleEdge> shortest_cycle(const std::vector<CycleEdge>& edges,
     }
     if (closing != kNone) {
       best.clear();
-      for (uint32_t i = closing;; i = entered[local[class_of[edges[i].from]]]) {
+      for (uint32_t i = closing;; i = entered[source[i]]) {
         best.push_back(edges[i]);
-        if (local[class_of[edges[i].from]] == start) {
+        if (source[i] == start) {
           break;
         }
       }

@@ -1,7 +1,8 @@
 #include "tso/event_graph.h"
 
 #include <algorithm>
-#include <unordered_map>
+
+#include "tso/flat_map.h"
 
 namespace tsomon {
 namespace {
@@ -89,8 +90,8 @@ class ThreadOrder {
     if (here != LocationTable::kNone) {
       for (const LocationId other : relation_.locations().overlapping(here)) {
         for (const auto* newest : {&newest_store_, &newest_forwarded_}) {
-          if (const auto at = newest->find(other); at != newest->end()) {
-            link(at->second, e);
+          if (const uint32_t* const at = newest->find(other)) {
+            link(*at, e);
           }
         }
       }
@@ -118,94 +119,82 @@ class ThreadOrder {
   std::vector<uint32_t> forwarded_;         // buffered loads not yet linked to a later store
   std::vector<uint32_t> recent_forwarded_;  // buffered loads whose source has not settled
   std::vector<uint32_t> released_;          // buffered loads whose source has
-  std::unordered_map<LocationId, uint32_t> newest_store_;
-  std::unordered_map<LocationId, uint32_t> newest_forwarded_;
-};
-
-// One list of ThreadAccesses with what is needed to find the relevant stretch of it.
-struct TimedList {
-  const std::vector<uint32_t>* events = nullptr;
-  std::vector<int64_t> settled;   // running maximum of when each is directed to later events
-  std::vector<int64_t> earliest;  // minimum of lo from here on
-  size_t begin = 0;               // of the stretch that was looked for last
-  size_t end = 0;
-};
-
-struct TimedAccesses {
-  ThreadId thread = 0;
-  TimedList writes;
-  TimedList reads;
+  FlatMap<LocationId, uint32_t> newest_store_;
+  FlatMap<LocationId, uint32_t> newest_forwarded_;
 };
 
 int64_t directed_from(const Relation& relation, uint32_t e) {
   return std::max(relation.hi(e), relation.settled_at(e));
 }
 
-// The accesses of all locations. Everything here goes through the trace from one end to the other,
+// One list of an AccessIndex with what is needed to find the relevant stretch of it.
+struct TimedList {
+  std::span<const uint32_t> events;
+  std::span<int64_t> settled;   // running maximum of when each is directed to later events
+  std::span<int64_t> earliest;  // minimum of lo from here on
+  size_t begin = 0;             // of the stretch that was looked for last
+  size_t end = 0;
+};
+
+// The lists of all locations. Everything here goes through the trace from one end to the other,
 // not through one location after the other: what is used together lies together.
 class TimedIndex {
  public:
   TimedIndex(const Relation& relation, const AccessIndex& accesses)
-      : relation_(relation), lists_(relation.locations().size()) {
-    for (LocationId location = 0; location < lists_.size(); ++location) {
-      for (const ThreadAccesses& list : accesses.at(location)) {
-        TimedAccesses& timed = lists_[location].emplace_back();
-        timed.thread = list.thread;
-        make_room(list.writes, &timed.writes);
-        make_room(list.reads, &timed.reads);
-      }
+      : accesses_(accesses),
+        settled_(accesses.events().size()),
+        earliest_(settled_.size()),
+        lists_(accesses.lists()) {
+    for (uint32_t number = 0; number < lists_.size(); ++number) {
+      TimedList& list = lists_[number];
+      list.events = accesses.list(number);
+      const auto first = static_cast<size_t>(list.events.data() - accesses.events().data());
+      list.settled = {settled_.data() + first, list.events.size()};
+      list.earliest = {earliest_.data() + first, list.events.size()};
+      list.end = list.events.size();  // until they are built: the next place, of either array
     }
-    const bool ordered = relation.options().order == TraceOrder::kIssue;
+    if (relation.options().order != TraceOrder::kIssue) {
+      std::fill(settled_.begin(), settled_.end(), kTimeMax);
+      std::fill(earliest_.begin(), earliest_.end(), kTimeMin);
+      return;
+    }
     const auto n = static_cast<uint32_t>(relation.trace().events.size());
     for (uint32_t e = 0; e < n; ++e) {
-      if (TimedList* list = list_of(e)) {
-        const int64_t before = list->settled.empty() ? kTimeMin : list->settled.back();
-        list->settled.push_back(ordered ? std::max(before, directed_from(relation, e)) : kTimeMax);
+      if (TimedList* const list = list_of(e)) {
+        const int64_t before = list->begin == 0 ? kTimeMin : list->settled[list->begin - 1];
+        list->settled[list->begin++] = std::max(before, directed_from(relation, e));
       }
     }
     for (uint32_t e = n; e-- > 0;) {
-      if (TimedList* list = list_of(e)) {
-        const int64_t after = list->earliest.empty() ? kTimeMax : list->earliest.back();
-        list->earliest.push_back(ordered ? std::min(after, relation.lo(e)) : kTimeMin);
+      if (TimedList* const list = list_of(e)) {
+        const int64_t after =
+            list->end == list->events.size() ? kTimeMax : list->earliest[list->end];
+        list->earliest[--list->end] = std::min(after, relation.lo(e));
       }
     }
-    for (auto& of_location : lists_) {
-      for (TimedAccesses& timed : of_location) {
-        for (TimedList* list : {&timed.writes, &timed.reads}) {
-          std::reverse(list->earliest.begin(), list->earliest.end());
-        }
-      }
+    for (TimedList& list : lists_) {
+      list.begin = 0;
     }
   }
 
-  std::vector<TimedAccesses>& at(LocationId location) { return lists_[location]; }
+  TimedList& operator[](uint32_t number) { return lists_[number]; }
 
  private:
-  static void make_room(const std::vector<uint32_t>& events, TimedList* list) {
-    list->events = &events;
-    list->settled.reserve(events.size());
-    list->earliest.reserve(events.size());
-  }
-
   TimedList* list_of(uint32_t e) {
-    const LocationId location = relation_.locations().of_event(e);
-    if (location == LocationTable::kNone) {
-      return nullptr;
-    }
-    const ThreadId thread = relation_.trace().events[e].thread;
-    const auto list = std::find_if(lists_[location].begin(), lists_[location].end(),
-                                   [&](const TimedAccesses& one) { return one.thread == thread; });
-    return relation_.only_reads(e) ? &list->reads : &list->writes;
+    const uint32_t number = accesses_.list_of(e);
+    return number == AccessIndex::kNone ? nullptr : &lists_[number];
   }
 
-  const Relation& relation_;
-  std::vector<std::vector<TimedAccesses>> lists_;
+  const AccessIndex& accesses_;
+  std::vector<int64_t> settled_;
+  std::vector<int64_t> earliest_;
+  std::vector<TimedList> lists_;
 };
 
 // As std::partition_point() over a sorted list, found in steps that double from where the last
 // answer was: events that come one after the other have answers that do.
 template <typename Below>
-size_t partition_near(const std::vector<int64_t>& sorted, size_t start, const Below& below) {
+size_t partition_near(std::span<const int64_t> sorted, size_t start, const Below& below) {
   size_t low = 0;
   size_t high = sorted.size();
   size_t step = 1;
@@ -242,7 +231,7 @@ class ConflictEdges {
 
   // Edges between e and the accesses of another thread in `list`.
   void add(uint32_t e, ThreadId other, TimedList* list) {
-    const std::vector<uint32_t>& events = *list->events;
+    const std::span<const uint32_t> events = list->events;
     const int64_t lo = relation_.lo(e);
     const int64_t directed = directed_from(relation_, e);
     list->begin =
@@ -291,59 +280,61 @@ void add_conflicts(const Relation& relation, const AccessIndex& accesses, uint64
       continue;
     }
     for (const LocationId other : locations.overlapping(location)) {
-      for (TimedAccesses& theirs : index.at(other)) {
+      uint32_t list = accesses.first_list(other);
+      for (const ThreadAccesses& theirs : accesses.at(other)) {
+        const uint32_t writes = list++;
+        const uint32_t reads = list++;
         if (theirs.thread == relation.trace().events[e].thread) {
           continue;
         }
-        edges.add(e, theirs.thread, &theirs.writes);
+        edges.add(e, theirs.thread, &index[writes]);
         if (!relation.only_reads(e)) {
-          edges.add(e, theirs.thread, &theirs.reads);
+          edges.add(e, theirs.thread, &index[reads]);
         }
       }
     }
   }
 }
 
+bool is_node(const Relation& relation, uint32_t e) {
+  return is(relation.trace().events[e], kinds::kNodes);
+}
+
 // fork -> the child's events up to its first drain; the child's events from its last drain -> join.
-void add_thread_edges(const Relation& relation, const std::vector<std::vector<uint32_t>>& threads,
-                      EventGraph* graph) {
+void add_thread_edges(const Relation& relation, EventGraph* graph) {
   const Trace& trace = relation.trace();
-  for (uint32_t e = 0; e < trace.events.size(); ++e) {
+  for (const uint32_t e : relation.thread_events()) {
     const Event& event = trace.events[e];
-    if (event.address >= threads.size() || event.address == event.thread) {
+    const bool forks = event.kind() == EventKind::kFork;
+    if (event.address >= relation.threads() || event.address == event.thread) {
       continue;
     }
-    const auto& child = threads[event.address];
-    if (event.kind() == EventKind::kFork) {
-      for (size_t i = 0; i < child.size(); ++i) {
-        graph->directed.push_back({e, child[i]});
-        if (relation.drains(child[i])) {
-          break;
-        }
+    const auto child = relation.of_thread(static_cast<ThreadId>(event.address));
+    for (size_t i = 0; i < child.size(); ++i) {
+      const uint32_t one = forks ? child[i] : child[child.size() - 1 - i];
+      if (!is_node(relation, one)) {
+        continue;
       }
-    } else if (event.kind() == EventKind::kJoin) {
-      for (size_t i = child.size(); i-- > 0;) {
-        graph->directed.push_back({child[i], e});
-        if (relation.drains(child[i])) {
-          break;
-        }
+      graph->directed.push_back(forks ? Edge{e, one} : Edge{one, e});
+      if (relation.drains(one)) {
+        break;
       }
     }
   }
 }
 
 // The same pairs when nothing is known of their order.
-void add_open_thread_edges(const Relation& relation,
-                           const std::vector<std::vector<uint32_t>>& threads,
-                           uint64_t max_undirected, EventGraph* graph) {
+void add_open_thread_edges(const Relation& relation, uint64_t max_undirected, EventGraph* graph) {
   const Trace& trace = relation.trace();
-  for (uint32_t e = 0; e < trace.events.size(); ++e) {
+  for (const uint32_t e : relation.thread_events()) {
     const Event& event = trace.events[e];
-    if ((event.kind() != EventKind::kFork && event.kind() != EventKind::kJoin) ||
-        event.address >= threads.size() || event.address == event.thread) {
+    if (event.address >= relation.threads() || event.address == event.thread) {
       continue;
     }
-    for (const uint32_t child : threads[event.address]) {
+    for (const uint32_t child : relation.of_thread(static_cast<ThreadId>(event.address))) {
+      if (!is_node(relation, child)) {
+        continue;
+      }
       if (graph->undirected.size() >= max_undirected) {
         graph->complete = false;
         return;
@@ -355,20 +346,63 @@ void add_open_thread_edges(const Relation& relation,
 
 }  // namespace
 
-AccessIndex::AccessIndex(const Relation& relation) : lists_(relation.locations().size()) {
-  for (uint32_t e = 0; e < relation.trace().events.size(); ++e) {
+AccessIndex::AccessIndex(const Relation& relation)
+    : first_(relation.locations().size() + 1, 0), list_of_(relation.trace().events.size(), kNone) {
+  // The threads of a location as a chain, in the order in which they were found.
+  struct Found {
+    ThreadId thread;
+    uint32_t next;
+    uint32_t sizes[2];  // writes, reads
+    uint32_t number;    // in of_threads_
+  };
+  std::vector<Found> found;
+  std::vector<uint32_t> head(relation.locations().size(), kNone);
+  uint32_t accesses = 0;
+  for (uint32_t e = 0; e < list_of_.size(); ++e) {
     const LocationId location = relation.locations().of_event(e);
     if (location == LocationTable::kNone) {
       continue;
     }
     const ThreadId thread = relation.trace().events[e].thread;
-    auto& lists = lists_[location];
-    auto list = std::find_if(lists.begin(), lists.end(),
-                             [&](const ThreadAccesses& one) { return one.thread == thread; });
-    if (list == lists.end()) {
-      list = lists.insert(list, ThreadAccesses{thread, {}, {}});
+    uint32_t at = head[location];
+    uint32_t last = kNone;
+    while (at != kNone && found[at].thread != thread) {
+      last = at;
+      at = found[at].next;
     }
-    (relation.only_reads(e) ? list->reads : list->writes).push_back(e);
+    if (at == kNone) {
+      at = static_cast<uint32_t>(found.size());
+      (last == kNone ? head[location] : found[last].next) = at;
+      found.push_back({thread, kNone, {0, 0}, 0});
+      ++first_[location + 1];
+    }
+    const uint32_t reads = relation.only_reads(e) ? 1 : 0;
+    ++found[at].sizes[reads];
+    ++accesses;
+    list_of_[e] = 2 * at + reads;
+  }
+  events_.resize(accesses);
+  of_threads_.reserve(found.size());
+  std::vector<uint32_t> next;  // place in events_, by list
+  next.reserve(2 * found.size());
+  uint32_t place = 0;
+  for (LocationId location = 0; location < head.size(); ++location) {
+    first_[location + 1] += first_[location];
+    for (uint32_t at = head[location]; at != kNone; at = found[at].next) {
+      found[at].number = static_cast<uint32_t>(of_threads_.size());
+      const auto* const writes = events_.data() + place;
+      const auto* const reads = writes + found[at].sizes[0];
+      of_threads_.push_back(
+          {found[at].thread, {writes, reads}, {reads, reads + found[at].sizes[1]}});
+      next.insert(next.end(), {place, place + found[at].sizes[0]});
+      place += found[at].sizes[0] + found[at].sizes[1];
+    }
+  }
+  for (uint32_t e = 0; e < list_of_.size(); ++e) {
+    if (list_of_[e] != kNone) {
+      list_of_[e] = 2 * found[list_of_[e] / 2].number + list_of_[e] % 2;
+      events_[next[list_of_[e]]++] = e;
+    }
   }
 }
 
@@ -377,27 +411,20 @@ EventGraph build_event_graph(const Relation& relation, const AccessIndex& access
   EventGraph graph;
   const Trace& trace = relation.trace();
   graph.directed.reserve(4 * trace.events.size());
-  std::vector<std::vector<uint32_t>> threads;
-  for (uint32_t e = 0; e < trace.events.size(); ++e) {
-    if (is(trace.events[e], kinds::kNodes)) {
-      if (trace.events[e].thread >= threads.size()) {
-        threads.resize(trace.events[e].thread + 1);
-      }
-      threads[trace.events[e].thread].push_back(e);
-    }
-  }
-  for (const auto& thread : threads) {
+  for (ThreadId thread = 0; thread < relation.threads(); ++thread) {
     ThreadOrder order(relation, &graph.directed);
-    for (const uint32_t e : thread) {
-      order.add(e);
+    for (const uint32_t e : relation.of_thread(thread)) {
+      if (is_node(relation, e)) {
+        order.add(e);
+      }
     }
   }
   if (relation.options().thread_order) {
-    add_thread_edges(relation, threads, &graph);
+    add_thread_edges(relation, &graph);
   } else {
-    add_open_thread_edges(relation, threads, max_undirected, &graph);
+    add_open_thread_edges(relation, max_undirected, &graph);
   }
-  for (uint32_t e = 0; e < trace.events.size(); ++e) {
+  for (const uint32_t e : relation.acquisitions()) {
     if (relation.lock_source(e) != kNone) {
       graph.directed.push_back({relation.lock_source(e), e});
     }

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "tso/relation.h"
@@ -27,17 +28,39 @@ struct Edge {
 // The accesses of one thread to one location, in program order.
 struct ThreadAccesses {
   ThreadId thread = 0;
-  std::vector<uint32_t> writes;  // everything that conflicts with a load
-  std::vector<uint32_t> reads;   // loads and reader locks
+  std::span<const uint32_t> writes;  // everything that conflicts with a load
+  std::span<const uint32_t> reads;   // loads and reader locks
 };
 
 class AccessIndex {
  public:
+  static constexpr uint32_t kNone = 0xFFFFFFFFU;
+
   explicit AccessIndex(const Relation& relation);
-  const std::vector<ThreadAccesses>& at(LocationId location) const { return lists_[location]; }
+  AccessIndex(AccessIndex&&) = default;
+  AccessIndex(const AccessIndex&) = delete;  // the lists point into it
+
+  // One for each thread that accesses the location, in the order of the first accesses.
+  std::span<const ThreadAccesses> at(LocationId location) const {
+    return {of_threads_.data() + first_[location], of_threads_.data() + first_[location + 1]};
+  }
+
+  // All lists lie one behind the other in events(): of at(location)[i] the writes are list
+  // first_list(location) + 2i, the reads the next one.
+  uint32_t first_list(LocationId location) const { return 2 * first_[location]; }
+  uint32_t list_of(uint32_t e) const { return list_of_[e]; }  // kNone: no access
+  uint32_t lists() const { return 2 * static_cast<uint32_t>(of_threads_.size()); }
+  std::span<const uint32_t> list(uint32_t number) const {
+    const ThreadAccesses& accesses = of_threads_[number / 2];
+    return number % 2 == 0 ? accesses.writes : accesses.reads;
+  }
+  const std::vector<uint32_t>& events() const { return events_; }
 
  private:
-  std::vector<std::vector<ThreadAccesses>> lists_;
+  std::vector<uint32_t> events_;
+  std::vector<ThreadAccesses> of_threads_;
+  std::vector<uint32_t> first_;    // of each location in of_threads_
+  std::vector<uint32_t> list_of_;  // by event
 };
 
 struct EventGraph {

@@ -1,8 +1,8 @@
 #include "tso/execution.h"
 
 #include <algorithm>
-#include <unordered_map>
 
+#include "tso/flat_map.h"
 #include "tso/reachability.h"
 
 namespace tsomon {
@@ -89,11 +89,18 @@ void WindowSteps::order_threads() {
 void WindowSteps::order_conflicts() {
   const LocationTable& locations = relation_.locations();
   const auto& events = relation_.trace().events;
-  std::unordered_map<LocationId, std::vector<uint32_t>> later;  // back to front
-  for (uint32_t i = static_cast<uint32_t>(window_.size()); i-- > 0;) {
+  constexpr uint32_t kNone = Relation::kNever;
+  // The events of each location as a chain, and where it is entered for what comes later.
+  std::vector<uint32_t> next(window_.size(), kNone);
+  FlatMap<LocationId, uint32_t> later;
+  for (auto i = static_cast<uint32_t>(window_.size()); i-- > 0;) {
     if (const LocationId location = locations.of_event(window_[i]);
         location != LocationTable::kNone) {
-      later[location].push_back(i);
+      const auto [first, is_new] = later.try_emplace(location, i);
+      if (!is_new) {
+        next[i] = *first;
+        *first = i;
+      }
     }
   }
   for (uint32_t i = 0; i < window_.size(); ++i) {
@@ -109,17 +116,14 @@ void WindowSteps::order_conflicts() {
     if (location == LocationTable::kNone) {
       continue;
     }
-    later[location].pop_back();
+    later[location] = next[i];
     const bool only_reads = relation_.only_reads(window_[i]);
     for (const LocationId other : locations.overlapping(location)) {
-      const auto list = later.find(other);
-      if (list == later.end()) {
-        continue;
-      }
-      for (auto at = list->second.rbegin(); at != list->second.rend(); ++at) {
-        if (events[window_[*at]].thread != event.thread &&
-            !(only_reads && relation_.only_reads(window_[*at]))) {
-          order_pair(i, *at);
+      const uint32_t* const first = later.find(other);
+      for (uint32_t j = first == nullptr ? kNone : *first; j != kNone; j = next[j]) {
+        if (events[window_[j]].thread != event.thread &&
+            !(only_reads && relation_.only_reads(window_[j]))) {
+          order_pair(i, j);
         }
       }
     }

@@ -17,7 +17,7 @@ std::vector<bool> shared_locations(const Relation& relation, const AccessIndex& 
     }
     const ThreadId owner = accesses.at(here).front().thread;
     for (const LocationId other : relation.locations().overlapping(here)) {
-      const auto& lists = accesses.at(other);
+      const auto lists = accesses.at(other);
       shared[here] = shared[here] ||
                      std::any_of(lists.begin(), lists.end(),
                                  [&](const ThreadAccesses& list) { return list.thread != owner; });

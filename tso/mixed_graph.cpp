@@ -184,12 +184,20 @@ struct LiveGraph {
 
 MixedParts split_into_parts(uint32_t nodes, const std::vector<MixedEdge>& edges) {
   MixedParts parts;
+  parts.edge_on_cycle.assign(edges.size(), false);
+  LiveGraph live(nodes, edges, [&](uint32_t i) { return edges[i].from != edges[i].to; });
   // What orientations can influence.
-  const std::vector<uint32_t> outer = components(nodes, Arcs(nodes, edges, false));
-  LiveGraph live(nodes, edges, [&](uint32_t i) {
-    return edges[i].from != edges[i].to && outer[edges[i].from] == outer[edges[i].to];
-  });
-  while (true) {
+  const std::vector<uint32_t> outer = components(live.nodes, Arcs(live.nodes, live.edges, false));
+  std::vector<uint32_t>& part_of = parts.part_of_node;
+  part_of.assign(nodes, MixedParts::kNone);  // at first the component of a node with edges
+  for (uint32_t i = 0; i < live.edges.size(); ++i) {
+    part_of[edges[live.original[i]].from] = outer[live.edges[i].from];
+    part_of[edges[live.original[i]].to] = outer[live.edges[i].to];
+  }
+  std::vector<uint32_t> number(live.nodes, MixedParts::kNone);
+  live.keep([&](uint32_t i) { return outer[live.edges[i].from] == outer[live.edges[i].to]; });
+  while (std::any_of(live.edges.begin(), live.edges.end(),
+                     [](const MixedEdge& edge) { return edge.undirected; })) {
     const auto bridges =
         undirected_bridges(live.nodes, Arcs(live.nodes, live.edges, true), live.edges);
     if (bridges.empty()) {
@@ -206,17 +214,15 @@ MixedParts split_into_parts(uint32_t nodes, const std::vector<MixedEdge>& edges)
   }
   // A part is a component of the first round in which a cycle is left: orientations inside it
   // exclude each other, also along the edges that lie on no cycle themselves.
-  std::vector<uint32_t> number(nodes, MixedParts::kNone);
-  parts.edge_on_cycle.assign(edges.size(), false);
   for (const uint32_t i : live.original) {
     parts.edge_on_cycle[i] = true;
-    if (number[outer[edges[i].from]] == MixedParts::kNone) {
-      number[outer[edges[i].from]] = parts.count++;
+    uint32_t& part = number[part_of[edges[i].from]];
+    if (part == MixedParts::kNone) {
+      part = parts.count++;
     }
   }
-  parts.part_of_node.resize(nodes);
-  for (uint32_t node = 0; node < nodes; ++node) {
-    parts.part_of_node[node] = number[outer[node]];
+  for (uint32_t& of_node : part_of) {
+    of_node = of_node == MixedParts::kNone ? of_node : number[of_node];
   }
   return parts;
 }

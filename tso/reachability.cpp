@@ -13,6 +13,35 @@ namespace {
 
 constexpr uint32_t kNoChain = 0xFFFFFFFFU;
 
+// Calls visit(node) for each, those before it first; false: the edges have a cycle.
+template <typename Visit>
+bool in_topological_order(uint32_t nodes, const std::vector<Edge>& edges,
+                          const Adjacency& successors, const Visit& visit) {
+  std::vector<uint32_t> missing(nodes, 0);
+  for (const Edge& edge : edges) {
+    ++missing[edge.to];
+  }
+  std::vector<uint32_t> ready;
+  for (uint32_t node = 0; node < nodes; ++node) {
+    if (missing[node] == 0) {
+      ready.push_back(node);
+    }
+  }
+  uint32_t done = 0;
+  while (!ready.empty()) {
+    const uint32_t node = ready.back();
+    ready.pop_back();
+    ++done;
+    visit(node);
+    for (const uint32_t next : successors.successors(node)) {
+      if (--missing[next] == 0) {
+        ready.push_back(next);
+      }
+    }
+  }
+  return done == nodes;
+}
+
 }  // namespace
 
 Adjacency::Adjacency(size_t nodes, const std::vector<Edge>& edges)
@@ -85,39 +114,27 @@ std::optional<Reachability> Reachability::build(const Relation& relation,
     result.index_[e] = ++lengths[chain];
   }
 
-  std::vector<uint32_t> missing(n, 0);
-  for (const Edge& edge : directed) {
-    ++missing[edge.to];
-  }
-  std::vector<uint32_t> ready;
-  for (uint32_t e = 0; e < n; ++e) {
-    if (missing[e] == 0) {
-      ready.push_back(e);
-    }
-  }
   const size_t width = result.chains_;
   result.clocks_.assign(static_cast<size_t>(n) * width, 0);
-  uint32_t done = 0;
-  while (!ready.empty()) {
-    const uint32_t e = ready.back();
-    ready.pop_back();
-    ++done;
-    uint32_t* mine = result.clocks_.data() + e * width;
+  const auto visit = [&](uint32_t e) {
+    uint32_t* const mine = result.clocks_.data() + e * width;
     if (result.chain_of_[e] != kNoChain) {
       uint32_t& own = mine[result.chain_of_[e]];
       own = std::max(own, result.index_[e]);
     }
     for (const uint32_t next : result.edges_.successors(e)) {
-      uint32_t* theirs = result.clocks_.data() + next * width;
+      uint32_t* const theirs = result.clocks_.data() + next * width;
       for (size_t chain = 0; chain < width; ++chain) {
         theirs[chain] = std::max(theirs[chain], mine[chain]);
       }
-      if (--missing[next] == 0) {
-        ready.push_back(next);
-      }
     }
-  }
-  if (done != n) {
+  };
+  if (std::all_of(directed.begin(), directed.end(),
+                  [](const Edge& edge) { return edge.from < edge.to; })) {
+    for (uint32_t e = 0; e < n; ++e) {
+      visit(e);
+    }
+  } else if (!in_topological_order(n, directed, result.edges_, visit)) {
     return std::nullopt;
   }
   result.find_forwarded(relation);
@@ -202,29 +219,37 @@ bool Reachability::line_reaches(uint32_t from, uint32_t to) const {
 }
 
 PartialOrder Reachability::among(const std::vector<uint32_t>& events) const {
-  PartialOrder order(static_cast<uint32_t>(events.size()));
-  struct Place {
-    uint32_t at;  // in the list
-    uint32_t chain;
-    uint32_t index;
-  };
-  std::vector<Place> on_chains;
+  const auto n = static_cast<uint32_t>(events.size());
+  PartialOrder order(n);
+  // By chain, then by the place in it.
+  std::vector<uint32_t> on_chains;
   std::vector<uint32_t> others;
-  for (uint32_t i = 0; i < events.size(); ++i) {
-    if (chain_of_[events[i]] == kNoChain) {
-      others.push_back(i);
-    } else {
-      on_chains.push_back({i, chain_of_[events[i]], index_[events[i]]});
-    }
+  for (uint32_t i = 0; i < n; ++i) {
+    (chain_of_[events[i]] == kNoChain ? others : on_chains).push_back(i);
   }
-  for (uint32_t j = 0; j < events.size(); ++j) {
-    const uint32_t* const clock = clocks_.data() + events[j] * static_cast<size_t>(chains_);
-    for (const Place& from : on_chains) {
-      if (clock[from.chain] >= from.index) {
-        order.set(from.at, j);
+  const auto place = [&](uint32_t i) { return std::pair(chain_of_[events[i]], index_[events[i]]); };
+  std::sort(on_chains.begin(), on_chains.end(),
+            [&](uint32_t a, uint32_t b) { return place(a) < place(b); });
+  for (auto first = on_chains.begin(); first != on_chains.end();) {
+    const uint32_t chain = chain_of_[events[*first]];
+    const auto last = std::find_if(first, on_chains.end(),
+                                   [&](uint32_t i) { return chain_of_[events[i]] != chain; });
+    // What the latest event that reaches j does, all before it on the chain do.
+    for (uint32_t j = 0; j < n; ++j) {
+      const uint32_t reached = clocks_[events[j] * static_cast<size_t>(chains_) + chain];
+      const auto after = std::partition_point(
+          first, last, [&](uint32_t i) { return index_[events[i]] <= reached; });
+      if (after != first) {
+        order.set(*(after - 1), j);
       }
     }
-    for (const uint32_t i : others) {
+    for (auto at = last; --at != first;) {
+      order.merge(*(at - 1), *at);
+    }
+    first = last;
+  }
+  for (const uint32_t i : others) {
+    for (uint32_t j = 0; j < n; ++j) {
       if (reaches(events[i], events[j])) {
         order.set(i, j);
       }

@@ -50,7 +50,8 @@ class Reachability {
 
   // A path of at least one edge leads from `from` to `to`.
   bool reaches(uint32_t from, uint32_t to) const;
-  // Of these events, by their places in the list. O(events^2), a few instructions each.
+  // Of these events, by their places in the list. O(events * chains * log events + events^2 / 64 +
+  // forwarded loads * events).
   PartialOrder among(const std::vector<uint32_t>& events) const;
   const Adjacency& edges() const { return edges_; }
 

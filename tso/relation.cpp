@@ -1,17 +1,77 @@
 #include "tso/relation.h"
 
 #include <algorithm>
-#include <deque>
-#include <unordered_map>
+#include <numeric>
+
+#include "tso/flat_map.h"
 
 namespace tsomon {
 namespace {
 
 // What a thread's store buffer may hold, and who was forwarded from it.
-struct Buffer {
-  std::deque<uint32_t> stores;                                    // oldest first
-  std::unordered_map<LocationId, uint32_t> newest;                // store; stale once it has left
-  std::unordered_map<uint32_t, std::vector<uint32_t>> forwarded;  // store -> loads
+class Buffer {
+ public:
+  bool empty() const { return oldest_ == stores_.size(); }
+  size_t size() const { return stores_.size() - oldest_; }
+
+  void push(uint32_t store, LocationId location) {
+    stores_.push_back({store, kNone});
+    newest_[location] = store;
+  }
+
+  // The newest store to the location, which may have left; kNever: none.
+  uint32_t newest(LocationId location) const {
+    const uint32_t* const store = newest_.find(location);
+    return store == nullptr ? Relation::kNever : *store;
+  }
+
+  void forward(uint32_t store, uint32_t load) {
+    InBuffer& from = stores_[place(store)];
+    loads_.push_back({load, from.last_load});
+    from.last_load = static_cast<uint32_t>(loads_.size() - 1);
+  }
+
+  // How many stores there are up to this one.
+  size_t up_to(uint32_t store) const { return place(store) - oldest_ + 1; }
+
+  // The oldest `count` leave: settle(e) for each of them and for each load forwarded from it.
+  template <typename Settle>
+  void leave(size_t count, const Settle& settle) {
+    for (; count > 0; --count, ++oldest_) {
+      settle(stores_[oldest_].store);
+      for (uint32_t at = stores_[oldest_].last_load; at != kNone; at = loads_[at].next) {
+        settle(loads_[at].load);
+      }
+    }
+    if (empty()) {
+      stores_.clear();
+      loads_.clear();
+      oldest_ = 0;
+    }
+  }
+
+ private:
+  static constexpr uint32_t kNone = 0xFFFFFFFFU;
+  struct InBuffer {
+    uint32_t store;
+    uint32_t last_load;  // in loads_
+  };
+  struct Load {
+    uint32_t load;
+    uint32_t next;  // in loads_, from the same store
+  };
+
+  size_t place(uint32_t store) const {
+    const auto at =
+        std::lower_bound(stores_.begin() + static_cast<ptrdiff_t>(oldest_), stores_.end(), store,
+                         [](const InBuffer& one, uint32_t event) { return one.store < event; });
+    return static_cast<size_t>(at - stores_.begin());
+  }
+
+  std::vector<InBuffer> stores_;  // oldest first, those before oldest_ have left
+  size_t oldest_ = 0;
+  std::vector<Load> loads_;
+  FlatMap<LocationId, uint32_t> newest_;  // also of stores that have left
 };
 
 }  // namespace
@@ -19,21 +79,7 @@ struct Buffer {
 Relation::Relation(const Trace& trace, const LocationTable& locations,
                    const RelationOptions& options)
     : trace_(&trace), locations_(&locations), options_(options) {
-  const size_t n = trace.events.size();
-  hi_.resize(n);
-  settled_by_.assign(n, kNever);
-  source_.assign(n, kNever);
-  lock_source_.assign(n, kNever);
-  position_.resize(n);
-  std::vector<uint32_t> positions;
-  for (uint32_t e = 0; e < n; ++e) {
-    hi_[e] = trace.hi(trace.events[e]);
-    const ThreadId thread = trace.events[e].thread;
-    if (thread >= positions.size()) {
-      positions.resize(thread + 1);
-    }
-    position_[e] = positions[thread]++;
-  }
+  number_events();
   settle_stores();
   if (options_.order == TraceOrder::kIssue && options_.lock_order) {
     find_lock_sources();
@@ -41,52 +87,67 @@ Relation::Relation(const Trace& trace, const LocationTable& locations,
   settle_times();
 }
 
+void Relation::number_events() {
+  const size_t n = trace_->events.size();
+  hi_.resize(n);
+  position_.resize(n);
+  thread_begin_.assign(1, 0);
+  for (uint32_t e = 0; e < n; ++e) {
+    const Event& event = trace_->events[e];
+    hi_[e] = trace_->hi(event);
+    if (event.thread + 1 >= thread_begin_.size()) {
+      thread_begin_.resize(event.thread + 2, 0);
+    }
+    position_[e] = thread_begin_[event.thread + 1]++;
+    if (event.kind() == EventKind::kRelease) {
+      releases_.push_back(e);
+    } else if (is(event, kinds::kAcquisitions)) {
+      acquisitions_.push_back(e);
+    } else if (event.kind() == EventKind::kFork || event.kind() == EventKind::kJoin) {
+      thread_events_.push_back(e);
+    }
+  }
+  std::partial_sum(thread_begin_.begin(), thread_begin_.end(), thread_begin_.begin());
+  in_threads_.resize(n);
+  for (uint32_t e = 0; e < n; ++e) {
+    in_threads_[thread_begin_[trace_->events[e].thread] + position_[e]] = e;
+  }
+}
+
 void Relation::settle_stores() {
-  std::vector<Buffer> buffers;
+  settled_by_.assign(trace_->events.size(), kNever);
+  source_.assign(trace_->events.size(), kNever);
+  std::vector<Buffer> buffers(threads());
   for (uint32_t e = 0; e < trace_->events.size(); ++e) {
     const Event& event = trace_->events[e];
     if (!is(event, kinds::kNodes)) {
       continue;
     }
-    if (event.thread >= buffers.size()) {
-      buffers.resize(event.thread + 1);
-    }
     Buffer& buffer = buffers[event.thread];
-    // Everything up to and including the first `count` stores has committed when e completes.
+    // The oldest `count` stores have committed when e completes.
     const auto leave = [&](size_t count) {
-      for (; count > 0; --count) {
-        const uint32_t store = buffer.stores.front();
-        buffer.stores.pop_front();
-        settled_by_[store] = e;
-        if (const auto loads = buffer.forwarded.find(store); loads != buffer.forwarded.end()) {
-          for (const uint32_t load : loads->second) {
-            settled_by_[load] = e;
-          }
-          buffer.forwarded.erase(loads);
-        }
-      }
+      buffer.leave(count, [&](uint32_t settled) { settled_by_[settled] = e; });
     };
     if (options_.model == MemoryModel::kSc || drains(e)) {
-      leave(buffer.stores.size());
+      leave(buffer.size());
       settled_by_[e] = e;
     } else if (is_store(e)) {
-      buffer.stores.push_back(e);
-      buffer.newest[locations_->of_event(e)] = e;
-      if (options_.store_buffer != 0 && buffer.stores.size() > options_.store_buffer) {
+      buffer.push(e, locations_->of_event(e));
+      if (options_.store_buffer != 0 && buffer.size() > options_.store_buffer) {
         leave(1);
       }
     } else {
       settled_by_[e] = e;
       const LocationId here = locations_->of_event(e);
-      if (here == LocationTable::kNone) {
-        continue;  // a join
+      if (here == LocationTable::kNone || buffer.empty()) {
+        continue;  // a join, or nothing to be forwarded from
       }
       uint32_t newest = kNever;
       for (const LocationId other : locations_->overlapping(here)) {
-        const auto store = buffer.newest.find(other);
-        if (store != buffer.newest.end() && settled_by_[store->second] == kNever &&
-            (newest == kNever || store->second > newest)) {
-          newest = store->second;
+        const uint32_t store = buffer.newest(other);
+        if (store != kNever && settled_by_[store] == kNever &&
+            (newest == kNever || store > newest)) {
+          newest = store;
         }
       }
       if (newest == kNever) {
@@ -95,42 +156,44 @@ void Relation::settle_stores() {
       if (contains(locations_->key(locations_->of_event(newest)), locations_->key(here))) {
         source_[e] = newest;
         settled_by_[e] = kNever;  // until the source leaves the buffer
-        buffer.forwarded[newest].push_back(e);
+        buffer.forward(newest, e);
       } else {
-        const auto at = std::find(buffer.stores.begin(), buffer.stores.end(), newest);
-        leave(static_cast<size_t>(at - buffer.stores.begin()) + 1);
+        leave(buffer.up_to(newest));
       }
     }
   }
 }
 
+// "Each acq(l) reads the latest earlier rel(l)": per lock, releases by the end of their interval.
 void Relation::find_lock_sources() {
-  // "Each acq(l) reads the latest earlier rel(l)": per lock, releases by the end of their interval.
-  std::unordered_map<LocationId, std::vector<uint32_t>> releases;
-  for (uint32_t e = 0; e < trace_->events.size(); ++e) {
-    if (trace_->events[e].kind() == EventKind::kRelease) {
-      releases[locations_->of_event(e)].push_back(e);
+  FlatMap<LocationId, uint32_t> locks;
+  std::vector<std::vector<uint32_t>> of_lock;
+  for (const uint32_t e : releases_) {
+    const auto [lock, is_new] =
+        locks.try_emplace(locations_->of_event(e), static_cast<uint32_t>(of_lock.size()));
+    if (is_new) {
+      of_lock.emplace_back();
     }
+    of_lock[*lock].push_back(e);
   }
-  for (auto& [lock, list] : releases) {
+  for (std::vector<uint32_t>& list : of_lock) {
     std::stable_sort(list.begin(), list.end(),
                      [&](uint32_t a, uint32_t b) { return hi_[a] < hi_[b]; });
   }
-  for (uint32_t e = 0; e < trace_->events.size(); ++e) {
+  for (const uint32_t e : acquisitions_) {
     const Event& event = trace_->events[e];
-    if (!is(event, kinds::kAcquisitions)) {
+    const uint32_t* const lock = locks.find(locations_->of_event(e));
+    if (lock == nullptr) {
       continue;
     }
-    const auto list = releases.find(locations_->of_event(e));
-    if (list == releases.end()) {
-      continue;
-    }
+    const std::vector<uint32_t>& list = of_lock[*lock];
     const auto after =
-        std::lower_bound(list->second.begin(), list->second.end(), event.lo,
+        std::lower_bound(list.begin(), list.end(), event.lo,
                          [&](uint32_t release, int64_t time) { return hi_[release] < time; });
-    if (after != list->second.begin()) {
+    if (after != list.begin()) {
       const uint32_t release = *(after - 1);
       if (trace_->events[release].thread != event.thread) {
+        lock_source_.resize(trace_->events.size(), kNever);
         lock_source_[e] = release;
       }
     }
@@ -144,27 +207,25 @@ void Relation::settle_times() {
   if (options_.order == TraceOrder::kThread) {
     return;
   }
-  ThreadId threads = 0;
-  for (const Event& event : events) {
-    threads = std::max<ThreadId>(threads, event.thread + 1);
-  }
   // Of each thread, for all that comes before in program order.
-  std::vector<int64_t> by_thread(threads, kTimeMax);
-  std::vector<int64_t> acquired(events.size(), kTimeMax);
-  for (uint32_t e = 0; e < events.size(); ++e) {
-    if (options_.thread_order && events[e].kind() == EventKind::kJoin &&
-        events[e].address < threads) {
-      int64_t& time = by_thread[events[e].address];
-      time = std::min(time, hi_[e]);
-    }
-    if (lock_source_[e] != kNever) {
-      int64_t& time = acquired[lock_source_[e]];
-      time = std::min(time, hi_[e]);
+  std::vector<int64_t> by_thread(threads(), kTimeMax);
+  if (options_.thread_order) {
+    for (const uint32_t e : thread_events_) {
+      if (events[e].kind() == EventKind::kJoin && events[e].address < threads()) {
+        int64_t& time = by_thread[events[e].address];
+        time = std::min(time, hi_[e]);
+      }
     }
   }
-  for (uint32_t e = static_cast<uint32_t>(events.size()); e-- > 0;) {
+  // Of the releases, when an acquisition that reads them was over.
+  for (const uint32_t e : acquisitions_) {
+    if (const uint32_t release = lock_source(e); release != kNever) {
+      settled_at_[release] = std::min(settled_at_[release], hi_[e]);
+    }
+  }
+  for (auto e = static_cast<uint32_t>(events.size()); e-- > 0;) {
     int64_t& time = by_thread[events[e].thread];
-    time = std::min(time, acquired[e]);
+    time = std::min(time, settled_at_[e]);
     settled_at_[e] = time;
     if (settled_by_[e] != kNever) {
       settled_at_[e] = std::min(time, hi_[settled_by_[e]]);
@@ -200,7 +261,7 @@ bool Relation::directed(uint32_t e, uint32_t f) const {
   if (options_.order == TraceOrder::kThread) {
     return false;
   }
-  return certainly_before(e, f) && (settled_at(e) < lo(f) || lock_source_[f] == e);
+  return certainly_before(e, f) && (settled_at(e) < lo(f) || lock_source(f) == e);
 }
 
 Order Relation::between(uint32_t e, uint32_t f) const {

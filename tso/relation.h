@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "tso/location_table.h"
@@ -81,9 +82,17 @@ class Relation {
   // The newest own store that the load may be forwarded from, or kNever.
   uint32_t source(uint32_t e) const { return source_[e]; }
   // For acq(l): the rel(l) of another thread that it reads; else kNever.
-  uint32_t lock_source(uint32_t e) const { return lock_source_[e]; }
+  uint32_t lock_source(uint32_t e) const { return lock_source_.empty() ? kNever : lock_source_[e]; }
   // Where the event of a thread lies in its program order (all events counted).
   uint32_t position(uint32_t e) const { return position_[e]; }
+  // All events of a thread, in program order: position() is the place in it.
+  std::span<const uint32_t> of_thread(ThreadId thread) const {
+    return {in_threads_.data() + thread_begin_[thread],
+            in_threads_.data() + thread_begin_[thread + 1]};
+  }
+  const std::vector<uint32_t>& acquisitions() const { return acquisitions_; }    // of locks
+  const std::vector<uint32_t>& thread_events() const { return thread_events_; }  // fork, join
+  ThreadId threads() const { return static_cast<ThreadId>(thread_begin_.size() - 1); }
 
   bool is_store(uint32_t e) const { return is(trace_->events[e], kinds::kStores) && !drains(e); }
   bool drains(uint32_t e) const {
@@ -96,6 +105,7 @@ class Relation {
   bool only_reads(uint32_t e) const { return is(trace_->events[e], kinds::kOnlyReads); }
 
  private:
+  void number_events();
   void settle_stores();
   void find_lock_sources();
   void settle_times();
@@ -108,9 +118,14 @@ class Relation {
   std::vector<int64_t> hi_;
   std::vector<uint32_t> settled_by_;
   std::vector<uint32_t> source_;
-  std::vector<uint32_t> lock_source_;
+  std::vector<uint32_t> lock_source_;  // empty: there is none
   std::vector<uint32_t> position_;
+  std::vector<uint32_t> in_threads_;    // the events, one thread after the other
+  std::vector<uint32_t> thread_begin_;  // in in_threads_
   std::vector<int64_t> settled_at_;
+  std::vector<uint32_t> releases_;  // events
+  std::vector<uint32_t> acquisitions_;
+  std::vector<uint32_t> thread_events_;
 };
 
 }  // namespace tsomon

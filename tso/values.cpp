@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -59,7 +60,7 @@ class Inference {
     size_t before = 0;
     size_t after = 0;
   };
-  Split split(const std::vector<uint32_t>& writes, uint32_t load) const {
+  Split split(std::span<const uint32_t> writes, uint32_t load) const {
     Split result;
     result.before = static_cast<size_t>(
         std::partition_point(writes.begin(), writes.end(),
@@ -73,7 +74,7 @@ class Inference {
   }
 
   void explain(LocationId location, uint32_t load) {
-    const auto& lists = accesses_.at(location);
+    const auto lists = accesses_.at(location);
     const uint64_t value = *values_.read(load);
     std::vector<Split> splits;
     std::vector<uint32_t> last_before;  // per thread, the newest store that comes before the load
@@ -126,7 +127,7 @@ class Inference {
     }
   }
 
-  void reads_initial(uint32_t load, const std::vector<ThreadAccesses>& lists,
+  void reads_initial(uint32_t load, std::span<const ThreadAccesses> lists,
                      const std::vector<Split>& splits) {
     for (size_t i = 0; i < lists.size(); ++i) {
       for (size_t at = splits[i].before; at < splits[i].after; ++at) {
@@ -138,7 +139,7 @@ class Inference {
     }
   }
 
-  void reads(uint32_t load, uint32_t write, const std::vector<ThreadAccesses>& lists,
+  void reads(uint32_t load, uint32_t write, std::span<const ThreadAccesses> lists,
              const std::vector<Split>& splits) {
     order(write, load);
     for (size_t i = 0; i < lists.size(); ++i) {
@@ -173,9 +174,13 @@ class Inference {
 }  // namespace
 
 RecordedValues::RecordedValues(const Relation& relation, const AccessIndex& accesses)
-    : trace_(&relation.trace()) {
+    : trace_(&relation.trace()), locations_(relation.locations().size()) {
+  if (std::none_of(trace_->events.begin(), trace_->events.end(),
+                   [](const Event& event) { return event.has_read_value != 0; })) {
+    return;  // no location is usable
+  }
   for (LocationId id = 0; id < relation.locations().size(); ++id) {
-    locations_.push_back(examine(relation, accesses, id));
+    locations_[id] = examine(relation, accesses, id);
   }
 }
 
