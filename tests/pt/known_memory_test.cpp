@@ -76,10 +76,9 @@ AddressSource last_access(const std::vector<Piece>& pieces, bool called, bool al
   pt::CodeCache cache;
   pt::ThreadPath path{1, 1, {}};
   if (called) {
-    path.entries.push_back({PathEntry::Kind::kBlock, cache.find(1, kCaller, 1, read), 0, 0, 0});
+    path.entries.emplace_back().block = cache.find(1, kCaller, 1, read);
   }
-  path.entries.push_back(
-      {PathEntry::Kind::kBlock, cache.find(1, kFunction, instructions, read), 0, 0, 0});
+  path.entries.emplace_back().block = cache.find(1, kFunction, instructions, read);
   REQUIRE(path.entries.back().block != nullptr);
   Last sink;
   pt::AccessOptions options;
