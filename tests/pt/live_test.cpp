@@ -190,13 +190,16 @@ TEST_CASE("a recording that went through the rings is read like the trace itself
   REQUIRE(file->add(records));
   const std::string_view trace(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   AuxRing area = kernel.area();
+  size_t added = 0;
   for (size_t put = 0; put < trace.size();) {
     put += kernel.trace(trace.substr(put, 700));
     const AuxRing::Piece piece = area.read(put == trace.size());
+    added += piece.size() != 0 ? 1 : 0;
     REQUIRE(file->add_trace(piece, 0, -1, run.threads[0], 0));
     area.release(piece);
   }
   CHECK(file->trace_bytes() == trace.size());
+  CHECK(added > 2);
   // Also before it is finished.
   for (const bool finished : {false, true}) {
     if (finished) {
@@ -219,7 +222,7 @@ TEST_CASE("a recording that went through the rings is read like the trace itself
       pieces += line.find("PERF_RECORD_AUXTRACE size") != std::string::npos ? 1 : 0;
       maps += line.find("PERF_RECORD_MMAP2") != std::string::npos ? 1 : 0;
     }
-    CHECK(pieces > 10);
+    CHECK(pieces == added);
     CHECK(maps == run.code.size());
   }
 }
