@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "decoders/perf/writer.h"
+#include "monitor/attach/target.h"
 
 namespace tsomon::pt_live {
 namespace {
@@ -23,29 +24,16 @@ std::string with_trailer(RecordType type, uint16_t misc, Fields payload, pid_t p
   return record_bytes(type, misc, payload.bytes());
 }
 
-// "55d0-55e0 r-xp 00001000 fd:01 1234    /usr/bin/x"
-std::string mapping(const std::string& line, pid_t pid, uint64_t id) {
-  std::istringstream in(line);
-  uint64_t begin = 0;
-  uint64_t end = 0;
-  uint64_t offset = 0;
-  uint64_t inode = 0;
+std::string mapping_record(const attach::Mapping& map, pid_t pid, uint64_t id) {
   uint32_t major = 0;
   uint32_t minor = 0;
-  char sign = 0;
-  std::string access;
-  in >> std::hex >> begin >> sign >> end >> access >> offset >> major >> sign >> minor >>
-      std::dec >> inode >> std::ws;
-  std::string path;
-  std::getline(in, path);
-  if (access.size() < 4 || access[2] != 'x' || end <= begin) {
-    return {};
-  }
+  char colon = 0;
+  std::istringstream(map.device) >> std::hex >> major >> colon >> minor;
   Fields payload;
-  payload.put(pid).put(pid).put(begin).put(end - begin).put(offset);
-  payload.put(major).put(minor).put(inode).put(uint64_t{0});
+  payload.put(pid).put(pid).put(map.begin).put(map.end - map.begin).put(map.offset);
+  payload.put(major).put(minor).put(map.inode).put(uint64_t{0});
   payload.put(uint32_t{PROT_READ | PROT_EXEC}).put(uint32_t{MAP_PRIVATE});
-  payload.put_text(path.empty() ? "//anon" : path);
+  payload.put_text(map.path.empty() ? "//anon" : map.path);
   return with_trailer(RecordType::kMmap2, perf::misc::kUser, payload, pid, pid, id);
 }
 
@@ -77,9 +65,12 @@ std::string running_code(pid_t pid, uint64_t id) {
       records += with_trailer(RecordType::kComm, 0, payload, pid, thread, id);
     }
   }
-  std::ifstream maps(fmt::format("/proc/{}/maps", pid));
-  for (std::string line; std::getline(maps, line);) {
-    records += mapping(line, pid, id);
+  if (const auto mappings = attach::read_mappings(pid)) {
+    for (const attach::Mapping& map : *mappings) {
+      if (map.executable) {
+        records += mapping_record(map, pid, id);
+      }
+    }
   }
   return records;
 }

@@ -8,7 +8,11 @@
 
 #include <unistd.h>
 
+#ifdef __clang__
+#define UNIT __attribute__((noinline)) void
+#else
 #define UNIT __attribute__((noinline, noclone)) void
+#endif
 
 volatile long jumps_total = 0;
 std::jmp_buf outside;

@@ -59,7 +59,7 @@ __attribute__((noinline)) static void jumps() {
   outside();
 }
 
-int main() {
+int main() {  // NOLINT(bugprone-exception-escape): only within catches()
   volatile int round = 0;
   catches(3);  // finds what the unwinder needs for the first time
   if (setjmp(before_trace) == 0) {
