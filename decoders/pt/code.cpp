@@ -1,5 +1,7 @@
 #include "decoders/pt/code.h"
 
+#include <algorithm>
+
 #include "decoders/x86/decode.h"
 
 namespace tsomon::pt {
@@ -65,6 +67,17 @@ void prepare(CodeBlock& block) {
       steps_of(block.instructions.data(), block.instructions.data() + block.instructions.size());
 }
 
+// Nothing in a block depends on the trace: what comes twice comes for ever.
+bool loops(const CodeBlock& block) {
+  std::vector<uint64_t> addresses;
+  addresses.reserve(block.instructions.size());
+  for (const Instruction& instruction : block.instructions) {
+    addresses.push_back(instruction.address);
+  }
+  std::sort(addresses.begin(), addresses.end());
+  return std::adjacent_find(addresses.begin(), addresses.end()) != addresses.end();
+}
+
 }  // namespace
 
 const CodeBlock* CodeCache::find_or_decode(uint64_t image, uint64_t ip, uint32_t count,
@@ -92,6 +105,9 @@ const CodeBlock* CodeCache::find_or_decode(uint64_t image, uint64_t ip, uint32_t
     at = instruction->branch == x86::Branch::kJump || instruction->branch == x86::Branch::kCall
              ? instruction->target
              : instruction->next();
+  }
+  if (block && loops(*block)) {
+    block = nullptr;
   }
   if (block) {
     prepare(*block);

@@ -234,9 +234,7 @@ class PartDecoder {
       const uint64_t before = before_;
       status = pt_blk_next(decoder_.get(), &block, sizeof block);
       before_ = offset();
-      // A loop without any branch that the trace decides never ends by itself.
-      still_ = before_ == before ? still_ + block.ninsn : 0;
-      if (still_ > kMostInstructions) {
+      if (endless(block, before_ != before)) {
         return -pte_bad_query;
       }
       if (block.ninsn != 0) {
@@ -249,6 +247,22 @@ class PartDecoder {
         return status;
       }
     }
+  }
+
+  // A loop without any branch that the trace decides never ends by itself. A packet decides 47 at
+  // most, and nothing is executed twice between two decisions; so no block is executed more often.
+  bool endless(const pt_block& block, bool packet) {
+    if (packet) {
+      still_ = 0;
+      mark_at_ = 1;
+    }
+    if (++still_ == mark_at_) {
+      mark_at_ *= 2;
+      marked_ = block.ip;
+      marked_visits_ = 0;
+    }
+    marked_visits_ += block.ip == marked_ ? 1 : 0;
+    return marked_visits_ > kMostVisits || still_ > kMostBlocks;
   }
 
   int add(const pt_block& from, uint64_t before) {
@@ -506,7 +520,9 @@ class PartDecoder {
     }
   }
 
-  static constexpr uint64_t kMostInstructions = 1 << 18;  // without a packet
+  // Without a packet.
+  static constexpr unsigned kMostVisits = 64;
+  static constexpr uint64_t kMostBlocks = 1 << 16;
 
   const TraceStream& stream_;
   std::string bytes_;
@@ -520,7 +536,10 @@ class PartDecoder {
   PathPiece* piece_ = nullptr;
   std::optional<size_t> transaction_;  // entries of the piece before it began
   uint64_t before_ = 0;
-  uint64_t still_ = 0;  // instructions since a packet was read
+  uint64_t still_ = 0;    // blocks since a packet was read
+  uint64_t mark_at_ = 1;  // that many: the next block is the marked one
+  uint64_t marked_ = 0;
+  unsigned marked_visits_ = 0;
   uint64_t expected_ = 0;
   int64_t last_lo_ = kTimeMin;  // of the last block
   std::optional<int64_t> unknown_from_;
