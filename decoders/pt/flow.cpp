@@ -112,6 +112,7 @@ Flow decode_flow(const Input& input, const FlowOptions& options) {
     flow.gaps += decoded[i].gaps.size();
     flow.of_nobody += decoded[i].of_nobody;
     flow.instructions += decoded[i].instructions;
+    flow.instructions_walked += decoded[i].instructions_walked;
     flow.code.push_back(std::move(decoded[i].code));
   }
   for (auto& [id, pieces] : threads) {

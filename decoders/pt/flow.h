@@ -2,9 +2,10 @@
 //
 // Purpose     Paths: for each thread its blocks of instructions in order, with the places where
 //             something is missing and what the trace says besides.
-// Method      libipt's block decoder over an image of the mapped files. Each stream is decoded by
-//             itself, in parallel; streams of CPUs are cut into threads where user code is entered,
-//             by the list of switches.
+// Method      From packet to packet over the mapped files (packet_walk.h); a part of a stream in
+//             which that meets anything unusual is libipt's block decoder's. Each stream is decoded
+//             by itself, in parallel; streams of CPUs are cut into threads where user code is
+//             entered, by the list of switches.
 // Loss        After an error decoding goes on where the trace tells the next address of code that
 //             is known (restart.h), or at the next PSB. Each loss is a gap in the path of every
 //             thread that may have run meanwhile: code that no section holds (generated at run
@@ -57,6 +58,7 @@ struct Flow {
   uint64_t gaps = 0;
   uint64_t of_nobody = 0;  // times that user code ran while no thread of the switches did
   uint64_t instructions = 0;
+  uint64_t instructions_walked = 0;              // of these, without libipt
   std::vector<std::unique_ptr<CodeCache>> code;  // what the paths point into
   Constants constants;
 };
@@ -64,6 +66,7 @@ struct Flow {
 struct FlowOptions {
   unsigned jobs = 1;                           // streams at once
   uint64_t cache_bytes = uint64_t{256} << 20;  // of mapped files, for each stream
+  bool libipt = false;                         // for all of it
 };
 
 Flow decode_flow(const Input& input, const FlowOptions& options = {});

@@ -7,7 +7,10 @@
 #include <fmt/format.h>
 #include <intel-pt.h>
 
+#include "decoders/pt/images.h"
+#include "decoders/pt/packet_walk.h"
 #include "decoders/pt/packets.h"
+#include "decoders/pt/path_pieces.h"
 #include "decoders/pt/restart.h"
 #include "decoders/pt/times.h"
 #include "decoders/pt/user_packets.h"
@@ -17,15 +20,6 @@ namespace {
 
 using Kind = PathEntry::Kind;
 
-template <auto Free>
-struct Freed {
-  template <typename T>
-  void operator()(T* pointer) const {
-    Free(pointer);
-  }
-};
-using Sections = std::unique_ptr<pt_image_section_cache, Freed<pt_iscache_free>>;
-using Image = std::unique_ptr<pt_image, Freed<pt_image_free>>;
 using Decoder = std::unique_ptr<pt_block_decoder, Freed<pt_blk_free_decoder>>;
 
 // Packets that libipt does not know: the whole of a PEBS block, up to its end.
@@ -51,82 +45,6 @@ int skip_pebs(pt_packet_unknown*, const pt_config* config, const uint8_t* at, vo
   }
 }
 
-// The images of the processes, with what is mapped up to a time.
-class Images {
- public:
-  Images(const Input& input, uint64_t cache_bytes, std::map<std::string, uint64_t>& problems)
-      : sections_(pt_iscache_alloc(nullptr)), problems_(problems) {
-    pt_iscache_set_limit(sections_.get(), cache_bytes);
-    for (const CodeSection& section : input.code) {
-      processes_[section.process].code.push_back(&section);
-    }
-    for (auto& [id, process] : processes_) {
-      std::stable_sort(
-          process.code.begin(), process.code.end(),
-          [](const CodeSection* a, const CodeSection* b) { return a->from < b->from; });
-    }
-  }
-
-  pt_image* at(int id, int64_t time) {
-    Process& process = processes_[id];
-    if (!process.image) {
-      process.image.reset(pt_image_alloc(nullptr));
-    }
-    for (; process.mapped < process.code.size() && process.code[process.mapped]->from <= time;
-         ++process.mapped) {
-      add(*process.code[process.mapped], *process.image);
-    }
-    return process.image.get();
-  }
-
-  // At any time.
-  bool has_code(int id, uint64_t ip) {
-    Process& process = processes_[id];
-    if (process.covered.empty()) {
-      for (const CodeSection* section : process.code) {
-        process.covered.emplace_back(section->address, section->address + section->size);
-      }
-      std::sort(process.covered.begin(), process.covered.end());
-      uint64_t end = 0;
-      for (auto& range : process.covered) {  // of all up to it
-        end = range.second = std::max(range.second, end);
-      }
-    }
-    const auto next =
-        std::upper_bound(process.covered.begin(), process.covered.end(), ip,
-                         [](uint64_t at, const auto& range) { return at < range.first; });
-    return next != process.covered.begin() && ip < (next - 1)->second;
-  }
-
-  size_t read(int isid, uint64_t address, uint8_t* to, size_t size) const {
-    const int got = pt_iscache_read(sections_.get(), to, size, isid, address);
-    return got < 0 ? 0 : static_cast<size_t>(got);
-  }
-
- private:
-  struct Process {
-    Image image;
-    std::vector<const CodeSection*> code;
-    size_t mapped = 0;
-    std::vector<std::pair<uint64_t, uint64_t>> covered;  // begin, end of this and of those before
-  };
-
-  void add(const CodeSection& section, pt_image& image) {
-    const int isid = pt_iscache_add_file(sections_.get(), section.file.c_str(), section.offset,
-                                         section.size, section.address);
-    const int status =
-        isid < 0 ? isid : pt_image_add_cached(&image, sections_.get(), isid, nullptr);
-    if (status < 0) {
-      ++problems_[fmt::format("code of {} is missing: {}", section.file,
-                              pt_errstr(pt_errcode(status)))];
-    }
-  }
-
-  Sections sections_;
-  std::map<std::string, uint64_t>& problems_;
-  std::map<int, Process> processes_;
-};
-
 // What the processor is known to do wrong.
 pt_errata errata_of(const Processor& processor) {
   pt_errata errata{};
@@ -139,24 +57,21 @@ pt_errata errata_of(const Processor& processor) {
   return errata;
 }
 
-// One part of a stream, without lost bytes inside.
+// One part of a stream, without lost bytes inside, by libipt's block decoder.
 class PartDecoder {
  public:
   // `bytes`: behind room for restarts.
-  PartDecoder(const Input& input, const TraceStream& stream, std::string bytes, Images& images,
-              DecodedStream& out)
-      : stream_(stream),
-        bytes_(std::move(bytes)),
-        times_(bytes_, input.clock),
+  PartDecoder(const Input& input, const TraceStream& stream, std::string& bytes, Times& times,
+              Images& images, DecodedStream& out)
+      : bytes_(bytes),
+        times_(times),
         errata_(errata_of(input.processor)),
         images_(images),
-        out_(out) {
-    for (const Switch& item : input.switches) {
-      if (item.cpu == stream.cpu && stream.cpu >= 0) {
-        switches_.push_back(item);
-      }
-    }
-  }
+        pieces_(input, stream, times_, out,
+                [this](int process, int64_t time) {
+                  pt_blk_set_image(decoder_.get(), images_.at(process, time));
+                }),
+        out_(out) {}
 
   void run() {
     pt_config config;
@@ -184,30 +99,33 @@ class PartDecoder {
         break;  // no way forward
       }
       last_sync = sync;
-      before_ = restart ? restart->packet : offset();
+      read_up_to(restart ? restart->packet : offset());
       times_.restart(restart ? restart->packet : sync);
       in_kernel_ = true;  // nobody known to run
+      if ((status & pts_ip_suppressed) == 0) {
+        pieces_.prepare(before_);
+      }
       status = follow(status);
       if (status != -pte_eos) {
-        mark(Kind::kGap);
+        pieces_.mark(Kind::kGap);
       }
-      const int process = piece_ == nullptr ? stream_.process : piece_->process;
-      leave_thread();
+      const int process = pieces_.process();
+      pieces_.leave_thread();
       if (status == -pte_eos) {
         break;
       }
-      lost_ = true;
+      pieces_.lost();
       ++out_.problems[fmt::format("trace cannot be followed: {}", pt_errstr(pt_errcode(status)))];
       const size_t least = restart ? restart->end : 0;
       restart = write_restart(bytes_, offset(), least,
                               [&](uint64_t ip) { return images_.has_code(process, ip); });
     }
-    end_unknown(offset());
-    if (lost_) {  // nothing more to go on with
+    pieces_.end_unknown(offset());
+    if (pieces_.is_lost()) {  // nothing more to go on with
       enter_thread(offset(), offset());
-      leave_thread();
-      if (lost_) {
-        gap(offset());
+      pieces_.leave_thread();
+      if (pieces_.is_lost()) {
+        pieces_.gap(offset());
       }
     }
   }
@@ -216,6 +134,14 @@ class PartDecoder {
   uint64_t offset() const {
     uint64_t at = 0;
     return pt_blk_get_offset(decoder_.get(), &at) < 0 ? bytes_.size() : at;
+  }
+  void read_up_to(uint64_t at) {
+    before_ = at;
+    pieces_.read_up_to(at);
+  }
+  void enter_thread(uint64_t at, uint64_t until) {
+    other_mode_ = false;
+    pieces_.enter_thread(at, until);
   }
 
   int follow(int status) {
@@ -233,7 +159,7 @@ class PartDecoder {
       block.ninsn = 0;
       const uint64_t before = before_;
       status = pt_blk_next(decoder_.get(), &block, sizeof block);
-      before_ = offset();
+      read_up_to(offset());
       if (endless(block, before_ != before)) {
         return -pte_bad_query;
       }
@@ -273,18 +199,18 @@ class PartDecoder {
     if (in_kernel_) {  // back from the kernel: perhaps another thread
       in_kernel_ = false;
       enter_thread(before, before);
-      enabled(from.ip);
+      pieces_.enabled(from.ip);
     }
-    if (piece_ == nullptr) {
+    if (!pieces_.entered()) {
       return 0;
     }
     if (from.mode != ptem_64bit) {  // the instructions are decoded as 64-bit code
       if (!other_mode_) {
         other_mode_ = true;
         ++out_.problems["32-bit code is not followed"];
-        mark(Kind::kGap);
+        pieces_.mark(Kind::kGap);
       }
-      expected_ = 0;
+      pieces_.expect(0);
       return 0;
     }
     other_mode_ = false;
@@ -304,44 +230,8 @@ class PartDecoder {
     if (block == nullptr || block->instructions.back().address != from.end_ip) {
       return -pte_bad_insn;
     }
-    out_.instructions += from.ninsn;
-    PathEntry entry;
-    entry.block = block;
-    entry.resumed = std::exchange(resumed_, false);
-    entry.lo = times_.not_before(before);
-    entry.hi = times_.not_after(before_);
-    last_lo_ = entry.lo;
-    push(entry);
-    const x86::Instruction& last = block->instructions.back();
-    // Of branches that the trace decides the next block tells.
-    expected_ =
-        last.branch == x86::Branch::kNone || last.branch == x86::Branch::kFar ? last.next() : 0;
-    if (last.branch == x86::Branch::kJump || last.branch == x86::Branch::kCall) {
-      expected_ = last.target;
-    }
+    pieces_.block(block, times_.not_before(before), times_.not_after(before_));
     return 0;
-  }
-
-  void push(PathEntry entry) {
-    if (piece_ == nullptr) {
-      return;
-    }
-    if (entry.kind == Kind::kBlock && continues_) {
-      enabled(entry.block->ip());
-    }
-    if (entry.kind == Kind::kBlock && piece_->entered == 0 && piece_->entries.empty()) {
-      piece_->entered = entry.block->ip();
-    }
-    piece_->entries.push_back(entry);
-  }
-
-  void mark(Kind kind, uint64_t value = 0) {
-    PathEntry entry;
-    entry.kind = kind;
-    entry.value = value;
-    entry.lo = times_.not_before(before_);
-    entry.hi = times_.not_after(before_);
-    push(entry);
   }
 
   int event() {
@@ -355,49 +245,49 @@ class PartDecoder {
     switch (event.type) {
       case ptev_enabled:
         if (event.status_update == 0) {
-          before_ = at;
+          read_up_to(at);
           in_kernel_ = is_kernel(event.variant.enabled.ip);
           const size_t packet = times_.next_enable();
           if (!in_kernel_) {
             enter_thread(std::min(packet, at), std::min(packet, at));
-            enabled(event.variant.enabled.ip);
+            pieces_.enabled(event.variant.enabled.ip);
           }
         }
         break;
       case ptev_disabled:
         // Into the kernel, or out of the traced part of the program.
         if (has_ip && !is_kernel(event.variant.disabled.ip)) {
-          expected_ = event.variant.disabled.ip;
+          pieces_.expect(event.variant.disabled.ip);
         }
-        leave_thread();
+        pieces_.leave_thread();
         break;
       case ptev_async_disabled:
-        expected_ = event.variant.async_disabled.at;
-        leave_thread();
+        pieces_.expect(event.variant.async_disabled.at);
+        pieces_.leave_thread();
         break;
       case ptev_async_branch:
-        expected_ = event.variant.async_branch.from;
+        pieces_.expect(event.variant.async_branch.from);
         if (has_ip && is_kernel(event.variant.async_branch.to)) {
-          leave_thread();
+          pieces_.leave_thread();
           in_kernel_ = true;
         }
         break;
       case ptev_overflow:
         ++out_.problems["the processor dropped packets (overflow)"];
-        mark(Kind::kGap);  // of who ran before, and of who runs then
+        pieces_.mark(Kind::kGap);  // of who ran before, and of who runs then
         enter_thread(before_, at);
-        gap(before_);
+        pieces_.gap(before_);
         if (!has_ip) {
-          leave_thread();
+          pieces_.leave_thread();
         }
         break;
       case ptev_tsx:
         if (event.status_update == 0) {
-          transaction(event.variant.tsx.speculative != 0, event.variant.tsx.aborted != 0);
+          pieces_.transaction(event.variant.tsx.speculative != 0, event.variant.tsx.aborted != 0);
         }
         break;
       case ptev_ptwrite:
-        mark(Kind::kValue, event.variant.ptwrite.payload);
+        pieces_.mark(Kind::kValue, event.variant.ptwrite.payload);
         break;
       default:
         break;
@@ -405,150 +295,79 @@ class PartDecoder {
     return status;
   }
 
-  // Goes on with the thread that runs at this place; none when that is not certain.
-  // It does so somewhere between what was read at `at` and at `until`.
-  void enter_thread(uint64_t at, uint64_t until) {
-    leave_thread();
-    other_mode_ = false;
-    int process = stream_.process;
-    int thread = stream_.thread;
-    int64_t earliest = times_.written_before(at);
-    int64_t run = 0;  // of this thread on this CPU
-    if (stream_.cpu >= 0) {
-      const int64_t latest = times_.written_after(until);
-      const auto running = [&](int64_t time) {
-        const auto next =
-            std::upper_bound(switches_.begin(), switches_.end(), time,
-                             [](int64_t value, const Switch& item) { return value < item.time; });
-        return next == switches_.begin() ? Switch{} : *(next - 1);
-      };
-      // Nothing later than the switch that follows the one before.
-      const Switch first = running(earliest);
-      const Switch last = running(latest == kTimeMax ? earliest : latest);
-      if (first.thread != last.thread || first.time != last.time || first.thread == 0) {
-        if (first.thread != last.thread || first.time != last.time) {
-          ++out_.problems["which thread ran cannot be told"];
-          unknown_from_ = unknown_from_.value_or(earliest);
-        } else if (!lost_) {
-          ++out_.of_nobody;
-        }
-        return;
-      }
-      earliest = std::max(earliest, first.time);
-      run = first.time;
-      process = first.process;
-      thread = first.thread;
-    }
-    const bool apart = unknown_from_.has_value();
-    end_unknown(at);
-    pt_blk_set_image(decoder_.get(), images_.at(process, earliest));
-    if (!apart && !out_.pieces.empty() && out_.pieces.back().thread == thread &&
-        out_.pieces.back().process == process && out_.pieces.back().run == run) {
-      // The same thread goes on.
-      current_ = std::move(out_.pieces.back());
-      out_.pieces.pop_back();
-      continues_ = true;
-    } else {
-      current_ = {};
-      current_.process = process;
-      current_.thread = thread;
-      current_.run = run;
-      current_.lo = earliest;
-      if (stream_.cpu < 0) {  // all of it will be here
-        current_.entries.reserve(bytes_.size());
-      }
-      continues_ = false;
-    }
-    piece_ = &current_;
-    transaction_.reset();
-    expected_ = 0;
-    if (lost_) {
-      lost_ = false;
-      gap(at);
-    }
-  }
-
-  void enabled(uint64_t ip) {
-    if (piece_ == nullptr) {
-      return;
-    }
-    if (!continues_) {
-      piece_->entered = ip;
-    } else if (ip != piece_->expected && piece_->entries.back().kind != Kind::kGap) {
-      mark(Kind::kElsewhere);
-    }
-    continues_ = false;
-  }
-
-  void leave_thread() {
-    resumed_ = true;
-    if (piece_ == nullptr) {
-      return;
-    }
-    piece_->expected = expected_;
-    if (!piece_->entries.empty()) {
-      out_.pieces.push_back(std::move(*piece_));
-    }
-    piece_ = nullptr;
-    expected_ = 0;
-  }
-
-  void gap(uint64_t at) {
-    mark(Kind::kGap);
-    out_.gaps.push_back({last_lo_, times_.not_after(at)});
-  }
-
-  // A time in which it was not certain who ran is a gap of everybody who may have.
-  void end_unknown(uint64_t at) {
-    if (unknown_from_) {
-      out_.gaps.push_back({*unknown_from_, times_.written_after(at)});
-      unknown_from_.reset();
-    }
-  }
-
-  void transaction(bool speculative, bool aborted) {
-    if (piece_ == nullptr) {
-      return;
-    }
-    if (aborted && transaction_) {
-      piece_->entries.resize(*transaction_);
-      mark(Kind::kElsewhere);
-    }
-    transaction_.reset();
-    if (speculative) {
-      transaction_ = piece_->entries.size();
-    }
-  }
-
   // Without a packet.
   static constexpr unsigned kMostVisits = 64;
   static constexpr uint64_t kMostBlocks = 1 << 16;
 
-  const TraceStream& stream_;
-  std::string bytes_;
-  Times times_;
+  std::string& bytes_;
+  Times& times_;
   pt_errata errata_;
   Images& images_;
+  PathPieces pieces_;
   DecodedStream& out_;
   Decoder decoder_;
-  std::vector<Switch> switches_;
-  PathPiece current_;
-  PathPiece* piece_ = nullptr;
-  std::optional<size_t> transaction_;  // entries of the piece before it began
   uint64_t before_ = 0;
   uint64_t still_ = 0;    // blocks since a packet was read
   uint64_t mark_at_ = 1;  // that many: the next block is the marked one
   uint64_t marked_ = 0;
   unsigned marked_visits_ = 0;
-  uint64_t expected_ = 0;
-  int64_t last_lo_ = kTimeMin;  // of the last block
-  std::optional<int64_t> unknown_from_;
-  bool continues_ = false;  // the piece, at a place that is not known yet
-  bool resumed_ = true;     // nothing was executed since the thread was entered
   bool in_kernel_ = false;
   bool other_mode_ = false;
-  bool lost_ = false;  // something is missing before what comes next
 };
+
+// What a part has added to a stream can be taken back.
+class Undo {
+ public:
+  Undo(const Images& images, const DecodedStream& out)
+      : pieces_(out.pieces.size()),
+        entries_(out.pieces.empty() ? 0 : out.pieces.back().entries.size()),
+        expected_(out.pieces.empty() ? 0 : out.pieces.back().expected),
+        gaps_(out.gaps.size()),
+        problems_(out.problems),
+        of_nobody_(out.of_nobody),
+        instructions_(out.instructions),
+        images_(images.mark()) {}
+
+  void take_back(Images& images, DecodedStream& out) const {
+    out.pieces.resize(pieces_);
+    if (!out.pieces.empty()) {
+      out.pieces.back().entries.resize(entries_);
+      out.pieces.back().expected = expected_;
+    }
+    out.gaps.resize(gaps_);
+    out.problems = problems_;
+    out.of_nobody = of_nobody_;
+    out.instructions = instructions_;
+    images.rewind(images_);
+  }
+  uint64_t instructions() const { return instructions_; }
+
+ private:
+  size_t pieces_;
+  size_t entries_;
+  uint64_t expected_;
+  size_t gaps_;
+  std::map<std::string, uint64_t> problems_;
+  uint64_t of_nobody_;
+  uint64_t instructions_;
+  Images::Mark images_;
+};
+
+void decode_part(const Input& input, const TraceStream& stream, std::string& bytes,
+                 const FlowOptions& options, Images& images, DecodedStream& out) {
+  Times times(bytes, input.clock);
+  if (!options.libipt) {
+    const Undo undo(images, out);
+    PacketWalk walk(bytes, input, stream, times, images, out);
+    if (walk.run()) {
+      out.instructions_walked += out.instructions - undo.instructions();
+      return;
+    }
+    walk.leave();
+    undo.take_back(images, out);
+  }
+  PartDecoder(input, stream, bytes, times, images, out).run();
+}
 
 }  // namespace
 
@@ -556,7 +375,7 @@ DecodedStream decode_stream(const Input& input, const TraceStream& stream,
                             const FlowOptions& options) {
   DecodedStream out;
   out.code = std::make_unique<CodeCache>();
-  Images images(input, options.cache_bytes, out.problems);
+  Images images(input, options.cache_bytes);
   size_t begin = 0;
   for (size_t part = 0; part <= stream.parts.size(); ++part) {
     const size_t end =
@@ -586,9 +405,12 @@ DecodedStream decode_stream(const Input& input, const TraceStream& stream,
       } else {
         bytes += part;
       }
-      PartDecoder(input, stream, std::move(bytes), images, out).run();
+      decode_part(input, stream, bytes, options, images, out);
     }
     begin = std::max(begin, end);
+  }
+  for (const auto& [text, count] : images.problems()) {
+    out.problems[text] += count;
   }
   return out;
 }

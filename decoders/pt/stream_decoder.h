@@ -1,4 +1,5 @@
-// One stream: libipt's block decoder, its events, and the pieces of threads' paths that come out.
+// One stream: by its packets (packet_walk.h), or by libipt's block decoder and its events; and the
+// pieces of threads' paths that come out.
 #pragma once
 
 #include <map>
@@ -31,6 +32,7 @@ struct DecodedStream {
   std::map<std::string, uint64_t> problems;  // and how often
   uint64_t of_nobody = 0;                    // Flow
   uint64_t instructions = 0;
+  uint64_t instructions_walked = 0;
   std::unique_ptr<CodeCache> code;
 };
 
