@@ -80,6 +80,8 @@ class PartDecoder {
     config.end = config.begin + bytes_.size();
     config.decode.callback = skip_pebs;
     config.errata = errata_;
+    // A block would follow direct jumps in a circle until its 65,535 instructions are full.
+    config.flags.variant.block.end_on_jump = 1;
     decoder_.reset(pt_blk_alloc_decoder(&config));
     if (!decoder_) {
       ++out_.problems["the trace decoder cannot be set up"];
