@@ -36,6 +36,7 @@ struct Step {
     kReturn,        // a: likewise
     kLeak,          // a goes where it is not followed
     kSet,           // the register `to` becomes a
+    kSetStack,      // likewise, the stack pointer
     kSetAtOnce,     // likewise, all of those in a row at once
     kComplex,       // the whole instruction, on the registers
     kTested,        // the flags come from a compared with b

@@ -75,6 +75,7 @@ class PathWalk {
   struct TableLoad {
     Term address;
     Term value;
+    uint64_t searched = ~uint64_t{0};  // for the value: entries up to this one
     uint8_t size = 0;
   };
   struct Page {
@@ -163,7 +164,7 @@ class PathWalk {
     places_.push_back({address, 0, true,
                        !access.stack_relative() && is_own(address) && stack_.is_private(address)});
   }
-  void look_up(const TableLoad& load);
+  void look_up(TableLoad& load);
 
   int process_;
   AccessOptions options_;

@@ -53,6 +53,7 @@ class Terms {
     bool known = false;
     bool used = false;   // by another node
     bool named = false;  // stays what it is in resolve()
+    bool done = false;   // known, and says nothing more of its operands
   };
 
   Terms() { clear(); }
@@ -62,9 +63,8 @@ class Terms {
   }
 
   Term leaf(unsigned size) {
-    Node node;
-    node.most = most_of(size);
-    return add(node);
+    add().most = most_of(size);
+    return last(0);
   }
   static Term constant(uint64_t value) { return {value, 0, 0}; }
 
@@ -113,13 +113,12 @@ class Terms {
     Term b;
   };
 
-  Term add(const Node& node) {
-    nodes_.push_back(node);
-    return {0, static_cast<uint32_t>(nodes_.size() - 1), 0};
-  }
+  Node& add() { return nodes_.emplace_back(); }
+  // Of the last node.
+  Term last(uint32_t via) const { return {0, static_cast<uint32_t>(nodes_.size() - 1), via}; }
   bool settle(Term term, uint64_t value, unsigned size, uint32_t via);
   void reverse(uint32_t at);
-  bool forward(Node& node) const;
+  void forward(Node& node) const;
 
   std::vector<Node> nodes_;
   std::vector<Equation> equations_;
