@@ -297,7 +297,9 @@ class Compiler {
         return;
       }
       case Operation::kReturn: {
-        load(*first);
+        Step& made = step(Kind::kRecord);
+        made.a = address(first->address);
+        made.access = first;
         step(Kind::kReturn).a = stack;
         set(Register::kRsp,
             plus(stack, first->size + static_cast<uint64_t>(instruction.immediate)));

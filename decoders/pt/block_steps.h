@@ -28,6 +28,7 @@ struct Step {
     kLeaf,          // to = something
     kLoad,          // to = `size` bytes at a
     kTouch,         // loads what is not followed
+    kRecord,        // an access whose value nobody asks for
     kStore,         // stores b at a
     kStoreUnknown,  // stores something at a
     kOpaque,        // an access from a on, `internal`: around a; unrecorded: stores anywhere

@@ -264,6 +264,9 @@ void PathWalk::run(const BlockSteps& block) {
         slots[step->to] = load(from, step->size);
         break;
       }
+      case Kind::kRecord:
+        record(at(step->a), *step->access);
+        break;
       case Kind::kTouch:
         record(at(step->a), *step->access);
         touch(at(step->a), step->access->size);

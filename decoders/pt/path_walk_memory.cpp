@@ -214,23 +214,36 @@ void PathWalk::look_up(TableLoad& load) {
     return;
   }
   load.searched = most;
+  const Table table{load.address.offset, value.offset, static_cast<uint32_t>(most), load.size,
+                    static_cast<uint8_t>(shifted ? node.b.offset : 0)};
+  if (const auto found = search(table)) {
+    terms_.learn(index, *found, 8, kViaFact);
+  }
+}
+
+// The only entry that has the value, if the others are known.
+std::optional<uint64_t> PathWalk::search(const Table& table) {
+  const uint64_t hash = (table.address ^ table.value * 0x9E3779B97F4A7C15ULL) >> 8;
+  Searched& searched = searched_[hash % searched_.size()];
+  if (searched.table == table) {
+    return searched.found;
+  }
+  searched = {table, std::nullopt};
   std::optional<uint64_t> found;
-  for (uint64_t i = 0; i <= most; ++i) {
-    const auto entry =
-        constant_at(load.address.offset + (shifted ? i << node.b.offset : i), load.size);
+  for (uint64_t i = 0; i <= table.most; ++i) {
+    const auto entry = constant_at(table.address + (i << table.shift), table.size);
     if (!entry) {
-      return;  // may hold anything
+      return std::nullopt;  // may hold anything
     }
-    if (*entry == value.offset) {
+    if (*entry == table.value) {
       if (found) {
-        return;
+        return std::nullopt;
       }
       found = i;
     }
   }
-  if (found) {
-    terms_.learn(index, *found, 8, kViaFact);
-  }
+  searched.found = found;
+  return found;
 }
 
 void PathWalk::solve() {
@@ -239,6 +252,11 @@ void PathWalk::solve() {
     for (TableLoad& load : table_loads_) {
       look_up(load);
     }
+    table_loads_.erase(std::remove_if(table_loads_.begin(), table_loads_.end(),
+                                      [&](const TableLoad& load) {
+                                        return terms_.settled(load.address).known();
+                                      }),
+                       table_loads_.end());
   }
 }
 

@@ -9,7 +9,7 @@ namespace tsomon::pt {
 
 using x86::Operation;
 
-Term Terms::make(Operation operation, Term a, Term b, unsigned size, unsigned operand) {
+Term Terms::make_other(Operation operation, Term a, Term b, unsigned size, unsigned operand) {
   a = resolve(a);
   b = resolve(b);
   const uint32_t via = a.via | b.via;

@@ -81,7 +81,28 @@ class Terms {
   }
   // The result of an operation of `size` bytes, zero-extended. kMoveSigned: of an operand of
   // `operand` bytes.
-  Term make(x86::Operation operation, Term a, Term b, unsigned size, unsigned operand = 0);
+  Term make(x86::Operation operation, Term a, Term b, unsigned size, unsigned operand = 0) {
+    if ((a.node | b.node) == 0) {  // the usual ones at once
+      const uint64_t mask = most_of(size);
+      switch (operation) {
+        case x86::Operation::kAdd:
+          return {(a.offset + b.offset) & mask, 0, a.via | b.via};
+        case x86::Operation::kSub:
+          return {(a.offset - b.offset) & mask, 0, a.via | b.via};
+        case x86::Operation::kAnd:
+          return {a.offset & b.offset & mask, 0, a.via | b.via};
+        case x86::Operation::kOr:
+          return {(a.offset | b.offset) & mask, 0, a.via | b.via};
+        case x86::Operation::kXor:
+          return {(a.offset ^ b.offset) & mask, 0, a.via | b.via};
+        case x86::Operation::kMultiply:
+          return {a.offset * b.offset & mask, 0, a.via | b.via};
+        default:
+          break;
+      }
+    }
+    return make_other(operation, a, b, size, operand);
+  }
   // The low bytes.
   Term cut(Term term, unsigned size);
 
@@ -108,6 +129,8 @@ class Terms {
   }
 
  private:
+  Term make_other(x86::Operation operation, Term a, Term b, unsigned size, unsigned operand);
+
   struct Equation {
     Term a;
     Term b;

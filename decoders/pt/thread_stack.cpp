@@ -26,6 +26,7 @@ void ThreadStack::restart(uint32_t node) {
 void ThreadStack::regions_changed() {
   nodes_ = 0;
   last_node_ = regions_.back().node;
+  last_region_ = regions_.size() - 1;
   for (const Region& region : regions_) {
     nodes_ |= uint64_t{1} << (region.node & 63U);
   }

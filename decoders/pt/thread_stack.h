@@ -126,7 +126,7 @@ class ThreadStack {
   bool is_region(uint32_t node) const;
   void regions_changed();
   size_t region_of(uint32_t node) const {
-    size_t at = regions_.size() - 1;
+    size_t at = last_region_;
     while (regions_[at].node != node) {
       --at;
     }
@@ -146,6 +146,7 @@ class ThreadStack {
   std::vector<Region> regions_ = std::vector<Region>(1);
   uint64_t nodes_ = 0;      // of the regions: the lower bits of each as the position of a bit
   uint32_t last_node_ = 0;  // of the last region
+  size_t last_region_ = 0;  // its position
   std::vector<Frame> frames_;
   uint32_t epoch_ = 0;  // stores that may have changed what is exposed
   int64_t stack_ = 0;   // the stack pointer, in the last region
