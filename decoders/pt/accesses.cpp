@@ -86,25 +86,24 @@ class Finder {
       found_.clear();
       if (entries_[i].kind == Kind::kBlock) {
         for (const CodeBlock::Place& access : entries_[i].block->accesses) {
-          found_.push_back(found(access, *place++, window));
+          find(access, *place++, window, found_.emplace_back());
         }
       }
       sink_.entry(entries_[i], found_);
     }
   }
 
-  FoundAccess found(const CodeBlock::Place& of, const PathWalk::Place& place,
-                    const Window& window) {
-    FoundAccess found;
+  void find(const CodeBlock::Place& of, const PathWalk::Place& place, const Window& window,
+            FoundAccess& found) {
     found.instruction = of.instruction;
     found.access = of.access;
     if (!place.followed) {
-      return found;
+      return;
     }
     Term address = walk_.terms().settled(place.address);
     if (!address.known()) {
       found.source = place.own ? AddressSource::kOwnStack : AddressSource::kUnknown;
-      return found;
+      return;
     }
     if (place.repeats == 0) {
       found.range = {address.offset, of.access->size};
@@ -122,7 +121,7 @@ class Finder {
       access.address.displacement = static_cast<int64_t>(address.offset);
       const auto range = x86::evaluate(access, file);
       if (!range) {
-        return found;
+        return;
       }
       found.range = *range;
       address.via = address.via | count.via | down.via;
@@ -132,7 +131,6 @@ class Finder {
                    : of.access->address.constant()  ? AddressSource::kInstruction
                    : place.address.node != 0        ? AddressSource::kBackward
                                                     : AddressSource::kForward;
-    return found;
   }
 
   const std::vector<PathEntry>& entries_;

@@ -297,7 +297,9 @@ class Compiler {
         return;
       }
       case Operation::kReturn: {
-        load(*first);
+        Step& made = step(Kind::kRecord);
+        made.a = address(first->address);
+        made.access = first;
         step(Kind::kReturn).a = stack;
         set(Register::kRsp,
             plus(stack, first->size + static_cast<uint64_t>(instruction.immediate)));
@@ -495,8 +497,10 @@ class Compiler {
       }
       const Kind kind = free != 0 ? Kind::kSet : Kind::kSetAtOnce;
       for (RegisterMask names = free != 0 ? free : changed_; names != 0; names &= names - 1) {
-        Step& made = step(kind);
-        made.to = static_cast<uint16_t>(__builtin_ctz(names));
+        const auto to = static_cast<uint16_t>(__builtin_ctz(names));
+        const bool stack = kind == Kind::kSet && to == static_cast<uint16_t>(Register::kRsp);
+        Step& made = step(stack ? Kind::kSetStack : kind);
+        made.to = to;
         made.a = registers_[made.to];
       }
       changed_ &= free != 0 ? ~free : 0;

@@ -28,6 +28,7 @@ struct Step {
     kLeaf,          // to = something
     kLoad,          // to = `size` bytes at a
     kTouch,         // loads what is not followed
+    kRecord,        // an access whose value nobody asks for
     kStore,         // stores b at a
     kStoreUnknown,  // stores something at a
     kOpaque,        // an access from a on, `internal`: around a; unrecorded: stores anywhere
@@ -36,6 +37,7 @@ struct Step {
     kReturn,        // a: likewise
     kLeak,          // a goes where it is not followed
     kSet,           // the register `to` becomes a
+    kSetStack,      // likewise, the stack pointer
     kSetAtOnce,     // likewise, all of those in a row at once
     kComplex,       // the whole instruction, on the registers
     kTested,        // the flags come from a compared with b

@@ -54,6 +54,7 @@ x86::RegisterMask required(const Instruction& instruction) {
 
 // Once the instructions are all there: the rest points into them.
 void prepare(CodeBlock& block) {
+  block.first = block.instructions.front().address;
   for (const Instruction& instruction : block.instructions) {
     block.effects.push_back(
         {instruction.writes == 0 ? CodeBlock::kNever : required(instruction), instruction.writes});

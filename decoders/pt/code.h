@@ -36,7 +36,8 @@ struct CodeBlock {
   std::vector<Place> accesses;                 // in order
   std::vector<Effect> effects;                 // of each instruction
   BlockSteps steps;
-  uint64_t ip() const { return instructions.front().address; }
+  uint64_t first = 0;  // address
+  uint64_t ip() const { return first; }
 };
 
 class CodeCache {

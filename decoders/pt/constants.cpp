@@ -124,17 +124,22 @@ Constants::Page Constants::page(int process, uint64_t address) const {
     return {};
   }
   const uint64_t first = address / kPage * kPage;
+  Page page;
   for (const Range& range : ranges->second) {
     const uint64_t size = range.bytes->size();
-    if (!range.doubtful && range.address <= first && size >= kPage &&
-        first - range.address <= size - kPage) {
-      return {Page::State::kWhole, range.bytes->data() + (first - range.address)};
+    if (range.address >= first + kPage || range.address + size <= first) {
+      continue;
     }
-    if (range.address < first + kPage && range.address + size > first) {
-      return {Page::State::kPart, nullptr};
+    if (range.doubtful || page.state != Page::State::kNone) {
+      return {Page::State::kOther, nullptr, 0, 0};
     }
+    const uint64_t begin = std::max(range.address, first);
+    page.state = Page::State::kSome;
+    page.bytes = range.bytes->data() + (begin - range.address);
+    page.begin = static_cast<uint32_t>(begin - first);
+    page.end = static_cast<uint32_t>(std::min(range.address + size - first, kPage));
   }
-  return {};
+  return page;
 }
 
 bool Constants::read(int process, uint64_t address, uint8_t* to, size_t size) const {

@@ -28,9 +28,11 @@ class Constants {
 
   static constexpr uint64_t kPage = 4096;
   struct Page {
-    enum class State : uint8_t { kNone, kPart, kWhole };
-    State state = State::kNone;   // how much of it is known
-    const char* bytes = nullptr;  // of a whole page
+    enum class State : uint8_t { kNone, kSome, kOther };
+    State state = State::kNone;   // what is known of it: kSome: `bytes`; kOther: as read() says
+    const char* bytes = nullptr;  // those from `begin` to `end` in the page
+    uint32_t begin = 0;
+    uint32_t end = 0;
   };
   // The page that holds an address. For those who keep it.
   Page page(int process, uint64_t address) const;

@@ -1,5 +1,6 @@
 #include "decoders/pt/packets.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -9,17 +10,21 @@ namespace {
 constexpr std::string_view kPsb("\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82",
                                 16);
 
-uint64_t little_endian(const uint8_t* at, unsigned size) {
+uint64_t load8(const uint8_t* at) {
+  uint64_t value = 0;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+// `left`: bytes that may be read there, `size` at least.
+uint64_t little_endian(const uint8_t* at, unsigned size, size_t left) {
+  if (left >= 8) {
+    return size >= 8 ? load8(at) : load8(at) & ((uint64_t{1} << (8 * size)) - 1);
+  }
   uint64_t value = 0;
   for (unsigned i = 0; i < size; ++i) {
     value |= uint64_t{at[i]} << (8 * i);
   }
-  return value;
-}
-
-uint64_t load8(const uint8_t* at) {
-  uint64_t value = 0;
-  std::memcpy(&value, at, sizeof value);
   return value;
 }
 
@@ -41,7 +46,7 @@ PacketStatus PacketReader::address(const uint8_t* at, size_t left, Packet& packe
   if (left < 1 + size) {
     return PacketStatus::kEnd;
   }
-  packet.payload = little_endian(at + 1, size);
+  packet.payload = little_endian(at + 1, size, left - 1);
   packet.size = static_cast<uint8_t>(1 + size);
   return PacketStatus::kPacket;
 }
@@ -57,7 +62,7 @@ PacketStatus PacketReader::extended(const uint8_t* at, size_t left, Packet& pack
     }
     packet.type = type;
     packet.size = static_cast<uint8_t>(2 + payload);
-    packet.payload = payload >= 8 ? load8(at + 2) : little_endian(at + 2, payload);
+    packet.payload = little_endian(at + 2, std::min(payload, 8U), left - 2);
     return PacketStatus::kPacket;
   };
   switch (code) {
@@ -182,7 +187,7 @@ PacketStatus PacketReader::next(Packet& packet) {
     }
     packet.type = type;
     packet.size = static_cast<uint8_t>(1 + payload);
-    packet.payload = little_endian(at + 1, payload);
+    packet.payload = little_endian(at + 1, payload, left - 1);
     return PacketStatus::kPacket;
   };
   PacketStatus status = PacketStatus::kBad;

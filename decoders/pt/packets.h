@@ -64,6 +64,16 @@ class PacketReader {
 
   // Stays where it is unless it gives kPacket.
   PacketStatus next(Packet& packet);
+  // Goes past one packet of up to six branches if that is what comes.
+  bool pass_short_branches() {
+    if (offset_ >= bytes_.size() || item_size_ != 0) {
+      return false;
+    }
+    const auto first = static_cast<uint8_t>(bytes_[offset_]);
+    const bool branches = (first & 1U) == 0 && first > 2;
+    offset_ += branches ? 1 : 0;
+    return branches;
+  }
   size_t offset() const { return offset_; }
   void set_offset(size_t offset) {
     offset_ = offset;

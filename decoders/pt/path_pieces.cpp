@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include <sys/mman.h>
+
 namespace tsomon::pt {
 namespace {
 
 using Kind = PathEntry::Kind;
+constexpr size_t kMostReserved = size_t{1} << 22;  // entries, before there are any
 
 // Of branches that the trace decides the next block tells.
 uint64_t goes_on_at(const CodeBlock& block) {
@@ -108,7 +111,7 @@ void PathPieces::enter_thread(uint64_t at, uint64_t until) {
     current_.run = who.run;
     current_.lo = earliest;
     if (stream_.cpu < 0) {  // all of it will be here
-      current_.entries.reserve(stream_.bytes.size());
+      make_room(std::min(2 * stream_.bytes.size(), kMostReserved));
     }
     continues_ = false;
   }
@@ -118,6 +121,18 @@ void PathPieces::enter_thread(uint64_t at, uint64_t until) {
   if (lost_) {
     lost_ = false;
     gap(at);
+  }
+}
+
+// Paths are long: faults of their pages would be most of what they cost.
+void PathPieces::make_room(size_t entries) {
+  constexpr uintptr_t kPage = uintptr_t{1} << 12;
+  std::vector<PathEntry>& room = current_.entries;
+  room.reserve(entries);
+  const uintptr_t begin = (reinterpret_cast<uintptr_t>(room.data()) + kPage - 1) & ~(kPage - 1);
+  const uintptr_t end = reinterpret_cast<uintptr_t>(room.data() + room.capacity()) & ~(kPage - 1);
+  if (end > begin) {
+    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);  // a hint
   }
 }
 

@@ -46,6 +46,9 @@ class PathPieces {
     if (piece_->entered == 0 && piece_->entries.empty()) {
       piece_->entered = block->ip();
     }
+    if (piece_->entries.size() == piece_->entries.capacity()) {
+      make_room(2 * piece_->entries.size() + 64);
+    }
     PathEntry& entry = piece_->entries.emplace_back();
     entry.resumed = resumed_;
     entry.block = block;
@@ -83,6 +86,7 @@ class PathPieces {
   };
 
   Runs runs(uint64_t at, uint64_t until) const;
+  void make_room(size_t entries);
 
   const TraceStream& stream_;
   Times& times_;

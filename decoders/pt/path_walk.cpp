@@ -153,7 +153,8 @@ void PathWalk::branch_to(uint64_t ip) {
     terms_.equal(target_, fact(ip));
   }
   const Condition condition = std::exchange(tested_.condition, Condition::kNone);
-  if (condition == Condition::kNone || last_ == nullptr) {
+  if (condition == Condition::kNone || last_ == nullptr ||
+      (tested_.a.known() && tested_.b.known())) {
     return;
   }
   const Instruction& branch = last_->instructions.back();
@@ -263,6 +264,9 @@ void PathWalk::run(const BlockSteps& block) {
         slots[step->to] = load(from, step->size);
         break;
       }
+      case Kind::kRecord:
+        record(at(step->a), *step->access);
+        break;
       case Kind::kTouch:
         record(at(step->a), *step->access);
         touch(at(step->a), step->access->size);
@@ -303,9 +307,13 @@ void PathWalk::run(const BlockSteps& block) {
         break;
       case Kind::kSet:
         slots[step->to] = at(step->a);
-        if (step->to == static_cast<uint16_t>(Register::kRsp)) {
-          move_stack(reg(Register::kRsp), 0);
+        for (; step + 1 != end && step[1].kind == Kind::kSet; ++step) {
+          slots[step[1].to] = at(step[1].a);
         }
+        break;
+      case Kind::kSetStack:
+        slots[step->to] = at(step->a);
+        move_stack(reg(Register::kRsp), 0);
         break;
       case Kind::kSetAtOnce:
         set_registers(step, end);

@@ -75,7 +75,20 @@ class PathWalk {
   struct TableLoad {
     Term address;
     Term value;
+    uint64_t searched = ~uint64_t{0};  // for the value: entries up to this one
     uint8_t size = 0;
+  };
+  struct Table {
+    uint64_t address = 0;
+    uint64_t value = 0;  // that is looked for
+    uint32_t most = 0;   // the last entry
+    uint8_t size = 0;    // bytes of the value
+    uint8_t shift = 0;   // from entry to entry
+    bool operator==(const Table&) const = default;
+  };
+  struct Searched {
+    Table table;
+    std::optional<uint64_t> found;
   };
   struct Page {
     uint64_t number = ~uint64_t{0};
@@ -163,7 +176,8 @@ class PathWalk {
     places_.push_back({address, 0, true,
                        !access.stack_relative() && is_own(address) && stack_.is_private(address)});
   }
-  void look_up(const TableLoad& load);
+  void look_up(TableLoad& load);
+  std::optional<uint64_t> search(const Table& table);
 
   int process_;
   AccessOptions options_;
@@ -180,6 +194,7 @@ class PathWalk {
   bool has_target_ = false;
   const CodeBlock* last_ = nullptr;
   std::vector<TableLoad> table_loads_;
+  std::array<Searched, 64> searched_{};  // the last ones
   std::array<Page, 64> pages_{};  // of constants, the last ones used
   std::vector<Place> places_;
   std::vector<Repeats> repeats_;

@@ -39,9 +39,14 @@ std::optional<uint64_t> PathWalk::constant_at(uint64_t address, unsigned size) {
   if (page.content.state == Constants::Page::State::kNone) {
     return std::nullopt;
   }
-  if (page.content.state == Constants::Page::State::kWhole &&
-      address % Constants::kPage + size <= Constants::kPage) {
-    std::memcpy(&value, page.content.bytes + address % Constants::kPage, size);
+  const uint64_t at = address % Constants::kPage;
+  const bool known = page.content.state == Constants::Page::State::kSome &&
+                     at >= page.content.begin && at + size <= page.content.end;
+  if (known && at + sizeof value <= page.content.end) {
+    std::memcpy(&value, page.content.bytes + (at - page.content.begin), sizeof value);
+    value &= Terms::most_of(size);
+  } else if (known) {
+    std::memcpy(&value, page.content.bytes + (at - page.content.begin), size);
   } else if (!options_.constants->read(process_, address, reinterpret_cast<uint8_t*>(&value),
                                        size)) {
     return std::nullopt;
@@ -63,7 +68,10 @@ Term PathWalk::load(Term address, unsigned size) {
     const bool shifted = node.operation == Operation::kShiftLeft && node.b.known();
     if (node.most < kMostEntries || (shifted && node.a.offset == 0 && !node.a.known() &&
                                      terms_.node(node.a.node).most < kMostEntries)) {
-      table_loads_.push_back({address, value, static_cast<uint8_t>(size)});
+      TableLoad& loaded = table_loads_.emplace_back();
+      loaded.address = address;
+      loaded.value = value;
+      loaded.size = static_cast<uint8_t>(size);
     }
   }
   return value;
@@ -193,7 +201,7 @@ void PathWalk::frame_written(Term address, uint64_t size) {
 }
 
 // The entry of a table of constants that was loaded tells its index, when no other entry is equal.
-void PathWalk::look_up(const TableLoad& load) {
+void PathWalk::look_up(TableLoad& load) {
   const Term value = terms_.settled(load.value);
   if (!value.known() || terms_.settled(load.address).known()) {
     return;
@@ -202,34 +210,53 @@ void PathWalk::look_up(const TableLoad& load) {
   const bool shifted = node.operation == Operation::kShiftLeft && node.b.known();
   const Term index = shifted ? node.a : Term{0, load.address.node, 0};
   const uint64_t most = terms_.node(index.node).most;
-  if (index.known() || index.offset != 0 || most >= kMostEntries) {
+  if (index.known() || index.offset != 0 || most >= kMostEntries || most >= load.searched) {
     return;
   }
+  load.searched = most;
+  const Table table{load.address.offset, value.offset, static_cast<uint32_t>(most), load.size,
+                    static_cast<uint8_t>(shifted ? node.b.offset : 0)};
+  if (const auto found = search(table)) {
+    terms_.learn(index, *found, 8, kViaFact);
+  }
+}
+
+// The only entry that has the value, if the others are known.
+std::optional<uint64_t> PathWalk::search(const Table& table) {
+  const uint64_t hash = (table.address ^ table.value * 0x9E3779B97F4A7C15ULL) >> 8;
+  Searched& searched = searched_[hash % searched_.size()];
+  if (searched.table == table) {
+    return searched.found;
+  }
+  searched = {table, std::nullopt};
   std::optional<uint64_t> found;
-  for (uint64_t i = 0; i <= most; ++i) {
-    const auto entry =
-        constant_at(load.address.offset + (shifted ? i << node.b.offset : i), load.size);
+  for (uint64_t i = 0; i <= table.most; ++i) {
+    const auto entry = constant_at(table.address + (i << table.shift), table.size);
     if (!entry) {
-      return;  // may hold anything
+      return std::nullopt;  // may hold anything
     }
-    if (*entry == value.offset) {
+    if (*entry == table.value) {
       if (found) {
-        return;
+        return std::nullopt;
       }
       found = i;
     }
   }
-  if (found) {
-    terms_.learn(index, *found, 8, kViaFact);
-  }
+  searched.found = found;
+  return found;
 }
 
 void PathWalk::solve() {
   while (terms_.news()) {
     terms_.solve();
-    for (const TableLoad& load : table_loads_) {
+    for (TableLoad& load : table_loads_) {
       look_up(load);
     }
+    table_loads_.erase(std::remove_if(table_loads_.begin(), table_loads_.end(),
+                                      [&](const TableLoad& load) {
+                                        return terms_.settled(load.address).known();
+                                      }),
+                       table_loads_.end());
   }
 }
 

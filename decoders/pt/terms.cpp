@@ -9,7 +9,7 @@ namespace tsomon::pt {
 
 using x86::Operation;
 
-Term Terms::make(Operation operation, Term a, Term b, unsigned size, unsigned operand) {
+Term Terms::make_other(Operation operation, Term a, Term b, unsigned size, unsigned operand) {
   a = resolve(a);
   b = resolve(b);
   const uint32_t via = a.via | b.via;
@@ -32,7 +32,7 @@ Term Terms::make(Operation operation, Term a, Term b, unsigned size, unsigned op
   }
   nodes_[a.node].used = true;
   nodes_[b.node].used = true;
-  Node node;
+  Node& node = add();
   node.a = a;
   node.b = b;
   node.operation = operation;
@@ -42,9 +42,7 @@ Term Terms::make(Operation operation, Term a, Term b, unsigned size, unsigned op
   if (operation == Operation::kAnd && b.known()) {
     node.most = std::min(node.most, b.offset);
   }
-  Term made = add(node);
-  made.via = via;
-  return made;
+  return last(via);
 }
 
 Term Terms::cut(Term term, unsigned size) {
@@ -56,15 +54,13 @@ Term Terms::cut(Term term, unsigned size) {
     return term;
   }
   nodes_[term.node].used = true;
-  Node node;
+  Node& node = add();
   node.a = term;
   node.operation = Operation::kMove;
   node.size = static_cast<uint8_t>(size);
   node.result = node.size;
   node.most = most_of(size);
-  Term made = add(node);
-  made.via = term.via;
-  return made;
+  return last(term.via);
 }
 
 void Terms::equal(Term a, Term b) {
@@ -125,11 +121,12 @@ void Terms::bound(Term term, uint64_t most) {
 
 // What a known result says of the operands.
 void Terms::reverse(uint32_t at) {
-  const Node node = nodes_[at];
+  Node& node = nodes_[at];
   const Term a = settled(node.a);
   const Term b = settled(node.b);
   const uint32_t via = node.via | (a.known() ? a.via : b.via);
   const unsigned size = node.size;
+  node.done = a.known() && b.known();
   const auto tell = [this](Term term, uint64_t value, unsigned bytes, uint32_t by) {
     if (settle(term, value, bytes, by)) {
       settled_.push_back(term.node);
@@ -183,27 +180,26 @@ void Terms::reverse(uint32_t at) {
       }
       return;
     default:
+      node.done = true;
       return;
   }
 }
 
-bool Terms::forward(Node& node) const {
+// Both operands are known.
+void Terms::forward(Node& node) const {
   const Term a = settled(node.a);
   const Term b = settled(node.b);
-  if (!a.known() || !b.known()) {
-    return false;
-  }
   std::optional<uint64_t> value = a.offset;
   if (node.operation != Operation::kMove) {
     value = x86::combine(node.operation, a.offset, b.offset, node.size);
   }
   if (!value) {
-    return false;
+    return;
   }
   node.value = *value & most_of(node.result);
   node.known = true;
+  node.done = true;
   node.via = static_cast<uint8_t>(node.via | a.via | b.via | kViaFact);
-  return true;
 }
 
 void Terms::solve() {
@@ -212,7 +208,7 @@ void Terms::solve() {
     // Users have higher numbers.
     for (size_t i = lowest_ + 1; i < nodes_.size(); ++i) {
       Node& node = nodes_[i];
-      if (node.operation == Operation::kClobber) {
+      if (node.operation == Operation::kClobber || node.done) {
         continue;
       }
       if (node.known) {
@@ -222,7 +218,7 @@ void Terms::solve() {
           settled_.pop_back();
           reverse(at);
         }
-      } else {
+      } else if (nodes_[node.a.node].known && nodes_[node.b.node].known) {
         forward(node);
       }
     }

@@ -53,6 +53,7 @@ class Terms {
     bool known = false;
     bool used = false;   // by another node
     bool named = false;  // stays what it is in resolve()
+    bool done = false;   // known, and says nothing more of its operands
   };
 
   Terms() { clear(); }
@@ -62,9 +63,8 @@ class Terms {
   }
 
   Term leaf(unsigned size) {
-    Node node;
-    node.most = most_of(size);
-    return add(node);
+    add().most = most_of(size);
+    return last(0);
   }
   static Term constant(uint64_t value) { return {value, 0, 0}; }
 
@@ -81,7 +81,28 @@ class Terms {
   }
   // The result of an operation of `size` bytes, zero-extended. kMoveSigned: of an operand of
   // `operand` bytes.
-  Term make(x86::Operation operation, Term a, Term b, unsigned size, unsigned operand = 0);
+  Term make(x86::Operation operation, Term a, Term b, unsigned size, unsigned operand = 0) {
+    if ((a.node | b.node) == 0) {  // the usual ones at once
+      const uint64_t mask = most_of(size);
+      switch (operation) {
+        case x86::Operation::kAdd:
+          return {(a.offset + b.offset) & mask, 0, a.via | b.via};
+        case x86::Operation::kSub:
+          return {(a.offset - b.offset) & mask, 0, a.via | b.via};
+        case x86::Operation::kAnd:
+          return {a.offset & b.offset & mask, 0, a.via | b.via};
+        case x86::Operation::kOr:
+          return {(a.offset | b.offset) & mask, 0, a.via | b.via};
+        case x86::Operation::kXor:
+          return {(a.offset ^ b.offset) & mask, 0, a.via | b.via};
+        case x86::Operation::kMultiply:
+          return {a.offset * b.offset & mask, 0, a.via | b.via};
+        default:
+          break;
+      }
+    }
+    return make_other(operation, a, b, size, operand);
+  }
   // The low bytes.
   Term cut(Term term, unsigned size);
 
@@ -108,18 +129,19 @@ class Terms {
   }
 
  private:
+  Term make_other(x86::Operation operation, Term a, Term b, unsigned size, unsigned operand);
+
   struct Equation {
     Term a;
     Term b;
   };
 
-  Term add(const Node& node) {
-    nodes_.push_back(node);
-    return {0, static_cast<uint32_t>(nodes_.size() - 1), 0};
-  }
+  Node& add() { return nodes_.emplace_back(); }
+  // Of the last node.
+  Term last(uint32_t via) const { return {0, static_cast<uint32_t>(nodes_.size() - 1), via}; }
   bool settle(Term term, uint64_t value, unsigned size, uint32_t via);
   void reverse(uint32_t at);
-  bool forward(Node& node) const;
+  void forward(Node& node) const;
 
   std::vector<Node> nodes_;
   std::vector<Equation> equations_;

@@ -16,32 +16,25 @@ int64_t place(Term term) { return static_cast<int64_t>(term.offset); }
 void ThreadStack::restart(uint32_t node) {
   regions_.resize(1);
   regions_[0].node = node;
+  regions_changed();
   regions_[0].words.words.clear();
   frames_.clear();
   frames_.push_back({0, kHighest, !options_.assumed});
   stack_ = 0;
 }
 
-bool ThreadStack::is_older(uint32_t node) const {
+void ThreadStack::regions_changed() {
+  nodes_ = 0;
+  last_node_ = regions_.back().node;
+  last_region_ = regions_.size() - 1;
+  for (const Region& region : regions_) {
+    nodes_ |= uint64_t{1} << (region.node & 63U);
+  }
+}
+
+bool ThreadStack::is_region(uint32_t node) const {
   return std::any_of(regions_.begin(), regions_.end(),
                      [&](const Region& region) { return region.node == node; });
-}
-
-size_t ThreadStack::region_of(uint32_t node) const {
-  size_t at = regions_.size() - 1;
-  while (regions_[at].node != node) {
-    --at;
-  }
-  return at;
-}
-
-ThreadStack::Frame& ThreadStack::frame_of(size_t region, int64_t place) {
-  size_t at = frames_.size() - 1;
-  while (at != 0 && (frames_[at].region > region ||
-                     (frames_[at].region == region && frames_[at].top + 8 <= place))) {
-    --at;
-  }
-  return frames_[at];
 }
 
 void ThreadStack::move(Term to, const Terms& terms) {
@@ -49,9 +42,10 @@ void ThreadStack::move(Term to, const Terms& terms) {
     stack_ = place(to);
     return;
   }
-  if (to.node != 0 && is_older(to.node)) {
+  if (owns(to.node)) {
     const size_t region = region_of(to.node);
     regions_.resize(region + 1);
+    regions_changed();
     while (frames_.size() > 1 && frames_.back().region > region) {
       frames_.pop_back();
     }
@@ -71,14 +65,16 @@ void ThreadStack::move(Term to, const Terms& terms) {
   // What was left below the stack pointer is written over.
   const bool exposed = frame_of(regions_.size() - 1, stack_).exposed;
   regions_.back().stack = stack_;
-  const int64_t kept = Storage::index((stack_ >> 2) - 1);
+  const int64_t kept = regions_.back().words.index((stack_ >> 2) - 1);
   auto& words = regions_.back().words.words;
   if (kept >= 0 && kept < static_cast<int64_t>(words.size())) {
     words.resize(static_cast<size_t>(kept));
   }
   Region region;
   region.node = to.node;
+  region.words.above = kAboveOthers;
   regions_.push_back(std::move(region));
+  regions_changed();
   frames_.push_back({static_cast<uint32_t>(regions_.size() - 1), kHighest, exposed});
   stack_ = 0;
 }
@@ -177,10 +173,13 @@ void ThreadStack::expose(Frame& frame) {
   const int64_t top = std::min(frame.top, kAbove);
   const int64_t bottom =
       region + 1 == regions_.size() ? stack_ - kRedZone : regions_[region].stack - kRedZone;
-  for (int64_t unit = regions_[region].words.from(bottom >> 2); unit < top >> 2; ++unit) {
-    const Word* word = regions_[region].words.find(unit);
-    if (word != nullptr && word->size == 8 && !word->pushed) {
-      leak(word->value);
+  const Words<Storage>& words = regions_[region].words;
+  const int64_t from = words.from(bottom >> 2);
+  // Leaks change what is pushed, and where it is not; the words stay where they are.
+  for (int64_t unit = words.upto((top >> 2) - 1); unit >= from; --unit) {
+    const Word& word = words.words[static_cast<size_t>(words.index(unit))];
+    if (word.size == 8 && !word.pushed) {
+      leak(word.value);
     }
   }
 }
@@ -215,7 +214,7 @@ void ThreadStack::leak_content(Term at, uint64_t size) {
 
 void ThreadStack::forget_below(Term stack) {
   Words<Storage>& words = regions_[region_of(stack.node)].words;
-  const int64_t kept = Storage::index(((place(stack) - kRedZone) >> 2) - 1);
+  const int64_t kept = words.index(((place(stack) - kRedZone) >> 2) - 1);
   if (kept >= 0 && kept < static_cast<int64_t>(words.words.size())) {
     words.words.resize(static_cast<size_t>(kept));
   }

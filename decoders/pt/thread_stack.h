@@ -43,7 +43,8 @@ class ThreadStack {
   // Other places are no place of a stack; `at` is asked for near ones only.
   static bool is_near(Term at) { return at.known() || at.offset + kFar / 2 < kFar; }
   bool owns(uint32_t node) const {
-    return node != 0 && (node == regions_.back().node || (regions_.size() > 1 && is_older(node)));
+    return (nodes_ >> (node & 63U) & 1U) != 0 && node != 0 &&
+           (node == last_node_ || is_region(node));
   }
   // Whether the stack pointer `to` is in the last region; if so, it is there from now on.
   bool move_inside(Term to) {
@@ -83,28 +84,30 @@ class ThreadStack {
   void each_term(Apply apply);
 
  private:
-  static constexpr int64_t kAbove = int64_t{1} << 12;  // bytes that are kept above a region's node
+  static constexpr int64_t kAbove = int64_t{1} << 12;  // bytes that are kept above the first node
+  static constexpr int64_t kAboveOthers = int64_t{1} << 8;
   static constexpr int64_t kBelow = int64_t{1} << 22;
 
   struct Storage {
-    std::vector<Word> words;  // downwards from kAbove
+    std::vector<Word> words;  // downwards from `above`
+    int64_t above = kAbove;
 
-    static int64_t index(int64_t unit) { return kAbove / 4 - 1 - unit; }
+    int64_t index(int64_t unit) const { return above / 4 - 1 - unit; }
     Word* find(int64_t unit) {
       const int64_t at = index(unit);
       return at >= 0 && at < static_cast<int64_t>(words.size()) ? &words[static_cast<size_t>(at)]
                                                                 : nullptr;
     }
-    int64_t lowest() const { return kAbove / 4 - static_cast<int64_t>(words.size()); }
+    int64_t lowest() const { return above / 4 - static_cast<int64_t>(words.size()); }
     int64_t from(int64_t unit) const { return std::max(unit, lowest()); }
-    int64_t upto(int64_t unit) const { return std::min(unit, kAbove / 4 - 1); }
+    int64_t upto(int64_t unit) const { return std::min(unit, above / 4 - 1); }
     Word* make(int64_t unit) {
       const int64_t at = index(unit);
-      if (at < 0 || at >= (kAbove + kBelow) / 4) {
+      if (at < 0 || at >= (above + kBelow) / 4) {
         return nullptr;
       }
       if (at >= static_cast<int64_t>(words.size())) {
-        words.resize(static_cast<size_t>(at) + 256);
+        words.resize(static_cast<size_t>(at) + 128);
       }
       return &words[static_cast<size_t>(at)];
     }
@@ -120,13 +123,30 @@ class ThreadStack {
     bool exposed = false;
   };
 
-  bool is_older(uint32_t node) const;
-  size_t region_of(uint32_t node) const;
-  Frame& frame_of(size_t region, int64_t place);
+  bool is_region(uint32_t node) const;
+  void regions_changed();
+  size_t region_of(uint32_t node) const {
+    size_t at = last_region_;
+    while (regions_[at].node != node) {
+      --at;
+    }
+    return at;
+  }
+  Frame& frame_of(size_t region, int64_t place) {
+    Frame* at = frames_.data() + frames_.size() - 1;
+    while (at != frames_.data() &&
+           (at->region > region || (at->region == region && at->top + 8 <= place))) {
+      --at;
+    }
+    return *at;
+  }
   void expose(Frame& frame);
 
   Options options_;
   std::vector<Region> regions_ = std::vector<Region>(1);
+  uint64_t nodes_ = 0;      // of the regions: the lower bits of each as the position of a bit
+  uint32_t last_node_ = 0;  // of the last region
+  size_t last_region_ = 0;  // its position
   std::vector<Frame> frames_;
   uint32_t epoch_ = 0;  // stores that may have changed what is exposed
   int64_t stack_ = 0;   // the stack pointer, in the last region
@@ -138,6 +158,7 @@ void ThreadStack::each_term(Apply apply) {
     Term node{0, region.node, 0};
     apply(node);
     region.node = node.node;
+    regions_changed();
     for (Word& word : region.words.words) {
       if (word.size != 0 && word.size != Word::kTail) {
         apply(word.value);

@@ -29,11 +29,22 @@ Times::Times(std::string_view bytes, const Clock& clock) {
   // Up to here these are no estimates, or bounded.
   size_t settled = 0;
   size_t settled_starts = 0;
+  const auto branch = [&](size_t at) {
+    last_branch = at;
+    if (waits && ++branches == 3) {
+      starts_.push_back({at, pending});
+      waits = false;
+    }
+  };
   std::optional<size_t> start = find_psb(bytes, 0);
   while (start) {
     reader.set_offset(*start);
     while (true) {
       const size_t at = reader.offset();
+      if (reader.pass_short_branches()) {
+        branch(at);
+        continue;
+      }
       const PacketStatus status = reader.next(packet);
       if (status != PacketStatus::kPacket) {
         start = find_psb(bytes, at + 1);
@@ -42,14 +53,10 @@ Times::Times(std::string_view bytes, const Clock& clock) {
         break;
       }
       if (is_branch(packet.type)) {
-        last_branch = at;
         if (packet.type == PacketType::kTipPge) {
           enables_.push_back(at);
         }
-        if (waits && ++branches == 3) {
-          starts_.push_back({at, pending});
-          waits = false;
-        }
+        branch(at);
         continue;
       }
       if (packet.type == PacketType::kOvf) {
@@ -95,26 +102,6 @@ void Times::restart(size_t offset) {
 }
 
 size_t Times::next_enable() { return enable_ == enables_.size() ? kNothing : enables_[enable_++]; }
-
-int64_t Times::not_before(size_t before) {
-  while (start_ < starts_.size() && starts_[start_].offset < before) {
-    ++start_;
-  }
-  while (start_ != 0 && starts_[start_ - 1].offset >= before) {
-    --start_;
-  }
-  return start_ == 0 ? kTimeMin : starts_[start_ - 1].time;
-}
-
-int64_t Times::not_after(size_t after) {
-  while (end_ < ends_.size() && ends_[end_].offset < after) {
-    ++end_;
-  }
-  while (end_ != 0 && ends_[end_ - 1].offset >= after) {
-    --end_;
-  }
-  return end_ == ends_.size() ? kTimeMax : marks_[ends_[end_].mark].high;
-}
 
 int64_t Times::written_before(size_t offset) const {
   const auto found =

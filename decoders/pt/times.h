@@ -28,8 +28,24 @@ class Times {
 
   // `before`, `after`: what a decoder had read (offsets) when it went on, and when it was done.
   // Ascending offsets make it O(1) amortised.
-  int64_t not_before(size_t before);
-  int64_t not_after(size_t after);
+  int64_t not_before(size_t before) {
+    while (start_ < starts_.size() && starts_[start_].offset < before) {
+      ++start_;
+    }
+    while (start_ != 0 && starts_[start_ - 1].offset >= before) {
+      --start_;
+    }
+    return start_ == 0 ? kTimeMin : starts_[start_ - 1].time;
+  }
+  int64_t not_after(size_t after) {
+    while (end_ < ends_.size() && ends_[end_].offset < after) {
+      ++end_;
+    }
+    while (end_ != 0 && ends_[end_ - 1].offset >= after) {
+      --end_;
+    }
+    return end_ == ends_.size() ? kTimeMax : marks_[ends_[end_].mark].high;
+  }
   // The last time that was written before the offset, the first one at or after it.
   int64_t written_before(size_t offset) const;
   int64_t written_after(size_t offset) const;
