@@ -4,6 +4,7 @@
 #include <iterator>
 #include <optional>
 #include <unordered_set>
+#include <utility>
 
 #include "tso/location_table.h"
 #include "tso/result.h"
@@ -20,6 +21,15 @@ bool waits_for_store(const std::vector<Event>& before, const Event& load) {
            return store.thread == load.thread && is(store, kinds::kStores) &&
                   overlap(there, here) && !contains(there, here);
          });
+}
+
+// All ids are below.
+ThreadId threads_in(const std::vector<Event>& events) {
+  ThreadId bound = 0;
+  for (const Event& event : events) {
+    bound = std::max(bound, event.thread + 1);
+  }
+  return bound;
 }
 
 constexpr uint32_t kWrites = kinds::kStores | kind_mask(EventKind::kReadModifyWrite);
@@ -68,6 +78,9 @@ class Granules {
 }  // namespace
 
 void History::start_block(uint64_t first_index, int64_t time) {
+  if (!blocks_.empty()) {
+    follow_buffers(blocks_.back(), time);
+  }
   Block block;
   if (blocks_.size() > 1 && size_ - blocks_.front().events.events.size() >= capacity_) {
     size_ -= blocks_.front().events.events.size();
@@ -80,61 +93,73 @@ void History::start_block(uint64_t first_index, int64_t time) {
   block.pending.clear();
   block.overflow.assign(threads_.size(), false);
   for (ThreadId id = 0; id < threads_.size(); ++id) {
-    block.overflow[id] = threads_[id].overflow >= time;
-    std::copy_if(threads_[id].pending.begin(), threads_[id].pending.end(),
-                 std::back_inserter(block.pending),
-                 [time](const Pending& pending) { return pending.over >= time; });
+    const Thread& thread = threads_[id];
+    block.overflow[id] = thread.overflow >= time;
+    block.pending.insert(block.pending.end(), thread.pending.begin(), thread.pending.end());
   }
   blocks_.push_back(std::move(block));
 }
 
-// Of a store, a draining event or a join.
-void History::follow_buffers(const EventBlock& block, const Event& event, uint64_t index) {
-  const bool joins = event.kind() == EventKind::kJoin;
-  const bool drains = joins || is(event, drains_);
-  const uint64_t id = joins ? event.address : event.thread;
-  if (id >= threads_.size()) {
-    if (joins) {
-      return;  // of a thread that did nothing
+// What the events of the block leave in the buffers at `time`, which is not before any of them:
+// backwards, so that whatever comes before a drain that was over then is not looked at.
+void History::follow_buffers(const Block& block, int64_t time) {
+  const std::vector<Event>& events = block.events.events;
+  threads_.resize(std::max<size_t>(threads_.size(), threads_in(events)));
+  drained_.assign(threads_.size(), kTimeMax);
+  int64_t* const all_drained = drained_.data();
+  const size_t threads = threads_.size();
+  for (size_t i = events.size(); i-- > 0;) {
+    const Event& event = events[i];
+    const bool joins = event.kind() == EventKind::kJoin;
+    const uint64_t id = joins ? event.address : event.thread;
+    // The join may be of a thread that did nothing.
+    if (id >= threads || all_drained[id] < time) {
+      continue;
     }
-    threads_.resize(id + 1);
-  }
-  Thread& thread = threads_[id];
-  std::vector<Pending>& pending = thread.pending;
-  const int64_t hi = block.hi(event);
-  if (drains) {
-    thread.overflow = std::min(thread.overflow, hi);
-    // Whatever begins from now on comes after those that are over.
-    size_t kept = 0;
-    for (size_t i = 0; i != pending.size(); ++i) {
-      pending[i].over = std::min(pending[i].over, hi);
-      if (pending[i].over >= event.lo) {
-        if (kept != i) {
-          pending[kept] = pending[i];
-        }
-        ++kept;
-      }
+    Thread& thread = threads_[id];
+    int64_t& drained = all_drained[id];
+    const bool drains = joins || is(event, drains_);
+    if (!drains && !is(event, kinds::kStores)) {
+      continue;
     }
-    pending.resize(kept);
+    const int64_t hi = block.events.hi(event);
+    if (drains) {
+      drained = std::min(drained, hi);
+    }
+    if (joins || drained < time) {
+      continue;
+    }
+    if (thread.latest.size() == kMaxPending) {
+      thread.dropped = std::max(thread.dropped, drained);
+    } else {
+      thread.latest.push_back(
+          {block.first + i, event, hi, block.events.write_value(event), drained});
+    }
   }
-  if (joins) {
-    return;
+  for (size_t id = 0; id < threads; ++id) {
+    Thread& thread = threads_[id];
+    std::vector<Pending>& pending = thread.pending;
+    thread.overflow = std::min(thread.overflow, drained_[id]);
+    for (Pending& one : pending) {
+      one.over = std::min(one.over, drained_[id]);
+    }
+    std::erase_if(pending, [time](const Pending& one) { return one.over < time; });
+    if (const size_t size = pending.size() + thread.latest.size(); size > kMaxPending) {
+      // Of earlier ones the buffer is empty earlier.
+      const auto kept = pending.begin() + static_cast<ptrdiff_t>(size - kMaxPending);
+      thread.dropped = std::max(thread.dropped, std::prev(kept)->over);
+      pending.erase(pending.begin(), kept);
+    }
+    thread.overflow = std::max(thread.overflow, std::exchange(thread.dropped, kTimeMin));
+    pending.insert(pending.end(), thread.latest.rbegin(), thread.latest.rend());
+    thread.latest.clear();
   }
-  if (pending.size() == kMaxPending) {
-    const auto half = pending.begin() + kMaxPending / 2;
-    std::for_each(pending.begin(), half, [&](const Pending& pending) {
-      thread.overflow = std::max(thread.overflow, pending.over);
-    });
-    pending.erase(pending.begin(), half);
-  }
-  pending.push_back({index, event, hi, block.write_value(event), drains ? hi : kTimeMax});
 }
 
 void History::add(const EventBlock& block, uint64_t first_index) {
   if (capacity_ == 0) {
     return;
   }
-  const uint32_t followed = drains_ | kinds::kStores | kind_mask(EventKind::kJoin);
   for (size_t i = 0; i < block.events.size();) {
     if (blocks_.empty() || blocks_.back().events.events.size() == kBlockEvents ||
         blocks_.back().first + blocks_.back().events.events.size() != first_index + i) {
@@ -143,11 +168,7 @@ void History::add(const EventBlock& block, uint64_t first_index) {
     EventBlock& to = blocks_.back().events;
     const size_t count = std::min(kBlockEvents - to.events.size(), block.events.size() - i);
     to.append(block, i, i + count);
-    for (const size_t end = i + count; i != end; ++i) {
-      if (is(block.events[i], followed)) {
-        follow_buffers(block, block.events[i], first_index + i);
-      }
-    }
+    i += count;
     size_ += count;
   }
 }
@@ -167,6 +188,7 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
                        : begin + 1 < blocks_.size() ? blocks_[begin + 1].events.events.front().lo
                                                     : kTimeMax;
   enum class Buffer : uint8_t { kUnknown, kWaiting, kDrained };
+  const size_t threads = std::max<size_t>(threads_.size(), threads_in(at_first));
   std::vector<Buffer> buffers;
   const auto buffer_of = [&](uint64_t thread) -> Buffer& {
     if (thread >= buffers.size()) {
@@ -194,7 +216,7 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
       }
       const Event& event = events[i];
       const bool over = block.events.hi(event) < time;
-      if (event.kind() == EventKind::kJoin && event.address < threads_.size() && over) {
+      if (event.kind() == EventKind::kJoin && event.address < threads && over) {
         buffer_of(event.address) = Buffer::kDrained;
       }
       Buffer& buffer = buffer_of(event.thread);
