@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <unordered_set>
 #include <utility>
+
+#include <sys/mman.h>
 
 #include "tso/location_table.h"
 #include "tso/result.h"
@@ -24,12 +27,12 @@ bool waits_for_store(const std::vector<Event>& before, const Event& load) {
 }
 
 // All ids are below.
-ThreadId threads_in(const std::vector<Event>& events) {
-  ThreadId bound = 0;
+ThreadId threads_in(std::span<const Event> events) {
+  ThreadId last = 0;
   for (const Event& event : events) {
-    bound = std::max(bound, event.thread + 1);
+    last = std::max(last, event.thread);
   }
-  return bound;
+  return events.empty() ? 0 : last + 1;
 }
 
 constexpr uint32_t kWrites = kinds::kStores | kind_mask(EventKind::kReadModifyWrite);
@@ -77,17 +80,37 @@ class Granules {
 
 }  // namespace
 
+Event* History::Memory::take() {
+  constexpr size_t kSize = kBlockEvents * sizeof(Event);
+  if (used_ == size_) {
+    size_ = chunks_.empty() ? kSize : std::min(2 * size_, kHugePage);
+    used_ = 0;
+    std::unique_ptr<void, Free> chunk(std::aligned_alloc(size_, size_));
+    TSOMON_CHECK(chunk != nullptr, "no memory for the history");
+    if (size_ == kHugePage) {
+      madvise(chunk.get(), size_, MADV_HUGEPAGE);  // no harm if there are none
+    }
+    chunks_.push_back(std::move(chunk));
+  }
+  char* const memory = static_cast<char*>(chunks_.back().get()) + used_;
+  used_ += kSize;
+  return reinterpret_cast<Event*>(memory);
+}
+
 void History::start_block(uint64_t first_index, int64_t time) {
   if (!blocks_.empty()) {
     follow_buffers(blocks_.back(), time);
   }
   Block block;
-  if (blocks_.size() > 1 && size_ - blocks_.front().events.events.size() >= capacity_) {
-    size_ -= blocks_.front().events.events.size();
+  if (blocks_.size() > 1 && size_ - blocks_.front().size >= capacity_) {
+    size_ -= blocks_.front().size;
     block = std::move(blocks_.front());  // its memory serves again
     blocks_.pop_front();
-    block.events.clear();
+    block.size = 0;
+    block.extras.clear();
     from_start_ = false;
+  } else {
+    block.memory = memory_.take();
   }
   block.first = first_index;
   block.pending.clear();
@@ -103,13 +126,12 @@ void History::start_block(uint64_t first_index, int64_t time) {
 // What the events of the block leave in the buffers at `time`, which is not before any of them:
 // backwards, so that whatever comes before a drain that was over then is not looked at.
 void History::follow_buffers(const Block& block, int64_t time) {
-  const std::vector<Event>& events = block.events.events;
-  threads_.resize(std::max<size_t>(threads_.size(), threads_in(events)));
+  threads_.resize(std::max<size_t>(threads_.size(), threads_in(block.events())));
   drained_.assign(threads_.size(), kTimeMax);
   int64_t* const all_drained = drained_.data();
   const size_t threads = threads_.size();
-  for (size_t i = events.size(); i-- > 0;) {
-    const Event& event = events[i];
+  for (size_t i = block.size; i-- > 0;) {
+    const Event& event = block.memory[i];
     const bool joins = event.kind() == EventKind::kJoin;
     const uint64_t id = joins ? event.address : event.thread;
     // The join may be of a thread that did nothing.
@@ -122,7 +144,7 @@ void History::follow_buffers(const Block& block, int64_t time) {
     if (!drains && !is(event, kinds::kStores)) {
       continue;
     }
-    const int64_t hi = block.events.hi(event);
+    const int64_t hi = block.extras.hi(event);
     if (drains) {
       drained = std::min(drained, hi);
     }
@@ -133,7 +155,7 @@ void History::follow_buffers(const Block& block, int64_t time) {
       thread.dropped = std::max(thread.dropped, drained);
     } else {
       thread.latest.push_back(
-          {block.first + i, event, hi, block.events.write_value(event), drained});
+          {block.first + i, event, hi, block.extras.write_value(event), drained});
     }
   }
   for (size_t id = 0; id < threads; ++id) {
@@ -156,18 +178,30 @@ void History::follow_buffers(const Block& block, int64_t time) {
   }
 }
 
+void History::append(const EventBlock& from, size_t begin, size_t end, Block* to) {
+  const auto first = from.events.begin() + static_cast<ptrdiff_t>(begin);
+  const auto last = from.events.begin() + static_cast<ptrdiff_t>(end);
+  Event* const place = to->memory + to->size;
+  if (from.extras.empty()) {
+    std::uninitialized_copy(first, last, place);
+  } else {
+    std::transform(first, last, place,
+                   [&](const Event& event) { return to->extras.with_extras(from, event); });
+  }
+  to->size += end - begin;
+}
+
 void History::add(const EventBlock& block, uint64_t first_index) {
   if (capacity_ == 0) {
     return;
   }
   for (size_t i = 0; i < block.events.size();) {
-    if (blocks_.empty() || blocks_.back().events.events.size() == kBlockEvents ||
-        blocks_.back().first + blocks_.back().events.events.size() != first_index + i) {
+    if (blocks_.empty() || blocks_.back().size == kBlockEvents ||
+        blocks_.back().first + blocks_.back().size != first_index + i) {
       start_block(first_index + i, block.events[i].lo);
     }
-    EventBlock& to = blocks_.back().events;
-    const size_t count = std::min(kBlockEvents - to.events.size(), block.events.size() - i);
-    to.append(block, i, i + count);
+    const size_t count = std::min(kBlockEvents - blocks_.back().size, block.events.size() - i);
+    append(block, i, i + count, &blocks_.back());
     i += count;
     size_ += count;
   }
@@ -182,10 +216,10 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
   const auto begin = static_cast<size_t>(after - blocks_.begin()) - 1;
 
   // Backwards from `first` for what was done since the last drain of each thread that was over.
-  const auto& at_first = blocks_[begin].events.events;
+  const auto at_first = blocks_[begin].events();
   const uint64_t place = first - blocks_[begin].first;
   const int64_t time = place < at_first.size()      ? at_first[place].lo
-                       : begin + 1 < blocks_.size() ? blocks_[begin + 1].events.events.front().lo
+                       : begin + 1 < blocks_.size() ? blocks_[begin + 1].events().front().lo
                                                     : kTimeMax;
   enum class Buffer : uint8_t { kUnknown, kWaiting, kDrained };
   const size_t threads = std::max<size_t>(threads_.size(), threads_in(at_first));
@@ -207,7 +241,7 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
   bool stopped = false;
   for (size_t b = begin + 1; b-- > 0 && waiting && !stopped;) {
     const Block& block = blocks_[b];
-    const auto& events = block.events.events;
+    const auto events = block.events();
     const size_t end = b == begin ? static_cast<size_t>(first - block.first) : events.size();
     for (size_t i = std::min(end, events.size()); i-- > 0;) {
       if (++steps > kMaxLookBack) {
@@ -215,7 +249,7 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
         break;
       }
       const Event& event = events[i];
-      const bool over = block.events.hi(event) < time;
+      const bool over = block.extras.hi(event) < time;
       if (event.kind() == EventKind::kJoin && event.address < threads && over) {
         buffer_of(event.address) = Buffer::kDrained;
       }
@@ -254,9 +288,9 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
 
   for (size_t i = accesses.size(); i-- > 0;) {
     const Block& block = blocks_[accesses[i].block];
-    const Event& event = block.events.events[accesses[i].event];
-    pending.push_back({block.first + accesses[i].event, event, block.events.hi(event),
-                       block.events.write_value(event), kTimeMax});
+    const Event& event = block.memory[accesses[i].event];
+    pending.push_back({block.first + accesses[i].event, event, block.extras.hi(event),
+                       block.extras.write_value(event), kTimeMax});
   }
   std::sort(pending.begin(), pending.end(),
             [](const Pending& a, const Pending& b) { return a.index < b.index; });
@@ -270,15 +304,14 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
   for (size_t b = begin; b < blocks_.size() && blocks_[b].first <= last; ++b) {
     const Block& block = blocks_[b];
     const auto from = static_cast<size_t>(first - std::min(first, block.first));
-    for (size_t i = b == begin ? from : 0;
-         i < block.events.events.size() && block.first + i <= last; ++i) {
-      const Event& event = block.events.events[i];
+    for (size_t i = b == begin ? from : 0; i < block.size && block.first + i <= last; ++i) {
+      const Event& event = block.memory[i];
       if (event.has_read_value != 0 && uncertain.contains(event)) {
         ++slice.left_out;
-        slice.events.add(event, event.lo, block.events.hi(event), std::nullopt,
-                         block.events.write_value(event));
+        slice.events.add(event, event.lo, block.extras.hi(event), std::nullopt,
+                         block.extras.write_value(event));
       } else {
-        slice.events.append(block.events, i, i + 1);
+        slice.events.events.push_back(slice.events.with_extras(block.extras, event));
       }
       slice.index.push_back(block.first + i);
     }

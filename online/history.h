@@ -20,8 +20,11 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
+#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "tso/trace.h"
@@ -74,17 +77,37 @@ class History {
   };
   struct Block {
     uint64_t first = 0;  // index of its first event; the others follow
-    EventBlock events;
+    Event* memory = nullptr;
+    size_t size = 0;
+    EventBlock extras;  // of the events, which are not in it
+    std::span<const Event> events() const { return {memory, size}; }
     // What may be in a buffer when the block begins, or was not over then.
     std::vector<Pending> pending;
     std::vector<bool> overflow;  // by thread: `pending` lacks stores
   };
+  // Where the events of blocks are: chunks that grow, up to the size of a huge page. A million
+  // events fault in some thousand small pages otherwise, which takes longer than copying them.
+  class Memory {
+   public:
+    Event* take();  // for kBlockEvents
+
+   private:
+    struct Free {
+      void operator()(void* chunk) const { std::free(chunk); }
+    };
+    static constexpr size_t kHugePage = size_t{2} << 20;
+    std::vector<std::unique_ptr<void, Free>> chunks_;
+    size_t size_ = 0;  // of the last one, in bytes, and what is taken of it
+    size_t used_ = 0;
+  };
   void start_block(uint64_t first_index, int64_t time);
+  static void append(const EventBlock& from, size_t begin, size_t end, Block* to);
   void follow_buffers(const Block& block, int64_t time);
 
   uint64_t capacity_;
   uint32_t drains_;
   uint64_t size_ = 0;
+  Memory memory_;
   std::deque<Block> blocks_;
   std::vector<Thread> threads_;  // where the last block begins
   // Of follow_buffers(), by thread: the earliest end of a drain that comes after the event in hand.
