@@ -57,7 +57,7 @@ struct DetectorOptions {
   SetChoice sets = SetChoice::kAuto;  // kAtomicSets
   bool collect = true;                // false: nothing is ever dropped (for tests)
   bool share_nodes = true;            // of accesses outside units, where that changes nothing
-  bool quiet_loads = true;            // a short way for loads that make no edge
+  bool short_ways = true;             // of accesses that meet nothing of other threads
   // Accesses that a location remembers; of more only those make edges from which others follow.
   uint32_t few_accesses = 12;
   uint32_t max_retained = 4096;          // finished units kept before some are merged
@@ -153,7 +153,8 @@ struct DetectorStatistics {
   uint64_t events = 0;
   uint64_t units = 0;
   uint64_t sharing = 0;  // of these, events of their own that share the node of another
-  uint64_t quiet = 0;    // loads that made no edge, and were remembered and nothing else
+  uint64_t alone = 0;    // accesses that met none of other threads
+  uint64_t quiet = 0;    // loads that met only loads, or repeated another
   uint64_t directed_edges = 0;
   uint64_t undirected_edges = 0;
   uint64_t cycles = 0;            // every closed cycle, repeated ones included

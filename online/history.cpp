@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <unordered_set>
+#include <utility>
+
+#include <sys/mman.h>
 
 #include "tso/location_table.h"
 #include "tso/result.h"
@@ -20,6 +24,15 @@ bool waits_for_store(const std::vector<Event>& before, const Event& load) {
            return store.thread == load.thread && is(store, kinds::kStores) &&
                   overlap(there, here) && !contains(there, here);
          });
+}
+
+// All ids are below.
+ThreadId threads_in(std::span<const Event> events) {
+  ThreadId last = 0;
+  for (const Event& event : events) {
+    last = std::max(last, event.thread);
+  }
+  return events.empty() ? 0 : last + 1;
 }
 
 constexpr uint32_t kWrites = kinds::kStores | kind_mask(EventKind::kReadModifyWrite);
@@ -67,87 +80,129 @@ class Granules {
 
 }  // namespace
 
+Event* History::Memory::take() {
+  constexpr size_t kSize = kBlockEvents * sizeof(Event);
+  if (used_ == size_) {
+    size_ = chunks_.empty() ? kSize : std::min(2 * size_, kHugePage);
+    used_ = 0;
+    std::unique_ptr<void, Free> chunk(std::aligned_alloc(size_, size_));
+    TSOMON_CHECK(chunk != nullptr, "no memory for the history");
+    if (size_ == kHugePage) {
+      madvise(chunk.get(), size_, MADV_HUGEPAGE);  // no harm if there are none
+    }
+    chunks_.push_back(std::move(chunk));
+  }
+  char* const memory = static_cast<char*>(chunks_.back().get()) + used_;
+  used_ += kSize;
+  return reinterpret_cast<Event*>(memory);
+}
+
 void History::start_block(uint64_t first_index, int64_t time) {
+  if (!blocks_.empty()) {
+    follow_buffers(blocks_.back(), time);
+  }
   Block block;
-  if (blocks_.size() > 1 && size_ - blocks_.front().events.events.size() >= capacity_) {
-    size_ -= blocks_.front().events.events.size();
+  if (blocks_.size() > 1 && size_ - blocks_.front().size >= capacity_) {
+    size_ -= blocks_.front().size;
     block = std::move(blocks_.front());  // its memory serves again
     blocks_.pop_front();
-    block.events.clear();
+    block.size = 0;
+    block.extras.clear();
     from_start_ = false;
+  } else {
+    block.memory = memory_.take();
   }
   block.first = first_index;
   block.pending.clear();
   block.overflow.assign(threads_.size(), false);
   for (ThreadId id = 0; id < threads_.size(); ++id) {
-    block.overflow[id] = threads_[id].overflow >= time;
-    std::copy_if(threads_[id].pending.begin(), threads_[id].pending.end(),
-                 std::back_inserter(block.pending),
-                 [time](const Pending& pending) { return pending.over >= time; });
+    const Thread& thread = threads_[id];
+    block.overflow[id] = thread.overflow >= time;
+    block.pending.insert(block.pending.end(), thread.pending.begin(), thread.pending.end());
   }
   blocks_.push_back(std::move(block));
 }
 
-// Of a store, a draining event or a join.
-void History::follow_buffers(const EventBlock& block, const Event& event, uint64_t index) {
-  const bool joins = event.kind() == EventKind::kJoin;
-  const bool drains = joins || is(event, drains_);
-  const uint64_t id = joins ? event.address : event.thread;
-  if (id >= threads_.size()) {
-    if (joins) {
-      return;  // of a thread that did nothing
+// What the events of the block leave in the buffers at `time`, which is not before any of them:
+// backwards, so that whatever comes before a drain that was over then is not looked at.
+void History::follow_buffers(const Block& block, int64_t time) {
+  threads_.resize(std::max<size_t>(threads_.size(), threads_in(block.events())));
+  drained_.assign(threads_.size(), kTimeMax);
+  int64_t* const all_drained = drained_.data();
+  const size_t threads = threads_.size();
+  for (size_t i = block.size; i-- > 0;) {
+    const Event& event = block.memory[i];
+    const bool joins = event.kind() == EventKind::kJoin;
+    const uint64_t id = joins ? event.address : event.thread;
+    // The join may be of a thread that did nothing.
+    if (id >= threads || all_drained[id] < time) {
+      continue;
     }
-    threads_.resize(id + 1);
-  }
-  Thread& thread = threads_[id];
-  std::vector<Pending>& pending = thread.pending;
-  const int64_t hi = block.hi(event);
-  if (drains) {
-    thread.overflow = std::min(thread.overflow, hi);
-    // Whatever begins from now on comes after those that are over.
-    size_t kept = 0;
-    for (size_t i = 0; i != pending.size(); ++i) {
-      pending[i].over = std::min(pending[i].over, hi);
-      if (pending[i].over >= event.lo) {
-        if (kept != i) {
-          pending[kept] = pending[i];
-        }
-        ++kept;
-      }
+    Thread& thread = threads_[id];
+    int64_t& drained = all_drained[id];
+    const bool drains = joins || is(event, drains_);
+    if (!drains && !is(event, kinds::kStores)) {
+      continue;
     }
-    pending.resize(kept);
+    const int64_t hi = block.extras.hi(event);
+    if (drains) {
+      drained = std::min(drained, hi);
+    }
+    if (joins || drained < time) {
+      continue;
+    }
+    if (thread.latest.size() == kMaxPending) {
+      thread.dropped = std::max(thread.dropped, drained);
+    } else {
+      thread.latest.push_back(
+          {block.first + i, event, hi, block.extras.write_value(event), drained});
+    }
   }
-  if (joins) {
-    return;
+  for (size_t id = 0; id < threads; ++id) {
+    Thread& thread = threads_[id];
+    std::vector<Pending>& pending = thread.pending;
+    thread.overflow = std::min(thread.overflow, drained_[id]);
+    for (Pending& one : pending) {
+      one.over = std::min(one.over, drained_[id]);
+    }
+    std::erase_if(pending, [time](const Pending& one) { return one.over < time; });
+    if (const size_t size = pending.size() + thread.latest.size(); size > kMaxPending) {
+      // Of earlier ones the buffer is empty earlier.
+      const auto kept = pending.begin() + static_cast<ptrdiff_t>(size - kMaxPending);
+      thread.dropped = std::max(thread.dropped, std::prev(kept)->over);
+      pending.erase(pending.begin(), kept);
+    }
+    thread.overflow = std::max(thread.overflow, std::exchange(thread.dropped, kTimeMin));
+    pending.insert(pending.end(), thread.latest.rbegin(), thread.latest.rend());
+    thread.latest.clear();
   }
-  if (pending.size() == kMaxPending) {
-    const auto half = pending.begin() + kMaxPending / 2;
-    std::for_each(pending.begin(), half, [&](const Pending& pending) {
-      thread.overflow = std::max(thread.overflow, pending.over);
-    });
-    pending.erase(pending.begin(), half);
+}
+
+void History::append(const EventBlock& from, size_t begin, size_t end, Block* to) {
+  const auto first = from.events.begin() + static_cast<ptrdiff_t>(begin);
+  const auto last = from.events.begin() + static_cast<ptrdiff_t>(end);
+  Event* const place = to->memory + to->size;
+  if (from.extras.empty()) {
+    std::uninitialized_copy(first, last, place);
+  } else {
+    std::transform(first, last, place,
+                   [&](const Event& event) { return to->extras.with_extras(from, event); });
   }
-  pending.push_back({index, event, hi, block.write_value(event), drains ? hi : kTimeMax});
+  to->size += end - begin;
 }
 
 void History::add(const EventBlock& block, uint64_t first_index) {
   if (capacity_ == 0) {
     return;
   }
-  const uint32_t followed = drains_ | kinds::kStores | kind_mask(EventKind::kJoin);
   for (size_t i = 0; i < block.events.size();) {
-    if (blocks_.empty() || blocks_.back().events.events.size() == kBlockEvents ||
-        blocks_.back().first + blocks_.back().events.events.size() != first_index + i) {
+    if (blocks_.empty() || blocks_.back().size == kBlockEvents ||
+        blocks_.back().first + blocks_.back().size != first_index + i) {
       start_block(first_index + i, block.events[i].lo);
     }
-    EventBlock& to = blocks_.back().events;
-    const size_t count = std::min(kBlockEvents - to.events.size(), block.events.size() - i);
-    to.append(block, i, i + count);
-    for (const size_t end = i + count; i != end; ++i) {
-      if (is(block.events[i], followed)) {
-        follow_buffers(block, block.events[i], first_index + i);
-      }
-    }
+    const size_t count = std::min(kBlockEvents - blocks_.back().size, block.events.size() - i);
+    append(block, i, i + count, &blocks_.back());
+    i += count;
     size_ += count;
   }
 }
@@ -161,12 +216,13 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
   const auto begin = static_cast<size_t>(after - blocks_.begin()) - 1;
 
   // Backwards from `first` for what was done since the last drain of each thread that was over.
-  const auto& at_first = blocks_[begin].events.events;
+  const auto at_first = blocks_[begin].events();
   const uint64_t place = first - blocks_[begin].first;
   const int64_t time = place < at_first.size()      ? at_first[place].lo
-                       : begin + 1 < blocks_.size() ? blocks_[begin + 1].events.events.front().lo
+                       : begin + 1 < blocks_.size() ? blocks_[begin + 1].events().front().lo
                                                     : kTimeMax;
   enum class Buffer : uint8_t { kUnknown, kWaiting, kDrained };
+  const size_t threads = std::max<size_t>(threads_.size(), threads_in(at_first));
   std::vector<Buffer> buffers;
   const auto buffer_of = [&](uint64_t thread) -> Buffer& {
     if (thread >= buffers.size()) {
@@ -185,7 +241,7 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
   bool stopped = false;
   for (size_t b = begin + 1; b-- > 0 && waiting && !stopped;) {
     const Block& block = blocks_[b];
-    const auto& events = block.events.events;
+    const auto events = block.events();
     const size_t end = b == begin ? static_cast<size_t>(first - block.first) : events.size();
     for (size_t i = std::min(end, events.size()); i-- > 0;) {
       if (++steps > kMaxLookBack) {
@@ -193,8 +249,8 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
         break;
       }
       const Event& event = events[i];
-      const bool over = block.events.hi(event) < time;
-      if (event.kind() == EventKind::kJoin && event.address < threads_.size() && over) {
+      const bool over = block.extras.hi(event) < time;
+      if (event.kind() == EventKind::kJoin && event.address < threads && over) {
         buffer_of(event.address) = Buffer::kDrained;
       }
       Buffer& buffer = buffer_of(event.thread);
@@ -232,9 +288,9 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
 
   for (size_t i = accesses.size(); i-- > 0;) {
     const Block& block = blocks_[accesses[i].block];
-    const Event& event = block.events.events[accesses[i].event];
-    pending.push_back({block.first + accesses[i].event, event, block.events.hi(event),
-                       block.events.write_value(event), kTimeMax});
+    const Event& event = block.memory[accesses[i].event];
+    pending.push_back({block.first + accesses[i].event, event, block.extras.hi(event),
+                       block.extras.write_value(event), kTimeMax});
   }
   std::sort(pending.begin(), pending.end(),
             [](const Pending& a, const Pending& b) { return a.index < b.index; });
@@ -248,15 +304,14 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
   for (size_t b = begin; b < blocks_.size() && blocks_[b].first <= last; ++b) {
     const Block& block = blocks_[b];
     const auto from = static_cast<size_t>(first - std::min(first, block.first));
-    for (size_t i = b == begin ? from : 0;
-         i < block.events.events.size() && block.first + i <= last; ++i) {
-      const Event& event = block.events.events[i];
+    for (size_t i = b == begin ? from : 0; i < block.size && block.first + i <= last; ++i) {
+      const Event& event = block.memory[i];
       if (event.has_read_value != 0 && uncertain.contains(event)) {
         ++slice.left_out;
-        slice.events.add(event, event.lo, block.events.hi(event), std::nullopt,
-                         block.events.write_value(event));
+        slice.events.add(event, event.lo, block.extras.hi(event), std::nullopt,
+                         block.extras.write_value(event));
       } else {
-        slice.events.append(block.events, i, i + 1);
+        slice.events.events.push_back(slice.events.with_extras(block.extras, event));
       }
       slice.index.push_back(block.first + i);
     }

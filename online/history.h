@@ -10,17 +10,21 @@
 //             `first` is not there: values read from their locations are left out. settled_slice()
 //             begins earlier, where no values, or fewer, have to be left out, if there is such a
 //             place nearby.
-// Complexity  add(): a copy, and for a draining event the stores since the last one. slice(): the
-//             stretch, and as far back as to the beginning of a block; where a buffer held more
-//             than kMaxPending stores then, as far as it held one, at most kMaxLookBack events;
-//             times the number of stores in front for loads of byte ranges.
+// Complexity  add(): a copy, and once a block a look at its events, with those in a buffer where it
+//             begins and ends. slice(): the stretch, and as far back as to the beginning of a
+//             block; where a buffer held more than kMaxPending stores then, as far as it held one,
+//             at most kMaxLookBack events; times the number of stores in front for loads of byte
+//             ranges.
 // Memory      32 bytes an event, 8 more for each value or long interval.
 // Thread-safety: none.
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
+#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "tso/trace.h"
@@ -67,23 +71,48 @@ class History {
   struct Thread {
     std::vector<Pending> pending;
     int64_t overflow = kTimeMin;  // until then `pending` lacks stores
+    // Of follow_buffers().
+    std::vector<Pending> latest;  // in the block, the last first
+    int64_t dropped = kTimeMin;   // as `overflow`, for those that there is no room for
   };
   struct Block {
     uint64_t first = 0;  // index of its first event; the others follow
-    EventBlock events;
+    Event* memory = nullptr;
+    size_t size = 0;
+    EventBlock extras;  // of the events, which are not in it
+    std::span<const Event> events() const { return {memory, size}; }
     // What may be in a buffer when the block begins, or was not over then.
     std::vector<Pending> pending;
     std::vector<bool> overflow;  // by thread: `pending` lacks stores
   };
+  // Where the events of blocks are: chunks that grow, up to the size of a huge page. A million
+  // events fault in some thousand small pages otherwise, which takes longer than copying them.
+  class Memory {
+   public:
+    Event* take();  // for kBlockEvents
+
+   private:
+    struct Free {
+      void operator()(void* chunk) const { std::free(chunk); }
+    };
+    static constexpr size_t kHugePage = size_t{2} << 20;
+    std::vector<std::unique_ptr<void, Free>> chunks_;
+    size_t size_ = 0;  // of the last one, in bytes, and what is taken of it
+    size_t used_ = 0;
+  };
   void start_block(uint64_t first_index, int64_t time);
-  void follow_buffers(const EventBlock& block, const Event& event, uint64_t index);
+  static void append(const EventBlock& from, size_t begin, size_t end, Block* to);
+  void follow_buffers(const Block& block, int64_t time);
 
   uint64_t capacity_;
   uint32_t drains_;
   uint64_t size_ = 0;
+  Memory memory_;
   std::deque<Block> blocks_;
-  std::vector<Thread> threads_;  // now
-  bool from_start_ = true;       // nothing was dropped yet
+  std::vector<Thread> threads_;  // where the last block begins
+  // Of follow_buffers(), by thread: the earliest end of a drain that comes after the event in hand.
+  std::vector<int64_t> drained_;
+  bool from_start_ = true;  // nothing was dropped yet
 };
 
 }  // namespace tsomon

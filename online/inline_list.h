@@ -55,6 +55,11 @@ class InlineList {
     }
     return begin()[size_++];
   }
+  // Makes it a list of one element, with any value: it is to be assigned.
+  T& restart() {
+    size_ = 1;
+    return *begin();
+  }
   // Back into the object, if the elements are few enough. Invalidates pointers.
   void shrink() {
     if (more_ != nullptr && size_ <= kInline) {

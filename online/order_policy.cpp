@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <iterator>
 #include <utility>
 
@@ -36,6 +37,7 @@ constexpr uint32_t kMaxSweeps = 1U << 15;  // generations wrap around later
 constexpr uint64_t kFewLocations = 4096;   // that are not worth looking for unused ones
 // Events of the input over which accesses share a node: the stretch of a window has to hold them.
 constexpr uint64_t kLongestRun = 256;
+constexpr size_t kFewAlone = 6;  // accesses that a location remembers
 
 }  // namespace
 
@@ -152,7 +154,8 @@ template <uint8_t kKnown>
 inline bool OrderPolicy::is_undisturbed(const Current& now, LocationId where) const {
   const auto& records = locations_[where].records;
   return std::none_of(records.begin(), records.end(), [&](const Record& record) {
-    return record.thread != now.event->thread && (record.writes || has<kKnown>(now.roles, kWrite));
+    return record.thread != now.event->thread && !gone(record) &&
+           (record.writes || has<kKnown>(now.roles, kWrite));
   });
 }
 
@@ -570,10 +573,28 @@ inline void OrderPolicy::conflicts(Current& now, Location& location, uint64_t so
       // All but a load after a store that may still be in the buffer follows from other edges.
       link_record(*at, now, EdgeKind::kProgramOrder);
     }
-    if (kHere && !foreign && !has<kKnown>(now.roles, kLock)) {
-      look_at_own(*at, now, location, writes, own);
+    if (kHere) {
+      own->others = own->others || foreign || (kind_mask(at->kind) & kinds::kLocks) != 0;
+      if (!foreign && !has<kKnown>(now.roles, kLock)) {
+        look_at_own(*at, now, location, writes, own);
+      }
     }
   }
+}
+
+// Field by field in its place: a copy would have to wait for the stores of the original.
+inline void OrderPolicy::remember(const Current& now, bool writes, bool several, Record& record) {
+  record.unit = now.unit;
+  record.thread = now.event->thread;
+  record.index = now.index;
+  record.hi = now.hi;
+  record.store = now.store;
+  record.clock = (now.roles & kStore) != 0 ? now.store : now.thread->stores + 1;
+  record.location = now.event->location;
+  record.kind = now.event->kind();
+  record.writes = writes;
+  record.several = several;
+  record.generation = graph_.generation(now.unit);
 }
 
 template <uint8_t kKnown>
@@ -585,24 +606,10 @@ inline void OrderPolicy::record(const Current& now, Location& location, bool in_
   if (mine == nullptr) {
     mine = &records.add();
   }
-  // Field by field in its place: a copy would have to wait for the stores of the original.
-  Record& added = *mine;
-  added.unit = now.unit;
-  added.thread = now.event->thread;
-  added.index = now.index;
-  added.hi = now.hi;
-  added.store = now.store;
-  added.clock = has<kKnown>(now.roles, kStore) ? now.store : now.thread->stores + 1;
-  added.location = now.event->location;
-  added.kind = now.event->kind();
-  added.writes = writes;
-  added.several = own.several;
-  added.generation = graph_.generation(now.unit);
+  remember(now, writes, own.several, *mine);
+  location.mixed = own.others || has<kKnown>(now.roles, kLock);
   if (writes && in_order && records.size() > 1) {
-    location.cover = now.index;
-    location.cover_hi = now.hi;
-    location.cover_store = now.store;
-    location.cover_thread = now.event->thread;
+    cover_earlier(now, location);
   }
   if (records.size() > location.prune_at) {
     prune(location);
@@ -705,46 +712,96 @@ void OrderPolicy::join(const Current& now) {
   set_alive(child, false);
 }
 
-// ---- Loads that make no edge
+// ---- Short ways
 //
-// Most loads are of locations that nobody stores to, by a unit that has loaded before. A load is
-// quiet when
-//   - it is not late, and its thread neither begins nor has ended;
-//   - nothing in its thread has an edge to it that its unit does not have already: its unit is that
-//     of the latest load from memory, no store has committed without a fence and no forwarded load
-//     was released since, and it is no load that may be forwarded itself (its thread has nothing in
-//     its buffer that overlaps; no other location does);
-//   - outside units: it may join the run (joins_run());
-//   - all accesses that its location remembers are loads, and no store covers any.
-// Then it has no edge from any earlier event, and all that is left is to remember it, for later
-// stores of other threads. It takes the place of what conflicts() and look_at_own() would let it
-// replace: a record of a unit that is gone, the older of two settled loads of its thread, or one of
-// its unit that it stands for.
+// Most accesses meet nothing of other threads. What follows does for them what conflicts() and
+// record() would, for loads and stores of locations that overlap with no other one.
 //
-// It need not be remembered at all when the latest record of its thread there is a load of the same
-// unit, from memory, with the same `hi` and `clock` (no store was issued in between). Whether a
-// later store is directed from a load, open, or ordered by locks depends on thread, `hi`, `store`
+// **Alone.** All accesses that the location remembers are of the thread of the event in hand and
+// none is of a lock, or they are of units that are all gone (and the location is as good as new).
+// No conflict makes an edge; only loads of what other units have in the store buffer do. The event
+// is remembered, and what a settled access of the thread stands for goes: a store for everything
+// before it, a load for loads. Records of units that are gone may stay, as long as nothing takes
+// them for the units that have their places now.
+//
+// **Among loads.** All accesses that the location remembers are loads, and no store covers any: the
+// event, a load from memory, has no edge from any of them. It takes the place of what conflicts()
+// and look_at_own() would let it replace: a record of a unit that is gone, the older of two settled
+// loads of its thread, or one of its unit that it stands for.
+//
+// A load need not be remembered at all when the latest record of its thread there is a load of the
+// same unit, from memory, with the same `hi` and `clock` (no store was issued in between). Whether
+// a later store is directed from a load, open, or ordered by locks depends on thread, `hi`, `store`
 // and `clock` alone, and whether a record is covered or pruned on its index in comparison with
 // other records: no record of the thread lies between the two, and those of other threads are
 // loads, which cover nothing. So both would always meet the same fate, with edges between the same
 // units. The one difference between one access and two is `several`, which is set.
 
-// Whether the order in its thread adds no edge to a load of this unit.
-inline bool OrderPolicy::adds_no_edge(const Thread& mine, const Event& event, Node unit,
-                                      uint64_t index, LocationId location) const {
-  const bool joins = mine.depth != 0 || (index - graph_.unit(unit).first < kLongestRun &&
-                                         (mine.run_after_all || mine.last_store.unit != unit));
-  return joins && mine.last_load.unit == unit && mine.drained == mine.released_up_to &&
-         mine.given_up == 0 && mine.settled_store.unit == kNone && mine.released.empty() &&
-         (mine.stores == mine.drained || (mine.stored_to & location_bit(location)) == 0) &&
-         (event.size == 0 || index_.others(location).empty());
+inline bool OrderPolicy::is_repeated(const Record& latest, const Current& now) const {
+  return latest.unit == now.unit && latest.kind == EventKind::kRead && latest.hi == now.hi &&
+         latest.store == 0 && now.store == 0 && latest.clock == now.thread->stores + 1 &&
+         !gone(latest);
 }
 
-// False: a record is none of a load, or there are so many that they should be looked through.
-inline bool OrderPolicy::remember_load(const Event& event, int64_t hi, uint64_t index, Node unit,
-                                       Location& location) {
+// All that the location remembers is of units that are gone.
+inline bool OrderPolicy::is_stale(const Location& location) const {
+  const auto& records = location.records;
+  return records.size() <= kFewAlone &&
+         std::all_of(records.begin(), records.end(),
+                     [this](const Record& record) { return record.index < oldest_; });
+}
+
+// Where there is no more room in place, or the unit has been here before, or something is still in
+// the buffer.
+template <uint8_t kKnown>
+void OrderPolicy::access_alone(const Current& now, Location& location) {
+  constexpr bool kWrites = has<kKnown>(0, kWrite);
   auto& records = location.records;
-  const uint64_t clock = threads_[event.thread]->stores + 1;
+  const uint64_t committed = settled_stores(*now.thread);
+  uint64_t latest = 0;  // settled access, and store
+  uint64_t latest_store = 0;
+  const Record* last = records.begin();
+  Record* place = nullptr;
+  bool several = false;
+  for (Record& record : records) {
+    if (record.hi < now_ && record.store <= committed) {
+      latest = std::max(latest, record.index);
+      latest_store = std::max(latest_store, record.writes ? record.index : 0);
+    }
+    last = record.index > last->index ? &record : last;
+    if (record.unit == now.unit) {
+      if (record.writes == kWrites && !gone(record)) {
+        several = true;
+        place = !covered(record, location) && stands_for(record, now) ? &record : place;
+      }
+    } else if (!kWrites && record.store > now.thread->drained && !gone(record)) {
+      link_record(record, now, EdgeKind::kProgramOrder);
+    }
+  }
+  if (!kWrites && is_repeated(*last, now)) {
+    records[static_cast<size_t>(last - records.begin())].several = true;
+    ++graph_.statistics().quiet;
+    return;
+  }
+  if (place != nullptr) {
+    remember(now, kWrites, several, *place);
+  }
+  records.erase_if(
+      [&](const Record& record) { return record.index < (record.writes ? latest_store : latest); });
+  if (place == nullptr) {
+    records.shrink();
+    remember(now, kWrites, several, records.add());
+  }
+  if (kWrites && records.size() > 1) {
+    cover_earlier(now, location);
+  }
+}
+
+// Of a load. False: a record is none of a load, or there are so many that they should be looked
+// through.
+inline bool OrderPolicy::remember_load(const Current& now, Location& location) {
+  auto& records = location.records;
+  const ThreadId thread = now.event->thread;
   Record* latest = nullptr;
   Record* settled = nullptr;  // the latest
   Record* place = nullptr;
@@ -758,15 +815,15 @@ inline bool OrderPolicy::remember_load(const Event& event, int64_t hi, uint64_t 
       place = &record;
       continue;
     }
-    if (record.thread != event.thread) {
+    if (record.thread != thread) {
       continue;
     }
     latest = latest == nullptr || latest->index < record.index ? &record : latest;
-    if (record.unit == unit) {
+    if (record.unit == now.unit) {
       several = true;
-      same = record.store == 0 && record.hi < event.lo && event.lo == hi ? &record : same;
+      same = stands_for(record, now) ? &record : same;
     }
-    if (record.hi < event.lo && has_settled(record.thread, record.store)) {
+    if (is_settled(record)) {
       if (settled == nullptr) {
         settled = &record;
       } else {
@@ -776,73 +833,72 @@ inline bool OrderPolicy::remember_load(const Event& event, int64_t hi, uint64_t 
       }
     }
   }
-  if (latest != nullptr && latest->unit == unit && latest->hi == hi && latest->store == 0 &&
-      latest->clock == clock) {
+  ++graph_.statistics().quiet;
+  if (latest != nullptr && is_repeated(*latest, now)) {
     latest->several = true;
     return true;
   }
   place = same != nullptr ? same : place;
   if (place == nullptr) {
     if (records.size() >= location.prune_at) {
+      --graph_.statistics().quiet;
       return false;
     }
     place = &records.add();
   }
-  Record& added = *place;
-  added.unit = unit;
-  added.thread = event.thread;
-  added.index = index;
-  added.hi = hi;
-  added.store = 0;
-  added.clock = clock;
-  added.location = event.location;
-  added.kind = EventKind::kRead;
-  added.writes = false;
-  added.several = several;
-  added.generation = graph_.generation(unit);
+  remember(now, false, several, *place);
+  location.mixed = true;
   return true;
 }
 
-// False: it is not quiet, and nothing was done.
-inline bool OrderPolicy::load_quietly(const Event& event, int64_t hi, uint64_t index,
-                                      LocationId location) {
-  if (event.thread >= threads_.size() || event.lo < now_) {
-    return false;
+// Whether that was all that there is to do for the access.
+template <uint8_t kKnown>
+inline bool OrderPolicy::access_shortly(const Current& now, Location& location) {
+  constexpr bool kWrites = has<kKnown>(0, kWrite);
+  auto& records = location.records;
+  const bool others = records.empty() || location.mixed || records[0].thread != now.event->thread;
+  if (others && is_stale(location)) {
+    location.cover = 0;
+    location.mixed = false;
+    remember(now, kWrites, false, records.restart());
+    ++graph_.statistics().alone;
+    return true;
   }
-  Thread& mine = *threads_[event.thread];
-  const bool own = mine.depth == 0;
-  const Node unit = own ? mine.run : mine.unit;
-  if (unit == kNone || !mine.alive || mine.ended ||
-      !adds_no_edge(mine, event, unit, index, location)) {
-    return false;
+  if (!others && records.size() <= kFewAlone) {
+    ++graph_.statistics().alone;
+    bool simple = records.size() < kInPlace && (kWrites || now.store == 0);
+    for (size_t i = 0; i < kInPlace; ++i) {  // those that are not there as well, without a branch
+      simple &= records.begin()[i].unit != now.unit;
+    }
+    if (!simple) {
+      access_alone<kKnown>(now, location);
+      return true;
+    }
+    remember(now, kWrites, false, records.add());
+    if (kWrites) {
+      cover_earlier(now, location);
+    }
+    return true;
   }
-  Location& here = locations_[location];
-  // What is settled depends on it.
-  const int64_t before = std::exchange(now_, event.lo);
-  if (here.cover != 0 || !remember_load(event, hi, index, unit, here)) {
-    now_ = before;
-    return false;
-  }
-  graph_.unit(unit).last = index;
-  ++graph_.statistics().quiet;
-  mine.time.hi = std::max(mine.time.hi, hi);
-  if (own) {
-    unit_times_[unit] = mine.time;
-    ++graph_.statistics().units;
-    ++graph_.statistics().sharing;
-  }
-  return true;
+  return kKnown == kLoadRoles && now.store == 0 && location.cover == 0 &&
+         remember_load(now, location);
 }
 
 // ---- One event
 
+// The first event of a thread, or one after its end.
+void OrderPolicy::start(Thread& thread) {
+  if (thread.ended) {
+    thread.ended = false;
+    ++graph_.statistics().late_events;
+  }
+  thread.started = true;
+  set_alive(thread, true);
+}
+
 template <uint8_t kKnown>
 void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t index,
                        LocationId location) {
-  if (kKnown == kLoadRoles && options_.quiet_loads &&
-      load_quietly(event, block.hi(event), index, location)) {
-    return;
-  }
   Current now;
   now.roles = kKnown != 0 ? kKnown : roles_[event.kind_bits];
   now.location = location;
@@ -858,12 +914,9 @@ void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t ind
   }
   Thread& mine = thread(event.thread);
   now.thread = &mine;
-  if (mine.ended) {
-    mine.ended = false;
-    ++graph_.statistics().late_events;
+  if (!mine.started || !mine.alive || mine.ended) [[unlikely]] {
+    start(mine);
   }
-  mine.started = true;
-  set_alive(mine, true);
   if (event.size != 0) {  // a name overlaps with nothing else
     now.others = index_.others(now.location);
   }
@@ -904,6 +957,11 @@ void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t ind
   }
 
   Location& here = locations_[now.location];
+  if (kKnown != 0 && options_.short_ways && now.others.empty() && !now.late) {
+    if (access_shortly<kKnown>(now, here)) {
+      return;
+    }
+  }
   bool in_order = !now.late;
   OwnRecords own;
   conflicts<kKnown, true>(now, here,
@@ -929,16 +987,21 @@ void OrderPolicy::add(const EventBlock& block, uint64_t first_index) {
     const Event* const events = block.events.data() + begin;
     const size_t count = std::min(kAhead, size - begin);
     for (size_t i = 0; i < count; ++i) {
-      const LocationId id = find_location(events[i]);
+      // What is no access may find a location as well, which then is not used.
+      LocationId id = index_.find_cheaply(events[i]);
+      if (id == LocationTable::kNone) [[unlikely]] {
+        if (!is(events[i], kinds::kAccesses)) {
+          continue;
+        }
+        id = find_location_slowly(events[i]);
+      }
       found[i] = id;
-      if (id != LocationTable::kNone) {
-        const auto* location = reinterpret_cast<const char*>(&locations_[id]);
-        for (size_t at = 0; at < 2 * kCacheLine; at += kCacheLine) {
-          __builtin_prefetch(location + at);
-        }
-        if (events[i].size != 0) {
-          __builtin_prefetch(&index_.others(id));
-        }
+      const auto* location = reinterpret_cast<const char*>(&locations_[id]);
+      for (size_t at = 0; at < 2 * kCacheLine; at += kCacheLine) {
+        __builtin_prefetch(location + at);
+      }
+      if (events[i].size != 0) {
+        __builtin_prefetch(&index_.others(id));
       }
     }
     for (size_t i = 0; i < count; ++i) {
@@ -956,6 +1019,7 @@ void OrderPolicy::add(const EventBlock& block, uint64_t first_index) {
       }
     }
   }
+  next_ = first_index + size;
 }
 
 // So that the next acquisition knows what came before.
@@ -1040,6 +1104,10 @@ void OrderPolicy::after_sweep() {
     move_all(thread.forwarded);
     move_all(thread.waiting);
     move_all(thread.released);
+  }
+  oldest_ = next_;
+  for (Node node = 0; node < graph_.slots(); ++node) {
+    oldest_ = graph_.used(node) ? std::min(oldest_, graph_.unit(node).first) : oldest_;
   }
   // Records of units that are gone drop out when their location is used next; the other locations
   // are looked at now and then, and when units have been merged.

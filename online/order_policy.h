@@ -57,6 +57,7 @@ class OrderPolicy : public Policy {
   static constexpr Node kNone = ConflictGraph::kNone;
   static constexpr size_t kCacheLine = 64;
   static constexpr uint64_t kNoRecord = UINT64_MAX;
+  static constexpr uint32_t kInPlace = 4;  // accesses that a location remembers
 
   // The last event of some kind and its unit.
   struct Last {
@@ -135,9 +136,10 @@ class OrderPolicy : public Policy {
     int64_t cover_hi = 0;
     ThreadId cover_thread = 0;
     uint32_t prune_at = 8;
-    InlineList<Record, 3> records;
+    InlineList<Record, kInPlace> records;
+    bool mixed = false;  // the records may be of several threads, or of locks
   };
-  static_assert(sizeof(Location) == 3 * kCacheLine);
+  static_assert(sizeof(Location) == 4 * kCacheLine);
   // Of one thread at one location; 0 is none, as is the first event of all.
   struct LatestSettled {
     uint64_t access = 0;
@@ -173,6 +175,7 @@ class OrderPolicy : public Policy {
 
   // Records of the thread of the event in hand at its location.
   struct OwnRecords {
+    bool others = false;              // there are those of other threads, too, or of locks
     bool several = false;             // the unit has one of the same kind (load or store) already
     Record* same = nullptr;           // ... that the event may take the place of
     Record* settled_load = nullptr;   // the latest
@@ -180,14 +183,6 @@ class OrderPolicy : public Policy {
     Record* superseded = nullptr;     // one that one of these two stands for
   };
 
-  // None, if the event is not an access.
-  LocationId find_location(const Event& event) {
-    if (!is(event, kinds::kAccesses)) {
-      return LocationTable::kNone;
-    }
-    const LocationId known = index_.find_cheaply(event);
-    return known != LocationTable::kNone ? known : find_location_slowly(event);
-  }
   LocationId find_location_slowly(const Event& event);
   Thread& thread(ThreadId id) { return id < threads_.size() ? *threads_[id] : new_thread(id); }
   Thread& new_thread(ThreadId id);
@@ -196,10 +191,14 @@ class OrderPolicy : public Policy {
   // kKnown: the roles of the event where they are known when this is compiled, or 0.
   template <uint8_t kKnown>
   void node(const EventBlock& block, const Event& event, uint64_t index, LocationId location);
-  bool load_quietly(const Event& event, int64_t hi, uint64_t index, LocationId location);
-  bool adds_no_edge(const Thread& mine, const Event& event, Node unit, uint64_t index,
-                    LocationId location) const;
-  bool remember_load(const Event& event, int64_t hi, uint64_t index, Node unit, Location& location);
+  void start(Thread& thread);
+  bool is_repeated(const Record& latest, const Current& now) const;
+  bool is_stale(const Location& location) const;
+  template <uint8_t kKnown>
+  void access_alone(const Current& now, Location& location);
+  template <uint8_t kKnown>
+  bool access_shortly(const Current& now, Location& location);
+  bool remember_load(const Current& now, Location& location);
   Node unit_of(Thread& thread, const Event& event, uint64_t index) {
     if (thread.unit == kNone) {
       return new_unit(thread, event, index);
@@ -255,6 +254,13 @@ class OrderPolicy : public Policy {
   uint64_t lock_source(const Current& now, const Location& location);
   template <uint8_t kKnown>
   void record(const Current& now, Location& location, bool in_order, const OwnRecords& own);
+  void remember(const Current& now, bool writes, bool several, Record& record);
+  static void cover_earlier(const Current& now, Location& location) {
+    location.cover = now.index;
+    location.cover_hi = now.hi;
+    location.cover_store = now.store;
+    location.cover_thread = now.event->thread;
+  }
   void remember_release(const Current& now);
   bool gone(const Record& record) const {
     return record.generation != graph_.generation(record.unit);
@@ -295,6 +301,8 @@ class OrderPolicy : public Policy {
   uint32_t drains_ = kinds::kDrains;  // kinds that drain the store buffer
   std::array<uint8_t, 32> roles_{};   // by kind
   int64_t now_ = kTimeMin;
+  uint64_t next_ = 0;    // index of the next event
+  uint64_t oldest_ = 0;  // units with events before this one are gone
   int live_threads_ = 0;
   std::vector<LatestSettled> latest_settled_;  // by thread, of prune()
   std::vector<Stores> stores_;                 // by thread, of conflicts_of_many()

@@ -105,13 +105,7 @@ void EventBlock::append(const EventBlock& from, size_t begin, size_t end) {
     return;
   }
   for (auto event = first; event != last; ++event) {
-    events.push_back(*event);
-    if (event->has_extras()) {
-      events.back().span_or_extra = static_cast<uint32_t>(extras.size());
-      const auto extra = from.extras.begin() + event->span_or_extra;
-      extras.insert(extras.end(), extra,
-                    extra + event->has_hi + event->has_read_value + event->has_write_value);
-    }
+    events.push_back(with_extras(from, *event));
   }
 }
 

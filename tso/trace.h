@@ -96,6 +96,16 @@ struct EventBlock {
   // Appends the events of another block, or those from `begin` up to `end`, with their extras.
   void append(const EventBlock& from) { append(from, 0, from.events.size()); }
   void append(const EventBlock& from, size_t begin, size_t end);
+  // The event of another block as one of this block: its extras are appended, the event is not.
+  Event with_extras(const EventBlock& from, Event event) {
+    if (event.has_extras()) {
+      const auto extra = from.extras.begin() + event.span_or_extra;
+      event.span_or_extra = static_cast<uint32_t>(extras.size());
+      extras.insert(extras.end(), extra,
+                    extra + event.has_hi + event.has_read_value + event.has_write_value);
+    }
+    return event;
+  }
   // Gives an event without extras, which is or becomes one of this block, its end and its values.
   // Requires event.lo <= hi.
   void complete(Event& event, int64_t hi, std::optional<uint64_t> read_value = {},
