@@ -211,6 +211,14 @@ void keep_what_is_certain(CheckReport* report) {
   }
 }
 
+std::string selection_text(const Selection& selection) {
+  std::string text;
+  for (const std::string_view name : selection.names()) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", name);
+  }
+  return text.empty() ? text : text + ": the verdict is about what was chosen to be recorded";
+}
+
 const char* verdict_name(const CheckReport& report) {
   switch (report.verdict) {
     case Verdict::kPossible:

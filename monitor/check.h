@@ -54,6 +54,7 @@ struct CheckReport {
   Semantics semantics = Semantics::kExact;
   Verdict verdict = Verdict::kClean;
   bool complete = true;
+  Selection selection;  // what the verdict is about
   uint64_t events = 0;
   uint32_t threads = 0;  // that have events
   uint64_t units = 0;
@@ -74,6 +75,9 @@ Result<CheckReport> check_trace(const Trace& trace, const CheckOptions& options)
 // Of a trace that shows a sample of the accesses: violations stay where every order of the cycle is
 // certain, everything else is inconclusive.
 void keep_what_is_certain(CheckReport* report);
+
+// What reports say where the user chose what is in the trace; empty: there was no choice.
+std::string selection_text(const Selection& selection);
 
 // "serializable", "robust", "possible", "definite" or "inconclusive".
 const char* verdict_name(const CheckReport& report);

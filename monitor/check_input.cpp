@@ -66,6 +66,7 @@ Result<CheckedInput> judge(const std::string& path, InputFormat format, const Ch
     keep_what_is_certain(&checked.report);
     hidden = found > checked.report.violations;
   }
+  checked.report.selection = (*source)->selection();
   checked.report.coverage = (*source)->coverage();
   checked.warnings = (*source)->warnings();
   return checked;

@@ -92,6 +92,9 @@ Result<bool> check_consistency_of(const std::string& path, bool axe, InputFormat
   CheckedConsistency checked;
   checked.input = loaded->input;
   checked.warnings = std::move(loaded->warnings);
+  if (loaded->trace.selection.any()) {
+    checked.warnings.push_back(selection_text(loaded->trace.selection));
+  }
   for (std::string& warning : symbolise(loaded->trace, loaded->modules)) {
     checked.warnings.push_back(std::move(warning));
   }

@@ -124,6 +124,7 @@ class TextSource : public EventSource {
   const std::vector<capture::Module>& modules() const override { return no_modules_; }
   bool complete() const override { return reader_.complete(); }
   bool sampled() const override { return reader_.sampled(); }
+  Selection selection() const override { return reader_.selection(); }
   uint64_t lost_events() const override { return reader_.lost_events(); }
   std::vector<std::string> warnings() const override {
     if (reader_.complete()) {
@@ -202,6 +203,7 @@ class CaptureSource : public EventSource {
     return reader_->capture().modules;
   }
   bool complete() const override { return reader_->capture().problems.empty(); }
+  Selection selection() const override { return reader_->capture().trace.selection; }
   uint64_t lost_events() const override { return reader_->capture().trace.lost_events; }
   std::vector<std::string> warnings() const override {
     std::vector<std::string> all = reader_->capture().problems;

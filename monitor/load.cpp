@@ -44,6 +44,7 @@ Result<Trace> collect(EventSource& source) {
   }
   trace.complete = source.complete();
   trace.sampled = source.sampled();
+  trace.selection = source.selection();
   trace.lost_events = source.lost_events();
   trace.symbols = source.take_symbols();
   return trace;

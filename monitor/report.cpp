@@ -273,6 +273,9 @@ class Report {
                                      {"property", property_name(report_.property)},
                                      {"verdict", verdict_name(report_)},
                                      {"complete", report_.complete}};
+    if (report_.selection.any()) {
+      object["selection"] = report_.selection.names();
+    }
     if (report_.lost_events != 0) {
       object["lost_events"] = report_.lost_events;
     }
@@ -301,6 +304,9 @@ class Report {
         fmt::format("{}: {}: {}\n", input_, property_name(report_.property), headline());
     out += fmt::format("  events: {}, threads: {}, units: {}; groups of units searched: {}\n",
                        report_.events, report_.threads, report_.units, report_.parts);
+    if (report_.selection.any()) {
+      out += fmt::format("  selection: {}\n", selection_text(report_.selection));
+    }
     for (const std::string& note : notes()) {
       out += fmt::format("  note: {}\n", note);
     }

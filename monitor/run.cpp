@@ -392,6 +392,7 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
   }
   result.summary = judging.summary();
   result.summary.lost_events += reading.reader().lost_events();
+  result.summary.selection = reading.reader().selection();
   return result;
 }
 

@@ -79,6 +79,7 @@ struct Found {
 struct WatchSummary {
   Verdict verdict = Verdict::kClean;
   bool complete = true;
+  Selection selection;  // what the verdict is about; filled in by who knows it
   uint64_t events = 0;
   uint32_t threads = 0;
   uint64_t findings = 0;     // different ones

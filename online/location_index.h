@@ -71,12 +71,19 @@ class LocationIndex {
   static constexpr uint64_t kLineShift = 6;
   static constexpr uint64_t kLargeLines = 64;
 
+  static size_t mix(uint64_t value) {
+    const uint64_t hash = value * 0x9E3779B97F4A7C15ULL;
+    return hash ^ (hash >> 32);
+  }
   struct KeyHash {
     size_t operator()(const LocationKey& key) const {
-      const uint64_t hash =
-          (key.address ^ (static_cast<uint64_t>(key.size) << 56)) * 0x9E3779B97F4A7C15ULL;
-      return hash ^ (hash >> 32);
+      return mix(key.address ^ (static_cast<uint64_t>(key.size) << 56));
     }
+  };
+  // Not the number itself: the lines of two large blocks of memory would fill the same stretch of
+  // the table, and every look-up would go through it.
+  struct LineHash {
+    size_t operator()(uint64_t line) const { return mix(line); }
   };
   static uint64_t first_line(const LocationKey& key) { return key.address >> kLineShift; }
   static uint64_t last_line(const LocationKey& key) {
@@ -105,7 +112,7 @@ class LocationIndex {
   std::vector<LocationId> named_;  // by address
   std::vector<Recent> recent_ = std::vector<Recent>(kRecent);
   tsl::robin_map<LocationKey, LocationId, KeyHash> ids_;
-  tsl::robin_map<uint64_t, std::vector<LocationId>> on_line_;
+  tsl::robin_map<uint64_t, std::vector<LocationId>, LineHash> on_line_;
   std::map<int, std::set<std::pair<uint64_t, LocationId>>> large_;  // by width and address
   std::vector<LocationKey> keys_;
   std::vector<std::vector<LocationId>> others_;

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "monitor/check.h"
 #include "tools/command.h"
 
 namespace tsomon {
@@ -55,12 +56,18 @@ void print_watch_summary(const std::string& name, const std::string& property,
                                      {"given_up", summary.detector.forced},
                                      {"late_events", summary.detector.late_events},
                                      {"lost_events", summary.lost_events}};
+    if (summary.selection.any()) {
+      object["selection"] = summary.selection.names();
+    }
     object.update(more);
     return print_json(object);
   }
   fmt::print("{}: {}: {}\n", name, property, verdict_text(summary.verdict));
   fmt::print("  events: {}, threads: {}, units: {}\n", summary.events, summary.threads,
              summary.detector.units);
+  if (summary.selection.any()) {
+    fmt::print("  selection: {}\n", selection_text(summary.selection));
+  }
   fmt::print("  violations: {} ({} in all); windows searched: {}\n", summary.findings,
              summary.occurrences, summary.windows);
   if (!summary.complete) {

@@ -8,6 +8,9 @@
 //             lost, a clean verdict is `inconclusive`. So is `sampled`: only a part of the accesses
 //             was looked at, and an order that seems open may be fixed by what was not seen; what
 //             is certain stays so.
+// Choice      `selection`: the user chose what is in the trace. Nothing is missing then, verdicts
+//             are about what was chosen, and reports say so. What is definite is definite in the
+//             whole run, too (tests/tso/selection_test.cpp).
 // Memory      32 bytes an event, 8 more for each value or long interval.
 // Thread-safety: const access is safe; building is not.
 #pragma once
@@ -124,10 +127,31 @@ struct EventBlock {
   }
 };
 
+struct Selection {
+  // "accesses=sets": accesses to the declared sets alone, and the fences of other locked
+  // instructions.
+  bool only_sets = false;
+  // "outside=stores": outside of units no plain loads.
+  bool stores_outside = false;
+
+  bool any() const { return only_sets || stores_outside; }
+  std::vector<std::string_view> names() const {  // as above
+    std::vector<std::string_view> all;
+    if (only_sets) {
+      all.emplace_back("accesses=sets");
+    }
+    if (stores_outside) {
+      all.emplace_back("outside=stores");
+    }
+    return all;
+  }
+};
+
 struct Trace : EventBlock {
   Symbols symbols;
   bool complete = true;
   bool sampled = false;
+  Selection selection;
   uint64_t lost_events = 0;  // known number of lost events; may be 0 in an incomplete trace
 };
 

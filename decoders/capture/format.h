@@ -18,12 +18,16 @@ namespace tsomon::capture {
 inline constexpr uint64_t kFileMagic = 0x0A1A6E6F6D6F7374;   // "tsomon\x1a\n"
 inline constexpr uint64_t kChunkMagic = 0x4B4E554843C3A5B1;  // never inside a payload but by chance
 inline constexpr uint16_t kMajorVersion = 2;
-inline constexpr uint16_t kMinorVersion = 2;
+inline constexpr uint16_t kMinorVersion = 3;
 inline constexpr uint32_t kByteOrder = 0x01020304;
 
 // Time stamps of different threads must not be compared: the reader opens all intervals.
 inline constexpr uint32_t kFileUnordered = 1;
 inline constexpr uint32_t kFileLive = 2;  // rounds come while the process runs (ChunkType::kRound)
+// Since 2.3. What the user chose to leave out, which is no loss: accesses to memory outside of all
+// declared sets (of locked ones the fence is there); plain loads outside of all units.
+inline constexpr uint32_t kFileOnlySets = 4;
+inline constexpr uint32_t kFileStoresOutside = 8;
 
 struct FileHeader {
   uint64_t magic = kFileMagic;
@@ -33,7 +37,7 @@ struct FileHeader {
   uint32_t header_size = 64;  // chunks start here
   uint32_t tag = 0;           // repeated in every chunk: no chunk of another file is taken for ours
   uint32_t pid = 0;
-  uint32_t flags = 0;    // kFileUnordered
+  uint32_t flags = 0;    // kFileUnordered and so on
   uint64_t tsc_hz = 0;   // frequency of the time-stamp counter; 0: unknown
   uint64_t tsc = 0;      // read at the same moment as
   uint64_t wall_ns = 0;  // ... CLOCK_REALTIME, in nanoseconds

@@ -100,6 +100,7 @@ class LiveReader::Impl {
   size_t backlog() const { return context_.backlog; }
   int64_t round() const { return unordered() ? kTimeMin : round_; }
   bool any_header() const { return header_.has_value(); }
+  Selection selection() const { return header_ ? selection_of(*header_) : Selection(); }
 
   Symbols symbols_;
   std::vector<Module> modules_;
@@ -388,6 +389,7 @@ void LiveReader::new_threads(const std::function<void(uint32_t)>& receive) {
 size_t LiveReader::backlog() const { return impl_->backlog(); }
 int64_t LiveReader::round() const { return impl_->round(); }
 bool LiveReader::any_header() const { return impl_->any_header(); }
+Selection LiveReader::selection() const { return impl_->selection(); }
 const Symbols& LiveReader::symbols() const { return impl_->symbols_; }
 const std::vector<Module>& LiveReader::modules() const { return impl_->modules_; }
 const std::vector<std::string>& LiveReader::problems() const { return impl_->problems(); }

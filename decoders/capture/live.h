@@ -71,6 +71,7 @@ class LiveReader {
   const std::vector<Module>& modules() const;
   const std::vector<std::string>& problems() const;  // all of them after finish()
   const std::vector<std::string>& notes() const;     // as Capture::notes
+  Selection selection() const;                       // known after the header
   uint64_t lost_events() const;
 
  private:

@@ -33,12 +33,17 @@ struct Open {
 
 }  // namespace
 
+Selection selection_of(const FileHeader& header) {
+  return {(header.flags & kFileOnlySets) != 0, (header.flags & kFileStoresOutside) != 0};
+}
+
 class CaptureReader::Impl {
  public:
   explicit Impl(ChunkList list) : list_(std::move(list)), names_(capture_.trace.symbols) {
     capture_.trace.symbols.initial_zero = false;
     if (list_.header) {
       capture_.header = *list_.header;
+      capture_.trace.selection = selection_of(*list_.header);
     }
     if (!stamps_order_threads()) {
       capture_.notes.emplace_back(

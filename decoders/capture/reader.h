@@ -27,6 +27,8 @@
 
 namespace tsomon::capture {
 
+Selection selection_of(const FileHeader& header);
+
 // A range of addresses that a module's code occupied.
 struct Module {
   std::string path;

@@ -34,6 +34,7 @@ class Writer {
     bool keep_existing = false;
     bool live = false;              // kOpen and kRound chunks will come
     bool unordered_stamps = false;  // kFileUnordered
+    uint32_t selection = 0;         // kFileOnlySets, kFileStoresOutside
   };
 
   Writer() = default;

@@ -38,6 +38,7 @@ class StdReader::Impl {
   bool complete_ = true;
   uint64_t lost_events_ = 0;
   bool sampled_ = false;
+  Selection selection_;
   uint64_t skipped_lines_ = 0;
   uint64_t line_ = 0;
   size_t capacity() const { return lines_.capacity(); }
@@ -224,7 +225,7 @@ bool StdReader::Impl::parse_lost(std::string_view text) {
 bool StdReader::Impl::parse_header(std::string_view op) {
   const size_t open = op.find('(');
   if (open == std::string_view::npos || op.back() != ')') {
-    return wrong("a header set(...), init(...), lost(...) or sampled()", op);
+    return wrong("a header set(...), init(...), lost(...), sampled() or selected(...)", op);
   }
   const std::string_view name = op.substr(0, open);
   const std::string_view text = op.substr(open + 1, op.size() - open - 2);
@@ -241,7 +242,11 @@ bool StdReader::Impl::parse_header(std::string_view op) {
     sampled_ = true;
     return true;
   }
-  return wrong("a header set(...), init(...), lost(...) or sampled()", op);
+  if (name == "selected" && (text == "accesses=sets" || text == "outside=stores")) {
+    (text == "accesses=sets" ? selection_.only_sets : selection_.stores_outside) = true;
+    return true;
+  }
+  return wrong("a header set(...), init(...), lost(...), sampled() or selected(...)", op);
 }
 
 // One event or header; false leaves the reason in message_ and the block as it was.
@@ -512,6 +517,7 @@ Symbols StdReader::take_symbols() { return std::move(impl_->symbols_); }
 bool StdReader::complete() const { return impl_->complete_; }
 uint64_t StdReader::lost_events() const { return impl_->lost_events_; }
 bool StdReader::sampled() const { return impl_->sampled_; }
+Selection StdReader::selection() const { return impl_->selection_; }
 uint64_t StdReader::skipped_lines() const { return impl_->skipped_lines_; }
 uint64_t StdReader::lines() const { return impl_->line_; }
 size_t StdReader::buffer_bytes() const { return impl_->capacity(); }
@@ -535,6 +541,7 @@ Result<Trace> read_all(StdReader reader) {
   trace.complete = reader.complete();
   trace.lost_events = reader.lost_events();
   trace.sampled = reader.sampled();
+  trace.selection = reader.selection();
   return trace;
 }
 

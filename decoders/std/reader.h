@@ -55,7 +55,8 @@ class StdReader {
   Symbols take_symbols();  // when done reading
   bool complete() const;   // no lost(N) header and no line left out so far
   uint64_t lost_events() const;
-  bool sampled() const;  // a header said so
+  bool sampled() const;         // a header said so
+  Selection selection() const;  // likewise
   uint64_t skipped_lines() const;
   uint64_t lines() const;
   size_t buffer_bytes() const;

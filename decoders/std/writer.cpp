@@ -243,6 +243,9 @@ void StdWriter::write_loss(const Trace& trace, std::string& out) {
   if (trace.sampled) {
     out += "-|sampled()|\n";
   }
+  for (const std::string_view name : trace.selection.names()) {
+    fmt::format_to(std::back_inserter(out), "-|selected({})|\n", name);
+  }
 }
 
 std::string write_std(const Trace& trace) {

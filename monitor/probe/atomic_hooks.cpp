@@ -73,7 +73,7 @@ T load(const volatile T* address, uint64_t pc) {
       return value;
     }
     noise();
-    Context* const context = begin_open();
+    Context* const context = is_chosen_atomic(address) ? begin_open() : nullptr;
     if (context != nullptr) {
       announce_stamp(*context);
     }
@@ -141,7 +141,7 @@ void store(volatile T* address, T value, int order, uint64_t pc) {
     return;
   }
   noise();
-  if (Context* const context = begin_open()) {
+  if (Context* const context = is_chosen_atomic(address) ? begin_open() : nullptr) {
     put_open(context, capture::other_key(RecordType::kAtomicStore, sizeof(T), pc), address,
              value_of(value));
   }

@@ -428,6 +428,8 @@ bool start_handover(const char* path) {
   capture::Writer::Options file_options;
   file_options.level = options.level;
   file_options.unordered_stamps = options.clock_unused;
+  file_options.selection = (options.only_sets ? capture::kFileOnlySets : 0) |
+                           (options.stores_outside ? capture::kFileStoresOutside : 0);
   const int arguments = ::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
   if (arguments >= 0) {
     const ssize_t size = ::read(arguments, command_line, sizeof command_line);

@@ -4,11 +4,18 @@
 
 #include "monitor/probe/noise.h"
 #include "monitor/probe/runtime.h"
+#include "monitor/probe/watched.h"
 
 namespace tsomon::probe {
 
 // Cycles; what happens between two locked operations that follow one another closely is nothing.
 inline constexpr uint64_t kLockedShare = 400;
+
+// Whether there is more to record of an atomic than the fence that it may be.
+inline bool is_chosen_atomic(const volatile void* address, uint32_t size = 1) {
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  return TSOMON_LIKELY(!options.only_sets) || next_watched(begin, begin + size) != begin + size;
+}
 
 // A record around the access. `values` follow its two stamps when the access is not wider than 8
 // bytes.
@@ -19,21 +26,23 @@ class Operation {
             uint64_t pc, uint64_t recent)
       : values_(size <= 8 ? values : 0) {
     noise();
-    context_ = writable();
-    if (context_ == nullptr) {
-      return;
-    }
-    interruptions_ = *const_cast<volatile uint32_t*>(&local.interruptions);
-    const uint64_t lo = recent_stamp(*context_, recent);
-    capture::begin_record(context_->encoder, type, reinterpret_cast<uint64_t>(address), size, pc,
-                          lo);
+    begin(type, address, size, pc, recent);
   }
+  // Of an atomic of the program. On memory that is not watched what is locked becomes a fence, and
+  // nothing else is recorded.
   Operation(RecordType type, const volatile void* address, uint32_t size, uint32_t values,
             uint64_t pc)
-      : Operation(type, address, size, values, pc,
-                  type == RecordType::kAtomicLoad || type == RecordType::kAtomicStore
-                      ? options.share
-                      : kLockedShare) {}
+      : values_(size <= 8 ? values : 0) {
+    noise();
+    const bool move = type == RecordType::kAtomicLoad || type == RecordType::kAtomicStore;
+    if (type == RecordType::kFence || is_chosen_atomic(address, size)) {
+      begin(type, address, size, pc, move ? options.share : kLockedShare);
+    } else if (!move) {
+      is_fence_ = true;
+      values_ = 0;
+      begin(RecordType::kFence, nullptr, 0, pc, kLockedShare);
+    }
+  }
   // `locked`: the access was a locked instruction or mfence.
   void done(bool locked, uint64_t first = 0, uint64_t second = 0) {
     finish(capture::Ending::kDone, locked, values_, first, second);
@@ -52,10 +61,22 @@ class Operation {
   void was_load() { finish(capture::Ending::kWasLoad, false, 0, 0, 0); }
   // A compare-exchange that failed.
   void failed(uint64_t seen) {
-    finish(capture::Ending::kFailed, true, values_ < 1 ? values_ : 1, seen, 0);
+    finish(is_fence_ ? capture::Ending::kDone : capture::Ending::kFailed, true,
+           values_ < 1 ? values_ : 1, seen, 0);
   }
 
  private:
+  void begin(RecordType type, const volatile void* address, uint32_t size, uint64_t pc,
+             uint64_t recent) {
+    context_ = writable();
+    if (context_ == nullptr) {
+      return;
+    }
+    interruptions_ = *const_cast<volatile uint32_t*>(&local.interruptions);
+    const uint64_t lo = recent_stamp(*context_, recent);
+    capture::begin_record(context_->encoder, type, reinterpret_cast<uint64_t>(address), size, pc,
+                          lo);
+  }
   void finish(capture::Ending ending, bool locked, uint32_t values, uint64_t first,
               uint64_t second) {
     if (context_ == nullptr) {
@@ -74,6 +95,7 @@ class Operation {
 
   Context* context_ = nullptr;
   uint32_t values_;
+  bool is_fence_ = false;  // all that is recorded of it
   uint32_t interruptions_ = 0;
 };
 

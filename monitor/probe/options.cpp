@@ -89,6 +89,15 @@ const char* set(Options* options, const char* key, const char* value) {
     options->unit[options->units++] = value;
     return *value != '\0' ? nullptr : "a pattern of function names";
   }
+  if (std::strcmp(key, "accesses") == 0) {
+    options->only_sets = std::strcmp(value, "sets") == 0;
+    return options->only_sets || std::strcmp(value, "all") == 0 ? nullptr : "'all' or 'sets'";
+  }
+  if (std::strcmp(key, "outside") == 0) {
+    options->stores_outside = std::strcmp(value, "stores") == 0;
+    return options->stores_outside || std::strcmp(value, "all") == 0 ? nullptr
+                                                                     : "'all' or 'stores'";
+  }
   if (std::strcmp(key, "objects") == 0) {
     return parse_size(value, 0, 16777215, &options->objects) ? nullptr
                                                              : "a size from 0 to 16777215";
@@ -132,7 +141,7 @@ const char* set(Options* options, const char* key, const char* value) {
 
 bool parse_options(const char* text, Options* options, char* error, size_t error_size) {
   static const char* const kKeys =
-      "output, existing, stamp_every, share, buffer, on_full, unit, objects, follow_fork, live, "
+      "output, existing, stamp_every, share, buffer, on_full, unit, accesses, outside, objects, follow_fork, live, "
       "clock, level, noise and noise_seed";
   if (std::strlen(text) >= Options::kMaxText) {
     std::snprintf(error, error_size, "longer than %zu bytes", Options::kMaxText - 1);
@@ -188,6 +197,12 @@ bool parse_options(const char* text, Options* options, char* error, size_t error
     if (std::strcmp(item, "unit") != 0) {
       seen[seen_count++] = item;
     }
+  }
+  if (options->only_sets && options->objects != 0) {
+    std::snprintf(error, error_size,
+                  "accesses=sets and objects=%llu exclude each other: objects are not declared",
+                  static_cast<unsigned long long>(options->objects));
+    return false;
   }
   return true;
 }

@@ -20,6 +20,9 @@
 //                      the file, besides two chunks for each thread
 //   on_full=block|drop when the buffer is full, wait (default) or drop records and count them
 //   unit=PATTERN       calls of functions with a matching name are units; may be repeated
+//   accesses=all|sets  sets: of plain accesses and atomics only those to what tsomon_atomic_set has
+//                      declared (watched.h); not together with objects
+//   outside=all|stores stores: no plain loads outside of units
 //   objects=SIZE       0..16777215 (default 0: none), with K or M: what is allocated in one piece
 //                      of at most so many bytes is an object; beginning and end are recorded
 //   follow_fork=0|1    1: a child of fork records to FILE.PID; 0 (default): it is not recorded
@@ -51,6 +54,8 @@ struct Options {
   uint64_t share = 10000;
   uint64_t objects = 0;
   bool drop_when_full = false;
+  bool only_sets = false;
+  bool stores_outside = false;
   bool keep_existing = false;
   bool follow_fork = false;
   uint32_t live = 0;

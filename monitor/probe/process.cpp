@@ -31,6 +31,7 @@
 #include "monitor/probe/handover.h"
 #include "monitor/probe/patterns.h"
 #include "monitor/probe/real.h"
+#include "monitor/probe/watched.h"
 
 TSOMON_REAL(_exit)
 TSOMON_REAL(_Fork)
@@ -204,6 +205,7 @@ void start() {
   if (options.output == nullptr) {
     return;
   }
+  selective = options.only_sets || options.stores_outside;
   if (!choose_clock()) {
     syscall(SYS_exit_group, 2);
   }

@@ -12,12 +12,14 @@
 #include <unistd.h>
 
 #include "monitor/probe/handover.h"
+#include "monitor/probe/watched.h"
 
 namespace tsomon::probe {
 
 __thread Local local;
 Context inactive;
 Options options;
+bool selective = false;
 bool recording = false;
 
 namespace {
@@ -65,7 +67,9 @@ bool open_chunk(Thread* thread, Context* context) {
   context->announced = 0;
   context->stamped = kNowhere;
   context->begun = kNowhere;
-  context->encoder.blind = options.stamp_every != 0 && options.stamp_every < kSharpest;
+  // What is foreseen is recorded without a look at its address: not where there is a choice.
+  context->encoder.blind =
+      options.only_sets || (options.stamp_every != 0 && options.stamp_every < kSharpest);
   capture::start_chunk(context->encoder, chunk->tokens, Chunk::kTokens - capture::kMaxToken);
   return true;
 }
@@ -219,9 +223,91 @@ void look_at_clock(Context& context) {
   }
 }
 
-}  // namespace
+// The watched parts of one or two ranges. They are recorded before any of them is accessed, so
+// neither a stamp nor a chunk's end comes between.
+class WatchedParts {
+ public:
+  void add(RecordType type, uint64_t begin, uint64_t size) {
+    const RecordType range = type == RecordType::kRead || type == RecordType::kRangeRead
+                                 ? RecordType::kRangeRead
+                                 : RecordType::kRangeWrite;
+    const uint64_t end = begin + size;
+    for (uint64_t at = next_watched(begin, end); at < end; at = next_watched(at, end)) {
+      if (count_ == kMost) {
+        ++missed_;
+        return;
+      }
+      const uint64_t part = at;
+      at = next_watched(at, end, false);
+      parts_[count_++] = {range, part, at - part};
+    }
+  }
+  void put(uint64_t pc) const {
+    if (count_ == 0) {
+      return;
+    }
+    Context* const context =
+        capture::has_room(local.context->encoder, count_ + 1) ? local.context : writable_slow();
+    for (uint32_t i = 0; i < missed_; ++i) {
+      count_lost();
+    }
+    if (context == nullptr) {
+      return;
+    }
+    if (context->encoder.end == context->begun) {
+      look_at_clock(*context);
+    }
+    context->since += count_;
+    for (uint32_t i = 0; i < count_; ++i) {
+      capture::put_record(context->encoder,
+                          {parts_[i].type, 0, 0, 1, parts_[i].begin, pc, {parts_[i].size}});
+    }
+  }
 
-__attribute__((noinline)) void access_slow(uint64_t address, uint64_t key) {
+ private:
+  // Of a range with more holes the rest is lost. So many records fit into any new chunk.
+  static constexpr uint32_t kMost = 64;
+  struct Part {
+    RecordType type;
+    uint64_t begin;
+    uint64_t size;
+  };
+  Part parts_[kMost];
+  uint32_t count_ = 0;
+  uint32_t missed_ = 0;
+};
+
+// outside=stores leaves out plain loads here. Of loads any part may be left out: they hide no store
+// and no order that a report relies on. So those that are foreseen need no look.
+bool leaves_out_loads() { return options.stores_outside && local.units == 0; }
+
+// Whether the access is to be recorded as it is. What is watched of it only in part is recorded
+// here.
+bool is_chosen(uint64_t address, uint64_t key) {
+  if (capture::key_type(key) == RecordType::kRead && leaves_out_loads()) {
+    return false;
+  }
+  if (!options.only_sets) {
+    return true;
+  }
+  const uint64_t size = capture::key_size(key);
+  const uint64_t last = address + size - 1;
+  const bool watched = is_watched(address);
+  if (TSOMON_LIKELY((address ^ last) < 8)) {
+    return watched;
+  }
+  const uint64_t end = address + size;
+  if (watched && next_watched(address, end, false) == end) {
+    return true;
+  }
+  WatchedParts parts;
+  parts.add(capture::key_type(key), address, size);
+  parts.put(capture::key_pc(key));
+  return false;
+}
+
+// What was not foreseen.
+inline __attribute__((always_inline)) void record_access(uint64_t address, uint64_t key) {
   Context* const context = writable();
   if (context == nullptr) {
     return;
@@ -233,6 +319,24 @@ __attribute__((noinline)) void access_slow(uint64_t address, uint64_t key) {
   }
   ++context->since;
   capture::put_access(context->encoder, address, key);
+}
+
+}  // namespace
+
+__attribute__((noinline)) void access_slow(uint64_t address, uint64_t key) {
+  if (TSOMON_UNLIKELY(selective) && !is_chosen(address, key)) {
+    return;
+  }
+  record_access(address, key);
+}
+
+void access_always(RecordType type, const volatile void* pointer, uint32_t size, uint64_t pc) {
+  if (!selective) {
+    return access(type, pointer, size, pc);
+  }
+  if (local.thread != nullptr) {
+    record_access(reinterpret_cast<uint64_t>(pointer), capture::make_key(type, size, pc));
+  }
 }
 
 // The access is recorded, its instruction has run 127 times since the last token that named it.
@@ -293,6 +397,11 @@ void put_stamp_now() {
 }
 
 void put_boundary(RecordType type, uint64_t address, uint64_t pc) {
+  if (type == RecordType::kUnitBegin) {
+    ++local.units;
+  } else if (local.units != 0) {
+    --local.units;
+  }
   Context* const context = writable();
   if (context == nullptr) {
     return;
@@ -338,6 +447,17 @@ void put_range(RecordType type, const volatile void* address, size_t size, uint6
     access(type, address, static_cast<uint32_t>(size), pc);
     return;
   }
+  if (TSOMON_UNLIKELY(selective) && type == RecordType::kRead && leaves_out_loads()) {
+    return;
+  }
+  if (TSOMON_UNLIKELY(options.only_sets)) {
+    if (local.thread != nullptr) {
+      WatchedParts parts;
+      parts.add(type, reinterpret_cast<uint64_t>(address), size);
+      parts.put(pc);
+    }
+    return;
+  }
   const RecordType range =
       type == RecordType::kRead ? RecordType::kRangeRead : RecordType::kRangeWrite;
   if (Context* const context = writable()) {
@@ -352,6 +472,17 @@ void put_range(RecordType type, const volatile void* address, size_t size, uint6
 
 // Both are recorded before either is performed: neither a stamp nor a chunk's end may come between.
 void put_copy(const volatile void* to, const volatile void* from, size_t size, uint64_t pc) {
+  if (TSOMON_UNLIKELY(options.only_sets)) {
+    if (local.thread != nullptr) {
+      WatchedParts parts;
+      if (!leaves_out_loads()) {
+        parts.add(RecordType::kRead, reinterpret_cast<uint64_t>(from), size);
+      }
+      parts.add(RecordType::kWrite, reinterpret_cast<uint64_t>(to), size);
+      parts.put(pc);
+    }
+    return;
+  }
   Context* context = local.context;
   if (!capture::has_room(context->encoder, 4)) {
     context = writable_slow();

@@ -70,6 +70,7 @@ extern Context inactive;  // does not record
 struct Local {
   Context* context = &inactive;
   uint32_t interruptions = 0;  // by signal handlers
+  uint32_t units = 0;          // open ones; more or fewer after siglongjmp
   Thread* thread = nullptr;
   bool off = false;  // a thread of the runtime, or one that has ended
 };
@@ -97,6 +98,9 @@ struct Thread {
 };
 
 extern Options options;
+
+// Not everything is recorded: accesses=sets (watched.h), outside=stores.
+extern bool selective;
 
 // False: nothing is recorded in this process (no output, or it could not be opened).
 extern bool recording;
@@ -154,6 +158,9 @@ inline __attribute__((always_inline)) void access(RecordType type, const volatil
       return access_expired();
   }
 }
+
+// Of memory that only the runtime's functions access, whatever is chosen to be recorded.
+void access_always(RecordType type, const volatile void* pointer, uint32_t size, uint64_t pc);
 
 // A record with one stamp, which is taken when there is room, so that stamps stay in order also
 // when the chunk changes. Returns the stamp; 0: not recording.

@@ -4,6 +4,7 @@
 #include "decoders/capture/writer.h"
 #include "monitor/probe/handover.h"
 #include "monitor/probe/runtime.h"
+#include "monitor/probe/watched.h"
 
 namespace tsomon::probe {
 namespace {
@@ -27,13 +28,14 @@ bool same(const Range& range, const capture::SetEntry& entry, const char* name) 
          std::memcmp(range.name, name, entry.name_size) == 0;
 }
 
-void declare(capture::SetEntry entry, const char* name) {
+// True: it is new.
+bool declare(capture::SetEntry entry, const char* name) {
   const Guard guard(&sets_lock);
   const uint32_t count = range_count.load(std::memory_order_relaxed);
   const char* kept = nullptr;
   for (uint32_t i = 0; i < count; ++i) {
     if (same(ranges[i], entry, name)) {
-      return;
+      return false;
     }
     if (ranges[i].entry.name_size == entry.name_size &&
         std::memcmp(ranges[i].name, name, entry.name_size) == 0) {
@@ -41,7 +43,7 @@ void declare(capture::SetEntry entry, const char* name) {
     }
   }
   if (count == kMaxRanges) {
-    return;
+    return false;
   }
   if (kept == nullptr && count < kMaxRanges - 1) {
     auto* const text = static_cast<char*>(take_memory(entry.name_size));
@@ -57,6 +59,10 @@ void declare(capture::SetEntry entry, const char* name) {
   }
   ranges[count] = {entry, kept};
   range_count.store(count + 1, std::memory_order_release);
+  if (options.only_sets && entry.size != 0 && !watch_range(entry.address, entry.size)) {
+    complain("accesses=sets: no memory to watch all of the set '%s'", name);
+  }
+  return true;
 }
 
 }  // namespace
@@ -95,5 +101,8 @@ TSOMON_HOOK void tsomon_runtime_atomic_set(const char* name, const volatile void
   entry.size = size;
   const size_t length = std::strlen(name);
   entry.name_size = static_cast<uint32_t>(length < kMaxName ? length : kMaxName);
-  declare(entry, name);
+  if (declare(entry, name) && options.only_sets && local.thread != nullptr) {
+    // No store to the range that was not recorded may be in the buffer when the first load is.
+    drain_before_sleeping(TSOMON_PC());
+  }
 }

@@ -34,7 +34,7 @@ constexpr uint32_t kSize = 4;
 
 template <typename Call>
 int locked(const volatile void* object, uint64_t pc, bool (*worked)(int), Call call) {
-  Operation operation(RecordType::kAtomicReadModifyWrite, object, kSize, 0, pc);
+  Operation operation(RecordType::kAtomicReadModifyWrite, object, kSize, 0, pc, kLockedShare);
   const int result = call();
   // What failed may have been no more than a load.
   if (worked(result)) {
@@ -101,7 +101,7 @@ TSOMON_HOOK int pthread_once(pthread_once_t* once, void (*routine)()) {
   const int result = real_pthread_once(once, run_once_routine);
   const bool ran = once_routine == nullptr;
   once_routine = outer;
-  access(ran ? RecordType::kWrite : RecordType::kRead, once, sizeof(*once), TSOMON_PC());
+  access_always(ran ? RecordType::kWrite : RecordType::kRead, once, sizeof(*once), TSOMON_PC());
   unrecorded(false);
   return result;
 }

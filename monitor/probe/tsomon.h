@@ -12,6 +12,8 @@
  *         TSOMON_ATOMIC_SET("head", &head, sizeof head);     the bytes of head are part of the set
  *
  * holds for the whole recording, whenever it is said, also for other objects at the same place.
+ * With the option accesses=sets no other memory is watched: declare data before another thread
+ * accesses it.
  * At most 4096 different ranges of at most 1 GiB; what belongs to one set lies best in one object
  * or array. A unit that names no set is declared on all of them.
  *
