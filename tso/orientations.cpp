@@ -71,12 +71,8 @@ ClassOrder order_classes(const OrientationProblem& problem, const OrientationBou
       }
     }
     if (const uint32_t at = result.position[node]; at != kNone) {
-      for (uint32_t other = 0; other < selected; ++other) {
-        if (((row[other / 64] >> (other % 64)) & 1) != 0) {
-          result.order->merge(at, other);
-        }
-      }
       row[at / 64] |= uint64_t{1} << (at % 64);
+      result.order->set_row(at, {row, words});
     }
   }
   return result;
