@@ -8,11 +8,11 @@
 #include "offline/completion.h"
 #include "offline/execution_model.h"
 #include "offline/fenced_check.h"
-#include "offline/greedy_order.h"
 #include "offline/growing_order.h"
 #include "offline/rule_search.h"
+#include "offline/search_bounds.h"
+#include "offline/serial_search.h"
 #include "offline/short_cycle.h"
-#include "offline/unit_order.h"
 #include "tso/reachability.h"
 
 namespace tsomon {
@@ -20,8 +20,6 @@ namespace {
 
 constexpr uint32_t kFar = 0xFFFFFFFFU;
 constexpr uint64_t kTryWork = 64;
-// How far what the orders really cost may exceed OrientationBounds::max_work, which counts tries.
-constexpr uint64_t kWorkFactor = 6;
 
 // The orientation, if it is accepted; else whatever `completion` finds.
 Answer accept(const OrientationProblem& problem, std::vector<bool>* orientation,
@@ -40,7 +38,7 @@ Answer accept(const OrientationProblem& problem, std::vector<bool>* orientation,
 Answer accept_extension(const OrientationProblem& problem, ExecutionModel& model,
                         Completion* completion, uint64_t* steps, uint64_t max_steps,
                         std::vector<bool>* found) {
-  RuleSearch rules(&model);
+  RuleSearch rules(&model.order, model.either, model.priority);
   const size_t mark = model.order.mark();
   std::vector<uint32_t> place = rules.extend_lazily(steps);
   if (place.empty()) {
@@ -129,12 +127,26 @@ class CycleSearch {
     return {groups_.data() + leaving_[unit], groups_.data() + leaving_[unit + 1]};
   }
 
+  // By a unit; those with the same one stay as they are.
+  void sort_arcs(uint32_t Arc::*unit) {
+    std::vector<size_t> place(classes_.size() + 1, 0);
+    for (const Arc& arc : arcs_) {
+      ++place[arc.*unit + 1];
+    }
+    std::partial_sum(place.begin(), place.end(), place.begin());
+    std::vector<Arc> sorted(arcs_.size());
+    for (const Arc& arc : arcs_) {
+      sorted[place[arc.*unit]++] = arc;
+    }
+    arcs_ = std::move(sorted);
+  }
+
   // Sorts the arcs by their units, and drops those that are not needed: between the same two units,
   // one that implies another; of two that imply each other the first is kept.
   void make_groups() {
     const auto units = [](const Arc& arc) { return std::pair(arc.leaves, arc.enters); };
-    std::stable_sort(arcs_.begin(), arcs_.end(),
-                     [&](const Arc& a, const Arc& b) { return units(a) < units(b); });
+    sort_arcs(&Arc::enters);
+    sort_arcs(&Arc::leaves);
     const uint32_t count = classes_.size();
     leaving_.assign(count + 1, 0);
     std::vector<Edge> ends;
@@ -351,83 +363,6 @@ class CycleSearch {
   std::vector<bool> found_;
 };
 
-// An orientation without a cycle of units is an order of the units that the directed edges and the
-// rules allow: events inside a unit are of one thread and need no decision.
-Answer find_acyclic(const OrientationProblem& problem, const PartialOrder& directed,
-                    const std::vector<uint32_t>& class_of, ExecutionModel* model,
-                    const OrientationBounds& bounds, uint64_t* steps, std::vector<bool>* found) {
-  GrowingOrder units(directed);
-  std::vector<ReadsFrom> rules;
-  for (const ReadsFrom& rule : problem.rules) {
-    const ReadsFrom of_units = {class_of[rule.read], class_of[rule.write], class_of[rule.other]};
-    if (of_units.read != of_units.write && of_units.read != of_units.other &&
-        of_units.write != of_units.other) {
-      rules.push_back(of_units);
-    }
-  }
-  // What the nodes say already.
-  for (size_t i = 0; i < problem.open.size(); ++i) {
-    const bool forward = model->implied(model->forward[i]);
-    if (forward || model->implied(model->backward[i])) {
-      const uint32_t from = class_of[forward ? problem.open[i].from : problem.open[i].to];
-      const uint32_t to = class_of[forward ? problem.open[i].to : problem.open[i].from];
-      if (from != to && !units.insert(from, to)) {
-        return Answer::kNo;
-      }
-    }
-  }
-  uint64_t states = 0;
-  std::vector<uint32_t> place;
-  // A state costs a look at every unit.
-  const uint64_t max_states = std::min(bounds.max_steps * kTriesPerStep,
-                                       kWorkFactor * bounds.max_work / (units.size() + 1));
-  const auto follows = [&](const std::vector<uint32_t>& places) {
-    found->clear();
-    for (size_t i = 0; i < problem.open.size(); ++i) {
-      const MixedEdge& open = problem.open[i];
-      const bool forward = places[class_of[open.from]] < places[class_of[open.to]];
-      const auto& ways = model->direction(i, forward);
-      if (class_of[open.from] != class_of[open.to] &&
-          std::all_of(ways.begin(), ways.end(),
-                      [&](const StepOrder::Way& way) { return model->impossible(way); })) {
-        return false;
-      }
-      found->push_back(forward);
-    }
-    return is_valid(problem, *found);
-  };
-  // By the ends of the units, then by their beginnings: no more is needed for most parts.
-  for (const bool ends : {true, false}) {
-    std::vector<uint32_t> priority(units.size(), ends ? 0 : kFar);
-    for (uint32_t i = 0; i < problem.events.size(); ++i) {
-      uint32_t& first = priority[class_of[i]];
-      first = ends ? std::max(first, problem.events[i]) : std::min(first, problem.events[i]);
-    }
-    const Answer answer =
-        order_units(units, rules, priority, {max_states, bounds.max_bytes}, &place, &states);
-    if (answer != Answer::kYes) {
-      *steps += states / kTriesPerStep;
-      return answer;
-    }
-    if (follows(place)) {
-      *steps += states / kTriesPerStep;
-      return Answer::kYes;
-    }
-    const auto greedy = order_greedily(problem, units, class_of, priority, model);
-    if (greedy && follows(*greedy)) {
-      *steps += states / kTriesPerStep;
-      return Answer::kYes;
-    }
-  }
-  *steps += states / kTriesPerStep;
-  Completion completion(problem, model, &units, class_of);
-  const Answer answer = completion.run(steps, bounds.max_steps);
-  if (answer == Answer::kYes) {
-    *found = completion.found();
-  }
-  return answer;
-}
-
 OrientationResult search(const OrientationProblem& problem, const OrientationBounds& bounds) {
   OrientationResult result;
   const ClassOrder classes = order_classes(problem, bounds);
@@ -471,7 +406,7 @@ OrientationResult search(const OrientationProblem& problem, const OrientationBou
     return result;
   }
   result.acyclic =
-      find_acyclic(problem, *classes.order, class_of, &*model, bounds, &result.steps, &found);
+      find_serial(problem, *classes.order, class_of, &*model, bounds, &result.steps, &found);
   if (result.acyclic == Answer::kYes) {
     keep(found);
   }
