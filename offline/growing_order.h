@@ -42,6 +42,7 @@ class GrowingOrder {
   // exhausted() once so many more words of rows have been looked at, or so much has changed that
   // going back would need more than kMaxChanges. What follows is not all drawn any more then.
   void limit_work(uint64_t words) { limit_ = work_ + words; }
+  uint64_t work() const { return work_; }
   bool exhausted() const { return work_ > limit_ || trail_.size() > kMaxChanges; }
   static constexpr size_t kMaxChanges = size_t{1} << 23;  // 16 bytes each
 

@@ -40,7 +40,9 @@ Answer accept_extension(const OrientationProblem& problem, ExecutionModel& model
                         std::vector<bool>* found) {
   RuleSearch rules(&model.order, model.either, model.priority);
   const size_t mark = model.order.mark();
-  std::vector<uint32_t> place = rules.extend_lazily(steps);
+  uint64_t tries = 0;
+  std::vector<uint32_t> place = rules.extend_lazily(&tries);
+  *steps += tries / kTriesPerStep;
   if (place.empty()) {
     const Answer answer = rules.resolve(steps, max_steps);
     if (answer != Answer::kYes) {
@@ -49,6 +51,9 @@ Answer accept_extension(const OrientationProblem& problem, ExecutionModel& model
     place = rules.places();
   }
   model.order.undo(mark);
+  if (model.order.exhausted()) {
+    return Answer::kUnknown;  // not all that follows has been drawn
+  }
   found->clear();
   for (const auto& alternatives : model.forward) {
     found->push_back(
@@ -69,27 +74,19 @@ class CycleSearch {
       : problem_(problem),
         model_(*model),
         classes_(classes),
-        known_(model->order.current()),
+        class_of_(class_of),
         max_tries_(bounds.max_steps * kTriesPerStep),
         max_own_work_(bounds.max_work),
         completion_(problem, model, nullptr, class_of),
-        distance_(classes.size()) {
-    for (uint32_t i = 0; i < problem.open.size(); ++i) {
-      const MixedEdge& open = problem.open[i];
-      for (const bool forward : {true, false}) {
-        const uint32_t leaves = class_of[forward ? open.from : open.to];
-        const uint32_t enters = class_of[forward ? open.to : open.from];
-        for (const StepOrder::Way& way : model->direction(i, forward)) {
-          if (leaves != enters && !model->impossible(way)) {
-            arcs_.push_back({i, &way, leaves, enters});
-          }
-        }
-      }
-    }
-    make_groups();
-  }
+        distance_(classes.size()) {}
 
   Answer run() {
+    if (const Answer answer = close_plainly(); answer != Answer::kNo) {
+      return answer;
+    }
+    known_ = model_.order.current();
+    make_arcs();
+    make_groups();
     for (uint32_t length = 1;; ++length) {
       cut_ = false;
       for (const Group& group : groups_) {
@@ -125,6 +122,52 @@ class CycleSearch {
 
   std::span<const Group> leaving(uint32_t unit) const {
     return {groups_.data() + leaving_[unit], groups_.data() + leaving_[unit + 1]};
+  }
+
+  // The first open edge that closes a cycle of directed edges, and which the order allows: enough
+  // for most violations, and nothing has to be prepared for it.
+  Answer close_plainly() {
+    for (uint32_t i = 0; i < problem_.open.size(); ++i) {
+      const MixedEdge& open = problem_.open[i];
+      const uint32_t from = class_of_[open.from];
+      const uint32_t to = class_of_[open.to];
+      for (const bool forward : {true, false}) {
+        if (from == to || !classes_.reaches(forward ? to : from, forward ? from : to)) {
+          continue;
+        }
+        for (const StepOrder::Way& way : model_.direction(i, forward)) {
+          if (model_.impossible(way)) {
+            continue;
+          }
+          if (++tries_ > max_tries_ || model_.order.exhausted()) {
+            return Answer::kUnknown;
+          }
+          const size_t mark = model_.order.mark();
+          const bool fits = model_.insert(way);
+          const Answer answer = fits ? complete() : Answer::kNo;
+          model_.order.undo(mark);
+          if (fits) {
+            return answer;
+          }
+        }
+      }
+    }
+    return Answer::kNo;
+  }
+
+  void make_arcs() {
+    for (uint32_t i = 0; i < problem_.open.size(); ++i) {
+      const MixedEdge& open = problem_.open[i];
+      for (const bool forward : {true, false}) {
+        const uint32_t leaves = class_of_[forward ? open.from : open.to];
+        const uint32_t enters = class_of_[forward ? open.to : open.from];
+        for (const StepOrder::Way& way : model_.direction(i, forward)) {
+          if (leaves != enters && !model_.impossible(way)) {
+            arcs_.push_back({i, &way, leaves, enters});
+          }
+        }
+      }
+    }
   }
 
   // By a unit; those with the same one stay as they are.
@@ -263,7 +306,7 @@ class CycleSearch {
     const auto taken = static_cast<uint32_t>(path_.size()) + 1;
     const uint32_t rest = distance(group.enters, starts ? group.leaves : path_.front().leaves,
                                    length - std::min(length, taken));
-    if (++tries_ > max_tries_ || model_.order.exhausted() || own_work_ > max_own_work_) {
+    if (tries_ > max_tries_ || model_.order.exhausted() || ++own_work_ > max_own_work_) {
       return Answer::kUnknown;
     }
     if (rest == kFar || (rest == 0 && taken < length)) {
@@ -274,6 +317,7 @@ class CycleSearch {
       return Answer::kNo;
     }
     for (const Arc& arc : group.arcs) {
+      ++own_work_;
       if (starts ? !may_start(arc) : !may_follow(arc)) {
         continue;
       }
@@ -342,9 +386,10 @@ class CycleSearch {
   const OrientationProblem& problem_;
   ExecutionModel& model_;
   const GrowingOrder& classes_;
-  const PartialOrder known_;  // before any open edge
+  const std::vector<uint32_t>& class_of_;
+  PartialOrder known_;  // before any open edge
   uint64_t max_tries_;
-  uint64_t max_own_work_;  // for distances
+  uint64_t max_own_work_;  // for what does not change the order
   uint64_t own_work_ = 0;
   uint64_t tries_ = 0;
   bool cut_ = false;  // a longer cycle may exist
@@ -370,9 +415,7 @@ OrientationResult search(const OrientationProblem& problem, const OrientationBou
     result.acyclic = Answer::kNo;  // directed edges alone
     result.cyclic = Answer::kYes;
   }
-  const uint64_t bytes =
-      static_cast<uint64_t>(problem.events.size()) * problem.events.size();  // all orders
-  if (classes.too_large || bytes > bounds.max_bytes) {
+  if (classes.too_large) {
     if (!classes.cyclic && problem.before) {
       result.closing = find_short_cycle(problem, bounds.max_work, &result.work);
       result.cyclic = result.closing ? Answer::kYes : Answer::kUnknown;
@@ -383,7 +426,7 @@ OrientationResult search(const OrientationProblem& problem, const OrientationBou
   for (const uint32_t node : problem.class_of) {
     class_of.push_back(classes.position[node]);
   }
-  auto model = make_execution_model(problem);
+  auto model = make_execution_model(problem, kWorkFactor * bounds.max_work);
   if (!model) {
     if (!classes.cyclic) {
       result.acyclic = Answer::kNo;
@@ -396,7 +439,7 @@ OrientationResult search(const OrientationProblem& problem, const OrientationBou
     result.orientation = orientation;
   };
   std::vector<bool> found;
-  model->order.limit_work(kWorkFactor * bounds.max_work);
+  uint64_t words = 0;
   if (classes.cyclic) {
     Completion completion(problem, &*model, nullptr, class_of);
     if (accept_extension(problem, *model, &completion, &result.steps, bounds.max_steps, &found) ==
@@ -405,8 +448,8 @@ OrientationResult search(const OrientationProblem& problem, const OrientationBou
     }
     return result;
   }
-  result.acyclic =
-      find_serial(problem, *classes.order, class_of, &*model, bounds, &result.steps, &found);
+  result.acyclic = find_serial(problem, *classes.order, class_of, &*model, bounds, &result.steps,
+                               &words, &found);
   if (result.acyclic == Answer::kYes) {
     keep(found);
   }
@@ -418,6 +461,7 @@ OrientationResult search(const OrientationProblem& problem, const OrientationBou
   if (result.cyclic == Answer::kYes) {
     keep(search.found());
   }
+  result.work = (words + model->order.work()) / kWorkFactor;
   return result;
 }
 
@@ -432,7 +476,7 @@ OrientationResult search_orientations(const OrientationProblem& problem,
   OrientationBounds own = bounds;
   own.max_steps = std::min(bounds.max_steps, bounds.max_work / step_work);
   OrientationResult result = search(problem, own);
-  result.work += result.steps * step_work;
+  result.work = std::max(result.work, result.steps * step_work);
   return result;
 }
 

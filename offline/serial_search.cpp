@@ -27,7 +27,9 @@ class SerialSearch {
         units_(units),
         // A state costs a look at every unit.
         max_states_(std::min(bounds.max_steps * kTriesPerStep,
-                             kWorkFactor * bounds.max_work / (units.size() + 1))) {}
+                             kWorkFactor * bounds.max_work / (units.size() + 1))) {
+    units_.limit_work(kWorkFactor * bounds.max_work);
+  }
 
   Answer run() {
     if (!take_over_nodes() || !draw_rules()) {
@@ -55,6 +57,7 @@ class SerialSearch {
   }
 
   uint64_t steps() const { return tries_ / kTriesPerStep; }
+  uint64_t words() const { return units_.work(); }
   const std::vector<bool>& found() const { return found_; }
 
  private:
@@ -93,7 +96,6 @@ class SerialSearch {
         std::unique(rules.begin(), rules.end(),
                     [&](const ReadsFrom& a, const ReadsFrom& b) { return key(a) == key(b); }),
         rules.end());
-    units_.limit_work(kWorkFactor * bounds_.max_work);
     for (const ReadsFrom& rule : rules) {
       units_.imply({rule.write, rule.other}, {rule.read, rule.other});
       units_.imply({rule.other, rule.read}, {rule.other, rule.write});
@@ -156,7 +158,7 @@ class SerialSearch {
   const OrientationBounds& bounds_;
   GrowingOrder units_;
   uint64_t max_states_;
-  std::vector<ReadsFrom> rules_;  // of units, that the order leaves open
+  std::vector<ReadsFrom> rules_;     // of units, that the order leaves open
   std::vector<EitherOrder> either_;  // the same
   uint64_t tries_ = 0;
   std::vector<bool> found_;
@@ -166,10 +168,12 @@ class SerialSearch {
 
 Answer find_serial(const OrientationProblem& problem, const PartialOrder& units,
                    const std::vector<uint32_t>& class_of, ExecutionModel* model,
-                   const OrientationBounds& bounds, uint64_t* steps, std::vector<bool>* found) {
+                   const OrientationBounds& bounds, uint64_t* steps, uint64_t* words,
+                   std::vector<bool>* found) {
   SerialSearch search(problem, units, class_of, model, bounds);
   const Answer answer = search.run();
   *steps += search.steps();
+  *words += search.words();
   if (answer == Answer::kYes) {
     *found = search.found();
   }

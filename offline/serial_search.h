@@ -24,9 +24,11 @@
 namespace tsomon {
 
 // `units`: the order of the units with open edges; `class_of`: the element of it for each event.
-// kYes fills `found` with an orientation that is accepted. Adds to `steps`.
+// kYes fills `found` with an orientation that is accepted. Adds to `steps`, and to `words` what was
+// looked at in the order of the units.
 Answer find_serial(const OrientationProblem& problem, const PartialOrder& units,
                    const std::vector<uint32_t>& class_of, ExecutionModel* model,
-                   const OrientationBounds& bounds, uint64_t* steps, std::vector<bool>* found);
+                   const OrientationBounds& bounds, uint64_t* steps, uint64_t* words,
+                   std::vector<bool>* found);
 
 }  // namespace tsomon

@@ -53,7 +53,7 @@ ClassOrder order_classes(const OrientationProblem& problem, const OrientationBou
   result.cyclic = topological.size() != problem.class_count;
   // One row a class, bits only for the selected ones.
   const size_t words = (selected + 63) / 64;
-  result.too_large = problem.events.size() > bounds.max_events ||
+  result.too_large = problem.event_order.size() != problem.events.size() ||
                      problem.class_count * words * sizeof(uint64_t) > bounds.max_bytes ||
                      (edges.size() + problem.class_count + selected) * words > bounds.max_work;
   if (result.cyclic || result.too_large) {
