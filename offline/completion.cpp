@@ -15,10 +15,10 @@ bool Completion::propagate() {
   if (classes_ == nullptr) {
     return true;
   }
-  for (bool changed = true; changed;) {
+  for (bool changed = true; changed && !exhausted();) {
     changed = false;
     // Out of bounds, what follows does not matter any more.
-    for (size_t at = 0; at < unsettled_ && !model_.order.exhausted();) {
+    for (size_t at = 0; at < unsettled_ && !exhausted();) {
       const uint32_t i = edges_[at];
       const uint32_t a = class_of_[problem_.open[i].from];
       const uint32_t b = class_of_[problem_.open[i].to];
@@ -88,8 +88,8 @@ Answer Completion::search(uint64_t* steps, uint64_t max_steps) {
   size_t at = 0;
   while (true) {
     if (fits) {
-      if (model_.order.exhausted()) {
-        return Answer::kUnknown;  // not all that follows has been drawn
+      if (exhausted()) {
+        return Answer::kUnknown;
       }
       while (at < problem_.open.size() && !is_open(at)) {
         ++at;

@@ -38,6 +38,10 @@ class Completion {
   };
 
   bool propagate();
+  // Not all that follows has been drawn.
+  bool exhausted() const {
+    return model_.order.exhausted() || (classes_ != nullptr && classes_->exhausted());
+  }
   bool is_open(size_t edge) const {
     return !model_.implied(model_.forward[edge]) && !model_.implied(model_.backward[edge]);
   }

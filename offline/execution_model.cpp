@@ -225,7 +225,8 @@ bool ExecutionModel::insert(const StepOrder::Way& way) {
                      [&](const Edge& edge) { return order.insert(edge.from, edge.to); });
 }
 
-std::optional<ExecutionModel> make_execution_model(const OrientationProblem& problem) {
+std::optional<ExecutionModel> make_execution_model(const OrientationProblem& problem,
+                                                   uint64_t max_work) {
   const bool by_steps = problem.steps.nodes > 0;
   uint32_t selected = 0;
   const std::vector<uint32_t> place = select_nodes(problem, &selected);
@@ -235,6 +236,7 @@ std::optional<ExecutionModel> make_execution_model(const OrientationProblem& pro
     return std::nullopt;
   }
   ExecutionModel model{GrowingOrder(*closed), {}, {}, {}, {}};
+  model.order.limit_work(max_work);
   const auto issue = [&](uint32_t e) { return by_steps ? place[problem.step_of[e].first] : e; };
   const auto effect = [&](uint32_t e) { return by_steps ? place[problem.step_of[e].second] : e; };
   if (by_steps) {
@@ -255,6 +257,8 @@ std::optional<ExecutionModel> make_execution_model(const OrientationProblem& pro
       model.priority.push_back(node);
     }
   } else {
+    model.forward.reserve(problem.open.size());
+    model.backward.reserve(problem.open.size());
     for (const MixedEdge& open : problem.open) {
       model.forward.push_back({StepOrder::Way{{open.from, open.to}}});
       model.backward.push_back({StepOrder::Way{{open.to, open.from}}});

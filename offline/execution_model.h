@@ -36,8 +36,9 @@ struct ExecutionModel {
   bool insert(const StepOrder::Way& way);
 };
 
-// Nothing: no execution is left.
-std::optional<ExecutionModel> make_execution_model(const OrientationProblem& problem);
+// Nothing: no execution is left. The order is exhausted() after max_work words, from the start.
+std::optional<ExecutionModel> make_execution_model(const OrientationProblem& problem,
+                                                   uint64_t max_work);
 
 // A complete orientation (true: from -> to) is valid: with the directed edges, also those that lead
 // through events of other parts, it has no cycle of events, and the problem accepts it.

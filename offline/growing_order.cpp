@@ -1,6 +1,28 @@
 #include "offline/growing_order.h"
 
+#include <algorithm>
+#include <array>
+
 namespace tsomon {
+namespace {
+
+using Block = std::array<uint64_t, 64>;
+
+// Bit j of word i becomes bit i of word j: halves change places, then halves of these.
+void transpose(Block* block) {
+  uint64_t low = 0x00000000FFFFFFFFU;  // of each pair of groups, the lower one
+  for (uint32_t width = 32; width != 0; width /= 2, low ^= low << width) {
+    for (uint32_t i = 0; i < 64; i = (i + width + 1) & ~width) {
+      uint64_t& one = (*block)[i];
+      uint64_t& other = (*block)[i + width];
+      const uint64_t moved = ((one >> width) ^ other) & low;
+      one ^= moved << width;
+      other ^= moved;
+    }
+  }
+}
+
+}  // namespace
 
 GrowingOrder::GrowingOrder(const PartialOrder& order)
     : size_(order.size()),
@@ -9,10 +31,21 @@ GrowingOrder::GrowingOrder(const PartialOrder& order)
       before_(size_ * words_, 0),
       implications_(size_) {
   for (uint32_t i = 0; i < size_; ++i) {
-    order.for_each_after(i, [&](uint32_t j) {
-      after_[row(i) + j / 64] |= uint64_t{1} << (j % 64);
-      before_[row(j) + i / 64] |= uint64_t{1} << (i % 64);
-    });
+    const auto bits = order.row_of(i);
+    std::copy(bits.begin(), bits.end(), after_.begin() + static_cast<ptrdiff_t>(row(i)));
+  }
+  // 64 rows at a time.
+  Block block;
+  for (uint32_t first = 0; first < size_; first += 64) {
+    for (size_t word = 0; word < words_; ++word) {
+      for (uint32_t i = 0; i < 64; ++i) {
+        block[i] = first + i < size_ ? after_[row(first + i) + word] : 0;
+      }
+      transpose(&block);
+      for (uint32_t i = 0; i < 64 && word * 64 + i < size_; ++i) {
+        before_[row(static_cast<uint32_t>(word * 64) + i) + first / 64] = block[i];
+      }
+    }
   }
 }
 
@@ -32,7 +65,9 @@ bool GrowingOrder::merge(bool before, uint32_t target, uint32_t source) {
     const size_t at = row(target) + word;
     const uint64_t merged = rows[at] | rows[row(source) + word];
     if (merged != rows[at]) {
-      trail_.push_back({before, at, rows[at]});
+      if (settled_) {
+        trail_.push_back({2 * at + (before ? 1 : 0), rows[at]});
+      }
       rows[at] = merged;
       changed = true;
     }
@@ -50,7 +85,7 @@ void GrowingOrder::draw(uint32_t element) {
 }
 
 bool GrowingOrder::drain() {
-  while (!pending_.empty()) {
+  while (!pending_.empty() && !exhausted()) {
     const Edge edge = pending_.back();
     pending_.pop_back();
     if (reaches(edge.from, edge.to)) {
@@ -74,6 +109,7 @@ bool GrowingOrder::drain() {
       }
     });
   }
+  pending_.clear();
   return true;
 }
 
@@ -81,7 +117,8 @@ bool GrowingOrder::settle() {
   for (uint32_t i = 0; i < size_; ++i) {
     draw(i);
   }
-  return drain();
+  settled_ = drain();
+  return settled_;
 }
 
 bool GrowingOrder::insert(uint32_t from, uint32_t to) {
@@ -92,7 +129,7 @@ bool GrowingOrder::insert(uint32_t from, uint32_t to) {
 void GrowingOrder::undo(size_t mark) {
   for (; trail_.size() > mark; trail_.pop_back()) {
     const Change& change = trail_.back();
-    (change.before ? before_ : after_)[change.word] = change.old;
+    (change.place % 2 != 0 ? before_ : after_)[change.place / 2] = change.old;
   }
 }
 

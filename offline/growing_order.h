@@ -1,11 +1,11 @@
 // A partial order that grows edge by edge, draws the consequences it is told of, and can go back.
 //
 // Purpose     What the orientation search does all day: add an order of two events, see what
-// follows
-//             (ties and values, theory section 5.1 and 5.3) or that it is impossible, take it back.
-// Complexity  n*n/4 bytes; reaches() O(1); insert() O((elements before + elements after) * n/64)
-// for
-//             every edge that is new, and one look at each consequence of a changed element.
+//             follows (ties and values, theory section 5.1 and 5.3) or that it is impossible, take
+//             it back.
+// Complexity  n*n/4 bytes, and up to 128 MB to go back; reaches() O(1); insert() O((elements
+//             before + elements after) * n/64) for every edge that is new, and one look at each
+//             consequence of a changed element.
 // Thread-safety: none.
 #pragma once
 
@@ -31,16 +31,20 @@ class GrowingOrder {
 
   // Whenever when.from comes before when.to, then.from comes before then.to. Before settle().
   void imply(Edge when, Edge then) { implications_[when.from].push_back({when.to, then}); }
-  // Draws all consequences of what is there; false: they contradict each other.
+  // Draws all consequences of what is there; false: they contradict each other. From here on
+  // changes can be taken back.
   bool settle();
 
   // Adds from -> to and all that follows; false: that is impossible, undo() to a mark has to
   // follow.
   bool insert(uint32_t from, uint32_t to);
 
-  // exhausted() once insert() has looked at so many more words of rows. Nothing else changes.
+  // exhausted() once so many more words of rows have been looked at, or so much has changed that
+  // going back would need more than kMaxChanges. What follows is not all drawn any more then.
   void limit_work(uint64_t words) { limit_ = work_ + words; }
-  bool exhausted() const { return work_ > limit_; }
+  uint64_t work() const { return work_; }
+  bool exhausted() const { return work_ > limit_ || trail_.size() > kMaxChanges; }
+  static constexpr size_t kMaxChanges = size_t{1} << 23;  // 16 bytes each
 
   PartialOrder current() const;
 
@@ -86,8 +90,7 @@ class GrowingOrder {
     Edge then;
   };
   struct Change {
-    bool before;
-    size_t word;
+    uint64_t place;  // word of before_ (odd) or after_ (even), times two
     uint64_t old;
   };
 
@@ -113,6 +116,7 @@ class GrowingOrder {
   std::vector<Change> trail_;
   uint64_t work_ = 0;
   uint64_t limit_ = ~uint64_t{0};
+  bool settled_ = false;
 };
 
 }  // namespace tsomon

@@ -8,11 +8,11 @@
 #include "offline/completion.h"
 #include "offline/execution_model.h"
 #include "offline/fenced_check.h"
-#include "offline/greedy_order.h"
 #include "offline/growing_order.h"
 #include "offline/rule_search.h"
+#include "offline/search_bounds.h"
+#include "offline/serial_search.h"
 #include "offline/short_cycle.h"
-#include "offline/unit_order.h"
 #include "tso/reachability.h"
 
 namespace tsomon {
@@ -20,8 +20,6 @@ namespace {
 
 constexpr uint32_t kFar = 0xFFFFFFFFU;
 constexpr uint64_t kTryWork = 64;
-// How far what the orders really cost may exceed OrientationBounds::max_work, which counts tries.
-constexpr uint64_t kWorkFactor = 6;
 
 // The orientation, if it is accepted; else whatever `completion` finds.
 Answer accept(const OrientationProblem& problem, std::vector<bool>* orientation,
@@ -40,9 +38,11 @@ Answer accept(const OrientationProblem& problem, std::vector<bool>* orientation,
 Answer accept_extension(const OrientationProblem& problem, ExecutionModel& model,
                         Completion* completion, uint64_t* steps, uint64_t max_steps,
                         std::vector<bool>* found) {
-  RuleSearch rules(&model);
+  RuleSearch rules(&model.order, model.either, model.priority);
   const size_t mark = model.order.mark();
-  std::vector<uint32_t> place = rules.extend_lazily(steps);
+  uint64_t tries = 0;
+  std::vector<uint32_t> place = rules.extend_lazily(&tries);
+  *steps += tries / kTriesPerStep;
   if (place.empty()) {
     const Answer answer = rules.resolve(steps, max_steps);
     if (answer != Answer::kYes) {
@@ -51,6 +51,9 @@ Answer accept_extension(const OrientationProblem& problem, ExecutionModel& model
     place = rules.places();
   }
   model.order.undo(mark);
+  if (model.order.exhausted()) {
+    return Answer::kUnknown;  // not all that follows has been drawn
+  }
   found->clear();
   for (const auto& alternatives : model.forward) {
     found->push_back(
@@ -71,27 +74,19 @@ class CycleSearch {
       : problem_(problem),
         model_(*model),
         classes_(classes),
-        known_(model->order.current()),
+        class_of_(class_of),
         max_tries_(bounds.max_steps * kTriesPerStep),
         max_own_work_(bounds.max_work),
         completion_(problem, model, nullptr, class_of),
-        distance_(classes.size()) {
-    for (uint32_t i = 0; i < problem.open.size(); ++i) {
-      const MixedEdge& open = problem.open[i];
-      for (const bool forward : {true, false}) {
-        const uint32_t leaves = class_of[forward ? open.from : open.to];
-        const uint32_t enters = class_of[forward ? open.to : open.from];
-        for (const StepOrder::Way& way : model->direction(i, forward)) {
-          if (leaves != enters && !model->impossible(way)) {
-            arcs_.push_back({i, &way, leaves, enters});
-          }
-        }
-      }
-    }
-    make_groups();
-  }
+        distance_(classes.size()) {}
 
   Answer run() {
+    if (const Answer answer = close_plainly(); answer != Answer::kNo) {
+      return answer;
+    }
+    known_ = model_.order.current();
+    make_arcs();
+    make_groups();
     for (uint32_t length = 1;; ++length) {
       cut_ = false;
       for (const Group& group : groups_) {
@@ -129,12 +124,72 @@ class CycleSearch {
     return {groups_.data() + leaving_[unit], groups_.data() + leaving_[unit + 1]};
   }
 
+  // The first open edge that closes a cycle of directed edges, and which the order allows: enough
+  // for most violations, and nothing has to be prepared for it.
+  Answer close_plainly() {
+    for (uint32_t i = 0; i < problem_.open.size(); ++i) {
+      const MixedEdge& open = problem_.open[i];
+      const uint32_t from = class_of_[open.from];
+      const uint32_t to = class_of_[open.to];
+      for (const bool forward : {true, false}) {
+        if (from == to || !classes_.reaches(forward ? to : from, forward ? from : to)) {
+          continue;
+        }
+        for (const StepOrder::Way& way : model_.direction(i, forward)) {
+          if (model_.impossible(way)) {
+            continue;
+          }
+          if (++tries_ > max_tries_ || model_.order.exhausted()) {
+            return Answer::kUnknown;
+          }
+          const size_t mark = model_.order.mark();
+          const bool fits = model_.insert(way);
+          const Answer answer = fits ? complete() : Answer::kNo;
+          model_.order.undo(mark);
+          if (fits) {
+            return answer;
+          }
+        }
+      }
+    }
+    return Answer::kNo;
+  }
+
+  void make_arcs() {
+    for (uint32_t i = 0; i < problem_.open.size(); ++i) {
+      const MixedEdge& open = problem_.open[i];
+      for (const bool forward : {true, false}) {
+        const uint32_t leaves = class_of_[forward ? open.from : open.to];
+        const uint32_t enters = class_of_[forward ? open.to : open.from];
+        for (const StepOrder::Way& way : model_.direction(i, forward)) {
+          if (leaves != enters && !model_.impossible(way)) {
+            arcs_.push_back({i, &way, leaves, enters});
+          }
+        }
+      }
+    }
+  }
+
+  // By a unit; those with the same one stay as they are.
+  void sort_arcs(uint32_t Arc::*unit) {
+    std::vector<size_t> place(classes_.size() + 1, 0);
+    for (const Arc& arc : arcs_) {
+      ++place[arc.*unit + 1];
+    }
+    std::partial_sum(place.begin(), place.end(), place.begin());
+    std::vector<Arc> sorted(arcs_.size());
+    for (const Arc& arc : arcs_) {
+      sorted[place[arc.*unit]++] = arc;
+    }
+    arcs_ = std::move(sorted);
+  }
+
   // Sorts the arcs by their units, and drops those that are not needed: between the same two units,
   // one that implies another; of two that imply each other the first is kept.
   void make_groups() {
     const auto units = [](const Arc& arc) { return std::pair(arc.leaves, arc.enters); };
-    std::stable_sort(arcs_.begin(), arcs_.end(),
-                     [&](const Arc& a, const Arc& b) { return units(a) < units(b); });
+    sort_arcs(&Arc::enters);
+    sort_arcs(&Arc::leaves);
     const uint32_t count = classes_.size();
     leaving_.assign(count + 1, 0);
     std::vector<Edge> ends;
@@ -251,7 +306,7 @@ class CycleSearch {
     const auto taken = static_cast<uint32_t>(path_.size()) + 1;
     const uint32_t rest = distance(group.enters, starts ? group.leaves : path_.front().leaves,
                                    length - std::min(length, taken));
-    if (++tries_ > max_tries_ || model_.order.exhausted() || own_work_ > max_own_work_) {
+    if (tries_ > max_tries_ || model_.order.exhausted() || ++own_work_ > max_own_work_) {
       return Answer::kUnknown;
     }
     if (rest == kFar || (rest == 0 && taken < length)) {
@@ -262,6 +317,7 @@ class CycleSearch {
       return Answer::kNo;
     }
     for (const Arc& arc : group.arcs) {
+      ++own_work_;
       if (starts ? !may_start(arc) : !may_follow(arc)) {
         continue;
       }
@@ -330,9 +386,10 @@ class CycleSearch {
   const OrientationProblem& problem_;
   ExecutionModel& model_;
   const GrowingOrder& classes_;
-  const PartialOrder known_;  // before any open edge
+  const std::vector<uint32_t>& class_of_;
+  PartialOrder known_;  // before any open edge
   uint64_t max_tries_;
-  uint64_t max_own_work_;  // for distances
+  uint64_t max_own_work_;  // for what does not change the order
   uint64_t own_work_ = 0;
   uint64_t tries_ = 0;
   bool cut_ = false;  // a longer cycle may exist
@@ -351,83 +408,6 @@ class CycleSearch {
   std::vector<bool> found_;
 };
 
-// An orientation without a cycle of units is an order of the units that the directed edges and the
-// rules allow: events inside a unit are of one thread and need no decision.
-Answer find_acyclic(const OrientationProblem& problem, const PartialOrder& directed,
-                    const std::vector<uint32_t>& class_of, ExecutionModel* model,
-                    const OrientationBounds& bounds, uint64_t* steps, std::vector<bool>* found) {
-  GrowingOrder units(directed);
-  std::vector<ReadsFrom> rules;
-  for (const ReadsFrom& rule : problem.rules) {
-    const ReadsFrom of_units = {class_of[rule.read], class_of[rule.write], class_of[rule.other]};
-    if (of_units.read != of_units.write && of_units.read != of_units.other &&
-        of_units.write != of_units.other) {
-      rules.push_back(of_units);
-    }
-  }
-  // What the nodes say already.
-  for (size_t i = 0; i < problem.open.size(); ++i) {
-    const bool forward = model->implied(model->forward[i]);
-    if (forward || model->implied(model->backward[i])) {
-      const uint32_t from = class_of[forward ? problem.open[i].from : problem.open[i].to];
-      const uint32_t to = class_of[forward ? problem.open[i].to : problem.open[i].from];
-      if (from != to && !units.insert(from, to)) {
-        return Answer::kNo;
-      }
-    }
-  }
-  uint64_t states = 0;
-  std::vector<uint32_t> place;
-  // A state costs a look at every unit.
-  const uint64_t max_states = std::min(bounds.max_steps * kTriesPerStep,
-                                       kWorkFactor * bounds.max_work / (units.size() + 1));
-  const auto follows = [&](const std::vector<uint32_t>& places) {
-    found->clear();
-    for (size_t i = 0; i < problem.open.size(); ++i) {
-      const MixedEdge& open = problem.open[i];
-      const bool forward = places[class_of[open.from]] < places[class_of[open.to]];
-      const auto& ways = model->direction(i, forward);
-      if (class_of[open.from] != class_of[open.to] &&
-          std::all_of(ways.begin(), ways.end(),
-                      [&](const StepOrder::Way& way) { return model->impossible(way); })) {
-        return false;
-      }
-      found->push_back(forward);
-    }
-    return is_valid(problem, *found);
-  };
-  // By the ends of the units, then by their beginnings: no more is needed for most parts.
-  for (const bool ends : {true, false}) {
-    std::vector<uint32_t> priority(units.size(), ends ? 0 : kFar);
-    for (uint32_t i = 0; i < problem.events.size(); ++i) {
-      uint32_t& first = priority[class_of[i]];
-      first = ends ? std::max(first, problem.events[i]) : std::min(first, problem.events[i]);
-    }
-    const Answer answer =
-        order_units(units, rules, priority, {max_states, bounds.max_bytes}, &place, &states);
-    if (answer != Answer::kYes) {
-      *steps += states / kTriesPerStep;
-      return answer;
-    }
-    if (follows(place)) {
-      *steps += states / kTriesPerStep;
-      return Answer::kYes;
-    }
-    const auto greedy = order_greedily(problem, units, class_of, priority, model);
-    if (greedy && follows(*greedy)) {
-      *steps += states / kTriesPerStep;
-      return Answer::kYes;
-    }
-  }
-  *steps += states / kTriesPerStep;
-  Completion completion(problem, model, &units, class_of);
-  const Answer answer = completion.run(steps, bounds.max_steps);
-  if (answer == Answer::kYes) {
-    *found = completion.found();
-  }
-  return answer;
-}
-
 OrientationResult search(const OrientationProblem& problem, const OrientationBounds& bounds) {
   OrientationResult result;
   const ClassOrder classes = order_classes(problem, bounds);
@@ -435,9 +415,7 @@ OrientationResult search(const OrientationProblem& problem, const OrientationBou
     result.acyclic = Answer::kNo;  // directed edges alone
     result.cyclic = Answer::kYes;
   }
-  const uint64_t bytes =
-      static_cast<uint64_t>(problem.events.size()) * problem.events.size();  // all orders
-  if (classes.too_large || bytes > bounds.max_bytes) {
+  if (classes.too_large) {
     if (!classes.cyclic && problem.before) {
       result.closing = find_short_cycle(problem, bounds.max_work, &result.work);
       result.cyclic = result.closing ? Answer::kYes : Answer::kUnknown;
@@ -448,7 +426,7 @@ OrientationResult search(const OrientationProblem& problem, const OrientationBou
   for (const uint32_t node : problem.class_of) {
     class_of.push_back(classes.position[node]);
   }
-  auto model = make_execution_model(problem);
+  auto model = make_execution_model(problem, kWorkFactor * bounds.max_work);
   if (!model) {
     if (!classes.cyclic) {
       result.acyclic = Answer::kNo;
@@ -461,7 +439,7 @@ OrientationResult search(const OrientationProblem& problem, const OrientationBou
     result.orientation = orientation;
   };
   std::vector<bool> found;
-  model->order.limit_work(kWorkFactor * bounds.max_work);
+  uint64_t words = 0;
   if (classes.cyclic) {
     Completion completion(problem, &*model, nullptr, class_of);
     if (accept_extension(problem, *model, &completion, &result.steps, bounds.max_steps, &found) ==
@@ -470,8 +448,8 @@ OrientationResult search(const OrientationProblem& problem, const OrientationBou
     }
     return result;
   }
-  result.acyclic =
-      find_acyclic(problem, *classes.order, class_of, &*model, bounds, &result.steps, &found);
+  result.acyclic = find_serial(problem, *classes.order, class_of, &*model, bounds, &result.steps,
+                               &words, &found);
   if (result.acyclic == Answer::kYes) {
     keep(found);
   }
@@ -483,6 +461,7 @@ OrientationResult search(const OrientationProblem& problem, const OrientationBou
   if (result.cyclic == Answer::kYes) {
     keep(search.found());
   }
+  result.work = (words + model->order.work()) / kWorkFactor;
   return result;
 }
 
@@ -497,7 +476,7 @@ OrientationResult search_orientations(const OrientationProblem& problem,
   OrientationBounds own = bounds;
   own.max_steps = std::min(bounds.max_steps, bounds.max_work / step_work);
   OrientationResult result = search(problem, own);
-  result.work += result.steps * step_work;
+  result.work = std::max(result.work, result.steps * step_work);
   return result;
 }
 

@@ -11,13 +11,11 @@
 //             with fewer open edges has been refuted before, so one that could be cut short is not
 //             followed; nor one that cannot be closed with the open edges left. What is found is
 //             completed to an orientation of all open edges and has to be accepted.
-// Good        An order of the units (offline/unit_order.h) that the rules allow; if no execution
-//             has it, an orientation for which units and steps order each other until neither says
-//             more, and what is open then is tried.
+// Good        offline/serial_search.h.
 // Exact       within the bound, beyond it Answer::kUnknown. The same answers as
 //             enumerate_orientations(), which the tests hold it to.
 // Bounds      OrientationBounds::max_steps bounds the decisions, of which each edge or
-//             set of units that is tried counts as a part (kTriesPerStep); max_events and max_bytes
+//             set of units that is tried counts as a part (offline/search_bounds.h); max_events and max_bytes
 //             the memory: n*n bytes for n events with open edges, all orders together; max_work
 //             what the orders cost, kWorkFactor times as many words. Larger parts:
 //             offline/short_cycle.h.
@@ -29,8 +27,6 @@
 #include "tso/orientations.h"
 
 namespace tsomon {
-
-inline constexpr uint64_t kTriesPerStep = 50;
 
 OrientationResult search_orientations(const OrientationProblem& problem,
                                       const OrientationBounds& bounds);

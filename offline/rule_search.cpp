@@ -13,10 +13,19 @@ constexpr int kMaxExtensions = 32;
 }  // namespace
 
 bool RuleSearch::decide(uint32_t rule, bool first) {
-  const EitherOrder& chosen = model_.either[rule];
-  const bool second = model_.priority[chosen.b.from] < model_.priority[chosen.b.to];
+  const EitherOrder& chosen = rules_[rule];
+  const bool second = priority_[chosen.b.from] < priority_[chosen.b.to];
   const Edge& edge = second == first ? chosen.b : chosen.a;
-  return model_.order.insert(edge.from, edge.to);
+  return order_.insert(edge.from, edge.to);
+}
+
+bool RuleSearch::decide_either(uint32_t rule) {
+  const size_t mark = order_.mark();
+  if (decide(rule, true)) {
+    return true;
+  }
+  order_.undo(mark);
+  return decide(rule, false);
 }
 
 Answer RuleSearch::search(uint64_t* steps, uint64_t max_steps) {
@@ -25,16 +34,16 @@ Answer RuleSearch::search(uint64_t* steps, uint64_t max_steps) {
   bool fits = true;
   while (true) {
     if (fits) {
-      while (next < model_.either.size() && satisfied(model_.either[next])) {
+      while (next < rules_.size() && satisfied(rules_[next])) {
         ++next;
       }
-      if (next == model_.either.size()) {
+      if (next == rules_.size()) {
         return Answer::kYes;
       }
       if (++*steps > max_steps) {
         return Answer::kUnknown;
       }
-      decisions_.push_back({next, model_.order.mark(), true});
+      decisions_.push_back({next, order_.mark(), true});
       fits = decide(next, true);
       continue;
     }
@@ -45,7 +54,7 @@ Answer RuleSearch::search(uint64_t* steps, uint64_t max_steps) {
       return Answer::kNo;
     }
     Decision& last = decisions_.back();
-    model_.order.undo(last.mark);
+    order_.undo(last.mark);
     last.first = false;
     next = last.rule;
     fits = decide(next, false);
@@ -53,48 +62,48 @@ Answer RuleSearch::search(uint64_t* steps, uint64_t max_steps) {
 }
 
 Answer RuleSearch::resolve(uint64_t* steps, uint64_t max_steps) {
-  const size_t mark = model_.order.mark();
+  const size_t mark = order_.mark();
   const Answer answer = search(steps, max_steps);
   if (answer != Answer::kYes) {
-    model_.order.undo(mark);
+    order_.undo(mark);
   }
   return answer;
 }
 
 std::vector<uint32_t> RuleSearch::extend_lazily(uint64_t* steps) {
-  const size_t mark = model_.order.mark();
+  const size_t mark = order_.mark();
   for (int round = 0; round < kMaxExtensions; ++round) {
     std::vector<uint32_t> place = places();
     const auto holds = [&](const Edge& edge) { return place[edge.from] < place[edge.to]; };
     bool all = true;
     bool fits = true;
-    for (uint32_t rule = 0; rule < model_.either.size() && fits; ++rule) {
-      if (!holds(model_.either[rule].a) && !holds(model_.either[rule].b)) {
+    for (uint32_t rule = 0; rule < rules_.size() && fits; ++rule) {
+      if (!holds(rules_[rule].a) && !holds(rules_[rule].b)) {
         all = false;
         ++*steps;
-        fits = satisfied(model_.either[rule]) || decide(rule, true);
+        fits = satisfied(rules_[rule]) || decide_either(rule);
       }
     }
     if (all) {
       return place;
     }
-    if (!fits || model_.order.exhausted()) {
+    if (!fits || order_.exhausted()) {
       break;
     }
   }
-  model_.order.undo(mark);
+  order_.undo(mark);
   return {};
 }
 
 std::vector<uint32_t> RuleSearch::places() const {
-  const uint32_t n = model_.order.size();
+  const uint32_t n = order_.size();
   std::vector<uint32_t> missing(n, 0);
   using Entry = std::pair<uint32_t, uint32_t>;  // priority, element
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
   for (uint32_t i = 0; i < n; ++i) {
-    missing[i] = model_.order.count_before(i);
+    missing[i] = order_.count_before(i);
     if (missing[i] == 1) {  // itself
-      ready.emplace(model_.priority[i], i);
+      ready.emplace(priority_[i], i);
     }
   }
   std::vector<uint32_t> place(n, 0);
@@ -102,9 +111,9 @@ std::vector<uint32_t> RuleSearch::places() const {
     const uint32_t i = ready.top().second;
     ready.pop();
     place[i] = next;
-    model_.order.for_each_after(i, [&](uint32_t later) {
+    order_.for_each_after(i, [&](uint32_t later) {
       if (later != i && --missing[later] == 1) {
-        ready.emplace(model_.priority[later], later);
+        ready.emplace(priority_[later], later);
       }
     });
   }

@@ -13,15 +13,18 @@
 #include <cstdint>
 #include <vector>
 
-#include "offline/execution_model.h"
+#include "offline/growing_order.h"
 #include "tso/orientations.h"
 
 namespace tsomon {
 
 class RuleSearch {
  public:
-  // The model's order implies the rules and is settled.
-  explicit RuleSearch(ExecutionModel* model) : model_(*model) {}
+  // The order implies the rules and is settled. `priority` of its elements: which
+  // way a rule is tried first.
+  RuleSearch(GrowingOrder* order, const std::vector<EitherOrder>& rules,
+             const std::vector<uint32_t>& priority)
+      : order_(*order), rules_(rules), priority_(priority) {}
 
   // kYes: the order, to which edges were added, satisfies all rules. Otherwise it is as before.
   Answer resolve(uint64_t* steps, uint64_t max_steps);
@@ -41,13 +44,16 @@ class RuleSearch {
     bool first;
   };
   bool satisfied(const EitherOrder& rule) const {
-    return model_.order.reaches(rule.a.from, rule.a.to) ||
-           model_.order.reaches(rule.b.from, rule.b.to);
+    return order_.reaches(rule.a.from, rule.a.to) ||
+           order_.reaches(rule.b.from, rule.b.to);
   }
   bool decide(uint32_t rule, bool first);
+  bool decide_either(uint32_t rule);  // the second way if the first is impossible
   Answer search(uint64_t* steps, uint64_t max_steps);
 
-  ExecutionModel& model_;
+  GrowingOrder& order_;
+  const std::vector<EitherOrder>& rules_;
+  const std::vector<uint32_t>& priority_;
   std::vector<Decision> decisions_;
 };
 

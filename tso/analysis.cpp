@@ -230,18 +230,20 @@ class Analyser {
       searched.members.push_back(node);
     }
     std::sort(searched.members.begin(), searched.members.end());
-    if (decide_fenced(part, &searched)) {
+    const uint64_t order_work = work_of_order(problem.events.size());
+    const bool fits =
+        order_work <= left.max_work && fits_memory(problem.events.size(), open.size());
+    auto by_fences = ask_fenced(part, &searched);
+    if (by_fences &&
+        (!fits || by_fences->cyclic == Answer::kNo ||
+         (by_fences->cyclic == Answer::kYes && by_fences->acyclic != Answer::kUnknown))) {
+      take(std::move(*by_fences), &searched);
       return searched;
     }
     std::vector<uint32_t> events;
     std::optional<WindowSteps> window;  // of these
     OpenPairs places;
-    OrientationBounds bounds = left;
-    const uint64_t order_work = work_of_order(problem.events.size());
-    if (order_work > bounds.max_work) {
-      bounds.max_events = 0;
-    }
-    if (options_.relation.semantics == Semantics::kExact && bounds.max_events != 0) {
+    if (options_.relation.semantics == Semantics::kExact && fits) {
       std::vector<uint32_t> own;
       events = realisable_events(local_class, &own);
       if (!events.empty()) {
@@ -260,23 +262,33 @@ class Analyser {
     problem.before = [this, &problem](uint32_t i, uint32_t j) {
       return graph_->order.reaches(problem.events[i], problem.events[j]);
     };
-    if (problem.events.size() <= bounds.max_events) {
+    if (fits) {
       problem.event_order = graph_->order.among(problem.events);
       searched.work += order_work;
     }
-    searched.result = options_.search(problem, bounds);
+    searched.result = options_.search(problem, left);
     searched.steps += searched.result.steps;
     searched.work += searched.result.work;
     if (const auto& closing = searched.result.closing) {
       searched.closing = {problem.events[closing->from], problem.events[closing->to]};
     }
     searched.realised = static_cast<bool>(problem.accept) && searched.result.has_orientation;
+    if (by_fences && by_fences->cyclic == Answer::kYes &&
+        searched.result.cyclic == Answer::kUnknown) {
+      take(std::move(*by_fences), &searched);
+    }
     return searched;
   }
 
-  // Parts whose units all end fenced have a check of their own. False: it does not apply, or left
-  // open what the search can still decide.
-  bool decide_fenced(const Part& part, SearchedPart* searched) const {
+  static void take(OrientationResult by_fences, SearchedPart* searched) {
+    searched->fenced = true;
+    searched->realised = by_fences.has_orientation;
+    searched->result = std::move(by_fences);
+    searched->closing.reset();
+  }
+
+  // Parts whose units all end fenced have a check of their own. Nothing: it does not apply.
+  std::optional<OrientationResult> ask_fenced(const Part& part, SearchedPart* searched) const {
     const std::vector<UnitId>& members = searched->members;
     const std::vector<uint32_t>& open = searched->open;
     if (!options_.fenced || options_.property != Property::kSerializability ||
@@ -285,7 +297,7 @@ class Analyser {
         !std::all_of(members.begin(), members.end(), [&](UnitId unit) {
           return fences_.fenced(unit) && fences_.forwarded_from(unit) == UnitTable::kNone;
         })) {
-      return false;
+      return std::nullopt;
     }
     std::vector<Edge> pairs(open.size());
     std::transform(open.begin(), open.end(), pairs.begin(),
@@ -309,19 +321,10 @@ class Analyser {
         });
       };
     }
-    const OrientationResult found = options_.fenced(question, searched->bounds);
+    OrientationResult found = options_.fenced(question, searched->bounds);
     searched->work += found.work;
-    const bool decided = found.cyclic == Answer::kNo ||
-                         (found.cyclic == Answer::kYes && found.acyclic != Answer::kUnknown);
-    if (!decided && pairs.size() <= options_.bounds.max_events) {
-      searched->steps += found.steps;
-      return false;
-    }
-    searched->fenced = true;
-    searched->result = found;
     searched->steps += found.steps;
-    searched->realised = found.has_orientation;
-    return true;
+    return found;
   }
 
   void add_unfenced(const std::vector<UnitId>& members) {
@@ -346,8 +349,11 @@ class Analyser {
   static uint64_t share(uint64_t least, uint64_t total, uint64_t used) {
     return std::max(least, total - std::min(total, used));
   }
-  // Every pair is asked for.
-  static uint64_t work_of_order(uint64_t events) { return events * events * kPairWork; }
+  // A few rows of words for every event, and its place on the chains of others.
+  static uint64_t work_of_order(uint64_t events) { return events * (events / 8 + 64); }
+  bool fits_memory(uint64_t events, uint64_t open) const {
+    return bytes_of_part(events, open) <= options_.bounds.max_bytes;
+  }
 
   void add_steps(const std::vector<uint32_t>& open, const std::vector<uint32_t>& window,
                  const WindowSteps& steps, OrientationProblem* problem) const {

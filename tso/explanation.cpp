@@ -138,7 +138,7 @@ std::optional<Explainer::Orientation> Explainer::orient_window(
         .has_value();
   };
   OrientationBounds bounds = in_.options.bounds;
-  bounds.max_events = std::max<uint32_t>(bounds.max_events, kMaxWindow);
+  bounds.max_bytes = std::max(bounds.max_bytes, bytes_of_part(kMaxWindow, 0));
   OrientationResult found = enumerate_orientations(problem, bounds);
   if (!found.has_orientation || chosen.pairs.empty()) {
     return std::nullopt;

@@ -53,7 +53,7 @@ ClassOrder order_classes(const OrientationProblem& problem, const OrientationBou
   result.cyclic = topological.size() != problem.class_count;
   // One row a class, bits only for the selected ones.
   const size_t words = (selected + 63) / 64;
-  result.too_large = problem.events.size() > bounds.max_events ||
+  result.too_large = problem.event_order.size() != problem.events.size() ||
                      problem.class_count * words * sizeof(uint64_t) > bounds.max_bytes ||
                      (edges.size() + problem.class_count + selected) * words > bounds.max_work;
   if (result.cyclic || result.too_large) {
@@ -71,12 +71,8 @@ ClassOrder order_classes(const OrientationProblem& problem, const OrientationBou
       }
     }
     if (const uint32_t at = result.position[node]; at != kNone) {
-      for (uint32_t other = 0; other < selected; ++other) {
-        if (((row[other / 64] >> (other % 64)) & 1) != 0) {
-          result.order->merge(at, other);
-        }
-      }
       row[at / 64] |= uint64_t{1} << (at % 64);
+      result.order->set_row(at, {row, words});
     }
   }
   return result;

@@ -7,9 +7,8 @@
 //             kUnknown, never a guess.
 // Complexity  Exponential in the open edges of the part in the worst case; forced orientations are
 //             propagated, and branches that cannot reach the wanted answer are cut. `max_steps`
-//             bounds the decisions, `max_events` the events with open edges, `max_work` what the
-//             decisions cost: rules and edges looked at and words of order copied or merged, a few
-//             nanoseconds each at most.
+//             bounds the decisions, `max_work` what they cost: rules and edges looked at and words
+//             of order copied or merged, a few nanoseconds each at most; `max_bytes` the memory.
 // Thread-safety: a pure function of its arguments.
 #pragma once
 
@@ -35,7 +34,8 @@ struct OrientationProblem {
   std::vector<uint32_t> class_of;  // class of each, from 0
   std::vector<MixedEdge> open;     // between positions in `events`
   std::vector<ReadsFrom> rules;    // over positions in `events`
-  PartialOrder event_order;        // of the directed edges, over `events`
+  // Of the directed edges, over `events`; of a part that is beyond the bounds it is not made.
+  PartialOrder event_order;
   // The same by question, also where event_order has not been made: the first of two different ones
   // comes before the second.
   std::function<bool(uint32_t, uint32_t)> before;
@@ -56,9 +56,14 @@ struct OrientationProblem {
 struct OrientationBounds {
   uint64_t max_steps = 20'000;
   uint64_t max_work = 500'000'000;
-  uint32_t max_events = 5'000;
   uint64_t max_bytes = uint64_t{1} << 30;
 };
+
+// What the search of a part with so many events with open edges needs at most, all orders together
+// and all that is kept for an open edge.
+inline uint64_t bytes_of_part(uint64_t events, uint64_t open) {
+  return events * events + 256 * open;
+}
 
 struct OrientationResult {
   Answer cyclic = Answer::kUnknown;   // some valid orientation is bad

@@ -68,13 +68,16 @@ class PartialOrder {
     return true;
   }
 
+  void add_row(uint32_t from, std::span<const uint64_t> bits) {
+    uint64_t* const mine = rows_.data() + static_cast<size_t>(from) * words_;
+    for (size_t word = 0; word < words_; ++word) {
+      mine[word] |= bits[word];
+    }
+  }
+
   // Row `node` takes over everything row `other` reaches; for building an order from the back.
   void merge(uint32_t node, uint32_t other) {
-    uint64_t* mine = rows_.data() + static_cast<size_t>(node) * words_;
-    const uint64_t* theirs = row(other);
-    for (size_t word = 0; word < words_; ++word) {
-      mine[word] |= theirs[word];
-    }
+    add_row(node, row_of(other));
   }
 
  private:

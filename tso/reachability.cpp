@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <queue>
 #include <set>
 #include <utility>
@@ -248,14 +249,53 @@ PartialOrder Reachability::among(const std::vector<uint32_t>& events) const {
     }
     first = last;
   }
-  for (const uint32_t i : others) {
-    for (uint32_t j = 0; j < n; ++j) {
-      if (reaches(events[i], events[j])) {
-        order.set(i, j);
+  order_forwarded(events, std::move(others), &order);
+  return order;
+}
+
+// The rows of the forwarded loads, by their places in `events`.
+void Reachability::order_forwarded(const std::vector<uint32_t>& events,
+                                   std::vector<uint32_t> loads, PartialOrder* order) const {
+  std::erase_if(loads, [&](uint32_t i) { return index_[events[i]] >= forwarded_.size(); });
+  const auto load = [&](uint32_t i) -> const Forwarded& { return forwarded_[index_[events[i]]]; };
+  // On each chain, from its end: a load reaches what an event as late as its first one reaches.
+  std::vector<uint32_t> by_clock(loads.empty() ? 0 : events.size());
+  std::iota(by_clock.begin(), by_clock.end(), 0U);
+  std::vector<uint64_t> reached((events.size() + 63) / 64);
+  for (uint32_t chain = 0; chain < chains_ && !loads.empty(); ++chain) {
+    const auto clock = [&](uint32_t j) {
+      return clocks_[events[j] * static_cast<size_t>(chains_) + chain];
+    };
+    const auto first = [&](uint32_t i) { return first_[load(i).row + chain]; };
+    std::sort(by_clock.begin(), by_clock.end(),
+              [&](uint32_t a, uint32_t b) { return clock(a) > clock(b); });
+    std::sort(loads.begin(), loads.end(),
+              [&](uint32_t a, uint32_t b) { return first(a) > first(b); });
+    std::fill(reached.begin(), reached.end(), 0);
+    auto next = by_clock.begin();
+    for (const uint32_t i : loads) {
+      for (; next != by_clock.end() && clock(*next) >= first(i); ++next) {
+        reached[*next / 64] |= uint64_t{1} << (*next % 64);
+      }
+      if (next != by_clock.begin()) {
+        order->add_row(i, reached);
       }
     }
   }
-  return order;
+  // Through nothing but forwarded loads: only to later ones of the thread.
+  const auto line = [&](uint32_t i) {
+    return std::pair(load(i).thread, ranges_mix_ ? 0 : load(i).ranges);
+  };
+  std::sort(loads.begin(), loads.end(), [&](uint32_t a, uint32_t b) {
+    return std::pair(line(a), events[a]) < std::pair(line(b), events[b]);
+  });
+  for (auto from = loads.begin(); from != loads.end(); ++from) {
+    for (auto to = from + 1; to != loads.end() && line(*to) == line(*from); ++to) {
+      if (line_reaches(events[*from], events[*to])) {
+        order->set(*from, *to);
+      }
+    }
+  }
 }
 
 bool Reachability::reaches(uint32_t from, uint32_t to) const {

@@ -50,8 +50,8 @@ class Reachability {
 
   // A path of at least one edge leads from `from` to `to`.
   bool reaches(uint32_t from, uint32_t to) const;
-  // Of these events, by their places in the list. O(events * chains * log events + events^2 / 64 +
-  // forwarded loads * events).
+  // Of these events, by their places in the list. O(chains * events * log events + chains * events^2
+  // / 64), and line_reaches() for the pairs of forwarded loads of one location and thread.
   PartialOrder among(const std::vector<uint32_t>& events) const;
   const Adjacency& edges() const { return edges_; }
 
@@ -67,6 +67,8 @@ class Reachability {
   };
   void find_forwarded(const Relation& relation);
   bool line_reaches(uint32_t from, uint32_t to) const;
+  void order_forwarded(const std::vector<uint32_t>& events, std::vector<uint32_t> loads,
+                       PartialOrder* order) const;
 
   uint32_t chains_ = 0;             // two a thread
   std::vector<uint32_t> chain_of_;  // kNone: a forwarded load

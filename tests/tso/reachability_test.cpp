@@ -66,6 +66,20 @@ TEST_CASE("reachability is that of the directed edges") {
     const auto refined = refine(relation, accesses, {});
     REQUIRE(refined);
     INFO("seed " << kSeed << " round " << round << "\n" << show(trace));
+    std::vector<uint32_t> some;
+    for (uint32_t e = 0; e < trace.events.size(); ++e) {
+      if (is(trace.events[e], kinds::kNodes) && random() % 3 != 0) {
+        some.push_back(e);
+      }
+    }
+    std::shuffle(some.begin(), some.end(), random);
+    const PartialOrder among = refined->order.among(some);
+    for (uint32_t i = 0; i < some.size(); ++i) {
+      for (uint32_t j = 0; j < some.size(); ++j) {
+        const bool expected = i == j || refined->order.reaches(some[i], some[j]);
+        REQUIRE_MESSAGE(among.reaches(i, j) == expected, "from " << some[i] << " to " << some[j]);
+      }
+    }
     for (uint32_t e = 0; e < trace.events.size(); ++e) {
       const std::vector<bool> expected = reached_by_search(refined->order.edges(), e);
       for (uint32_t f = 0; f < trace.events.size(); ++f) {

@@ -198,7 +198,7 @@ TEST_CASE("a trace with lost events is never clean") {
 
 TEST_CASE("a bound that is hit is inconclusive") {
   AnalysisOptions options;
-  options.bounds.max_events = 1;
+  options.bounds.max_bytes = 1;
   const Analysis result =
       judge("T0:[W(x) W(y)] T1:[R(y) R(x)]", Property::kSerializability, options);
   CHECK(result.verdict == Verdict::kInconclusive);
