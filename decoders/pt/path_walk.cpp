@@ -389,8 +389,10 @@ void PathWalk::complex(const Instruction& instruction) {
   }
   uint32_t via = 0;
   x86::Value loaded;
+  RegisterMask addressed = 0;
   for (const Access& access : instruction) {
     const Address& from = access.address;
+    addressed |= from.registers();
     Term address = Terms::constant(static_cast<uint64_t>(from.displacement));
     const auto add = [&](Register name, unsigned scale) {
       if (name != Register::kNone) {
@@ -421,9 +423,13 @@ void PathWalk::complex(const Instruction& instruction) {
     }
   }
   step_forward(instruction, file, loaded);
+  // What the results are made of.
+  for (RegisterMask left = instruction.reads & ~(addressed & ~instruction.writes); left != 0;
+       left &= left - 1) {
+    leak(reg(static_cast<Register>(__builtin_ctz(left))));
+  }
   for (RegisterMask left = instruction.writes; left != 0; left &= left - 1) {
     const auto name = static_cast<Register>(__builtin_ctz(left));
-    leak(reg(name));
     reg(name) = file.has(name) ? Term{file.value(name), 0, via} : terms_.leaf(8);
   }
 }

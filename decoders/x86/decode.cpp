@@ -322,6 +322,9 @@ class Builder {
   }
 
   void add_registers(const ZydisDecodedOperand& operand) {
+    if (only_hint(raw_)) {
+      return;  // long nops name registers, but do nothing with them
+    }
     if (operand.type == ZYDIS_OPERAND_TYPE_MEMORY) {
       to_.reads |= address_of(operand).registers();
       return;

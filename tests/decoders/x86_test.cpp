@@ -146,6 +146,9 @@ TEST_CASE("accesses: kinds, sizes, order, marks") {
   for (const Code& code : {long_nop, prefetch, load_address, full_fence, jump_if}) {
     CHECK(decoded(code).access_count == 0);
   }
+  for (const Code& code : {long_nop, prefetch}) {
+    CHECK(decoded(code).reads == 0);
+  }
   CHECK(decoded(gather).accesses[0].opaque);
   CHECK(decoded(bit_string).accesses[0].opaque);
   CHECK(!decoded(bit_number).accesses[0].opaque);

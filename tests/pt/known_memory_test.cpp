@@ -38,6 +38,8 @@ const Code reload{0x48, 0x8B, 0x5C, 0x24, 0x08};           // mov 0x8(%rsp),%rbx
 const Code use{0x48, 0x8B, 0x03};                          // mov (%rbx),%rax
 const Code push_saved{0x51};                               // push %rcx
 const Code pop_saved{0x5B};                                // pop %rbx
+const Code long_nop{0x0F, 0x1F, 0x00};                     // nopl (%rax)
+const Code multiply{0x49, 0xF7, 0xE1};                     // mul %r9
 
 struct Piece {
   const Code& code;
@@ -119,6 +121,20 @@ TEST_CASE("a published pointer into the frame ends what is known of it") {
   const std::vector<Piece> followed{{allocate},   {make_address},   {spill},  {take_address},
                                     {store_over}, {store_anywhere}, {reload}, {use}};
   CHECK(last_access(followed, true) == AddressSource::kStack);
+}
+
+TEST_CASE("a pointer that is only named or overwritten goes nowhere") {
+  const std::vector<Piece> named{{allocate}, {make_address},   {spill},  {take_address},
+                                 {long_nop}, {store_anywhere}, {reload}, {use}};
+  CHECK(last_access(named, true) == AddressSource::kStack);
+  const Code take_to_rdx{0x48, 0x8D, 0x54, 0x24, 0x10};  // lea 0x10(%rsp),%rdx
+  const std::vector<Piece> overwritten{{allocate}, {make_address},   {spill},  {take_to_rdx},
+                                       {multiply}, {store_anywhere}, {reload}, {use}};
+  CHECK(last_access(overwritten, true) == AddressSource::kStack);
+  // The product may be made back into the pointer.
+  const std::vector<Piece> multiplied{{allocate}, {make_address},   {spill},  {take_address},
+                                      {multiply}, {store_anywhere}, {reload}, {use}};
+  CHECK(last_access(multiplied, true) == AddressSource::kUnknown);
 }
 
 TEST_CASE("what was pushed is nobody else's") {
