@@ -35,7 +35,7 @@ bool has_text_relocations(std::ifstream& file, const Elf64_Phdr& dynamic) {
 
 }  // namespace
 
-Constants::Segments Constants::read_segments(const std::string& name) {
+Constants::File Constants::read_file(const std::string& name) {
   std::error_code error;
   const uint64_t size =
       std::filesystem::is_regular_file(name, error) ? std::filesystem::file_size(name, error) : 0;
@@ -47,7 +47,7 @@ Constants::Segments Constants::read_segments(const std::string& name) {
       header.e_phentsize != sizeof(Elf64_Phdr)) {
     return {};
   }
-  Segments segments;
+  File read;
   for (unsigned i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr program;
     if (!read_at(file, header.e_phoff + i * sizeof program, program)) {
@@ -55,6 +55,9 @@ Constants::Segments Constants::read_segments(const std::string& name) {
     }
     if (program.p_type == PT_DYNAMIC && has_text_relocations(file, program)) {
       return {};
+    }
+    if (program.p_type == PT_GNU_EH_FRAME) {
+      read.unwind_header = program.p_vaddr;
     }
     if (program.p_type != PT_LOAD || (program.p_flags & PF_W) != 0 || program.p_offset > size ||
         program.p_filesz > size - program.p_offset || program.p_filesz > kMostBytes) {
@@ -69,28 +72,31 @@ Constants::Segments Constants::read_segments(const std::string& name) {
     if (!file.read(segment.bytes.data(), static_cast<std::streamsize>(program.p_filesz))) {
       return {};
     }
-    segments.push_back(std::move(segment));
+    read.segments.push_back(std::move(segment));
   }
-  return segments;
+  return read;
 }
 
 Constants::Constants(const std::vector<CodeSection>& code) {
   for (const CodeSection& section : code) {
-    std::unique_ptr<const Segments>& file = files_[section.file];
+    std::unique_ptr<const File>& file = files_[section.file];
     if (!file) {
-      file = std::make_unique<const Segments>(read_segments(section.file));
+      file = std::make_unique<const File>(read_file(section.file));
     }
+    const std::vector<Segment>& segments = file->segments;
     // The segment that was mapped; mappings are of whole pages.
-    const auto mapped = std::find_if(file->begin(), file->end(), [&](const Segment& segment) {
+    const auto mapped = std::find_if(segments.begin(), segments.end(), [&](const Segment& segment) {
       return segment.code && section.offset < segment.offset + segment.bytes.size() &&
              segment.offset < section.offset + section.size;
     });
-    if (mapped == file->end()) {
+    if (mapped == segments.end()) {
       continue;
     }
     const uint64_t base = section.address - section.offset + mapped->offset - mapped->address;
-    for (const Segment& segment : *file) {
-      ranges_[section.process].push_back({base + segment.address, &segment.bytes, false});
+    const uint64_t unwind_header = file->unwind_header == 0 ? 0 : base + file->unwind_header;
+    for (const Segment& segment : segments) {
+      ranges_[section.process].push_back(
+          {base + segment.address, &segment.bytes, unwind_header, false});
     }
   }
   for (auto& [process, ranges] : ranges_) {
@@ -137,23 +143,32 @@ Constants::Page Constants::page(int process, uint64_t address) const {
   return {};
 }
 
-bool Constants::read(int process, uint64_t address, uint8_t* to, size_t size) const {
+const Constants::Range* Constants::find(int process, uint64_t address) const {
   const auto ranges = ranges_.find(process);
   if (ranges == ranges_.end()) {
-    return false;
+    return nullptr;
   }
   auto next = std::upper_bound(ranges->second.begin(), ranges->second.end(), address,
                                [](uint64_t at, const Range& range) { return at < range.address; });
   if (next == ranges->second.begin()) {
-    return false;
+    return nullptr;
   }
   const Range& range = *--next;
-  const uint64_t offset = address - range.address;
-  if (range.doubtful || offset >= range.bytes->size() || size > range.bytes->size() - offset) {
+  return !range.doubtful && address - range.address < range.bytes->size() ? &range : nullptr;
+}
+
+bool Constants::read(int process, uint64_t address, uint8_t* to, size_t size) const {
+  const Range* range = find(process, address);
+  if (range == nullptr || size > range->bytes->size() - (address - range->address)) {
     return false;
   }
-  std::memcpy(to, range.bytes->data() + offset, size);
+  std::memcpy(to, range->bytes->data() + (address - range->address), size);
   return true;
+}
+
+uint64_t Constants::unwind_header(int process, uint64_t address) const {
+  const Range* range = find(process, address);
+  return range == nullptr ? 0 : range->unwind_header;
 }
 
 }  // namespace tsomon::pt

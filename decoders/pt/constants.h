@@ -36,6 +36,9 @@ class Constants {
   Page page(int process, uint64_t address) const;
   // False when the bytes are not all known. O(log of the mapped segments).
   bool read(int process, uint64_t address, uint8_t* to, size_t size) const;
+  // Of the file that is mapped at the address: where its table for unwinding begins
+  // (.eh_frame_hdr); 0: nowhere.
+  uint64_t unwind_header(int process, uint64_t address) const;
 
  private:
   struct Segment {
@@ -44,16 +47,21 @@ class Constants {
     std::string bytes;
     bool code = false;
   };
-  using Segments = std::vector<Segment>;
+  struct File {
+    std::vector<Segment> segments;
+    uint64_t unwind_header = 0;  // as the file has it; 0: none
+  };
   struct Range {
     uint64_t address = 0;
     const std::string* bytes = nullptr;
+    uint64_t unwind_header = 0;
     bool doubtful = false;  // overlaps another one
   };
 
-  static Segments read_segments(const std::string& file);
+  static File read_file(const std::string& file);
+  const Range* find(int process, uint64_t address) const;
 
-  std::map<std::string, std::unique_ptr<const Segments>> files_;
+  std::map<std::string, std::unique_ptr<const File>> files_;
   std::map<int, std::vector<Range>> ranges_;  // by address
 };
 

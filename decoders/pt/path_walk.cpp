@@ -31,7 +31,8 @@ PathWalk::PathWalk(int process, const AccessOptions& options)
     : process_(process),
       options_(options),
       slots_(kFirstTemporary),
-      stack_({options.frames_before, options.memory}) {
+      stack_({options.frames_before, options.memory}),
+      closed_frames_(process, options.constants) {
   forget_registers(x86::kAllRegisters);
 }
 
@@ -108,6 +109,9 @@ void PathWalk::block(const CodeBlock& block, const PlacedSample* samples,
                      const PlacedSample* samples_end) {
   branch_to(block.ip());
   returns_from_signal_ = false;
+  if (stack_.asks_for_frame()) {
+    find_frame(block.ip());
+  }
   if (samples == samples_end) {
     run(block.steps);
   } else {
@@ -123,6 +127,12 @@ void PathWalk::block(const CodeBlock& block, const PlacedSample* samples,
     run(steps_of(first + done, first + block.instructions.size()));
   }
   last_ = &block;
+}
+
+// The code may say that nobody has a pointer into the frame that was there before.
+void PathWalk::find_frame(uint64_t ip) {
+  const auto size = closed_frames_.return_address(ip);
+  stack_.answer(size ? std::optional(stack_.stack_pointer() + *size) : std::nullopt);
 }
 
 void PathWalk::sample(const RegisterFile& registers) {

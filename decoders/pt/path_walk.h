@@ -19,6 +19,7 @@
 #include <tsl/robin_map.h>
 
 #include "decoders/pt/accesses.h"
+#include "decoders/pt/closed_frames.h"
 #include "decoders/pt/terms.h"
 #include "decoders/pt/thread_stack.h"
 
@@ -120,6 +121,7 @@ class PathWalk {
   const Term& reg(x86::Register name) const { return slots_[static_cast<unsigned>(name)]; }
 
   void run(const BlockSteps& block);
+  void find_frame(uint64_t ip);
   void move_stack(Term& to, int64_t offset);
   void set_registers(const Step*& step, const Step* end);
   void complex(const x86::Instruction& instruction);
@@ -170,6 +172,7 @@ class PathWalk {
   Terms terms_;
   std::vector<Term> slots_;
   ThreadStack stack_;
+  ClosedFrames closed_frames_;
   Words<MemoryStorage> memory_;
   uint32_t memory_epoch_ = 0;
   uint32_t last_writer_ = 0;

@@ -20,6 +20,14 @@ void ThreadStack::restart(uint32_t node) {
   frames_.clear();
   frames_.push_back({0, kHighest, !options_.assumed});
   stack_ = 0;
+  asks_ = !options_.assumed;
+}
+
+void ThreadStack::answer(std::optional<int64_t> return_address) {
+  asks_ = false;
+  if (return_address) {
+    frames_.push_back({0, *return_address, false});
+  }
 }
 
 bool ThreadStack::is_older(uint32_t node) const {
@@ -102,6 +110,7 @@ void ThreadStack::leave(int64_t return_address) {
     }
     frames_.pop_back();
   }
+  asks_ = frames_.size() == 1 && !options_.assumed;
 }
 
 Term ThreadStack::load(Term at, unsigned size, Terms& terms) {
@@ -175,8 +184,11 @@ void ThreadStack::expose(Frame& frame) {
   // What it holds can be read through the pointer.
   const uint32_t region = frame.region;
   const int64_t top = std::min(frame.top, kAbove);
-  const int64_t bottom =
-      region + 1 == regions_.size() ? stack_ - kRedZone : regions_[region].stack - kRedZone;
+  const size_t inner = static_cast<size_t>(&frame - frames_.data()) + 1;
+  const int64_t bottom = inner < frames_.size() && frames_[inner].region == region
+                             ? frames_[inner].top + 8
+                         : region + 1 == regions_.size() ? stack_ - kRedZone
+                                                         : regions_[region].stack - kRedZone;
   for (int64_t unit = regions_[region].words.from(bottom >> 2); unit < top >> 2; ++unit) {
     const Word* word = regions_[region].words.find(unit);
     if (word != nullptr && word->size == 8 && !word->pushed) {

@@ -5,15 +5,15 @@
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <elf.h>
-#include <link.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "decoders/pt/accesses.h"
 #include "decoders/pt/constants.h"
+#include "tests/pt/own_modules.h"
 
 using namespace tsomon;
+using namespace tsomon::test;
 using pt::AddressSource;
 using pt::PathEntry;
 
@@ -153,35 +153,7 @@ TEST_CASE("a store through a followed pointer changes the stack") {
 }
 
 TEST_CASE("constants are what the mapped files hold in memory") {
-  struct Module {
-    std::vector<pt::CodeSection> code;
-    std::vector<std::pair<uint64_t, uint64_t>> read_only;
-    std::vector<std::pair<uint64_t, uint64_t>> writable;
-  } module;
-  ::dl_iterate_phdr(
-      [](dl_phdr_info* info, size_t, void* to) {
-        Module& out = *static_cast<Module*>(to);
-        const std::string name = info->dlpi_name[0] == '\0' ? "/proc/self/exe" : info->dlpi_name;
-        if (name[0] != '/') {
-          return 0;  // the kernel's
-        }
-        for (unsigned i = 0; i < info->dlpi_phnum; ++i) {
-          const ElfW(Phdr)& segment = info->dlpi_phdr[i];
-          if (segment.p_type != PT_LOAD) {
-            continue;
-          }
-          const uint64_t address = info->dlpi_addr + segment.p_vaddr;
-          if ((segment.p_flags & PF_X) != 0) {
-            const uint64_t in_page = address % 4096;
-            out.code.push_back({name, segment.p_offset - in_page, segment.p_filesz + in_page,
-                                address - in_page, kTimeMin, 7});
-          }
-          ((segment.p_flags & PF_W) != 0 ? out.writable : out.read_only)
-              .push_back({address, segment.p_filesz});
-        }
-        return 0;
-      },
-      &module);
+  const OwnModules module = own_modules(7);
   const pt::Constants constants(module.code);
   std::mt19937_64 random(1);
   uint8_t bytes[8];
