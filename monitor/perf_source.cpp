@@ -26,7 +26,8 @@ class PerfSource : public EventSource {
  public:
   PerfSource(perf::SampledTrace samples, std::optional<AddressCoverage> coverage, std::string input,
              const SourceOptions& options)
-      : samples_(std::move(samples)), modules_(find_modules(samples_.mappings, options.sysroot)) {
+      : samples_(std::move(samples)),
+        modules_(find_modules(samples_.mappings, options.perf.sysroot)) {
     coverage_ = coverage;
     input_ = std::move(input);
     format_ = InputFormat::kPerf;
@@ -103,14 +104,14 @@ Result<std::unique_ptr<EventSource>> open_perf_data(MappedInput bytes, const std
     return failed(type.error());
   }
   if (*type == perf::AuxtraceInfo::kIntelPt) {
-    auto traced = read_pt_trace(data, options);
+    auto traced = read_pt_trace(data, options.perf);
     if (!traced) {
       return failed(traced.error());
     }
     return std::make_unique<PerfSource>(std::move(traced->trace), traced->coverage, input, options);
   }
-  if (!options.units.empty()) {
-    return failed({ErrorKind::kUsage, {}, {}, "--unit needs a recording with Intel PT"});
+  if (options.perf.needs_pt()) {
+    return failed({ErrorKind::kUsage, {}, {}, kNeedsPt});
   }
   auto samples = perf::read_samples(data);
   if (!samples) {
