@@ -19,18 +19,28 @@ bool read_at(std::ifstream& file, uint64_t offset, T& to) {
   return static_cast<bool>(file.read(reinterpret_cast<char*>(&to), sizeof to));
 }
 
-bool has_text_relocations(std::ifstream& file, const Elf64_Phdr& dynamic) {
-  for (uint64_t at = 0; at + sizeof(Elf64_Dyn) <= dynamic.p_filesz; at += sizeof(Elf64_Dyn)) {
+// What the file tells the loader.
+struct Dynamic {
+  bool text_relocations = false;
+  bool needs_files = false;
+  uint64_t function_addresses = 0;  // DT_PLTGOT
+};
+
+Dynamic read_dynamic(std::ifstream& file, const Elf64_Phdr& segment) {
+  Dynamic found;
+  for (uint64_t at = 0; at + sizeof(Elf64_Dyn) <= segment.p_filesz; at += sizeof(Elf64_Dyn)) {
     Elf64_Dyn entry;
-    if (!read_at(file, dynamic.p_offset + at, entry) || entry.d_tag == DT_NULL) {
-      return false;
+    if (!read_at(file, segment.p_offset + at, entry) || entry.d_tag == DT_NULL) {
+      break;
     }
-    if (entry.d_tag == DT_TEXTREL ||
-        (entry.d_tag == DT_FLAGS && (entry.d_un.d_val & DF_TEXTREL) != 0)) {
-      return true;
+    found.text_relocations |= entry.d_tag == DT_TEXTREL ||
+                              (entry.d_tag == DT_FLAGS && (entry.d_un.d_val & DF_TEXTREL) != 0);
+    found.needs_files |= entry.d_tag == DT_NEEDED;
+    if (entry.d_tag == DT_PLTGOT) {
+      found.function_addresses = entry.d_un.d_ptr;
     }
   }
-  return false;
+  return found;
 }
 
 }  // namespace
@@ -48,13 +58,22 @@ Constants::File Constants::read_file(const std::string& name) {
     return {};
   }
   File read;
+  Dynamic dynamic;
+  bool executable = false;
+  Block read_only_later;
   for (unsigned i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr program;
     if (!read_at(file, header.e_phoff + i * sizeof program, program)) {
       return {};
     }
-    if (program.p_type == PT_DYNAMIC && has_text_relocations(file, program)) {
-      return {};
+    if (program.p_type == PT_DYNAMIC) {
+      dynamic = read_dynamic(file, program);
+    } else if (program.p_type == PT_INTERP) {
+      executable = true;
+    } else if (program.p_type == PT_GNU_RELRO) {
+      // Whole pages only are protected.
+      const uint64_t end = (program.p_vaddr + program.p_memsz) / kPage * kPage;
+      read_only_later = {program.p_vaddr, end > program.p_vaddr ? end - program.p_vaddr : 0};
     }
     if (program.p_type == PT_GNU_EH_FRAME) {
       read.unwind_header = program.p_vaddr;
@@ -73,6 +92,16 @@ Constants::File Constants::read_file(const std::string& name) {
       return {};
     }
     read.segments.push_back(std::move(segment));
+  }
+  if (dynamic.text_relocations) {
+    return {};
+  }
+  read.loaded = dynamic.needs_files;
+  if (executable && read.loaded) {
+    read.settled.push_back(read_only_later);
+    if (dynamic.function_addresses != 0) {
+      read.settled.push_back({dynamic.function_addresses + 8, 16});
+    }
   }
   return read;
 }
@@ -96,7 +125,16 @@ Constants::Constants(const std::vector<CodeSection>& code) {
     const uint64_t unwind_header = file->unwind_header == 0 ? 0 : base + file->unwind_header;
     for (const Segment& segment : segments) {
       ranges_[section.process].push_back(
-          {base + segment.address, &segment.bytes, unwind_header, false});
+          {base + segment.address, &segment.bytes, unwind_header, false, file->loaded});
+    }
+    std::vector<Block>& settled = settled_[section.process];
+    for (const Block& block : file->settled) {
+      const uint64_t address = base + block.address;
+      if (std::none_of(settled.begin(), settled.end(), [&](const Block& known) {
+            return known.address == address && known.size == block.size;
+          })) {
+        settled.push_back({address, block.size});
+      }
     }
   }
   for (auto& [process, ranges] : ranges_) {
@@ -130,6 +168,13 @@ Constants::Page Constants::page(int process, uint64_t address) const {
     return {};
   }
   const uint64_t first = address / kPage * kPage;
+  if (const auto settled = settled_.find(process); settled != settled_.end()) {
+    for (const Block& block : settled->second) {
+      if (block.address < first + kPage && first < block.address + block.size) {
+        return {Page::State::kNone, nullptr, true};
+      }
+    }
+  }
   for (const Range& range : ranges->second) {
     const uint64_t size = range.bytes->size();
     if (!range.doubtful && range.address <= first && size >= kPage &&
@@ -164,6 +209,20 @@ bool Constants::read(int process, uint64_t address, uint8_t* to, size_t size) co
   }
   std::memcpy(to, range->bytes->data() + (address - range->address), size);
   return true;
+}
+
+bool Constants::is_settled(int process, uint64_t address, size_t size) const {
+  const auto settled = settled_.find(process);
+  return settled != settled_.end() &&
+         std::any_of(settled->second.begin(), settled->second.end(), [&](const Block& block) {
+           return address >= block.address && size <= block.size &&
+                  address - block.address <= block.size - size;
+         });
+}
+
+bool Constants::may_be_loader(int process, uint64_t address) const {
+  const Range* range = find(process, address);
+  return range == nullptr || !range->loaded;
 }
 
 uint64_t Constants::unwind_header(int process, uint64_t address) const {

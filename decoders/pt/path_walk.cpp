@@ -50,6 +50,7 @@ void PathWalk::forget_registers(RegisterMask names) {
 void PathWalk::gap() {
   forget_registers(x86::kAllRegisters);
   memory_.words.clear();
+  settled_.clear();
   interrupted_.clear();
   returns_from_signal_ = false;
   has_target_ = false;
@@ -107,10 +108,11 @@ void PathWalk::elsewhere(uint64_t ip) {
 
 void PathWalk::block(const CodeBlock& block, const PlacedSample* samples,
                      const PlacedSample* samples_end) {
-  branch_to(block.ip());
+  block_ip_ = block.ip();
+  branch_to(block_ip_);
   returns_from_signal_ = false;
   if (stack_.asks_for_frame()) {
-    find_frame(block.ip());
+    find_frame(block_ip_);
   }
   if (samples == samples_end) {
     run(block.steps);

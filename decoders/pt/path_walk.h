@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -133,6 +134,8 @@ class PathWalk {
   void forget_registers(x86::RegisterMask names);
 
   std::optional<uint64_t> constant_at(uint64_t address, unsigned size);
+  const Term* settled_at(uint64_t address, unsigned size);
+  void forget_settled(uint64_t address, uint64_t size);
   Term load(Term address, unsigned size);
   Term load_shared(Term address, unsigned size);
   void store(Term address, unsigned size, Term value, bool pushed);
@@ -183,7 +186,9 @@ class PathWalk {
   bool has_target_ = false;
   const CodeBlock* last_ = nullptr;
   std::vector<TableLoad> table_loads_;
-  std::array<Page, 64> pages_{};  // of constants, the last ones used
+  std::array<Page, 64> pages_{};      // of constants, the last ones used
+  std::map<uint64_t, Term> settled_;  // words that are always the same, by address
+  uint64_t block_ip_ = 0;
   std::vector<Place> places_;
   std::vector<Repeats> repeats_;
 };

@@ -1,16 +1,23 @@
 // What is known of memory: the thread's stack, and what nobody writes.
 #include <algorithm>
 #include <array>
+#include <cstdio>
+#include <fstream>
+#include <map>
 #include <random>
+#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <sys/auxv.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "decoders/pt/accesses.h"
 #include "decoders/pt/constants.h"
+#include "decoders/x86/dataflow.h"
 #include "tests/pt/own_modules.h"
+#include "tests/pt/traced_programs.h"
 
 using namespace tsomon;
 using namespace tsomon::test;
@@ -180,6 +187,27 @@ TEST_CASE("constants are what the mapped files hold in memory") {
   for (const auto& [address, size] : module.writable) {
     CHECK(!constants.read(7, address, bytes, 1));
   }
+  // What is settled once it is loaded can no longer be written, but for two words.
+  size_t settled = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long begin = 0;
+    unsigned long end = 0;
+    char writable = '-';
+    REQUIRE(std::sscanf(line.c_str(), "%lx-%lx r%c", &begin, &end, &writable) >= 2);
+    size_t words = 0;
+    for (uint64_t at = begin; writable == 'w' && at < end && end - begin < (8 << 20); at += 8) {
+      words += constants.is_settled(7, at, 8) ? 1 : 0;
+    }
+    CHECK(words <= 2);
+    for (uint64_t at = begin; writable != 'w' && at < end && end - begin < (8 << 20); at += 8) {
+      settled += constants.is_settled(7, at, 8) ? 1 : 0;
+    }
+  }
+  CHECK(settled > 16);
+  CHECK(!constants.may_be_loader(7, reinterpret_cast<uint64_t>(&last_access)));
+  CHECK(constants.may_be_loader(7, ::getauxval(AT_BASE) + 64));
+  CHECK(constants.may_be_loader(7, 64));
   // Two files at the same place: neither.
   std::vector<pt::CodeSection> twice = module.code;
   REQUIRE(twice.size() >= 2);
@@ -187,4 +215,41 @@ TEST_CASE("constants are what the mapped files hold in memory") {
   twice.resize(2);
   CHECK(!pt::Constants(twice).read(7, twice[0].address + 64, bytes, 8));
   CHECK(!pt::Constants({{"/nowhere", 0, 4096, 0x1000, kTimeMin, 7}}).read(7, 0x1000, bytes, 1));
+}
+
+TEST_CASE("what is settled is always the same") {
+  size_t loads = 0;
+  for (const std::string& name : traced_programs()) {
+    CAPTURE(name);
+    const SteppedRun& run = stepped(name);
+    std::vector<pt::CodeSection> code;
+    for (const MappedCode& mapped : run.code) {
+      code.push_back({mapped.file, mapped.offset, mapped.size, mapped.address, kTimeMin, 1});
+    }
+    const pt::Constants constants(code);
+    std::map<uint64_t, uint64_t> values;
+    for (size_t i = 0; i + 1 < run.steps.size(); ++i) {
+      const Step& step = run.steps[i];
+      const x86::Instruction& instruction = run.at(step.ip);
+      if (constants.may_be_loader(1, step.ip)) {
+        continue;
+      }
+      for (const x86::Access& access : instruction) {
+        const auto range = evaluate(access, step.registers);
+        if (!range || range->size != 8 || !constants.is_settled(1, range->address, 8)) {
+          continue;
+        }
+        CHECK(access.kind == x86::AccessKind::kLoad);
+        const bool followed =
+            run.steps[i + 1].thread == step.thread && instruction.access_count == 1;
+        const auto value =
+            followed ? loaded_value(instruction, run.steps[i + 1].registers) : x86::Value();
+        if (value) {
+          ++loads;
+          CHECK(values.try_emplace(range->address, *value).first->second == *value);
+        }
+      }
+    }
+  }
+  CHECK(loads > 50);
 }
