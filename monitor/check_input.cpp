@@ -78,7 +78,8 @@ Result<CheckedInput> check_input(const std::string& path, InputFormat format,
   auto checked = judge(path, format, options, perf, hidden);
   std::error_code ignored;
   if (!checked || !hidden || checked->report.verdict == Verdict::kDefinite ||
-      !std::filesystem::is_regular_file(path, ignored)) {
+      !(std::filesystem::is_regular_file(path, ignored) ||
+        std::filesystem::is_directory(path, ignored))) {
     return checked;
   }
   // Of units that are violated in several ways one is told: without the open orders a certain one.

@@ -237,7 +237,7 @@ Result<std::unique_ptr<EventSource>> open_capture(MappedInput bytes, const std::
 
 Result<std::unique_ptr<EventSource>> EventSource::open(const std::string& path,
                                                        const SourceOptions& options) {
-  auto opened = open_input(path);
+  auto opened = open_perf_input(path);
   if (!opened) {
     return tl::unexpected<Error>(opened.error());
   }
