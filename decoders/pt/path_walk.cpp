@@ -206,7 +206,7 @@ void PathWalk::branch_to(uint64_t ip) {
       return taken ? not_above(1) : void();
     case Condition::kNotBelow:
       return taken ? void() : not_above(1);
-    case Condition::kNone:
+    default:
       return;
   }
 }
@@ -225,8 +225,8 @@ void PathWalk::run(const BlockSteps& block) {
       case Kind::kCompute: {
         const Term a = at(step->a);
         const Term b = at(step->b);
-        const Term made = terms_.make(step->operation, a, b, step->size, step->operand);
-        if (!step->internal && !made.known() && !is_own(made)) {
+        Term made = terms_.make(step->operation, a, b, step->size, step->operand);
+        if (!step->internal && !made.known() && !is_own(made) && !aligned(*step, a, b, made)) {
           leak(a);
           leak(b);
         }
@@ -329,12 +329,53 @@ void PathWalk::run(const BlockSteps& block) {
         tested_ = {at(step->a), at(step->b), step->instruction->condition, step->size,
                    !step->internal};
         break;
+      case Kind::kDecide:
+        decide(*step);
+        break;
+      case Kind::kSelect:
+        select(*step);
+        break;
       case Kind::kTarget:
         target_ = at(step->a);
         has_target_ = true;
         break;
     }
   }
+}
+
+// A pointer into the stack that is rounded down stays one, where the stack pointer is known.
+bool PathWalk::aligned(const Step& step, Term pointer, Term mask, Term& made) const {
+  const Term now = terms_.settled(pointer);
+  if (step.operation != Operation::kAnd || step.size != 8 || !is_own(pointer) || !mask.known() ||
+      !now.known()) {
+    return false;
+  }
+  made = pointer.plus((now.offset & mask.offset) - now.offset);
+  made.via |= now.via | mask.via;
+  return is_own(made);
+}
+
+void PathWalk::decide(const Step& step) {
+  const Term a = terms_.resolve(at(step.a));
+  const Term b = terms_.resolve(at(step.b));
+  decided_.reset();
+  if (a.known() && b.known()) {
+    decided_ = x86::holds(step.instruction->condition, a.offset, b.offset, step.size);
+    decided_via_ = a.via | b.via;
+  }
+}
+
+void PathWalk::select(const Step& step) {
+  const Term a = at(step.a);
+  const Term b = at(step.b);
+  if (decided_) {
+    slots_[step.to] = *decided_ ? b : a;
+    slots_[step.to].via |= decided_via_;
+    return;
+  }
+  leak(a);
+  leak(b);
+  slots_[step.to] = terms_.leaf(step.size);
 }
 
 void PathWalk::opaque(const Step& step) {

@@ -127,6 +127,9 @@ class PathWalk {
   void set_registers(const Step*& step, const Step* end);
   void complex(const x86::Instruction& instruction);
   void opaque(const Step& step);
+  bool aligned(const Step& step, Term pointer, Term mask, Term& made) const;
+  void decide(const Step& step);
+  void select(const Step& step);
   void string(const x86::Instruction& instruction);
   void system_call();
   void sample(const x86::RegisterFile& registers);
@@ -184,6 +187,8 @@ class PathWalk {
   Tested tested_;
   Term target_;
   bool has_target_ = false;
+  std::optional<bool> decided_;  // by the last kDecide
+  uint32_t decided_via_ = 0;
   const CodeBlock* last_ = nullptr;
   std::vector<TableLoad> table_loads_;
   std::array<Page, 64> pages_{};      // of constants, the last ones used

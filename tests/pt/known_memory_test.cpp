@@ -115,6 +115,33 @@ TEST_CASE("a spilled value comes back while no pointer into its frame is about")
   CHECK(last_access(kernel, true) == AddressSource::kStack);
 }
 
+TEST_CASE("conditional moves whose condition is known") {
+  const Code five{0xBA, 5, 0, 0, 0};              // mov $5,%edx
+  const Code compare{0x83, 0xFA, 0x03};           // cmp $3,%edx
+  const Code compare_others{0x48, 0x39, 0xF7};    // cmp %rsi,%rdi
+  const Code negate{0xF7, 0xDA};                  // neg %edx
+  const Code add{0x83, 0xC2, 0x01};               // add $1,%edx
+  const Code if_greater{0x48, 0x0F, 0x4F, 0xD9};  // cmovg %rcx,%rbx
+  const Code if_less{0x48, 0x0F, 0x4C, 0xD9};     // cmovl %rcx,%rbx
+  const Code if_sign{0x48, 0x0F, 0x48, 0xD9};     // cmovs %rcx,%rbx
+  const auto used = [&](const Code& test, const Code& choose) {
+    return last_access({{make_address}, {five}, {test}, {choose}, {use}}, true);
+  };
+  CHECK(used(compare, if_greater) == AddressSource::kForward);
+  CHECK(used(compare, if_less) == AddressSource::kUnknown);  // rbx as it was
+  CHECK(used(compare_others, if_greater) == AddressSource::kUnknown);
+  CHECK(used(negate, if_sign) == AddressSource::kForward);
+  CHECK(used(negate, if_less) == AddressSource::kForward);
+  // The overflow of an addition is not followed.
+  CHECK(used(add, if_less) == AddressSource::kUnknown);
+  // Either may be the pointer.
+  const Code take_to_rcx{0x48, 0x8D, 0x4C, 0x24, 0x10};  // lea 0x10(%rsp),%rcx
+  const std::vector<Piece> leaked{{allocate},       {make_address},   {spill},
+                                  {take_to_rcx},    {compare_others}, {if_greater},
+                                  {store_anywhere}, {reload},         {use}};
+  CHECK(last_access(leaked, true) == AddressSource::kUnknown);
+}
+
 TEST_CASE("a published pointer into the frame ends what is known of it") {
   const std::vector<Piece> leaked{{allocate}, {take_address}, {publish}, {make_address},
                                   {spill},    {reload},       {use}};
