@@ -7,13 +7,16 @@ namespace tsomon {
 std::string coverage_text(const AddressCoverage& coverage) {
   const uint64_t known = coverage.by_instruction + coverage.forward + coverage.backward;
   const uint64_t all = known + coverage.unknown;
-  const double share =
-      all == 0 ? 100.0 : 100.0 * static_cast<double>(known) / static_cast<double>(all);
-  return fmt::format(
-      "{} instructions; addresses of {} accesses are known, {:.1f} % ({} by the instruction, {} "
-      "carried forwards, {} backwards), {} are not; {} through the stack pointer left out; {} gaps",
-      coverage.instructions, known, share, coverage.by_instruction, coverage.forward,
-      coverage.backward, coverage.unknown, coverage.stack, coverage.gaps);
+  const std::string found =
+      all == 0
+          ? "no accesses"
+          : fmt::format(
+                "addresses of {} accesses are known, {:.1f} % ({} by the instruction, {} "
+                "carried forwards, {} backwards), {} are not",
+                known, 100.0 * static_cast<double>(known) / static_cast<double>(all),
+                coverage.by_instruction, coverage.forward, coverage.backward, coverage.unknown);
+  return fmt::format("{} instructions; {}; {} on the stack left out; {} gaps",
+                     coverage.instructions, found, coverage.stack, coverage.gaps);
 }
 
 nlohmann::ordered_json coverage_json(const AddressCoverage& coverage) {

@@ -34,11 +34,10 @@ Result<CheckReport> check_stream(EventSource& source, const CheckOptions& option
 
 // `hidden`: violations with orders that are not certain were found in a sample, and left out.
 Result<CheckedInput> judge(const std::string& path, InputFormat format, const CheckOptions& options,
-                           const std::string& sysroot, const std::vector<std::string>& units,
-                           bool& hidden) {
+                           const PerfOptions& perf, bool& hidden) {
   const bool stream = StreamCheck::can_check(options);
   auto source = EventSource::open(
-      path, {format, stream ? EventOrder::kTime : EventOrder::kInput, true, sysroot, units});
+      path, {format, stream ? EventOrder::kTime : EventOrder::kInput, true, perf});
   if (!source) {
     return tl::unexpected<Error>(std::move(source.error()));
   }
@@ -75,19 +74,19 @@ Result<CheckedInput> judge(const std::string& path, InputFormat format, const Ch
 }  // namespace
 
 Result<CheckedInput> check_input(const std::string& path, InputFormat format,
-                                 const CheckOptions& options, const std::string& sysroot,
-                                 const std::vector<std::string>& units) {
+                                 const CheckOptions& options, const PerfOptions& perf) {
   bool hidden = false;
-  auto checked = judge(path, format, options, sysroot, units, hidden);
+  auto checked = judge(path, format, options, perf, hidden);
   std::error_code ignored;
   if (!checked || !hidden || checked->report.verdict == Verdict::kDefinite ||
-      !std::filesystem::is_regular_file(path, ignored)) {
+      !(std::filesystem::is_regular_file(path, ignored) ||
+        std::filesystem::is_directory(path, ignored))) {
     return checked;
   }
   // Of units that are violated in several ways one is told: without the open orders a certain one.
   CheckOptions certain = options;
   certain.analysis.max_undirected = 0;
-  auto again = judge(path, format, certain, sysroot, units, hidden);
+  auto again = judge(path, format, certain, perf, hidden);
   return again && again->report.verdict == Verdict::kDefinite ? again : checked;
 }
 

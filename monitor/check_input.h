@@ -28,7 +28,6 @@ struct CheckedInput {
 
 // `path` "-" is standard input.
 Result<CheckedInput> check_input(const std::string& path, InputFormat format,
-                                 const CheckOptions& options, const std::string& sysroot = {},
-                                 const std::vector<std::string>& units = {});
+                                 const CheckOptions& options, const PerfOptions& perf = {});
 
 }  // namespace tsomon

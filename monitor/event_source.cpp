@@ -239,7 +239,7 @@ Result<std::unique_ptr<EventSource>> open_capture(MappedInput bytes, const std::
 
 Result<std::unique_ptr<EventSource>> EventSource::open(const std::string& path,
                                                        const SourceOptions& options) {
-  auto opened = open_input(path);
+  auto opened = open_perf_input(path);
   if (!opened) {
     return tl::unexpected<Error>(opened.error());
   }
@@ -254,8 +254,8 @@ Result<std::unique_ptr<EventSource>> EventSource::open(const std::string& path,
                  ? InputFormat::kPerf
                  : InputFormat::kStd;
   }
-  if (format != InputFormat::kPerf && !options.units.empty()) {
-    Error error{ErrorKind::kUsage, input, {}, "--unit needs a recording with Intel PT"};
+  if (format != InputFormat::kPerf && options.perf.needs_pt()) {
+    Error error{ErrorKind::kUsage, input, {}, kNeedsPt};
     return tl::unexpected<Error>(std::move(error));
   }
   if (format != InputFormat::kStd) {

@@ -47,12 +47,25 @@ struct BlockOrigin {
   std::vector<Raised> raised;
 };
 
+// Of perf.data.
+struct PerfOptions {
+  std::string sysroot;  // where the recorded machine's files are; empty: here
+  // Of Intel PT, and refused with anything else.
+  std::vector<std::string> units;  // patterns of functions whose calls are units (pt_units.h)
+  bool quick = false;              // as pt::AccessOptions::registers_only
+  bool assume_memory = false;      // as memory there; of processes with one traced thread
+  bool assume_frames = false;      // as frames_before
+
+  bool needs_pt() const { return !units.empty() || quick || assume_memory || assume_frames; }
+};
+inline constexpr const char* kNeedsPt =
+    "--unit, --pt-assume and --pt-quick need a recording with Intel PT";
+
 struct SourceOptions {
   InputFormat format = InputFormat::kAuto;
   EventOrder order = EventOrder::kTime;
   bool symbolise = false;  // source locations as text, not as instruction pointers
-  std::string sysroot;     // of perf.data: where the recorded machine's files are; empty: here
-  std::vector<std::string> units;  // of Intel PT: patterns of functions whose calls are units
+  PerfOptions perf;
 };
 
 class EventSource {

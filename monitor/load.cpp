@@ -51,8 +51,8 @@ Result<Trace> collect(EventSource& source) {
 }
 
 Result<LoadedTrace> load_trace(const std::string& path, InputFormat format,
-                               const std::string& sysroot, const std::vector<std::string>& units) {
-  auto source = EventSource::open(path, {format, EventOrder::kInput, false, sysroot, units});
+                               const PerfOptions& perf) {
+  auto source = EventSource::open(path, {format, EventOrder::kInput, false, perf});
   if (!source) {
     return tl::unexpected<Error>(std::move(source.error()));
   }

@@ -41,7 +41,6 @@ Result<Trace> collect(EventSource& source);
 
 // `path` "-" is standard input.
 Result<LoadedTrace> load_trace(const std::string& path, InputFormat format = InputFormat::kAuto,
-                               const std::string& sysroot = {},
-                               const std::vector<std::string>& units = {});
+                               const PerfOptions& perf = {});
 
 }  // namespace tsomon

@@ -1,11 +1,17 @@
 #include "monitor/perf_source.h"
 
 #include <algorithm>
+#include <charconv>
+#include <deque>
+#include <filesystem>
+#include <map>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "decoders/perf/directory.h"
 #include "decoders/perf/events.h"
 #include "decoders/perf/listing.h"
 #include "decoders/perf/ordered.h"
@@ -26,7 +32,8 @@ class PerfSource : public EventSource {
  public:
   PerfSource(perf::SampledTrace samples, std::optional<AddressCoverage> coverage, std::string input,
              const SourceOptions& options)
-      : samples_(std::move(samples)), modules_(find_modules(samples_.mappings, options.sysroot)) {
+      : samples_(std::move(samples)),
+        modules_(find_modules(samples_.mappings, options.perf.sysroot)) {
     coverage_ = coverage;
     input_ = std::move(input);
     format_ = InputFormat::kPerf;
@@ -74,18 +81,75 @@ class PerfSource : public EventSource {
   size_t at_ = 0;
 };
 
-// Raw trace dumps, whose list is at `path`, as a perf.data; "" when the input is none.
-Result<std::string> perf_data_of(const MappedInput& bytes, const std::string& path) {
-  if (!perf::looks_like_trace_list(bytes.view())) {
-    return std::string();
+// The files of a directory behind its `data`, by number.
+Result<perf::JoinedDirectory> join_files(const MappedInput& bytes, const std::string& folder) {
+  constexpr std::string_view kPart = "data.";
+  std::map<unsigned, std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator file(folder, error), end; !error && file != end;
+       file.increment(error)) {
+    const std::string name = file->path().filename();
+    unsigned number = 0;
+    const auto read = std::from_chars(name.data() + std::min(kPart.size(), name.size()),
+                                      name.data() + name.size(), number);
+    if (name.starts_with(kPart) && read.ec == std::errc() &&
+        read.ptr == name.data() + name.size()) {
+      names[number] = file->path();
+    }
   }
-  return perf::perf_data_of_list(bytes.view(), [&](const std::string& name) {
-    const bool absolute = name.substr(0, 1) == "/";
-    return read_input(absolute ? name : path.substr(0, path.rfind('/') + 1) + name);
-  });
+  if (error) {
+    return fail(ErrorKind::kUnreadable, error.message());
+  }
+  std::deque<MappedInput> files;
+  std::vector<std::string_view> parts;
+  for (const auto& [number, name] : names) {
+    auto opened = open_input(name);
+    if (!opened) {
+      return tl::unexpected<Error>(opened.error());
+    }
+    auto mapped = MappedInput::of(std::move(opened->descriptor), opened->regular);
+    if (!mapped) {
+      return tl::unexpected<Error>(mapped.error());
+    }
+    parts.push_back(files.emplace_back(std::move(*mapped)).view());
+  }
+  return perf::join_directory(bytes.view(), parts);
+}
+
+// Raw trace dumps, whose list is at `path`, and the files of the directory `path`, as one
+// perf.data; "" when the input is neither.
+Result<perf::JoinedDirectory> perf_data_of(const MappedInput& bytes, const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return join_files(bytes, path);
+  }
+  perf::JoinedDirectory converted;
+  if (perf::looks_like_trace_list(bytes.view())) {
+    auto list = perf::perf_data_of_list(bytes.view(), [&](const std::string& name) {
+      const bool absolute = name.substr(0, 1) == "/";
+      return read_input(absolute ? name : path.substr(0, path.rfind('/') + 1) + name);
+    });
+    if (!list) {
+      return tl::unexpected<Error>(list.error());
+    }
+    converted.bytes = std::move(*list);
+  }
+  return converted;
+}
+
+// What is missing of the parts makes the trace incomplete.
+void add_problems(const std::vector<std::string>& problems, perf::SampledTrace& to) {
+  to.problems.insert(to.problems.end(), problems.begin(), problems.end());
+  to.trace.complete = to.trace.complete && problems.empty();
 }
 
 }  // namespace
+
+Result<OpenedInput> open_perf_input(const std::string& path) {
+  std::error_code error;
+  return open_input(path != "-" && std::filesystem::is_directory(path, error) ? path + "/data"
+                                                                              : path);
+}
 
 Result<std::unique_ptr<EventSource>> open_perf_data(MappedInput bytes, const std::string& input,
                                                     const SourceOptions& options) {
@@ -97,25 +161,27 @@ Result<std::unique_ptr<EventSource>> open_perf_data(MappedInput bytes, const std
   if (!converted) {
     return failed(converted.error());
   }
-  const std::string_view data = converted->empty() ? bytes.view() : *converted;
+  const std::string_view data = converted->bytes.empty() ? bytes.view() : converted->bytes;
   const auto type = trace_data_type(data);
   if (!type) {
     return failed(type.error());
   }
   if (*type == perf::AuxtraceInfo::kIntelPt) {
-    auto traced = read_pt_trace(data, options);
+    auto traced = read_pt_trace(data, options.perf);
     if (!traced) {
       return failed(traced.error());
     }
+    add_problems(converted->problems, traced->trace);
     return std::make_unique<PerfSource>(std::move(traced->trace), traced->coverage, input, options);
   }
-  if (!options.units.empty()) {
-    return failed({ErrorKind::kUsage, {}, {}, "--unit needs a recording with Intel PT"});
+  if (options.perf.needs_pt()) {
+    return failed({ErrorKind::kUsage, {}, {}, kNeedsPt});
   }
   auto samples = perf::read_samples(data);
   if (!samples) {
     return failed(samples.error());
   }
+  add_problems(converted->problems, *samples);
   if (*type) {
     samples->problems.push_back(
         fmt::format("trace data of type {} are not read: only Intel PT (type {}) is", **type,
@@ -138,7 +204,7 @@ Result<std::vector<std::string>> list_perf_records(
     error.input = input_name(path);
     return tl::unexpected<Error>(std::move(error));
   };
-  auto opened = open_input(path);
+  auto opened = open_perf_input(path);
   if (!opened) {
     return failed(opened.error());
   }
@@ -150,7 +216,7 @@ Result<std::vector<std::string>> list_perf_records(
   if (!converted) {
     return failed(converted.error());
   }
-  auto reader = perf::Reader::open(converted->empty() ? bytes->view() : *converted);
+  auto reader = perf::Reader::open(converted->bytes.empty() ? bytes->view() : converted->bytes);
   if (!reader) {
     return failed(reader.error());
   }
@@ -175,7 +241,9 @@ Result<std::vector<std::string>> list_perf_records(
     text += fmt::format("# {} records of type {} are not known\n", count, type);
   }
   lines(text);
-  std::vector<std::string> problems = records.reader().problems();
+  std::vector<std::string> problems = converted->problems;
+  problems.insert(problems.end(), records.reader().problems().begin(),
+                  records.reader().problems().end());
   if (records.late() > 0) {
     problems.push_back(fmt::format("{} records are out of the order of time", records.late()));
   }

@@ -11,7 +11,11 @@
 
 namespace tsomon {
 
-// `input` as in messages. Fails as perf::read_samples() does.
+// As open_input(); of the directory that `perf record --threads` writes its `data`.
+Result<OpenedInput> open_perf_input(const std::string& path);
+
+// `input` as in messages: where it is a directory, its other files are read, too. Fails as
+// perf::read_samples() does.
 Result<std::unique_ptr<EventSource>> open_perf_data(MappedInput bytes, const std::string& input,
                                                     const SourceOptions& options);
 

@@ -87,7 +87,7 @@ pt::Flow flow_of(const PtRecording& recording) {
 
 }  // namespace
 
-Result<PtTrace> read_pt_trace(std::string_view bytes, const SourceOptions& options) {
+Result<PtTrace> read_pt_trace(std::string_view bytes, const PerfOptions& options) {
   auto read = read_pt_recording(bytes, options.sysroot);
   if (!read) {
     return tl::unexpected<Error>(read.error());
@@ -96,6 +96,9 @@ Result<PtTrace> read_pt_trace(std::string_view bytes, const SourceOptions& optio
   pt::TraceOptions asked;
   asked.partial = recording.partial;
   asked.samples = std::move(recording.samples);
+  asked.quick = options.quick;
+  asked.memory = options.assume_memory;
+  asked.frames_before = options.assume_frames;
   if (auto units = find_pt_units(options.units, recording.code)) {
     asked.units = std::move(*units);
   } else {
@@ -126,6 +129,15 @@ Result<PtTrace> read_pt_trace(std::string_view bytes, const SourceOptions& optio
   if (!asked.samples.empty()) {
     result.trace.notes.push_back(fmt::format("{} of {} samples of registers have a certain place",
                                              decoded.counts.placed_samples, asked.samples.size()));
+  }
+  if (options.assume_memory) {
+    std::map<int, size_t> threads;
+    for (const pt::ThreadPath& path : flow.threads) {
+      if (++threads[path.process] == 2) {
+        result.trace.notes.push_back(fmt::format(
+            "process {} has several threads: its memory is not relied upon", path.process));
+      }
+    }
   }
   result.trace.notes.push_back(coverage_text(result.coverage));
   tag_addresses(result.trace.trace, numbers);

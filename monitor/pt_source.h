@@ -25,6 +25,6 @@ struct PtTrace {
   AddressCoverage coverage;
 };
 
-Result<PtTrace> read_pt_trace(std::string_view bytes, const SourceOptions& options);
+Result<PtTrace> read_pt_trace(std::string_view bytes, const PerfOptions& options);
 
 }  // namespace tsomon

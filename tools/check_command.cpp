@@ -26,7 +26,7 @@ struct Options {
   RelationChoice relation;
   std::string order = "issue";
   std::string format = "auto";
-  PerfChoice perf;
+  PerfOptions perf;
   std::string model = "both";
   uint64_t max_decisions = ConsistencyOptions().max_decisions;
   uint64_t max_steps = OrientationBounds().max_steps;
@@ -159,8 +159,7 @@ int check_file(const std::string& file, const Options& options) {
     const ProgressLine line(file, progress, options.progress);
     CheckOptions asked = check_options(options);
     asked.progress = &progress;
-    return check_input(file, *input_format(options.format), asked, options.perf.sysroot,
-                       options.perf.units);
+    return check_input(file, *input_format(options.format), asked, options.perf);
   }();
   if (!checked) {
     fmt::print(stderr, "tsomon check: {}\n", checked.error().to_string());

@@ -22,7 +22,7 @@ constexpr size_t kEventsAtOnce = 16384;  // formatted before they are written
 struct ScriptOptions {
   std::string input;
   std::string format = "auto";
-  PerfChoice perf;
+  PerfOptions perf;
   bool records = false;
 };
 
@@ -63,8 +63,7 @@ int run_script(const ScriptOptions& options) {
   if (options.records) {
     return list_records(options.input);
   }
-  auto loaded = load_trace(options.input, *input_format(options.format), options.perf.sysroot,
-                           options.perf.units);
+  auto loaded = load_trace(options.input, *input_format(options.format), options.perf);
   if (!loaded) {
     fmt::print(stderr, "tsomon script: {}\n", loaded.error().to_string());
     return kExitBadInput;

@@ -31,6 +31,8 @@ class Compiler {
     at_ = &instruction;
     if (followed(instruction)) {
       follow(instruction);
+    } else if (instruction.selects && flags_ && selects_registers(instruction)) {
+      select(instruction);
     } else if (complex(instruction)) {
       flush();
       step(Kind::kComplex);
@@ -41,7 +43,7 @@ class Compiler {
   }
 
   BlockSteps finish(const Instruction& last) {
-    if (last.condition != x86::Condition::kNone && flags_) {
+    if (last.branch == Branch::kConditional && last.condition != x86::Condition::kNone && flags_) {
       at_ = &last;
       Step& tested = step(Kind::kTested);
       tested.a = flags_->a;
@@ -59,6 +61,7 @@ class Compiler {
     Ref b;
     uint8_t size = 8;
     bool compared = true;  // otherwise only whether they are equal
+    bool whole = true;     // all of them are those of a - b; otherwise only zero and sign
   };
 
   static bool complex(const Instruction& instruction) {
@@ -331,13 +334,14 @@ class Compiler {
     bool flags = false;
     switch (instruction.operation) {
       case Operation::kCompare:
-        flags_ = Flags{value(destination, loaded), value(source, loaded), destination.size, true};
+        flags_ =
+            Flags{value(destination, loaded), value(source, loaded), destination.size, true, true};
         return;
       case Operation::kTest:
         flags_.reset();
         if (destination.is_register() && source.is_register() && destination.reg == source.reg &&
             destination.high == source.high) {
-          flags_ = Flags{value(destination, loaded), constant(0), destination.size, false};
+          flags_ = Flags{value(destination, loaded), constant(0), destination.size, false, true};
         }
         return;
       case Operation::kMove:
@@ -352,7 +356,7 @@ class Compiler {
             compute(Operation::kMoveSigned, value(source, loaded), constant(0), size, source.size);
         break;
       case Operation::kNegate:
-        flags_.reset();
+        flags_ = Flags{constant(0), value(destination, loaded), destination.size, false, true};
         [[fallthrough]];
       case Operation::kNot:
       case Operation::kSwapBytes:
@@ -402,8 +406,41 @@ class Compiler {
       store(*last, result, first == nullptr || first != last);
     }
     if (flags) {
-      flags_ = Flags{result, constant(0), destination.size, false};
+      const bool whole =
+          instruction.operation != Operation::kAdd && instruction.operation != Operation::kSub;
+      flags_ = Flags{result, constant(0), destination.size, false, whole};
     }
+  }
+
+  static bool selects_registers(const Instruction& instruction) {
+    const bool sets = instruction.source.kind == Operand::Kind::kNone;
+    return instruction.destination.is_register() && (sets || instruction.source.is_register());
+  }
+
+  void select(const Instruction& instruction) {
+    using x86::Condition;
+    const Condition condition = instruction.condition;
+    const bool decided = flags_->whole || condition == Condition::kEqual ||
+                         condition == Condition::kNotEqual || condition == Condition::kSign ||
+                         condition == Condition::kNotSign;
+    if (!decided) {
+      others(instruction);
+      return;
+    }
+    const Operand& destination = instruction.destination;
+    const bool sets = instruction.source.kind == Operand::Kind::kNone;
+    const Ref old = sets ? constant(0) : cut(value(destination, constant(0)), destination.size);
+    const Ref other =
+        sets ? constant(1) : cut(value(instruction.source, constant(0)), destination.size);
+    Step& decide = step(Kind::kDecide);
+    decide.a = flags_->a;
+    decide.b = flags_->b;
+    decide.size = flags_->size;
+    Step& made = computed(Kind::kSelect);
+    made.a = old;
+    made.b = other;
+    made.size = destination.size;
+    write(destination, {0, made.to, made.size});
   }
 
   // Registers that get something.
@@ -461,7 +498,7 @@ class Compiler {
       made.recorded = false;
       made.a = constant(0);
     }
-    if (instruction.branch != Branch::kConditional) {
+    if (instruction.branch != Branch::kConditional && !instruction.selects) {
       flags_.reset();
     }
   }

@@ -41,6 +41,8 @@ struct Step {
     kSetAtOnce,     // likewise, all of those in a row at once
     kComplex,       // the whole instruction, on the registers
     kTested,        // the flags come from a compared with b
+    kDecide,        // whether a compared with b meets the instruction's condition
+    kSelect,        // to = b where it does, else a
     kTarget,        // an indirect branch goes to a
   };
   Kind kind = Kind::kLeaf;

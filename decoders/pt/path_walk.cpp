@@ -31,7 +31,8 @@ PathWalk::PathWalk(int process, const AccessOptions& options)
     : process_(process),
       options_(options),
       slots_(kFirstTemporary),
-      stack_({options.frames_before, options.memory}) {
+      stack_({options.frames_before, options.memory}),
+      closed_frames_(process, options.constants) {
   forget_registers(x86::kAllRegisters);
 }
 
@@ -49,6 +50,7 @@ void PathWalk::forget_registers(RegisterMask names) {
 void PathWalk::gap() {
   forget_registers(x86::kAllRegisters);
   memory_.words.clear();
+  settled_.clear();
   interrupted_.clear();
   returns_from_signal_ = false;
   has_target_ = false;
@@ -106,8 +108,12 @@ void PathWalk::elsewhere(uint64_t ip) {
 
 void PathWalk::block(const CodeBlock& block, const PlacedSample* samples,
                      const PlacedSample* samples_end) {
-  branch_to(block.ip());
+  block_ip_ = block.ip();
+  branch_to(block_ip_);
   returns_from_signal_ = false;
+  if (stack_.asks_for_frame()) {
+    find_frame(block_ip_);
+  }
   if (samples == samples_end) {
     run(block.steps);
   } else {
@@ -123,6 +129,12 @@ void PathWalk::block(const CodeBlock& block, const PlacedSample* samples,
     run(steps_of(first + done, first + block.instructions.size()));
   }
   last_ = &block;
+}
+
+// The code may say that nobody has a pointer into the frame that was there before.
+void PathWalk::find_frame(uint64_t ip) {
+  const auto size = closed_frames_.return_address(ip);
+  stack_.answer(size ? std::optional(stack_.stack_pointer() + *size) : std::nullopt);
 }
 
 void PathWalk::sample(const RegisterFile& registers) {
@@ -195,7 +207,7 @@ void PathWalk::branch_to(uint64_t ip) {
       return taken ? not_above(1) : void();
     case Condition::kNotBelow:
       return taken ? void() : not_above(1);
-    case Condition::kNone:
+    default:
       return;
   }
 }
@@ -214,8 +226,8 @@ void PathWalk::run(const BlockSteps& block) {
       case Kind::kCompute: {
         const Term a = at(step->a);
         const Term b = at(step->b);
-        const Term made = terms_.make(step->operation, a, b, step->size, step->operand);
-        if (!step->internal && !made.known() && !is_own(made)) {
+        Term made = terms_.make(step->operation, a, b, step->size, step->operand);
+        if (!step->internal && !made.known() && !is_own(made) && !aligned(*step, a, b, made)) {
           leak(a);
           leak(b);
         }
@@ -325,12 +337,53 @@ void PathWalk::run(const BlockSteps& block) {
         tested_ = {at(step->a), at(step->b), step->instruction->condition, step->size,
                    !step->internal};
         break;
+      case Kind::kDecide:
+        decide(*step);
+        break;
+      case Kind::kSelect:
+        select(*step);
+        break;
       case Kind::kTarget:
         target_ = at(step->a);
         has_target_ = true;
         break;
     }
   }
+}
+
+// A pointer into the stack that is rounded down stays one, where the stack pointer is known.
+bool PathWalk::aligned(const Step& step, Term pointer, Term mask, Term& made) const {
+  const Term now = terms_.settled(pointer);
+  if (step.operation != Operation::kAnd || step.size != 8 || !is_own(pointer) || !mask.known() ||
+      !now.known()) {
+    return false;
+  }
+  made = pointer.plus((now.offset & mask.offset) - now.offset);
+  made.via |= now.via | mask.via;
+  return is_own(made);
+}
+
+void PathWalk::decide(const Step& step) {
+  const Term a = terms_.resolve(at(step.a));
+  const Term b = terms_.resolve(at(step.b));
+  decided_.reset();
+  if (a.known() && b.known()) {
+    decided_ = x86::holds(step.instruction->condition, a.offset, b.offset, step.size);
+    decided_via_ = a.via | b.via;
+  }
+}
+
+void PathWalk::select(const Step& step) {
+  const Term a = at(step.a);
+  const Term b = at(step.b);
+  if (decided_) {
+    slots_[step.to] = *decided_ ? b : a;
+    slots_[step.to].via |= decided_via_;
+    return;
+  }
+  leak(a);
+  leak(b);
+  slots_[step.to] = terms_.leaf(step.size);
 }
 
 void PathWalk::opaque(const Step& step) {
@@ -397,8 +450,10 @@ void PathWalk::complex(const Instruction& instruction) {
   }
   uint32_t via = 0;
   x86::Value loaded;
+  RegisterMask addressed = 0;
   for (const Access& access : instruction) {
     const Address& from = access.address;
+    addressed |= from.registers();
     Term address = Terms::constant(static_cast<uint64_t>(from.displacement));
     const auto add = [&](Register name, unsigned scale) {
       if (name != Register::kNone) {
@@ -429,9 +484,13 @@ void PathWalk::complex(const Instruction& instruction) {
     }
   }
   step_forward(instruction, file, loaded);
+  // What the results are made of.
+  for (RegisterMask left = instruction.reads & ~(addressed & ~instruction.writes); left != 0;
+       left &= left - 1) {
+    leak(reg(static_cast<Register>(__builtin_ctz(left))));
+  }
   for (RegisterMask left = instruction.writes; left != 0; left &= left - 1) {
     const auto name = static_cast<Register>(__builtin_ctz(left));
-    leak(reg(name));
     reg(name) = file.has(name) ? Term{file.value(name), 0, via} : terms_.leaf(8);
   }
 }

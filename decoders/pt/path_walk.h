@@ -13,12 +13,14 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <vector>
 
 #include <tsl/robin_map.h>
 
 #include "decoders/pt/accesses.h"
+#include "decoders/pt/closed_frames.h"
 #include "decoders/pt/terms.h"
 #include "decoders/pt/thread_stack.h"
 
@@ -133,10 +135,14 @@ class PathWalk {
   const Term& reg(x86::Register name) const { return slots_[static_cast<unsigned>(name)]; }
 
   void run(const BlockSteps& block);
+  void find_frame(uint64_t ip);
   void move_stack(Term& to, int64_t offset);
   void set_registers(const Step*& step, const Step* end);
   void complex(const x86::Instruction& instruction);
   void opaque(const Step& step);
+  bool aligned(const Step& step, Term pointer, Term mask, Term& made) const;
+  void decide(const Step& step);
+  void select(const Step& step);
   void string(const x86::Instruction& instruction);
   void system_call();
   void sample(const x86::RegisterFile& registers);
@@ -144,6 +150,8 @@ class PathWalk {
   void forget_registers(x86::RegisterMask names);
 
   std::optional<uint64_t> constant_at(uint64_t address, unsigned size);
+  const Term* settled_at(uint64_t address, unsigned size);
+  void forget_settled(uint64_t address, uint64_t size);
   Term load(Term address, unsigned size);
   Term load_shared(Term address, unsigned size);
   void store(Term address, unsigned size, Term value, bool pushed);
@@ -184,6 +192,7 @@ class PathWalk {
   Terms terms_;
   std::vector<Term> slots_;
   ThreadStack stack_;
+  ClosedFrames closed_frames_;
   Words<MemoryStorage> memory_;
   uint32_t memory_epoch_ = 0;
   uint32_t last_writer_ = 0;
@@ -192,10 +201,14 @@ class PathWalk {
   Tested tested_;
   Term target_;
   bool has_target_ = false;
+  std::optional<bool> decided_;  // by the last kDecide
+  uint32_t decided_via_ = 0;
   const CodeBlock* last_ = nullptr;
   std::vector<TableLoad> table_loads_;
   std::array<Searched, 64> searched_{};  // the last ones
   std::array<Page, 64> pages_{};  // of constants, the last ones used
+  std::map<uint64_t, Term> settled_;  // words that are always the same, by address
+  uint64_t block_ip_ = 0;
   std::vector<Place> places_;
   std::vector<Repeats> repeats_;
 };

@@ -54,6 +54,27 @@ std::optional<uint64_t> PathWalk::constant_at(uint64_t address, unsigned size) {
   return value;
 }
 
+// After constant_at() has found nothing there.
+const Term* PathWalk::settled_at(uint64_t address, unsigned size) {
+  if (options_.constants == nullptr ||
+      !pages_[address / Constants::kPage % pages_.size()].content.settled || size != 8 ||
+      !options_.constants->is_settled(process_, address, size) ||
+      options_.constants->may_be_loader(process_, block_ip_)) {
+    return nullptr;
+  }
+  const auto [word, is_new] = settled_.try_emplace(address);
+  word->second = is_new ? terms_.leaf(8) : terms_.resolve(word->second);
+  return &word->second;
+}
+
+void PathWalk::forget_settled(uint64_t address, uint64_t size) {
+  const uint64_t end = address + size;
+  auto word = settled_.lower_bound(address - std::min<uint64_t>(address, 7));
+  while (word != settled_.end() && word->first < end) {
+    word = settled_.erase(word);
+  }
+}
+
 Term PathWalk::load(Term address, unsigned size) {
   address = on_stack(address);
   if (is_own(address)) {
@@ -61,6 +82,9 @@ Term PathWalk::load(Term address, unsigned size) {
   }
   if (const auto value = address.known() ? constant_at(address.offset, size) : std::nullopt) {
     return {*value, 0, address.via};
+  }
+  if (const Term* word = address.known() ? settled_at(address.offset, size) : nullptr) {
+    return *word;
   }
   const Term value = options_.memory ? load_shared(address, size) : terms_.leaf(size);
   if (!address.known() && options_.constants != nullptr) {
@@ -153,6 +177,9 @@ void PathWalk::store_elsewhere(Term address, uint64_t size) {
         }
       }
     }
+  }
+  if (address.known() && !settled_.empty()) {
+    forget_settled(address.offset, size);
   }
   if (!address.known() || (address.via & kViaFact) != 0) {
     stack_.store_anywhere();
@@ -270,6 +297,9 @@ void PathWalk::forget_before(size_t node, std::vector<Place>& places,
       apply(slots_[i]);
     }
     stack_.each_term(apply);
+    for (auto& [address, word] : settled_) {
+      apply(word);
+    }
     for (Interrupted& interrupted : interrupted_) {
       for (Term& term : interrupted.registers) {
         apply(term);

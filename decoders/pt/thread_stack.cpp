@@ -21,6 +21,14 @@ void ThreadStack::restart(uint32_t node) {
   frames_.clear();
   frames_.push_back({0, kHighest, !options_.assumed});
   stack_ = 0;
+  asks_ = !options_.assumed;
+}
+
+void ThreadStack::answer(std::optional<int64_t> return_address) {
+  asks_ = false;
+  if (return_address) {
+    frames_.push_back({0, *return_address, false});
+  }
 }
 
 void ThreadStack::regions_changed() {
@@ -98,6 +106,7 @@ void ThreadStack::leave(int64_t return_address) {
     }
     frames_.pop_back();
   }
+  asks_ = frames_.size() == 1 && !options_.assumed;
 }
 
 Term ThreadStack::load(Term at, unsigned size, Terms& terms) {
@@ -171,8 +180,11 @@ void ThreadStack::expose(Frame& frame) {
   // What it holds can be read through the pointer.
   const uint32_t region = frame.region;
   const int64_t top = std::min(frame.top, kAbove);
-  const int64_t bottom =
-      region + 1 == regions_.size() ? stack_ - kRedZone : regions_[region].stack - kRedZone;
+  const size_t inner = static_cast<size_t>(&frame - frames_.data()) + 1;
+  const int64_t bottom = inner < frames_.size() && frames_[inner].region == region
+                             ? frames_[inner].top + 8
+                         : region + 1 == regions_.size() ? stack_ - kRedZone
+                                                         : regions_[region].stack - kRedZone;
   const Words<Storage>& words = regions_[region].words;
   const int64_t from = words.from(bottom >> 2);
   // Leaks change what is pushed, and where it is not; the words stay where they are.

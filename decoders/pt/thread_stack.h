@@ -8,7 +8,8 @@
 //             path itself writes into a frame as long as no pointer into it has gone where it is
 //             not followed: it is then exposed. That holds for programs that do not write where
 //             none of their objects is. What lies above the first call belongs to frames whose
-//             pointers may have gone anywhere before: they count as exposed unless `assumed`.
+//             pointers may have gone anywhere before: they count as exposed unless `assumed`, or
+//             unless their function's code says otherwise (closed_frames.h).
 // Exposed     What was pushed there (return addresses, registers that are to be kept) has no name
 //             in the program, and is written by nobody else as long as no pointer to it is made.
 //             The rest of an exposed frame is only given where `shared` says that no other
@@ -57,6 +58,11 @@ class ThreadStack {
   // The stack pointer is `to`, an operation on what it was.
   void move(Term to, const Terms& terms);
 
+  // The frame that the stack pointer is in was there before, and nothing is known of it.
+  bool asks_for_frame() const { return asks_; }
+  // The answer, once: where its return address is when no pointer into it has gone anywhere.
+  void answer(std::optional<int64_t> return_address);
+  int64_t stack_pointer() const { return stack_; }  // relative to the last region's node
   void call(int64_t return_address);
   void leave(int64_t return_address);
 
@@ -148,6 +154,7 @@ class ThreadStack {
   uint32_t last_node_ = 0;  // of the last region
   size_t last_region_ = 0;  // its position
   std::vector<Frame> frames_;
+  bool asks_ = false;
   uint32_t epoch_ = 0;  // stores that may have changed what is exposed
   int64_t stack_ = 0;   // the stack pointer, in the last region
 };

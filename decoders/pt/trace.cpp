@@ -218,6 +218,10 @@ DecodedTrace make_trace(const Flow& flow, const TraceOptions& options) {
   for (const RegisterSample& sample : options.samples) {
     samples[{sample.process, sample.thread}].push_back(sample);
   }
+  std::map<int, size_t> threads;  // of each process
+  for (const ThreadPath& path : flow.threads) {
+    ++threads[path.process];
+  }
   std::vector<std::vector<Timed>> events(flow.threads.size());
   for (size_t i = 0; i < flow.threads.size(); ++i) {
     const ThreadPath& path = flow.threads[i];
@@ -226,7 +230,8 @@ DecodedTrace make_trace(const Flow& flow, const TraceOptions& options) {
     ThreadEvents sink(path, thread, options, out, events[i]);
     AccessOptions asked;
     asked.constants = &flow.constants;
-    asked.memory = options.memory;
+    asked.memory = options.memory && threads[path.process] == 1;
+    asked.registers_only = options.quick;
     asked.frames_before = options.frames_before;
     const auto placed = place_samples(path, samples[{path.process, path.thread}]);
     out.counts.placed_samples += placed.size();

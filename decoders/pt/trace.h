@@ -38,8 +38,9 @@ struct TraceOptions {
   UnitOptions units;
   std::vector<RegisterSample> samples;
   bool branches = false;
-  bool memory = false;  // AccessOptions, as the next one
+  bool memory = false;  // AccessOptions, as the next ones; of processes with one thread only
   bool frames_before = false;
+  bool quick = false;  // registers_only
   bool partial = false;  // only a part of the program's code or threads was traced
 };
 

@@ -278,6 +278,43 @@ RegisterMask changed_by_system_call(const RegisterFile& before) {
   return changed;
 }
 
+bool holds(Condition condition, uint64_t a, uint64_t b, unsigned size) {
+  a = low_bytes(a, size);
+  b = low_bytes(b, size);
+  const auto left = static_cast<int64_t>(sign_extend(a, size));
+  const auto right = static_cast<int64_t>(sign_extend(b, size));
+  const auto difference = static_cast<int64_t>(sign_extend(low_bytes(a - b, size), size));
+  switch (condition) {
+    case Condition::kNone:
+      break;
+    case Condition::kEqual:
+      return a == b;
+    case Condition::kNotEqual:
+      return a != b;
+    case Condition::kAbove:
+      return a > b;
+    case Condition::kNotAbove:
+      return a <= b;
+    case Condition::kBelow:
+      return a < b;
+    case Condition::kNotBelow:
+      return a >= b;
+    case Condition::kSign:
+      return difference < 0;
+    case Condition::kNotSign:
+      return difference >= 0;
+    case Condition::kLess:
+      return left < right;
+    case Condition::kNotLess:
+      return left >= right;
+    case Condition::kGreater:
+      return left > right;
+    case Condition::kNotGreater:
+      return left <= right;
+  }
+  return false;
+}
+
 void step_forward(const Instruction& instruction, RegisterFile& registers, Value loaded) {
   switch (instruction.operation) {
     case Operation::kClobber:

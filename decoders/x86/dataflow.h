@@ -23,6 +23,9 @@ using Value = std::optional<uint64_t>;
 // past its size have no meaning. Nothing for operations that are more than that.
 Value combine(Operation operation, uint64_t a, uint64_t b, unsigned size);
 
+// Whether the flags of a - b, of operands of `size` bytes, meet a condition (not kNone).
+bool holds(Condition condition, uint64_t a, uint64_t b, unsigned size);
+
 // From before the instruction to after it.
 void step_forward(const Instruction& instruction, RegisterFile& registers, Value loaded = {});
 

@@ -241,6 +241,50 @@ Operation operation_of(const ZydisDecodedInstruction& from) {
   }
 }
 
+// Of conditional moves and of the instructions that set a byte.
+Condition selection_of(ZydisMnemonic mnemonic) {
+  switch (mnemonic) {
+    case ZYDIS_MNEMONIC_CMOVZ:
+    case ZYDIS_MNEMONIC_SETZ:
+      return Condition::kEqual;
+    case ZYDIS_MNEMONIC_CMOVNZ:
+    case ZYDIS_MNEMONIC_SETNZ:
+      return Condition::kNotEqual;
+    case ZYDIS_MNEMONIC_CMOVNBE:
+    case ZYDIS_MNEMONIC_SETNBE:
+      return Condition::kAbove;
+    case ZYDIS_MNEMONIC_CMOVBE:
+    case ZYDIS_MNEMONIC_SETBE:
+      return Condition::kNotAbove;
+    case ZYDIS_MNEMONIC_CMOVB:
+    case ZYDIS_MNEMONIC_SETB:
+      return Condition::kBelow;
+    case ZYDIS_MNEMONIC_CMOVNB:
+    case ZYDIS_MNEMONIC_SETNB:
+      return Condition::kNotBelow;
+    case ZYDIS_MNEMONIC_CMOVS:
+    case ZYDIS_MNEMONIC_SETS:
+      return Condition::kSign;
+    case ZYDIS_MNEMONIC_CMOVNS:
+    case ZYDIS_MNEMONIC_SETNS:
+      return Condition::kNotSign;
+    case ZYDIS_MNEMONIC_CMOVL:
+    case ZYDIS_MNEMONIC_SETL:
+      return Condition::kLess;
+    case ZYDIS_MNEMONIC_CMOVNL:
+    case ZYDIS_MNEMONIC_SETNL:
+      return Condition::kNotLess;
+    case ZYDIS_MNEMONIC_CMOVNLE:
+    case ZYDIS_MNEMONIC_SETNLE:
+      return Condition::kGreater;
+    case ZYDIS_MNEMONIC_CMOVLE:
+    case ZYDIS_MNEMONIC_SETLE:
+      return Condition::kNotGreater;
+    default:
+      return Condition::kNone;
+  }
+}
+
 Condition condition_of(ZydisMnemonic mnemonic) {
   switch (mnemonic) {
     case ZYDIS_MNEMONIC_JZ:
@@ -322,6 +366,9 @@ class Builder {
   }
 
   void add_registers(const ZydisDecodedOperand& operand) {
+    if (only_hint(raw_)) {
+      return;  // long nops name registers, but do nothing with them
+    }
     if (operand.type == ZYDIS_OPERAND_TYPE_MEMORY) {
       to_.reads |= address_of(operand).registers();
       return;
@@ -543,6 +590,14 @@ class Builder {
     const auto& operands = from_.operands;
     if (to_.ptwrite || to_.branch == Branch::kIndirectJump) {
       to_.source = operand_of(operands[0]);
+    }
+    if (const Condition condition = selection_of(raw_.mnemonic); condition != Condition::kNone) {
+      to_.selects = true;
+      to_.condition = condition;
+      to_.destination = operand_of(operands[0]);
+      if (raw_.operand_count_visible == 2) {
+        to_.source = operand_of(operands[1]);
+      }
     }
     switch (to_.operation) {
       case Operation::kClobber:

@@ -153,8 +153,23 @@ enum class Operation : uint8_t {
   kTest,     // flags of a & b
 };
 
-// What a conditional branch is taken on, where that tells something about values.
-enum class Condition : uint8_t { kNone, kEqual, kNotEqual, kAbove, kNotAbove, kBelow, kNotBelow };
+// What a conditional branch is taken on, where that tells something about values; what a
+// conditional move depends on. Of comparisons: the last ones with signs.
+enum class Condition : uint8_t {
+  kNone,
+  kEqual,
+  kNotEqual,
+  kAbove,
+  kNotAbove,
+  kBelow,
+  kNotBelow,
+  kSign,
+  kNotSign,
+  kLess,
+  kNotLess,
+  kGreater,
+  kNotGreater,
+};
 
 struct Operand {
   enum class Kind : uint8_t { kNone, kRegister, kImmediate, kMemory, kAddress };
@@ -182,15 +197,18 @@ struct Instruction {
   Branch branch = Branch::kNone;
   Ordering ordering = Ordering::kNone;
   Operation operation = Operation::kClobber;
-  Condition condition = Condition::kNone;  // of a conditional branch
+  Condition condition = Condition::kNone;  // of a conditional branch, and with `selects`
   // kMove with a memory destination stores `source`, with a memory source loads into
   // `destination`; the other operations with a memory operand compute with what they load. Several
   // operands of memory: push, pop and exchange only.
   Operand destination;
   Operand source;
   bool multiplies_immediate = false;  // kMultiply: source * immediate, the old value is not read
-  bool ptwrite = false;               // `source` goes into the processor's trace
-  bool unlisted_stores = false;       // writes memory that `accesses` does not name
+  // A kClobber whose destination becomes `source` where the condition holds (cmov), or 1, else 0
+  // (set, without a source).
+  bool selects = false;
+  bool ptwrite = false;          // `source` goes into the processor's trace
+  bool unlisted_stores = false;  // writes memory that `accesses` does not name
 
   uint64_t next() const { return address + length; }
   const Access* begin() const { return accesses.data(); }

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 #include <zstd.h>
 
+#include "decoders/perf/directory.h"
 #include "decoders/perf/listing.h"
 #include "decoders/perf/ordered.h"
 #include "decoders/perf/raw_trace.h"
@@ -517,5 +519,63 @@ TEST_CASE("perf.data: raw trace dumps with their list are read as one") {
         wrong, [](const std::string&) -> Result<std::string> { return std::string(); });
     REQUIRE_FALSE(refused);
     CHECK(refused.error().message.find("expected") != std::string::npos);
+  }
+}
+
+TEST_CASE("perf.data: a directory's files are read as one, by time") {
+  const auto whole_of = [](const std::vector<std::string>& records) {
+    std::string all;
+    for (const std::string& record : records) {
+      all += record;
+    }
+    return all;
+  };
+  const std::vector<WrittenFeature> features{{3, std::string("\5\0\0\0host\0", 9)}};
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 200; ++round) {
+    // Parts, each in any order, compressed or not, with trace data that have no time.
+    std::vector<std::string> parts(random() % 4);
+    std::vector<std::pair<uint64_t, std::string>> expected;
+    for (std::string& part : parts) {
+      std::vector<std::string> records;
+      for (uint64_t left = random() % 20; left != 0; --left) {
+        const uint64_t time = 1 + random() % 1000;
+        records.push_back(comm(std::to_string(random()), time));
+        expected.emplace_back(time, records.back());
+      }
+      part = random() % 2 == 0 ? whole_of(records)
+                               : compressed({whole_of(records)}, RecordType::kCompressed);
+    }
+    const std::string begin = comm("begin", 0);
+    const std::string data = file_of({attribute_with(kTrailer)}, begin, features);
+    std::vector<std::string_view> views(parts.begin(), parts.end());
+    const auto joined = join_directory(data, views);
+    REQUIRE(joined);
+    CHECK(joined->problems.empty());
+    std::stable_sort(expected.begin(), expected.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    const Read found = read(joined->bytes);
+    CHECK(found.problems.empty());
+    REQUIRE(found.records.size() == expected.size() + 1);
+    CHECK(found.records[0].payload == std::string_view(begin).substr(8));
+    for (size_t i = 0; i < expected.size(); ++i) {
+      CHECK(found.records[i + 1].payload == std::string_view(expected[i].second).substr(8));
+    }
+    const auto reader = Reader::open(joined->bytes);
+    CHECK(reader->info().hostname == "host");
+  }
+  // What is cut off is told with its file; what is no recording is refused.
+  const std::string data = file_of({attribute_with(kTrailer)}, comm("begin", 0), features);
+  const std::string part = comm("whole", 5) + comm("cut", 6);
+  const auto cut =
+      join_directory(data, {std::string_view(), std::string_view(part).substr(0, part.size() - 8)});
+  REQUIRE(cut);
+  REQUIRE(cut->problems.size() == 1);
+  CHECK(cut->problems[0].starts_with("data.1: byte "));
+  CHECK(read(cut->bytes).records.size() == 2);
+  CHECK_FALSE(join_directory("no perf.data", {}));
+  CHECK_FALSE(join_directory(pipe_header() + comm("pipe", 1), {}));
+  for (size_t size = 0; size < data.size(); ++size) {
+    join_directory(std::string_view(data).substr(0, size), {part});
   }
 }

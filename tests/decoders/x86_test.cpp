@@ -67,6 +67,9 @@ TSOMON_CODE(masked_move, "vmaskmovps [rax], ymm1, ymm2");
 TSOMON_CODE(broadcast, "vaddps zmm1, zmm2, dword ptr [rax]{1to16}");
 TSOMON_CODE(non_temporal, "movntps [rax], xmm1");
 TSOMON_CODE(long_nop, "nop dword ptr [rax+rax]");
+TSOMON_CODE(choose_less, "cmovl eax, ecx");
+TSOMON_CODE(choose_loaded, "cmovnz rax, [rcx]");
+TSOMON_CODE(set_byte, "seta cl");
 TSOMON_CODE(prefetch, "prefetcht0 [rax]");
 TSOMON_CODE(bit_string, "bts [rax], rcx");
 TSOMON_CODE(bit_number, "bt dword ptr [rax], 5");
@@ -145,6 +148,9 @@ TEST_CASE("accesses: kinds, sizes, order, marks") {
   CHECK(kinds(write_trace) == Kinds{AccessKind::kLoad});
   for (const Code& code : {long_nop, prefetch, load_address, full_fence, jump_if}) {
     CHECK(decoded(code).access_count == 0);
+  }
+  for (const Code& code : {long_nop, prefetch}) {
+    CHECK(decoded(code).reads == 0);
   }
   CHECK(decoded(gather).accesses[0].opaque);
   CHECK(decoded(bit_string).accesses[0].opaque);
@@ -259,6 +265,62 @@ TEST_CASE("values forwards") {
 }
 
 // Against the processor, which carries the same instructions out.
+template <typename T>
+void check_conditions(uint64_t left, uint64_t right) {
+  const auto a = static_cast<T>(left);
+  const auto b = static_cast<T>(right);
+  const auto check = [&](Condition condition, bool expected) {
+    CHECK(holds(condition, left, right, sizeof(T)) == expected);
+  };
+#define TSOMON_CONDITION(name, code)                                         \
+  {                                                                          \
+    uint8_t set = 0;                                                         \
+    asm("cmp %2, %1\n\tset" code " %0" : "=q"(set) : "r"(a), "r"(b) : "cc"); \
+    check(Condition::name, set != 0);                                        \
+  }
+  TSOMON_CONDITION(kEqual, "e")
+  TSOMON_CONDITION(kNotEqual, "ne")
+  TSOMON_CONDITION(kAbove, "a")
+  TSOMON_CONDITION(kNotAbove, "be")
+  TSOMON_CONDITION(kBelow, "b")
+  TSOMON_CONDITION(kNotBelow, "ae")
+  TSOMON_CONDITION(kSign, "s")
+  TSOMON_CONDITION(kNotSign, "ns")
+  TSOMON_CONDITION(kLess, "l")
+  TSOMON_CONDITION(kNotLess, "ge")
+  TSOMON_CONDITION(kGreater, "g")
+  TSOMON_CONDITION(kNotGreater, "le")
+#undef TSOMON_CONDITION
+}
+
+TEST_CASE("conditions are what the processor says of a comparison") {
+  std::mt19937_64 random(1);
+  const auto value = [&] {
+    const uint64_t near = random() % 5 - 2;
+    return random() % 3 == 0 ? random() : near + (uint64_t{1} << (8 * (random() % 8) + 7));
+  };
+  for (int i = 0; i < 5000; ++i) {
+    const uint64_t a = value();
+    const uint64_t b = random() % 4 == 0 ? a : value();
+    check_conditions<uint8_t>(a, b);
+    check_conditions<uint16_t>(a, b);
+    check_conditions<uint32_t>(a, b);
+    check_conditions<uint64_t>(a, b);
+  }
+  CHECK(decoded(choose_less).selects);
+  CHECK(decoded(choose_less).condition == Condition::kLess);
+  CHECK(decoded(choose_less).source.reg == Register::kRcx);
+  CHECK(decoded(choose_loaded).source.is_memory());
+  CHECK(decoded(set_byte).selects);
+  CHECK(decoded(set_byte).condition == Condition::kAbove);
+  CHECK(decoded(set_byte).source.kind == Operand::Kind::kNone);
+  RegisterFile file;
+  file.set(Register::kRax, 1);
+  file.set(Register::kRcx, 1);
+  step_forward(decoded(choose_less), file);
+  CHECK_FALSE(file.has(Register::kRax));
+}
+
 TEST_CASE("values of locked instructions") {
   std::mt19937_64 random(7);
   for (int i = 0; i < 500; ++i) {

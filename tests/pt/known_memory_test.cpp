@@ -1,19 +1,26 @@
 // What is known of memory: the thread's stack, and what nobody writes.
 #include <algorithm>
 #include <array>
+#include <cstdio>
+#include <fstream>
+#include <map>
 #include <random>
+#include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <elf.h>
-#include <link.h>
+#include <sys/auxv.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "decoders/pt/accesses.h"
 #include "decoders/pt/constants.h"
+#include "decoders/x86/dataflow.h"
+#include "tests/pt/own_modules.h"
+#include "tests/pt/traced_programs.h"
 
 using namespace tsomon;
+using namespace tsomon::test;
 using pt::AddressSource;
 using pt::PathEntry;
 
@@ -38,6 +45,8 @@ const Code reload{0x48, 0x8B, 0x5C, 0x24, 0x08};           // mov 0x8(%rsp),%rbx
 const Code use{0x48, 0x8B, 0x03};                          // mov (%rbx),%rax
 const Code push_saved{0x51};                               // push %rcx
 const Code pop_saved{0x5B};                                // pop %rbx
+const Code long_nop{0x0F, 0x1F, 0x00};                     // nopl (%rax)
+const Code multiply{0x49, 0xF7, 0xE1};                     // mul %r9
 
 struct Piece {
   const Code& code;
@@ -106,6 +115,33 @@ TEST_CASE("a spilled value comes back while no pointer into its frame is about")
   CHECK(last_access(kernel, true) == AddressSource::kStack);
 }
 
+TEST_CASE("conditional moves whose condition is known") {
+  const Code five{0xBA, 5, 0, 0, 0};              // mov $5,%edx
+  const Code compare{0x83, 0xFA, 0x03};           // cmp $3,%edx
+  const Code compare_others{0x48, 0x39, 0xF7};    // cmp %rsi,%rdi
+  const Code negate{0xF7, 0xDA};                  // neg %edx
+  const Code add{0x83, 0xC2, 0x01};               // add $1,%edx
+  const Code if_greater{0x48, 0x0F, 0x4F, 0xD9};  // cmovg %rcx,%rbx
+  const Code if_less{0x48, 0x0F, 0x4C, 0xD9};     // cmovl %rcx,%rbx
+  const Code if_sign{0x48, 0x0F, 0x48, 0xD9};     // cmovs %rcx,%rbx
+  const auto used = [&](const Code& test, const Code& choose) {
+    return last_access({{make_address}, {five}, {test}, {choose}, {use}}, true);
+  };
+  CHECK(used(compare, if_greater) == AddressSource::kForward);
+  CHECK(used(compare, if_less) == AddressSource::kUnknown);  // rbx as it was
+  CHECK(used(compare_others, if_greater) == AddressSource::kUnknown);
+  CHECK(used(negate, if_sign) == AddressSource::kForward);
+  CHECK(used(negate, if_less) == AddressSource::kForward);
+  // The overflow of an addition is not followed.
+  CHECK(used(add, if_less) == AddressSource::kUnknown);
+  // Either may be the pointer.
+  const Code take_to_rcx{0x48, 0x8D, 0x4C, 0x24, 0x10};  // lea 0x10(%rsp),%rcx
+  const std::vector<Piece> leaked{{allocate},       {make_address},   {spill},
+                                  {take_to_rcx},    {compare_others}, {if_greater},
+                                  {store_anywhere}, {reload},         {use}};
+  CHECK(last_access(leaked, true) == AddressSource::kUnknown);
+}
+
 TEST_CASE("a published pointer into the frame ends what is known of it") {
   const std::vector<Piece> leaked{{allocate}, {take_address}, {publish}, {make_address},
                                   {spill},    {reload},       {use}};
@@ -119,6 +155,20 @@ TEST_CASE("a published pointer into the frame ends what is known of it") {
   const std::vector<Piece> followed{{allocate},   {make_address},   {spill},  {take_address},
                                     {store_over}, {store_anywhere}, {reload}, {use}};
   CHECK(last_access(followed, true) == AddressSource::kStack);
+}
+
+TEST_CASE("a pointer that is only named or overwritten goes nowhere") {
+  const std::vector<Piece> named{{allocate}, {make_address},   {spill},  {take_address},
+                                 {long_nop}, {store_anywhere}, {reload}, {use}};
+  CHECK(last_access(named, true) == AddressSource::kStack);
+  const Code take_to_rdx{0x48, 0x8D, 0x54, 0x24, 0x10};  // lea 0x10(%rsp),%rdx
+  const std::vector<Piece> overwritten{{allocate}, {make_address},   {spill},  {take_to_rdx},
+                                       {multiply}, {store_anywhere}, {reload}, {use}};
+  CHECK(last_access(overwritten, true) == AddressSource::kStack);
+  // The product may be made back into the pointer.
+  const std::vector<Piece> multiplied{{allocate}, {make_address},   {spill},  {take_address},
+                                      {multiply}, {store_anywhere}, {reload}, {use}};
+  CHECK(last_access(multiplied, true) == AddressSource::kUnknown);
 }
 
 TEST_CASE("what was pushed is nobody else's") {
@@ -137,35 +187,7 @@ TEST_CASE("a store through a followed pointer changes the stack") {
 }
 
 TEST_CASE("constants are what the mapped files hold in memory") {
-  struct Module {
-    std::vector<pt::CodeSection> code;
-    std::vector<std::pair<uint64_t, uint64_t>> read_only;
-    std::vector<std::pair<uint64_t, uint64_t>> writable;
-  } module;
-  ::dl_iterate_phdr(
-      [](dl_phdr_info* info, size_t, void* to) {
-        Module& out = *static_cast<Module*>(to);
-        const std::string name = info->dlpi_name[0] == '\0' ? "/proc/self/exe" : info->dlpi_name;
-        if (name[0] != '/') {
-          return 0;  // the kernel's
-        }
-        for (unsigned i = 0; i < info->dlpi_phnum; ++i) {
-          const ElfW(Phdr)& segment = info->dlpi_phdr[i];
-          if (segment.p_type != PT_LOAD) {
-            continue;
-          }
-          const uint64_t address = info->dlpi_addr + segment.p_vaddr;
-          if ((segment.p_flags & PF_X) != 0) {
-            const uint64_t in_page = address % 4096;
-            out.code.push_back({name, segment.p_offset - in_page, segment.p_filesz + in_page,
-                                address - in_page, kTimeMin, 7});
-          }
-          ((segment.p_flags & PF_W) != 0 ? out.writable : out.read_only)
-              .push_back({address, segment.p_filesz});
-        }
-        return 0;
-      },
-      &module);
+  const OwnModules module = own_modules(7);
   const pt::Constants constants(module.code);
   std::mt19937_64 random(1);
   uint8_t bytes[8];
@@ -194,6 +216,27 @@ TEST_CASE("constants are what the mapped files hold in memory") {
   for (const auto& [address, size] : module.writable) {
     CHECK(!constants.read(7, address, bytes, 1));
   }
+  // What is settled once it is loaded can no longer be written, but for two words.
+  size_t settled = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long begin = 0;
+    unsigned long end = 0;
+    char writable = '-';
+    REQUIRE(std::sscanf(line.c_str(), "%lx-%lx r%c", &begin, &end, &writable) >= 2);
+    size_t words = 0;
+    for (uint64_t at = begin; writable == 'w' && at < end && end - begin < (8 << 20); at += 8) {
+      words += constants.is_settled(7, at, 8) ? 1 : 0;
+    }
+    CHECK(words <= 2);
+    for (uint64_t at = begin; writable != 'w' && at < end && end - begin < (8 << 20); at += 8) {
+      settled += constants.is_settled(7, at, 8) ? 1 : 0;
+    }
+  }
+  CHECK(settled > 16);
+  CHECK(!constants.may_be_loader(7, reinterpret_cast<uint64_t>(&last_access)));
+  CHECK(constants.may_be_loader(7, ::getauxval(AT_BASE) + 64));
+  CHECK(constants.may_be_loader(7, 64));
   // Two files at the same place: neither.
   std::vector<pt::CodeSection> twice = module.code;
   REQUIRE(twice.size() >= 2);
@@ -201,4 +244,41 @@ TEST_CASE("constants are what the mapped files hold in memory") {
   twice.resize(2);
   CHECK(!pt::Constants(twice).read(7, twice[0].address + 64, bytes, 8));
   CHECK(!pt::Constants({{"/nowhere", 0, 4096, 0x1000, kTimeMin, 7}}).read(7, 0x1000, bytes, 1));
+}
+
+TEST_CASE("what is settled is always the same") {
+  size_t loads = 0;
+  for (const std::string& name : traced_programs()) {
+    CAPTURE(name);
+    const SteppedRun& run = stepped(name);
+    std::vector<pt::CodeSection> code;
+    for (const MappedCode& mapped : run.code) {
+      code.push_back({mapped.file, mapped.offset, mapped.size, mapped.address, kTimeMin, 1});
+    }
+    const pt::Constants constants(code);
+    std::map<uint64_t, uint64_t> values;
+    for (size_t i = 0; i + 1 < run.steps.size(); ++i) {
+      const Step& step = run.steps[i];
+      const x86::Instruction& instruction = run.at(step.ip);
+      if (constants.may_be_loader(1, step.ip)) {
+        continue;
+      }
+      for (const x86::Access& access : instruction) {
+        const auto range = evaluate(access, step.registers);
+        if (!range || range->size != 8 || !constants.is_settled(1, range->address, 8)) {
+          continue;
+        }
+        CHECK(access.kind == x86::AccessKind::kLoad);
+        const bool followed =
+            run.steps[i + 1].thread == step.thread && instruction.access_count == 1;
+        const auto value =
+            followed ? loaded_value(instruction, run.steps[i + 1].registers) : x86::Value();
+        if (value) {
+          ++loads;
+          CHECK(values.try_emplace(range->address, *value).first->second == *value);
+        }
+      }
+    }
+  }
+  CHECK(loads > 50);
 }

@@ -22,15 +22,25 @@ using tsomon::testing::Folder;
 
 namespace {
 
+PerfOptions with_unit(const std::string& unit) {
+  PerfOptions options;
+  options.units = {unit};
+  return options;
+}
+
 LoadedTrace load(const std::string& path, const std::vector<std::string>& units = {}) {
-  auto loaded = load_trace(path, InputFormat::kAuto, {}, units);
+  PerfOptions options;
+  options.units = units;
+  auto loaded = load_trace(path, InputFormat::kAuto, options);
   REQUIRE_MESSAGE(loaded, loaded.error().to_string());
   CHECK(loaded->format == InputFormat::kPerf);
   return std::move(*loaded);
 }
 
 CheckedInput checked(const std::string& path, const std::vector<std::string>& units = {}) {
-  auto result = check_input(path, InputFormat::kAuto, {}, {}, units);
+  PerfOptions options;
+  options.units = units;
+  auto result = check_input(path, InputFormat::kAuto, {}, options);
   REQUIRE_MESSAGE(result, result.error().to_string());
   return std::move(*result);
 }
@@ -177,11 +187,49 @@ TEST_CASE("perf.data with PT: units are functions by name, and what is incomplet
   CHECK(cut.report.coverage->gaps > 0);
   CHECK(mentions(cut.warnings, "trace bytes were lost"));
 
-  const auto wrong = load_trace(path, InputFormat::kAuto, {}, {"no_such_function"});
+  const auto wrong = load_trace(path, InputFormat::kAuto, with_unit("no_such_function"));
   REQUIRE_FALSE(wrong);
   CHECK(wrong.error().message.find("no_such_function") != std::string::npos);
   const std::string text = folder.write("text", "T1|w(x)|1\n");
-  CHECK_FALSE(load_trace(text, InputFormat::kAuto, {}, {"main"}));
+  CHECK_FALSE(load_trace(text, InputFormat::kAuto, with_unit("main")));
+}
+
+TEST_CASE("perf.data with PT: what is assumed finds more, the quick way less") {
+  const Folder folder;
+  const auto found = [&](const SteppedRun& run, const PerfOptions& options,
+                         std::vector<std::string>* notes = nullptr) {
+    const std::string path = folder.write("perf.data", perf_data_of(run, encoded_on(run, 0)));
+    const auto loaded = load_trace(path, InputFormat::kAuto, options);
+    REQUIRE(loaded);
+    if (notes != nullptr) {
+      *notes = loaded->warnings;
+    }
+    return check_accesses(run, loaded->trace, 1);
+  };
+  PerfOptions quick;
+  quick.quick = true;
+  PerfOptions assumed;
+  assumed.assume_memory = true;
+  assumed.assume_frames = true;
+  std::vector<std::string> notes;
+  const SteppedRun& strings = stepped("strings");
+  CHECK(found(strings, quick) < found(strings, {}));
+  CHECK(found(strings, {}) <= found(strings, assumed, &notes));
+  CHECK_FALSE(mentions(notes, "several threads"));
+  const SteppedRun& queue = stepped("queue");
+  CHECK(found(queue, {}) <= found(queue, assumed, &notes));
+  CHECK(mentions(notes, "several threads"));
+  // Frames that are certain not to be shared are left out.
+  const std::string path = folder.write("perf.data", perf_data_of(queue, encoded_on(queue, 0)));
+  const auto left_out = [&](const PerfOptions& options) {
+    const auto judged = check_input(path, InputFormat::kAuto, {}, options);
+    REQUIRE(judged);
+    return judged->report.coverage->stack;
+  };
+  CHECK(left_out({}) < left_out(assumed));
+  const auto refused = load_trace(folder.write("text", "T1|w(x)|1\n"), InputFormat::kAuto, quick);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().kind == ErrorKind::kUsage);
 }
 
 TEST_CASE("perf.data with PT: units between markers and written values") {
@@ -200,7 +248,7 @@ TEST_CASE("perf.data with PT: units between markers and written values") {
   for (const char* wrong : {"ptwrite:1", "ptwrite:1..x", "ptwrite:1..2:", "usdt:left_early:begin",
                             "usdt:left_early:begin..no_such", "usdt:nobody:begin..end"}) {
     CAPTURE(wrong);
-    const auto refused = load_trace(path, InputFormat::kAuto, {}, {wrong});
+    const auto refused = load_trace(path, InputFormat::kAuto, with_unit(wrong));
     REQUIRE_FALSE(refused);
     CHECK(refused.error().kind == ErrorKind::kUsage);
   }

@@ -1,0 +1,31 @@
+// A recording in a directory (`perf record --threads`) as one perf.data: whoever reads a perf.data
+// reads these, too.
+//
+// Source      perf's perf.data-directory-format: DIR/data is a perf.data, the DIR/data.N have
+//             records only, each with a compression of its own.
+// Contract    The records of `data`, then those of the parts in the order of their time (those
+//             without one stay behind the one in front of them), decompressed, with the trace data
+//             behind them.
+// Memory      The recording twice, decompressed.
+// Errors      As Reader::open(); kMalformed: the recording was not ended.
+// Complexity  O(n log n). Thread-safety: pure function.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tso/result.h"
+
+namespace tsomon::perf {
+
+struct JoinedDirectory {
+  std::string bytes;
+  std::vector<std::string> problems;  // what is missing of the parts, one line each
+};
+
+// `parts` by number.
+Result<JoinedDirectory> join_directory(std::string_view data,
+                                       const std::vector<std::string_view>& parts);
+
+}  // namespace tsomon::perf
