@@ -57,6 +57,42 @@ bool keeps_stack_pointer(const Instruction& instruction) {
   return (instruction.reads & kStack & ~addressed) == 0;
 }
 
+// Bytes that the stack pointer goes down; calls are balanced.
+std::optional<int64_t> pushed_by(const Instruction& instruction) {
+  switch (instruction.operation) {
+    case Operation::kPush:
+    case Operation::kPop:
+      for (const x86::Access& access : instruction) {
+        if (access.stack) {
+          return instruction.operation == Operation::kPush ? int64_t{access.size}
+                                                           : -int64_t{access.size};
+        }
+      }
+      return std::nullopt;
+    case Operation::kCall:
+      return 0;
+    default:
+      break;
+  }
+  if ((instruction.writes & kStack) == 0 ||
+      (instruction.branch == Branch::kFar && instruction.access_count == 0)) {
+    return 0;
+  }
+  if (!keeps_stack_pointer(instruction)) {
+    return std::nullopt;
+  }
+  switch (instruction.operation) {
+    case Operation::kSub:
+      return instruction.immediate;
+    case Operation::kAdd:
+      return -instruction.immediate;
+    case Operation::kLea:
+      return -instruction.lea.displacement;
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace
 
 std::optional<int64_t> ClosedFrames::return_address(uint64_t ip) {
@@ -93,12 +129,15 @@ std::optional<int64_t> ClosedFrames::find(uint64_t ip) {
   if (is_new) {
     known->second = look_at(table, *function);
   }
-  const Exposed& exposed = known->second;
-  return exposed && exposed->count(ip) == 0 ? std::optional(*size - kReturnAddress) : std::nullopt;
+  const Facts& facts = known->second;
+  const auto same = facts.sizes.find(ip);
+  const bool closed = facts.read && facts.exposed.count(ip) == 0 && same != facts.sizes.end() &&
+                      same->second == *size;
+  return closed ? std::optional(*size - kReturnAddress) : std::nullopt;
 }
 
-ClosedFrames::Exposed ClosedFrames::look_at(const UnwindTable& table,
-                                            const UnwindTable::Function& function) const {
+ClosedFrames::Facts ClosedFrames::look_at(const UnwindTable& table,
+                                          const UnwindTable::Function& function) const {
   std::vector<UnwindTable::Function> parts{function};
   Code code;
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -106,7 +145,7 @@ ClosedFrames::Exposed ClosedFrames::look_at(const UnwindTable& table,
     std::vector<uint64_t> goes_on;
     const auto pads = table.landing_pads(part);
     if (parts.size() > kMostParts || !pads || !read_part(table, part, code, goes_on)) {
-      return std::nullopt;
+      return {};
     }
     code.landing_pads.insert(code.landing_pads.end(), pads->begin(), pads->end());
     goes_on.insert(goes_on.end(), pads->begin(), pads->end());
@@ -118,11 +157,45 @@ ClosedFrames::Exposed ClosedFrames::look_at(const UnwindTable& table,
       if (other) {
         parts.push_back(*other);
       } else if (!there) {
-        return std::nullopt;
+        return {};
       }
     }
   }
-  // Everything that comes behind what may have made a pointer.
+  for (const auto& [address, site] : code.sites) {
+    if ((site.target != 0 && code.sites.count(site.target) == 0) ||
+        (site.next != 0 && code.sites.count(site.next) == 0)) {
+      return {};  // these bytes are not the instructions that run
+    }
+  }
+  return {true, exposed_by(code), sizes_of(code, function.begin)};
+}
+
+// From the function's begin on; what is reached in two ways has to be the same both times.
+std::map<uint64_t, int64_t> ClosedFrames::sizes_of(const Code& code, uint64_t begin) {
+  std::map<uint64_t, int64_t> sizes;
+  std::set<uint64_t> different;
+  std::vector<std::pair<uint64_t, int64_t>> open{{begin, kReturnAddress}};
+  while (!open.empty()) {
+    const auto [at, size] = open.back();
+    open.pop_back();
+    const auto site = code.sites.find(at);
+    if (site == code.sites.end()) {
+      continue;
+    }
+    const auto [known, is_new] = sizes.try_emplace(at, size);
+    if (!is_new && known->second != size) {
+      different.insert(at);
+    }
+    if (is_new && site->second.pushes) {
+      open.emplace_back(site->second.next, size + *site->second.pushes);
+      open.emplace_back(site->second.target, size + *site->second.pushes);
+    }
+  }
+  return different.empty() ? sizes : std::map<uint64_t, int64_t>();
+}
+
+// Everything that comes behind what may have made a pointer.
+std::set<uint64_t> ClosedFrames::exposed_by(const Code& code) {
   std::set<uint64_t> exposed;
   std::vector<uint64_t> open;
   const auto go_on = [&](const Site& site) {
@@ -133,10 +206,6 @@ ClosedFrames::Exposed ClosedFrames::look_at(const UnwindTable& table,
     }
   };
   for (const auto& [address, site] : code.sites) {
-    if ((site.target != 0 && code.sites.count(site.target) == 0) ||
-        (site.next != 0 && code.sites.count(site.next) == 0)) {
-      return std::nullopt;  // these bytes are not the instructions that run
-    }
     if (site.exposes) {
       go_on(site);
     }
@@ -170,6 +239,7 @@ bool ClosedFrames::read_part(const UnwindTable& table, const UnwindTable::Functi
     at += decoded->length;
     Site& site = code.sites[decoded->address];
     site.exposes = !keeps_stack_pointer(*decoded);
+    site.pushes = pushed_by(*decoded);
     site.next = decoded->next();
     switch (decoded->branch) {
       case Branch::kJump:

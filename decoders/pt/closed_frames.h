@@ -7,8 +7,9 @@
 //             table for unwinding, what it jumps to elsewhere (.cold), where exceptions go on.
 //             Instructions that use the stack pointer for more than accesses, or move it by more
 //             than constants, may make a pointer: the frame counts wherever none of them leads to.
-// Relies on   The table for unwinding telling the truth about the function's range and the frame's
-//             size, and on what thread_stack.h relies on. A callee may make pointers to its
+//             The frame's size has to be the same by the table and by the code.
+// Relies on   The table for unwinding telling the truth about the function's range, and on what
+// thread_stack.h relies on. A callee may make pointers to its
 //             arguments on the stack; those are its own as long as it runs.
 // Misses      Functions with a frame pointer, or with a jump through a register or a table.
 // Complexity  O(instructions of the function * log), once; then a look-up.
@@ -46,6 +47,8 @@ class ClosedFrames {
   struct Site {
     uint64_t next = 0;    // 0: not there
     uint64_t target = 0;  // of a jump
+    std::optional<int64_t>
+        pushes;  // bytes that the stack pointer goes down, where that is constant
     bool exposes = false;
     bool calls = false;  // exceptions may go on elsewhere
   };
@@ -53,11 +56,17 @@ class ClosedFrames {
     std::map<uint64_t, Site> sites;
     std::vector<uint64_t> landing_pads;
   };
-  // Where a pointer may be about; nothing: anywhere.
-  using Exposed = std::optional<std::set<uint64_t>>;
+  // What was found out about a function.
+  struct Facts {
+    bool read = false;
+    std::set<uint64_t> exposed;         // where a pointer may be about
+    std::map<uint64_t, int64_t> sizes;  // of the frame, as the code has made it
+  };
 
   std::optional<int64_t> find(uint64_t ip);
-  Exposed look_at(const UnwindTable& table, const UnwindTable::Function& function) const;
+  Facts look_at(const UnwindTable& table, const UnwindTable::Function& function) const;
+  static std::set<uint64_t> exposed_by(const Code& code);
+  static std::map<uint64_t, int64_t> sizes_of(const Code& code, uint64_t begin);
   // Adds a part's code; where it goes on elsewhere with the frame. False: not understood.
   bool read_part(const UnwindTable& table, const UnwindTable::Function& part, Code& code,
                  std::vector<uint64_t>& goes_on) const;
@@ -67,7 +76,7 @@ class ClosedFrames {
   int process_;
   const Constants* constants_;
   std::unordered_map<uint64_t, std::optional<int64_t>> known_;  // by ip
-  std::map<uint64_t, Exposed> functions_;                       // by their begin
+  std::map<uint64_t, Facts> functions_;                         // by their begin
   std::map<uint64_t, UnwindTable> tables_;                      // by their header
 };
 

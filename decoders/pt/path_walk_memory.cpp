@@ -56,14 +56,19 @@ std::optional<uint64_t> PathWalk::constant_at(uint64_t address, unsigned size) {
 
 // After constant_at() has found nothing there.
 const Term* PathWalk::settled_at(uint64_t address, unsigned size) {
-  if (options_.constants == nullptr ||
-      !pages_[address / Constants::kPage % pages_.size()].content.settled || size != 8 ||
-      !options_.constants->is_settled(process_, address, size) ||
-      options_.constants->may_be_loader(process_, block_ip_)) {
+  if (options_.constants == nullptr || size != 8 ||
+      !pages_[address / Constants::kPage % pages_.size()].content.settled) {
     return nullptr;
   }
-  const auto [word, is_new] = settled_.try_emplace(address);
-  word->second = is_new ? terms_.leaf(8) : terms_.resolve(word->second);
+  auto word = settled_.find(address);
+  if (word == settled_.end()) {
+    if (!options_.constants->is_settled(process_, address, size) ||
+        options_.constants->may_be_loader(process_, block_ip_)) {
+      return nullptr;
+    }
+    word = settled_.emplace(address, terms_.leaf(8)).first;
+  }
+  word->second = terms_.resolve(word->second);
   return &word->second;
 }
 

@@ -63,6 +63,12 @@ FRAME(frame_nowhere,
       "frame_nowhere_here: jne 1f\n.pushsection .text.elsewhere,\"ax\",@progbits\n"
       "1: nop\nud2\n.popsection\n")
 
+// The table does not say that the frame has gone.
+asm(".text\nframe_untrue:\n.cfi_startproc\nsub $24,%rsp\n.cfi_def_cfa_offset 32\n"
+    "frame_true_here: add $24,%rsp\nframe_untrue_here: nop\nret\n.cfi_endproc\n");
+extern "C" const char frame_true_here[];
+extern "C" const char frame_untrue_here[];
+
 // Leaves for a function with a frame of its own.
 asm(".text\nframe_tail:\n.cfi_startproc\nsub $24,%rsp\n.cfi_def_cfa_offset 32\n"
     "frame_tail_here: mov (%rsp),%rax\nadd $24,%rsp\n.cfi_def_cfa_offset 8\n"
@@ -121,11 +127,12 @@ TEST_CASE("a frame is closed where no pointer into it can have been made") {
   CHECK(at(frame_part_away_here) == 24);
   CHECK(at(frame_tail_here) == 24);
   CHECK(at(frame_cleaned_here) == 24);
+  CHECK(at(frame_true_here) == 24);
   for (const char* label :
        {frame_pointer_before_here, frame_pointer_in_loop_here, frame_copied_here, frame_stored_here,
         frame_pushed_here, frame_computed_here, frame_vector_here, frame_table_here,
         frame_part_back_here, frame_part_itself_here, frame_nowhere_here, frame_with_pointer_here,
-        frame_caught_here}) {
+        frame_caught_here, frame_untrue_here}) {
     CHECK(!at(label));
   }
   CHECK(!frames.return_address(0x1000));
