@@ -56,6 +56,7 @@ ConflictGraph::Node ConflictGraph::add_unit(const DetectedUnit& unit, uint32_t s
   added.unit = unit;
   added.set = set;
   added.used = true;
+  in_use_.push_back(node);
   added.only_events = unit.label == Interner::kNone;
   ++live_;
   ++statistics_.units;
@@ -352,12 +353,10 @@ class ConflictGraph::Sweep {
     closed_.assign(graph_.nodes_.size(), 0);
     marked_.assign(groups_ + graph_.nodes_.size(), 0);
     work_.clear();
-    for (Node node = 0; node < graph_.nodes_.size(); ++node) {
-      if (graph_.nodes_[node].used) {
-        closed_[node] = closed(node) ? 1 : 0;
-        if (closed_[node] == 0) {
-          mark(element_of(node));
-        }
+    for (const Node node : graph_.in_use_) {
+      closed_[node] = closed(node) ? 1 : 0;
+      if (closed_[node] == 0) {
+        mark(element_of(node));
       }
     }
     while (!work_.empty()) {
@@ -377,10 +376,7 @@ class ConflictGraph::Sweep {
     std::vector<uint32_t>& dropped = graph_.scratch_.elements;
     dropped.clear();
     size_t retained = 0;
-    for (Node node = 0; node < graph_.nodes_.size(); ++node) {
-      if (!graph_.nodes_[node].used) {
-        continue;
-      }
+    for (const Node node : graph_.in_use_) {
       const uint32_t element = element_of(node);
       if (marked_[element] != 0) {
         retained += closed_[node];
@@ -393,8 +389,9 @@ class ConflictGraph::Sweep {
       drop(element);
     }
     // Undirected edges end at dropped units only if both ends are dropped.
-    for (Node node = 0; node < graph_.nodes_.size(); ++node) {
-      if (graph_.nodes_[node].used) {
+    if (!dropped.empty()) {
+      graph_.forget_gone();
+      for (const Node node : graph_.in_use_) {
         std::erase_if(graph_.nodes_[node].in,
                       [this](const InEdge& edge) { return graph_.moved_to_[edge.from] == kNone; });
       }
@@ -637,12 +634,22 @@ class ConflictGraph::Sweep {
 };
 
 void ConflictGraph::sweep(const std::function<bool(Node)>& closed, const OnWindow& on_window) {
-  moved_to_.resize(nodes_.size());
-  for (Node node = 0; node < nodes_.size(); ++node) {
-    moved_to_[node] = nodes_[node].used ? node : kNone;
+  if (merged_) {
+    std::fill(moved_to_.begin(), moved_to_.end(), kNone);
+  }
+  moved_to_.resize(nodes_.size(), kNone);
+  for (const Node node : in_use_) {
+    moved_to_[node] = node;
     nodes_[node].last_from = kNone;
   }
   merged_ = Sweep(*this, on_window).run(closed);
+  if (merged_) {
+    forget_gone();
+  }
+}
+
+void ConflictGraph::forget_gone() {
+  std::erase_if(in_use_, [this](Node node) { return !nodes_[node].used; });
 }
 
 // Edges follow their units to where they were merged; those of dropped units go.
@@ -709,6 +716,10 @@ void ConflictGraph::rewrite_edges() {
 void ConflictGraph::check_invariants() const {
   const std::string order = order_.check_invariants();
   TSOMON_CHECK(order.empty(), order.c_str());
+  TSOMON_CHECK(in_use_.size() == live_, "the list of units in use is wrong");
+  for (const Node node : in_use_) {
+    TSOMON_CHECK(nodes_[node].used, "a unit that is gone counts as in use");
+  }
   size_t live = 0;
   for (Node node = 0; node < nodes_.size(); ++node) {
     const UnitNode& unit = nodes_[node];

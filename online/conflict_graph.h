@@ -68,9 +68,8 @@ class ConflictGraph {
   void add_undirected(Node a, Node b, bool several);
 
   size_t size() const { return live_; }
-  // Nodes are below slots(); not all of them are in use.
-  bool used(Node node) const { return nodes_[node].used; }
-  uint32_t slots() const { return static_cast<uint32_t>(nodes_.size()); }
+  // The nodes of all units, in no particular order; until units are added or collected.
+  const std::vector<Node>& in_use() const { return in_use_; }
 
   // `closed` tells whether a unit is finished and can gain no edge any more. Afterwards
   // moved_to() says what became of every node.
@@ -154,6 +153,7 @@ class ConflictGraph {
   static void shorten(DetectedCycle* cycle);
   void report(DetectedCycle&& cycle);
   void release(Node node);
+  void forget_gone();
   void rewrite_edges();
   class Sweep;
   friend class Sweep;
@@ -163,6 +163,7 @@ class ConflictGraph {
   TopologicalOrder order_;
   std::vector<UnitNode> nodes_;
   std::vector<uint16_t> generations_;  // of nodes; apart, for they are read often
+  std::vector<Node> in_use_;           // and, during a sweep, such as have just been released
   std::vector<Node> free_nodes_;
   std::vector<Group> groups_;
   std::vector<uint32_t> free_groups_;

@@ -1052,14 +1052,12 @@ void OrderPolicy::before_sweep() {
   for (const auto& each : threads_) {
     end_run(*each);
   }
-  const auto undrained = [this](Node node) {
-    return graph_.used(node) && graph_.unit(node).finished && !closed(node);
-  };
-  if (graph_.slots() <= options_.max_unsettled_units) {
+  const auto undrained = [this](Node node) { return graph_.unit(node).finished && !closed(node); };
+  if (graph_.size() <= options_.max_unsettled_units) {
     return;
   }
   undrained_.assign(threads_.size(), 0);
-  for (Node node = 0; node < graph_.slots(); ++node) {
+  for (const Node node : graph_.in_use()) {
     if (undrained(node)) {
       ++undrained_[graph_.unit(node).thread];
     }
@@ -1069,7 +1067,7 @@ void OrderPolicy::before_sweep() {
       continue;
     }
     std::vector<Node> units;
-    for (Node node = 0; node < graph_.slots(); ++node) {
+    for (const Node node : graph_.in_use()) {
       if (undrained(node) && graph_.unit(node).thread == id) {
         units.push_back(node);
       }
@@ -1106,8 +1104,8 @@ void OrderPolicy::after_sweep() {
     move_all(thread.released);
   }
   oldest_ = next_;
-  for (Node node = 0; node < graph_.slots(); ++node) {
-    oldest_ = graph_.used(node) ? std::min(oldest_, graph_.unit(node).first) : oldest_;
+  for (const Node node : graph_.in_use()) {
+    oldest_ = std::min(oldest_, graph_.unit(node).first);
   }
   // Records of units that are gone drop out when their location is used next; the other locations
   // are looked at now and then, and when units have been merged.
@@ -1157,7 +1155,9 @@ void OrderPolicy::follow_locations() {
       return false;
     });
     drop_alike(location);
-    location.records.shrink();
+    if (graph_.merged()) {
+      location.records.shrink();
+    }
     const LocationKey& key = index_.key(id);
     const bool named = key.size == 0 && key.address < LocationIndex::kMaxNamed;
     if (location.records.empty() && !named && index_.size() > kFewLocations) {
