@@ -92,7 +92,7 @@ class EventSource {
   // What is missing or damaged, one line each; complete at the end.
   virtual std::vector<std::string> warnings() const = 0;
   virtual bool complete() const = 0;
-  virtual bool sampled() const { return false; }       // tso/trace.h
+  virtual bool sampled() const { return false; }      // tso/trace.h
   virtual Selection selection() const { return {}; }  // likewise
   virtual uint64_t lost_events() const = 0;
   const std::optional<AddressCoverage>& coverage() const { return coverage_; }

@@ -32,8 +32,8 @@ int Writer::open(const char* path, const Options& options) {
 
   FileHeader header;
   header.pid = static_cast<uint32_t>(getpid());
-  header.flags = (options.unordered_stamps ? kFileUnordered : 0) |
-                 (options.live ? kFileLive : 0) | options.selection;
+  header.flags = (options.unordered_stamps ? kFileUnordered : 0) | (options.live ? kFileLive : 0) |
+                 options.selection;
   header.tsc_hz = options.tsc_hz;
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);

@@ -141,7 +141,8 @@ const char* set(Options* options, const char* key, const char* value) {
 
 bool parse_options(const char* text, Options* options, char* error, size_t error_size) {
   static const char* const kKeys =
-      "output, existing, stamp_every, share, buffer, on_full, unit, accesses, outside, objects, follow_fork, live, "
+      "output, existing, stamp_every, share, buffer, on_full, unit, accesses, outside, objects, "
+      "follow_fork, live, "
       "clock, level, noise and noise_seed";
   if (std::strlen(text) >= Options::kMaxText) {
     std::snprintf(error, error_size, "longer than %zu bytes", Options::kMaxText - 1);

@@ -112,14 +112,12 @@ TEST_CASE("of the declared memory everything is recorded, of other memory the fe
                              event.address != chosen.said.at("once");
         if (outside) {
           // Of 16-byte atomics one half is enough.
-          REQUIRE((watches(part, event.address) ||
-                   watches(part, event.address + event.size - 1)));
+          REQUIRE((watches(part, event.address) || watches(part, event.address + event.size - 1)));
         }
       }
       // Synchronisation is recorded wherever it is.
       for (const char* object : {"semaphore", "once"}) {
-        CHECK(accesses_to(part, chosen.said.at(object)) ==
-              accesses_to(whole, all.said.at(object)));
+        CHECK(accesses_to(part, chosen.said.at(object)) == accesses_to(whole, all.said.at(object)));
         CHECK(accesses_to(part, chosen.said.at(object)) == 2);
       }
     }

@@ -1,11 +1,11 @@
 // What is certain in a part of a trace is certain in all of it, when the part was chosen by
 // location, and also when any loads are left out: the ground on which the probe's options
 // accesses=sets (monitor/probe/watched.h) and outside=stores stand.
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <functional>
 #include <map>
+
+#include <doctest/doctest.h>
 
 #include "tests/tso/executions.h"
 #include "tests/tso/mini_trace.h"
@@ -30,13 +30,11 @@ constexpr uint32_t kMemory = kind_mask(EventKind::kRead) | kind_mask(EventKind::
 
 // Locations that may share bytes have the same key.
 LocationKey place_of(const Event& event) {
-  return event.size == 0 ? LocationKey{event.address, 0}
-                         : LocationKey{event.address / kGranule, 1};
+  return event.size == 0 ? LocationKey{event.address, 0} : LocationKey{event.address / kGranule, 1};
 }
 
 bool lies_in_one_granule(const Event& event) {
-  return event.size == 0 ||
-         event.address / kGranule == (event.address + event.size - 1) / kGranule;
+  return event.size == 0 || event.address / kGranule == (event.address + event.size - 1) / kGranule;
 }
 
 bool all_lie_in_one_granule(const Trace& trace) {
@@ -172,8 +170,8 @@ TEST_CASE("the verdict on atomic sets needs the accesses to them alone") {
     for (uint64_t location = 0; location + 1 < options.locations; ++location) {
       trace.symbols.sets.push_back({location == 0 ? "a" : "b", {{location, 0}}});
     }
-    const Trace part = part_of(
-        trace, [&](const Event& event) { return event.address + 1 < options.locations; });
+    const Trace part =
+        part_of(trace, [&](const Event& event) { return event.address + 1 < options.locations; });
     AtomicSetOptions declared;
     declared.sets = SetChoice::kDeclared;
     const Analysis whole = analyse_atomic_sets(trace, declared);
