@@ -195,7 +195,7 @@ class PathWalk {
   const CodeBlock* last_ = nullptr;
   std::vector<TableLoad> table_loads_;
   std::array<Searched, 64> searched_{};  // the last ones
-  std::array<Page, 64> pages_{};  // of constants, the last ones used
+  std::array<Page, 64> pages_{};         // of constants, the last ones used
   std::vector<Place> places_;
   std::vector<Repeats> repeats_;
 };
