@@ -15,9 +15,9 @@
 // Exact       within the bound, beyond it Answer::kUnknown. The same answers as
 //             enumerate_orientations(), which the tests hold it to.
 // Bounds      OrientationBounds::max_steps bounds the decisions, of which each edge or
-//             set of units that is tried counts as a part (offline/search_bounds.h); max_events and max_bytes
-//             the memory: n*n bytes for n events with open edges, all orders together; max_work
-//             what the orders cost, kWorkFactor times as many words. Larger parts:
+//             set of units that is tried counts as a part (offline/search_bounds.h); max_events and
+//             max_bytes the memory: n*n bytes for n events with open edges, all orders together;
+//             max_work what the orders cost, kWorkFactor times as many words. Larger parts:
 //             offline/short_cycle.h.
 // Complexity  Polynomial for a bounded number of open edges on the cycle; exponential in it.
 // Thread-safety: a pure function of its arguments.

@@ -44,8 +44,7 @@ class RuleSearch {
     bool first;
   };
   bool satisfied(const EitherOrder& rule) const {
-    return order_.reaches(rule.a.from, rule.a.to) ||
-           order_.reaches(rule.b.from, rule.b.to);
+    return order_.reaches(rule.a.from, rule.a.to) || order_.reaches(rule.b.from, rule.b.to);
   }
   bool decide(uint32_t rule, bool first);
   bool decide_either(uint32_t rule);  // the second way if the first is impossible

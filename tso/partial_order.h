@@ -76,9 +76,7 @@ class PartialOrder {
   }
 
   // Row `node` takes over everything row `other` reaches; for building an order from the back.
-  void merge(uint32_t node, uint32_t other) {
-    add_row(node, row_of(other));
-  }
+  void merge(uint32_t node, uint32_t other) { add_row(node, row_of(other)); }
 
  private:
   const uint64_t* row(uint32_t node) const {

@@ -254,8 +254,8 @@ PartialOrder Reachability::among(const std::vector<uint32_t>& events) const {
 }
 
 // The rows of the forwarded loads, by their places in `events`.
-void Reachability::order_forwarded(const std::vector<uint32_t>& events,
-                                   std::vector<uint32_t> loads, PartialOrder* order) const {
+void Reachability::order_forwarded(const std::vector<uint32_t>& events, std::vector<uint32_t> loads,
+                                   PartialOrder* order) const {
   std::erase_if(loads, [&](uint32_t i) { return index_[events[i]] >= forwarded_.size(); });
   const auto load = [&](uint32_t i) -> const Forwarded& { return forwarded_[index_[events[i]]]; };
   // On each chain, from its end: a load reaches what an event as late as its first one reaches.

@@ -50,8 +50,8 @@ class Reachability {
 
   // A path of at least one edge leads from `from` to `to`.
   bool reaches(uint32_t from, uint32_t to) const;
-  // Of these events, by their places in the list. O(chains * events * log events + chains * events^2
-  // / 64), and line_reaches() for the pairs of forwarded loads of one location and thread.
+  // Of these events, by their places in the list. O(chains * events * log events + chains *
+  // events^2 / 64), and line_reaches() for the pairs of forwarded loads of one location and thread.
   PartialOrder among(const std::vector<uint32_t>& events) const;
   const Adjacency& edges() const { return edges_; }
 

@@ -170,8 +170,8 @@ Constants::Page Constants::page(int process, uint64_t address) const {
   const uint64_t first = address / kPage * kPage;
   Page page;
   if (const auto settled = settled_.find(process); settled != settled_.end()) {
-    page.settled = std::any_of(
-        settled->second.begin(), settled->second.end(), [&](const Block& block) {
+    page.settled =
+        std::any_of(settled->second.begin(), settled->second.end(), [&](const Block& block) {
           return block.address < first + kPage && first < block.address + block.size;
         });
   }

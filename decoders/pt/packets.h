@@ -10,6 +10,7 @@
 // Thread-safety: none; distinct readers are independent.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -64,15 +65,19 @@ class PacketReader {
 
   // Stays where it is unless it gives kPacket.
   PacketStatus next(Packet& packet);
-  // Goes past one packet of up to six branches if that is what comes.
-  bool pass_short_branches() {
-    if (offset_ >= bytes_.size() || item_size_ != 0) {
+  // Goes past one packet of up to six branches, or of a target, if that is what comes. May say no.
+  bool pass_branch() {
+    if (bytes_.size() - offset_ < 9 || item_size_ != 0) {
       return false;
     }
     const auto first = static_cast<uint8_t>(bytes_[offset_]);
-    const bool branches = (first & 1U) == 0 && first > 2;
-    offset_ += branches ? 1 : 0;
-    return branches;
+    size_t size = (first & 1U) == 0 && first > 2 ? 1 : 0;
+    if ((first & 0x1FU) == 0x0D) {
+      static constexpr std::array<uint8_t, 8> kSizes{1, 3, 5, 7, 7, 0, 9, 0};  // 0: none such
+      size = kSizes[first >> 5];
+    }
+    offset_ += size;
+    return size != 0;
   }
   size_t offset() const { return offset_; }
   void set_offset(size_t offset) {

@@ -206,8 +206,8 @@ class PathWalk {
   const CodeBlock* last_ = nullptr;
   std::vector<TableLoad> table_loads_;
   std::array<Searched, 64> searched_{};  // the last ones
-  std::array<Page, 64> pages_{};  // of constants, the last ones used
-  std::map<uint64_t, Term> settled_;  // words that are always the same, by address
+  std::array<Page, 64> pages_{};         // of constants, the last ones used
+  std::map<uint64_t, Term> settled_;     // words that are always the same, by address
   uint64_t block_ip_ = 0;
   std::vector<Place> places_;
   std::vector<Repeats> repeats_;

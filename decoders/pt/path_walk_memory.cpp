@@ -284,11 +284,10 @@ void PathWalk::solve() {
     for (TableLoad& load : table_loads_) {
       look_up(load);
     }
-    table_loads_.erase(std::remove_if(table_loads_.begin(), table_loads_.end(),
-                                      [&](const TableLoad& load) {
-                                        return terms_.settled(load.address).known();
-                                      }),
-                       table_loads_.end());
+    table_loads_.erase(
+        std::remove_if(table_loads_.begin(), table_loads_.end(),
+                       [&](const TableLoad& load) { return terms_.settled(load.address).known(); }),
+        table_loads_.end());
   }
 }
 

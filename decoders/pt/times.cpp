@@ -41,7 +41,7 @@ Times::Times(std::string_view bytes, const Clock& clock) {
     reader.set_offset(*start);
     while (true) {
       const size_t at = reader.offset();
-      if (reader.pass_short_branches()) {
+      if (reader.pass_branch()) {
         branch(at);
         continue;
       }

@@ -40,7 +40,7 @@ struct TraceOptions {
   bool branches = false;
   bool memory = false;  // AccessOptions, as the next ones; of processes with one thread only
   bool frames_before = false;
-  bool quick = false;  // registers_only
+  bool quick = false;    // registers_only
   bool partial = false;  // only a part of the program's code or threads was traced
 };
 

@@ -1,4 +1,5 @@
-// Any bytes as a PT stream over any bytes as code: decoding ends, and what it gives holds together.
+// Any bytes as a PT stream over any bytes as code: decoding ends, and what it gives holds together;
+// what is followed without libipt is what libipt follows.
 // The input: two bytes, the size of the code; the code, mapped at 0x400000; the stream.
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -30,6 +32,22 @@ void read_packets(std::string_view bytes) {
   TSOMON_CHECK(reader.offset() == at && at <= bytes.size(), "reading goes on after a failure");
 }
 
+std::vector<uint64_t> executed(const pt::Flow& flow) {
+  std::vector<uint64_t> all;
+  for (const pt::ThreadPath& path : flow.threads) {
+    for (const pt::PathEntry& entry : path.entries) {
+      if (entry.kind == pt::PathEntry::Kind::kBlock) {
+        for (const x86::Instruction& instruction : entry.block->instructions) {
+          all.push_back(instruction.address);
+        }
+      } else {
+        all.push_back(static_cast<uint64_t>(entry.kind));
+      }
+    }
+  }
+  return all;
+}
+
 void decode(std::string_view code, std::string_view stream, int cpu) {
   const int file = ::memfd_create("code", 0);
   TSOMON_CHECK(
@@ -49,6 +67,10 @@ void decode(std::string_view code, std::string_view stream, int cpu) {
   input.switches = {{100, 0, 1, 1}, {1000, 0, 1, 2}, {5000, 0, 0, 0}};
   input.clock = {64, 1, 3, 30};
   const pt::Flow flow = decode_flow(input);
+  if (flow.instructions_walked != 0) {
+    const pt::Flow other = decode_flow(input, {.libipt = true});
+    TSOMON_CHECK(executed(flow) == executed(other), "libipt follows another path");
+  }
   pt::TraceOptions options;
   options.units.functions = {{"unit", 0x400000, 1}};
   options.branches = true;
