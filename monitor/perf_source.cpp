@@ -146,9 +146,10 @@ void add_problems(const std::vector<std::string>& problems, perf::SampledTrace& 
 }  // namespace
 
 Result<OpenedInput> open_perf_input(const std::string& path) {
+  const std::string data = path + "/data";
   std::error_code error;
-  return open_input(path != "-" && std::filesystem::is_directory(path, error) ? path + "/data"
-                                                                              : path);
+  const bool joined = path != "-" && std::filesystem::is_regular_file(data, error);
+  return open_input(joined ? data : path);
 }
 
 Result<std::unique_ptr<EventSource>> open_perf_data(MappedInput bytes, const std::string& input,
