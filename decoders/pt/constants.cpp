@@ -211,7 +211,7 @@ bool Constants::read(int process, uint64_t address, uint8_t* to, size_t size) co
   if (range == nullptr || size > range->bytes->size() - (address - range->address)) {
     return false;
   }
-  std::memcpy(to, range->bytes->data() + (address - range->address), size);
+  std::copy_n(range->bytes->data() + (address - range->address), size, to);
   return true;
 }
 
