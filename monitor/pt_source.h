@@ -2,10 +2,10 @@
 // program's symbols put together.
 //
 // Units       Calls of the functions whose name matches a shell pattern, in every process and
-// module. Traces      without branches (PTWRITE only) give what decoders/pt/value_flow.h finds.
+//             module. Traces without branches (PTWRITE only) give what decoders/pt/value_flow.h
+//             finds.
 // Addresses   Every process has its own locations: the first is shown as it is, the others with
-// their
-//             number from perf::AddressSpaces::kTagShift on, as with samples. Those beyond
+//             their number from perf::AddressSpaces::kTagShift on, as with samples. Those beyond
 //             kMaxSpaces are left out: the trace is then not complete.
 // Time        TSC cycles.
 // Memory      As make_trace(): the whole trace.

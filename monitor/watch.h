@@ -7,12 +7,11 @@
 //             no more. Findings with the same labels and source locations are reported once and
 //             counted.
 // Verdict     As `tsomon check`: kInconclusive when nothing was found and something was missing:
-// late
-//             or lost events, windows that could not be judged.
+//             late or lost events, windows that could not be judged.
 // Complexity  That of Detector; a window costs what analyse_exactly() costs within
-// WatchOptions::analysis. Misses      What Detector misses. The order of findings is not that of
-// their events. Thread-safety: none; the callback runs inside add() and finish() and must not call
-// the watch.
+//             WatchOptions::analysis.
+// Misses      What Detector misses. The order of findings is not that of their events.
+// Thread-safety: none; the callback runs inside add() and finish() and must not call the watch.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,9 @@
 //
 // Purpose     Depth-first over the open edges that the order of the nodes leaves open. With an
 //             order of the units as well, only orientations without a cycle of units are found.
-// Complexity  A pass over the edges that are still open per decision; decisions are bounded by the
-// caller. Thread-safety: none.
+// Complexity  A pass over the edges that are still open per decision; decisions are bounded by
+//             the caller.
+// Thread-safety: none.
 #pragma once
 
 #include <array>

@@ -1,19 +1,17 @@
 // A live capture, read while it is written.
 //
 // Purpose     A live capture (kFileLive) says again and again what each thread has recorded so far
-// and
-//             up to when all is told (kOpen, kRound in format.h). feed() takes its bytes as they
-//             come; after every round each thread has new events and a time before which it has
-//             none any more.
+//             and up to when all is told (kOpen, kRound in format.h). feed() takes its bytes as
+//             they come; after every round each thread has new events and a time before which it
+//             has none any more.
 // Soundness   What is promised rests on the writer's observations: the probe's observer makes every
 //             thread pass a barrier (membarrier(2)) between its time stamp and its look.
 // Waiting     Accesses at the end of what a thread recorded may not have been performed yet. When
 //             the thread stays silent for a quarter of a second, they are given with open
 //             intervals.
 // Errors      feed() fails on what is not a live capture and on damage, and then takes nothing
-// more;
-//             what came before is delivered. Missing chunks, records dropped while recording and a
-//             missing end are in problems().
+//             more; what came before is delivered. Missing chunks, records dropped while recording
+//             and a missing end are in problems().
 // Laziness    Chunks stay packed until the events of their thread are asked for, so that a reader
 //             that takes them in portions finds them in the cache.
 // Memory      The chunks of one round and those not asked for; 300 KB for each thread, and for each

@@ -9,8 +9,8 @@
 //             than constants, may make a pointer: the frame counts wherever none of them leads to.
 //             The frame's size has to be the same by the table and by the code.
 // Relies on   The table for unwinding telling the truth about the function's range, and on what
-// thread_stack.h relies on. A callee may make pointers to its
-//             arguments on the stack; those are its own as long as it runs.
+//             thread_stack.h relies on. A callee may make pointers to its arguments on the stack;
+//             those are its own as long as it runs.
 // Misses      Functions with a frame pointer, or with a jump through a register or a table.
 // Complexity  O(instructions of the function * log), once; then a look-up.
 // Thread-safety: none; one for each process that is walked.
@@ -45,10 +45,9 @@ class ClosedFrames {
 
   // An instruction and where it goes on.
   struct Site {
-    uint64_t next = 0;    // 0: not there
-    uint64_t target = 0;  // of a jump
-    std::optional<int64_t>
-        pushes;  // bytes that the stack pointer goes down, where that is constant
+    uint64_t next = 0;              // 0: not there
+    uint64_t target = 0;            // of a jump
+    std::optional<int64_t> pushes;  // bytes that the stack pointer goes down; nothing: not constant
     bool exposes = false;
     bool calls = false;  // exceptions may go on elsewhere
   };

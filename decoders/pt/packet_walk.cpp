@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "decoders/pt/user_packets.h"
 #include "decoders/x86/decode.h"
 
 namespace tsomon::pt {
@@ -12,8 +13,6 @@ using x86::Instruction;
 
 constexpr unsigned kMostInstructions = 1024;  // of a block
 constexpr unsigned kMostWithoutPacket = 64;   // blocks
-
-bool is_kernel(uint64_t ip) { return ip >> 63 != 0; }
 
 }  // namespace
 

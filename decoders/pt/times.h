@@ -8,8 +8,7 @@
 //             written some time after the last of them.
 // Memory      56 bytes for each time that differs from the one before.
 // Misses      The core's ratio to the TSC is taken from CBR packets; with CYC packets alone a time
-// may
-//             be off by what the ratio is off since the last TSC or MTC packet.
+//             may be off by what the ratio is off since the last TSC or MTC packet.
 // Thread-safety: none.
 #pragma once
 
