@@ -15,8 +15,8 @@ std::string coverage_text(const AddressCoverage& coverage) {
                 "carried forwards, {} backwards), {} are not",
                 known, 100.0 * static_cast<double>(known) / static_cast<double>(all),
                 coverage.by_instruction, coverage.forward, coverage.backward, coverage.unknown);
-  return fmt::format("{} instructions; {}; {} on the stack left out; {} gaps",
-                     coverage.instructions, found, coverage.stack, coverage.gaps);
+  return fmt::format("{} instructions; {}; {} on the stack and {} of the loader left out; {} gaps",
+                     coverage.instructions, found, coverage.stack, coverage.loader, coverage.gaps);
 }
 
 nlohmann::ordered_json coverage_json(const AddressCoverage& coverage) {
@@ -26,6 +26,7 @@ nlohmann::ordered_json coverage_json(const AddressCoverage& coverage) {
           {"backward", coverage.backward},
           {"unknown", coverage.unknown},
           {"stack", coverage.stack},
+          {"loader", coverage.loader},
           {"gaps", coverage.gaps},
           {"incomplete_units", coverage.incomplete_units}};
 }

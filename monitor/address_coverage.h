@@ -14,6 +14,7 @@ struct AddressCoverage {
   uint64_t backward = 0;
   uint64_t unknown = 0;  // of no event
   uint64_t stack = 0;    // left out: through the stack pointer
+  uint64_t loader = 0;   // left out: what the loader read to bind symbols
   uint64_t gaps = 0;
   uint64_t incomplete_units = 0;
 };

@@ -1,6 +1,8 @@
 // Blocks that one thread fills and another empties, a bounded number of them.
 //
 // Purpose     Reading ahead without growing ahead: who fills waits for a block that was given back.
+// Waking      Who fills and has found none is woken when half of the blocks are free: waking a
+//             thread takes a good part of the time in which a block is emptied.
 // Memory      `blocks` blocks, which keep what they have allocated.
 // Thread-safety: one thread fills (free_block(), push(), end()), one empties (pop(), give_back()).
 #pragma once
@@ -18,7 +20,7 @@ namespace tsomon {
 template <typename Block>
 class BlockQueue {
  public:
-  explicit BlockQueue(size_t blocks) {
+  explicit BlockQueue(size_t blocks) : blocks_(blocks) {
     for (size_t i = 0; i < blocks; ++i) {
       free_.push_back(std::make_unique<Block>());
     }
@@ -63,11 +65,16 @@ class BlockQueue {
     return block;
   }
   void give_back(std::unique_ptr<Block> block) {
+    bool enough = false;
     {
       const std::lock_guard lock(mutex_);
       free_.push_back(std::move(block));
+      // Whoever waits found none free: before this thread waits for a block it gives back all.
+      enough = 2 * free_.size() >= blocks_;
     }
-    has_free_.notify_one();
+    if (enough) {
+      has_free_.notify_one();
+    }
   }
   // Nothing more is popped.
   void stop() {
@@ -79,6 +86,7 @@ class BlockQueue {
   }
 
  private:
+  size_t blocks_;
   std::mutex mutex_;
   std::condition_variable has_ready_;
   std::condition_variable has_free_;

@@ -11,8 +11,7 @@
 //   tsomon::Summary summary = monitor.finish();
 //
 // Ownership   The monitor outlives its handles. Nothing that is passed in is kept: texts are
-// copied,
-//             addresses are never read.
+//             copied, addresses are never read.
 // Threads     A handle belongs to one thread at a time. thread(), label(), location() and
 //             atomic_set() may be called from everywhere. The callback runs on the monitor's own
 //             thread; it must not wait for a thread that feeds events, and not call finish().
@@ -24,8 +23,7 @@
 //             others' findings wait for it until some hundred thousand events are held; then it is
 //             no longer waited for, and what it brings later makes the result incomplete.
 // Cost        An event is a time stamp and 32 bytes written into a block of the thread's own; all
-// else
-//             is done by the monitor's thread. When that is too slow, feeding waits (or drops,
+//             else is done by the monitor's thread. When that is too slow, feeding waits (or drops,
 //             Options::drop). Memory does not grow with the number of events.
 // Errors      A unit that ends without having begun is ignored. Nothing throws but std::bad_alloc.
 // Misses      What Detector misses (online/detector.h); accesses that are not fed.

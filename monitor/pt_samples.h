@@ -1,8 +1,8 @@
 // Samples of a perf.data that carry registers, for the addresses of a PT trace.
 //
 // Purpose     Registers of user code (--intr-regs, --user-regs) with the moment that they belong
-// to. Moment      A sample that an interrupt, a breakpoint or a probe takes has the registers in
-// front
+//             to.
+// Moment      A sample that an interrupt, a breakpoint or a probe takes has the registers in front
 //             of its address, and nothing of the thread is executed until its time is read. A
 //             precise event (PEBS) has those behind the instruction when its address is exact. Its
 //             time may be the one at which the buffer was emptied: it was written later than the

@@ -95,6 +95,7 @@ Result<PtTrace> read_pt_trace(std::string_view bytes, const PerfOptions& options
   PtRecording& recording = *read;
   pt::TraceOptions asked;
   asked.partial = recording.partial;
+  asked.all_threads = recording.all_threads && recording.branches;
   asked.samples = std::move(recording.samples);
   asked.quick = options.quick;
   asked.memory = options.assume_memory;
@@ -121,6 +122,7 @@ Result<PtTrace> read_pt_trace(std::string_view bytes, const PerfOptions& options
       decoded.counts.backward,
       decoded.counts.unknown,
       decoded.counts.stack,
+      decoded.counts.loader,
       flow.gaps,
       decoded.counts.incomplete_units};
   result.trace.trace = std::move(decoded.trace);
@@ -141,7 +143,7 @@ Result<PtTrace> read_pt_trace(std::string_view bytes, const PerfOptions& options
   }
   result.trace.notes.push_back(coverage_text(result.coverage));
   tag_addresses(result.trace.trace, numbers);
-  for (const PtRecording::Code& code : recording.code) {
+  for (const PtCode::Mapping& code : recording.code) {
     if (const auto number = numbers.find(code.process); number != numbers.end()) {
       perf::CodeMapping mapping = code.mapping;
       mapping.begin |= number->second << AddressSpaces::kTagShift;

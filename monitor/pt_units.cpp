@@ -76,14 +76,14 @@ std::optional<pt::WrittenMarker> written_marker(std::string_view text) {
 class UnitFinder {
  public:
   Result<pt::UnitOptions> find(const std::vector<std::string>& names,
-                               const std::vector<PtRecording::Code>& code) {
+                               const std::vector<PtCode::Mapping>& code) {
     for (const std::string& name : names) {
       if (auto added = add(name); !added) {
         return tl::unexpected<Error>(added.error());
       }
     }
     if (!names.empty()) {
-      for (const PtRecording::Code& item : code) {
+      for (const PtCode::Mapping& item : code) {
         take(item);
       }
     }
@@ -140,7 +140,7 @@ class UnitFinder {
     return {};
   }
 
-  void take(const PtRecording::Code& code) {
+  void take(const PtCode::Mapping& code) {
     for (const Item& item : items_of(code.file)) {
       const uint64_t place = item.offset - code.mapping.file_offset;
       if (item.offset < code.mapping.file_offset || place >= code.mapping.size) {
@@ -234,7 +234,7 @@ class UnitFinder {
 }  // namespace
 
 Result<pt::UnitOptions> find_pt_units(const std::vector<std::string>& names,
-                                      const std::vector<PtRecording::Code>& code) {
+                                      const std::vector<PtCode::Mapping>& code) {
   return UnitFinder().find(names, code);
 }
 

@@ -22,6 +22,6 @@
 namespace tsomon {
 
 Result<pt::UnitOptions> find_pt_units(const std::vector<std::string>& names,
-                                      const std::vector<PtRecording::Code>& code);
+                                      const std::vector<PtCode::Mapping>& code);
 
 }  // namespace tsomon

@@ -367,7 +367,7 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
     return result;
   }
   add_live_options(pipe.path(), options, &probe_options);
-  Child child(command);
+  Child child(command, options.before_start);
   if (child.exec_error() != 0) {
     result.status = child.exec_error() == ENOENT ? kNotFound : kNotExecutable;
     result.problem = fmt::format("{}: {}", command[0], std::strerror(child.exec_error()));

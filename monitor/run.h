@@ -8,8 +8,8 @@
 // Speed         When the program outruns the detector, the probe waits (on_full=block), or drops
 //               and counts (on_full=drop in TSOMON_OPTIONS): then the result is incomplete.
 // Delay         A finding comes some tens of milliseconds after the event that closes its cycle;
-// when a
-//               thread was silent without a lock or a time stamp, up to a quarter of a second.
+//               when a thread was silent without a lock or a time stamp, up to a quarter of a
+//               second.
 // Thread-safety: none; forwards signals of the whole process while it runs.
 #pragma once
 
@@ -18,6 +18,8 @@
 #include <string>
 #include <vector>
 
+#include <sys/types.h>
+
 #include "monitor/watch.h"
 
 namespace tsomon {
@@ -25,7 +27,9 @@ namespace tsomon {
 struct RunOptions {
   WatchOptions watch;
   uint32_t round_milliseconds = 20;
-  std::string save;           // a file for what the program records, as a capture; empty: none
+  std::string save;  // a file for what the program records, as a capture; empty: none
+  // Is called with the process that is going to execute the program; false: it does not.
+  std::function<bool(pid_t)> before_start;
   uint64_t object_bytes = 0;  // the probe's option objects=, unless TSOMON_OPTIONS has it
 };
 

@@ -11,20 +11,12 @@
 #include "monitor/check_parts.h"
 #include "monitor/event_lines.h"
 #include "monitor/read_ahead.h"
+#include "monitor/window_bounds.h"
 #include "online/detector.h"
 #include "tso/ordered_work.h"
 
 namespace tsomon {
 namespace {
-
-// Events that may be analysed again and again, for windows that overlap: at first, and how many
-// more with every event of the input. The same for the undirected edges and the work of the search
-// (AnalysisOptions), in those of one analysis and for every event.
-constexpr uint64_t kAnalysedAtFirst = 4'000'000;
-constexpr uint64_t kAnalysedPerEvent = 4;
-constexpr uint64_t kAnalysesAtFirst = 2;
-constexpr uint64_t kEdgesPerEvent = 8;
-constexpr uint64_t kWorkPerEvent = 200;
 
 DetectorPolicy policy_of(CheckProperty property) {
   switch (property) {
@@ -473,10 +465,8 @@ class StreamCheck::Impl {
     return window.complete;
   }
 
-  // What a bound that grows with the input still allows.
   uint64_t left(uint64_t at_first, uint64_t per_event, uint64_t used) const {
-    const uint64_t all = at_first + per_event * report_.events;
-    return all - std::min(all, used);
+    return bound_left(at_first, per_event, report_.events, used);
   }
 
   void judge(const Trace& trace, const std::vector<uint64_t>* index,

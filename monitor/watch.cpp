@@ -10,6 +10,7 @@
 #include "monitor/check.h"
 #include "monitor/check_parts.h"
 #include "monitor/fence_advice.h"
+#include "monitor/window_bounds.h"
 #include "offline/orientation_search.h"
 #include "tso/units.h"
 
@@ -278,7 +279,12 @@ class Watch::Impl {
       AnalysisOptions options = options_.analysis;
       options.values &= stretch.all_stores;
       options.only = ranges_of(window.units, stretch.index);
+      // What the windows before have left of it.
+      options.max_total_work =
+          std::min(options.max_total_work, bound_left(kAnalysesAtFirst * options.max_total_work,
+                                                      kWorkPerEvent, summary_.events, work_));
       const auto analysis = analyse_exactly(trace, options);
+      work_ += analysis ? analysis->work : 0;
       if (!analysis || analysis->verdict == Verdict::kInconclusive) {
         ++summary_.unjudged;
         return;
@@ -344,6 +350,7 @@ class Watch::Impl {
   WatchOptions options_;
   Callback callback_;
   uint64_t looked_back_ = 0;
+  uint64_t work_ = 0;  // of the search, in all windows
   WatchSummary summary_;
   bool missing_ = false;
   bool definite_ = false;

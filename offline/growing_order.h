@@ -61,11 +61,23 @@ class GrowingOrder {
     for_each_bit(before_.data() + row(to), function);
   }
 
-  // Whether function(i) for some element that reaches `to`, itself included.
+  // Only those in `among`, a bit for each element, from which they are taken.
   template <typename Function>
-  bool any_before(uint32_t to, const Function& function) const {
+  void take_before(uint32_t to, std::vector<uint64_t>* among, const Function& function) const {
     for (size_t word = 0; word < words_; ++word) {
-      for (uint64_t bits = before_[row(to) + word]; bits != 0; bits &= bits - 1) {
+      uint64_t bits = before_[row(to) + word] & (*among)[word];
+      (*among)[word] ^= bits;
+      for (; bits != 0; bits &= bits - 1) {
+        function(static_cast<uint32_t>(word * 64) + static_cast<uint32_t>(__builtin_ctzll(bits)));
+      }
+    }
+  }
+
+  // Whether function(i) for some element of `among` that reaches `to`, itself included.
+  template <typename Function>
+  bool any_before(uint32_t to, const std::vector<uint64_t>& among, const Function& function) const {
+    for (size_t word = 0; word < words_; ++word) {
+      for (uint64_t bits = before_[row(to) + word] & among[word]; bits != 0; bits &= bits - 1) {
         if (function(static_cast<uint32_t>(word * 64) +
                      static_cast<uint32_t>(__builtin_ctzll(bits)))) {
           return true;

@@ -102,6 +102,8 @@ class CycleSearch {
   }
 
   uint64_t steps() const { return tries_ / kTriesPerStep + 1; }
+  // Of what does not change the order.
+  uint64_t work() const { return own_work_; }
   const std::vector<bool>& found() const { return found_; }
 
  private:
@@ -218,6 +220,10 @@ class CycleSearch {
       ends.push_back({arcs_[i].enters, i});
     }
     arcs_into_ = Adjacency(count, ends);
+    entered_.assign(count / 64 + 1, 0);
+    for (const Arc& arc : arcs_) {
+      entered_[arc.enters / 64] |= uint64_t{1} << (arc.enters % 64);
+    }
   }
 
   bool implies(const Arc& arc, const Arc& other) const {
@@ -241,17 +247,26 @@ class CycleSearch {
   // A cycle starts behind a place where it goes back inside a unit: of these, with the open edge
   // that comes first in the list.
   bool may_start(const Arc& arc) {
-    const auto number = static_cast<size_t>(&arc - arcs_.data());
-    may_start_.resize(arcs_.size(), kNotAsked);
-    if (may_start_[number] == kNotAsked) {
-      const bool may = classes_.any_before(arc.leaves, [&](uint32_t unit) {
-        const auto ends = arcs_into_.successors(unit);
-        return std::any_of(ends.begin(), ends.end(),
-                           [&](uint32_t last) { return !linked(arcs_[last], arc); });
-      });
-      may_start_[number] = may ? 1 : 0;
+    if (arc.edges->size() != 1) {
+      return goes_back(arc);
     }
-    return may_start_[number] == 1;
+    // Whatever leads to such an arc, only where it begins matters: many arcs begin there.
+    may_start_.resize(model_.order.size());
+    MayStart& known = may_start_[arc.edges->front().from];
+    if (!known.asked || known.leaves != arc.leaves) {
+      known = {arc.leaves, true, goes_back(arc)};
+    }
+    return known.may;
+  }
+  // Some arc enters a unit before `arc` behind which the cycle has to go back to reach it.
+  bool goes_back(const Arc& arc) {
+    own_work_ += entered_.size();
+    return classes_.any_before(arc.leaves, entered_, [&](uint32_t unit) {
+      const auto ends = arcs_into_.successors(unit);
+      own_work_ += ends.size();
+      return std::any_of(ends.begin(), ends.end(),
+                         [&](uint32_t last) { return !linked(arcs_[last], arc); });
+    });
   }
   bool may_follow(const Arc& arc) const {
     const Arc& first = path_.front();
@@ -275,19 +290,18 @@ class CycleSearch {
     }
     distance.assign(classes_.size(), kFar);
     queue_.clear();
-    reached_.assign(classes_.size(), 0);
+    far_.assign(classes_.size() / 64 + 1, ~uint64_t{0});
+    own_work_ += classes_.size();
     const auto reach = [&](uint32_t unit, uint32_t steps) {
       ++own_work_;
-      if (reached_[unit] != 0) {
+      // What comes before a unit that has a distance has been reached with it, or before.
+      if (distance[unit] != kFar) {
         return;
       }
-      reached_[unit] = 1;
-      own_work_ += classes_.size() / 8;
-      classes_.for_each_before(unit, [&](uint32_t before) {
-        if (distance[before] == kFar) {
-          distance[before] = steps;
-          queue_.push_back(before);
-        }
+      own_work_ += far_.size();
+      classes_.take_before(unit, &far_, [&](uint32_t before) {
+        distance[before] = steps;
+        queue_.push_back(before);
       });
     };
     reach(target, 0);
@@ -399,11 +413,16 @@ class CycleSearch {
   std::vector<uint32_t> leaving_;                // unit -> its first group
   Adjacency arriving_;                           // unit -> units that groups lead from
   Adjacency arcs_into_;                          // unit -> arcs
+  std::vector<uint64_t> entered_;                // a bit for each unit that arcs lead to
   std::vector<std::vector<uint32_t>> distance_;  // by target; empty: not computed yet
   std::vector<uint32_t> queue_;                  // inside distances()
-  std::vector<uint8_t> reached_;                 // inside distances()
-  static constexpr uint8_t kNotAsked = 2;
-  std::vector<uint8_t> may_start_;  // by arc
+  std::vector<uint64_t> far_;                    // inside distances(): without a distance so far
+  struct MayStart {
+    uint32_t leaves = 0;
+    bool asked = false;
+    bool may = false;
+  };
+  std::vector<MayStart> may_start_;  // by the node that an arc with one edge begins at
   std::vector<Arc> path_;
   std::vector<bool> found_;
 };
@@ -461,7 +480,7 @@ OrientationResult search(const OrientationProblem& problem, const OrientationBou
   if (result.cyclic == Answer::kYes) {
     keep(search.found());
   }
-  result.work = (words + model->order.work()) / kWorkFactor;
+  result.work = (words + model->order.work()) / kWorkFactor + search.work();
   return result;
 }
 

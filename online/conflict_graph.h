@@ -14,6 +14,8 @@
 //             apart. A merged unit stands for all of them in later reports.
 // Complexity  An edge: topological_order.h. sweep(): O(units + edges), with merging times the
 //             number of unfinished units / 64.
+// Files       conflict_graph.cpp: nodes and edges; conflict_cycles.cpp: cycles and their reports;
+//             conflict_sweep.cpp: collection, windows and merging.
 // Thread-safety: none.
 #pragma once
 

@@ -1,9 +1,8 @@
 // Several streams of events become one, ordered by the start of the intervals (`lo`).
 //
 // Purpose     What the detector is fed with. Blocks are pushed when they come; next() gives what
-// can
-//             no longer be preceded by anything. Used directly by inputs that read a file, and by
-//             StreamMerger, which adds the threads.
+//             can no longer be preceded by anything. Used directly by inputs that read a file, and
+//             by StreamMerger, which adds the threads.
 // Order       By `lo`, then by the rank of the stream, then by the place in the stream: the order
 //             that std::stable_sort gives to the streams put one behind the other by rank. Events
 //             of a stream should not go back in `lo`; one that does stays behind its predecessor.

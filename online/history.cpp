@@ -1,6 +1,7 @@
 #include "online/history.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -130,7 +131,8 @@ void History::follow_buffers(const Block& block, int64_t time) {
   drained_.assign(threads_.size(), kTimeMax);
   int64_t* const all_drained = drained_.data();
   const size_t threads = threads_.size();
-  for (size_t i = block.size; i-- > 0;) {
+  size_t waiting = threads;  // whose drain was not seen yet
+  for (size_t i = block.size; i-- > 0 && waiting > 0;) {
     const Event& event = block.memory[i];
     const bool joins = event.kind() == EventKind::kJoin;
     const uint64_t id = joins ? event.address : event.thread;
@@ -147,6 +149,7 @@ void History::follow_buffers(const Block& block, int64_t time) {
     const int64_t hi = block.extras.hi(event);
     if (drains) {
       drained = std::min(drained, hi);
+      waiting -= drained < time ? 1 : 0;
     }
     if (joins || drained < time) {
       continue;
@@ -179,13 +182,12 @@ void History::follow_buffers(const Block& block, int64_t time) {
 }
 
 void History::append(const EventBlock& from, size_t begin, size_t end, Block* to) {
-  const auto first = from.events.begin() + static_cast<ptrdiff_t>(begin);
-  const auto last = from.events.begin() + static_cast<ptrdiff_t>(end);
+  const Event* const first = from.events.data() + begin;
   Event* const place = to->memory + to->size;
   if (from.extras.empty()) {
-    std::uninitialized_copy(first, last, place);
+    std::memcpy(static_cast<void*>(place), first, (end - begin) * sizeof(Event));
   } else {
-    std::transform(first, last, place,
+    std::transform(first, first + (end - begin), place,
                    [&](const Event& event) { return to->extras.with_extras(from, event); });
   }
   to->size += end - begin;

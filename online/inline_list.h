@@ -55,10 +55,11 @@ class InlineList {
     }
     return begin()[size_++];
   }
-  // Makes it a list of one element, with any value: it is to be assigned.
-  T& restart() {
-    size_ = 1;
-    return *begin();
+  // The element after the first `size`, with any value: it is to be assigned, and the last one
+  // then. Requires size <= size() and size < kInline.
+  T& put(size_t size) {
+    size_ = static_cast<uint32_t>(size + 1);
+    return begin()[size];
   }
   // Back into the object, if the elements are few enough. Invalidates pointers.
   void shrink() {

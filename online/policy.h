@@ -36,6 +36,17 @@ class Policy {
   virtual size_t worth_a_sweep() const = 0;
 };
 
+// Field by field in its place, here and wherever accesses are remembered: a copy would have to wait
+// for the stores of the original.
+inline void assign(DetectedAccess& to, const Event& event, uint64_t index) {
+  to.index = index;
+  to.address = event.address;
+  to.size = event.size;
+  to.location = event.location;
+  to.thread = event.thread;
+  to.kind = event.kind();
+}
+
 inline DetectedAccess access_of(const Event& event, uint64_t index) {
   return {index, event.address, event.size, event.location, event.thread, event.kind()};
 }

@@ -3,16 +3,14 @@
 // Purpose     The way from threads that see events to the one that judges them. What is ordered how
 //             is EventMerge's business; here are the threads and the memory.
 // Contract    open() gives a handle to a producer, at any time and from any thread; a handle
-// belongs
-//             to one thread at a time. Events are collected in blocks, which flush() or a full
-//             block hands over. Everything else belongs to one consumer.
+//             belongs to one thread at a time. Events are collected in blocks, which flush() or a
+//             full block hands over. Everything else belongs to one consumer.
 // Watermark   A producer that is silent holds up all: it calls flush() and advance() from time to
 //             time, or is overtaken once half of the blocks wait for it. A stream that is opened by
 //             the thread of another stream is late in nothing when `since` is not earlier than what
 //             that one has handed over or promised. advance() costs one store.
 // Memory      max_blocks blocks of block_events events (32 bytes each and what belongs to them),
-// two
-//             more for each open stream. All blocks are recycled: no allocation in the steady
+//             two more for each open stream. All blocks are recycled: no allocation in the steady
 //             state. With none left a producer waits for the consumer, or drops its events and
 //             counts them.
 // Loss        Late and lost events: see EventMerge.

@@ -10,6 +10,7 @@
 #include "monitor/attach/attach.h"
 #include "tools/command.h"
 #include "tools/discover_report.h"
+#include "tools/flight_option.h"
 #include "tools/output_option.h"
 #include "tools/relation_option.h"
 #include "tools/watch_report.h"
@@ -30,6 +31,7 @@ struct Options {
   bool no_locks = false;
   std::string values;
   RelationChoice relation;
+  FlightChoice flight;
   OutputFormat output = OutputFormat::kText;
 };
 
@@ -87,13 +89,26 @@ int run_attach(const Options& options) {
     const double seconds = options.attach.duration;
     return run_discover(options.pid, seconds > 0 ? seconds : kDiscoverSeconds, options.output);
   }
-  const auto summary =
-      attach::attach_to(options.pid, attach_options(options),
-                        [&](const Found& found) { print_found(found, options.output); });
-  if (!summary) {
-    fmt::print(stderr, "tsomon attach: {}\n", summary.error().to_string());
-    return exit_status_of(summary.error());
+  const auto refuse = [](const Error& error) {
+    fmt::print(stderr, "tsomon attach: {}\n", error.to_string());
+    return exit_status_of(error);
+  };
+  auto flight = Flight::prepare(options.flight, options.pid);
+  if (!flight) {
+    return refuse(flight.error());
   }
+  if (auto started = flight->start(options.pid, true); !started) {
+    return refuse(started.error());
+  }
+  const auto summary =
+      attach::attach_to(options.pid, attach_options(options), [&](const Found& found) {
+        flight->dump();
+        print_found(found, options.output);
+      });
+  if (!summary) {
+    return refuse(summary.error());
+  }
+  flight->stop("tsomon attach");
   fmt::print(stderr, "tsomon attach: detached: {}\n", summary->ended);
   const nlohmann::ordered_json more = {{"pid", options.pid},
                                        {"ended", summary->ended},
@@ -176,6 +191,7 @@ void add_attach_command(CLI::App& app, int& exit_status) {
       ->add_option("-o,--save", attach.save,
                    "Also write the events to this file, as a text trace for tsomon check")
       ->option_text("FILE");
+  add_flight_options(*command, options->flight);
   add_output_option(*command, options->output);
   command->footer(
       "Exit status: 0 nothing found, 1 a violation was found, 2 bad usage or a process that cannot "

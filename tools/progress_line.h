@@ -1,9 +1,8 @@
 // One line on standard error about a long check, while it goes on.
 //
 // Purpose     Nothing in the first second; then, now and again, how long it has taken and how far
-// it
-//             is. On a terminal the line is rewritten and taken away at the end, elsewhere each is
-//             one more line.
+//             it is. On a terminal the line is rewritten and taken away at the end, elsewhere each
+//             is one more line.
 // Thread-safety: none; what it looks at may change on other threads.
 #pragma once
 

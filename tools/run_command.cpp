@@ -11,6 +11,7 @@
 #include "monitor/record.h"
 #include "monitor/run.h"
 #include "tools/command.h"
+#include "tools/flight_option.h"
 #include "tools/output_option.h"
 #include "tools/relation_option.h"
 #include "tools/watch_report.h"
@@ -34,6 +35,7 @@ struct Options {
   RelationChoice relation;
   uint32_t interval = RunOptions().round_milliseconds;
   std::string save;
+  FlightChoice flight;
 };
 
 RunOptions run_options(const Options& options) {
@@ -55,15 +57,36 @@ RunOptions run_options(const Options& options) {
 }
 
 int run_run(const Options& options) {
-  const RunResult result = run(options.command, run_options(options),
-                               [&](const Found& found) { print_found(found, options.output); });
+  const auto tell = [](const std::string& problem) {
+    fmt::print(stderr, "tsomon run: {}\n", problem);
+  };
+  auto flight = Flight::prepare(options.flight, 0);
+  if (!flight) {
+    tell(flight.error().to_string());
+    return kExitEnvironment;
+  }
+  Result<bool> recorded = true;
+  RunOptions asked = run_options(options);
+  asked.before_start = [&](pid_t pid) {
+    recorded = flight->start(pid, false);
+    return recorded.has_value();
+  };
+  const RunResult result = run(options.command, asked, [&](const Found& found) {
+    flight->dump();
+    print_found(found, options.output);
+  });
+  if (!recorded) {
+    tell(recorded.error().to_string());
+    return kExitEnvironment;
+  }
   for (const std::string& warning : result.warnings) {
-    fmt::print(stderr, "tsomon run: {}\n", warning);
+    tell(warning);
   }
   if (!result.problem.empty()) {
-    fmt::print(stderr, "tsomon run: {}\n", result.problem);
+    tell(result.problem);
     return result.status;
   }
+  flight->stop("tsomon run");
   print_watch_summary(options.command[0], options.property, result.summary, options.output);
   return result.status != 0 ? result.status : watch_exit_status(result.summary.verdict);
 }
@@ -88,6 +111,7 @@ void add_run_command(CLI::App& app, int& exit_status) {
       ->add_option("-s,--save", options->save,
                    "Also write what the program records to this file, for tsomon check")
       ->option_text("FILE");
+  add_flight_options(*command, options->flight);
   add_output_option(*command, options->output);
   command->add_option("command", options->command, "The program and its arguments, after --")
       ->required()

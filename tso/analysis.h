@@ -10,16 +10,14 @@
 //             Every witness has passed check_witness(); one that does not is an internal error that
 //             makes the analysis inconclusive instead of being reported.
 // Exactness   Under Semantics::kExact an orientation counts only if realise() finds an execution
-// for
-//             it that returns the recorded values. The ties of theory section 5.1 are a part of
+//             for it that returns the recorded values. The ties of theory section 5.1 are a part of
 //             that and prune the search; alone they admit slightly more (6 of 100,000 random traces
 //             in the tests). A part of more than 1,500 events is too large to be realised as a
 //             whole: there ties and the fixed point of the values decide, and the events of the
 //             cycle that is shown are realised.
 // SC          Values are not those of an SC execution and are compared with none. What they show
-// about
-//             the order of the issues is used: what lies before a load from memory, or a locked
-//             operation, in every TSO execution with these values, was issued before it.
+//             about the order of the issues is used: what lies before a load from memory, or a
+//             locked operation, in every TSO execution with these values, was issued before it.
 // Bounds      AnalysisOptions; what they mean for a recording: a part is decided quickly while its
 //             open edges are a few dozen or its violations are plain.
 // Complexity  Linear in the trace but for undirected edges; exponential inside a part, bounded in
@@ -27,9 +25,8 @@
 // Misses      What uninstrumented code does: its stores are invisible, and values that it wrote are
 //             taken for initial values.
 // Threads     Parts are searched by AnalysisOptions::threads of them, and judged in their order;
-// each
-//             has the bounds it would have if they came one after the other. The bound on memory
-//             is that of one part: as many parts as there are threads may need it at once.
+//             each has the bounds it would have if they came one after the other. The bound on
+//             memory is that of one part: as many parts as there are threads may need it at once.
 // Thread-safety: a pure function of its arguments; `search` is called from several threads.
 #pragma once
 

@@ -18,11 +18,10 @@
 //             order is open. Without one the answer is incomplete.
 // Complexity  O(n * (sets + overlapping ranges)), with objects O(n * log objects), and what
 //             shortest_cycle() costs; where intervals overlap, what refine() costs three times.
-// Misses      Open cycles of more than two units, in other sequences than that one.
-//             Values that leave more than one answer: kPossible then does not mean that an
-// execution
-//             with all recorded values was found. A read of the memory of an object after its end
-//             is in no set.
+// Misses      Open cycles of more than two units, in other sequences than that one. Values that
+//             leave more than one answer: kPossible then does not mean that an execution with all
+//             recorded values was found. A read of the memory of an object after its end is in no
+//             set.
 // Thread-safety: a pure function of its arguments.
 #pragma once
 

@@ -5,8 +5,7 @@
 //             have written any. The initial value is a candidate like a store's.
 // Misses      Loads that mix the bytes of several stores, and accesses of more than 8 bytes.
 // Two uses    infer_from_values() finds what is certain for the whole trace; values_agree() rejects
-// a
-//             complete orientation under which some load would have returned something else.
+//             a complete orientation under which some load would have returned something else.
 // Complexity  O(log n) per load and thread where order separates the stores; a load with more than
 //             kMaxCandidates unordered stores of one thread is left unexplained.
 #pragma once

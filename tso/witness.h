@@ -11,8 +11,7 @@
 //                 program order) has a cycle;
 //              5. where a location's stores all lie in the window, loads return recorded values.
 // Complexity  O(n) for a trace of n events, once; then for a witness of w events O(w^2) and what
-// the
-//             definitions look at: at most the events of a thread between two drains, and the
+//             the definitions look at: at most the events of a thread between two drains, and the
 //             stores to the bytes that the witness loads.
 // Thread-safety: check_witness() is a pure function of its arguments; of a WitnessChecker every
 //             thread needs its own.

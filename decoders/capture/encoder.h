@@ -8,9 +8,8 @@
 //             the owner goes on. Functions other than foresee() keep the position from before in
 //             `before` while they change the rest.
 // Few stores  A store of the program that waits for its cache line holds up all later ones. When
-// they
-//             fill the store buffer, the next load waits too, and the reordering that is looked for
-//             disappears. So nothing is stored that did not change.
+//             they fill the store buffer, the next load waits too, and the reordering that is
+//             looked for disappears. So nothing is stored that did not change.
 // Not thread-safe otherwise. No allocation, no lock, no system call.
 //
 // Header only, no dependencies: it is compiled into monitored programs.

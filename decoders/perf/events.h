@@ -27,16 +27,15 @@
 //             accesses begin at any time, and loads, which a store that was not sampled may have
 //             been forwarded to, end at any time.
 // Sampling    What was sampled is never all. Why what is certain here stays certain in the whole
-// run:
-//             accesses and fences that are missing take edges away; they add none, since no load
-//             here is taken for one that was not forwarded (hits are drained, the others are open
-//             to the end), and a unit of which a part is missing has fewer edges. So a cycle
+//             run: accesses and fences that are missing take edges away; they add none, since no
+//             load here is taken for one that was not forwarded (hits are drained, the others are
+//             open to the end), and a unit of which a part is missing has fewer edges. So a cycle
 //             of certain orders is a cycle of the run. An order that is open here may be fixed
 //             there: nothing else can be said, and nothing is ever serializable. Units that overlap
 //             a time in which samples were lost (LOST, LOST_SAMPLES, THROTTLE) are dissolved.
 // Processes   Every address space has its own locations: the first one is shown as it is, the
-// others with
-//             their number from bit 57 on. Memory that processes share counts as different.
+//             others with their number from bit 57 on. Memory that processes share counts as
+//             different.
 // Assumes     The clock of the records is the same on all CPUs, as perf's default clock is with a
 //             synchronised time-stamp counter; and that the bytes of a breakpoint are one location.
 // Memory      The accesses and units, some 60 bytes for each; the executable mappings. A file

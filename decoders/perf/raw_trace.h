@@ -2,8 +2,7 @@
 // reads trace data out of a perf.data reads these, too.
 //
 // List        Text, one fact a line, fields separated by single spaces, `#` comments and blank
-// lines
-//             allowed; the last field of a line may have spaces. Numbers are decimal or 0x
+//             lines allowed; the last field of a line may have spaces. Numbers are decimal or 0x
 //             hexadecimal. TIME is in the unit of the clock line, or the time-stamp counter without
 //             one.
 //

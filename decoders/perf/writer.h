@@ -1,8 +1,7 @@
 // Records of a perf.data, written: for containers that are turned into one, and for tests.
 //
 // Contract    What perf itself would have written into a pipe ("PERFILE2", kPipeHeaderSize) or,
-// with
-//             file_of(), into a file. Sizes that a record's header cannot hold are cut off.
+//             with file_of(), into a file. Sizes that a record's header cannot hold are cut off.
 // Thread-safety: none.
 #pragma once
 

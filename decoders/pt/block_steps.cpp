@@ -1,14 +1,14 @@
 #include "decoders/pt/block_steps.h"
 
-#include <array>
 #include <optional>
+
+#include "decoders/pt/step_builder.h"
 
 namespace tsomon::pt {
 namespace {
 
 using x86::Access;
 using x86::AccessKind;
-using x86::Address;
 using x86::Branch;
 using x86::Instruction;
 using x86::Operand;
@@ -17,22 +17,17 @@ using x86::Register;
 using x86::RegisterMask;
 using Kind = Step::Kind;
 
-Ref constant(uint64_t value) { return {static_cast<int64_t>(value), kZeroSlot, 8}; }
-
-uint64_t low_bytes(uint64_t value, unsigned size) {
-  return size >= 8 ? value : value & ((uint64_t{1} << (8 * size)) - 1);
-}
-
-class Compiler {
+class Compiler : private StepBuilder {
  public:
-  Compiler() { forget_changes(); }
-
   void add(const Instruction& instruction) {
-    at_ = &instruction;
+    start(instruction);
     if (followed(instruction)) {
       follow(instruction);
     } else if (instruction.selects && flags_ && selects_registers(instruction)) {
       select(instruction);
+    } else if (instruction.operation == Operation::kMultiplyWide &&
+               instruction.source.is_register()) {
+      multiply_wide(instruction);
     } else if (complex(instruction)) {
       flush();
       step(Kind::kComplex);
@@ -44,15 +39,14 @@ class Compiler {
 
   BlockSteps finish(const Instruction& last) {
     if (last.branch == Branch::kConditional && last.condition != x86::Condition::kNone && flags_) {
-      at_ = &last;
+      start(last);
       Step& tested = step(Kind::kTested);
       tested.a = flags_->a;
       tested.b = flags_->b;
       tested.size = flags_->size;
       tested.internal = !flags_->compared;
     }
-    flush();
-    return std::move(made_);
+    return StepBuilder::finish();
   }
 
  private:
@@ -94,108 +88,6 @@ class Compiler {
     }
   }
 
-  Step& step(Kind kind) {
-    Step& made = made_.steps.emplace_back();
-    made.kind = kind;
-    made.instruction = at_;
-    return made;
-  }
-  // A step that gives a value.
-  Step& computed(Kind kind) {
-    Step& made = step(kind);
-    made.to = static_cast<uint16_t>(made_.slots++);
-    return made;
-  }
-
-  Ref& reg(Register name) { return registers_[static_cast<unsigned>(name)]; }
-  void set(Register name, Ref to) {
-    reg(name) = to;
-    changed_ |= x86::mask_of(name);
-  }
-
-  Ref plus(Ref from, uint64_t more) {
-    from.offset = static_cast<int64_t>(static_cast<uint64_t>(from.offset) + more);
-    if (more != 0 && from.slot != kZeroSlot) {
-      from.bytes = 8;
-    }
-    return from;
-  }
-
-  Ref cut(Ref from, unsigned size) {
-    if (from.slot == kZeroSlot) {
-      return constant(low_bytes(static_cast<uint64_t>(from.offset), size));
-    }
-    if (size >= 8 || (from.offset == 0 && from.bytes <= size)) {
-      return from;
-    }
-    Step& made = computed(Kind::kCut);
-    made.a = from;
-    made.size = static_cast<uint8_t>(size);
-    return {0, made.to, static_cast<uint8_t>(size)};
-  }
-
-  Ref compute(Operation operation, Ref a, Ref b, unsigned size, unsigned operand = 0) {
-    if (size == 8 && b.slot == kZeroSlot && operation == Operation::kAdd) {
-      return plus(a, static_cast<uint64_t>(b.offset));
-    }
-    if (size == 8 && b.slot == kZeroSlot && operation == Operation::kSub) {
-      return plus(a, 0 - static_cast<uint64_t>(b.offset));
-    }
-    Step& made = computed(Kind::kCompute);
-    made.operation = operation;
-    made.a = a;
-    made.b = b;
-    made.size = static_cast<uint8_t>(size);
-    made.operand = static_cast<uint8_t>(operand);
-    return {0, made.to, static_cast<uint8_t>(size)};
-  }
-
-  Ref indexed(Ref a, Ref b, unsigned scale, bool internal) {
-    if (b.slot == kZeroSlot) {
-      return plus(a, static_cast<uint64_t>(b.offset) * scale);
-    }
-    Step& made = computed(Kind::kIndexed);
-    made.a = a;
-    made.b = b;
-    made.operand = static_cast<uint8_t>(scale);
-    made.internal = internal;
-    return {0, made.to, 8};
-  }
-
-  Ref address(const Address& from, bool internal = true) {
-    Ref sum = from.base == Register::kNone ? constant(0) : reg(from.base);
-    sum = plus(sum, static_cast<uint64_t>(from.displacement));
-    if (from.index != Register::kNone) {
-      sum = indexed(sum, reg(from.index), from.scale, internal);
-    }
-    if (!from.wide) {
-      sum = cut(sum, 4);
-    }
-    if (from.segment != Register::kNone) {
-      sum = indexed(sum, reg(from.segment), 1, internal);
-    }
-    return sum;
-  }
-
-  Ref load(const Access& access) {
-    const Ref from = address(access.address);
-    Step& made = computed(Kind::kLoad);
-    made.a = from;
-    made.size = static_cast<uint8_t>(access.size);
-    made.access = &access;
-    return {0, made.to, made.size};
-  }
-  void store(const Access& access, Ref value, bool recorded, bool pushed = false) {
-    const Ref to = address(access.address);
-    Step& made = step(Kind::kStore);
-    made.a = to;
-    made.b = value;
-    made.size = static_cast<uint8_t>(access.size);
-    made.access = &access;
-    made.recorded = recorded;
-    made.pushed = pushed;
-  }
-
   static const Access* loading(const Instruction& instruction) {
     return instruction.access_count != 0 && instruction.accesses[0].kind != AccessKind::kStore
                ? &instruction.accesses[0]
@@ -213,11 +105,11 @@ class Compiler {
         return operand.high ? compute(Operation::kShiftRight, reg(operand.reg), constant(8), 8)
                             : reg(operand.reg);
       case Operand::Kind::kImmediate:
-        return constant(static_cast<uint64_t>(at_->immediate));
+        return constant(static_cast<uint64_t>(current().immediate));
       case Operand::Kind::kMemory:
         return loaded;
       case Operand::Kind::kAddress:
-        return address(at_->lea, false);
+        return address(current().lea, false);
       case Operand::Kind::kNone:
         break;
     }
@@ -383,8 +275,8 @@ class Compiler {
         result =
             zero ? constant(0) : compute(instruction.operation, a, value(source, loaded), size);
         if (destination.is_register() && destination.reg == Register::kRsp && result.offset == 0 &&
-            !made_.steps.empty() && made_.steps.back().kind == Kind::kCompute) {
-          made_.steps.back().internal = true;
+            last_step() != nullptr && last_step()->kind == Kind::kCompute) {
+          last_step()->internal = true;
         }
         flags = instruction.operation == Operation::kAdd ||
                 instruction.operation == Operation::kSub ||
@@ -410,6 +302,18 @@ class Compiler {
           instruction.operation != Operation::kAdd && instruction.operation != Operation::kSub;
       flags_ = Flags{result, constant(0), destination.size, false, whole};
     }
+  }
+
+  void multiply_wide(const Instruction& instruction) {
+    const Ref a = reg(Register::kRax);
+    const Ref b = reg(instruction.source.reg);
+    Step& made = computed(Kind::kMultiplyWide);
+    made.a = a;
+    made.b = b;
+    made.size = instruction.source.size;
+    set(Register::kRax, {0, made.to, 8});
+    set(Register::kRdx, {0, another(), 8});
+    flags_.reset();
   }
 
   static bool selects_registers(const Instruction& instruction) {
@@ -441,14 +345,6 @@ class Compiler {
     made.b = other;
     made.size = destination.size;
     write(destination, {0, made.to, made.size});
-  }
-
-  // Registers that get something.
-  void forget(RegisterMask names) {
-    for (; names != 0; names &= names - 1) {
-      const Ref leaf{0, computed(Kind::kLeaf).to, 8};
-      set(static_cast<Register>(__builtin_ctz(names)), leaf);
-    }
   }
 
   // Instructions whose values are not followed.
@@ -486,7 +382,7 @@ class Compiler {
           reg(instruction.source.reg == Register::kNone ? Register::kRax : instruction.source.reg);
       if (instruction.source.is_memory() && instruction.access_count == 1) {
         target = load(instruction.accesses[0]);
-        made_.steps.back().recorded = false;
+        last_step()->recorded = false;
       }
       if (instruction.source.is_memory() || instruction.source.is_register()) {
         step(Kind::kTarget).a = target;
@@ -518,45 +414,7 @@ class Compiler {
     made.internal = true;
   }
 
-  // The changed registers. In an order in which none is overwritten that is still to be read, where
-  // there is one.
-  void flush() {
-    while (changed_ != 0) {
-      RegisterMask free = 0;
-      for (RegisterMask names = changed_; names != 0; names &= names - 1) {
-        const auto name = static_cast<unsigned>(__builtin_ctz(names));
-        bool read = false;
-        for (RegisterMask others = changed_ & ~(RegisterMask{1} << name); others != 0;
-             others &= others - 1) {
-          read |= registers_[static_cast<unsigned>(__builtin_ctz(others))].slot == name;
-        }
-        free |= read ? 0 : RegisterMask{1} << name;
-      }
-      const Kind kind = free != 0 ? Kind::kSet : Kind::kSetAtOnce;
-      for (RegisterMask names = free != 0 ? free : changed_; names != 0; names &= names - 1) {
-        const auto to = static_cast<uint16_t>(__builtin_ctz(names));
-        const bool stack = kind == Kind::kSet && to == static_cast<uint16_t>(Register::kRsp);
-        Step& made = step(stack ? Kind::kSetStack : kind);
-        made.to = to;
-        made.a = registers_[made.to];
-      }
-      changed_ &= free != 0 ? ~free : 0;
-    }
-    forget_changes();
-  }
-
-  void forget_changes() {
-    for (uint16_t i = 0; i < x86::kRegisters; ++i) {
-      registers_[i] = {0, i, 8};
-    }
-    changed_ = 0;
-  }
-
-  BlockSteps made_;
-  std::array<Ref, x86::kRegisters> registers_;
-  RegisterMask changed_ = 0;
   std::optional<Flags> flags_;
-  const Instruction* at_ = nullptr;
 };
 
 }  // namespace

@@ -19,6 +19,7 @@ struct Ref {
 };
 inline constexpr uint16_t kZeroSlot = x86::kRegisters;
 inline constexpr uint16_t kFirstTemporary = kZeroSlot + 1;
+inline constexpr uint16_t kNoSlot = ~uint16_t{0};
 
 struct Step {
   enum class Kind : uint8_t {
@@ -40,6 +41,7 @@ struct Step {
     kSetStack,      // likewise, the stack pointer
     kSetAtOnce,     // likewise, all of those in a row at once
     kComplex,       // the whole instruction, on the registers
+    kMultiplyWide,  // to and the slot behind it = the halves of a * b, each `size` bytes
     kTested,        // the flags come from a compared with b
     kDecide,        // whether a compared with b meets the instruction's condition
     kSelect,        // to = b where it does, else a
@@ -52,9 +54,9 @@ struct Step {
   bool recorded = true;   // an access of its own, not the other half of one
   bool pushed = false;    // stored by push or call
   bool internal = false;  // an address only; moves of the stack pointer
-  uint16_t to = 0;
-  Ref a;
-  Ref b;
+  uint16_t to = kNoSlot;
+  Ref a{0, kZeroSlot, 8};
+  Ref b{0, kZeroSlot, 8};
   const x86::Instruction* instruction = nullptr;
   const x86::Access* access = nullptr;
 };

@@ -55,6 +55,9 @@ x86::RegisterMask required(const Instruction& instruction) {
 // Once the instructions are all there: the rest points into them.
 void prepare(CodeBlock& block) {
   block.first = block.instructions.front().address;
+  const Instruction& last = block.instructions.back();
+  block.jumps_by_word = last.branch == x86::Branch::kIndirectJump && last.access_count == 1 &&
+                        last.accesses[0].address.constant();
   for (const Instruction& instruction : block.instructions) {
     block.effects.push_back(
         {instruction.writes == 0 ? CodeBlock::kNever : required(instruction), instruction.writes});
@@ -114,6 +117,22 @@ const CodeBlock* CodeCache::find_or_decode(uint64_t image, uint64_t ip, uint32_t
     prepare(*block);
   }
   return blocks_.emplace(key, std::move(block)).first->second.get();
+}
+
+std::array<uint64_t, 2> CodeBlock::goes_on_at() const {
+  const x86::Instruction& last = instructions.back();
+  switch (last.branch) {
+    case x86::Branch::kNone:
+    case x86::Branch::kFar:
+      return {last.next(), 0};
+    case x86::Branch::kConditional:
+      return {last.next(), last.target};
+    case x86::Branch::kJump:
+    case x86::Branch::kCall:
+      return {last.target, 0};
+    default:
+      return {0, 0};
+  }
 }
 
 }  // namespace tsomon::pt

@@ -24,7 +24,7 @@ void join(std::vector<PathPiece*>& pieces, std::vector<PathEntry>& entries) {
     if (!entries.empty() && first != Kind::kGap && entries.back().kind != Kind::kGap &&
         (piece->entered == 0 || piece->entered != expected)) {
       const PathEntry& next = piece->entries.front();
-      entries.push_back({Kind::kElsewhere, false, nullptr, 0, next.lo, next.hi});
+      entries.push_back({Kind::kElsewhere, false, {}, next.lo, next.hi});
     }
     if (entries.empty()) {
       entries = std::move(piece->entries);
@@ -50,7 +50,7 @@ void spread_gaps(const Input& input, const TraceStream& stream, const DecodedStr
         piece.process = running->process;
         piece.thread = running->thread;
         piece.lo = std::max(gap.lo, running->time);
-        piece.entries.push_back({Kind::kGap, false, nullptr, 0, piece.lo, gap.hi});
+        piece.entries.push_back({Kind::kGap, false, {}, piece.lo, gap.hi});
         lost.push_back(std::move(piece));
       }
     };

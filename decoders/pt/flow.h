@@ -16,7 +16,7 @@
 //             begins, code that was not traced returns. Interrupts leave no mark.
 // Misses      Changes of the code that no section tells. A thread whose switch falls between two
 //             times that cannot be told apart: a gap.
-// Memory      40 bytes a block of the path.
+// Memory      32 bytes a block of the path.
 // Thread-safety: decode_flow() is safe to call concurrently.
 #pragma once
 
@@ -40,8 +40,10 @@ struct PathEntry {
   };
   Kind kind = Kind::kBlock;
   bool resumed = false;  // of a block: the thread came back to it from what is not traced
-  const CodeBlock* block = nullptr;
-  uint64_t value = 0;
+  union {
+    const CodeBlock* block = nullptr;  // of kBlock
+    uint64_t value;                    // of kValue
+  };
   int64_t lo = kTimeMin;  // the entry took place in [lo, hi]
   int64_t hi = kTimeMax;
 };

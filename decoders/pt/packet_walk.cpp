@@ -1,6 +1,7 @@
 #include "decoders/pt/packet_walk.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "decoders/pt/user_packets.h"
 #include "decoders/x86/decode.h"
@@ -306,14 +307,10 @@ PacketWalk::Next PacketWalk::read_slowly() {
   if (status != PacketStatus::kPacket) {
     return Next::kUnknown;
   }
+  if (passes(packet)) {
+    return Next::kNone;
+  }
   switch (packet.type) {
-    case PacketType::kPad:
-    case PacketType::kTsc:
-    case PacketType::kTma:
-    case PacketType::kMtc:
-    case PacketType::kCyc:
-    case PacketType::kCbr:
-      return Next::kNone;
     case PacketType::kPsb:
       if (in_psb_) {
         return Next::kUnknown;
@@ -376,9 +373,7 @@ PacketWalk::Next PacketWalk::read_slowly() {
         if (read() != PacketStatus::kPacket) {
           return Next::kUnknown;
         }
-      } while (packet.type == PacketType::kPad || packet.type == PacketType::kTsc ||
-               packet.type == PacketType::kTma || packet.type == PacketType::kMtc ||
-               packet.type == PacketType::kCyc || packet.type == PacketType::kCbr);
+      } while (passes(packet));
       if (packet.type != PacketType::kTipPgd) {
         return Next::kUnknown;
       }
@@ -398,9 +393,7 @@ PacketWalk::Next PacketWalk::read_slowly() {
         if (packet.type == PacketType::kFup) {
           return address(packet, ip_) ? Next::kValue : Next::kUnknown;
         }
-        if (packet.type != PacketType::kPad && packet.type != PacketType::kMtc &&
-            packet.type != PacketType::kCyc && packet.type != PacketType::kTsc &&
-            packet.type != PacketType::kCbr && packet.type != PacketType::kTma) {
+        if (!passes(packet)) {
           return Next::kUnknown;
         }
       }
@@ -408,6 +401,24 @@ PacketWalk::Next PacketWalk::read_slowly() {
     }
     default:
       return Next::kUnknown;
+  }
+}
+
+bool PacketWalk::passes(const Packet& packet) {
+  switch (packet.type) {
+    case PacketType::kPad:
+    case PacketType::kMtc:
+    case PacketType::kCyc:
+      return true;
+    case PacketType::kTsc:
+      tma_may_follow_ = true;
+      return true;
+    case PacketType::kTma:
+      return std::exchange(tma_may_follow_, false);
+    case PacketType::kCbr:
+      return packet.payload != 0;
+    default:
+      return false;
   }
 }
 

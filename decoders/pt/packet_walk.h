@@ -116,6 +116,9 @@ class PacketWalk {
   }
   Next read();
   Next read_slowly();
+  // Says nothing of the path: padding and time. Not what shows that packets are missing or
+  // damaged, where libipt stops: a TMA that is not its TSC's first, a CBR of nothing.
+  bool passes(const Packet& packet);
   bool address(const Packet& packet, uint64_t& ip);
 
   Node* find(uint64_t ip);
@@ -141,6 +144,7 @@ class PacketWalk {
   uint64_t value_ = 0;
   bool has_ip_ = false;
   bool cut_branch_ = false;  // at the end
+  bool tma_may_follow_ = false;
   bool in_psb_ = false;
   bool synced_ = false;
   bool psb_has_ip_ = false;

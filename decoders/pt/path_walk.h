@@ -21,6 +21,7 @@
 
 #include "decoders/pt/accesses.h"
 #include "decoders/pt/closed_frames.h"
+#include "decoders/pt/global_words.h"
 #include "decoders/pt/terms.h"
 #include "decoders/pt/thread_stack.h"
 
@@ -33,7 +34,21 @@ class PathWalk {
     Term address;
     uint32_t repeats = 0;  // position + 1 in repeats(); 0: once
     bool followed = true;
-    bool own = false;  // of the thread's stack, where no other thread can get at it
+    bool own = false;    // of the thread's stack, where no other thread can get at it
+    bool stack = false;  // of the thread's stack
+  };
+  using Registers = std::array<Term, x86::kRegisters>;
+  struct NewThreadTerms {
+    Registers registers;
+    Term flags;
+    Term thread_pointer;
+  };
+  // What was in the registers at a system call.
+  struct Call {
+    Term number;
+    std::array<Term, 6> arguments;
+    std::array<bool, 6> own{};              // pointers into the thread's stack
+    std::optional<NewThreadTerms> creates;  // of clone and clone3
   };
   struct Repeats {
     Term count;
@@ -42,6 +57,17 @@ class PathWalk {
 
   PathWalk(int process, const AccessOptions& options);
 
+  // Which entry of the path comes next; whether it is the loader's while it binds a symbol.
+  void at(size_t entry, bool binds) {
+    if (globals_) {
+      globals_->at(entry, binds);
+    }
+  }
+  void block(const CodeBlock& block) {
+    enter(block);
+    run(block.steps);
+    last_ = &block;
+  }
   // `samples`: those of this block, by instruction.
   void block(const CodeBlock& block, const PlacedSample* samples, const PlacedSample* samples_end);
   void written(const x86::Instruction& instruction, uint64_t value);
@@ -49,15 +75,23 @@ class PathWalk {
   void elsewhere(uint64_t ip);
   void gap();
 
-  std::vector<Place>& places() { return places_; }
+  // Where the accesses of the blocks that follow go: there is room for each of them.
+  void record_to(Place* places) { place_ = places; }
+  const Place* recorded() const { return place_; }
   std::vector<Repeats>& repeats() { return repeats_; }
+  std::vector<Call>& calls() { return calls_; }
+  // In front of the path.
+  const Registers& first() const { return first_; }
   Terms& terms() { return terms_; }
   // Facts that need more than equations, then the equations.
   void solve();
   // `each`: applied to every term that the caller still holds.
-  void forget_before(size_t node, std::vector<Place>& places, std::vector<Repeats>& repeats);
+  void forget_before(size_t node, std::vector<Place>& places, std::vector<Repeats>& repeats,
+                     std::vector<Call>& calls);
 
  private:
+  static constexpr uint64_t kMostEntries = 4096;  // of a table that is searched
+
   struct Tested {
     Term a;
     Term b;
@@ -67,7 +101,7 @@ class PathWalk {
   };
   // What a signal handler interrupted.
   struct Interrupted {
-    std::array<Term, x86::kRegisters> registers;
+    Registers registers;
     ThreadStack stack;
     std::array<uint64_t, 2> ips;  // where it may go on
     uint32_t frame = 0;           // node of the stack pointer that the handler began with
@@ -128,36 +162,131 @@ class PathWalk {
   };
 
   Term at(Ref ref) const {
-    const Term& slot = slots_[ref.slot];
-    return {slot.offset + static_cast<uint64_t>(ref.offset), slot.node, slot.via};
+    return Term::read(slots_[ref.slot]).plus(static_cast<uint64_t>(ref.offset));
   }
   Term& reg(x86::Register name) { return slots_[static_cast<unsigned>(name)]; }
   const Term& reg(x86::Register name) const { return slots_[static_cast<unsigned>(name)]; }
 
+  void enter(const CodeBlock& block) {
+    block_ip_ = block.ip();
+    if (has_target_ || tested_.condition != x86::Condition::kNone) {
+      branch_to(block_ip_);
+    }
+    returns_from_signal_ = false;
+    if (stack_.asks_for_frame()) {
+      find_frame(block_ip_);
+    }
+  }
   void run(const BlockSteps& block);
   void find_frame(uint64_t ip);
   void move_stack(Term& to, int64_t offset);
   void set_registers(const Step*& step, const Step* end);
   void complex(const x86::Instruction& instruction);
   void opaque(const Step& step);
-  bool aligned(const Step& step, Term pointer, Term mask, Term& made) const;
+  Term made_of_stack(const Step& step, Term a, Term b, Term made);
+  std::optional<Term> aligned(Term pointer, Term mask) const;
+  Term indexed(const Step& step, Term a, Term b);
+  void multiply_wide(const Step& step);
   void decide(const Step& step);
   void select(const Step& step);
   void string(const x86::Instruction& instruction);
   void system_call();
+  NewThreadTerms new_thread(bool in_memory);
   void sample(const x86::RegisterFile& registers);
   void branch_to(uint64_t ip);
   void forget_registers(x86::RegisterMask names);
 
   std::optional<uint64_t> constant_at(uint64_t address, unsigned size);
   const Term* settled_at(uint64_t address, unsigned size);
+  // Where the C library keeps the address of the thread's block in it.
+  bool is_own_pointer(Term address, unsigned size) const {
+    return address.node == reg(x86::Register::kFsBase).node && is_self_pointer(address, size);
+  }
+  bool is_self_pointer(Term address, unsigned size) const;
   void forget_settled(uint64_t address, uint64_t size);
-  Term load(Term address, unsigned size);
+  // Known, and not through a fact: no place of the stack has become known so.
+  static bool is_certain(Term address) { return address.known() && (address.via & kViaFact) == 0; }
+  // Neither known nor a place of the stack, as far as that shows at once.
+  bool is_elsewhere(Term address) const {
+    return !address.known() && !stack_.owns(address.node) && !terms_.node(address.node).known;
+  }
+  Term load(Term address, unsigned size) {
+    if (is_own(address)) {
+      return load_own(address, size);
+    }
+    return is_certain(address)             ? load_known(address, size)
+           : is_own_pointer(address, size) ? reg(x86::Register::kFsBase)
+           : is_elsewhere(address)         ? load_elsewhere(address, size)
+                                           : load_found(address, size);
+  }
+  Term load_own(Term address, unsigned size) {
+    return options_.stack ? stack_.load(address, size, terms_) : terms_.leaf(size);
+  }
+  Term load_elsewhere(Term address, unsigned size) {
+    const Term value = options_.memory ? load_shared(address, size) : terms_.leaf(size);
+    const Terms::Node& node = terms_.node(address.node);
+    if (options_.constants != nullptr &&
+        (node.operation == x86::Operation::kShiftLeft || node.most < kMostEntries)) {
+      load_entry(address, value, size);
+    }
+    return value;
+  }
+  Term load_found(Term address, unsigned size);
+  Term load_known(Term address, unsigned size);
   Term load_shared(Term address, unsigned size);
-  void store(Term address, unsigned size, Term value, bool pushed);
+  void load_entry(Term address, Term value, unsigned size);
+  void store(Term address, unsigned size, Term value, bool pushed) {
+    if (is_own(address)) {
+      store_own(address, size, value, pushed);
+    } else if (is_certain(address) || is_elsewhere(address)) {
+      store_outside(address, size, value);
+    } else {
+      store_found(address, size, value, pushed);
+    }
+  }
+  // Not to the stack, as far as that is known.
+  void store_outside(Term address, unsigned size, Term value) {
+    leak(value);
+    store_elsewhere(address, size);
+    if (globals_) {
+      store_global(address, size, value);
+    }
+    if (options_.memory) {
+      store_shared(address, size, value);
+    }
+  }
+  void store_own(Term address, unsigned size, Term value, bool pushed) {
+    frame_written(address, size);
+    if (options_.memory) {
+      memory_store(address.node);
+    }
+    stack_.store(address, size, terms_.cut(value, size), pushed);
+  }
+  void store_found(Term address, unsigned size, Term value, bool pushed);
+  void store_shared(Term address, unsigned size, Term value);
   void store_unknown(Term address, uint64_t size);
-  void store_elsewhere(Term address, uint64_t size);
+  void store_elsewhere(Term address, uint64_t size) {
+    if (globals_) {
+      forget_global(address, size);
+    }
+    if (!is_certain(address)) {
+      store_somewhere(address);
+    }
+    if (address.known() && !settled_.empty()) {
+      forget_settled(address.offset, size);
+    }
+    if (options_.memory) {
+      forget_shared(address, size);
+    }
+  }
+  void store_somewhere(Term address);
+  void forget_shared(Term address, uint64_t size);
+  void store_indexed(Term base, uint64_t offset);
   void store_anywhere();
+  void store_by_others();
+  Term load_global(uint64_t address, unsigned size);
+  void store_global(Term address, unsigned size, Term value);
+  void forget_global(Term address, uint64_t size);
   void memory_store(uint32_t node);
   void touch(Term address, uint64_t size);
   bool is_own(Term term) const { return stack_.owns(term.node) && ThreadStack::is_near(term); }
@@ -179,11 +308,25 @@ class PathWalk {
     return address.known() && (address.via & kViaFact) != 0 ? perhaps_on_stack(address) : address;
   }
   Term perhaps_on_stack(Term address) const;
-  void frame_written(Term address, uint64_t size);
-  void record(Term address, const x86::Access& access) {
-    places_.push_back({address, 0, true,
-                       !access.stack_relative() && is_own(address) && stack_.is_private(address)});
+  // The registers that a signal handler's return restores.
+  void frame_written(Term address, uint64_t size) {
+    // The return address in front of them is the handler's.
+    if (!interrupted_.empty() && address.node == interrupted_.back().frame &&
+        static_cast<int64_t>(address.offset) > 8 - static_cast<int64_t>(size)) {
+      interrupted_.back().intact = false;
+    }
   }
+  void record(Term address, const x86::Access& access) {
+    Place& place = *place_++;
+    address.write(place.address);
+    place.repeats = 0;
+    place.followed = true;
+    const bool stack = is_own(address) && !access.stack_relative();
+    place.own = stack && stack_.is_private(address);
+    place.stack = stack || (options_.reach && into_stack(address));
+  }
+  // Through an index that is not known.
+  bool into_stack(Term address) const;
   void look_up(TableLoad& load);
   std::optional<uint64_t> search(const Table& table);
 
@@ -209,8 +352,11 @@ class PathWalk {
   std::array<Page, 64> pages_{};         // of constants, the last ones used
   std::map<uint64_t, Term> settled_;     // words that are always the same, by address
   uint64_t block_ip_ = 0;
-  std::vector<Place> places_;
+  Place* place_ = nullptr;  // of the next access
   std::vector<Repeats> repeats_;
+  std::vector<Call> calls_;
+  Registers first_;
+  std::optional<GlobalWords> globals_;  // where proofs are at hand
 };
 
 }  // namespace tsomon::pt

@@ -10,7 +10,6 @@ namespace {
 using x86::Operation;
 using x86::Register;
 
-constexpr uint64_t kMostEntries = 4096;  // of a table that is searched
 constexpr uint32_t kSeveral = ~uint32_t{0};
 
 }  // namespace
@@ -66,7 +65,10 @@ const Term* PathWalk::settled_at(uint64_t address, unsigned size) {
         options_.constants->may_be_loader(process_, block_ip_)) {
       return nullptr;
     }
-    word = settled_.emplace(address, terms_.leaf(8)).first;
+    // All files are known where there are proofs.
+    const auto offset =
+        globals_ ? options_.constants->thread_offset(process_, address) : std::nullopt;
+    word = settled_.emplace(address, offset ? Term{*offset, 0, kViaMemory} : terms_.leaf(8)).first;
   }
   word->second = terms_.resolve(word->second);
   return &word->second;
@@ -80,30 +82,45 @@ void PathWalk::forget_settled(uint64_t address, uint64_t size) {
   }
 }
 
-Term PathWalk::load(Term address, unsigned size) {
+// `address`: relative to the base of fs.
+bool PathWalk::is_self_pointer(Term address, unsigned size) const {
+  constexpr uint64_t kSelfAt = 16;
+  return address.offset - reg(Register::kFsBase).offset == kSelfAt && size == 8 &&
+         options_.constants != nullptr && options_.constants->is_c_library(process_, block_ip_);
+}
+
+Term PathWalk::load_found(Term address, unsigned size) {
   address = on_stack(address);
   if (is_own(address)) {
-    return options_.stack ? stack_.load(address, size, terms_) : terms_.leaf(size);
+    return load_own(address, size);
   }
-  if (const auto value = address.known() ? constant_at(address.offset, size) : std::nullopt) {
+  return address.known() ? load_known(address, size) : load_elsewhere(address, size);
+}
+
+Term PathWalk::load_known(Term address, unsigned size) {
+  if (const auto value = constant_at(address.offset, size)) {
     return {*value, 0, address.via};
   }
-  if (const Term* word = address.known() ? settled_at(address.offset, size) : nullptr) {
+  if (const Term* word = settled_at(address.offset, size)) {
     return *word;
   }
-  const Term value = options_.memory ? load_shared(address, size) : terms_.leaf(size);
-  if (!address.known() && options_.constants != nullptr) {
-    const Terms::Node& node = terms_.node(address.node);
-    const bool shifted = node.operation == Operation::kShiftLeft && node.b.known();
-    if (node.most < kMostEntries || (shifted && node.a.offset == 0 && !node.a.known() &&
-                                     terms_.node(node.a.node).most < kMostEntries)) {
-      TableLoad& loaded = table_loads_.emplace_back();
-      loaded.address = address;
-      loaded.value = value;
-      loaded.size = static_cast<uint8_t>(size);
-    }
+  if (globals_ && globals_->keeps(address.offset, size)) {
+    return load_global(address.offset, size);
   }
-  return value;
+  return options_.memory ? load_shared(address, size) : terms_.leaf(size);
+}
+
+// Whether the address may be that of an entry of a table, and `value` its content.
+void PathWalk::load_entry(Term address, Term value, unsigned size) {
+  const Terms::Node& node = terms_.node(address.node);
+  const bool shifted = node.operation == Operation::kShiftLeft && node.b.known();
+  if (node.most < kMostEntries || (shifted && node.a.offset == 0 && !node.a.known() &&
+                                   terms_.node(node.a.node).most < kMostEntries)) {
+    TableLoad& loaded = table_loads_.emplace_back();
+    loaded.address = address;
+    loaded.value = value;
+    loaded.size = static_cast<uint8_t>(size);
+  }
 }
 
 Term PathWalk::load_shared(Term address, unsigned size) {
@@ -125,6 +142,36 @@ Term PathWalk::load_shared(Term address, unsigned size) {
   return leaf;
 }
 
+Term PathWalk::load_global(uint64_t address, unsigned size) {
+  Term value = terms_.leaf(size);
+  if (const auto word = globals_->load(address, size, terms_)) {
+    value = *word;
+  } else {
+    globals_->put(address, size, value);
+  }
+  value.via |= kViaMemory;
+  return value;
+}
+
+void PathWalk::store_global(Term address, unsigned size, Term value) {
+  if (address.known() && globals_->keeps(address.offset, size)) {
+    globals_->put(address.offset, size, terms_.cut(value, size));
+  }
+}
+
+// Somewhere that is not certainly the stack, by the thread.
+void PathWalk::forget_global(Term address, uint64_t size) {
+  const bool own_block = !address.known() && address.node == reg(Register::kFsBase).node;
+  if (own_block || into_stack(address)) {
+    return;
+  }
+  if (const auto bounds = terms_.bounds(address)) {
+    globals_->forget(bounds->first, bounds->second - bounds->first + size);
+  } else {
+    globals_->forget_any();
+  }
+}
+
 void PathWalk::memory_store(uint32_t node) {
   if (node != last_writer_) {
     ++memory_epoch_;
@@ -132,24 +179,20 @@ void PathWalk::memory_store(uint32_t node) {
   }
 }
 
-void PathWalk::store(Term address, unsigned size, Term value, bool pushed) {
+void PathWalk::store_found(Term address, unsigned size, Term value, bool pushed) {
   address = on_stack(address);
   if (is_own(address)) {
-    frame_written(address, size);
-    if (options_.memory) {
-      memory_store(address.node);
-    }
-    stack_.store(address, size, terms_.cut(value, size), pushed);
+    store_own(address, size, value, pushed);
     return;
   }
-  leak(value);
-  store_elsewhere(address, size);
-  if (options_.memory) {
-    memory_.node = address.node;
-    if (Word* word =
-            memory_.put(static_cast<int64_t>(address.offset), size, terms_.cut(value, size))) {
-      word->epoch = memory_epoch_;
-    }
+  store_outside(address, size, value);
+}
+
+void PathWalk::store_shared(Term address, unsigned size, Term value) {
+  memory_.node = address.node;
+  if (Word* word =
+          memory_.put(static_cast<int64_t>(address.offset), size, terms_.cut(value, size))) {
+    word->epoch = memory_epoch_;
   }
 }
 
@@ -166,49 +209,65 @@ void PathWalk::store_unknown(Term address, uint64_t size) {
   store_elsewhere(address, size);
 }
 
-// Not at a known place of the stack.
-void PathWalk::store_elsewhere(Term address, uint64_t size) {
-  if (!address.known()) {
-    const Terms::Node& node = terms_.node(address.node);
-    const bool indexed = node.operation == Operation::kAdd;
-    for (const Term base : {node.a, node.b}) {
-      if (indexed && is_own(base)) {
-        frame_written(base, ThreadStack::kEverything);
-        const Term around = base.plus(address.offset);
-        if (is_own(around)) {
-          stack_.store_around(around);
-        } else {
-          stack_.forget_all();
-        }
-      }
-    }
-  }
-  if (address.known() && !settled_.empty()) {
-    forget_settled(address.offset, size);
-  }
-  if (!address.known() || (address.via & kViaFact) != 0) {
-    stack_.store_anywhere();
-    for (Interrupted& interrupted : interrupted_) {
-      interrupted.intact = false;
-    }
-  }
-  if (options_.memory) {
-    memory_store(address.node);
-    memory_.node = address.node;
-    memory_.forget(static_cast<int64_t>(address.offset), std::min<uint64_t>(size, 4096));
-    if (size > 4096) {
-      memory_.words.clear();
+// Somewhere in what `base` points to, if that is the stack.
+void PathWalk::store_indexed(Term base, uint64_t offset) {
+  if (is_own(base)) {
+    frame_written(base, ThreadStack::kEverything);
+    const Term around = base.plus(offset);
+    if (is_own(around)) {
+      stack_.store_around(around);
+    } else {
+      stack_.forget_all();
     }
   }
 }
 
+// What may be a place of the stack.
+void PathWalk::store_somewhere(Term address) {
+  const Terms::Node& node = terms_.node(address.node);
+  if (node.operation == Operation::kAdd) {
+    store_indexed(node.a, address.offset);
+    store_indexed(node.b, address.offset);
+  }
+  stack_.store_anywhere();
+  for (Interrupted& interrupted : interrupted_) {
+    interrupted.intact = false;
+  }
+}
+
+void PathWalk::forget_shared(Term address, uint64_t size) {
+  memory_store(address.node);
+  memory_.node = address.node;
+  memory_.forget(static_cast<int64_t>(address.offset), std::min<uint64_t>(size, 4096));
+  if (size > 4096) {
+    memory_.words.clear();
+  }
+}
+
+// Somewhere, by the thread.
 void PathWalk::store_anywhere() {
+  if (globals_) {
+    globals_->forget_any();
+  }
+  store_by_others();
+}
+
+// Somewhere, by the kernel or other code that the path does not show.
+void PathWalk::store_by_others() {
   stack_.store_anywhere();
   ++memory_epoch_;
   last_writer_ = kSeveral;
   for (Interrupted& interrupted : interrupted_) {
     interrupted.intact = false;
   }
+}
+
+bool PathWalk::into_stack(Term address) const {
+  if (address.known()) {
+    return false;
+  }
+  const Terms::Node& node = terms_.node(address.node);
+  return node.operation == Operation::kAdd && (is_own(node.a) || is_own(node.b));
 }
 
 void PathWalk::touch(Term address, uint64_t size) {
@@ -221,15 +280,6 @@ void PathWalk::touch(Term address, uint64_t size) {
 void PathWalk::leaked(Term term) {
   frame_written(term, 8);
   stack_.leak(term);
-}
-
-// The registers that a signal handler's return restores.
-void PathWalk::frame_written(Term address, uint64_t size) {
-  // The return address in front of them is the handler's.
-  if (!interrupted_.empty() && address.node == interrupted_.back().frame &&
-      static_cast<int64_t>(address.offset) > 8 - static_cast<int64_t>(size)) {
-    interrupted_.back().intact = false;
-  }
 }
 
 // The entry of a table of constants that was loaded tells its index, when no other entry is equal.
@@ -291,14 +341,17 @@ void PathWalk::solve() {
   }
 }
 
-void PathWalk::forget_before(size_t node, std::vector<Place>& places,
-                             std::vector<Repeats>& repeats) {
+void PathWalk::forget_before(size_t node, std::vector<Place>& places, std::vector<Repeats>& repeats,
+                             std::vector<Call>& calls) {
   table_loads_.erase(std::remove_if(table_loads_.begin(), table_loads_.end(),
                                     [&](const TableLoad& load) { return load.value.node < node; }),
                      table_loads_.end());
   terms_.forget_before(node, [&](auto apply) {
     for (size_t i = 0; i < x86::kRegisters; ++i) {
       apply(slots_[i]);
+    }
+    for (Term& term : first_) {
+      apply(term);
     }
     stack_.each_term(apply);
     for (auto& [address, word] : settled_) {
@@ -322,6 +375,22 @@ void PathWalk::forget_before(size_t node, std::vector<Place>& places,
     }
     for (Place& place : places) {
       apply(place.address);
+    }
+    for (Call& call : calls) {
+      apply(call.number);
+      for (Term& argument : call.arguments) {
+        apply(argument);
+      }
+      if (call.creates) {
+        for (Term& passed_on : call.creates->registers) {
+          apply(passed_on);
+        }
+        apply(call.creates->flags);
+        apply(call.creates->thread_pointer);
+      }
+    }
+    if (globals_) {
+      globals_->each_term(apply);
     }
     for (Repeats& repeat : repeats) {
       apply(repeat.count);

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "decoders/pt/accesses.h"
+#include "decoders/pt/path_times.h"
 
 namespace tsomon::pt {
 namespace {
@@ -12,31 +13,20 @@ constexpr size_t kMostEntries = size_t{1} << 16;  // in question for one sample
 
 class Placer {
  public:
-  explicit Placer(const std::vector<PathEntry>& entries)
-      : entries_(entries), low_(entries.size()), high_(entries.size()) {
-    int64_t low = kTimeMin;
-    for (size_t i = 0; i < entries.size(); ++i) {
-      low_[i] = low = std::max(low, entries[i].lo);
-    }
-    int64_t high = kTimeMax;
-    for (size_t i = entries.size(); i-- != 0;) {
-      high_[i] = high = std::min(high, entries[i].hi);
-    }
-  }
+  explicit Placer(const std::vector<PathEntry>& entries) : entries_(entries), times_(entries) {}
 
   std::optional<PlacedSample> place(const RegisterSample& sample) {
     sample_ = &sample;
     places_ = 0;
     const int64_t earliest = std::min(sample.earliest, sample.time);
-    auto first =
-        static_cast<size_t>(std::lower_bound(high_.begin(), high_.end(), earliest) - high_.begin());
+    size_t first = times_.first_at(earliest);
     if (sample.after) {  // the moment may be in time, but no longer the instruction before it
       while (first != 0 && entries_[--first].kind == Kind::kValue) {
       }
     }
     for (size_t i = first; i < entries_.size() && places_ < 2; ++i) {
-      const bool whole = low_[i] <= sample.time;
-      if ((!whole && (i == 0 || low_[i - 1] > sample.time)) || i - first > kMostEntries) {
+      const bool whole = times_.low(i) <= sample.time;
+      if ((!whole && (i == 0 || times_.low(i - 1) > sample.time)) || i - first > kMostEntries) {
         places_ = i - first > kMostEntries ? 2 : places_;
         break;
       }
@@ -80,9 +70,7 @@ class Placer {
   }
 
   const std::vector<PathEntry>& entries_;
-  // An entry took place within these, by those in front of it and behind it, too. Ascending.
-  std::vector<int64_t> low_;
-  std::vector<int64_t> high_;
+  PathTimes times_;
   const RegisterSample* sample_ = nullptr;
   std::optional<PlacedSample> found_;
   size_t places_ = 0;

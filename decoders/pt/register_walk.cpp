@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
+#include "decoders/pt/binding.h"
 #include "decoders/x86/dataflow.h"
 
 namespace tsomon::pt {
@@ -15,14 +17,18 @@ using x86::RegisterFile;
 
 class RegisterWalk {
  public:
-  RegisterWalk(const std::vector<PlacedSample>& samples, AccessSink& sink)
-      : sample_(samples.data()), samples_end_(samples.data() + samples.size()), sink_(sink) {}
+  RegisterWalk(const std::vector<PlacedSample>& samples, Binding binding, AccessSink& sink)
+      : binding_(std::move(binding)),
+        sample_(samples.data()),
+        samples_end_(samples.data() + samples.size()),
+        sink_(sink) {}
 
   void run(const std::vector<PathEntry>& entries) {
     const Instruction* last = nullptr;  // of the block before
     for (size_t i = 0; i < entries.size(); ++i) {
       const PathEntry& entry = entries[i];
       found_.clear();
+      const bool binds = binding_.next(entry);
       switch (entry.kind) {
         case Kind::kBlock:
           block(*entry.block, i);
@@ -44,6 +50,9 @@ class RegisterWalk {
           registers_.forget(~x86::mask_of(Register::kFsBase));
           last = nullptr;
           break;
+      }
+      if (binds) {
+        tell_loader(found_);
       }
       sink_.entry(entry, found_);
     }
@@ -97,6 +106,7 @@ class RegisterWalk {
     found.source = place.required == 0 ? AddressSource::kInstruction : AddressSource::kForward;
   }
 
+  Binding binding_;
   const PlacedSample* sample_;
   const PlacedSample* samples_end_;
   AccessSink& sink_;
@@ -107,8 +117,8 @@ class RegisterWalk {
 }  // namespace
 
 void find_by_registers(const ThreadPath& path, const std::vector<PlacedSample>& samples,
-                       AccessSink& sink) {
-  RegisterWalk(samples, sink).run(path.entries);
+                       const Constants* constants, AccessSink& sink) {
+  RegisterWalk(samples, Binding(path.process, constants), sink).run(path.entries);
 }
 
 }  // namespace tsomon::pt

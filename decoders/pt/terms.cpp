@@ -9,58 +9,10 @@ namespace tsomon::pt {
 
 using x86::Operation;
 
-Term Terms::make_other(Operation operation, Term a, Term b, unsigned size, unsigned operand) {
-  a = resolve(a);
-  b = resolve(b);
-  const uint32_t via = a.via | b.via;
-  if (a.known() && b.known()) {
-    const auto value = x86::combine(operation, a.offset, b.offset,
-                                    operation == Operation::kMoveSigned ? operand : size);
-    if (value) {
-      return {*value & most_of(size), 0, via};
-    }
-    return leaf(size);
-  }
-  if (size == 8) {
-    if (operation == Operation::kAdd && (a.known() || b.known())) {
-      return a.known() ? Term{b.offset + a.offset, b.node, via}
-                       : Term{a.offset + b.offset, a.node, via};
-    }
-    if (operation == Operation::kSub && (b.known() || a.node == b.node)) {
-      return {a.offset - b.offset, b.known() ? a.node : 0, via};
-    }
-  }
-  nodes_[a.node].used = true;
-  nodes_[b.node].used = true;
-  Node& node = add();
-  node.a = a;
-  node.b = b;
-  node.operation = operation;
-  node.size = static_cast<uint8_t>(operation == Operation::kMoveSigned ? operand : size);
-  node.result = static_cast<uint8_t>(size);
-  node.most = most_of(size);
-  if (operation == Operation::kAnd && b.known()) {
-    node.most = std::min(node.most, b.offset);
-  }
-  return last(via);
-}
-
-Term Terms::cut(Term term, unsigned size) {
-  term = resolve(term);
-  if (term.known()) {
-    return {term.offset & most_of(size), 0, term.via};
-  }
-  if (size >= 8 || (term.offset == 0 && nodes_[term.node].most <= most_of(size))) {
-    return term;
-  }
-  nodes_[term.node].used = true;
-  Node& node = add();
-  node.a = term;
-  node.operation = Operation::kMove;
-  node.size = static_cast<uint8_t>(size);
-  node.result = node.size;
-  node.most = most_of(size);
-  return last(term.via);
+Term Terms::known_other(Operation operation, Term a, Term b, unsigned size, unsigned operand) {
+  const auto value = x86::combine(operation, a.offset, b.offset,
+                                  operation == Operation::kMoveSigned ? operand : size);
+  return value ? Term{*value & most_of(size), 0, a.via | b.via} : leaf(size);
 }
 
 void Terms::equal(Term a, Term b) {
@@ -76,7 +28,7 @@ void Terms::equal(Term a, Term b) {
 }
 
 void Terms::learn(Term term, uint64_t value, unsigned size, uint32_t via) {
-  if (!settle(term, value, size, via)) {
+  if (!settle(term, value, size, via) || nodes_[term.node].operation == Operation::kClobber) {
     return;
   }
   // Chains are as long as the path: no recursion.
@@ -117,6 +69,73 @@ void Terms::bound(Term term, uint64_t most) {
   if (term.node != 0 && term.offset == 0) {
     nodes_[term.node].most = std::min(nodes_[term.node].most, most);
   }
+}
+
+std::optional<uint64_t> Terms::low_bits(Term term, uint64_t mask, unsigned depth) const {
+  constexpr unsigned kDeepest = 6;
+  term = settled(term);
+  if (term.known()) {
+    return term.offset & mask;
+  }
+  const Node& node = nodes_[term.node];
+  if (depth == kDeepest || node.size < 8) {
+    return std::nullopt;
+  }
+  const Term b = settled(node.b);
+  std::optional<uint64_t> low;
+  if (node.operation == Operation::kAdd || node.operation == Operation::kSub) {
+    const auto left = low_bits(node.a, mask, depth + 1);
+    const auto right = left ? low_bits(b, mask, depth + 1) : std::nullopt;
+    if (right) {
+      low = node.operation == Operation::kAdd ? *left + *right : *left - *right;
+    }
+  } else if (node.operation == Operation::kAnd && b.known()) {
+    if ((b.offset & mask) == 0) {
+      low = 0;
+    } else if (const auto left = low_bits(node.a, mask, depth + 1)) {
+      low = *left & b.offset;
+    }
+  } else if (node.operation == Operation::kShiftLeft && b.known() &&
+             (mask >> (b.offset & 63U)) == 0) {
+    low = 0;
+  }
+  return low ? std::optional((*low + term.offset) & mask) : std::nullopt;
+}
+
+std::optional<std::pair<uint64_t, uint64_t>> Terms::bounds(Term term) const {
+  const auto range = bounds(term, 0);
+  return range.first == 0 && range.second == ~uint64_t{0} ? std::nullopt : std::optional(range);
+}
+
+std::pair<uint64_t, uint64_t> Terms::bounds(Term term, unsigned depth) const {
+  constexpr unsigned kDeepest = 6;
+  constexpr std::pair<uint64_t, uint64_t> kAll{0, ~uint64_t{0}};
+  term = settled(term);
+  if (term.known()) {
+    return {term.offset, term.offset};
+  }
+  const Node& node = nodes_[term.node];
+  std::pair<uint64_t, uint64_t> range{0, node.most};
+  const Term b = settled(node.b);
+  if (depth < kDeepest && node.result == 8) {
+    if (node.operation == Operation::kShiftLeft && b.known()) {
+      const auto a = bounds(node.a, depth + 1);
+      const unsigned shift = b.offset & 63U;
+      if (a.second << shift >> shift == a.second) {
+        range = {a.first << shift, std::min(range.second, a.second << shift)};
+      }
+    } else if (node.operation == Operation::kAdd) {
+      const auto a = bounds(node.a, depth + 1);
+      const auto c = bounds(node.b, depth + 1);
+      if (c.second <= ~uint64_t{0} - a.second) {
+        range = {a.first + c.first, std::min(range.second, a.second + c.second)};
+      }
+    }
+  }
+  // The constant may go around, but both ends then do.
+  range.first += term.offset;
+  range.second += term.offset;
+  return range.first <= range.second ? range : kAll;
 }
 
 // What a known result says of the operands.
@@ -206,7 +225,7 @@ void Terms::solve() {
   while (news_) {
     news_ = false;
     // Users have higher numbers.
-    for (size_t i = lowest_ + 1; i < nodes_.size(); ++i) {
+    for (size_t i = lowest_ + 1; i < count_; ++i) {
       Node& node = nodes_[i];
       if (node.operation == Operation::kClobber || node.done) {
         continue;

@@ -14,8 +14,12 @@
 // Thread-safety: none.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -37,7 +41,20 @@ struct Term {
 
   bool known() const { return node == 0; }
   Term plus(uint64_t more) const { return {offset + more, node, via}; }
+
+  // In two words. A processor that reads a word of which the halves have just been written apart
+  // waits until they have left its store buffer.
+  static Term read(const Term& from) {
+    std::array<uint64_t, 2> words;
+    std::memcpy(words.data(), &from, sizeof words);
+    return {words[0], static_cast<uint32_t>(words[1]), static_cast<uint32_t>(words[1] >> 32)};
+  }
+  void write(Term& to) const {
+    const std::array<uint64_t, 2> words{offset, uint64_t{via} << 32 | node};
+    std::memcpy(static_cast<void*>(&to), words.data(), sizeof words);
+  }
 };
+static_assert(sizeof(Term) == 16 && std::is_trivially_copyable_v<Term>);
 
 class Terms {
  public:
@@ -60,17 +77,18 @@ class Terms {
   void clear() {
     nodes_.assign(1, {});
     nodes_[0].known = true;
+    count_ = 1;
   }
 
   Term leaf(unsigned size) {
     add().most = most_of(size);
-    return last(0);
+    return {0, count_ - 1, 0};
   }
   static Term constant(uint64_t value) { return {value, 0, 0}; }
 
   // The term with what has been found out since; settled(): also of named nodes.
   Term resolve(Term term) const {
-    return term.node != 0 && nodes_[term.node].named ? term : settled(term);
+    return term.node == 0 || nodes_[term.node].named ? term : settled(term);
   }
   Term settled(Term term) const {
     if (term.node != 0 && nodes_[term.node].known) {
@@ -82,29 +100,73 @@ class Terms {
   // The result of an operation of `size` bytes, zero-extended. kMoveSigned: of an operand of
   // `operand` bytes.
   Term make(x86::Operation operation, Term a, Term b, unsigned size, unsigned operand = 0) {
-    if ((a.node | b.node) == 0) {  // the usual ones at once
-      const uint64_t mask = most_of(size);
-      switch (operation) {
-        case x86::Operation::kAdd:
-          return {(a.offset + b.offset) & mask, 0, a.via | b.via};
-        case x86::Operation::kSub:
-          return {(a.offset - b.offset) & mask, 0, a.via | b.via};
-        case x86::Operation::kAnd:
-          return {a.offset & b.offset & mask, 0, a.via | b.via};
-        case x86::Operation::kOr:
-          return {(a.offset | b.offset) & mask, 0, a.via | b.via};
-        case x86::Operation::kXor:
-          return {(a.offset ^ b.offset) & mask, 0, a.via | b.via};
-        case x86::Operation::kMultiply:
-          return {a.offset * b.offset & mask, 0, a.via | b.via};
-        default:
-          break;
+    a = resolve(a);
+    b = resolve(b);
+    if ((a.node | b.node) == 0) {
+      return known(operation, a, b, size, operand);
+    }
+    const uint32_t via = a.via | b.via;
+    if (size == 8) {
+      if (operation == x86::Operation::kAdd && (a.known() || b.known())) {
+        return {a.offset + b.offset, a.node | b.node, via};
+      }
+      if (operation == x86::Operation::kSub && (b.known() || a.node == b.node)) {
+        return {a.offset - b.offset, b.known() ? a.node : 0, via};
       }
     }
-    return make_other(operation, a, b, size, operand);
+    nodes_[a.node].used = true;
+    nodes_[b.node].used = true;
+    Node& node = add();
+    node.a = a;
+    node.b = b;
+    node.operation = operation;
+    node.size = static_cast<uint8_t>(operation == x86::Operation::kMoveSigned ? operand : size);
+    node.result = static_cast<uint8_t>(size);
+    node.most = most_of(size);
+    if (operation == x86::Operation::kAnd && b.known()) {
+      node.most = node.most < b.offset ? node.most : b.offset;
+    }
+    return {0, count_ - 1, via};
+  }
+  // Likewise, of known operands.
+  Term known(x86::Operation operation, Term a, Term b, unsigned size, unsigned operand = 0) {
+    const uint64_t mask = most_of(size);
+    const uint32_t via = a.via | b.via;
+    switch (operation) {  // the usual ones at once
+      case x86::Operation::kAdd:
+        return {(a.offset + b.offset) & mask, 0, via};
+      case x86::Operation::kSub:
+        return {(a.offset - b.offset) & mask, 0, via};
+      case x86::Operation::kAnd:
+        return {a.offset & b.offset & mask, 0, via};
+      case x86::Operation::kOr:
+        return {(a.offset | b.offset) & mask, 0, via};
+      case x86::Operation::kXor:
+        return {(a.offset ^ b.offset) & mask, 0, via};
+      case x86::Operation::kMultiply:
+        return {a.offset * b.offset & mask, 0, via};
+      default:
+        return known_other(operation, a, b, size, operand);
+    }
   }
   // The low bytes.
-  Term cut(Term term, unsigned size);
+  Term cut(Term term, unsigned size) {
+    term = resolve(term);
+    if (term.known()) {
+      return {term.offset & most_of(size), 0, term.via};
+    }
+    if (size >= 8 || (term.offset == 0 && nodes_[term.node].most <= most_of(size))) {
+      return term;
+    }
+    nodes_[term.node].used = true;
+    Node& node = add();
+    node.a = term;
+    node.operation = x86::Operation::kMove;
+    node.size = static_cast<uint8_t>(size);
+    node.result = node.size;
+    node.most = most_of(size);
+    return {0, count_ - 1, term.via};
+  }
 
   // Both are the same value.
   void equal(Term a, Term b);
@@ -113,12 +175,18 @@ class Terms {
   // What is said relative to the node stays so.
   void name(uint32_t node) { nodes_[node].named = true; }
   void bound(Term term, uint64_t most);
+  // The low bits of it that `mask` (one less than a power of two) has, where these are known.
+  std::optional<uint64_t> low_bits(Term term, uint64_t mask) const {
+    return low_bits(term, mask, 0);
+  }
+  // The least and the greatest value that it may have; nothing where that is every value.
+  std::optional<std::pair<uint64_t, uint64_t>> bounds(Term term) const;
   // Until nothing new comes out.
   void solve();
   bool news() const { return news_; }
 
   const Node& node(uint32_t at) const { return nodes_[at]; }
-  size_t size() const { return nodes_.size(); }
+  size_t size() const { return count_; }
   // Makes leaves of the nodes before `first` and drops those that nobody uses. `each_term(f)`
   // applies f to every Term& that is in use outside; it is called twice.
   template <typename EachTerm>
@@ -129,21 +197,25 @@ class Terms {
   }
 
  private:
-  Term make_other(x86::Operation operation, Term a, Term b, unsigned size, unsigned operand);
+  Term known_other(x86::Operation operation, Term a, Term b, unsigned size, unsigned operand);
 
   struct Equation {
     Term a;
     Term b;
   };
 
-  Node& add() { return nodes_.emplace_back(); }
-  // Of the last node.
-  Term last(uint32_t via) const { return {0, static_cast<uint32_t>(nodes_.size() - 1), via}; }
+  Node& add() {
+    ++count_;
+    return nodes_.emplace_back();
+  }
+  std::pair<uint64_t, uint64_t> bounds(Term term, unsigned depth) const;
+  std::optional<uint64_t> low_bits(Term term, uint64_t mask, unsigned depth) const;
   bool settle(Term term, uint64_t value, unsigned size, uint32_t via);
   void reverse(uint32_t at);
   void forward(Node& node) const;
 
   std::vector<Node> nodes_;
+  uint32_t count_ = 0;  // of nodes_
   std::vector<Equation> equations_;
   std::vector<uint32_t> settled_;  // not yet reversed
   bool news_ = false;
@@ -152,9 +224,9 @@ class Terms {
 
 template <typename EachTerm>
 void Terms::forget_before(size_t first, EachTerm each_term) {
-  std::vector<uint32_t> renamed(nodes_.size(), 0);
+  std::vector<uint32_t> renamed(count_, 0);
   const auto inside = [&](auto apply) {
-    for (size_t i = first; i < nodes_.size(); ++i) {
+    for (size_t i = first; i < count_; ++i) {
       apply(nodes_[i].a);
       apply(nodes_[i].b);
     }
@@ -169,7 +241,7 @@ void Terms::forget_before(size_t first, EachTerm each_term) {
   renamed[0] = 0;
   size_t kept = 1;
   size_t old = 1;
-  for (size_t i = 1; i < nodes_.size(); ++i) {
+  for (size_t i = 1; i < count_; ++i) {
     if (i < first && renamed[i] == 0) {
       continue;
     }
@@ -184,6 +256,7 @@ void Terms::forget_before(size_t first, EachTerm each_term) {
     ++kept;
   }
   nodes_.resize(kept);
+  count_ = static_cast<uint32_t>(kept);
   first = old;
   const auto rename = [&](Term& term) { term.node = renamed[term.node]; };
   each_term(rename);

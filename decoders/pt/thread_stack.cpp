@@ -45,11 +45,7 @@ bool ThreadStack::is_region(uint32_t node) const {
                      [&](const Region& region) { return region.node == node; });
 }
 
-void ThreadStack::move(Term to, const Terms& terms) {
-  if (to.node == regions_.back().node) {
-    stack_ = place(to);
-    return;
-  }
+void ThreadStack::move_outside(Term to, const Terms& terms) {
   if (owns(to.node)) {
     const size_t region = region_of(to.node);
     regions_.resize(region + 1);

@@ -49,14 +49,18 @@ class ThreadStack {
   }
   // Whether the stack pointer `to` is in the last region; if so, it is there from now on.
   bool move_inside(Term to) {
-    if (to.node != regions_.back().node) {
+    if (to.node != last_node_) {
       return false;
     }
     stack_ = static_cast<int64_t>(to.offset);
     return true;
   }
   // The stack pointer is `to`, an operation on what it was.
-  void move(Term to, const Terms& terms);
+  void move(Term to, const Terms& terms) {
+    if (!move_inside(to)) {
+      move_outside(to, terms);
+    }
+  }
 
   // The frame that the stack pointer is in was there before, and nothing is known of it.
   bool asks_for_frame() const { return asks_; }
@@ -129,6 +133,7 @@ class ThreadStack {
     bool exposed = false;
   };
 
+  void move_outside(Term to, const Terms& terms);
   bool is_region(uint32_t node) const;
   void regions_changed();
   size_t region_of(uint32_t node) const {

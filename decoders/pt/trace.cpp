@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
 #include <tsl/robin_map.h>
+
+#include "decoders/pt/proved_memory.h"
 
 namespace tsomon::pt {
 namespace {
@@ -27,11 +30,10 @@ struct Timed {
 class ThreadEvents : public AccessSink, public UnitEvents {
  public:
   ThreadEvents(const ThreadPath& path, ThreadId thread, const TraceOptions& options,
-               DecodedTrace& out, std::vector<Timed>& events)
+               Symbols& symbols)
       : thread_(thread),
         options_(options),
-        out_(out),
-        events_(events),
+        symbols_(symbols),
         units_(options.units, path.process, *this),
         unseen_store_(options.partial) {}
 
@@ -74,7 +76,7 @@ class ThreadEvents : public AccessSink, public UnitEvents {
   }
 
   size_t begin_unit(const std::string& label, const Instruction* at) override {
-    return push_mark(EventKind::kUnitBegin, out_.trace.symbols.labels.intern(label), at);
+    return push_mark(EventKind::kUnitBegin, symbols_.labels.intern(label), at);
   }
   size_t end_unit(const Instruction* at) override { return push_mark(EventKind::kUnitEnd, 0, at); }
   void take_back(size_t event) override {
@@ -82,9 +84,12 @@ class ThreadEvents : public AccessSink, public UnitEvents {
     any_taken_back_ = true;
   }
 
+  std::vector<Timed>& events() { return events_; }
+  const TraceCounts& counts() const { return counts_; }
+
   // The end of the path.
   void finish() {
-    out_.counts.incomplete_units += units_.incomplete();
+    counts_.incomplete_units += units_.incomplete();
     if (any_taken_back_) {
       events_.erase(std::remove_if(events_.begin(), events_.end(),
                                    [](const Timed& timed) { return timed.taken_back; }),
@@ -142,14 +147,14 @@ class ThreadEvents : public AccessSink, public UnitEvents {
   void add(const FoundAccess& found) {
     const bool locked = found.access->kind == AccessKind::kLocked;
     if (found.access->stack_relative() && !locked) {
-      ++out_.counts.stack;
+      ++counts_.stack;
       return;
     }
     // What may not have taken place must not order anything.
     const bool certain = locked || (!found.access->masked && !found.access->conditional);
     switch (certain ? found.source : AddressSource::kUnknown) {
       case AddressSource::kUnknown:
-        ++out_.counts.unknown;
+        ++counts_.unknown;
         // A locked operation is a fence wherever it takes place.
         if (locked) {
           push(EventKind::kFence, 0, 0, *found.instruction);
@@ -158,25 +163,28 @@ class ThreadEvents : public AccessSink, public UnitEvents {
         }
         return;
       case AddressSource::kOwnStack:
-        ++out_.counts.stack;
+        ++counts_.stack;
         if (locked) {
           push(EventKind::kFence, 0, 0, *found.instruction);
         }
         return;
+      case AddressSource::kLoader:
+        ++counts_.loader;
+        return;
       case AddressSource::kInstruction:
-        ++out_.counts.by_instruction;
+        ++counts_.by_instruction;
         break;
       case AddressSource::kForward:
-        ++out_.counts.forward;
+        ++counts_.forward;
         break;
       case AddressSource::kBackward:
-        ++out_.counts.backward;
+        ++counts_.backward;
         break;
       case AddressSource::kStack:
-        ++out_.counts.through_stack;
+        ++counts_.through_stack;
         break;
       case AddressSource::kMemory:
-        ++out_.counts.through_memory;
+        ++counts_.through_memory;
         break;
     }
     if (found.range.size == 0) {
@@ -191,15 +199,16 @@ class ThreadEvents : public AccessSink, public UnitEvents {
   uint32_t location(uint64_t ip) {
     const auto [known, is_new] = locations_.try_emplace(ip, 0);
     if (is_new) {
-      known.value() = out_.trace.symbols.intern_location(fmt::format("0x{:x}", ip));
+      known.value() = symbols_.intern_location(fmt::format("0x{:x}", ip));
     }
     return known->second;
   }
 
   ThreadId thread_;
   const TraceOptions& options_;
-  DecodedTrace& out_;
-  std::vector<Timed>& events_;
+  Symbols& symbols_;
+  TraceCounts counts_;
+  std::vector<Timed> events_;
   tsl::robin_map<uint64_t, uint32_t> locations_;  // address to id
   UnitsOnPath units_;
   int64_t lo_ = kTimeMin;
@@ -210,6 +219,19 @@ class ThreadEvents : public AccessSink, public UnitEvents {
 
 }  // namespace
 
+void TraceCounts::add(const TraceCounts& more) {
+  by_instruction += more.by_instruction;
+  forward += more.forward;
+  backward += more.backward;
+  through_stack += more.through_stack;
+  through_memory += more.through_memory;
+  unknown += more.unknown;
+  stack += more.stack;
+  loader += more.loader;
+  incomplete_units += more.incomplete_units;
+  placed_samples += more.placed_samples;
+}
+
 DecodedTrace make_trace(const Flow& flow, const TraceOptions& options) {
   DecodedTrace out;
   out.problems = flow.problems;
@@ -218,25 +240,46 @@ DecodedTrace make_trace(const Flow& flow, const TraceOptions& options) {
   for (const RegisterSample& sample : options.samples) {
     samples[{sample.process, sample.thread}].push_back(sample);
   }
-  std::map<int, size_t> threads;  // of each process
-  for (const ThreadPath& path : flow.threads) {
-    ++threads[path.process];
-  }
-  std::vector<std::vector<Timed>> events(flow.threads.size());
+  std::map<int, std::vector<size_t>> processes;  // their threads
   for (size_t i = 0; i < flow.threads.size(); ++i) {
-    const ThreadPath& path = flow.threads[i];
-    const ThreadId thread =
-        out.trace.symbols.threads.intern(fmt::format("{}/{}", path.process, path.thread));
-    ThreadEvents sink(path, thread, options, out, events[i]);
+    processes[flow.threads[i].process].push_back(i);
+  }
+  const bool whole = options.all_threads && !options.partial && flow.problems.empty() &&
+                     flow.gaps == 0 && flow.of_nobody == 0;
+  std::vector<std::unique_ptr<ThreadEvents>> sinks(flow.threads.size());
+  for (const auto& of_process : processes) {
+    const int process = of_process.first;
+    const std::vector<size_t>& members = of_process.second;
+    std::vector<ThreadToFind> threads;
+    for (const size_t i : members) {
+      const ThreadPath& path = flow.threads[i];
+      threads.push_back({&path, place_samples(path, samples[{process, path.thread}])});
+      out.counts.placed_samples += threads.back().samples.size();
+    }
     AccessOptions asked;
     asked.constants = &flow.constants;
-    asked.memory = options.memory && threads[path.process] == 1;
+    asked.memory = options.memory && threads.size() == 1;
     asked.registers_only = options.quick;
     asked.frames_before = options.frames_before;
-    const auto placed = place_samples(path, samples[{path.process, path.thread}]);
-    out.counts.placed_samples += placed.size();
-    find_accesses(path, placed, asked, sink);
-    sink.finish();
+    const auto sink = [&](size_t member) -> AccessSink& {
+      const ThreadPath& path = flow.threads[members[member]];
+      const ThreadId thread =
+          out.trace.symbols.threads.intern(fmt::format("{}/{}", path.process, path.thread));
+      auto& made = sinks[members[member]];
+      made = std::make_unique<ThreadEvents>(path, thread, options, out.trace.symbols);
+      return *made;
+    };
+    if (whole && !options.quick) {
+      find_with_proofs(threads, asked, sink);
+    } else {
+      for (size_t i = 0; i < threads.size(); ++i) {
+        find_accesses(*threads[i].path, threads[i].samples, asked, sink(i));
+      }
+    }
+  }
+  for (const auto& sink : sinks) {
+    sink->finish();
+    out.counts.add(sink->counts());
   }
   // The threads' events by time; inside a thread they are so already.
   struct Place {
@@ -245,15 +288,16 @@ DecodedTrace make_trace(const Flow& flow, const TraceOptions& options) {
     size_t at;
   };
   std::vector<Place> order;
-  for (uint32_t i = 0; i < events.size(); ++i) {
-    for (size_t at = 0; at < events[i].size(); ++at) {
-      order.push_back({events[i][at].lo, i, at});
+  for (uint32_t i = 0; i < sinks.size(); ++i) {
+    const std::vector<Timed>& events = sinks[i]->events();
+    for (size_t at = 0; at < events.size(); ++at) {
+      order.push_back({events[at].lo, i, at});
     }
   }
   std::stable_sort(order.begin(), order.end(),
                    [](const Place& a, const Place& b) { return a.lo < b.lo; });
   for (const Place& place : order) {
-    const Timed& timed = events[place.thread][place.at];
+    const Timed& timed = sinks[place.thread]->events()[place.at];
     out.trace.add(timed.event, timed.lo, timed.hi);
   }
   if (out.counts.unknown != 0) {

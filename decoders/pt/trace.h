@@ -42,6 +42,9 @@ struct TraceOptions {
   bool frames_before = false;
   bool quick = false;    // registers_only
   bool partial = false;  // only a part of the program's code or threads was traced
+  // Every thread that can write to the processes' memory was traced all the time: then values are
+  // carried through memory where the paths prove that it has not changed (proved_memory.h).
+  bool all_threads = false;
 };
 
 struct TraceCounts {
@@ -52,8 +55,11 @@ struct TraceCounts {
   uint64_t through_memory = 0;  // ... in other memory
   uint64_t unknown = 0;
   uint64_t stack = 0;
+  uint64_t loader = 0;
   uint64_t incomplete_units = 0;
   uint64_t placed_samples = 0;  // of TraceOptions::samples
+
+  void add(const TraceCounts& more);
 };
 
 struct DecodedTrace {

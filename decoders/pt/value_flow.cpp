@@ -179,16 +179,17 @@ class ValueFlow {
     flow_.threads.push_back({ids.first, ids.second, {}});
     auto& entries = flow_.threads.back().entries;
     for (const Placed& placed : values) {
-      const auto push = [&](Kind kind, const CodeBlock* block, uint64_t value, int64_t hi) {
-        entries.push_back({kind, false, block, value, placed.written.lo, hi});
+      const auto push = [&](Kind kind, const CodeBlock* block, int64_t hi) {
+        entries.push_back({kind, false, {block}, placed.written.lo, hi});
         flow_.instructions += block == nullptr ? 0 : block->instructions.size();
       };
-      push(Kind::kGap, nullptr, 0, placed.written.hi);
-      push(Kind::kBlock, placed.writes, 0, placed.written.hi);
-      push(Kind::kValue, nullptr, placed.written.value, placed.written.hi);
+      push(Kind::kGap, nullptr, placed.written.hi);
+      push(Kind::kBlock, placed.writes, placed.written.hi);
+      push(Kind::kValue, nullptr, placed.written.hi);
+      entries.back().value = placed.written.value;
       if (placed.follows != nullptr) {
         // Some time after the value: before the thread's next one.
-        push(Kind::kBlock, placed.follows, 0, kTimeMax);
+        push(Kind::kBlock, placed.follows, kTimeMax);
       }
     }
   }

@@ -1,7 +1,7 @@
 // A lottery: a number is drawn into a field that all threads share, then written down. Both steps
 // are under the lock, but not both together: a thread writes down what another one has drawn.
 
-#include <algorithm>
+#include <cstdlib>
 #include <mutex>
 
 #include "examples/kernels/kernel.h"
@@ -26,6 +26,22 @@ class Lottery {
   uint64_t number_ = 1;
 };
 
+// What goes wrong is counted by code that is not recorded, like the rests: sorting all numbers
+// would be most of what the program does.
+__attribute__((no_sanitize_thread)) int compare(const void* a, const void* b) {
+  const uint64_t left = *static_cast<const uint64_t*>(a);
+  const uint64_t right = *static_cast<const uint64_t*>(b);
+  return left < right ? -1 : left > right ? 1 : 0;
+}
+__attribute__((no_sanitize_thread)) uint64_t count_repeated(uint64_t* numbers, uint64_t count) {
+  std::qsort(numbers, count, sizeof *numbers, compare);
+  uint64_t repeated = 0;
+  for (uint64_t i = 1; i < count; ++i) {
+    repeated += numbers[i] == numbers[i - 1] ? 1 : 0;
+  }
+  return repeated;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -43,8 +59,6 @@ int main(int argc, char** argv) {
   });
   std::vector<uint64_t> all = written[0];
   all.insert(all.end(), written[1].begin(), written[1].end());
-  std::sort(all.begin(), all.end());
-  const auto different = std::unique(all.begin(), all.end()) - all.begin();
-  kernels::report("numbers drawn twice", 2 * arguments.rounds - static_cast<uint64_t>(different));
+  kernels::report("numbers drawn twice", count_repeated(all.data(), all.size()));
   return 0;
 }

@@ -2,8 +2,7 @@
 //
 // Purpose     Proposals for --watch, from samples of memory accesses (memory_samples.h).
 // Places      8 bytes, aligned: what one watch point covers. An access across two is counted for
-// the
-//             first.
+//             the first.
 // Order       By threads, then by stores, then by loads, then by address.
 // Errors      kEnvironment as MemorySampler says; kUnreadable when the process has gone.
 // Misses      What was not sampled; what one thread alone writes and reads while it is sampled.

@@ -3,8 +3,7 @@
 // Purpose     What the checkers read. Each thread of the target is a stream of an EventMerge.
 // Input       Hits in the order of their time, each thread's in program order.
 // Intervals   hit.h tells why an access lies between its hit and the thread's next one. An access
-// is
-//             given out when the next hit has come, or when the thread was seen inside a system
+//             is given out when the next hit has come, or when the thread was seen inside a system
 //             call, not running: it has left the access behind by then, and no thread is put to
 //             sleep with stores in its buffer, so that is also a fence. Of a thread that stays
 //             silent otherwise the end is left open after kPatience.

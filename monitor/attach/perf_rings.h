@@ -1,13 +1,11 @@
 // Perf events of a process's threads: watch points, and when threads go to sleep.
 //
 // Purpose     A ring for each processor, and on it, for each thread, a watch point for each
-// location
-//             and an event that tells when the thread gives its processor up by itself, when it
-//             maps memory and when it starts threads and processes. Threads
-//             that are started later inherit the events of the one that starts them.
+//             location and an event that tells when the thread gives its processor up by itself,
+//             when it maps memory and when it starts threads and processes. Threads that are
+//             started later inherit the events of the one that starts them.
 // Watch       Hardware breakpoints: the trap comes behind the instruction; the kernel's own
-// accesses
-//             are not told. Four at most, fewer when a debugger has some.
+//             accesses are not told. Four at most, fewer when a debugger has some.
 // Uprobes     Not here: an inherited uprobe event makes the kernel read the name of the file again,
 //             from the memory of the thread that is being started, and starting it fails.
 // Order       Within a ring by time; the reader sorts. Time is CLOCK_MONOTONIC (hit.h).

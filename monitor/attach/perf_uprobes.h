@@ -2,8 +2,7 @@
 // it.
 //
 // Purpose     The same as bpf_uprobes.h, for more time at each hit: the kernel fills in and copies
-// a
-//             sample.
+//             a sample.
 // How         All places of one attach() are one event of the tracing file system; perf opens that
 //             for each thread and processor, and new threads inherit it (not child processes:
 //             kernels from 5.13 on). An event for each place would take the kernel some tens of

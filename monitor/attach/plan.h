@@ -7,9 +7,8 @@
 //               0xA[..0xB]               addresses in the memory of the process
 //               usdt:PROVIDER:A..B       from marker A to marker B (units only)
 // Units       Begin with the function's first instruction. They end with each `ret`, or when a
-// later
-//             hit of the thread shows a stack that the function has left (hits_to_events.h): that
-//             covers longjmp, exceptions and tail calls. A tail call to another unit ends the
+//             later hit of the thread shows a stack that the function has left (hits_to_events.h):
+//             that covers longjmp, exceptions and tail calls. A tail call to another unit ends the
 //             first.
 // Accesses    Every load, store, locked instruction and fence of the function's own code, callees
 //             excluded, but for
@@ -20,8 +19,7 @@
 //               - operands whose address the general registers do not give (gathers), and
 //                 conditional or masked ones: a note says where.
 // Locked      The kernel sets no uprobe on an instruction with a LOCK prefix. Such an instruction
-// is
-//             told by the probe of one before it in the same straight run of code, with the
+//             is told by the probe of one before it in the same straight run of code, with the
 //             registers carried over, or by the one behind it; where neither works, by a note, and
 //             the result is incomplete.
 // Locks       pthread_mutex_*, pthread_rwlock_*, pthread_spin_*, pthread_cond_*: acquired when the

@@ -15,8 +15,8 @@
 // reader opens all intervals (decoders/capture/format.h).
 //
 // Misses      A clock source that was forced upon the kernel (tsc=reliable, tsc=nowatchdog);
-// counters
-//             that a hypervisor changes while the program runs (migration, a restored snapshot).
+//             counters that a hypervisor changes while the program runs (migration, a restored
+//             snapshot).
 // Cost        A few microseconds, once. No allocation, no lock. Thread-safety: pure but for files.
 #pragma once
 

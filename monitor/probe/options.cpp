@@ -50,6 +50,15 @@ bool parse_size(const char* text, uint64_t low, uint64_t high, uint64_t* value) 
   return *value >= low && *value <= high;
 }
 
+const char* add_pattern(const char** patterns, int* count, const char* value,
+                        const char* expected) {
+  if (*count == Options::kMaxPatterns) {
+    return "at most 32 patterns";
+  }
+  patterns[(*count)++] = value;
+  return *value != '\0' ? nullptr : expected;
+}
+
 // What is wrong with the value, or nullptr.
 const char* set(Options* options, const char* key, const char* value) {
   long number = 0;
@@ -83,11 +92,11 @@ const char* set(Options* options, const char* key, const char* value) {
                                                                        : "'block' or 'drop'";
   }
   if (std::strcmp(key, "unit") == 0) {
-    if (options->units == Options::kMaxUnits) {
-      return "at most 32 patterns";
-    }
-    options->unit[options->units++] = value;
-    return *value != '\0' ? nullptr : "a pattern of function names";
+    return add_pattern(options->unit, &options->units, value, "a pattern of function names");
+  }
+  if (std::strcmp(key, "set") == 0) {
+    return add_pattern(options->set, &options->sets, value,
+                       "a pattern of names of global variables");
   }
   if (std::strcmp(key, "accesses") == 0) {
     options->only_sets = std::strcmp(value, "sets") == 0;
@@ -141,9 +150,8 @@ const char* set(Options* options, const char* key, const char* value) {
 
 bool parse_options(const char* text, Options* options, char* error, size_t error_size) {
   static const char* const kKeys =
-      "output, existing, stamp_every, share, buffer, on_full, unit, accesses, outside, objects, "
-      "follow_fork, live, "
-      "clock, level, noise and noise_seed";
+      "output, existing, stamp_every, share, buffer, on_full, unit, set, accesses, outside, "
+      "objects, follow_fork, live, clock, level, noise and noise_seed";
   if (std::strlen(text) >= Options::kMaxText) {
     std::snprintf(error, error_size, "longer than %zu bytes", Options::kMaxText - 1);
     return false;
@@ -195,7 +203,7 @@ bool parse_options(const char* text, Options* options, char* error, size_t error
       std::snprintf(error, error_size, "%s: expected %s, found '%s'", item, expected, value);
       return false;
     }
-    if (std::strcmp(item, "unit") != 0) {
+    if (std::strcmp(item, "unit") != 0 && std::strcmp(item, "set") != 0) {
       seen[seen_count++] = item;
     }
   }

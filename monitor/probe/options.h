@@ -20,8 +20,10 @@
 //                      the file, besides two chunks for each thread
 //   on_full=block|drop when the buffer is full, wait (default) or drop records and count them
 //   unit=PATTERN       calls of functions with a matching name are units; may be repeated
-//   accesses=all|sets  sets: of plain accesses and atomics only those to what tsomon_atomic_set has
-//                      declared (watched.h); not together with objects
+//   set=PATTERN        global variables with a matching name are one atomic set, which has the
+//                      pattern's name; may be repeated, the first that matches counts
+//   accesses=all|sets  sets: of plain accesses and atomics only those to what tsomon_atomic_set or
+//                      set= has declared (watched.h); not together with objects
 //   outside=all|stores stores: no plain loads outside of units
 //   objects=SIZE       0..16777215 (default 0: none), with K or M: what is allocated in one piece
 //                      of at most so many bytes is an object; beginning and end are recorded
@@ -45,7 +47,7 @@
 namespace tsomon::probe {
 
 struct Options {
-  static constexpr int kMaxUnits = 32;
+  static constexpr int kMaxPatterns = 32;  // of each kind
   static constexpr size_t kMaxText = 16384;
 
   const char* output = nullptr;
@@ -66,7 +68,9 @@ struct Options {
   uint32_t noise = 0;
   uint32_t noise_seed = 0;
   int units = 0;
-  const char* unit[kMaxUnits] = {};
+  const char* unit[kMaxPatterns] = {};
+  int sets = 0;
+  const char* set[kMaxPatterns] = {};
   char text[kMaxText] = {};  // what the pointers above point into
 };
 

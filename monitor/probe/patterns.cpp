@@ -1,8 +1,7 @@
 // Units from function names: option unit=PATTERN.
 //
 // At the start the functions of the executable whose name matches one of the patterns are looked up
-// in its ELF symbol table: the name as it stands there, or demangled, with or without the
-// parameters; endings like .cold or .part.0 do not count. Each call of such a function is a unit.
+// in its symbol table (symbol_table.h). Each call of such a function is a unit.
 // Both compilers call __tsan_func_exit also when an exception leaves the function. After longjmp
 // the units that were jumped over end when the thread next enters or leaves a function: their
 // frames lie below its own. Missed: units nested in more than 4096 calls, functions that were
@@ -14,19 +13,10 @@
 #include <cstring>
 
 #include <elf.h>
-#include <fcntl.h>
-#include <fnmatch.h>
-#include <link.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "monitor/probe/handover.h"
 #include "monitor/probe/noise.h"
-
-// Absent in a program without the C++ runtime.
-extern "C" __attribute__((weak)) char* __cxa_demangle(const char* name, char* buffer, size_t* size,
-                                                      int* status);
+#include "monitor/probe/symbol_table.h"
 
 namespace tsomon::probe {
 namespace {
@@ -39,6 +29,14 @@ struct Function {
 Function* functions = nullptr;  // sorted by begin
 size_t function_count = 0;
 
+// Most calls are of functions that are no units. A bit for each 16 bytes of code from the first
+// such function to the last says where to look closer.
+constexpr int kGranuleBits = 4;
+uint64_t* marked = nullptr;
+uint64_t marked_begin = 0;
+uint64_t marked_size = 0;  // in bytes of code; 0: there are no units
+size_t function_room = 0;
+
 // The calls of this thread since the first function that is a unit, innermost last.
 struct Call {
   uint64_t frame;  // where the stack stood
@@ -49,84 +47,55 @@ __thread Call* calls;
 __thread int depth;
 __thread uint32_t deeper;  // calls that are nested still deeper, which are no units
 
-bool matches(const char* name, char* plain) {
-  for (int i = 0; i < options.units; ++i) {
-    if (fnmatch(options.unit[i], name, 0) == 0 || fnmatch(options.unit[i], plain, 0) == 0) {
-      return true;
-    }
-  }
-  return false;
-}
-
-// `plain` becomes the name to show: demangled, without parameters.
-void simplify(const char* mangled, char* plain, size_t size) {
-  std::strncpy(plain, mangled, size - 1);
-  plain[size - 1] = '\0';
-  if (char* const dot = std::strchr(plain + 1, '.')) {
-    *dot = '\0';
-  }
-  if (std::strncmp(plain, "_Z", 2) != 0 || __cxa_demangle == nullptr) {
-    return;
-  }
-  int status = 0;
-  char* const demangled = __cxa_demangle(plain, nullptr, nullptr, &status);
-  if (demangled != nullptr) {
-    std::strncpy(plain, demangled, size - 1);
-    std::free(demangled);
-  }
-}
-
-void read_symbols(const char* image, size_t size, uint64_t bias) {
-  const auto* const header = reinterpret_cast<const ElfW(Ehdr)*>(image);
-  if (size < sizeof *header || std::memcmp(image, ELFMAG, SELFMAG) != 0 ||
-      header->e_shoff + header->e_shnum * sizeof(ElfW(Shdr)) > size) {
-    return;
-  }
-  const auto* const sections = reinterpret_cast<const ElfW(Shdr)*>(image + header->e_shoff);
-  for (int i = 0; i < header->e_shnum; ++i) {
-    const ElfW(Shdr)& section = sections[i];
-    if (section.sh_type != SHT_SYMTAB || section.sh_link >= header->e_shnum) {
-      continue;
-    }
-    const size_t count = section.sh_size / sizeof(ElfW(Sym));
-    const ElfW(Shdr)& strings = sections[section.sh_link];
-    if (section.sh_offset + section.sh_size > size || strings.sh_offset + strings.sh_size > size) {
+void add(const NamedSymbol& symbol) {
+  if (function_count == function_room) {
+    const size_t room = function_room != 0 ? 2 * function_room : 1024;
+    auto* const more = static_cast<Function*>(take_memory(room * sizeof(Function)));
+    if (more == nullptr) {
       return;
     }
-    functions = static_cast<Function*>(take_memory(count * sizeof(Function) + 1));
-    if (functions == nullptr) {
-      return;
+    if (function_count != 0) {
+      std::memcpy(more, functions, function_count * sizeof(Function));
     }
-    const auto* const symbols = reinterpret_cast<const ElfW(Sym)*>(image + section.sh_offset);
-    for (size_t k = 0; k < count; ++k) {
-      const ElfW(Sym)& symbol = symbols[k];
-      if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_size == 0 ||
-          symbol.st_name >= strings.sh_size) {
-        continue;
-      }
-      const char* const name = image + strings.sh_offset + symbol.st_name;
-      char plain[1024];
-      simplify(name, plain, sizeof plain);
-      bool found = matches(name, plain);
-      if (char* const parameters = std::strchr(plain, '(');
-          parameters != nullptr && parameters != plain) {
-        *parameters = '\0';
-        found = found || matches(name, plain);
-      }
-      if (found) {
-        functions[function_count++] = {bias + symbol.st_value,
-                                       bias + symbol.st_value + symbol.st_size,
-                                       label_id(plain, std::strlen(plain))};
-      }
-    }
-    return;
+    functions = more;
+    function_room = room;
   }
+  functions[function_count++] = {symbol.address, symbol.address + symbol.size,
+                                 label_id(symbol.plain, std::strlen(symbol.plain))};
 }
 
 int compare(const void* a, const void* b) {
   const auto* const left = static_cast<const Function*>(a);
   const auto* const right = static_cast<const Function*>(b);
   return left->begin < right->begin ? -1 : left->begin > right->begin ? 1 : 0;
+}
+
+bool mark_functions() {
+  uint64_t end = 0;
+  for (size_t i = 0; i < function_count; ++i) {
+    end = functions[i].end > end ? functions[i].end : end;
+  }
+  marked_begin = functions[0].begin;
+  // A return address can be one past the end.
+  const uint64_t granules = ((end - marked_begin) >> kGranuleBits) + 1;
+  marked = static_cast<uint64_t*>(take_memory((granules + 63) / 64 * sizeof(uint64_t)));
+  if (marked == nullptr) {
+    return false;
+  }
+  for (size_t i = 0; i < function_count; ++i) {
+    for (uint64_t at = (functions[i].begin - marked_begin) >> kGranuleBits;
+         at <= (functions[i].end - marked_begin) >> kGranuleBits; ++at) {
+      marked[at / 64] |= uint64_t{1} << (at % 64);
+    }
+  }
+  marked_size = granules << kGranuleBits;
+  return true;
+}
+
+inline bool is_marked(uint64_t pc) {
+  const uint64_t offset = pc - marked_begin;
+  return offset < marked_size &&
+         (marked[offset >> (kGranuleBits + 6)] >> (offset >> kGranuleBits) % 64 & 1) != 0;
 }
 
 const Function* find(uint64_t pc) {
@@ -169,50 +138,9 @@ void enter(uint64_t frame, const Function* function, uint64_t pc) {
   }
 }
 
-}  // namespace
-
-bool find_unit_functions() {
-  if (options.units == 0) {
-    return true;
-  }
-  const int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-  struct stat status {};
-  if (fd >= 0 && fstat(fd, &status) == 0) {
-    const auto size = static_cast<size_t>(status.st_size);
-    void* const image = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (image != MAP_FAILED) {
-      uint64_t bias = 0;
-      dl_iterate_phdr(
-          [](dl_phdr_info* info, size_t, void* to) {
-            *static_cast<uint64_t*>(to) = info->dlpi_addr;
-            return 1;  // the executable is the first
-          },
-          &bias);
-      read_symbols(static_cast<const char*>(image), size, bias);
-      munmap(image, size);
-    }
-  }
-  if (fd >= 0) {
-    close(fd);
-  }
-  if (function_count == 0) {
-    complain("TSOMON_OPTIONS: unit: no function of the program matches '%s'%s", options.unit[0],
-             options.units > 1 ? " or the other patterns" : "");
-    return false;
-  }
-  qsort(functions, function_count, sizeof(Function), compare);
-  return true;
-}
-
-}  // namespace tsomon::probe
-
-using namespace tsomon::probe;
-
-TSOMON_HOOK void __tsan_func_entry(void*) {
-  if (TSOMON_LIKELY(function_count == 0)) {
-    return;
-  }
-  const Function* const function = find(TSOMON_PC());
+// `frame`: where the stack stood at the call of the hook.
+__attribute__((noinline)) void enter_function(uint64_t pc, uint64_t frame, bool candidate) {
+  const Function* const function = candidate ? find(pc) : nullptr;
   if ((function == nullptr && depth == 0) || local.off) {
     return;
   }
@@ -223,8 +151,39 @@ TSOMON_HOOK void __tsan_func_entry(void*) {
       return;
     }
   }
-  // Where the stack stood at the call of this hook.
-  enter(reinterpret_cast<uint64_t>(__builtin_dwarf_cfa()), function, TSOMON_PC());
+  enter(frame, function, pc);
+}
+
+}  // namespace
+
+bool find_unit_functions() {
+  if (options.units == 0) {
+    return true;
+  }
+  find_symbols(STT_FUNC, options.unit, options.units, add);
+  if (function_count == 0) {
+    complain("TSOMON_OPTIONS: unit: no function of the program matches '%s'%s", options.unit[0],
+             options.units > 1 ? " or the other patterns" : "");
+    return false;
+  }
+  qsort(functions, function_count, sizeof(Function), compare);
+  if (!mark_functions()) {
+    complain("TSOMON_OPTIONS: unit: no memory");
+    return false;
+  }
+  return true;
+}
+
+}  // namespace tsomon::probe
+
+using namespace tsomon::probe;
+
+TSOMON_HOOK void __tsan_func_entry(void*) {
+  const bool candidate = is_marked(TSOMON_PC());
+  if (TSOMON_LIKELY(!candidate && depth == 0)) {
+    return;
+  }
+  enter_function(TSOMON_PC(), reinterpret_cast<uint64_t>(__builtin_dwarf_cfa()), candidate);
 }
 
 // Often the last call of a function, made by a jump: then it returns to the caller of the function

@@ -1,15 +1,13 @@
 // The life of the process: start, exit, fork, exec, crash; the program's signal handlers.
 //
 // exit, _exit   what lies in the buffers is written, then the trailer. Threads that still run are
-// cut
-//               at that moment.
+//               cut at that moment.
 // Crash         a signal that ends the process by default is caught: the writer thread is asked to
 //               finish (the stopped thread does it itself when there is no answer within ten
 //               seconds), then the signal is sent again with its default action. The program's own
 //               handlers take precedence. SIGKILL: what was handed over is in the file.
 // fork          follow_fork=0: the child is not recorded. 1: the child records itself to FILE.PID
-// as
-//               a process of its own that starts with one thread. A child of vfork shares the
+//               as a process of its own that starts with one thread. A child of vfork shares the
 //               memory and is recorded as part of the calling thread. A child of _Fork is not
 //               recorded.
 // exec          finishes the recording, also when exec then fails. The new program, and any
@@ -209,7 +207,7 @@ void start() {
   if (!choose_clock()) {
     syscall(SYS_exit_group, 2);
   }
-  if (!find_unit_functions()) {
+  if (!find_unit_functions() || !declare_named_sets()) {
     syscall(SYS_exit_group, 2);
   }
   prepare_threads();

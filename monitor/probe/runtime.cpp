@@ -281,12 +281,9 @@ class WatchedParts {
 // and no order that a report relies on. So those that are foreseen need no look.
 bool leaves_out_loads() { return options.stores_outside && local.units == 0; }
 
-// Whether the access is to be recorded as it is. What is watched of it only in part is recorded
-// here.
+// Whether the access is to be recorded as it is, which is_left_out() left open. What is watched of
+// it only in part is recorded here.
 bool is_chosen(uint64_t address, uint64_t key) {
-  if (capture::key_type(key) == RecordType::kRead && leaves_out_loads()) {
-    return false;
-  }
   if (!options.only_sets) {
     return true;
   }
@@ -306,8 +303,17 @@ bool is_chosen(uint64_t address, uint64_t key) {
   return false;
 }
 
+// Decides about most accesses. A plain access lies in two pages at most.
+inline bool is_left_out(uint64_t address, uint64_t key) {
+  if (capture::key_type(key) == RecordType::kRead && leaves_out_loads()) {
+    return true;
+  }
+  return options.only_sets && !may_be_watched(address) &&
+         !may_be_watched(address + capture::key_size(key) - 1);
+}
+
 // What was not foreseen.
-inline __attribute__((always_inline)) void record_access(uint64_t address, uint64_t key) {
+__attribute__((noinline)) void record_access(uint64_t address, uint64_t key) {
   Context* const context = writable();
   if (context == nullptr) {
     return;
@@ -321,11 +327,17 @@ inline __attribute__((always_inline)) void record_access(uint64_t address, uint6
   capture::put_access(context->encoder, address, key);
 }
 
+__attribute__((noinline)) void select_access(uint64_t address, uint64_t key) {
+  if (is_chosen(address, key)) {
+    record_access(address, key);
+  }
+}
+
 }  // namespace
 
 __attribute__((noinline)) void access_slow(uint64_t address, uint64_t key) {
-  if (TSOMON_UNLIKELY(selective) && !is_chosen(address, key)) {
-    return;
+  if (TSOMON_UNLIKELY(selective)) {
+    return is_left_out(address, key) ? void() : select_access(address, key);
   }
   record_access(address, key);
 }

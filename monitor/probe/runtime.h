@@ -216,6 +216,10 @@ void unlock_labels();
 void lock_sets();
 void unlock_sets();
 
+// Declares the globals that the option set= names. False, with a message written: there is none for
+// one of the patterns.
+bool declare_named_sets();
+
 struct HandlerFrame {
   Context* context;  // that was interrupted; nullptr: there is nothing to go back to
 };

@@ -1,9 +1,13 @@
-// Atomic sets: the ranges that the program has declared part of one.
+// Atomic sets: the ranges that the program has declared part of one, and its global variables that
+// the option set=PATTERN names.
 #include <cstring>
+
+#include <elf.h>
 
 #include "decoders/capture/writer.h"
 #include "monitor/probe/handover.h"
 #include "monitor/probe/runtime.h"
+#include "monitor/probe/symbol_table.h"
 #include "monitor/probe/watched.h"
 
 namespace tsomon::probe {
@@ -14,11 +18,12 @@ constexpr size_t kMaxName = 255;
 
 struct Range {
   capture::SetEntry entry;
-  const char* name;
+  const char* name = nullptr;
 };
 
-// A range is complete when range_count is above its index.
-Range ranges[kMaxRanges];
+// A range is complete when range_count is above its index. Ranges are declared before the
+// constructors of this file would run: there is none.
+constinit Range ranges[kMaxRanges];
 std::atomic<uint32_t> range_count{0};
 std::atomic<uint32_t> sets_lock{0};
 
@@ -29,7 +34,12 @@ bool same(const Range& range, const capture::SetEntry& entry, const char* name) 
 }
 
 // True: it is new.
-bool declare(capture::SetEntry entry, const char* name) {
+bool declare(const char* name, uint64_t address, uint64_t size) {
+  capture::SetEntry entry;
+  entry.address = address;
+  entry.size = size;
+  const size_t length = std::strlen(name);
+  entry.name_size = static_cast<uint32_t>(length < kMaxName ? length : kMaxName);
   const Guard guard(&sets_lock);
   const uint32_t count = range_count.load(std::memory_order_relaxed);
   const char* kept = nullptr;
@@ -65,7 +75,24 @@ bool declare(capture::SetEntry entry, const char* name) {
   return true;
 }
 
+bool pattern_found[Options::kMaxPatterns];
+
 }  // namespace
+
+bool declare_named_sets() {
+  find_symbols(STT_OBJECT, options.set, options.sets, [](const NamedSymbol& symbol) {
+    pattern_found[symbol.pattern] = true;
+    declare(options.set[symbol.pattern], symbol.address, symbol.size);
+  });
+  for (int i = 0; i < options.sets; ++i) {
+    if (!pattern_found[i]) {
+      complain("TSOMON_OPTIONS: set: no global variable of the program matches '%s'%s",
+               options.set[i], i != 0 ? " and none of the patterns before it" : "");
+      return false;
+    }
+  }
+  return true;
+}
 
 void lock_sets() {
   while (sets_lock.exchange(1, std::memory_order_acquire) != 0) {
@@ -96,12 +123,8 @@ TSOMON_HOOK void tsomon_runtime_atomic_set(const char* name, const volatile void
   if (!recording || name == nullptr || *name == '\0' || size == 0) {
     return;
   }
-  tsomon::capture::SetEntry entry;
-  entry.address = reinterpret_cast<uint64_t>(address);
-  entry.size = size;
-  const size_t length = std::strlen(name);
-  entry.name_size = static_cast<uint32_t>(length < kMaxName ? length : kMaxName);
-  if (declare(entry, name) && options.only_sets && local.thread != nullptr) {
+  if (declare(name, reinterpret_cast<uint64_t>(address), size) && options.only_sets &&
+      local.thread != nullptr) {
     // No store to the range that was not recorded may be in the buffer when the first load is.
     drain_before_sleeping(TSOMON_PC());
   }

@@ -6,6 +6,7 @@ namespace tsomon::probe {
 
 namespace watching {
 std::atomic<Page*> regions[kRegions];
+std::atomic<uint64_t> watched_pages[kPageBitsKept / 64];
 }  // namespace watching
 
 namespace {
@@ -54,6 +55,8 @@ bool watch_in_page(uint64_t begin, uint64_t end) {
   if (page == nullptr) {
     return false;
   }
+  const uint64_t bit = page_bit(begin);
+  watched_pages[bit / 64].fetch_or(uint64_t{1} << bit % 64, std::memory_order_relaxed);
   const uint64_t known = page->load(std::memory_order_relaxed);
   if (known == kWholePage) {
     return true;

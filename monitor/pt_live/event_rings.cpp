@@ -172,14 +172,13 @@ Result<bool> EventRings::set_filter(const std::string& filter) {
   return true;
 }
 
-void EventRings::control_all(unsigned long what) {
+void EventRings::control_all(unsigned long what, bool traces) {
   for (const Event& event : events_) {
-    ::ioctl(event.fd.get(), what, 0);
+    if (!traces || (event.of == 0 && request_.trace_pages != 0)) {
+      ::ioctl(event.fd.get(), what, 0);
+    }
   }
 }
-
-void EventRings::enable() { control_all(PERF_EVENT_IOC_ENABLE); }
-void EventRings::disable() { control_all(PERF_EVENT_IOC_DISABLE); }
 
 void EventRings::wait(int milliseconds) const {
   std::vector<pollfd> ready;
@@ -194,40 +193,42 @@ void EventRings::wait(int milliseconds) const {
   }
 }
 
-Result<bool> EventRings::write(PerfFile& file, bool end) {
-  std::string records;
-  for (size_t i = 0; i < rings_.size(); ++i) {
-    const Ring& ring = rings_[i];
+void EventRings::read(std::string& records) {
+  const size_t before = records.size();
+  for (const Ring& ring : rings_) {
     RecordRing(ring.control, reinterpret_cast<char*>(ring.control) + page(),
                request_.record_pages * page())
         .read(records);
-    if (ring.trace == nullptr || request_.snapshot) {
-      continue;
-    }
-    AuxRing trace = trace_of(ring);
+  }
+  if (records.size() != before) {
+    records += record_bytes(perf::RecordType::kFinishedRound, 0, {});
+  }
+}
+
+Result<bool> EventRings::write_trace(PerfFile& file, bool end) {
+  for (size_t i = 0; i < rings_.size() && request_.trace_pages != 0; ++i) {
+    AuxRing trace = trace_of(rings_[i]);
     const AuxRing::Piece piece = trace.read(end);
-    auto written = file.add_trace(piece, static_cast<uint32_t>(i), ring.cpu, ring.thread, 0);
+    auto written =
+        file.add_trace(piece, static_cast<uint32_t>(i), rings_[i].cpu, rings_[i].thread, 0);
     if (!written) {
       return written;
     }
     trace.release(piece);
   }
-  if (!records.empty()) {
-    records += record_bytes(perf::RecordType::kFinishedRound, 0, {});
-  }
-  return file.add(records);
+  return true;
 }
 
 Result<bool> EventRings::write_snapshot(PerfFile& file) {
   ++snapshot_;
-  disable();
-  Result<bool> written = true;
-  for (size_t i = 0; i < snapshots_.size() && written; ++i) {
-    written = file.add_trace(snapshots_[i].snapshot(), static_cast<uint32_t>(i), rings_[i].cpu,
-                             rings_[i].thread, snapshot_);
+  for (size_t i = 0; i < snapshots_.size(); ++i) {
+    auto written = file.add_trace(snapshots_[i].snapshot(), static_cast<uint32_t>(i), rings_[i].cpu,
+                                  rings_[i].thread, snapshot_);
+    if (!written) {
+      return written;
+    }
   }
-  enable();
-  return written;
+  return true;
 }
 
 }  // namespace tsomon::pt_live

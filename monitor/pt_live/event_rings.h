@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <linux/perf_event.h>
@@ -45,14 +46,18 @@ class EventRings {
 
   // Of the threads; kEnvironment: the kernel does not take it.
   Result<bool> set_filter(const std::string& filter);
-  void enable();
-  void disable();
+  void enable() { control_all(PERF_EVENT_IOC_ENABLE, false); }
+  void disable() { control_all(PERF_EVENT_IOC_DISABLE, false); }
   // Until there is something to write, or some time has passed.
   void wait(int milliseconds) const;
-  // What has come. `end`: everything.
-  Result<bool> write(PerfFile& file, bool end);
-  // The trace areas as they are; the events stand still meanwhile.
+  // Appends the records that have come, and the end of a round.
+  void read(std::string& records);
+  // The trace data that has come; `end`: everything. Not of snapshots.
+  Result<bool> write_trace(PerfFile& file, bool end);
+  // The trace areas as they are. Of snapshots alone; the trace stands still meanwhile.
+  void pause() { control_all(PERF_EVENT_IOC_DISABLE, true); }
   Result<bool> write_snapshot(PerfFile& file);
+  void go_on() { control_all(PERF_EVENT_IOC_ENABLE, true); }
 
  private:
   struct Ring {
@@ -71,7 +76,8 @@ class EventRings {
   Result<bool> open_on(int cpu, pid_t thread, std::optional<size_t>& owner);
   Result<bool> map(const Descriptor& owner, Ring ring);
   AuxRing trace_of(const Ring& ring) const;
-  void control_all(unsigned long what);
+  // `traces`: only the events that have trace data.
+  void control_all(unsigned long what, bool traces);
 
   RingRequest request_;
   std::vector<Event> events_;

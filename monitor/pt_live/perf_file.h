@@ -1,8 +1,7 @@
 // A perf.data that is written while the recording goes on.
 //
 // Contract    Records go to the file as they are; finish() fills in what the header says about
-// their
-//             size. A file that was not finished is read to its end by perf and by tsomon.
+//             their size. A file that was not finished is read to its end by perf and by tsomon.
 // Errors      kEnvironment: the file cannot be written.
 // Thread-safety: none.
 #pragma once

@@ -13,9 +13,7 @@
 
 #include "monitor/attach/elf_image.h"
 #include "monitor/child.h"
-#include "monitor/pt_live/event_rings.h"
 #include "monitor/pt_live/pt_device.h"
-#include "monitor/pt_live/running_code.h"
 
 namespace tsomon::pt_live {
 namespace {
@@ -89,137 +87,28 @@ std::string executable_of(const PtRecordRequest& request) {
   return name;
 }
 
-std::string auxtrace_info(std::vector<uint64_t> values,
-                          const std::optional<perf::TimeConversion>& clock,
-                          const std::string& filter) {
-  if (clock && values.size() > 4) {
-    values[1] = clock->shift;
-    values[2] = clock->mult;
-    values[3] = clock->zero;
-    values[4] = 1;
-  }
-  perf::Fields payload;
-  payload.put(perf::AuxtraceInfo::kIntelPt).put(uint32_t{0});
-  for (const uint64_t value : values) {
-    payload.put(value);
-  }
-  if (!filter.empty()) {
-    payload.put_text(filter);
-  }
-  return record_bytes(perf::RecordType::kAuxtraceInfo, 0, payload.bytes());
-}
-
-class Recording {
- public:
-  Recording(const PtRecordRequest& request, RingRequest rings, std::vector<uint64_t> values,
-            std::string filter)
-      : request_(request),
-        ring_request_(std::move(rings)),
-        values_(std::move(values)),
-        filter_(std::move(filter)) {}
-
-  Result<PtRecordResult> run() {
-    const Signals signals(request_.command.empty());
-    if (request_.command.empty()) {
-      if (threads_of(request_.pid).empty()) {
-        return fail(ErrorKind::kUsage, fmt::format("there is no process {}", request_.pid));
-      }
-      if (auto begun = begin(request_.pid); !begun) {
-        return tl::unexpected<Error>(begun.error());
-      }
-      rings_->enable();
-      return follow([&] { return stop_asked != 0 || ::kill(request_.pid, 0) != 0; });
-    }
-    Result<bool> begun = true;
-    Child child(request_.command, [&](pid_t pid) {
-      begun = begin(pid);
-      return begun.has_value();
-    });
-    if (!begun) {
-      return tl::unexpected<Error>(begun.error());
-    }
-    if (child.exec_error() != 0) {
-      return fail(ErrorKind::kUsage,
-                  fmt::format("{}: {}", request_.command[0], std::strerror(child.exec_error())));
-    }
-    auto result = follow([&] { return child.ended(); });
-    if (result) {
-      result->status = exit_status(child.wait());
-    }
-    return result;
-  }
-
- private:
-  Result<bool> begin(pid_t pid) {
-    ring_request_.threads = threads_of(pid);
-    auto rings = EventRings::open(ring_request_);
-    if (!rings) {
-      return tl::unexpected<Error>(rings.error());
-    }
-    rings_ = std::move(*rings);
-    if (!filter_.empty()) {
-      if (auto set = rings_->set_filter(filter_); !set) {
-        return set;
-      }
-    }
-    const auto attributes = rings_->attributes();
-    auto file = PerfFile::create(request_.output, attributes);
-    if (!file) {
-      return tl::unexpected<Error>(file.error());
-    }
-    file_.emplace(std::move(*file));
-    std::string records;
-    if (!values_.empty()) {
-      records = auxtrace_info(values_, rings_->clock(), filter_);
-    }
-    if (request_.command.empty()) {
-      records += running_code(pid, attributes.back().ids.front());
-    }
-    return file_->add(records);
-  }
-
-  template <typename Ended>
-  Result<PtRecordResult> follow(Ended ended) {
-    PtRecordResult result;
-    while (!ended()) {
-      rings_->wait(100);
-      if (auto written = rings_->write(*file_, false); !written) {
-        return tl::unexpected<Error>(written.error());
-      }
-      if (dump_asked != 0 && request_.snapshot) {
-        dump_asked = 0;
-        if (auto dumped = dump(result); !dumped) {
-          return tl::unexpected<Error>(dumped.error());
-        }
-      }
-    }
-    rings_->disable();
-    auto written = rings_->write(*file_, true);
-    if (written && request_.snapshot) {
-      written = dump(result);
-    }
-    if (written) {
-      written = file_->finish();
+template <typename Ended>
+Result<PtRecordResult> follow(Recording& recording, bool snapshot, Ended ended) {
+  PtRecordResult result;
+  while (!ended()) {
+    recording.wait(100);
+    auto written = recording.write();
+    if (written && dump_asked != 0 && snapshot) {
+      dump_asked = 0;
+      ++result.snapshots;
+      written = recording.dump();
     }
     if (!written) {
       return tl::unexpected<Error>(written.error());
     }
-    result.trace_bytes = file_->trace_bytes();
-    return result;
   }
-
-  Result<bool> dump(PtRecordResult& result) {
-    ++result.snapshots;
-    return rings_->write_snapshot(*file_);
+  result.snapshots += snapshot ? 1 : 0;
+  if (auto finished = recording.finish(); !finished) {
+    return tl::unexpected<Error>(finished.error());
   }
-
-  const PtRecordRequest& request_;
-  RingRequest ring_request_;
-  std::vector<uint64_t> values_;
-  std::string filter_;
-  std::unique_ptr<EventRings> rings_;
-  std::optional<PerfFile> file_;
-};
+  result.trace_bytes = recording.trace_bytes();
+  return result;
+}
 
 perf_event_attr common(bool inherit, bool on_exec) {
   perf_event_attr event{};
@@ -251,22 +140,21 @@ perf_event_attr sideband_event(bool inherit, bool on_exec) {
   return event;
 }
 
-Result<PtRecordResult> record_events(const PtRecordRequest& request,
-                                     std::vector<perf_event_attr> events,
-                                     const std::vector<uint64_t>& auxtrace_values,
-                                     const std::string& filter) {
-  RingRequest rings;
-  rings.events = std::move(events);
-  rings.per_thread = request.per_thread;
-  rings.snapshot = request.snapshot;
+RecordingSetup setup_of(const PtRecordRequest& request, std::vector<perf_event_attr> events,
+                        std::vector<uint64_t> auxtrace_values) {
+  RecordingSetup setup;
+  setup.rings.events = std::move(events);
+  setup.rings.per_thread = request.per_thread;
+  setup.rings.snapshot = request.snapshot;
   if (!auxtrace_values.empty()) {
     const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-    rings.trace_pages = std::max<size_t>(power_of_two(request.trace_bytes) / page, 1);
+    setup.rings.trace_pages = std::max<size_t>(power_of_two(request.trace_bytes) / page, 1);
   }
-  return Recording(request, std::move(rings), auxtrace_values, filter).run();
+  setup.auxtrace_values = std::move(auxtrace_values);
+  return setup;
 }
 
-Result<PtRecordResult> record_pt(const PtRecordRequest& request) {
+Result<RecordingSetup> pt_setup(const PtRecordRequest& request) {
   const auto device = find_pt_device();
   if (!device) {
     return tl::unexpected<Error>(device.error());
@@ -280,13 +168,52 @@ Result<PtRecordResult> record_pt(const PtRecordRequest& request) {
     filter = std::move(*made);
   }
   const bool inherit = !request.per_thread;
-  const bool on_exec = !request.command.empty();
+  const bool on_exec = request.pid == 0;
   perf_event_attr trace = common(inherit, on_exec);
   trace.type = device->type;
   trace.config = trace_config(*device);
-  return record_events(request, {trace, sideband_event(inherit, on_exec)},
-                       auxtrace_values(*device, request.snapshot, !request.per_thread, filter),
-                       filter);
+  RecordingSetup setup =
+      setup_of(request, {trace, sideband_event(inherit, on_exec)},
+               auxtrace_values(*device, request.snapshot, !request.per_thread, filter));
+  setup.filter = std::move(filter);
+  return setup;
+}
+
+Result<PtRecordResult> record_with(const PtRecordRequest& request, const RecordingSetup& setup) {
+  const Signals signals(request.command.empty());
+  if (request.command.empty()) {
+    auto recording = Recording::begin(setup, request.output, request.pid, true);
+    if (!recording) {
+      return tl::unexpected<Error>(recording.error());
+    }
+    return follow(**recording, request.snapshot,
+                  [&] { return stop_asked != 0 || ::kill(request.pid, 0) != 0; });
+  }
+  Result<std::unique_ptr<Recording>> recording;
+  Child child(request.command, [&](pid_t pid) {
+    recording = Recording::begin(setup, request.output, pid, false);
+    return recording.has_value();
+  });
+  if (!recording) {
+    return tl::unexpected<Error>(recording.error());
+  }
+  if (child.exec_error() != 0) {
+    return fail(ErrorKind::kUsage,
+                fmt::format("{}: {}", request.command[0], std::strerror(child.exec_error())));
+  }
+  auto result = follow(**recording, request.snapshot, [&] { return child.ended(); });
+  if (result) {
+    result->status = exit_status(child.wait());
+  }
+  return result;
+}
+
+Result<PtRecordResult> record_pt(const PtRecordRequest& request) {
+  const auto setup = pt_setup(request);
+  if (!setup) {
+    return tl::unexpected<Error>(setup.error());
+  }
+  return record_with(request, *setup);
 }
 
 Result<std::string> filter_of(const std::string& file, const std::vector<std::string>& patterns,

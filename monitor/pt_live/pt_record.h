@@ -22,6 +22,7 @@
 #include <linux/perf_event.h>
 #include <sys/types.h>
 
+#include "monitor/pt_live/recording.h"
 #include "tso/result.h"
 
 namespace tsomon::pt_live {
@@ -42,15 +43,18 @@ struct PtRecordResult {
   uint64_t snapshots = 0;
 };
 
-Result<PtRecordResult> record_pt(const PtRecordRequest& request);
-
-// What record_pt() records beside the trace. For tests: a recording of these events alone needs no
+// What is recorded, and the areas for it: by `pid`, `snapshot`, `per_thread`, `filter` and
+// `trace_bytes` of the request, and the processor.
+Result<RecordingSetup> pt_setup(const PtRecordRequest& request);
+// The same with other events than the processor's trace. A setup of sideband events alone needs no
 // Intel PT.
+RecordingSetup setup_of(const PtRecordRequest& request, std::vector<perf_event_attr> events,
+                        std::vector<uint64_t> auxtrace_values);
+// What is recorded beside the trace.
 perf_event_attr sideband_event(bool inherit, bool on_exec);
-Result<PtRecordResult> record_events(const PtRecordRequest& request,
-                                     std::vector<perf_event_attr> events,
-                                     const std::vector<uint64_t>& auxtrace_values,
-                                     const std::string& filter);
+
+Result<PtRecordResult> record_pt(const PtRecordRequest& request);
+Result<PtRecordResult> record_with(const PtRecordRequest& request, const RecordingSetup& setup);
 
 // "filter 0xOFFSET/0xSIZE@FILE,..." for the functions of the file.
 Result<std::string> filter_of(const std::string& file, const std::vector<std::string>& patterns,

@@ -1,7 +1,7 @@
 // Intel PT from bytes to access events, beside libipt's own decoders on the same stream, and
 // PTWRITE values at packet level.
 //
-//   pt_bench [COPIES [ROUNDS]]
+//   pt_bench [COPIES [ROUNDS [PROGRAM]]]
 //
 // Processor time; one thread. The stream is that of a stepped program, COPIES times. Every round
 // runs all of them, one after the other; the figures are those of the best round.
@@ -226,8 +226,11 @@ int main(int argc, char** argv) {
       "%8s %8s %8s %8s %8s %8s %8s %8s\n",
       "", "flow", "block", "path", "quick", "all", "packets", "to flow", "of block", "all/flow",
       "of block");
+  const std::string only = argc > 3 ? argv[3] : "";
   for (const char* name : {"pointer_chasing", "hash_table", "strings", "indirect_calls"}) {
-    run_program(name, copies, rounds);
+    if (only.empty() || only == name) {
+      run_program(name, copies, rounds);
+    }
   }
   run_values(rounds);
   return 0;

@@ -21,10 +21,9 @@
 //                       these in the trace, and leaving out those that follow from others, is not
 //                       counted. Without formulas there is nothing to ask.
 // Printed     For each window, at once: events, open pairs, the verdicts, the milliseconds, and the
-// ratios
-//             of z3's search to both of ours and of all that z3 needs to the verdict; ">": z3 came
-//             to its limit. At the end, of the windows that z3 finished, the least ratios and how
-//             many are 100 and more. Exit status 1 when two verdicts differ.
+//             ratios of z3's search to both of ours and of all that z3 needs to the verdict; ">":
+//             z3 came to its limit. At the end, of the windows that z3 finished, the least ratios
+//             and how many are 100 and more. Exit status 1 when two verdicts differ.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

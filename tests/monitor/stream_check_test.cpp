@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "monitor/event_count.h"
+#include "monitor/window_bounds.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
 #include "tso/witness.h"
@@ -66,6 +67,13 @@ void check_finding(const Trace& trace, const CheckFinding& finding, const CheckO
 }
 
 }  // namespace
+
+TEST_CASE("bounds on all windows together grow with the input and are used up") {
+  CHECK(bound_left(10, 2, 0, 0) == 10);
+  CHECK(bound_left(10, 2, 5, 7) == 13);
+  CHECK(bound_left(10, 2, 5, 20) == 0);
+  CHECK(bound_left(10, 2, 5, 21) == 0);
+}
 
 TEST_CASE("a stream is judged like the whole trace") {
   constexpr uint64_t kSeed = 4711;

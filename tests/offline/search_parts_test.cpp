@@ -116,6 +116,19 @@ TEST_CASE("a growing order is the closure of its edges and rules, and goes back"
         order.for_each_after(i, [&](uint32_t j) { after[j] = true; });
         order.for_each_before(i, [&](uint32_t j) { before[j] = true; });
         bool equal = true;
+        const std::vector<uint64_t> among{random(), random()};
+        std::vector<uint64_t> left = among;
+        std::vector<bool> taken(size, false);
+        order.take_before(i, &left, [&](uint32_t j) { taken[j] = true; });
+        bool any = false;
+        for (uint32_t j = 0; j < size; ++j) {
+          const bool wanted = ((among[j / 64] >> (j % 64)) & 1) != 0;
+          any = any || (wanted && expected[j][i]);
+          equal = equal && taken[j] == (wanted && expected[j][i]) &&
+                  ((left[j / 64] >> (j % 64)) & 1) == (wanted && !expected[j][i] ? 1 : 0);
+        }
+        equal = equal && order.any_before(i, among, [](uint32_t) { return true; }) == any &&
+                !order.any_before(i, among, [](uint32_t) { return false; });
         for (uint32_t j = 0; j < size; ++j) {
           equal = equal && order.reaches(i, j) == expected[i][j] && after[j] == expected[i][j] &&
                   before[j] == expected[j][i];

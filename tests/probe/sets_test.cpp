@@ -1,4 +1,7 @@
+#include <algorithm>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "tests/probe/recorded_program.h"
 
@@ -37,6 +40,34 @@ TEST_CASE("declared atomic sets reach the trace") {
     CHECK(counts.name == "counts");
     REQUIRE(counts.members.size() == 1);
     CHECK(counts.members[0] == LocationKey{tail + 4, 4});
+  }
+}
+
+TEST_CASE("global variables are declared by name, and a name that is not there is an error") {
+  for (const std::string& compiler : compilers()) {
+    CAPTURE(compiler);
+    const Run result = run(compiler, "sets", ":set=[ht]?*[dl]:set=ma*");
+    REQUIRE(result.status == 0);
+    const capture::Capture capture = read(result.path);
+    std::map<std::string, std::vector<LocationKey>> sets;
+    for (const AtomicSet& set : capture.trace.symbols.sets) {
+      sets[set.name] = set.members;
+    }
+    CHECK(sets.size() == 4);
+    const std::vector<LocationKey>& both = sets["[ht]?*[dl]"];
+    REQUIRE(both.size() == 2);
+    for (const ThreadId thread : {0, 1}) {
+      CHECK(std::count(both.begin(), both.end(),
+                       LocationKey{stored_by(capture.trace, thread), 8}) == 1);
+    }
+    REQUIRE(sets["ma*"].size() == 1);
+    CHECK(sets["ma*"][0].size == 5000);
+    CHECK(sets["ends"] == std::vector<LocationKey>{{stored_by(capture.trace, 0), 8},
+                                                   {stored_by(capture.trace, 1), 8}});
+    CHECK(sets.count("counts") == 1);
+    CHECK(run(compiler, "sets", ":set=main").status == 2);
+    CHECK(run(compiler, "sets", ":set=*:set=head").status == 2);
+    CHECK(run(compiler, "sets", ":set=").status == 2);
   }
 }
 

@@ -186,6 +186,27 @@ TEST_CASE("of a range with too many parts the rest is lost, not forgotten") {
   }
 }
 
+TEST_CASE("a global variable that is named is watched as a whole") {
+  for (const std::string& compiler : compilers()) {
+    CAPTURE(compiler);
+    const Run all = run(compiler, "watched", ":set=*::arena");
+    REQUIRE(all.status == 0);
+    const Trace whole = read(all.path).trace;
+    const Run chosen = run(compiler, "watched", ":set=*::arena:accesses=sets");
+    REQUIRE(chosen.status == 0);
+    const Trace part = read(chosen.path).trace;
+    const auto named = std::find_if(part.symbols.sets.begin(), part.symbols.sets.end(),
+                                    [](const AtomicSet& set) { return set.name == "*::arena"; });
+    REQUIRE(named != part.symbols.sets.end());
+    REQUIRE(named->members.size() == 1);
+    CHECK(named->members[0] == LocationKey{chosen.said.at("arena"), 8 * 4096});
+    for (ThreadId thread = 0; thread < 2; ++thread) {
+      CHECK(watched_story(part, thread, chosen) == watched_story(whole, thread, all));
+    }
+    CHECK(accesses_to(part, chosen.said.at("semaphore")) == 2);
+  }
+}
+
 TEST_CASE("objects and declared sets are not chosen together") {
   for (const std::string& compiler : compilers()) {
     CAPTURE(compiler);

@@ -157,6 +157,31 @@ TEST_CASE("a published pointer into the frame ends what is known of it") {
   CHECK(last_access(followed, true) == AddressSource::kStack);
 }
 
+TEST_CASE("a rounded pointer is followed where it is known what is cut off") {
+  const Code align_stack{0x48, 0x83, 0xE4, 0xF0};       // and $-16,%rsp
+  const Code allocate_odd{0x48, 0x83, 0xEC, 0x28};      // sub $0x28,%rsp
+  const Code take_third{0x48, 0x8D, 0x44, 0x24, 0x1F};  // lea 0x1f(%rsp),%rax: to 0x18
+  const Code take_first{0x48, 0x8D, 0x44, 0x24, 0x10};  // lea 0x10(%rsp),%rax: to 0x8
+  const Code round{0x48, 0x83, 0xE0, 0xF0};             // and $-16,%rax
+  const auto rounded = [&](const Code& first, const Code& take) {
+    return last_access({{first},
+                        {allocate_odd},
+                        {make_address},
+                        {spill},
+                        {take},
+                        {round},
+                        {store_over},
+                        {store_anywhere},
+                        {reload},
+                        {use}},
+                       true);
+  };
+  CHECK(rounded(align_stack, take_third) == AddressSource::kStack);
+  CHECK(rounded(align_stack, take_first) == AddressSource::kUnknown);  // over what was spilled
+  // It may be anywhere within 16 bytes, and is not followed.
+  CHECK(rounded(long_nop, take_third) == AddressSource::kUnknown);
+}
+
 TEST_CASE("a pointer that is only named or overwritten goes nowhere") {
   const std::vector<Piece> named{{allocate}, {make_address},   {spill},  {take_address},
                                  {long_nop}, {store_anywhere}, {reload}, {use}};
@@ -216,6 +241,24 @@ TEST_CASE("constants are what the mapped files hold in memory") {
   for (const auto& [address, size] : module.writable) {
     CHECK(!constants.read(7, address, bytes, 1));
   }
+  // Data is what is writable, to the byte.
+  for (const auto& [address, size] : module.writable) {
+    CHECK(constants.is_data(7, address, 8));
+    CHECK(constants.is_data(7, address + size - 8, 8));
+    CHECK(constants.may_be_data(7, address - 4, 8));
+    CHECK(constants.may_be_data(7, address - 4096, 4097));
+    CHECK(!constants.is_data(7, address - 4, 8));
+    CHECK(!constants.is_data(8, address, 8));
+    CHECK(!constants.may_be_data(7, address, 0));
+  }
+  for (const auto& [address, size] : module.read_only) {
+    CHECK(!constants.may_be_data(7, address, size));
+    CHECK(!constants.may_change_by_binding(7, address, size));
+  }
+  // Of this program's own data binding changes nothing.
+  static uint64_t own = 1;
+  CHECK(constants.is_data(7, reinterpret_cast<uint64_t>(&own), sizeof own));
+  CHECK(!constants.may_change_by_binding(7, reinterpret_cast<uint64_t>(&own), sizeof own));
   // What is settled once it is loaded can no longer be written, but for two words.
   size_t settled = 0;
   std::ifstream maps("/proc/self/maps");

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -16,10 +17,13 @@
 
 #include "decoders/perf/reader.h"
 #include "monitor/attach/elf_image.h"
+#include "monitor/child.h"
 #include "monitor/load.h"
+#include "monitor/pt_live/flight_recorder.h"
 #include "monitor/pt_live/perf_file.h"
 #include "monitor/pt_live/pt_device.h"
 #include "monitor/pt_live/pt_record.h"
+#include "monitor/pt_live/recent_records.h"
 #include "monitor/pt_live/rings.h"
 #include "monitor/pt_live/running_code.h"
 #include "tests/monitor/folder.h"
@@ -300,7 +304,7 @@ TEST_CASE("what is recorded beside the trace: a real program, from its start and
   PtRecordRequest request;
   request.command = {"/bin/sh", "-c", "true; /bin/echo -n; exit 7"};
   request.output = folder.write("perf.data", "");
-  const auto recorded = record_events(request, {sideband_event(true, true)}, {}, {});
+  const auto recorded = record_with(request, setup_of(request, {sideband_event(true, true)}, {}));
   if (!recorded && recorded.error().kind == ErrorKind::kEnvironment) {
     MESSAGE(recorded.error().message);  // perf events are not allowed here
     return;
@@ -332,6 +336,106 @@ TEST_CASE("what is recorded beside the trace: a real program, from its start and
   CHECK(here.find("test_pt") != std::string::npos);
   CHECK(threads_of(::getpid()).front() == ::getpid());
   CHECK(threads_of(-1).empty());
+}
+
+TEST_CASE("records of the last time: what tells of code stays, the oldest switches go") {
+  constexpr size_t kBound = size_t{1} << 20;
+  RecentRecords recent(kBound);
+  std::string lasting;
+  std::string switches;
+  std::mt19937_64 random(1);
+  const auto record = [](perf::RecordType type, uint64_t number) {
+    return record_bytes(type, 0, perf::Fields().put(number).bytes());
+  };
+  for (uint64_t number = 0; number < 200'000; ++number) {
+    std::string some;
+    if (random() % 100 == 0) {
+      some = record(perf::RecordType::kMmap2, number);
+      lasting += some;
+    }
+    const bool aux = random() % 2 == 0;
+    const std::string more =
+        record(aux ? perf::RecordType::kAux : perf::RecordType::kSwitch, number);
+    switches += more;
+    recent.add(some + more);
+  }
+  const std::string all = recent.take();
+  CHECK(all.size() < kBound + lasting.size());
+  CHECK(all.size() > kBound / 2);
+  std::string lasting_seen;
+  std::string switches_seen;
+  for (size_t at = 0; at < all.size(); at += 16) {
+    const std::string one = all.substr(at, 16);
+    (static_cast<uint8_t>(one[0]) == PERF_RECORD_MMAP2 ? lasting_seen : switches_seen) += one;
+  }
+  CHECK(lasting_seen == lasting);
+  REQUIRE(switches_seen.size() < switches.size());
+  CHECK(switches_seen == switches.substr(switches.size() - switches_seen.size()));
+  CHECK(recent.take().empty());
+}
+
+namespace {
+
+// How many records there are of a kind.
+std::map<perf::RecordType, size_t> kinds_in(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  std::map<perf::RecordType, size_t> kinds;
+  auto reader = perf::Reader::open(bytes);
+  perf::Record record;
+  while (reader && reader->next(record)) {
+    ++kinds[record.type];
+  }
+  return kinds;
+}
+
+}  // namespace
+
+TEST_CASE("the flight recorder writes what there is when it is told to, once") {
+  const Folder folder;
+  for (const bool dumped : {false, true}) {
+    CAPTURE(dumped);
+    const std::string path = folder.write("flight", "");
+    PtRecordRequest request;
+    request.snapshot = true;
+    std::unique_ptr<FlightRecorder> recorder;
+    Result<bool> started = true;
+    Child child({"/bin/sh", "-c", "for i in 1 2 3 4 5; do /bin/sleep 0.1; done; exit 3"},
+                [&](pid_t pid) {
+                  auto made = FlightRecorder::start(
+                      setup_of(request, {sideband_event(true, true)}, {}), path, pid, false);
+                  if (made) {
+                    recorder = std::move(*made);
+                  } else {
+                    started = tl::unexpected<Error>(made.error());
+                  }
+                  return true;
+                });
+    if (!started) {
+      CHECK(started.error().kind == ErrorKind::kEnvironment);
+      MESSAGE(started.error().message);  // perf events are not allowed here
+      return;
+    }
+    while (!child.ended()) {
+      ::usleep(10'000);
+    }
+    CHECK(exit_status(child.wait()) == 3);
+    CHECK(kinds_in(path).empty());
+    if (dumped) {
+      recorder->dump();
+      auto kinds = kinds_in(path);
+      CHECK(kinds[perf::RecordType::kFork] == 5);
+      CHECK(kinds[perf::RecordType::kExit] == 6);
+      CHECK(kinds[perf::RecordType::kSwitch] >= 10);
+      CHECK(kinds[perf::RecordType::kMmap2] > 10);
+      recorder->dump();
+      CHECK(kinds_in(path) == kinds);
+    }
+    const auto stopped = recorder->stop();
+    REQUIRE(stopped);
+    CHECK(*stopped == dumped);
+    CHECK((::access(path.c_str(), F_OK) == 0) == dumped);
+  }
 }
 
 TEST_CASE("without Intel PT recording is refused with a remedy") {

@@ -154,6 +154,30 @@ TEST_CASE("perf.data with PT: accesses of the run, per thread, per CPU and as ra
   }
 }
 
+TEST_CASE("perf.data with PT: proofs need all threads of a program that perf started") {
+  const Folder folder;
+  for (const unsigned cpus : {0U, 2U}) {
+    const SteppedRun& run = stepped("queue");
+    EncodeOptions encoding;
+    encoding.cpus = cpus;
+    encoding.sample_every = 499;
+    const EncodedRun encoded = encode(run, encoding);
+    const auto lost = [&](const RecordingOptions& options) {
+      const LoadedTrace loaded =
+          load(folder.write("perf.data", perf_data_of(run, encoded, options)));
+      CHECK(check_accesses(run, loaded.trace, 1) > 0);
+      return loaded.trace.lost_events;
+    };
+    RecordingOptions options;
+    options.sample_every = encoding.sample_every;
+    const uint64_t some = lost(options);
+    options.whole = true;
+    CHECK(lost(options) < some);
+    options.snapshot = true;
+    CHECK(lost(options) == some);
+  }
+}
+
 TEST_CASE("perf.data with PT: units are functions by name, and what is incomplete is never clean") {
   const Folder folder;
   const SteppedRun& run = stepped("hash_table");

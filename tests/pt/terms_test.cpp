@@ -58,7 +58,8 @@ struct Twin {
             *x86::combine(Operation::kMoveSigned, values[a], 0, 1 + a % 2) & Terms::most_of(size));
         return;
       case 3: {
-        const uint64_t constant = random() % 64;
+        const uint64_t constant =
+            random() % 4 == 0 ? 0 - (uint64_t{1} << random() % 16) : random() % 64;
         const Operation operation = kOperations[random() % std::size(kOperations)];
         add(terms.make(operation, made[a], Terms::constant(constant), size),
             *x86::combine(operation, values[a], constant, size) & Terms::most_of(size));
@@ -90,6 +91,26 @@ struct Twin {
     }
   }
 
+  // Of what is not known: how often less than every value is possible, and the last bits are known.
+  void limits(size_t& bounded, size_t& aligned) const {
+    for (size_t i = 0; i < made.size(); ++i) {
+      if (terms.settled(made[i]).known()) {
+        continue;
+      }
+      if (const auto range = terms.bounds(made[i])) {
+        ++bounded;
+        CHECK(values[i] >= range->first);
+        CHECK(values[i] <= range->second);
+      }
+      for (const uint64_t mask : {0x1, 0xF, 0xFFF}) {
+        if (const auto low = terms.low_bits(made[i], mask)) {
+          ++aligned;
+          CHECK(*low == (values[i] & mask));
+        }
+      }
+    }
+  }
+
   // How many are known; all of them rightly.
   size_t known() const {
     size_t count = 0;
@@ -108,6 +129,8 @@ struct Twin {
 
 TEST_CASE("what facts settle is what the values are") {
   size_t more = 0;
+  size_t bounded = 0;
+  size_t aligned = 0;
   for (uint64_t seed = 0; seed < 3000; ++seed) {
     Twin twin(seed);
     for (int i = 0; i < 4; ++i) {
@@ -123,6 +146,7 @@ TEST_CASE("what facts settle is what the values are") {
     twin.terms.solve();
     const size_t solved = twin.known();
     CHECK(solved >= before);
+    twin.limits(bounded, aligned);
     more += solved > before ? 1 : 0;
     // Old definitions go, values stay.
     twin.terms.forget_before(twin.terms.size() / 2, [&](auto apply) {
@@ -139,6 +163,8 @@ TEST_CASE("what facts settle is what the values are") {
     CHECK(twin.known() >= solved);
   }
   CHECK(more > 100);
+  CHECK(bounded > 1000);
+  CHECK(aligned > 1000);
 }
 
 TEST_CASE("a chain as long as a path is settled from its end") {

@@ -63,10 +63,19 @@ TEST_CASE("events are accesses of the run, in their time, threads in their order
     CAPTURE(name);
     const SteppedRun& run = stepped(name);
     const EncodedRun encoded = encode(run);
-    const pt::DecodedTrace decoded = make_trace(decode_flow(input_of(run, encoded)));
-    const Trace& trace = decoded.trace;
-    CHECK(trace.complete == (decoded.counts.unknown == 0));
-    CHECK(check_accesses(run, trace, 0) > 0);
+    const pt::Flow flow = decode_flow(input_of(run, encoded));
+    uint64_t unknown = ~uint64_t{0};
+    for (const bool all_threads : {false, true}) {
+      pt::TraceOptions options;
+      options.all_threads = all_threads;
+      const pt::DecodedTrace decoded = make_trace(flow, options);
+      const Trace& trace = decoded.trace;
+      CHECK(trace.complete == (decoded.counts.unknown == 0));
+      CHECK(check_accesses(run, trace, 0) > 0);
+      CHECK(decoded.counts.unknown <= unknown);
+      CHECK((all_threads || decoded.counts.through_memory == 0));
+      unknown = decoded.counts.unknown;
+    }
   }
 }
 
@@ -81,6 +90,7 @@ TEST_CASE("what is found in damaged traces are accesses of the run") {
     for (const bool more : {false, true}) {
       pt::TraceOptions options;
       options.frames_before = more;
+      options.all_threads = more;  // nothing is proved where there are gaps
       options.memory = more && run.threads.size() == 1;
       const pt::DecodedTrace decoded = make_trace(flow, options);
       CHECK(!decoded.trace.complete);
@@ -250,9 +260,9 @@ TEST_CASE(
     flow.threads.push_back({1, 1, {}});
     auto& entries = flow.threads[0].entries;
     if (gap) {
-      entries.push_back({pt::PathEntry::Kind::kGap, false, nullptr, 0, 0, 10});
+      entries.push_back({pt::PathEntry::Kind::kGap, false, {}, 0, 10});
     }
-    entries.push_back({pt::PathEntry::Kind::kBlock, false, block, 0, 10, 20});
+    entries.push_back({pt::PathEntry::Kind::kBlock, false, {block}, 10, 20});
     pt::TraceOptions options;
     options.partial = partial;
     const Trace trace = make_trace(flow, options).trace;

@@ -202,6 +202,9 @@ std::string perf_data_of(const SteppedRun& run, const EncodedRun& encoded,
   trace.config = options.config | uint64_t{kMtcFrequency} << 14;
   trace.sample_type = kFields;
   trace.flags |= options.kernel ? 0 : 1U << 5;  // not the kernel
+  if (options.whole) {
+    trace.flags |= perf::attribute_flag::kInherit | perf::attribute_flag::kEnableOnExec;
+  }
   Written out;
   std::vector<perf::WrittenAttribute> attributes;
   out.with_ids = options.sample_every != 0 || options.tracepoints;
@@ -231,7 +234,7 @@ std::string perf_data_of(const SteppedRun& run, const EncodedRun& encoded,
   info.put(options.trace_type).put(uint32_t{0});
   for (const uint64_t value :
        {uint64_t{kType}, kShift, kMult, kZero, uint64_t{1}, uint64_t{1} << 10, uint64_t{1} << 11,
-        uint64_t{1}, uint64_t{0}, uint64_t{1}, uint64_t{1} << 9, kMtcBits,
+        uint64_t{1}, uint64_t{options.snapshot}, uint64_t{1}, uint64_t{1} << 9, kMtcBits,
         uint64_t{kTscRatioNumerator}, uint64_t{kTscRatioDenominator}, uint64_t{2},
         uint64_t{kNominalRatio}, uint64_t{0}}) {
     info.put(value);

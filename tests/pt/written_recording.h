@@ -18,9 +18,11 @@ struct RecordingOptions {
   size_t pieces = 3;     // of each buffer
   size_t truncated = 0;  // the AUX record that ends this piece says so; 0: none
   bool switches = true;
-  bool tracepoints = false;                             // sched:sched_switch instead of switches
-  bool kernel = false;                                  // was traced, too
-  int64_t switches_until = kTimeMax;                    // then every CPU's records are lost
+  bool tracepoints = false;           // sched:sched_switch instead of switches
+  bool whole = false;                 // perf started the program and traced all of its threads
+  bool snapshot = false;              // only what was last in the buffers
+  bool kernel = false;                // was traced, too
+  int64_t switches_until = kTimeMax;  // then every CPU's records are lost
   std::function<std::string(const std::string&)> path;  // of a module; empty: as it is
   std::string build_id;                                 // of every module
   size_t sample_every = 0;  // steps: registers as an interrupt finds them; 0: none

@@ -1,0 +1,75 @@
+#include "decoders/pt/global_words.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace tsomon::pt {
+
+bool GlobalWords::keeps(uint64_t address, unsigned size) const {
+  return size <= 8 && constants_.is_data(process_, address, size);
+}
+
+std::optional<Term> GlobalWords::load(uint64_t address, unsigned size, Terms& terms) {
+  const auto found = words_.find(address);
+  if (found == words_.end() || found->second.size < size) {
+    return std::nullopt;
+  }
+  Word& word = found->second;
+  if (proofs_.others->may_write(proofs_.self, address, size, word.since,
+                                proofs_.times->high(at_))) {
+    words_.erase(found);
+    return std::nullopt;
+  }
+  Term value = terms.resolve(word.value);
+  if (size < word.size) {
+    return terms.cut(value, size);  // the rest is not proved
+  }
+  word.since = proofs_.times->low(at_);
+  return value;
+}
+
+void GlobalWords::put(uint64_t address, unsigned size, Term value) {
+  forget(address, size);
+  if (words_.size() >= kMost) {
+    words_.clear();
+  }
+  words_[address] = {value, size, proofs_.times->low(at_)};
+}
+
+void GlobalWords::forget_any() {
+  if (!binds_) {
+    words_.clear();
+    return;
+  }
+  for (auto word = words_.begin(); word != words_.end();) {
+    word = constants_.may_change_by_binding(process_, word->first, word->second.size)
+               ? words_.erase(word)
+               : std::next(word);
+  }
+}
+
+void GlobalWords::store(const KernelWrites& writes) {
+  if (writes.anywhere) {
+    forget_all();
+  }
+  for (const x86::ByteRange& range : writes.ranges) {
+    forget(range.address, range.size);
+  }
+}
+
+void GlobalWords::forget(uint64_t address, uint64_t size) {
+  if (words_.empty() || size == 0) {
+    return;
+  }
+  const uint64_t last = address + (size - 1);
+  if (last < address) {
+    words_.clear();
+    return;
+  }
+  auto word = words_.lower_bound(address - std::min<uint64_t>(address, 7));
+  while (word != words_.end() && word->first <= last) {
+    word = word->first + word->second.size > address ? words_.erase(word) : std::next(word);
+  }
+}
+
+}  // namespace tsomon::pt

@@ -1,0 +1,27 @@
+// The names in the executable's ELF symbol table, for the options that choose by name: unit=PATTERN
+// (patterns.cpp), set=PATTERN (sets.cpp).
+//
+// Matching    A name as it stands there, or demangled, with or without its parameters; endings
+//             like .cold, .part.0 or that of a static local variable do not count.
+// Misses      Shared libraries, and everything in a program without a symbol table (strip).
+// Cost        Demangles every name, once. Before the program's own constructors; not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tsomon::probe {
+
+struct NamedSymbol {
+  const char* plain;  // demangled, without parameters; only for the time of the call
+  uint64_t address;
+  uint64_t size;
+  int pattern;  // the first that matches
+};
+
+// Calls `found` for each symbol of the ELF type STT_... that has a size and matches one of `count`
+// patterns of fnmatch(3).
+void find_symbols(int type, const char* const* patterns, int count,
+                  void (*found)(const NamedSymbol& symbol));
+
+}  // namespace tsomon::probe

@@ -1,0 +1,97 @@
+#include "monitor/pt_streams.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tsomon {
+
+using perf::Record;
+
+void PtStreams::take_trace_data(const Record& record) {
+  const auto piece = parse_auxtrace(record);
+  if (!piece) {
+    return;
+  }
+  Buffer& buffer = buffers_[piece->buffer];
+  buffer.cpu = piece->cpu;
+  buffer.tid = piece->tid;
+  buffer.pieces.push_back({piece->offset, piece->size, piece->reference, piece->data});
+}
+
+void PtStreams::take_aux(const Record& record) {
+  const auto aux = parse_aux(record);
+  constexpr uint64_t kLoses = perf::Aux::kTruncated | perf::Aux::kPartial | perf::Aux::kCollision;
+  if (!aux || (aux->flags & kLoses) == 0) {
+    return;
+  }
+  Loss loss;
+  loss.offset = aux->offset + aux->size;
+  if (record.has_cpu()) {
+    loss.cpu = record.sample_id.cpu;
+  }
+  if ((record.sample_fields & perf::sample_type::kTid) != 0) {
+    loss.tid = record.sample_id.tid;
+  }
+  losses_.push_back(loss);
+}
+
+std::vector<pt::TraceStream> PtStreams::finish(bool snapshots, const PtThreads& threads,
+                                               std::deque<std::string>& joined) {
+  std::vector<pt::TraceStream> streams;
+  for (auto& [number, buffer] : buffers_) {
+    if (snapshots) {
+      const uint64_t last = buffer.pieces.back().reference;
+      const auto is_older = [last](const Piece& piece) { return piece.reference != last; };
+      auto& pieces = buffer.pieces;
+      pieces.erase(std::remove_if(pieces.begin(), pieces.end(), is_older), pieces.end());
+    }
+    streams.push_back(stream_of(buffer, threads, joined));
+  }
+  return streams;
+}
+
+bool PtStreams::may_be_in(const Loss& loss, const Buffer& buffer) const {
+  if (buffer.cpu != UINT32_MAX) {
+    return !loss.cpu || *loss.cpu == buffer.cpu;
+  }
+  return !loss.tid || *loss.tid == buffer.tid;
+}
+
+pt::TraceStream PtStreams::stream_of(const Buffer& buffer, const PtThreads& threads,
+                                     std::deque<std::string>& joined_streams) const {
+  pt::TraceStream stream;
+  std::string joined;
+  uint64_t end = buffer.pieces.front().offset;
+  for (const Piece& piece : buffer.pieces) {
+    if (piece.offset != end) {
+      stream.parts.push_back(joined.size());
+    }
+    for (const Loss& loss : losses_) {
+      if (may_be_in(loss, buffer) && loss.offset > piece.offset &&
+          loss.offset <= piece.offset + piece.size) {
+        stream.parts.push_back(joined.size() + (loss.offset - piece.offset));
+      }
+    }
+    joined += piece.data;
+    end = piece.offset + piece.size;
+    if (piece.data.size() < piece.size) {
+      stream.parts.push_back(joined.size());
+    }
+  }
+  std::sort(stream.parts.begin(), stream.parts.end());
+  if (buffer.pieces.size() == 1) {
+    stream.bytes = buffer.pieces.front().data;
+  } else {
+    joined_streams.push_back(std::move(joined));
+    stream.bytes = joined_streams.back();
+  }
+  if (buffer.cpu != UINT32_MAX) {
+    stream.cpu = static_cast<int>(buffer.cpu & INT32_MAX);
+  } else {
+    stream.thread = static_cast<int>(buffer.tid & INT32_MAX);
+    stream.process = static_cast<int>(threads.process_of(buffer.tid) & INT32_MAX);
+  }
+  return stream;
+}
+
+}  // namespace tsomon

@@ -1,0 +1,59 @@
+// Trace data of a perf.data, put together to one stream for each AUX buffer.
+//
+// Losses      Bytes are missing where the offsets of the pieces leave some out, where an AUX record
+//             says TRUNCATED, PARTIAL or COLLISION, and behind a piece that the file cuts off.
+// Snapshots   The last one of each buffer counts.
+// Memory      Views of the records' bytes; streams of several pieces are joined.
+// Complexity  O(bytes + pieces * losses).
+// Thread-safety: none.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "decoders/perf/record.h"
+#include "decoders/pt/input.h"
+#include "monitor/pt_threads.h"
+
+namespace tsomon {
+
+class PtStreams {
+ public:
+  void take_trace_data(const perf::Record& record);  // AUXTRACE
+  void take_aux(const perf::Record& record);
+
+  // Once. `joined` holds bytes that the streams refer to.
+  std::vector<pt::TraceStream> finish(bool snapshots, const PtThreads& threads,
+                                      std::deque<std::string>& joined);
+
+ private:
+  struct Piece {
+    uint64_t offset = 0;
+    uint64_t size = 0;  // as it was recorded
+    uint64_t reference = 0;
+    std::string_view data;
+  };
+  struct Buffer {
+    uint32_t cpu = UINT32_MAX;
+    uint32_t tid = UINT32_MAX;
+    std::vector<Piece> pieces;
+  };
+  struct Loss {
+    uint64_t offset = 0;  // behind the last byte before it
+    std::optional<uint32_t> cpu;
+    std::optional<uint32_t> tid;
+  };
+  bool may_be_in(const Loss& loss, const Buffer& buffer) const;
+  pt::TraceStream stream_of(const Buffer& buffer, const PtThreads& threads,
+                            std::deque<std::string>& joined) const;
+
+  std::map<uint32_t, Buffer> buffers_;
+  std::vector<Loss> losses_;
+};
+
+}  // namespace tsomon

@@ -1,0 +1,47 @@
+// A queue in one piece of memory, for queues that are short and often empty.
+//
+// Complexity  O(1), push_back() amortised.
+// Memory      Twice the largest number of elements, kept.
+// Thread-safety: none.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace tsomon {
+
+template <typename T>
+class Fifo {
+ public:
+  bool empty() const { return begin_ == items_.size(); }
+  size_t size() const { return items_.size() - begin_; }
+  T& front() { return items_[begin_]; }
+  T& back() { return items_.back(); }
+  auto begin() { return items_.begin() + static_cast<ptrdiff_t>(begin_); }
+  auto end() { return items_.end(); }
+  // One more element, with its default value, which is returned. Invalidates references.
+  T& push_back() {
+    // What was popped makes room once it is at least half of everything.
+    if (items_.size() == items_.capacity() && begin_ > items_.size() / 2) {
+      items_.erase(items_.begin(), begin());
+      begin_ = 0;
+    }
+    return items_.emplace_back();
+  }
+  // Requires that it is not empty. References to others stay valid.
+  void pop_front() {
+    if (++begin_ == items_.size()) {
+      clear();
+    }
+  }
+  void clear() {
+    items_.clear();
+    begin_ = 0;
+  }
+
+ private:
+  std::vector<T> items_;
+  size_t begin_ = 0;
+};
+
+}  // namespace tsomon

@@ -1,0 +1,228 @@
+#include "online/order_threads.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace tsomon {
+
+OrderThread& OrderThreads::add(ThreadId id) {
+  while (id >= threads_.size()) {
+    threads_.push_back(std::make_unique<OrderThread>());
+  }
+  return *threads_[id];
+}
+
+// The first event of a thread, or one after its end.
+void OrderThreads::start(OrderThread& thread) {
+  if (thread.ended) {
+    thread.ended = false;
+    ++graph_.statistics().late_events;
+  }
+  thread.started = true;
+  set_alive(thread, true);
+}
+
+// ---- Order inside a thread
+
+void OrderThreads::link_other(const LastEvent& from, const OrderEvent& now, EdgeKind kind) {
+  graph_.add_directed(from.unit, now.unit, kind,
+                      [&](DetectedAccess& source, DetectedAccess& target) {
+                        source = from.access;
+                        assign(target, *now.event, now.index);
+                      });
+}
+
+void OrderThreads::pop_unsettled(OrderThread& thread) {
+  thread.unsettled.pop_front();
+  if (thread.unsettled.empty()) {
+    thread.storing = nullptr;
+  }
+}
+
+// Stores that have committed although no fence came, and the loads forwarded from them.
+void OrderThreads::release_committed(OrderThread& thread) {
+  if (thread.unsettled.empty() || thread.unsettled.front().first > thread.drained) {
+    if (thread.given_up != 0 && thread.given_up <= thread.drained) {
+      thread.given_up = 0;
+      ++graph_.statistics().forced;
+    }
+    return;
+  }
+  if (thread.storing != nullptr) {
+    thread.storing->last = thread.storing_last;
+  }
+  while (!thread.unsettled.empty() && thread.unsettled.front().first <= thread.drained) {
+    thread.settled_store = thread.unsettled.front().event;
+    if (thread.unsettled.front().last > thread.drained) {
+      thread.unsettled.front().first = thread.drained + 1;
+      break;
+    }
+    pop_unsettled(thread);
+  }
+  auto committed = thread.waiting.begin();
+  while (committed != thread.waiting.end() && committed->store <= thread.drained) {
+    thread.released.push_back(*committed++);
+  }
+  thread.waiting.erase(thread.waiting.begin(), committed);
+}
+
+void OrderThreads::order_store(const OrderEvent& now, bool drains) {
+  OrderThread& mine = *now.thread;
+  link(mine.last_store, now);
+  link(mine.last_load, now);
+  for (const OrderThread::Forwarded& load : mine.forwarded) {
+    link(load.load, now);
+  }
+  mine.forwarded.clear();
+  remember(&mine.last_store, now);
+  if (drains) {
+    mine.last_load.unit = OrderThread::kNone;
+    remember(&mine.last_drain, now);
+    mine.released.clear();
+    mine.waiting.clear();
+    mine.unsettled.clear();
+    mine.storing = nullptr;
+    mine.given_up = 0;
+    mine.settled_store.unit = OrderThread::kNone;
+    // It stands for the loads of its unit: they need not be remembered.
+    mine.ordered[0] = now.unit;
+    mine.ordered[1] = OrderThread::kNone;
+    return;
+  }
+  mine.ordered[1] = now.unit;
+  if (mine.storing != nullptr) {
+    mine.storing->last = mine.storing_last;
+  }
+  mine.storing = &mine.unsettled.push_back();
+  mine.storing->first = mine.stores;
+  mine.storing_last = mine.stores;
+  remember(&mine.storing->event, now);
+  if (mine.unsettled.size() > max_unsettled_) {
+    mine.given_up = mine.unsettled.front().last;
+    mine.ordered.fill(OrderThread::kNone);
+    pop_unsettled(mine);
+  }
+}
+
+void OrderThreads::order_load(const OrderEvent& now) {
+  OrderThread& mine = *now.thread;
+  link(mine.last_load.unit != OrderThread::kNone ? mine.last_load : mine.last_drain, now);
+  link(mine.settled_store, now);
+  for (const OrderThread::Forwarded& load : mine.released) {
+    link(load.load, now);
+  }
+  if (now.store == 0) {
+    mine.released.clear();
+    remember(&mine.last_load, now);
+    mine.ordered[0] = now.unit;
+    return;
+  }
+  mine.ordered[1] = OrderThread::kNone;  // the next one comes after this load
+  const OrderThread::Forwarded load{now.store, now.location, {now.unit, now.access()}};
+  for (auto* list : {&mine.forwarded, &mine.waiting}) {
+    // Loads of one location are ordered among themselves: the latest stands for the others.
+    const auto end = std::upper_bound(
+        list->begin(), list->end(), load.store,
+        [](uint64_t store, const OrderThread::Forwarded& other) { return store < other.store; });
+    auto same = end;
+    while (same != list->begin() && std::prev(same)->store == load.store &&
+           std::prev(same)->location != load.location) {
+      --same;
+    }
+    if (same != list->begin() && std::prev(same)->store == load.store) {
+      *std::prev(same) = load;
+      continue;
+    }
+    list->insert(end, load);
+    if (list->size() > max_unsettled_) {
+      list->erase(list->begin());
+      ++graph_.statistics().forced;
+    }
+  }
+}
+
+// ---- Thread creation, and what locks pass on
+
+void OrderThreads::join_clock(std::vector<uint64_t>* clock, const std::vector<uint64_t>& other) {
+  if (clock->size() < other.size()) {
+    clock->resize(other.size(), 0);
+  }
+  for (size_t i = 0; i < other.size(); ++i) {
+    (*clock)[i] = std::max((*clock)[i], other[i]);
+  }
+}
+
+void OrderThreads::fork(const OrderEvent& now) {
+  const auto id = static_cast<ThreadId>(now.event->address);
+  OrderThread& child = find_or_add(id);
+  if (child.started || id == now.event->thread) {
+    ++graph_.statistics().late_events;
+    return;
+  }
+  set_alive(child, true);
+  OrderThread& parent = *threads_[now.event->thread];
+  child.last_store = {now.unit, now.access()};
+  child.last_drain = child.last_store;
+  join_clock(&child.clock, parent.clock);
+  child.clock.resize(std::max<size_t>(child.clock.size(), now.event->thread + 1), 0);
+  child.clock[now.event->thread] = std::max(child.clock[now.event->thread], parent.stores);
+}
+
+void OrderThreads::join(const OrderEvent& now) {
+  const auto id = static_cast<ThreadId>(now.event->address);
+  if (id >= threads_.size() || id == now.event->thread) {
+    return;
+  }
+  OrderThread& child = *threads_[id];
+  if (child.ended) {
+    ++graph_.statistics().late_events;
+  }
+  for (const LastEvent* last : {&child.last_store, &child.last_load, &child.last_drain}) {
+    link(*last, now, EdgeKind::kThread);
+  }
+  for (const auto* list : {&child.forwarded, &child.released, &child.waiting}) {
+    for (const OrderThread::Forwarded& load : *list) {
+      link(load.load, now, EdgeKind::kThread);
+    }
+  }
+  OrderThread& parent = *threads_[now.event->thread];
+  join_clock(&parent.clock, child.clock);
+  parent.clock.resize(std::max<size_t>(parent.clock.size(), id + 1), 0);
+  parent.clock[id] = std::max(parent.clock[id], child.stores + 1);
+  // What an ended thread stored has left its buffer.
+  commit(child, child.stores, now.hi);
+  child.ended = true;
+  child.ordered.fill(OrderThread::kNone);
+  set_alive(child, false);
+}
+
+void OrderThreads::follow_units() {
+  const auto move = [&](Node* node) {
+    *node = *node == OrderThread::kNone ? *node : graph_.moved_to(*node);
+  };
+  const auto move_all = [&](std::vector<OrderThread::Forwarded>& list) {
+    for (OrderThread::Forwarded& load : list) {
+      move(&load.load.unit);
+    }
+    std::erase_if(list, [](const OrderThread::Forwarded& load) {
+      return load.load.unit == OrderThread::kNone;
+    });
+  };
+  for (const auto& each : threads_) {
+    OrderThread& thread = *each;
+    move(&thread.unit);
+    thread.ordered.fill(OrderThread::kNone);
+    for (LastEvent* last :
+         {&thread.last_store, &thread.last_drain, &thread.last_load, &thread.settled_store}) {
+      move(&last->unit);
+    }
+    for (OrderThread::UnsettledStore& store : thread.unsettled) {
+      move(&store.event.unit);
+    }
+    move_all(thread.forwarded);
+    move_all(thread.waiting);
+    move_all(thread.released);
+  }
+}
+
+}  // namespace tsomon

@@ -1,0 +1,122 @@
+// What locations forget: accesses that a later one stands for, and those of units that are gone.
+#include <algorithm>
+
+#include "online/order_locations.h"
+
+namespace tsomon {
+namespace {
+
+constexpr uint32_t kMaxSweeps = 1U << 15;  // generations wrap around later
+constexpr uint64_t kFewLocations = 4096;   // that are not worth looking for unused ones
+
+}  // namespace
+
+// Drops what a later settled access of the same thread stands for: a store for everything, a load
+// for loads.
+void OrderLocations::prune(Location& location) {
+  auto& records = location.records;
+  latest_settled_.assign(threads_.size(), {});
+  for (const Record& record : records) {
+    if (is_settled(record)) {
+      LatestSettled& latest = latest_settled_[record.thread];
+      latest.access = std::max(latest.access, record.index);
+      latest.store = record.writes ? std::max(latest.store, record.index) : latest.store;
+    }
+  }
+  records.erase_if([this](const Record& record) {
+    const LatestSettled& latest = latest_settled_[record.thread];
+    return record.index < (record.writes ? latest.store : latest.access);
+  });
+  const size_t bound = options_.max_unsettled + threads_.size();
+  if (records.size() > bound) {
+    give_up_unsettled(location);
+  }
+  location.prune_at =
+      static_cast<uint32_t>(std::min<size_t>(std::max<size_t>(8, 2 * records.size()), bound));
+}
+
+// The older half of what is not settled.
+void OrderLocations::give_up_unsettled(Location& location) {
+  std::vector<uint64_t> unsettled;
+  for (const Record& record : location.records) {
+    if (!is_settled(record)) {
+      unsettled.push_back(record.index);
+    }
+  }
+  if (unsettled.empty()) {
+    return;
+  }
+  const auto middle = unsettled.begin() + static_cast<ptrdiff_t>(unsettled.size() / 2);
+  std::nth_element(unsettled.begin(), middle, unsettled.end());
+  const uint64_t last = *middle;
+  graph_.statistics().forced += location.records.erase_if(
+      [&](const Record& record) { return record.index <= last && !is_settled(record); });
+}
+
+void OrderLocations::follow_units(uint64_t next) {
+  oldest_ = next;
+  for (const Node node : graph_.in_use()) {
+    oldest_ = std::min(oldest_, graph_.unit(node).first);
+  }
+  // Records of units that are gone drop out when their location is used next; the other locations
+  // are looked at now and then, and when units have been merged.
+  const uint64_t collected = graph_.statistics().collected;
+  if (graph_.merged() || ++sweeps_since_ >= kMaxSweeps ||
+      collected - collected_then_ >= std::max<uint64_t>(index_.size(), kFewLocations)) {
+    collected_then_ = collected;
+    sweeps_since_ = 0;
+    follow_locations();
+  }
+}
+
+// Of the settled accesses of a merged unit the latest store stands for all before it: their edges
+// would lead from the same node to the same events. For an event of the thread of that store its
+// program order does.
+void OrderLocations::drop_alike(Location& location) {
+  const auto& records = location.records;
+  const auto stands = [this](const Record& record) {
+    return (kind_mask(record.kind) & kinds::kLocks) == 0 && graph_.unit(record.unit).merged != 0 &&
+           is_settled(record);
+  };
+  location.records.erase_if([&](const Record& record) {
+    return records.size() > 1 && stands(record) &&
+           std::any_of(records.begin(), records.end(), [&](const Record& other) {
+             return other.unit == record.unit && other.writes && other.index > record.index &&
+                    stands(other);
+           });
+  });
+}
+
+void OrderLocations::follow_locations() {
+  for (LocationId id = 0; id < locations_.size(); ++id) {
+    if (!index_.contains(id)) {
+      continue;
+    }
+    Location& location = locations_[id];
+    location.records.erase_if([&](Record& record) {
+      const Node unit = graph_.moved_to(record.unit);
+      // Merging gives up the node, and with it the generation, in the same sweep.
+      const bool moved = unit != record.unit;
+      const auto then = static_cast<uint16_t>(graph_.generation(record.unit) - (moved ? 1 : 0));
+      if (unit == kNone || record.generation != then) {
+        return true;
+      }
+      record.unit = unit;
+      record.generation = graph_.generation(unit);
+      return false;
+    });
+    drop_alike(location);
+    if (graph_.merged()) {
+      location.records.shrink();
+    }
+    const LocationKey& key = index_.key(id);
+    const bool named = key.size == 0 && key.address < LocationIndex::kMaxNamed;
+    if (location.records.empty() && !named && index_.size() > kFewLocations) {
+      location = Location();
+      releases_[id].clear();
+      index_.erase(id);
+    }
+  }
+}
+
+}  // namespace tsomon

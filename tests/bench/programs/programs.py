@@ -1,0 +1,245 @@
+"""The programs of tests/bench/programs/run: how each is built, run and looked after.
+
+`archive` is the source package; `units` names the functions that are units of work. `chosen` and
+`annotations` say what is watched where only declared data is (accesses=sets): globals by name, and
+lines that are added to the sources, each behind another one. A run gives wall time and processor
+time in seconds; what it put out is compared with what is right, outside the time taken.
+"""
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+HEADER = "#include <tsomon.h>\n"
+
+
+def command(*words, **rest):
+    result = subprocess.run([str(word) for word in words], capture_output=True, **rest)
+    if result.returncode != 0:
+        sys.exit(f"{' '.join(map(str, words))}:\n{result.stdout[-2000:].decode()}"
+                 f"{result.stderr[-2000:].decode()}")
+    return result.stdout
+
+
+def declared(name, what, size):
+    return f'TSOMON_ATOMIC_SET("{name}", {what}, {size});\n'
+
+
+class Program:
+    """`start(program, way, *words)` of the bench runs it; `work` is the bench's folder."""
+    needed = []
+    chosen = ""
+    annotations = {}
+
+    def __init__(self, bench):
+        self.bench = bench
+        self.work = bench.work
+
+    def big_file(self, size):
+        path = self.work / f"big-{size}"
+        if not path.exists():
+            with open(path, "wb") as out:
+                for binary in sorted(pathlib.Path("/usr/bin").iterdir()):
+                    if binary.is_file() and out.tell() < size:
+                        out.write(binary.read_bytes()[:size - out.tell()])
+        return path
+
+    def timed(self, way, *words, **environment):
+        """To its end."""
+        self.bench.build(self, way)
+        before, begin = self.bench.processor_time(), time.monotonic()
+        self.bench.wait(self.bench.start(self, way, *words, **environment), begin)
+        return time.monotonic() - begin, self.bench.processor_time() - before
+
+    def expect(self, way, right):
+        if not right:
+            sys.exit(f"{self.name}, {way}: the output is wrong")
+
+
+class Pbzip2(Program):
+    """Compresses 40 MB with two threads; the work is done in libbz2, which is not instrumented."""
+    name, archive, binary = "pbzip2", "pbzip2", "pbzip2"
+    needed = ["libbz2-dev", "bzip2"]
+    units = "unit=*queue::*:unit=sync*"
+    annotations = {"pbzip2.cpp": [
+        ('#include "pbzip2.h"\n', HEADER),
+        ("\tq->qData = new(std::nothrow) queue::ElementTypePtr[queueSize];\n",
+         declared("queue", "q", "sizeof *q") +
+         declared("queue", "q->qData", "queueSize * sizeof q->qData[0]"))]}
+
+    @staticmethod
+    def build(folder, _, cpp, __):
+        command("make", f"CXX={cpp}", "CXXFLAGS=-O2 -g -std=c++11 -pthread "
+                "-D_POSIX_PTHREAD_SEMANTICS -DUSE_STACKSIZE_CUSTOMIZATION "
+                "-Wno-literal-suffix -Wno-write-strings", "pbzip2", cwd=folder)
+
+    def run(self, way):
+        big = self.big_file(40_000_000)
+        packed = pathlib.Path(f"{big}.bz2")
+        packed.unlink(missing_ok=True)
+        times = self.timed(way, "-kfp2", big)
+        self.expect(way, command("bzip2", "-dc", packed) == big.read_bytes())
+        return times
+
+
+class Lbzip2(Program):
+    """Compresses 1 MB in small blocks with two threads; the compressor is its own, so every access
+    of the computation is instrumented, but where data is chosen."""
+    name, archive, binary = "lbzip2", "lbzip2", "src/lbzip2"
+    needed = ["bzip2"]
+    units = ":".join(f"unit={name}" for name in (
+        "sched_lock", "sched_unlock", "select_task", "source_release_buffer", "sink_write_buffer",
+        "can_*", "on_input_avail", "on_write_complete"))
+    chosen = ":".join(f"set={name}" for name in (
+        "coll_q", "trans_q", "reord_q", "output_q", "order", "next_id", "unfinished_work",
+        "collect_token", "eof", "finish", "request_close", "work_units", "in_slots", "out_slots",
+        "next_task"))
+
+    @staticmethod
+    def build(folder, c, _, kind):
+        # Its copy of gnulib does not know today's C library by name.
+        flags = "CPPFLAGS=-D_IO_ftrylockfile -D_IO_IN_BACKUP=0x100"
+        command("./configure", cwd=folder, env={**os.environ, "CC": str(c), "CFLAGS": "-O2 -g"})
+        command("make", "-C", "lib", flags, cwd=folder)
+        if kind == "chosen":
+            # Compresses one block, and touches nothing of what is watched.
+            command("make", "-C", "src", "CC=gcc", flags, "divbwt.o", "encode.o", cwd=folder)
+        command("make", flags, cwd=folder)
+
+    def run(self, way):
+        big = self.big_file(1_000_000)
+        packed = pathlib.Path(f"{big}.bz2")
+        packed.unlink(missing_ok=True)
+        times = self.timed(way, "-1", "-n", 2, "-kf", big)
+        self.expect(way, command("bzip2", "-dc", packed) == big.read_bytes())
+        return times
+
+
+class Mksquashfs(Program):
+    """Packs the source trees of all these programs and a large file: threads that read, compress
+    (in zlib, which is not instrumented) and write, with queues and caches between them."""
+    name, archive, binary = "mksquashfs", "squashfs-tools", "squashfs-tools/mksquashfs"
+    needed = ["zlib1g-dev"]
+    units = ":".join(f"unit={name}" for name in (
+        "queue_*", "seq_queue_*", "cache_*", "_cache_get", "*_fragment", "dupl*"))
+    annotations = {"squashfs-tools/caches-queues-lists.c": [
+        ('#include "caches-queues-lists.h"\n', HEADER),
+        ("\tqueue->readp = queue->writep = 0;\n",
+         "\t" + declared("queue", "queue", "sizeof *queue") +
+         "\t" + declared("queue", "queue->data", "sizeof(void *) * (size + 1)")),
+        ("\tmemset(queue, 0, sizeof(struct seq_queue));\n",
+         "\t" + declared("seq_queue", "queue", "sizeof *queue")),
+        ("\tcache->first_freelist = first_freelist;\n",
+         "\t" + declared("cache", "cache", "sizeof *cache"))]}
+
+    @staticmethod
+    def build(folder, c, _, __):
+        command("make", f"CC={c}", "XATTR_SUPPORT=0", "EXTRA_CFLAGS=-O2 -g", "mksquashfs",
+                "unsquashfs", cwd=folder / "squashfs-tools")
+
+    def run(self, way):
+        tree = self.work / "tree"
+        if not tree.exists():
+            tree.mkdir()
+            for archive in sorted(self.work.glob("*.orig.tar.*")):
+                command("tar", "xf", archive, "-C", tree)
+            os.link(self.big_file(40_000_000), tree / "big")
+        image = self.work / "tree.squashfs"
+        image.unlink(missing_ok=True)
+        times = self.timed(way, tree, image, "-processors", 2, "-noappend", "-no-progress")
+        unpacked = self.work / "unpacked"
+        command("rm", "-rf", unpacked)
+        command(self.bench.build(self, "native").parent / "unsquashfs", "-n", "-d", unpacked, image)
+        command("diff", "-r", "--no-dereference", tree, unpacked)
+        command("rm", "-rf", unpacked)
+        return times
+
+
+class Kyotocabinet(Program):
+    """Its own test of the hash database in memory: two threads do 100,000 operations of all kinds
+    each on shared records, and compare what they find."""
+    name, archive, binary = "kyotocabinet", "kyotocabinet", "kccachetest"
+    needed = ["zlib1g-dev"]
+    units = "unit=*CacheDB::accept*:unit=*CacheDB::Cursor::*:unit=*CacheDB::*_transaction*"
+    annotations = {"kccachedb.h": [
+        ("#include <kcdb.h>\n", HEADER),
+        ("    slot->capcnt = capcnt;\n",
+         "    " + declared("slots", "slot", "sizeof *slot") +
+         "    " + declared("buckets", "slot->buckets", "bnum * sizeof *slot->buckets"))]}
+
+    @staticmethod
+    def build(folder, c, cpp, _):
+        command("./configure", "--disable-shared", cwd=folder,
+                env={**os.environ, "CC": str(c), "CXX": str(cpp)})
+        command("make", "kccachetest", "CMDLIBS=-lz -lstdc++ -lpthread", cwd=folder)
+
+    def run(self, way):
+        times = self.timed(way, "wicked", "-th", 2, 100_000, KCRNDSEED="1")
+        self.expect(way, re.search(rb"^ok$", self.bench.log(self, way).read_bytes(), re.MULTILINE))
+        return times
+
+
+class Memcached(Program):
+    """Two threads, memcslap as the client: wall time is that of the client."""
+    name, archive, binary = "memcached", "memcached", "memcached"
+    needed = ["libevent-dev", "libmemcached-tools"]
+    operations = 5000
+    units = "unit=do_item_*:unit=do_store_item:unit=do_add_delta"
+    annotations = {
+        "slabs.c": [
+            ("static slabclass_t slabclass[MAX_NUMBER_OF_SLAB_CLASSES];\n", HEADER),
+            ("        ret = malloc(size);\n", "        if (ret) " + declared("items", "ret", "size"))],
+        "assoc.c": [
+            ("static item** primary_hashtable = 0;\n", HEADER),
+            ("    if (! primary_hashtable) {\n"
+             '        fprintf(stderr, "Failed to init hashtable.\\n");\n'
+             "        exit(EXIT_FAILURE);\n    }\n",
+             "    " + declared("table", "primary_hashtable", "hashsize(hashpower) * sizeof(void *)")),
+            ("    if (primary_hashtable) {\n",
+             "        " + declared("table", "primary_hashtable",
+                                   "hashsize(hashpower + 1) * sizeof(void *)"))]}
+    chosen = "set=heads:set=tails:set=sizes:set=sizes_bytes"
+
+    @staticmethod
+    def build(folder, c, _, __):
+        command("./configure", "--disable-docs", cwd=folder,
+                env={**os.environ, "CC": str(c), "CFLAGS": "-O2 -g"})
+        command("make", "memcached", cwd=folder)
+
+    def answers(self, port):
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(b"set seen 0 0 2\r\n41\r\nincr seen 1\r\nget seen\r\nquit\r\n")
+            text = b""
+            while part := client.recv(4096):
+                text += part
+        return text == b"STORED\r\n42\r\nVALUE seen 0 2\r\n42\r\nEND\r\n"
+
+    def run(self, way):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        process = self.bench.start(self, way, "-u", "root", "-t", 2, "-p", port, "-U", 0, "-l",
+                                   "127.0.0.1")
+        for _ in range(200):
+            time.sleep(0.05)
+            with socket.socket() as client:
+                if client.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+        begin = time.monotonic()
+        for test in ["set", "get"]:
+            command("memcslap", f"--servers=127.0.0.1:{port}", "--concurrency=4",
+                    f"--execute-number={self.operations}", "--initial-load=1000", f"--test={test}")
+        wall = time.monotonic() - begin
+        right = self.answers(port)
+        before = self.bench.processor_time()
+        process.send_signal(signal.SIGTERM)
+        self.bench.wait(process, begin)
+        self.expect(way, right)
+        return wall, self.bench.processor_time() - before
+
+
+PROGRAMS = [Pbzip2, Lbzip2, Mksquashfs, Kyotocabinet, Memcached]
