@@ -43,6 +43,46 @@ bool in_topological_order(uint32_t nodes, const std::vector<Edge>& edges,
   return done == nodes;
 }
 
+// Which two chains each thread has, by number. A thread that was started behind the join of others,
+// by the thread that joined them, goes on with the chains of one of these: all that was there is
+// before the join, that is before the start, and the start before all that comes.
+std::vector<uint32_t> lanes_of(const Relation& relation) {
+  const auto& events = relation.trace().events;
+  const ThreadId threads = relation.threads();
+  std::vector<uint32_t> lanes(threads, kNoChain);
+  std::vector<std::vector<uint32_t>> left(threads);  // to each thread by those that it joined
+  std::vector<bool> over(threads, false);
+  uint32_t count = 0;
+  const auto& in_order = relation.thread_events();
+  for (auto at = in_order.begin(); at != in_order.end() && relation.options().thread_order; ++at) {
+    const Event& event = events[*at];
+    if (event.address >= threads || event.address == event.thread) {
+      continue;
+    }
+    const auto other = static_cast<ThreadId>(event.address);
+    const auto theirs = relation.of_thread(other);
+    std::vector<uint32_t>& mine = left[event.thread];
+    if (theirs.empty() || over[other]) {
+      continue;
+    }
+    if (event.kind() == EventKind::kJoin && theirs.back() < *at) {
+      over[other] = true;
+      lanes[other] = lanes[other] == kNoChain ? count++ : lanes[other];
+      mine.push_back(lanes[other]);
+      mine.insert(mine.end(), left[other].begin(), left[other].end());
+      left[other].clear();
+    } else if (event.kind() == EventKind::kFork && theirs.front() > *at &&
+               lanes[other] == kNoChain && !mine.empty()) {
+      lanes[other] = mine.back();
+      mine.pop_back();
+    }
+  }
+  for (uint32_t& lane : lanes) {
+    lane = lane == kNoChain ? count++ : lane;
+  }
+  return lanes;
+}
+
 }  // namespace
 
 Adjacency::Adjacency(size_t nodes, const std::vector<Edge>& edges)
@@ -98,19 +138,16 @@ std::optional<Reachability> Reachability::build(const Relation& relation,
   result.chain_of_.assign(n, kNoChain);
   result.index_.assign(n, kNoChain);
 
-  ThreadId threads = 0;
-  for (const Event& event : events) {
-    threads = std::max(threads, event.thread + 1);
-  }
-  result.chains_ = threads * 2;
-  std::vector<uint32_t> lengths(result.chains_, 0);
+  const std::vector<uint32_t> lanes = lanes_of(relation);
+  std::vector<uint32_t> lengths(2 * lanes.size(), 0);
   const bool sc = relation.options().model == MemoryModel::kSc;
   for (uint32_t e = 0; e < n; ++e) {
     if (!is(events[e], kinds::kNodes) || relation.source(e) != Relation::kNever) {
       continue;
     }
     const bool store = sc || relation.drains(e) || relation.is_store(e);
-    const uint32_t chain = events[e].thread * 2 + (store ? 0 : 1);
+    const uint32_t chain = lanes[events[e].thread] * 2 + (store ? 0 : 1);
+    result.chains_ = std::max(result.chains_, chain + 1);
     result.chain_of_[e] = chain;
     result.index_[e] = ++lengths[chain];
   }

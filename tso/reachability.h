@@ -4,10 +4,11 @@
 //             loads are left out, so two chains a thread (stores and fences; loads from memory)
 //             and one clock entry per chain answer reachability.
 //             A forwarded load is on no chain; what it reaches on each chain first stands for it.
-// Complexity  O((n + edges) * threads) to build, 8 * threads bytes an event, as much again for a
-//             forwarded load. A query is O(1), from a forwarded load O(threads); between forwarded
-//             loads of one thread and different ranges, O(loads between them) where ranges overlap
-//             or the store buffer is bounded.
+//             Threads that run one after the other, by join and fork, share chains.
+// Complexity  With `threads` that share none: O((n + edges) * threads) to build, 8 * threads bytes
+//             an event, as much again for a forwarded load. A query is O(1), from a forwarded load
+//             O(threads); between forwarded loads of one thread and different ranges, O(loads
+//             between them) where ranges overlap or the store buffer is bounded.
 // Thread-safety: immutable once built.
 #pragma once
 
@@ -54,6 +55,7 @@ class Reachability {
   // events^2 / 64), and line_reaches() for the pairs of forwarded loads of one location and thread.
   PartialOrder among(const std::vector<uint32_t>& events) const;
   const Adjacency& edges() const { return edges_; }
+  uint32_t chains() const { return chains_; }
 
  private:
   Reachability() = default;
@@ -70,7 +72,7 @@ class Reachability {
   void order_forwarded(const std::vector<uint32_t>& events, std::vector<uint32_t> loads,
                        PartialOrder* order) const;
 
-  uint32_t chains_ = 0;             // two a thread
+  uint32_t chains_ = 0;             // at most two a thread
   std::vector<uint32_t> chain_of_;  // kNone: a forwarded load
   std::vector<uint32_t> index_;     // from 1, within the chain; of a forwarded load in forwarded_
   std::vector<uint32_t> clocks_;    // chains_ entries an event: highest index that reaches it

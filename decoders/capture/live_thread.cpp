@@ -75,8 +75,27 @@ void LiveThread::work(size_t events) {
   }
   if (!ended_ && saw_end_ && tasks_.empty() && items_.empty()) {
     stream_.finish();  // a handler may have come between stamp and record
-    ended_ = true;
+    end();
   }
+}
+
+void LiveThread::end() {
+  ended_ = true;
+  if (decoder_) {
+    context_->spare.push_back(std::move(decoder_));
+  }
+}
+
+Decoder& LiveThread::decoder() {
+  if (!decoder_) {
+    auto& spare = context_->spare;
+    if (spare.empty()) {
+      spare.push_back(std::make_unique<Decoder>());
+    }
+    decoder_ = std::move(spare.back());
+    spare.pop_back();
+  }
+  return *decoder_;
 }
 
 // False: not to its end yet. At most some `limit` records.
@@ -102,7 +121,7 @@ bool LiveThread::perform(Task& task, size_t limit) {
         return false;
       }
       stream_.finish();
-      ended_ = true;
+      end();
       return true;
   }
   return true;
@@ -178,7 +197,7 @@ bool LiveThread::advance(size_t limit) {
       const bool is_cut = !item.whole && rest_is_missing();
       if (item.whole || item.told || is_cut || at_end_) {
         // Where handlers interrupted what is missing is not known: they come behind it.
-        if (!deliver(first->first, item, 0, !is_cut, delivery_, decoder_, limit)) {
+        if (!deliver(first->first, item, 0, !is_cut, delivery_, decoder(), limit)) {
           return false;
         }
         delivery_ = Delivery();

@@ -36,6 +36,7 @@ struct LiveContext {
   size_t backlog = 0;        // bytes that no thread has looked into
   std::vector<std::string> problems;
   std::vector<std::unique_ptr<Decoder>> decoders;  // of handlers, by depth
+  std::vector<std::unique_ptr<Decoder>> spare;     // of threads that have ended
 };
 
 class LiveThread {
@@ -100,6 +101,8 @@ class LiveThread {
   };
 
   void add(Task&& task);
+  void end();
+  Decoder& decoder();
   bool perform(Task& task, size_t limit);
   void store(uint64_t sequence, std::string&& payload, size_t from, bool whole);
   bool open(Task& task, size_t limit);
@@ -119,7 +122,7 @@ class LiveThread {
   Items items_;        // by sequence
   uint64_t expected_;  // sequence of the chunk that is being delivered
   int64_t promise_;
-  Decoder decoder_;
+  std::unique_ptr<Decoder> decoder_;  // while there is something to decode
   Delivery delivery_;
   bool saw_end_ = false;  // its last record
   bool at_end_ = false;   // of the capture

@@ -111,7 +111,6 @@ class CaptureReader::Impl {
     size_t next_chunk = 0;
     std::optional<Open> ahead;                // chunk next_chunk, unpacked
     std::vector<std::unique_ptr<Open>> open;  // a handler's chunk behind the one it interrupted
-    std::vector<std::unique_ptr<Decoder>> decoders;  // for further ones
     bool finished = false;
   };
 
@@ -297,11 +296,11 @@ class CaptureReader::Impl {
     thread.open.push_back(std::make_unique<Open>(std::move(*thread.ahead)));
     thread.ahead.reset();
     Open& open = *thread.open.back();
-    if (thread.decoders.empty()) {
+    if (spare_.empty()) {
       open.decoder = std::make_unique<Decoder>();
     } else {
-      open.decoder = std::move(thread.decoders.back());
-      thread.decoders.pop_back();
+      open.decoder = std::move(spare_.back());
+      spare_.pop_back();
     }
     open.decoder->start(std::string_view(open.payload).substr(sizeof(ChunkStart)));
     thread.stream->enter_chunk(sequence);
@@ -322,7 +321,7 @@ class CaptureReader::Impl {
       return;
     }
     const ChunkStart start = open.start;
-    thread.decoders.push_back(std::move(open.decoder));
+    spare_.push_back(std::move(open.decoder));
     thread.open.pop_back();
     look_ahead(thread);
     if (thread.open.empty()) {
@@ -429,6 +428,7 @@ class CaptureReader::Impl {
   uint32_t set_ranges_ = 0;
   bool has_trailer_ = false;
   std::priority_queue<Head, std::vector<Head>, Later> heads_;
+  std::vector<std::unique_ptr<Decoder>> spare_;
   bool ended_ = false;
 };
 

@@ -27,23 +27,24 @@ void transfer(Account& from, Account& to, int64_t amount, bool buggy) {
   to.balance += amount;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const kernels::Arguments arguments = kernels::arguments(argc, argv, 1000);
+uint64_t run(const kernels::Arguments& arguments) {
   const std::unique_ptr<Account> accounts[2] = {std::make_unique<Account>(),
                                                 std::make_unique<Account>()};
   for (const auto& account : accounts) {
     TSOMON_ATOMIC_SET("accounts", account.get(), sizeof *account);
   }
-  kernels::run_threads(2, [&](uint32_t thread) {
+  kernels::run_threads(arguments, 2, [&](uint32_t thread) {
     for (uint64_t round = 0; round < arguments.rounds; ++round) {
       arguments.pause();
       transfer(*accounts[thread], *accounts[1 - thread], 1 + thread, arguments.buggy);
     }
   });
   const int64_t expected = 2 * 1000;
-  kernels::report("money lost or made",
-                  std::abs(accounts[0]->balance + accounts[1]->balance - expected));
-  return 0;
+  return static_cast<uint64_t>(std::abs(accounts[0]->balance + accounts[1]->balance - expected));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return kernels::run_kernel(argc, argv, 1000, "money lost or made", run);
 }

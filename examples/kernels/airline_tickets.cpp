@@ -45,19 +45,21 @@ class Airline {
   std::vector<Flight> flights_;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const kernels::Arguments arguments = kernels::arguments(argc, argv, 1000);
+uint64_t run(const kernels::Arguments& arguments) {
   const uint64_t flights = arguments.rounds / kSeats + 1;
   Airline airline(arguments.buggy, flights);
-  kernels::run_threads(2, [&](uint32_t) {
+  kernels::run_threads(arguments, 2, [&](uint32_t) {
     for (uint64_t flight = 0; flight < flights; ++flight) {
       while (airline.sell(flight)) {
         arguments.pause();
       }
     }
   });
-  kernels::report("overbooked flights", airline.overbooked());
-  return 0;
+  return airline.overbooked();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return kernels::run_kernel(argc, argv, 1000, "overbooked flights", run);
 }

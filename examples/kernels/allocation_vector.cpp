@@ -45,14 +45,11 @@ class Allocator {
   uint64_t collisions_ = 0;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const kernels::Arguments arguments = kernels::arguments(argc, argv, 500);
+uint64_t run(const kernels::Arguments& arguments) {
   const auto allocator_on_heap = std::make_unique<Allocator>(arguments.buggy);
   Allocator& allocator = *allocator_on_heap;
   TSOMON_ATOMIC_SET("blocks", &allocator, sizeof allocator);
-  kernels::run_threads(2, [&](uint32_t) {
+  kernels::run_threads(arguments, 2, [&](uint32_t) {
     for (uint64_t round = 0; round < arguments.rounds; ++round) {
       arguments.pause();
       const uint32_t block = allocator.allocate();
@@ -61,6 +58,11 @@ int main(int argc, char** argv) {
       }
     }
   });
-  kernels::report("blocks taken twice", allocator.collisions());
-  return 0;
+  return allocator.collisions();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return kernels::run_kernel(argc, argv, 500, "blocks taken twice", run);
 }

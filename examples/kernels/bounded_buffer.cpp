@@ -69,15 +69,12 @@ class BoundedBuffer {
   uint64_t overwritten_ = 0;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const kernels::Arguments arguments = kernels::arguments(argc, argv, 500);
+uint64_t run(const kernels::Arguments& arguments) {
   const auto buffer_on_heap = std::make_unique<BoundedBuffer>(arguments.buggy);
   BoundedBuffer& buffer = *buffer_on_heap;
   TSOMON_ATOMIC_SET("buffer", &buffer, sizeof buffer);
   std::atomic<uint32_t> producing{2};
-  kernels::run_threads(3, [&](uint32_t thread) {
+  kernels::run_threads(arguments, 3, [&](uint32_t thread) {
     if (thread < 2) {
       for (uint64_t round = 0; round < arguments.rounds; ++round) {
         arguments.pause();
@@ -92,6 +89,11 @@ int main(int argc, char** argv) {
     while (buffer.take(item)) {
     }
   });
-  kernels::report("items overwritten", buffer.overwritten());
-  return 0;
+  return buffer.overwritten();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return kernels::run_kernel(argc, argv, 500, "items overwritten", run);
 }

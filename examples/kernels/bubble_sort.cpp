@@ -41,18 +41,20 @@ class Sorter {
   uint32_t elements_[kElements];
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const kernels::Arguments arguments = kernels::arguments(argc, argv, 1000);
+uint64_t run(const kernels::Arguments& arguments) {
   Sorter sorter(arguments.buggy);
   TSOMON_ATOMIC_SET("elements", &sorter, sizeof sorter);
-  kernels::run_threads(2, [&](uint32_t thread) {
+  kernels::run_threads(arguments, 2, [&](uint32_t thread) {
     for (uint64_t round = 0; round < arguments.rounds; ++round) {
       arguments.pause();
       sorter.put_in_order(static_cast<uint32_t>(round % (kElements - 1)), thread == 0);
     }
   });
-  kernels::report("elements lost", sorter.missing());
-  return 0;
+  return sorter.missing();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return kernels::run_kernel(argc, argv, 1000, "elements lost", run);
 }

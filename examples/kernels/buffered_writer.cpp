@@ -41,20 +41,22 @@ class BufferedWriter {
   uint64_t flushed_ = 0;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const kernels::Arguments arguments = kernels::arguments(argc, argv, 1000);
+uint64_t run(const kernels::Arguments& arguments) {
   const auto writer_on_heap = std::make_unique<BufferedWriter>(arguments.buggy);
   BufferedWriter& writer = *writer_on_heap;
   TSOMON_ATOMIC_SET("writer", &writer, sizeof writer);
-  kernels::run_threads(2, [&](uint32_t) {
+  kernels::run_threads(arguments, 2, [&](uint32_t) {
     for (uint64_t round = 0; round < arguments.rounds; ++round) {
       arguments.pause();
       writer.write(round);
     }
   });
   const int64_t lost = static_cast<int64_t>(2 * arguments.rounds - writer.written());
-  kernels::report("records lost or doubled", static_cast<uint64_t>(std::abs(lost)));
-  return 0;
+  return static_cast<uint64_t>(std::abs(lost));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return kernels::run_kernel(argc, argv, 1000, "records lost or doubled", run);
 }

@@ -52,19 +52,19 @@ class Critical {
   alignas(128) uint64_t counter_ = 0;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const kernels::Arguments arguments = kernels::arguments(argc, argv, 500);
+uint64_t run(const kernels::Arguments& arguments) {
   Critical critical(arguments.buggy);
   examples::Rounds rounds(2);  // keep apart what has to be analysed together
-  kernels::run_threads(2, [&](uint32_t) {
+  kernels::run_threads(arguments, 2, [&](uint32_t) {
     for (uint64_t round = 0; round < arguments.rounds; ++round) {
       rounds.begin_round();
       arguments.pause();
       critical.count();
     }
   });
-  kernels::report("counts lost", 2 * arguments.rounds - critical.counter());
-  return 0;
+  return 2 * arguments.rounds - critical.counter();
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return kernels::run_kernel(argc, argv, 500, "counts lost", run); }

@@ -58,13 +58,10 @@ class Objects {
   std::vector<std::atomic<Object*>> slots_;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const kernels::Arguments arguments = kernels::arguments(argc, argv, 500);
+uint64_t run(const kernels::Arguments& arguments) {
   Objects objects(arguments.buggy, arguments.rounds);
   uint64_t incomplete[2] = {0, 0};
-  kernels::run_threads(2, [&](uint32_t thread) {
+  kernels::run_threads(arguments, 2, [&](uint32_t thread) {
     uint64_t seen = 0;
     for (uint64_t round = 0; round < arguments.rounds; ++round) {
       arguments.pause();
@@ -72,6 +69,11 @@ int main(int argc, char** argv) {
     }
     incomplete[thread] = seen;
   });
-  kernels::report("incomplete objects used", incomplete[0] + incomplete[1]);
-  return 0;
+  return incomplete[0] + incomplete[1];
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return kernels::run_kernel(argc, argv, 500, "incomplete objects used", run);
 }

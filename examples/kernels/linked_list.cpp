@@ -54,10 +54,7 @@ class List {
   uint64_t lost_ = 0;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const kernels::Arguments arguments = kernels::arguments(argc, argv, 500);
+uint64_t run(const kernels::Arguments& arguments) {
   const auto list_on_heap = std::make_unique<List>(arguments.buggy);
   List& list = *list_on_heap;
   TSOMON_ATOMIC_SET("list", &list, sizeof list);
@@ -66,13 +63,16 @@ int main(int argc, char** argv) {
   for (const std::vector<Node>& own : nodes) {
     TSOMON_ATOMIC_SET("list", own.data(), own.size() * sizeof(Node));
   }
-  kernels::run_threads(2, [&](uint32_t thread) {
+  kernels::run_threads(arguments, 2, [&](uint32_t thread) {
     for (Node& node : nodes[thread]) {
       arguments.pause();
       list.append(node);
       list.clear_when_long();
     }
   });
-  kernels::report("nodes lost", list.lost());
-  return 0;
+  return list.lost();
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return kernels::run_kernel(argc, argv, 500, "nodes lost", run); }

@@ -42,15 +42,12 @@ __attribute__((no_sanitize_thread)) uint64_t count_repeated(uint64_t* numbers, u
   return repeated;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const kernels::Arguments arguments = kernels::arguments(argc, argv, 1000);
+uint64_t run(const kernels::Arguments& arguments) {
   const auto lottery_on_heap = std::make_unique<Lottery>(arguments.buggy);
   Lottery& lottery = *lottery_on_heap;
   TSOMON_ATOMIC_SET("lottery", &lottery, sizeof lottery);
   std::vector<uint64_t> written[2];
-  kernels::run_threads(2, [&](uint32_t thread) {
+  kernels::run_threads(arguments, 2, [&](uint32_t thread) {
     written[thread].reserve(arguments.rounds);
     for (uint64_t round = 0; round < arguments.rounds; ++round) {
       arguments.pause();
@@ -59,6 +56,11 @@ int main(int argc, char** argv) {
   });
   std::vector<uint64_t> all = written[0];
   all.insert(all.end(), written[1].begin(), written[1].end());
-  kernels::report("numbers drawn twice", count_repeated(all.data(), all.size()));
-  return 0;
+  return count_repeated(all.data(), all.size());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return kernels::run_kernel(argc, argv, 1000, "numbers drawn twice", run);
 }

@@ -66,13 +66,10 @@ class MergeSort {
   uint64_t wrong_ = 0;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const kernels::Arguments arguments = kernels::arguments(argc, argv, 20);
+uint64_t run(const kernels::Arguments& arguments) {
   MergeSort sort(arguments);
   examples::Rounds passes(2);
-  kernels::run_threads(2, [&](uint32_t thread) {
+  kernels::run_threads(arguments, 2, [&](uint32_t thread) {
     for (uint64_t round = 0; round < arguments.rounds; ++round) {
       if (thread == 0) {
         sort.refill(round);
@@ -90,6 +87,11 @@ int main(int argc, char** argv) {
       }
     }
   });
-  kernels::report("merges taken twice, elements out of order", sort.wrong() + sort.out_of_order());
-  return 0;
+  return sort.wrong() + sort.out_of_order();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return kernels::run_kernel(argc, argv, 20, "merges taken twice, elements out of order", run);
 }

@@ -50,13 +50,10 @@ class Table {
   uint64_t misses_ = 0;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const kernels::Arguments arguments = kernels::arguments(argc, argv, 500);
+uint64_t run(const kernels::Arguments& arguments) {
   Table table(arguments.buggy);
   TSOMON_ATOMIC_SET("ball", &table, sizeof table);
-  kernels::run_threads(2, [&](uint32_t thread) {
+  kernels::run_threads(arguments, 2, [&](uint32_t thread) {
     for (uint64_t round = 0; round < arguments.rounds; ++round) {
       arguments.pause();
       if (thread == 0) {
@@ -67,6 +64,11 @@ int main(int argc, char** argv) {
       }
     }
   });
-  kernels::report("hits at no ball", table.misses());
-  return 0;
+  return table.misses();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return kernels::run_kernel(argc, argv, 500, "hits at no ball", run);
 }

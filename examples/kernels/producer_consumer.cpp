@@ -44,16 +44,13 @@ class Stock {
   int64_t goods_ = 10;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const kernels::Arguments arguments = kernels::arguments(argc, argv, 1000);
+uint64_t run(const kernels::Arguments& arguments) {
   const auto stock_on_heap = std::make_unique<Stock>(arguments.buggy);
   Stock& stock = *stock_on_heap;
   TSOMON_ATOMIC_SET("stock", &stock, sizeof stock);
   int64_t moved[2] = {0, 0};
   const int64_t before = stock.goods();
-  kernels::run_threads(2, [&](uint32_t thread) {
+  kernels::run_threads(arguments, 2, [&](uint32_t thread) {
     int64_t count = 0;
     for (uint64_t round = 0; round < arguments.rounds; ++round) {
       arguments.pause();
@@ -62,6 +59,11 @@ int main(int argc, char** argv) {
     moved[thread] = count;
   });
   const int64_t expected = before + moved[0] - moved[1];
-  kernels::report("goods lost or made", static_cast<uint64_t>(std::abs(stock.goods() - expected)));
-  return 0;
+  return static_cast<uint64_t>(std::abs(stock.goods() - expected));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return kernels::run_kernel(argc, argv, 1000, "goods lost or made", run);
 }

@@ -43,15 +43,12 @@ class Shop {
   uint64_t items_ = 1;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const kernels::Arguments arguments = kernels::arguments(argc, argv, 500);
+uint64_t run(const kernels::Arguments& arguments) {
   const auto shop_on_heap = std::make_unique<Shop>();
   Shop& shop = *shop_on_heap;
   TSOMON_ATOMIC_SET("shelf", &shop, sizeof shop);
   uint64_t disappointed[3] = {0, 0, 0};
-  kernels::run_threads(3, [&](uint32_t thread) {
+  kernels::run_threads(arguments, 3, [&](uint32_t thread) {
     uint64_t count = 0;
     for (uint64_t round = 0; round < arguments.rounds; ++round) {
       arguments.pause();
@@ -65,6 +62,11 @@ int main(int argc, char** argv) {
     }
     disappointed[thread] = count;
   });
-  kernels::report("items that were gone", disappointed[0] + disappointed[1]);
-  return 0;
+  return disappointed[0] + disappointed[1];
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return kernels::run_kernel(argc, argv, 500, "items that were gone", run);
 }
