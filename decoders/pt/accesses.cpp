@@ -1,6 +1,7 @@
 #include "decoders/pt/accesses.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "decoders/pt/binding.h"
 #include "decoders/pt/path_walk.h"
@@ -35,7 +36,8 @@ class Finder {
       walk_.solve();
       tell(before);
       if (walk_.terms().size() > kMostNodes) {
-        walk_.forget_before(window.first_node, window.places, window.repeats, window.calls);
+        walk_.forget_before(window.first_node, {window.places.data(), window.recorded},
+                            window.repeats, window.calls);
       }
       std::swap(before, window);
     }
@@ -50,18 +52,15 @@ class Finder {
     size_t begin = 0;
     size_t end = 0;
     size_t first_node = 0;
-    std::vector<PathWalk::Place> places;
+    std::vector<PathWalk::Place> places;  // and room for more
+    size_t recorded = 0;                  // places
     std::vector<PathWalk::Repeats> repeats;
     std::vector<PathWalk::Call> calls;
   };
 
   void walk(size_t begin, size_t end, Window& window) {
-    size_t accesses = 0;
-    for (size_t i = begin; i < end; ++i) {
-      accesses += entries_[i].kind == Kind::kBlock ? entries_[i].block->accesses.size() : 0;
-    }
-    window.places.resize(accesses);
     walk_.record_to(window.places.data());
+    window.recorded = 0;
     window.repeats.clear();
     window.calls.clear();
     window.repeats.swap(walk_.repeats());
@@ -73,6 +72,7 @@ class Finder {
       const PathEntry& entry = entries_[i];
       switch (entry.kind) {
         case Kind::kBlock:
+          expect(entry.block->accesses.size(), window);
           if (proves_) {
             walk_.at(i, walked_binding_.next(entry));
           }
@@ -105,8 +105,16 @@ class Finder {
     }
     window.repeats.swap(walk_.repeats());
     window.calls.swap(walk_.calls());
-    TSOMON_CHECK(walk_.recorded() == window.places.data() + accesses,
+    TSOMON_CHECK(walk_.recorded() == window.places.data() + window.recorded,
                  "every access of a block is recorded once");
+  }
+
+  void expect(size_t accesses, Window& window) {
+    const size_t before = std::exchange(window.recorded, window.recorded + accesses);
+    if (window.places.size() < window.recorded) {
+      window.places.resize(2 * window.recorded);
+      walk_.record_to(window.places.data() + before);
+    }
   }
 
   void tell(const Window& window) {

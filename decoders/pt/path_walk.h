@@ -15,6 +15,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <tsl/robin_map.h>
@@ -86,7 +87,7 @@ class PathWalk {
   // Facts that need more than equations, then the equations.
   void solve();
   // `each`: applied to every term that the caller still holds.
-  void forget_before(size_t node, std::vector<Place>& places, std::vector<Repeats>& repeats,
+  void forget_before(size_t node, std::span<Place> places, std::vector<Repeats>& repeats,
                      std::vector<Call>& calls);
 
  private:
@@ -260,7 +261,7 @@ class PathWalk {
     if (options_.memory) {
       memory_store(address.node);
     }
-    stack_.store(address, size, terms_.cut(value, size), pushed);
+    stack_.store(address, size, value, pushed, terms_);
   }
   void store_found(Term address, unsigned size, Term value, bool pushed);
   void store_shared(Term address, unsigned size, Term value);

@@ -341,7 +341,7 @@ void PathWalk::solve() {
   }
 }
 
-void PathWalk::forget_before(size_t node, std::vector<Place>& places, std::vector<Repeats>& repeats,
+void PathWalk::forget_before(size_t node, std::span<Place> places, std::vector<Repeats>& repeats,
                              std::vector<Call>& calls) {
   table_loads_.erase(std::remove_if(table_loads_.begin(), table_loads_.end(),
                                     [&](const TableLoad& load) { return load.value.node < node; }),

@@ -129,7 +129,8 @@ Term ThreadStack::load(Term at, unsigned size, Terms& terms) {
   return leaf;
 }
 
-void ThreadStack::store(Term at, unsigned size, Term value, bool pushed) {
+void ThreadStack::store(Term at, unsigned size, Term value, bool pushed, Terms& terms) {
+  value = terms.cut(value, size);
   const size_t region = region_of(at.node);
   const Frame& frame = frame_of(region, place(at));
   if (frame.exposed && !pushed) {

@@ -76,7 +76,7 @@ class ThreadStack {
   }
   // The term at a place; a new leaf where nothing is known and the word is the path's own.
   Term load(Term at, unsigned size, Terms& terms);
-  void store(Term at, unsigned size, Term value, bool pushed);
+  void store(Term at, unsigned size, Term value, bool pushed, Terms& terms);
   void store_unknown(Term at, uint64_t size);
   void forget_all();
   // Somewhere in the object at `at`.
