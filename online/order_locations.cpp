@@ -69,7 +69,7 @@ uint64_t OrderLocations::lock_source(const OrderEvent& now, const Location& loca
   }
   for (const ReleaseClock& release : releases_[now.location]) {
     if (release.index == source->index) {
-      OrderThreads::join_clock(&now.thread->clock, release.clock);
+      now.thread->clock.join(release.clock);
     }
   }
   threads_.settle(threads_[source->thread], source->store, now.hi);
@@ -240,12 +240,11 @@ void OrderLocations::remember_release(const OrderEvent& now) {
   } else {
     releases.emplace_back();
   }
-  const ThreadId thread = now.event->thread;
   ReleaseClock& release = releases.back();
   release.index = now.index;
+  threads_.trim_clock(*now.thread);
   release.clock = now.thread->clock;
-  release.clock.resize(std::max<size_t>(release.clock.size(), thread + 1), 0);
-  release.clock[thread] = now.thread->stores;
+  release.clock.raise(now.event->thread, now.thread->stores);
 }
 
 template <uint8_t kKnown>

@@ -151,7 +151,7 @@ class OrderLocations {
   };
   struct ReleaseClock {
     uint64_t index = 0;
-    std::vector<uint64_t> clock;
+    StoreClock clock;
   };
   // Records of the thread of the event in hand at its location.
   struct OwnRecords {
@@ -182,8 +182,7 @@ class OrderLocations {
     return record.hi < threads_.now() && threads_.has_settled(record.thread, record.store);
   }
   static bool by_locks(const Record& record, const OrderEvent& now) {
-    const auto& clock = now.thread->clock;
-    return record.thread < clock.size() && clock[record.thread] >= record.clock;
+    return now.thread->clock.of(record.thread) >= record.clock;
   }
   bool stands_for(const Record& record, const OrderEvent& now) const;
   void link_record(const Record& record, const OrderEvent& now, EdgeKind kind);

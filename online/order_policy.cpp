@@ -98,6 +98,7 @@ OrderPolicy::Node OrderPolicy::new_unit(OrderThread& thread, const Event& event,
   if (unit >= unit_times_.size()) {
     unit_times_.resize(unit + 1);
   }
+  thread.latest = std::max(thread.latest, thread.time.hi);
   thread.time = UnitTime();
   return unit;
 }
@@ -315,8 +316,8 @@ bool OrderPolicy::closed(Node node) {
 
 // Units of a thread that never drains its buffer are given up beyond a bound.
 void OrderPolicy::before_sweep() {
-  for (ThreadId id = 0; id < threads_.size(); ++id) {
-    end_run(threads_[id]);
+  for (OrderThread* thread : threads_.present()) {
+    end_run(*thread);
   }
   const auto undrained = [this](Node node) { return graph_.unit(node).finished && !closed(node); };
   if (graph_.size() <= options_.max_unsettled_units) {

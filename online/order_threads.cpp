@@ -8,6 +8,7 @@ namespace tsomon {
 OrderThread& OrderThreads::add(ThreadId id) {
   while (id >= threads_.size()) {
     threads_.push_back(std::make_unique<OrderThread>());
+    make_present(*threads_.back());
   }
   return *threads_[id];
 }
@@ -19,6 +20,7 @@ void OrderThreads::start(OrderThread& thread) {
     ++graph_.statistics().late_events;
   }
   thread.started = true;
+  make_present(thread);
   set_alive(thread, true);
 }
 
@@ -143,12 +145,10 @@ void OrderThreads::order_load(const OrderEvent& now) {
 
 // ---- Thread creation, and what locks pass on
 
-void OrderThreads::join_clock(std::vector<uint64_t>* clock, const std::vector<uint64_t>& other) {
-  if (clock->size() < other.size()) {
-    clock->resize(other.size(), 0);
-  }
-  for (size_t i = 0; i < other.size(); ++i) {
-    (*clock)[i] = std::max((*clock)[i], other[i]);
+void OrderThreads::trim_clock(OrderThread& thread) {
+  if (thread.clock.size() >= thread.trim_at) {
+    thread.clock.forget_if([this](ThreadId id) { return is_quiet(*threads_[id]); });
+    thread.trim_at = 2 + 2 * thread.clock.size();
   }
 }
 
@@ -159,13 +159,14 @@ void OrderThreads::fork(const OrderEvent& now) {
     ++graph_.statistics().late_events;
     return;
   }
+  make_present(child);
   set_alive(child, true);
   OrderThread& parent = *threads_[now.event->thread];
   child.last_store = {now.unit, now.access()};
   child.last_drain = child.last_store;
-  join_clock(&child.clock, parent.clock);
-  child.clock.resize(std::max<size_t>(child.clock.size(), now.event->thread + 1), 0);
-  child.clock[now.event->thread] = std::max(child.clock[now.event->thread], parent.stores);
+  trim_clock(parent);
+  child.clock.join(parent.clock);
+  child.clock.raise(now.event->thread, parent.stores);
 }
 
 void OrderThreads::join(const OrderEvent& now) {
@@ -186,9 +187,10 @@ void OrderThreads::join(const OrderEvent& now) {
     }
   }
   OrderThread& parent = *threads_[now.event->thread];
-  join_clock(&parent.clock, child.clock);
-  parent.clock.resize(std::max<size_t>(parent.clock.size(), id + 1), 0);
-  parent.clock[id] = std::max(parent.clock[id], child.stores + 1);
+  parent.clock.join(child.clock);
+  parent.clock.raise(id, child.stores + 1);
+  trim_clock(parent);
+  child.clock = StoreClock();
   // What an ended thread stored has left its buffer.
   commit(child, child.stores, now.hi);
   child.ended = true;
@@ -196,9 +198,11 @@ void OrderThreads::join(const OrderEvent& now) {
   set_alive(child, false);
 }
 
-void OrderThreads::follow_units() {
+bool OrderThreads::follow_units(OrderThread& thread) const {
+  bool any = !thread.ended;
   const auto move = [&](Node* node) {
     *node = *node == OrderThread::kNone ? *node : graph_.moved_to(*node);
+    any |= *node != OrderThread::kNone;
   };
   const auto move_all = [&](std::vector<OrderThread::Forwarded>& list) {
     for (OrderThread::Forwarded& load : list) {
@@ -208,21 +212,31 @@ void OrderThreads::follow_units() {
       return load.load.unit == OrderThread::kNone;
     });
   };
-  for (const auto& each : threads_) {
-    OrderThread& thread = *each;
-    move(&thread.unit);
-    thread.ordered.fill(OrderThread::kNone);
-    for (LastEvent* last :
-         {&thread.last_store, &thread.last_drain, &thread.last_load, &thread.settled_store}) {
-      move(&last->unit);
-    }
-    for (OrderThread::UnsettledStore& store : thread.unsettled) {
-      move(&store.event.unit);
-    }
-    move_all(thread.forwarded);
-    move_all(thread.waiting);
-    move_all(thread.released);
+  move(&thread.unit);
+  any |= thread.run != OrderThread::kNone;
+  thread.ordered.fill(OrderThread::kNone);
+  for (LastEvent* last :
+       {&thread.last_store, &thread.last_drain, &thread.last_load, &thread.settled_store}) {
+    move(&last->unit);
   }
+  for (OrderThread::UnsettledStore& store : thread.unsettled) {
+    move(&store.event.unit);
+  }
+  move_all(thread.forwarded);
+  move_all(thread.waiting);
+  move_all(thread.released);
+  return any;
+}
+
+void OrderThreads::follow_units() {
+  std::erase_if(present_, [this](OrderThread* thread) {
+    thread->present = follow_units(*thread);
+    if (!thread->present) {
+      thread->unsettled = {};
+      thread->storing = nullptr;
+    }
+    return !thread->present;
+  });
 }
 
 }  // namespace tsomon

@@ -5,7 +5,10 @@
 //             directed edges (those that follow from others are left out); how many of its stores
 //             have certainly committed, and when; and a vector clock of store numbers, which knows
 //             what chains of lock releases and acquisitions order.
-// Complexity  O(1) for an event, O(threads) for locks, forks and joins.
+//             A clock keeps nothing of threads that had nothing to say since it was last looked
+//             at: what came from them is settled by its time.
+// Complexity  O(1) for an event, O(active threads) for locks, forks, joins and sweeps. Of a thread
+//             that was joined some hundred bytes stay.
 // Thread-safety: none.
 #pragma once
 
@@ -13,10 +16,12 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "online/fifo.h"
 #include "online/order_event.h"
+#include "online/store_clock.h"
 
 namespace tsomon {
 
@@ -56,6 +61,7 @@ struct OrderThread {
   bool started = false;
   bool ended = false;
   bool alive = false;          // started or to be started, and not joined
+  bool present = false;        // OrderThreads::present()
   bool run_after_all = false;  // `run` begins with a load, and with an empty store buffer
   uint32_t depth = 0;          // of open units
   uint32_t label = Interner::kNone;
@@ -66,6 +72,7 @@ struct OrderThread {
   // are not there already: order() has nothing to do but to count them.
   std::array<Node, 2> ordered{kNone, kNone};
   UnitTime time;                // of `unit`, or `run`
+  int64_t latest = kTimeMin;    // end of the accesses before that
   uint64_t stores = 0;          // issued
   uint64_t stored_to = 0;       // since the last drain: some bit of every location
   uint64_t drained = 0;         // of these, that have committed by the latest event of the thread
@@ -83,7 +90,8 @@ struct OrderThread {
   std::vector<Forwarded> forwarded;  // loads not yet linked to a later store, by store
   std::vector<Forwarded> waiting;    // loads whose source has not committed, by store
   std::vector<Forwarded> released;   // loads whose source has
-  std::vector<uint64_t> clock;       // per thread: stores that come before what follows here
+  StoreClock clock;                  // what comes before what follows here
+  size_t trim_at = 2;                // entries of `clock`, until some are looked for to be dropped
 };
 
 class OrderThreads {
@@ -98,6 +106,8 @@ class OrderThreads {
   OrderThread& operator[](ThreadId id) { return *threads_[id]; }
   OrderThread& find_or_add(ThreadId id) { return id < threads_.size() ? *threads_[id] : add(id); }
   ThreadId size() const { return static_cast<ThreadId>(threads_.size()); }
+  // All but those that were joined and have nothing left that a later event could refer to.
+  const std::vector<OrderThread*>& present() const { return present_; }
 
   // Where the events have arrived. Late events do not change it.
   int64_t now() const { return now_; }
@@ -180,14 +190,26 @@ class OrderThreads {
   }
   void fork(const OrderEvent& now);
   void join(const OrderEvent& now);
-  static void join_clock(std::vector<uint64_t>* clock, const std::vector<uint64_t>& other);
+  // Drops entries of the thread's clock now and then. To be called before the clock is copied.
+  void trim_clock(OrderThread& thread);
 
   // After a sweep of the graph.
   void follow_units();
 
  private:
   OrderThread& add(ThreadId id);
+  void make_present(OrderThread& thread) {
+    if (!std::exchange(thread.present, true)) {
+      present_.push_back(&thread);
+    }
+  }
+  // False: a thread that was joined, and none of whose units is there any more.
+  bool follow_units(OrderThread& thread) const;
   void start(OrderThread& thread);
+  // Whatever it did is settled for all events that are not late.
+  bool is_quiet(OrderThread& thread) const {
+    return thread.latest < now_ && thread.time.hi < now_ && settled_stores(thread) == thread.stores;
+  }
   void set_alive(OrderThread& thread, bool alive) {
     if (thread.alive != alive) {
       thread.alive = alive;
@@ -217,6 +239,7 @@ class OrderThreads {
   int64_t now_ = kTimeMin;
   int alive_ = 0;
   std::vector<std::unique_ptr<OrderThread>> threads_;
+  std::vector<OrderThread*> present_;
 };
 
 }  // namespace tsomon
