@@ -253,6 +253,11 @@ TEST_CASE("functions whose names match are units, also when an exception or long
     }
     CHECK(end.substr(end.rfind('(')).rfind("(ww)", 0) == 0);
     CHECK(run(compiler, "functions", ":unit=no_such_function").status == 2);
+    const Run unnamed = run(compiler, "functions", ":unit=(anonymous namespace)::hid*en");
+    CHECK(unnamed.status == 0);
+    const Trace trace = read(unnamed.path).trace;
+    CHECK(count_kinds(trace).at(EventKind::kUnitBegin) == 2);
+    CHECK(trace.symbols.labels.find("(anonymous namespace)::hidden") != Interner::kNone);
   }
 }
 
