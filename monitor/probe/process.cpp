@@ -11,7 +11,8 @@
 //               memory and is recorded as part of the calling thread. A child of _Fork is not
 //               recorded.
 // exec          finishes the recording, also when exec then fails. The new program, and any
-//               instrumented program that the process starts, records to FILE.PID.
+//               instrumented program that the process starts, records to FILE.PID; when it is
+//               watched live it runs unrecorded.
 // Handlers      run inside enter_handler/leave_handler (runtime.h). A handler that leaves with
 //               siglongjmp is seen as lasting on: its records stay in order. Missed: handlers
 //               that are installed by other functions than sigaction and the kinds of signal().
@@ -203,19 +204,20 @@ void start() {
   if (options.output == nullptr) {
     return;
   }
-  selective = options.only_sets || options.stores_outside;
-  if (!choose_clock()) {
-    syscall(SYS_exit_group, 2);
-  }
-  if (!find_unit_functions() || !declare_named_sets()) {
-    syscall(SYS_exit_group, 2);
-  }
-  prepare_threads();
-  recorded_pid = getpid();
   const bool first = std::getenv(kTakenVariable) == nullptr;
   if (!first && options.live != 0) {
     return;  // who reads expects one process
   }
+  selective = options.only_sets || options.stores_outside;
+  if (!choose_clock()) {
+    syscall(SYS_exit_group, 2);
+  }
+  // The patterns are meant for the first program: what it starts may have nothing of the kind.
+  if (!find_unit_functions(first) || !declare_named_sets(first)) {
+    syscall(SYS_exit_group, 2);
+  }
+  prepare_threads();
+  recorded_pid = getpid();
   if (!start_handover(output_path(first))) {
     syscall(SYS_exit_group, 2);
   }

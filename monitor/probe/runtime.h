@@ -216,9 +216,9 @@ void unlock_labels();
 void lock_sets();
 void unlock_sets();
 
-// Declares the globals that the option set= names. False, with a message written: there is none for
-// one of the patterns.
-bool declare_named_sets();
+// Declares the globals that the option set= names. When there is none for one of the patterns there
+// is a message, and if one is `required` the answer is false.
+bool declare_named_sets(bool required);
 
 struct HandlerFrame {
   Context* context;  // that was interrupted; nullptr: there is nothing to go back to
