@@ -43,7 +43,8 @@ struct Call {
   uint64_t frame;  // where the stack stood
   bool unit;
 };
-constexpr int kMaxDepth = 4096;
+constexpr int kMaxDepth = kBlockSize / sizeof(Call);
+static_assert(kMaxDepth == 4096);
 __thread Call* calls;
 __thread int depth;
 __thread uint32_t deeper;  // calls that are nested still deeper, which are no units
@@ -148,7 +149,7 @@ __attribute__((noinline)) void enter_function(uint64_t pc, uint64_t frame, bool 
   }
   activate();
   if (calls == nullptr) {
-    calls = static_cast<Call*>(take_memory(kMaxDepth * sizeof(Call)));
+    calls = static_cast<Call*>(take_block());
     if (calls == nullptr) {
       return;
     }
@@ -174,6 +175,15 @@ bool find_unit_functions(bool required) {
     return false;
   }
   return true;
+}
+
+void leave_calls() {
+  if (Call* const block = calls; block != nullptr) {
+    depth = 0;
+    deeper = 0;
+    calls = nullptr;
+    give_block(block);
+  }
 }
 
 }  // namespace tsomon::probe

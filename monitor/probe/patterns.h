@@ -7,4 +7,7 @@ namespace tsomon::probe {
 // nothing matches there is a message, and if one is `required` the answer is false.
 bool find_unit_functions(bool required);
 
+// When the thread has ended and records no more.
+void leave_calls();
+
 }  // namespace tsomon::probe

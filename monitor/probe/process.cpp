@@ -56,6 +56,7 @@ void* next_definition(const char* name, const char* version) {
 namespace {
 
 pid_t recorded_pid = 0;
+__thread void* alternate_stack;  // of the runtime; nullptr: none
 
 // Set in the environment of a recorded process: FILE is taken.
 constexpr const char* kTakenVariable = "TSOMON_OUTPUT_TAKEN";
@@ -174,16 +175,31 @@ void use_alternate_stack() {
   if (!recording) {
     return;
   }
-  constexpr size_t kSize = 65536;
   stack_t old{};
   if (sigaltstack(nullptr, &old) == 0 && (old.ss_flags & SS_DISABLE) != 0) {
     stack_t stack{};
-    stack.ss_sp = take_memory(kSize);
-    stack.ss_size = kSize;
-    if (stack.ss_sp != nullptr) {
-      sigaltstack(&stack, nullptr);
+    stack.ss_sp = take_block();
+    stack.ss_size = kBlockSize;
+    if (stack.ss_sp != nullptr && sigaltstack(&stack, nullptr) == 0) {
+      alternate_stack = stack.ss_sp;
+    } else if (stack.ss_sp != nullptr) {
+      give_block(stack.ss_sp);
     }
   }
+}
+
+// The kernel refuses while a handler runs there, which a thread can end in. The program may have
+// set another one.
+void leave_alternate_stack() {
+  stack_t now{};
+  stack_t none{};
+  none.ss_flags = SS_DISABLE;
+  if (alternate_stack != nullptr && sigaltstack(nullptr, &now) == 0 &&
+      ((now.ss_flags & SS_DISABLE) != 0 || now.ss_sp != alternate_stack ||
+       sigaltstack(&none, nullptr) == 0)) {
+    give_block(alternate_stack);
+  }
+  alternate_stack = nullptr;
 }
 
 void start() {

@@ -198,7 +198,8 @@ void start();
 // Threads. begin_thread runs on the new thread.
 void prepare_threads();
 void count_threads_after_fork();
-void use_alternate_stack();  // so that a handler can run when the stack is full
+void use_alternate_stack();    // so that a handler can run when the stack is full
+void leave_alternate_stack();  // when the thread ends
 Thread* new_thread();
 void begin_thread(Thread* thread);
 void end_thread();
@@ -238,6 +239,11 @@ class Guard {
   std::atomic<uint32_t>* lock_;
   uint64_t mask_ = 0;
 };
+
+// Memory that a thread gives back when it ends. Its contents are undefined; nullptr: there is none.
+inline constexpr size_t kBlockSize = 65536;
+void* take_block();
+void give_block(void* block);
 
 // Id of a label, interned by its text.
 uint32_t label_id(const char* name, size_t size);

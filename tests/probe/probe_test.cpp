@@ -261,6 +261,17 @@ TEST_CASE("functions whose names match are units, also when an exception or long
   }
 }
 
+TEST_CASE("threads that have ended leave little memory behind") {
+  const Run result = run("g++", "short_threads", ":unit=work");
+  CHECK(result.status == 0);
+  const capture::Capture capture = read(result.path);
+  CHECK(count_kinds(capture.trace).at(EventKind::kUnitBegin) == 20'000);
+  // Bytes for each thread.
+  MESSAGE(result.said.at("resident") << " resident, " << result.said.at("address_space"));
+  CHECK(result.said.at("resident") < 1'000);
+  CHECK(result.said.at("address_space") < 1'000);
+}
+
 TEST_CASE("a C program is recorded as well") {
   const Run result = run("g++", "plain_c", "");
   CHECK(result.status == 0);
