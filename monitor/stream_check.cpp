@@ -1,7 +1,6 @@
 #include "monitor/stream_check.h"
 
 #include <algorithm>
-#include <atomic>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -350,36 +349,20 @@ class StreamCheck::Impl {
     std::vector<DetectedWindow> windows;
   };
 
-  struct StretchBounds {
-    bool affordable = false;
-    uint64_t undirected = 0;
-    uint64_t work = 0;
-    bool operator==(const StretchBounds&) const = default;
-  };
-
   struct JudgedStretch {
-    StretchBounds bounds;
+    WindowShare bounds;
     Trace trace;
     std::vector<uint64_t> index;
     std::optional<Result<Analysis>> analysis;
     uint64_t events = 0;  // that were analysed, some of them more than once
   };
 
-  StretchBounds bounds_left(const Stretch& stretch) const {
-    const AnalysisOptions& bounds = options_.analysis;
-    const uint64_t edges =
-        left(kAnalysesAtFirst * bounds.max_undirected, kEdgesPerEvent, analysed_edges_);
-    const uint64_t work = left(kAnalysesAtFirst * bounds.max_total_work, kWorkPerEvent, work_);
-    const bool affordable =
-        left(kAnalysedAtFirst, kAnalysedPerEvent, analysed_) >= stretch.last - stretch.first + 1 &&
-        edges > 0 && work > 0;
-    return affordable ? StretchBounds{true, std::min(bounds.max_undirected, edges),
-                                      std::min(bounds.max_total_work, work)}
-                      : StretchBounds();
+  WindowShare bounds_left(const Stretch& stretch) const {
+    return costs_.left(options_.analysis, report_.events, stretch.last - stretch.first + 1);
   }
 
   // May run on any thread.
-  JudgedStretch analyse_stretch(const Stretch& stretch, const StretchBounds& bounds,
+  JudgedStretch analyse_stretch(const Stretch& stretch, const WindowShare& bounds,
                                 unsigned jobs) const {
     JudgedStretch judged;
     judged.bounds = bounds;
@@ -401,8 +384,7 @@ class StreamCheck::Impl {
       CheckOptions options = options_;
       options.jobs = jobs;
       options.analysis.values &= detected.all_stores;
-      options.analysis.max_undirected = bounds.undirected;
-      options.analysis.max_total_work = bounds.work;
+      bounds.limit(&options.analysis);
       options.analysis.only = ranges_of(stretch.windows, &detected.index);
       auto analysis = analyse_property(trace, options);
       const bool possible =
@@ -430,7 +412,7 @@ class StreamCheck::Impl {
 
   void take(const Stretch& stretch, JudgedStretch&& judged) {
     if (judged.bounds.affordable) {
-      analysed_ += judged.events;
+      costs_.add_events(judged.events);
       take(std::move(*judged.analysis), judged.trace, &judged.index);
       return;
     }
@@ -465,10 +447,6 @@ class StreamCheck::Impl {
     return window.complete;
   }
 
-  uint64_t left(uint64_t at_first, uint64_t per_event, uint64_t used) const {
-    return bound_left(at_first, per_event, report_.events, used);
-  }
-
   void judge(const Trace& trace, const std::vector<uint64_t>* index,
              const std::vector<DetectedWindow>& windows) {
     CheckOptions options = options_;
@@ -501,8 +479,7 @@ class StreamCheck::Impl {
       return;
     }
     any_certain_ = any_certain_ || analysis->verdict == Verdict::kDefinite;
-    work_ += analysis->work;
-    analysed_edges_ += analysis->open_edges;
+    costs_.add(*analysis);
     add_analysis(std::move(*analysis), trace, index, &report_);
   }
 
@@ -530,10 +507,7 @@ class StreamCheck::Impl {
   bool reported_loss_ = false;
   uint64_t unjudged_ = 0;
   uint64_t unseen_ = 0;
-  // Of what has been judged; stretches that are analysed ahead look at them.
-  std::atomic<uint64_t> analysed_{0};  // events
-  std::atomic<uint64_t> analysed_edges_{0};
-  std::atomic<uint64_t> work_{0};
+  WindowCosts costs_;  // of what has been judged; stretches that are analysed ahead look at them
   EventLines lines_;
   bool reordered_ = false;
   // While everything is kept: events that begin later in the stream than in the input, and when

@@ -254,6 +254,13 @@ class Watch::Impl {
     const uint64_t last = window.index.back();
     DetectedStretch stretch{std::move(window.events), std::move(window.index), window.all_stores};
     Found found;
+    const auto decline = [&] {
+      if (reported_.count(report_key(found)) != 0) {
+        report(std::move(found), 1);  // there is one like it that was looked at
+      } else {
+        ++summary_.unjudged;
+      }
+    };
     for (const uint64_t look_back : Detector::kLookBack) {
       if (look_back != 0) {
         const uint64_t from =
@@ -264,27 +271,28 @@ class Watch::Impl {
         looked_back_ += last - from;
         if (looked_back_ > kLookBackAtFirst + kLookBackPerEvent * summary_.events) {
           looked_back_ -= last - from;
-          if (reported_.count(report_key(found)) != 0) {
-            report(std::move(found), 1);  // there is one like it that was looked at
-          } else {
-            ++summary_.unjudged;
-          }
-          return;
+          return decline();
         }
         stretch = detector_.longer_stretch(first, last, look_back);
       }
+      // What the windows before have left.
+      const uint64_t events = look_back == 0 ? stretch.events.events.size() : 0;
+      const WindowShare share = costs_.left(options_.analysis, summary_.events, events);
+      if (!share.affordable) {
+        return decline();
+      }
+      costs_.add_events(events);
       Trace trace;
       static_cast<EventBlock&>(trace) = std::move(stretch.events);
       trace.symbols.initial_zero = false;
       AnalysisOptions options = options_.analysis;
       options.values &= stretch.all_stores;
       options.only = ranges_of(window.units, stretch.index);
-      // What the windows before have left of it.
-      options.max_total_work =
-          std::min(options.max_total_work, bound_left(kAnalysesAtFirst * options.max_total_work,
-                                                      kWorkPerEvent, summary_.events, work_));
+      share.limit(&options);
       const auto analysis = analyse_exactly(trace, options);
-      work_ += analysis ? analysis->work : 0;
+      if (analysis) {
+        costs_.add(*analysis);
+      }
       if (!analysis || analysis->verdict == Verdict::kInconclusive) {
         ++summary_.unjudged;
         return;
@@ -343,14 +351,15 @@ class Watch::Impl {
     callback_(found);
   }
 
+  // A bound of their own: a second look leaves the first looks at later windows theirs.
   static constexpr uint64_t kLookBackAtFirst = 1U << 20;
   static constexpr uint64_t kLookBackPerEvent = 4;
 
   const Symbols* symbols_;
   WatchOptions options_;
   Callback callback_;
-  uint64_t looked_back_ = 0;
-  uint64_t work_ = 0;  // of the search, in all windows
+  uint64_t looked_back_ = 0;  // events that were analysed once more; not in costs_
+  WindowCosts costs_;
   WatchSummary summary_;
   bool missing_ = false;
   bool definite_ = false;

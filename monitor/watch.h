@@ -9,8 +9,8 @@
 // Verdict     As `tsomon check`: kInconclusive when nothing was found and something was missing:
 //             late or lost events, windows that could not be judged.
 // Complexity  That of Detector; a window costs what analyse_exactly() costs within
-//             WatchOptions::analysis, all windows together what monitor/window_bounds.h allows of
-//             the search's work.
+//             WatchOptions::analysis, all windows together what monitor/window_bounds.h allows;
+//             those beyond that are not judged.
 // Misses      What Detector misses. The order of findings is not that of their events.
 // Thread-safety: none; the callback runs inside add() and finish() and must not call the watch.
 #pragma once

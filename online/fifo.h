@@ -1,7 +1,8 @@
 // A queue in one piece of memory, for queues that are short and often empty.
 //
 // Complexity  O(1), push_back() amortised.
-// Memory      Twice the largest number of elements, kept.
+// Memory      Up to four times the largest number of elements, kept: room is made by doubling it,
+//             and what was popped makes room only where it is more than half of everything.
 // Thread-safety: none.
 #pragma once
 
@@ -31,6 +32,13 @@ class Fifo {
   // Requires that it is not empty. References to others stay valid.
   void pop_front() {
     if (++begin_ == items_.size()) {
+      clear();
+    }
+  }
+  // Likewise.
+  void pop_back() {
+    items_.pop_back();
+    if (empty()) {
       clear();
     }
   }

@@ -8,8 +8,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include <sys/mman.h>
-
 #include "tso/location_table.h"
 #include "tso/result.h"
 
@@ -82,20 +80,14 @@ class Granules {
 }  // namespace
 
 Event* History::Memory::take() {
-  constexpr size_t kSize = kBlockEvents * sizeof(Event);
   if (used_ == size_) {
-    size_ = chunks_.empty() ? kSize : std::min(2 * size_, kHugePage);
+    size_ = chunks_.empty() ? kBlockEvents : std::min(2 * size_, kHugePage / sizeof(Event));
     used_ = 0;
-    std::unique_ptr<void, Free> chunk(std::aligned_alloc(size_, size_));
-    TSOMON_CHECK(chunk != nullptr, "no memory for the history");
-    if (size_ == kHugePage) {
-      madvise(chunk.get(), size_, MADV_HUGEPAGE);  // no harm if there are none
-    }
-    chunks_.push_back(std::move(chunk));
+    chunks_.emplace_back(HugePageAllocator<Event>().allocate(size_));
   }
-  char* const memory = static_cast<char*>(chunks_.back().get()) + used_;
-  used_ += kSize;
-  return reinterpret_cast<Event*>(memory);
+  Event* const memory = chunks_.back().get() + used_;
+  used_ += kBlockEvents;
+  return memory;
 }
 
 void History::start_block(uint64_t first_index, int64_t time) {

@@ -20,13 +20,13 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "online/huge_pages.h"
 #include "tso/trace.h"
 
 namespace tsomon {
@@ -93,11 +93,10 @@ class History {
 
    private:
     struct Free {
-      void operator()(void* chunk) const { std::free(chunk); }
+      void operator()(Event* chunk) const { HugePageAllocator<Event>().deallocate(chunk, 0); }
     };
-    static constexpr size_t kHugePage = size_t{2} << 20;
-    std::vector<std::unique_ptr<void, Free>> chunks_;
-    size_t size_ = 0;  // of the last one, in bytes, and what is taken of it
+    std::vector<std::unique_ptr<Event, Free>> chunks_;
+    size_t size_ = 0;  // of the last one, in events, and what is taken of it
     size_t used_ = 0;
   };
   void start_block(uint64_t first_index, int64_t time);

@@ -192,7 +192,7 @@ void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t ind
     now.others = locations_.others(now.location);
   }
   if (has<kKnown>(now.roles, kDrain)) {
-    threads_.commit(mine, mine.stores, now.hi);
+    threads_.drain(mine, now.hi);
     mine.stored_to = 0;
   } else if (has<kKnown>(now.roles, kStore)) {
     now.store = ++mine.stores;

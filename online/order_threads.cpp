@@ -24,6 +24,26 @@ void OrderThreads::start(OrderThread& thread) {
   set_alive(thread, true);
 }
 
+// A thread that was interrupted at the end of a drain may have one that is over very late: it must
+// not keep later ones from counting.
+void OrderThreads::queue_settling(OrderThread& thread, uint64_t stores, int64_t hi) {
+  auto& queue = thread.settling;
+  while (!queue.empty() && queue.back().hi >= hi && queue.back().stores <= stores) {
+    queue.pop_back();
+  }
+  if (!queue.empty() && queue.back().hi <= hi && queue.back().stores >= stores) {
+    return;
+  }
+  queue.push_back();
+  // What another thread's acquisition tells may be of fewer stores than what is there.
+  auto place = std::prev(queue.end());
+  for (; place != queue.begin() && std::prev(place)->hi > hi; --place) {
+    *place = *std::prev(place);
+  }
+  place->stores = stores;
+  place->hi = hi;
+}
+
 // ---- Order inside a thread
 
 void OrderThreads::link_other(const LastEvent& from, const OrderEvent& now, EdgeKind kind) {

@@ -78,8 +78,8 @@ struct OrderThread {
   uint64_t drained = 0;         // of these, that have committed by the latest event of the thread
   uint64_t released_up_to = 0;  // `drained` when `unsettled` and `waiting` were last looked at
   uint64_t settled = 0;         // that have committed before now()
-  Fifo<Settling> settling;
-  LastEvent last_store;  // store or draining event
+  Fifo<Settling> settling;      // by `hi`
+  LastEvent last_store;         // store or draining event
   LastEvent last_drain;
   LastEvent last_load;      // from memory, since the last drain
   LastEvent settled_store;  // newest store that has committed without a fence
@@ -131,12 +131,18 @@ class OrderThreads {
     thread.ordered.fill(OrderThread::kNone);
     settle(thread, stores, hi);
   }
+  // All of them have, by a drain. One before it may be over later.
+  void drain(OrderThread& thread, int64_t hi) {
+    if (thread.stores > thread.drained) {
+      commit(thread, thread.stores, hi);
+    } else {
+      settle(thread, thread.stores, hi);
+    }
+  }
   // Stores of the thread have committed by `hi`.
   void settle(OrderThread& thread, uint64_t stores, int64_t hi) {
-    if (stores > settled_stores(thread)) {
-      OrderThread::Settling& last = thread.settling.push_back();
-      last.stores = stores;
-      last.hi = hi;
+    if (stores > settled_stores(thread) && hi != kTimeMax) {
+      queue_settling(thread, stores, hi);
     }
   }
   // Stores of the thread that have committed before now().
@@ -228,6 +234,7 @@ class OrderThreads {
     }
   }
   void link_other(const LastEvent& from, const OrderEvent& now, EdgeKind kind);
+  static void queue_settling(OrderThread& thread, uint64_t stores, int64_t hi);
   void order_store(const OrderEvent& now, bool drains);
   void order_load(const OrderEvent& now);
   void release_committed(OrderThread& thread);

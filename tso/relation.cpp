@@ -223,12 +223,25 @@ void Relation::settle_times() {
       settled_at_[release] = std::min(settled_at_[release], hi_[e]);
     }
   }
+  // An event by which stores have committed may be over later than the next one of that kind. Of
+  // such events: when the first of them and those after it was over.
+  std::vector<int64_t> over(events.size(), kTimeMax);
+  for (uint32_t e = 0; e < events.size(); ++e) {
+    if (settled_by_[e] != kNever && (settled_by_[e] != e || drains(e))) {
+      over[settled_by_[e]] = hi_[settled_by_[e]];
+    }
+  }
+  std::vector<int64_t> latest(threads(), kTimeMax);
   for (auto e = static_cast<uint32_t>(events.size()); e-- > 0;) {
+    if (over[e] != kTimeMax) {
+      int64_t& first_over = latest[events[e].thread];
+      over[e] = first_over = std::min(first_over, over[e]);
+    }
     int64_t& time = by_thread[events[e].thread];
     time = std::min(time, settled_at_[e]);
     settled_at_[e] = time;
-    if (settled_by_[e] != kNever) {
-      settled_at_[e] = std::min(time, hi_[settled_by_[e]]);
+    if (const uint32_t by = settled_by_[e]; by != kNever) {
+      settled_at_[e] = std::min(time, by == e ? hi_[e] : over[by]);
     }
   }
 }

@@ -52,7 +52,8 @@ bool read_sets(EntryReader& reader, std::vector<AtomicSet>& sets, uint32_t& rang
     }
     if (name.empty()) {
       problems.emplace_back(
-          "declarations of atomic sets are missing: there were more than the probe keeps");
+          "declarations of atomic sets are missing: there were more than the probe keeps or can "
+          "watch");
       continue;
     }
     // No probe writes more; a damaged or made-up file must not take all memory.

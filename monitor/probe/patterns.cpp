@@ -36,13 +36,15 @@ uint64_t* marked = nullptr;
 uint64_t marked_begin = 0;
 uint64_t marked_size = 0;  // in bytes of code; 0: there are no units
 size_t function_room = 0;
+bool functions_missing = false;  // there was no memory
 
 // The calls of this thread since the first function that is a unit, innermost last.
 struct Call {
   uint64_t frame;  // where the stack stood
   bool unit;
 };
-constexpr int kMaxDepth = 4096;
+constexpr int kMaxDepth = kBlockSize / sizeof(Call);
+static_assert(kMaxDepth == 4096);
 __thread Call* calls;
 __thread int depth;
 __thread uint32_t deeper;  // calls that are nested still deeper, which are no units
@@ -52,6 +54,7 @@ void add(const NamedSymbol& symbol) {
     const size_t room = function_room != 0 ? 2 * function_room : 1024;
     auto* const more = static_cast<Function*>(take_memory(room * sizeof(Function)));
     if (more == nullptr) {
+      functions_missing = true;
       return;
     }
     if (function_count != 0) {
@@ -146,7 +149,7 @@ __attribute__((noinline)) void enter_function(uint64_t pc, uint64_t frame, bool 
   }
   activate();
   if (calls == nullptr) {
-    calls = static_cast<Call*>(take_memory(kMaxDepth * sizeof(Call)));
+    calls = static_cast<Call*>(take_block());
     if (calls == nullptr) {
       return;
     }
@@ -156,22 +159,31 @@ __attribute__((noinline)) void enter_function(uint64_t pc, uint64_t frame, bool 
 
 }  // namespace
 
-bool find_unit_functions() {
+bool find_unit_functions(bool required) {
   if (options.units == 0) {
     return true;
   }
   find_symbols(STT_FUNC, options.unit, options.units, add);
-  if (function_count == 0) {
+  if (function_count == 0 && !functions_missing) {
     complain("TSOMON_OPTIONS: unit: no function of the program matches '%s'%s", options.unit[0],
              options.units > 1 ? " or the other patterns" : "");
-    return false;
+    return !required;
   }
   qsort(functions, function_count, sizeof(Function), compare);
-  if (!mark_functions()) {
+  if (functions_missing || !mark_functions()) {
     complain("TSOMON_OPTIONS: unit: no memory");
     return false;
   }
   return true;
+}
+
+void leave_calls() {
+  if (Call* const block = calls; block != nullptr) {
+    depth = 0;
+    deeper = 0;
+    calls = nullptr;
+    give_block(block);
+  }
 }
 
 }  // namespace tsomon::probe

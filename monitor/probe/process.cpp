@@ -11,7 +11,8 @@
 //               memory and is recorded as part of the calling thread. A child of _Fork is not
 //               recorded.
 // exec          finishes the recording, also when exec then fails. The new program, and any
-//               instrumented program that the process starts, records to FILE.PID.
+//               instrumented program that the process starts, records to FILE.PID; when it is
+//               watched live it runs unrecorded.
 // Handlers      run inside enter_handler/leave_handler (runtime.h). A handler that leaves with
 //               siglongjmp is seen as lasting on: its records stay in order. Missed: handlers
 //               that are installed by other functions than sigaction and the kinds of signal().
@@ -55,6 +56,7 @@ void* next_definition(const char* name, const char* version) {
 namespace {
 
 pid_t recorded_pid = 0;
+__thread void* alternate_stack;  // of the runtime; nullptr: none
 
 // Set in the environment of a recorded process: FILE is taken.
 constexpr const char* kTakenVariable = "TSOMON_OUTPUT_TAKEN";
@@ -173,16 +175,31 @@ void use_alternate_stack() {
   if (!recording) {
     return;
   }
-  constexpr size_t kSize = 65536;
   stack_t old{};
   if (sigaltstack(nullptr, &old) == 0 && (old.ss_flags & SS_DISABLE) != 0) {
     stack_t stack{};
-    stack.ss_sp = take_memory(kSize);
-    stack.ss_size = kSize;
-    if (stack.ss_sp != nullptr) {
-      sigaltstack(&stack, nullptr);
+    stack.ss_sp = take_block();
+    stack.ss_size = kBlockSize;
+    if (stack.ss_sp != nullptr && sigaltstack(&stack, nullptr) == 0) {
+      alternate_stack = stack.ss_sp;
+    } else if (stack.ss_sp != nullptr) {
+      give_block(stack.ss_sp);
     }
   }
+}
+
+// The kernel refuses while a handler runs there, which a thread can end in. The program may have
+// set another one.
+void leave_alternate_stack() {
+  stack_t now{};
+  stack_t none{};
+  none.ss_flags = SS_DISABLE;
+  if (alternate_stack != nullptr && sigaltstack(nullptr, &now) == 0 &&
+      ((now.ss_flags & SS_DISABLE) != 0 || now.ss_sp != alternate_stack ||
+       sigaltstack(&none, nullptr) == 0)) {
+    give_block(alternate_stack);
+  }
+  alternate_stack = nullptr;
 }
 
 void start() {
@@ -203,19 +220,20 @@ void start() {
   if (options.output == nullptr) {
     return;
   }
-  selective = options.only_sets || options.stores_outside;
-  if (!choose_clock()) {
-    syscall(SYS_exit_group, 2);
-  }
-  if (!find_unit_functions() || !declare_named_sets()) {
-    syscall(SYS_exit_group, 2);
-  }
-  prepare_threads();
-  recorded_pid = getpid();
   const bool first = std::getenv(kTakenVariable) == nullptr;
   if (!first && options.live != 0) {
     return;  // who reads expects one process
   }
+  selective = options.only_sets || options.stores_outside;
+  if (!choose_clock()) {
+    syscall(SYS_exit_group, 2);
+  }
+  // The patterns are meant for the first program: what it starts may have nothing of the kind.
+  if (!find_unit_functions(first) || !declare_named_sets(first)) {
+    syscall(SYS_exit_group, 2);
+  }
+  prepare_threads();
+  recorded_pid = getpid();
   if (!start_handover(output_path(first))) {
     syscall(SYS_exit_group, 2);
   }

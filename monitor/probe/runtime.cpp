@@ -28,10 +28,11 @@ std::atomic<bool> active{false};
 std::atomic<uint32_t> threads_lock{0};
 std::atomic<uint32_t> next_number{0};
 std::atomic<Thread*> all_threads{nullptr};
-// Under threads_lock: contexts of threads that have ended, linked by `outer`, and how many threads
-// live or lived at once.
+// Under threads_lock: contexts of threads that have ended, linked by `outer`, how many threads live
+// or lived at once, and blocks that were given back.
 Context* free_contexts = nullptr;
 uint64_t live_threads = 0;
+void* free_blocks = nullptr;  // each holds the address of the next
 uint64_t most_threads = 0;
 
 constexpr int kSetMask = SIG_SETMASK;
@@ -508,6 +509,23 @@ void put_copy(const volatile void* to, const volatile void* from, size_t size, u
   if (context != nullptr) {
     context->since += since;
   }
+}
+
+void* take_block() {
+  {
+    const Guard guard(&threads_lock);
+    if (void* const block = free_blocks; block != nullptr) {
+      free_blocks = *static_cast<void**>(block);
+      return block;
+    }
+  }
+  return take_memory(kBlockSize);
+}
+
+void give_block(void* block) {
+  const Guard guard(&threads_lock);
+  *static_cast<void**>(block) = free_blocks;
+  free_blocks = block;
 }
 
 Thread* new_thread() {

@@ -198,7 +198,8 @@ void start();
 // Threads. begin_thread runs on the new thread.
 void prepare_threads();
 void count_threads_after_fork();
-void use_alternate_stack();  // so that a handler can run when the stack is full
+void use_alternate_stack();    // so that a handler can run when the stack is full
+void leave_alternate_stack();  // when the thread ends
 Thread* new_thread();
 void begin_thread(Thread* thread);
 void end_thread();
@@ -216,9 +217,9 @@ void unlock_labels();
 void lock_sets();
 void unlock_sets();
 
-// Declares the globals that the option set= names. False, with a message written: there is none for
-// one of the patterns.
-bool declare_named_sets();
+// Declares the globals that the option set= names. When there is none for one of the patterns there
+// is a message, and if one is `required` the answer is false.
+bool declare_named_sets(bool required);
 
 struct HandlerFrame {
   Context* context;  // that was interrupted; nullptr: there is nothing to go back to
@@ -238,6 +239,11 @@ class Guard {
   std::atomic<uint32_t>* lock_;
   uint64_t mask_ = 0;
 };
+
+// Memory that a thread gives back when it ends. Its contents are undefined; nullptr: there is none.
+inline constexpr size_t kBlockSize = 65536;
+void* take_block();
+void give_block(void* block);
 
 // Id of a label, interned by its text.
 uint32_t label_id(const char* name, size_t size);

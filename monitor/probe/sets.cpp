@@ -26,6 +26,7 @@ struct Range {
 constinit Range ranges[kMaxRanges];
 std::atomic<uint32_t> range_count{0};
 std::atomic<uint32_t> sets_lock{0};
+bool one_is_missing = false;  // under sets_lock: a range says so
 
 bool same(const Range& range, const capture::SetEntry& entry, const char* name) {
   return range.entry.address == entry.address && range.entry.size == entry.size &&
@@ -62,16 +63,18 @@ bool declare(const char* name, uint64_t address, uint64_t size) {
     }
     kept = text;
   }
-  // The last one says that there were more.
-  if (count == kMaxRanges - 1 || kept == nullptr) {
-    entry = {};
-    kept = "";
+  bool missing = count == kMaxRanges - 1 || kept == nullptr;
+  if (!missing && options.only_sets && !watch_range(address, size)) {
+    complain("accesses=sets: cannot watch all of the set '%s'", name);
+    missing = true;
   }
-  ranges[count] = {entry, kept};
+  // One range, at the latest the last one, says that there were more.
+  if (missing && one_is_missing) {
+    return false;
+  }
+  one_is_missing |= missing;
+  ranges[count] = missing ? Range{{}, ""} : Range{entry, kept};
   range_count.store(count + 1, std::memory_order_release);
-  if (options.only_sets && entry.size != 0 && !watch_range(entry.address, entry.size)) {
-    complain("accesses=sets: no memory to watch all of the set '%s'", name);
-  }
   return true;
 }
 
@@ -79,7 +82,10 @@ bool pattern_found[Options::kMaxPatterns];
 
 }  // namespace
 
-bool declare_named_sets() {
+bool declare_named_sets(bool required) {
+  if (options.sets == 0) {
+    return true;  // a look at all symbols takes long
+  }
   find_symbols(STT_OBJECT, options.set, options.sets, [](const NamedSymbol& symbol) {
     pattern_found[symbol.pattern] = true;
     declare(options.set[symbol.pattern], symbol.address, symbol.size);
@@ -88,7 +94,7 @@ bool declare_named_sets() {
     if (!pattern_found[i]) {
       complain("TSOMON_OPTIONS: set: no global variable of the program matches '%s'%s",
                options.set[i], i != 0 ? " and none of the patterns before it" : "");
-      return false;
+      return !required;
     }
   }
   return true;

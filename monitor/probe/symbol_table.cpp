@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "monitor/probe/function_name.h"
+
 // Absent in a program without the C++ runtime.
 extern "C" __attribute__((weak)) char* __cxa_demangle(const char* name, char* buffer, size_t* size,
                                                       int* status);
@@ -89,9 +91,9 @@ void read_symbols(const char* image, size_t size, uint64_t bias, int type, const
       char plain[1024];
       simplify(name, plain, sizeof plain);
       int match = patterns.first_match(name, plain);
-      if (char* const parameters = std::strchr(plain, '(');
-          parameters != nullptr && parameters != plain) {
-        *parameters = '\0';
+      // Parentheses in the name of an object belong to the function that it lies in.
+      if (const size_t length = name_length(plain); type == STT_FUNC && plain[length] != '\0') {
+        plain[length] = '\0';
         match = match >= 0 ? match : patterns.first_match(name, plain);
       }
       if (match >= 0) {

@@ -1,8 +1,9 @@
 // The names in the executable's ELF symbol table, for the options that choose by name: unit=PATTERN
 // (patterns.cpp), set=PATTERN (sets.cpp).
 //
-// Matching    A name as it stands there, or demangled, with or without its parameters; endings
-//             like .cold, .part.0 or that of a static local variable do not count.
+// Matching    A name as it stands there, or demangled, that of a function with or without its
+//             parameters (function_name.h); endings like .cold, .part.0 or that of a static local
+//             variable do not count.
 // Misses      Shared libraries, and everything in a program without a symbol table (strip).
 // Cost        Demangles every name, once. Before the program's own constructors; not thread-safe.
 #pragma once
@@ -13,7 +14,7 @@
 namespace tsomon::probe {
 
 struct NamedSymbol {
-  const char* plain;  // demangled, without parameters; only for the time of the call
+  const char* plain;  // demangled; of a function without parameters; only during the call
   uint64_t address;
   uint64_t size;
   int pattern;  // the first that matches

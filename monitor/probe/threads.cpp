@@ -12,6 +12,7 @@
 #include <cstdlib>
 
 #include "monitor/probe/handover.h"
+#include "monitor/probe/patterns.h"
 #include "monitor/probe/real.h"
 
 TSOMON_REAL(pthread_join)
@@ -38,6 +39,8 @@ void at_thread_end(void* rounds) {
     return;
   }
   end_thread();
+  leave_calls();
+  leave_alternate_stack();
   if (running.fetch_sub(1, std::memory_order_acq_rel) == 1 && recording) {
     std::exit(0);
   }

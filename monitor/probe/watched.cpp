@@ -18,7 +18,7 @@ constexpr uint64_t kGranule = uint64_t{1} << kGranuleBits;
 constexpr size_t kWords = kPageSize / kGranule / 64;
 using Word = std::atomic<uint64_t>;
 
-// A place for the granules of a page. take_memory() gives whole pages.
+// A place for the granules of a page. Callers take turns.
 Word* new_granules() {
   static Word* free = nullptr;
   static size_t left = 0;

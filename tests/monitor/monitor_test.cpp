@@ -91,6 +91,33 @@ TEST_CASE("a window's units that do not end fenced are named, once for each plac
   CHECK(late.found[0].text().find("a.c:2") != std::string::npos);
 }
 
+TEST_CASE("windows beyond what all of them may cost together are not judged") {
+  const auto judged = [](int windows, uint64_t max_undirected) {
+    std::string text;
+    for (int i = 0; i < windows; ++i) {
+      text += "A|begin|\nB|begin|\n";
+      for (int k = 0; k < 60; ++k) {
+        text += "A|w(x)|\nB|w(x)|\n";
+      }
+      text += "A|end|\nB|end|\nA|fence|\nB|fence|\n";
+    }
+    auto trace = read_std_text(text, "test");
+    REQUIRE(trace);
+    WatchOptions options;
+    options.analysis.max_undirected = max_undirected;
+    options.analysis.values = false;  // one look at each
+    Watch watch(trace->symbols, options, [](const Found&) {});
+    watch.add(*trace);
+    watch.finish();
+    CHECK(watch.summary().windows == static_cast<uint64_t>(windows));
+    return watch.summary().unjudged;
+  };
+  CHECK(judged(2, 4'000) == 0);
+  CHECK(judged(20, 40'000) == 0);
+  // An edge for each two accesses: 3,600 in a window, of which its events allow a thousand.
+  CHECK(judged(20, 4'000) > 10);
+}
+
 TEST_CASE("atomic sets are watched: certain, possible and open orders") {
   const auto judged = [](const std::string& text, SetChoice sets) {
     auto trace = read_std_text(text, "test");

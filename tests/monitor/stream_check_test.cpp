@@ -73,6 +73,28 @@ TEST_CASE("bounds on all windows together grow with the input and are used up") 
   CHECK(bound_left(10, 2, 5, 7) == 13);
   CHECK(bound_left(10, 2, 5, 20) == 0);
   CHECK(bound_left(10, 2, 5, 21) == 0);
+
+  AnalysisOptions each;
+  each.max_undirected = 100;
+  each.max_total_work = 1'000;
+  const auto after = [&](uint64_t events, uint64_t edges, uint64_t work) {
+    WindowCosts costs;
+    costs.add_events(events);
+    Analysis analysis;
+    analysis.open_edges = edges;
+    analysis.work = work;
+    costs.add(analysis);
+    return costs.left(each, 10, 50);
+  };
+  CHECK(after(0, 0, 0) == WindowShare{true, 100, 1'000});
+  CHECK(after(0, 100 + 10 * kEdgesPerEvent, 0) == WindowShare{true, 100, 1'000});
+  CHECK(after(0, 199 + 10 * kEdgesPerEvent, 0) == WindowShare{true, 1, 1'000});
+  CHECK(after(0, 200 + 10 * kEdgesPerEvent, 0) == WindowShare());
+  CHECK(after(0, 0, 1'999 + 10 * kWorkPerEvent) == WindowShare{true, 100, 1});
+  CHECK(after(0, 0, 2'000 + 10 * kWorkPerEvent) == WindowShare());
+  const uint64_t most = kAnalysedAtFirst + 10 * kAnalysedPerEvent;
+  CHECK(after(most - 50, 0, 0).affordable);
+  CHECK(!after(most - 49, 0, 0).affordable);
 }
 
 TEST_CASE("a stream is judged like the whole trace") {

@@ -23,7 +23,10 @@ TEST_CASE("a fifo holds what a deque holds") {
       fifo.clear();
       expected.clear();
     } else if (random() % 3 == (grows ? 0U : 1U) || (!grows && random() % 3 == 0)) {
-      if (!expected.empty()) {
+      if (!expected.empty() && random() % 4 == 0) {
+        fifo.pop_back();
+        expected.pop_back();
+      } else if (!expected.empty()) {
         fifo.pop_front();
         expected.pop_front();
       }

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "online/detector.h"
+#include "online/order_threads.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
 #include "tso/analysis.h"
@@ -72,6 +73,55 @@ TEST_CASE("one thread at work behind a fence that ends where its next access beg
   const Outcome outcome = detect(touching("T0:R(x) W(x) F ", 500), options);
   CHECK(outcome.statistics.forced == 0);
   CHECK(outcome.complete);
+}
+
+TEST_CASE("a fence that is over very late, and later ones that are over soon") {
+  std::string text = "T2:W(q) T2:F ";
+  for (int i = 0; i < 4'000; ++i) {
+    text += "T0:[W(x) W(y) F] T2:[W(x) W(y) F] T1:[R(x) R(y) F] ";
+  }
+  const Trace trace = mini_trace(text);
+  for (const int64_t late : {int64_t{1'000'000'000'000}, kTimeMax}) {
+    Trace paused;
+    paused.symbols = trace.symbols;
+    for (size_t i = 0; i < trace.events.size(); ++i) {
+      const auto time = static_cast<int64_t>(2 * i);
+      paused.add(trace.events[i], time, i == 1 ? late : time);
+    }
+    const Outcome outcome = detect(paused, DetectorOptions());
+    CHECK(outcome.statistics.forced == 0);
+    CHECK(outcome.windows == 0);
+    CHECK(outcome.complete);
+  }
+}
+
+TEST_CASE("what is told of stores is taken in any order") {
+  constexpr uint64_t kSeed = 815;
+  std::mt19937_64 random(kSeed);
+  const DetectorCallbacks callbacks;
+  ConflictGraph graph(4096, &callbacks);
+  OrderThreads threads(graph, DetectorOptions());
+  OrderThread thread;
+  struct Told {
+    uint64_t stores;
+    int64_t hi;
+  };
+  std::vector<Told> all;
+  for (int step = 0; step < kRounds; ++step) {
+    INFO("seed " << kSeed << " step " << step);
+    const Told told{static_cast<uint64_t>(step) / 4 + random() % 20,
+                    random() % 50 == 0 ? kTimeMax : step + static_cast<int64_t>(random() % 30)};
+    all.push_back(told);
+    threads.settle(thread, told.stores, told.hi);
+    threads.set_now(step);
+    uint64_t expected = 0;
+    for (const Told& one : all) {
+      expected = one.hi < step ? std::max(expected, one.stores) : expected;
+    }
+    REQUIRE(threads.settled_stores(thread) == expected);
+    REQUIRE(thread.settling.size() <= 30);
+    std::erase_if(all, [&](const Told& one) { return one.hi < step && one.stores < expected; });
+  }
 }
 
 TEST_CASE("a thread that never drains its buffer") {

@@ -253,7 +253,23 @@ TEST_CASE("functions whose names match are units, also when an exception or long
     }
     CHECK(end.substr(end.rfind('(')).rfind("(ww)", 0) == 0);
     CHECK(run(compiler, "functions", ":unit=no_such_function").status == 2);
+    const Run unnamed = run(compiler, "functions", ":unit=(anonymous namespace)::hid*en");
+    CHECK(unnamed.status == 0);
+    const Trace trace = read(unnamed.path).trace;
+    CHECK(count_kinds(trace).at(EventKind::kUnitBegin) == 2);
+    CHECK(trace.symbols.labels.find("(anonymous namespace)::hidden") != Interner::kNone);
   }
+}
+
+TEST_CASE("threads that have ended leave little memory behind") {
+  const Run result = run("g++", "short_threads", ":unit=work");
+  CHECK(result.status == 0);
+  const capture::Capture capture = read(result.path);
+  CHECK(count_kinds(capture.trace).at(EventKind::kUnitBegin) == 20'000);
+  // Bytes for each thread.
+  MESSAGE(result.said.at("resident") << " resident, " << result.said.at("address_space"));
+  CHECK(result.said.at("resident") < 1'000);
+  CHECK(result.said.at("address_space") < 1'000);
 }
 
 TEST_CASE("a C program is recorded as well") {

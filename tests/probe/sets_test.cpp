@@ -1,4 +1,9 @@
 #include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,6 +23,11 @@ uint64_t stored_by(const Trace& trace, ThreadId thread) {
     }
   }
   return 0;
+}
+
+std::string log_of(const Run& run) {
+  std::ifstream file(run.path + ".log");
+  return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
 }  // namespace
@@ -68,7 +78,42 @@ TEST_CASE("global variables are declared by name, and a name that is not there i
     CHECK(run(compiler, "sets", ":set=main").status == 2);
     CHECK(run(compiler, "sets", ":set=*:set=head").status == 2);
     CHECK(run(compiler, "sets", ":set=").status == 2);
+    // What lies in a function has not its name.
+    CHECK(run(compiler, "sets", ":set=counted*t").status == 0);
+    CHECK(run(compiler, "sets", ":set=counted").status == 2);
   }
+}
+
+TEST_CASE("patterns end no program that was started by the one they are meant for") {
+  setenv("TSOMON_OUTPUT_TAKEN", "1", 1);
+  for (const std::string options : {":set=main", ":unit=head"}) {
+    CAPTURE(options);
+    const Run result = run("g++", "sets", options);
+    CHECK(result.status == 0);
+    CHECK(log_of(result).find("matches '") != std::string::npos);
+    // It would be unrecorded anyway.
+    const Run live = run("g++", "sets", options + ":live=20");
+    CHECK(live.status == 0);
+    CHECK(log_of(live).empty());
+  }
+  unsetenv("TSOMON_OUTPUT_TAKEN");
+  const std::filesystem::path place = kPrograms + "/g++";
+  for (const auto& entry : std::filesystem::directory_iterator(place)) {
+    if (entry.path().filename().string().rfind("sets.capture.", 0) == 0 &&
+        std::isdigit(entry.path().string().back()) != 0) {
+      std::filesystem::remove(entry.path());
+    }
+  }
+}
+
+TEST_CASE("a range that cannot be watched is a loss that the capture names") {
+  CHECK(read(run("g++", "sets nowhere", "").path).trace.symbols.sets.size() == 3);
+  const Run result = run("g++", "sets nowhere", ":accesses=sets");
+  REQUIRE(result.status == 0);
+  const capture::Capture capture = read_any(result.path);
+  CHECK_FALSE(capture.trace.complete);
+  CHECK(capture.problems.size() == 1);
+  CHECK(capture.trace.symbols.sets.size() == 2);
 }
 
 TEST_CASE("more ranges than the probe keeps are a loss that the capture names") {
@@ -77,8 +122,9 @@ TEST_CASE("more ranges than the probe keeps are a loss that the capture names") 
   const capture::Capture capture = read_any(result.path);
   CHECK_FALSE(capture.trace.complete);
   REQUIRE(capture.problems.size() == 1);
-  CHECK(capture.problems[0] ==
-        "declarations of atomic sets are missing: there were more than the probe keeps");
+  CHECK(
+      capture.problems[0] ==
+      "declarations of atomic sets are missing: there were more than the probe keeps or can watch");
   REQUIRE(capture.trace.symbols.sets.size() == 3);
   CHECK(capture.trace.symbols.sets[2].members.size() == 4095 - 3);
 }

@@ -188,8 +188,13 @@ bool PlainTrace::proved_before(size_t e, size_t f) const {
   if (!store || (events[e].op == "rel" && events[f].op == "acq")) {
     return true;
   }
-  const auto settled = settled_by(*store);
-  return settled && earlier(*settled, f);
+  // By an event that finds it committed, or one after that.
+  for (auto settled = settled_by(*store); settled && *settled < events.size(); ++*settled) {
+    if (events[*settled].thread == events[e].thread && earlier(*settled, f)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace tsomon::reports

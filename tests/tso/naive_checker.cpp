@@ -194,9 +194,17 @@ bool NaiveChecker::directed(uint32_t e, uint32_t f) const {
   if (!held) {
     return true;
   }
-  const auto by = settled(*held);
-  if (by && before(*by, f)) {
-    return true;
+  // The event that settles a later store may be over sooner.
+  for (uint32_t g = *held; g < trace_.events.size(); ++g) {
+    if (g != *held && !program_order(*held, g)) {
+      continue;
+    }
+    if (g != *held && drains(g) && before(g, f)) {
+      return true;
+    }
+    if (const auto by = store(g) ? settled(g) : std::nullopt; by && before(*by, f)) {
+      return true;
+    }
   }
   for (uint32_t j = 0; j < trace_.events.size(); ++j) {
     if (options_.thread_order && trace_.events[j].kind() == EventKind::kJoin &&

@@ -33,8 +33,13 @@ __attribute__((noinline)) int outer(int n) {
 }
 }  // namespace Pool
 
+namespace {
+__attribute__((noinline)) int hidden(int n) { return last = n; }
+}  // namespace
+
 int main() {
   static int i;  // keeps its value across longjmp
+  hidden(hidden(1) + 1);
   for (i = 0; i < 8; ++i) {
     if (setjmp(back) != 0) {
       continue;
