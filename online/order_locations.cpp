@@ -135,7 +135,10 @@ void OrderLocations::conflicts_of_many(const Record* begin, const Record* end,
   const auto forwards = [&](const Record& record) {
     return (now.roles & kStore) == 0 && record.store > now.thread->drained;
   };
-  stores_.assign(threads_.size(), {});
+  stores_.resize(threads_.size());
+  for (const Record* at = begin; at != end; ++at) {
+    stores_[at->thread] = {};
+  }
   for (const Record* at = begin; at != end; ++at) {
     if (!at->writes) {
       continue;
@@ -240,12 +243,12 @@ void OrderLocations::remember_release(const OrderEvent& now) {
   } else {
     releases.emplace_back();
   }
-  const ThreadId thread = now.event->thread;
+  const uint32_t place = threads_.place(now.event->thread);
   ReleaseClock& release = releases.back();
   release.index = now.index;
   release.clock = now.thread->clock;
-  release.clock.resize(std::max<size_t>(release.clock.size(), thread + 1), 0);
-  release.clock[thread] = now.thread->stores;
+  release.clock.resize(std::max<size_t>(release.clock.size(), place + 1), 0);
+  release.clock[place] = now.thread->stores;
 }
 
 template <uint8_t kKnown>

@@ -181,9 +181,10 @@ class OrderLocations {
   bool is_settled(const Record& record) const {
     return record.hi < threads_.now() && threads_.has_settled(record.thread, record.store);
   }
-  static bool by_locks(const Record& record, const OrderEvent& now) {
+  bool by_locks(const Record& record, const OrderEvent& now) const {
     const auto& clock = now.thread->clock;
-    return record.thread < clock.size() && clock[record.thread] >= record.clock;
+    const uint32_t place = threads_.place(record.thread);
+    return place < clock.size() && clock[place] >= record.clock;
   }
   bool stands_for(const Record& record, const OrderEvent& now) const;
   void link_record(const Record& record, const OrderEvent& now, EdgeKind kind);

@@ -98,6 +98,7 @@ OrderPolicy::Node OrderPolicy::new_unit(OrderThread& thread, const Event& event,
   if (unit >= unit_times_.size()) {
     unit_times_.resize(unit + 1);
   }
+  thread.over = std::max(thread.over, thread.time.hi);
   thread.time = UnitTime();
   return unit;
 }
@@ -186,7 +187,7 @@ void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t ind
   }
   OrderThread& mine = threads_.find_or_add(event.thread);
   now.thread = &mine;
-  threads_.begin_event(mine);
+  threads_.begin_event(event.thread, mine);
   if (event.size != 0) {  // a name overlaps with nothing else
     now.others = locations_.others(now.location);
   }
@@ -315,7 +316,7 @@ bool OrderPolicy::closed(Node node) {
 
 // Units of a thread that never drains its buffer are given up beyond a bound.
 void OrderPolicy::before_sweep() {
-  for (ThreadId id = 0; id < threads_.size(); ++id) {
+  for (const ThreadId id : threads_.placed()) {
     end_run(threads_[id]);
   }
   const auto undrained = [this](Node node) { return graph_.unit(node).finished && !closed(node); };

@@ -8,18 +8,63 @@ namespace tsomon {
 OrderThread& OrderThreads::add(ThreadId id) {
   while (id >= threads_.size()) {
     threads_.push_back(std::make_unique<OrderThread>());
+    place_of_.push_back(OrderThread::kNoPlace);
   }
   return *threads_[id];
 }
 
+// Whether a thread that was joined is needed no more; if so it is forgotten.
+bool OrderThreads::leaves_place(ThreadId id) {
+  OrderThread& thread = *threads_[id];
+  if (thread.over >= now_ || thread.unit != OrderThread::kNone ||
+      thread.run != OrderThread::kNone) {
+    return false;
+  }
+  const uint64_t stores = thread.stores;
+  thread = OrderThread();
+  thread.started = true;
+  thread.ended = true;
+  thread.stores = thread.drained = thread.released_up_to = thread.settled = stores;
+  place_of_[id] = OrderThread::kNoPlace;
+  return true;
+}
+
+void OrderThreads::give_place(ThreadId id, OrderThread& thread) {
+  for (size_t i = 0; i < joined_.size();) {
+    const ThreadId joined = joined_[i];
+    const uint32_t place = place_of_[joined];
+    const bool joined_still = threads_[joined]->ended && place != OrderThread::kNoPlace;
+    const bool free = joined_still && leaves_place(joined);
+    if (joined_still && !free) {
+      ++i;
+      continue;
+    }
+    joined_[i] = joined_.back();
+    joined_.pop_back();
+    if (free) {
+      // One more than a join passes on.
+      const uint64_t before = std::max(thread.stores, threads_[joined]->stores + 1);
+      thread.stores = thread.drained = thread.released_up_to = thread.settled = before;
+      place_of_[id] = place;
+      placed_[place] = id;
+      return;
+    }
+  }
+  place_of_[id] = static_cast<uint32_t>(placed_.size());
+  placed_.push_back(id);
+}
+
 // The first event of a thread, or one after its end.
-void OrderThreads::start(OrderThread& thread) {
+void OrderThreads::start(ThreadId id, OrderThread& thread) {
   if (thread.ended) {
     thread.ended = false;
     ++graph_.statistics().late_events;
   }
   thread.started = true;
   set_alive(thread, true);
+  if (place_of_[id] == OrderThread::kNoPlace) {
+    give_place(id, thread);
+  }
 }
 
 // A thread that was interrupted at the end of a drain may have one that is over very late: it must
@@ -180,12 +225,16 @@ void OrderThreads::fork(const OrderEvent& now) {
     return;
   }
   set_alive(child, true);
+  if (place_of_[id] == OrderThread::kNoPlace) {
+    give_place(id, child);
+  }
   OrderThread& parent = *threads_[now.event->thread];
   child.last_store = {now.unit, now.access()};
   child.last_drain = child.last_store;
   join_clock(&child.clock, parent.clock);
-  child.clock.resize(std::max<size_t>(child.clock.size(), now.event->thread + 1), 0);
-  child.clock[now.event->thread] = std::max(child.clock[now.event->thread], parent.stores);
+  const uint32_t place = place_of_[now.event->thread];
+  child.clock.resize(std::max<size_t>(child.clock.size(), place + 1), 0);
+  child.clock[place] = std::max(child.clock[place], parent.stores);
 }
 
 void OrderThreads::join(const OrderEvent& now) {
@@ -207,10 +256,14 @@ void OrderThreads::join(const OrderEvent& now) {
   }
   OrderThread& parent = *threads_[now.event->thread];
   join_clock(&parent.clock, child.clock);
-  parent.clock.resize(std::max<size_t>(parent.clock.size(), id + 1), 0);
-  parent.clock[id] = std::max(parent.clock[id], child.stores + 1);
+  if (const uint32_t place = place_of_[id]; place != OrderThread::kNoPlace) {
+    parent.clock.resize(std::max<size_t>(parent.clock.size(), place + 1), 0);
+    parent.clock[place] = std::max(parent.clock[place], child.stores + 1);
+    child.over = std::max({child.over, child.time.hi, now.hi});
+    joined_.push_back(id);
+  }
   // What an ended thread stored has left its buffer.
-  commit(child, child.stores, now.hi);
+  drain(child, now.hi);
   child.ended = true;
   child.ordered.fill(OrderThread::kNone);
   set_alive(child, false);
@@ -228,8 +281,8 @@ void OrderThreads::follow_units() {
       return load.load.unit == OrderThread::kNone;
     });
   };
-  for (const auto& each : threads_) {
-    OrderThread& thread = *each;
+  for (const ThreadId id : placed_) {
+    OrderThread& thread = *threads_[id];
     move(&thread.unit);
     thread.ordered.fill(OrderThread::kNone);
     for (LastEvent* last :

@@ -5,7 +5,11 @@
 //             directed edges (those that follow from others are left out); how many of its stores
 //             have certainly committed, and when; and a vector clock of store numbers, which knows
 //             what chains of lock releases and acquisitions order.
-// Complexity  O(1) for an event, O(threads) for locks, forks and joins.
+// Ended       A thread that was joined leaves its place in the clocks to a new one as soon as all
+//             that it did lies before now(): that is settled, and needs no clock. The new one goes
+//             on with its store numbers, so that what clocks say of the old one says nothing of it.
+// Complexity  O(1) for an event; for locks, forks and joins O(places): threads at once.
+// Memory      Some 500 bytes for a thread that has ended.
 // Thread-safety: none.
 #pragma once
 
@@ -53,6 +57,8 @@ struct OrderThread {
     int64_t hi = 0;       // when this event was over
   };
 
+  static constexpr uint32_t kNoPlace = 0xFFFFFFFFU;
+
   bool started = false;
   bool ended = false;
   bool alive = false;          // started or to be started, and not joined
@@ -66,6 +72,7 @@ struct OrderThread {
   // are not there already: order() has nothing to do but to count them.
   std::array<Node, 2> ordered{kNone, kNone};
   UnitTime time;                // of `unit`, or `run`
+  int64_t over = kTimeMin;      // when those before were; of one that was joined, everything
   uint64_t stores = 0;          // issued
   uint64_t stored_to = 0;       // since the last drain: some bit of every location
   uint64_t drained = 0;         // of these, that have committed by the latest event of the thread
@@ -83,7 +90,7 @@ struct OrderThread {
   std::vector<Forwarded> forwarded;  // loads not yet linked to a later store, by store
   std::vector<Forwarded> waiting;    // loads whose source has not committed, by store
   std::vector<Forwarded> released;   // loads whose source has
-  std::vector<uint64_t> clock;       // per thread: stores that come before what follows here
+  std::vector<uint64_t> clock;       // by place: stores that come before what follows here
 };
 
 class OrderThreads {
@@ -98,15 +105,19 @@ class OrderThreads {
   OrderThread& operator[](ThreadId id) { return *threads_[id]; }
   OrderThread& find_or_add(ThreadId id) { return id < threads_.size() ? *threads_[id] : add(id); }
   ThreadId size() const { return static_cast<ThreadId>(threads_.size()); }
+  // Where the thread is in the clocks; kNoPlace: it is in none, not yet or no more.
+  uint32_t place(ThreadId id) const { return place_of_[id]; }
+  // The threads that have a place. Others have no unit and remember no event.
+  const std::vector<ThreadId>& placed() const { return placed_; }
 
   // Where the events have arrived. Late events do not change it.
   int64_t now() const { return now_; }
   void set_now(int64_t now) { now_ = now; }
 
   // At every event of a thread but a boundary: it is alive.
-  void begin_event(OrderThread& thread) {
+  void begin_event(ThreadId id, OrderThread& thread) {
     if (!thread.started || !thread.alive || thread.ended) [[unlikely]] {
-      start(thread);
+      start(id, thread);
     }
   }
   bool only_one_alive() const { return alive_ == 1; }
@@ -193,7 +204,9 @@ class OrderThreads {
 
  private:
   OrderThread& add(ThreadId id);
-  void start(OrderThread& thread);
+  void start(ThreadId id, OrderThread& thread);
+  void give_place(ThreadId id, OrderThread& thread);
+  bool leaves_place(ThreadId id);
   void set_alive(OrderThread& thread, bool alive) {
     if (thread.alive != alive) {
       thread.alive = alive;
@@ -224,6 +237,9 @@ class OrderThreads {
   int64_t now_ = kTimeMin;
   int alive_ = 0;
   std::vector<std::unique_ptr<OrderThread>> threads_;
+  std::vector<uint32_t> place_of_;  // by thread
+  std::vector<ThreadId> placed_;    // by place
+  std::vector<ThreadId> joined_;    // that have a place
 };
 
 }  // namespace tsomon
