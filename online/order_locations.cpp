@@ -135,7 +135,10 @@ void OrderLocations::conflicts_of_many(const Record* begin, const Record* end,
   const auto forwards = [&](const Record& record) {
     return (now.roles & kStore) == 0 && record.store > now.thread->drained;
   };
-  stores_.assign(threads_.size(), {});
+  stores_.resize(threads_.size());
+  for (const Record* at = begin; at != end; ++at) {
+    stores_[at->thread] = {};
+  }
   for (const Record* at = begin; at != end; ++at) {
     if (!at->writes) {
       continue;

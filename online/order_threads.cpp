@@ -212,7 +212,7 @@ void OrderThreads::join(const OrderEvent& now) {
   trim_clock(parent);
   child.clock = StoreClock();
   // What an ended thread stored has left its buffer.
-  commit(child, child.stores, now.hi);
+  drain(child, now.hi);
   child.ended = true;
   child.ordered.fill(OrderThread::kNone);
   set_alive(child, false);

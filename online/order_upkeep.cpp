@@ -15,7 +15,10 @@ constexpr uint64_t kFewLocations = 4096;   // that are not worth looking for unu
 // for loads.
 void OrderLocations::prune(Location& location) {
   auto& records = location.records;
-  latest_settled_.assign(threads_.size(), {});
+  latest_settled_.resize(threads_.size());
+  for (const Record& record : records) {
+    latest_settled_[record.thread] = {};
+  }
   for (const Record& record : records) {
     if (is_settled(record)) {
       LatestSettled& latest = latest_settled_[record.thread];

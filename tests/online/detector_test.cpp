@@ -2,10 +2,14 @@
 #include "online/detector.h"
 
 #include <algorithm>
+#include <array>
+#include <initializer_list>
 #include <map>
 #include <set>
+#include <string>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
@@ -278,6 +282,35 @@ Collection random_collection(std::mt19937_64& random) {
   }
 }
 
+// Two threads at a time beside the first, which starts and joins them.
+std::string random_generations(std::mt19937_64& random) {
+  std::string text;
+  const auto pick = [&](std::initializer_list<const char*> choices) {
+    return std::string(*(choices.begin() + random() % choices.size()));
+  };
+  const uint64_t generations = 2 + random() % 3;
+  for (uint64_t generation = 0; generation < generations; ++generation) {
+    const std::array<uint64_t, 3> threads{0, 2 * generation + 1, 2 * generation + 2};
+    std::array<bool, 3> open{};
+    text += fmt::format("T0:fork(T{}) fork(T{}) ", threads[1], threads[2]);
+    for (uint64_t step = 0; step < 4 + random() % 5; ++step) {
+      const uint64_t i = random() % 3;
+      const bool opens = !open[i] && random() % 2 == 0;
+      const bool closes = open[i] && random() % 3 == 0;
+      open[i] = (open[i] || opens) && !closes;
+      text += fmt::format("T{}:{}", threads[i], opens ? "[" : "");
+      text += random() % 4 == 0 ? fmt::format("acq(l) {} rel(l)", pick({"W(x)", "R(x)", "R(y)"}))
+                                : pick({"W(x)", "W(y)", "R(x)", "R(y)", "U(x)", "F"});
+      text += closes ? "] " : " ";
+    }
+    for (uint64_t i = 0; i < 3; ++i) {
+      text += open[i] ? fmt::format("T{}:R(z)] ", threads[i]) : "";
+    }
+    text += fmt::format("T0:join(T{}) join(T{}) ", threads[1], threads[2]);
+  }
+  return text;
+}
+
 }  // namespace
 
 TEST_CASE("cycles, parts and windows equal those of all pairs of events") {
@@ -404,6 +437,40 @@ void check_certain_steps(const Trace& trace, const Watched& watched) {
 }
 
 }  // namespace
+
+TEST_CASE("threads that come, are joined, and are followed by others") {
+  constexpr uint64_t kSeed = 99;
+  std::mt19937_64 random(kSeed);
+  int violating = 0;
+  int by_locks = 0;
+  for (int round = 0; round < kRounds / 10; ++round) {
+    const Trace trace = mini_trace(random_generations(random));
+    DetectorOptions options;
+    options.share_nodes = random() % 2 == 0;
+    const Collection collection = random_collection(random);
+    INFO("seed " << kSeed << " round " << round << " every " << collection.sweep_every << "\n"
+                 << show(trace));
+    const Truth truth(trace, options.relation);
+    const Watched watched = watch(trace, options, collection);
+    // Where a store behind a release stands for one before it, only the window is there.
+    REQUIRE((truth.parts(!options.share_nodes).empty() || !watched.windows.empty()));
+    for (const DetectedCycle& cycle : watched.cycles) {
+      check_cycle(trace, truth, cycle, true);
+    }
+    const AnalysisOptions analysis;
+    const auto whole = analyse(trace, analysis);
+    REQUIRE(whole.has_value());
+    const Verdict by_windows = judge_all(trace, watched, analysis);
+    violating += whole->verdict == Verdict::kClean ? 0 : 1;
+    // The release that decided it may lie before the stretch of a window.
+    if (watched.complete && by_windows != whole->verdict) {
+      REQUIRE(by_windows == Verdict::kPossible);
+      ++by_locks;
+    }
+  }
+  CHECK(by_locks < kRounds / 10'000);
+  MESSAGE(violating << " violating of " << kRounds / 10 << ", " << by_locks << " with locks");
+}
 
 TEST_CASE("atomic sets: a cycle is reported iff the whole trace has one") {
   constexpr uint64_t kSeed = 7071;
