@@ -79,11 +79,7 @@ class Finder {
           if (sample_ == samples_.size() || samples_[sample_].entry > i) {
             walk_.block(*entry.block);
           } else {
-            const size_t first = sample_;
-            while (sample_ < samples_.size() && samples_[sample_].entry <= i) {
-              ++sample_;
-            }
-            walk_.block(*entry.block, samples_.data() + first, samples_.data() + sample_);
+            sampled_block(i);
           }
           break;
         case Kind::kValue:
@@ -107,6 +103,18 @@ class Finder {
     window.calls.swap(walk_.calls());
     TSOMON_CHECK(walk_.recorded() == window.places.data() + accesses,
                  "every access of a block is recorded once");
+  }
+
+  // Samples of entries that are no blocks say nothing.
+  void sampled_block(size_t i) {
+    while (sample_ < samples_.size() && samples_[sample_].entry < i) {
+      ++sample_;
+    }
+    const size_t first = sample_;
+    while (sample_ < samples_.size() && samples_[sample_].entry == i) {
+      ++sample_;
+    }
+    walk_.block(*entries_[i].block, samples_.data() + first, samples_.data() + sample_);
   }
 
   void tell(const Window& window) {

@@ -1,6 +1,9 @@
 // When the entries of a path took place at the earliest and at the latest, by their own times and
 // by those of the ones in front of them and behind them. Both ascend.
 //
+// Repeats     An instruction that repeats may have been interrupted half done: the path has it
+//             once, where it was come back to, or not at all, where the path goes on elsewhere. It
+//             may be as old as what is in front of that.
 // Memory      16 bytes an entry. Complexity O(entries).
 // Thread-safety: plain data.
 #pragma once
@@ -14,13 +17,23 @@
 
 namespace tsomon::pt {
 
+// Whether a part of it may have been executed before the time that the trace has for it.
+inline bool began_earlier(const PathEntry& entry) {
+  return entry.kind == PathEntry::Kind::kElsewhere ||
+         (entry.resumed && entry.kind == PathEntry::Kind::kBlock &&
+          entry.block->instructions.front().repeats());
+}
+
 class PathTimes {
  public:
   explicit PathTimes(const std::vector<PathEntry>& entries)
       : low_(entries.size()), high_(entries.size()) {
     int64_t low = kTimeMin;
     for (size_t i = 0; i < entries.size(); ++i) {
-      low_[i] = low = std::max(low, entries[i].lo);
+      if (!began_earlier(entries[i])) {
+        low = std::max(low, entries[i].lo);
+      }
+      low_[i] = low;
     }
     int64_t high = kTimeMax;
     for (size_t i = entries.size(); i-- != 0;) {

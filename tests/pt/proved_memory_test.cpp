@@ -9,9 +9,11 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "decoders/pt/code.h"
+#include "decoders/pt/trace.h"
 #include "tests/pt/own_modules.h"
 #include "tests/pt/traced_programs.h"
 
@@ -75,6 +77,8 @@ struct Timed {
   int64_t lo = 0;
   int64_t hi = 0;
   uint64_t at = 0;  // its address; 0: a new one
+  bool resumed = false;
+  bool elsewhere = false;  // with no pieces
 };
 using Thread = std::vector<Timed>;
 
@@ -101,7 +105,10 @@ class Process {
       PathEntry& entry = path->entries.emplace_back();
       entry.lo = timed.lo;
       entry.hi = timed.hi;
-      entry.kind = timed.pieces.empty() ? PathEntry::Kind::kGap : PathEntry::Kind::kBlock;
+      entry.resumed = timed.resumed;
+      entry.kind = timed.elsewhere        ? PathEntry::Kind::kElsewhere
+                   : timed.pieces.empty() ? PathEntry::Kind::kGap
+                                          : PathEntry::Kind::kBlock;
       if (!timed.pieces.empty()) {
         const uint64_t new_one = at_;
         at_ = timed.at != 0 ? timed.at : at_;
@@ -111,6 +118,7 @@ class Process {
     }
     paths_.push_back(std::move(path));
   }
+  const pt::ThreadPath& path(size_t i) const { return *paths_[i]; }
   void begin_at(uint64_t address) { at_ = address; }
   // What the registers were in front of the last path.
   void began(x86::Register name, uint64_t value) {
@@ -220,6 +228,35 @@ TEST_CASE("a store takes effect between its issue and the end of the next fence"
   CHECK(beside({early, {{fence}, 40, 50}, {{store_rcx(kWord)}, 120, 130}}) == kUnknown);
 }
 
+TEST_CASE("an instruction that repeats is as old as the first time that it was interrupted") {
+  const Piece up{{0xFC}};
+  const Piece one{{0xB9, 1, 0, 0, 0}};           // mov $1,%ecx
+  const Piece store_string{{0xF3, 0x48, 0xAB}};  // rep stosq
+  const auto with = [&](bool resumed, bool elsewhere, int64_t fenced) {
+    std::vector<Timed> other{{{up, set_rdi(kWord), one}, 20, 30}, {{fence}, fenced, fenced + 5}};
+    if (elsewhere) {
+      other.push_back({{}, 211, 220, 0, false, true});
+    }
+    other.push_back({{store_string}, 211, 220, 0, resumed});
+    return beside(other);
+  };
+  CHECK(with(false, false, 40) == kProved);
+  CHECK(with(true, false, 40) == kUnknown);
+  CHECK(with(true, false, 203) == kUnknown);
+  // The one that a handler interrupted may never come.
+  CHECK(with(false, true, 40) == kUnknown);
+  const Timed handler{{}, 150, 160, 0, false, true};
+  CHECK(beside({handler, {{fence}, 300, 310}}) == kUnknown);
+  CHECK(beside({{{load_unknown}, 20, 30}, {{}, 40, 50, 0, false, true}, {{fence}, 60, 70}}) ==
+        kProved);
+  Process process;
+  Thread own = loader();
+  own.insert(own.begin() + 1, handler);
+  process.add(own);
+  process.add({kBegins, kEnds});
+  CHECK(process.last() == kUnknown);
+}
+
 TEST_CASE("a store of another thread is where its address may be") {
   CHECK(beside({{{store_unknown}, 150, 160}}) == kUnknown);
   CHECK(beside({{{store_unknown}, 20, 30}, {{fence}, 40, 50}}) == kProved);
@@ -238,6 +275,127 @@ TEST_CASE("what the thread itself may have stored") {
   CHECK(beside({}, {lock_add(kWord + 4)}) == kUnknown);
   CHECK(beside({}, {push}) == kProved);
   CHECK(beside({}, {load_unknown}) == kProved);
+}
+
+TEST_CASE("a thread's own stack is where no file's data is") {
+  const Piece stack_pointer{{0x48, 0x8D, 0x3C, 0x24}};  // lea (%rsp),%rdi
+  const Piece low_half{{0x89, 0xD2}};                   // mov %edx,%edx
+  const Piece signed_half{{0x48, 0x63, 0xD2}};          // movslq %edx,%rdx
+  // An index of 64 bits may be the way from the stack to anywhere.
+  for (const bool own : {false, true}) {
+    const auto with = [&](const std::vector<Piece>& index) {
+      std::vector<Piece> pieces{index};
+      pieces.push_back(stack_pointer);
+      pieces.push_back(store_indexed);
+      return own ? beside({}, pieces) : beside({{pieces, 150, 160}});
+    };
+    CHECK(with({}) == kUnknown);
+    CHECK(with({mask}) == kProved);
+    CHECK(with({low_half}) == kProved);
+    CHECK(with({signed_half}) == kProved);
+  }
+  // Near the stack, but a file's data.
+  const auto near = [](bool known) {
+    Process process;
+    process.add(loader({store_unknown}));
+    process.began(x86::Register::kRsp, kWord + 512);
+    if (known) {
+      process.began(x86::Register::kR8, kWord);
+    }
+    return process.last();
+  };
+  CHECK(near(true) == kUnknown);
+  CHECK(near(false) == kUnknown);
+  // A stack in a file's data, where it is known to be.
+  const auto pushed = [](uint64_t stack) {
+    Process process;
+    process.add(loader());
+    process.add({kBegins, {{push}, 150, 160}, kEnds});
+    if (stack != 0) {
+      process.began(x86::Register::kRsp, stack);
+    }
+    return process.last();
+  };
+  CHECK(pushed(0) == kProved);
+  CHECK(pushed(kWord + 16) == kProved);
+  CHECK(pushed(kWord + 8) == kUnknown);
+}
+
+TEST_CASE("what lies below the stack is not the thread's own") {
+  const Piece enter{{0xE8, 0, 0, 0, 0}};    // call the next
+  const Piece save{{0x49, 0x89, 0x08}};     // mov %rcx,(%r8)
+  const Piece restore{{0x49, 0x8B, 0x00}};  // mov (%r8),%rax
+  const auto with = [&](uint64_t below) {
+    const uint64_t stack = kWord - (uint64_t{1} << 30);
+    const uint64_t begin = kTable + (1 << 21);
+    Process process;
+    process.add({{{enter}, 10, 15, begin},
+                 {{set_rcx(kPointer), save}, 20, 25, begin + 5},
+                 {{restore, use}, 30, 35}});
+    process.began(x86::Register::kRsp, stack);
+    process.began(x86::Register::kR8, stack - 8 - below);
+    return process.last();
+  };
+  CHECK(with(64) != kUnknown);
+  CHECK(with(4096) == kUnknown);
+}
+
+TEST_CASE("other memory may come where a file's data was") {
+  const auto number = [](uint32_t of) {
+    Piece piece{{0xB8, 0, 0, 0, 0, 0x0F, 0x05}, 2, 0};
+    std::memcpy(piece.code.data() + 1, &of, 4);
+    return piece;
+  };
+  const auto set_r10 = [](uint32_t to) {
+    Piece piece{{0x41, 0xBA, 0, 0, 0, 0}, 1, 0};
+    std::memcpy(piece.code.data() + 2, &to, 4);
+    return piece;
+  };
+  const auto set_edx = [](uint32_t to) {
+    Piece piece{{0xBA, 0, 0, 0, 0}, 1, 0};
+    std::memcpy(piece.code.data() + 1, &to, 4);
+    return piece;
+  };
+  const Piece size{{0xBE, 8, 0, 0, 0}};  // mov $8,%esi
+  const uint64_t nothing = reinterpret_cast<uint64_t>(&data) - (uint64_t{1} << 30);
+  // Long before, and behind a fence since.
+  const auto before = [](const std::vector<Piece>& pieces) {
+    return beside({{pieces, 20, 30}, {{fence}, 40, 50}});
+  };
+  CHECK(before({size, set_rdi(kWord + 8), call(11)}) == kUnknown);  // munmap
+  CHECK(before({size, set_rdi(nothing), call(11)}) == kProved);
+  CHECK(before({size, call(11)}) == kUnknown);
+  const auto map = [&](const std::vector<Piece>& address, int flags) {
+    std::vector<Piece> pieces{address};
+    pieces.insert(pieces.end(), {size, set_r10(static_cast<uint32_t>(flags)), call(9)});
+    return before(pieces);
+  };
+  CHECK(map({}, MAP_PRIVATE | MAP_ANONYMOUS) == kProved);
+  CHECK(map({}, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED) == kUnknown);
+  CHECK(map({}, MAP_SHARED | MAP_FIXED) == kUnknown);
+  CHECK(map({}, MAP_PRIVATE | MAP_FIXED) == kProved);
+  CHECK(map({set_rdi(kWord)}, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED) == kUnknown);
+  CHECK(before({size, call(9)}) == kUnknown);  // with any flags
+  CHECK(before({size, set_rdi(kWord), set_r10(MREMAP_MAYMOVE), call(25)}) == kUnknown);
+  CHECK(before({size, set_rdi(nothing), set_r10(MREMAP_MAYMOVE), call(25)}) == kProved);
+  CHECK(before({size, set_rdi(nothing), set_r10(MREMAP_FIXED), call(25)}) == kUnknown);
+  CHECK(before({set_edx(0), call(30)}) == kProved);  // shmat
+  CHECK(before({set_edx(040000), call(30)}) == kUnknown);
+  // madvise: whole pages are emptied, now or at any time.
+  CHECK(before({size, set_rdi(kWord + 8), set_edx(MADV_DONTNEED), call(28)}) == kProved);
+  CHECK(before({size, set_rdi(kWord + 8), set_edx(MADV_FREE), call(28)}) == kUnknown);
+  CHECK(before({size, set_rdi(kWord + 8), call(28)}) == kUnknown);
+  CHECK(beside({{{size, set_rdi(kWord + 8), set_edx(MADV_DONTNEED), call(28)}, 150, 160}}) ==
+        kUnknown);
+  CHECK(beside({{{size, set_rdi(nothing), set_edx(MADV_DONTNEED), call(28)}, 150, 160}}) ==
+        kProved);
+  // Ways to call that are not known may do anything, such as to make a process.
+  CHECK(before({number(462)}) == kProved);
+  CHECK(before({number(463)}) == kUnknown);
+  CHECK(before({number(0x40000000U | 1)}) == kUnknown);
+  CHECK(before({{{0xCD, 0x80}}}) == kUnknown);  // int $0x80
+  CHECK(before({{{0x0F, 0x34}}}) == kUnknown);  // sysenter
+  CHECK(before({{{0xCC}}}) == kProved);         // int3
 }
 
 TEST_CASE("what the kernel may have written for system calls") {
@@ -384,6 +542,16 @@ TEST_CASE("which call made a thread has to be certain") {
   CHECK(with(71, 71, kTable + 8) == kUnknown);
 }
 
+TEST_CASE("what is known of new threads is told where they were created, whatever their numbers") {
+  const Piece other{{0x4D, 0x8B, 0x01}};  // mov (%r9),%r8
+  Process process;
+  process.add({make(30), {{other}, 50, 55}, make(60), {{load_unknown}, 100, 105}});
+  process.add(child(71, 76));  // of the second call
+  process.add(child(41, 46));
+  process.began(kR8, kPointer);
+  CHECK(process.last() == kUnknown);
+}
+
 TEST_CASE("what is known of a new thread is known of its creator") {
   const auto with = [](uint32_t flags, x86::Register name) {
     Process process;
@@ -461,6 +629,95 @@ TEST_CASE("a new thread may write where registers point that it was given") {
   };
   CHECK(with({}) != kUnknown);
   CHECK(with({point}) == kUnknown);
+}
+
+TEST_CASE("the base of fs is not what a signal handler's return restores") {
+  const Piece load_block{{0x64, 0x48, 0x8B, 0x04, 0x25, 0, 0, 0, 0}};  // mov %fs:0,%rax
+  const Piece set_base{{0xF3, 0x48, 0x0F, 0xAE, 0xD0}};                // wrfsbase %rax
+  const Piece leave{{0xC3}};
+  const auto with = [&](const std::vector<Piece>& handler) {
+    std::vector<Piece> pieces{handler};
+    pieces.push_back(leave);
+    const Timed jump{{}, 20, 30, 0, false, true};
+    Process process;
+    process.add({{{load_unknown}, 10, 20, kMake},
+                 jump,
+                 {pieces, 30, 40},
+                 {{call(15)}, 40, 50},
+                 jump,
+                 {{load_block}, 60, 70, kMake + load_unknown.code.size()}});
+    process.began(kFs, kPointer);
+    return process.last();
+  };
+  CHECK(with({}) != kUnknown);
+  CHECK(with({set_base}) == kUnknown);
+}
+
+TEST_CASE("samples at an instruction that repeats may be of its middle") {
+  const Code code{0x90, 0xF3, 0xA4, 0x90};  // nop; rep movsb; nop
+  const auto read = [&](uint64_t at, uint8_t* to, size_t size) {
+    const size_t from = std::min<size_t>(at - kMake, code.size());
+    const size_t there = std::min(size, code.size() - from);
+    std::copy_n(code.begin() + static_cast<ptrdiff_t>(from), there, to);
+    return there;
+  };
+  pt::CodeCache cache;
+  pt::ThreadPath path{1, 1, {}};
+  PathEntry& entry = path.entries.emplace_back();
+  entry.block = cache.find(1, kMake, 3, read);
+  entry.lo = 0;
+  entry.hi = 100;
+  const auto known = [&](uint64_t ip, bool after) {
+    pt::RegisterSample sample;
+    sample.process = sample.thread = 1;
+    sample.time = 50;
+    sample.ip = ip;
+    sample.after = after;
+    for (const auto name : {x86::Register::kRcx, x86::Register::kRdi, x86::Register::kRbx}) {
+      sample.registers.set(name, 1);
+    }
+    const auto placed = place_samples(path, {sample});
+    REQUIRE(placed.size() == 1);
+    return placed[0].registers.known;
+  };
+  const auto all = x86::mask_of(x86::Register::kRcx) | x86::mask_of(x86::Register::kRdi) |
+                   x86::mask_of(x86::Register::kRbx);
+  CHECK(known(kMake, false) == all);
+  CHECK(known(kMake, true) == all);
+  CHECK(known(kMake + 1, false) == x86::mask_of(x86::Register::kRbx));
+  CHECK(known(kMake + 1, true) == x86::mask_of(x86::Register::kRbx));
+  CHECK(known(kMake + 3, false) == all);
+}
+
+TEST_CASE("a process that another one made may share its memory") {
+  // A call of the C library's, and where it returns.
+  uint64_t behind = 0;
+  const auto* library = reinterpret_cast<const uint8_t*>(&::getpid);
+  for (size_t i = 0; behind == 0 && i < 4096; ++i) {
+    behind = library[i] == 0x0F && library[i + 1] == 0x05
+                 ? reinterpret_cast<uint64_t>(library + i + 2)
+                 : 0;
+  }
+  REQUIRE(behind != 0);
+  const auto proved = [&](uint64_t first, bool alone) {
+    pt::Flow flow;
+    flow.constants = pt::Constants(own_modules(kProcess).code);
+    Process process;
+    process.add({{{fence}, 0, 10, first},
+                 {{set_rcx(kPointer), store_rcx(kWord)}, 100, 110},
+                 {{load_rax(kWord), use}, 200, 210},
+                 kEnds});
+    process.add({kBegins, kEnds});
+    flow.threads = {process.path(0), process.path(1)};
+    flow.threads[0].thread = kProcess;
+    flow.threads[1].process += alone ? 0 : 1;
+    pt::TraceOptions options;
+    options.all_threads = true;
+    return make_trace(flow, options).counts.through_memory != 0;
+  };
+  CHECK(proved(behind, true));
+  CHECK_FALSE(proved(behind, false));
+  CHECK(proved(behind - 2, false));
 }
 
 TEST_CASE("the C library's own pointer to a thread's block") {
