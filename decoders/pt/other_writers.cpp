@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include <sys/syscall.h>
+
 namespace tsomon::pt {
 
 using Kind = PathEntry::Kind;
@@ -119,12 +121,12 @@ bool ThreadStores::remaps_data(const SystemCall& call) {
 // The C library's loader maps files privately, where there were none; what it unmaps while the
 // program has not begun is its list of files.
 bool ThreadStores::maps_as_loader(const SystemCall& call) {
-  constexpr uint64_t kMap = 9;
-  constexpr uint64_t kUnmap = 11;
   const uint64_t site = path_.entries[at_].block->instructions.back().address;
-  if (!call.number || (*call.number != kMap && *call.number != kUnmap) ||
-      !constants_.is_c_library(path_.process, site) || !constants_.loader_at(path_.process, site)) {
+  if (!constants_.is_c_library(path_.process, site) || !constants_.loader_at(path_.process, site)) {
     return false;
+  }
+  if (call.number != SYS_munmap) {
+    return call.number == SYS_mmap;
   }
   for (; starting_ < at_; ++starting_) {
     const PathEntry& entry = path_.entries[starting_];
@@ -132,7 +134,7 @@ bool ThreadStores::maps_as_loader(const SystemCall& call) {
       break;
     }
   }
-  return *call.number == kMap || starting_ == at_;
+  return starting_ == at_ && path_.thread == path_.process;
 }
 
 void ThreadStores::entry(const PathEntry& entry, const std::vector<FoundAccess>& accesses) {

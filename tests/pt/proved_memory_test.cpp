@@ -118,6 +118,7 @@ class Process {
     }
     paths_.push_back(std::move(path));
   }
+  void is_main() { paths_.back()->thread = kProcess; }
   const pt::ThreadPath& path(size_t i) const { return *paths_[i]; }
   void begin_at(uint64_t address) { at_ = address; }
   // What the registers were in front of the last path.
@@ -396,6 +397,34 @@ TEST_CASE("other memory may come where a file's data was") {
   CHECK(before({{{0xCD, 0x80}}}) == kUnknown);  // int $0x80
   CHECK(before({{{0x0F, 0x34}}}) == kUnknown);  // sysenter
   CHECK(before({{{0xCC}}}) == kProved);         // int3
+}
+
+TEST_CASE("the C library's loader maps files where no data is") {
+  const std::vector<pt::CodeSection> code = own_modules(kProcess).code;
+  const auto file = std::find_if(code.begin(), code.end(), [](const pt::CodeSection& section) {
+    return section.file.find("ld-linux") != std::string::npos;
+  });
+  REQUIRE(file != code.end());
+  const Piece size{{0xBE, 8, 0, 0, 0}};            // mov $8,%esi
+  const Piece fixed{{0x41, 0xBA, 0x32, 0, 0, 0}};  // mov $(fixed, private, anonymous),%r10d
+  const auto with = [&](const Thread& first, const std::vector<Piece>& pieces, bool main) {
+    Process process;
+    process.add(loader());
+    Thread thread = first;
+    thread.push_back({pieces, 20, 30, file->address + 4096});
+    thread.push_back({{fence}, 40, 50});
+    thread.push_back(kEnds);
+    process.add(thread);
+    if (main) {
+      process.is_main();
+    }
+    return process.last();
+  };
+  CHECK(with({}, {size, call(11)}, true) == kProved);
+  CHECK(with({}, {size, call(11)}, false) == kUnknown);
+  CHECK(with({kBegins}, {size, call(11)}, true) == kUnknown);  // the program has begun
+  CHECK(with({kBegins}, {size, fixed, call(9)}, false) == kProved);
+  CHECK(with({kBegins}, {size, call(25)}, true) == kUnknown);  // mremap
 }
 
 TEST_CASE("what the kernel may have written for system calls") {
@@ -687,6 +716,36 @@ TEST_CASE("samples at an instruction that repeats may be of its middle") {
   CHECK(known(kMake + 1, false) == x86::mask_of(x86::Register::kRbx));
   CHECK(known(kMake + 1, true) == x86::mask_of(x86::Register::kRbx));
   CHECK(known(kMake + 3, false) == all);
+}
+
+TEST_CASE("an event that was interrupted half done has the time from before") {
+  const Timed jump{{}, 50, 60, 0, false, true};
+  const auto stored = [&](bool resumed, bool handled) {
+    const Piece up{{0xFC}};
+    const Piece one{{0xB9, 1, 0, 0, 0}};           // mov $1,%ecx
+    const Piece store_string{{0xF3, 0x48, 0xAB}};  // rep stosq
+    Process process;
+    Thread thread{{{up, set_rdi(kWord), one}, 20, 30, kTable + (1 << 21)},
+                  {{store_string}, 100, 110, kTable + (1 << 21) + 13, resumed}};
+    if (handled) {
+      const Thread handler{jump, {{{{0xC3}}}, 60, 70}, {{call(15)}, 70, 80}, jump};
+      thread.insert(thread.begin() + 1, handler.begin(), handler.end());
+    }
+    process.add(thread);
+    pt::Flow flow;
+    flow.threads = {process.path(0)};
+    const Trace trace = make_trace(flow).trace;
+    for (const Event& event : trace.events) {
+      if (event.kind() == EventKind::kWrite) {
+        CHECK(event.address == kWord);
+        return trace.lo(event);
+      }
+    }
+    return int64_t{-1};
+  };
+  CHECK(stored(false, false) == 100);
+  CHECK(stored(true, false) == 20);
+  CHECK(stored(true, true) == -1);
 }
 
 TEST_CASE("a process that another one made may share its memory") {
