@@ -299,7 +299,7 @@ TEST_CASE("a thread's own stack is where no file's data is") {
   const auto near = [](bool known) {
     Process process;
     process.add(loader({store_unknown}));
-    process.began(x86::Register::kRsp, kWord + 512);
+    process.began(x86::Register::kRsp, kWord - 512);
     if (known) {
       process.began(x86::Register::kR8, kWord);
     }
@@ -573,12 +573,17 @@ TEST_CASE("which call made a thread has to be certain") {
 
 TEST_CASE("what is known of new threads is told where they were created, whatever their numbers") {
   const Piece other{{0x4D, 0x8B, 0x01}};  // mov (%r9),%r8
-  Process process;
-  process.add({make(30), {{other}, 50, 55}, make(60), {{load_unknown}, 100, 105}});
-  process.add(child(71, 76));  // of the second call
-  process.add(child(41, 46));
-  process.began(kR8, kPointer);
-  CHECK(process.last() == kUnknown);
+  const auto with = [](const Thread& creator) {
+    Process process;
+    process.add(creator);
+    process.add(child(71, 76));  // of the second call
+    process.add(child(41, 46));
+    process.began(kR8, kPointer);
+    return process.last();
+  };
+  CHECK(with({make(30), {{other}, 50, 55}, make(60), {{load_unknown}, 100, 105}}) == kUnknown);
+  CHECK(with({{{load_unknown}, 20, 25}, make(30), {{set_r8(kTable)}, 50, 55}, make(60), kEnds}) !=
+        kUnknown);
 }
 
 TEST_CASE("what is known of a new thread is known of its creator") {
