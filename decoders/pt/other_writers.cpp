@@ -198,10 +198,11 @@ void ThreadStores::write(const x86::ByteRange& range) {
   if (range.size == 0 || (page == no_data_ && last / kPage == page)) {
     return;
   }
+  if (last / kPage == page && !constants_.may_be_data(path_.process, page * kPage, kPage)) {
+    no_data_ = page;
+    return;
+  }
   if (!constants_.may_be_data(path_.process, range.address, range.size)) {
-    if (!constants_.may_be_data(path_.process, page * kPage, kPage)) {
-      no_data_ = page;
-    }
     return;
   }
   if (last < range.address || words_.size() >= kMostWords) {

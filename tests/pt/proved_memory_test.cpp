@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <random>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "decoders/pt/code.h"
+#include "decoders/pt/other_writers.h"
 #include "decoders/pt/trace.h"
 #include "tests/pt/own_modules.h"
 #include "tests/pt/traced_programs.h"
@@ -244,6 +246,12 @@ TEST_CASE("an instruction that repeats is as old as the first time that it was i
   CHECK(with(false, false, 40) == kProved);
   CHECK(with(true, false, 40) == kUnknown);
   CHECK(with(true, false, 203) == kUnknown);
+  // Stores to several places, too: vpscatterqq %zmm1,(%rax,%zmm0,8){%k1}; xsave (%rsp)
+  for (const Piece& scatters :
+       {Piece{{0x62, 0xF2, 0xFD, 0x49, 0xA1, 0x0C, 0xC0}}, Piece{{0x48, 0x0F, 0xAE, 0x24, 0x24}}}) {
+    CHECK(beside({{{scatters}, 211, 220, 0, false}}) == kProved);
+    CHECK(beside({{{scatters}, 211, 220, 0, true}}) == kUnknown);
+  }
   // The one that a handler interrupted may never come.
   CHECK(with(false, true, 40) == kUnknown);
   const Timed handler{{}, 150, 160, 0, false, true};
@@ -445,6 +453,47 @@ TEST_CASE("what the kernel may have written for system calls") {
   CHECK(beside({{{any_call}, 20, 30}, {{fence}, 40, 50}}) == kUnknown);  // may have made a process
   CHECK(beside({{{call(58)}, 20, 30}, {{fence}, 40, 50}}) == kUnknown);  // vfork
   CHECK(beside({{{call(57)}, 20, 30}, {{fence}, 40, 50}}) == kProved);   // fork
+}
+
+TEST_CASE("many ranges of a page, and times of many threads") {
+  const auto reads = [](uint64_t last) {
+    std::vector<Timed> other;
+    for (uint64_t i = 0; i < 20; ++i) {
+      other.push_back({{long_count, set_rsi(kTable + 8 * i), call(0)}, 150, 160});
+    }
+    other.push_back({{long_count, set_rsi(last), call(0)}, 150, 160});
+    return beside(other);
+  };
+  CHECK(reads(kWord - 256) == kProved);
+  CHECK(reads(kWord - 255) == kUnknown);
+  CHECK(reads(kWord + 7) == kUnknown);
+
+  struct One {
+    size_t thread;
+    int64_t from;
+    int64_t until;
+  };
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 1000; ++round) {
+    std::vector<One> all(random() % 8);
+    pt::WriteTimes times;
+    for (One& one : all) {
+      one.thread = random() % 3;
+      one.from = static_cast<int64_t>(random() % 20);
+      one.until = one.from + static_cast<int64_t>(random() % 20);
+      times.add(one.thread, one.from, one.until);
+    }
+    times.finish();
+    for (int ask = 0; ask < 20; ++ask) {
+      const size_t but = random() % 4;
+      const auto from = static_cast<int64_t>(random() % 40);
+      const int64_t to = from + static_cast<int64_t>(random() % 10);
+      const bool expected = std::any_of(all.begin(), all.end(), [&](const One& one) {
+        return one.thread != but && one.from <= to && one.until >= from;
+      });
+      CHECK(times.meets(but, from, to) == expected);
+    }
+  }
 }
 
 TEST_CASE("a thread may have stored before its path and may store behind it") {
