@@ -169,7 +169,8 @@ KernelWrites remapped_by(const SystemCall& call) {
     }
     case SYS_madvise: {
       const auto& advice = arguments[2].value;
-      return advice && *advice != MADV_FREE ? KernelWrites{} : there();
+      // The kernel looks at 32 bits.
+      return advice && static_cast<uint32_t>(*advice) != MADV_FREE ? KernelWrites{} : there();
     }
     default:
       return {};

@@ -394,6 +394,8 @@ TEST_CASE("other memory may come where a file's data was") {
   CHECK(before({size, set_rdi(kWord + 8), set_edx(MADV_DONTNEED), call(28)}) == kProved);
   CHECK(before({size, set_rdi(kWord + 8), set_edx(MADV_FREE), call(28)}) == kUnknown);
   CHECK(before({size, set_rdi(kWord + 8), call(28)}) == kUnknown);
+  const Piece longer{{0x48, 0xBA, MADV_FREE, 0, 0, 0, 1, 0, 0, 0}};  // of 32 bits it is the same
+  CHECK(before({size, set_rdi(kWord + 8), longer, call(28)}) == kUnknown);
   CHECK(beside({{{size, set_rdi(kWord + 8), set_edx(MADV_DONTNEED), call(28)}, 150, 160}}) ==
         kUnknown);
   CHECK(beside({{{size, set_rdi(nothing), set_edx(MADV_DONTNEED), call(28)}, 150, 160}}) ==
