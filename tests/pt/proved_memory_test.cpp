@@ -804,6 +804,29 @@ TEST_CASE("an event that was interrupted half done has the time from before") {
   CHECK(stored(true, true) == -1);
 }
 
+TEST_CASE("samples that have no place in front of the path say nothing") {
+  Process process;
+  process.add({{{load_unknown, fence}, 20, 25}, {{}, 30, 35}, {{load_unknown}, 40, 45}});
+  const pt::ThreadPath& path = process.path(0);
+  const auto last = [&](const std::vector<pt::PlacedSample>& places) {
+    std::vector<pt::PlacedSample> samples = places;
+    for (pt::PlacedSample& sample : samples) {
+      sample.registers.set(kR8, kPointer);
+    }
+    Last sink;
+    find_accesses(path, samples, {}, sink);
+    return sink.last.source;
+  };
+  CHECK(last({{2, 0, {}}}) != kUnknown);
+  CHECK(last({{2, 1, {}}}) == kUnknown);
+  CHECK(last({{2, 500, {}}, {2, size_t{1} << 40, {}}}) == kUnknown);
+  CHECK(last({{0, 1, {}}, {0, 0, {}}}) == kUnknown);
+  CHECK(last({{1, 0, {}}}) == kUnknown);  // a gap
+  CHECK(last({{7, 0, {}}}) == kUnknown);
+  CHECK(last({{2, 0, {}}, {0, 0, {}}}) != kUnknown);
+  CHECK(last({{1, 0, {}}, {2, 0, {}}}) != kUnknown);
+}
+
 TEST_CASE("a process that another one made may share its memory") {
   // A call of the C library's, and where it returns.
   uint64_t behind = 0;
