@@ -199,6 +199,12 @@ class Collector {
       const bool snapshot = value(8) != 0;
       out_.all_threads = (attribute.flags & kWhole) == kWhole && !snapshot && !out_.partial;
     }
+    const auto& all = info().attributes.all();
+    if (std::any_of(all.begin(), all.end(),
+                    [](const perf::Attribute& each) { return each.aux_action != 0; })) {
+      out_.all_threads = false;
+      out_.problems.emplace_back("events paused the trace: what ran meanwhile is missing");
+    }
     if (!found) {
       out_.problems.emplace_back("no attribute of the trace's event: taken to trace branches");
     }
@@ -214,7 +220,7 @@ class Collector {
 
   void finish_streams() {
     const bool snapshots = value(8) != 0;
-    out_.input.streams = streams_.finish(snapshots, threads_, out_.joined);
+    out_.input.streams = streams_.finish(snapshots, threads_, out_.joined, out_.problems);
     if (snapshots) {
       out_.problems.emplace_back(
           "snapshots: what was before the last one of each buffer is missing");

@@ -95,7 +95,7 @@ Result<PtTrace> read_pt_trace(std::string_view bytes, const PerfOptions& options
   PtRecording& recording = *read;
   pt::TraceOptions asked;
   asked.partial = recording.partial;
-  asked.all_threads = recording.all_threads && recording.branches;
+  asked.all_threads = recording.all_threads && recording.branches && recording.problems.empty();
   asked.samples = std::move(recording.samples);
   asked.quick = options.quick;
   asked.memory = options.assume_memory;

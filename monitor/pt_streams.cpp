@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace tsomon {
 
 using perf::Record;
@@ -36,7 +38,8 @@ void PtStreams::take_aux(const Record& record) {
 }
 
 std::vector<pt::TraceStream> PtStreams::finish(bool snapshots, const PtThreads& threads,
-                                               std::deque<std::string>& joined) {
+                                               std::deque<std::string>& joined,
+                                               std::vector<std::string>& problems) {
   std::vector<pt::TraceStream> streams;
   for (auto& [number, buffer] : buffers_) {
     if (snapshots) {
@@ -46,6 +49,12 @@ std::vector<pt::TraceStream> PtStreams::finish(bool snapshots, const PtThreads& 
       pieces.erase(std::remove_if(pieces.begin(), pieces.end(), is_older), pieces.end());
     }
     streams.push_back(stream_of(buffer, threads, joined));
+  }
+  const auto nowhere =
+      std::count_if(losses_.begin(), losses_.end(), [](const Loss& loss) { return !loss.found; });
+  if (nowhere != 0 && !snapshots) {  // of these, what is older is missing in any case
+    problems.push_back(fmt::format(
+        "{} times trace data was lost in front of what there is, or where there is none", nowhere));
   }
   return streams;
 }
@@ -58,7 +67,7 @@ bool PtStreams::may_be_in(const Loss& loss, const Buffer& buffer) const {
 }
 
 pt::TraceStream PtStreams::stream_of(const Buffer& buffer, const PtThreads& threads,
-                                     std::deque<std::string>& joined_streams) const {
+                                     std::deque<std::string>& joined_streams) {
   pt::TraceStream stream;
   std::string joined;
   uint64_t end = buffer.pieces.front().offset;
@@ -66,9 +75,10 @@ pt::TraceStream PtStreams::stream_of(const Buffer& buffer, const PtThreads& thre
     if (piece.offset != end) {
       stream.parts.push_back(joined.size());
     }
-    for (const Loss& loss : losses_) {
+    for (Loss& loss : losses_) {
       if (may_be_in(loss, buffer) && loss.offset > piece.offset &&
           loss.offset <= piece.offset + piece.size) {
+        loss.found = true;
         stream.parts.push_back(joined.size() + (loss.offset - piece.offset));
       }
     }

@@ -2,6 +2,7 @@
 //
 // Losses      Bytes are missing where the offsets of the pieces leave some out, where an AUX record
 //             says TRUNCATED, PARTIAL or COLLISION, and behind a piece that the file cuts off.
+//             Those that lie in no piece are a problem.
 // Snapshots   The last one of each buffer counts.
 // Memory      Views of the records' bytes; streams of several pieces are joined.
 // Complexity  O(bytes + pieces * losses).
@@ -29,7 +30,8 @@ class PtStreams {
 
   // Once. `joined` holds bytes that the streams refer to.
   std::vector<pt::TraceStream> finish(bool snapshots, const PtThreads& threads,
-                                      std::deque<std::string>& joined);
+                                      std::deque<std::string>& joined,
+                                      std::vector<std::string>& problems);
 
  private:
   struct Piece {
@@ -47,10 +49,11 @@ class PtStreams {
     uint64_t offset = 0;  // behind the last byte before it
     std::optional<uint32_t> cpu;
     std::optional<uint32_t> tid;
+    bool found = false;  // in a piece
   };
   bool may_be_in(const Loss& loss, const Buffer& buffer) const;
   pt::TraceStream stream_of(const Buffer& buffer, const PtThreads& threads,
-                            std::deque<std::string>& joined) const;
+                            std::deque<std::string>& joined);
 
   std::map<uint32_t, Buffer> buffers_;
   std::vector<Loss> losses_;

@@ -88,6 +88,11 @@ void PtThreads::forget(const Record& record, ByCpu& scheduled) {
 }
 
 void PtThreads::take_loss(const Record& record) {
+  if (record.has_cpu()) {
+    scheduled_[record.sample_id.cpu];
+  } else {
+    lost_anywhere_ = true;
+  }
   forget(record, scheduled_);
   forget(record, of_tracepoints_);
 }
@@ -172,7 +177,7 @@ void PtThreads::add_switches(int cpu, const ToTsc& tsc) {
     return;
   }
   const Scheduled& first = all->second.front();
-  if (first.out) {
+  if (first.out && !lost_anywhere_) {
     add_switch(kTimeMin, cpu, first.pid, first.tid);
   }
   for (const Scheduled& item : all->second) {

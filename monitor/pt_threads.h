@@ -70,6 +70,7 @@ class PtThreads {
   std::map<uint32_t, uint32_t> process_of_;  // by thread
   ByCpu scheduled_;
   ByCpu of_tracepoints_;                 // as sched_switch tells it
+  bool lost_anywhere_ = false;           // records, of a CPU that is not known
   std::map<uint32_t, uint64_t> latest_;  // time of the last record, by CPU
   std::set<uint32_t> started_;           // threads of ITRACE_START
   bool has_switches_ = false;

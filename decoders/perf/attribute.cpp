@@ -47,7 +47,7 @@ std::optional<Attribute> parse_attribute(std::string_view bytes) {
   in.take<uint16_t>();  // sample_max_stack
   in.take<uint16_t>();
   in.take<uint32_t>();  // aux_sample_size
-  in.take<uint32_t>();  // aux_action
+  result.aux_action = in.take<uint32_t>();
   in.take<uint64_t>();  // sig_data
   result.config3 = in.take<uint64_t>();
   return result;

@@ -36,6 +36,7 @@ struct Attribute {
   uint32_t user_stack = 0;
   int32_t clockid = 0;
   uint64_t interrupt_registers = 0;
+  uint32_t aux_action = 0;  // what its samples do to the trace: it begins, pauses or goes on
   uint64_t config3 = 0;
 
   std::vector<uint64_t> ids;

@@ -10,7 +10,7 @@ std::string WrittenAttribute::bytes() const {
   out.put(type).put(size).put(config).put(sample_period).put(sample_type).put(read_format);
   out.put(flags).put(uint32_t{0}).put(breakpoint_type).put(config1).put(config2);
   out.put(branch_sample_type).put(user_registers).put(uint32_t{0}).put(int32_t{0});
-  out.put(interrupt_registers);
+  out.put(interrupt_registers).put(uint64_t{0}).put(uint32_t{0}).put(aux_action);
   std::string bytes = out.bytes();
   bytes.resize(size, '\0');
   return bytes;

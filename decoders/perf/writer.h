@@ -52,6 +52,7 @@ struct WrittenAttribute {
   uint64_t branch_sample_type = 0;
   uint64_t user_registers = 0;
   uint64_t interrupt_registers = 0;
+  uint32_t aux_action = 0;
   std::vector<uint64_t> ids;
 
   std::string bytes() const;  // `size` of them, without the ids

@@ -79,11 +79,7 @@ class Finder {
           if (sample_ == samples_.size() || samples_[sample_].entry > i) {
             walk_.block(*entry.block);
           } else {
-            const size_t first = sample_;
-            while (sample_ < samples_.size() && samples_[sample_].entry <= i) {
-              ++sample_;
-            }
-            walk_.block(*entry.block, samples_.data() + first, samples_.data() + sample_);
+            sampled_block(i);
           }
           break;
         case Kind::kValue:
@@ -115,6 +111,18 @@ class Finder {
       window.places.resize(2 * window.recorded);
       walk_.record_to(window.places.data() + before);
     }
+  }
+
+  // Samples of entries that are no blocks say nothing.
+  void sampled_block(size_t i) {
+    while (sample_ < samples_.size() && samples_[sample_].entry < i) {
+      ++sample_;
+    }
+    const size_t first = sample_;
+    while (sample_ < samples_.size() && samples_[sample_].entry == i) {
+      ++sample_;
+    }
+    walk_.block(*entries_[i].block, samples_.data() + first, samples_.data() + sample_);
   }
 
   void tell(const Window& window) {

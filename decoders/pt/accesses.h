@@ -76,10 +76,15 @@ struct PlacedSample {
   std::optional<uint64_t> thread_pointer = std::nullopt;
 };
 
+inline bool is_before(const PlacedSample& a, const PlacedSample& b) {
+  return a.entry != b.entry ? a.entry < b.entry : a.instruction < b.instruction;
+}
+
 // Where in the path the samples belong (placed_samples.cpp): the one place that has their address
 // at their time. Those that could belong to several places, or into a gap, are left out, and those
 // with more than 65,536 entries of the path to choose from. O(path + samples * (log path +
-// choice)).
+// choice)). At an instruction that repeats they tell nothing of the registers that it changes: it
+// may have been half done.
 std::vector<PlacedSample> place_samples(const ThreadPath& path,
                                         const std::vector<RegisterSample>& samples);
 

@@ -10,14 +10,19 @@ bool GlobalWords::keeps(uint64_t address, unsigned size) const {
 }
 
 std::optional<Term> GlobalWords::load(uint64_t address, unsigned size, Terms& terms) {
-  const auto found = words_.find(address);
-  if (found == words_.end() || found->second.size < size) {
+  Words* of = &words_;
+  auto found = of->find(address);
+  if (found == of->end()) {
+    of = &bound_;
+    found = of->find(address);
+  }
+  if (found == of->end() || found->second.size < size) {
     return std::nullopt;
   }
   Word& word = found->second;
   if (proofs_.others->may_write(proofs_.self, address, size, word.since,
                                 proofs_.times->high(at_))) {
-    words_.erase(found);
+    of->erase(found);
     return std::nullopt;
   }
   Term value = terms.resolve(word.value);
@@ -30,21 +35,17 @@ std::optional<Term> GlobalWords::load(uint64_t address, unsigned size, Terms& te
 
 void GlobalWords::put(uint64_t address, unsigned size, Term value) {
   forget(address, size);
-  if (words_.size() >= kMost) {
-    words_.clear();
+  Words& words = constants_.may_change_by_binding(process_, address, size) ? bound_ : words_;
+  if (words.size() >= kMost) {
+    words.clear();
   }
-  words_[address] = {value, size, proofs_.times->low(at_)};
+  words[address] = {value, size, proofs_.times->low(at_)};
 }
 
 void GlobalWords::forget_any() {
+  bound_.clear();
   if (!binds_) {
     words_.clear();
-    return;
-  }
-  for (auto word = words_.begin(); word != words_.end();) {
-    word = constants_.may_change_by_binding(process_, word->first, word->second.size)
-               ? words_.erase(word)
-               : std::next(word);
   }
 }
 
@@ -58,17 +59,22 @@ void GlobalWords::store(const KernelWrites& writes) {
 }
 
 void GlobalWords::forget(uint64_t address, uint64_t size) {
-  if (words_.empty() || size == 0) {
+  forget(words_, address, size);
+  forget(bound_, address, size);
+}
+
+void GlobalWords::forget(Words& words, uint64_t address, uint64_t size) {
+  if (words.empty() || size == 0) {
     return;
   }
   const uint64_t last = address + (size - 1);
   if (last < address) {
-    words_.clear();
+    words.clear();
     return;
   }
-  auto word = words_.lower_bound(address - std::min<uint64_t>(address, 7));
-  while (word != words_.end() && word->first <= last) {
-    word = word->first + word->second.size > address ? words_.erase(word) : std::next(word);
+  auto word = words.lower_bound(address - std::min<uint64_t>(address, 7));
+  while (word != words.end() && word->first <= last) {
+    word = word->first + word->second.size > address ? words.erase(word) : std::next(word);
   }
 }
 

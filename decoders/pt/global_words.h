@@ -42,12 +42,17 @@ class GlobalWords {
   void store(const KernelWrites& writes);
   // The thread stored somewhere.
   void forget_any();
-  void forget_all() { words_.clear(); }
+  void forget_all() {
+    words_.clear();
+    bound_.clear();
+  }
 
   template <typename Apply>
   void each_term(Apply apply) {
-    for (auto& [address, word] : words_) {
-      apply(word.value);
+    for (Words* words : {&words_, &bound_}) {
+      for (auto& [address, word] : *words) {
+        apply(word.value);
+      }
     }
   }
 
@@ -59,13 +64,17 @@ class GlobalWords {
     unsigned size = 0;
     int64_t since = 0;
   };
+  using Words = std::map<uint64_t, Word>;  // by address; they do not overlap, in both of them
+
+  static void forget(Words& words, uint64_t address, uint64_t size);
 
   int process_;
   MemoryProofs proofs_;
   const Constants& constants_;
   size_t at_ = 0;
   bool binds_ = false;
-  std::map<uint64_t, Word> words_;  // by address; they do not overlap
+  Words words_;
+  Words bound_;  // those that binding may change
 };
 
 }  // namespace tsomon::pt

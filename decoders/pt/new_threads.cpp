@@ -10,7 +10,7 @@ namespace {
 using x86::Register;
 using x86::RegisterFile;
 
-constexpr size_t kMostCalls = 1024;
+constexpr size_t kMostCalls = 128;
 
 struct Call {
   size_t creator = 0;
@@ -55,7 +55,7 @@ class Pairs {
   // By position in `created`; nothing where it is not certain.
   std::vector<std::optional<Call>> find() {
     bool more = calls_.size() == created_.size() && calls_.size() <= kMostCalls;
-    while (std::exchange(more, false)) {
+    while (std::exchange(more, false) && !impossible_) {
       for (size_t thread = 0; thread < created_.size(); ++thread) {
         if (!call_of_[thread]) {
           more |= pair_thread(thread);
@@ -172,8 +172,10 @@ std::vector<std::vector<PlacedSample>> facts_of_creations(const std::vector<Thre
     const std::vector<PathEntry>& entries = threads[i]->path().entries;
     if (begin[i].known != 0 && !entries.empty() &&
         entries.front().kind == PathEntry::Kind::kBlock) {
-      facts[i].insert(facts[i].begin(), {0, 0, begin[i], std::nullopt});
+      facts[i].push_back({0, 0, begin[i], std::nullopt});
     }
+    // The calls were found by the threads that they created.
+    std::stable_sort(facts[i].begin(), facts[i].end(), is_before);
   }
   return facts;
 }

@@ -9,8 +9,8 @@
 //             were not later, and where nothing differs that is known at both ends.
 // Requires    That every call has created a thread, all of which are there (OtherWriters says so).
 // Misses      The stack pointer of the new thread. Calls that cannot be told apart: none of them is
-//             used.
-// Thread-safety: pure function. Complexity O(calls^3) at most.
+//             used. More than 128 calls: none is.
+// Thread-safety: pure function. Complexity O(threads + calls^3) at most.
 #pragma once
 
 #include <vector>
@@ -21,7 +21,7 @@
 namespace tsomon::pt {
 
 // For each of the threads, what is known of it there by one pass over all of them: of its own
-// beginning, as well. `created`: positions of those that calls have created.
+// beginning, as well; by place. `created`: positions of those that calls have created.
 std::vector<std::vector<PlacedSample>> facts_of_creations(const std::vector<ThreadStores*>& threads,
                                                           const std::vector<size_t>& created);
 

@@ -1,6 +1,10 @@
 // When the entries of a path took place at the earliest and at the latest, by their own times and
 // by those of the ones in front of them and behind them. Both ascend.
 //
+// Parts       An instruction that repeats or stores to several places may have been interrupted
+// half
+//             done: the path has it once, where it was come back to, or not at all, where the path
+//             goes on elsewhere. It may be as old as what is in front of that.
 // Memory      16 bytes an entry. Complexity O(entries).
 // Thread-safety: plain data.
 #pragma once
@@ -14,13 +18,29 @@
 
 namespace tsomon::pt {
 
+// Whether a part of it may have been executed before the time that the trace has for it.
+inline bool began_earlier(const PathEntry& entry) {
+  if (entry.kind != PathEntry::Kind::kBlock) {
+    return entry.kind == PathEntry::Kind::kElsewhere;
+  }
+  if (!entry.resumed) {
+    return false;
+  }
+  const x86::Instruction& first = entry.block->instructions.front();
+  return first.repeats() || first.unlisted_stores ||
+         (first.access_count != 0 && first.accesses[first.access_count - 1U].opaque);
+}
+
 class PathTimes {
  public:
   explicit PathTimes(const std::vector<PathEntry>& entries)
       : low_(entries.size()), high_(entries.size()) {
     int64_t low = kTimeMin;
     for (size_t i = 0; i < entries.size(); ++i) {
-      low_[i] = low = std::max(low, entries[i].lo);
+      if (!began_earlier(entries[i])) {
+        low = std::max(low, entries[i].lo);
+      }
+      low_[i] = low;
     }
     int64_t high = kTimeMax;
     for (size_t i = entries.size(); i-- != 0;) {

@@ -60,6 +60,9 @@ void PathWalk::gap() {
 }
 
 void PathWalk::elsewhere(uint64_t ip) {
+  if (globals_) {
+    globals_->forget_all();
+  }
   const bool returns = std::exchange(returns_from_signal_, false);
   const auto ips = last_ == nullptr ? std::array<uint64_t, 2>{} : last_->goes_on_at();
   last_ = nullptr;
@@ -67,8 +70,12 @@ void PathWalk::elsewhere(uint64_t ip) {
   tested_.condition = Condition::kNone;
   if (returns && ip != 0 && interrupted_.back().intact &&
       (interrupted_.back().ips[0] == ip || interrupted_.back().ips[1] == ip)) {
+    // The kernel restores all but the bases of segments.
+    const std::array<Term, 2> bases{reg(Register::kFsBase), reg(Register::kGsBase)};
     std::copy(interrupted_.back().registers.begin(), interrupted_.back().registers.end(),
               slots_.begin());
+    reg(Register::kFsBase) = bases[0];
+    reg(Register::kGsBase) = bases[1];
     stack_ = std::move(interrupted_.back().stack);
     interrupted_.pop_back();
     stack_.forget_below(reg(Register::kRsp));
@@ -95,6 +102,9 @@ void PathWalk::block(const CodeBlock& block, const PlacedSample* samples,
   const Instruction* const first = block.instructions.data();
   size_t done = 0;
   for (; samples != samples_end; ++samples) {
+    if (samples->instruction < done || samples->instruction >= block.instructions.size()) {
+      continue;  // of no place in front of us
+    }
     if (samples->instruction != done) {
       run(steps_of(first + done, first + samples->instruction));
       done = samples->instruction;

@@ -328,6 +328,7 @@ class PathWalk {
   }
   // Through an index that is not known.
   bool into_stack(Term address) const;
+  bool is_index(Term term, unsigned depth = 0) const;
   void look_up(TableLoad& load);
   std::optional<uint64_t> search(const Table& table);
 

@@ -16,10 +16,14 @@ constexpr uint32_t kSeveral = ~uint32_t{0};
 
 Term PathWalk::perhaps_on_stack(Term address) const {
   constexpr int64_t kNear = int64_t{1} << 20;
+  constexpr int64_t kRedZone = 128;
   const Term stack = reg(Register::kRsp);
   const Term now = terms_.settled(stack);
   const auto distance = static_cast<int64_t>(address.offset - now.offset);
-  if (now.known() && distance > -kNear && distance < kNear) {
+  // A file's data may lie beside the stack, and below it any other memory.
+  if (now.known() && distance >= -kRedZone && distance < kNear &&
+      (options_.constants == nullptr ||
+       !options_.constants->may_be_data(process_, address.offset, 1))) {
     return {stack.offset + static_cast<uint64_t>(distance), stack.node, address.via};
   }
   return address;
@@ -267,7 +271,33 @@ bool PathWalk::into_stack(Term address) const {
     return false;
   }
   const Terms::Node& node = terms_.node(address.node);
-  return node.operation == Operation::kAdd && (is_own(node.a) || is_own(node.b));
+  return node.operation == Operation::kAdd && node.result == 8 &&
+         ((is_own(node.a) && is_index(node.b.plus(address.offset))) ||
+          (is_own(node.b) && is_index(node.a.plus(address.offset))));
+}
+
+// Not the distance of two pointers, which leads from one object to another one: that has more bits.
+bool PathWalk::is_index(Term term, unsigned depth) const {
+  constexpr unsigned kDeepest = 4;
+  constexpr uint64_t kMost = uint64_t{1} << 35;  // of 32 bits, times 8
+  term = terms_.settled(term);
+  if (term.offset + kMost > 2 * kMost || depth > kDeepest) {
+    return false;
+  }
+  if (term.known()) {
+    return true;
+  }
+  const Terms::Node& node = terms_.node(term.node);
+  const auto range = terms_.bounds({0, term.node, 0});
+  if ((range && range->second <= kMost) ||
+      (node.operation == Operation::kMoveSigned && node.size <= 4)) {
+    return true;
+  }
+  const bool scaled =
+      node.operation == Operation::kShiftLeft && node.b.known() && node.b.offset <= 3;
+  const bool both = node.operation == Operation::kAdd || node.operation == Operation::kSub;
+  return node.result == 8 && (scaled || both) && is_index(node.a, depth + 1) &&
+         (scaled || is_index(node.b, depth + 1));
 }
 
 void PathWalk::touch(Term address, uint64_t size) {

@@ -53,6 +53,9 @@ class Placer {
       }
       ++places_;
       found_ = sample_->after ? behind(i, j) : PlacedSample{i, j, sample_->registers};
+      if (found_ && code[j].repeats()) {
+        found_->registers.forget(code[j].writes);  // it may have been half done
+      }
     }
   }
 
@@ -93,9 +96,7 @@ std::vector<PlacedSample> place_samples(const ThreadPath& path,
       placed.push_back(*place);
     }
   }
-  std::sort(placed.begin(), placed.end(), [](const PlacedSample& a, const PlacedSample& b) {
-    return a.entry != b.entry ? a.entry < b.entry : a.instruction < b.instruction;
-  });
+  std::sort(placed.begin(), placed.end(), is_before);
   return placed;
 }
 

@@ -41,10 +41,7 @@ using Stores = std::vector<std::unique_ptr<ThreadStores>>;
 std::vector<PlacedSample> together(const std::vector<PlacedSample>& samples,
                                    const std::vector<PlacedSample>& facts) {
   std::vector<PlacedSample> all(samples.size() + facts.size());
-  std::merge(samples.begin(), samples.end(), facts.begin(), facts.end(), all.begin(),
-             [](const PlacedSample& a, const PlacedSample& b) {
-               return a.entry != b.entry ? a.entry < b.entry : a.instruction < b.instruction;
-             });
+  std::merge(samples.begin(), samples.end(), facts.begin(), facts.end(), all.begin(), is_before);
   return all;
 }
 

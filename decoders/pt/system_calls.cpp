@@ -5,6 +5,7 @@
 
 #include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 
 namespace tsomon::pt {
@@ -14,6 +15,10 @@ constexpr uint64_t kCloneVm = 0x100;
 constexpr uint64_t kCloneThread = 0x10000;
 constexpr uint64_t kCloneSetTls = 0x80000;
 constexpr int kByArgument = -1;
+constexpr int kPages = -2;  // likewise; all of the pages that it meets
+constexpr uint64_t kPage = 4096;
+// The last call that Linux 6.10 has. Later ones may do anything; those with the bit of x32, too.
+constexpr uint64_t kLastCall = 462;
 
 // The kernel's structures.
 constexpr int kStat = 144;
@@ -25,7 +30,7 @@ constexpr int kSignals = 8;
 struct Row {
   long number;
   int pointer = -1;  // position of the argument; -1: writes nothing
-  int size = 0;      // bytes; kByArgument: as the argument `size_at` says
+  int size = 0;      // bytes; kByArgument, kPages: as the argument `size_at` says
   int size_at = 0;
 };
 constexpr Row kRows[] = {
@@ -35,14 +40,14 @@ constexpr Row kRows[] = {
     {SYS_fstat, 1, kStat},
     {SYS_lseek},
     {SYS_mprotect},
-    {SYS_munmap, 0, kByArgument, 1},  // other contents may come there
+    {SYS_munmap, 0, kPages, 1},  // other contents may come there
     {SYS_brk},
     {SYS_rt_sigaction, 2, kAction},
     {SYS_rt_sigprocmask, 2, kSignals},
     {SYS_rt_sigreturn},
     {SYS_access},
     {SYS_sched_yield},
-    {SYS_madvise, 0, kByArgument, 1},  // pages may be emptied
+    {SYS_madvise, 0, kPages, 1},  // pages may be emptied
     {SYS_nanosleep, 1, kTime},
     {SYS_getpid},
     {SYS_exit},
@@ -66,6 +71,12 @@ const Row* row_of(uint64_t number) {
     return static_cast<uint64_t>(each.number) == number;
   });
   return row == std::end(kRows) ? nullptr : row;
+}
+
+x86::ByteRange pages(uint64_t address, uint64_t size) {
+  const uint64_t begin = address / kPage * kPage;
+  const uint64_t more = size + (address - begin) + (kPage - 1);
+  return {begin, more < size ? ~begin : more / kPage * kPage};
 }
 
 // Of a futex: only waits and wake-ups that write nothing.
@@ -111,14 +122,59 @@ KernelWrites written_by(const SystemCall& call) {
     return {};
   }
   const auto& count = call.arguments[static_cast<size_t>(row->size_at)].value;
-  if (!pointer.value || (row->size == kByArgument && !count)) {
+  if (!pointer.value || (row->size < 0 && !count)) {
     return anywhere;
   }
-  const uint64_t size = row->size == kByArgument ? *count : static_cast<uint64_t>(row->size);
+  const uint64_t size = row->size < 0 ? *count : static_cast<uint64_t>(row->size);
   if (*pointer.value == 0 || size == 0) {
     return {};
   }
-  return {false, {{*pointer.value, size}}};
+  return {
+      false,
+      {row->size == kPages ? pages(*pointer.value, size) : x86::ByteRange{*pointer.value, size}}};
+}
+
+KernelWrites remapped_by(const SystemCall& call) {
+  KernelWrites anywhere;
+  anywhere.anywhere = true;
+  const auto& arguments = call.arguments;
+  const auto there = [&]() -> KernelWrites {
+    if (arguments[0].own) {
+      return {};
+    }
+    if (!arguments[0].value || !arguments[1].value) {
+      return anywhere;
+    }
+    return {false, {pages(*arguments[0].value, *arguments[1].value)}};
+  };
+  if (!call.number) {
+    return anywhere;
+  }
+  switch (*call.number) {
+    case SYS_munmap:
+      return there();
+    case SYS_mmap: {
+      const auto& flags = arguments[3].value;
+      const bool harmless = flags && ((*flags & MAP_FIXED) == 0 ||
+                                      (*flags & (MAP_TYPE | MAP_ANONYMOUS)) == MAP_PRIVATE);
+      return harmless ? KernelWrites{} : flags ? there() : anywhere;
+    }
+    case SYS_mremap: {
+      const auto& flags = arguments[3].value;
+      return flags && (*flags & MREMAP_FIXED) == 0 ? there() : anywhere;
+    }
+    case SYS_shmat: {
+      const auto& flags = arguments[2].value;
+      return flags && (*flags & SHM_REMAP) == 0 ? KernelWrites{} : anywhere;
+    }
+    case SYS_madvise: {
+      const auto& advice = arguments[2].value;
+      // The kernel looks at 32 bits.
+      return advice && static_cast<uint32_t>(*advice) != MADV_FREE ? KernelWrites{} : there();
+    }
+    default:
+      return {};
+  }
 }
 
 Created created_by(const SystemCall& call) {
@@ -142,7 +198,7 @@ Created created_by(const SystemCall& call) {
     case SYS_execveat:
       return Created::kOther;
     default:
-      return Created::kNobody;
+      return *call.number > kLastCall ? Created::kOther : Created::kNobody;
   }
 }
 

@@ -42,6 +42,9 @@ struct KernelWrites {
 };
 
 KernelWrites written_by(const SystemCall& call);
+// Pages that it may put others in the place of, or give away until something is stored there:
+// what is there from then on may be another's as well. Not those of a file's private mapping.
+KernelWrites remapped_by(const SystemCall& call);
 
 // Who runs in the program's memory from then on that did not before.
 enum class Created : uint8_t {

@@ -1,6 +1,7 @@
 #include "decoders/pt/trace.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 #include <tsl/robin_map.h>
 
+#include "decoders/pt/path_times.h"
 #include "decoders/pt/proved_memory.h"
 
 namespace tsomon::pt {
@@ -38,11 +40,15 @@ class ThreadEvents : public AccessSink, public UnitEvents {
         unseen_store_(options.partial) {}
 
   void entry(const PathEntry& entry, const std::vector<FoundAccess>& accesses) override {
-    lo_ = std::max(lo_, entry.lo);
+    const bool began_elsewhere = std::exchange(elsewhere_, false) && began_earlier(entry);
+    if (!began_earlier(entry)) {
+      lo_ = std::max(lo_, entry.lo);
+    }
     hi_ = std::max(entry.hi, lo_);
     if (entry.kind == Kind::kGap || entry.kind == Kind::kElsewhere) {
       units_.interrupt();
       unseen_store_ = true;
+      elsewhere_ = true;
       return;
     }
     if (entry.kind == Kind::kValue) {
@@ -59,7 +65,9 @@ class ThreadEvents : public AccessSink, public UnitEvents {
         units_.before(instruction);
       }
       for (; access != accesses.end() && access->instruction == &instruction; ++access) {
-        add(*access);
+        // Perhaps a part of it came before what a handler did: it has no place in the order.
+        const bool in_parts = began_elsewhere && &instruction == &entry.block->instructions.front();
+        add(*access, !in_parts);
       }
       if (instruction.ordering == x86::Ordering::kFull) {
         push(EventKind::kFence, 0, 0, instruction);
@@ -144,14 +152,15 @@ class ThreadEvents : public AccessSink, public UnitEvents {
     } while (size != 0);
   }
 
-  void add(const FoundAccess& found) {
+  void add(const FoundAccess& found, bool in_order) {
     const bool locked = found.access->kind == AccessKind::kLocked;
     if (found.access->stack_relative() && !locked) {
       ++counts_.stack;
       return;
     }
     // What may not have taken place must not order anything.
-    const bool certain = locked || (!found.access->masked && !found.access->conditional);
+    const bool certain =
+        locked || (in_order && !found.access->masked && !found.access->conditional);
     switch (certain ? found.source : AddressSource::kUnknown) {
       case AddressSource::kUnknown:
         ++counts_.unknown;
@@ -214,8 +223,28 @@ class ThreadEvents : public AccessSink, public UnitEvents {
   int64_t lo_ = kTimeMin;
   int64_t hi_ = kTimeMax;
   bool any_taken_back_ = false;
-  bool unseen_store_;  // one that is not in the trace may still be in the store buffer
+  bool elsewhere_ = false;  // the entry before
+  bool unseen_store_;       // one that is not in the trace may still be in the store buffer
 };
+
+// Whether the process began with exec: not where a call returns that made it, perhaps in memory
+// that it shares (vfork).
+bool began_with_exec(const Flow& flow, const std::vector<size_t>& members) {
+  return std::any_of(members.begin(), members.end(), [&](size_t member) {
+    const ThreadPath& path = flow.threads[member];
+    if (path.thread != path.process || path.entries.empty() ||
+        path.entries.front().kind != Kind::kBlock) {
+      return false;
+    }
+    static constexpr uint8_t kCalls[][2] = {{0x0F, 0x05}, {0x0F, 0x34}, {0xCD, 0x80}};
+    uint8_t before[2];
+    return flow.constants.read(path.process, path.entries.front().block->ip() - sizeof before,
+                               before, sizeof before) &&
+           std::none_of(std::begin(kCalls), std::end(kCalls), [&](const uint8_t(&call)[2]) {
+             return std::equal(std::begin(call), std::end(call), before);
+           });
+  });
+}
 
 }  // namespace
 
@@ -269,7 +298,9 @@ DecodedTrace make_trace(const Flow& flow, const TraceOptions& options) {
       made = std::make_unique<ThreadEvents>(path, thread, options, out.trace.symbols);
       return *made;
     };
-    if (whole && !options.quick) {
+    // Of several processes, all but the one that perf started may share memory with another one.
+    const bool alone = processes.size() == 1 || began_with_exec(flow, members);
+    if (whole && alone && !options.quick) {
       find_with_proofs(threads, asked, sink);
     } else {
       for (size_t i = 0; i < threads.size(); ++i) {

@@ -6,12 +6,13 @@
 // Units       Calls of functions and what lies between markers (units.h). A unit that is open where
 //             something is missing, or where the path goes on elsewhere (a signal handler), ends
 //             there: it is incomplete.
-// Unknown     An access whose address is not known, or that a mask or a condition may have left
-//             out, is no event; it is counted, and the trace is then not complete. Accesses through
-//             the stack pointer are left out, as memory of the thread itself; that holds for
-//             programs that keep to themselves what is on their stacks.
-//             So are accesses that certainly go to frames of the thread's stack that no pointer
-//             has left (kOwnStack), where only their place relative to the stack pointer is known.
+// Unknown     An access whose address is not known, that a mask or a condition may have left out,
+//             or that was begun before a signal handler and ended behind it (rep), is no event; it
+//             is counted, and the trace is then not complete. Accesses through the stack pointer
+//             are left out, as memory of the thread itself; that holds for programs that keep to
+//             themselves what is on their stacks. So are accesses that certainly go to frames of
+//             the thread's stack that no pointer has left (kOwnStack), where only their place
+//             relative to the stack pointer is known.
 // Incomplete  Then the trace is `sampled` (tso/trace.h), since what is certain stays so. Accesses
 //             and fences that are missing take orders away, and a unit that was cut off has fewer
 //             of them. One thing a missing store would add: a load that it was forwarded to looks

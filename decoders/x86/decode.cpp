@@ -156,6 +156,20 @@ Branch branch_of(const Decoded& from) {
   }
 }
 
+// Those of them that ask nothing of the kernel, besides syscall.
+bool is_return_or_trap(ZydisMnemonic mnemonic) {
+  switch (mnemonic) {
+    case ZYDIS_MNEMONIC_IRET:
+    case ZYDIS_MNEMONIC_IRETD:
+    case ZYDIS_MNEMONIC_IRETQ:
+    case ZYDIS_MNEMONIC_INT1:
+    case ZYDIS_MNEMONIC_INT3:
+      return true;
+    default:
+      return false;
+  }
+}
+
 Operation operation_of(const ZydisDecodedInstruction& from) {
   switch (from.mnemonic) {
     case ZYDIS_MNEMONIC_MOV:
@@ -554,6 +568,7 @@ class Builder {
       to_.reads |= mask_of(Register::kRax);
     } else if (to_.branch == Branch::kFar) {
       to_.writes = kAllRegisters;
+      to_.other_gate = !is_return_or_trap(raw_.mnemonic);
     }
   }
 

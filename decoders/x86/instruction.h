@@ -208,11 +208,14 @@ struct Instruction {
   // (set, without a source).
   bool selects = false;
   bool ptwrite = false;          // `source` goes into the processor's trace
+  bool other_gate = false;       // kFar, other than syscall, iret, int3, int1: calls in other ways
   bool unlisted_stores = false;  // writes memory that `accesses` does not name
 
   uint64_t next() const { return address + length; }
   const Access* begin() const { return accesses.data(); }
   const Access* end() const { return accesses.data() + access_count; }
+  // Can be interrupted half done, with its registers moved on so far.
+  bool repeats() const { return access_count != 0 && accesses[0].repeat != Repeat::kOnce; }
   bool locked() const { return access_count != 0 && accesses[0].kind == AccessKind::kLocked; }
 };
 

@@ -42,6 +42,7 @@ void FlightRecorder::dump() {
 }
 
 Result<bool> FlightRecorder::stop() {
+  const std::lock_guard<std::mutex> one(stopping_);
   const bool never_dumped = !ended_.exchange(true);
   if (thread_.joinable()) {
     thread_.join();

@@ -42,7 +42,8 @@ class FlightRecorder {
       : recording_(std::move(recording)), output_(std::move(output)) {}
   void follow();
 
-  std::mutex mutex_;  // guards recording_ but for wait(), and result_
+  std::mutex stopping_;  // whoever has it joins the thread; taken before the other one
+  std::mutex mutex_;     // guards recording_ but for wait(), and result_
   std::unique_ptr<Recording> recording_;
   std::string output_;
   Result<bool> result_ = false;

@@ -24,6 +24,7 @@ struct Recording {
   std::string records;
   uint64_t config = 0;
   uint64_t flags = attribute_flag::kSampleIdAll | 1U << 5;
+  uint32_t aux_action = 0;
 
   void add(RecordType type, uint16_t misc, Fields payload, uint32_t pid, uint32_t tid,
            uint64_t time, uint32_t cpu) {
@@ -73,6 +74,7 @@ struct Recording {
     attribute.type = kPt;
     attribute.config = config;
     attribute.flags = flags;
+    attribute.aux_action = aux_action;
     attribute.sample_type = sample_type::kTid | sample_type::kTime | sample_type::kCpu;
     return file_of({attribute}, records);
   }
@@ -192,6 +194,61 @@ TEST_CASE("PT recording: nobody is known to run where records were lost") {
   CHECK(recording->input.switches[1].thread == 0);
   CHECK(recording->input.switches[2].time == 160);
   CHECK_FALSE(recording->problems.empty());
+}
+
+TEST_CASE("PT recording: who ran before the first switch is not known where records were lost") {
+  const auto first = [](uint32_t cpu_of_loss, bool lost) {
+    Recording written;
+    written.info();
+    written.trace(0, 0, "12345678");
+    if (lost) {
+      written.add(RecordType::kLost, 0, Fields().put(uint64_t{1}).put(uint64_t{2}), 10, 10, 50,
+                  cpu_of_loss);
+    }
+    written.change(true, 10, 100, 0);
+    const std::string bytes = written.bytes();
+    const auto recording = read_pt_recording(bytes, {});
+    REQUIRE(recording);
+    REQUIRE_FALSE(recording->input.switches.empty());
+    return recording->input.switches.front().thread;
+  };
+  CHECK(first(0, false) == 10);
+  CHECK(first(0, true) == 0);
+  CHECK(first(1, true) == 10);
+}
+
+TEST_CASE("PT recording: a loss that lies in no data is a problem") {
+  const auto problems = [](uint64_t offset, uint32_t cpu) {
+    Recording written;
+    written.info();
+    written.change(false, 10, 5, 0);
+    written.aux(offset, 8, Aux::kTruncated, cpu);
+    written.trace(0, 1000, "12345678");
+    const std::string bytes = written.bytes();
+    const auto recording = read_pt_recording(bytes, {});
+    REQUIRE(recording);
+    return recording->problems.size();
+  };
+  CHECK(problems(1000, 0) == 0);
+  CHECK(problems(992, 0) == 1);
+  CHECK(problems(2000, 0) == 1);
+  CHECK(problems(1000, 1) == 1);
+}
+
+TEST_CASE("PT recording: a trace that events pause is not whole") {
+  Recording written;
+  written.flags |= attribute_flag::kInherit | attribute_flag::kEnableOnExec;
+  written.info();
+  written.trace(0, 0, "12345678");
+  written.change(false, 10, 5, 0);
+  for (const uint32_t action : {0U, 1U, 2U, 4U}) {
+    written.aux_action = action;
+    const std::string bytes = written.bytes();
+    const auto recording = read_pt_recording(bytes, {});
+    REQUIRE(recording);
+    CHECK(recording->all_threads == (action == 0));
+    CHECK(recording->problems.empty() == (action == 0));
+  }
 }
 
 TEST_CASE("PT recording: bytes that are missing") {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -338,39 +339,97 @@ TEST_CASE("what is recorded beside the trace: a real program, from its start and
   CHECK(threads_of(-1).empty());
 }
 
+namespace {
+
+// With the fields that end every record: thread, time, CPU, event.
+std::string live_record(perf::RecordType type, perf::Fields payload, uint64_t time, uint32_t cpu) {
+  payload.put(uint32_t{7}).put(uint32_t{7}).put(time).put(cpu).put(uint32_t{0}).put(uint64_t{1});
+  return record_bytes(type, 0, payload.bytes());
+}
+
+perf::Fields task(uint32_t pid, uint32_t tid) {
+  return perf::Fields().put(pid).put(pid).put(tid).put(tid).put(uint64_t{0});
+}
+
+perf::Fields aux(uint64_t flags) {
+  return perf::Fields().put(uint64_t{0}).put(uint64_t{0}).put(flags);
+}
+
+std::vector<std::string> split(const std::string& records) {
+  std::vector<std::string> all;
+  for (size_t at = 0; at < records.size(); at += all.back().size()) {
+    perf_event_header header;
+    std::memcpy(&header, records.data() + at, sizeof header);
+    REQUIRE(header.size >= sizeof header);
+    all.push_back(records.substr(at, header.size));
+  }
+  return all;
+}
+
+}  // namespace
+
 TEST_CASE("records of the last time: what tells of code stays, the oldest switches go") {
   constexpr size_t kBound = size_t{1} << 20;
   RecentRecords recent(kBound);
   std::string lasting;
-  std::string switches;
+  std::vector<std::string> switches;
   std::mt19937_64 random(1);
-  const auto record = [](perf::RecordType type, uint64_t number) {
-    return record_bytes(type, 0, perf::Fields().put(number).bytes());
-  };
-  for (uint64_t number = 0; number < 200'000; ++number) {
+  for (uint32_t number = 0; number < 100'000; ++number) {
     std::string some;
     if (random() % 100 == 0) {
-      some = record(perf::RecordType::kMmap2, number);
+      some = random() % 2 == 0
+                 ? live_record(perf::RecordType::kMmap2, task(7, number), number, 0)
+                 : live_record(perf::RecordType::kAux, aux(PERF_AUX_FLAG_TRUNCATED), number, 0);
       lasting += some;
     }
-    const bool aux = random() % 2 == 0;
-    const std::string more =
-        record(aux ? perf::RecordType::kAux : perf::RecordType::kSwitch, number);
-    switches += more;
-    recent.add(some + more);
+    switches.push_back(random() % 2 == 0
+                           ? live_record(perf::RecordType::kAux, aux(0), number, 0)
+                           : live_record(perf::RecordType::kSwitch, {}, number, number % 2));
+    // Threads that come and go.
+    some += live_record(perf::RecordType::kFork, task(7, 8 + number), number, 0) +
+            record_bytes(perf::RecordType::kFinishedRound, 0, {});
+    if (number % 1000 != 0) {
+      some += live_record(perf::RecordType::kExit, task(7, 8 + number), number, 0);
+    }
+    recent.add(some + switches.back());
   }
   const std::string all = recent.take();
-  CHECK(all.size() < kBound + lasting.size());
+  CHECK(all.size() < kBound + lasting.size() + 100'000);
   CHECK(all.size() > kBound / 2);
   std::string lasting_seen;
-  std::string switches_seen;
-  for (size_t at = 0; at < all.size(); at += 16) {
-    const std::string one = all.substr(at, 16);
-    (static_cast<uint8_t>(one[0]) == PERF_RECORD_MMAP2 ? lasting_seen : switches_seen) += one;
+  std::vector<std::string> switches_seen;
+  std::vector<std::string> lost;
+  size_t kept_forks = 0;
+  for (const std::string& one : split(all)) {
+    perf_event_header header;
+    std::memcpy(&header, one.data(), sizeof header);
+    const bool loses = header.type == PERF_RECORD_AUX && one[24] != 0;  // by its flags
+    if (header.type == PERF_RECORD_MMAP2 || loses) {
+      lasting_seen += one;
+    } else if (header.type == PERF_RECORD_SWITCH || header.type == PERF_RECORD_AUX) {
+      switches_seen.push_back(one);
+    } else if (header.type == PERF_RECORD_LOST) {
+      CHECK(switches_seen.empty());  // behind what lasts, in front of what is left
+      lost.push_back(one);
+    } else {
+      kept_forks += header.type == PERF_RECORD_FORK ? 1 : 0;
+    }
   }
   CHECK(lasting_seen == lasting);
   REQUIRE(switches_seen.size() < switches.size());
-  CHECK(switches_seen == switches.substr(switches.size() - switches_seen.size()));
+  CHECK(std::equal(switches_seen.rbegin(), switches_seen.rend(), switches.rbegin()));
+  CHECK(kept_forks >= 100);
+  CHECK(kept_forks < 100 + kBound / 56);
+  // The last switch of each CPU that is no longer there.
+  REQUIRE(lost.size() == 2);
+  for (size_t cpu = 0; cpu < 2; ++cpu) {
+    std::string last;
+    for (size_t i = 0; i < switches.size() - switches_seen.size(); ++i) {
+      const bool of_cpu = switches[i].size() == 40 && i % 2 == cpu;
+      last = of_cpu ? switches[i] : last;
+    }
+    CHECK(lost[cpu].substr(24) == last.substr(8));
+  }
   CHECK(recent.take().empty());
 }
 
@@ -431,7 +490,9 @@ TEST_CASE("the flight recorder writes what there is when it is told to, once") {
       recorder->dump();
       CHECK(kinds_in(path) == kinds);
     }
+    std::thread other([&] { CHECK(recorder->stop()); });  // two may stop it at once
     const auto stopped = recorder->stop();
+    other.join();
     REQUIRE(stopped);
     CHECK(*stopped == dumped);
     CHECK((::access(path.c_str(), F_OK) == 0) == dumped);
