@@ -108,7 +108,7 @@ void History::start_block(uint64_t first_index, int64_t time) {
   block.first = first_index;
   block.pending.clear();
   block.overflow.assign(threads_.size(), false);
-  for (ThreadId id = 0; id < threads_.size(); ++id) {
+  for (const ThreadId id : followed_) {
     const Thread& thread = threads_[id];
     block.overflow[id] = thread.overflow >= time;
     block.pending.insert(block.pending.end(), thread.pending.begin(), thread.pending.end());
@@ -146,6 +146,7 @@ void History::follow_buffers(const Block& block, int64_t time) {
     if (joins || drained < time) {
       continue;
     }
+    follow(static_cast<ThreadId>(id));
     if (thread.latest.size() == kMaxPending) {
       thread.dropped = std::max(thread.dropped, drained);
     } else {
@@ -153,7 +154,8 @@ void History::follow_buffers(const Block& block, int64_t time) {
           {block.first + i, event, hi, block.extras.write_value(event), drained});
     }
   }
-  for (size_t id = 0; id < threads; ++id) {
+  // Most threads of a program that starts many have ended.
+  std::erase_if(followed_, [&](ThreadId id) {
     Thread& thread = threads_[id];
     std::vector<Pending>& pending = thread.pending;
     thread.overflow = std::min(thread.overflow, drained_[id]);
@@ -170,7 +172,12 @@ void History::follow_buffers(const Block& block, int64_t time) {
     thread.overflow = std::max(thread.overflow, std::exchange(thread.dropped, kTimeMin));
     pending.insert(pending.end(), thread.latest.rbegin(), thread.latest.rend());
     thread.latest.clear();
-  }
+    if (!pending.empty() || thread.overflow >= time) {
+      return false;
+    }
+    thread = Thread();
+    return true;
+  });
 }
 
 void History::append(const EventBlock& from, size_t begin, size_t end, Block* to) {

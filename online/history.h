@@ -24,6 +24,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "online/huge_pages.h"
@@ -74,6 +75,7 @@ class History {
     // Of follow_buffers().
     std::vector<Pending> latest;  // in the block, the last first
     int64_t dropped = kTimeMin;   // as `overflow`, for those that there is no room for
+    bool followed = false;        // in followed_
   };
   struct Block {
     uint64_t first = 0;  // index of its first event; the others follow
@@ -102,13 +104,19 @@ class History {
   void start_block(uint64_t first_index, int64_t time);
   static void append(const EventBlock& from, size_t begin, size_t end, Block* to);
   void follow_buffers(const Block& block, int64_t time);
+  void follow(ThreadId id) {
+    if (!std::exchange(threads_[id].followed, true)) {
+      followed_.push_back(id);
+    }
+  }
 
   uint64_t capacity_;
   uint32_t drains_;
   uint64_t size_ = 0;
   Memory memory_;
   std::deque<Block> blocks_;
-  std::vector<Thread> threads_;  // where the last block begins
+  std::vector<Thread> threads_;     // where the last block begins
+  std::vector<ThreadId> followed_;  // those that had something in the buffer, or may have had
   // Of follow_buffers(), by thread: the earliest end of a drain that comes after the event in hand.
   std::vector<int64_t> drained_;
   bool from_start_ = true;  // nothing was dropped yet
