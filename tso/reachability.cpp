@@ -77,8 +77,10 @@ std::vector<uint32_t> lanes_of(const Relation& relation) {
       mine.pop_back();
     }
   }
-  for (uint32_t& lane : lanes) {
-    lane = lane == kNoChain ? count++ : lane;
+  for (ThreadId thread = 0; thread < threads; ++thread) {
+    if (lanes[thread] == kNoChain && !relation.of_thread(thread).empty()) {
+      lanes[thread] = count++;
+    }
   }
   return lanes;
 }

@@ -130,6 +130,8 @@ TEST_CASE("threads that run one after the other share chains") {
         2 * i - 1, 2 * i);
   }
   CHECK(chains(text) == 6);
+  // Threads without events have none.
+  CHECK(chains("T40:W(x) T41:R(x) T41:W(y) T40:R(y)") == 4);
   // A thread that joined others leaves their chains to the one that joins it.
   CHECK(chains("T0:fork(T1) T1:fork(T2) T2:W(x) T2:R(y) T1:join(T2) T0:join(T1) T0:fork(T3) "
                "T0:fork(T4) T3:W(x) T4:R(x) T4:W(y) T3:R(y)") == 6);
