@@ -253,6 +253,7 @@ class Watch::Impl {
     const uint64_t first = window.index.front();
     const uint64_t last = window.index.back();
     DetectedStretch stretch{std::move(window.events), std::move(window.index), window.all_stores};
+    const uint64_t size = stretch.events.events.size();
     Found found;
     const auto decline = [&] {
       if (reported_.count(report_key(found)) != 0) {
@@ -276,7 +277,7 @@ class Watch::Impl {
         stretch = detector_.longer_stretch(first, last, look_back);
       }
       // What the windows before have left.
-      const uint64_t events = look_back == 0 ? stretch.events.events.size() : 0;
+      const uint64_t events = look_back == 0 ? size : 0;
       const WindowShare share = costs_.left(options_.analysis, summary_.events, events);
       if (!share.affordable) {
         return decline();
