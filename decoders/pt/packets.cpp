@@ -86,7 +86,7 @@ PacketStatus PacketReader::extended(const uint8_t* at, size_t left, Packet& pack
     case 0xA3: {
       const PacketStatus status = give(PacketType::kTnt, 6);
       if (status == PacketStatus::kPacket) {
-        if (packet.payload == 0) {
+        if (packet.payload <= 1) {  // no outcome in front of the stop bit
           return PacketStatus::kBad;
         }
         const auto stop = static_cast<unsigned>(63 - __builtin_clzll(packet.payload));
@@ -114,8 +114,9 @@ PacketStatus PacketReader::extended(const uint8_t* at, size_t left, Packet& pack
     case 0x73: {
       const PacketStatus status = give(PacketType::kTma, 5);
       packet.extra = static_cast<uint32_t>(packet.payload >> 24);
+      const bool reserved = packet.extra > 0x1FF || (packet.payload & 0xFF0000) != 0;
       packet.payload &= 0xFFFF;
-      return status == PacketStatus::kPacket && packet.extra > 0x1FF ? PacketStatus::kBad : status;
+      return status == PacketStatus::kPacket && reserved ? PacketStatus::kBad : status;
     }
     case 0xC3: {
       if (left < 3) {
