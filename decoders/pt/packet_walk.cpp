@@ -50,7 +50,7 @@ bool PacketWalk::run() {
       continue;
     }
     const Next next = peek();
-    if (next == Next::kEnd) {
+    if (next == Next::kEnd && !cut_branch_) {  // where nothing is traced no branch is decided
       break;
     }
     if (!enable(next)) {
@@ -84,7 +84,7 @@ bool PacketWalk::follow() {
     case Branch::kConditional: {
       const int64_t lo = lo_;
       if (bits_left_ == 0) {
-        if (peek() != Next::kBranches) {
+        if (ahead() != Next::kBranches) {
           return stop(next_);
         }
         take();
@@ -102,7 +102,7 @@ bool PacketWalk::follow() {
     case Branch::kReturn: {
       if (bits_left_ == 0) {
         const int64_t lo = lo_;
-        const Next next = peek();
+        const Next next = ahead();
         if (next == Next::kTarget) {
           take();
           pieces_.block(node.block, lo, hi_);
@@ -132,7 +132,7 @@ bool PacketWalk::follow() {
         return false;
       }
       const int64_t lo = lo_;
-      if (peek() != Next::kTarget) {
+      if (ahead() != Next::kTarget) {
         return stop(next_);
       }
       take();
@@ -157,7 +157,7 @@ bool PacketWalk::go_on_without_packet() {
     executed(node);
     return go_to(next);
   }
-  const Next packet = peek();
+  const Next packet = ahead();
   if (packet == Next::kDisabled || packet == Next::kInterrupt ||
       (packet == Next::kEnd && !cut_branch_)) {
     return stop(packet);
@@ -184,6 +184,9 @@ bool PacketWalk::go_on_without_packet() {
 bool PacketWalk::stop(Next next) {
   const Node& node = *at_;
   if (next == Next::kEnd) {
+    if (psb_seen_) {  // executed up to there
+      return false;
+    }
     if (cut_branch_) {
       pieces_.block(node.block, lo_, times_.not_after(offset_));
     }  // else nothing says that the rest was executed
@@ -204,9 +207,7 @@ bool PacketWalk::stop(Next next) {
     found = at != node.block->instructions.end();
     count = static_cast<size_t>(at - node.block->instructions.begin());
   }
-  const bool needs_packet =
-      node.ends != Branch::kNone && node.ends != Branch::kJump && node.ends != Branch::kCall;
-  if (!found && !needs_packet) {  // not yet
+  if (!found && !needs_packet(node)) {  // not yet
     pieces_.block(node.block, lo_, times_.not_after(packet_));
     executed(node);
     return go_to(node.ends == Branch::kNone ? node.next : node.target);
@@ -239,6 +240,7 @@ bool PacketWalk::stop(Next next) {
   pieces_.read_up_to(offset_);
   pieces_.leave_thread();
   enabled_ = false;
+  psb_seen_ = false;
   next_ = Next::kNone;
   return true;
 }
@@ -263,6 +265,17 @@ void PacketWalk::executed(const Node& node) {
   for (const uint64_t ip : node.calls) {
     returns_.push(ip);
   }
+}
+
+PacketWalk::Next PacketWalk::behind_psb() {
+  const auto& instructions = at_->block->instructions;
+  if (std::any_of(instructions.begin(), instructions.end(),
+                  [this](const Instruction& each) { return each.address == *psb_ip_; })) {
+    psb_ip_.reset();
+  } else if (next_ == Next::kDisabled || next_ == Next::kInterrupt || needs_packet(*at_)) {
+    next_ = Next::kUnknown;  // the stream is damaged
+  }
+  return next_;
 }
 
 PacketWalk::Next PacketWalk::read() {
@@ -326,6 +339,13 @@ PacketWalk::Next PacketWalk::read_slowly() {
       in_psb_ = false;
       const bool begins = !synced_ && psb_has_ip_;
       synced_ = true;
+      if (enabled_) {
+        if (psb_ip_) {
+          return Next::kUnknown;
+        }
+        psb_seen_ = true;
+        psb_ip_ = ip_;
+      }
       packet_ = offset_;
       return begins ? Next::kEnabled : Next::kNone;
     }

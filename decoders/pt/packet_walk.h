@@ -94,6 +94,11 @@ class PacketWalk {
     size_t count_ = 0;
   };
 
+  static bool needs_packet(const Node& node) {
+    return node.ends != x86::Branch::kNone && node.ends != x86::Branch::kJump &&
+           node.ends != x86::Branch::kCall;
+  }
+
   bool enable(Next next);
   bool follow();
   bool go_on_without_packet();
@@ -104,6 +109,7 @@ class PacketWalk {
   // What was read now counts. What ends with one of its branches came before it was written.
   void take() {
     next_ = Next::kNone;
+    psb_seen_ = false;
     hi_ = times_.not_after(packet_);
     lo_ = times_.not_before(offset_);
   }
@@ -114,6 +120,12 @@ class PacketWalk {
     }
     return next_;
   }
+  // The same for the block in hand, which a PSB that came before must lie in, or before it.
+  Next ahead() {
+    peek();
+    return psb_ip_ ? behind_psb() : next_;
+  }
+  Next behind_psb();
   Next read();
   Next read_slowly();
   // Says nothing of the path: padding and time. Not what shows that packets are missing or
@@ -148,7 +160,9 @@ class PacketWalk {
   bool in_psb_ = false;
   bool synced_ = false;
   bool psb_has_ip_ = false;
-  bool wide_ = false;  // 64-bit code: the trace has said so
+  bool psb_seen_ = false;           // since the last packet that was taken, while enabled
+  std::optional<uint64_t> psb_ip_;  // where it says that the path is; not come by yet
+  bool wide_ = false;               // 64-bit code: the trace has said so
 
   // Code.
   int process_ = 0;
