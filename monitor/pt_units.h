@@ -1,8 +1,7 @@
 // The units that a user names, in the code that an Intel PT recording shows.
 //
 // Names       PATTERN                      calls of the functions that the shell pattern matches,
-// in
-//                                          every process and module
+//                                          in every process and module
 //             usdt:PROVIDER:BEGIN..END     from one USDT marker to the other, as in attach/plan.h
 //             ptwrite:BEGIN..END[:LABEL]   from the PTWRITE of one value to that of the other
 //                                          (numbers, 0x for hexadecimal)

@@ -2,11 +2,9 @@
 //
 // Purpose     What chains of lock releases and acquisitions, starts and joins of threads order.
 // Entries     Of threads that have one, by thread; forget_if() drops those that say nothing any
-// more,
-//             so that a clock is as long as threads are active, however many there were.
-// Complexity  O(log entries) to look up and O(entries) to raise or join; a look-up is O(1) and a
-// join
-//             one pass without branches as long as no entry was dropped.
+//             more, so that a clock is as long as threads are active, however many there were.
+// Complexity  O(log entries) to look up and O(entries) to raise or join; a look-up is O(1), and a
+//             join one pass without branches, as long as no entry was dropped.
 // Source      Vector clocks as of Mattern (1989), over store numbers instead of events.
 // Thread-safety: none.
 #pragma once

@@ -53,10 +53,10 @@ std::vector<uint32_t> lanes_of(const Relation& relation) {
   std::vector<std::vector<uint32_t>> left(threads);  // to each thread by those that it joined
   std::vector<bool> over(threads, false);
   uint32_t count = 0;
-  const auto& in_order = relation.thread_events();
-  for (auto at = in_order.begin(); at != in_order.end() && relation.options().thread_order; ++at) {
-    const Event& event = events[*at];
-    if (event.address >= threads || event.address == event.thread) {
+  for (const uint32_t e : relation.thread_events()) {
+    const Event& event = events[e];
+    if (!relation.options().thread_order || event.address >= threads ||
+        event.address == event.thread) {
       continue;
     }
     const auto other = static_cast<ThreadId>(event.address);
@@ -65,14 +65,14 @@ std::vector<uint32_t> lanes_of(const Relation& relation) {
     if (theirs.empty() || over[other]) {
       continue;
     }
-    if (event.kind() == EventKind::kJoin && theirs.back() < *at) {
+    if (event.kind() == EventKind::kJoin && theirs.back() < e) {
       over[other] = true;
       lanes[other] = lanes[other] == kNoChain ? count++ : lanes[other];
       mine.push_back(lanes[other]);
       mine.insert(mine.end(), left[other].begin(), left[other].end());
       left[other].clear();
-    } else if (event.kind() == EventKind::kFork && theirs.front() > *at &&
-               lanes[other] == kNoChain && !mine.empty()) {
+    } else if (event.kind() == EventKind::kFork && theirs.front() > e && lanes[other] == kNoChain &&
+               !mine.empty()) {
       lanes[other] = mine.back();
       mine.pop_back();
     }

@@ -7,7 +7,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "decoders/capture/tokens.h"
@@ -84,6 +86,24 @@ class Decoder {
   Position stop_;
   bool has_queued_ = false;
   Record queued_;
+};
+
+// Decoders that are not in use, so that what comes later needs none of its own: their tables are
+// large. Not thread-safe.
+class DecoderPool {
+ public:
+  std::unique_ptr<Decoder> take() {
+    if (free_.empty()) {
+      return std::make_unique<Decoder>();
+    }
+    std::unique_ptr<Decoder> decoder = std::move(free_.back());
+    free_.pop_back();
+    return decoder;
+  }
+  void give_back(std::unique_ptr<Decoder> decoder) { free_.push_back(std::move(decoder)); }
+
+ private:
+  std::vector<std::unique_ptr<Decoder>> free_;
 };
 
 // What is rare is left to next().

@@ -82,18 +82,13 @@ void LiveThread::work(size_t events) {
 void LiveThread::end() {
   ended_ = true;
   if (decoder_) {
-    context_->spare.push_back(std::move(decoder_));
+    context_->pool.give_back(std::move(decoder_));
   }
 }
 
 Decoder& LiveThread::decoder() {
   if (!decoder_) {
-    auto& spare = context_->spare;
-    if (spare.empty()) {
-      spare.push_back(std::make_unique<Decoder>());
-    }
-    decoder_ = std::move(spare.back());
-    spare.pop_back();
+    decoder_ = context_->pool.take();
   }
   return *decoder_;
 }

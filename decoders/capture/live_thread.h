@@ -36,7 +36,7 @@ struct LiveContext {
   size_t backlog = 0;        // bytes that no thread has looked into
   std::vector<std::string> problems;
   std::vector<std::unique_ptr<Decoder>> decoders;  // of handlers, by depth
-  std::vector<std::unique_ptr<Decoder>> spare;     // of threads that have ended
+  DecoderPool pool;
 };
 
 class LiveThread {

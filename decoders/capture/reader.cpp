@@ -296,12 +296,7 @@ class CaptureReader::Impl {
     thread.open.push_back(std::make_unique<Open>(std::move(*thread.ahead)));
     thread.ahead.reset();
     Open& open = *thread.open.back();
-    if (spare_.empty()) {
-      open.decoder = std::make_unique<Decoder>();
-    } else {
-      open.decoder = std::move(spare_.back());
-      spare_.pop_back();
-    }
+    open.decoder = pool_.take();
     open.decoder->start(std::string_view(open.payload).substr(sizeof(ChunkStart)));
     thread.stream->enter_chunk(sequence);
     stop_at_interruption(thread);
@@ -321,7 +316,7 @@ class CaptureReader::Impl {
       return;
     }
     const ChunkStart start = open.start;
-    spare_.push_back(std::move(open.decoder));
+    pool_.give_back(std::move(open.decoder));
     thread.open.pop_back();
     look_ahead(thread);
     if (thread.open.empty()) {
@@ -428,7 +423,7 @@ class CaptureReader::Impl {
   uint32_t set_ranges_ = 0;
   bool has_trailer_ = false;
   std::priority_queue<Head, std::vector<Head>, Later> heads_;
-  std::vector<std::unique_ptr<Decoder>> spare_;
+  DecoderPool pool_;
   bool ended_ = false;
 };
 

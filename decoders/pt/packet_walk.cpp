@@ -371,7 +371,7 @@ PacketWalk::Next PacketWalk::read_slowly() {
   packet_ = begin;
   switch (packet.type) {
     case PacketType::kTnt:
-      if (!enabled_ || packet.detail == 0) {
+      if (!enabled_) {
         return Next::kUnknown;
       }
       bits_ = packet.payload;

@@ -2,9 +2,8 @@
 // by those of the ones in front of them and behind them. Both ascend.
 //
 // Parts       An instruction that repeats or stores to several places may have been interrupted
-// half
-//             done: the path has it once, where it was come back to, or not at all, where the path
-//             goes on elsewhere. It may be as old as what is in front of that.
+//             half done: the path has it once, where it was come back to, or not at all, where the
+//             path goes on elsewhere. It may be as old as what is in front of that.
 // Memory      16 bytes an entry. Complexity O(entries).
 // Thread-safety: plain data.
 #pragma once

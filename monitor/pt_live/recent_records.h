@@ -5,8 +5,7 @@
 //             ended since. The others say what the code is, and what is missing: they stay, and are
 //             few.
 // Dropped     A LOST record for each CPU stands for its switches, at the time of the last one:
-// until
-//             the next switch nobody is known to run there.
+//             until the next switch nobody is known to run there.
 // Requires    Events with the fields that pt_record.cpp gives them (IDENTIFIER, TID, TIME, CPU).
 // Misses      Which thread ran in the time of the dropped ones: that of the trace which is still
 //             there is in general much shorter.

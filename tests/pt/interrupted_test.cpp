@@ -7,6 +7,7 @@
 
 #include "decoders/pt/path_times.h"
 #include "decoders/pt/trace.h"
+#include "tests/pt/code_bytes.h"
 #include "tests/pt/proved_process.h"
 
 using namespace tsomon;
@@ -72,12 +73,7 @@ TEST_CASE("the base of fs is not what a signal handler's return restores") {
 
 TEST_CASE("samples at an instruction that repeats may be of its middle") {
   const Code code{0x90, 0xF3, 0xA4, 0x90};  // nop; rep movsb; nop
-  const auto read = [&](uint64_t at, uint8_t* to, size_t size) {
-    const size_t from = std::min<size_t>(at - kMake, code.size());
-    const size_t there = std::min(size, code.size() - from);
-    std::copy_n(code.begin() + static_cast<ptrdiff_t>(from), there, to);
-    return there;
-  };
+  const auto read = code_reader(code, kMake);
   pt::CodeCache cache;
   pt::ThreadPath path{1, 1, {}};
   PathEntry& entry = path.entries.emplace_back();

@@ -16,6 +16,7 @@
 #include "decoders/pt/accesses.h"
 #include "decoders/pt/constants.h"
 #include "decoders/x86/dataflow.h"
+#include "tests/pt/code_bytes.h"
 #include "tests/pt/own_modules.h"
 #include "tests/pt/traced_programs.h"
 
@@ -76,12 +77,7 @@ AddressSource last_access(const std::vector<Piece>& pieces, bool called, bool al
       address = kCaller + code.size() + 0x2000;
     }
   }
-  const auto read = [&](uint64_t at, uint8_t* to, size_t size) {
-    const size_t from = std::min<size_t>(at - kCaller, code.size());
-    const size_t there = std::min(size, code.size() - from);
-    std::copy_n(code.begin() + static_cast<ptrdiff_t>(from), there, to);
-    return there;
-  };
+  const auto read = code_reader(code, kCaller);
   pt::CodeCache cache;
   pt::ThreadPath path{1, 1, {}};
   if (called) {

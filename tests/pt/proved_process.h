@@ -16,6 +16,7 @@
 
 #include "decoders/pt/code.h"
 #include "decoders/pt/proved_memory.h"
+#include "tests/pt/code_bytes.h"
 #include "tests/pt/own_modules.h"
 
 namespace tsomon::test::proofs {
@@ -152,12 +153,7 @@ class Process {
   const pt::CodeBlock* block(const std::vector<Piece>& pieces) {
     const uint64_t begin = at_;
     const Piece piece = join(pieces, begin);
-    const auto read = [&](uint64_t at, uint8_t* to, size_t size) {
-      const size_t from = std::min<size_t>(at - begin, piece.code.size());
-      const size_t there = std::min(size, piece.code.size() - from);
-      std::copy_n(piece.code.begin() + static_cast<ptrdiff_t>(from), there, to);
-      return there;
-    };
+    const auto read = code_reader(piece.code, begin);
     const pt::CodeBlock* block = cache_.find(1, begin, piece.instructions, read);
     REQUIRE(block != nullptr);
     at_ += 256;
