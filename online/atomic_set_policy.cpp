@@ -28,13 +28,11 @@ void AtomicSetPolicy::refresh_sets() {
     restart(Mode::kDeclared);
     return;
   }
-  for (LocationId id = 0; id < index_.bound(); ++id) {
-    if (index_.contains(id)) {
-      // What was accessed before is not known by the new sets.
-      ++graph_.statistics().late_events;
-      find_sets(id);
-    }
-  }
+  index_.for_each([this](LocationId id) {
+    // What was accessed before is not known by the new sets.
+    ++graph_.statistics().late_events;
+    find_sets(id);
+  });
   reopen_units();
 }
 
@@ -56,12 +54,10 @@ void AtomicSetPolicy::restart(Mode mode) {
   mode_ = mode;
   graph_.statistics().late_events += accesses_;  // locations may be known from further ahead
   accesses_ = 0;
-  for (LocationId id = 0; id < index_.bound(); ++id) {
-    if (index_.contains(id)) {
-      drop_cells(id);
-      index_.erase(id);
-    }
-  }
+  index_.for_each([this](LocationId id) {
+    drop_cells(id);
+    index_.erase(id);
+  });
   for (OpenUnits& thread : threads_) {
     thread.close([this](Node node) { finish_unit(node); });
   }
@@ -545,19 +541,13 @@ void AtomicSetPolicy::after_sweep() {
   for (OpenUnits& thread : threads_) {
     thread.follow(follow_node);
   }
-  // Points of units that are gone are recognised when they are met; all locations are looked at now
-  // and then, and when units have been merged.
-  const uint64_t collected = graph_.statistics().collected;
-  if (!graph_.merged() && ++sweeps_since_ < kMaxSweeps &&
-      collected - collected_then_ < index_.size() / 4) {
+  // Points of units that are gone are recognised when they are met; all locations are looked at
+  // when there have become many, and when units have been merged.
+  if (!graph_.merged() && ++sweeps_since_ < kMaxSweeps && !wants_sweep()) {
     return;
   }
-  collected_then_ = collected;
   sweeps_since_ = 0;
-  for (LocationId id = 0; id < index_.bound(); ++id) {
-    if (!index_.contains(id)) {
-      continue;
-    }
+  index_.for_each([this](LocationId id) {
     bool any = false;
     for (CellId at = id; at != kNoCell && info(at).used; at = info(at).next) {
       any = clean_up(at) || any;
@@ -567,7 +557,8 @@ void AtomicSetPolicy::after_sweep() {
       drop_cells(id);
       index_.erase(id);
     }
-  }
+  });
+  many_ = index_.size() + std::max({index_.size(), graph_.size(), kFewLocations});
 }
 
 }  // namespace tsomon

@@ -48,13 +48,14 @@ class AtomicSetPolicy : public Policy {
   bool closed(Node node) override { return graph_.unit(node).finished; }
   void after_sweep() override;
   size_t locations() const override { return index_.size(); }
-  size_t worth_a_sweep() const override { return 0; }
+  bool wants_sweep() const override { return index_.size() >= many_; }
 
   // The graph has found a cycle; of an object it is reported once that is certain.
   void on_cycle(const DetectedCycle& cycle);
 
  private:
   static constexpr Node kNone = ConflictGraph::kNone;
+  static constexpr size_t kFewLocations = 1024;
   using CellId = uint32_t;
   static constexpr CellId kNoCell = 0xFFFFFFFFU;
   static constexpr CellId kFurther = 0x80000000U;  // ids of cells beyond the first of a location
@@ -174,9 +175,8 @@ class AtomicSetPolicy : public Policy {
   std::vector<LiveObjects::Ended> ended_;
   std::vector<Held> held_;
   LiveObjects::Slot object_ = LiveObjects::kNone;  // in hand
-  // When all locations were last looked at for units that are gone.
-  uint64_t collected_then_ = 0;
-  uint32_t sweeps_since_ = 0;
+  size_t many_ = kFewLocations;  // that all of them are to be looked at for units that are gone
+  uint32_t sweeps_since_ = 0;    // they were
 };
 
 }  // namespace tsomon

@@ -11,7 +11,9 @@
 namespace tsomon {
 namespace {
 
-constexpr size_t kFirstSweep = 256;  // units in memory
+constexpr size_t kFirstSweep = 256;             // units in memory
+constexpr uint64_t kLongestQuiet = 1ULL << 14;  // events without a sweep
+constexpr uint64_t kHistoryShare = 8;           // ... of those that the history holds, one in
 
 }  // namespace
 
@@ -41,6 +43,10 @@ class Detector::Impl {
         callbacks_(std::move(callbacks)),
         graph_(options.max_retained, &callbacks_),
         history_(callbacks_.on_window ? options.history_events : 0, drains_of(options)) {
+    if (callbacks_.on_window && options.history_events != 0) {
+      quiet_ = std::min(quiet_, options.history_events / kHistoryShare);
+    }
+    sweep_by_ = quiet_;
     if (options.policy == DetectorPolicy::kAtomicSets) {
       auto policy =
           std::make_unique<AtomicSetPolicy>(graph_, symbols, options.sets, callbacks_.on_cycle);
@@ -59,7 +65,9 @@ class Detector::Impl {
     graph_.statistics().events += block.events.size();
     history_.add(block, first_index);
     policy_->add(block, first_index);
-    if (options_.collect && graph_.size() >= next_sweep_) {
+    now_ = first_index + block.events.size();
+    if (options_.collect &&
+        (graph_.size() >= next_sweep_ || now_ >= sweep_by_ || policy_->wants_sweep())) {
       sweep();
     }
   }
@@ -72,7 +80,8 @@ class Detector::Impl {
   void sweep() {
     policy_->before_sweep();
     run_sweep([this](Policy::Node node) { return policy_->closed(node); });
-    next_sweep_ = std::max({kFirstSweep, 2 * graph_.size(), policy_->worth_a_sweep()});
+    next_sweep_ = std::max(kFirstSweep, 2 * graph_.size());
+    sweep_by_ = now_ + quiet_;
   }
 
   void finish() {
@@ -156,7 +165,12 @@ class Detector::Impl {
   ConflictGraph graph_;
   History history_;
   std::unique_ptr<Policy> policy_;
+  // A sweep is due when there are so many units, or that event has come: few units may stand for
+  // many events, and what a window needs of the history must still be there.
   size_t next_sweep_ = kFirstSweep;
+  uint64_t quiet_ = kLongestQuiet;
+  uint64_t sweep_by_ = 0;
+  uint64_t now_ = 0;
   bool lost_ = false;
 };
 

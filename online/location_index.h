@@ -5,14 +5,16 @@
 //             are at hand. Locations that are no longer needed can be erased; their ids are given
 //             out again.
 // Complexity  A known location: one array access (named locations, whose ids are small numbers, and
-//             byte ranges used lately) or one hash look-up. A new one, or an erased one: the known
-//             ranges on the cache lines that it touches, and the ranges of more than kLargeLines
-//             lines that begin less than twice their length before it.
-// Memory      Two machine words for every name ever seen; for a byte range, about 100 bytes while
+//             byte ranges used lately) or one hash look-up and the known ranges on a cache line. A
+//             new one, or an erased one: the known ranges on the cache lines that it touches, and
+//             the ranges of more than kLargeLines lines that begin less than twice their length
+//             before it.
+// Memory      Two machine words for every name ever seen; for a byte range, about 150 bytes while
 //             it is in use.
 // Thread-safety: none.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <map>
@@ -22,6 +24,7 @@
 
 #include <tsl/robin_map.h>
 
+#include "online/huge_pages.h"
 #include "tso/location_table.h"
 
 namespace tsomon {
@@ -64,12 +67,37 @@ class LocationIndex {
   // Without the location itself, in ascending order.
   const std::vector<LocationId>& others(LocationId id) const { return others_[id]; }
   uint32_t bound() const { return static_cast<uint32_t>(keys_.size()); }  // ids are below
-  bool contains(LocationId id) const { return used_[id]; }
+  // Visits the ids in use in ascending order; the one that is visited may be erased meanwhile.
+  // Complexity: O(size() + bound() / 64).
+  template <typename Visit>
+  void for_each(const Visit& visit) {
+    for (size_t word = 0; word < used_.size(); ++word) {
+      for (uint64_t left = used_[word]; left != 0; left &= left - 1) {
+        visit(static_cast<LocationId>(word * kIdsPerWord + std::countr_zero(left)));
+      }
+    }
+  }
   size_t size() const { return size_; }
 
  private:
   static constexpr uint64_t kLineShift = 6;
+  static constexpr uint64_t kLineSize = 1 << kLineShift;
   static constexpr uint64_t kLargeLines = 64;
+  static constexpr size_t kIdsPerWord = 64;
+
+  // The ranges on a cache line, with a bit for every byte that they have of it. The first part has
+  // the newest ones and all the others are full.
+  struct alignas(kLineSize) LinePart {
+    static constexpr uint32_t kRoom = 4;
+
+    std::array<uint64_t, kRoom> bytes{};
+    std::array<LocationId, kRoom> ids{};
+    uint32_t next = 0;
+    uint16_t count = 0;
+    uint16_t crossing = 0;  // a bit for every range that lies on other lines, too
+  };
+  static_assert(sizeof(LinePart) == kLineSize);
+  static constexpr uint32_t kNoPart = 0xFFFFFFFFU;
 
   static size_t mix(uint64_t value) {
     const uint64_t hash = value * 0x9E3779B97F4A7C15ULL;
@@ -102,21 +130,42 @@ class LocationIndex {
   static bool large(const LocationKey& key) {
     return last_line(key) - first_line(key) >= kLargeLines;
   }
+  static bool crosses(const LocationKey& key) { return first_line(key) != last_line(key); }
+  // Whether it stands on the cache lines that it touches.
+  static bool on_lines(const LocationKey& key) { return key.size != 0 && !large(key); }
+  // A bit for every byte of the range on one of its lines.
+  static uint64_t bytes_on(const LocationKey& key, uint64_t line) {
+    const uint64_t first = line == first_line(key) ? key.address % kLineSize : 0;
+    const uint64_t last =
+        line == last_line(key) ? (key.address + key.size - 1) % kLineSize : kLineSize - 1;
+    return (UINT64_MAX >> (kLineSize - 1 - last)) & (UINT64_MAX << first);
+  }
+  uint32_t parts_of(uint64_t line) const {
+    const auto at = lines_.find(line);
+    return at == lines_.end() ? kNoPart : at->second;
+  }
+  // Of a range that stands on its lines.
+  LocationId known_on_line(const LocationKey& key) const;
   LocationId find_slowly(const LocationKey& key, bool* is_new);
+  LocationId new_id(const LocationKey& key);
   void connect(LocationId id);
+  void put_on_line(uint64_t line, LocationId id);
+  void take_off_line(uint64_t line, LocationId id);
   // Of a large range: it is shorter than two to this power, and not shorter than half of that.
   static int width_of(const LocationKey& key) { return std::bit_width(key.size); }
   template <typename Visit>
-  void for_each_neighbour(const LocationKey& key, const Visit& visit) const;
+  void for_each_overlapping(const LocationKey& key, const Visit& visit) const;
 
   std::vector<LocationId> named_;  // by address
   std::vector<Recent> recent_ = std::vector<Recent>(kRecent);
-  tsl::robin_map<LocationKey, LocationId, KeyHash> ids_;
-  tsl::robin_map<uint64_t, std::vector<LocationId>, LineHash> on_line_;
+  tsl::robin_map<LocationKey, LocationId, KeyHash> ids_;  // of what is on no line, and has no name
+  tsl::robin_map<uint64_t, uint32_t, LineHash> lines_;    // with ranges: their first part
+  std::vector<LinePart, HugePageAllocator<LinePart>> parts_;
+  std::vector<uint32_t> free_parts_;
   std::map<int, std::set<std::pair<uint64_t, LocationId>>> large_;  // by width and address
   std::vector<LocationKey> keys_;
   std::vector<std::vector<LocationId>> others_;
-  std::vector<bool> used_;
+  std::vector<uint64_t> used_;  // a bit for each id
   std::vector<LocationId> free_;
   size_t size_ = 0;
 };

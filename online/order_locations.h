@@ -97,6 +97,8 @@ class OrderLocations {
          thread.stores + (writes ? 0 : 1), writes, false);
   }
 
+  // Some are hardly in use any more.
+  bool many() const { return index_.size() >= many_; }
   // After a sweep of the graph. `next`: the index of the next event.
   void follow_units(uint64_t next);
 
@@ -104,7 +106,8 @@ class OrderLocations {
   static constexpr Node kNone = ConflictGraph::kNone;
   static constexpr size_t kCacheLine = 64;
   static constexpr uint64_t kNoRecord = UINT64_MAX;
-  static constexpr uint32_t kInPlace = 4;  // accesses that a location remembers
+  static constexpr uint32_t kInPlace = 4;        // accesses that a location remembers
+  static constexpr size_t kFewLocations = 1024;  // not worth looking for unused ones
   static constexpr ThreadId kNoOwner = 0xFFFFFFFFU;
 
   // An access to a location: the only one of its kind by its unit, or the latest of those that
@@ -243,6 +246,7 @@ class OrderLocations {
   void give_up_unsettled(Location& location);
   void drop_alike(Location& location);
   void follow_locations();
+  void follow_records(Location& location);
 
   ConflictGraph& graph_;
   OrderThreads& threads_;
@@ -253,9 +257,8 @@ class OrderLocations {
   uint64_t oldest_ = 0;                              // units with events before this one are gone
   std::vector<LatestSettled> latest_settled_;        // by thread, of prune()
   std::vector<Stores> stores_;                       // by thread, of conflicts_of_many()
-  // When all locations were last looked at for units that are gone.
-  uint64_t collected_then_ = 0;
-  uint32_t sweeps_since_ = 0;
+  size_t many_ = kFewLocations;  // that all of them are to be looked at for units that are gone
+  uint32_t sweeps_since_ = 0;    // they were
 };
 
 // Two accesses of a unit are told apart only where one can be settled before the other.

@@ -6,8 +6,8 @@
 namespace tsomon {
 namespace {
 
-constexpr uint32_t kRareKinds =
-    kind_mask(EventKind::kFork) | kind_mask(EventKind::kJoin) | kind_mask(EventKind::kRelease);
+constexpr uint32_t kThreadKinds = kind_mask(EventKind::kFork) | kind_mask(EventKind::kJoin);
+constexpr uint32_t kRareKinds = kThreadKinds | kind_mask(EventKind::kRelease);
 
 // Events of the input over which accesses share a node: the stretch of a window has to hold them.
 constexpr uint64_t kLongestRun = 256;
@@ -120,6 +120,12 @@ inline bool OrderPolicy::joins_run(const OrderEvent& now) const {
   if (now.late || now.index - graph_.unit(mine.run).first >= kLongestRun) {
     return false;
   }
+  if (kKnown == 0) {
+    // Not a release: the thread may sleep before it is known that this store has committed, and
+    // what is reached from its node stays until then.
+    return has<kKnown>(now.roles, kDrain) && mine.run_in_order &&
+           (!has<kKnown>(now.roles, kAccess) || locations_.is_undisturbed<kKnown>(now));
+  }
   if (mine.run_after_all) {
     return locations_.is_undisturbed<kKnown>(now);
   }
@@ -140,16 +146,18 @@ inline bool OrderPolicy::joins_run(const OrderEvent& now) const {
   return locations_.is_undisturbed<kKnown>(now);
 }
 
-// Of an access outside units, and its order in its thread.
+// Of an event outside units, and its order in its thread.
 template <uint8_t kKnown>
 inline void OrderPolicy::run_or_unit(OrderEvent& now) {
   OrderThread& mine = *now.thread;
+  const bool drains = has<kKnown>(now.roles, kDrain);
   // With no other thread alive nothing that the thread does lies on a cycle.
   const bool joins = mine.run != kNone && joins_run<kKnown>(now);
   if (joins || (mine.run != kNone && threads_.only_one_alive() && !now.late &&
                 now.index - graph_.unit(mine.run).first < kLongestRun)) {
     now.unit = mine.run;
     now.joins = joins;
+    mine.run_after_all = mine.run_after_all || (joins && drains);
     graph_.unit(mine.run).last = now.index;
     ++graph_.statistics().units;
     ++graph_.statistics().sharing;
@@ -159,10 +167,11 @@ inline void OrderPolicy::run_or_unit(OrderEvent& now) {
   now.unit = new_unit(mine, *now.event, now.index);
   threads_.order<kKnown>(now);
   // A load that may have been forwarded comes before little of what follows.
-  const bool load = !has<kKnown>(now.roles, kStore);
+  const bool load = !drains && !has<kKnown>(now.roles, kStore);
   if (options_.share_nodes && !sc_ && !(load && now.store != 0)) {
     mine.run = now.unit;
-    mine.run_after_all = load && mine.stores == mine.drained;
+    mine.run_in_order = !load || mine.stores == mine.drained;
+    mine.run_after_all = mine.run_in_order && (load || drains);
     graph_.unit(now.unit).finished = false;
   }
 }
@@ -204,7 +213,7 @@ void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t ind
              (!now.others.empty() || (mine.stored_to & location_bit(location)) != 0)) {
     now.store = locations_.find_source(now);
   }
-  if (kKnown != 0 && mine.depth == 0) {
+  if (mine.depth == 0 && (kKnown != 0 || !is(event, kThreadKinds))) {
     run_or_unit<kKnown>(now);
   } else {
     now.unit = unit_of(mine, event, index);
@@ -218,7 +227,9 @@ void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t ind
     }
   }
   mine.time.store = std::max(mine.time.store, now.store);
-  mine.time.hi = std::max(mine.time.hi, now.hi);
+  if (!is(event, kind_mask(EventKind::kFence))) {
+    mine.time.hi = std::max(mine.time.hi, now.hi);
+  }
   if (mine.unit == kNone) {
     unit_times_[now.unit] = mine.time;
   }

@@ -8,11 +8,11 @@
 //             accesses are directed to it, others undirected, unless a chain of lock releases and
 //             acquisitions orders them (a vector clock of store numbers for each thread).
 // Events      outside every unit are units of their own, and most programs have more of them than
-//             anything else. Such loads and stores, one after the other in a thread, share a node
-//             as long as nothing but the first has an edge that leads to it, and the first comes
-//             before all others: every path then enters by the first and may leave by any, so no
-//             cycle of directed edges appears or is lost. Of undirected edges there may be more
-//             windows, never less.
+//             anything else. Such events, one after the other in a thread, share a node as long as
+//             nothing but the first has an edge that leads to it, and the first comes before all
+//             others: every path then enters by the first and may leave by any, so no cycle of
+//             directed edges appears or is lost. Of undirected edges there may be more windows,
+//             never less. The release of a lock begins a node of its own.
 // Locks       Under Semantics::kPaper, too, a load that may have been forwarded is settled with its
 //             store when another thread takes a lock that was released after the store; the paper's
 //             relation leaves that order open.
@@ -47,7 +47,7 @@ class OrderPolicy : public Policy {
   void before_sweep() override;
   void after_sweep() override;
   size_t locations() const override { return locations_.size(); }
-  size_t worth_a_sweep() const override { return 0; }
+  bool wants_sweep() const override { return locations_.many(); }
 
  private:
   static constexpr Node kNone = ConflictGraph::kNone;

@@ -60,14 +60,15 @@ struct OrderThread {
 
   bool started = false;
   bool ended = false;
-  bool alive = false;          // started or to be started, and not joined
-  bool present = false;        // OrderThreads::present()
-  bool run_after_all = false;  // `run` begins with a load, and with an empty store buffer
-  uint32_t depth = 0;          // of open units
+  bool alive = false;    // started or to be started, and not joined
+  bool present = false;  // OrderThreads::present()
+  bool run_in_order = false;   // the first of `run` comes after all before it, and before drains
+  bool run_after_all = false;  // ... and before whatever comes next
+  uint32_t depth = 0;  // of open units
   uint32_t label = Interner::kNone;
   uint64_t begin = 0;
   Node unit = kNone;  // of the open unit; created with its first event
-  Node run = kNone;   // of the latest accesses outside units, while others may join
+  Node run = kNone;   // of the latest events outside units, while others may join
   // The unit whose loads (0), and whose stores (1), have no edges from events of the thread that
   // are not there already: order() has nothing to do but to count them.
   std::array<Node, 2> ordered{kNone, kNone};

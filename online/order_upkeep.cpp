@@ -7,7 +7,6 @@ namespace tsomon {
 namespace {
 
 constexpr uint32_t kMaxSweeps = 1U << 15;  // generations wrap around later
-constexpr uint64_t kFewLocations = 4096;   // that are not worth looking for unused ones
 
 }  // namespace
 
@@ -62,13 +61,11 @@ void OrderLocations::follow_units(uint64_t next) {
     oldest_ = std::min(oldest_, graph_.unit(node).first);
   }
   // Records of units that are gone drop out when their location is used next; the other locations
-  // are looked at now and then, and when units have been merged.
-  const uint64_t collected = graph_.statistics().collected;
-  if (graph_.merged() || ++sweeps_since_ >= kMaxSweeps ||
-      collected - collected_then_ >= std::max<uint64_t>(index_.size(), kFewLocations)) {
-    collected_then_ = collected;
+  // are looked at when there have become many, and when units have been merged.
+  if (graph_.merged() || ++sweeps_since_ >= kMaxSweeps || many()) {
     sweeps_since_ = 0;
     follow_locations();
+    many_ = index_.size() + std::max({index_.size(), graph_.size(), kFewLocations});
   }
 }
 
@@ -91,24 +88,13 @@ void OrderLocations::drop_alike(Location& location) {
 }
 
 void OrderLocations::follow_locations() {
-  for (LocationId id = 0; id < locations_.size(); ++id) {
-    if (!index_.contains(id)) {
-      continue;
-    }
+  index_.for_each([this](LocationId id) {
     Location& location = locations_[id];
-    location.records.erase_if([&](Record& record) {
-      const Node unit = graph_.moved_to(record.unit);
-      // Merging gives up the node, and with it the generation, in the same sweep.
-      const bool moved = unit != record.unit;
-      const auto then = static_cast<uint16_t>(graph_.generation(record.unit) - (moved ? 1 : 0));
-      if (unit == kNone || record.generation != then) {
-        return true;
-      }
-      record.unit = unit;
-      record.generation = graph_.generation(unit);
-      return false;
-    });
-    drop_alike(location);
+    if (location.after <= oldest_) {
+      location.records.truncate(0);
+    } else {
+      follow_records(location);
+    }
     if (graph_.merged()) {
       location.records.shrink();
     }
@@ -119,7 +105,23 @@ void OrderLocations::follow_locations() {
       releases_[id].clear();
       index_.erase(id);
     }
-  }
+  });
+}
+
+void OrderLocations::follow_records(Location& location) {
+  location.records.erase_if([this](Record& record) {
+    const Node unit = graph_.moved_to(record.unit);
+    // Merging gives up the node, and with it the generation, in the same sweep.
+    const bool moved = unit != record.unit;
+    const auto then = static_cast<uint16_t>(graph_.generation(record.unit) - (moved ? 1 : 0));
+    if (unit == kNone || record.generation != then) {
+      return true;
+    }
+    record.unit = unit;
+    record.generation = graph_.generation(unit);
+    return false;
+  });
+  drop_alike(location);
 }
 
 }  // namespace tsomon

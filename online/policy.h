@@ -32,8 +32,8 @@ class Policy {
   virtual void before_sweep() {}
   virtual void after_sweep() = 0;
   virtual size_t locations() const = 0;  // in memory
-  // How many units it takes to make up for the work of after_sweep().
-  virtual size_t worth_a_sweep() const = 0;
+  // There are locations that a sweep may free, and enough of them to make up for its work.
+  virtual bool wants_sweep() const = 0;
 };
 
 // Field by field in its place, here and wherever accesses are remembered: a copy would have to wait
