@@ -261,12 +261,13 @@ class OrderLocations {
   uint32_t sweeps_since_ = 0;    // they were
 };
 
-// Two accesses of a unit are told apart only where one can be settled before the other.
+// Two accesses of a unit are told apart only where one can be settled before the other: a store
+// before the release of a lock is, when another thread has taken it.
 inline bool OrderLocations::stands_for(const Record& record, const OrderEvent& now) const {
   if (now.store == 0) {
     return record.store == 0 && record.hi < now.lo && now.lo == now.hi;
   }
-  return record.store > now.thread->drained && options_.relation.store_buffer == 0 &&
+  return record.store > std::max(now.thread->drained, now.thread->last_release) && options_.relation.store_buffer == 0 &&
          now.others.empty() && record.hi <= now.hi;
 }
 

@@ -206,6 +206,9 @@ void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t ind
   } else if (has<kKnown>(now.roles, kStore)) {
     now.store = ++mine.stores;
     mine.stored_to |= location_bit(location);
+    if (kKnown == 0) {
+      mine.last_release = now.store;
+    }
     if (mine.stores > capacity_) {
       threads_.commit(mine, mine.stores - capacity_, now.hi);
     }

@@ -76,6 +76,7 @@ struct OrderThread {
   int64_t latest = kTimeMin;    // end of the accesses before that
   uint64_t stores = 0;          // issued
   uint64_t stored_to = 0;       // since the last drain: some bit of every location
+  uint64_t last_release = 0;    // of these, the latest that gives back a lock
   uint64_t drained = 0;         // of these, that have committed by the latest event of the thread
   uint64_t released_up_to = 0;  // `drained` when `unsettled` and `waiting` were last looked at
   uint64_t settled = 0;         // that have committed before now()
