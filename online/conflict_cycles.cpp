@@ -1,7 +1,6 @@
 // Cycles of directed edges: the strongly connected part becomes one node of the order, and the
 // edges behind the cycle are looked for.
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 
 #include "online/conflict_graph.h"
@@ -103,20 +102,20 @@ bool ConflictGraph::connect(Node from, Node to, std::vector<std::pair<Node, cons
   if (from == to) {
     return true;
   }
-  struct Reached {
-    Node node = kNone;
-    size_t parent = 0;
-    const InEdge* edge = nullptr;  // from `node` towards the parent
-  };
-  std::vector<Reached> reached = {{to, 0, nullptr}};
-  std::unordered_map<Node, bool> seen = {{to, true}};
+  const uint32_t group = nodes_[to].group;
+  auto& reached = connecting_.reached;
+  reached.assign(1, {to, 0, nullptr});
+  const uint64_t round = ++connecting_.round;
+  auto& met = connecting_.met;
+  met.resize(nodes_.size());
+  met[to] = round;
   for (size_t i = 0; i < reached.size(); ++i) {
     for (const InEdge& edge : nodes_[reached[i].node].in) {
       ++explained_;
-      if (nodes_[edge.from].group != nodes_[to].group || seen[edge.from]) {
+      if (nodes_[edge.from].group != group || met[edge.from] == round) {
         continue;
       }
-      seen[edge.from] = true;
+      met[edge.from] = round;
       reached.push_back({edge.from, i, &edge});
       if (edge.from == from) {
         for (size_t at = reached.size() - 1; at != 0; at = reached[at].parent) {

@@ -47,8 +47,7 @@ class ConflictGraph {
   };
   using OnWindow = std::function<void(Window&&)>;
 
-  ConflictGraph(uint32_t max_retained, const DetectorCallbacks* callbacks)
-      : max_retained_(max_retained), callbacks_(callbacks) {}
+  explicit ConflictGraph(const DetectorCallbacks* callbacks) : callbacks_(callbacks) {}
 
   // A unit without edges. Ids are given out again after sweep().
   Node add_unit(const DetectedUnit& unit, uint32_t set = Interner::kNone);
@@ -73,9 +72,11 @@ class ConflictGraph {
   // The nodes of all units, in no particular order; until units are added or collected.
   const std::vector<Node>& in_use() const { return in_use_; }
 
-  // `closed` tells whether a unit is finished and can gain no edge any more. Afterwards
-  // moved_to() says what became of every node.
-  void sweep(const std::function<bool(Node)>& closed, const OnWindow& on_window);
+  // `closed` tells whether a unit is finished and can gain no edge any more; of more than
+  // `max_retained` that remain some are merged. Afterwards moved_to() says what became of every
+  // node.
+  void sweep(const std::function<bool(Node)>& closed, const OnWindow& on_window,
+             size_t max_retained);
   // Since the last sweep: the node itself, the one it was merged into, or kNone.
   Node moved_to(Node node) const { return moved_to_[node]; }
   bool merged() const { return merged_; }  // the last sweep merged units
@@ -160,7 +161,6 @@ class ConflictGraph {
   class Sweep;
   friend class Sweep;
 
-  uint32_t max_retained_;
   const DetectorCallbacks* callbacks_;
   TopologicalOrder order_;
   std::vector<UnitNode> nodes_;
@@ -180,6 +180,18 @@ class ConflictGraph {
     std::vector<uint32_t> elements;
   };
   Scratch scratch_;
+  // Of connect(), likewise.
+  struct Reached {
+    Node node = kNone;
+    size_t parent = 0;
+    const InEdge* edge = nullptr;  // from `node` towards the parent
+  };
+  struct Connecting {
+    std::vector<Reached> reached;
+    std::vector<uint64_t> met;  // by node: when it was
+    uint64_t round = 0;
+  };
+  Connecting connecting_;
   size_t live_ = 0;
   uint64_t parts_ = 0;
   // Looking for the edges behind a cycle costs a share of the events so far, not more.

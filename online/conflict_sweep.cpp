@@ -33,7 +33,7 @@ class ConflictGraph::Sweep {
         work_(graph.scratch_.work) {}
 
   // True if units were merged.
-  bool run(const std::function<bool(Node)>& closed) {
+  bool run(const std::function<bool(Node)>& closed, size_t max_retained) {
     closed_.assign(graph_.nodes_.size(), 0);
     marked_.assign(groups_ + graph_.nodes_.size(), 0);
     work_.clear();
@@ -80,7 +80,7 @@ class ConflictGraph::Sweep {
                       [this](const InEdge& edge) { return graph_.moved_to_[edge.from] == kNone; });
       }
     }
-    return retained > graph_.max_retained_ && merge();
+    return retained > max_retained && merge();
   }
 
  private:
@@ -323,7 +323,8 @@ class ConflictGraph::Sweep {
   Node alone_ = kNone;
 };
 
-void ConflictGraph::sweep(const std::function<bool(Node)>& closed, const OnWindow& on_window) {
+void ConflictGraph::sweep(const std::function<bool(Node)>& closed, const OnWindow& on_window,
+                          size_t max_retained) {
   if (merged_) {
     std::fill(moved_to_.begin(), moved_to_.end(), kNone);
   }
@@ -332,7 +333,7 @@ void ConflictGraph::sweep(const std::function<bool(Node)>& closed, const OnWindo
     moved_to_[node] = node;
     nodes_[node].last_from = kNone;
   }
-  merged_ = Sweep(*this, on_window).run(closed);
+  merged_ = Sweep(*this, on_window).run(closed, max_retained);
   if (merged_) {
     forget_gone();
   }

@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t kFirstSweep = 256;             // units in memory
 constexpr uint64_t kLongestQuiet = 1ULL << 14;  // events without a sweep
+constexpr size_t kLocationsPerUnit = 8;         // that is kept before some are merged, at least
 constexpr uint64_t kHistoryShare = 8;           // ... of those that the history holds, one in
 
 }  // namespace
@@ -41,7 +42,7 @@ class Detector::Impl {
   Impl(const Symbols& symbols, const DetectorOptions& options, DetectorCallbacks callbacks)
       : options_(options),
         callbacks_(std::move(callbacks)),
-        graph_(options.max_retained, &callbacks_),
+        graph_(&callbacks_),
         history_(callbacks_.on_window ? options.history_events : 0, drains_of(options)) {
     if (callbacks_.on_window && options.history_events != 0) {
       quiet_ = std::min(quiet_, options.history_events / kHistoryShare);
@@ -126,7 +127,11 @@ class Detector::Impl {
   }
 
   void run_sweep(const std::function<bool(Policy::Node)>& closed) {
-    graph_.sweep(closed, [this](ConflictGraph::Window&& window) { flag(std::move(window)); });
+    // All locations are looked at when units have been merged.
+    const size_t retained =
+        std::max<size_t>(options_.max_retained, policy_->locations() / kLocationsPerUnit);
+    graph_.sweep(
+        closed, [this](ConflictGraph::Window&& window) { flag(std::move(window)); }, retained);
     policy_->after_sweep();
   }
 

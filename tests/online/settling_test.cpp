@@ -99,7 +99,7 @@ TEST_CASE("what is told of stores is taken in any order") {
   constexpr uint64_t kSeed = 815;
   std::mt19937_64 random(kSeed);
   const DetectorCallbacks callbacks;
-  ConflictGraph graph(4096, &callbacks);
+  ConflictGraph graph(&callbacks);
   OrderThreads threads(graph, DetectorOptions());
   OrderThread thread;
   struct Told {
