@@ -267,8 +267,8 @@ inline bool OrderLocations::stands_for(const Record& record, const OrderEvent& n
   if (now.store == 0) {
     return record.store == 0 && record.hi < now.lo && now.lo == now.hi;
   }
-  return record.store > std::max(now.thread->drained, now.thread->last_release) && options_.relation.store_buffer == 0 &&
-         now.others.empty() && record.hi <= now.hi;
+  return record.store > std::max(now.thread->drained, now.thread->last_release) &&
+         options_.relation.store_buffer == 0 && now.others.empty() && record.hi <= now.hi;
 }
 
 inline void OrderLocations::remember(const OrderEvent& now, bool writes, bool several,

@@ -60,11 +60,11 @@ struct OrderThread {
 
   bool started = false;
   bool ended = false;
-  bool alive = false;    // started or to be started, and not joined
-  bool present = false;  // OrderThreads::present()
+  bool alive = false;          // started or to be started, and not joined
+  bool present = false;        // OrderThreads::present()
   bool run_in_order = false;   // the first of `run` comes after all before it, and before drains
   bool run_after_all = false;  // ... and before whatever comes next
-  uint32_t depth = 0;  // of open units
+  uint32_t depth = 0;          // of open units
   uint32_t label = Interner::kNone;
   uint64_t begin = 0;
   Node unit = kNone;  // of the open unit; created with its first event

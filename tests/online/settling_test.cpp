@@ -126,8 +126,8 @@ TEST_CASE("what is told of stores is taken in any order") {
 
 // The acquisition by T1 tells that the first store to x has committed, not the second.
 TEST_CASE("a store before a release is settled before one behind it") {
-  const Trace trace = mini_trace(
-      "T2:[R(y) T0:[acq(l) W(x) rel(l) W(x) T1:acq(l) T2:R(x) T0:W(y)] T0:F T2:R(z)]");
+  const Trace trace =
+      mini_trace("T2:[R(y) T0:[acq(l) W(x) rel(l) W(x) T1:acq(l) T2:R(x) T0:W(y)] T0:F T2:R(z)]");
   const auto whole = analyse(trace, AnalysisOptions());
   REQUIRE(whole);
   CHECK(whole->verdict == Verdict::kDefinite);
