@@ -11,10 +11,11 @@
 namespace tsomon {
 namespace {
 
-constexpr size_t kFirstSweep = 256;             // units in memory
-constexpr uint64_t kLongestQuiet = 1ULL << 14;  // events without a sweep
-constexpr size_t kLocationsPerUnit = 8;         // that is kept before some are merged, at least
-constexpr uint64_t kHistoryShare = 8;           // ... of those that the history holds, one in
+constexpr size_t kFirstSweep = 256;      // units in memory
+constexpr uint64_t kQuiet = 1ULL << 14;  // events without a sweep, at least ...
+constexpr uint64_t kQuietPerUnit = 4;    // ... and for every unit in memory ...
+constexpr uint64_t kHistoryShare = 8;    // ... but at most one in so many of the history
+constexpr size_t kLocationsPerUnit = 8;  // in memory, for each unit kept before some are merged
 
 }  // namespace
 
@@ -45,9 +46,9 @@ class Detector::Impl {
         graph_(&callbacks_),
         history_(callbacks_.on_window ? options.history_events : 0, drains_of(options)) {
     if (callbacks_.on_window && options.history_events != 0) {
-      quiet_ = std::min(quiet_, options.history_events / kHistoryShare);
+      longest_quiet_ = options.history_events / kHistoryShare;
     }
-    sweep_by_ = quiet_;
+    sweep_by_ = quiet();
     if (options.policy == DetectorPolicy::kAtomicSets) {
       auto policy =
           std::make_unique<AtomicSetPolicy>(graph_, symbols, options.sets, callbacks_.on_cycle);
@@ -82,7 +83,7 @@ class Detector::Impl {
     policy_->before_sweep();
     run_sweep([this](Policy::Node node) { return policy_->closed(node); });
     next_sweep_ = std::max(kFirstSweep, 2 * graph_.size());
-    sweep_by_ = now_ + quiet_;
+    sweep_by_ = now_ + quiet();
   }
 
   void finish() {
@@ -124,6 +125,11 @@ class Detector::Impl {
   }
   static DetectedStretch stretch_of(History::Slice&& slice) {
     return {std::move(slice.events), std::move(slice.index), slice.all_stores};
+  }
+
+  // How many events the next sweep may wait for.
+  uint64_t quiet() const {
+    return std::min(longest_quiet_, std::max<uint64_t>(kQuiet, kQuietPerUnit * graph_.size()));
   }
 
   void run_sweep(const std::function<bool(Policy::Node)>& closed) {
@@ -173,7 +179,7 @@ class Detector::Impl {
   // A sweep is due when there are so many units, or that event has come: few units may stand for
   // many events, and what a window needs of the history must still be there.
   size_t next_sweep_ = kFirstSweep;
-  uint64_t quiet_ = kLongestQuiet;
+  uint64_t longest_quiet_ = UINT64_MAX;
   uint64_t sweep_by_ = 0;
   uint64_t now_ = 0;
   bool lost_ = false;
