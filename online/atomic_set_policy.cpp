@@ -7,7 +7,6 @@ namespace tsomon {
 namespace {
 
 constexpr std::array<uint32_t, 1> kOneScope = {0};
-constexpr uint32_t kMaxSweeps = 1U << 15;  // generations wrap around later
 
 bool is_data(const Event& event) { return is(event, kinds::kAccesses & ~kinds::kLocks); }
 
@@ -541,12 +540,9 @@ void AtomicSetPolicy::after_sweep() {
   for (OpenUnits& thread : threads_) {
     thread.follow(follow_node);
   }
-  // Points of units that are gone are recognised when they are met; all locations are looked at
-  // when there have become many, and when units have been merged.
-  if (!graph_.merged() && ++sweeps_since_ < kMaxSweeps && !wants_sweep()) {
+  if (!pace_.due(index_.size(), graph_.merged())) {
     return;
   }
-  sweeps_since_ = 0;
   index_.for_each([this](LocationId id) {
     bool any = false;
     for (CellId at = id; at != kNoCell && info(at).used; at = info(at).next) {
@@ -558,7 +554,7 @@ void AtomicSetPolicy::after_sweep() {
       index_.erase(id);
     }
   });
-  many_ = index_.size() + std::max({index_.size(), graph_.size(), kFewLocations});
+  pace_.done(index_.size(), graph_.size());
 }
 
 }  // namespace tsomon

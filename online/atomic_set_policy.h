@@ -29,6 +29,7 @@
 #include "online/open_units.h"
 #include "online/policy.h"
 #include "online/set_members.h"
+#include "online/upkeep_pace.h"
 #include "tso/atomic_sets.h"
 
 namespace tsomon {
@@ -48,14 +49,13 @@ class AtomicSetPolicy : public Policy {
   bool closed(Node node) override { return graph_.unit(node).finished; }
   void after_sweep() override;
   size_t locations() const override { return index_.size(); }
-  bool wants_sweep() const override { return index_.size() >= many_; }
+  bool wants_sweep() const override { return pace_.many(index_.size()); }
 
   // The graph has found a cycle; of an object it is reported once that is certain.
   void on_cycle(const DetectedCycle& cycle);
 
  private:
   static constexpr Node kNone = ConflictGraph::kNone;
-  static constexpr size_t kFewLocations = 1024;
   using CellId = uint32_t;
   static constexpr CellId kNoCell = 0xFFFFFFFFU;
   static constexpr CellId kFurther = 0x80000000U;  // ids of cells beyond the first of a location
@@ -175,8 +175,7 @@ class AtomicSetPolicy : public Policy {
   std::vector<LiveObjects::Ended> ended_;
   std::vector<Held> held_;
   LiveObjects::Slot object_ = LiveObjects::kNone;  // in hand
-  size_t many_ = kFewLocations;  // that all of them are to be looked at for units that are gone
-  uint32_t sweeps_since_ = 0;    // they were
+  UpkeepPace pace_;
 };
 
 }  // namespace tsomon

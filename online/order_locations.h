@@ -22,6 +22,7 @@
 #include "online/inline_list.h"
 #include "online/location_index.h"
 #include "online/order_threads.h"
+#include "online/upkeep_pace.h"
 
 namespace tsomon {
 
@@ -98,7 +99,7 @@ class OrderLocations {
   }
 
   // Some are hardly in use any more.
-  bool many() const { return index_.size() >= many_; }
+  bool many() const { return pace_.many(index_.size()); }
   // After a sweep of the graph. `next`: the index of the next event.
   void follow_units(uint64_t next);
 
@@ -106,8 +107,7 @@ class OrderLocations {
   static constexpr Node kNone = ConflictGraph::kNone;
   static constexpr size_t kCacheLine = 64;
   static constexpr uint64_t kNoRecord = UINT64_MAX;
-  static constexpr uint32_t kInPlace = 4;        // accesses that a location remembers
-  static constexpr size_t kFewLocations = 1024;  // not worth looking for unused ones
+  static constexpr uint32_t kInPlace = 4;  // accesses that a location remembers
   static constexpr ThreadId kNoOwner = 0xFFFFFFFFU;
 
   // An access to a location: the only one of its kind by its unit, or the latest of those that
@@ -257,8 +257,7 @@ class OrderLocations {
   uint64_t oldest_ = 0;                              // units with events before this one are gone
   std::vector<LatestSettled> latest_settled_;        // by thread, of prune()
   std::vector<Stores> stores_;                       // by thread, of conflicts_of_many()
-  size_t many_ = kFewLocations;  // that all of them are to be looked at for units that are gone
-  uint32_t sweeps_since_ = 0;    // they were
+  UpkeepPace pace_;
 };
 
 // Two accesses of a unit are told apart only where one can be settled before the other: a store

@@ -4,11 +4,6 @@
 #include "online/order_locations.h"
 
 namespace tsomon {
-namespace {
-
-constexpr uint32_t kMaxSweeps = 1U << 15;  // generations wrap around later
-
-}  // namespace
 
 // Drops what a later settled access of the same thread stands for: a store for everything, a load
 // for loads.
@@ -60,12 +55,9 @@ void OrderLocations::follow_units(uint64_t next) {
   for (const Node node : graph_.in_use()) {
     oldest_ = std::min(oldest_, graph_.unit(node).first);
   }
-  // Records of units that are gone drop out when their location is used next; the other locations
-  // are looked at when there have become many, and when units have been merged.
-  if (graph_.merged() || ++sweeps_since_ >= kMaxSweeps || many()) {
-    sweeps_since_ = 0;
+  if (pace_.due(index_.size(), graph_.merged())) {
     follow_locations();
-    many_ = index_.size() + std::max({index_.size(), graph_.size(), kFewLocations});
+    pace_.done(index_.size(), graph_.size());
   }
 }
 
@@ -100,7 +92,7 @@ void OrderLocations::follow_locations() {
     }
     const LocationKey& key = index_.key(id);
     const bool named = key.size == 0 && key.address < LocationIndex::kMaxNamed;
-    if (location.records.empty() && !named && index_.size() > kFewLocations) {
+    if (location.records.empty() && !named && index_.size() > UpkeepPace::kFewLocations) {
       location = Location();
       releases_[id].clear();
       index_.erase(id);
