@@ -103,10 +103,10 @@ bool ConflictGraph::connect(Node from, Node to, std::vector<std::pair<Node, cons
     return true;
   }
   const uint32_t group = nodes_[to].group;
-  auto& reached = connecting_.reached;
+  auto& reached = explaining_.reached;
   reached.assign(1, {to, 0, nullptr});
-  const uint64_t round = ++connecting_.round;
-  auto& met = connecting_.met;
+  const uint64_t round = ++explaining_.round;
+  auto& met = explaining_.met;
   met.resize(nodes_.size());
   met[to] = round;
   for (size_t i = 0; i < reached.size(); ++i) {
@@ -161,33 +161,41 @@ bool ConflictGraph::explain(Node from, Node to, DetectedCycle* cycle) {
       edges.emplace_back(target, next);
     }
   }
+  auto& steps = explaining_.steps;
+  steps.clear();
   for (size_t i = 0; i < edges.size(); ++i) {
-    add_step(edges[(i + edges.size() - 1) % edges.size()].second->target, *edges[i].second, cycle);
+    add_step(edges[(i + edges.size() - 1) % edges.size()].second->target, *edges[i].second, &steps);
+  }
+  shorten(&steps);
+  for (const Step& step : steps) {
+    DetectedUnit unit = nodes_[step.leaves].unit;
+    if (unit.shared()) {
+      unit.finished = true;
+      unit.first = unit.last = step.from->index;
+    }
+    cycle->steps.push_back({unit, *step.from, *step.to, step.kind});
   }
   return true;
 }
 
 // Where events of their own share a node the cycle enters it by the first and leaves it by any.
 void ConflictGraph::add_step(const DetectedAccess& entered, const InEdge& edge,
-                             DetectedCycle* cycle) const {
-  DetectedUnit unit = nodes_[edge.from].unit;
-  if (unit.shared()) {
-    unit.finished = true;
-    if (entered.index < edge.source.index) {
-      unit.first = unit.last = entered.index;
-      cycle->steps.push_back({unit, entered, edge.source, EdgeKind::kProgramOrder});
-    }
-    unit.first = unit.last = edge.source.index;
+                             std::vector<Step>* steps) const {
+  if (nodes_[edge.from].unit.shared() && entered.index < edge.source.index) {
+    steps->push_back({edge.from, EdgeKind::kProgramOrder, &entered, &edge.source});
   }
-  cycle->steps.push_back({unit, edge.source, edge.target, edge.kind});
+  steps->push_back({edge.from, edge.kind, &edge.source, &edge.target});
 }
 
 // Several steps of one thread in program order become one where its ends are ordered by themselves:
 // under TSO everything is before a later store, and what drains the buffer before everything later.
-void ConflictGraph::shorten(DetectedCycle* cycle) {
-  auto& steps = cycle->steps;
-  const auto in_program_order = [](const DetectedStep& step) {
-    return step.kind == EdgeKind::kProgramOrder && step.from.thread == step.to.thread;
+void ConflictGraph::shorten(std::vector<Step>* all) {
+  auto& steps = *all;
+  const auto in_program_order = [](const Step& step) {
+    return step.kind == EdgeKind::kProgramOrder && step.from->thread == step.to->thread;
+  };
+  const auto is = [](const DetectedAccess& access, uint32_t kinds) {
+    return (kind_mask(access.kind) & kinds) != 0;
   };
   const auto jump = std::find_if_not(steps.begin(), steps.end(), in_program_order);
   if (jump == steps.end()) {
@@ -195,17 +203,27 @@ void ConflictGraph::shorten(DetectedCycle* cycle) {
   }
   std::rotate(steps.begin(), jump + 1, steps.end());
   size_t kept = 0;
+  size_t end = 0;         // of the steps in program order from here on in this thread
+  size_t end_stores = 0;  // ... behind the last one that leads to a store or a drain
   for (size_t i = 0; i < steps.size(); ++i) {
-    const DetectedAccess from = steps[i].from;
-    size_t last = i;
-    for (size_t k = i + 1; k < steps.size() && in_program_order(steps[i]) &&
-                           in_program_order(steps[k]) && steps[k].to.thread == from.thread;
-         ++k) {
-      const DetectedAccess& to = steps[k].to;
-      const bool ordered = (kind_mask(to.kind) & (kinds::kStores | kinds::kDrains)) != 0 ||
-                           (kind_mask(from.kind) & kinds::kDrains) != 0;
-      last = ordered && from.index < to.index ? k : last;
+    const DetectedAccess& from = *steps[i].from;
+    if (i >= end) {
+      end = end_stores = i;
+      for (; end < steps.size() && in_program_order(steps[end]) &&
+             steps[end].to->thread == from.thread;
+           ++end) {
+        end_stores = is(*steps[end].to, kinds::kStores | kinds::kDrains) ? end + 1 : end_stores;
+      }
     }
+    const bool drains = is(from, kinds::kDrains);
+    size_t last = drains ? end : end_stores;
+    const auto ordered = [&](const DetectedAccess& to) {
+      return from.index < to.index && (drains || is(to, kinds::kStores | kinds::kDrains));
+    };
+    while (last > i + 1 && !ordered(*steps[last - 1].to)) {
+      --last;
+    }
+    last = std::max(last, i + 1) - 1;
     steps[i].to = steps[last].to;
     steps[kept++] = steps[i];
     i = last;
@@ -214,7 +232,6 @@ void ConflictGraph::shorten(DetectedCycle* cycle) {
 }
 
 void ConflictGraph::report(DetectedCycle&& cycle) {
-  shorten(&cycle);
   const auto [known, is_new] =
       known_cycles_.try_emplace(hash_of(cycle), static_cast<uint32_t>(cycle_counts_.size()));
   if (!is_new) {

@@ -101,6 +101,13 @@ class ConflictGraph {
     DetectedAccess source;
     DetectedAccess target;
   };
+  // A DetectedStep of a cycle that may be long, before it has become short.
+  struct Step {
+    Node leaves = kNone;
+    EdgeKind kind = EdgeKind::kConflict;
+    const DetectedAccess* from = nullptr;
+    const DetectedAccess* to = nullptr;
+  };
   struct Neighbour {
     Node other = kNone;
     bool several = false;  // more than one pair of accesses
@@ -150,10 +157,10 @@ class ConflictGraph {
   Vertex vertex(Node node);
   void close_cycle(Node from, Node to);
   bool explain(Node from, Node to, DetectedCycle* cycle);
-  void add_step(const DetectedAccess& entered, const InEdge& edge, DetectedCycle* cycle) const;
+  void add_step(const DetectedAccess& entered, const InEdge& edge, std::vector<Step>* steps) const;
   const InEdge* edge_between(uint32_t group, uint32_t next);
   bool connect(Node from, Node to, std::vector<std::pair<Node, const InEdge*>>* path);
-  static void shorten(DetectedCycle* cycle);
+  static void shorten(std::vector<Step>* all);
   void report(DetectedCycle&& cycle);
   void release(Node node);
   void forget_gone();
@@ -180,18 +187,19 @@ class ConflictGraph {
     std::vector<uint32_t> elements;
   };
   Scratch scratch_;
-  // Of connect(), likewise.
+  // Of explain() and connect(), likewise.
   struct Reached {
     Node node = kNone;
     size_t parent = 0;
     const InEdge* edge = nullptr;  // from `node` towards the parent
   };
-  struct Connecting {
+  struct Explaining {
     std::vector<Reached> reached;
     std::vector<uint64_t> met;  // by node: when it was
     uint64_t round = 0;
+    std::vector<Step> steps;
   };
-  Connecting connecting_;
+  Explaining explaining_;
   size_t live_ = 0;
   uint64_t parts_ = 0;
   // Looking for the edges behind a cycle costs a share of the events so far, not more.
