@@ -30,7 +30,7 @@ struct Encoder {
   struct Entry {
     uint64_t address;  // that is foreseen
     uint64_t stride;
-    uint64_t next;   // key of the successor; 0: none
+    uint64_t next;   // key of the successor, disguised; 0: none
     uint32_t count;  // kCountStep at the last token that named the site, and added each time
     uint32_t unused;
   };
@@ -43,6 +43,9 @@ struct Encoder {
   uint64_t stamp;     // the last one
   uint32_t capacity;  // of `tokens`
   bool blind;         // every access becomes a token
+  // 0, or kDisguise: foresee() then sees through nothing but a disguised key, so that whoever calls
+  // it can look at the access first.
+  uint64_t disguise;
 
   // Not needed for foreseen accesses.
   uint64_t key[kEntries];
@@ -52,6 +55,10 @@ struct Encoder {
     uint64_t value;
   } details[kEntries];
 };
+
+// By which the keys of successors differ from those that their instructions have: no type, and no
+// address of a program, has these bits.
+inline constexpr uint64_t kDisguise = uint64_t{31} << 48;
 
 inline constexpr uint32_t kCountStep = 1U << 25;  // the 127th execution makes the count overflow
 
@@ -145,7 +152,7 @@ inline uint32_t put_unforeseen(Encoder& e, uint32_t slot, uint64_t key, uint64_t
   const bool known = at(e.key, slot) == key;
   Encoder::Details& more = details(e, slot);
   Site site = Site::kForeseen;
-  if (successor != key) {
+  if (successor != (key ^ e.disguise)) {
     if (known) {
       site = Site::kKnown;
       to = put(to, static_cast<uint16_t>(slot / 8));
@@ -154,7 +161,7 @@ inline uint32_t put_unforeseen(Encoder& e, uint32_t slot, uint64_t key, uint64_t
       to = put(to, key);
     }
     if (!e.blind) {
-      successor = key;
+      successor = key ^ e.disguise;
     }
   }
   if (!known) {
@@ -216,7 +223,9 @@ inline __attribute__((always_inline)) uint8_t* put_site(Encoder& e, uint64_t key
   uint8_t* to = put_run(e, first, &run);
   const Encoder::Entry& last = entry(e, e.last);
   const uint64_t from = last.address - last.stride;
-  if (__builtin_expect(last.next == key && mine.address == address && at(e.key, slot) == key, 1)) {
+  if (__builtin_expect(
+          (last.next ^ e.disguise) == key && mine.address == address && at(e.key, slot) == key,
+          1)) {
     Encoder::Details& more = details(e, slot);
     update(more.delta, mine.stride);
     update(more.behind, address - from);
@@ -291,7 +300,8 @@ enum class Foreseen : uint8_t {
   kExpired,  // recorded; put_nothing or put_stamp_before is now due
 };
 
-// A plain access, if it is foreseen. `key`: make_key of it; `slot`: key_slot of that times 8.
+// A plain access, if it is foreseen. `key`: make_key of it, with the encoder's disguise; `slot`:
+// key_slot of it, without, times 8.
 inline __attribute__((always_inline)) Foreseen foresee(Encoder& e, uint64_t address, uint64_t key,
                                                        uint64_t slot) {
   using encoding::entry;

@@ -68,9 +68,9 @@ bool open_chunk(Thread* thread, Context* context) {
   context->announced = 0;
   context->stamped = kNowhere;
   context->begun = kNowhere;
-  // What is foreseen is recorded without a look at its address: not where there is a choice.
-  context->encoder.blind =
-      options.only_sets || (options.stamp_every != 0 && options.stamp_every < kSharpest);
+  context->encoder.blind = options.stamp_every != 0 && options.stamp_every < kSharpest;
+  // A hook records what is foreseen without a look at its address: not where there is a choice.
+  context->encoder.disguise = options.only_sets ? capture::kDisguise : 0;
   capture::start_chunk(context->encoder, chunk->tokens, Chunk::kTokens - capture::kMaxToken);
   return true;
 }
@@ -329,8 +329,17 @@ __attribute__((noinline)) void record_access(uint64_t address, uint64_t key) {
 }
 
 __attribute__((noinline)) void select_access(uint64_t address, uint64_t key) {
-  if (is_chosen(address, key)) {
-    record_access(address, key);
+  if (!is_chosen(address, key)) {
+    return;
+  }
+  capture::Encoder& encoder = local.context->encoder;
+  switch (capture::foresee(encoder, address, key ^ encoder.disguise, 8 * capture::key_slot(key))) {
+    case capture::Foreseen::kYes:
+      return;
+    case capture::Foreseen::kNo:
+      return record_access(address, key);
+    case capture::Foreseen::kExpired:
+      return access_expired();
   }
 }
 
