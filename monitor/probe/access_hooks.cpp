@@ -2,6 +2,10 @@
 //
 // The hook runs before the access and never reads the memory: the value is not known, the interval
 // is that of the stamps around it (stamp.h).
+#include <atomic>
+
+#include <dlfcn.h>
+
 #include "monitor/probe/runtime.h"
 
 namespace tsomon::probe {
@@ -63,6 +67,29 @@ TSOMON_HOOK void __tsan_write_range_pc(void* address, uint64_t size, void* pc) {
 TSOMON_HOOK void __tsan_vptr_read(void** address) { access(kRead, address, 8, TSOMON_PC()); }
 TSOMON_HOOK void __tsan_vptr_update(void** address, void*) {
   access(kWrite, address, 8, TSOMON_PC());
+}
+
+// Of code that -ftsomon-files leaves out, with -ftsomon-files-check: declared data is about to be
+// accessed and not to be recorded. The first one is named.
+TSOMON_HOOK void tsomon_runtime_left_out(const volatile void* address, unsigned long size,
+                                         int store) {
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  if (!tsomon::probe::would_be_recorded(begin, size, store != 0)) {
+    return;
+  }
+  tsomon::probe::count_lost();
+  static std::atomic<bool> said{false};
+  if (!said.exchange(true, std::memory_order_relaxed)) {
+    const uint64_t pc = TSOMON_PC();
+    Dl_info module{};
+    dladdr(reinterpret_cast<void*>(pc), &module);
+    tsomon::probe::complain(
+        "-ftsomon-files leaves out a %s of declared data at %#lx, by %s+%#lx (addr2line); more "
+        "such "
+        "accesses are counted as lost only",
+        store != 0 ? "store" : "load", begin, module.dli_fname != nullptr ? module.dli_fname : "?",
+        pc - 1 - reinterpret_cast<uint64_t>(module.dli_fbase));
+  }
 }
 
 // clang brackets code that its own instrumentation added; nothing there is to be recorded, and

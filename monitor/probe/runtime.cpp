@@ -140,12 +140,12 @@ bool next_chunk() {
   return true;
 }
 
+}  // namespace
+
 void count_lost() {
   Thread* const thread = local.thread;
   thread->lost.store(thread->lost.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
-
-}  // namespace
 
 Guard::Guard(std::atomic<uint32_t>* lock) : lock_(lock), mask_(block_signals()) {
   while (lock_->exchange(1, std::memory_order_acquire) != 0) {
@@ -350,6 +350,13 @@ __attribute__((noinline)) void access_slow(uint64_t address, uint64_t key) {
     return is_left_out(address, key) ? void() : select_access(address, key);
   }
   record_access(address, key);
+}
+
+bool would_be_recorded(uint64_t address, uint64_t size, bool store) {
+  if (local.thread == nullptr || (!store && leaves_out_loads())) {
+    return false;
+  }
+  return !options.only_sets || next_watched(address, address + size) != address + size;
 }
 
 void access_always(RecordType type, const volatile void* pointer, uint32_t size, uint64_t pc) {

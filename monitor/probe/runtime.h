@@ -162,6 +162,10 @@ inline __attribute__((always_inline)) void access(RecordType type, const volatil
 // Of memory that only the runtime's functions access, whatever is chosen to be recorded.
 void access_always(RecordType type, const volatile void* pointer, uint32_t size, uint64_t pc);
 
+// Whether a plain access by this thread would be recorded: never while the thread is not.
+bool would_be_recorded(uint64_t address, uint64_t size, bool store);
+void count_lost();  // one record
+
 // A record with one stamp, which is taken when there is room, so that stamps stay in order also
 // when the chunk changes. Returns the stamp; 0: not recording.
 uint64_t put_point_now(RecordType type, uint64_t address, uint64_t pc);

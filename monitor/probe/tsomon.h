@@ -36,20 +36,20 @@ __attribute__((weak)) void tsomon_runtime_unit_end(void);
 __attribute__((weak)) void tsomon_runtime_atomic_set(const char* name, const volatile void* address,
                                                      unsigned long size);
 
-static inline void tsomon_unit_begin(const char* name) {
+static __inline__ void tsomon_unit_begin(const char* name) {
   if (tsomon_runtime_unit_begin) {
     tsomon_runtime_unit_begin(name);
   }
 }
 
-static inline void tsomon_unit_end(void) {
+static __inline__ void tsomon_unit_end(void) {
   if (tsomon_runtime_unit_end) {
     tsomon_runtime_unit_end();
   }
 }
 
-static inline void tsomon_atomic_set(const char* name, const volatile void* address,
-                                     unsigned long size) {
+static __inline__ void tsomon_atomic_set(const char* name, const volatile void* address,
+                                         unsigned long size) {
   if (tsomon_runtime_atomic_set) {
     tsomon_runtime_atomic_set(name, address, size);
   }

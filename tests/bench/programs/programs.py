@@ -2,7 +2,8 @@
 
 `archive` is the source package; `units` names the functions that are units of work. `chosen` and
 `annotations` say what is watched where only declared data is (accesses=sets): globals by name, and
-lines that are added to the sources, each behind another one. A run gives wall time and processor
+lines that are added to the sources, each behind another one; `files`, the source files that access
+it (-ftsomon-files). A run gives wall time and processor
 time in seconds; what it put out is compared with what is right, outside the time taken.
 """
 import os
@@ -13,6 +14,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 
 HEADER = "#include <tsomon.h>\n"
 
@@ -25,6 +27,28 @@ def command(*words, **rest):
     return result.stdout
 
 
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def wait_for(port):
+    """Until somebody listens."""
+    for _ in range(400):
+        with socket.socket() as client:
+            if client.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+
+
+def read(url, proxy=None):
+    opener = urllib.request.build_opener(
+        urllib.request.ProxyHandler({"http": proxy} if proxy else {}))
+    with opener.open(url, timeout=10) as answer:
+        return answer.read()
+
+
 def declared(name, what, size):
     return f'TSOMON_ATOMIC_SET("{name}", {what}, {size});\n'
 
@@ -33,6 +57,7 @@ class Program:
     """`start(program, way, *words)` of the bench runs it; `work` is the bench's folder."""
     needed = []
     chosen = ""
+    files = ""
     annotations = {}
 
     def __init__(self, bench):
@@ -48,6 +73,16 @@ class Program:
                         out.write(binary.read_bytes()[:size - out.tell()])
         return path
 
+    def tree(self):
+        """The sources of all programs, and a large file."""
+        tree = self.work / "tree"
+        if not tree.exists():
+            tree.mkdir()
+            for archive in sorted(self.work.glob("*.orig.tar.*")):
+                command("tar", "xf", archive, "-C", tree)
+            os.link(self.big_file(40_000_000), tree / "big")
+        return tree
+
     def timed(self, way, *words, **environment):
         """To its end."""
         self.bench.build(self, way)
@@ -60,10 +95,32 @@ class Program:
             sys.exit(f"{self.name}, {way}: the output is wrong")
 
 
+class Server(Program):
+    """Wall time is that of `work`, its client."""
+    def begin(self, way, port, *words):
+        process = self.bench.start(self, way, *words)
+        wait_for(port)
+        return process
+
+    def serve(self, way, port, work, *words):
+        self.bench.build(self, way)
+        process = self.begin(way, port, *words)
+        begin = time.monotonic()
+        work()
+        wall = time.monotonic() - begin
+        right = self.answers(port)
+        before = self.bench.processor_time()
+        process.send_signal(signal.SIGTERM)
+        self.bench.wait(process, begin)
+        self.expect(way, right)
+        return wall, self.bench.processor_time() - before
+
+
 class Pbzip2(Program):
     """Compresses 40 MB with two threads; the work is done in libbz2, which is not instrumented."""
     name, archive, binary = "pbzip2", "pbzip2", "pbzip2"
     needed = ["libbz2-dev", "bzip2"]
+    files = "pbzip2.cpp"
     units = "unit=*queue::*:unit=sync*"
     annotations = {"pbzip2.cpp": [
         ('#include "pbzip2.h"\n', HEADER),
@@ -72,7 +129,7 @@ class Pbzip2(Program):
          declared("queue", "q->qData", "queueSize * sizeof q->qData[0]"))]}
 
     @staticmethod
-    def build(folder, _, cpp, __):
+    def build(folder, _, cpp):
         command("make", f"CXX={cpp}", "CXXFLAGS=-O2 -g -std=c++11 -pthread "
                 "-D_POSIX_PTHREAD_SEMANTICS -DUSE_STACKSIZE_CUSTOMIZATION "
                 "-Wno-literal-suffix -Wno-write-strings", "pbzip2", cwd=folder)
@@ -91,6 +148,7 @@ class Lbzip2(Program):
     of the computation is instrumented, but where data is chosen."""
     name, archive, binary = "lbzip2", "lbzip2", "src/lbzip2"
     needed = ["bzip2"]
+    files = "process.c:compress.c:expand.c"
     units = ":".join(f"unit={name}" for name in (
         "sched_lock", "sched_unlock", "select_task", "source_release_buffer", "sink_write_buffer",
         "can_*", "on_input_avail", "on_write_complete"))
@@ -100,14 +158,11 @@ class Lbzip2(Program):
         "next_task"))
 
     @staticmethod
-    def build(folder, c, _, kind):
+    def build(folder, c, _):
         # Its copy of gnulib does not know today's C library by name.
         flags = "CPPFLAGS=-D_IO_ftrylockfile -D_IO_IN_BACKUP=0x100"
         command("./configure", cwd=folder, env={**os.environ, "CC": str(c), "CFLAGS": "-O2 -g"})
         command("make", "-C", "lib", flags, cwd=folder)
-        if kind == "chosen":
-            # Compresses one block, and touches nothing of what is watched.
-            command("make", "-C", "src", "CC=gcc", flags, "divbwt.o", "encode.o", cwd=folder)
         command("make", flags, cwd=folder)
 
     def run(self, way):
@@ -124,6 +179,7 @@ class Mksquashfs(Program):
     (in zlib, which is not instrumented) and write, with queues and caches between them."""
     name, archive, binary = "mksquashfs", "squashfs-tools", "squashfs-tools/mksquashfs"
     needed = ["zlib1g-dev"]
+    files = "caches-queues-lists.*"
     units = ":".join(f"unit={name}" for name in (
         "queue_*", "seq_queue_*", "cache_*", "_cache_get", "*_fragment", "dupl*"))
     annotations = {"squashfs-tools/caches-queues-lists.c": [
@@ -137,17 +193,12 @@ class Mksquashfs(Program):
          "\t" + declared("cache", "cache", "sizeof *cache"))]}
 
     @staticmethod
-    def build(folder, c, _, __):
+    def build(folder, c, _):
         command("make", f"CC={c}", "XATTR_SUPPORT=0", "EXTRA_CFLAGS=-O2 -g", "mksquashfs",
                 "unsquashfs", cwd=folder / "squashfs-tools")
 
     def run(self, way):
-        tree = self.work / "tree"
-        if not tree.exists():
-            tree.mkdir()
-            for archive in sorted(self.work.glob("*.orig.tar.*")):
-                command("tar", "xf", archive, "-C", tree)
-            os.link(self.big_file(40_000_000), tree / "big")
+        tree = self.tree()
         image = self.work / "tree.squashfs"
         image.unlink(missing_ok=True)
         times = self.timed(way, tree, image, "-processors", 2, "-noappend", "-no-progress")
@@ -164,6 +215,7 @@ class Kyotocabinet(Program):
     each on shared records, and compare what they find."""
     name, archive, binary = "kyotocabinet", "kyotocabinet", "kccachetest"
     needed = ["zlib1g-dev"]
+    files = "kccachedb.h:kcthread.*:*list*"
     units = "unit=*CacheDB::accept*:unit=*CacheDB::Cursor::*:unit=*CacheDB::*_transaction*"
     annotations = {"kccachedb.h": [
         ("#include <kcdb.h>\n", HEADER),
@@ -172,7 +224,7 @@ class Kyotocabinet(Program):
          "    " + declared("buckets", "slot->buckets", "bnum * sizeof *slot->buckets"))]}
 
     @staticmethod
-    def build(folder, c, cpp, _):
+    def build(folder, c, cpp):
         command("./configure", "--disable-shared", cwd=folder,
                 env={**os.environ, "CC": str(c), "CXX": str(cpp)})
         command("make", "kccachetest", "CMDLIBS=-lz -lstdc++ -lpthread", cwd=folder)
@@ -183,11 +235,12 @@ class Kyotocabinet(Program):
         return times
 
 
-class Memcached(Program):
+class Memcached(Server):
     """Two threads, memcslap as the client: wall time is that of the client."""
     name, archive, binary = "memcached", "memcached", "memcached"
     needed = ["libevent-dev", "libmemcached-tools"]
     operations = 5000
+    files = "items.c:assoc.c:slabs.c:memcached.*:thread.c:proto_text.c:storage.c:util.c:*hash.c"
     units = "unit=do_item_*:unit=do_store_item:unit=do_add_delta"
     annotations = {
         "slabs.c": [
@@ -205,7 +258,7 @@ class Memcached(Program):
     chosen = "set=heads:set=tails:set=sizes:set=sizes_bytes"
 
     @staticmethod
-    def build(folder, c, _, __):
+    def build(folder, c, _):
         command("./configure", "--disable-docs", cwd=folder,
                 env={**os.environ, "CC": str(c), "CFLAGS": "-O2 -g"})
         command("make", "memcached", cwd=folder)
@@ -219,27 +272,150 @@ class Memcached(Program):
         return text == b"STORED\r\n42\r\nVALUE seen 0 2\r\n42\r\nEND\r\n"
 
     def run(self, way):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        process = self.bench.start(self, way, "-u", "root", "-t", 2, "-p", port, "-U", 0, "-l",
-                                   "127.0.0.1")
-        for _ in range(200):
-            time.sleep(0.05)
-            with socket.socket() as client:
-                if client.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-        begin = time.monotonic()
-        for test in ["set", "get"]:
-            command("memcslap", f"--servers=127.0.0.1:{port}", "--concurrency=4",
-                    f"--execute-number={self.operations}", "--initial-load=1000", f"--test={test}")
-        wall = time.monotonic() - begin
-        right = self.answers(port)
-        before = self.bench.processor_time()
-        process.send_signal(signal.SIGTERM)
-        self.bench.wait(process, begin)
-        self.expect(way, right)
-        return wall, self.bench.processor_time() - before
+        port = free_port()
+
+        def work():
+            for test in ["set", "get"]:
+                command("memcslap", f"--servers=127.0.0.1:{port}", "--concurrency=4",
+                        f"--execute-number={self.operations}", "--initial-load=1000",
+                        f"--test={test}")
+        return self.serve(way, port, work, "-u", "root", "-t", 2, "-p", port, "-U", 0, "-l",
+                          "127.0.0.1")
 
 
-PROGRAMS = [Pbzip2, Lbzip2, Mksquashfs, Kyotocabinet, Memcached]
+class Civetweb(Server):
+    """A web server with four threads; ab as the client, a connection for each of 12,000 requests."""
+    name, archive, binary = "civetweb", "civetweb", "civetweb"
+    needed = ["apache2-utils"]
+    requests = 12_000
+    units = "unit=consume_socket:unit=produce_socket"
+    annotations = {"src/civetweb.c": [
+        ('#include "civetweb.h"\n', HEADER),
+        ("\t\tctx->client_wait_events[i] = event_create();\n",
+         "\t\t" + declared("sockets", "&ctx->client_socks[i]", "sizeof ctx->client_socks[i]"))]}
+
+    @staticmethod
+    def build(folder, c, _):
+        # The two functions that are units are inlined otherwise.
+        command(*str(c).split(), "-O2", "-g", "-fno-inline", "-pthread", "-Iinclude", "-DNO_SSL",
+                "-DLINUX", "src/main.c", "src/civetweb.c", "-o", "civetweb", "-ldl", cwd=folder)
+
+    def page(self):
+        folder = self.work / "www"
+        folder.mkdir(exist_ok=True)
+        page = folder / "page"
+        page.write_bytes(self.big_file(1_000_000).read_bytes()[:16384])
+        return page
+
+    def words(self, port):
+        return ["-listening_ports", f"127.0.0.1:{port}", "-document_root", self.page().parent,
+                "-num_threads", 4]
+
+    def answers(self, port):
+        return self.page().read_bytes() == read(f"http://127.0.0.1:{port}/page")
+
+    def run(self, way):
+        port = free_port()
+        return self.serve(way, port, lambda: command(
+            "ab", "-q", "-c", 4, "-n", self.requests, f"http://127.0.0.1:{port}/page"),
+            *self.words(port))
+
+
+class Tinyproxy(Server):
+    """A web proxy, a thread for each connection; civetweb behind it, ab as the client."""
+    name, archive, binary = "tinyproxy", "tinyproxy", "src/tinyproxy"
+    needed = ["apache2-utils"]
+    requests = 3_000
+    files = "stats.c:loop.c:sblist.c"
+    units = "unit=update_stats:unit=loop_records_add:unit=connection_loops"
+    chosen = "set=stats_buf"
+    annotations = {"src/loop.c": [
+        ('#include "sock.h"\n', HEADER),
+        ("\tloop_records = sblist_new(sizeof (struct loop_record), 32);\n",
+         "\t" + declared("records", "loop_records", "sizeof *loop_records"))]}
+
+    @staticmethod
+    def build(folder, c, _):
+        command("./configure", "--disable-manpage_support", cwd=folder,
+                env={**os.environ, "CC": str(c), "CFLAGS": "-O2 -g"})
+        command("make", cwd=folder)
+
+    def answers(self, port):
+        url = f"http://127.0.0.1:{self.behind_port}/page"
+        return read(url, proxy=f"127.0.0.1:{port}") == self.behind.page().read_bytes()
+
+    def run(self, way):
+        port, self.behind_port = free_port(), free_port()
+        self.behind = Civetweb(self.bench)
+        settings = self.work / "tinyproxy.conf"
+        settings.write_text(f"Port {port}\nListen 127.0.0.1\nTimeout 60\nLogLevel Critical\n"
+                            "MaxClients 100\nAllow 127.0.0.1\n")
+        behind = self.behind.begin("native", self.behind_port, *self.behind.words(self.behind_port))
+        times = self.serve(way, port, lambda: command(
+            "ab", "-q", "-c", 4, "-n", self.requests, "-X", f"127.0.0.1:{port}",
+            f"http://127.0.0.1:{self.behind_port}/page"), "-d", "-c", settings)
+        behind.terminate()
+        behind.wait()
+        return times
+
+
+class SilverSearcher(Program):
+    """Searches the source trees of all these programs and a large file with two threads."""
+    name, archive, binary = "silversearcher", "silversearcher-ag", "ag"
+    needed = ["autoconf", "automake", "pkg-config", "libpcre3-dev", "liblzma-dev", "zlib1g-dev"]
+    files = "search.c:main.c"
+    units = "unit=search_file_worker:unit=search_dir"
+    chosen = "set=work_queue:set=work_queue_tail:set=done_adding_files:set=stats"
+
+    @staticmethod
+    def build(folder, c, _):
+        command("sh", "./autogen.sh", cwd=folder)
+        command("./configure", cwd=folder,
+                env={**os.environ, "CC": str(c), "CFLAGS": "-O2 -g -fcommon"})
+        command("make", "ag", cwd=folder)
+
+    def run(self, way):
+        tree = self.tree()
+        times = self.timed(way, "--workers", 2, "-u", "--nocolor", "--stats",
+                           "[a-z]+_mutex_[a-z]*lock", tree)
+        found = {w: sorted(line for line in self.bench.log(self, w).read_bytes().splitlines()
+                           if line.startswith(bytes(tree))) for w in ("native", way)}
+        self.expect(way, found["native"] and found["native"] == found[way])
+        return times
+
+
+class Iperf(Program):
+    """Sends 4 GB over the loopback device with two threads, which report to a third one through
+    rings without locks; the receiver is not instrumented."""
+    name, archive, binary = "iperf", "iperf", "src/iperf"
+    files = "packet_ring.c:Reporter.c"
+    units = "unit=packetring_enqueue:unit=packetring_dequeue"
+    annotations = {"src/packet_ring.c": [
+        ('#include "Thread.h"\n', HEADER),
+        ("    pr->producer = 0;\n",
+         "    " + declared("ring", "pr", "sizeof *pr") +
+         "    " + declared("ring", "pr->data", "count * sizeof *pr->data"))]}
+
+    @staticmethod
+    def build(folder, c, cpp):
+        command("./configure", cwd=folder, env={**os.environ, "CC": str(c), "CXX": str(cpp),
+                                                "CFLAGS": "-O2 -g", "CXXFLAGS": "-O2 -g"})
+        (folder / "src/service.c").touch()  # of Windows, which Debian leaves out
+        command("make", cwd=folder)
+
+    def run(self, way):
+        port = free_port()
+        receiver = subprocess.Popen(
+            [self.bench.build(self, "native"), "-s", "-p", str(port)],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_for(port)
+        times = self.timed(way, "-c", "127.0.0.1", "-p", port, "-P", 2, "-n", "2G", "-f", "M")
+        receiver.terminate()
+        receiver.wait()
+        self.expect(way, re.search(rb"^\[SUM\].* 4096 MBytes", self.bench.log(self, way).read_bytes(),
+                                   re.MULTILINE))
+        return times
+
+
+PROGRAMS = [Pbzip2, Lbzip2, Mksquashfs, Kyotocabinet, Memcached, Civetweb, Tinyproxy, SilverSearcher,
+            Iperf]

@@ -1,0 +1,97 @@
+// -ftsomon-files: accesses in other source files have no hooks. The programs are there when the
+// plugin is (monitor/probe/gcc).
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "tests/probe/recorded_program.h"
+
+using namespace tsomon;
+using namespace tsomon::probe_tests;
+
+namespace {
+
+bool have_plugin() { return std::filesystem::exists(kPrograms + "/g++/left_out"); }
+
+// How often a thread loaded from and stored to each 8 bytes of the declared data.
+std::map<std::pair<ThreadId, uint64_t>, std::pair<int, int>> count_accesses(const Run& run) {
+  std::map<std::pair<ThreadId, uint64_t>, std::pair<int, int>> count;
+  const Trace trace = read_any(run.path).trace;
+  const uint64_t list = run.said.at("list");
+  for (const Event& event : trace.events) {
+    const uint64_t place = event.address == run.said.at("first")    ? 0
+                           : event.address == run.said.at("second") ? 8
+                           : event.address - list < 32              ? 16 + event.address - list
+                                                                    : 48;
+    if (place != 48 && (event.kind() == EventKind::kRead || event.kind() == EventKind::kWrite)) {
+      auto& [loads, stores] = count[{event.thread, place}];
+      ++(event.kind() == EventKind::kRead ? loads : stores);
+    }
+  }
+  return count;
+}
+
+int64_t accesses_to(const Run& run, const std::string& name, uint64_t size) {
+  const Trace trace = read_any(run.path).trace;
+  return std::count_if(trace.events.begin(), trace.events.end(), [&](const Event& event) {
+    return event.size != 0 && event.address >= run.said.at(name) &&
+           event.address < run.said.at(name) + size && event.kind() != EventKind::kFence;
+  });
+}
+
+std::string log_of(const Run& run) {
+  std::ifstream file(run.path + ".log");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+TEST_CASE("accesses in the chosen files are all recorded, those in others are not") {
+  if (!have_plugin()) {
+    MESSAGE("no plugin for g++ was built");
+    return;
+  }
+  for (const char* options : {"", ":accesses=sets"}) {
+    CAPTURE(options);
+    const Run all = run("g++", "left_out_not", options);
+    const Run chosen = run("g++", "left_out", options);
+    REQUIRE(all.status == 0);
+    REQUIRE(chosen.status == 0);
+    const auto expected = count_accesses(all);
+    // first, second and four elements, of two threads.
+    CHECK(expected.size() == 12);
+    CHECK((count_accesses(chosen) == expected));
+    // Atomics, units and synchronisation are there, whatever file they are in.
+    const Trace trace = read(chosen.path).trace;
+    CHECK(accesses_to(chosen, "turn", 8) >= 400);
+    CHECK(count_kinds(trace)[EventKind::kUnitBegin] == 200);
+    CHECK(count_kinds(trace)[EventKind::kJoin] == 1);
+    CHECK(accesses_to(chosen, "own", 128) == 0);
+    CHECK((accesses_to(all, "own", 128) == 400) == (*options == '\0'));
+  }
+}
+
+TEST_CASE("a check names code that touches declared data and is left out") {
+  if (!have_plugin()) {
+    return;
+  }
+  const Run good = run("g++", "left_out_check", ":accesses=sets");
+  REQUIRE(good.status == 0);
+  CHECK(read(good.path).trace.lost_events == 0);
+  CHECK(log_of(good).empty());
+
+  const Run unseen = run("g++", "left_out touch", ":accesses=sets");
+  REQUIRE(unseen.status == 0);
+  CHECK(read(unseen.path).trace.lost_events == 0);
+
+  const Run wrong = run("g++", "left_out_check touch", ":accesses=sets");
+  REQUIRE(wrong.status == 0);
+  const Trace trace = read_any(wrong.path).trace;
+  CHECK(trace.lost_events == 1);
+  CHECK_FALSE(trace.complete);
+  CHECK(log_of(wrong).find("leaves out a store of declared data") != std::string::npos);
+}
