@@ -12,6 +12,7 @@ namespace tsomon::probe {
 namespace {
 constexpr RecordType kRead = RecordType::kRead;
 constexpr RecordType kWrite = RecordType::kWrite;
+std::atomic<bool> left_out_said{false};
 // 0 would be the key of no site.
 uint64_t given(void* pc) { return reinterpret_cast<uint64_t>(pc) | (pc == nullptr ? 1 : 0); }
 }  // namespace
@@ -78,8 +79,7 @@ TSOMON_HOOK void tsomon_runtime_left_out(const volatile void* address, unsigned 
     return;
   }
   tsomon::probe::count_lost();
-  static std::atomic<bool> said{false};
-  if (!said.exchange(true, std::memory_order_relaxed)) {
+  if (!tsomon::probe::left_out_said.exchange(true, std::memory_order_relaxed)) {
     const uint64_t pc = TSOMON_PC();
     Dl_info module{};
     dladdr(reinterpret_cast<void*>(pc), &module);
