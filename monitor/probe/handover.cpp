@@ -45,6 +45,7 @@ Handover* handover = nullptr;
 // Futex words.
 std::atomic<uint32_t> given{0};     // counts full chunks and requests to finish
 std::atomic<uint32_t> returned{0};  // counts emptied chunks
+std::atomic<uint32_t> unheard{0};   // full chunks of ended threads for which nobody was woken
 std::atomic<uint32_t> state{0};     // 0 recording, 1 finishing, 2 finished
 std::atomic<bool> writer_sleeps{false};
 std::atomic<uint32_t> takers_wait{0};
@@ -63,7 +64,10 @@ void wake(std::atomic<uint32_t>* word) {
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
+constexpr uint32_t kMostUnheard = 16;
+
 void wake_writer() {
+  unheard.store(0, std::memory_order_relaxed);
   given.fetch_add(1, std::memory_order_seq_cst);
   if (writer_sleeps.load(std::memory_order_seq_cst)) {
     wake(&given);
@@ -355,6 +359,9 @@ Chunk* take_empty_chunk(Thread* thread) {
       return nullptr;
     }
     const uint32_t seen = returned.load(std::memory_order_seq_cst);
+    if (unheard.load(std::memory_order_relaxed) != 0) {
+      wake_writer();
+    }
     takers_wait.fetch_add(1, std::memory_order_seq_cst);
     chunk = thread->emptied.exchange(nullptr, std::memory_order_acq_rel);
     const bool found = chunk != nullptr || handover->empty.try_dequeue(chunk);
@@ -373,11 +380,11 @@ void give_up_emptied(Thread* thread) {
   Chunk* const chunk = thread->emptied.exchange(kEnded, std::memory_order_acq_rel);
   if (chunk != nullptr) {
     chunk->size = 0;
-    give_full_chunk(thread, chunk);
+    give_full_chunk(thread, chunk, true);
   }
 }
 
-void give_full_chunk(Thread* thread, Chunk* chunk) {
+void give_full_chunk(Thread* thread, Chunk* chunk, bool ends) {
   auto* const token = static_cast<moodycamel::ProducerToken*>(thread->token);
   // The first needs memory only when more chunks are under way than the queue was made for.
   if (token != nullptr) {
@@ -385,7 +392,9 @@ void give_full_chunk(Thread* thread, Chunk* chunk) {
   } else {
     handover->full.enqueue(chunk);
   }
-  wake_writer();
+  if (!ends || unheard.fetch_add(1, std::memory_order_relaxed) + 1 >= kMostUnheard) {
+    wake_writer();
+  }
 }
 
 void add_chunks(size_t count) {
@@ -419,6 +428,7 @@ bool start_handover(const char* path) {
   state.store(0, std::memory_order_relaxed);
   writer_sleeps.store(false, std::memory_order_relaxed);
   takers_wait.store(0, std::memory_order_relaxed);
+  unheard.store(0, std::memory_order_relaxed);
   writer_id = 0;
   labels_written = 0;
   sets_written = 0;

@@ -6,6 +6,7 @@
 // was put off a processor though it could have gone on: where that happened since the last chunk,
 // nobody's processor is free, and the chunk is written as it is.
 //
+// Small       Chunks below a kilobyte, of threads that did little, are written as they are.
 // Bound       So many bytes are written unpacked at most; then everything is packed.
 // Option      level=N: always packed with level N, or with 0 never.
 // Cost        One system call for each chunk. Not thread-safe: of the writer thread.
@@ -23,10 +24,14 @@ namespace tsomon::probe {
 class Packing {
  public:
   static constexpr uint64_t kMostUnpacked = 256U << 20;
+  static constexpr size_t kSmall = 1024;
 
   bool wanted(const Options& options, size_t size) {
     if (options.level_is_given || unpacked_ + size > kMostUnpacked) {
       return options.level != 0;
+    }
+    if (size < kSmall) {
+      return false;
     }
     rusage used{};
     getrusage(RUSAGE_SELF, &used);

@@ -75,7 +75,8 @@ bool open_chunk(Thread* thread, Context* context) {
   return true;
 }
 
-void close_chunk(Thread* thread, Context* context) {
+// `ends`: the thread.
+void close_chunk(Thread* thread, Context* context, bool ends = false) {
   Chunk* const chunk = context->chunk;
   if (capture::has_run(context->encoder)) {
     capture::put_nothing(context->encoder);
@@ -83,7 +84,7 @@ void close_chunk(Thread* thread, Context* context) {
   chunk->size = static_cast<uint32_t>(sizeof chunk->start + context->encoder.end);
   thread->bytes += chunk->size;
   context->chunk = nullptr;
-  give_full_chunk(thread, chunk);
+  give_full_chunk(thread, chunk, ends);
 }
 
 // While one lives, signals are blocked and the thread's chunks may change hands, unless recording
@@ -613,7 +614,7 @@ void end_thread() {
     Context* free = thread->spare;
     for (Context* context = thread->context; context != nullptr;) {
       if (context->chunk != nullptr) {
-        close_chunk(thread, context);
+        close_chunk(thread, context, true);
       }
       Context* const outer = context->outer;
       context->outer = free;
