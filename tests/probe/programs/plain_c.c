@@ -1,4 +1,4 @@
-/* A C program: linked by tsomon-cc, without the C++ compiler. */
+/* A C90 program: linked by tsomon-cc, without the C++ compiler. */
 #include <pthread.h>
 
 #include "tsomon.h"
