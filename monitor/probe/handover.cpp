@@ -355,13 +355,13 @@ Chunk* take_empty_chunk(Thread* thread) {
     return chunk;
   }
   while (!handover->empty.try_dequeue(chunk)) {
+    if (unheard.load(std::memory_order_relaxed) != 0) {
+      wake_writer();
+    }
     if (options.drop_when_full || finishing()) {
       return nullptr;
     }
     const uint32_t seen = returned.load(std::memory_order_seq_cst);
-    if (unheard.load(std::memory_order_relaxed) != 0) {
-      wake_writer();
-    }
     takers_wait.fetch_add(1, std::memory_order_seq_cst);
     chunk = thread->emptied.exchange(nullptr, std::memory_order_acq_rel);
     const bool found = chunk != nullptr || handover->empty.try_dequeue(chunk);
@@ -392,7 +392,8 @@ void give_full_chunk(Thread* thread, Chunk* chunk, bool ends) {
   } else {
     handover->full.enqueue(chunk);
   }
-  if (!ends || unheard.fetch_add(1, std::memory_order_relaxed) + 1 >= kMostUnheard) {
+  if (!ends || unheard.fetch_add(1, std::memory_order_relaxed) + 1 >= kMostUnheard ||
+      handover->empty.size_approx() < kMostUnheard) {
     wake_writer();
   }
 }

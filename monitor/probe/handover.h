@@ -16,7 +16,8 @@ bool start_handover(const char* path);
 // An empty chunk. When there is none: waits, or nullptr under on_full=drop or when recording ends.
 Chunk* take_empty_chunk(Thread* thread);
 // Its size is set; 0: it only goes back. The writer thread is woken for chunks of threads that go
-// on; of threads that end, for every sixteenth: waking it costs more than starting a thread.
+// on; of threads that end, for every sixteenth or when few empty ones are left: waking it costs as
+// much as a short thread.
 void give_full_chunk(Thread* thread, Chunk* chunk, bool ends = false);
 // The thread has ended: its chunks go to the pool.
 void give_up_emptied(Thread* thread);

@@ -2,8 +2,6 @@
 // plugin is (monitor/probe/gcc).
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
@@ -41,11 +39,6 @@ int64_t accesses_to(const Run& run, const std::string& name, uint64_t size) {
     return event.size != 0 && event.address >= run.said.at(name) &&
            event.address < run.said.at(name) + size && event.kind() != EventKind::kFence;
   });
-}
-
-std::string log_of(const Run& run) {
-  std::ifstream file(run.path + ".log");
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 }  // namespace

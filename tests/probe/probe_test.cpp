@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
@@ -210,8 +208,7 @@ TEST_CASE("where time stamps are not to be compared, no interval orders threads"
     // The probe says once, and only then, that it cannot rely on the machine.
     const Run found = run(compiler, "ping_pong", "");
     CHECK(read(found.path).notes.size() == (fit ? 0 : 1));
-    std::ifstream log(found.path + ".log");
-    const std::string text(std::istreambuf_iterator<char>(log), {});
+    const std::string text = log_of(found);
     CHECK(std::count(text.begin(), text.end(), '\n') == (fit ? 0 : 1));
     CHECK((text.find("no order between threads") != std::string::npos) == !fit);
     CHECK(read(run(compiler, "ping_pong", ":clock=trust").path).notes.empty());
@@ -227,9 +224,7 @@ TEST_CASE("options that are not valid stop the program before main") {
       const Run result = run(compiler, "basics", options);
       CHECK(result.status == 2);
       CHECK_FALSE(fs::exists(result.path));
-      std::ifstream log(result.path + ".log");
-      const std::string text(std::istreambuf_iterator<char>(log), {});
-      CHECK(text.rfind("tsomon: TSOMON_OPTIONS: ", 0) == 0);
+      CHECK(log_of(result).rfind("tsomon: TSOMON_OPTIONS: ", 0) == 0);
     }
   }
 }

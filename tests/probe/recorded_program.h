@@ -59,11 +59,17 @@ inline Run run(const std::string& compiler, const std::string& program,
   return run;
 }
 
+// A whole file; "" when there is none.
+inline std::string text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+// What the program and its probe said on standard error.
+inline std::string log_of(const Run& run) { return text_of(run.path + ".log"); }
+
 // The capture, intact or not.
 inline capture::Capture read_any(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes(std::istreambuf_iterator<char>(file), {});
-  auto capture = capture::read_capture(bytes);
+  auto capture = capture::read_capture(text_of(path));
   REQUIRE_MESSAGE(capture.has_value(), path);
   return std::move(*capture);
 }

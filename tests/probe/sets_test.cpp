@@ -2,8 +2,6 @@
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
@@ -23,11 +21,6 @@ uint64_t stored_by(const Trace& trace, ThreadId thread) {
     }
   }
   return 0;
-}
-
-std::string log_of(const Run& run) {
-  std::ifstream file(run.path + ".log");
-  return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
 }  // namespace
