@@ -13,8 +13,8 @@ inline constexpr uint64_t kLockedShare = 400;
 
 // Whether there is more to record of an atomic than the fence that it may be.
 inline bool is_chosen_atomic(const volatile void* address, uint32_t size = 1) {
-  const auto begin = reinterpret_cast<uint64_t>(address);
-  return TSOMON_LIKELY(!options.only_sets) || next_watched(begin, begin + size) != begin + size;
+  return TSOMON_LIKELY(!options.only_sets) ||
+         any_watched(reinterpret_cast<uint64_t>(address), size);
 }
 
 // A record around the access. `values` follow its two stamps when the access is not wider than 8

@@ -357,7 +357,7 @@ bool would_be_recorded(uint64_t address, uint64_t size, bool store) {
   if (local.thread == nullptr || (!store && leaves_out_loads())) {
     return false;
   }
-  return !options.only_sets || next_watched(address, address + size) != address + size;
+  return !options.only_sets || any_watched(address, size);
 }
 
 void access_always(RecordType type, const volatile void* pointer, uint32_t size, uint64_t pc) {

@@ -87,5 +87,8 @@ inline bool is_watched(uint64_t address) {
 
 // The first byte in [at, end) that is watched, or is not; `end`: there is none.
 uint64_t next_watched(uint64_t at, uint64_t end, bool wanted = true);
+inline bool any_watched(uint64_t begin, uint64_t size) {
+  return next_watched(begin, begin + size) != begin + size;
+}
 
 }  // namespace tsomon::probe
