@@ -6,6 +6,7 @@ lines that are added to the sources, each behind another one; `files`, the sourc
 it (-ftsomon-files). A run gives wall time and processor
 time in seconds; what it put out is compared with what is right, outside the time taken.
 """
+import contextlib
 import os
 import pathlib
 import re
@@ -25,6 +26,24 @@ def command(*words, **rest):
         sys.exit(f"{' '.join(map(str, words))}:\n{result.stdout[-2000:].decode()}"
                  f"{result.stderr[-2000:].decode()}")
     return result.stdout
+
+
+def configure(folder, *options, c, cpp=None, flags="-O2 -g"):
+    """./configure for these compilers."""
+    compilers = {"CC": str(c), "CFLAGS": flags}
+    if cpp:
+        compilers |= {"CXX": str(cpp), "CXXFLAGS": flags}
+    command("./configure", *options, cwd=folder, env={**os.environ, **compilers})
+
+
+@contextlib.contextmanager
+def beside(process):
+    """While the body runs."""
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def free_port():
@@ -103,7 +122,6 @@ class Server(Program):
         return process
 
     def serve(self, way, port, work, *words):
-        self.bench.build(self, way)
         process = self.begin(way, port, *words)
         begin = time.monotonic()
         work()
@@ -161,7 +179,7 @@ class Lbzip2(Program):
     def build(folder, c, _):
         # Its copy of gnulib does not know today's C library by name.
         flags = "CPPFLAGS=-D_IO_ftrylockfile -D_IO_IN_BACKUP=0x100"
-        command("./configure", cwd=folder, env={**os.environ, "CC": str(c), "CFLAGS": "-O2 -g"})
+        configure(folder, c=c)
         command("make", "-C", "lib", flags, cwd=folder)
         command("make", flags, cwd=folder)
 
@@ -225,8 +243,7 @@ class Kyotocabinet(Program):
 
     @staticmethod
     def build(folder, c, cpp):
-        command("./configure", "--disable-shared", cwd=folder,
-                env={**os.environ, "CC": str(c), "CXX": str(cpp)})
+        configure(folder, "--disable-shared", c=c, cpp=cpp)
         command("make", "kccachetest", "CMDLIBS=-lz -lstdc++ -lpthread", cwd=folder)
 
     def run(self, way):
@@ -259,8 +276,7 @@ class Memcached(Server):
 
     @staticmethod
     def build(folder, c, _):
-        command("./configure", "--disable-docs", cwd=folder,
-                env={**os.environ, "CC": str(c), "CFLAGS": "-O2 -g"})
+        configure(folder, "--disable-docs", c=c)
         command("make", "memcached", cwd=folder)
 
     def answers(self, port):
@@ -336,8 +352,7 @@ class Tinyproxy(Server):
 
     @staticmethod
     def build(folder, c, _):
-        command("./configure", "--disable-manpage_support", cwd=folder,
-                env={**os.environ, "CC": str(c), "CFLAGS": "-O2 -g"})
+        configure(folder, "--disable-manpage_support", c=c)
         command("make", cwd=folder)
 
     def answers(self, port):
@@ -350,13 +365,11 @@ class Tinyproxy(Server):
         settings = self.work / "tinyproxy.conf"
         settings.write_text(f"Port {port}\nListen 127.0.0.1\nTimeout 60\nLogLevel Critical\n"
                             "MaxClients 100\nAllow 127.0.0.1\n")
-        behind = self.behind.begin("native", self.behind_port, *self.behind.words(self.behind_port))
-        times = self.serve(way, port, lambda: command(
-            "ab", "-q", "-c", 4, "-n", self.requests, "-X", f"127.0.0.1:{port}",
-            f"http://127.0.0.1:{self.behind_port}/page"), "-d", "-c", settings)
-        behind.terminate()
-        behind.wait()
-        return times
+        with beside(self.behind.begin("native", self.behind_port,
+                                      *self.behind.words(self.behind_port))):
+            return self.serve(way, port, lambda: command(
+                "ab", "-q", "-c", 4, "-n", self.requests, "-X", f"127.0.0.1:{port}",
+                f"http://127.0.0.1:{self.behind_port}/page"), "-d", "-c", settings)
 
 
 class SilverSearcher(Program):
@@ -370,8 +383,7 @@ class SilverSearcher(Program):
     @staticmethod
     def build(folder, c, _):
         command("sh", "./autogen.sh", cwd=folder)
-        command("./configure", cwd=folder,
-                env={**os.environ, "CC": str(c), "CFLAGS": "-O2 -g -fcommon"})
+        configure(folder, c=c, flags="-O2 -g -fcommon")
         command("make", "ag", cwd=folder)
 
     def run(self, way):
@@ -398,8 +410,7 @@ class Iperf(Program):
 
     @staticmethod
     def build(folder, c, cpp):
-        command("./configure", cwd=folder, env={**os.environ, "CC": str(c), "CXX": str(cpp),
-                                                "CFLAGS": "-O2 -g", "CXXFLAGS": "-O2 -g"})
+        configure(folder, c=c, cpp=cpp)
         (folder / "src/service.c").touch()  # of Windows, which Debian leaves out
         command("make", cwd=folder)
 
@@ -408,10 +419,9 @@ class Iperf(Program):
         receiver = subprocess.Popen(
             [self.bench.build(self, "native"), "-s", "-p", str(port)],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait_for(port)
-        times = self.timed(way, "-c", "127.0.0.1", "-p", port, "-P", 2, "-n", "2G", "-f", "M")
-        receiver.terminate()
-        receiver.wait()
+        with beside(receiver):
+            wait_for(port)
+            times = self.timed(way, "-c", "127.0.0.1", "-p", port, "-P", 2, "-n", "2G", "-f", "M")
         self.expect(way, re.search(rb"^\[SUM\].* 4096 MBytes", self.bench.log(self, way).read_bytes(),
                                    re.MULTILINE))
         return times
