@@ -10,6 +10,7 @@
 #include "monitor/check_parts.h"
 #include "monitor/event_lines.h"
 #include "monitor/read_ahead.h"
+#include "monitor/set_window.h"
 #include "monitor/window_bounds.h"
 #include "online/detector.h"
 #include "tso/ordered_work.h"
@@ -386,7 +387,10 @@ class StreamCheck::Impl {
       options.analysis.values &= detected.all_stores;
       bounds.limit(&options.analysis);
       options.analysis.only = ranges_of(stretch.windows, &detected.index);
-      auto analysis = analyse_property(trace, options);
+      Result<Analysis> analysis =
+          options.property == CheckProperty::kAtomicSets
+              ? analyse_sets(stretch, options.analysis, &trace, &detected.index)
+              : analyse_property(trace, options);
       const bool possible =
           analysis && analysis->violated_parts > 0 &&
           std::any_of(analysis->findings.begin(), analysis->findings.end(),
@@ -408,6 +412,15 @@ class StreamCheck::Impl {
       }
     }
     return judged;
+  }
+
+  // What is not certain was counted by the detector.
+  Analysis analyse_sets(const Stretch& stretch, const AnalysisOptions& options, Trace* trace,
+                        std::vector<uint64_t>* index) const {
+    Analysis analysis = analyse_set_windows(symbols_, stretch.windows, options, trace, index);
+    analysis.complete = true;
+    analysis.notes.clear();
+    return analysis;
   }
 
   void take(const Stretch& stretch, JudgedStretch&& judged) {

@@ -10,6 +10,7 @@
 #include "monitor/check.h"
 #include "monitor/check_parts.h"
 #include "monitor/fence_advice.h"
+#include "monitor/set_window.h"
 #include "monitor/window_bounds.h"
 #include "offline/orientation_search.h"
 #include "tso/units.h"
@@ -290,11 +291,15 @@ class Watch::Impl {
       options.values &= stretch.all_stores;
       options.only = ranges_of(window.units, stretch.index);
       share.limit(&options);
-      const auto analysis = analyse_exactly(trace, options);
+      const bool sets = options_.detector.policy == DetectorPolicy::kAtomicSets;
+      const Result<Analysis> analysis =
+          sets ? analyse_set_windows(*symbols_, {&window, 1}, options, &trace, &stretch.index)
+               : analyse_exactly(trace, options);
       if (analysis) {
         costs_.add(*analysis);
       }
-      if (!analysis || analysis->verdict == Verdict::kInconclusive) {
+      // Of sets the detector has counted what is not certain.
+      if (!analysis || (!sets && analysis->verdict == Verdict::kInconclusive)) {
         ++summary_.unjudged;
         return;
       }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <utility>
 
 namespace tsomon {
 namespace {
@@ -53,6 +55,8 @@ void AtomicSetPolicy::restart(Mode mode) {
   mode_ = mode;
   graph_.statistics().late_events += accesses_;  // locations may be known from further ahead
   accesses_ = 0;
+  open_pairs_.clear();
+  scopes_.clear();
   index_.for_each([this](LocationId id) {
     drop_cells(id);
     index_.erase(id);
@@ -119,6 +123,7 @@ void AtomicSetPolicy::drop_cells(LocationId id) {
 // Cells are spread over memory: the lines are asked for some events ahead.
 void AtomicSetPolicy::add(const EventBlock& block, uint64_t first_index) {
   refresh_sets();
+  next_index_ = first_index + block.events.size();
   constexpr size_t kAhead = 16;
   std::array<LocationId, kAhead> found{};
   const size_t size = block.events.size();
@@ -172,6 +177,8 @@ void AtomicSetPolicy::boundary(const Event& event, uint64_t index) {
 }
 
 void AtomicSetPolicy::lost(ThreadId id) {
+  open_pairs_.clear();
+  lost_before_ = next_index_;
   for (ThreadId t = 0; t < threads_.size(); ++t) {
     if (id == Detector::kNoThread || id == t) {
       threads_[t].abandon([this](Node node) { finish_unit(node); });
@@ -188,6 +195,9 @@ AtomicSetPolicy::Node AtomicSetPolicy::unit_of(const Event& event, uint64_t inde
     node = objects ? mine.node_of(set) : open.node;
     if (node != kNone) {
       graph_.unit(node).last = index;
+      Scope& here = scope(set);
+      here.units_of_two = true;
+      graph_.statistics().uncertain += std::exchange(here.uncertain, 0);
       return node;
     }
   }
@@ -203,6 +213,22 @@ AtomicSetPolicy::Node AtomicSetPolicy::unit_of(const Event& event, uint64_t inde
     }
   }
   return node;
+}
+
+AtomicSetPolicy::Scope& AtomicSetPolicy::scope(uint32_t set) {
+  if (set >= scopes_.size()) {
+    scopes_.resize(set + 1);
+  }
+  Scope& scope = scopes_[set];
+  if (mode_ == Mode::kObjects && scope.birth != objects_.birth(set)) {
+    scope = {objects_.birth(set), false, 0};
+  }
+  return scope;
+}
+
+void AtomicSetPolicy::count_uncertain(uint32_t set) {
+  Scope& here = scope(set);
+  ++(here.units_of_two ? graph_.statistics().uncertain : here.uncertain);
 }
 
 LocationId AtomicSetPolicy::find_location(const Event& event) {
@@ -225,14 +251,15 @@ LocationId AtomicSetPolicy::find_location(const Event& event) {
 void AtomicSetPolicy::access(const EventBlock& block, const Event& event, uint64_t index,
                              LocationId here) {
   ++accesses_;
-  Current now{&event, index, block.hi(event), kNone, event.kind() != EventKind::kRead, false};
+  Current now{&event, index, block.hi(event), kNone, event.kind() != EventKind::kRead};
   if (mode_ == Mode::kEverything) {
     now.unit = unit_of(event, index, 0);
     access_cell(now, here, here);
     return;
   }
   for (CellId at = here; at != kNoCell && info(at).used; at = info(at).next) {
-    now.unit = unit_of(event, index, info(at).set);
+    now.set = info(at).set;
+    now.unit = unit_of(event, index, now.set);
     access_cell(now, at, here);
   }
 }
@@ -262,10 +289,13 @@ void AtomicSetPolicy::link(const Point& from, const Current& now) {
   const Event& event = *now.event;
   const bool overlaps = from.thread != event.thread && from.hi >= event.lo;
   if (overlaps) {
-    ++graph_.statistics().uncertain;
+    count_uncertain(now.set);
   }
   if (from.unit == now.unit || gone(from)) {
     return;
+  }
+  if (overlaps && flag_) {
+    note_open_order(from, now);
   }
   const EdgeKind kind =
       overlaps || from.shaky || now.shaky ? EdgeKind::kOverlap : EdgeKind::kConflict;
@@ -278,6 +308,75 @@ void AtomicSetPolicy::link(const Point& from, const Current& now) {
                         source.thread = from.thread;
                         source.kind = from.kind;
                       });
+}
+
+// Each of the two units may come first, and other conflicts of theirs may have the other order.
+void AtomicSetPolicy::note_open_order(const Point& from, const Current& now) {
+  const DetectedUnit& before = graph_.unit(from.unit);
+  const DetectedUnit& after = graph_.unit(now.unit);
+  const bool single = before.label == Interner::kNone && after.label == Interner::kNone;
+  if (single || before.merged > 0 || before.first < lost_before_ || after.first < lost_before_) {
+    return;
+  }
+  const auto same = [&](const OpenPair& pair) {
+    const auto is = [&](size_t side, Node node) {
+      return pair.sides[side].node == node ||
+             (pair.sides[side].node == kNone &&
+              pair.sides[side].unit.first == graph_.unit(node).first);
+    };
+    return (is(0, from.unit) && is(1, now.unit)) || (is(1, from.unit) && is(0, now.unit));
+  };
+  if (std::any_of(open_pairs_.begin(), open_pairs_.end(), same)) {
+    return;
+  }
+  const uint64_t times =
+      ++open_orders_[{from.location, now.event->location, before.label, after.label}];
+  if (times > kWindowsOfAPlace && !std::has_single_bit(times)) {
+    return;
+  }
+  if (open_pairs_.size() == kMaxOpenPairs) {
+    open_pairs_.erase(open_pairs_.begin());
+  }
+  OpenPair& pair = open_pairs_.emplace_back();
+  pair.sides = {{{from.unit, {}}, {now.unit, {}}}};
+  if (mode_ == Mode::kDeclared) {
+    pair.window.set = now.set;
+  } else if (mode_ == Mode::kObjects) {
+    pair.window.object = objects_.key(now.set);
+  }
+  // One that has ended already.
+  for (const Node node : {from.unit, now.unit}) {
+    if (graph_.unit(node).finished) {
+      settle(node);
+    }
+  }
+}
+
+// Flags the pairs that only waited for this unit.
+void AtomicSetPolicy::settle(Node ended) {
+  for (size_t i = 0; i < open_pairs_.size();) {
+    OpenPair& pair = open_pairs_[i];
+    for (OpenPair::Side& side : pair.sides) {
+      if (side.node == ended) {
+        side = {kNone, graph_.unit(ended)};
+      }
+    }
+    if (pair.sides[0].node != kNone || pair.sides[1].node != kNone) {
+      ++i;
+      continue;
+    }
+    OpenPair settled = std::move(pair);
+    open_pairs_.erase(open_pairs_.begin() + static_cast<ptrdiff_t>(i));
+    flag(settled);
+  }
+}
+
+void AtomicSetPolicy::flag(OpenPair& pair) {
+  pair.window.units = {pair.sides[0].unit, pair.sides[1].unit};
+  if (pair.window.units[1].first < pair.window.units[0].first) {
+    std::swap(pair.window.units[0], pair.window.units[1]);
+  }
+  flag_(std::move(pair.window));
 }
 
 void AtomicSetPolicy::conflicts(CellId id, const Current& now) {
@@ -295,12 +394,12 @@ void AtomicSetPolicy::conflicts(CellId id, const Current& now) {
       link(read, now);
     }
     if (more.gone.of_others(now.event->thread) >= now.event->lo) {
-      ++graph_.statistics().uncertain;
+      count_uncertain(now.set);
     }
   }
   for (const Tied& tied : tied_) {
     if (tied.cell == id && tied.thread != now.event->thread) {
-      ++graph_.statistics().uncertain;
+      count_uncertain(now.set);
     }
   }
 }
@@ -417,7 +516,7 @@ void AtomicSetPolicy::end_object(const LiveObjects::Ended& ended) {
 }
 
 void AtomicSetPolicy::access_object(const EventBlock& block, const Event& event, uint64_t index) {
-  Current now{&event, index, block.hi(event), kNone, event.kind() != EventKind::kRead, false};
+  Current now{&event, index, block.hi(event), kNone, event.kind() != EventKind::kRead};
   if (!held_.empty()) {
     report_held(event.lo);
   }
@@ -451,7 +550,7 @@ void AtomicSetPolicy::access_object(const EventBlock& block, const Event& event,
     if (ended(info(at))) {
       continue;
     }
-    object_ = info(at).set;
+    object_ = now.set = info(at).set;
     now.shaky = !objects_.note(object_, event, now.hi);
     graph_.statistics().uncertain += now.shaky ? 1 : 0;
     now.unit = unit_of(event, index, object_);
@@ -491,6 +590,13 @@ void AtomicSetPolicy::finish() {
     report_(held.cycle);
   }
   held_.clear();
+  while (!open_pairs_.empty()) {  // units that never ended
+    for (const OpenPair::Side& side : std::array(open_pairs_.front().sides)) {
+      if (side.node != kNone) {
+        settle(side.node);
+      }
+    }
+  }
 }
 
 // ---- Collection
@@ -540,6 +646,15 @@ void AtomicSetPolicy::after_sweep() {
   for (OpenUnits& thread : threads_) {
     thread.follow(follow_node);
   }
+  std::erase_if(open_pairs_, [&](OpenPair& pair) {
+    bool collected = false;
+    for (OpenPair::Side& side : pair.sides) {
+      const bool open = side.node != kNone;
+      side.node = follow_node(side.node);
+      collected = collected || (open && side.node == kNone);
+    }
+    return collected;
+  });
   if (!pace_.due(index_.size(), graph_.merged())) {
     return;
   }

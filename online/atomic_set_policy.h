@@ -7,7 +7,8 @@
 //             the loads since then. No program order.
 // Order       That of the events. Conflicting accesses whose intervals overlap are counted in
 //             DetectorStatistics::uncertain, which makes the result incomplete; their edge is a
-//             kOverlap.
+//             kOverlap, and the two units become a window once both have ended. Not of a set, or
+//             an object, that no unit accesses more than once: it has no cycle in whatever order.
 // State       A cell for each location and set: the latest write and the units that read since
 //             then. Units that were collected drop out; what their intervals still overlap is
 //             remembered.
@@ -19,8 +20,10 @@
 // Thread-safety: none.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -37,9 +40,18 @@ namespace tsomon {
 class AtomicSetPolicy : public Policy {
  public:
   using Report = std::function<void(const DetectedCycle&)>;
+  using Flag = std::function<void(DetectedWindow&&)>;  // absent: no windows
+  // Windows of two units with the same labels, by conflicts of the same source locations, before
+  // only those whose number is a power of two are flagged.
+  static constexpr uint64_t kWindowsOfAPlace = 16;
 
-  AtomicSetPolicy(ConflictGraph& graph, const Symbols& symbols, SetChoice choice, Report report)
-      : graph_(graph), symbols_(symbols), choice_(choice), report_(std::move(report)) {
+  AtomicSetPolicy(ConflictGraph& graph, const Symbols& symbols, SetChoice choice, Report report,
+                  Flag flag)
+      : graph_(graph),
+        symbols_(symbols),
+        choice_(choice),
+        report_(std::move(report)),
+        flag_(std::move(flag)) {
     mode_ = choice == SetChoice::kObjects ? Mode::kObjects : Mode::kEverything;
   }
 
@@ -103,12 +115,30 @@ class AtomicSetPolicy : public Policy {
     Node unit = kNone;
     bool writes = false;
     bool shaky = false;
+    uint32_t set = 0;  // of its cell
+  };
+  // By set, or by the slot of an object.
+  struct Scope {
+    uint32_t birth = 0;         // of the object
+    bool units_of_two = false;  // some unit has accessed it more than once
+    uint64_t uncertain = 0;     // before that
   };
   // A cycle inside an object, until all accesses to it so far are over.
   struct Held {
     DetectedCycle cycle;
     LiveObjects::Slot object = 0;
     int64_t until = 0;
+  };
+
+  // Two units of which each may have come first. At most kMaxOpenPairs wait for the end of a unit.
+  static constexpr size_t kMaxOpenPairs = 64;
+  struct OpenPair {
+    struct Side {
+      Node node = kNone;  // until it has ended
+      DetectedUnit unit;
+    };
+    std::array<Side, 2> sides;
+    DetectedWindow window;
   };
 
   OpenUnits& thread(ThreadId id) { return id < threads_.size() ? threads_[id] : new_thread(id); }
@@ -118,12 +148,22 @@ class AtomicSetPolicy : public Policy {
   void reopen_units();
   void find_sets(LocationId id);
   void boundary(const Event& event, uint64_t index);
-  void finish_unit(Node node) { graph_.unit(node).finished = true; }
+  void finish_unit(Node node) {
+    graph_.unit(node).finished = true;
+    if (!open_pairs_.empty()) {
+      settle(node);
+    }
+  }
+  void note_open_order(const Point& from, const Current& now);
+  void settle(Node ended);
+  void flag(OpenPair& pair);
   LocationId find_location(const Event& event);
   void access(const EventBlock& block, const Event& event, uint64_t index, LocationId here);
   void access_object(const EventBlock& block, const Event& event, uint64_t index);
   void access_cell(Current& now, CellId mine, LocationId here);
   Node unit_of(const Event& event, uint64_t index, uint32_t set);
+  Scope& scope(uint32_t set);
+  void count_uncertain(uint32_t set);
   void conflicts(CellId id, const Current& now);
   void link(const Point& from, const Current& now);
   void record(CellId id, const Current& now);
@@ -154,9 +194,11 @@ class AtomicSetPolicy : public Policy {
   const Symbols& symbols_;
   SetChoice choice_;
   Report report_;
+  Flag flag_;
   Mode mode_ = Mode::kEverything;
   uint64_t accesses_ = 0;  // since the mode was chosen; not of kObjects
   SetMembers members_;
+  std::vector<Scope> scopes_;
   std::vector<OpenUnits> threads_;
   LocationIndex index_;
   std::vector<Cell> cells_;  // the first one of each location, by its id
@@ -170,6 +212,11 @@ class AtomicSetPolicy : public Policy {
   };
   std::vector<Tied> tied_;  // reads at now_ that their cells do not show
   int64_t now_ = kTimeMin;
+  std::vector<OpenPair> open_pairs_;  // the oldest first
+  // How often, by source locations and labels of both sides.
+  std::map<std::array<uint32_t, 4>, uint64_t> open_orders_;
+  uint64_t next_index_ = 0;
+  uint64_t lost_before_ = 0;  // units that began earlier may lack events
   // Objects.
   LiveObjects objects_;
   std::vector<LiveObjects::Ended> ended_;

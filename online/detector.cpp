@@ -50,8 +50,8 @@ class Detector::Impl {
     }
     sweep_by_ = quiet();
     if (options.policy == DetectorPolicy::kAtomicSets) {
-      auto policy =
-          std::make_unique<AtomicSetPolicy>(graph_, symbols, options.sets, callbacks_.on_cycle);
+      auto policy = std::make_unique<AtomicSetPolicy>(graph_, symbols, options.sets,
+                                                      callbacks_.on_cycle, window_callback());
       if (callbacks_.on_cycle) {
         callbacks_.on_cycle = [found = policy.get()](const DetectedCycle& cycle) {
           found->on_cycle(cycle);
@@ -141,12 +141,23 @@ class Detector::Impl {
     policy_->after_sweep();
   }
 
+  AtomicSetPolicy::Flag window_callback() {
+    if (!callbacks_.on_window) {
+      return {};
+    }
+    return [this](DetectedWindow&& window) { flag(std::move(window)); };
+  }
+
   void flag(ConflictGraph::Window&& found) {
-    ++graph_.statistics().windows;
     DetectedWindow window;
     window.units = std::move(found.units);
     window.directed = found.directed;
     window.complete = found.complete;
+    flag(std::move(window));
+  }
+
+  void flag(DetectedWindow&& window) {
+    ++graph_.statistics().windows;
     uint64_t first = UINT64_MAX;
     uint64_t last = 0;
     for (const DetectedUnit& unit : window.units) {

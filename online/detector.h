@@ -11,7 +11,7 @@
 //             source locations, with a count.
 // Windows     A group of units whose undirected edges could close a cycle in some orientation is
 //             flagged when it can no longer change. Every violating cycle of the input lies
-//             inside one window, as long as the window is `complete`.
+//             inside one window, as long as the window is `complete`. (Not of atomic sets.)
 // Collection  Finished units that no future cycle can use are dropped; of those that remain,
 //             the ones that are reached from the same unfinished units are merged once there are
 //             more than `max_retained`. Memory depends on the units alive, the locations in
@@ -19,11 +19,12 @@
 // Complexity  Amortised O(threads) for an access and, for an edge against the present order,
 //             a search of the affected region (topological_order.h).
 // Atomic sets The graph of a set has the order of the input; where intervals overlap the edge says
-// so,
-//             and a cycle with such an edge is a possible violation. A cycle inside an object is
-//             reported when all accesses so far are over, for the end of the object can show that
-//             one of them was to another object. A certain cycle that joins units of a possible one
-//             is not reported again.
+//             so, and a cycle with such an edge is a possible violation. Two units with such an
+//             edge are a window, for the other order may close a cycle: of the same labels and
+//             source locations the first sixteen and then ever fewer. A cycle inside an
+//             object is reported when all accesses so far are over, for the end of the object can
+//             show that one of them was to another object. A certain cycle that joins units of a
+//             possible one is not reported again.
 // Misses      Recorded values are not looked at: they can turn a flagged window into a clean or a
 //             definite one (tso/analysis.h). In a window whose units were merged, or whose events
 //             have left the history, only definite violations are known.
@@ -132,6 +133,9 @@ struct DetectedWindow {
   std::vector<DetectedUnit> units;  // by first event
   bool directed = false;            // contains a directed cycle: definite
   bool complete = true;             // units and events are all there
+  // kAtomicSets: index in Symbols::sets, or an object; kNone and no size: all locations.
+  uint32_t set = Interner::kNone;
+  LocationKey object;
   // The stretch of the input from the first to the last event of these units, with the stores that
   // may have been in a buffer when it begins, and the position of every event of it in the
   // input. Empty when the window is not complete. Symbols are those of the input, but what memory

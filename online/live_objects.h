@@ -92,6 +92,7 @@ class LiveObjects {
   int64_t latest(Slot slot) const { return objects_[slot].accesses.hi; }
   // Differs from that of every other object that had or will have the slot.
   uint32_t birth(Slot slot) const { return objects_[slot].birth; }
+  LocationKey key(Slot slot) const { return {objects_[slot].address, objects_[slot].size}; }
   bool holds(Slot slot, const LocationKey& key) const {
     const Object& object = objects_[slot];
     return key.address >= object.address && key.address - object.address <= object.size &&

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -278,6 +279,10 @@ class SetCheck {
              std::vector<CycleEdge>* cycle) {
     ordered_ = true;
     edges_.clear();
+    cycle->clear();
+    if (!any_unit_of_two(accesses, unit_of)) {
+      return true;
+    }
     if (order_ != nullptr) {
       std::sort(accesses.begin(), accesses.end(), [&](const SetAccess& a, const SetAccess& b) {
         return order_->place(a.event) < order_->place(b.event);
@@ -313,6 +318,14 @@ class SetCheck {
     SetAccess write{kNone};
     std::vector<Read> reads;  // since then
   };
+
+  static bool any_unit_of_two(const std::vector<SetAccess>& accesses,
+                              const std::vector<uint32_t>& unit_of) {
+    std::unordered_set<uint32_t> units;
+    return std::any_of(accesses.begin(), accesses.end(), [&](const SetAccess& access) {
+      return !units.insert(unit_of[access.event]).second;
+    });
+  }
 
   // Two units of which each may have come before the other, by conflicts of which one is open.
   std::vector<CycleEdge> cycle_of_two(const std::vector<SetAccess>& accesses,

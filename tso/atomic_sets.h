@@ -15,7 +15,8 @@
 //             beginning or the end of its object may belong to another one. kDefinite needs a cycle
 //             of certain orders. kPossible is a cycle in a sequence that agrees with all of them
 //             and else follows the starts of the intervals, or one of two units by accesses whose
-//             order is open. Without one the answer is incomplete.
+//             order is open. Without one the answer is incomplete, unless no unit accesses the set
+//             more than once: then there is no cycle in whatever order.
 // Complexity  O(n * (sets + overlapping ranges)), with objects O(n * log objects), and what
 //             shortest_cycle() costs; where intervals overlap, what refine() costs three times.
 // Misses      Open cycles of more than two units, in other sequences than that one. Values that

@@ -13,6 +13,8 @@ class Critical {
  public:
   explicit Critical(bool buggy) : buggy_(buggy) {
     TSOMON_ATOMIC_SET("counter", &counter_, sizeof counter_);
+    // What orders the threads has to be watched, too.
+    TSOMON_ATOMIC_SET("busy", &busy_, sizeof busy_);
   }
 
   void count() {

@@ -146,8 +146,17 @@ TEST_CASE("atomic sets are watched: certain, possible and open orders") {
       "A|begin|\nA|r(x)||1..9\nB|begin|\nB|r(x)||2..9\nB|w(x)||3..9\nB|end||3..9\n"
       "A|w(x)||4..9\nA|end||5..9\n";
   CHECK(judged(overlapping, SetChoice::kAuto) == Verdict::kPossible);
-  CHECK(judged("A|r(x)||1..9\nB|w(x)||2..9\n", SetChoice::kAuto) == Verdict::kInconclusive);
-  CHECK(judged("A|r(x)||1..1\nB|w(x)||2..9\n", SetChoice::kAuto) == Verdict::kClean);
+  // As the input has them they are no cycle: a window.
+  const std::string update_each =
+      "A|begin|\nA|r(0x10+4)||1..9\nA|w(0x10+4)||2..9\nA|end||3..9\nB|begin||3..9\n"
+      "B|r(0x10+4)||4..9\nB|w(0x10+4)||5..9\nB|end||6..9\n";
+  for (const char* const before : {"", "-|set(s;0x12+4)|\n", "A|alloc(0xF+8)||0..0\n"}) {
+    CHECK(judged(before + update_each, SetChoice::kAuto) == Verdict::kPossible);
+  }
+  // Accesses without a unit are each serializable in whatever order.
+  CHECK(judged("A|r(x)||1..9\nB|w(x)||2..9\n", SetChoice::kAuto) == Verdict::kClean);
+  CHECK(judged("A|begin|\nA|r(x)||1..1\nA|r(y)||2..9\nA|end||3..9\nB|w(y)||4..9\n",
+               SetChoice::kAuto) == Verdict::kInconclusive);
   CHECK(judged("A|r(x)||1..1\nB|w(x)||2..9\n", SetChoice::kObjects) == Verdict::kInconclusive);
 }
 

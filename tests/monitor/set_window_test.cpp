@@ -1,0 +1,150 @@
+// Windows of atomic sets against what happened and what may have happened.
+#include "monitor/set_window.h"
+
+#include <random>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "monitor/watch.h"
+#include "tests/tso/mini_trace.h"
+#include "tests/tso/random_trace.h"
+#include "tests/tso/sequences.h"
+
+using namespace tsomon;
+using namespace tsomon::testing;
+
+namespace {
+
+#if defined(TSOMON_SANITIZED)
+constexpr int kRounds = 2'000;
+#else
+constexpr int kRounds = 40'000;
+#endif
+
+struct Watched {
+  std::vector<Found> found;
+  WatchSummary summary;
+};
+
+Watched watch_sets(const Trace& trace, SetChoice sets, uint64_t history = 1000) {
+  WatchOptions options;
+  options.detector.policy = DetectorPolicy::kAtomicSets;
+  options.detector.sets = sets;
+  options.detector.history_events = history;
+  Watched result;
+  Watch watch(trace.symbols, options, [&](const Found& found) { result.found.push_back(found); });
+  EventBlock block;
+  for (size_t e = 0; e < trace.events.size(); ++e) {
+    block.clear();
+    block.append(trace, e, e + 1);
+    watch.add(block);
+  }
+  watch.finish();
+  result.summary = watch.summary();
+  return result;
+}
+
+RandomTraceOptions overlapping_options(std::mt19937_64& random) {
+  RandomTraceOptions made;
+  made.threads = 2 + static_cast<uint32_t>(random() % 2);
+  made.locations = 1 + static_cast<uint32_t>(random() % 3);
+  made.units = 20 + static_cast<uint32_t>(random() % 3) * 15;
+  made.locked = static_cast<uint32_t>(random() % 3) * 20;
+  made.locks = random() % 2 == 0 ? 30 : 0;
+  made.fences = static_cast<uint32_t>(random() % 2) * 10;
+  made.nesting = random() % 3 == 0;
+  made.intervals = true;
+  return made;
+}
+
+// An object of a few bytes that is there from the beginning.
+Trace with_object(const Trace& trace) {
+  Trace result;
+  result.symbols = trace.symbols;
+  Event begin;
+  begin.set_kind(EventKind::kAllocate);
+  begin.address = 0x1000;
+  begin.size = 4;
+  result.add(begin, kTimeMin, kTimeMin);
+  result.append(trace);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("atomic sets while they run: what is certain is what happened") {
+  constexpr uint64_t kSeed = 20261123;
+  std::mt19937_64 random(kSeed);
+  int judged[4] = {};
+  int by_window = 0;
+  int of_violated = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    RandomTraceOptions made = overlapping_options(random);
+    made.steps = 4 + static_cast<uint32_t>(random() % 20);
+    made.values = random() % 3 != 0;
+    made.mixed_sizes = random() % 3 == 0;
+    Trace trace = random_trace(random, made).trace;
+    SetChoice sets = SetChoice::kDeclared;
+    if (made.mixed_sizes) {
+      trace = with_object(trace);
+      sets = SetChoice::kObjects;
+    } else if (random() % 2 == 0) {
+      trace.symbols.sets = {{"A", {{0, 0}, {1, 0}}}};
+    }
+    INFO("seed " << kSeed << " round " << round << "\n" << show(trace));
+    const AtomicSetOptions choice{sets, true, true, {}};
+    const Verdict happened = analyse_atomic_sets(truth(trace), choice).verdict;
+    const Trace observed = seen(trace);
+    const uint64_t history = random() % 2 == 0 ? 1000 : 1 + random() % 8;
+    const Watched watched = watch_sets(observed, sets, history);
+    const Verdict verdict = watched.summary.verdict;
+    if (verdict == Verdict::kClean || verdict == Verdict::kDefinite) {
+      REQUIRE(verdict == happened);
+    }
+    // What the whole trace shows may be possible, definite or not known while it runs, not clean.
+    const Verdict whole = analyse_atomic_sets(observed, choice).verdict;
+    REQUIRE((verdict != Verdict::kClean || whole == Verdict::kClean));
+    ++judged[static_cast<int>(verdict)];
+    of_violated += whole == Verdict::kPossible ? 1 : 0;
+    by_window += whole == Verdict::kPossible && verdict == Verdict::kPossible ? 1 : 0;
+  }
+  MESSAGE("clean " << judged[0] << ", possible " << judged[1] << ", definite " << judged[2]
+                   << ", inconclusive " << judged[3] << "; of " << of_violated
+                   << " possible as a whole " << by_window << " while they run");
+  for (const int each : judged) {
+    CHECK(each > kRounds / 50);
+  }
+  CHECK(by_window > of_violated / 10 * 9);
+}
+
+TEST_CASE("atomic sets while they run: what is possible is violated in some sequence") {
+  constexpr uint64_t kSeed = 231126;
+  std::mt19937_64 random(kSeed);
+  int compared = 0;
+  int possible = 0;
+  int found = 0;
+  for (int round = 0; round < kRounds / 10; ++round) {
+    RandomTraceOptions made = overlapping_options(random);
+    made.threads = 2;
+    made.locations = 1 + static_cast<uint32_t>(random() % 2);
+    made.locks = 0;
+    made.steps = 3 + static_cast<uint32_t>(random() % 4);
+    const Trace trace = random_trace(random, made).trace;
+    INFO("seed " << kSeed << " round " << round << "\n" << show(trace));
+    const AllSequences sequences(trace);
+    if (!sequences.all()) {
+      continue;
+    }
+    ++compared;
+    const Watched watched = watch_sets(seen(trace), SetChoice::kDeclared);
+    REQUIRE((watched.found.empty() || sequences.some_violated()));
+    REQUIRE((watched.summary.verdict != Verdict::kClean || !sequences.some_violated()));
+    possible += sequences.some_violated() ? 1 : 0;
+    found += watched.found.empty() ? 0 : 1;
+  }
+  MESSAGE(compared << " compared, " << possible << " violated in some sequence, " << found
+                   << " of them found");
+  CHECK(compared > kRounds / 40);
+  CHECK(found > possible / 10 * 7);
+}

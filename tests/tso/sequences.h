@@ -1,0 +1,112 @@
+// What a trace with intervals may have been: the events in other orders, and verdicts on atomic
+// sets over all of them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "tso/atomic_sets.h"
+#include "tso/trace.h"
+
+namespace tsomon::testing {
+
+// The events in this order; `points`: one after the other, without doubt.
+inline Trace rebuilt(const Trace& trace, const std::vector<uint32_t>& order, bool points) {
+  Trace result;
+  result.symbols = trace.symbols;
+  for (uint32_t place = 0; place < order.size(); ++place) {
+    const uint32_t e = order[place];
+    const Event& from = trace.events[e];
+    Event event;
+    event.set_kind(from.kind());
+    event.address = from.address;
+    event.size = from.size;
+    event.thread = from.thread;
+    result.add(event, points ? place : trace.lo(from), points ? place : trace.hi(from),
+               trace.read_value(from), trace.write_value(from));
+  }
+  return result;
+}
+
+// As the events were issued, without doubt about their order.
+inline Trace truth(const Trace& trace) {
+  std::vector<uint32_t> order(trace.events.size());
+  for (uint32_t e = 0; e < order.size(); ++e) {
+    order[e] = e;
+  }
+  return rebuilt(trace, order, true);
+}
+
+// As a reader delivers it: by the start of the intervals, each thread in program order.
+inline Trace seen(const Trace& trace) {
+  std::vector<int64_t> lo(trace.events.size());
+  std::vector<int64_t> latest(16, kTimeMin);
+  std::vector<uint32_t> order(trace.events.size());
+  for (uint32_t e = 0; e < order.size(); ++e) {
+    order[e] = e;
+    int64_t& mine = latest[trace.events[e].thread];
+    mine = std::max(mine, trace.events[e].lo);
+    lo[e] = mine;
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return lo[a] < lo[b]; });
+  return rebuilt(trace, order, false);
+}
+
+// Verdicts of all sequences of the events that keep the order of each thread and of every two
+// conflicting accesses that the intervals order.
+class AllSequences {
+ public:
+  explicit AllSequences(const Trace& trace)
+      : trace_(trace), before_(trace.events.size()), taken_(trace.events.size(), false) {
+    const auto count = static_cast<uint32_t>(trace.events.size());
+    for (uint32_t e = 0; e < count; ++e) {
+      for (uint32_t f = 0; f < count; ++f) {
+        const Event& from = trace.events[e];
+        const Event& to = trace.events[f];
+        const bool conflict = from.address == to.address && is(from, kinds::kAccesses) &&
+                              is(to, kinds::kAccesses) &&
+                              (from.kind() != EventKind::kRead || to.kind() != EventKind::kRead);
+        if (from.thread == to.thread ? e < f : conflict && trace.hi(from) < to.lo) {
+          before_[f].push_back(e);
+        }
+      }
+    }
+    extend();
+  }
+  bool all() const { return left_ > 0; }  // within the bound
+  bool some_clean() const { return clean_; }
+  bool some_violated() const { return violated_; }
+
+ private:
+  void extend() {
+    if (order_.size() == trace_.events.size()) {
+      --left_;
+      const bool clean =
+          analyse_atomic_sets(rebuilt(trace_, order_, true)).verdict == Verdict::kClean;
+      clean_ = clean_ || clean;
+      violated_ = violated_ || !clean;
+    }
+    for (uint32_t e = 0; e < taken_.size() && left_ > 0; ++e) {
+      if (!taken_[e] && std::all_of(before_[e].begin(), before_[e].end(),
+                                    [&](uint32_t other) { return taken_[other]; })) {
+        taken_[e] = true;
+        order_.push_back(e);
+        extend();
+        order_.pop_back();
+        taken_[e] = false;
+      }
+    }
+  }
+
+  const Trace& trace_;
+  std::vector<std::vector<uint32_t>> before_;
+  std::vector<bool> taken_;
+  std::vector<uint32_t> order_;
+  int left_ = 2000;
+  bool clean_ = false;
+  bool violated_ = false;
+};
+
+}  // namespace tsomon::testing
