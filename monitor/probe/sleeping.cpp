@@ -5,7 +5,8 @@
 // could meet stays open, however long ago it was. In truth they have: no thread is put to sleep
 // without locked instructions of the scheduler. No event says so, so the runtime drains the buffer
 // itself (MFENCE, a fence in the recording), which costs little beside a system call. The stamp
-// after the call keeps what follows from seeming to begin before it.
+// after the call keeps what follows from seeming to begin before it. So does a thread that ends,
+// which need not be joined.
 //
 // These are functions that may be called from signal handlers, so the real ones are looked up
 // early. Missed: calls that do not go through the dynamic linker, futexes by syscall(2), and the

@@ -38,6 +38,10 @@ void at_thread_end(void* rounds) {
   if (left > 1 && pthread_setspecific(end_key, reinterpret_cast<void*>(left - 1)) == 0) {
     return;
   }
+  // Nobody may ever join it.
+  if (local.thread != nullptr) {
+    drain_before_sleeping(0);
+  }
   end_thread();
   leave_calls();
   leave_alternate_stack();

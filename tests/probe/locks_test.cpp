@@ -23,37 +23,37 @@ struct Case {
 };
 
 // T0 is main; T1 did nothing but start the recording. A fence comes before whatever may sleep: a
-// wait, a join (the first one, of T1, begins each story of main).
+// wait, a join (the first one, of T1, begins each story of main), and the end of a thread.
 const Case kCases[] = {
     {"mutexes",
      {"mutex"},
      R"(fence acq\(mutex\) fence rel\(mutex\) (fence acq\(mutex\) rel\(mutex\) ){3}fence)",
-     ""},
+     "fence"},
     {"owned",
      {"recursive", "checking"},
      R"(fence acq\(recursive\) rel\(recursive\) fence )"
      R"(acq\(checking\) fence rel\(checking\) fence)",
-     ""},
+     "fence"},
     {"robust",
      {"left"},
      R"(fence fence acq\(left\) rel\(left\) fence fence acq\(left\))",
-     R"(acq\(left\))"},
+     R"(acq\(left\) fence)"},
     {"rwlocks",
      {"rwlock"},
      R"(fence acq\(rwlock\) fence rel\(rwlock\) fence (acq\(rwlock\) rel\(rwlock\) fence ){2})"
      R"(racq\(rwlock\) racq\(rwlock\) fence rrel\(rwlock\) fence )"
      R"(rrel\(rwlock\) fence racq\(rwlock\) rrel\(rwlock\) fence)",
-     ""},
-    {"spins", {"spin"}, R"(fence acq\(spin\) fence rel\(spin\) acq\(spin\) rel\(spin\))", ""},
+     "fence"},
+    {"spins", {"spin"}, R"(fence acq\(spin\) fence rel\(spin\) acq\(spin\) rel\(spin\))", "fence"},
     {"semaphores",
      {"semaphore"},
      R"((fence r\(semaphore\) ){3}fence fence rmw\(semaphore\) (rmw\(semaphore\) fence ){2})"
      R"(rmw\(semaphore\))",
-     R"((rmw\(semaphore\) ?){4})"},
+     R"((rmw\(semaphore\) ){4}fence)"},
     {"barriers",
      {"barrier", "data0", "data1"},
      R"(fence (w\(data0\) fence rmw\(barrier\) r\(data1\) fence rmw\(barrier\) ){3}fence)",
-     R"((w\(data1\) fence rmw\(barrier\) r\(data0\) fence rmw\(barrier\) ?){3})"},
+     R"((w\(data1\) fence rmw\(barrier\) r\(data0\) fence rmw\(barrier\) ){3}fence)"},
     {"timed_waits",
      {"mutex", "never"},
      R"(fence begin acq\(mutex\) (fence rel\(mutex\) wait\(never\) fence acq\(mutex\) ){3})"
@@ -68,13 +68,13 @@ const Case kCases[] = {
      {"mutex", "condition", "ready"},
      R"(fence acq\(mutex\) begin r\(ready\) (fence rel\(mutex\) wait\(condition\) fence )"
      R"(acq\(mutex\) r\(ready\) )+w\(ready\) end rel\(mutex\) fence fence)",
-     R"(begin acq\(mutex\) w\(ready\) rel\(mutex\) fence end)"},
+     R"(begin acq\(mutex\) w\(ready\) rel\(mutex\) fence end fence)"},
     {"library_waits",
      {"mutex", "condition", "ready"},
      R"(fence acq\(mutex\) begin r\(ready\) (fence rel\(mutex\) wait\(condition\) fence )"
      R"(acq\(mutex\) r\(ready\) )+w\(ready\) end )"
      R"((fence rel\(mutex\) wait\(condition\) fence acq\(mutex\) )+rel\(mutex\) fence fence)",
-     R"(begin acq\(mutex\) w\(ready\) rel\(mutex\) fence end)"},
+     R"(begin acq\(mutex\) w\(ready\) rel\(mutex\) fence end fence)"},
 };
 
 int units_labelled(const Trace& trace, const char* label) {

@@ -261,6 +261,14 @@ TEST_CASE("threads that have ended leave little memory behind") {
   CHECK(result.status == 0);
   const capture::Capture capture = read(result.path);
   CHECK(count_kinds(capture.trace).at(EventKind::kUnitBegin) == 20'000);
+  // Whether somebody joins it or not: nothing of it is left in a store buffer.
+  std::map<ThreadId, EventKind> last;
+  for (const Event& event : capture.trace.events) {
+    last[event.thread] = event.kind();
+  }
+  CHECK(std::count_if(last.begin(), last.end(), [](const auto& thread) {
+          return thread.second == EventKind::kFence;
+        }) >= 20'000);
   // Bytes for each thread.
   MESSAGE(result.said.at("resident") << " resident, " << result.said.at("address_space"));
   CHECK(result.said.at("resident") < 1'000);
