@@ -53,6 +53,8 @@ pid_t writer_id = 0;
 uint32_t labels_written = 0;
 uint32_t sets_written = 0;
 uint64_t modules_seen = 0;
+Thread* in_rounds = nullptr;       // threads that have not ended, linked by next_in_round
+Thread* last_in_rounds = nullptr;  // the first of threads() when `in_rounds` was made
 Packing packing;
 
 void wait_while(std::atomic<uint32_t>* word, uint32_t value, long milliseconds) {
@@ -244,6 +246,23 @@ bool observe(Thread* thread, uint64_t since) {
   return !announced;
 }
 
+// The threads of a round. Not all there ever were: programs start millions.
+void follow_threads() {
+  Thread* const newest = threads();
+  for (Thread* thread = newest; thread != last_in_rounds; thread = thread->next) {
+    thread->next_in_round = in_rounds;
+    in_rounds = thread;
+  }
+  last_in_rounds = newest;
+  for (Thread** link = &in_rounds; *link != nullptr;) {
+    if ((*link)->emptied.load(std::memory_order_acquire) == kEnded) {
+      *link = (*link)->next_in_round;
+    } else {
+      link = &(*link)->next_in_round;
+    }
+  }
+}
+
 void write_round() {
   constexpr uint32_t kMax = 4096;
   alignas(8) static struct {
@@ -255,7 +274,8 @@ void write_round() {
     return;
   }
   uint32_t count = 0;
-  for (Thread* thread = threads(); thread != nullptr; thread = thread->next) {
+  follow_threads();
+  for (Thread* thread = in_rounds; thread != nullptr; thread = thread->next_in_round) {
     if (!observe(thread, round.entry.since)) {
       if (count == kMax) {
         return;  // too many to say so
@@ -434,6 +454,8 @@ bool start_handover(const char* path) {
   labels_written = 0;
   sets_written = 0;
   modules_seen = 0;
+  in_rounds = nullptr;
+  last_in_rounds = nullptr;
   packing = Packing();
   static char command_line[65536];
   capture::Writer::Options file_options;

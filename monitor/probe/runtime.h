@@ -95,6 +95,7 @@ struct Thread {
   bool gone = false;  // joined or detached: the handle may name another thread
   void* token = nullptr;
   Thread* next = nullptr;
+  Thread* next_in_round = nullptr;  // the writer thread's
 };
 
 extern Options options;
