@@ -107,10 +107,11 @@ void History::start_block(uint64_t first_index, int64_t time) {
   }
   block.first = first_index;
   block.pending.clear();
-  block.overflow.assign(threads_.size(), false);
-  for (const ThreadId id : followed_) {
-    const Thread& thread = threads_[id];
-    block.overflow[id] = thread.overflow >= time;
+  block.overflow.clear();
+  for (const auto& [id, thread] : followed_) {
+    if (thread.overflow >= time) {
+      block.overflow.push_back(id);
+    }
     block.pending.insert(block.pending.end(), thread.pending.begin(), thread.pending.end());
   }
   blocks_.push_back(std::move(block));
@@ -119,21 +120,26 @@ void History::start_block(uint64_t first_index, int64_t time) {
 // What the events of the block leave in the buffers at `time`, which is not before any of them:
 // backwards, so that whatever comes before a drain that was over then is not looked at.
 void History::follow_buffers(const Block& block, int64_t time) {
-  threads_.resize(std::max<size_t>(threads_.size(), threads_in(block.events())));
-  drained_.assign(threads_.size(), kTimeMax);
-  int64_t* const all_drained = drained_.data();
-  const size_t threads = threads_.size();
+  drained_.resize(std::max<size_t>(drained_.size(), threads_in(block.events())));
+  ++round_;
+  const auto drained_by = [this](uint64_t id) -> int64_t& {
+    Drained& drained = drained_[id];
+    if (std::exchange(drained.round, round_) != round_) {
+      drained.hi = kTimeMax;
+    }
+    return drained.hi;
+  };
+  const size_t threads = drained_.size();
   size_t waiting = threads;  // whose drain was not seen yet
   for (size_t i = block.size; i-- > 0 && waiting > 0;) {
     const Event& event = block.memory[i];
     const bool joins = event.kind() == EventKind::kJoin;
     const uint64_t id = joins ? event.address : event.thread;
     // The join may be of a thread that did nothing.
-    if (id >= threads || all_drained[id] < time) {
+    if (id >= threads || drained_by(id) < time) {
       continue;
     }
-    Thread& thread = threads_[id];
-    int64_t& drained = all_drained[id];
+    int64_t& drained = drained_by(id);
     const bool drains = joins || is(event, drains_);
     if (!drains && !is(event, kinds::kStores)) {
       continue;
@@ -146,7 +152,7 @@ void History::follow_buffers(const Block& block, int64_t time) {
     if (joins || drained < time) {
       continue;
     }
-    follow(static_cast<ThreadId>(id));
+    Thread& thread = followed_[static_cast<ThreadId>(id)];
     if (thread.latest.size() == kMaxPending) {
       thread.dropped = std::max(thread.dropped, drained);
     } else {
@@ -155,12 +161,12 @@ void History::follow_buffers(const Block& block, int64_t time) {
     }
   }
   // Most threads of a program that starts many have ended.
-  std::erase_if(followed_, [&](ThreadId id) {
-    Thread& thread = threads_[id];
+  for (auto& [id, thread] : followed_) {
     std::vector<Pending>& pending = thread.pending;
-    thread.overflow = std::min(thread.overflow, drained_[id]);
+    const int64_t drained = drained_by(id);
+    thread.overflow = std::min(thread.overflow, drained);
     for (Pending& one : pending) {
-      one.over = std::min(one.over, drained_[id]);
+      one.over = std::min(one.over, drained);
     }
     std::erase_if(pending, [time](const Pending& one) { return one.over < time; });
     if (const size_t size = pending.size() + thread.latest.size(); size > kMaxPending) {
@@ -172,11 +178,9 @@ void History::follow_buffers(const Block& block, int64_t time) {
     thread.overflow = std::max(thread.overflow, std::exchange(thread.dropped, kTimeMin));
     pending.insert(pending.end(), thread.latest.rbegin(), thread.latest.rend());
     thread.latest.clear();
-    if (!pending.empty() || thread.overflow >= time) {
-      return false;
-    }
-    thread = Thread();
-    return true;
+  }
+  std::erase_if(followed_, [time](const auto& followed) {
+    return followed.second.pending.empty() && followed.second.overflow < time;
   });
 }
 
@@ -222,14 +226,12 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
   const int64_t time = place < at_first.size()      ? at_first[place].lo
                        : begin + 1 < blocks_.size() ? blocks_[begin + 1].events().front().lo
                                                     : kTimeMax;
-  enum class Buffer : uint8_t { kUnknown, kWaiting, kDrained };
-  const size_t threads = std::max<size_t>(threads_.size(), threads_in(at_first));
-  std::vector<Buffer> buffers;
-  const auto buffer_of = [&](uint64_t thread) -> Buffer& {
-    if (thread >= buffers.size()) {
-      buffers.resize(thread + 1, Buffer::kUnknown);
-    }
-    return buffers[thread];
+  // Whose buffers are known to have been empty; what holds for threads that are not in it.
+  std::unordered_map<ThreadId, bool> empty;
+  bool others_empty = false;
+  const auto is_empty = [&](ThreadId thread) {
+    const auto found = empty.find(thread);
+    return found == empty.end() ? others_empty : found->second;
   };
   struct Place {
     size_t block;
@@ -251,16 +253,15 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
       }
       const Event& event = events[i];
       const bool over = block.extras.hi(event) < time;
-      if (event.kind() == EventKind::kJoin && event.address < threads && over) {
-        buffer_of(event.address) = Buffer::kDrained;
+      if (event.kind() == EventKind::kJoin && over) {
+        empty[static_cast<ThreadId>(event.address)] = true;
       }
-      Buffer& buffer = buffer_of(event.thread);
-      if (buffer == Buffer::kDrained) {
+      if (is_empty(event.thread)) {
         continue;
       }
       const bool drains = is(event, drains_);
-      buffer = drains && over ? Buffer::kDrained : Buffer::kWaiting;
-      if (buffer == Buffer::kDrained) {
+      if (drains && over) {
+        empty[event.thread] = true;
         continue;
       }
       if (drains || is(event, kinds::kStores) || event.kind() == EventKind::kRead) {
@@ -268,22 +269,21 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
       }
     }
     // Where the block begins it is known what a buffer may hold, unless that is too much.
-    waiting = false;
-    for (ThreadId thread = 0; thread < std::max(buffers.size(), block.overflow.size()); ++thread) {
-      Buffer& buffer = buffer_of(thread);
-      if (buffer == Buffer::kDrained) {
-        continue;
-      }
-      if (thread < block.overflow.size() && block.overflow[thread]) {
-        buffer = Buffer::kWaiting;
-        waiting = true;
-        continue;
-      }
-      buffer = Buffer::kDrained;
-      std::copy_if(
-          block.pending.begin(), block.pending.end(), std::back_inserter(pending),
-          [&](const Pending& one) { return one.event.thread == thread && one.over >= time; });
+    std::vector<ThreadId> more;
+    std::copy_if(block.overflow.begin(), block.overflow.end(), std::back_inserter(more),
+                 [&](ThreadId thread) { return !is_empty(thread); });
+    std::copy_if(block.pending.begin(), block.pending.end(), std::back_inserter(pending),
+                 [&](const Pending& one) {
+                   const ThreadId thread = one.event.thread;
+                   return one.over >= time && !is_empty(thread) &&
+                          std::find(more.begin(), more.end(), thread) == more.end();
+                 });
+    empty.clear();
+    for (const ThreadId thread : more) {
+      empty[thread] = false;
     }
+    others_empty = true;
+    waiting = !more.empty();
   }
   slice.all_stores = !stopped && (!waiting || from_start_);
 

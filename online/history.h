@@ -24,6 +24,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -75,7 +76,6 @@ class History {
     // Of follow_buffers().
     std::vector<Pending> latest;  // in the block, the last first
     int64_t dropped = kTimeMin;   // as `overflow`, for those that there is no room for
-    bool followed = false;        // in followed_
   };
   struct Block {
     uint64_t first = 0;  // index of its first event; the others follow
@@ -85,7 +85,7 @@ class History {
     std::span<const Event> events() const { return {memory, size}; }
     // What may be in a buffer when the block begins, or was not over then.
     std::vector<Pending> pending;
-    std::vector<bool> overflow;  // by thread: `pending` lacks stores
+    std::vector<ThreadId> overflow;  // of which `pending` lacks stores
   };
   // Where the events of blocks are: chunks that grow, up to the size of a huge page. A million
   // events fault in some thousand small pages otherwise, which takes longer than copying them.
@@ -104,21 +104,21 @@ class History {
   void start_block(uint64_t first_index, int64_t time);
   static void append(const EventBlock& from, size_t begin, size_t end, Block* to);
   void follow_buffers(const Block& block, int64_t time);
-  void follow(ThreadId id) {
-    if (!std::exchange(threads_[id].followed, true)) {
-      followed_.push_back(id);
-    }
-  }
 
   uint64_t capacity_;
   uint32_t drains_;
   uint64_t size_ = 0;
   Memory memory_;
   std::deque<Block> blocks_;
-  std::vector<Thread> threads_;     // where the last block begins
-  std::vector<ThreadId> followed_;  // those that had something in the buffer, or may have had
+  // Those that had something in the buffer where the last block begins, or may have had.
+  std::unordered_map<ThreadId, Thread> followed_;
   // Of follow_buffers(), by thread: the earliest end of a drain that comes after the event in hand.
-  std::vector<int64_t> drained_;
+  struct Drained {
+    int64_t hi = kTimeMax;
+    uint64_t round = 0;  // of another one: not drained
+  };
+  std::vector<Drained> drained_;
+  uint64_t round_ = 0;
   bool from_start_ = true;  // nothing was dropped yet
 };
 

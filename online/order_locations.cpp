@@ -72,7 +72,9 @@ uint64_t OrderLocations::lock_source(const OrderEvent& now, const Location& loca
       now.thread->clock.join(release.clock);
     }
   }
-  threads_.settle(threads_[source->thread], source->store, now.hi);
+  if (OrderThread* const thread = threads_.find(source->thread); thread != nullptr) {
+    threads_.settle(*thread, source->store, now.hi);
+  }
   return source->index;
 }
 

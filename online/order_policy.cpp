@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 namespace tsomon {
 namespace {
@@ -40,11 +41,11 @@ OrderPolicy::OrderPolicy(ConflictGraph& graph, const DetectorOptions& options)
 }
 
 void OrderPolicy::lost(ThreadId id) {
-  for (ThreadId t = 0; t < threads_.size(); ++t) {
-    if (id == Detector::kNoThread || id == t) {
-      end_unit(threads_[t]);
-      end_run(threads_[t]);
-      threads_[t].depth = 0;
+  for (OrderThread* thread : threads_.present()) {
+    if (id == Detector::kNoThread || id == thread->id) {
+      end_unit(*thread);
+      end_run(*thread);
+      thread->depth = 0;
     }
   }
 }
@@ -246,10 +247,11 @@ void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t ind
 // no branch depends on it.
 inline bool OrderPolicy::access_plainly(const EventBlock& block, const Event& event, uint64_t index,
                                         bool writes, LocationId location) {
-  if (!options_.short_ways || event.thread >= threads_.size()) {
+  OrderThread* const known = threads_.find(event.thread);
+  if (!options_.short_ways || known == nullptr) {
     return false;
   }
-  OrderThread& mine = threads_[event.thread];
+  OrderThread& mine = *known;
   const uint64_t bit = location_bit(location);
   const uint64_t waiting = mine.stores - mine.drained;
   const bool full = writes & (waiting >= capacity_);
@@ -337,28 +339,23 @@ void OrderPolicy::before_sweep() {
   if (graph_.size() <= options_.max_unsettled_units) {
     return;
   }
-  undrained_.assign(threads_.size(), 0);
-  for (const Node node : graph_.in_use()) {
-    if (undrained(node)) {
-      ++undrained_[graph_.unit(node).thread];
+  undrained_.clear();
+  std::copy_if(graph_.in_use().begin(), graph_.in_use().end(), std::back_inserter(undrained_),
+               undrained);
+  const auto thread_of = [&](Node node) { return graph_.unit(node).thread; };
+  std::sort(undrained_.begin(), undrained_.end(),
+            [&](Node a, Node b) { return thread_of(a) < thread_of(b); });
+  for (auto begin = undrained_.begin(); begin != undrained_.end();) {
+    const auto end = std::find_if(begin, undrained_.end(),
+                                  [&](Node node) { return thread_of(node) != thread_of(*begin); });
+    if (const auto size = static_cast<uint64_t>(end - begin); size > options_.max_unsettled_units) {
+      const auto keep = begin + static_cast<ptrdiff_t>(size - options_.max_unsettled_units / 2);
+      std::nth_element(begin, keep, end,
+                       [&](Node a, Node b) { return graph_.unit(a).first < graph_.unit(b).first; });
+      std::for_each(begin, keep, [&](Node node) { unit_times_[node].forced = true; });
+      graph_.statistics().forced += static_cast<uint64_t>(keep - begin);
     }
-  }
-  for (ThreadId id = 0; id < undrained_.size(); ++id) {
-    if (undrained_[id] <= options_.max_unsettled_units) {
-      continue;
-    }
-    std::vector<Node> units;
-    for (const Node node : graph_.in_use()) {
-      if (undrained(node) && graph_.unit(node).thread == id) {
-        units.push_back(node);
-      }
-    }
-    const auto keep = static_cast<ptrdiff_t>(units.size() - options_.max_unsettled_units / 2);
-    std::nth_element(units.begin(), units.begin() + keep, units.end(),
-                     [&](Node a, Node b) { return graph_.unit(a).first < graph_.unit(b).first; });
-    std::for_each(units.begin(), units.begin() + keep,
-                  [&](Node node) { unit_times_[node].forced = true; });
-    graph_.statistics().forced += static_cast<uint64_t>(keep);
+    begin = end;
   }
 }
 

@@ -81,7 +81,7 @@ class OrderPolicy : public Policy {
   OrderThreads threads_;
   OrderLocations locations_;
   std::vector<UnitTime> unit_times_;  // by node
-  std::vector<uint32_t> undrained_;   // by thread, of before_sweep()
+  std::vector<Node> undrained_;       // of before_sweep()
 };
 
 }  // namespace tsomon

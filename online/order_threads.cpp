@@ -6,11 +6,19 @@
 namespace tsomon {
 
 OrderThread& OrderThreads::add(ThreadId id) {
-  while (id >= threads_.size()) {
-    threads_.push_back(std::make_unique<OrderThread>());
-    make_present(*threads_.back());
+  if (id >= threads_.size()) {
+    threads_.resize(id + 1);
   }
-  return *threads_[id];
+  Slot& slot = threads_[id];
+  slot.thread = std::make_unique<OrderThread>();
+  OrderThread& thread = *slot.thread;
+  thread.id = id;
+  thread.started = slot.started;
+  thread.ended = slot.ended;
+  thread.alive = slot.alive;
+  thread.stores = thread.drained = thread.released_up_to = thread.settled = slot.stores;
+  make_present(thread);
+  return thread;
 }
 
 // The first event of a thread, or one after its end.
@@ -167,7 +175,7 @@ void OrderThreads::order_load(const OrderEvent& now) {
 
 void OrderThreads::trim_clock(OrderThread& thread) {
   if (thread.clock.size() >= thread.trim_at) {
-    thread.clock.forget_if([this](ThreadId id) { return is_quiet(*threads_[id]); });
+    forget_quiet(thread.clock);
     thread.trim_at = 2 + 2 * thread.clock.size();
   }
 }
@@ -181,7 +189,7 @@ void OrderThreads::fork(const OrderEvent& now) {
   }
   make_present(child);
   set_alive(child, true);
-  OrderThread& parent = *threads_[now.event->thread];
+  OrderThread& parent = *now.thread;
   child.last_store = {now.unit, now.access()};
   child.last_drain = child.last_store;
   trim_clock(parent);
@@ -194,7 +202,7 @@ void OrderThreads::join(const OrderEvent& now) {
   if (id >= threads_.size() || id == now.event->thread) {
     return;
   }
-  OrderThread& child = *threads_[id];
+  OrderThread& child = find_or_add(id);
   if (child.ended) {
     ++graph_.statistics().late_events;
   }
@@ -206,7 +214,7 @@ void OrderThreads::join(const OrderEvent& now) {
       link(load.load, now, EdgeKind::kThread);
     }
   }
-  OrderThread& parent = *threads_[now.event->thread];
+  OrderThread& parent = *now.thread;
   parent.clock.join(child.clock);
   parent.clock.raise(id, child.stores + 1);
   trim_clock(parent);
@@ -219,7 +227,7 @@ void OrderThreads::join(const OrderEvent& now) {
 }
 
 bool OrderThreads::follow_units(OrderThread& thread) const {
-  bool any = !thread.ended;
+  bool any = false;
   const auto move = [&](Node* node) {
     *node = *node == OrderThread::kNone ? *node : graph_.moved_to(*node);
     any |= *node != OrderThread::kNone;
@@ -248,14 +256,39 @@ bool OrderThreads::follow_units(OrderThread& thread) const {
   return any;
 }
 
+bool OrderThreads::is_forgettable(OrderThread& thread) const {
+  // A thread that goes on counts those of its stores that its own events have drained.
+  if (thread.depth != 0 || thread.drained != thread.stores || !is_quiet(thread)) {
+    return false;
+  }
+  forget_quiet(thread.clock);
+  return thread.clock.size() == 0;
+}
+
+void OrderThreads::forget(OrderThread& thread) {
+  Slot& slot = threads_[thread.id];
+  slot.stores = thread.stores;
+  slot.started = thread.started;
+  slot.ended = thread.ended;
+  slot.alive = thread.alive;
+  slot.thread.reset();
+}
+
 void OrderThreads::follow_units() {
   std::erase_if(present_, [this](OrderThread* thread) {
-    thread->present = follow_units(*thread);
-    if (!thread->present) {
+    if (follow_units(*thread)) {
+      return false;
+    }
+    if (is_forgettable(*thread)) {
+      forget(*thread);
+      return true;
+    }
+    if (thread->ended) {
       thread->unsettled = {};
       thread->storing = nullptr;
+      thread->present = false;
     }
-    return !thread->present;
+    return thread->ended;
   });
 }
 

@@ -58,6 +58,7 @@ struct OrderThread {
     int64_t hi = 0;       // when this event was over
   };
 
+  ThreadId id = 0;
   bool started = false;
   bool ended = false;
   bool alive = false;          // started or to be started, and not joined
@@ -105,10 +106,16 @@ class OrderThreads {
         max_unsettled_(options.max_unsettled_units),
         sc_(options.policy == DetectorPolicy::kSc) {}
 
-  OrderThread& operator[](ThreadId id) { return *threads_[id]; }
-  OrderThread& find_or_add(ThreadId id) { return id < threads_.size() ? *threads_[id] : add(id); }
-  ThreadId size() const { return static_cast<ThreadId>(threads_.size()); }
-  // All but those that were joined and have nothing left that a later event could refer to.
+  // nullptr: it is not there, or has nothing left that a later event could refer to.
+  OrderThread* find(ThreadId id) {
+    return id < threads_.size() ? threads_[id].thread.get() : nullptr;
+  }
+  OrderThread& find_or_add(ThreadId id) {
+    OrderThread* const found = find(id);
+    return found != nullptr ? *found : add(id);
+  }
+  ThreadId size() const { return static_cast<ThreadId>(threads_.size()); }  // all there ever were
+  // Those that find() has, but for joined ones of which no unit is there any more.
   const std::vector<OrderThread*>& present() const { return present_; }
 
   // Where the events have arrived. Late events do not change it.
@@ -156,7 +163,8 @@ class OrderThreads {
     return thread.settled;
   }
   bool has_settled(ThreadId id, uint64_t store) const {
-    return store <= threads_[id]->settled || store <= settled_stores(*threads_[id]);
+    OrderThread* const thread = threads_[id].thread.get();
+    return thread == nullptr || store <= thread->settled || store <= settled_stores(*thread);
   }
   // Whether an access came certainly before the event in hand, its store buffer included.
   bool settled(ThreadId id, int64_t hi, uint64_t store, const OrderEvent& now) const {
@@ -211,12 +219,21 @@ class OrderThreads {
       present_.push_back(&thread);
     }
   }
-  // False: a thread that was joined, and none of whose units is there any more.
+  // False: none of its units is there any more.
   bool follow_units(OrderThread& thread) const;
+  // Whatever it does next, it need not be known what it did, but for its number of stores.
+  bool is_forgettable(OrderThread& thread) const;
+  void forget(OrderThread& thread);
   void start(OrderThread& thread);
   // Whatever it did is settled for all events that are not late.
   bool is_quiet(OrderThread& thread) const {
     return thread.latest < now_ && thread.time.hi < now_ && settled_stores(thread) == thread.stores;
+  }
+  void forget_quiet(StoreClock& clock) const {
+    clock.forget_if([this](ThreadId id) {
+      OrderThread* const thread = threads_[id].thread.get();
+      return thread == nullptr || is_quiet(*thread);
+    });
   }
   void set_alive(OrderThread& thread, bool alive) {
     if (thread.alive != alive) {
@@ -247,7 +264,15 @@ class OrderThreads {
   bool sc_;
   int64_t now_ = kTimeMin;
   int alive_ = 0;
-  std::vector<std::unique_ptr<OrderThread>> threads_;
+  // What is left of a thread while `thread` is nullptr.
+  struct Slot {
+    std::unique_ptr<OrderThread> thread;
+    uint64_t stores = 0;
+    bool started = false;
+    bool ended = false;
+    bool alive = false;
+  };
+  std::vector<Slot> threads_;
   std::vector<OrderThread*> present_;
 };
 
