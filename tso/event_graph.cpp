@@ -240,7 +240,7 @@ class ConflictEdges {
         partition_near(list->earliest, list->end, [&](int64_t time) { return time <= directed; });
     if (list->begin > 0) {
       // The accesses of one thread to one location are ordered: the latest stands for all.
-      graph_->directed.push_back({events[list->begin - 1], e});
+      before_.push_back({events[list->begin - 1], list->settled[list->begin - 1]});
     }
     for (size_t i = list->begin; i < list->end; ++i) {
       if (budget_ == 0) {
@@ -263,10 +263,37 @@ class ConflictEdges {
     }
   }
 
+  // The edges of e that add() has left, from events that were over before it began. Where many
+  // threads access a location, most of them come before a store to it that comes before e, too.
+  void link_before(uint32_t e, LocationId location) {
+    int64_t latest = kTimeMin;
+    if (before_.size() > kFewThreads) {
+      for (const Before& one : before_) {
+        if (relation_.locations().of_event(one.event) == location &&
+            !relation_.only_reads(one.event)) {
+          latest = std::max(latest, relation_.lo(one.event));
+        }
+      }
+    }
+    for (const Before& one : before_) {
+      if (one.settled >= latest) {
+        graph_->directed.push_back({one.event, e});
+      }
+    }
+    before_.clear();
+  }
+
  private:
+  static constexpr size_t kFewThreads = 16;
+  struct Before {
+    uint32_t event;
+    int64_t settled;  // it, and all before it in its list, come before what begins later
+  };
+
   const Relation& relation_;
   EventGraph* graph_;
   uint64_t budget_;
+  std::vector<Before> before_;
 };
 
 void add_conflicts(const Relation& relation, const AccessIndex& accesses, uint64_t max_undirected,
@@ -293,6 +320,7 @@ void add_conflicts(const Relation& relation, const AccessIndex& accesses, uint64
         }
       }
     }
+    edges.link_before(e, location);
   }
 }
 

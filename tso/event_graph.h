@@ -3,7 +3,8 @@
 // Source      Theory section 2 (EG), refined by 5.1 to 5.4.
 // Purpose     The same order as Relation::between for all pairs of events, with far fewer edges:
 //             a directed edge that follows from others is left out (per thread, per location and
-//             pair of threads only the latest predecessor is kept), undirected edges are all there.
+//             pair of threads only the latest predecessor is kept; of many threads' those that no
+//             store to the location lies behind), undirected edges are all there.
 //             Nodes are event indices of the trace; events that are no nodes have no edges.
 // Complexity  O(n * (threads + overlapping ranges) + u) for u undirected edges; u is quadratic for
 //             stores that no fence ever settles, so it is bounded: past the bound the graph is

@@ -1,0 +1,90 @@
+// The edges that are left out follow from others, however many threads there are.
+#include "tso/event_graph.h"
+
+#include <random>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "tests/tso/mini_trace.h"
+#include "tests/tso/random_trace.h"
+#include "tso/location_table.h"
+#include "tso/reachability.h"
+
+using namespace tsomon;
+using namespace tsomon::testing;
+
+namespace {
+
+#if defined(TSOMON_SANITIZED)
+constexpr int kRounds = 60;
+#else
+constexpr int kRounds = 600;
+#endif
+
+// What each event reaches.
+std::vector<std::vector<bool>> closure(size_t nodes, const std::vector<Edge>& edges) {
+  const Adjacency successors(nodes, edges);
+  std::vector<std::vector<bool>> all(nodes, std::vector<bool>(nodes, false));
+  for (uint32_t from = 0; from < nodes; ++from) {
+    std::vector<uint32_t> open{from};
+    while (!open.empty()) {
+      const uint32_t e = open.back();
+      open.pop_back();
+      for (const uint32_t next : successors.successors(e)) {
+        if (!all[from][next]) {
+          all[from][next] = true;
+          open.push_back(next);
+        }
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("the event graph orders what is ordered, of few threads and of many") {
+  constexpr uint64_t kSeed = 231126;
+  std::mt19937_64 random(kSeed);
+  uint64_t edges = 0;
+  uint64_t pairs = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    RandomTraceOptions made;
+    made.threads = random() % 4 == 0 ? 3 : 17 + static_cast<uint32_t>(random() % 20);
+    made.locations = 1 + static_cast<uint32_t>(random() % 3);
+    made.steps = 40 + static_cast<uint32_t>(random() % 120);
+    made.units = 10;
+    made.locked = static_cast<uint32_t>(random() % 3) * 15;
+    made.fences = static_cast<uint32_t>(random() % 3) * 10;
+    made.locks = random() % 3 == 0 ? 20 : 0;
+    made.store_buffer = random() % 3 == 0 ? 2 : 0;
+    made.mixed_sizes = random() % 3 == 0;
+    made.intervals = random() % 3 == 0;
+    const Trace trace = random_trace(random, made).trace;
+    RelationOptions options;
+    options.store_buffer = made.store_buffer;
+    options.semantics = random() % 2 == 0 ? Semantics::kPaper : Semantics::kExact;
+    options.model = random() % 4 == 0 ? MemoryModel::kSc : MemoryModel::kTso;
+    const LocationTable locations(trace);
+    const Relation relation(trace, locations, options);
+    const EventGraph graph = build_event_graph(relation, AccessIndex(relation));
+    INFO("seed " << kSeed << " round " << round << "\n" << show(trace));
+    REQUIRE(graph.complete);
+    std::vector<Edge> ordered;
+    const auto n = static_cast<uint32_t>(trace.events.size());
+    for (uint32_t e = 0; e < n; ++e) {
+      for (uint32_t f = 0; f < n; ++f) {
+        if (e != f && is(trace.events[e], kinds::kNodes) && is(trace.events[f], kinds::kNodes) &&
+            relation.between(e, f) == Order::kBefore) {
+          ordered.push_back({e, f});
+        }
+      }
+    }
+    REQUIRE((closure(n, graph.directed) == closure(n, ordered)));
+    edges += made.threads > 16 ? graph.directed.size() : 0;
+    pairs += made.threads > 16 ? ordered.size() : 0;
+  }
+  MESSAGE(edges << " edges for " << pairs << " ordered pairs of many threads");
+  CHECK(edges < pairs / 4);
+}
