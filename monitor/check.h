@@ -38,6 +38,8 @@ struct CheckOptions {
   SetChoice sets = SetChoice::kAuto;  // kAtomicSets
   // Of a stream: events that are kept, so that what is flagged can be searched.
   uint64_t history_events = 1ULL << 20;
+  // Events times threads at once up to which it is analysed as a whole: 8 bytes each of memory.
+  uint64_t max_whole = 1ULL << 28;
   unsigned jobs = 0;             // threads; 0: as many as there are processors and work for
   Progress* progress = nullptr;  // told what is read and searched, if there is one
 };

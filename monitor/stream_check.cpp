@@ -98,6 +98,39 @@ CheckFinding finding_of(const DetectedCycle& cycle, bool with_witness) {
   return finding;
 }
 
+// How many threads there were at once: those that were joined leave their clocks to later ones
+// (tso/reachability.h).
+class ThreadsAtOnce {
+ public:
+  void add(const EventBlock& block) {
+    for (const Event& event : block.events) {
+      set(event.thread, true);
+      if (event.kind() == EventKind::kJoin) {
+        set(event.address, false);
+      }
+    }
+  }
+  uint64_t most() const { return most_; }
+
+ private:
+  void set(uint64_t thread, bool there) {
+    if (thread >= there_.size()) {
+      if (!there) {
+        return;  // it did nothing
+      }
+      there_.resize(thread + 1, 0);
+    }
+    now_ += there ? 1 : 0;
+    now_ -= there_[thread];
+    there_[thread] = there ? 1 : 0;
+    most_ = std::max(most_, now_);
+  }
+
+  std::vector<uint8_t> there_;
+  uint64_t now_ = 0;
+  uint64_t most_ = 0;
+};
+
 }  // namespace
 
 class StreamCheck::Impl {
@@ -114,6 +147,13 @@ class StreamCheck::Impl {
       judged_whole_ = false;  // the detector goes on with what it missed
       everything_ = false;
       raised_.clear();
+    }
+    if (everything_ && options_.property != CheckProperty::kAtomicSets) {
+      threads_.add(block);
+      if ((report_.events + block.events.size()) * threads_.most() > options_.max_whole) {
+        everything_ = false;
+        raised_.clear();
+      }
     }
     if (!origin.lines.empty()) {
       remember(origin);
@@ -521,6 +561,7 @@ class StreamCheck::Impl {
   uint64_t unjudged_ = 0;
   uint64_t unseen_ = 0;
   WindowCosts costs_;  // of what has been judged; stretches that are analysed ahead look at them
+  ThreadsAtOnce threads_;
   EventLines lines_;
   bool reordered_ = false;
   // While everything is kept: events that begin later in the stream than in the input, and when

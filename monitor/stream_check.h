@@ -5,7 +5,8 @@
 // Context     While the whole input is still in the detector's history (the first million events),
 //             flagged windows wait and are analysed in the whole trace at the end, so that values
 //             and orders count as in check_trace(). In longer inputs each is analysed in the
-//             stretch it spans; there recorded values decide less often. What was put in order is
+//             stretch it spans; there recorded values decide less often. So it is where the events
+//             have too many threads at once (CheckOptions::max_whole). What was put in order is
 //             restored and analysed as it was, as long as all of it is in the history.
 // Bounds      Windows whose events have left the history, or that cost more than a fixed share of
 //             the reading (events, undirected edges and work of the search), are not analysed: they

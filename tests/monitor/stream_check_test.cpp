@@ -124,7 +124,12 @@ TEST_CASE("a stream is judged like the whole trace") {
                                              CheckProperty::kAtomicSets};
     options.property = kProperties[random() % 3];
     const bool kept = random() % 2 == 0;
-    options.history_events = kept ? 1000 : 1 + random() % 32;
+    if (kept || random() % 3 == 0) {
+      options.history_events = 1000;
+      options.max_whole = kept ? 1000 : random() % 64;
+    } else {
+      options.history_events = 1 + random() % 32;
+    }
     INFO("seed " << kSeed << " round " << round << " property "
                  << static_cast<int>(options.property) << " history " << options.history_events
                  << "\n"
