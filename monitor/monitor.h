@@ -86,7 +86,8 @@ class Monitor {
     int64_t to;
   };
 
-  // What one thread does, in program order. Ends with the handle.
+  // What one thread does, in program order. Ends with the handle; the last event of a thread that
+  // nobody joins should be a fence(), or what it stored last stays open, and costs, for ever.
   class Thread {
    public:
     Thread() = default;
