@@ -181,6 +181,9 @@ class StreamCheck::Impl {
       return tl::unexpected<Error>(*error_);
     }
     const DetectorStatistics seen = detector_.statistics();
+    if (!complete && !everything_) {
+      distrust_values();
+    }
     if (!complete && !reported_loss_) {
       incomplete(lost_events == 0 ? "events were lost"
                                   : fmt::format("{} events were lost", lost_events));
@@ -250,6 +253,7 @@ class StreamCheck::Impl {
   DetectorCallbacks callbacks() {
     DetectorCallbacks callbacks;
     callbacks.on_cycle = [this](const DetectedCycle& cycle) {
+      certain_cycle_ = certain_cycle_ || cycle.certain();
       any_certain_ = any_certain_ || cycle.certain();
       if (cycles_.size() < options_.analysis.max_findings) {
         cycles_.push_back(cycle);
@@ -260,6 +264,26 @@ class StreamCheck::Impl {
     };
     callbacks.wants_events = [](const DetectedWindow&) { return false; };
     return callbacks;
+  }
+
+  // Stretches were judged before it was known that events are missing: what a load has read may be
+  // one of them.
+  void distrust_values() {
+    bool certain = certain_cycle_;
+    for (CheckFinding& finding : report_.findings) {
+      const auto& cycle = finding.violation.cycle;
+      const bool shown = std::all_of(cycle.begin(), cycle.end(), [](const CycleEdge& edge) {
+        return edge.kind == EdgeKind::kProgramOrder || edge.kind == EdgeKind::kConflict ||
+               edge.kind == EdgeKind::kThread;
+      });
+      if (!shown) {
+        finding.violation.verdict = Verdict::kPossible;
+      }
+      certain = certain || finding.violation.verdict == Verdict::kDefinite;
+    }
+    if (report_.verdict == Verdict::kDefinite && !certain) {
+      report_.verdict = Verdict::kPossible;
+    }
   }
 
   void incomplete(std::string why) {
@@ -555,8 +579,9 @@ class StreamCheck::Impl {
   std::vector<DetectedCycle> cycles_;    // the first ones
   bool everything_ = true;               // the whole input is in the history
   bool trace_complete_ = true;
-  bool judged_whole_ = false;  // not only what was flagged
-  bool any_certain_ = false;   // of the cycles, kAtomicSets
+  bool judged_whole_ = false;   // not only what was flagged
+  bool any_certain_ = false;    // of the cycles, kAtomicSets
+  bool certain_cycle_ = false;  // the detector's own
   bool reported_loss_ = false;
   uint64_t unjudged_ = 0;
   uint64_t unseen_ = 0;

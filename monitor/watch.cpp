@@ -288,7 +288,7 @@ class Watch::Impl {
       static_cast<EventBlock&>(trace) = std::move(stretch.events);
       trace.symbols.initial_zero = false;
       AnalysisOptions options = options_.analysis;
-      options.values &= stretch.all_stores;
+      options.values &= stretch.all_stores && summary_.losses == 0;
       options.only = ranges_of(window.units, stretch.index);
       share.limit(&options);
       const bool sets = options_.detector.policy == DetectorPolicy::kAtomicSets;

@@ -133,7 +133,7 @@ void AtomicSetPolicy::add(const EventBlock& block, uint64_t first_index) {
       const uint64_t index = first_index + i - kAhead;
       if (!is_data(event)) {
         if (event.kind() == EventKind::kAllocate) {
-          allocate(block, event);
+          allocate(block, event, index);
         } else if (event.kind() == EventKind::kFree && mode_ == Mode::kObjects) {
           end_object(objects_.free(event));
         } else {
@@ -343,6 +343,7 @@ void AtomicSetPolicy::note_open_order(const Point& from, const Current& now) {
     pair.window.set = now.set;
   } else if (mode_ == Mode::kObjects) {
     pair.window.object = objects_.key(now.set);
+    pair.window.object_begin = objects_.begin(now.set);
   }
   // One that has ended already.
   for (const Node node : {from.unit, now.unit}) {
@@ -478,7 +479,7 @@ void AtomicSetPolicy::prune(MoreReads& more, int64_t now) {
 
 // ---- Objects
 
-void AtomicSetPolicy::allocate(const EventBlock& block, const Event& event) {
+void AtomicSetPolicy::allocate(const EventBlock& block, const Event& event, uint64_t index) {
   if (mode_ != Mode::kObjects) {
     if (choice_ != SetChoice::kAuto || mode_ == Mode::kDeclared) {
       return;
@@ -487,7 +488,7 @@ void AtomicSetPolicy::allocate(const EventBlock& block, const Event& event) {
   }
   ++graph_.statistics().objects;
   ended_.clear();
-  if (!objects_.allocate(event, block.hi(event), &ended_)) {
+  if (!objects_.allocate(event, block.hi(event), index, &ended_)) {
     ++graph_.statistics().uncertain;
   }
   for (const LiveObjects::Ended& ended : ended_) {
@@ -517,6 +518,7 @@ void AtomicSetPolicy::end_object(const LiveObjects::Ended& ended) {
 
 void AtomicSetPolicy::access_object(const EventBlock& block, const Event& event, uint64_t index) {
   Current now{&event, index, block.hi(event), kNone, event.kind() != EventKind::kRead};
+  ++accesses_;
   if (!held_.empty()) {
     report_held(event.lo);
   }

@@ -168,7 +168,7 @@ class AtomicSetPolicy : public Policy {
   void link(const Point& from, const Current& now);
   void record(CellId id, const Current& now);
   void record_read(CellId id, const Point& point, int64_t lo);
-  void allocate(const EventBlock& block, const Event& event);
+  void allocate(const EventBlock& block, const Event& event, uint64_t index);
   void end_object(const LiveObjects::Ended& ended);
   void report_held(int64_t now);
 
@@ -196,7 +196,7 @@ class AtomicSetPolicy : public Policy {
   Report report_;
   Flag flag_;
   Mode mode_ = Mode::kEverything;
-  uint64_t accesses_ = 0;  // since the mode was chosen; not of kObjects
+  uint64_t accesses_ = 0;  // since the mode was chosen
   SetMembers members_;
   std::vector<Scope> scopes_;
   std::vector<OpenUnits> threads_;

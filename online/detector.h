@@ -136,6 +136,7 @@ struct DetectedWindow {
   // kAtomicSets: index in Symbols::sets, or an object; kNone and no size: all locations.
   uint32_t set = Interner::kNone;
   LocationKey object;
+  uint64_t object_begin = 0;  // index of its allocation
   // The stretch of the input from the first to the last event of these units, with the stores that
   // may have been in a buffer when it begins, and the position of every event of it in the
   // input. Empty when the window is not complete. Symbols are those of the input, but what memory

@@ -24,7 +24,8 @@ LiveObjects::Ended LiveObjects::free(const Event& event) {
   return found == live_.end() ? Ended() : end(found, event);
 }
 
-bool LiveObjects::allocate(const Event& event, int64_t hi, std::vector<Ended>* ended) {
+bool LiveObjects::allocate(const Event& event, int64_t hi, uint64_t index,
+                           std::vector<Ended>* ended) {
   any_ = true;
   const uint64_t limit = event.address + event.size;
   for (auto at = first_near(event.address); at != live_.end() && at->first < limit;) {
@@ -45,6 +46,7 @@ bool LiveObjects::allocate(const Event& event, int64_t hi, std::vector<Ended>* e
   object.size = event.size;
   object.thread = event.thread;
   object.begin_hi = hi;
+  object.begin = index;
   object.accesses = Reach();
   live_[event.address] = slot;
   return forget_strays(event, &object.accesses);

@@ -64,7 +64,7 @@ class LiveObjects {
 
   // Appends the objects that this one takes the place of. False: an earlier access may have been to
   // it.
-  bool allocate(const Event& event, int64_t hi, std::vector<Ended>* ended);
+  bool allocate(const Event& event, int64_t hi, uint64_t index, std::vector<Ended>* ended);
   Ended free(const Event& event);
 
   // No object has a byte of the access, which is remembered. Cheap when that was so before.
@@ -93,6 +93,7 @@ class LiveObjects {
   // Differs from that of every other object that had or will have the slot.
   uint32_t birth(Slot slot) const { return objects_[slot].birth; }
   LocationKey key(Slot slot) const { return {objects_[slot].address, objects_[slot].size}; }
+  uint64_t begin(Slot slot) const { return objects_[slot].begin; }  // index of its allocation
   bool holds(Slot slot, const LocationKey& key) const {
     const Object& object = objects_[slot];
     return key.address >= object.address && key.address - object.address <= object.size &&
@@ -112,6 +113,7 @@ class LiveObjects {
     uint32_t birth = 0;
     ThreadId thread = 0;
     int64_t begin_hi = 0;
+    uint64_t begin = 0;
     Reach accesses;
   };
   struct Stray {

@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "decoders/std/reader.h"
 #include "monitor/watch.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
@@ -147,4 +148,32 @@ TEST_CASE("atomic sets while they run: what is possible is violated in some sequ
                    << " of them found");
   CHECK(compared > kRounds / 40);
   CHECK(found > possible / 10 * 7);
+}
+
+TEST_CASE("atomic sets while they run: what a stretch does not show makes nothing definite") {
+  const auto judged = [](const char* text, SetChoice sets) {
+    auto trace = read_std_text(text, "test");
+    REQUIRE(trace);
+    return watch_sets(*trace, sets).summary.verdict;
+  };
+  // The stretch begins in front of the object: what lay there before was two others.
+  CHECK(judged("M|alloc(0x1000+16)||10..10\nM|alloc(0x1010+16)||20..20\nA|begin(a)||30..30\n"
+               "B|begin(b)||40..40\nA|w(0x1000+8)||50..50\nB|r(0x1000+8)||60..60\n"
+               "B|w(0x1010+8)||70..70\nA|r(0x1010+8)||80..80\nA|free(0x1010)||90..90\n"
+               "A|free(0x1000)||100..100\nA|alloc(0x1000+32)||110..110\n"
+               "A|w(0x1000+8)||120..220\nB|r(0x1000+8)||140..220\nA|end||350..350\n"
+               "B|end||360..360\n",
+               SetChoice::kObjects) == Verdict::kClean);
+  // Accesses that may have come before the object.
+  CHECK(judged("M|alloc(0x1000+32)||10..1000\nA|begin(a)||20..20\nB|begin(b)||21..21\n"
+               "A|w(0x1000+8)||30..30\nB|r(0x1000+8)||40..40\nB|w(0x1010+8)||50..50\n"
+               "A|r(0x1010+8)||60..60\nA|w(0x1000+8)||100..200\nB|r(0x1000+8)||110..190\n"
+               "A|end||300..300\nB|end||310..310\n",
+               SetChoice::kObjects) == Verdict::kPossible);
+  // B has read what C stored, which is behind the stretch of A and B.
+  CHECK(judged("D|w(q=0)||0..0\nA|begin(a)||1..1\nD|w(x=0)||2..3\nD|fence||4..4\n"
+               "B|begin(b)||5..5\nA|w(x=1)||10..2000\nB|w(y=7)||40..50\nB|fence||51..51\n"
+               "B|r(x=1)||55..1000\nA|r(y=7)||110..2100\nC|w(x=1)||200..300\n"
+               "C|fence||301..301\nB|end||1100..1100\nA|end||2200..2200\n",
+               SetChoice::kAuto) == Verdict::kPossible);
 }

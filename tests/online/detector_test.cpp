@@ -577,6 +577,31 @@ TEST_CASE("atomic sets: units that are open when a set becomes known are declare
   }
 }
 
+TEST_CASE("atomic sets: sets declared after accesses to objects leave nothing clean") {
+  Symbols symbols;
+  DetectorOptions options;
+  options.policy = DetectorPolicy::kAtomicSets;
+  Detector detector(symbols, options, {});
+  Event event;
+  EventBlock block;
+  int64_t time = 0;
+  for (const EventKind kind : {EventKind::kAllocate, EventKind::kRead}) {
+    event.set_kind(kind);
+    event.address = 0x1000;
+    event.size = 8;
+    block.add(event, time, time);
+    ++time;
+  }
+  detector.add(block, 0);
+  symbols.sets.push_back({"late", {{0x1000, 8}}});
+  block.clear();
+  event.set_kind(EventKind::kWrite);
+  block.add(event, time, time);
+  detector.add(block, 2);
+  detector.finish();
+  CHECK_FALSE(detector.complete());
+}
+
 TEST_CASE("atomic sets: objects that come and go") {
   constexpr uint64_t kSeed = 4711;
   std::mt19937_64 random(kSeed);
