@@ -1,6 +1,7 @@
 #include "tso/cycle.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "tso/flat_map.h"
 #include "tso/mixed_graph.h"
@@ -119,6 +120,40 @@ std::vector<CycleEdge> shortest_cycle_among(const Relation& relation,
     }
   }
   return shortest_cycle(edges, class_of);
+}
+
+std::vector<CycleEdge> shortened(const Relation& relation, const std::vector<uint32_t>& class_of,
+                                 std::vector<CycleEdge> cycle) {
+  uint64_t left = kMaxCycleWork / 10;
+  const size_t size = cycle.size();
+  // An edge from class i to class j, between events by which the cycle enters or leaves them.
+  const auto edge = [&](size_t i, size_t j) -> std::optional<CycleEdge> {
+    for (const uint32_t from : {cycle[i].from, cycle[(i + size - 1) % size].to}) {
+      for (const uint32_t to : {cycle[j - 1].to, cycle[j % size].from}) {
+        if (relation.trace().events[from].thread != relation.trace().events[to].thread &&
+            relation.conflict(from, to) && relation.between(from, to) == Order::kBefore) {
+          return CycleEdge{class_of[from], from, to, EdgeKind::kConflict};
+        }
+      }
+    }
+    return std::nullopt;
+  };
+  std::vector<CycleEdge> result;
+  for (size_t i = 0; i < size;) {
+    CycleEdge taken = cycle[i];
+    size_t next = i + 1;
+    // The furthest first; class 0 comes last, too.
+    for (size_t j = i == 0 ? size - 1 : size; j > i + 1 && left != 0; --j, --left) {
+      if (const auto found = edge(i, j)) {
+        taken = *found;
+        next = j;
+        break;
+      }
+    }
+    result.push_back(taken);
+    i = next;
+  }
+  return result;
 }
 
 }  // namespace tsomon

@@ -29,4 +29,9 @@ std::vector<CycleEdge> shortest_cycle_among(const Relation& relation,
                                             const std::vector<uint32_t>& events,
                                             const OrientationOracle& before, bool program_order);
 
+// The cycle with fewer classes, where events on it have a certain order of their own: edges that
+// follow from others are not given. At most kMaxCycleWork / 10 pairs are looked at.
+std::vector<CycleEdge> shortened(const Relation& relation, const std::vector<uint32_t>& class_of,
+                                 std::vector<CycleEdge> cycle);
+
 }  // namespace tsomon

@@ -34,7 +34,8 @@ bool Explainer::explain(const ViolatedPart& part, Violation* finding, std::strin
     const Order order = chosen.pairs.order(chosen.forward, e, f);
     return order != Order::kNone ? order : certain(e, f);
   };
-  finding->cycle = shortest_cycle(cycle_in(part, before), in_.classes.class_of());
+  finding->cycle = shortened(in_.relation, in_.classes.class_of(),
+                             shortest_cycle(cycle_in(part, before), in_.classes.class_of()));
   TSOMON_CHECK(!finding->cycle.empty(), "a cyclic part has no cycle");
   collect_window(finding);
   if (!part.result.has_orientation) {
