@@ -9,9 +9,9 @@
 
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
+#include "tests/tso/search.h"
 #include "tso/cycle.h"
 #include "tso/location_table.h"
-#include "tso/reachability.h"
 
 using namespace tsomon;
 using namespace tsomon::testing;
@@ -27,19 +27,9 @@ constexpr int kRounds = 600;
 // What each event reaches.
 std::vector<std::vector<bool>> closure(size_t nodes, const std::vector<Edge>& edges) {
   const Adjacency successors(nodes, edges);
-  std::vector<std::vector<bool>> all(nodes, std::vector<bool>(nodes, false));
+  std::vector<std::vector<bool>> all;
   for (uint32_t from = 0; from < nodes; ++from) {
-    std::vector<uint32_t> open{from};
-    while (!open.empty()) {
-      const uint32_t e = open.back();
-      open.pop_back();
-      for (const uint32_t next : successors.successors(e)) {
-        if (!all[from][next]) {
-          all[from][next] = true;
-          open.push_back(next);
-        }
-      }
-    }
+    all.push_back(reached_by_search(successors, from));
   }
   return all;
 }

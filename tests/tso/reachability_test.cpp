@@ -11,6 +11,7 @@
 
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
+#include "tests/tso/search.h"
 #include "tso/location_table.h"
 #include "tso/refinement.h"
 
@@ -24,22 +25,6 @@ constexpr int kRounds = 300;
 #else
 constexpr int kRounds = 5000;
 #endif
-
-std::vector<bool> reached_by_search(const Adjacency& edges, uint32_t from) {
-  std::vector<bool> reached(edges.nodes(), false);
-  std::vector<uint32_t> open{from};
-  while (!open.empty()) {
-    const uint32_t e = open.back();
-    open.pop_back();
-    for (const uint32_t next : edges.successors(e)) {
-      if (!reached[next]) {
-        reached[next] = true;
-        open.push_back(next);
-      }
-    }
-  }
-  return reached;
-}
 
 }  // namespace
 
