@@ -176,14 +176,17 @@ Result<CheckReport> check_trace(const Trace& trace, const CheckOptions& options)
   return report;
 }
 
+bool has_certain_orders(const Violation& violation) {
+  return std::all_of(violation.cycle.begin(), violation.cycle.end(), [](const CycleEdge& edge) {
+    return edge.kind == EdgeKind::kProgramOrder || edge.kind == EdgeKind::kConflict ||
+           edge.kind == EdgeKind::kThread;
+  });
+}
+
 void keep_what_is_certain(CheckReport* report) {
   const auto uncertain = [](const CheckFinding& finding) {
-    const std::vector<CycleEdge>& cycle = finding.violation.cycle;
-    return finding.violation.verdict != Verdict::kDefinite || cycle.empty() ||
-           std::any_of(cycle.begin(), cycle.end(), [](const CycleEdge& edge) {
-             return edge.kind != EdgeKind::kProgramOrder && edge.kind != EdgeKind::kConflict &&
-                    edge.kind != EdgeKind::kThread;
-           });
+    return finding.violation.verdict != Verdict::kDefinite || finding.violation.cycle.empty() ||
+           !has_certain_orders(finding.violation);
   };
   std::vector<CheckFinding>& findings = report->findings;
   findings.erase(std::remove_if(findings.begin(), findings.end(), uncertain), findings.end());

@@ -21,6 +21,9 @@ void add_analysis(Analysis&& analysis, const Trace& trace, const std::vector<uin
 // The verdict, and the findings in order.
 void conclude(CheckReport* report, size_t max_findings);
 
+// The trace itself shows every order of the cycle; no value, no choice of an execution is needed.
+bool has_certain_orders(const Violation& violation);
+
 uint32_t threads_with_events(const Trace& trace);
 bool has_read_values(const EventBlock& block);
 

@@ -201,7 +201,7 @@ class StreamCheck::Impl {
     if (seen.uncertain > 0 && !judged_whole_) {
       incomplete("the order of conflicting accesses to an atomic set is not certain");
       // What was reported of a cycle is all that is known of it.
-      if (report_.verdict == Verdict::kDefinite && !any_certain_) {
+      if (report_.verdict == Verdict::kDefinite && !certain_cycle_ && !certain_analysis_) {
         report_.verdict = Verdict::kPossible;
       }
     }
@@ -254,7 +254,6 @@ class StreamCheck::Impl {
     DetectorCallbacks callbacks;
     callbacks.on_cycle = [this](const DetectedCycle& cycle) {
       certain_cycle_ = certain_cycle_ || cycle.certain();
-      any_certain_ = any_certain_ || cycle.certain();
       if (cycles_.size() < options_.analysis.max_findings) {
         cycles_.push_back(cycle);
       }
@@ -271,12 +270,7 @@ class StreamCheck::Impl {
   void distrust_values() {
     bool certain = certain_cycle_;
     for (CheckFinding& finding : report_.findings) {
-      const auto& cycle = finding.violation.cycle;
-      const bool shown = std::all_of(cycle.begin(), cycle.end(), [](const CycleEdge& edge) {
-        return edge.kind == EdgeKind::kProgramOrder || edge.kind == EdgeKind::kConflict ||
-               edge.kind == EdgeKind::kThread;
-      });
-      if (!shown) {
+      if (!has_certain_orders(finding.violation)) {
         finding.violation.verdict = Verdict::kPossible;
       }
       certain = certain || finding.violation.verdict == Verdict::kDefinite;
@@ -555,7 +549,7 @@ class StreamCheck::Impl {
       error_ = analysis.error();
       return;
     }
-    any_certain_ = any_certain_ || analysis->verdict == Verdict::kDefinite;
+    certain_analysis_ = certain_analysis_ || analysis->verdict == Verdict::kDefinite;
     costs_.add(*analysis);
     add_analysis(std::move(*analysis), trace, index, &report_);
   }
@@ -579,9 +573,9 @@ class StreamCheck::Impl {
   std::vector<DetectedCycle> cycles_;    // the first ones
   bool everything_ = true;               // the whole input is in the history
   bool trace_complete_ = true;
-  bool judged_whole_ = false;   // not only what was flagged
-  bool any_certain_ = false;    // of the cycles, kAtomicSets
-  bool certain_cycle_ = false;  // the detector's own
+  bool judged_whole_ = false;      // not only what was flagged
+  bool certain_cycle_ = false;     // of the detector's own
+  bool certain_analysis_ = false;  // of what it flagged
   bool reported_loss_ = false;
   uint64_t unjudged_ = 0;
   uint64_t unseen_ = 0;
