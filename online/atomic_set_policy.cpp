@@ -593,11 +593,8 @@ void AtomicSetPolicy::finish() {
   }
   held_.clear();
   while (!open_pairs_.empty()) {  // units that never ended
-    for (const OpenPair::Side& side : std::array(open_pairs_.front().sides)) {
-      if (side.node != kNone) {
-        settle(side.node);
-      }
-    }
+    const auto& sides = open_pairs_.front().sides;
+    settle(sides[0].node != kNone ? sides[0].node : sides[1].node);
   }
 }
 

@@ -256,22 +256,22 @@ bool OrderThreads::follow_units(OrderThread& thread) const {
   return any;
 }
 
-bool OrderThreads::is_forgettable(OrderThread& thread) const {
+bool OrderThreads::forget_if_quiet(OrderThread& thread) {
   // A thread that goes on counts those of its stores that its own events have drained.
   if (thread.depth != 0 || thread.drained != thread.stores || !is_quiet(thread)) {
     return false;
   }
   forget_quiet(thread.clock);
-  return thread.clock.size() == 0;
-}
-
-void OrderThreads::forget(OrderThread& thread) {
+  if (thread.clock.size() != 0) {
+    return false;
+  }
   Slot& slot = threads_[thread.id];
   slot.stores = thread.stores;
   slot.started = thread.started;
   slot.ended = thread.ended;
   slot.alive = thread.alive;
   slot.thread.reset();
+  return true;
 }
 
 void OrderThreads::follow_units() {
@@ -279,8 +279,7 @@ void OrderThreads::follow_units() {
     if (follow_units(*thread)) {
       return false;
     }
-    if (is_forgettable(*thread)) {
-      forget(*thread);
+    if (forget_if_quiet(*thread)) {
       return true;
     }
     if (thread->ended) {

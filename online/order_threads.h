@@ -222,8 +222,7 @@ class OrderThreads {
   // False: none of its units is there any more.
   bool follow_units(OrderThread& thread) const;
   // Whatever it does next, it need not be known what it did, but for its number of stores.
-  bool is_forgettable(OrderThread& thread) const;
-  void forget(OrderThread& thread);
+  bool forget_if_quiet(OrderThread& thread);
   void start(OrderThread& thread);
   // Whatever it did is settled for all events that are not late.
   bool is_quiet(OrderThread& thread) const {
