@@ -22,7 +22,7 @@ bool is_plain(RecordType type) { return type == RecordType::kRead || type == Rec
 
 }  // namespace
 
-Decoder::Decoder() : entries_(kSlots + 1) {}
+Decoder::Decoder() : entries_(kSlots + 1), details_(kSlots + 1) {}
 
 void Decoder::start(std::string_view tokens) {
   tokens_ = tokens;
@@ -30,10 +30,12 @@ void Decoder::start(std::string_view tokens) {
   phase_ = Phase::kToken;
   last_ = kNoSlot;
   stamp_ = 0;
+  bases_ = {};
   stops_ = false;
   has_queued_ = false;
   for (const uint32_t slot : used_) {
     entries_[slot] = Entry();
+    details_[slot] = Details();
   }
   used_.clear();
   entries_[kNoSlot] = Entry();
@@ -165,8 +167,9 @@ Decoder::Step Decoder::step(Record& record) {
     stops_ = false;
     return Step::kStop;
   }
-  set_site(record, key, entry.address);
-  entry.address += entry.stride;
+  const uint64_t address = foreseen_address(entry, bases_);
+  set_site(record, key, address);
+  advance(entry, bases_, address);
   ++entry.count;
   last_ = slot;
   if (reached && stamp_before()) {
@@ -248,8 +251,8 @@ Decoder::Step Decoder::rest(Record& record) {
   const uint32_t slot = key_slot(key);
   Entry& previous = entries_[last_];
   Entry& entry = entries_[slot];
-  const uint64_t from = previous.address - previous.stride;
-  const bool was_foreseen = entry.count != 0;
+  Details& details = details_[slot];
+  const bool was_counted = entry.count != 0;
   previous.count = 0;
   previous.next = key;
   if (entry.key != key) {
@@ -260,9 +263,12 @@ Decoder::Step Decoder::rest(Record& record) {
     entry = Entry();
     entry.key = key;
     entry.count = count;
+    details = Details();
   }
-  const uint64_t last_address = entry.address - entry.stride;
-  uint64_t address = entry.address;
+  const uint64_t foreseen = foreseen_address(entry, bases_);
+  const uint64_t last = last_address(entry);
+  const uint64_t recent = bases_.recent();
+  uint64_t address = foreseen;
   bool whole = true;
   switch (static_cast<Form>((first_ >> kFormShift) & 7)) {
     case Form::kForeseen:
@@ -270,50 +276,48 @@ Decoder::Step Decoder::rest(Record& record) {
     case Form::kLast8: {
       int8_t delta = 0;
       whole = take(delta);
-      address = last_address + extended(delta);
+      address = last + extended(delta);
       break;
     }
     case Form::kLast16: {
       int16_t delta = 0;
       whole = take(delta);
-      address = last_address + extended(delta);
+      address = last + extended(delta);
       break;
     }
     case Form::kLast32: {
       int32_t delta = 0;
       whole = take(delta);
-      address = last_address + extended(delta);
+      address = last + extended(delta);
       break;
     }
     case Form::kWhole:
       whole = take(address);
       break;
     case Form::kBehind:
-      address = from + entry.behind;
+      address = recent + details.behind;
       break;
     case Form::kBehind16: {
       int16_t delta = 0;
       whole = take(delta);
-      address = from + extended(delta);
+      address = recent + extended(delta);
       break;
     }
     case Form::kBehind32: {
       int32_t delta = 0;
       whole = take(delta);
-      address = from + extended(delta);
+      address = recent + extended(delta);
       break;
     }
   }
   if (!whole) {
     return malformed();
   }
-  const uint64_t delta = address - last_address;
-  if (delta == entry.delta && !was_foreseen) {
-    entry.stride = delta;
+  if (address == foreseen) {
+    advance(entry, bases_, address);
+  } else {
+    learn(entry, details, bases_, address, (key & kOtherKey) == 0, was_counted);
   }
-  entry.delta = delta;
-  entry.behind = address - from;
-  entry.address = address + entry.stride;
   entry.count = 0;
   last_ = slot;
   set_site(record, key, address);
@@ -367,7 +371,7 @@ bool Decoder::extras(Record& record) {
   const bool open = (head & kFlagOpen) != 0;
   record.flags = ((head & kFlagSeparates) != 0 ? kSeparates : 0) | (open ? kOpenEnd : 0);
   const bool stamps = has_stamps(record.type);
-  uint64_t& value = entries_[last_].value;
+  uint64_t& value = details_[last_].value;
   for (uint32_t i = 0; i < record.count; ++i) {
     uint64_t difference = 0;
     if (!word(widths >> (2 * i), difference)) {
@@ -421,7 +425,7 @@ bool Decoder::second_part(Record& record) {
   } else if (ending == Ending::kWasLoad) {
     record.type = RecordType::kAtomicLoad;
   }
-  uint64_t& value = entries_[last_].value;
+  uint64_t& value = details_[last_].value;
   for (uint32_t i = 0; i < values; ++i) {
     if (!word(widths >> (2 + 2 * i), difference)) {
       return false;

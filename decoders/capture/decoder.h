@@ -1,6 +1,6 @@
 // Unpacks the records of a chunk (tokens.h), one at a time.
 //
-// Cost        Linear in the records, constant memory (some 250 KB). A chunk of n bytes may hold far
+// Cost        Linear in the records, constant memory (some 330 KB). A chunk of n bytes may hold far
 //             more than n records, at most about 500,000 a token: take them in portions.
 // Errors      Whatever the bytes, next() ends; what cannot be a token ends the chunk.
 // Not thread-safe.
@@ -45,16 +45,19 @@ class Decoder {
  private:
   struct Entry {
     uint64_t key = 0;
-    uint64_t address = 0;  // foreseen
+    uint64_t address = 0;  // and stride and base: learn() in tokens.h
     uint64_t stride = 0;
     uint64_t next = 0;
-    uint64_t delta = 0;
-    uint64_t behind = 0;
-    uint64_t value = 0;
+    Base base = Base::kNone;
     uint32_t count = 0;
     uint32_t tag = kUntagged;
   };
-  static_assert(sizeof(Entry) == 64);
+  struct Details {  // not needed for foreseen accesses
+    uint64_t delta = 0;
+    uint64_t behind = kNoOffset;
+    uint64_t other = kNoOffset;
+    uint64_t value = 0;
+  };
   enum class Phase : uint8_t { kToken, kRun, kRest };
 
   template <typename T>
@@ -80,7 +83,9 @@ class Decoder {
   Position target_;
   uint32_t last_ = kNoSlot;
   uint64_t stamp_ = 0;
+  Bases bases_;
   std::vector<Entry> entries_;
+  std::vector<Details> details_;
   std::vector<uint32_t> used_;  // slots of entries with a key
   bool stops_ = false;
   Position stop_;
@@ -116,6 +121,7 @@ size_t Decoder::take_foreseen(size_t limit, const Visit& visit) {
   const Position target = target_;
   const uint32_t stamp_at = stamp_before() ? target.count : 0;
   uint32_t last = last_;
+  Bases bases = bases_;
   size_t taken = 0;
   while (taken != limit && (last != target.slot || entries[last].count != target.count)) {
     const uint64_t key = entries[last].next;
@@ -126,13 +132,15 @@ size_t Decoder::take_foreseen(size_t limit, const Visit& visit) {
         (slot == target.slot && entry.count + 1 == stamp_at)) {
       break;
     }
-    visit(key, entry.address, entry.tag);
-    entry.address += entry.stride;
+    const uint64_t address = foreseen_address(entry, bases);
+    visit(key, address, entry.tag);
+    advance(entry, bases, address);
     ++entry.count;
     last = slot;
     ++taken;
   }
   last_ = last;
+  bases_ = bases;
   return taken;
 }
 

@@ -1,6 +1,6 @@
 // Packs the records of one thread into the payload of a chunk (tokens.h).
 //
-// Cost        A foreseen access: some 15 instructions, no byte. Others: some 50 instructions and
+// Cost        A foreseen access: some 20 instructions, no byte. Others: some 50 instructions and
 //             typically 2 to 6 bytes.
 // Memory      The table has 370 KB, of which the parts that are used are touched.
 // Consistent  snapshot() gives a position up to which everything is readable at any time: in a
@@ -28,17 +28,18 @@ struct Encoder {
   static constexpr size_t kEntries = kSlots + 136;
   // Of a site; what a foreseen access needs lies in one cache line.
   struct Entry {
-    uint64_t address;  // that is foreseen
+    uint64_t address;  // that is foreseen, and stride and base: learn() in tokens.h
     uint64_t stride;
     uint64_t next;   // key of the successor, disguised; 0: none
     uint32_t count;  // kCountStep at the last token that named the site, and added each time
-    uint32_t unused;
+    Base base;
   };
   alignas(64) Entry entries[kEntries];
 
   uint32_t last;    // 8 * slot of the last record's site; what is foreseen is its successor
   uint32_t end;     // bytes of tokens
   uint64_t before;  // 0, or the position while the rest is being changed
+  Bases bases;
   uint8_t* tokens;
   uint64_t stamp;     // the last one
   uint32_t capacity;  // of `tokens`
@@ -50,8 +51,9 @@ struct Encoder {
   // Not needed for foreseen accesses.
   uint64_t key[kEntries];
   struct Details {
-    uint64_t delta;   // between the last two addresses
-    uint64_t behind;  // address minus that of the record before
+    uint64_t delta;
+    uint64_t behind;
+    uint64_t other;
     uint64_t value;
   } details[kEntries];
 };
@@ -144,12 +146,13 @@ bool fits(uint64_t difference) {
 }
 
 // The site and the address of a token whose site or address was not foreseen; returns the bits of
-// its first byte. `from`: the address of the last record.
+// its first byte.
 inline uint32_t put_unforeseen(Encoder& e, uint32_t slot, uint64_t key, uint64_t address,
-                               uint64_t from, bool was_counted, uint8_t** place) {
+                               bool was_counted, uint8_t** place) {
   uint8_t* to = *place;
   uint64_t& successor = entry(e, e.last).next;
   const bool known = at(e.key, slot) == key;
+  Encoder::Entry& mine = entry(e, slot);
   Encoder::Details& more = details(e, slot);
   Site site = Site::kForeseen;
   if (successor != (key ^ e.disguise)) {
@@ -166,47 +169,44 @@ inline uint32_t put_unforeseen(Encoder& e, uint32_t slot, uint64_t key, uint64_t
   }
   if (!known) {
     at(e.key, slot) = key;
-    entry(e, slot).address = 0;
-    entry(e, slot).stride = 0;
-    entry(e, slot).next = 0;
+    mine.address = 0;
+    mine.stride = 0;
+    mine.next = 0;
+    mine.base = Base::kNone;
     more.delta = 0;
-    more.behind = 0;
+    more.behind = kNoOffset;
+    more.other = kNoOffset;
     more.value = 0;
   }
-  uint64_t& foreseen = entry(e, slot).address;
-  uint64_t& stride = entry(e, slot).stride;
-  const uint64_t delta = address - (foreseen - stride);
-  const uint64_t behind = address - from;
   Form form = Form::kForeseen;
-  if (foreseen == address) {
-  } else if (behind == more.behind) {
-    form = Form::kBehind;
-  } else if (fits<int8_t>(delta)) {
-    form = Form::kLast8;
-    to = put(to, static_cast<uint8_t>(delta));
-  } else if (fits<int16_t>(delta)) {
-    form = Form::kLast16;
-    to = put(to, static_cast<uint16_t>(delta));
-  } else if (fits<int16_t>(behind)) {
-    form = Form::kBehind16;
-    to = put(to, static_cast<uint16_t>(behind));
-  } else if (fits<int32_t>(delta)) {
-    form = Form::kLast32;
-    to = put(to, static_cast<uint32_t>(delta));
-  } else if (fits<int32_t>(behind)) {
-    form = Form::kBehind32;
-    to = put(to, static_cast<uint32_t>(behind));
+  if (foreseen_address(mine, e.bases) == address) {
+    advance(mine, e.bases, address);
   } else {
-    form = Form::kWhole;
-    to = put(to, address);
+    const uint64_t delta = address - last_address(mine);
+    const uint64_t behind = address - e.bases.recent();
+    if (behind == more.behind) {
+      form = Form::kBehind;
+    } else if (fits<int8_t>(delta)) {
+      form = Form::kLast8;
+      to = put(to, static_cast<uint8_t>(delta));
+    } else if (fits<int16_t>(delta)) {
+      form = Form::kLast16;
+      to = put(to, static_cast<uint16_t>(delta));
+    } else if (fits<int16_t>(behind)) {
+      form = Form::kBehind16;
+      to = put(to, static_cast<uint16_t>(behind));
+    } else if (fits<int32_t>(delta)) {
+      form = Form::kLast32;
+      to = put(to, static_cast<uint32_t>(delta));
+    } else if (fits<int32_t>(behind)) {
+      form = Form::kBehind32;
+      to = put(to, static_cast<uint32_t>(behind));
+    } else {
+      form = Form::kWhole;
+      to = put(to, address);
+    }
+    learn(mine, more, e.bases, address, (key & kOtherKey) == 0, was_counted);
   }
-  // A stride is believed when it comes twice; what was foreseen came with the stride.
-  if (delta == more.delta && !was_counted) {
-    update(stride, delta);
-  }
-  update(more.delta, delta);
-  update(more.behind, behind);
-  update(foreseen, address + stride);
   *place = to;
   return (static_cast<uint32_t>(site) << kSiteShift) | (static_cast<uint32_t>(form) << kFormShift);
 }
@@ -221,17 +221,12 @@ inline __attribute__((always_inline)) uint8_t* put_site(Encoder& e, uint64_t key
   uint8_t* const first = e.tokens + e.end;
   uint32_t run = 0;
   uint8_t* to = put_run(e, first, &run);
-  const Encoder::Entry& last = entry(e, e.last);
-  const uint64_t from = last.address - last.stride;
-  if (__builtin_expect(
-          (last.next ^ e.disguise) == key && mine.address == address && at(e.key, slot) == key,
-          1)) {
-    Encoder::Details& more = details(e, slot);
-    update(more.delta, mine.stride);
-    update(more.behind, address - from);
-    update(mine.address, address + mine.stride);
+  if (__builtin_expect((entry(e, e.last).next ^ e.disguise) == key &&
+                           foreseen_address(mine, e.bases) == address && at(e.key, slot) == key,
+                       1)) {
+    advance(mine, e.bases, address);
   } else {
-    head |= put_unforeseen(e, slot, key, address, from, was_counted, &to);
+    head |= put_unforeseen(e, slot, key, address, was_counted, &to);
   }
   update(mine.count, kCountStep);
   update(e.last, slot);
@@ -279,6 +274,7 @@ inline void start_chunk(Encoder& e, uint8_t* tokens, uint32_t capacity) {
   e.last = 8 * kNoSlot;
   e.end = 0;
   e.before = 0;
+  e.bases = {};
   e.tokens = tokens;
   e.capacity = capacity;
   e.stamp = 0;
@@ -287,6 +283,7 @@ inline void start_chunk(Encoder& e, uint8_t* tokens, uint32_t capacity) {
   e.entries[kNoSlot].stride = 0;
   e.entries[kNoSlot].next = 0;
   e.entries[kNoSlot].count = kCountStep;
+  e.entries[kNoSlot].base = Base::kNone;
 }
 
 // Whether so many more tokens fit.
@@ -307,10 +304,14 @@ inline __attribute__((always_inline)) Foreseen foresee(Encoder& e, uint64_t addr
   using encoding::entry;
   Encoder::Entry& mine = entry(e, slot);
   if (__builtin_expect(entry(e, e.last).next != key, 0) ||
-      __builtin_expect(mine.address != address, 0)) {
+      __builtin_expect(foreseen_address(mine, e.bases) != address, 0)) {
     return Foreseen::kNo;
   }
-  mine.address = address + mine.stride;
+  if (mine.base == Base::kNone) {
+    mine.address = address + mine.stride;
+  } else {
+    e.bases.move(address);
+  }
   // The position follows from both: the count first.
   asm goto(
       "addl %[step], %[count]\n\t"

@@ -17,14 +17,14 @@ namespace tsomon::capture {
 
 inline constexpr uint64_t kFileMagic = 0x0A1A6E6F6D6F7374;   // "tsomon\x1a\n"
 inline constexpr uint64_t kChunkMagic = 0x4B4E554843C3A5B1;  // never inside a payload but by chance
-inline constexpr uint16_t kMajorVersion = 2;
-inline constexpr uint16_t kMinorVersion = 3;
+inline constexpr uint16_t kMajorVersion = 3;
+inline constexpr uint16_t kMinorVersion = 0;
 inline constexpr uint32_t kByteOrder = 0x01020304;
 
 // Time stamps of different threads must not be compared: the reader opens all intervals.
 inline constexpr uint32_t kFileUnordered = 1;
 inline constexpr uint32_t kFileLive = 2;  // rounds come while the process runs (ChunkType::kRound)
-// Since 2.3. What the user chose to leave out, which is no loss: accesses to memory outside of all
+// What the user chose to leave out, which is no loss: accesses to memory outside of all
 // declared sets (of locked ones the fence is there); plain loads outside of all units.
 inline constexpr uint32_t kFileOnlySets = 4;
 inline constexpr uint32_t kFileStoresOutside = 8;

@@ -54,8 +54,8 @@ enum class RecordType : uint8_t {
   kRangeRead = 20,             // length in bytes (memcpy, strlen, ...); size 0
   kRangeWrite = 21,            // length in bytes (memcpy, memset, ...); size 0
   kLost = 22,                  // address 0; number of records that could not be stored here
-  kAllocate = 23,              // where the object begins; lo, hi, its size in bytes (since 2.1)
-  kFree = 24,                  // where the object begins; lo, [hi]: before it ends (since 2.1)
+  kAllocate = 23,              // where the object begins; lo, hi, its size in bytes
+  kFree = 24,                  // where the object begins; lo, [hi]: before it ends
 };
 inline constexpr int kRecordTypes = 25;
 

@@ -1,12 +1,17 @@
 // Packed records: the payload of an events chunk. docs/formats.md describes the bytes.
 //
 // Idea        Most accesses are foreseeable: the same instructions follow one another, each with
-//             its last address or the next of a sweep. Writer and reader keep the same table of
-//             sites (instruction, kind and size of an access). An access that the table foresees
+//             its last address, the next of a sweep, or as far from another access as last time:
+//             the fields of whatever object the thread is at. Writer and reader keep the same table
+//             of sites (instruction, kind and size of an access). An access that the table foresees
 //             costs no byte: it only moves a counter of its site. Any other record becomes a token
 //             that first says how far the foreseen accesses went, and then what came instead.
 //             (Last-value and stride predictors for trace compression: Burtscher, "VPC3", 2004;
 //             the successor of a site is a first-order context.)
+// Bases       Two addresses from which others are foreseen: that of the last plain access, and of
+//             the last one before it that lay elsewhere, so that a thread may go to and fro between
+//             two objects. Accesses whose sites always have the same address, or sweep, leave them
+//             as they are.
 // Chunks      Every chunk begins with an empty table: it can be read without the others.
 // Position    A place between two records is given by the bytes of the tokens before it, and by how
 //             far the foreseen accesses behind them went: the site that was executed last, and how
@@ -79,6 +84,85 @@ constexpr uint32_t key_slot(uint64_t key) {
   return static_cast<uint32_t>(mixed >> 3) % kSlots;
 }
 
+// What the foreseen address of a site is counted from.
+enum class Base : uint32_t {
+  kNone = 0,
+  kRecent = 1,  // the last plain access (of 1, 2, 4 or 8 bytes) that was not foreseen from kNone
+  kOther = 2,   // the last one of these before it at least kNearby bytes away from its successor
+};
+inline constexpr uint64_t kNearby = 4096;
+struct Bases {
+  uint64_t at[3] = {};  // at[0] stays 0
+
+  uint64_t recent() const { return at[1]; }
+  uint64_t other() const { return at[2]; }
+  void move(uint64_t address) {
+    if (address - at[1] + (kNearby - 1) > 2 * (kNearby - 1)) {
+      at[2] = at[1];
+    }
+    at[1] = address;
+  }
+};
+
+// The rules by which writer and reader foresee addresses. An Entry has
+//   address  that is foreseen, less the base
+//   stride   with kNone; else the address in the last token
+//   base     only plain accesses have one
+// and Details, of the last token whose address was not foreseen,
+//   delta            to the address before
+//   behind, other    how far from the two bases
+inline constexpr uint64_t kNoOffset = uint64_t{1} << 63;  // of no two addresses of a program
+
+template <typename Entry>
+uint64_t foreseen_address(const Entry& entry, const Bases& bases) {
+  return entry.address + bases.at[static_cast<uint32_t>(entry.base)];
+}
+template <typename Entry>
+uint64_t last_address(const Entry& entry) {
+  return entry.base == Base::kNone ? entry.address - entry.stride : entry.stride;
+}
+// The address was as foreseen.
+template <typename Entry>
+void advance(Entry& entry, Bases& bases, uint64_t address) {
+  if (entry.base != Base::kNone) {
+    bases.move(address);
+  } else if (entry.stride != 0) {
+    entry.address += entry.stride;
+  }
+}
+// It was not. `was_counted`: foreseen accesses came since the last token that named the site.
+template <typename Entry, typename Details>
+void learn(Entry& entry, Details& details, Bases& bases, uint64_t address, bool plain,
+           bool was_counted) {
+  const uint64_t delta = address - last_address(entry);
+  const uint64_t behind = address - bases.recent();
+  const uint64_t other = address - bases.other();
+  if (delta == details.delta && !was_counted) {
+    // A stride is believed when it comes twice.
+    entry.base = Base::kNone;
+    entry.stride = delta;
+    entry.address = address + delta;
+  } else if (plain && behind == details.behind) {
+    entry.base = Base::kRecent;
+    entry.stride = address;
+    entry.address = behind;
+  } else if (plain && other == details.other) {
+    entry.base = Base::kOther;
+    entry.stride = address;
+    entry.address = other;
+  } else if (entry.base == Base::kNone) {
+    entry.address = address + entry.stride;
+  } else {
+    entry.stride = address;  // once more as before
+  }
+  details.delta = delta;
+  details.behind = behind;
+  details.other = other;
+  if (plain) {
+    bases.move(address);
+  }
+}
+
 // First byte of a token: how far the foreseen accesses went, what comes, its address, extras.
 enum class Run : uint8_t {
   kNone = 0,   // nothing foreseen since the token before
@@ -97,8 +181,8 @@ enum class Form : uint8_t {
   kLast16 = 2,
   kLast32 = 3,
   kWhole = 4,     // 64 bits
-  kBehind = 5,    // as far behind the last record's address as last time
-  kBehind16 = 6,  // difference to the last record's address
+  kBehind = 5,    // as far from Base::kRecent as in the last token
+  kBehind16 = 6,  // difference to Base::kRecent
   kBehind32 = 7,
 };
 enum class Control : uint8_t {
@@ -110,7 +194,7 @@ enum class Control : uint8_t {
   kBefore32 = 5,
   kBefore64 = 6,
   kLost = 7,  // 64 bits: how many
-  // Since 2.2: a fence from the last stamp to the next one, by the instruction of the last record.
+  // A fence from the last stamp to the next one, by the instruction of the last record.
   kDrain = 8,
 };
 inline constexpr uint32_t kSiteShift = 2;
@@ -123,7 +207,7 @@ inline constexpr uint32_t kExtras = 0x80;
 // the first. With kTwoParts the one word is lo, and what follows is the second part: a byte with
 // Ending and the number of values (from bit 3) and kInterrupted, a byte with the widths, hi (not if
 // open) and the values. A payload that ends before it holds an unfinished operation.
-// kShortPoint (since 2.2) is all of that byte: one word, separating, and no byte of widths; 16 bits
+// kShortPoint is all of that byte: one word, separating, and no byte of widths; 16 bits
 // follow, by how much the stamp is later than the last one.
 inline constexpr uint32_t kShortPoint = 64;
 inline constexpr uint32_t kFlagSeparates = 8;

@@ -283,37 +283,6 @@ class WatchedParts {
 // and no order that a report relies on. So those that are foreseen need no look.
 bool leaves_out_loads() { return options.stores_outside && local.units == 0; }
 
-// Whether the access is to be recorded as it is, which is_left_out() left open. What is watched of
-// it only in part is recorded here.
-bool is_chosen(uint64_t address, uint64_t key) {
-  if (!options.only_sets) {
-    return true;
-  }
-  const uint64_t size = capture::key_size(key);
-  const uint64_t last = address + size - 1;
-  const bool watched = is_watched(address);
-  if (TSOMON_LIKELY((address ^ last) < 8)) {
-    return watched;
-  }
-  const uint64_t end = address + size;
-  if (watched && next_watched(address, end, false) == end) {
-    return true;
-  }
-  WatchedParts parts;
-  parts.add(capture::key_type(key), address, size);
-  parts.put(capture::key_pc(key));
-  return false;
-}
-
-// Decides about most accesses. A plain access lies in two pages at most.
-inline bool is_left_out(uint64_t address, uint64_t key) {
-  if (capture::key_type(key) == RecordType::kRead && leaves_out_loads()) {
-    return true;
-  }
-  return options.only_sets && !may_be_watched(address) &&
-         !may_be_watched(address + capture::key_size(key) - 1);
-}
-
 // What was not foreseen.
 __attribute__((noinline)) void record_access(uint64_t address, uint64_t key) {
   Context* const context = writable();
@@ -329,10 +298,7 @@ __attribute__((noinline)) void record_access(uint64_t address, uint64_t key) {
   capture::put_access(context->encoder, address, key);
 }
 
-__attribute__((noinline)) void select_access(uint64_t address, uint64_t key) {
-  if (!is_chosen(address, key)) {
-    return;
-  }
+inline __attribute__((always_inline)) void record_chosen(uint64_t address, uint64_t key) {
   capture::Encoder& encoder = local.context->encoder;
   switch (capture::foresee(encoder, address, key ^ encoder.disguise, 8 * capture::key_slot(key))) {
     case capture::Foreseen::kYes:
@@ -344,13 +310,38 @@ __attribute__((noinline)) void select_access(uint64_t address, uint64_t key) {
   }
 }
 
+// accesses=sets: an access to several granules, which lies in two pages at most.
+__attribute__((noinline)) void select_wide(uint64_t address, uint64_t key) {
+  const uint64_t end = address + capture::key_size(key);
+  if (!may_be_watched(address) && !may_be_watched(end - 1)) {
+    return;
+  }
+  if (is_watched(address) && next_watched(address, end, false) == end) {
+    return record_chosen(address, key);
+  }
+  WatchedParts parts;
+  parts.add(capture::key_type(key), address, end - address);
+  parts.put(capture::key_pc(key));
+}
+
 }  // namespace
 
 __attribute__((noinline)) void access_slow(uint64_t address, uint64_t key) {
-  if (TSOMON_UNLIKELY(selective)) {
-    return is_left_out(address, key) ? void() : select_access(address, key);
+  if (TSOMON_LIKELY(!selective)) {
+    return record_access(address, key);
   }
-  record_access(address, key);
+  if (capture::key_type(key) == RecordType::kRead && leaves_out_loads()) {
+    return;
+  }
+  if (options.only_sets) {
+    if (TSOMON_UNLIKELY((address ^ (address + capture::key_size(key) - 1)) >= kGranule)) {
+      return select_wide(address, key);
+    }
+    if (!may_be_watched(address) || !is_watched(address)) {
+      return;
+    }
+  }
+  record_chosen(address, key);
 }
 
 bool would_be_recorded(uint64_t address, uint64_t size, bool store) {

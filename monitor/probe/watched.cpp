@@ -14,7 +14,6 @@ namespace {
 using namespace watching;
 
 constexpr uint64_t kPageSize = uint64_t{1} << kPageBits;
-constexpr uint64_t kGranule = uint64_t{1} << kGranuleBits;
 constexpr size_t kWords = kPageSize / kGranule / 64;
 using Word = std::atomic<uint64_t>;
 

@@ -15,8 +15,9 @@
 // Granule     8 bytes: where a declared range begins or ends inside a granule, the rest of it is
 //             watched, too. An access that only partly lies in watched granules is recorded with
 //             the bytes in them; a 16-byte atomic as a whole.
-// Complexity  Two loads, of the first and the last byte, from 4 KB that say which pages cannot be
-//             watched; where these do not decide, two to four more.
+// Complexity  One load from 4 KB that say which pages cannot be watched, two for an access to
+// several
+//             granules; where these do not decide, two to four more.
 // Memory      2 MB of addresses for each gibibyte with declared ranges, of which the parts in use
 //             are touched; 64 bytes for each page that is watched in part.
 // Thread-safety: looking up is safe while ranges are added, also in signal handlers.
@@ -69,6 +70,8 @@ inline bool has_granule(uint64_t page, uint64_t address) {
 }
 
 }  // namespace watching
+
+inline constexpr uint64_t kGranule = uint64_t{1} << watching::kGranuleBits;  // bytes
 
 // Adds a range. Callers take turns. False: there was no memory for all of it.
 bool watch_range(uint64_t address, uint64_t size);

@@ -286,7 +286,9 @@ void LiveProcess::plain(Thread& thread, uint32_t accesses) {
       // What is foreseen is often what happens.
       const uint64_t successor = encoding::entry(encoder, encoder.last).next;
       const uint64_t foreseen =
-          successor == key ? encoding::entry(encoder, 8 * key_slot(key)).address : where;
+          successor == key
+              ? foreseen_address(encoding::entry(encoder, 8 * key_slot(key)), encoder.bases)
+              : where;
       const uint64_t address =
           below(8) != 0 && foreseen >= 0x7000 && foreseen < 0x100000 ? foreseen : where;
       ++here.since;

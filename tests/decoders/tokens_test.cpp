@@ -168,7 +168,8 @@ class Thread {
   uint64_t stamp_ = 1'000'000'000'000;
 };
 
-// A program: loops over a few instructions with strides, random addresses and calls between them.
+// A program: loops over a few instructions with strides, fields of objects that change, random
+// addresses and calls between them.
 class Program {
  public:
   Program(std::mt19937_64& random, Thread& thread) : random_(random), thread_(thread) {
@@ -183,7 +184,8 @@ class Program {
       site.address = below(4) == 0 ? random_() >> 16 : 0x7f0000000000 + below(1 << 20);
       const uint64_t strides[] = {0, 0, 8, 1, 0xFFFFFFFFFFFFFFF8, 4096, 0x100000000};
       site.stride = strides[below(7)];
-      site.irregular = below(4) == 0;
+      site.kind = below(4) == 0 ? Kind::kIrregular : below(3) == 0 ? Kind::kField : Kind::kStride;
+      site.object = below(2);
       sites_.push_back(site);
     }
   }
@@ -191,8 +193,10 @@ class Program {
 
   void access(size_t index) {
     Site& site = sites_[index];
-    if (site.irregular) {
+    if (site.kind == Kind::kIrregular) {
       site.address = 0x7f0000000000 + 8 * below(1 << (1 + below(30)));
+    } else if (site.kind == Kind::kField) {
+      site.address = objects_[site.object] + site.pc % 4096;
     }
     thread_.access(site.type, site.address, site.size, site.pc);
     site.address += site.stride;
@@ -203,6 +207,9 @@ class Program {
       body.push_back(below(static_cast<uint32_t>(sites_.size())));
     }
     for (uint32_t i = below(below(8) == 0 ? 1000 : 20); i != 0 && !thread_.full(); --i) {
+      if (below(2) == 0) {
+        objects_[below(2)] = 0x7f0000000000 + 4096 * below(1 << 20);
+      }
       for (const size_t index : body) {
         if (!thread_.full()) {
           access(index);
@@ -258,18 +265,42 @@ class Program {
   }
 
  private:
+  enum class Kind : uint8_t { kStride, kIrregular, kField };
   struct Site {
     RecordType type;
     uint32_t size;
     uint64_t pc;
     uint64_t address;
     uint64_t stride;
-    bool irregular;
+    Kind kind;
+    uint32_t object;
   };
   std::mt19937_64& random_;
   Thread& thread_;
   std::vector<Site> sites_;
+  uint64_t objects_[2] = {0x7f0000000000, 0x7f0000100000};
 };
+
+TEST_CASE("fields of objects are foreseen, the first access to an object is not") {
+  std::mt19937_64 random(1);
+  Thread thread;
+  constexpr int kObjects = 500;
+  for (int i = 0; i < kObjects; ++i) {
+    const uint64_t here = 0x600000000000 + 4096 * (random() % (1 << 20));
+    const uint64_t there = 0x7f0000000000 + 4096 * (random() % (1 << 20));
+    thread.access(RecordType::kRead, here, 8, 0x400000);
+    thread.access(RecordType::kRead, here + 24, 8, 0x400010);
+    thread.access(RecordType::kRead, 0x500000, 8, 0x400020);  // always the same
+    thread.access(RecordType::kWrite, here + 16, 4, 0x400030);
+    thread.access(RecordType::kRead, there + 8, 8, 0x400040);
+    thread.access(RecordType::kWrite, there + 32, 8, 0x400050);
+    thread.access(RecordType::kWrite, here + 40, 1, 0x400060);
+    thread.access(RecordType::kWrite, there + 48, 8, 0x400070);
+  }
+  // Of the eight two, and of the others a few before they are known.
+  CHECK(thread.foreseen > 6 * (kObjects - 5));
+  thread.check_snapshot();
+}
 
 TEST_CASE("random sequences come back from every chunk") {
   const uint32_t seed = 20261121;
