@@ -240,24 +240,43 @@ bool values_agree(const Relation& relation, const AccessIndex& accesses,
                   const RecordedValues& values, const std::vector<uint32_t>& events,
                   const OrientationOracle& before) {
   const auto earlier = [&](uint32_t e, uint32_t f) { return comes_before(relation, before, e, f); };
+  std::vector<uint32_t> last_before;  // per thread, the newest store that comes before the load
+  std::vector<std::span<const uint32_t>::iterator> open_from;  // ... and what follows it
   for (const uint32_t load : events) {
     const LocationId location = relation.locations().of_event(load);
     if (location == LocationTable::kNone || !values.usable(location) || !values.read(load)) {
       continue;
     }
-    uint32_t newest = Relation::kNever;
-    for (const ThreadAccesses& list : accesses.at(location)) {
+    const uint64_t value = *values.read(load);
+    const auto lists = accesses.at(location);
+    last_before.clear();
+    open_from.clear();
+    for (const ThreadAccesses& list : lists) {
       const auto end =
           std::partition_point(list.writes.begin(), list.writes.end(),
                                [&](uint32_t w) { return w != load && earlier(w, load); });
-      if (end != list.writes.begin() &&
-          (newest == Relation::kNever || earlier(newest, *(end - 1)))) {
-        newest = *(end - 1);
+      if (end != list.writes.begin()) {
+        last_before.push_back(*(end - 1));
       }
+      open_from.push_back(end);
     }
-    const auto provided =
-        newest == Relation::kNever ? values.initial(location) : values.written(newest);
-    if (provided && provided != values.read(load)) {
+    const auto provides = [&](uint32_t w) {
+      const auto written = values.written(w);
+      return (!written || *written == value) &&
+             std::none_of(last_before.begin(), last_before.end(),
+                          [&](uint32_t newer) { return newer != w && earlier(w, newer); });
+    };
+    const auto initial = values.initial(location);
+    bool agrees = (last_before.empty() && (!initial || *initial == value)) ||
+                  std::any_of(last_before.begin(), last_before.end(), provides);
+    for (size_t i = 0; i < lists.size() && !agrees; ++i) {
+      const auto after = std::partition_point(open_from[i], lists[i].writes.end(), [&](uint32_t w) {
+        return w == load || !earlier(load, w);
+      });
+      agrees =
+          std::any_of(open_from[i], after, [&](uint32_t w) { return w != load && provides(w); });
+    }
+    if (!agrees) {
       return false;
     }
   }

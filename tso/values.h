@@ -57,8 +57,9 @@ inline constexpr size_t kMaxCandidates = 4096;
 ValueInference infer_from_values(const Relation& relation, const AccessIndex& accesses,
                                  const RecordedValues& values, const Reachability& order);
 
-// Whether a complete order of all conflicting accesses gives every load of `events` its recorded
-// value, as far as values are known.
+// Whether an order of conflicting accesses gives every load of `events` its recorded value, as far
+// as values are known. Where it leaves the order of some open, as of those outside of the part of
+// the trace that is searched, each load by itself must have a store that it may have read.
 bool values_agree(const Relation& relation, const AccessIndex& accesses,
                   const RecordedValues& values, const std::vector<uint32_t>& events,
                   const OrientationOracle& before);
