@@ -535,9 +535,28 @@ Analysis judge(const Trace& trace, const LocationTable& locations, const AtomicS
   return result;
 }
 
+// When something took place is not known.
+Trace without_times(const Trace& trace) {
+  Trace result;
+  result.symbols = trace.symbols;
+  result.complete = trace.complete;
+  result.lost_events = trace.lost_events;
+  for (const Event& event : trace.events) {
+    Event bare = event;
+    bare.has_hi = bare.has_read_value = bare.has_write_value = 0;
+    result.add(bare, kTimeMin, kTimeMax, trace.read_value(event), trace.write_value(event));
+  }
+  return result;
+}
+
 }  // namespace
 
 Analysis analyse_atomic_sets(const Trace& trace, const AtomicSetOptions& options) {
+  if (options.relation.order == TraceOrder::kThread) {
+    AtomicSetOptions open = options;
+    open.relation.order = TraceOrder::kIssue;
+    return analyse_atomic_sets(without_times(trace), open);
+  }
   const LocationTable locations(trace);
   bool ordered = true;
   Analysis result = judge(trace, locations, options, nullptr, &ordered);

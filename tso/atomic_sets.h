@@ -9,14 +9,15 @@
 //             the same address, or to the next kAllocate on any of them, are a set of their own,
 //             and every unit is declared on every object, whatever sets it names. What lies in no
 //             object belongs to no set then.
-// Order       That of the events: the property does not know store buffers. Conflicting accesses
-//             whose intervals overlap may have come in either order, unless program order, locks,
-//             fork and join, and recorded values decide it (`refine`). What overlaps the
-//             beginning or the end of its object may belong to another one. kDefinite needs a cycle
-//             of certain orders. kPossible is a cycle in a sequence that agrees with all of them
-//             and else follows the starts of the intervals, or one of two units by accesses whose
-//             order is open. Without one the answer is incomplete, unless no unit accesses the set
-//             more than once: then there is no cycle in whatever order.
+// Order       That of the events: the property does not know store buffers. With
+//             TraceOrder::kThread every interval counts as open. Conflicting accesses whose
+//             intervals overlap may have come in either order, unless program order, locks, fork
+//             and join, and recorded values decide it (`refine`). What overlaps the beginning or
+//             the end of its object may belong to another one. kDefinite needs a cycle of certain
+//             orders. kPossible is a cycle in a sequence that agrees with all of them and else
+//             follows the starts of the intervals, or one of two units by accesses whose order is
+//             open. Without one the answer is incomplete, unless no unit accesses the set more than
+//             once: then there is no cycle in whatever order.
 // Complexity  O(n * (sets + overlapping ranges)), with objects O(n * log objects), and what
 //             shortest_cycle() costs; where intervals overlap, what refine() costs three times.
 // Misses      Open cycles of more than two units, in other sequences than that one. Values that

@@ -56,6 +56,41 @@ TEST_CASE("atomic sets: verdicts over intervals are those over all sequences tha
   CHECK(found > possible / 2);
 }
 
+TEST_CASE("atomic sets: without an order between threads verdicts hold for every interleaving") {
+  constexpr uint64_t kSeed = 1906;
+  std::mt19937_64 random(kSeed);
+  int compared = 0;
+  int possible = 0;
+  int definite = 0;
+  for (int round = 0; round < kRounds / 20; ++round) {
+    RandomTraceOptions made;
+    made.threads = 2;
+    made.locations = 1 + static_cast<uint32_t>(random() % 2);
+    made.steps = 3 + static_cast<uint32_t>(random() % 4);
+    made.units = 40;
+    made.fences = 0;
+    made.intervals = random() % 2 == 0;
+    const Trace trace = random_trace(random, made).trace;
+    INFO("seed " << kSeed << " round " << round << "\n" << show(trace));
+    const AllSequences sequences(without_order(trace));
+    if (!sequences.all()) {
+      continue;
+    }
+    AtomicSetOptions options;
+    options.relation.order = TraceOrder::kThread;
+    const Verdict verdict = analyse_atomic_sets(trace, options).verdict;
+    ++compared;
+    REQUIRE((verdict != Verdict::kClean || !sequences.some_violated()));
+    REQUIRE((verdict != Verdict::kDefinite || !sequences.some_clean()));
+    REQUIRE((verdict != Verdict::kPossible || sequences.some_violated()));
+    possible += verdict == Verdict::kPossible ? 1 : 0;
+    definite += verdict == Verdict::kDefinite ? 1 : 0;
+  }
+  MESSAGE(compared << " compared, " << possible << " possible, " << definite << " definite");
+  CHECK(compared > kRounds / 40);
+  CHECK(possible > compared / 20);
+}
+
 TEST_CASE("atomic sets: what is certain in spite of intervals is what happened") {
   constexpr uint64_t kSeed = 60903;
   std::mt19937_64 random(kSeed);

@@ -54,6 +54,21 @@ inline Trace seen(const Trace& trace) {
   return rebuilt(trace, order, false);
 }
 
+// Nothing is known of the time of any event.
+inline Trace without_order(const Trace& trace) {
+  Trace result;
+  result.symbols = trace.symbols;
+  for (const Event& from : trace.events) {
+    Event event;
+    event.set_kind(from.kind());
+    event.address = from.address;
+    event.size = from.size;
+    event.thread = from.thread;
+    result.add(event, kTimeMin, kTimeMax, trace.read_value(from), trace.write_value(from));
+  }
+  return result;
+}
+
 // Verdicts of all sequences of the events that keep the order of each thread and of every two
 // conflicting accesses that the intervals order.
 class AllSequences {
