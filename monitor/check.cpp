@@ -172,6 +172,9 @@ Result<CheckReport> check_trace(const Trace& trace, const CheckOptions& options)
   }
   report.units = result->units;
   add_analysis(std::move(*result), trace, nullptr, &report);
+  if (!trace.complete) {
+    distrust_losses(&report);
+  }
   conclude(&report, options.analysis.max_findings);
   return report;
 }
@@ -183,16 +186,59 @@ bool has_certain_orders(const Violation& violation) {
   });
 }
 
+namespace {
+
+// A load may have been forwarded from a store that is missing: then it comes before the stores of
+// others that it precedes, and before later loads of its thread, only if a fence is in between.
+bool stands_without_stores(const CheckFinding& finding) {
+  const EventBlock& events = finding.events;
+  const auto drained = [&](uint32_t load, uint32_t access, bool own) {
+    const auto first = events.events.begin();
+    return std::any_of(first + load + 1, events.events.end(), [&](const Event& event) {
+      return event.thread == events.events[load].thread && is(event, kinds::kDrains) &&
+             (own ? &event < &events.events[access] : events.hi(event) < events.events[access].lo);
+    });
+  };
+  const std::vector<CycleEdge>& cycle = finding.violation.cycle;
+  return std::all_of(cycle.begin(), cycle.end(), [&](const CycleEdge& edge) {
+    if (events.events[edge.from].kind() != EventKind::kRead) {
+      return true;
+    }
+    const bool own = edge.kind == EdgeKind::kProgramOrder;
+    return edge.kind == EdgeKind::kThread ||
+           (own && events.events[edge.to].kind() != EventKind::kRead) ||
+           drained(edge.from, edge.to, own);
+  });
+}
+
+}  // namespace
+
+void distrust_losses(CheckReport* report) {
+  const bool store_buffers = report->property == CheckProperty::kSerializability ||
+                             report->property == CheckProperty::kRobustness;
+  bool any = false;
+  for (CheckFinding& finding : report->findings) {
+    if (!has_certain_orders(finding.violation) ||
+        (store_buffers && !stands_without_stores(finding))) {
+      finding.violation.verdict = Verdict::kPossible;
+    }
+    any = any || finding.violation.verdict == Verdict::kDefinite;
+  }
+  if (report->verdict == Verdict::kDefinite && !any) {
+    report->verdict = Verdict::kPossible;
+  }
+}
+
 void keep_what_is_certain(CheckReport* report) {
   const auto uncertain = [](const CheckFinding& finding) {
-    return finding.violation.verdict != Verdict::kDefinite || finding.violation.cycle.empty() ||
-           !has_certain_orders(finding.violation);
+    return finding.violation.cycle.empty() || !has_certain_orders(finding.violation);
   };
   std::vector<CheckFinding>& findings = report->findings;
   findings.erase(std::remove_if(findings.begin(), findings.end(), uncertain), findings.end());
   const uint64_t dropped = report->violations - findings.size();
   report->violations = findings.size();
   report->verdict = findings.empty() ? Verdict::kInconclusive : Verdict::kDefinite;
+  distrust_losses(report);  // what was not sampled is missing
   report->complete = false;
   const auto open = std::find(report->notes.begin(), report->notes.end(),
                               std::string("more than 0 undirected edges"));

@@ -24,6 +24,10 @@ void conclude(CheckReport* report, size_t max_findings);
 // The trace itself shows every order of the cycle; no value, no choice of an execution is needed.
 bool has_certain_orders(const Violation& violation);
 
+// Of an input that may lack events: what is definite only by values, by looking at all executions,
+// or by loads that may have been forwarded from a missing store, is possible.
+void distrust_losses(CheckReport* report);
+
 uint32_t threads_with_events(const Trace& trace);
 bool has_read_values(const EventBlock& block);
 

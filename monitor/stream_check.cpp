@@ -181,9 +181,6 @@ class StreamCheck::Impl {
       return tl::unexpected<Error>(*error_);
     }
     const DetectorStatistics seen = detector_.statistics();
-    if (!complete && !everything_) {
-      distrust_values();
-    }
     if (!complete && !reported_loss_) {
       incomplete(lost_events == 0 ? "events were lost"
                                   : fmt::format("{} events were lost", lost_events));
@@ -226,6 +223,9 @@ class StreamCheck::Impl {
             finding_of(cycle, options_.property != CheckProperty::kAtomicSets));
       }
     }
+    if (!complete) {
+      distrust_losses(&report_);
+    }
     for (CheckFinding& finding : report_.findings) {
       for (uint64_t& index : finding.index) {
         index = lines_.line(index);
@@ -263,21 +263,6 @@ class StreamCheck::Impl {
     };
     callbacks.wants_events = [](const DetectedWindow&) { return false; };
     return callbacks;
-  }
-
-  // Stretches were judged before it was known that events are missing: what a load has read may be
-  // one of them.
-  void distrust_values() {
-    bool certain = certain_cycle_;
-    for (CheckFinding& finding : report_.findings) {
-      if (!has_certain_orders(finding.violation)) {
-        finding.violation.verdict = Verdict::kPossible;
-      }
-      certain = certain || finding.violation.verdict == Verdict::kDefinite;
-    }
-    if (report_.verdict == Verdict::kDefinite && !certain) {
-      report_.verdict = Verdict::kPossible;
-    }
   }
 
   void incomplete(std::string why) {

@@ -230,10 +230,21 @@ class Watch::Impl {
                                         : std::string();
   }
 
+  // Where events are missing a load may have been forwarded from a store that is, and values may be
+  // of one.
+  bool stands(EventKind from, EdgeKind edge) const {
+    const bool certain =
+        edge == EdgeKind::kConflict || edge == EdgeKind::kProgramOrder || edge == EdgeKind::kThread;
+    return (summary_.losses == 0 && !missing_) ||
+           (certain && (from != EventKind::kRead || edge == EdgeKind::kThread ||
+                        options_.detector.policy != DetectorPolicy::kTso));
+  }
+
   void on_cycle(const DetectedCycle& cycle) {
     Found found;
     found.definite = cycle.certain();
     for (const DetectedStep& step : cycle.steps) {
+      found.definite = found.definite && stands(step.from.kind, step.kind);
       found.cycle.push_back({thread_name(step.unit.thread), label(step.unit.label),
                              step.unit.label != Interner::kNone, step.unit.first, step.unit.last,
                              access(step.from), access(step.to), edge_name(step.kind)});
@@ -323,6 +334,7 @@ class Watch::Impl {
     found.definite = violation.verdict == Verdict::kDefinite;
     for (const CycleEdge& edge : violation.cycle) {
       const Unit& unit = units[edge.unit];
+      found.definite = found.definite && stands(trace.events[edge.from].kind(), edge.kind);
       found.cycle.push_back({thread_name(unit.thread), label(unit.label),
                              unit.label != Interner::kNone, index[unit.first_event],
                              index[unit.last_event],
