@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -69,6 +70,7 @@ CheckFinding make_finding(Violation violation, const EventBlock& events, const U
   for (const CycleEdge& edge : violation.cycle) {
     wanted.insert(wanted.end(), {edge.from, edge.to});
     const Unit& unit = units[edge.unit];
+    wanted.push_back(unit.first_event);
     for (uint32_t e = unit.first_event; e <= unit.last_event; ++e) {
       if (units.of_event(e) == edge.unit) {
         wanted.push_back(e);
@@ -87,12 +89,29 @@ CheckFinding make_finding(Violation violation, const EventBlock& events, const U
     finding.events.append(events, e, e + 1);
     finding.index.push_back(index == nullptr ? e : (*index)[e]);
   }
-  const UnitTable own(finding.events);
+  std::vector<UnitId> of_event;
+  std::vector<Unit> own;
+  std::map<UnitId, UnitId> number;
+  for (const uint32_t e : wanted) {
+    const UnitId unit = units.of_event(e);
+    if (unit == UnitTable::kNone) {
+      of_event.push_back(UnitTable::kNone);
+      continue;
+    }
+    const auto [known, is_new] = number.try_emplace(unit, static_cast<UnitId>(own.size()));
+    if (is_new) {
+      own.push_back(units[unit]);
+      own.back().first_event = place(units[unit].first_event);
+    }
+    own[known->second].last_event = place(e);
+    of_event.push_back(known->second);
+  }
+  finding.units = UnitTable(std::move(own), std::move(of_event));
   finding.violation = std::move(violation);
   for (CycleEdge& edge : finding.violation.cycle) {
+    edge.unit = number[edge.unit];
     edge.from = place(edge.from);
     edge.to = place(edge.to);
-    edge.unit = own.of_event(edge.from);
   }
   for (uint32_t& e : finding.violation.window) {
     e = place(e);

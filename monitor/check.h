@@ -16,6 +16,7 @@
 #include "tso/analysis.h"
 #include "tso/atomic_sets.h"
 #include "tso/trace.h"
+#include "tso/units.h"
 
 namespace tsomon {
 
@@ -49,6 +50,9 @@ struct CheckFinding {
   Violation violation;          // in positions of `events`
   Trace events;                 // without symbols
   std::vector<uint64_t> index;  // of each of them, in the input
+  // Of these events. The part of a unit that follows a condition wait begins with the wait, which
+  // belongs to the part before it.
+  UnitTable units;
 };
 
 struct CheckReport {

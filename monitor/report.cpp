@@ -53,7 +53,7 @@ class FindingText {
         trace_(finding.events),
         symbols_(symbols),
         per_event_(property == CheckProperty::kRobustness),
-        units_(finding.events) {}
+        units_(finding.units) {}
 
   nlohmann::ordered_json cycle_json() const {
     auto cycle = nlohmann::ordered_json::array();
@@ -257,7 +257,7 @@ class FindingText {
   const Trace& trace_;
   const Symbols& symbols_;
   bool per_event_;
-  UnitTable units_;
+  const UnitTable& units_;
 };
 
 class Report {

@@ -38,7 +38,7 @@ Event boundary_of(EventKind kind, ThreadId thread, uint64_t address) {
 }
 
 // A cycle whose events are no longer at hand, from what the detector remembers of it.
-CheckFinding finding_of(const DetectedCycle& cycle, bool with_witness) {
+CheckFinding finding_of(const DetectedCycle& cycle) {
   struct Line {
     uint64_t index;
     Event event;
@@ -75,7 +75,8 @@ CheckFinding finding_of(const DetectedCycle& cycle, bool with_witness) {
         std::lower_bound(finding.index.begin(), finding.index.end(), index) -
         finding.index.begin());
   };
-  const UnitTable units(finding.events);
+  finding.units = UnitTable(finding.events);
+  const UnitTable& units = finding.units;
   finding.violation.verdict = cycle.certain() ? Verdict::kDefinite : Verdict::kPossible;
   for (const DetectedStep& step : cycle.steps) {
     const uint32_t from = place(step.from.index);
@@ -88,11 +89,9 @@ CheckFinding finding_of(const DetectedCycle& cycle, bool with_witness) {
   window.erase(std::unique(window.begin(), window.end()), window.end());
   // Every store committing at once, in the order of the input, is one of the executions.
   for (const uint32_t e : window) {
-    if (with_witness) {
-      finding.violation.witness.push_back({false, e});
-      if (is(finding.events.events[e], kinds::kStores)) {
-        finding.violation.witness.push_back({true, e});
-      }
+    finding.violation.witness.push_back({false, e});
+    if (is(finding.events.events[e], kinds::kStores)) {
+      finding.violation.witness.push_back({true, e});
     }
   }
   return finding;
@@ -219,8 +218,7 @@ class StreamCheck::Impl {
       }
       if (std::none_of(report_.findings.begin(), report_.findings.end(),
                        [&](const CheckFinding& finding) { return shows(finding, cycle); })) {
-        report_.findings.push_back(
-            finding_of(cycle, options_.property != CheckProperty::kAtomicSets));
+        report_.findings.push_back(finding_of(cycle));
       }
     }
     if (!complete) {

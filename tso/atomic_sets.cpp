@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -443,7 +444,49 @@ std::vector<SetAccess> accesses_to(const Trace& trace, const std::vector<Locatio
   return result;
 }
 
-Violation violation_of(std::vector<CycleEdge> cycle, const UnitTable& units) {
+// The accesses of the cycle one after the other, stores committing at once: an execution of the
+// machine in which the order of every two is the one that is known, or that of the cycle. Empty:
+// there are too many, or there is none.
+std::vector<Step> witness_of(const Violation& finding, const Trace& trace,
+                             const IssueOrder* order) {
+  constexpr size_t kMost = 512;
+  const std::vector<uint32_t>& window = finding.window;
+  if (window.size() > kMost) {
+    return {};
+  }
+  std::set<std::pair<uint32_t, uint32_t>> chosen;
+  for (const CycleEdge& edge : finding.cycle) {
+    chosen.insert({edge.from, edge.to});
+  }
+  const auto before = [&](uint32_t e, uint32_t f) {
+    const Event& first = trace.events[e];
+    const Event& second = trace.events[f];
+    return first.thread == second.thread
+               ? e < f
+               : trace.hi(first) < second.lo || chosen.count({e, f}) != 0 ||
+                     (order != nullptr && order->before(e, f));
+  };
+  std::vector<Step> witness;
+  std::vector<uint32_t> left = window;
+  while (!left.empty()) {
+    const auto next = std::find_if(left.begin(), left.end(), [&](uint32_t e) {
+      return std::none_of(left.begin(), left.end(),
+                          [&](uint32_t other) { return other != e && before(other, e); });
+    });
+    if (next == left.end()) {
+      return {};
+    }
+    witness.push_back({false, *next});
+    if (is(trace.events[*next], kinds::kStores)) {
+      witness.push_back({true, *next});
+    }
+    left.erase(next);
+  }
+  return witness;
+}
+
+Violation violation_of(std::vector<CycleEdge> cycle, const UnitTable& units, const Trace& trace,
+                       const IssueOrder* order) {
   Violation finding;
   finding.verdict = Verdict::kDefinite;
   for (CycleEdge& edge : cycle) {
@@ -457,6 +500,7 @@ Violation violation_of(std::vector<CycleEdge> cycle, const UnitTable& units) {
   finding.window.erase(std::unique(finding.window.begin(), finding.window.end()),
                        finding.window.end());
   finding.cycle = std::move(cycle);
+  finding.witness = witness_of(finding, trace, order);
   return finding;
 }
 
@@ -493,7 +537,7 @@ Analysis judge(const Trace& trace, const LocationTable& locations, const AtomicS
     ++result.parts;
     if (!cycle.empty()) {
       ++result.violated_parts;
-      result.findings.push_back(violation_of(std::move(cycle), units));
+      result.findings.push_back(violation_of(std::move(cycle), units, trace, order));
     }
     return all_ordered;
   };

@@ -51,8 +51,8 @@ struct AtomicSetOptions {
   uint64_t max_undirected = 20'000'000;  // when looking again; past it less is decided
 };
 
-// The verdict is kClean, kPossible, kDefinite or kInconclusive; findings have a cycle and, its
-// units being shown in the order of the trace, no witness with late commits.
+// The verdict is kClean, kPossible, kDefinite or kInconclusive. The witness of a finding has the
+// accesses of its cycle, no store of which commits late; it is empty where they are very many.
 Analysis analyse_atomic_sets(const Trace& trace, const AtomicSetOptions& options = {});
 
 }  // namespace tsomon

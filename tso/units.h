@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "tso/trace.h"
@@ -29,7 +30,11 @@ class UnitTable {
  public:
   static constexpr UnitId kNone = 0xFFFFFFFFU;
 
+  UnitTable() = default;
   explicit UnitTable(const Trace& trace);
+  // Of events that were taken out of a trace. `of_event`: of each of them.
+  UnitTable(std::vector<Unit> units, std::vector<UnitId> of_event)
+      : units_(std::move(units)), of_event_(std::move(of_event)) {}
 
   uint32_t size() const { return static_cast<uint32_t>(units_.size()); }
   const Unit& operator[](UnitId unit) const { return units_[unit]; }
