@@ -371,6 +371,15 @@ void decode_part(const Input& input, const TraceStream& stream, std::string& byt
   PartDecoder(input, stream, bytes, times, images, out).run();
 }
 
+// Decoding begins at a PSB packet; without one nothing is.
+bool has_start(std::string_view part) {
+  std::string psb;
+  for (int i = 0; i < 8; ++i) {
+    psb += "\x02\x82";
+  }
+  return part.find(psb) != std::string_view::npos;
+}
+
 }  // namespace
 
 DecodedStream decode_stream(const Input& input, const TraceStream& stream,
@@ -401,6 +410,9 @@ DecodedStream decode_stream(const Input& input, const TraceStream& stream,
     }
     if (end > begin) {
       const std::string_view part = stream.bytes.substr(begin, end - begin);
+      if (!has_start(part)) {
+        ++out.problems["trace bytes without a PSB packet: nothing of them is decoded"];
+      }
       std::string bytes(kRestartRoom, '\0');
       if (input.kernel) {
         bytes += user_packets(part);

@@ -335,6 +335,9 @@ DecodedTrace make_trace(const Flow& flow, const TraceOptions& options) {
     out.problems.push_back(
         fmt::format("{} accesses at addresses that are not known", out.counts.unknown));
   }
+  if (flow.instructions == 0) {
+    out.problems.emplace_back("the trace has no instructions that could be decoded");
+  }
   out.trace.complete = out.problems.empty() && flow.gaps == 0;
   out.trace.sampled = !out.trace.complete || options.partial;
   out.trace.lost_events = out.counts.unknown;
