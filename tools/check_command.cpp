@@ -222,6 +222,7 @@ void add_check_command(CLI::App& app, int& exit_status) {
           "thread),\nvalues, store-buffer (its size), locks (release before the next "
           "acquisition), threads (start\nand end). Separated by commas")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::IsMember({"intervals", "values", "store-buffer", "locks", "threads"}))
       ->option_text("LIST");
   command
