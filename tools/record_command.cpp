@@ -8,6 +8,7 @@
 #include "monitor/pt_live/pt_record.h"
 #include "monitor/record.h"
 #include "tools/command.h"
+#include "tools/number_option.h"
 
 namespace tsomon {
 namespace {
@@ -76,7 +77,7 @@ void add_record_command(CLI::App& app, int& exit_status) {
   CLI::Option* pt = command->add_flag(
       "--pt", options->pt, "Trace with Intel PT into a perf.data (`tsomon doctor`: intel_pt)");
   command->add_option("-p,--pid", options->trace.pid, "Of --pt: a process that runs already")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->option_text("PID")
       ->needs(pt);
   command
