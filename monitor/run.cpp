@@ -17,6 +17,7 @@
 
 #include "decoders/capture/live.h"
 #include "monitor/block_queue.h"
+#include "monitor/capture_file.h"
 #include "monitor/child.h"
 #include "monitor/probe_options.h"
 #include "monitor/record.h"
@@ -361,7 +362,17 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
     result.problem = pipe.problem();
     return result;
   }
-  SavedCapture saved(options.save);
+  std::string save;
+  if (!options.save.empty()) {
+    const auto place = place_for_capture(options.save, true);
+    if (!place) {
+      result.status = place.error().kind == ErrorKind::kUsage ? kRecordUsage : kRecordFailed;
+      result.problem = place.error().to_string();
+      return result;
+    }
+    save = place->string();
+  }
+  SavedCapture saved(save);
   if (!saved.problem().empty()) {
     result.problem = saved.problem();
     return result;

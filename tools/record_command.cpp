@@ -72,7 +72,7 @@ void add_record_command(CLI::App& app, int& exit_status) {
   command
       ->add_option("-o", options->output,
                    "The capture to write (capture.tsomon; with --pt perf.data); further processes\n"
-                   "add .PID")
+                   "add .PID. Replaces a capture, nothing else")
       ->option_text("FILE");
   CLI::Option* pt = command->add_flag(
       "--pt", options->pt, "Trace with Intel PT into a perf.data (`tsomon doctor`: intel_pt)");

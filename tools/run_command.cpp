@@ -109,7 +109,8 @@ void add_run_command(CLI::App& app, int& exit_status) {
       ->capture_default_str();
   command
       ->add_option("-s,--save", options->save,
-                   "Also write what the program records to this file, for tsomon check")
+                   "Also write what the program records to this file, for tsomon check. Replaces a "
+                   "capture,\nnothing else; may be a FIFO")
       ->option_text("FILE");
   add_flight_options(*command, options->flight);
   add_output_option(*command, options->output);
