@@ -127,22 +127,20 @@ void print(const nlohmann::ordered_json& object) {
 
 int check_file_consistency(const std::string& file, const Options& options) {
   const ConsistencyOptions asked = consistency_options(options);
-  const bool axe = options.format == "axe";
   int status = kExitClean;
-  const auto done =
-      check_consistency_of(file, axe, axe ? InputFormat::kAuto : *input_format(options.format),
-                           asked, [&](const CheckedConsistency& checked) {
-                             for (const std::string& warning : checked.warnings) {
-                               fmt::print(stderr, "tsomon check: {}: {}\n", checked.input, warning);
-                             }
-                             if (options.output == OutputFormat::kJson) {
-                               print(consistency_json(file, checked));
-                             } else {
-                               fmt::print("{}", consistency_text(checked));
-                             }
-                             std::fflush(stdout);
-                             status = worse(status, status_of(checked.report, asked));
-                           });
+  const auto done = check_consistency_of(
+      file, *input_format(options.format), asked, [&](const CheckedConsistency& checked) {
+        for (const std::string& warning : checked.warnings) {
+          fmt::print(stderr, "tsomon check: {}: {}\n", checked.input, warning);
+        }
+        if (options.output == OutputFormat::kJson) {
+          print(consistency_json(file, checked));
+        } else {
+          fmt::print("{}", consistency_text(checked));
+        }
+        std::fflush(stdout);
+        status = worse(status, status_of(checked.report, asked));
+      });
   if (!done) {
     fmt::print(stderr, "tsomon check: {}\n", done.error().to_string());
     return kExitBadInput;
@@ -201,8 +199,7 @@ void add_check_command(CLI::App& app, int& exit_status) {
   command->add_option("--format", options->format, "Format of the inputs, auto: by content")
       ->check(CLI::Validator(
           [](const std::string& name) {
-            return input_format(name) || name == "axe" ? std::string()
-                                                       : "unknown format '" + name + "'";
+            return input_format(name) ? std::string() : "unknown format '" + name + "'";
           },
           "auto|std|capture|perf|axe"))
       ->capture_default_str();
