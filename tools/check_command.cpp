@@ -167,7 +167,7 @@ int check_file(const std::string& file, const Options& options) {
     fmt::print(stderr, "tsomon check: {}: {}\n", checked->input, warning);
   }
   if (options.output == OutputFormat::kJson) {
-    print(report_json(file, checked->symbols, checked->report));
+    print(report_json(file, checked->symbols, checked->report, options.all));
   } else {
     fmt::print("{}", report_text(checked->input, checked->symbols, checked->report, options.all));
   }
@@ -242,7 +242,8 @@ void add_check_command(CLI::App& app, int& exit_status) {
   command->add_flag(
       "--progress", options->progress,
       "Say on standard error how far a long check is, also where that is no terminal");
-  command->add_flag("--all", options->all, "Show every violation, not only the gravest");
+  command->add_flag("--all", options->all,
+                    "Show every violation, not only the gravest; in JSON as findings");
   add_output_option(*command, options->output);
   command->footer(
       "Exit status: 0 nothing found; 1 a violation was found; 2 bad usage, or an input that "
