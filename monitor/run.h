@@ -39,6 +39,7 @@ struct RunResult {
   int status =
       0;  // of the program, as RecordResult::status; kRecordFailed, kRecordUsage: see problem
   std::string problem;  // for the user; the program was not watched
+  bool saved = true;    // false: RunOptions::save is not whole; a warning says why
   std::vector<std::string> warnings;
   WatchSummary summary;
 };
