@@ -91,8 +91,9 @@ const char* verdict_name(const CheckReport& report);
 // As reports name the order of two units: "conflict", "reordering" ...
 const char* edge_name(EdgeKind kind);
 
+// One object with the first finding; `all`: and an array of all of them.
 nlohmann::ordered_json report_json(const std::string& input, const Symbols& symbols,
-                                   const CheckReport& report);
+                                   const CheckReport& report, bool all = false);
 
 // Several lines: verdict, cycle with source locations, witness. `all` findings or only the first.
 std::string report_text(const std::string& input, const Symbols& symbols, const CheckReport& report,

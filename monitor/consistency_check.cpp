@@ -7,7 +7,10 @@
 
 #include "decoders/axe/reader.h"
 #include "monitor/check_parts.h"
+#include "monitor/content_format.h"
 #include "monitor/event_text.h"
+#include "monitor/perf_source.h"
+#include "monitor/read_input.h"
 #include "monitor/symbols.h"
 #include "tso/units.h"
 
@@ -29,15 +32,13 @@ Result<bool> judge(CheckedConsistency checked, const ConsistencyOptions& options
   return true;
 }
 
-Result<bool> check_axe(const std::string& path, ConsistencyOptions options,
+Result<bool> check_axe(const OpenedInput& opened, const std::string& input,
+                       ConsistencyOptions options,
                        const std::function<void(const CheckedConsistency&)>& judged) {
-  auto reader = AxeReader::open(path);
-  if (!reader) {
-    return tl::unexpected<Error>(reader.error());
-  }
+  AxeReader reader = AxeReader::from_descriptor(opened.descriptor.get(), input);
   AxeTest test;
   for (uint64_t number = 0;; ++number) {
-    const auto more = reader->next(test);
+    const auto more = reader.next(test);
     if (!more) {
       return tl::unexpected<Error>(more.error());
     }
@@ -46,7 +47,7 @@ Result<bool> check_axe(const std::string& path, ConsistencyOptions options,
     }
     options.final_values = std::move(test.final_values);
     CheckedConsistency checked;
-    checked.input = path == "-" ? "<stdin>" : path;
+    checked.input = input;
     checked.test = number;
     checked.trace = std::move(test.trace);
     auto done = judge(std::move(checked), options, judged);
@@ -72,13 +73,20 @@ std::string headline(const CheckedConsistency& checked) {
 
 }  // namespace
 
-Result<bool> check_consistency_of(const std::string& path, bool axe, InputFormat format,
+Result<bool> check_consistency_of(const std::string& path, InputFormat format,
                                   const ConsistencyOptions& options,
                                   const std::function<void(const CheckedConsistency&)>& judged) {
-  if (axe) {
-    return check_axe(path, options, judged);
+  auto opened = open_perf_input(path);
+  if (!opened) {
+    return tl::unexpected<Error>(std::move(opened.error()));
   }
-  auto loaded = load_trace(path, format);
+  if (format == InputFormat::kAuto) {
+    format = content_format(opened->descriptor.get());
+  }
+  if (format == InputFormat::kAxe) {
+    return check_axe(*opened, input_name(path), options, judged);
+  }
+  auto loaded = load_trace(std::move(*opened), path, format);
   if (!loaded) {
     return tl::unexpected<Error>(std::move(loaded.error()));
   }

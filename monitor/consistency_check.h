@@ -27,9 +27,8 @@ struct CheckedConsistency {
   std::vector<std::string> warnings;
 };
 
-// `axe`: the format, which no content tells apart, is that of the axe checker; else as `format`
-// says. Calls `judged` for every test, in order. `path` "-" is standard input.
-Result<bool> check_consistency_of(const std::string& path, bool axe, InputFormat format,
+// Calls `judged` for every test, in order. `path` "-" is standard input.
+Result<bool> check_consistency_of(const std::string& path, InputFormat format,
                                   const ConsistencyOptions& options,
                                   const std::function<void(const CheckedConsistency&)>& judged);
 

@@ -1,26 +1,12 @@
 #include "monitor/event_source.h"
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstring>
 #include <optional>
-#include <string_view>
 #include <utility>
 
-#include <fcntl.h>
-#include <fmt/format.h>
 #include <poll.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "decoders/capture/chunks.h"
-#include "decoders/capture/format.h"
-#include "decoders/perf/format.h"
-#include "decoders/perf/raw_trace.h"
-#include "decoders/perf/reader.h"
 #include "decoders/std/reader.h"
+#include "monitor/content_format.h"
 #include "monitor/descriptor.h"
 #include "monitor/load.h"
 #include "monitor/mapped_input.h"
@@ -34,45 +20,6 @@ namespace {
 
 constexpr size_t kBlockEvents = 4096;
 constexpr int kPause = 20;  // milliseconds without input
-
-// Copies at most `size` of the bytes that come next, without taking them out of the input.
-ssize_t peek(int fd, char* bytes, size_t size) {
-  const off_t at = ::lseek(fd, 0, SEEK_CUR);
-  if (at >= 0) {
-    return ::pread(fd, bytes, size, at);
-  }
-  std::array<int, 2> copy{};
-  if (::pipe2(copy.data(), O_CLOEXEC) != 0) {
-    return -1;
-  }
-  ssize_t copied = 0;
-  do {
-    copied = ::tee(fd, copy[1], size, 0);  // waits for the first bytes
-  } while (copied < 0 && errno == EINTR);
-  const ssize_t got = copied > 0 ? ::read(copy[0], bytes, size) : copied;
-  ::close(copy[0]);
-  ::close(copy[1]);
-  return got >= 0 ? got : ::recv(fd, bytes, size, MSG_PEEK);
-}
-
-// The first bytes of the input, which stay to be read. Nothing when that cannot be done.
-std::string first_bytes(int fd) {
-  std::array<char, 128> bytes{};
-  const auto may_become = [&](size_t size, uint64_t magic) {
-    return std::memcmp(bytes.data(), &magic, std::min(size, sizeof magic)) == 0;
-  };
-  // A writer may be slow in the middle of the magic; as long as it is one, the rest is waited for.
-  for (int waited = 0;; waited += kPause) {
-    const auto got =
-        static_cast<size_t>(std::max<ssize_t>(peek(fd, bytes.data(), bytes.size()), 0));
-    if (got == 0 || got >= sizeof capture::kFileMagic ||
-        (!may_become(got, capture::kFileMagic) && !may_become(got, perf::kMagic)) ||
-        waited >= 50 * kPause) {
-      return {bytes.data(), got};
-    }
-    ::poll(nullptr, 0, kPause);
-  }
-}
 
 class TextSource : public EventSource {
  public:
@@ -243,16 +190,19 @@ Result<std::unique_ptr<EventSource>> EventSource::open(const std::string& path,
   if (!opened) {
     return tl::unexpected<Error>(opened.error());
   }
+  return open(std::move(*opened), path, options);
+}
+
+Result<std::unique_ptr<EventSource>> EventSource::open(OpenedInput opened, const std::string& path,
+                                                       const SourceOptions& options) {
   std::string input = input_name(path);
-  Descriptor descriptor = std::move(opened->descriptor);
-  const bool regular = opened->regular;
-  InputFormat format = options.format;
-  if (format == InputFormat::kAuto) {
-    const std::string first = first_bytes(descriptor.get());
-    format = capture::looks_like_capture(first) ? InputFormat::kCapture
-             : perf::looks_like_perf_data(first) || perf::looks_like_trace_list(first)
-                 ? InputFormat::kPerf
-                 : InputFormat::kStd;
+  Descriptor descriptor = std::move(opened.descriptor);
+  const bool regular = opened.regular;
+  const InputFormat format =
+      options.format == InputFormat::kAuto ? content_format(descriptor.get()) : options.format;
+  if (format == InputFormat::kAxe) {
+    Error error{ErrorKind::kUsage, input, {}, kOnlyConsistency};
+    return tl::unexpected<Error>(std::move(error));
   }
   if (format != InputFormat::kPerf && options.perf.needs_pt()) {
     Error error{ErrorKind::kUsage, input, {}, kNeedsPt};

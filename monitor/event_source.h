@@ -17,7 +17,9 @@
 //             temporary file, too. They are collected before the first is given out: 60 bytes each.
 // Memory      Bounded by the threads and the names, not by the length, but for some 100 bytes for
 //             each chunk of a capture; pages of its file count as resident while it is read.
-// Errors      kUnreadable, kMalformed with the place in the input; kEnvironment when there is no
+// Errors      kUnreadable, kMalformed with the place in the input; kUsage for an axe trace, which
+// is
+//             no stream of events; kEnvironment when there is no
 //             room for a temporary file. The events before a malformed line have been given out.
 // Thread-safety: none; distinct sources are independent.
 #pragma once
@@ -29,12 +31,13 @@
 
 #include "decoders/capture/reader.h"
 #include "monitor/address_coverage.h"
+#include "monitor/mapped_input.h"
 #include "tso/result.h"
 #include "tso/trace.h"
 
 namespace tsomon {
 
-enum class InputFormat { kAuto, kStd, kCapture, kPerf };
+enum class InputFormat { kAuto, kStd, kCapture, kPerf, kAxe };
 enum class EventOrder { kTime, kInput };
 
 // What reordering did to the events of a block.
@@ -61,6 +64,11 @@ struct PerfOptions {
 inline constexpr const char* kNeedsPt =
     "--unit, --pt-assume and --pt-quick need a recording with Intel PT";
 
+// Of axe traces, which have several tests: consistency_check.h reads them.
+inline constexpr const char* kOnlyConsistency =
+    "an axe trace, with no order between threads and no units: only tsomon check --property "
+    "consistency --order thread judges it";
+
 struct SourceOptions {
   InputFormat format = InputFormat::kAuto;
   EventOrder order = EventOrder::kTime;
@@ -74,6 +82,9 @@ class EventSource {
 
   // `path` "-" is standard input.
   static Result<std::unique_ptr<EventSource>> open(const std::string& path,
+                                                   const SourceOptions& options = {});
+  // Of an input that has been opened: `path` as it was named.
+  static Result<std::unique_ptr<EventSource>> open(OpenedInput opened, const std::string& path,
                                                    const SourceOptions& options = {});
   EventSource() = default;
   EventSource(const EventSource&) = delete;

@@ -19,6 +19,9 @@ std::optional<InputFormat> input_format(std::string_view name) {
   if (name == "perf") {
     return InputFormat::kPerf;
   }
+  if (name == "axe") {
+    return InputFormat::kAxe;
+  }
   return std::nullopt;
 }
 
@@ -50,9 +53,9 @@ Result<Trace> collect(EventSource& source) {
   return trace;
 }
 
-Result<LoadedTrace> load_trace(const std::string& path, InputFormat format,
-                               const PerfOptions& perf) {
-  auto source = EventSource::open(path, {format, EventOrder::kInput, false, perf});
+namespace {
+
+Result<LoadedTrace> load(Result<std::unique_ptr<EventSource>> source) {
   if (!source) {
     return tl::unexpected<Error>(std::move(source.error()));
   }
@@ -67,6 +70,17 @@ Result<LoadedTrace> load_trace(const std::string& path, InputFormat format,
   loaded.modules = (*source)->modules();
   loaded.warnings = (*source)->warnings();
   return loaded;
+}
+
+}  // namespace
+
+Result<LoadedTrace> load_trace(const std::string& path, InputFormat format,
+                               const PerfOptions& perf) {
+  return load(EventSource::open(path, {format, EventOrder::kInput, false, perf}));
+}
+
+Result<LoadedTrace> load_trace(OpenedInput opened, const std::string& path, InputFormat format) {
+  return load(EventSource::open(std::move(opened), path, {format, EventOrder::kInput, false, {}}));
 }
 
 }  // namespace tsomon

@@ -4,8 +4,7 @@
 //             one line each, and makes trace.complete false. Fails when the input cannot be read
 //             (ErrorKind::kUnreadable) or is not what its format says (kMalformed); the error
 //             names the input.
-// Format      By content, not by name: a capture begins with its magic; all else is read as a text
-//             trace, whose reader says what is wrong with it.
+// Format      By content, not by name (content_format.h).
 // Memory      The trace.
 // Thread-safety: standard input apart, calls are independent.
 #pragma once
@@ -42,5 +41,7 @@ Result<Trace> collect(EventSource& source);
 // `path` "-" is standard input.
 Result<LoadedTrace> load_trace(const std::string& path, InputFormat format = InputFormat::kAuto,
                                const PerfOptions& perf = {});
+// Of an input that has been opened: `path` as it was named.
+Result<LoadedTrace> load_trace(OpenedInput opened, const std::string& path, InputFormat format);
 
 }  // namespace tsomon

@@ -147,6 +147,9 @@ class Monitor::Impl {
   }
 
   void report(const Found& found) {
+    if (!callback_) {
+      return;
+    }
     Finding finding;
     finding.number = found.number;
     finding.verdict = found.definite ? FindingVerdict::kDefinite : FindingVerdict::kPossible;
@@ -187,6 +190,11 @@ struct Monitor::Producer {
     const int64_t time = now();
     add(kind, reinterpret_cast<uint64_t>(address), size, location, {time, time});
   }
+  // `operand`: of what has no address, a label or a thread.
+  void add(EventKind kind, uint64_t operand = 0) {
+    const int64_t time = now();
+    add(kind, operand, 0, 0, {time, time});
+  }
 };
 
 int64_t Monitor::now() {
@@ -196,67 +204,83 @@ int64_t Monitor::now() {
   return time;
 }
 
-Monitor::Thread::Thread(std::unique_ptr<Producer> producer) : producer_(std::move(producer)) {}
+Monitor::Thread::Thread(std::unique_ptr<Producer> producer)
+    : producer_(std::move(producer)), id_(producer_->number) {}
+Monitor::Thread::Thread() = default;
 Monitor::Thread::Thread(Thread&&) noexcept = default;
 Monitor::Thread& Monitor::Thread::operator=(Thread&&) noexcept = default;
 Monitor::Thread::~Thread() = default;
 
-void Monitor::Thread::begin(uint32_t label) {
-  const int64_t time = now();
-  producer_->add(EventKind::kUnitBegin, label, 0, 0, {time, time});
+template <typename... Arguments>
+void Monitor::Thread::add(Arguments... arguments) {
+  if (producer_ != nullptr) {
+    producer_->add(arguments...);
+  }
 }
+
+void Monitor::Thread::begin(uint32_t label) { add(EventKind::kUnitBegin, label); }
 void Monitor::Thread::begin(std::string_view label) {
-  begin(producer_->monitor->intern(&Symbols::labels, label));
+  if (producer_ != nullptr) {
+    begin(producer_->monitor->intern(&Symbols::labels, label));
+  }
 }
-void Monitor::Thread::end() { producer_->add(EventKind::kUnitEnd, nullptr, 0, 0); }
+void Monitor::Thread::end() { add(EventKind::kUnitEnd); }
 void Monitor::Thread::read(const volatile void* address, size_t size, uint32_t location) {
-  producer_->add(EventKind::kRead, address, size, location);
+  add(EventKind::kRead, address, size, location);
 }
 void Monitor::Thread::read(const volatile void* address, size_t size, uint32_t location,
                            Interval when) {
-  producer_->add(EventKind::kRead, reinterpret_cast<uint64_t>(address), size, location, when);
+  add(EventKind::kRead, reinterpret_cast<uint64_t>(address), size, location, when);
 }
 void Monitor::Thread::write(const volatile void* address, size_t size, uint32_t location) {
-  producer_->add(EventKind::kWrite, address, size, location);
+  add(EventKind::kWrite, address, size, location);
 }
 void Monitor::Thread::write(const volatile void* address, size_t size, uint32_t location,
                             Interval when) {
-  producer_->add(EventKind::kWrite, reinterpret_cast<uint64_t>(address), size, location, when);
+  add(EventKind::kWrite, reinterpret_cast<uint64_t>(address), size, location, when);
 }
 void Monitor::Thread::update(const volatile void* address, size_t size, uint32_t location) {
-  producer_->add(EventKind::kReadModifyWrite, address, size, location);
+  add(EventKind::kReadModifyWrite, address, size, location);
 }
 void Monitor::Thread::update(const volatile void* address, size_t size, uint32_t location,
                              Interval when) {
-  producer_->add(EventKind::kReadModifyWrite, reinterpret_cast<uint64_t>(address), size, location,
-                 when);
+  add(EventKind::kReadModifyWrite, reinterpret_cast<uint64_t>(address), size, location, when);
 }
-void Monitor::Thread::fence() { producer_->add(EventKind::kFence, nullptr, 0, 0); }
+void Monitor::Thread::fence() { add(EventKind::kFence); }
 void Monitor::Thread::acquire(const volatile void* lock, uint32_t location) {
-  producer_->add(EventKind::kAcquire, lock, 0, location);
+  add(EventKind::kAcquire, lock, size_t{0}, location);
 }
 void Monitor::Thread::release(const volatile void* lock, uint32_t location) {
-  producer_->add(EventKind::kRelease, lock, 0, location);
+  add(EventKind::kRelease, lock, size_t{0}, location);
 }
 void Monitor::Thread::allocate(const volatile void* address, size_t size, uint32_t location) {
   if (size != 0 && size <= Event::kMaxSize) {
-    producer_->add(EventKind::kAllocate, address, size, location);
+    add(EventKind::kAllocate, address, size, location);
   }
 }
 void Monitor::Thread::free(const volatile void* address, uint32_t location) {
-  producer_->add(EventKind::kFree, address, 0, location);
+  add(EventKind::kFree, address, size_t{0}, location);
 }
 void Monitor::Thread::fork(const Thread& started) {
-  const int64_t time = now();
-  producer_->add(EventKind::kFork, started.id(), 0, 0, {time, time});
+  if (started.id() != kNoThread) {
+    add(EventKind::kFork, started.id());
+  }
 }
 void Monitor::Thread::join(uint32_t ended) {
-  const int64_t time = now();
-  producer_->add(EventKind::kJoin, ended, 0, 0, {time, time});
+  if (ended != kNoThread) {
+    add(EventKind::kJoin, ended);
+  }
 }
-uint32_t Monitor::Thread::id() const { return producer_->number; }
-void Monitor::Thread::lost(uint64_t events) { producer_->stream.lost({producer_->number, events}); }
-void Monitor::Thread::pause() { producer_->stream.advance(now()); }
+void Monitor::Thread::lost(uint64_t events) {
+  if (producer_ != nullptr) {
+    producer_->stream.lost({id_, events});
+  }
+}
+void Monitor::Thread::pause() {
+  if (producer_ != nullptr) {
+    producer_->stream.advance(now());
+  }
+}
 void Monitor::Thread::close() { producer_.reset(); }
 
 Monitor::Monitor(Callback callback) : Monitor(std::move(callback), Options()) {}

@@ -25,7 +25,8 @@
 // Cost        An event is a time stamp and 32 bytes written into a block of the thread's own; all
 //             else is done by the monitor's thread. When that is too slow, feeding waits (or drops,
 //             Options::drop). Memory does not grow with the number of events.
-// Errors      A unit that ends without having begun is ignored. Nothing throws but std::bad_alloc.
+// Errors      A unit that ends without having begun is ignored; so is all that is said to a handle
+//             that is closed, moved from or without a thread. Nothing throws but std::bad_alloc.
 // Misses      What Detector misses (online/detector.h); accesses that are not fed.
 //
 // Includes nothing but the C++ library. Installed as <tsomon/monitor.h>; find_package(tsomon) gives
@@ -56,7 +57,7 @@ struct Finding {
 struct Summary {
   uint64_t events = 0;
   uint64_t units = 0;
-  uint64_t findings = 0;     // different ones: as often as the callback was called
+  uint64_t findings = 0;     // different ones: as often as the callback was called, if there is one
   uint64_t occurrences = 0;  // all
   bool complete = true;      // false: events were lost or late, or a bound was hit; then finding
                              // nothing means nothing
@@ -90,7 +91,7 @@ class Monitor {
   // nobody joins should be a fence(), or what it stored last stays open, and costs, for ever.
   class Thread {
    public:
-    Thread() = default;
+    Thread();  // without a thread
     Thread(Thread&&) noexcept;
     Thread& operator=(Thread&&) noexcept;
     ~Thread();
@@ -117,19 +118,26 @@ class Monitor {
     // Before the other thread's first event, and after its last one.
     void fork(const Thread& started);
     void join(uint32_t ended);
-    uint32_t id() const;  // for join()
+    // For join(), also when the handle is closed. Without a thread kNoThread, which fork() and
+    // join() ignore.
+    uint32_t id() const { return id_; }
+    static constexpr uint32_t kNoThread = UINT32_MAX;
     // Events are missing here: their number, 0 if it is not known.
     void lost(uint64_t events);
     // Hands over everything; nothing that follows is earlier than this call.
     void pause();
-    void close();
+    void close();  // again: nothing
 
    private:
     friend class Monitor;
     explicit Thread(std::unique_ptr<Producer> producer);
-    std::unique_ptr<Producer> producer_;
+    template <typename... Arguments>
+    void add(Arguments... arguments);
+    std::unique_ptr<Producer> producer_;  // null: closed
+    uint32_t id_ = kNoThread;
   };
 
+  // Without a callback findings are only counted.
   explicit Monitor(Callback callback);
   Monitor(Callback callback, const Options& options);
   // Waits until everything was judged: all handles must be closed.

@@ -1,19 +1,14 @@
 #include "monitor/record.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <optional>
 #include <system_error>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include "decoders/capture/chunks.h"
+#include "monitor/capture_file.h"
 #include "monitor/child.h"
 #include "monitor/probe_options.h"
 
@@ -21,40 +16,6 @@ namespace tsomon {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_capture(const fs::path& path) {
-  std::array<char, 128> head{};
-  std::ifstream file(path, std::ios::binary);
-  file.read(head.data(), head.size());
-  return capture::looks_like_capture({head.data(), static_cast<size_t>(file.gcount())});
-}
-
-// Makes place for the capture; the problem if there is one.
-std::optional<std::string> prepare(const fs::path& output) {
-  std::error_code error;
-  if (fs::is_regular_file(output, error)) {
-    if (fs::file_size(output, error) != 0 && !is_capture(output)) {
-      return fmt::format(
-          "{}: exists and is not a capture; it is not overwritten. Remove it or "
-          "choose another file with -o",
-          output.string());
-    }
-    if (!fs::remove(output, error)) {
-      return fmt::format("{}: cannot be replaced: {}", output.string(), error.message());
-    }
-  }
-  // Tried here, where it can be told apart from a program that does not record.
-  const bool existed = fs::exists(output, error);
-  const int fd = ::open(output.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
-  if (fd < 0) {
-    return fmt::format("{}: cannot be written: {}", output.string(), std::strerror(errno));
-  }
-  ::close(fd);
-  if (!existed) {
-    fs::remove(output, error);
-  }
-  return std::nullopt;
-}
 
 // The captures FILE and FILE.PID that lie there.
 std::vector<std::string> written(const fs::path& output) {
@@ -97,11 +58,13 @@ RecordResult record(const std::vector<std::string>& command, const std::string& 
     return result;
   }
   // Absolute: the program may change its folder before it records.
-  const fs::path path = fs::absolute(output).lexically_normal();
-  if (auto problem = prepare(path)) {
-    result.problem = std::move(*problem);
+  const auto place = place_for_capture(fs::absolute(output).lexically_normal());
+  if (!place) {
+    result.status = place.error().kind == ErrorKind::kUsage ? kRecordUsage : kRecordFailed;
+    result.problem = place.error().to_string();
     return result;
   }
+  const fs::path& path = *place;
   const std::vector<std::string> old_files = written(path);
   probe_options.add("existing=keep:" + output_option(path.string()));
   Child child(command);
@@ -119,9 +82,7 @@ RecordResult record(const std::vector<std::string>& command, const std::string& 
     }
   }
   const int status = exit_status(wait_status);
-  std::error_code error;
-  const bool is_device = fs::exists(path, error) && !fs::is_regular_file(path, error);
-  if (result.files.empty() && !is_device) {
+  if (result.files.empty()) {
     result.problem = "no capture was written: " + not_recorded(command, status, "tsomon record");
     return result;
   }

@@ -7,7 +7,8 @@
 // processes
 // Status        The program's own, 128 + N when signal N ended it, 127 when it is not found, 126
 //               when it cannot be executed, 125 when recording itself failed: nothing was written,
-//               or FILE cannot be. As env(1) and nohup(1) do.
+//               or FILE cannot be. As env(1) and nohup(1) do. 2 when FILE is a device, a FIFO or
+//               a folder.
 // Thread-safety: none; forwards signals of the whole process while it runs.
 #pragma once
 
@@ -17,6 +18,7 @@
 
 namespace tsomon {
 
+inline constexpr int kRecordUsage = 2;
 inline constexpr int kRecordFailed = 125;
 inline constexpr int kNotExecutable = 126;
 inline constexpr int kNotFound = 127;

@@ -265,7 +265,7 @@ class Report {
   Report(const std::string& input, const Symbols& symbols, const CheckReport& report)
       : input_(input), symbols_(symbols), report_(report) {}
 
-  nlohmann::ordered_json json() const {
+  nlohmann::ordered_json json(bool all) const {
     nlohmann::ordered_json object = {{"file", input_},
                                      {"events", report_.events},
                                      {"threads", report_.threads},
@@ -286,6 +286,9 @@ class Report {
       const FindingText finding(report_.findings.front(), symbols_, report_.property);
       object["cycle"] = finding.cycle_json();
       object["witness"] = finding.witness_json();
+    }
+    if (all) {
+      object["findings"] = findings_json();
     }
     if (!report_.unfenced.empty()) {
       object["unfenced_units"] = unfenced_json();
@@ -314,9 +317,8 @@ class Report {
     const size_t shown = all ? findings.size() : std::min<size_t>(1, findings.size());
     for (size_t i = 0; i < shown; ++i) {
       const FindingText finding(findings[i], symbols_, report_.property);
-      out += fmt::format(
-          "\nviolation {} of {} ({}):\n", i + 1, report_.violations,
-          findings[i].violation.verdict == Verdict::kDefinite ? "definite" : "possible");
+      out += fmt::format("\nviolation {} of {} ({}):\n", i + 1, report_.violations,
+                         verdict_of(findings[i]));
       out += finding.cycle_text();
       out += finding.witness_text();
     }
@@ -338,6 +340,21 @@ class Report {
         break;
     }
     return verdict_name(report_);
+  }
+
+  static const char* verdict_of(const CheckFinding& finding) {
+    return finding.violation.verdict == Verdict::kDefinite ? "definite" : "possible";
+  }
+
+  nlohmann::ordered_json findings_json() const {
+    auto findings = nlohmann::ordered_json::array();
+    for (const CheckFinding& each : report_.findings) {
+      const FindingText finding(each, symbols_, report_.property);
+      findings.push_back({{"verdict", verdict_of(each)},
+                          {"cycle", finding.cycle_json()},
+                          {"witness", finding.witness_json()}});
+    }
+    return findings;
   }
 
   nlohmann::ordered_json unfenced_json() const {
@@ -388,8 +405,8 @@ class Report {
 }  // namespace
 
 nlohmann::ordered_json report_json(const std::string& input, const Symbols& symbols,
-                                   const CheckReport& report) {
-  return Report(input, symbols, report).json();
+                                   const CheckReport& report, bool all) {
+  return Report(input, symbols, report).json(all);
 }
 
 std::string report_text(const std::string& input, const Symbols& symbols, const CheckReport& report,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -17,6 +18,7 @@
 
 #include "decoders/capture/live.h"
 #include "monitor/block_queue.h"
+#include "monitor/capture_file.h"
 #include "monitor/child.h"
 #include "monitor/probe_options.h"
 #include "monitor/record.h"
@@ -92,12 +94,14 @@ class SavedCapture {
   explicit SavedCapture(const std::string& path) : path_(path) {
     if (!path.empty()) {
       fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-      note_failure(fd_ < 0);
+      if (fd_ < 0) {
+        problem_ = fmt::format("{}: cannot be written: {}", path_, std::strerror(errno));
+      }
     }
   }
   SavedCapture(const SavedCapture&) = delete;
   SavedCapture& operator=(const SavedCapture&) = delete;
-  ~SavedCapture() { close(); }
+  ~SavedCapture() { finish(); }
 
   // After a failure nothing more is written: what is there can be read.
   void add(std::string_view bytes) {
@@ -107,25 +111,28 @@ class SavedCapture {
         continue;
       }
       if (written <= 0) {
-        note_failure(true);
-        close();
+        not_whole();
+        finish();
         return;
       }
       bytes.remove_prefix(static_cast<size_t>(written));
     }
   }
+  void finish() {
+    // Some file systems tell only now that there was no room.
+    if (fd_ >= 0 && ::close(fd_) != 0) {
+      not_whole();
+    }
+    fd_ = -1;
+  }
   const std::string& problem() const { return problem_; }
 
  private:
-  void note_failure(bool failed) {
-    if (failed) {
-      problem_ = fmt::format("{}: cannot be written: {}", path_, std::strerror(errno));
-    }
-  }
-  void close() {
-    if (fd_ >= 0) {
-      ::close(fd_);
-      fd_ = -1;
+  // The first reason is the one that counts.
+  void not_whole() {
+    if (problem_.empty()) {
+      problem_ =
+          fmt::format("{}: is not whole, it cannot be written: {}", path_, std::strerror(errno));
     }
   }
 
@@ -323,8 +330,19 @@ std::vector<std::string> warnings_of(const Reading& reading, const Judging& judg
   return all;
 }
 
-// Until the program has ended and all that it wrote was read.
+// A limit on the size of files, or a reader of the saved capture that has gone, is an error of the
+// write, not the end of this process.
+void block_signals_of_writing() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGPIPE);
+  sigaddset(&signals, SIGXFSZ);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+// Until the program has ended and all that it wrote was read. On a thread of its own.
 void read_all(const OpenablePipe& pipe, Child& child, SavedCapture& saved, Reading& reading) {
+  block_signals_of_writing();
   std::vector<char> buffer(kPipeBytes);
   bool good = true;
   for (;;) {
@@ -342,6 +360,7 @@ void read_all(const OpenablePipe& pipe, Child& child, SavedCapture& saved, Readi
       ::poll(&state, 1, kPoll);
     }
   }
+  saved.finish();
   reading.finish();
 }
 
@@ -361,7 +380,17 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
     result.problem = pipe.problem();
     return result;
   }
-  SavedCapture saved(options.save);
+  std::string save;
+  if (!options.save.empty()) {
+    const auto place = place_for_capture(options.save, true);
+    if (!place) {
+      result.status = place.error().kind == ErrorKind::kUsage ? kRecordUsage : kRecordFailed;
+      result.problem = place.error().to_string();
+      return result;
+    }
+    save = place->string();
+  }
+  SavedCapture saved(save);
   if (!saved.problem().empty()) {
     result.problem = saved.problem();
     return result;
@@ -388,6 +417,7 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
   }
   result.warnings = warnings_of(reading, judging);
   if (!saved.problem().empty()) {
+    result.saved = false;
     result.warnings.push_back(saved.problem());
   }
   result.summary = judging.summary();

@@ -27,15 +27,19 @@ namespace tsomon {
 struct RunOptions {
   WatchOptions watch;
   uint32_t round_milliseconds = 20;
-  std::string save;  // a file for what the program records, as a capture; empty: none
+  // A file or a FIFO for what the program records, as a capture; empty: none. What is there and is
+  // no capture is not overwritten.
+  std::string save;
   // Is called with the process that is going to execute the program; false: it does not.
   std::function<bool(pid_t)> before_start;
   uint64_t object_bytes = 0;  // the probe's option objects=, unless TSOMON_OPTIONS has it
 };
 
 struct RunResult {
-  int status = 0;       // of the program, as RecordResult::status; kRecordFailed: see problem
+  int status =
+      0;  // of the program, as RecordResult::status; kRecordFailed, kRecordUsage: see problem
   std::string problem;  // for the user; the program was not watched
+  bool saved = true;    // false: RunOptions::save is not whole; a warning says why
   std::vector<std::string> warnings;
   WatchSummary summary;
 };

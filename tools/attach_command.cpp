@@ -11,6 +11,7 @@
 #include "tools/command.h"
 #include "tools/discover_report.h"
 #include "tools/flight_option.h"
+#include "tools/number_option.h"
 #include "tools/output_option.h"
 #include "tools/relation_option.h"
 #include "tools/watch_report.h"
@@ -180,10 +181,10 @@ void add_attach_command(CLI::App& app, int& exit_status) {
       ->add_option("--max-overhead", attach.max_overhead,
                    "Of the processor time of the process; beyond it the busiest function is no "
                    "longer watched")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->option_text("PERCENT");
   command->add_option("--duration", attach.duration, "Detach after so many seconds")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->option_text("SECONDS");
   command->add_flag("--until-violation", attach.until_violation,
                     "Detach when a violation was found");

@@ -127,22 +127,20 @@ void print(const nlohmann::ordered_json& object) {
 
 int check_file_consistency(const std::string& file, const Options& options) {
   const ConsistencyOptions asked = consistency_options(options);
-  const bool axe = options.format == "axe";
   int status = kExitClean;
-  const auto done =
-      check_consistency_of(file, axe, axe ? InputFormat::kAuto : *input_format(options.format),
-                           asked, [&](const CheckedConsistency& checked) {
-                             for (const std::string& warning : checked.warnings) {
-                               fmt::print(stderr, "tsomon check: {}: {}\n", checked.input, warning);
-                             }
-                             if (options.output == OutputFormat::kJson) {
-                               print(consistency_json(file, checked));
-                             } else {
-                               fmt::print("{}", consistency_text(checked));
-                             }
-                             std::fflush(stdout);
-                             status = worse(status, status_of(checked.report, asked));
-                           });
+  const auto done = check_consistency_of(
+      file, *input_format(options.format), asked, [&](const CheckedConsistency& checked) {
+        for (const std::string& warning : checked.warnings) {
+          fmt::print(stderr, "tsomon check: {}: {}\n", checked.input, warning);
+        }
+        if (options.output == OutputFormat::kJson) {
+          print(consistency_json(file, checked));
+        } else {
+          fmt::print("{}", consistency_text(checked));
+        }
+        std::fflush(stdout);
+        status = worse(status, status_of(checked.report, asked));
+      });
   if (!done) {
     fmt::print(stderr, "tsomon check: {}\n", done.error().to_string());
     return kExitBadInput;
@@ -169,7 +167,7 @@ int check_file(const std::string& file, const Options& options) {
     fmt::print(stderr, "tsomon check: {}: {}\n", checked->input, warning);
   }
   if (options.output == OutputFormat::kJson) {
-    print(report_json(file, checked->symbols, checked->report));
+    print(report_json(file, checked->symbols, checked->report, options.all));
   } else {
     fmt::print("{}", report_text(checked->input, checked->symbols, checked->report, options.all));
   }
@@ -201,8 +199,7 @@ void add_check_command(CLI::App& app, int& exit_status) {
   command->add_option("--format", options->format, "Format of the inputs, auto: by content")
       ->check(CLI::Validator(
           [](const std::string& name) {
-            return input_format(name) || name == "axe" ? std::string()
-                                                       : "unknown format '" + name + "'";
+            return input_format(name) ? std::string() : "unknown format '" + name + "'";
           },
           "auto|std|capture|perf|axe"))
       ->capture_default_str();
@@ -222,6 +219,7 @@ void add_check_command(CLI::App& app, int& exit_status) {
           "thread),\nvalues, store-buffer (its size), locks (release before the next "
           "acquisition), threads (start\nand end). Separated by commas")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::IsMember({"intervals", "values", "store-buffer", "locks", "threads"}))
       ->option_text("LIST");
   command
@@ -244,7 +242,8 @@ void add_check_command(CLI::App& app, int& exit_status) {
   command->add_flag(
       "--progress", options->progress,
       "Say on standard error how far a long check is, also where that is no terminal");
-  command->add_flag("--all", options->all, "Show every violation, not only the gravest");
+  command->add_flag("--all", options->all,
+                    "Show every violation, not only the gravest; in JSON as findings");
   add_output_option(*command, options->output);
   command->footer(
       "Exit status: 0 nothing found; 1 a violation was found; 2 bad usage, or an input that "

@@ -15,6 +15,7 @@
 #include "decoders/litmus/parser.h"
 #include "monitor/read_input.h"
 #include "tools/command.h"
+#include "tools/number_option.h"
 #include "tools/output_option.h"
 
 namespace tsomon {
@@ -125,7 +126,7 @@ void add_litmus_command(CLI::App& app, int& exit_status) {
   command
       ->add_option("--max-states", options->limits.max_states,
                    "Machine states to visit per test and model")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   command
       ->add_option("--max-jumps", options->limits.max_backward_jumps,

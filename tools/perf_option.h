@@ -38,6 +38,7 @@ inline void add_perf_options(CLI::App& command, PerfOptions& choice) {
           "one\ntraced thread have no other, and share no memory that is written; frames: what was "
           "called\nbefore the trace has given no pointers to its locals away. Separated by commas")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::IsMember({"memory", "frames"}))
       ->option_text("LIST");
   command.add_flag("--pt-quick", choice.quick,

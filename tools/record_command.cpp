@@ -8,6 +8,7 @@
 #include "monitor/pt_live/pt_record.h"
 #include "monitor/record.h"
 #include "tools/command.h"
+#include "tools/number_option.h"
 
 namespace tsomon {
 namespace {
@@ -71,12 +72,12 @@ void add_record_command(CLI::App& app, int& exit_status) {
   command
       ->add_option("-o", options->output,
                    "The capture to write (capture.tsomon; with --pt perf.data); further processes\n"
-                   "add .PID")
+                   "add .PID. Replaces a capture, nothing else")
       ->option_text("FILE");
   CLI::Option* pt = command->add_flag(
       "--pt", options->pt, "Trace with Intel PT into a perf.data (`tsomon doctor`: intel_pt)");
   command->add_option("-p,--pid", options->trace.pid, "Of --pt: a process that runs already")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->option_text("PID")
       ->needs(pt);
   command

@@ -88,7 +88,11 @@ int run_run(const Options& options) {
   }
   flight->stop("tsomon run");
   print_watch_summary(options.command[0], options.property, result.summary, options.output);
-  return result.status != 0 ? result.status : watch_exit_status(result.summary.verdict);
+  if (result.status != 0) {
+    return result.status;
+  }
+  const int status = watch_exit_status(result.summary.verdict);
+  return status == kExitClean && !result.saved ? kExitEnvironment : status;
 }
 
 }  // namespace
@@ -109,7 +113,8 @@ void add_run_command(CLI::App& app, int& exit_status) {
       ->capture_default_str();
   command
       ->add_option("-s,--save", options->save,
-                   "Also write what the program records to this file, for tsomon check")
+                   "Also write what the program records to this file, for tsomon check. Replaces a "
+                   "capture,\nnothing else; may be a FIFO")
       ->option_text("FILE");
   add_flight_options(*command, options->flight);
   add_output_option(*command, options->output);
@@ -120,9 +125,9 @@ void add_run_command(CLI::App& app, int& exit_status) {
   command->footer(
       "Exit status: the program's, or 128+N when signal N ended it, unless that is 0; then 0 "
       "nothing\n"
-      "found, 1 a violation was found, 3 inconclusive. 127 the program was not found; 126 it "
-      "cannot\n"
-      "be executed; 125 it was not watched; 2 bad usage.\n"
+      "found, 1 a violation was found, 3 inconclusive, 4 the file of --save is not whole. 127 the "
+      "program\n"
+      "was not found; 126 it cannot be executed; 125 it was not watched; 2 bad usage.\n"
       "TSOMON_OPTIONS in the environment reaches the probe.");
   command->callback([options, &exit_status] { exit_status = run_run(*options); });
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tools/command.h"
+#include "tools/number_option.h"
 
 namespace {
 
@@ -49,6 +50,7 @@ int run(int argc, char** argv) {
   tsomon::add_record_command(app, exit_status);
   tsomon::add_run_command(app, exit_status);
   tsomon::add_script_command(app, exit_status);
+  tsomon::refuse_negative_numbers(app);
 
   try {
     app.parse(argc, argv);

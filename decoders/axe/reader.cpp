@@ -71,6 +71,29 @@ class Line {
 
 }  // namespace
 
+std::optional<bool> looks_like_axe(std::string_view beginning) {
+  for (;;) {
+    const size_t end = beginning.find('\n');
+    const std::string_view text = beginning.substr(0, end);
+    if (Line line(text); !line.at_end()) {
+      if (text.find('|') != std::string_view::npos) {
+        return false;
+      }
+      if (end == std::string_view::npos) {
+        return std::nullopt;
+      }
+      uint64_t thread = 0;
+      return line.accept("check")
+                 ? line.at_end()
+                 : line.accept("final") || (line.number(&thread) && line.accept(":"));
+    }
+    if (end == std::string_view::npos) {
+      return std::nullopt;
+    }
+    beginning.remove_prefix(end + 1);
+  }
+}
+
 class AxeReader::Impl {
  public:
   template <typename... Source>
@@ -323,6 +346,10 @@ Result<AxeReader> AxeReader::open(const std::string& path) {
                                        fmt::format("cannot be opened: {}", std::strerror(errno))});
   }
   return AxeReader(std::make_unique<Impl>(path, fd, true));
+}
+
+AxeReader AxeReader::from_descriptor(int fd, std::string name) {
+  return AxeReader(std::make_unique<Impl>(std::move(name), fd, false));
 }
 
 AxeReader AxeReader::from_text(std::string_view text, std::string name) {

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,10 +28,17 @@ struct AxeTest {
   uint64_t first_line = 0;
 };
 
+// Whether a text that begins so is an axe trace, by its first line that is neither empty nor a
+// comment: it begins as such lines do and has no '|' (also in no comment), which every line of a
+// text trace has. Nothing when `beginning` ends before that line does.
+std::optional<bool> looks_like_axe(std::string_view beginning);
+
 class AxeReader {
  public:
   // `path` "-" is standard input.
   static Result<AxeReader> open(const std::string& path);
+  // `fd` must stay open. `name` as in messages.
+  static AxeReader from_descriptor(int fd, std::string name);
   // `text` must stay alive and unchanged.
   static AxeReader from_text(std::string_view text, std::string name);
   AxeReader(AxeReader&&) noexcept;

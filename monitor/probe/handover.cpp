@@ -10,6 +10,7 @@
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -478,6 +479,11 @@ bool start_handover(const char* path) {
     return false;
   }
   int error = handover->file.open(path, file_options);
+  struct stat existing {};
+  if (error == EEXIST && ::stat(path, &existing) == 0 && !S_ISREG(existing.st_mode)) {
+    complain("cannot record to '%s': it is no file", path);
+    return false;
+  }
   if (error == EEXIST) {
     static char own_path[Options::kMaxText + 16];
     snprintf(own_path, sizeof own_path, "%s.%d", path, static_cast<int>(getpid()));

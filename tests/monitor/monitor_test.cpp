@@ -308,3 +308,63 @@ TEST_CASE("monitor: what is lost makes it incomplete") {
   CHECK(summary.events == 2);
   CHECK_FALSE(summary.complete);
 }
+
+TEST_CASE("monitor: a closed handle has its number and ignores the rest") {
+  Monitor monitor([](const Finding&) {});
+  int x = 0;
+  Monitor::Thread main = monitor.thread("main");
+  Monitor::Thread closed = monitor.thread("worker");
+  const uint32_t id = closed.id();
+  closed.write(&x, sizeof x);
+  closed.close();
+  CHECK(closed.id() == id);
+  main.join(closed.id());
+  Monitor::Thread none;
+  CHECK(none.id() == Monitor::Thread::kNoThread);
+  for (Monitor::Thread* thread : {&closed, &none}) {
+    thread->begin(0);
+    thread->begin("unit");
+    thread->read(&x, sizeof x);
+    thread->read(&x, sizeof x, 0, {1, 2});
+    thread->write(&x, sizeof x);
+    thread->write(&x, sizeof x, 0, {1, 2});
+    thread->update(&x, sizeof x);
+    thread->update(&x, sizeof x, 0, {1, 2});
+    thread->fence();
+    thread->acquire(&x);
+    thread->release(&x);
+    thread->allocate(&x, sizeof x);
+    thread->free(&x);
+    thread->end();
+    thread->fork(main);
+    thread->join(main.id());
+    thread->lost(1);
+    thread->pause();
+    thread->close();
+  }
+  main.fork(none);
+  main.join(none.id());
+  main.close();
+  const Summary summary = monitor.finish();
+  CHECK(summary.events == 2);
+  CHECK(summary.complete);
+}
+
+TEST_CASE("monitor: without a callback findings are counted") {
+  Monitor monitor(nullptr);
+  int x = 0;
+  Monitor::Thread a = monitor.thread("A");
+  Monitor::Thread b = monitor.thread("B");
+  for (Monitor::Thread* thread : {&a, &b}) {
+    thread->begin("inc");
+    thread->read(&x, sizeof x);
+  }
+  for (Monitor::Thread* thread : {&a, &b}) {
+    thread->write(&x, sizeof x);
+    thread->fence();
+    thread->end();
+  }
+  a.close();
+  b.close();
+  CHECK(monitor.finish().findings == 1);
+}

@@ -1,0 +1,15 @@
+// What is asked of options that are numbers, the same in every subcommand.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace tsomon {
+
+// Instead of CLI::PositiveNumber, whose message names the largest number there is, digit by digit.
+CLI::Validator positive_number();
+
+// To be called when all options are there. CLI11 reads -1 for an option without a sign as the
+// largest number: refuses it for all of them, whatever else they check.
+void refuse_negative_numbers(CLI::App& app);
+
+}  // namespace tsomon
