@@ -275,6 +275,20 @@ TEST_CASE("threads that have ended leave little memory behind") {
   CHECK(result.said.at("address_space") < 1'000);
 }
 
+TEST_CASE("units that end and never began are told of once, with their number") {
+  for (const std::string& compiler : compilers()) {
+    CAPTURE(compiler);
+    const Run result = run(compiler, "stray_ends", "");
+    CHECK(result.status == 0);
+    const capture::Capture capture = read_any(result.path);
+    CHECK_FALSE(capture.trace.complete);
+    REQUIRE(capture.problems.size() == 1);
+    CHECK(capture.problems[0].rfind("thread 1, chunk 0: byte ", 0) == 0);
+    CHECK(capture.problems[0].find(": a unit ends that never began; 3000 ends") !=
+          std::string::npos);
+  }
+}
+
 TEST_CASE("a C program is recorded as well") {
   const Run result = run("g++", "plain_c", "");
   CHECK(result.status == 0);
