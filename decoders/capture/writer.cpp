@@ -25,6 +25,16 @@ int Writer::open(const char* path, const Options& options) {
   if (fd_ < 0) {
     return errno;
   }
+  // Where standard output was closed the program would write into the capture.
+  if (fd_ <= STDERR_FILENO) {
+    const int low = fd_;
+    fd_ = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    const int error = errno;
+    ::close(low);
+    if (fd_ < 0) {
+      return error;
+    }
+  }
   level_ = options.level;
   process_chunks_.store(0, std::memory_order_relaxed);
   bytes_.store(0, std::memory_order_relaxed);

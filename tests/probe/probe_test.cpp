@@ -289,6 +289,33 @@ TEST_CASE("units that end and never began are told of once, with their number") 
   }
 }
 
+TEST_CASE("a program without standard output keeps the capture's descriptor apart") {
+  for (const std::string& compiler : compilers()) {
+    CAPTURE(compiler);
+    const std::string path = kPrograms + "/" + compiler + "/closed.capture";
+    fs::remove(path);
+    // What the program prints would otherwise stand in the capture.
+    const std::string command = "exec env TSOMON_OPTIONS=output=" + path + " " + kPrograms + "/" +
+                                compiler + "/thread_edges destructors >&-";
+    CHECK(std::system(command.c_str()) == 0);
+    CHECK(count_kinds(read(path).trace).at(EventKind::kReadModifyWrite) == 100);
+  }
+}
+
+TEST_CASE("what tsomon run reads is apart from its standard output, which is closed") {
+  for (const std::string& compiler : compilers()) {
+    CAPTURE(compiler);
+    const std::string path = kPrograms + "/" + compiler + "/closed_run.capture";
+    fs::remove(path);
+    // Reports are written while the program runs.
+    const std::string command = std::string("exec ") + TSOMON_EXECUTABLE + " run -s " + path +
+                                " -- " + kPrograms + "/" + compiler + "/lost_updates <&- >&- 2>" +
+                                path + ".log";
+    CHECK(std::system(command.c_str()) != -1);
+    CHECK(count_kinds(read(path).trace).at(EventKind::kUnitBegin) == 400);
+  }
+}
+
 TEST_CASE("a C program is recorded as well") {
   const Run result = run("g++", "plain_c", "");
   CHECK(result.status == 0);
