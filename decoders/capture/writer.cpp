@@ -184,22 +184,6 @@ int Writer::append(ChunkHeader& header, const void* payload, size_t size) {
   return 0;
 }
 
-char* put_module(char* at, char* end, const ModuleEntry& entry, const char* path,
-                 const void* build_id) {
-  const size_t size = sizeof entry + entry.path_size + entry.build_id_size;
-  if (static_cast<size_t>(end - at) < size) {
-    return nullptr;
-  }
-  std::memcpy(at, &entry, sizeof entry);
-  at += sizeof entry;
-  std::memcpy(at, path, entry.path_size);
-  at += entry.path_size;
-  if (entry.build_id_size != 0) {
-    std::memcpy(at, build_id, entry.build_id_size);
-  }
-  return at + entry.build_id_size;
-}
-
 char* put_set(char* at, char* end, const SetEntry& entry, const char* name) {
   if (static_cast<size_t>(end - at) < sizeof entry + entry.name_size) {
     return nullptr;
