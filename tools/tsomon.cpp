@@ -5,6 +5,9 @@
 #include <new>
 #include <string>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "tools/command.h"
 #include "tools/number_option.h"
 
@@ -29,6 +32,17 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
 int output_not_written() {
   std::fprintf(stderr, "tsomon: standard output could not be written completely\n");
   return tsomon::kExitEnvironment;
+}
+
+// No file that is opened later gets the number of a standard descriptor that was closed. Reading
+// and writing there fails as before, and programs that are started find it closed.
+void keep_standard_descriptors_apart() {
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(number, F_GETFD) < 0) {
+      // The lowest free one: this.
+      (void)::open("/dev/null", (number == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+    }
+  }
 }
 
 int run(int argc, char** argv) {
@@ -71,6 +85,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  keep_standard_descriptors_apart();
   try {
     return run(argc, argv);
   } catch (const std::bad_alloc&) {

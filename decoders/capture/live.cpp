@@ -144,6 +144,9 @@ class LiveReader::Impl {
         lost_events_ += total.lost;
       }
     }
+    if (stray_ends_.count != 0) {
+      problem(stray_ends_.describe());
+    }
     if (names_.undefined_labels() != 0) {
       problem(fmt::format("{} unit labels are not defined", names_.undefined_labels()));
     }
@@ -347,6 +350,8 @@ class LiveReader::Impl {
     for (const std::string& text : stream.problems()) {
       problem(fmt::format("thread {}, {}", number, text));
     }
+    const StrayEnds& stray = stream.stray_ends();
+    stray_ends_.add({stray.count, fmt::format("thread {}, {}", number, stray.first)});
     if (stream.lost_records() != 0) {
       problem(fmt::format("thread {}: {} records are lost", number, stream.lost_records()));
       lost_events_ += stream.lost_records();
@@ -354,6 +359,7 @@ class LiveReader::Impl {
   }
 
   Names names_;
+  StrayEnds stray_ends_;
   LiveContext context_;
   std::string buffer_;
   uint64_t offset_ = 0;  // of the buffer in the input

@@ -81,6 +81,9 @@ class CaptureReader::Impl {
     }
     if (heads_.empty() && !ended_) {
       ended_ = true;
+      if (stray_ends_.count != 0) {
+        problem(stray_ends_.describe());
+      }
       if (names_.undefined_labels() != 0) {
         problem(fmt::format("{} unit labels are not defined", names_.undefined_labels()));
       }
@@ -357,6 +360,8 @@ class CaptureReader::Impl {
     for (const std::string& text : thread.stream->problems()) {
       problem(fmt::format("thread {}, {}", thread.number, text));
     }
+    const StrayEnds& stray = thread.stream->stray_ends();
+    stray_ends_.add({stray.count, fmt::format("thread {}, {}", thread.number, stray.first)});
     if (thread.stream->lost_records() != 0) {
       problem(fmt::format("thread {}: {} records are lost", thread.number,
                           thread.stream->lost_records()));
@@ -417,6 +422,7 @@ class CaptureReader::Impl {
   ChunkList list_;
   Capture capture_;
   Names names_;
+  StrayEnds stray_ends_;
   std::map<uint32_t, Thread> threads_;
   std::vector<const Chunk*> process_chunks_;
   std::map<uint32_t, EndEntry> totals_;

@@ -76,6 +76,18 @@ uint32_t Names::location(uint64_t pc) {
   return recent.id;
 }
 
+void StrayEnds::add(const StrayEnds& others) {
+  if (count == 0 && others.count != 0) {
+    first = others.first;
+  }
+  count += others.count;
+}
+
+std::string StrayEnds::describe() const {
+  return fmt::format("{}: a unit ends that never began{}", first,
+                     count == 1 ? "" : fmt::format("; {} ends like this one in all", count));
+}
+
 void ThreadStream::problem(std::string_view text) {
   if (problems_.size() < kMaxProblems) {
     problems_.push_back(fmt::format("chunk {}: {}", chunk_, text));
@@ -405,7 +417,7 @@ void ThreadStream::add_ordered(const Record& record) {
         return add_bare(EventKind::kUnitEnd, 0);
       }
       if (!had_gap_) {
-        problem(fmt::format("byte {}: a unit ends that never began", place_));
+        stray_ends_.add({1, fmt::format("chunk {}: byte {}", chunk_, place_)});
       }
       return;
     case RecordType::kWait:

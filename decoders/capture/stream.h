@@ -61,6 +61,15 @@ class Names {
   uint64_t undefined_labels_ = 0;
 };
 
+// Ends of units that never began: an error of the program, which repeats as often as the code runs.
+struct StrayEnds {
+  uint64_t count = 0;
+  std::string first;  // its place
+
+  void add(const StrayEnds& others);
+  std::string describe() const;
+};
+
 class ThreadStream {
  public:
   ThreadStream(uint32_t number, Names& names) : names_(&names), thread_(names.thread(number)) {}
@@ -97,7 +106,9 @@ class ThreadStream {
   // Whether the cut was reached: nothing more is taken.
   bool is_cut() const { return is_cut_; }
   uint64_t lost_records() const { return lost_; }
+  // All but the stray ends of units.
   const std::vector<std::string>& problems() const { return problems_; }
+  const StrayEnds& stray_ends() const { return stray_ends_; }
 
  private:
   bool decode_record(const Record& record);
@@ -159,6 +170,7 @@ class ThreadStream {
   int64_t cut_ = kTimeMax;
   bool is_cut_ = false;
   std::vector<std::string> problems_;
+  StrayEnds stray_ends_;
 };
 
 }  // namespace tsomon::capture

@@ -25,6 +25,16 @@ int Writer::open(const char* path, const Options& options) {
   if (fd_ < 0) {
     return errno;
   }
+  // Where standard output was closed the program would write into the capture.
+  if (fd_ <= STDERR_FILENO) {
+    const int low = fd_;
+    fd_ = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    const int error = errno;
+    ::close(low);
+    if (fd_ < 0) {
+      return error;
+    }
+  }
   level_ = options.level;
   process_chunks_.store(0, std::memory_order_relaxed);
   bytes_.store(0, std::memory_order_relaxed);
@@ -172,22 +182,6 @@ int Writer::append(ChunkHeader& header, const void* payload, size_t size) {
   }
   errno = saved_errno;
   return 0;
-}
-
-char* put_module(char* at, char* end, const ModuleEntry& entry, const char* path,
-                 const void* build_id) {
-  const size_t size = sizeof entry + entry.path_size + entry.build_id_size;
-  if (static_cast<size_t>(end - at) < size) {
-    return nullptr;
-  }
-  std::memcpy(at, &entry, sizeof entry);
-  at += sizeof entry;
-  std::memcpy(at, path, entry.path_size);
-  at += entry.path_size;
-  if (entry.build_id_size != 0) {
-    std::memcpy(at, build_id, entry.build_id_size);
-  }
-  return at + entry.build_id_size;
 }
 
 char* put_set(char* at, char* end, const SetEntry& entry, const char* name) {

@@ -77,8 +77,6 @@ class Writer {
 
 // Payloads of the chunks with entries of variable length. Each appends to [at, end) and returns
 // the place after the entry, or nullptr when there is no room.
-char* put_module(char* at, char* end, const ModuleEntry& entry, const char* path,
-                 const void* build_id);
 char* put_text(char* at, char* end, uint32_t id, const char* text, uint32_t size);
 char* put_set(char* at, char* end, const SetEntry& entry, const char* name);
 

@@ -53,7 +53,7 @@ std::atomic<uint32_t> takers_wait{0};
 pid_t writer_id = 0;
 uint32_t labels_written = 0;
 uint32_t sets_written = 0;
-uint64_t modules_seen = 0;
+size_t modules_written = 0;
 Thread* in_rounds = nullptr;       // threads that have not ended, linked by next_in_round
 Thread* last_in_rounds = nullptr;  // the first of threads() when `in_rounds` was made
 Packing packing;
@@ -101,6 +101,13 @@ void write_labels(bool pack) {
     }
     write(capture::ChunkType::kLabels, capture::kNoThread, 0, buffer,
           static_cast<size_t>(end - buffer), pack);
+  }
+}
+
+void write_modules() {
+  size_t size = 0;
+  if (const char* const data = noted_modules(&modules_written, &size)) {
+    write(capture::ChunkType::kModules, capture::kNoThread, 0, data, size, false);
   }
 }
 
@@ -166,6 +173,7 @@ void flush_everything(bool pack, bool keep) {
   const uint64_t cut = stamp();
   drain(pack, true);
   write_labels(pack);
+  write_modules();
   alignas(capture::EndEntry) char ends[64 * sizeof(capture::EndEntry)];
   size_t count = 0;
   for (Thread* thread = threads(); thread != nullptr; thread = thread->next) {
@@ -295,14 +303,6 @@ uint64_t milliseconds() {
   return static_cast<uint64_t>(time.tv_sec) * 1000 + static_cast<uint64_t>(time.tv_nsec) / 1000000;
 }
 
-void write_modules_of_process() {
-  size_t size = 0;
-  const char* const data = describe_modules(&modules_seen, &size);
-  if (data != nullptr) {
-    write(capture::ChunkType::kModules, capture::kNoThread, 0, data, size, false);
-  }
-}
-
 void* writer_thread(void*) {
   local.off = true;
   writer_id = static_cast<pid_t>(syscall(SYS_gettid));
@@ -310,7 +310,10 @@ void* writer_thread(void*) {
   for (;;) {
     const uint32_t seen = given.load(std::memory_order_seq_cst);
     drain(true, false);
-    if (state.load(std::memory_order_seq_cst) == 1) {
+    const bool finishes = state.load(std::memory_order_seq_cst) == 1;
+    note_modules();
+    write_modules();
+    if (finishes) {
       flush_everything(true, false);
       state.store(2, std::memory_order_seq_cst);
       wake(&state);
@@ -454,7 +457,7 @@ bool start_handover(const char* path) {
   writer_id = 0;
   labels_written = 0;
   sets_written = 0;
-  modules_seen = 0;
+  modules_written = 0;
   in_rounds = nullptr;
   last_in_rounds = nullptr;
   packing = Packing();
@@ -495,7 +498,8 @@ bool start_handover(const char* path) {
     complain("cannot record to '%s': %s", path, strerror(error));
     return false;
   }
-  write_modules_of_process();
+  note_modules();
+  write_modules();
   add_chunks(options.buffer / sizeof(Chunk) + 1);
 
   sigset_t all;

@@ -4,23 +4,33 @@
 
 #include <elf.h>
 #include <link.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "decoders/capture/writer.h"
+#include "decoders/capture/format.h"
+#include "monitor/probe/handover.h"
+#include "monitor/probe/real.h"
+
+TSOMON_REAL(dl_iterate_phdr)
+TSOMON_REAL(dlclose)
 
 namespace tsomon::probe {
 
 namespace {
 
+// Of all that is ever noted; a page is used when something stands there.
 constexpr size_t kSpace = size_t{4} << 20;
 
-struct Walk {
-  char* at;
-  char* end;
-  uint64_t seen;
-  uint64_t now;
-};
+// Entries, as in the capture. Only with the loader's lock, but for what lies before `noted`.
+char* space = nullptr;
+char* at = nullptr;  // the end
+uint64_t seen = 0;   // how many modules had been loaded in all
+std::atomic<size_t> noted{0};
+
+// Threads within dl_iterate_phdr, and whether the writer thread takes the lock.
+std::atomic<uint32_t> iterating{0};
+std::atomic<bool> looking{false};
 
 void find_build_id(const dl_phdr_info* info, const char** id, uint32_t* size) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
@@ -46,12 +56,33 @@ void find_build_id(const dl_phdr_info* info, const char** id, uint32_t* size) {
   }
 }
 
-int add(dl_phdr_info* info, size_t, void* data) {
-  auto* const walk = static_cast<Walk*>(data);
-  walk->now = info->dlpi_adds;
-  if (walk->now == walk->seen) {
+// Not memcpy, which would be recorded.
+char* put(char* to, const void* from, size_t size) {
+  asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
+  return to;
+}
+
+// Whether the same was noted, and nothing later that overlaps it.
+bool is_noted(const capture::ModuleEntry& entry, const char* path, const char* id) {
+  bool same = false;
+  capture::ModuleEntry other;
+  for (const char* next = space; next != at; next += other.path_size + other.build_id_size) {
+    put(reinterpret_cast<char*>(&other), next, sizeof other);
+    next += sizeof other;
+    if (other.begin < entry.end && entry.begin < other.end) {
+      same = std::memcmp(&entry, &other, sizeof entry) == 0 &&
+             std::memcmp(next, path, entry.path_size) == 0 &&
+             std::memcmp(next + entry.path_size, id, entry.build_id_size) == 0;
+    }
+  }
+  return same;
+}
+
+int add(dl_phdr_info* info, size_t, void* now) {
+  if (info->dlpi_adds == seen) {
     return 1;
   }
+  *static_cast<uint64_t*>(now) = info->dlpi_adds;
   char self[4096];
   const char* path = info->dlpi_name;
   if (path == nullptr || *path == '\0') {
@@ -60,7 +91,7 @@ int add(dl_phdr_info* info, size_t, void* data) {
     path = self;
   }
   capture::ModuleEntry entry;
-  const char* id = nullptr;
+  const char* id = "";
   find_build_id(info, &id, &entry.build_id_size);
   entry.bias = info->dlpi_addr;
   entry.path_size = static_cast<uint32_t>(std::strlen(path));
@@ -69,32 +100,78 @@ int add(dl_phdr_info* info, size_t, void* data) {
     if (header.p_type == PT_LOAD && (header.p_flags & PF_X) != 0) {
       entry.begin = info->dlpi_addr + header.p_vaddr;
       entry.end = entry.begin + header.p_memsz;
-      char* const next = capture::put_module(walk->at, walk->end, entry, path, id);
-      if (next != nullptr) {
-        walk->at = next;
+      const size_t size = sizeof entry + entry.path_size + entry.build_id_size;
+      if (static_cast<size_t>(space + kSpace - at) >= size && !is_noted(entry, path, id)) {
+        at =
+            put(put(put(at, &entry, sizeof entry), path, entry.path_size), id, entry.build_id_size);
+        noted.store(static_cast<size_t>(at - space), std::memory_order_release);
       }
     }
   }
   return 0;
 }
 
-}  // namespace
+// With the loader's lock, which dl_iterate_phdr takes again: `seen` and the list belong together.
+int add_all(dl_phdr_info*, size_t, void*) {
+  uint64_t now = seen;
+  real_dl_iterate_phdr(add, static_cast<void*>(&now));
+  seen = now;
+  return 1;
+}
 
-const char* describe_modules(uint64_t* seen, size_t* size) {
-  static char* space = nullptr;
+void look() {
   if (space == nullptr) {
     void* const memory = mmap(nullptr, kSpace, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
-      return nullptr;
+      return;
     }
-    space = static_cast<char*>(memory);
+    space = at = static_cast<char*>(memory);
   }
-  Walk walk{space, space + kSpace, *seen, 0};
-  dl_iterate_phdr(add, &walk);
-  *seen = walk.now;
-  *size = static_cast<size_t>(walk.at - space);
-  return *size != 0 ? space : nullptr;
+  real_dl_iterate_phdr(add_all, nullptr);
+}
+
+}  // namespace
+
+void note_modules() {
+  looking.store(true, std::memory_order_seq_cst);
+  if (iterating.load(std::memory_order_seq_cst) == 0) {
+    look();
+  }
+  looking.store(false, std::memory_order_seq_cst);
+}
+
+const char* noted_modules(size_t* from, size_t* size) {
+  const size_t before = *from;
+  *from = noted.load(std::memory_order_acquire);
+  *size = *from - before;
+  return *size != 0 ? space + before : nullptr;
+}
+
+void reset_modules_after_fork() {
+  iterating.store(0, std::memory_order_relaxed);
+  looking.store(false, std::memory_order_relaxed);
 }
 
 }  // namespace tsomon::probe
+
+using namespace tsomon::probe;
+
+using Callback = int (*)(dl_phdr_info*, size_t, void*);
+TSOMON_HOOK int dl_iterate_phdr(Callback callback, void* data) {
+  iterating.fetch_add(1, std::memory_order_seq_cst);
+  // Not for ever: a signal handler may have interrupted the loader, whose lock is waited for.
+  for (int tries = 0; looking.load(std::memory_order_seq_cst) && tries < 10'000; ++tries) {
+    sched_yield();
+  }
+  const int result = real_dl_iterate_phdr(callback, data);
+  iterating.fetch_sub(1, std::memory_order_seq_cst);
+  return result;
+}
+
+TSOMON_HOOK int dlclose(void* handle) noexcept {
+  if (recording && !finishing()) {
+    look();
+  }
+  return real_dlclose(handle);
+}

@@ -28,6 +28,7 @@
 
 #include "monitor/probe/clock.h"
 #include "monitor/probe/handover.h"
+#include "monitor/probe/modules.h"
 #include "monitor/probe/patterns.h"
 #include "monitor/probe/real.h"
 #include "monitor/probe/watched.h"
@@ -132,6 +133,7 @@ void in_child() {
   recording = false;
   recorded_pid = 0;
   reset_after_fork();
+  reset_modules_after_fork();
   count_threads_after_fork();
   if (follow) {
     recorded_pid = getpid();
@@ -327,6 +329,7 @@ TSOMON_HOOK pid_t _Fork() {
   if (child == 0) {
     recording = false;
     recorded_pid = 0;
+    reset_modules_after_fork();
     local = Local{};
     local.off = true;
   }

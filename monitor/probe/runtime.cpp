@@ -593,7 +593,7 @@ void begin_thread(Thread* thread) {
 
 void end_thread() {
   Thread* const thread = local.thread;
-  if (thread == nullptr) {
+  if (thread == nullptr || local.off) {
     return;
   }
   put_point_now(RecordType::kThreadEnd, 0, 0);
@@ -627,7 +627,10 @@ void end_thread() {
     }
   }
   thread->context = nullptr;
+  // Hooks that still come find nowhere to record, and count it.
+  thread->muted = true;
   local = Local{};
+  local.thread = thread;
   local.off = true;
 }
 

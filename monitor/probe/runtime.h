@@ -72,7 +72,7 @@ struct Local {
   uint32_t interruptions = 0;  // by signal handlers
   uint32_t units = 0;          // open ones; more or fewer after siglongjmp
   Thread* thread = nullptr;
-  bool off = false;  // a thread of the runtime, or one that has ended
+  bool off = false;  // a thread of the runtime, which has no `thread`, or one that has ended
 };
 extern __thread Local local;
 
@@ -85,7 +85,7 @@ struct Thread {
   std::atomic<Chunk*> emptied{nullptr};  // that came back
   std::atomic<bool> busy{false};         // changes chunks; finish() waits for it
   uint32_t returned = 0;  // emptied chunks when there was none to take (on_full=drop)
-  bool muted = false;     // in a signal handler that has nowhere to record
+  bool muted = false;     // ended, or in a signal handler that has nowhere to record
   std::atomic<uint64_t> lost{0};
   uint64_t lost_reported = 0;
   std::atomic<bool> unrecorded{false};  // live: performs what it will record later

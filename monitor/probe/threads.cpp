@@ -1,15 +1,21 @@
 // Threads: creation, start, end, join.
 //
 // fork    stamp taken before pthread_create: the child cannot run before it
-// begin   first record of the thread, before its start routine
-// end     in the last round of the destructors of thread-specific data, after the destructors of
-//         C++ thread_local objects; so also for pthread_exit and cancellation. When the last
-//         thread of the program ends so, and not the process with it, the process is ended here:
-//         the C library would wait for the runtime's own thread
+// begin   first record of the thread, before its start routine. Signals are blocked until then: the
+//         thread has nowhere to record what a handler does
+// end     in the last round of the destructors of thread-specific data, as the last of those whose
+//         keys lie in the C library's first block, and after the destructors of C++ thread_local
+//         objects; so also for pthread_exit and cancellation. Signals stay blocked from there on;
+//         what hooks still come are counted as lost. When the last thread of the program ends so,
+//         and not the process with it, the process is ended here: the C library would wait for the
+//         runtime's own thread
 // join    stamp taken after the join returned
 // Missed: threads made by clone(2) directly.
+#include <cerrno>
 #include <climits>
 #include <cstdlib>
+
+#include <sched.h>
 
 #include "monitor/probe/handover.h"
 #include "monitor/probe/patterns.h"
@@ -27,11 +33,22 @@ struct Start {
   void* (*routine)(void*);
   void* argument;
   Thread* thread;
+  sigset_t mask;  // with which the routine begins
 };
+
+// The C library keeps the data of so many keys in the thread itself and allocates memory for the
+// others. In each round it goes through the keys in ascending order.
+constexpr pthread_key_t kLastOfFirstBlock = 31;
 
 pthread_key_t end_key;
 bool end_key_made = false;
 std::atomic<int64_t> running{1};  // threads of the program; the first one is there
+
+void block_signals(sigset_t* before) {
+  sigset_t all;
+  sigfillset(&all);
+  real_pthread_sigmask(SIG_SETMASK, &all, before);
+}
 
 void at_thread_end(void* rounds) {
   const auto left = reinterpret_cast<uintptr_t>(rounds);
@@ -42,12 +59,13 @@ void at_thread_end(void* rounds) {
   if (local.thread != nullptr) {
     drain_before_sleeping(0);
   }
+  if (running.fetch_sub(1, std::memory_order_acq_rel) == 1 && recording) {
+    std::exit(0);  // what its functions do is this thread's
+  }
+  block_signals(nullptr);
   end_thread();
   leave_calls();
   leave_alternate_stack();
-  if (running.fetch_sub(1, std::memory_order_acq_rel) == 1 && recording) {
-    std::exit(0);
-  }
 }
 
 void end_with_destructors() {
@@ -58,12 +76,80 @@ void end_with_destructors() {
 
 void* run(void* data) {
   const Start start = *static_cast<Start*>(data);
-  std::free(data);
   end_with_destructors();
   use_alternate_stack();
   begin_thread(start.thread);
+  std::free(data);  // the allocator may be the program's
+  real_pthread_sigmask(SIG_SETMASK, &start.mask, nullptr);
   return start.routine(start.argument);
 }
+
+// The attributes of a new thread, but for the signal mask: all are blocked.
+class Attributes {
+ public:
+  // `mask`: of the thread that creates, then the one that the new thread shall have.
+  Attributes(const pthread_attr_t* given, sigset_t* mask) : used_(given) {
+    sigset_t wanted;
+    if (given == nullptr ||
+        pthread_attr_getsigmask_np(given, &wanted) == PTHREAD_ATTR_NO_SIGMASK_NP) {
+      return;  // it is inherited
+    }
+    *mask = wanted;
+    sigset_t all;
+    sigfillset(&all);
+    used_ = &own_;
+    is_own_ = pthread_attr_init(&own_) == 0;
+    complete_ = is_own_ && copy(given) && pthread_attr_setsigmask_np(&own_, &all) == 0;
+  }
+  ~Attributes() {
+    if (is_own_) {
+      pthread_attr_destroy(&own_);
+    }
+  }
+  Attributes(const Attributes&) = delete;
+  Attributes& operator=(const Attributes&) = delete;
+  const pthread_attr_t* get() const { return used_; }
+  bool complete() const { return complete_; }
+
+ private:
+  bool copy(const pthread_attr_t* given) {
+    int number = 0;
+    size_t size = 0;
+    void* stack = nullptr;
+    bool done = pthread_attr_getdetachstate(given, &number) == 0 &&
+                pthread_attr_setdetachstate(&own_, number) == 0 &&
+                pthread_attr_getguardsize(given, &size) == 0 &&
+                pthread_attr_setguardsize(&own_, size) == 0 &&
+                pthread_attr_getstacksize(given, &size) == 0 &&
+                pthread_attr_setstacksize(&own_, size) == 0;
+    // Without a stack of the caller the end of the stack is 0.
+    if (pthread_attr_getstack(given, &stack, &size) == 0 &&
+        reinterpret_cast<uint64_t>(stack) + size != 0) {
+      done = done && pthread_attr_setstack(&own_, stack, size) == 0;
+    }
+    if (pthread_attr_getinheritsched(given, &number) == 0 && number == PTHREAD_EXPLICIT_SCHED) {
+      sched_param parameters{};
+      int policy = 0;
+      done = done && pthread_attr_setinheritsched(&own_, number) == 0 &&
+             pthread_attr_getschedpolicy(given, &policy) == 0 &&
+             pthread_attr_setschedpolicy(&own_, policy) == 0 &&
+             pthread_attr_getschedparam(given, &parameters) == 0 &&
+             pthread_attr_setschedparam(&own_, &parameters) == 0;
+    }
+    cpu_set_t processors[8];
+    // All of them when none were chosen.
+    done = done && pthread_attr_getaffinity_np(given, sizeof processors, processors) == 0;
+    if (done && CPU_COUNT_S(sizeof processors, processors) != 8 * sizeof processors) {
+      done = pthread_attr_setaffinity_np(&own_, sizeof processors, processors) == 0;
+    }
+    return done;
+  }
+
+  pthread_attr_t own_;
+  const pthread_attr_t* used_;
+  bool is_own_ = false;
+  bool complete_ = true;
+};
 
 // The thread that was started with this handle and has not been joined.
 Thread* find(pthread_t handle) {
@@ -88,7 +174,16 @@ void joined(Thread* thread, uint64_t pc) {
 }  // namespace
 
 void prepare_threads() {
-  end_key_made = pthread_key_create(&end_key, at_thread_end) == 0;
+  // The destructor comes after those of the program's keys: that of the last key in the block.
+  pthread_key_t below[kLastOfFirstBlock];
+  size_t count = 0;
+  while ((end_key_made = pthread_key_create(&end_key, at_thread_end) == 0) &&
+         end_key < kLastOfFirstBlock && count < kLastOfFirstBlock) {
+    below[count++] = end_key;
+  }
+  while (count != 0) {
+    pthread_key_delete(below[--count]);
+  }
   end_with_destructors();
 }
 
@@ -101,7 +196,7 @@ using namespace tsomon::probe;
 TSOMON_HOOK int pthread_create(pthread_t* handle, const pthread_attr_t* attributes,
                                void* (*routine)(void*), void* argument) {
   start();
-  if (!recording || local.off) {
+  if (!recording || (local.off && local.thread == nullptr)) {
     return real_pthread_create(handle, attributes, routine, argument);
   }
   activate();
@@ -110,7 +205,7 @@ TSOMON_HOOK int pthread_create(pthread_t* handle, const pthread_attr_t* attribut
     return EAGAIN;
   }
   Thread* const thread = new_thread();
-  *data = {routine, argument, thread};
+  *data = {routine, argument, thread, {}};
   bool detached = false;
   if (attributes != nullptr) {
     int state = 0;
@@ -121,9 +216,18 @@ TSOMON_HOOK int pthread_create(pthread_t* handle, const pthread_attr_t* attribut
   // capture has a thread without events.
   if (thread != nullptr) {
     put_point_now(RecordType::kFork, thread->number, TSOMON_PC());
+  } else if (local.thread != nullptr) {
+    count_lost();
   }
   running.fetch_add(1, std::memory_order_relaxed);
-  const int result = real_pthread_create(handle, attributes, run, data);
+  sigset_t mask;
+  block_signals(&mask);
+  data->mask = mask;
+  int result = EAGAIN;
+  if (const Attributes blocking(attributes, &data->mask); blocking.complete()) {
+    result = real_pthread_create(handle, blocking.get(), run, data);
+  }
+  real_pthread_sigmask(SIG_SETMASK, &mask, nullptr);
   if (result != 0) {
     running.fetch_sub(1, std::memory_order_relaxed);
     std::free(data);

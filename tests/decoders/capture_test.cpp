@@ -370,11 +370,11 @@ TEST_CASE("malformed records are skipped, counted and named") {
             "thread 0, chunk 0: byte 10: record type 28 is not known to this version",
             "thread 0, chunk 0: byte 27: a malformed record of type 4",
             "thread 0, chunk 0: byte 41: a malformed record of type 20",
-            "thread 0, chunk 0: byte 55: a unit ends that never began",
             "thread 0, chunk 0: byte 65: an interval ends 1 cycles before it begins",
             kUnsynchronised,
             "thread 0, chunk 0: byte 99: no record; the rest of the chunk is skipped",
             "thread 0: 4 records are lost",
+            "thread 0, chunk 0: byte 55: a unit ends that never began",
         });
   CHECK(describe(capture->trace) == Lines{"T0 fence [8,9]", "T0 r 0x30+4 [8,inf]"});
 }

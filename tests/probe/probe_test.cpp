@@ -275,6 +275,47 @@ TEST_CASE("threads that have ended leave little memory behind") {
   CHECK(result.said.at("address_space") < 1'000);
 }
 
+TEST_CASE("units that end and never began are told of once, with their number") {
+  for (const std::string& compiler : compilers()) {
+    CAPTURE(compiler);
+    const Run result = run(compiler, "stray_ends", "");
+    CHECK(result.status == 0);
+    const capture::Capture capture = read_any(result.path);
+    CHECK_FALSE(capture.trace.complete);
+    REQUIRE(capture.problems.size() == 1);
+    CHECK(capture.problems[0].rfind("thread 1, chunk 0: byte ", 0) == 0);
+    CHECK(capture.problems[0].find(": a unit ends that never began; 3000 ends") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("a program without standard output keeps the capture's descriptor apart") {
+  for (const std::string& compiler : compilers()) {
+    CAPTURE(compiler);
+    const std::string path = kPrograms + "/" + compiler + "/closed.capture";
+    fs::remove(path);
+    // What the program prints would otherwise stand in the capture.
+    const std::string command = "exec env TSOMON_OPTIONS=output=" + path + " " + kPrograms + "/" +
+                                compiler + "/thread_edges destructors >&-";
+    CHECK(std::system(command.c_str()) == 0);
+    CHECK(count_kinds(read(path).trace).at(EventKind::kReadModifyWrite) == 100);
+  }
+}
+
+TEST_CASE("what tsomon run reads is apart from its standard output, which is closed") {
+  for (const std::string& compiler : compilers()) {
+    CAPTURE(compiler);
+    const std::string path = kPrograms + "/" + compiler + "/closed_run.capture";
+    fs::remove(path);
+    // Reports are written while the program runs.
+    const std::string command = std::string("exec ") + TSOMON_EXECUTABLE + " run -s " + path +
+                                " -- " + kPrograms + "/" + compiler + "/lost_updates <&- >&- 2>" +
+                                path + ".log";
+    CHECK(std::system(command.c_str()) != -1);
+    CHECK(count_kinds(read(path).trace).at(EventKind::kUnitBegin) == 400);
+  }
+}
+
 TEST_CASE("a C program is recorded as well") {
   const Run result = run("g++", "plain_c", "");
   CHECK(result.status == 0);
