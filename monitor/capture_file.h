@@ -16,9 +16,8 @@ namespace tsomon {
 // By its first bytes.
 bool is_capture(const std::filesystem::path& path);
 
-// Makes place for a capture: there is no file afterwards. Gives the path to write
-// to: what a symbolic link points to is replaced, not the link. `pipe`: a FIFO is fine, too; it is
-// not opened.
+// Makes place for a capture: there is no file afterwards. Gives the path to write to: what a
+// symbolic link points to is replaced, not the link. `pipe`: a FIFO is fine, too; it is not opened.
 Result<std::filesystem::path> place_for_capture(const std::filesystem::path& path,
                                                 bool pipe = false);
 

@@ -18,9 +18,8 @@
 // Memory      Bounded by the threads and the names, not by the length, but for some 100 bytes for
 //             each chunk of a capture; pages of its file count as resident while it is read.
 // Errors      kUnreadable, kMalformed with the place in the input; kUsage for an axe trace, which
-// is
-//             no stream of events; kEnvironment when there is no
-//             room for a temporary file. The events before a malformed line have been given out.
+//             is no stream of events; kEnvironment when there is no room for a temporary file. The
+//             events before a malformed line have been given out.
 // Thread-safety: none; distinct sources are independent.
 #pragma once
 

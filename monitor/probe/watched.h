@@ -16,8 +16,7 @@
 //             watched, too. An access that only partly lies in watched granules is recorded with
 //             the bytes in them; a 16-byte atomic as a whole.
 // Complexity  One load from 4 KB that say which pages cannot be watched, two for an access to
-// several
-//             granules; where these do not decide, two to four more.
+//             several granules; where these do not decide, two to four more.
 // Memory      2 MB of addresses for each gibibyte with declared ranges, of which the parts in use
 //             are touched; 64 bytes for each page that is watched in part.
 // Thread-safety: looking up is safe while ranges are added, also in signal handlers.
