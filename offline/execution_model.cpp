@@ -129,9 +129,6 @@ std::vector<uint32_t> select_nodes(const OrientationProblem& problem, uint32_t* 
   for (const auto& [issue, effect] : problem.step_of) {
     place[effect] = 0;
   }
-  for (const ReadsFrom& rule : problem.rules) {
-    place[problem.step_of[rule.read].first] = 0;
-  }
   *selected = 0;
   for (uint32_t& at : place) {
     at = at == kDropped ? kDropped : (*selected)++;
@@ -237,7 +234,6 @@ std::optional<ExecutionModel> make_execution_model(const OrientationProblem& pro
   }
   ExecutionModel model{GrowingOrder(*closed), {}, {}, {}, {}};
   model.order.limit_work(max_work);
-  const auto issue = [&](uint32_t e) { return by_steps ? place[problem.step_of[e].first] : e; };
   const auto effect = [&](uint32_t e) { return by_steps ? place[problem.step_of[e].second] : e; };
   if (by_steps) {
     const auto placed = [&](Edge edge) { return Edge{place[edge.from], place[edge.to]}; };
@@ -267,7 +263,7 @@ std::optional<ExecutionModel> make_execution_model(const OrientationProblem& pro
   }
   for (const ReadsFrom& rule : problem.rules) {
     model.either.push_back(
-        {{effect(rule.other), effect(rule.write)}, {issue(rule.read), effect(rule.other)}});
+        {{effect(rule.other), effect(rule.write)}, {effect(rule.read), effect(rule.other)}});
   }
   for (const EitherOrder& either : model.either) {
     model.order.imply({either.a.to, either.a.from}, either.b);

@@ -12,6 +12,7 @@
 #include "tso/explanation.h"
 #include "tso/flat_map.h"
 #include "tso/issue_order.h"
+#include "tso/lock_points.h"
 #include "tso/mixed_graph.h"
 #include "tso/open_pairs.h"
 #include "tso/ordered_work.h"
@@ -72,6 +73,11 @@ class Analyser {
     } else if (options_.values && trace_.complete) {
       values_.emplace(relation_, accesses_);
     }
+    if (graph_->locks_contradict) {
+      incomplete("two threads held a lock at once: locks were taken to exclude nothing");
+    } else if (locks_exclude(relation_)) {
+      locks_.emplace(relation_);
+    }
     classes_.emplace(trace_, units_, *graph_, options_.property);
     in_.emplace(AnalysedTrace{trace_, options_, units_, relation_, *graph_, *classes_,
                               values_.has_value()});
@@ -120,7 +126,7 @@ class Analyser {
     for (uint32_t part = 0; part < split.count; ++part) {
       if (wanted(parts[part])) {
         ++result_.parts;
-        if (!only_single_events(parts[part])) {
+        if (!only_single_events(parts[part]) && !serialised_by_locks(parts[part])) {
           searched.push_back(part);
         }
       }
@@ -167,6 +173,11 @@ class Analyser {
              return units_[classes_->edges()[i].from].label == Interner::kNone &&
                     units_[classes_->edges()[i].to].label == Interner::kNone;
            });
+  }
+
+  bool serialised_by_locks(const Part& part) const {
+    return options_.property != Property::kRobustness && locks_ &&
+           locked_in_two_phases(relation_, units_, *locks_, graph_->order, *classes_, part.edges);
   }
 
   struct SearchedPart {
@@ -233,7 +244,7 @@ class Analyser {
     const uint64_t order_work = work_of_order(problem.events.size());
     const bool fits =
         order_work <= left.max_work && fits_memory(problem.events.size(), open.size());
-    auto by_fences = ask_fenced(part, &searched);
+    auto by_fences = ask_fenced(part, rules, &searched);
     if (by_fences &&
         (!fits || by_fences->cyclic == Answer::kNo ||
          (by_fences->cyclic == Answer::kYes && by_fences->acyclic != Answer::kUnknown))) {
@@ -288,7 +299,8 @@ class Analyser {
   }
 
   // Parts whose units all end fenced have a check of their own. Nothing: it does not apply.
-  std::optional<OrientationResult> ask_fenced(const Part& part, SearchedPart* searched) const {
+  std::optional<OrientationResult> ask_fenced(const Part& part, const std::vector<ReadsFrom>& rules,
+                                              SearchedPart* searched) const {
     const std::vector<UnitId>& members = searched->members;
     const std::vector<uint32_t>& open = searched->open;
     if (!options_.fenced || options_.property != Property::kSerializability ||
@@ -309,16 +321,22 @@ class Analyser {
       }
     }
     PartQuestion question{relation_, units_, fences_, *graph_, members, pairs, directed, {}};
-    if (values_) {
+    if (values_ || !rules.empty()) {
       std::vector<uint32_t> own;
       for (const UnitId unit : members) {
         add_members(*in_, unit, &own);
       }
-      question.accept = [this, places = places_of(open),
-                         own](const std::vector<bool>& orientation) {
-        return values_agree(relation_, accesses_, *values_, own, [&](uint32_t e, uint32_t f) {
+      question.accept = [this, places = places_of(open), own,
+                         &rules](const std::vector<bool>& orientation) {
+        const OrientationOracle before = [&](uint32_t e, uint32_t f) {
           return oriented(places, orientation, e, f);
-        });
+        };
+        return std::all_of(rules.begin(), rules.end(),
+                           [&](const ReadsFrom& rule) {
+                             return before(rule.write, rule.other) != Order::kBefore ||
+                                    before(rule.read, rule.other) != Order::kAfter;
+                           }) &&
+               (!values_ || values_agree(relation_, accesses_, *values_, own, before));
       };
     }
     OrientationResult found = options_.fenced(question, searched->bounds);
@@ -505,6 +523,7 @@ class Analyser {
   Fences fences_;
   std::optional<RefinedGraph> graph_;
   std::optional<RecordedValues> values_;
+  std::optional<LockExclusion> locks_;
   EventRanges wanted_;
   std::optional<ClassGraph> classes_;
   std::optional<AnalysedTrace> in_;

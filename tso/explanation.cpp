@@ -170,7 +170,8 @@ bool Explainer::show(const ViolatedPart& part, const OrientationOracle& before, 
     return false;
   }
   if (!witnesses_) {
-    witnesses_.emplace(in_.trace, WitnessClaim{in_.options.property, in_.options.relation, false});
+    witnesses_.emplace(in_.trace, WitnessClaim{in_.options.property, in_.options.relation, false,
+                                               !in_.graph.locks_contradict});
   }
   const bool values = in_.values && part.realised;
   const auto checked = witnesses_->check(*steps, values);

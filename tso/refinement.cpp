@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tso/lock_exclusion.h"
 #include "tso/values.h"
 
 namespace tsomon {
@@ -24,7 +25,7 @@ std::optional<std::pair<uint32_t, uint32_t>> tied(const Relation& relation, Edge
 class Refiner {
  public:
   Refiner(const Relation& relation, const AccessIndex& accesses, const RefinementOptions& options,
-          EventGraph graph)
+          bool locks, EventGraph graph)
       : relation_(relation),
         accesses_(accesses),
         directed_(std::move(graph.directed)),
@@ -33,6 +34,9 @@ class Refiner {
     directed_.insert(directed_.end(), options.known.begin(), options.known.end());
     if (options.values && relation.trace().complete) {
       values_.emplace(relation, accesses);
+    }
+    if (locks) {
+      locks_.emplace(relation);
     }
   }
 
@@ -45,14 +49,19 @@ class Refiner {
       std::vector<Edge> found;
       std::vector<ReadsFrom> rules;
       settle(*order, &found, &rules);
+      const auto add = [&](const Inference& inferred) {
+        found.insert(found.end(), inferred.directed.begin(), inferred.directed.end());
+        rules.insert(rules.end(), inferred.rules.begin(), inferred.rules.end());
+      };
       if (values_) {
-        ValueInference values = infer_from_values(relation_, accesses_, *values_, *order);
-        found.insert(found.end(), values.directed.begin(), values.directed.end());
-        rules.insert(rules.end(), values.rules.begin(), values.rules.end());
+        add(infer_from_values(relation_, accesses_, *values_, *order));
+      }
+      if (locks_) {
+        add(locks_->infer(undirected_, *order));
       }
       if (found.empty()) {
-        return RefinedGraph{std::move(undirected_), std::move(rules), std::move(*order), complete_,
-                            false};
+        return RefinedGraph{
+            std::move(undirected_), std::move(rules), std::move(*order), complete_, false, false};
       }
       directed_.insert(directed_.end(), found.begin(), found.end());
     }
@@ -89,6 +98,7 @@ class Refiner {
   const Relation& relation_;
   const AccessIndex& accesses_;
   std::optional<RecordedValues> values_;
+  std::optional<LockExclusion> locks_;
   std::vector<Edge> directed_;
   std::vector<Edge> undirected_;
   bool complete_;
@@ -98,21 +108,25 @@ class Refiner {
 
 std::optional<RefinedGraph> refine(const Relation& relation, const AccessIndex& accesses,
                                    const RefinementOptions& options) {
-  const auto run = [&](const RefinementOptions& chosen) {
-    return Refiner(relation, accesses, chosen,
-                   build_event_graph(relation, accesses, options.max_undirected))
-        .run();
-  };
-  auto refined = run(options);
-  if (!refined && options.values) {
-    RefinementOptions without = options;
-    without.values = false;
-    refined = run(without);
+  const bool exclusive = locks_exclude(relation);
+  // What the edges contradict is ignored: the values, the locks, both.
+  for (const auto& [values, locks] :
+       {std::pair{true, true}, {false, true}, {true, false}, {false, false}}) {
+    if ((values && !options.values) || (locks && !exclusive)) {
+      continue;
+    }
+    RefinementOptions chosen = options;
+    chosen.values = values;
+    auto refined = Refiner(relation, accesses, chosen, locks,
+                           build_event_graph(relation, accesses, options.max_undirected))
+                       .run();
     if (refined) {
-      refined->values_contradict = true;
+      refined->values_contradict = options.values && !values;
+      refined->locks_contradict = exclusive && !locks;
+      return refined;
     }
   }
-  return refined;
+  return std::nullopt;
 }
 
 }  // namespace tsomon

@@ -30,13 +30,13 @@ bool only_this_range_is_written(const Relation& relation, const AccessIndex& acc
   return true;
 }
 
-class Inference {
+class LoadExplainer {
  public:
-  Inference(const Relation& relation, const AccessIndex& accesses, const RecordedValues& values,
-            const Reachability& order)
+  LoadExplainer(const Relation& relation, const AccessIndex& accesses, const RecordedValues& values,
+                const Reachability& order)
       : relation_(relation), accesses_(accesses), values_(values), order_(order) {}
 
-  ValueInference run() {
+  Inference run() {
     for (LocationId location = 0; location < relation_.locations().size(); ++location) {
       if (!values_.usable(location)) {
         continue;
@@ -168,7 +168,7 @@ class Inference {
   const AccessIndex& accesses_;
   const RecordedValues& values_;
   const Reachability& order_;
-  ValueInference result_;
+  Inference result_;
 };
 
 }  // namespace
@@ -231,9 +231,9 @@ RecordedValues::Location RecordedValues::examine(const Relation& relation,
   return result;
 }
 
-ValueInference infer_from_values(const Relation& relation, const AccessIndex& accesses,
-                                 const RecordedValues& values, const Reachability& order) {
-  return Inference(relation, accesses, values, order).run();
+Inference infer_from_values(const Relation& relation, const AccessIndex& accesses,
+                            const RecordedValues& values, const Reachability& order) {
+  return LoadExplainer(relation, accesses, values, order).run();
 }
 
 bool values_agree(const Relation& relation, const AccessIndex& accesses,

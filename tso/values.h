@@ -47,15 +47,10 @@ class RecordedValues {
   std::vector<Location> locations_;
 };
 
-struct ValueInference {
-  std::vector<Edge> directed;    // new
-  std::vector<ReadsFrom> rules;  // for stores that may lie on either side
-};
-
 inline constexpr size_t kMaxCandidates = 4096;
 
-ValueInference infer_from_values(const Relation& relation, const AccessIndex& accesses,
-                                 const RecordedValues& values, const Reachability& order);
+Inference infer_from_values(const Relation& relation, const AccessIndex& accesses,
+                            const RecordedValues& values, const Reachability& order);
 
 // Whether an order of conflicting accesses gives every load of `events` its recorded value, as far
 // as values are known. Where it leaves the order of some open, as of those outside of the part of

@@ -40,12 +40,21 @@ class Definitions {
       }
       position_[e] = static_cast<uint32_t>(threads_[thread].size());
       threads_[thread].push_back(e);
+      note_lock(e);
       if (event(e).kind() == EventKind::kRelease) {
         releases_[{event(e).address, event(e).size}].push_back(e);
       } else if (is(event(e), kinds::kAccesses) && !reader(e)) {
         writes_[{event(e).address, event(e).size}].push_back(e);
       }
     }
+  }
+
+  // The release by which the thread of an acquisition no longer holds the lock; kNone: the event is
+  // none by which it begins to, there is none, the thread waits before it, or others release the
+  // lock, too.
+  uint32_t end_of_section(uint32_t e) const {
+    const auto found = sections_.find(e);
+    return found == sections_.end() || given_away_.contains(lock_of(e)) ? kNone : found->second;
   }
 
   const Event& event(uint32_t e) const { return trace_.events[e]; }
@@ -163,6 +172,37 @@ class Definitions {
  private:
   using Ranges = std::map<std::pair<uint64_t, uint32_t>, std::vector<uint32_t>>;
 
+  using Lock = std::pair<uint64_t, uint32_t>;
+  Lock lock_of(uint32_t e) const { return {event(e).address, event(e).size}; }
+
+  void note_lock(uint32_t e) {
+    std::map<Lock, std::vector<uint32_t>>& held = held_[event(e).thread];
+    switch (event(e).kind()) {
+      case EventKind::kAcquire:
+      case EventKind::kAcquireShared:
+        held[lock_of(e)].push_back(e);
+        break;
+      case EventKind::kRelease:
+      case EventKind::kReleaseShared:
+        if (auto& acquired = held[lock_of(e)]; acquired.empty()) {
+          given_away_.insert(lock_of(e));
+        } else {
+          if (acquired.size() == 1 && acquired.front() != kNone) {
+            sections_.emplace(acquired.front(), e);
+          }
+          acquired.pop_back();
+        }
+        break;
+      case EventKind::kWait:
+        for (auto& [lock, acquired] : held) {
+          std::fill(acquired.begin(), acquired.end(), kNone);
+        }
+        break;
+      default:
+        break;
+    }
+  }
+
   bool reader(uint32_t e) const {
     const EventKind kind = event(e).kind();
     return kind == EventKind::kRead || kind == EventKind::kAcquireShared ||
@@ -247,6 +287,9 @@ class Definitions {
   std::vector<std::vector<uint32_t>> threads_;
   Ranges releases_;
   Ranges writes_;
+  std::map<ThreadId, std::map<Lock, std::vector<uint32_t>>> held_;  // acquired and not released
+  std::map<uint32_t, uint32_t> sections_;                           // acquisition to release
+  std::set<Lock> given_away_;
   // Answers given before: the definitions are asked about every pair of events of a window.
   mutable std::unordered_map<uint32_t, uint32_t> newest_match_;
   mutable std::unordered_map<uint32_t, uint32_t> settled_;
@@ -259,8 +302,8 @@ class Replay {
       : trace_(trace), defs_(definitions), units_(units), steps_(steps), claim_(claim) {}
 
   Result<std::vector<uint32_t>> run() {
-    for (const auto rule :
-         {&Replay::follow_machine, &Replay::keep_directed_edges, &Replay::return_values}) {
+    for (const auto rule : {&Replay::follow_machine, &Replay::keep_directed_edges,
+                            &Replay::return_values, &Replay::exclude}) {
       if (std::string why = (this->*rule)(); !why.empty()) {
         return reject(std::move(why));
       }
@@ -401,6 +444,27 @@ class Replay {
       if (comparable && read_from != kNone &&
           trace_.write_value(trace_.events[read_from]) != recorded) {
         return fmt::format("lets load {} return a value that was not recorded", load);
+      }
+    }
+    return {};
+  }
+
+  // Rule 6.
+  std::string exclude() {
+    if (!claim_.exclusion || !trace_.complete || !claim_.options.lock_order ||
+        claim_.options.semantics != Semantics::kExact) {
+      return {};
+    }
+    for (const uint32_t begin : events_) {
+      const uint32_t end = defs_.end_of_section(begin);
+      if (end == kNone || !issue_.contains(end)) {
+        continue;
+      }
+      for (const uint32_t other : events_) {
+        if (defs_.end_of_section(other) != kNone && defs_.conflict(begin, other) &&
+            issue_.at(begin) < issue_.at(other) && issue_.at(other) < effect(end)) {
+          return fmt::format("lets event {} acquire the lock of event {}", other, begin);
+        }
       }
     }
     return {};

@@ -81,6 +81,16 @@ class Enumerator {
         }
       }
     }
+    const auto held = [&](const NaiveChecker::Section& other) {
+      const auto own = std::find_if(all_.sections_.begin(), all_.sections_.end(),
+                                    [&](const auto& one) { return one.acquisition == e; });
+      return own != all_.sections_.end() && all_.naive_.exclude(*own, other) &&
+             issued_[other.acquisition] != kNot &&
+             (all_.is_store(other.release) ? committed_ : issued_)[other.release] == kNot;
+    };
+    if (std::any_of(all_.sections_.begin(), all_.sections_.end(), held)) {
+      return false;
+    }
     return std::all_of(after_effect_[e].begin(), after_effect_[e].end(),
                        [&](uint32_t other) {
                          return (all_.is_store(other) ? committed_ : issued_)[other] != kNot;
@@ -167,17 +177,20 @@ struct Executions::Timeline {
 };
 
 Executions::Executions(const Trace& trace, const RelationOptions& options)
-    : trace_(trace), options_(options), units_(trace) {
+    : trace_(trace),
+      options_(options),
+      units_(trace),
+      naive_(trace, options),
+      sections_(naive_.sections()) {
   for (uint32_t e = 0; e < trace.events.size(); ++e) {
     if (is(trace.events[e], kinds::kNodes)) {
       nodes_.push_back(e);
     }
   }
-  const NaiveChecker naive(trace, options);
   for (const uint32_t e : nodes_) {
     order_.emplace_back();
     for (const uint32_t f : nodes_) {
-      order_.back().push_back(e == f ? Order::kNone : naive.between(e, f));
+      order_.back().push_back(e == f ? Order::kNone : naive_.between(e, f));
     }
   }
 }

@@ -42,6 +42,8 @@ class Executions {
   const Trace& trace_;
   RelationOptions options_;
   UnitTable units_;
+  NaiveChecker naive_;
+  std::vector<NaiveChecker::Section> sections_;
   std::vector<uint32_t> nodes_;
   std::vector<std::vector<Order>> order_;  // by position in nodes_
 };

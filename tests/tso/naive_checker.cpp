@@ -1,6 +1,7 @@
 #include "tests/tso/naive_checker.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -241,6 +242,60 @@ Order NaiveChecker::between(uint32_t e, uint32_t f) const {
   return conflict ? Order::kUndirected : Order::kNone;
 }
 
+std::vector<NaiveChecker::Section> NaiveChecker::sections() const {
+  std::vector<Section> result;
+  if (options_.semantics != Semantics::kExact || !options_.lock_order || !trace_.complete) {
+    return result;
+  }
+  const auto is_lock = [&](uint32_t e, uint32_t f) {
+    const Event& a = trace_.events[e];
+    const Event& b = trace_.events[f];
+    return is(a, kinds::kLocks) && is(b, kinds::kLocks) && a.address == b.address &&
+           a.size == b.size;
+  };
+  // How often the thread holds the lock of e before e.
+  const auto holds = [&](uint32_t e) {
+    int times = 0;
+    for (uint32_t f = 0; f < e; ++f) {
+      if (program_order(f, e) && is_lock(f, e)) {
+        times = std::max(0, times + (is(trace_.events[f], kinds::kAcquisitions) ? 1 : -1));
+      }
+    }
+    return times;
+  };
+  const auto given_away = [&](uint32_t e) {
+    for (uint32_t f = 0; f < trace_.events.size(); ++f) {
+      if (is_lock(f, e) && !is(trace_.events[f], kinds::kAcquisitions) && holds(f) == 0) {
+        return true;
+      }
+    }
+    return false;
+  };
+  for (uint32_t e = 0; e < trace_.events.size(); ++e) {
+    if (!is(trace_.events[e], kinds::kAcquisitions) || holds(e) > 0 || given_away(e)) {
+      continue;
+    }
+    for (uint32_t f = e + 1; f < trace_.events.size(); ++f) {
+      if (program_order(e, f) && trace_.events[f].kind() == EventKind::kWait) {
+        break;
+      }
+      if (program_order(e, f) && is_lock(e, f) && !is(trace_.events[f], kinds::kAcquisitions) &&
+          holds(f) == 1) {
+        result.push_back({e, f});
+        break;
+      }
+    }
+  }
+  return result;
+}
+
+bool NaiveChecker::exclude(const Section& a, const Section& b) const {
+  const Event& one = trace_.events[a.acquisition];
+  const Event& other = trace_.events[b.acquisition];
+  return one.thread != other.thread && one.address == other.address && one.size == other.size &&
+         !(reader(one) && reader(other));
+}
+
 std::optional<Verdict> NaiveChecker::verdict(Property property) const {
   std::vector<uint32_t> events;
   for (uint32_t e = 0; e < trace_.events.size(); ++e) {
@@ -287,6 +342,20 @@ std::optional<Verdict> NaiveChecker::verdict(Property property) const {
       }
     }
   }
+  // Of two sections one is over before the other begins: one of two edges.
+  std::vector<std::array<size_t, 4>> exclusions;
+  const auto place = [&](uint32_t e) {
+    return static_cast<size_t>(std::find(events.begin(), events.end(), e) - events.begin());
+  };
+  const std::vector<Section> held = sections();
+  for (size_t i = 0; i < held.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (exclude(held[i], held[j])) {
+        exclusions.push_back({place(held[i].release), place(held[j].acquisition),
+                              place(held[j].release), place(held[i].acquisition)});
+      }
+    }
+  }
   // The node of the conflict graph of every event.
   std::vector<uint32_t> group(n);
   for (size_t i = 0; i < n; ++i) {
@@ -305,7 +374,11 @@ std::optional<Verdict> NaiveChecker::verdict(Property property) const {
     const bool tied = std::all_of(ties.begin(), ties.end(), [&](const Tie& tie) {
       return !has(edges, tie.source, tie.store) || has(edges, tie.load, tie.store);
     });
-    if (!tied || cyclic(edges)) {
+    const bool excluded =
+        std::all_of(exclusions.begin(), exclusions.end(), [&](const std::array<size_t, 4>& one) {
+          return has(edges, one[0], one[1]) || has(edges, one[2], one[3]);
+        });
+    if (!tied || !excluded || cyclic(edges)) {
       continue;
     }
     Matrix conflict_graph(groups, 0);

@@ -25,6 +25,14 @@ class NaiveChecker {
   Order between(uint32_t e, uint32_t f) const;
   bool buffered(uint32_t e) const { return source(e).has_value(); }
 
+  // From the acquisition of a lock to its release, where locks exclude (tso/lock_exclusion.h).
+  struct Section {
+    uint32_t acquisition;
+    uint32_t release;
+  };
+  std::vector<Section> sections() const;
+  bool exclude(const Section& a, const Section& b) const;
+
   using Bytes = std::set<std::pair<uint64_t, uint64_t>>;
 
  private:

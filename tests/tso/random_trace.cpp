@@ -24,7 +24,9 @@ class Simulation {
     for (uint32_t l = 0; l < options.locations; ++l) {
       result_.trace.symbols.names.intern(fmt::format("v{}", l));
     }
-    lock_ = result_.trace.symbols.names.intern("l");
+    for (uint32_t l = 0; l < options.lock_count; ++l) {
+      locks_[l].name = result_.trace.symbols.names.intern(l == 0 ? "l" : fmt::format("l{}", l));
+    }
     label_ = result_.trace.symbols.labels.intern("unit");
   }
 
@@ -59,9 +61,16 @@ class Simulation {
   }
 
  private:
+  static constexpr size_t kMostLocks = 4;
+  enum class Hold : uint8_t { kNot, kExclusive, kShared };
+  struct Lock {
+    uint64_t name = 0;
+    bool taken = false;
+    uint32_t readers = 0;
+  };
   struct Store {
     uint32_t event;
-    uint64_t address;
+    uint64_t address;  // of a release: which lock
     uint32_t size;
     uint64_t value;
     bool release;
@@ -69,7 +78,7 @@ class Simulation {
   struct Thread {
     bool started = true;
     bool joined = false;
-    bool holds_lock = false;
+    std::array<Hold, kMostLocks> holds{};
     uint32_t depth = 0;
     uint32_t stores = 0;  // since its last fence
     std::deque<Store> buffer;
@@ -113,7 +122,7 @@ class Simulation {
     const Store store = buffer.front();
     buffer.pop_front();
     if (store.release) {
-      lock_taken_ = false;
+      locks_[store.address].taken = false;
     } else {
       write(store.address, store.size, store.value);
     }
@@ -255,23 +264,43 @@ class Simulation {
 
   bool use_lock(uint32_t t) {
     Thread& thread = threads_[t];
-    Event access = event(thread.holds_lock ? EventKind::kRelease : EventKind::kAcquire, t);
-    access.address = lock_;
-    if (thread.holds_lock) {
-      thread.holds_lock = false;
+    const uint32_t which = options_.lock_count > 1 ? below(options_.lock_count) : 0;
+    Lock& lock = locks_[which];
+    Hold& hold = thread.holds[which];
+    const bool exclusive = hold == Hold::kExclusive;
+    Event access = event(exclusive               ? EventKind::kRelease
+                         : hold == Hold::kShared ? EventKind::kReleaseShared
+                                                 : EventKind::kAcquire,
+                         t);
+    access.address = lock.name;
+    if (hold != Hold::kNot) {
+      hold = Hold::kNot;
+      if (!exclusive) {
+        drain(t);
+        --lock.readers;
+        issued(add(access));
+        return true;
+      }
       make_room(t);
       ++thread.stores;
       const uint32_t index = add(access);
-      thread.buffer.push_back({index, lock_, 0, 0, true});
+      thread.buffer.push_back({index, which, 0, 0, true});
       issued(index);
       return true;
     }
-    if (lock_taken_) {
+    const bool reads = options_.readers > 0 && chance(options_.readers);
+    if (lock.taken || (!reads && lock.readers > 0)) {
       return false;
     }
     drain(t);
-    lock_taken_ = true;
-    thread.holds_lock = true;
+    if (reads) {
+      ++lock.readers;
+      hold = Hold::kShared;
+      access.set_kind(EventKind::kAcquireShared);
+    } else {
+      lock.taken = true;
+      hold = Hold::kExclusive;
+    }
     issued(add(access));
     return true;
   }
@@ -279,7 +308,7 @@ class Simulation {
   bool join() {
     const uint32_t t = 1 + below(options_.threads);
     if (t >= options_.threads || !threads_[t].started || threads_[t].joined ||
-        threads_[t].depth > 0 || threads_[t].holds_lock) {
+        threads_[t].depth > 0 || threads_[t].holds != std::array<Hold, kMostLocks>{}) {
       return false;
     }
     drain(t);
@@ -298,8 +327,7 @@ class Simulation {
   const RandomTraceOptions& options_;
   std::vector<Thread> threads_;
   std::array<uint8_t, 272> memory_{};
-  bool lock_taken_ = false;
-  uint64_t lock_ = 0;
+  std::array<Lock, kMostLocks> locks_;
   uint64_t label_ = 0;
   RandomTrace result_;
 };

@@ -14,11 +14,13 @@ namespace tsomon::testing {
 struct RandomTraceOptions {
   uint32_t threads = 3;
   uint32_t locations = 3;
-  uint32_t steps = 8;         // events other than unit boundaries, about
-  uint32_t units = 40;        // percent of steps that open or close a unit
-  uint32_t locked = 10;       // percent of accesses
-  uint32_t fences = 10;       // percent of steps
-  uint32_t locks = 0;         // percent of steps
+  uint32_t steps = 8;    // events other than unit boundaries, about
+  uint32_t units = 40;   // percent of steps that open or close a unit
+  uint32_t locked = 10;  // percent of accesses
+  uint32_t fences = 10;  // percent of steps
+  uint32_t locks = 0;    // percent of steps
+  uint32_t lock_count = 1;
+  uint32_t readers = 0;       // percent of acquisitions
   uint32_t store_buffer = 0;  // capacity
   bool nesting = false;
   bool values = false;
