@@ -412,17 +412,18 @@ class StreamCheck::Impl {
       return judged;
     }
     for (const uint64_t look_back : Detector::kLookBack) {
-      if (look_back != 0 && stretch.first <= detector_.oldest_event()) {
+      const uint64_t oldest = detector_.oldest_event();
+      if (look_back != 0 && stretch.first <= oldest) {
         break;
       }
-      DetectedStretch detected =
-          look_back == 0 ? detector_.stretch(stretch.first, stretch.last)
-                         : detector_.longer_stretch(stretch.first, stretch.last, look_back);
+      const uint64_t earlier = std::max(stretch.first - std::min(stretch.first, look_back), oldest);
+      DetectedStretch detected = detector_.stretch(std::min(stretch.first, earlier), stretch.last);
       judged.events += detected.events.events.size();
       const uint64_t worked = judged.analysis ? (*judged.analysis)->work : 0;
       Trace trace;
       static_cast<EventBlock&>(trace) = std::move(detected.events);
       trace.symbols.initial_zero = false;
+      trace.in_front = detected.in_front;
       CheckOptions options = options_;
       options.jobs = jobs;
       options.analysis.values &= detected.all_stores;
@@ -446,7 +447,6 @@ class StreamCheck::Impl {
       judged.trace = std::move(trace);
       judged.index = std::move(detected.index);
       judged.analysis = std::move(analysis);
-      // The first stretch may have lost its values for what was in a buffer when it begins.
       if (!possible || !options_.analysis.values ||
           (look_back != 0 && !has_read_values(judged.trace))) {
         break;

@@ -264,7 +264,8 @@ class Watch::Impl {
     }
     const uint64_t first = window.index.front();
     const uint64_t last = window.index.back();
-    DetectedStretch stretch{std::move(window.events), std::move(window.index), window.all_stores};
+    DetectedStretch stretch{std::move(window.events), std::move(window.index), window.in_front,
+                            window.all_stores};
     const uint64_t size = stretch.events.events.size();
     Found found;
     const auto decline = [&] {
@@ -286,7 +287,7 @@ class Watch::Impl {
           looked_back_ -= last - from;
           return decline();
         }
-        stretch = detector_.longer_stretch(first, last, look_back);
+        stretch = detector_.stretch(from, last);
       }
       // What the windows before have left.
       const uint64_t events = look_back == 0 ? size : 0;
@@ -298,6 +299,7 @@ class Watch::Impl {
       Trace trace;
       static_cast<EventBlock&>(trace) = std::move(stretch.events);
       trace.symbols.initial_zero = false;
+      trace.in_front = stretch.in_front;
       AnalysisOptions options = options_.analysis;
       options.values &= stretch.all_stores && summary_.losses == 0;
       options.only = ranges_of(window.units, stretch.index);

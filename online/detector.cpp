@@ -87,6 +87,7 @@ class Detector::Impl {
   }
 
   void finish() {
+    history_.finish();
     policy_->finish();
     run_sweep([](Policy::Node) { return true; });
   }
@@ -109,12 +110,8 @@ class Detector::Impl {
   const ConflictGraph& graph() const { return graph_; }
 
   DetectedStretch stretch(uint64_t first, uint64_t last) const {
-    return stretch_of(history_.slice(first, last));
-  }
-
-  DetectedStretch longer_stretch(uint64_t first, uint64_t last, uint64_t look_back) const {
-    const uint64_t from = std::max(first - std::min(first, look_back), history_.oldest());
-    return stretch_of(history_.settled_slice(std::min(from, first), last));
+    History::Slice slice = history_.slice(first, last);
+    return {std::move(slice.events), std::move(slice.index), slice.in_front, slice.all_stores};
   }
 
   uint64_t oldest_event() const { return history_.oldest(); }
@@ -122,9 +119,6 @@ class Detector::Impl {
  private:
   static uint32_t drains_of(const DetectorOptions& options) {
     return kinds::kDrains | (options.relation.fenced_release ? kind_mask(EventKind::kRelease) : 0U);
-  }
-  static DetectedStretch stretch_of(History::Slice&& slice) {
-    return {std::move(slice.events), std::move(slice.index), slice.all_stores};
   }
 
   // How many events the next sweep may wait for.
@@ -177,6 +171,7 @@ class Detector::Impl {
       DetectedStretch found = stretch(first, last);
       window.events = std::move(found.events);
       window.index = std::move(found.index);
+      window.in_front = found.in_front;
       window.all_stores = found.all_stores;
     }
     callbacks_.on_window(std::move(window));
@@ -216,9 +211,6 @@ const std::vector<uint64_t>& Detector::cycle_counts() const {
 }
 DetectedStretch Detector::stretch(uint64_t first, uint64_t last) const {
   return impl_->stretch(first, last);
-}
-DetectedStretch Detector::longer_stretch(uint64_t first, uint64_t last, uint64_t look_back) const {
-  return impl_->longer_stretch(first, last, look_back);
 }
 uint64_t Detector::oldest_event() const { return impl_->oldest_event(); }
 void Detector::check_invariants() const { impl_->graph().check_invariants(); }

@@ -143,6 +143,7 @@ struct DetectedWindow {
   // held at the beginning is not known.
   EventBlock events;
   std::vector<uint64_t> index;
+  uint32_t in_front = 0;  // of a trace of them
   // False: a store may be missing that was in a buffer at the beginning, so that recorded values
   // must not be looked at.
   bool all_stores = true;
@@ -152,6 +153,7 @@ struct DetectedWindow {
 struct DetectedStretch {
   EventBlock events;
   std::vector<uint64_t> index;
+  uint32_t in_front = 0;
   bool all_stores = true;
 };
 
@@ -207,12 +209,10 @@ class Detector {
   // From event `first` to event `last`, with the stores that may have been in a buffer at `first`.
   // The history holds the latest DetectorOptions::history_events events at least.
   DetectedStretch stretch(uint64_t first, uint64_t last) const;
-  // Begins about `look_back` events earlier, where no store is in a buffer if there is such a place
-  // nearby: the more is known of what came before, the more values say.
-  DetectedStretch longer_stretch(uint64_t first, uint64_t last, uint64_t look_back) const;
   uint64_t oldest_event() const;  // in the history
-  // What memory held at the beginning of a stretch is not known. A window that some executions
-  // violate, and some do not, is worth a look with so many events more.
+  // What memory held at the beginning of a stretch is not known: the more is known of what came
+  // before, the more values say. A window that some executions violate, and some do not, is worth a
+  // look with so many events more.
   static constexpr std::array<uint64_t, 3> kLookBack{0, 256, 8192};
 
   // Nothing was late, lost or given up: what was not reported or flagged is serializable.

@@ -5,7 +5,6 @@
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <unordered_set>
 #include <utility>
 
 #include "tso/location_table.h"
@@ -33,49 +32,6 @@ ThreadId threads_in(std::span<const Event> events) {
   }
   return events.empty() ? 0 : last + 1;
 }
-
-constexpr uint32_t kWrites = kinds::kStores | kind_mask(EventKind::kReadModifyWrite);
-
-// The locations of some stores, in units of eight bytes.
-class Granules {
- public:
-  explicit Granules(const std::vector<Event>& events) {
-    for (const Event& event : events) {
-      if (event.size > kLargest && is(event, kWrites)) {
-        all_ = true;
-      } else if (is(event, kWrites)) {
-        for_each(event, [this](uint64_t key) {
-          keys_.insert(key);
-          return false;
-        });
-      }
-    }
-  }
-  bool contains(const Event& event) const {
-    return all_ || (!keys_.empty() &&
-                    (event.size > kLargest ||
-                     for_each(event, [this](uint64_t key) { return keys_.contains(key); })));
-  }
-
- private:
-  static constexpr uint32_t kLargest = 4096;
-  template <typename Visit>
-  static bool for_each(const Event& event, const Visit& visit) {
-    if (event.size == 0) {
-      return visit(event.address * 2 + 1);
-    }
-    for (uint64_t granule = event.address / 8; granule <= (event.address + event.size - 1) / 8;
-         ++granule) {
-      if (visit(granule * 2)) {
-        return true;
-      }
-    }
-    return false;
-  }
-
-  std::unordered_set<uint64_t> keys_;
-  bool all_ = false;
-};
 
 }  // namespace
 
@@ -212,6 +168,22 @@ void History::add(const EventBlock& block, uint64_t first_index) {
   }
 }
 
+// When what follows the event begins at the earliest; nothing: nothing follows.
+std::optional<int64_t> History::next_time(uint64_t index) const {
+  const auto after =
+      std::upper_bound(blocks_.begin(), blocks_.end(), index,
+                       [](uint64_t at, const Block& block) { return at < block.first; });
+  const Block& block = *(after - 1);
+  const uint64_t next = index - block.first + 1;
+  if (next < block.size) {
+    return block.memory[next].lo;
+  }
+  if (after != blocks_.end()) {
+    return after->memory[0].lo;
+  }
+  return finished_ ? std::nullopt : std::optional(block.memory[block.size - 1].lo);
+}
+
 History::Slice History::slice(uint64_t first, uint64_t last) const {
   TSOMON_CHECK(contains(first), "a stretch that has left the history");
   Slice slice;
@@ -301,14 +273,14 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
       slice.index.push_back(one.index);
     }
   }
-  const Granules uncertain(slice.events.events);
+  slice.in_front = static_cast<uint32_t>(slice.index.size());
+  const std::optional<int64_t> end = next_time(last);
   for (size_t b = begin; b < blocks_.size() && blocks_[b].first <= last; ++b) {
     const Block& block = blocks_[b];
     const auto from = static_cast<size_t>(first - std::min(first, block.first));
     for (size_t i = b == begin ? from : 0; i < block.size && block.first + i <= last; ++i) {
       const Event& event = block.memory[i];
-      if (event.has_read_value != 0 && uncertain.contains(event)) {
-        ++slice.left_out;
+      if (event.has_read_value != 0 && end && block.extras.hi(event) >= *end) {
         slice.events.add(event, event.lo, block.extras.hi(event), std::nullopt,
                          block.extras.write_value(event));
       } else {
@@ -318,31 +290,6 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
     }
   }
   return slice;
-}
-
-History::Slice History::settled_slice(uint64_t first, uint64_t last) const {
-  constexpr int kTries = 12;
-  constexpr uint64_t kNear = 512;  // events before the one that was tried
-  Slice best;
-  for (int tries = 1;; ++tries) {
-    Slice found = slice(first, last);
-    // In front of the earliest store nearby that had to be taken in; others are long on their way.
-    const uint64_t from = first - std::min(first, kNear);
-    const auto earlier = std::lower_bound(found.index.begin(), found.index.end(), from);
-    const bool earliest =
-        earlier == found.index.end() || *earlier >= first || tries == kTries || !contains(*earlier);
-    first = earliest ? first : *earlier;
-    const auto missing = [](const Slice& slice) {
-      return slice.all_stores ? slice.left_out : UINT64_MAX;
-    };
-    const bool better = tries == 1 || missing(found) < missing(best);
-    if (better) {
-      best = std::move(found);
-    }
-    if (earliest || missing(best) == 0) {
-      return best;
-    }
-  }
 }
 
 }  // namespace tsomon

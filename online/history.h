@@ -6,10 +6,9 @@
 //             that may still have been in a store buffer when `first` was issued: those of each
 //             thread since its last draining event that was certainly over by then, with later
 //             draining events and (of the latest block) the loads that had to wait for a store.
-//             When those stores committed is not known, and what other threads stored before
-//             `first` is not there: values read from their locations are left out. settled_slice()
-//             begins earlier, where no values, or fewer, have to be left out, if there is such a
-//             place nearby.
+//             When those stores committed is not known (Trace::in_front), nor what memory held
+//             then. A load that may have been over only after the stretch may have read a later
+//             store: its value is left out.
 // Complexity  add(): a copy, and once a block a look at its events, with those in a buffer where it
 //             begins and ends. slice(): the stretch, and as far back as to the beginning of a
 //             block; where a buffer held more than kMaxPending stores then, as far as it held one,
@@ -42,22 +41,20 @@ class History {
 
   // `first_index` is at least the index after the last event added.
   void add(const EventBlock& block, uint64_t first_index);
+  void finish() { finished_ = true; }  // nothing more comes
 
   struct Slice {
     EventBlock events;
     std::vector<uint64_t> index;  // of every event, in the input
+    uint32_t in_front = 0;
     // Every store that could have been in a buffer is there. Otherwise the order of the events is
     // still as in the whole input, but values may come from stores that are missing.
     bool all_stores = true;
-    uint64_t left_out = 0;  // values, of events from `first` on
   };
   bool contains(uint64_t first) const { return !blocks_.empty() && blocks_.front().first <= first; }
   uint64_t oldest() const { return blocks_.empty() ? UINT64_MAX : blocks_.front().first; }
   // Requires contains(first).
   Slice slice(uint64_t first, uint64_t last) const;
-  // Begins at the earlier of `first` and a place from which no values are left out, found in a few
-  // tries or not.
-  Slice settled_slice(uint64_t first, uint64_t last) const;
 
  private:
   static constexpr size_t kBlockEvents = 2048;
@@ -104,6 +101,7 @@ class History {
   void start_block(uint64_t first_index, int64_t time);
   static void append(const EventBlock& from, size_t begin, size_t end, Block* to);
   void follow_buffers(const Block& block, int64_t time);
+  std::optional<int64_t> next_time(uint64_t index) const;
 
   uint64_t capacity_;
   uint32_t drains_;
@@ -120,6 +118,7 @@ class History {
   std::vector<Drained> drained_;
   uint64_t round_ = 0;
   bool from_start_ = true;  // nothing was dropped yet
+  bool finished_ = false;
 };
 
 }  // namespace tsomon

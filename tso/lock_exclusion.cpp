@@ -42,6 +42,9 @@ LockExclusion::LockExclusion(const Relation& relation)
           now.waited = waited;
         }
       } else if (now.times == 0) {
+        if (e < relation.trace().in_front) {
+          continue;  // acquired before
+        }
         given_away.try_emplace(lock, true);
       } else if (--now.times == 0 && now.waited == waited) {
         in_threads_[thread].sections.push_back({lock, now.acquisition, e});

@@ -97,7 +97,9 @@ class LoadExplainer {
       }
     };
     const auto initial = values_.initial(location);
-    consider(kInitial, last_before.empty() && (!initial || *initial == value));
+    consider(kInitial, (!initial || *initial == value) &&
+                           std::none_of(last_before.begin(), last_before.end(),
+                                        [&](uint32_t w) { return values_.after_initial(w); }));
     for (size_t i = 0; i < lists.size() && candidates < 2; ++i) {
       const size_t first = splits[i].before > 0 ? splits[i].before - 1 : 0;
       if (splits[i].after - first > kMaxCandidates) {
@@ -131,7 +133,7 @@ class LoadExplainer {
                      const std::vector<Split>& splits) {
     for (size_t i = 0; i < lists.size(); ++i) {
       for (size_t at = splits[i].before; at < splits[i].after; ++at) {
-        if (lists[i].writes[at] != load) {
+        if (lists[i].writes[at] != load && values_.after_initial(lists[i].writes[at])) {
           order(load, lists[i].writes[at]);
           break;  // the thread's later stores to the location follow
         }
@@ -267,7 +269,9 @@ bool values_agree(const Relation& relation, const AccessIndex& accesses,
                           [&](uint32_t newer) { return newer != w && earlier(w, newer); });
     };
     const auto initial = values.initial(location);
-    bool agrees = (last_before.empty() && (!initial || *initial == value)) ||
+    bool agrees = ((!initial || *initial == value) &&
+                   std::none_of(last_before.begin(), last_before.end(),
+                                [&](uint32_t w) { return values.after_initial(w); })) ||
                   std::any_of(last_before.begin(), last_before.end(), provides);
     for (size_t i = 0; i < lists.size() && !agrees; ++i) {
       const auto after = std::partition_point(open_from[i], lists[i].writes.end(), [&](uint32_t w) {

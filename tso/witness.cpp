@@ -431,8 +431,9 @@ class Replay {
             (kind != EventKind::kWrite && kind != EventKind::kReadModifyWrite)) {
           return;
         }
-        comparable = issue_.contains(w) && trace_.write_value(trace_.events[w]).has_value() &&
-                     defs_.inside(load, w) && defs_.inside(w, load);
+        comparable = issue_.contains(w) && w >= trace_.in_front &&
+                     trace_.write_value(trace_.events[w]).has_value() && defs_.inside(load, w) &&
+                     defs_.inside(w, load);
         if (comparable && effect(w) < issue_.at(load) &&
             (read_from == kNone || effect(read_from) < effect(w))) {
           read_from = w;

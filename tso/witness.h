@@ -9,7 +9,8 @@
 //              3. every directed edge of the trace between events of the window is kept;
 //              4. the conflict graph of the execution (for robustness: its events with full
 //                 program order) has a cycle;
-//              5. where a location's stores all lie in the window, loads return recorded values;
+//              5. where a location's stores all lie in the window, and none was made before the
+//                 trace begins, loads return recorded values;
 //              6. nobody acquires a lock between an acquisition and its release in the window.
 // Complexity  O(n) for a trace of n events, once; then for a witness of w events O(w^2) and what
 //             the definitions look at: at most the events of a thread between two drains, and the

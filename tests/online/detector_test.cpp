@@ -211,6 +211,7 @@ Verdict judge(const Trace& trace, const DetectedWindow& window, const AnalysisOp
   Trace slice;
   slice.symbols = trace.symbols;
   slice.symbols.initial_zero = false;
+  slice.in_front = window.in_front;
   slice.events = window.events.events;
   slice.extras = window.events.extras;
   AnalysisOptions local = options;

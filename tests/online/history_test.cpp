@@ -14,14 +14,13 @@ using namespace tsomon::testing;
 
 namespace {
 
-std::vector<uint64_t> in_front(const Trace& trace, uint64_t first, uint64_t last,
-                               bool settled = false) {
+std::vector<uint64_t> in_front(const Trace& trace, uint64_t first, uint64_t last) {
   History history(1000, kinds::kDrains);
   history.add(trace, 0);
-  const History::Slice slice =
-      settled ? history.settled_slice(first, last) : history.slice(first, last);
+  const History::Slice slice = history.slice(first, last);
   CHECK(slice.all_stores);
   REQUIRE(slice.index.back() == last);
+  CHECK(slice.index[slice.in_front] == first);
   return {slice.index.begin(), slice.index.end()};
 }
 
@@ -35,12 +34,27 @@ TEST_CASE("in front of a stretch are the stores that may be in a buffer, of all 
   CHECK(in_front(trace, 1, 7).front() == 0);
 }
 
-TEST_CASE("a settled stretch begins where no values are left out") {
-  const Trace trace =
-      mini_trace("T0:W(a=1) T1:F T0:F T1:W(b=1) T0:W(c=1) T1:F T0:W(d=1) T1:W(d=2) T0:F T0:R(d=2)");
-  CHECK(in_front(trace, 7, 9) == Indices{4, 6, 7, 8, 9});
-  // From 4 on no store to d is in a buffer. That to b may be.
-  CHECK(in_front(trace, 7, 9, true) == Indices{3, 4, 5, 6, 7, 8, 9});
+TEST_CASE("a load that may have read a store behind the stretch has no value in it") {
+  const Trace happened = mini_trace("T0:R(x=1) T1:W(y=1) T0:R(x=2) T1:W(x=2)");
+  Trace trace;
+  for (const Event& event : happened.events) {
+    const auto at = static_cast<int64_t>(trace.events.size());
+    Event bare = event;
+    bare.has_hi = bare.has_read_value = bare.has_write_value = 0;
+    trace.add(bare, at, at == 2 ? 5 : at, happened.read_value(event), happened.write_value(event));
+  }
+  History history(1000, kinds::kDrains);
+  history.add(trace, 0);
+  const auto value = [&](uint64_t load, uint64_t last) {
+    const History::Slice slice = history.slice(0, last);
+    return slice.events.read_value(slice.events.events[load]);
+  };
+  CHECK(value(0, 2) == 1);
+  CHECK(value(2, 2) == std::nullopt);
+  CHECK(value(2, 3) == std::nullopt);  // another one may follow
+  history.finish();
+  CHECK(value(2, 2) == std::nullopt);
+  CHECK(value(2, 3) == 2);
 }
 
 TEST_CASE(

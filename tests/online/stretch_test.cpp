@@ -1,0 +1,121 @@
+// Stretches of longer runs with what was stored in them: what happened is never excluded.
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "online/history.h"
+#include "tests/tso/executions.h"
+#include "tests/tso/mini_trace.h"
+#include "tests/tso/random_trace.h"
+#include "tso/analysis.h"
+
+using namespace tsomon;
+using namespace tsomon::testing;
+
+namespace {
+
+#if defined(TSOMON_SANITIZED) || !defined(NDEBUG)
+constexpr int kRounds = 5'000;
+#else
+constexpr int kRounds = 150'000;
+#endif
+constexpr uint32_t kNone = 0xFFFFFFFFU;
+
+// Where a stream has each event of a trace: by the beginning, each thread in its order.
+std::vector<uint32_t> stream_order(const Trace& trace) {
+  std::vector<int64_t> lo;
+  std::vector<int64_t> latest(16, kTimeMin);
+  for (const Event& event : trace.events) {
+    latest[event.thread] = std::max(latest[event.thread], event.lo);
+    lo.push_back(latest[event.thread]);
+  }
+  std::vector<uint32_t> order(lo.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return lo[a] < lo[b]; });
+  return order;
+}
+
+}  // namespace
+
+TEST_CASE("a stretch excludes nothing that happened") {
+  constexpr uint64_t kSeed = 20261125;
+  std::mt19937_64 random(kSeed);
+  int verdicts[4] = {};
+  int by_values = 0;
+  int in_front = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    RandomTraceOptions made;
+    made.threads = 2 + static_cast<uint32_t>(random() % 2);
+    made.locations = 1 + static_cast<uint32_t>(random() % 2);
+    made.steps = 10 + static_cast<uint32_t>(random() % 8);
+    made.units = 20;
+    made.locked = random() % 2 == 0 ? 15 : 0;
+    made.fences = 15;
+    made.locks = random() % 4 == 0 ? 30 : 0;
+    made.values = true;
+    made.intervals = random() % 2 == 0;
+    const RandomTrace happened = random_trace(random, made);
+    const std::vector<uint32_t> order = stream_order(happened.trace);
+    EventBlock stream;
+    for (const uint32_t e : order) {
+      const Event& event = happened.trace.events[e];
+      Event bare = event;
+      bare.has_hi = bare.has_read_value = bare.has_write_value = 0;
+      bare.span_or_extra = 0;
+      int64_t lo = event.lo;
+      for (const Event& earlier : stream.events) {
+        lo = earlier.thread == event.thread ? std::max(lo, earlier.lo) : lo;
+      }
+      stream.add(bare, lo, std::max(lo, happened.trace.hi(event)), happened.trace.read_value(event),
+                 happened.trace.write_value(event));
+    }
+    History history(1000, kinds::kDrains);
+    history.add(stream, 0);
+    const uint64_t first = random() % order.size();
+    const uint64_t last = first + random() % (order.size() - first);
+    History::Slice slice = history.slice(first, last);
+    REQUIRE(slice.all_stores);
+    Trace trace;
+    static_cast<EventBlock&>(trace) = std::move(slice.events);
+    trace.symbols = happened.trace.symbols;
+    trace.symbols.initial_zero = false;
+    trace.in_front = slice.in_front;
+    in_front += slice.in_front > 0 ? 1 : 0;
+
+    std::vector<uint32_t> place(order.size(), kNone);
+    for (uint32_t at = 0; at < slice.index.size(); ++at) {
+      place[order[slice.index[at]]] = at;
+    }
+    std::vector<Step> execution;
+    for (const Step& step : happened.execution) {
+      if (place[step.event] != kNone) {
+        execution.push_back({step.commit, place[step.event]});
+      }
+    }
+    INFO("seed " << kSeed << " round " << round << " in front " << trace.in_front << "\n"
+                 << show(trace));
+    AnalysisOptions options;
+    const auto found = analyse(trace, options);
+    REQUIRE(found);
+    const bool bad = Executions(trace, {}).violates(options.property, execution);
+    REQUIRE(found->verdict != (bad ? Verdict::kClean : Verdict::kDefinite));
+    for (const std::string& note : found->notes) {
+      REQUIRE(note.find("values") == std::string::npos);
+    }
+    ++verdicts[static_cast<int>(found->verdict)];
+    options.values = false;
+    const auto without = analyse(trace, options);
+    REQUIRE(without);
+    by_values += without->verdict != found->verdict ? 1 : 0;
+  }
+  MESSAGE(kRounds << " stretches, " << in_front << " with something in front: " << verdicts[0]
+                  << " clean, " << verdicts[1] << " possible, " << verdicts[2] << " definite, "
+                  << verdicts[3] << " not decided; " << by_values << " by their values");
+  CHECK(in_front > kRounds / 4);
+  CHECK(by_values > kRounds / 100);
+  CHECK(verdicts[2] > kRounds / 100);
+}
