@@ -24,6 +24,8 @@ bool waits_for_store(const std::vector<Event>& before, const Event& load) {
          });
 }
 
+constexpr uint32_t kWrites = kinds::kStores | kind_mask(EventKind::kReadModifyWrite);
+
 // All ids are below.
 ThreadId threads_in(std::span<const Event> events) {
   ThreadId last = 0;
@@ -168,20 +170,46 @@ void History::add(const EventBlock& block, uint64_t first_index) {
   }
 }
 
-// When what follows the event begins at the earliest; nothing: nothing follows.
-std::optional<int64_t> History::next_time(uint64_t index) const {
+// The stores after event `index` that begin up to a time, and until when these are all.
+History::Later History::later_stores(uint64_t index, int64_t time) const {
+  constexpr uint64_t kMostEvents = 4096;
+  constexpr size_t kMostStores = 256;
+  Later later;
   const auto after =
       std::upper_bound(blocks_.begin(), blocks_.end(), index,
                        [](uint64_t at, const Block& block) { return at < block.first; });
-  const Block& block = *(after - 1);
-  const uint64_t next = index - block.first + 1;
-  if (next < block.size) {
-    return block.memory[next].lo;
+  uint64_t looked_at = 0;
+  for (auto block = after - 1; block != blocks_.end(); ++block) {
+    const uint64_t from = index + 1 - std::min(index + 1, block->first);
+    for (uint64_t i = from; i < block->size; ++i) {
+      const Event& event = block->memory[i];
+      later.known_until = event.lo;
+      if (event.lo > time || ++looked_at > kMostEvents || later.stores.size() == kMostStores) {
+        return later;
+      }
+      if (is(event, kWrites)) {
+        later.stores.push_back({block->first + i, event, block->extras.hi(event),
+                                block->extras.write_value(event), kTimeMax});
+      }
+    }
   }
-  if (after != blocks_.end()) {
-    return after->memory[0].lo;
+  if (finished_) {
+    later.known_until.reset();
+  } else if (!later.known_until) {
+    later.known_until = kTimeMin;
   }
-  return finished_ ? std::nullopt : std::optional(block.memory[block.size - 1].lo);
+  return later;
+}
+
+// Whether a load of a stretch may have read a store behind it.
+bool History::may_read(const Event& load, int64_t hi, uint64_t value, const Later& later) {
+  return (later.known_until && hi >= *later.known_until) ||
+         std::any_of(later.stores.begin(), later.stores.end(), [&](const Pending& store) {
+           const LocationKey here{load.address, load.size};
+           const LocationKey there{store.event.address, store.event.size};
+           return store.event.thread != load.thread && store.event.lo <= hi &&
+                  overlap(here, there) && !(here == there && store.value && *store.value != value);
+         });
 }
 
 History::Slice History::slice(uint64_t first, uint64_t last) const {
@@ -274,21 +302,31 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
     }
   }
   slice.in_front = static_cast<uint32_t>(slice.index.size());
-  const std::optional<int64_t> end = next_time(last);
-  for (size_t b = begin; b < blocks_.size() && blocks_[b].first <= last; ++b) {
-    const Block& block = blocks_[b];
-    const auto from = static_cast<size_t>(first - std::min(first, block.first));
-    for (size_t i = b == begin ? from : 0; i < block.size && block.first + i <= last; ++i) {
-      const Event& event = block.memory[i];
-      if (event.has_read_value != 0 && end && block.extras.hi(event) >= *end) {
-        slice.events.add(event, event.lo, block.extras.hi(event), std::nullopt,
-                         block.extras.write_value(event));
-      } else {
-        slice.events.events.push_back(slice.events.with_extras(block.extras, event));
+  const auto for_each_in = [&](const auto& function) {
+    for (size_t b = begin; b < blocks_.size() && blocks_[b].first <= last; ++b) {
+      const Block& block = blocks_[b];
+      const auto from = static_cast<size_t>(first - std::min(first, block.first));
+      for (size_t i = b == begin ? from : 0; i < block.size && block.first + i <= last; ++i) {
+        function(block.memory[i], block.extras, block.first + i);
       }
-      slice.index.push_back(block.first + i);
     }
-  }
+  };
+  int64_t newest = kTimeMin;
+  for_each_in([&](const Event& event, const EventBlock& extras, uint64_t) {
+    if (event.has_read_value != 0) {
+      newest = std::max(newest, extras.hi(event));
+    }
+  });
+  const Later later = later_stores(last, newest);
+  for_each_in([&](const Event& event, const EventBlock& extras, uint64_t index) {
+    if (event.has_read_value != 0 &&
+        may_read(event, extras.hi(event), *extras.read_value(event), later)) {
+      slice.events.add(event, event.lo, extras.hi(event), std::nullopt, extras.write_value(event));
+    } else {
+      slice.events.events.push_back(slice.events.with_extras(extras, event));
+    }
+    slice.index.push_back(index);
+  });
   return slice;
 }
 

@@ -101,7 +101,12 @@ class History {
   void start_block(uint64_t first_index, int64_t time);
   static void append(const EventBlock& from, size_t begin, size_t end, Block* to);
   void follow_buffers(const Block& block, int64_t time);
-  std::optional<int64_t> next_time(uint64_t index) const;
+  struct Later {
+    std::vector<Pending> stores;
+    std::optional<int64_t> known_until;  // nothing: for ever
+  };
+  Later later_stores(uint64_t index, int64_t time) const;
+  static bool may_read(const Event& load, int64_t hi, uint64_t value, const Later& later);
 
   uint64_t capacity_;
   uint32_t drains_;

@@ -51,7 +51,7 @@ TEST_CASE("a load that may have read a store behind the stretch has no value in 
   };
   CHECK(value(0, 2) == 1);
   CHECK(value(2, 2) == std::nullopt);
-  CHECK(value(2, 3) == std::nullopt);  // another one may follow
+  CHECK(value(2, 3) == std::nullopt);  // another store may follow
   history.finish();
   CHECK(value(2, 2) == std::nullopt);
   CHECK(value(2, 3) == 2);
