@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <ctime>
@@ -74,7 +75,12 @@ class Child::Forwarding {
     thread_ = std::thread([this] { forward(); });
   }
   // The child has been waited for: its number may belong to another process.
-  void child_ended() { child_ = 0; }
+  void child_ended() {
+    child_ = 0;
+    int64_t never = kNever;
+    ended_at_.compare_exchange_strong(never, now());
+  }
+  bool interrupted() const { return interrupted_; }
   const sigset_t& mask_before() const { return before_; }
 
  private:
@@ -91,6 +97,10 @@ class Child::Forwarding {
         if (child > 0 && info.ssi_code != SI_KERNEL) {
           kill(child, static_cast<int>(info.ssi_signo));
         }
+        // The signal that ended it may have come here, too.
+        if (const int64_t ended = ended_at_; ended != kNever && now() - ended > kAfterEnd) {
+          interrupted_ = true;
+        }
       }
       if (ready[1].revents != 0) {
         return;
@@ -98,11 +108,19 @@ class Child::Forwarding {
     }
   }
 
+  static constexpr int64_t kNever = -1;
+  static constexpr int64_t kAfterEnd = 200'000'000;
+  static int64_t now() {
+    return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  }
+
   sigset_t taken_{};
   sigset_t before_{};
   int signals_ = -1;
   int stop_ = -1;
   std::atomic<pid_t> child_{0};
+  std::atomic<int64_t> ended_at_{kNever};
+  std::atomic<bool> interrupted_{false};
   std::thread thread_;
 };
 
@@ -201,6 +219,8 @@ int Child::wait() {
   forwarding_->child_ended();
   return wait_status_;
 }
+
+bool Child::interrupted() const { return forwarding_ != nullptr && forwarding_->interrupted(); }
 
 int exit_status(int wait_status) {
   return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);

@@ -1,7 +1,8 @@
 // A program that is run for the user: signals go to it, its exit status is asked for.
 //
 // SIGINT, SIGTERM, SIGHUP and SIGQUIT are forwarded while the object lives; those that the terminal
-// sends reach the program by themselves, ignored ones stay ignored (nohup).
+// sends reach the program by themselves, ignored ones stay ignored (nohup). What comes a fifth of a
+// second after the program's end or later is for the caller.
 // Thread-safety: one at a time in a process. Threads that were there before it must have these four
 // signals blocked, or they get them.
 #pragma once
@@ -29,6 +30,8 @@ class Child {
   int exec_error() const { return exec_error_; }  // errno; 0: it has started
   bool ended();
   int wait();  // the status of waitpid(2)
+  // A signal for the caller has come. From any thread.
+  bool interrupted() const;
 
  private:
   class Forwarding;

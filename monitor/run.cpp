@@ -259,8 +259,10 @@ class Reading {
 // From events to findings.
 class Judging {
  public:
-  Judging(const RunOptions& options, const Watch::Callback& report)
-      : options_(with_locations(options.watch)), watch_(symbols_, options_, report) {}
+  // `stop`: what is left is not to be judged.
+  Judging(const RunOptions& options, const std::function<bool()>& stop,
+          const Watch::Callback& report)
+      : stop_(stop), options_(with_locations(options.watch)), watch_(symbols_, options_, report) {}
 
   // All that comes.
   void judge(BlockQueue<JudgedBlock>& queue) {
@@ -270,10 +272,12 @@ class Judging {
         modules_ = std::move(block->modules);
         symboliser_.reset();
       }
-      for (const EventLoss& loss : block->losses) {
-        watch_.lost(loss);
+      if (stopped_ = stopped_ || stop_(); !stopped_) {
+        for (const EventLoss& loss : block->losses) {
+          watch_.lost(loss);
+        }
+        watch_.add(block->events);
       }
-      watch_.add(block->events);
       block->events.clear();
       block->losses.clear();
       block->modules.clear();
@@ -282,7 +286,7 @@ class Judging {
   }
 
   void finish(const Reading& reading) {
-    if (!reading.reader().problems().empty() || !reading.failure().empty()) {
+    if (!reading.reader().problems().empty() || !reading.failure().empty() || stopped_) {
       watch_.incomplete();
     }
     modules_ = reading.reader().modules();
@@ -297,6 +301,7 @@ class Judging {
  private:
   WatchOptions with_locations(WatchOptions options) {
     options.locate = [this](const std::string& text) { return locate(text); };
+    options.stop = stop_;
     return options;
   }
 
@@ -314,6 +319,8 @@ class Judging {
   Symbols symbols_;
   std::vector<capture::Module> modules_;
   std::unique_ptr<Symboliser> symboliser_;
+  std::function<bool()> stop_;
+  bool stopped_ = false;
   WatchOptions options_;
   Watch watch_;
 };
@@ -404,7 +411,8 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
   }
   BlockQueue<JudgedBlock> queue(kBlocks);
   Reading reading(queue);
-  Judging judging(options, report);
+  Judging judging(
+      options, [&] { return child.interrupted(); }, report);
   std::thread reader([&] { read_all(pipe, child, saved, reading); });
   judging.judge(queue);
   reader.join();
@@ -416,6 +424,9 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
     return result;
   }
   result.warnings = warnings_of(reading, judging);
+  if (child.interrupted()) {
+    result.warnings.emplace_back("stopped by a signal after the program's end: not all was judged");
+  }
   if (!saved.problem().empty()) {
     result.saved = false;
     result.warnings.push_back(saved.problem());

@@ -258,7 +258,7 @@ class Watch::Impl {
       return;  // its cycles were reported
     }
     ++summary_.windows;
-    if (!window.complete || window.events.events.empty()) {
+    if (!window.complete || window.events.events.empty() || (options_.stop && options_.stop())) {
       ++summary_.unjudged;
       return;
     }

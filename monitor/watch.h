@@ -35,6 +35,9 @@ struct WatchOptions {
   AnalysisOptions analysis;  // of windows
   // Text of a source location as the symbols have it; absent: as it is.
   std::function<std::string(const std::string&)> locate;
+  // Asked before each window is judged: true, and it is not (WatchSummary::unjudged). Absent:
+  // never.
+  std::function<bool()> stop;
 };
 
 struct FoundAccess {
