@@ -3,6 +3,7 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "tests/probe/recorded_program.h"
 
@@ -11,11 +12,12 @@ using namespace tsomon::probe_tests;
 
 TEST_CASE("a library that is loaded late is in the capture, also when it was unloaded") {
   for (const std::string& compiler : compilers()) {
-    const std::string plugin = kPrograms + "/" + compiler + "/plugin";
+    const std::string plugin = fmt::format("{}/{}/plugin", kPrograms, compiler);
     for (const std::string how : {"stays", "goes", "crashes", "iterates"}) {
       CAPTURE(compiler);
       CAPTURE(how);
-      const Run result = run(compiler, "loads_plugin " + plugin + " " + how, ":buffer=64K");
+      const Run result =
+          run(compiler, fmt::format("loads_plugin {} {}", plugin, how), ":buffer=64K");
       CHECK(result.status == (how == "crashes" ? 134 : 0));
       CHECK(result.said.at("calls") == 1);
       const capture::Capture capture = read(result.path);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "monitor/probe/clock.h"
 #include "tests/probe/recorded_program.h"
@@ -292,11 +293,12 @@ TEST_CASE("units that end and never began are told of once, with their number") 
 TEST_CASE("a program without standard output keeps the capture's descriptor apart") {
   for (const std::string& compiler : compilers()) {
     CAPTURE(compiler);
-    const std::string path = kPrograms + "/" + compiler + "/closed.capture";
+    const std::string folder = fmt::format("{}/{}", kPrograms, compiler);
+    const std::string path = folder + "/closed.capture";
     fs::remove(path);
     // What the program prints would otherwise stand in the capture.
-    const std::string command = "exec env TSOMON_OPTIONS=output=" + path + " " + kPrograms + "/" +
-                                compiler + "/thread_edges destructors >&-";
+    const std::string command = fmt::format(
+        "exec env TSOMON_OPTIONS=output={} {}/thread_edges destructors >&-", path, folder);
     CHECK(std::system(command.c_str()) == 0);
     CHECK(count_kinds(read(path).trace).at(EventKind::kReadModifyWrite) == 100);
   }
@@ -305,12 +307,12 @@ TEST_CASE("a program without standard output keeps the capture's descriptor apar
 TEST_CASE("what tsomon run reads is apart from its standard output, which is closed") {
   for (const std::string& compiler : compilers()) {
     CAPTURE(compiler);
-    const std::string path = kPrograms + "/" + compiler + "/closed_run.capture";
+    const std::string folder = fmt::format("{}/{}", kPrograms, compiler);
+    const std::string path = folder + "/closed_run.capture";
     fs::remove(path);
     // Reports are written while the program runs.
-    const std::string command = std::string("exec ") + TSOMON_EXECUTABLE + " run -s " + path +
-                                " -- " + kPrograms + "/" + compiler + "/lost_updates <&- >&- 2>" +
-                                path + ".log";
+    const std::string command = fmt::format("exec {} run -s {} -- {}/lost_updates <&- >&- 2>{}.log",
+                                            TSOMON_EXECUTABLE, path, folder, path);
     CHECK(std::system(command.c_str()) != -1);
     CHECK(count_kinds(read(path).trace).at(EventKind::kUnitBegin) == 400);
   }
