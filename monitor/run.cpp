@@ -262,7 +262,7 @@ class Judging {
   // `stop`: what is left is not to be judged.
   Judging(const RunOptions& options, const std::function<bool()>& stop,
           const Watch::Callback& report)
-      : stop_(stop), options_(with_locations(options.watch)), watch_(symbols_, options_, report) {}
+      : options_(completed(options.watch, stop)), watch_(symbols_, options_, report) {}
 
   // All that comes.
   void judge(BlockQueue<JudgedBlock>& queue) {
@@ -272,7 +272,7 @@ class Judging {
         modules_ = std::move(block->modules);
         symboliser_.reset();
       }
-      if (stopped_ = stopped_ || stop_(); !stopped_) {
+      if (stopped_ = stopped_ || options_.stop(); !stopped_) {
         for (const EventLoss& loss : block->losses) {
           watch_.lost(loss);
         }
@@ -299,9 +299,9 @@ class Judging {
   }
 
  private:
-  WatchOptions with_locations(WatchOptions options) {
+  WatchOptions completed(WatchOptions options, const std::function<bool()>& stop) {
     options.locate = [this](const std::string& text) { return locate(text); };
-    options.stop = stop_;
+    options.stop = stop;
     return options;
   }
 
@@ -319,7 +319,6 @@ class Judging {
   Symbols symbols_;
   std::vector<capture::Module> modules_;
   std::unique_ptr<Symboliser> symboliser_;
-  std::function<bool()> stop_;
   bool stopped_ = false;
   WatchOptions options_;
   Watch watch_;

@@ -412,12 +412,11 @@ class StreamCheck::Impl {
       return judged;
     }
     for (const uint64_t look_back : Detector::kLookBack) {
-      const uint64_t oldest = detector_.oldest_event();
-      if (look_back != 0 && stretch.first <= oldest) {
+      const uint64_t from = detector_.earlier(stretch.first, look_back);
+      if (look_back != 0 && from == stretch.first) {
         break;
       }
-      const uint64_t earlier = std::max(stretch.first - std::min(stretch.first, look_back), oldest);
-      DetectedStretch detected = detector_.stretch(std::min(stretch.first, earlier), stretch.last);
+      DetectedStretch detected = detector_.stretch(from, stretch.last);
       judged.events += detected.events.events.size();
       const uint64_t worked = judged.analysis ? (*judged.analysis)->work : 0;
       Trace trace;

@@ -277,9 +277,8 @@ class Watch::Impl {
     };
     for (const uint64_t look_back : Detector::kLookBack) {
       if (look_back != 0) {
-        const uint64_t from =
-            std::max(detector_.oldest_event(), first > look_back ? first - look_back : 0);
-        if (from >= first) {
+        const uint64_t from = detector_.earlier(first, look_back);
+        if (from == first) {
           break;
         }
         looked_back_ += last - from;

@@ -114,7 +114,9 @@ class Detector::Impl {
     return {std::move(slice.events), std::move(slice.index), slice.in_front, slice.all_stores};
   }
 
-  uint64_t oldest_event() const { return history_.oldest(); }
+  uint64_t earlier(uint64_t first, uint64_t events) const {
+    return std::min(first, std::max(first - std::min(first, events), history_.oldest()));
+  }
 
  private:
   static uint32_t drains_of(const DetectorOptions& options) {
@@ -212,7 +214,9 @@ const std::vector<uint64_t>& Detector::cycle_counts() const {
 DetectedStretch Detector::stretch(uint64_t first, uint64_t last) const {
   return impl_->stretch(first, last);
 }
-uint64_t Detector::oldest_event() const { return impl_->oldest_event(); }
+uint64_t Detector::earlier(uint64_t first, uint64_t events) const {
+  return impl_->earlier(first, events);
+}
 void Detector::check_invariants() const { impl_->graph().check_invariants(); }
 
 }  // namespace tsomon

@@ -209,7 +209,8 @@ class Detector {
   // From event `first` to event `last`, with the stores that may have been in a buffer at `first`.
   // The history holds the latest DetectorOptions::history_events events at least.
   DetectedStretch stretch(uint64_t first, uint64_t last) const;
-  uint64_t oldest_event() const;  // in the history
+  // The event so many before `first`, or the oldest in the history; `first` when that is gone.
+  uint64_t earlier(uint64_t first, uint64_t events) const;
   // What memory held at the beginning of a stretch is not known: the more is known of what came
   // before, the more values say. A window that some executions violate, and some do not, is worth a
   // look with so many events more.

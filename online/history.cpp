@@ -170,26 +170,30 @@ void History::add(const EventBlock& block, uint64_t first_index) {
   }
 }
 
+size_t History::block_of(uint64_t index) const {
+  const auto after =
+      std::upper_bound(blocks_.begin(), blocks_.end(), index,
+                       [](uint64_t at, const Block& block) { return at < block.first; });
+  return static_cast<size_t>(after - blocks_.begin()) - 1;
+}
+
 // The stores after event `index` that begin up to a time, and until when these are all.
 History::Later History::later_stores(uint64_t index, int64_t time) const {
   constexpr uint64_t kMostEvents = 4096;
   constexpr size_t kMostStores = 256;
   Later later;
-  const auto after =
-      std::upper_bound(blocks_.begin(), blocks_.end(), index,
-                       [](uint64_t at, const Block& block) { return at < block.first; });
   uint64_t looked_at = 0;
-  for (auto block = after - 1; block != blocks_.end(); ++block) {
-    const uint64_t from = index + 1 - std::min(index + 1, block->first);
-    for (uint64_t i = from; i < block->size; ++i) {
-      const Event& event = block->memory[i];
+  for (size_t b = block_of(index); b < blocks_.size(); ++b) {
+    const Block& block = blocks_[b];
+    for (uint64_t i = index + 1 - std::min(index + 1, block.first); i < block.size; ++i) {
+      const Event& event = block.memory[i];
       later.known_until = event.lo;
       if (event.lo > time || ++looked_at > kMostEvents || later.stores.size() == kMostStores) {
         return later;
       }
       if (is(event, kWrites)) {
-        later.stores.push_back({block->first + i, event, block->extras.hi(event),
-                                block->extras.write_value(event), kTimeMax});
+        later.stores.push_back({block.first + i, event, block.extras.hi(event),
+                                block.extras.write_value(event), kTimeMax});
       }
     }
   }
@@ -215,10 +219,7 @@ bool History::may_read(const Event& load, int64_t hi, uint64_t value, const Late
 History::Slice History::slice(uint64_t first, uint64_t last) const {
   TSOMON_CHECK(contains(first), "a stretch that has left the history");
   Slice slice;
-  const auto after =
-      std::upper_bound(blocks_.begin(), blocks_.end(), first,
-                       [](uint64_t index, const Block& block) { return index < block.first; });
-  const auto begin = static_cast<size_t>(after - blocks_.begin()) - 1;
+  const size_t begin = block_of(first);
 
   // Backwards from `first` for what was done since the last drain of each thread that was over.
   const auto at_first = blocks_[begin].events();

@@ -101,6 +101,7 @@ class History {
   void start_block(uint64_t first_index, int64_t time);
   static void append(const EventBlock& from, size_t begin, size_t end, Block* to);
   void follow_buffers(const Block& block, int64_t time);
+  size_t block_of(uint64_t index) const;  // the one that begins last up to there
   struct Later {
     std::vector<Pending> stores;
     std::optional<int64_t> known_until;  // nothing: for ever

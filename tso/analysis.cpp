@@ -75,8 +75,6 @@ class Analyser {
     }
     if (graph_->locks_contradict) {
       incomplete("two threads held a lock at once: locks were taken to exclude nothing");
-    } else if (locks_exclude(relation_)) {
-      locks_.emplace(relation_);
     }
     classes_.emplace(trace_, units_, *graph_, options_.property);
     in_.emplace(AnalysedTrace{trace_, options_, units_, relation_, *graph_, *classes_,
@@ -122,11 +120,18 @@ class Analyser {
         rules[part].push_back(rule);
       }
     }
+    std::optional<LockExclusion> locks;
+    if (split.count > 0 && options_.property != Property::kRobustness &&
+        !graph_->locks_contradict && locks_exclude(relation_)) {
+      locks.emplace(relation_);
+    }
     std::vector<uint32_t> searched;
     for (uint32_t part = 0; part < split.count; ++part) {
       if (wanted(parts[part])) {
         ++result_.parts;
-        if (!only_single_events(parts[part]) && !serialised_by_locks(parts[part])) {
+        const bool locked = locks && locked_in_two_phases(relation_, units_, *locks, graph_->order,
+                                                          *classes_, parts[part].edges);
+        if (!locked && !only_single_events(parts[part])) {
           searched.push_back(part);
         }
       }
@@ -173,11 +178,6 @@ class Analyser {
              return units_[classes_->edges()[i].from].label == Interner::kNone &&
                     units_[classes_->edges()[i].to].label == Interner::kNone;
            });
-  }
-
-  bool serialised_by_locks(const Part& part) const {
-    return options_.property != Property::kRobustness && locks_ &&
-           locked_in_two_phases(relation_, units_, *locks_, graph_->order, *classes_, part.edges);
   }
 
   struct SearchedPart {
@@ -523,7 +523,6 @@ class Analyser {
   Fences fences_;
   std::optional<RefinedGraph> graph_;
   std::optional<RecordedValues> values_;
-  std::optional<LockExclusion> locks_;
   EventRanges wanted_;
   std::optional<ClassGraph> classes_;
   std::optional<AnalysedTrace> in_;

@@ -96,10 +96,7 @@ class LoadExplainer {
         ++candidates;
       }
     };
-    const auto initial = values_.initial(location);
-    consider(kInitial, (!initial || *initial == value) &&
-                           std::none_of(last_before.begin(), last_before.end(),
-                                        [&](uint32_t w) { return values_.after_initial(w); }));
+    consider(kInitial, values_.may_be_initial(location, value, last_before));
     for (size_t i = 0; i < lists.size() && candidates < 2; ++i) {
       const size_t first = splits[i].before > 0 ? splits[i].before - 1 : 0;
       if (splits[i].after - first > kMaxCandidates) {
@@ -233,6 +230,13 @@ RecordedValues::Location RecordedValues::examine(const Relation& relation,
   return result;
 }
 
+bool RecordedValues::may_be_initial(LocationId location, uint64_t value,
+                                    const std::vector<uint32_t>& before) const {
+  const auto initial = locations_[location].initial;
+  return (!initial || *initial == value) &&
+         std::none_of(before.begin(), before.end(), [&](uint32_t w) { return after_initial(w); });
+}
+
 Inference infer_from_values(const Relation& relation, const AccessIndex& accesses,
                             const RecordedValues& values, const Reachability& order) {
   return LoadExplainer(relation, accesses, values, order).run();
@@ -268,10 +272,7 @@ bool values_agree(const Relation& relation, const AccessIndex& accesses,
              std::none_of(last_before.begin(), last_before.end(),
                           [&](uint32_t newer) { return newer != w && earlier(w, newer); });
     };
-    const auto initial = values.initial(location);
-    bool agrees = ((!initial || *initial == value) &&
-                   std::none_of(last_before.begin(), last_before.end(),
-                                [&](uint32_t w) { return values.after_initial(w); })) ||
+    bool agrees = values.may_be_initial(location, value, last_before) ||
                   std::any_of(last_before.begin(), last_before.end(), provides);
     for (size_t i = 0; i < lists.size() && !agrees; ++i) {
       const auto after = std::partition_point(open_from[i], lists[i].writes.end(), [&](uint32_t w) {

@@ -37,6 +37,9 @@ class RecordedValues {
     return trace_->write_value(trace_->events[e]);
   }
   bool after_initial(uint32_t store) const { return store >= trace_->in_front; }
+  // Whether a load of `value` may have read the initial one when `before` are stores before it.
+  bool may_be_initial(LocationId location, uint64_t value,
+                      const std::vector<uint32_t>& before) const;
 
  private:
   struct Location {

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "decoders/capture/writer.h"
+#include "monitor/probe/copy.h"
 #include "monitor/probe/modules.h"
 #include "monitor/probe/packing.h"
 #include "monitor/probe/real.h"
@@ -137,11 +138,6 @@ void drain(bool pack, bool keep) {
       recycle(chunk);
     }
   }
-}
-
-// Not memcpy, which would be recorded.
-void copy(void* to, const void* from, size_t size) {
-  asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
 }
 
 // What lies in a chunk whose owner may be going on.

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "decoders/capture/format.h"
+#include "monitor/probe/copy.h"
 #include "monitor/probe/handover.h"
 #include "monitor/probe/real.h"
 
@@ -56,18 +57,12 @@ void find_build_id(const dl_phdr_info* info, const char** id, uint32_t* size) {
   }
 }
 
-// Not memcpy, which would be recorded.
-char* put(char* to, const void* from, size_t size) {
-  asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
-  return to;
-}
-
 // Whether the same was noted, and nothing later that overlaps it.
 bool is_noted(const capture::ModuleEntry& entry, const char* path, const char* id) {
   bool same = false;
   capture::ModuleEntry other;
   for (const char* next = space; next != at; next += other.path_size + other.build_id_size) {
-    put(reinterpret_cast<char*>(&other), next, sizeof other);
+    copy(&other, next, sizeof other);
     next += sizeof other;
     if (other.begin < entry.end && entry.begin < other.end) {
       same = std::memcmp(&entry, &other, sizeof entry) == 0 &&
@@ -102,8 +97,8 @@ int add(dl_phdr_info* info, size_t, void* now) {
       entry.end = entry.begin + header.p_memsz;
       const size_t size = sizeof entry + entry.path_size + entry.build_id_size;
       if (static_cast<size_t>(space + kSpace - at) >= size && !is_noted(entry, path, id)) {
-        at =
-            put(put(put(at, &entry, sizeof entry), path, entry.path_size), id, entry.build_id_size);
+        at = copy(copy(copy(at, &entry, sizeof entry), path, entry.path_size), id,
+                  entry.build_id_size);
         noted.store(static_cast<size_t>(at - space), std::memory_order_release);
       }
     }

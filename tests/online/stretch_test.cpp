@@ -1,6 +1,4 @@
 // Stretches of longer runs with what was stored in them: what happened is never excluded.
-#include <algorithm>
-#include <numeric>
 #include <random>
 #include <vector>
 
@@ -10,6 +8,7 @@
 #include "tests/tso/executions.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
+#include "tests/tso/sequences.h"
 #include "tso/analysis.h"
 
 using namespace tsomon;
@@ -23,21 +22,6 @@ constexpr int kRounds = 5'000;
 constexpr int kRounds = 150'000;
 #endif
 constexpr uint32_t kNone = 0xFFFFFFFFU;
-
-// Where a stream has each event of a trace: by the beginning, each thread in its order.
-std::vector<uint32_t> stream_order(const Trace& trace) {
-  std::vector<int64_t> lo;
-  std::vector<int64_t> latest(16, kTimeMin);
-  for (const Event& event : trace.events) {
-    latest[event.thread] = std::max(latest[event.thread], event.lo);
-    lo.push_back(latest[event.thread]);
-  }
-  std::vector<uint32_t> order(lo.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](uint32_t a, uint32_t b) { return lo[a] < lo[b]; });
-  return order;
-}
 
 }  // namespace
 
@@ -59,20 +43,8 @@ TEST_CASE("a stretch excludes nothing that happened") {
     made.values = true;
     made.intervals = random() % 2 == 0;
     const RandomTrace happened = random_trace(random, made);
-    const std::vector<uint32_t> order = stream_order(happened.trace);
-    EventBlock stream;
-    for (const uint32_t e : order) {
-      const Event& event = happened.trace.events[e];
-      Event bare = event;
-      bare.has_hi = bare.has_read_value = bare.has_write_value = 0;
-      bare.span_or_extra = 0;
-      int64_t lo = event.lo;
-      for (const Event& earlier : stream.events) {
-        lo = earlier.thread == event.thread ? std::max(lo, earlier.lo) : lo;
-      }
-      stream.add(bare, lo, std::max(lo, happened.trace.hi(event)), happened.trace.read_value(event),
-                 happened.trace.write_value(event));
-    }
+    std::vector<uint32_t> order;
+    const Trace stream = in_stream_order(happened.trace, &order);
     History history(1000, kinds::kDrains);
     history.add(stream, 0);
     const uint64_t first = random() % order.size();

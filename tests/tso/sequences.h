@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "tso/atomic_sets.h"
@@ -52,6 +54,50 @@ inline Trace seen(const Trace& trace) {
   std::stable_sort(order.begin(), order.end(),
                    [&](uint32_t a, uint32_t b) { return lo[a] < lo[b]; });
   return rebuilt(trace, order, false);
+}
+
+// As streams deliver it: sorted by the start of the intervals, which inside a thread cannot go
+// backwards because events are issued in program order. `places`: where the trace has each event.
+inline Trace in_stream_order(const Trace& trace, std::vector<uint32_t>* places = nullptr) {
+  Trace sorted;
+  sorted.symbols = trace.symbols;
+  std::vector<int64_t> lo(trace.events.size());
+  std::map<ThreadId, int64_t> latest;
+  for (size_t i = 0; i < trace.events.size(); ++i) {
+    const Event& event = trace.events[i];
+    const auto follow = [&](ThreadId thread, int64_t time) {
+      const auto at = latest.try_emplace(thread, time).first;
+      at->second = std::max(at->second, time);
+      return at->second;
+    };
+    const auto other = static_cast<ThreadId>(event.address);
+    lo[i] = follow(event.thread, event.lo);
+    if (event.kind() == EventKind::kFork) {
+      follow(other, lo[i]);
+    } else if (event.kind() == EventKind::kJoin) {
+      lo[i] = follow(event.thread, follow(other, kTimeMin));
+    }
+  }
+  std::vector<uint32_t> order(trace.events.size());
+  for (uint32_t i = 0; i < order.size(); ++i) {
+    order[i] = i;
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return lo[a] < lo[b]; });
+  for (const uint32_t i : order) {
+    Event event;
+    event.set_kind(trace.events[i].kind());
+    event.address = trace.events[i].address;
+    event.size = trace.events[i].size;
+    event.thread = trace.events[i].thread;
+    event.location = trace.events[i].location;
+    sorted.add(event, lo[i], std::max(lo[i], trace.hi(trace.events[i])),
+               trace.read_value(trace.events[i]), trace.write_value(trace.events[i]));
+  }
+  if (places != nullptr) {
+    *places = std::move(order);
+  }
+  return sorted;
 }
 
 // Nothing is known of the time of any event.
