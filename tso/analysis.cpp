@@ -413,8 +413,9 @@ class Analyser {
   }
 
   // The events that decide whether an orientation of a part has an execution: those of the part,
-  // and around each forwarded load what its thread does until its store has left the buffer, for a
-  // load that turns out to read memory holds back the loads after it. Empty: too many.
+  // around each forwarded load what its thread does until its store has left the buffer, for a
+  // load that turns out to read memory holds back the loads after it, and stores that were issued
+  // before a load of the part but, as the values say, came after it. Empty: too many.
   std::vector<uint32_t> realisable_events(const FlatMap<uint32_t, uint32_t>& classes,
                                           std::vector<uint32_t>* own) const {
     std::vector<uint32_t> events;
@@ -429,6 +430,7 @@ class Analyser {
     }
     *own = events;
     for (const uint32_t load : *own) {
+      add_overtaken(load, &events);
       const uint32_t source = relation_.source(load);
       if (source == Relation::kNever) {
         continue;
@@ -453,6 +455,21 @@ class Analyser {
     std::sort(events.begin(), events.end());
     events.erase(std::unique(events.begin(), events.end()), events.end());
     return events.size() > kMaxRealised ? std::vector<uint32_t>() : events;
+  }
+
+  void add_overtaken(uint32_t load, std::vector<uint32_t>* events) const {
+    const LocationId location = relation_.locations().of_event(load);
+    if (!values_ || location == LocationTable::kNone || !values_->read(load)) {
+      return;
+    }
+    for (const ThreadAccesses& list : accesses_.at(location)) {
+      for (auto w = std::partition_point(
+               list.writes.begin(), list.writes.end(),
+               [&](uint32_t write) { return !graph_->order.reaches(load, write); });
+           w != list.writes.end() && relation_.between(load, *w) == Order::kUndirected; ++w) {
+        events->push_back(*w);
+      }
+    }
   }
 
   // Cycle, window and witness of a finding; false when the witness does not hold.

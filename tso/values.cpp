@@ -9,8 +9,6 @@
 namespace tsomon {
 namespace {
 
-constexpr uint32_t kInitial = 0xFFFFFFFEU;
-
 uint64_t low_bytes(uint64_t value, uint32_t size) {
   return size == 0 || size >= 8 ? value : value & ((uint64_t{1} << (size * 8)) - 1);
 }
@@ -73,6 +71,14 @@ class LoadExplainer {
     return result;
   }
 
+  // Every store that the load may have read lies between `first` and `last` of some thread, or is
+  // the initial value.
+  struct Candidates {
+    std::vector<uint32_t> first;  // of each thread that has any
+    std::vector<uint32_t> last;
+    bool initial = false;
+  };
+
   void explain(LocationId location, uint32_t load) {
     const auto lists = accesses_.at(location);
     const uint64_t value = *values_.read(load);
@@ -84,40 +90,30 @@ class LoadExplainer {
         last_before.push_back(list.writes[splits.back().before - 1]);
       }
     }
-    const auto overwritten = [&](uint32_t w) {
-      return std::any_of(last_before.begin(), last_before.end(),
-                         [&](uint32_t newer) { return newer != w && order_.reaches(w, newer); });
+    const auto possible = [&](uint32_t w) {
+      const auto written = values_.written(w);
+      return w != load && (!written || *written == value) &&
+             std::none_of(last_before.begin(), last_before.end(),
+                          [&](uint32_t newer) { return newer != w && order_.reaches(w, newer); });
     };
-    uint32_t found = Relation::kNever;
-    int candidates = 0;
-    const auto consider = [&](uint32_t w, bool possible) {
-      if (possible) {
-        found = w;
-        ++candidates;
-      }
-    };
-    consider(kInitial, values_.may_be_initial(location, value, last_before));
-    for (size_t i = 0; i < lists.size() && candidates < 2; ++i) {
-      const size_t first = splits[i].before > 0 ? splits[i].before - 1 : 0;
-      if (splits[i].after - first > kMaxCandidates) {
+    Candidates candidates;
+    candidates.initial = values_.may_be_initial(location, value, last_before);
+    for (size_t i = 0; i < lists.size(); ++i) {
+      const size_t begin = splits[i].before > 0 ? splits[i].before - 1 : 0;
+      if (splits[i].after - begin > kMaxCandidates) {
         return;
       }
-      for (size_t at = first; at < splits[i].after && candidates < 2; ++at) {
-        const uint32_t w = lists[i].writes[at];
-        if (w == load) {
-          continue;
+      const auto writes = lists[i].writes.subspan(begin, splits[i].after - begin);
+      const auto first = std::find_if(writes.begin(), writes.end(), possible);
+      if (first != writes.end()) {
+        candidates.first.push_back(*first);
+        candidates.last.push_back(*std::find_if(writes.rbegin(), writes.rend(), possible));
+        if (!values_.written(candidates.first.back()) || !values_.written(candidates.last.back())) {
+          return;
         }
-        const auto written = values_.written(w);
-        consider(w, (!written || *written == value) && !overwritten(w));
       }
     }
-    if (candidates == 1) {
-      if (found == kInitial) {
-        reads_initial(load, lists, splits);
-      } else if (values_.written(found)) {
-        reads(load, found, lists, splits);
-      }
-    }
+    order_around(load, candidates, lists, splits);
   }
 
   void order(uint32_t from, uint32_t to) {
@@ -125,39 +121,49 @@ class LoadExplainer {
       result_.directed.push_back({from, to});
     }
   }
-
-  void reads_initial(uint32_t load, std::span<const ThreadAccesses> lists,
-                     const std::vector<Split>& splits) {
-    for (size_t i = 0; i < lists.size(); ++i) {
-      for (size_t at = splits[i].before; at < splits[i].after; ++at) {
-        if (lists[i].writes[at] != load && values_.after_initial(lists[i].writes[at])) {
-          order(load, lists[i].writes[at]);
-          break;  // the thread's later stores to the location follow
-        }
-      }
-    }
+  bool not_after(uint32_t w, uint32_t other) const {
+    return w == other || order_.reaches(w, other);
   }
 
-  void reads(uint32_t load, uint32_t write, std::span<const ThreadAccesses> lists,
-             const std::vector<Split>& splits) {
-    order(write, load);
+  // What is so whichever candidate the load has read.
+  void order_around(uint32_t load, const Candidates& candidates,
+                    std::span<const ThreadAccesses> lists, const std::vector<Split>& splits) {
+    const auto& [first, last, initial] = candidates;
+    if (first.empty() && !initial) {
+      return;  // a value from nowhere
+    }
+    const auto all = [](const std::vector<uint32_t>& stores, const auto& predicate) {
+      return std::all_of(stores.begin(), stores.end(), predicate);
+    };
+    // One that no candidate comes before, and one that none comes after.
+    const auto oldest = std::find_if(first.begin(), first.end(), [&](uint32_t w) {
+      return all(first, [&](uint32_t other) { return not_after(w, other); });
+    });
+    const auto newest = std::find_if(last.begin(), last.end(), [&](uint32_t w) {
+      return all(last, [&](uint32_t other) { return not_after(other, w); });
+    });
+    if (!initial && oldest != first.end()) {
+      order(*oldest, load);
+    }
     for (size_t i = 0; i < lists.size(); ++i) {
       const auto& writes = lists[i].writes;
-      // The newest of the thread's stores that come before the load comes before `write`.
-      if (splits[i].before > 0 && writes[splits[i].before - 1] != write) {
-        order(writes[splits[i].before - 1], write);
+      // A store that comes before the load comes before what was read.
+      if (!initial && newest != last.end() && splits[i].before > 0 &&
+          writes[splits[i].before - 1] != *newest) {
+        order(writes[splits[i].before - 1], *newest);
       }
       for (size_t at = splits[i].before; at < splits[i].after; ++at) {
         const uint32_t other = writes[at];
-        if (other == write || other == load) {
+        if (other == load || (initial && !values_.after_initial(other))) {
           continue;
         }
-        if (order_.reaches(write, other)) {
+        // A store that comes after what was read comes after the load.
+        if (all(last, [&](uint32_t w) { return order_.reaches(w, other); })) {
           order(load, other);
           break;  // the later ones follow
         }
-        if (!order_.reaches(other, write)) {
-          result_.rules.push_back({load, write, other});
+        if (newest != last.end() && other != *newest && !order_.reaches(other, *newest)) {
+          result_.rules.push_back({load, *newest, other});
         }
       }
     }

@@ -320,7 +320,10 @@ class Simulation {
   }
 
   uint64_t fresh_value(uint32_t size) {
-    return options_.mixed_sizes ? random_() >> (64 - 8 * size) : 1 + below(3);
+    if (options_.mixed_sizes) {
+      return random_() >> (64 - 8 * size);
+    }
+    return options_.flags ? below(2) : 1 + below(3);
   }
 
   std::mt19937_64& random_;
@@ -352,7 +355,9 @@ RandomTraceOptions random_options(std::mt19937_64& random) {
   options.intervals = random() % 3 == 0;
   options.mixed_sizes = random() % 4 == 0;
   options.threads_start = random() % 4 == 0;
-  options.values = random() % 2 == 0;
+  const uint64_t values = random();
+  options.values = values % 2 == 0;
+  options.flags = values / 2 % 3 == 0;
   return options;
 }
 
