@@ -411,13 +411,12 @@ class StreamCheck::Impl {
     if (!bounds.affordable) {
       return judged;
     }
-    for (const uint64_t look_back : Detector::kLookBack) {
-      const uint64_t from = detector_.earlier(stretch.first, look_back);
-      if (look_back != 0 && from == stretch.first) {
-        break;
+    for (const uint64_t around : Detector::kAround) {
+      DetectedStretch detected = detector_.stretch(stretch.first, stretch.last, around);
+      if (around != 0 && detected.index == judged.index) {
+        break;  // there is no more
       }
-      DetectedStretch detected = detector_.stretch(from, stretch.last);
-      judged.events += detected.events.events.size();
+      judged.events += detected.index.size();
       const uint64_t worked = judged.analysis ? (*judged.analysis)->work : 0;
       Trace trace;
       static_cast<EventBlock&>(trace) = std::move(detected.events);
@@ -447,7 +446,7 @@ class StreamCheck::Impl {
       judged.index = std::move(detected.index);
       judged.analysis = std::move(analysis);
       if (!possible || !options_.analysis.values ||
-          (look_back != 0 && !has_read_values(judged.trace))) {
+          (around != 0 && !has_read_values(judged.trace))) {
         break;
       }
     }

@@ -275,21 +275,21 @@ class Watch::Impl {
         ++summary_.unjudged;
       }
     };
-    for (const uint64_t look_back : Detector::kLookBack) {
-      if (look_back != 0) {
-        const uint64_t from = detector_.earlier(first, look_back);
-        if (from == first) {
+    for (const uint64_t around : Detector::kAround) {
+      if (around != 0) {
+        DetectedStretch larger = detector_.stretch(first, last, around);
+        if (larger.index == stretch.index) {
           break;
         }
-        looked_back_ += last - from;
-        if (looked_back_ > kLookBackAtFirst + kLookBackPerEvent * summary_.events) {
-          looked_back_ -= last - from;
+        stretch = std::move(larger);
+        looked_around_ += stretch.index.size();
+        if (looked_around_ > kLookAroundAtFirst + kLookAroundPerEvent * summary_.events) {
+          looked_around_ -= stretch.index.size();
           return decline();
         }
-        stretch = detector_.stretch(from, last);
       }
       // What the windows before have left.
-      const uint64_t events = look_back == 0 ? size : 0;
+      const uint64_t events = around == 0 ? size : 0;
       const WindowShare share = costs_.left(options_.analysis, summary_.events, events);
       if (!share.affordable) {
         return decline();
@@ -319,8 +319,7 @@ class Watch::Impl {
         return;
       }
       found = found_in(*analysis, trace, stretch.index);
-      if (found.definite || !options_.analysis.values ||
-          (look_back != 0 && !has_read_values(trace))) {
+      if (found.definite || !options_.analysis.values || (around != 0 && !has_read_values(trace))) {
         break;
       }
     }
@@ -371,13 +370,13 @@ class Watch::Impl {
   }
 
   // A bound of their own: a second look leaves the first looks at later windows theirs.
-  static constexpr uint64_t kLookBackAtFirst = 1U << 20;
-  static constexpr uint64_t kLookBackPerEvent = 4;
+  static constexpr uint64_t kLookAroundAtFirst = 1U << 20;
+  static constexpr uint64_t kLookAroundPerEvent = 4;
 
   const Symbols* symbols_;
   WatchOptions options_;
   Callback callback_;
-  uint64_t looked_back_ = 0;  // events that were analysed once more; not in costs_
+  uint64_t looked_around_ = 0;  // events that were analysed once more; not in costs_
   WindowCosts costs_;
   WatchSummary summary_;
   bool missing_ = false;

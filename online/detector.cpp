@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "online/atomic_set_policy.h"
 #include "online/conflict_graph.h"
@@ -109,13 +110,13 @@ class Detector::Impl {
 
   const ConflictGraph& graph() const { return graph_; }
 
-  DetectedStretch stretch(uint64_t first, uint64_t last) const {
-    History::Slice slice = history_.slice(first, last);
+  DetectedStretch stretch(uint64_t first, uint64_t last, uint64_t around) const {
+    const bool sets = options_.policy == DetectorPolicy::kAtomicSets;
+    const uint64_t from =
+        std::min(first, std::max(first - std::min(first, around), history_.oldest()));
+    const uint64_t to = sets ? last : history_.overlapped(first, last, around);
+    History::Slice slice = history_.slice(from, to);
     return {std::move(slice.events), std::move(slice.index), slice.in_front, slice.all_stores};
-  }
-
-  uint64_t earlier(uint64_t first, uint64_t events) const {
-    return std::min(first, std::max(first - std::min(first, events), history_.oldest()));
   }
 
  private:
@@ -170,7 +171,7 @@ class Detector::Impl {
       return;
     }
     if (window.complete && (!callbacks_.wants_events || callbacks_.wants_events(window))) {
-      DetectedStretch found = stretch(first, last);
+      DetectedStretch found = stretch(first, last, 0);
       window.events = std::move(found.events);
       window.index = std::move(found.index);
       window.in_front = found.in_front;
@@ -211,11 +212,8 @@ DetectorStatistics Detector::statistics() const { return impl_->statistics(); }
 const std::vector<uint64_t>& Detector::cycle_counts() const {
   return impl_->graph().cycle_counts();
 }
-DetectedStretch Detector::stretch(uint64_t first, uint64_t last) const {
-  return impl_->stretch(first, last);
-}
-uint64_t Detector::earlier(uint64_t first, uint64_t events) const {
-  return impl_->earlier(first, events);
+DetectedStretch Detector::stretch(uint64_t first, uint64_t last, uint64_t around) const {
+  return impl_->stretch(first, last, around);
 }
 void Detector::check_invariants() const { impl_->graph().check_invariants(); }
 

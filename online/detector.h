@@ -208,13 +208,13 @@ class Detector {
 
   // From event `first` to event `last`, with the stores that may have been in a buffer at `first`.
   // The history holds the latest DetectorOptions::history_events events at least.
-  DetectedStretch stretch(uint64_t first, uint64_t last) const;
-  // The event so many before `first`, or the oldest in the history; `first` when that is gone.
-  uint64_t earlier(uint64_t first, uint64_t events) const;
-  // What memory held at the beginning of a stretch is not known: the more is known of what came
-  // before, the more values say. A window that some executions violate, and some do not, is worth a
-  // look with so many events more.
-  static constexpr std::array<uint64_t, 3> kLookBack{0, 256, 8192};
+  // With at most `around` events more before, and of those behind (not for atomic sets) that began
+  // before all from `first` to `last` were over.
+  DetectedStretch stretch(uint64_t first, uint64_t last, uint64_t around = 0) const;
+  // What memory held at the beginning of a stretch is not known, and a load that may have read a
+  // store behind its end has lost its value: the more is known of both, the more values say. A
+  // window that some executions violate, and some do not, is worth a look with so many more events.
+  static constexpr std::array<uint64_t, 3> kAround{0, 256, 8192};
 
   // Nothing was late, lost or given up: what was not reported or flagged is serializable.
   bool complete() const;

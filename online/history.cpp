@@ -177,30 +177,62 @@ size_t History::block_of(uint64_t index) const {
   return static_cast<size_t>(after - blocks_.begin()) - 1;
 }
 
+template <typename Function>
+void History::for_each_from(uint64_t first, const Function& function) const {
+  for (size_t b = block_of(first); b < blocks_.size(); ++b) {
+    const Block& block = blocks_[b];
+    for (uint64_t i = first - std::min(first, block.first); i < block.size; ++i) {
+      if (!function(block, i)) {
+        return;
+      }
+    }
+  }
+}
+
+uint64_t History::overlapped(uint64_t first, uint64_t last, uint64_t events) const {
+  TSOMON_CHECK(contains(first), "a stretch that has left the history");
+  int64_t over = kTimeMin;
+  uint64_t result = last;
+  for_each_from(first, [&](const Block& block, size_t i) {
+    const Event& event = block.memory[i];
+    const uint64_t index = block.first + i;
+    if (index <= last) {
+      over = std::max(over, block.extras.hi(event));
+      return true;
+    }
+    if (event.lo > over || index - last > events) {
+      return false;
+    }
+    result = index;
+    return true;
+  });
+  return result;
+}
+
 // The stores after event `index` that begin up to a time, and until when these are all.
 History::Later History::later_stores(uint64_t index, int64_t time) const {
   constexpr uint64_t kMostEvents = 4096;
   constexpr size_t kMostStores = 256;
   Later later;
   uint64_t looked_at = 0;
-  for (size_t b = block_of(index); b < blocks_.size(); ++b) {
-    const Block& block = blocks_[b];
-    for (uint64_t i = index + 1 - std::min(index + 1, block.first); i < block.size; ++i) {
-      const Event& event = block.memory[i];
-      later.known_until = event.lo;
-      if (event.lo > time || ++looked_at > kMostEvents || later.stores.size() == kMostStores) {
-        return later;
-      }
-      if (is(event, kWrites)) {
-        later.stores.push_back({block.first + i, event, block.extras.hi(event),
-                                block.extras.write_value(event), kTimeMax});
-      }
+  bool all = true;
+  for_each_from(index + 1, [&](const Block& block, size_t i) {
+    const Event& event = block.memory[i];
+    later.known_until = event.lo;
+    all = event.lo <= time && ++looked_at <= kMostEvents && later.stores.size() < kMostStores;
+    if (all && is(event, kWrites)) {
+      later.stores.push_back({block.first + i, event, block.extras.hi(event),
+                              block.extras.write_value(event), kTimeMax});
     }
+    return all;
+  });
+  if (!all) {
+    return later;
   }
   if (finished_) {
     later.known_until.reset();
-  } else if (!later.known_until) {
-    later.known_until = kTimeMin;
+  } else {
+    later.known_until = blocks_.back().events().back().lo;
   }
   return later;
 }
@@ -304,13 +336,13 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
   }
   slice.in_front = static_cast<uint32_t>(slice.index.size());
   const auto for_each_in = [&](const auto& function) {
-    for (size_t b = begin; b < blocks_.size() && blocks_[b].first <= last; ++b) {
-      const Block& block = blocks_[b];
-      const auto from = static_cast<size_t>(first - std::min(first, block.first));
-      for (size_t i = b == begin ? from : 0; i < block.size && block.first + i <= last; ++i) {
-        function(block.memory[i], block.extras, block.first + i);
+    for_each_from(first, [&](const Block& block, size_t i) {
+      if (block.first + i > last) {
+        return false;
       }
-    }
+      function(block.memory[i], block.extras, block.first + i);
+      return true;
+    });
   };
   int64_t newest = kTimeMin;
   for_each_in([&](const Event& event, const EventBlock& extras, uint64_t) {

@@ -53,6 +53,9 @@ class History {
   };
   bool contains(uint64_t first) const { return !blocks_.empty() && blocks_.front().first <= first; }
   uint64_t oldest() const { return blocks_.empty() ? UINT64_MAX : blocks_.front().first; }
+  // The last event, at most so many behind `last`, that began before everything from `first` to
+  // `last` was over. Requires contains(first).
+  uint64_t overlapped(uint64_t first, uint64_t last, uint64_t events) const;
   // Requires contains(first).
   Slice slice(uint64_t first, uint64_t last) const;
 
@@ -102,6 +105,9 @@ class History {
   static void append(const EventBlock& from, size_t begin, size_t end, Block* to);
   void follow_buffers(const Block& block, int64_t time);
   size_t block_of(uint64_t index) const;  // the one that begins last up to there
+  // Calls function(block, i) for event i of each block, from event `first` on, until it is false.
+  template <typename Function>
+  void for_each_from(uint64_t first, const Function& function) const;
   struct Later {
     std::vector<Pending> stores;
     std::optional<int64_t> known_until;  // nothing: for ever

@@ -104,19 +104,23 @@ class Analyser {
   };
 
   void search_parts() {
-    const MixedParts split = split_into_parts(classes_->classes(), classes_->edges());
+    const MixedParts split = split_into_parts(classes_->classes(), wanted_edges());
     std::vector<Part> parts(split.count);
     for (uint32_t i = 0; i < classes_->edges().size(); ++i) {
       const uint32_t part = split.part_of_node[classes_->edges()[i].from];
-      if (part != MixedParts::kNone && part == split.part_of_node[classes_->edges()[i].to]) {
+      if (part != MixedParts::kNone && part == split.part_of_node[classes_->edges()[i].to] &&
+          wanted(i)) {
         parts[part].edges.push_back(i);
       }
     }
     std::vector<std::vector<ReadsFrom>> rules(split.count);
     for (const ReadsFrom& rule : graph_->rules) {
-      // Both edges of a rule share the events `other` and `read`: one part holds them all.
-      const uint32_t part = split.part_of_node[classes_->class_of()[rule.other]];
-      if (part != MixedParts::kNone) {
+      // Both edges of a rule share the events `other` and `read`: one part holds them all, or not
+      // all of them are wanted.
+      const auto part_of = [&](uint32_t e) { return split.part_of_node[classes_->class_of(e)]; };
+      const uint32_t part = part_of(rule.other);
+      if (part != MixedParts::kNone &&
+          (options_.only.empty() || (part == part_of(rule.read) && part == part_of(rule.write)))) {
         rules[part].push_back(rule);
       }
     }
@@ -127,13 +131,11 @@ class Analyser {
     }
     std::vector<uint32_t> searched;
     for (uint32_t part = 0; part < split.count; ++part) {
-      if (wanted(parts[part])) {
-        ++result_.parts;
-        const bool locked = locks && locked_in_two_phases(relation_, units_, *locks, graph_->order,
-                                                          *classes_, parts[part].edges);
-        if (!locked && !only_single_events(parts[part])) {
-          searched.push_back(part);
-        }
+      ++result_.parts;
+      const bool locked = locks && locked_in_two_phases(relation_, units_, *locks, graph_->order,
+                                                        *classes_, parts[part].edges);
+      if (!locked && !only_single_events(parts[part])) {
+        searched.push_back(part);
       }
     }
     if (options_.progress != nullptr) {
@@ -163,12 +165,18 @@ class Analyser {
     result_.work = work_;
   }
 
-  bool wanted(const Part& part) const {
+  bool wanted(uint32_t edge) const {
+    const Edge& behind = classes_->events_behind(edge);
     return options_.only.empty() ||
-           std::any_of(part.edges.begin(), part.edges.end(), [&](uint32_t i) {
-             const Edge& behind = classes_->events_behind(i);
-             return wanted_.contains(trace_, behind.from) || wanted_.contains(trace_, behind.to);
-           });
+           (wanted_.contains(trace_, behind.from) && wanted_.contains(trace_, behind.to));
+  }
+  // Loops stand for the others.
+  std::vector<MixedEdge> wanted_edges() const {
+    std::vector<MixedEdge> edges = classes_->edges();
+    for (uint32_t i = 0; i < edges.size(); ++i) {
+      edges[i].to = wanted(i) ? edges[i].to : edges[i].from;
+    }
+    return edges;
   }
 
   // Units of one event each: a valid orientation is acyclic over events, hence over these units.

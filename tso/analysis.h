@@ -97,7 +97,7 @@ struct AnalysisOptions {
   uint32_t max_findings = 16;
   unsigned threads = 1;          // that search parts; the result does not depend on it
   Progress* progress = nullptr;  // told what is searched, if there is one
-  // Parts that have none of these events are not searched; empty: all are. The whole trace is still
+  // Cycles are searched between units of these events; empty: between all. The whole trace is still
   // what orders and values are taken from.
   std::vector<EventRange> only;
 };
