@@ -124,50 +124,52 @@ inline void OrderLocations::look_at_own(Record& record, const OrderEvent& now,
 // The edges to the event in hand from many accesses, without those that follow from others.
 //
 // The stores of a thread (and its locked operations) are ordered, and so is every access of the
-// thread before a later store. So of the accesses that come before the event those that a later
-// store of their thread precedes need no edge: there is a path through the latest such store. Of
+// thread before a later store; so are its loads, and those of its loads that may be forwarded. So
+// of the accesses that come before the event those that a later store of their thread precedes need
+// no edge, nor loads before a later one of their kind: there is a path through the latest. Of
 // stores whose order is open the first and the last are enough: with s1 -> ... -> sn directed, an
 // undirected edge to each of s1 and sn puts them all and the event on one cycle as soon as there
 // are two, as would one to every s, and each of them is reached, both ways, from the event and from
-// one another; a cycle that uses an edge to some s in between exists with one of these instead.
+// one another; a cycle that uses an edge to some s in between exists with one of these instead. The
+// same holds of loads. Of the own thread all come before the event, in one line.
 void OrderLocations::conflicts_of_many(const Record* begin, const Record* end,
                                        const OrderEvent& now, bool writes, uint64_t source,
                                        bool* in_order) {
   const ThreadId thread = now.event->thread;
-  const auto forwards = [&](const Record& record) {
-    return (now.roles & kStore) == 0 && record.store > now.thread->drained;
+  const auto settled = [&](const Record& record) {
+    return threads_.settled(record.thread, record.hi, record.store, now);
   };
-  stores_.resize(threads_.size());
+  chains_.resize(threads_.size());
   for (const Record* at = begin; at != end; ++at) {
-    stores_[at->thread] = {};
+    chains_[at->thread] = {};
   }
+  const Record* forwarding = nullptr;
   for (const Record* at = begin; at != end; ++at) {
-    if (!at->writes) {
-      continue;
-    }
-    Stores& stores = stores_[at->thread];
-    if (at->thread == thread ? forwards(*at)
-                             : threads_.settled(at->thread, at->hi, at->store, now)) {
-      stores.settled = std::max(stores.settled, at->index + 1);
-    } else if (at->thread != thread && at->index != source && !by_locks(*at, now)) {
-      const auto earlier = [](const Record* a, const Record* b) { return a->index < b->index; };
-      stores.first_open =
-          stores.first_open == nullptr || earlier(at, stores.first_open) ? at : stores.first_open;
-      stores.last_open =
-          stores.last_open == nullptr || earlier(stores.last_open, at) ? at : stores.last_open;
-    }
-  }
-  for (const Record* at = begin; at != end; ++at) {
-    const Stores& stores = stores_[at->thread];
+    Chain* const chain = chains_[at->thread].of(*at);
     if (at->thread == thread) {
-      if (forwards(*at) && at->unit != now.unit && at->index + 1 >= stores.settled) {
-        link_record(*at, now, EdgeKind::kProgramOrder);
+      if ((now.roles & kStore) == 0 && at->store > now.thread->drained &&
+          (forwarding == nullptr || at->index > forwarding->index)) {
+        forwarding = at;
       }
+    } else if (chain != nullptr && settled(*at)) {
+      chain->settled = std::max(chain->settled, at->index + 1);
+    } else if (chain != nullptr && at->index != source && !by_locks(*at, now)) {
+      chain->add_open(*at);
+    }
+  }
+  if (forwarding != nullptr && forwarding->unit != now.unit) {
+    link_record(*forwarding, now, EdgeKind::kProgramOrder);
+  }
+  for (const Record* at = begin; at != end; ++at) {
+    if (at->thread == thread) {
       continue;
     }
-    const bool is_settled = threads_.settled(at->thread, at->hi, at->store, now);
-    const bool is_between = at->writes && at != stores.first_open && at != stores.last_open;
-    if (at->index == source || (is_settled ? at->index + 1 >= stores.settled : !is_between)) {
+    Chains& chains = chains_[at->thread];
+    const Chain* const chain = chains.of(*at);
+    const bool needed = settled(*at) ? at->index + 1 >= chains.stores.settled &&
+                                           (chain == nullptr || at->index + 1 >= chain->settled)
+                                     : chain == nullptr || !chain->is_between(*at);
+    if (at->index == source || needed) {
       conflict(*at, now, writes, at->index == source, in_order);
     }
   }

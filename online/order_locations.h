@@ -145,12 +145,35 @@ class OrderLocations {
     uint64_t access = 0;
     uint64_t store = 0;
   };
-  // Of one thread at one location, where there are many records.
-  struct Stores {
+  // Of one thread at one location, where there are many records: accesses that are ordered.
+  struct Chain {
     uint64_t settled = 0;  // 1 + index of the latest that comes before the event in hand, or may be
                            // forwarded to it
     const Record* first_open = nullptr;
     const Record* last_open = nullptr;
+    void add_open(const Record& record) {
+      if (first_open == nullptr || record.index < first_open->index) {
+        first_open = &record;
+      }
+      if (last_open == nullptr || record.index > last_open->index) {
+        last_open = &record;
+      }
+    }
+    bool is_between(const Record& record) const {
+      return &record != first_open && &record != last_open;
+    }
+  };
+  struct Chains {
+    Chain stores;
+    Chain loads;
+    Chain forwarded;  // loads that may be
+    // Nothing: of a reader lock.
+    Chain* of(const Record& record) {
+      return record.writes                     ? &stores
+             : record.kind != EventKind::kRead ? nullptr
+             : record.store == 0               ? &loads
+                                               : &forwarded;
+    }
   };
   struct ReleaseClock {
     uint64_t index = 0;
@@ -256,7 +279,7 @@ class OrderLocations {
   std::vector<std::vector<ReleaseClock>> releases_;  // by location; the latest two
   uint64_t oldest_ = 0;                              // units with events before this one are gone
   std::vector<LatestSettled> latest_settled_;        // by thread, of prune()
-  std::vector<Stores> stores_;                       // by thread, of conflicts_of_many()
+  std::vector<Chains> chains_;                       // by thread, of conflicts_of_many()
   UpkeepPace pace_;
 };
 
