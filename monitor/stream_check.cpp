@@ -435,8 +435,10 @@ class StreamCheck::Impl {
           analysis && analysis->violated_parts > 0 &&
           std::any_of(analysis->findings.begin(), analysis->findings.end(),
                       [](const Violation& v) { return v.verdict == Verdict::kPossible; });
+      const bool undecided = analysis && analysis->undecided_parts > 0;
       // With more events it may have become too large; it was not, without.
-      if (judged.analysis && analysis && analysis->undecided_parts > 0) {
+      if (judged.analysis && *judged.analysis && undecided &&
+          analysis->undecided_parts > (*judged.analysis)->undecided_parts) {
         break;
       }
       if (analysis) {
@@ -445,7 +447,7 @@ class StreamCheck::Impl {
       judged.trace = std::move(trace);
       judged.index = std::move(detected.index);
       judged.analysis = std::move(analysis);
-      if (!possible || !options_.analysis.values ||
+      if (!(possible || undecided) || !options_.analysis.values ||
           (around != 0 && !has_read_values(judged.trace))) {
         break;
       }

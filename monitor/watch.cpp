@@ -268,6 +268,7 @@ class Watch::Impl {
                             window.all_stores};
     const uint64_t size = stretch.events.events.size();
     Found found;
+    bool undecided = false;
     const auto decline = [&] {
       if (reported_.count(report_key(found)) != 0) {
         report(std::move(found), 1);  // there is one like it that was looked at
@@ -311,17 +312,20 @@ class Watch::Impl {
         costs_.add(*analysis);
       }
       // Of sets the detector has counted what is not certain.
-      if (!analysis || (!sets && analysis->verdict == Verdict::kInconclusive)) {
-        ++summary_.unjudged;
-        return;
+      undecided = !analysis || (!sets && analysis->verdict == Verdict::kInconclusive);
+      if (!undecided) {
+        if (analysis->findings.empty()) {
+          return;
+        }
+        found = found_in(*analysis, trace, stretch.index);
       }
-      if (analysis->findings.empty()) {
-        return;
-      }
-      found = found_in(*analysis, trace, stretch.index);
       if (found.definite || !options_.analysis.values || (around != 0 && !has_read_values(trace))) {
         break;
       }
+    }
+    if (undecided) {
+      ++summary_.unjudged;
+      return;
     }
     report(std::move(found), 1);
   }
