@@ -10,13 +10,17 @@ constexpr uint64_t kStepsPerRefusal = 50;  // an execution was looked for
 
 }  // namespace
 
-// Nodes order units and units order nodes until neither says more.
+// Nodes order units, units order nodes, and values order nodes, until none says more.
 bool Completion::propagate() {
+  bool drawn = false;
   if (classes_ == nullptr) {
-    return true;
+    return model_.draw_values(&drawn);
   }
   for (bool changed = true; changed && !exhausted();) {
     changed = false;
+    if (!model_.draw_values(&drawn)) {
+      return false;
+    }
     // Out of bounds, what follows does not matter any more.
     for (size_t at = 0; at < unsettled_ && !exhausted();) {
       const uint32_t i = edges_[at];

@@ -10,6 +10,7 @@ namespace tsomon {
 namespace {
 
 constexpr uint32_t kDropped = 0xFFFFFFFFU;
+constexpr uint64_t kMostLooks = 20'000;  // at pairs of accesses, of a pass over the choices
 
 // Fewer than all when the edges have a cycle.
 std::vector<uint32_t> sort_nodes(uint32_t nodes, const std::vector<Edge>& edges,
@@ -222,6 +223,126 @@ bool ExecutionModel::insert(const StepOrder::Way& way) {
                      [&](const Edge& edge) { return order.insert(edge.from, edge.to); });
 }
 
+namespace {
+
+// One load under what is ordered so far.
+class ReadNow {
+ public:
+  ReadNow(ExecutionModel* model, const ReadChoice& choice) : model_(*model), choice_(choice) {}
+
+  bool draw(bool* changed) {
+    changed_ = changed;
+    const uint32_t n = choice_.elements;
+    sources_.clear();
+    for (uint32_t s = 1; s <= choice_.sources; ++s) {
+      if (!before(0, s) && !overwritten(s)) {
+        sources_.push_back(s);
+      }
+    }
+    bool initial = choice_.initial;
+    for (uint32_t other = 1; other < n && initial; ++other) {
+      initial = !before(other, 0);
+    }
+    if (sources_.empty()) {
+      return initial && put_before_all();
+    }
+    const auto all = [&](const auto& predicate) {
+      return std::all_of(sources_.begin(), sources_.end(), predicate);
+    };
+    for (const uint32_t s : sources_) {
+      // Comes before all others that it may have read / after them.
+      if (!initial && all([&](uint32_t w) { return w == s || before(s, w); }) && !put(s, 0)) {
+        return false;
+      }
+      if (!initial && all([&](uint32_t w) { return w == s || before(w, s); })) {
+        for (uint32_t other = 1; other < n; ++other) {
+          if (other != s && before(other, 0) && !put(other, s)) {
+            return false;
+          }
+        }
+      }
+    }
+    for (uint32_t other = 1; other < n; ++other) {
+      if (all([&](uint32_t w) { return w != other && before(w, other); }) && !put(0, other)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  bool before(uint32_t i, uint32_t j) const {
+    const int32_t known = choice_.at(i, j);
+    if (known < 0) {
+      return known == ReadChoice::kBefore;
+    }
+    return model_.implied(model_.direction(static_cast<size_t>(known) / 2, known % 2 == 0));
+  }
+  bool overwritten(uint32_t s) const {
+    for (uint32_t other = 1; other < choice_.elements; ++other) {
+      if (other != s && before(other, 0) && before(s, other)) {
+        return true;
+      }
+    }
+    return false;
+  }
+  bool put_before_all() {
+    for (uint32_t other = 1; other < choice_.elements; ++other) {
+      if (!put(0, other)) {
+        return false;
+      }
+    }
+    return true;
+  }
+  // False: that is impossible.
+  bool put(uint32_t i, uint32_t j) {
+    if (before(i, j)) {
+      return true;
+    }
+    if (before(j, i)) {
+      return false;
+    }
+    const int32_t known = choice_.at(i, j);
+    if (known < 0) {
+      return true;  // nothing that is searched says so
+    }
+    const StepOrder::Way* left = nullptr;
+    size_t count = 0;
+    for (const StepOrder::Way& way :
+         model_.direction(static_cast<size_t>(known) / 2, known % 2 == 0)) {
+      if (!model_.impossible(way)) {
+        left = &way;
+        ++count;
+      }
+    }
+    if (count == 1) {
+      *changed_ = true;
+      return model_.insert(*left);
+    }
+    return count > 0;
+  }
+
+  ExecutionModel& model_;
+  const ReadChoice& choice_;
+  bool* changed_ = nullptr;
+  std::vector<uint32_t> sources_;
+};
+
+}  // namespace
+
+bool ExecutionModel::draw_values(bool* changed) {
+  for (bool again = true; again && !order.exhausted();) {
+    again = false;
+    for (const ReadChoice& choice : choices) {
+      if (!ReadNow(this, choice).draw(&again)) {
+        return false;
+      }
+    }
+    *changed = *changed || again;
+  }
+  return true;
+}
+
 std::optional<ExecutionModel> make_execution_model(const OrientationProblem& problem,
                                                    uint64_t max_work) {
   const bool by_steps = problem.steps.nodes > 0;
@@ -232,7 +353,7 @@ std::optional<ExecutionModel> make_execution_model(const OrientationProblem& pro
   if (!closed) {
     return std::nullopt;
   }
-  ExecutionModel model{GrowingOrder(*closed), {}, {}, {}, {}};
+  ExecutionModel model{GrowingOrder(*closed), {}, {}, {}, {}, {}};
   model.order.limit_work(max_work);
   const auto effect = [&](uint32_t e) { return by_steps ? place[problem.step_of[e].second] : e; };
   if (by_steps) {
@@ -270,6 +391,17 @@ std::optional<ExecutionModel> make_execution_model(const OrientationProblem& pro
     model.order.imply({either.b.to, either.b.from}, either.a);
   }
   if (!model.order.settle()) {
+    return std::nullopt;
+  }
+  uint64_t looks = 0;
+  for (const ReadChoice& choice : problem.choices) {
+    looks += choice.order.size();
+    if (looks <= kMostLooks) {
+      model.choices.push_back(choice);
+    }
+  }
+  bool changed = false;
+  if (!model.draw_values(&changed)) {
     return std::nullopt;
   }
   return model;

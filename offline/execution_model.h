@@ -34,6 +34,13 @@ struct ExecutionModel {
   bool implied(const Alternatives& alternatives) const;
   bool impossible(const StepOrder::Way& way) const;
   bool insert(const StepOrder::Way& way);
+
+  // What the values of loads say of the open edges, as they are ordered now; false: a load has no
+  // store left that it may have read. Sets *changed where that ordered an edge. A pass over the
+  // choices for each that did.
+  bool draw_values(bool* changed);
+
+  std::vector<ReadChoice> choices;
 };
 
 // Nothing: no execution is left. The order is exhausted() after max_work words, from the start.

@@ -390,6 +390,10 @@ class CycleSearch {
   }
 
   Answer complete() {
+    bool changed = false;
+    if (!model_.draw_values(&changed)) {
+      return Answer::kNo;
+    }
     uint64_t steps = tries_ / kTriesPerStep;
     const Answer answer = accept_extension(problem_, model_, &completion_, &steps,
                                            max_tries_ / kTriesPerStep, &found_);

@@ -276,6 +276,7 @@ class Analyser {
           return (!values_ || values_agree(relation_, accesses_, *values_, own, before)) &&
                  window->realisable(before);
         };
+        add_choices(places, own, &problem);
       }
     }
     problem.before = [this, &problem](uint32_t i, uint32_t j) {
@@ -394,6 +395,33 @@ class Analyser {
       const auto place =
           static_cast<uint32_t>(std::lower_bound(window.begin(), window.end(), e) - window.begin());
       problem->step_of.emplace_back(2 * place, 2 * place + (tso && relation_.is_store(e) ? 1 : 0));
+    }
+  }
+
+  void add_choices(const OpenPairs& places, const std::vector<uint32_t>& own,
+                   OrientationProblem* problem) const {
+    if (!values_) {
+      return;
+    }
+    const auto order = [&](uint32_t e, uint32_t f) {
+      if (const auto place = places.find(e, f)) {
+        return static_cast<int32_t>(2 * place->number + (place->forward ? 0 : 1));
+      }
+      const Order known = certain(e, f);
+      return known == Order::kBefore  ? ReadChoice::kBefore
+             : known == Order::kAfter ? ReadChoice::kAfter
+                                      : ReadChoice::kNone;
+    };
+    for (const uint32_t e : own) {
+      const LocationId location = relation_.locations().of_event(e);
+      if (location == LocationTable::kNone || !values_->usable(location) || !values_->read(e)) {
+        continue;
+      }
+      auto choice = read_choice(relation_, accesses_, *values_, e, order);
+      if (choice && std::any_of(choice->order.begin(), choice->order.end(),
+                                [](int32_t known) { return known >= 0; })) {
+        problem->choices.push_back(std::move(*choice));
+      }
     }
   }
 

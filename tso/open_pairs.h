@@ -18,15 +18,27 @@ class OpenPairs {
   void add(const Edge& pair) { numbers_.try_emplace(key(pair.from, pair.to), count_++); }
   bool empty() const { return numbers_.empty(); }
 
-  // `orientation` by number, true: the pair's `from` comes first. kNone: no such pair.
-  Order order(const std::vector<bool>& orientation, uint32_t e, uint32_t f) const {
+  struct Place {
+    uint32_t number;
+    bool forward;  // asked about as it was added
+  };
+  std::optional<Place> find(uint32_t e, uint32_t f) const {
     if (const uint32_t* const number = numbers_.find(key(e, f))) {
-      return orientation[*number] ? Order::kBefore : Order::kAfter;
+      return Place{*number, true};
     }
     if (const uint32_t* const number = numbers_.find(key(f, e))) {
-      return orientation[*number] ? Order::kAfter : Order::kBefore;
+      return Place{*number, false};
     }
-    return Order::kNone;
+    return std::nullopt;
+  }
+
+  // `orientation` by number, true: the pair's `from` comes first. kNone: no such pair.
+  Order order(const std::vector<bool>& orientation, uint32_t e, uint32_t f) const {
+    const std::optional<Place> place = find(e, f);
+    if (!place) {
+      return Order::kNone;
+    }
+    return orientation[place->number] == place->forward ? Order::kBefore : Order::kAfter;
   }
 
  private:

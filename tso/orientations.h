@@ -27,6 +27,21 @@ namespace tsomon {
 
 enum class Answer : uint8_t { kNo, kYes, kUnknown };
 
+// What a load's value says of a part. Elements: the load, then `sources` stores that it may have
+// read, then other stores that may come between.
+struct ReadChoice {
+  static constexpr int32_t kBefore = -1;
+  static constexpr int32_t kAfter = -2;
+  static constexpr int32_t kNone = -3;  // not known, and no open edge
+  uint32_t sources = 0;
+  bool initial = false;  // or it has read what was there before all of these stores
+  uint32_t elements = 0;
+  // Row i, column j: how element i is ordered with j, or 2k where open edge k leads from i to j,
+  // 2k + 1 where from j to i.
+  std::vector<int32_t> order;
+  int32_t at(uint32_t i, uint32_t j) const { return order[i * elements + j]; }
+};
+
 // One part. "Classes" are the nodes whose graph must be acyclic: units for serializability, single
 // events (with program order among the edges) for robustness.
 struct OrientationProblem {
@@ -47,6 +62,7 @@ struct OrientationProblem {
   // node that issues it, and the one at which it takes effect.
   StepOrder steps;
   std::vector<std::pair<uint32_t, uint32_t>> step_of;
+  std::vector<ReadChoice> choices;  // a search may make use of them; `accept` knows the same
   // Asked about every complete orientation (true: from -> to) that the rules above allow; one that
   // is refused is not valid. Empty: all are accepted.
   std::function<bool(const std::vector<bool>&)> accept;

@@ -248,6 +248,55 @@ Inference infer_from_values(const Relation& relation, const AccessIndex& accesse
   return LoadExplainer(relation, accesses, values, order).run();
 }
 
+std::optional<ReadChoice> read_choice(const Relation& relation, const AccessIndex& accesses,
+                                      const RecordedValues& values, uint32_t load,
+                                      const std::function<int32_t(uint32_t, uint32_t)>& order) {
+  const LocationId location = relation.locations().of_event(load);
+  const uint64_t value = *values.read(load);
+  std::vector<uint32_t> last_before;
+  std::vector<uint32_t> elements{load};
+  std::vector<uint32_t> others;
+  for (const ThreadAccesses& list : accesses.at(location)) {
+    auto begin = std::partition_point(list.writes.begin(), list.writes.end(), [&](uint32_t w) {
+      return w != load && order(w, load) == ReadChoice::kBefore;
+    });
+    const auto end = std::partition_point(begin, list.writes.end(), [&](uint32_t w) {
+      return w == load || order(load, w) != ReadChoice::kBefore;
+    });
+    if (begin != list.writes.begin()) {
+      last_before.push_back(*--begin);
+    }
+    if (static_cast<size_t>(end - begin) > kMaxElements) {
+      return std::nullopt;
+    }
+    std::copy_if(begin, end, std::back_inserter(others), [&](uint32_t w) { return w != load; });
+  }
+  if (others.size() >= kMaxElements || !std::all_of(others.begin(), others.end(), [&](uint32_t w) {
+        return values.after_initial(w);
+      })) {
+    return std::nullopt;
+  }
+  const auto possible = [&](uint32_t w) {
+    const auto written = values.written(w);
+    return (!written || *written == value) &&
+           std::none_of(last_before.begin(), last_before.end(), [&](uint32_t newer) {
+             return newer != w && order(w, newer) == ReadChoice::kBefore;
+           });
+  };
+  const auto impossible = std::stable_partition(others.begin(), others.end(), possible);
+  ReadChoice choice;
+  choice.sources = static_cast<uint32_t>(impossible - others.begin());
+  choice.initial = values.may_be_initial(location, value, last_before);
+  elements.insert(elements.end(), others.begin(), others.end());
+  choice.elements = static_cast<uint32_t>(elements.size());
+  for (const uint32_t e : elements) {
+    for (const uint32_t f : elements) {
+      choice.order.push_back(e == f ? ReadChoice::kNone : order(e, f));
+    }
+  }
+  return choice;
+}
+
 bool values_agree(const Relation& relation, const AccessIndex& accesses,
                   const RecordedValues& values, const std::vector<uint32_t>& events,
                   const OrientationOracle& before) {

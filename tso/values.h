@@ -11,11 +11,14 @@
 //             kMaxCandidates unordered stores of one thread is left unexplained.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
 #include "tso/event_graph.h"
 #include "tso/execution.h"
+#include "tso/orientations.h"
 #include "tso/reachability.h"
 #include "tso/refinement.h"
 
@@ -56,6 +59,13 @@ inline constexpr size_t kMaxCandidates = 4096;
 
 Inference infer_from_values(const Relation& relation, const AccessIndex& accesses,
                             const RecordedValues& values, const Reachability& order);
+
+// Of `load`: its value and location are known. `order` of two events by trace index: as in
+// ReadChoice::order. Nothing: it says nothing, or with more than kMaxElements.
+inline constexpr size_t kMaxElements = 24;
+std::optional<ReadChoice> read_choice(const Relation& relation, const AccessIndex& accesses,
+                                      const RecordedValues& values, uint32_t load,
+                                      const std::function<int32_t(uint32_t, uint32_t)>& order);
 
 // Whether an order of conflicting accesses gives every load of `events` its recorded value, as far
 // as values are known. Where it leaves the order of some open, as of those outside of the part of
