@@ -57,6 +57,22 @@ TEST_CASE("a load that may have read a store behind the stretch has no value in 
   CHECK(value(2, 3) == 2);
 }
 
+TEST_CASE("what begins before all of a stretch is over") {
+  Trace trace;
+  for (int64_t i = 0; i < 10; ++i) {
+    Event event;
+    event.set_kind(EventKind::kWrite);
+    trace.add(event, 10 * i, i == 3 ? 65 : 10 * i);
+  }
+  History history(1000, kinds::kDrains);
+  history.add(trace, 0);
+  CHECK(history.overlapped(0, 2, 100) == 2);
+  CHECK(history.overlapped(2, 4, 100) == 6);
+  CHECK(history.overlapped(2, 4, 1) == 5);
+  CHECK(history.overlapped(2, 4, 0) == 4);
+  CHECK(history.overlapped(4, 9, 100) == 9);
+}
+
 TEST_CASE(
     "random streams: in front is what was stored since the last drain, or all_stores is off") {
   std::mt19937_64 random(11);

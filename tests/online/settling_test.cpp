@@ -95,6 +95,26 @@ TEST_CASE("a fence that is over very late, and later ones that are over soon") {
   }
 }
 
+// Each of the loads and locked operations is a unit of its own, and none can go while T0's store
+// lasts.
+TEST_CASE("a thread that spins while another is held up: edges are as many as events") {
+  for (const bool forwarded : {false, true}) {
+    std::string text = forwarded ? "T0:W(q) T1:W(x) " : "T0:W(q) ";
+    for (int i = 0; i < 500; ++i) {
+      text += "T1:R(x) T1:R(x) T1:R(x) T2:U(x) ";
+    }
+    const Trace trace = mini_trace(text);
+    Trace paused;
+    paused.symbols = trace.symbols;
+    for (size_t i = 0; i < trace.events.size(); ++i) {
+      const auto time = static_cast<int64_t>(2 * i);
+      paused.add(trace.events[i], time, i == 0 ? kTimeMax : time + 1);
+    }
+    const DetectorStatistics statistics = detect(paused, DetectorOptions()).statistics;
+    CHECK(statistics.directed_edges + statistics.undirected_edges < 16 * trace.events.size());
+  }
+}
+
 TEST_CASE("what is told of stores is taken in any order") {
   constexpr uint64_t kSeed = 815;
   std::mt19937_64 random(kSeed);

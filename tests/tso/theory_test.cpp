@@ -187,6 +187,21 @@ TEST_CASE("a load that overlaps a buffered store in part waits for it") {
   CHECK(store_buffering(8) == kClean);
 }
 
+TEST_CASE("cycles are searched between the units that are asked for") {
+  const auto of = [](std::vector<EventRange> only) {
+    AnalysisOptions options;
+    options.only = std::move(only);
+    return judge("T0:[R(x) T1:[R(x) T0:W(x)] T1:W(x)] T2:[R(x)]", Property::kSerializability,
+                 options)
+        .verdict;
+  };
+  constexpr uint32_t kLast = 20;
+  CHECK(of({}) == kDefinite);
+  CHECK(of({{0, 0, kLast}, {1, 0, kLast}}) == kDefinite);
+  CHECK(of({{1, 0, kLast}, {2, 0, kLast}}) == kClean);
+  CHECK(of({{0, 0, kLast}, {2, 0, kLast}}) == kClean);
+}
+
 TEST_CASE("a trace with lost events is never clean") {
   Trace trace = mini_trace("T0:W(x) T1:R(x)");
   trace.complete = false;
