@@ -104,12 +104,13 @@ TEST_CASE("thousands of parts share the bound on their work") {
   CHECK(whole->violated_parts == parts);
   CHECK(whole->complete);
   // One of the parts alone is searched when it is asked for; all of them when each is.
-  options.only = {{1, static_cast<uint32_t>(trace.events.size() - 8),
-                   static_cast<uint32_t>(trace.events.size() - 1)}};
+  const auto size = static_cast<uint32_t>(trace.events.size());
+  options.only = {{0, size - 10, size - 1}, {1, size - 10, size - 1}};
   CHECK(analyse(trace, options)->parts == 1);
   options.only.clear();
-  for (uint32_t e = 0; e < trace.events.size(); e += 10) {
-    options.only.push_back({0, e, e + 4});
+  for (uint32_t e = 0; e < size; e += 10) {
+    options.only.push_back({0, e, e + 9});
+    options.only.push_back({1, e, e + 9});
   }
   CHECK(analyse(trace, options)->parts == parts);
   options.only.clear();
