@@ -128,7 +128,9 @@ class LoadExplainer {
   // What is so whichever candidate the load has read.
   void order_around(uint32_t load, const Candidates& candidates,
                     std::span<const ThreadAccesses> lists, const std::vector<Split>& splits) {
-    const auto& [first, last, initial] = candidates;
+    const std::vector<uint32_t>& first = candidates.first;
+    const std::vector<uint32_t>& last = candidates.last;
+    const bool initial = candidates.initial;
     if (first.empty() && !initial) {
       return;  // a value from nowhere
     }
