@@ -61,7 +61,7 @@ struct DetectorOptions {
   bool short_ways = true;             // of accesses that meet nothing of other threads
   // Accesses that a location remembers; of more only those make edges from which others follow.
   uint32_t few_accesses = 12;
-  uint32_t max_retained = 4096;          // finished units kept before some are merged,
+  uint32_t max_retained = 16384;         // finished units kept before some are merged,
                                          // or one for eight locations in memory
   uint32_t max_unsettled = 4096;         // stores of one thread to one location, and ...
   uint32_t max_unsettled_units = 4096;   // ... units of one thread, that no fence ever settles
