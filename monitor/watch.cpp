@@ -319,7 +319,8 @@ class Watch::Impl {
         }
         found = found_in(*analysis, trace, stretch.index);
       }
-      if (found.definite || !options_.analysis.values || (around != 0 && !has_read_values(trace))) {
+      if (found.definite || !options_.analysis.values || (around != 0 && !has_read_values(trace)) ||
+          (analysis && analysis->work > kWorkToLookAround)) {
         break;
       }
     }
@@ -376,6 +377,8 @@ class Watch::Impl {
   // A bound of their own: a second look leaves the first looks at later windows theirs.
   static constexpr uint64_t kLookAroundAtFirst = 1U << 20;
   static constexpr uint64_t kLookAroundPerEvent = 4;
+  // What took more than this will take longer with more events.
+  static constexpr uint64_t kWorkToLookAround = 100'000'000;
 
   const Symbols* symbols_;
   WatchOptions options_;
