@@ -278,16 +278,15 @@ class Watch::Impl {
     };
     for (const uint64_t around : Detector::kAround) {
       if (around != 0) {
+        if (looked_around_ > kLookAroundAtFirst + kLookAroundPerEvent * summary_.events) {
+          return decline();
+        }
         DetectedStretch larger = detector_.stretch(first, last, around);
         if (larger.index == stretch.index) {
           break;
         }
         stretch = std::move(larger);
         looked_around_ += stretch.index.size();
-        if (looked_around_ > kLookAroundAtFirst + kLookAroundPerEvent * summary_.events) {
-          looked_around_ -= stretch.index.size();
-          return decline();
-        }
       }
       // What the windows before have left.
       const uint64_t events = around == 0 ? size : 0;

@@ -12,13 +12,12 @@ constexpr uint64_t kStepsPerRefusal = 50;  // an execution was looked for
 
 // Nodes order units, units order nodes, and values order nodes, until none says more.
 bool Completion::propagate() {
-  bool drawn = false;
   if (classes_ == nullptr) {
-    return model_.draw_values(&drawn);
+    return model_.draw_values();
   }
   for (bool changed = true; changed && !exhausted();) {
     changed = false;
-    if (!model_.draw_values(&drawn)) {
+    if (!model_.draw_values()) {
       return false;
     }
     // Out of bounds, what follows does not matter any more.
@@ -41,20 +40,10 @@ bool Completion::propagate() {
           settled = true;
         } else if (const bool in_order = classes_->reaches(a, b);
                    in_order || classes_->reaches(b, a)) {
-          // One alternative that is left has to be.
-          const StepOrder::Way* left = nullptr;
-          size_t count = 0;
-          for (const StepOrder::Way& way : model_.direction(i, in_order)) {
-            if (!model_.impossible(way)) {
-              left = &way;
-              ++count;
-            }
-          }
-          if (count == 0 || (count == 1 && !model_.insert(*left))) {
+          if (!model_.insert_last(model_.direction(i, in_order), &settled)) {
             return false;
           }
-          changed = changed || count == 1;
-          settled = count == 1;
+          changed = changed || settled;
         }
       }
       if (settled) {

@@ -223,6 +223,24 @@ bool ExecutionModel::insert(const StepOrder::Way& way) {
                      [&](const Edge& edge) { return order.insert(edge.from, edge.to); });
 }
 
+bool ExecutionModel::insert_last(const Alternatives& alternatives, bool* inserted) {
+  const StepOrder::Way* left = nullptr;
+  for (const StepOrder::Way& way : alternatives) {
+    if (impossible(way)) {
+      continue;
+    }
+    if (left != nullptr) {
+      return true;
+    }
+    left = &way;
+  }
+  if (left == nullptr) {
+    return false;
+  }
+  *inserted = true;
+  return insert(*left);
+}
+
 namespace {
 
 // One load under what is ordered so far.
@@ -243,8 +261,8 @@ class ReadNow {
     for (uint32_t other = 1; other < n && initial; ++other) {
       initial = !before(other, 0);
     }
-    if (sources_.empty()) {
-      return initial && put_before_all();
+    if (sources_.empty() && !initial) {
+      return false;
     }
     const auto all = [&](const auto& predicate) {
       return std::all_of(sources_.begin(), sources_.end(), predicate);
@@ -262,6 +280,8 @@ class ReadNow {
         }
       }
     }
+    // What comes after all that it may have read comes after it: all others, if only the initial
+    // value is left.
     for (uint32_t other = 1; other < n; ++other) {
       if (all([&](uint32_t w) { return w != other && before(w, other); }) && !put(0, other)) {
         return false;
@@ -286,14 +306,6 @@ class ReadNow {
     }
     return false;
   }
-  bool put_before_all() {
-    for (uint32_t other = 1; other < choice_.elements; ++other) {
-      if (!put(0, other)) {
-        return false;
-      }
-    }
-    return true;
-  }
   // False: that is impossible.
   bool put(uint32_t i, uint32_t j) {
     if (before(i, j)) {
@@ -306,20 +318,8 @@ class ReadNow {
     if (known < 0) {
       return true;  // nothing that is searched says so
     }
-    const StepOrder::Way* left = nullptr;
-    size_t count = 0;
-    for (const StepOrder::Way& way :
-         model_.direction(static_cast<size_t>(known) / 2, known % 2 == 0)) {
-      if (!model_.impossible(way)) {
-        left = &way;
-        ++count;
-      }
-    }
-    if (count == 1) {
-      *changed_ = true;
-      return model_.insert(*left);
-    }
-    return count > 0;
+    return model_.insert_last(model_.direction(static_cast<size_t>(known) / 2, known % 2 == 0),
+                              changed_);
   }
 
   ExecutionModel& model_;
@@ -330,7 +330,7 @@ class ReadNow {
 
 }  // namespace
 
-bool ExecutionModel::draw_values(bool* changed) {
+bool ExecutionModel::draw_values() {
   for (bool again = true; again && !order.exhausted();) {
     again = false;
     for (const ReadChoice& choice : choices) {
@@ -338,7 +338,6 @@ bool ExecutionModel::draw_values(bool* changed) {
         return false;
       }
     }
-    *changed = *changed || again;
   }
   return true;
 }
@@ -394,14 +393,13 @@ std::optional<ExecutionModel> make_execution_model(const OrientationProblem& pro
     return std::nullopt;
   }
   uint64_t looks = 0;
-  for (const ReadChoice& choice : problem.choices) {
-    looks += choice.order.size();
-    if (looks <= kMostLooks) {
-      model.choices.push_back(choice);
-    }
-  }
-  bool changed = false;
-  if (!model.draw_values(&changed)) {
+  const auto too_many =
+      std::find_if(problem.choices.begin(), problem.choices.end(), [&](const ReadChoice& choice) {
+        looks += choice.order.size();
+        return looks > kMostLooks;
+      });
+  model.choices = {problem.choices.begin(), too_many};
+  if (!model.draw_values()) {
     return std::nullopt;
   }
   return model;

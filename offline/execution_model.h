@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "offline/growing_order.h"
@@ -34,16 +35,19 @@ struct ExecutionModel {
   bool implied(const Alternatives& alternatives) const;
   bool impossible(const StepOrder::Way& way) const;
   bool insert(const StepOrder::Way& way);
+  // One of the alternatives has to be: inserts the only one that is left, if it is, and sets
+  // *inserted. False: none is left.
+  bool insert_last(const Alternatives& alternatives, bool* inserted);
 
   // What the values of loads say of the open edges, as they are ordered now; false: a load has no
-  // store left that it may have read. Sets *changed where that ordered an edge. A pass over the
-  // choices for each that did.
-  bool draw_values(bool* changed);
+  // store left that it may have read. A pass over the choices for each that ordered an edge.
+  bool draw_values();
 
-  std::vector<ReadChoice> choices;
+  std::span<const ReadChoice> choices;  // of the problem, as many as there is time for
 };
 
-// Nothing: no execution is left. The order is exhausted() after max_work words, from the start.
+// Keeps references to `problem`. Nothing: no execution is left. The order is exhausted() after
+// max_work words, from the start.
 std::optional<ExecutionModel> make_execution_model(const OrientationProblem& problem,
                                                    uint64_t max_work);
 

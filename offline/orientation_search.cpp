@@ -390,8 +390,7 @@ class CycleSearch {
   }
 
   Answer complete() {
-    bool changed = false;
-    if (!model_.draw_values(&changed)) {
+    if (!model_.draw_values()) {
       return Answer::kNo;
     }
     uint64_t steps = tries_ / kTriesPerStep;

@@ -111,10 +111,10 @@ class Detector::Impl {
   const ConflictGraph& graph() const { return graph_; }
 
   DetectedStretch stretch(uint64_t first, uint64_t last, uint64_t around) const {
-    const bool sets = options_.policy == DetectorPolicy::kAtomicSets;
+    const bool exactly = around == 0 || options_.policy == DetectorPolicy::kAtomicSets;
     const uint64_t from =
         std::min(first, std::max(first - std::min(first, around), history_.oldest()));
-    const uint64_t to = sets ? last : history_.overlapped(first, last, around);
+    const uint64_t to = exactly ? last : history_.overlapped(first, last, around);
     History::Slice slice = history_.slice(from, to);
     return {std::move(slice.events), std::move(slice.index), slice.in_front, slice.all_stores};
   }

@@ -104,12 +104,14 @@ class Analyser {
   };
 
   void search_parts() {
-    const MixedParts split = split_into_parts(classes_->classes(), wanted_edges());
+    const std::vector<MixedEdge> wanted = wanted_edges();
+    const std::vector<MixedEdge>& edges = options_.only.empty() ? classes_->edges() : wanted;
+    const MixedParts split = split_into_parts(classes_->classes(), edges);
     std::vector<Part> parts(split.count);
-    for (uint32_t i = 0; i < classes_->edges().size(); ++i) {
-      const uint32_t part = split.part_of_node[classes_->edges()[i].from];
-      if (part != MixedParts::kNone && part == split.part_of_node[classes_->edges()[i].to] &&
-          wanted(i)) {
+    for (uint32_t i = 0; i < edges.size(); ++i) {
+      const uint32_t part = split.part_of_node[edges[i].from];
+      if (part != MixedParts::kNone && part == split.part_of_node[edges[i].to] &&
+          edges[i].from != edges[i].to) {
         parts[part].edges.push_back(i);
       }
     }
@@ -165,16 +167,18 @@ class Analyser {
     result_.work = work_;
   }
 
-  bool wanted(uint32_t edge) const {
-    const Edge& behind = classes_->events_behind(edge);
-    return options_.only.empty() ||
-           (wanted_.contains(trace_, behind.from) && wanted_.contains(trace_, behind.to));
-  }
-  // Loops stand for the others.
+  // Between events of AnalysisOptions::only; loops stand for the others. Empty: all are wanted.
   std::vector<MixedEdge> wanted_edges() const {
-    std::vector<MixedEdge> edges = classes_->edges();
+    std::vector<MixedEdge> edges;
+    if (options_.only.empty()) {
+      return edges;
+    }
+    edges = classes_->edges();
     for (uint32_t i = 0; i < edges.size(); ++i) {
-      edges[i].to = wanted(i) ? edges[i].to : edges[i].from;
+      const Edge& behind = classes_->events_behind(i);
+      if (!wanted_.contains(trace_, behind.from) || !wanted_.contains(trace_, behind.to)) {
+        edges[i].to = edges[i].from;
+      }
     }
     return edges;
   }

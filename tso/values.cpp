@@ -28,6 +28,31 @@ bool only_this_range_is_written(const Relation& relation, const AccessIndex& acc
   return true;
 }
 
+// Splits the stores of one thread around a load: [0, before) come before it, [after, end) after.
+struct Split {
+  size_t before = 0;
+  size_t after = 0;
+};
+// `before` of two events: the first comes before the second.
+template <typename Before>
+Split split(std::span<const uint32_t> writes, uint32_t load, const Before& before) {
+  const auto open = std::partition_point(writes.begin(), writes.end(),
+                                         [&](uint32_t w) { return w != load && before(w, load); });
+  const auto after = std::partition_point(
+      open, writes.end(), [&](uint32_t w) { return w == load || !before(load, w); });
+  return {static_cast<size_t>(open - writes.begin()), static_cast<size_t>(after - writes.begin())};
+}
+
+// Whether a load of `value` may have read the store, when `last_before` are stores before the load.
+template <typename Before>
+bool may_provide(const RecordedValues& values, uint32_t store, uint64_t value,
+                 const std::vector<uint32_t>& last_before, const Before& before) {
+  const auto written = values.written(store);
+  return (!written || *written == value) &&
+         std::none_of(last_before.begin(), last_before.end(),
+                      [&](uint32_t newer) { return newer != store && before(store, newer); });
+}
+
 class LoadExplainer {
  public:
   LoadExplainer(const Relation& relation, const AccessIndex& accesses, const RecordedValues& values,
@@ -53,24 +78,6 @@ class LoadExplainer {
   }
 
  private:
-  // Splits the stores of one thread around a load: [0, before) come before it, [after, end) after.
-  struct Split {
-    size_t before = 0;
-    size_t after = 0;
-  };
-  Split split(std::span<const uint32_t> writes, uint32_t load) const {
-    Split result;
-    result.before = static_cast<size_t>(
-        std::partition_point(writes.begin(), writes.end(),
-                             [&](uint32_t w) { return order_.reaches(w, load); }) -
-        writes.begin());
-    result.after = static_cast<size_t>(
-        std::partition_point(writes.begin() + static_cast<ptrdiff_t>(result.before), writes.end(),
-                             [&](uint32_t w) { return w == load || !order_.reaches(load, w); }) -
-        writes.begin());
-    return result;
-  }
-
   // Every store that the load may have read lies between `first` and `last` of some thread, or is
   // the initial value.
   struct Candidates {
@@ -82,19 +89,17 @@ class LoadExplainer {
   void explain(LocationId location, uint32_t load) {
     const auto lists = accesses_.at(location);
     const uint64_t value = *values_.read(load);
+    const auto before = [this](uint32_t e, uint32_t f) { return order_.reaches(e, f); };
     std::vector<Split> splits;
     std::vector<uint32_t> last_before;  // per thread, the newest store that comes before the load
     for (const ThreadAccesses& list : lists) {
-      splits.push_back(split(list.writes, load));
+      splits.push_back(split(list.writes, load, before));
       if (splits.back().before > 0) {
         last_before.push_back(list.writes[splits.back().before - 1]);
       }
     }
     const auto possible = [&](uint32_t w) {
-      const auto written = values_.written(w);
-      return w != load && (!written || *written == value) &&
-             std::none_of(last_before.begin(), last_before.end(),
-                          [&](uint32_t newer) { return newer != w && order_.reaches(w, newer); });
+      return w != load && may_provide(values_, w, value, last_before, before);
     };
     Candidates candidates;
     candidates.initial = values_.may_be_initial(location, value, last_before);
@@ -255,37 +260,30 @@ std::optional<ReadChoice> read_choice(const Relation& relation, const AccessInde
                                       const std::function<int32_t(uint32_t, uint32_t)>& order) {
   const LocationId location = relation.locations().of_event(load);
   const uint64_t value = *values.read(load);
+  const auto before = [&](uint32_t e, uint32_t f) { return order(e, f) == ReadChoice::kBefore; };
   std::vector<uint32_t> last_before;
   std::vector<uint32_t> elements{load};
   std::vector<uint32_t> others;
   for (const ThreadAccesses& list : accesses.at(location)) {
-    auto begin = std::partition_point(list.writes.begin(), list.writes.end(), [&](uint32_t w) {
-      return w != load && order(w, load) == ReadChoice::kBefore;
-    });
-    const auto end = std::partition_point(begin, list.writes.end(), [&](uint32_t w) {
-      return w == load || order(load, w) != ReadChoice::kBefore;
-    });
-    if (begin != list.writes.begin()) {
-      last_before.push_back(*--begin);
+    Split around = split(list.writes, load, before);
+    if (around.before > 0) {
+      last_before.push_back(list.writes[--around.before]);
     }
-    if (static_cast<size_t>(end - begin) > kMaxElements) {
+    if (around.after - around.before > kMaxElements) {
       return std::nullopt;
     }
-    std::copy_if(begin, end, std::back_inserter(others), [&](uint32_t w) { return w != load; });
+    const auto open = list.writes.subspan(around.before, around.after - around.before);
+    std::copy_if(open.begin(), open.end(), std::back_inserter(others),
+                 [&](uint32_t w) { return w != load; });
   }
   if (others.size() >= kMaxElements || !std::all_of(others.begin(), others.end(), [&](uint32_t w) {
         return values.after_initial(w);
       })) {
     return std::nullopt;
   }
-  const auto possible = [&](uint32_t w) {
-    const auto written = values.written(w);
-    return (!written || *written == value) &&
-           std::none_of(last_before.begin(), last_before.end(), [&](uint32_t newer) {
-             return newer != w && order(w, newer) == ReadChoice::kBefore;
-           });
-  };
-  const auto impossible = std::stable_partition(others.begin(), others.end(), possible);
+  const auto impossible = std::stable_partition(others.begin(), others.end(), [&](uint32_t w) {
+    return may_provide(values, w, value, last_before, before);
+  });
   ReadChoice choice;
   choice.sources = static_cast<uint32_t>(impossible - others.begin());
   choice.initial = values.may_be_initial(location, value, last_before);
@@ -324,10 +322,7 @@ bool values_agree(const Relation& relation, const AccessIndex& accesses,
       open_from.push_back(end);
     }
     const auto provides = [&](uint32_t w) {
-      const auto written = values.written(w);
-      return (!written || *written == value) &&
-             std::none_of(last_before.begin(), last_before.end(),
-                          [&](uint32_t newer) { return newer != w && earlier(w, newer); });
+      return may_provide(values, w, value, last_before, earlier);
     };
     bool agrees = values.may_be_initial(location, value, last_before) ||
                   std::any_of(last_before.begin(), last_before.end(), provides);

@@ -5,10 +5,12 @@
 //             have written any. The initial value is a candidate like a store's. Whether it is
 //             older than the stores in front of a stretch (Trace::in_front) is not known.
 // Misses      Loads that mix the bytes of several stores, and accesses of more than 8 bytes.
-// Two uses    infer_from_values() finds what is certain for the whole trace; values_agree() rejects
+// Three uses  infer_from_values() finds what is certain for the whole trace. values_agree() rejects
 //             a complete orientation under which some load would have returned something else.
+//             read_choice() states for one load what a search can draw from a partial one.
 // Complexity  O(log n) per load and thread where order separates the stores; a load with more than
-//             kMaxCandidates unordered stores of one thread is left unexplained.
+//             kMaxCandidates unordered stores of one thread is left unexplained. read_choice():
+//             the square of the stores that it leaves open, at most kMaxElements.
 #pragma once
 
 #include <cstdint>

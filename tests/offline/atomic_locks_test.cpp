@@ -16,7 +16,7 @@ namespace {
 
 struct AtomicLock {
   std::string name;
-  int sections;                                               // at most
+  int sections;  // at most: beyond that the search may give up
   std::function<std::string(int thread, int section)> enter;  // the section's number among all
   std::function<std::string(int thread, int section)> leave;
 };
@@ -29,8 +29,7 @@ const AtomicLock kLocks[] = {
      [](int, int) { return "U(l=0,1)"; }},
     {"ticket", 12, [](int, int k) { return fmt::format("U(n={},{}) R(s={})", k, k + 1, k); },
      [](int, int k) { return fmt::format("W(s={})", k + 1); }},
-    {"Peterson", 6,  // three flags with two values: beyond that the search gives up
-
+    {"Peterson", 12,
      [](int t, int) { return fmt::format("W(f{}=1) W(turn={}) F R(f{}=0)", t, 1 - t, 1 - t); },
      [](int t, int) { return fmt::format("W(f{}=0)", t); }},
 };
