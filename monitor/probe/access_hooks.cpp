@@ -70,8 +70,8 @@ TSOMON_HOOK void __tsan_vptr_update(void** address, void*) {
   access(kWrite, address, 8, TSOMON_PC());
 }
 
-// Of code that -ftsomon-files leaves out, with -ftsomon-files-check: declared data is about to be
-// accessed and not to be recorded. The first one is named.
+// Of code that -ftsomon-files and -ftsomon-functions leave out, with -ftsomon-files-check: declared
+// data is about to be accessed and not to be recorded. The first one is named.
 TSOMON_HOOK void tsomon_runtime_left_out(const volatile void* address, unsigned long size,
                                          int store) {
   const auto begin = reinterpret_cast<uint64_t>(address);
@@ -84,9 +84,8 @@ TSOMON_HOOK void tsomon_runtime_left_out(const volatile void* address, unsigned 
     Dl_info module{};
     dladdr(reinterpret_cast<void*>(pc), &module);
     tsomon::probe::complain(
-        "-ftsomon-files leaves out a %s of declared data at %#lx, by %s+%#lx (addr2line); more "
-        "such "
-        "accesses are counted as lost only",
+        "-ftsomon-files or -ftsomon-functions leaves out a %s of declared data at %#lx, by %s+%#lx "
+        "(addr2line); more such accesses are counted as lost only",
         store != 0 ? "store" : "load", begin, module.dli_fname != nullptr ? module.dli_fname : "?",
         pc - 1 - reinterpret_cast<uint64_t>(module.dli_fbase));
   }

@@ -1,10 +1,12 @@
-// -ftsomon-files: accesses in other source files have no hooks. The programs are there when the
-// plugin is (monitor/probe/gcc).
+// -ftsomon-files, -ftsomon-functions: accesses elsewhere have no hooks. The programs are there when
+// the plugin is (monitor/probe/gcc).
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "tests/probe/recorded_program.h"
 
@@ -43,15 +45,19 @@ int64_t accesses_to(const Run& run, const std::string& name, uint64_t size) {
 
 }  // namespace
 
-TEST_CASE("accesses in the chosen files are all recorded, those in others are not") {
+TEST_CASE("accesses in the chosen files or functions are all recorded, others are not") {
   if (!have_plugin()) {
     MESSAGE("no plugin for g++ was built");
     return;
   }
-  for (const char* options : {"", ":accesses=sets"}) {
+  for (const auto& [program, options] : {std::pair{"left_out", ""},
+                                         {"left_out", ":accesses=sets"},
+                                         {"left_out_functions", ""},
+                                         {"left_out_functions", ":accesses=sets"}}) {
+    CAPTURE(program);
     CAPTURE(options);
     const Run all = run("g++", "left_out_not", options);
-    const Run chosen = run("g++", "left_out", options);
+    const Run chosen = run("g++", program, options);
     REQUIRE(all.status == 0);
     REQUIRE(chosen.status == 0);
     const auto expected = count_accesses(all);
@@ -66,6 +72,30 @@ TEST_CASE("accesses in the chosen files are all recorded, those in others are no
     CHECK(accesses_to(chosen, "own", 128) == 0);
     CHECK((accesses_to(all, "own", 128) == 400) == (*options == '\0'));
   }
+}
+
+TEST_CASE("with -ftsomon-units other functions are never units") {
+  if (!have_plugin()) {
+    return;
+  }
+  const auto labels = [](const char* program, const char* units) {
+    const Run run_of = run("g++", program, units);
+    CHECK(run_of.status == 0);
+    std::string all;
+    const Trace trace = read_any(run_of.path).trace;
+    for (const Event& event : trace.events) {
+      if (event.kind() == EventKind::kUnitBegin || event.kind() == EventKind::kUnitEnd) {
+        all += fmt::format("{} {}\n", static_cast<int>(event.kind()), event.address);
+      }
+    }
+    return all;
+  };
+  // Also where an exception or longjmp leaves them.
+  const std::string all = labels("functions", ":unit=Pool::*");
+  CHECK(all.size() > 17 * 2 * 3);
+  CHECK(labels("functions_left_out", ":unit=Pool::*") == all);
+  CHECK(labels("functions_left_out", ":unit=Pool::*:unit=helper") == all);
+  CHECK(labels("functions", ":unit=Pool::*:unit=helper") != all);
 }
 
 TEST_CASE("a check names code that touches declared data and is left out") {

@@ -1,20 +1,25 @@
-// Plugin of gcc 12: chooses by source file which plain accesses are instrumented.
+// Plugin of gcc 12: chooses by source file or function which plain accesses are instrumented.
 //
 // Purpose     -fsanitize=thread calls a hook at every access, and most of what recording costs with
 //             accesses=sets is calls that find an address not to be watched. Where the declared
-//             data is accessed in a few files only, the other calls need not be there. tsomon-c++
-//             and tsomon-cc load the plugin for -ftsomon-files=GLOB[:GLOB...].
+//             data is accessed in a few files or functions only, the other calls need not be there.
+//             tsomon-c++ and tsomon-cc load the plugin for -ftsomon-files=GLOB[:GLOB...],
+//             -ftsomon-functions=GLOB[:GLOB...] and -ftsomon-units=GLOB[:GLOB...].
 // Stays       The hook of an access whose own line is in a file that matches, or that of a call
-//             that was inlined around it, or that of the function it ended up in. A pattern
-//             (fnmatch(3)) is compared with the file's name as the compiler knows it and with the
-//             last part of that. What has no line stays. So do atomics, which the hooks perform,
-//             the entries and exits of functions, which may be units, and threads and locks.
+//             that was inlined around it, or that of the function it ended up in; or an access in
+//             a function that matches, in code that was inlined there, or in one that was inlined.
+//             A pattern (fnmatch(3)) is compared with the file's name as the compiler knows it and
+//             with the last part of that; with the function's name and that with its scope
+//             (a::B::f). What has no line stays. So do atomics, which the hooks perform, and
+//             threads and locks.
+// Units       Entries and exits of functions stay, for the option unit= of the runtime; with
+//             -ftsomon-units only those of functions that match, which alone can be units then.
 // Check       With -ftsomon-files-check the other hooks become calls of tsomon_runtime_left_out(),
 //             which says when one of them is about to touch watched memory.
 // Misses      Copies that the compiler makes of aggregates by memcpy are hooked by the linker, as
 //             ever. Code that the compiler shares between files (identical code folding of the
 //             linker) has the lines of one of them. With -g0 the calls around an access may be
-//             unknown: then its own line and its function decide.
+//             unknown: then its own line and the function it ended up in decide.
 // Source      GCC Internals (12), chapters "Plugins" and "GIMPLE".
 // Cost        One pass over the statements behind the instrumentation. Thread-safety: none needed.
 #include <cstring>
@@ -35,46 +40,64 @@
 #include <tree-pass.h>
 #include <context.h>
 #include <diagnostic-core.h>
+#include <langhooks.h>
 // clang-format on
 
 int plugin_is_GPL_compatible;  // gcc loads no other
 
 namespace {
 
-std::vector<std::string> patterns;
+using Patterns = std::vector<std::string>;
+Patterns files;
+Patterns functions;
+Patterns units;
 bool check = false;
 
-bool matches(const char* file) {
-  if (file == nullptr) {
-    return false;
-  }
-  const char* const slash = std::strrchr(file, '/');
-  const char* const last = slash == nullptr ? file : slash + 1;
+bool matches(const Patterns& patterns, const char* one, const char* other) {
   for (const std::string& pattern : patterns) {
-    if (fnmatch(pattern.c_str(), file, 0) == 0 || fnmatch(pattern.c_str(), last, 0) == 0) {
+    if (fnmatch(pattern.c_str(), one, 0) == 0 || fnmatch(pattern.c_str(), other, 0) == 0) {
       return true;
     }
   }
   return false;
 }
 
+bool is_chosen_file(const char* file) {
+  if (file == nullptr) {
+    return false;
+  }
+  const char* const slash = std::strrchr(file, '/');
+  return matches(files, file, slash == nullptr ? file : slash + 1);
+}
+
+bool is_function(const Patterns& patterns, tree function) {
+  if (patterns.empty() || function == NULL_TREE || TREE_CODE(function) != FUNCTION_DECL) {
+    return false;
+  }
+  const tree written = DECL_ORIGIN(function);  // of which the compiler may have made variants
+  const std::string name = lang_hooks.decl_printable_name(written, 0);
+  return matches(patterns, name.c_str(), lang_hooks.decl_printable_name(written, 1));
+}
+
 bool stays(location_t place) {
-  if (LOCATION_LOCUS(place) == UNKNOWN_LOCATION || matches(LOCATION_FILE(place)) ||
-      matches(DECL_SOURCE_FILE(current_function_decl))) {
+  if (LOCATION_LOCUS(place) == UNKNOWN_LOCATION || is_chosen_file(LOCATION_FILE(place)) ||
+      is_chosen_file(DECL_SOURCE_FILE(current_function_decl)) ||
+      is_function(functions, current_function_decl)) {
     return true;
   }
   for (tree block = LOCATION_BLOCK(place); block != NULL_TREE && TREE_CODE(block) == BLOCK;
        block = BLOCK_SUPERCONTEXT(block)) {
     if (inlined_function_outer_scope_p(block) &&
-        matches(LOCATION_FILE(BLOCK_SOURCE_LOCATION(block)))) {
+        (is_chosen_file(LOCATION_FILE(BLOCK_SOURCE_LOCATION(block))) ||
+         is_function(functions, block_ultimate_origin(block)))) {
       return true;
     }
   }
   return false;
 }
 
-// The name behind "__tsan_" of a hook that performs nothing: "read8"; empty: something else.
-std::string_view hook_of_access(const gimple* statement) {
+// The name behind "__tsan_" of a hook: "read8"; empty: something else.
+std::string_view hook_of(const gimple* statement) {
   const tree function = is_gimple_call(statement) ? gimple_call_fndecl(statement) : NULL_TREE;
   if (function == NULL_TREE || DECL_NAME(function) == NULL_TREE) {
     return {};
@@ -85,13 +108,17 @@ std::string_view hook_of_access(const gimple* statement) {
   if (at == std::string_view::npos) {
     return {};
   }
-  const std::string_view rest = name.substr(at + kPrefix.size());
+  return name.substr(at + kPrefix.size());
+}
+
+// Of one that performs nothing itself.
+bool is_access(std::string_view hook) {
   for (const std::string_view kind : {"read", "write", "unaligned_", "volatile_", "vptr_"}) {
-    if (rest.substr(0, kind.size()) == kind) {
-      return rest;
+    if (hook.substr(0, kind.size()) == kind) {
+      return true;
     }
   }
-  return {};
+  return false;
 }
 
 uint64_t size_of(std::string_view hook) {
@@ -125,24 +152,38 @@ class ChooseFiles : public gimple_opt_pass {
   explicit ChooseFiles(const pass_data& data) : gimple_opt_pass(data, g) {}
   opt_pass* clone() override { return new ChooseFiles(*this); }
   unsigned execute(function* body) override {
+    const bool is_unit = units.empty() || is_function(units, current_function_decl);
+    const bool all_accesses = files.empty() && functions.empty();
     basic_block block;
     FOR_EACH_BB_FN(block, body) {
       for (gimple_stmt_iterator place = gsi_start_bb(block); !gsi_end_p(place);) {
         gimple* const statement = gsi_stmt(place);
-        const std::string_view hook = hook_of_access(statement);
-        if (hook.empty() || stays(gimple_location(statement))) {
-          gsi_next(&place);
+        const std::string_view hook = hook_of(statement);
+        if (hook == "func_entry" || hook == "func_exit") {
+          next(&place, is_unit);
+        } else if (all_accesses || !is_access(hook) || stays(gimple_location(statement))) {
+          next(&place, true);
         } else if (check) {
           replace(&place, hook);
-          gsi_next(&place);
+          next(&place, true);
         } else {
-          unlink_stmt_vdef(statement);
-          gsi_remove(&place, true);
-          release_defs(statement);
+          next(&place, false);
         }
       }
     }
     return 0;
+  }
+
+ private:
+  static void next(gimple_stmt_iterator* place, bool keep) {
+    if (keep) {
+      gsi_next(place);
+      return;
+    }
+    gimple* const statement = gsi_stmt(*place);
+    unlink_stmt_vdef(statement);
+    gsi_remove(place, true);
+    release_defs(statement);
   }
 };
 
@@ -165,6 +206,21 @@ void register_behind(const char* name, const char* plugin) {
   register_callback(plugin, PLUGIN_PASS_MANAGER_SETUP, nullptr, &info);
 }
 
+// Between two patterns is a colon; those of a::b are part of one.
+void add_patterns(std::string_view text, Patterns* patterns) {
+  size_t begin = 0;
+  for (size_t at = 0; at <= text.size(); ++at) {
+    if (at < text.size() && text.substr(at, 2) == "::") {
+      ++at;
+    } else if (at == text.size() || text[at] == ':') {
+      if (at > begin) {
+        patterns->emplace_back(text.substr(begin, at - begin));
+      }
+      begin = at + 1;
+    }
+  }
+}
+
 }  // namespace
 
 int plugin_init(plugin_name_args* plugin, plugin_gcc_version* version) {
@@ -177,15 +233,10 @@ int plugin_init(plugin_name_args* plugin, plugin_gcc_version* version) {
     const std::string_view key = plugin->argv[i].key;
     if (key == "check") {
       check = true;
-    } else if (key == "only" && plugin->argv[i].value != nullptr) {
-      std::string_view left = plugin->argv[i].value;
-      while (!left.empty()) {
-        const size_t end = left.find(':');
-        if (end != 0) {
-          patterns.emplace_back(left.substr(0, end));
-        }
-        left = end == std::string_view::npos ? std::string_view() : left.substr(end + 1);
-      }
+    } else if (plugin->argv[i].value != nullptr) {
+      add_patterns(plugin->argv[i].value, key == "functions" ? &functions
+                                          : key == "units"   ? &units
+                                                             : &files);
     }
   }
   register_behind("tsan", plugin->base_name);

@@ -23,7 +23,7 @@ __attribute__((noinline)) void work(int thread, bool touch) {
       std::this_thread::yield();
     }
     tsomon_unit_begin("turn");
-    add(shared, i);
+    places::add(shared, i);
     mine[i % 8] = mine[(i + 1) % 8] + sum(shared);
     tsomon_unit_end();
     turn.store(1 - thread);

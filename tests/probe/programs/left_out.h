@@ -10,12 +10,16 @@ struct Shared {
   std::vector<long> list;
 };
 
-// Inlined where it is called: into a file that is left out.
+namespace places {
+
+// Inlined where it is called: into a file, and a function, that are left out.
 inline __attribute__((always_inline)) void add(Shared& shared, long amount) {
   shared.first += amount;
   shared.second -= amount;
   shared.list[static_cast<size_t>(amount) % shared.list.size()] = amount;
 }
+
+}  // namespace places
 
 // A function of its own, with code of the library in it.
 inline __attribute__((noinline)) long sum(const Shared& shared) {
