@@ -104,7 +104,7 @@ int run_attach(const Options& options) {
   const auto summary =
       attach::attach_to(options.pid, attach_options(options), [&](const Found& found) {
         flight->dump();
-        print_found(found, options.output);
+        print_found(found, {options.output});
       });
   if (!summary) {
     return refuse(summary.error());
@@ -117,7 +117,7 @@ int run_attach(const Options& options) {
                                        {"lost_hits", summary->lost_hits},
                                        {"lost_watch_hits", summary->lost_watch_hits},
                                        {"values", values_json(options.values, summary->values)}};
-  print_watch_summary(summary->program, options.property, summary->watch, options.output, more);
+  print_watch_summary(summary->program, options.property, summary->watch, {options.output}, more);
   if (options.output == OutputFormat::kText) {
     fmt::print("  hits: {}\n", summary->hits);
     print_values(options.values, summary->values);

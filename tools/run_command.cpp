@@ -1,6 +1,8 @@
 // `tsomon run`: a program with the detector beside it.
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +37,7 @@ struct Options {
   RelationChoice relation;
   uint32_t interval = RunOptions().round_milliseconds;
   std::string save;
+  std::string report;
   FlightChoice flight;
 };
 
@@ -60,6 +63,14 @@ int run_run(const Options& options) {
   const auto tell = [](const std::string& problem) {
     fmt::print(stderr, "tsomon run: {}\n", problem);
   };
+  ReportOutput output{options.output};
+  if (!options.report.empty()) {
+    output.file = std::fopen(options.report.c_str(), "we");  // the program does not inherit it
+    if (output.file == nullptr) {
+      tell(fmt::format("{}: cannot be written: {}", options.report, std::strerror(errno)));
+      return kExitEnvironment;
+    }
+  }
   auto flight = Flight::prepare(options.flight, 0);
   if (!flight) {
     tell(flight.error().to_string());
@@ -73,7 +84,7 @@ int run_run(const Options& options) {
   };
   const RunResult result = run(options.command, asked, [&](const Found& found) {
     flight->dump();
-    print_found(found, options.output);
+    print_found(found, output);
   });
   if (!recorded) {
     tell(recorded.error().to_string());
@@ -87,12 +98,20 @@ int run_run(const Options& options) {
     return result.status;
   }
   flight->stop("tsomon run");
-  print_watch_summary(options.command[0], options.property, result.summary, options.output);
+  print_watch_summary(options.command[0], options.property, result.summary, output);
+  bool written = true;
+  if (output.file != stdout) {
+    written = std::ferror(output.file) == 0;
+    written = std::fclose(output.file) == 0 && written;
+    if (!written) {
+      tell(fmt::format("{}: is not whole, it cannot be written", options.report));
+    }
+  }
   if (result.status != 0) {
     return result.status;
   }
   const int status = watch_exit_status(result.summary.verdict);
-  return status == kExitClean && !result.saved ? kExitEnvironment : status;
+  return status == kExitClean && !(result.saved && written) ? kExitEnvironment : status;
 }
 
 }  // namespace
@@ -116,6 +135,12 @@ void add_run_command(CLI::App& app, int& exit_status) {
                    "Also write what the program records to this file, for tsomon check. Replaces a "
                    "capture,\nnothing else; may be a FIFO")
       ->option_text("FILE");
+  command
+      ->add_option(
+          "--report", options->report,
+          "Write what is found and the summary to this file, not to standard output, which "
+          "the\nprogram has, too")
+      ->option_text("FILE");
   add_flight_options(*command, options->flight);
   add_output_option(*command, options->output);
   command->add_option("command", options->command, "The program and its arguments, after --")
@@ -125,7 +150,7 @@ void add_run_command(CLI::App& app, int& exit_status) {
   command->footer(
       "Exit status: the program's, or 128+N when signal N ended it, unless that is 0; then 0 "
       "nothing\n"
-      "found, 1 a violation was found, 3 inconclusive, 4 the file of --save is not whole. 127 the "
+      "found, 1 a violation was found, 3 inconclusive, 4 a file to write is not whole. 127 the "
       "program\n"
       "was not found; 126 it cannot be executed; 125 it was not watched; 2 bad usage.\n"
       "TSOMON_OPTIONS in the environment reaches the probe.");

@@ -22,26 +22,26 @@ const char* verdict_text(Verdict verdict) {
   return "inconclusive";
 }
 
-}  // namespace
-
-void print_json(const nlohmann::ordered_json& object) {
-  fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  std::fflush(stdout);
+void print_json(FILE* file, const nlohmann::ordered_json& object) {
+  fmt::print(file, "{}\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-void print_found(const Found& found, OutputFormat format) {
-  if (format == OutputFormat::kJson) {
-    print_json(found.json());
+}  // namespace
+
+void print_found(const Found& found, const ReportOutput& output) {
+  if (output.format == OutputFormat::kJson) {
+    print_json(output.file, found.json());
   } else {
-    fmt::print("{}\n", found.text());
-    std::fflush(stdout);
+    fmt::print(output.file, "{}\n", found.text());
   }
+  std::fflush(output.file);
 }
 
 void print_watch_summary(const std::string& name, const std::string& property,
-                         const WatchSummary& summary, OutputFormat format,
+                         const WatchSummary& summary, const ReportOutput& output,
                          const nlohmann::ordered_json& more) {
-  if (format == OutputFormat::kJson) {
+  FILE* const file = output.file;
+  if (output.format == OutputFormat::kJson) {
     nlohmann::ordered_json object = {{"file", name},
                                      {"events", summary.events},
                                      {"threads", summary.threads},
@@ -60,21 +60,24 @@ void print_watch_summary(const std::string& name, const std::string& property,
       object["selection"] = summary.selection.names();
     }
     object.update(more);
-    return print_json(object);
+    print_json(file, object);
+    std::fflush(file);
+    return;
   }
-  fmt::print("{}: {}: {}\n", name, property, verdict_text(summary.verdict));
-  fmt::print("  events: {}, threads: {}, units: {}\n", summary.events, summary.threads,
+  fmt::print(file, "{}: {}: {}\n", name, property, verdict_text(summary.verdict));
+  fmt::print(file, "  events: {}, threads: {}, units: {}\n", summary.events, summary.threads,
              summary.detector.units);
   if (summary.selection.any()) {
-    fmt::print("  selection: {}\n", selection_text(summary.selection));
+    fmt::print(file, "  selection: {}\n", selection_text(summary.selection));
   }
-  fmt::print("  violations: {} ({} in all); windows searched: {}\n", summary.findings,
+  fmt::print(file, "  violations: {} ({} in all); windows searched: {}\n", summary.findings,
              summary.occurrences, summary.windows);
   if (!summary.complete) {
-    fmt::print("  incomplete: {} events late, {} lost, {} windows not decided, {} given up\n",
+    fmt::print(file, "  incomplete: {} events late, {} lost, {} windows not decided, {} given up\n",
                summary.detector.late_events, summary.lost_events, summary.unjudged,
                summary.detector.forced);
   }
+  std::fflush(file);
 }
 
 int watch_exit_status(Verdict verdict) {

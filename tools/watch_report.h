@@ -1,6 +1,7 @@
 // What `run` and `attach` print of a watch: findings as they come, a summary at the end.
 #pragma once
 
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -11,12 +12,16 @@
 
 namespace tsomon {
 
+struct ReportOutput {
+  OutputFormat format = OutputFormat::kText;
+  FILE* file = stdout;
+};
+
 // Names come from outside: bytes that are not UTF-8 are replaced, not refused.
-void print_json(const nlohmann::ordered_json& object);
-void print_found(const Found& found, OutputFormat format);
+void print_found(const Found& found, const ReportOutput& output);
 // `more`: fields that the object ends with.
 void print_watch_summary(const std::string& name, const std::string& property,
-                         const WatchSummary& summary, OutputFormat format,
+                         const WatchSummary& summary, const ReportOutput& output,
                          const nlohmann::ordered_json& more = nlohmann::ordered_json::object());
 int watch_exit_status(Verdict verdict);
 
