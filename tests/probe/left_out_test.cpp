@@ -50,14 +50,14 @@ TEST_CASE("accesses in the chosen files or functions are all recorded, others ar
     MESSAGE("no plugin for g++ was built");
     return;
   }
-  for (const auto& [program, options] : {std::pair{"left_out", ""},
-                                         {"left_out", ":accesses=sets"},
-                                         {"left_out_functions", ""},
-                                         {"left_out_functions", ":accesses=sets"}}) {
-    CAPTURE(program);
-    CAPTURE(options);
-    const Run all = run("g++", "left_out_not", options);
-    const Run chosen = run("g++", program, options);
+  for (const auto& how : {std::pair{"left_out", ""},
+                          {"left_out", ":accesses=sets"},
+                          {"left_out_functions", ""},
+                          {"left_out_functions", ":accesses=sets"}}) {
+    CAPTURE(how.first);
+    CAPTURE(how.second);
+    const Run all = run("g++", "left_out_not", how.second);
+    const Run chosen = run("g++", how.first, how.second);
     REQUIRE(all.status == 0);
     REQUIRE(chosen.status == 0);
     const auto expected = count_accesses(all);
@@ -70,7 +70,7 @@ TEST_CASE("accesses in the chosen files or functions are all recorded, others ar
     CHECK(count_kinds(trace)[EventKind::kUnitBegin] == 200);
     CHECK(count_kinds(trace)[EventKind::kJoin] == 1);
     CHECK(accesses_to(chosen, "own", 128) == 0);
-    CHECK((accesses_to(all, "own", 128) == 400) == (*options == '\0'));
+    CHECK((accesses_to(all, "own", 128) == 400) == (*how.second == '\0'));
   }
 }
 
