@@ -60,9 +60,7 @@ void print_watch_summary(const std::string& name, const std::string& property,
       object["selection"] = summary.selection.names();
     }
     object.update(more);
-    print_json(file, object);
-    std::fflush(file);
-    return;
+    return print_json(file, object);
   }
   fmt::print(file, "{}: {}: {}\n", name, property, verdict_text(summary.verdict));
   fmt::print(file, "  events: {}, threads: {}, units: {}\n", summary.events, summary.threads,
@@ -77,7 +75,6 @@ void print_watch_summary(const std::string& name, const std::string& property,
                summary.detector.late_events, summary.lost_events, summary.unjudged,
                summary.detector.forced);
   }
-  std::fflush(file);
 }
 
 int watch_exit_status(Verdict verdict) {

@@ -159,15 +159,17 @@ class ChooseFiles : public gimple_opt_pass {
       for (gimple_stmt_iterator place = gsi_start_bb(block); !gsi_end_p(place);) {
         gimple* const statement = gsi_stmt(place);
         const std::string_view hook = hook_of(statement);
-        if (hook == "func_entry" || hook == "func_exit") {
-          next(&place, is_unit);
-        } else if (all_accesses || !is_access(hook) || stays(gimple_location(statement))) {
-          next(&place, true);
-        } else if (check) {
+        const bool keep =
+            hook == "func_entry" || hook == "func_exit"
+                ? is_unit
+                : all_accesses || !is_access(hook) || stays(gimple_location(statement));
+        if (keep) {
+          gsi_next(&place);
+        } else if (check && is_access(hook)) {
           replace(&place, hook);
-          next(&place, true);
+          gsi_next(&place);
         } else {
-          next(&place, false);
+          remove(&place);
         }
       }
     }
@@ -175,11 +177,7 @@ class ChooseFiles : public gimple_opt_pass {
   }
 
  private:
-  static void next(gimple_stmt_iterator* place, bool keep) {
-    if (keep) {
-      gsi_next(place);
-      return;
-    }
+  static void remove(gimple_stmt_iterator* place) {
     gimple* const statement = gsi_stmt(*place);
     unlink_stmt_vdef(statement);
     gsi_remove(place, true);
@@ -233,7 +231,7 @@ int plugin_init(plugin_name_args* plugin, plugin_gcc_version* version) {
     const std::string_view key = plugin->argv[i].key;
     if (key == "check") {
       check = true;
-    } else if (plugin->argv[i].value != nullptr) {
+    } else if (plugin->argv[i].value != nullptr) {  // of "files", "functions" and "units"
       add_patterns(plugin->argv[i].value, key == "functions" ? &functions
                                           : key == "units"   ? &units
                                                              : &files);
