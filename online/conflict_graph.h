@@ -11,7 +11,9 @@
 //             what no such unit reaches lies on no future cycle. When more than `max_retained`
 //             finished units remain, those that are reached from the same set of unfinished units,
 //             by directed edges and by all edges alike, are merged: no future cycle can tell them
-//             apart. A merged unit stands for all of them in later reports.
+//             apart. A merged unit stands for all of them in later reports. As long as none that
+//             remains has an undirected edge few are enough: those merged lie on no window, and
+//             should they come to lie on one, their trail says which units it has.
 // Complexity  An edge: topological_order.h. sweep(): O(units + edges), with merging times the
 //             number of unfinished units / 64.
 // Files       conflict_graph.cpp: nodes and edges; conflict_cycles.cpp: cycles and their reports;
@@ -72,11 +74,16 @@ class ConflictGraph {
   // The nodes of all units, in no particular order; until units are added or collected.
   const std::vector<Node>& in_use() const { return in_use_; }
 
-  // `closed` tells whether a unit is finished and can gain no edge any more; of more than
-  // `max_retained` that remain some are merged. Afterwards moved_to() says what became of every
-  // node.
-  void sweep(const std::function<bool(Node)>& closed, const OnWindow& on_window,
-             size_t max_retained);
+  // Finished units that may remain before some are merged: where one that remains has an
+  // undirected edge, and where none has.
+  struct Room {
+    size_t with_undirected = 0;
+    size_t without = 0;
+    size_t trails = 0;  // units in the trails of all merged ones
+  };
+  // `closed` tells whether a unit is finished and can gain no edge any more. Afterwards moved_to()
+  // says what became of every node.
+  void sweep(const std::function<bool(Node)>& closed, const OnWindow& on_window, const Room& room);
   // Since the last sweep: the node itself, the one it was merged into, or kNone.
   Node moved_to(Node node) const { return moved_to_[node]; }
   bool merged() const { return merged_; }  // the last sweep merged units
@@ -94,6 +101,8 @@ class ConflictGraph {
   using Vertex = TopologicalOrder::NodeId;
   static constexpr uint32_t kNoGroup = 0xFFFFFFFFU;
   static constexpr size_t kFewNeighbours = 32;
+
+  using Trail = std::vector<DetectedUnit>;
 
   struct InEdge {
     Node from = kNone;
@@ -118,7 +127,8 @@ class ConflictGraph {
     uint32_t group = kNoGroup;  // kNoGroup: has no directed edges
     Node last_from = kNone;
     bool used = false;
-    bool only_events = false;  // the unit, and what was merged into it, are events of their own
+    bool only_events = false;      // the unit, and what was merged into it, are events of their own
+    std::unique_ptr<Trail> trail;  // of a merged unit: all that it stands for, if not too many
     std::vector<InEdge> in;
     std::vector<Neighbour> undirected;
     std::unique_ptr<tsl::robin_map<Node, uint32_t>> places;  // in `undirected`, when it is long
@@ -163,6 +173,10 @@ class ConflictGraph {
   static void shorten(std::vector<Step>* all);
   void report(DetectedCycle&& cycle);
   void release(Node node);
+  void drop_trail(UnitNode& unit) {
+    trails_ -= unit.trail != nullptr ? unit.trail->size() : 0;
+    unit.trail.reset();
+  }
   void forget_gone();
   void rewrite_edges();
   class Sweep;
@@ -179,6 +193,7 @@ class ConflictGraph {
   std::vector<uint32_t> group_of_vertex_;
   std::vector<Node> moved_to_;
   bool merged_ = false;
+  size_t trails_ = 0;  // units in all of them
   // Of sweeps, kept for their memory.
   struct Scratch {
     std::vector<uint8_t> closed;

@@ -24,16 +24,17 @@ bool by_first_event(const DetectedUnit& a, const DetectedUnit& b) { return a.fir
 // then the units without a group.
 class ConflictGraph::Sweep {
  public:
-  Sweep(ConflictGraph& graph, const OnWindow& on_window)
+  Sweep(ConflictGraph& graph, const OnWindow& on_window, const Room& room)
       : graph_(graph),
         on_window_(on_window),
+        room_(room),
         groups_(static_cast<uint32_t>(graph.groups_.size())),
         closed_(graph.scratch_.closed),
         marked_(graph.scratch_.marked),
         work_(graph.scratch_.work) {}
 
   // True if units were merged.
-  bool run(const std::function<bool(Node)>& closed, size_t max_retained) {
+  bool run(const std::function<bool(Node)>& closed) {
     closed_.assign(graph_.nodes_.size(), 0);
     marked_.assign(groups_ + graph_.nodes_.size(), 0);
     work_.clear();
@@ -60,10 +61,12 @@ class ConflictGraph::Sweep {
     std::vector<uint32_t>& dropped = graph_.scratch_.elements;
     dropped.clear();
     size_t retained = 0;
+    bool any_undirected = false;
     for (const Node node : graph_.in_use_) {
       const uint32_t element = element_of(node);
       if (marked_[element] != 0) {
         retained += closed_[node];
+        any_undirected = any_undirected || !graph_.nodes_[node].undirected.empty();
       } else if (members(element).front() == node) {
         dropped.push_back(element);
       }
@@ -80,7 +83,7 @@ class ConflictGraph::Sweep {
                       [this](const InEdge& edge) { return graph_.moved_to_[edge.from] == kNone; });
       }
     }
-    return retained > max_retained && merge();
+    return retained > (any_undirected ? room_.with_undirected : room_.without) && merge();
   }
 
  private:
@@ -170,9 +173,14 @@ class ConflictGraph::Sweep {
   void add_members(std::span<const Node> units, Window* window) {
     window->directed = window->directed || units.size() > 1;
     for (const Node node : units) {
-      window->units.push_back(graph_.nodes_[node].unit);
-      window->complete = window->complete && graph_.nodes_[node].unit.merged == 0;
-      window->only_events = window->only_events && graph_.nodes_[node].only_events;
+      const UnitNode& member = graph_.nodes_[node];
+      if (member.trail != nullptr) {
+        window->units.insert(window->units.end(), member.trail->begin(), member.trail->end());
+      } else {
+        window->units.push_back(member.unit);
+        window->complete = window->complete && member.unit.merged == 0;
+      }
+      window->only_events = window->only_events && member.only_events;
     }
   }
 
@@ -292,6 +300,7 @@ class ConflictGraph::Sweep {
     for (size_t i = 1; i < members.size(); ++i) {
       graph_.moved_to_[members[i]] = stays;
     }
+    join_trails(members);
     for (size_t i = 1; i < members.size(); ++i) {
       UnitNode& gone = graph_.nodes_[members[i]];
       UnitNode& whole = graph_.nodes_[stays];
@@ -314,8 +323,38 @@ class ConflictGraph::Sweep {
     }
   }
 
+  // Before the first of the units becomes all of them: the longest trail gets the others.
+  void join_trails(std::span<const Node> members) {
+    const auto length = [&](Node node) {
+      const auto& trail = graph_.nodes_[node].trail;
+      return trail != nullptr ? trail->size() : 0;
+    };
+    const Node longest = *std::max_element(members.begin(), members.end(),
+                                           [&](Node a, Node b) { return length(a) < length(b); });
+    graph_.trails_ -= length(longest);
+    auto trail = std::move(graph_.nodes_[longest].trail);
+    bool whole = true;
+    for (const Node node : members) {
+      UnitNode& member = graph_.nodes_[node];
+      if (member.trail != nullptr) {
+        trail->insert(trail->end(), member.trail->begin(), member.trail->end());
+        graph_.drop_trail(member);
+      } else if (member.unit.merged == 0) {
+        trail = trail != nullptr ? std::move(trail) : std::make_unique<Trail>();
+        trail->push_back(member.unit);
+      } else {
+        whole = whole && node == longest && trail != nullptr;
+      }
+    }
+    if (whole && graph_.trails_ + trail->size() <= room_.trails) {
+      graph_.trails_ += trail->size();
+      graph_.nodes_[members.front()].trail = std::move(trail);
+    }
+  }
+
   ConflictGraph& graph_;
   const OnWindow& on_window_;
+  const Room& room_;
   const uint32_t groups_;         // elements below are groups
   std::vector<uint8_t>& closed_;  // of a node
   std::vector<uint8_t>& marked_;  // of an element
@@ -324,7 +363,7 @@ class ConflictGraph::Sweep {
 };
 
 void ConflictGraph::sweep(const std::function<bool(Node)>& closed, const OnWindow& on_window,
-                          size_t max_retained) {
+                          const Room& room) {
   if (merged_) {
     std::fill(moved_to_.begin(), moved_to_.end(), kNone);
   }
@@ -333,7 +372,7 @@ void ConflictGraph::sweep(const std::function<bool(Node)>& closed, const OnWindo
     moved_to_[node] = node;
     nodes_[node].last_from = kNone;
   }
-  merged_ = Sweep(*this, on_window).run(closed, max_retained);
+  merged_ = Sweep(*this, on_window, room).run(closed);
   if (merged_) {
     forget_gone();
   }
@@ -348,6 +387,7 @@ void ConflictGraph::release(Node node) {
   gone.in.clear();
   gone.undirected.clear();
   gone.places.reset();
+  drop_trail(gone);
   moved_to_[node] = kNone;
   free_nodes_.push_back(node);
   --live_;

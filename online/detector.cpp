@@ -12,11 +12,12 @@
 namespace tsomon {
 namespace {
 
-constexpr size_t kFirstSweep = 256;      // units in memory
-constexpr uint64_t kQuiet = 1ULL << 14;  // events without a sweep, at least ...
-constexpr uint64_t kQuietPerUnit = 4;    // ... and for every unit in memory ...
-constexpr uint64_t kHistoryShare = 8;    // ... but at most one in so many of the history
-constexpr size_t kLocationsPerUnit = 8;  // in memory, for each unit kept before some are merged
+constexpr size_t kFirstSweep = 256;        // units in memory
+constexpr uint64_t kQuiet = 1ULL << 14;    // events without a sweep, at least ...
+constexpr uint64_t kQuietPerUnit = 4;      // ... and for every unit in memory ...
+constexpr uint64_t kHistoryShare = 8;      // ... but at most one in so many of the history
+constexpr size_t kWithoutUndirected = 16;  // units are enough: one in so many
+constexpr size_t kLocationsPerUnit = 8;    // in memory, for each unit kept before some are merged
 
 }  // namespace
 
@@ -131,10 +132,13 @@ class Detector::Impl {
 
   void run_sweep(const std::function<bool(Policy::Node)>& closed) {
     // All locations are looked at when units have been merged.
-    const size_t retained =
-        std::max<size_t>(options_.max_retained, policy_->locations() / kLocationsPerUnit);
-    graph_.sweep(
-        closed, [this](ConflictGraph::Window&& window) { flag(std::move(window)); }, retained);
+    const size_t least = policy_->locations() / kLocationsPerUnit;
+    const size_t most = options_.max_retained;
+    // What is open in atomic sets has no undirected edges.
+    const bool sets = options_.policy == DetectorPolicy::kAtomicSets;
+    const size_t few = sets ? most : most / kWithoutUndirected;
+    graph_.sweep(closed, [this](ConflictGraph::Window&& window) { flag(std::move(window)); },
+                 {std::max(most, least), std::max(few, least), most});
     policy_->after_sweep();
   }
 

@@ -61,8 +61,10 @@ struct DetectorOptions {
   bool short_ways = true;             // of accesses that meet nothing of other threads
   // Accesses that a location remembers; of more only those make edges from which others follow.
   uint32_t few_accesses = 12;
-  uint32_t max_retained = 16384;         // finished units kept before some are merged,
-                                         // or one for eight locations in memory
+  // Finished units kept before some are merged, or one for eight locations in memory. A sixteenth
+  // of that is kept while none of them has an undirected edge: those merged then lie on no window,
+  // and of so many the names stay for windows to come.
+  uint32_t max_retained = 16384;
   uint32_t max_unsettled = 4096;         // stores of one thread to one location, and ...
   uint32_t max_unsettled_units = 4096;   // ... units of one thread, that no fence ever settles
   uint64_t history_events = 1ULL << 20;  // kept for the traces of windows; 0: none

@@ -1,5 +1,6 @@
 // What locations forget: accesses that a later one stands for, and those of units that are gone.
 #include <algorithm>
+#include <bit>
 
 #include "online/order_locations.h"
 
@@ -65,18 +66,29 @@ void OrderLocations::follow_units(uint64_t next) {
 // would lead from the same node to the same events. For an event of the thread of that store its
 // program order does.
 void OrderLocations::drop_alike(Location& location) {
-  const auto& records = location.records;
-  const auto stands = [this](const Record& record) {
-    return (kind_mask(record.kind) & kinds::kLocks) == 0 && graph_.unit(record.unit).merged != 0 &&
-           is_settled(record);
-  };
-  location.records.erase_if([&](const Record& record) {
-    return records.size() > 1 && stands(record) &&
-           std::any_of(records.begin(), records.end(), [&](const Record& other) {
-             return other.unit == record.unit && other.writes && other.index > record.index &&
-                    stands(other);
-           });
-  });
+  auto& records = location.records;
+  constexpr size_t kLookedAt = 64;  // what lies behind may stay
+  const size_t size = std::min(records.size(), kLookedAt);
+  uint64_t alike = 0;
+  for (size_t i = 0; i < size; ++i) {
+    const Record& record = records[i];
+    const bool stands = (kind_mask(record.kind) & kinds::kLocks) == 0 &&
+                        graph_.unit(record.unit).merged != 0 && is_settled(record);
+    alike |= uint64_t{stands} << i;
+  }
+  uint64_t dropped = 0;
+  for (uint64_t stores = alike; stores != 0; stores &= stores - 1) {
+    const Record& store = records[static_cast<size_t>(std::countr_zero(stores))];
+    for (uint64_t others = store.writes ? alike : 0; others != 0; others &= others - 1) {
+      const auto i = static_cast<size_t>(std::countr_zero(others));
+      const bool earlier = records[i].unit == store.unit && records[i].index < store.index;
+      dropped |= uint64_t{earlier} << i;
+    }
+  }
+  if (dropped != 0) {
+    size_t i = 0;
+    records.erase_if([&](const Record&) { return i < size && ((dropped >> i++) & 1) != 0; });
+  }
 }
 
 void OrderLocations::follow_locations() {
