@@ -17,6 +17,12 @@ LocationId OrderLocations::find_slowly(const Event& event) {
 
 // The newest own store that overlaps: the load may be forwarded from it, or waits for it.
 uint64_t OrderLocations::find_source(const OrderEvent& now) {
+  if (const Location& here = locations_[now.location];
+      now.others.empty() && here.owner == now.event->thread && !here.records.empty()) {
+    // The last access is that store, or a load that may have been forwarded from it.
+    const uint64_t store = here.records.end()[-1].store;
+    return store > now.thread->drained ? store : 0;
+  }
   uint64_t newest = 0;
   LocationId from = LocationTable::kNone;
   const auto look = [&](LocationId where) {

@@ -137,7 +137,7 @@ class OrderLocations {
     uint64_t after = 0;         // all records have smaller indices
     ThreadId owner = kNoOwner;  // all records are of this thread, and none is of a lock
     Node last_unit = kNone;     // of the latest record; of an owner's unit none is earlier
-    InlineList<Record, kInPlace> records;
+    InlineList<Record, kInPlace> records;  // in the order of their indices
   };
   static_assert(sizeof(Location) == 4 * kCacheLine);
   // Of one thread at one location; 0 is none, as is the first event of all.
@@ -193,10 +193,11 @@ class OrderLocations {
   template <uint8_t kKnown>
   bool is_undisturbed(const OrderEvent& now, LocationId where) const {
     const auto& records = locations_[where].records;
-    return std::none_of(records.begin(), records.end(), [&](const Record& record) {
-      return record.thread != now.event->thread && !gone(record) &&
-             (record.writes || has<kKnown>(now.roles, kWrite));
-    });
+    return locations_[where].owner == now.event->thread ||
+           std::none_of(records.begin(), records.end(), [&](const Record& record) {
+             return record.thread != now.event->thread && !gone(record) &&
+                    (record.writes || has<kKnown>(now.roles, kWrite));
+           });
   }
   bool gone(const Record& record) const {
     return record.generation != graph_.generation(record.unit);
@@ -212,8 +213,9 @@ class OrderLocations {
   }
   bool stands_for(const Record& record, const OrderEvent& now) const;
   void link_record(const Record& record, const OrderEvent& now, EdgeKind kind);
+  // In place of another record, or of one just added; becomes the last one.
   void remember(const OrderEvent& now, bool writes, bool several, Location& location,
-                Record& record);
+                Record& place);
   static void cover_earlier(const OrderEvent& now, Location& location) {
     location.cover = now.index;
     location.cover_hi = now.hi;
@@ -294,7 +296,9 @@ inline bool OrderLocations::stands_for(const Record& record, const OrderEvent& n
 }
 
 inline void OrderLocations::remember(const OrderEvent& now, bool writes, bool several,
-                                     Location& location, Record& record) {
+                                     Location& location, Record& place) {
+  std::rotate(&place, &place + 1, location.records.end());
+  Record& record = location.records.end()[-1];
   location.after = std::max(location.after, now.index + 1);
   location.last_unit = now.unit;
   const uint64_t clock = (now.roles & kStore) != 0 ? now.store : now.thread->stores + 1;

@@ -13,6 +13,10 @@ constexpr uint32_t kRareKinds = kThreadKinds | kind_mask(EventKind::kRelease);
 // Events of the input over which accesses share a node: the stretch of a window has to hold them.
 constexpr uint64_t kLongestRun = 256;
 
+// Units whose intervals are not over yet, for every one that may wait for a fence: the probe has
+// 32,512 accesses between two stamps at most, unless it is told otherwise.
+constexpr uint64_t kMaxOpen = 8;
+
 }  // namespace
 
 std::array<uint8_t, 32> order_roles(uint32_t drains) {
@@ -348,8 +352,14 @@ void OrderPolicy::before_sweep() {
   for (auto begin = undrained_.begin(); begin != undrained_.end();) {
     const auto end = std::find_if(begin, undrained_.end(),
                                   [&](Node node) { return thread_of(node) != thread_of(*begin); });
-    if (const auto size = static_cast<uint64_t>(end - begin); size > options_.max_unsettled_units) {
-      const auto keep = begin + static_cast<ptrdiff_t>(size - options_.max_unsettled_units / 2);
+    // Those whose intervals end some time need no fence.
+    const auto open = static_cast<uint64_t>(std::count_if(begin, end, [&](Node node) {
+      return unit_times_[node].hi >= threads_.now() && unit_times_[node].hi != kTimeMax;
+    }));
+    const uint64_t bound = options_.max_unsettled_units;
+    const uint64_t most = bound + std::min(open, kMaxOpen * bound);
+    if (const auto size = static_cast<uint64_t>(end - begin); size > most) {
+      const auto keep = begin + static_cast<ptrdiff_t>(size - most / 2);
       std::nth_element(begin, keep, end,
                        [&](Node a, Node b) { return graph_.unit(a).first < graph_.unit(b).first; });
       std::for_each(begin, keep, [&](Node node) { unit_times_[node].forced = true; });

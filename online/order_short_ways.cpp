@@ -30,11 +30,6 @@
 #include "online/order_locations.h"
 
 namespace tsomon {
-namespace {
-
-constexpr size_t kFewAlone = 6;  // accesses that a location remembers
-
-}  // namespace
 
 inline bool OrderLocations::is_repeated_load(const Record& latest, const OrderEvent& now) const {
   return latest.unit == now.unit && latest.kind == EventKind::kRead && latest.hi == now.hi &&
@@ -64,35 +59,41 @@ void OrderLocations::drop_settled(OrderThread& thread, Location& location) {
 }
 
 // Where there is no more room in place, or the unit has been here before, or something is still in
-// the buffer.
+// the buffer. There may be as many records as stores in the buffer: only the last ones are looked
+// at.
 void OrderLocations::access_alone(const OrderEvent& now, bool writes, Location& location) {
   auto& records = location.records;
   Record* place = nullptr;
   bool several = false;
-  const bool forwarded = !writes && now.store != 0;
-  if (location.last_unit == now.unit || forwarded) {
-    const uint64_t waiting = forwarded ? now.thread->drained : UINT64_MAX;
-    Record* last = nullptr;
-    for (Record& record : records) {
-      last = last == nullptr || record.index > last->index ? &record : last;
-      if (record.unit != now.unit) {
-        if (record.store > waiting && !gone(record)) {
-          link_record(record, now, EdgeKind::kProgramOrder);
-        }
-      } else if (record.writes == writes && !gone(record)) {
-        several = true;
-        place = !covered(record, location) && stands_for(record, now) ? &record : place;
-      }
-    }
-    if (!writes && last != nullptr && is_repeated_load(*last, now)) {
+  if (location.last_unit == now.unit) {
+    Record* const last = records.end() - 1;
+    if (!writes && is_repeated_load(*last, now)) {
       last->several = true;
       ++graph_.statistics().quiet;
       return;
     }
+    for (Record* at = records.end(); at != records.begin() && (at - 1)->unit == now.unit; --at) {
+      Record& record = at[-1];
+      if (record.writes == writes && !gone(record)) {
+        several = true;
+        place = !covered(record, location) && stands_for(record, now) ? &record : nullptr;
+        break;
+      }
+    }
+  }
+  if (!writes && now.store != 0) {
+    // The latest that waits for a store stands for all of them.
+    const Record& last = records.end()[-1];
+    if (last.store > now.thread->drained && last.unit != now.unit && !gone(last)) {
+      link_record(last, now, EdgeKind::kProgramOrder);
+    }
   }
   if (place == nullptr) {
-    if (records.size() >= kInPlace) {
+    if (records.size() == kInPlace) {
       drop_settled(*now.thread, location);
+    } else if (records.size() >= location.prune_at) {
+      prune(location);
+      records.shrink();
     }
     place = &records.add();
   }
@@ -172,9 +173,6 @@ inline bool OrderLocations::access_shortly(const OrderEvent& now, Location& loca
     ++graph_.statistics().alone;
     return true;
   }
-  if (records.size() > kFewAlone) {
-    return false;
-  }
   ++graph_.statistics().alone;
   if (location.last_unit == now.unit || records.size() >= kInPlace ||
       (!kWrites && now.store != 0)) {
@@ -201,7 +199,7 @@ void OrderLocations::access_otherwise(const Event& event, uint64_t index, int64_
   now.roles = writes ? kStoreRoles : kLoadRoles;
   now.store = writes ? thread.stores : 0;
   Location& location = locations_[id];
-  if (location.owner == event.thread && location.records.size() <= kFewAlone) {
+  if (location.owner == event.thread) {
     ++graph_.statistics().alone;
     access_alone(now, writes, location);
   } else if (writes) {

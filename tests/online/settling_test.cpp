@@ -168,6 +168,33 @@ TEST_CASE("a thread that never drains its buffer") {
   CHECK(bounded.complete);
 }
 
+TEST_CASE("accesses between two stamps settle with the second one") {
+  DetectorOptions options;
+  options.max_unsettled_units = 64;
+  std::string text;
+  for (int i = 0; i < 300; ++i) {
+    text += i % 30 == 0 ? "T0:W(x) " : "T0:R(x) ";
+  }
+  const Trace accesses = mini_trace(text);
+  const auto until = [&](int64_t hi) {
+    Trace trace;
+    trace.symbols = accesses.symbols;
+    Event fence;
+    fence.set_kind(EventKind::kFence);
+    fence.thread = 1;
+    trace.add(fence, -1, -1);
+    for (size_t i = 0; i < accesses.events.size(); ++i) {
+      trace.add(accesses.events[i], static_cast<int64_t>(i), hi);
+    }
+    fence.thread = 0;
+    trace.add(fence, 1000, 1001);
+    return detect(trace, options);
+  };
+  CHECK(until(1000).complete);
+  CHECK(until(1000).statistics.forced == 0);
+  CHECK(until(kTimeMax).statistics.forced > 0);
+}
+
 TEST_CASE("events of their own, merged: no violation is possible, nothing is to be searched") {
   DetectorOptions options;
   options.max_retained = 4;
