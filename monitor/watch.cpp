@@ -262,12 +262,8 @@ class Watch::Impl {
       ++summary_.unjudged;
       return;
     }
-    // Not of the events: stores in front of the stretch may have left the history.
-    const uint64_t first = window.units.front().first;
-    uint64_t last = 0;
-    for (const DetectedUnit& unit : window.units) {
-      last = std::max(last, unit.last);
-    }
+    const uint64_t first = window.index.front();
+    const uint64_t last = window.index.back();
     DetectedStretch stretch{std::move(window.events), std::move(window.index), window.in_front,
                             window.all_stores};
     const uint64_t size = stretch.events.events.size();

@@ -11,9 +11,8 @@
 //             what no such unit reaches lies on no future cycle. When more than `max_retained`
 //             finished units remain, those that are reached from the same set of unfinished units,
 //             by directed edges and by all edges alike, are merged: no future cycle can tell them
-//             apart. A merged unit stands for all of them in later reports. As long as none that
-//             remains has an undirected edge few are enough: those merged lie on no window, and
-//             should they come to lie on one, their trail says which units it has.
+//             apart. A merged unit stands for all of them in later reports. In a window it is
+//             replaced by its trail, the units that were merged, where there is one.
 // Complexity  An edge: topological_order.h. sweep(): O(units + edges), with merging times the
 //             number of unfinished units / 64.
 // Files       conflict_graph.cpp: nodes and edges; conflict_cycles.cpp: cycles and their reports;
@@ -74,16 +73,11 @@ class ConflictGraph {
   // The nodes of all units, in no particular order; until units are added or collected.
   const std::vector<Node>& in_use() const { return in_use_; }
 
-  // Finished units that may remain before some are merged: where one that remains has an
-  // undirected edge, and where none has.
-  struct Room {
-    size_t with_undirected = 0;
-    size_t without = 0;
-    size_t trails = 0;  // units in the trails of all merged ones
-  };
-  // `closed` tells whether a unit is finished and can gain no edge any more. Afterwards moved_to()
-  // says what became of every node.
-  void sweep(const std::function<bool(Node)>& closed, const OnWindow& on_window, const Room& room);
+  // `closed` tells whether a unit is finished and can gain no edge any more; of more than
+  // `max_retained` that remain some are merged, and of `max_trails` merged ones it stays known
+  // which they were. Afterwards moved_to() says what became of every node.
+  void sweep(const std::function<bool(Node)>& closed, const OnWindow& on_window,
+             size_t max_retained, size_t max_trails);
   // Since the last sweep: the node itself, the one it was merged into, or kNone.
   Node moved_to(Node node) const { return moved_to_[node]; }
   bool merged() const { return merged_; }  // the last sweep merged units

@@ -24,17 +24,17 @@ bool by_first_event(const DetectedUnit& a, const DetectedUnit& b) { return a.fir
 // then the units without a group.
 class ConflictGraph::Sweep {
  public:
-  Sweep(ConflictGraph& graph, const OnWindow& on_window, const Room& room)
+  Sweep(ConflictGraph& graph, const OnWindow& on_window, size_t max_trails)
       : graph_(graph),
         on_window_(on_window),
-        room_(room),
+        max_trails_(max_trails),
         groups_(static_cast<uint32_t>(graph.groups_.size())),
         closed_(graph.scratch_.closed),
         marked_(graph.scratch_.marked),
         work_(graph.scratch_.work) {}
 
   // True if units were merged.
-  bool run(const std::function<bool(Node)>& closed) {
+  bool run(const std::function<bool(Node)>& closed, size_t max_retained) {
     closed_.assign(graph_.nodes_.size(), 0);
     marked_.assign(groups_ + graph_.nodes_.size(), 0);
     work_.clear();
@@ -61,12 +61,10 @@ class ConflictGraph::Sweep {
     std::vector<uint32_t>& dropped = graph_.scratch_.elements;
     dropped.clear();
     size_t retained = 0;
-    bool any_undirected = false;
     for (const Node node : graph_.in_use_) {
       const uint32_t element = element_of(node);
       if (marked_[element] != 0) {
         retained += closed_[node];
-        any_undirected = any_undirected || !graph_.nodes_[node].undirected.empty();
       } else if (members(element).front() == node) {
         dropped.push_back(element);
       }
@@ -83,7 +81,7 @@ class ConflictGraph::Sweep {
                       [this](const InEdge& edge) { return graph_.moved_to_[edge.from] == kNone; });
       }
     }
-    return retained > (any_undirected ? room_.with_undirected : room_.without) && merge();
+    return retained > max_retained && merge();
   }
 
  private:
@@ -346,7 +344,7 @@ class ConflictGraph::Sweep {
         whole = whole && node == longest && trail != nullptr;
       }
     }
-    if (whole && graph_.trails_ + trail->size() <= room_.trails) {
+    if (whole && graph_.trails_ + trail->size() <= max_trails_) {
       graph_.trails_ += trail->size();
       graph_.nodes_[members.front()].trail = std::move(trail);
     }
@@ -354,7 +352,7 @@ class ConflictGraph::Sweep {
 
   ConflictGraph& graph_;
   const OnWindow& on_window_;
-  const Room& room_;
+  const size_t max_trails_;
   const uint32_t groups_;         // elements below are groups
   std::vector<uint8_t>& closed_;  // of a node
   std::vector<uint8_t>& marked_;  // of an element
@@ -363,7 +361,7 @@ class ConflictGraph::Sweep {
 };
 
 void ConflictGraph::sweep(const std::function<bool(Node)>& closed, const OnWindow& on_window,
-                          const Room& room) {
+                          size_t max_retained, size_t max_trails) {
   if (merged_) {
     std::fill(moved_to_.begin(), moved_to_.end(), kNone);
   }
@@ -372,7 +370,7 @@ void ConflictGraph::sweep(const std::function<bool(Node)>& closed, const OnWindo
     moved_to_[node] = node;
     nodes_[node].last_from = kNone;
   }
-  merged_ = Sweep(*this, on_window, room).run(closed);
+  merged_ = Sweep(*this, on_window, max_trails).run(closed, max_retained);
   if (merged_) {
     forget_gone();
   }

@@ -12,12 +12,14 @@
 namespace tsomon {
 namespace {
 
-constexpr size_t kFirstSweep = 256;        // units in memory
-constexpr uint64_t kQuiet = 1ULL << 14;    // events without a sweep, at least ...
-constexpr uint64_t kQuietPerUnit = 4;      // ... and for every unit in memory ...
-constexpr uint64_t kHistoryShare = 8;      // ... but at most one in so many of the history
-constexpr size_t kWithoutUndirected = 16;  // units are enough: one in so many
-constexpr size_t kLocationsPerUnit = 8;    // in memory, for each unit kept before some are merged
+constexpr size_t kFirstSweep = 256;      // units in memory
+constexpr uint64_t kQuiet = 1ULL << 14;  // events without a sweep, at least ...
+constexpr uint64_t kQuietPerUnit = 4;    // ... and for every unit in memory ...
+constexpr uint64_t kHistoryShare = 8;    // ... but at most one in so many of the history
+// Where fewer have an undirected edge, one in so many of the units to be kept is enough.
+constexpr uint64_t kUnitsPerUndirected = 1024;
+constexpr size_t kRarelyOpen = 16;
+constexpr size_t kLocationsPerUnit = 8;  // in memory, for each unit kept before some are merged
 
 }  // namespace
 
@@ -112,6 +114,7 @@ class Detector::Impl {
   const ConflictGraph& graph() const { return graph_; }
 
   DetectedStretch stretch(uint64_t first, uint64_t last, uint64_t around) const {
+    first = std::max(first, history_.oldest());
     const bool exactly = around == 0 || options_.policy == DetectorPolicy::kAtomicSets;
     const uint64_t from =
         std::min(first, std::max(first - std::min(first, around), history_.oldest()));
@@ -135,10 +138,13 @@ class Detector::Impl {
     const size_t least = policy_->locations() / kLocationsPerUnit;
     const size_t most = options_.max_retained;
     // What is open in atomic sets has no undirected edges.
-    const bool sets = options_.policy == DetectorPolicy::kAtomicSets;
-    const size_t few = sets ? most : most / kWithoutUndirected;
-    graph_.sweep(closed, [this](ConflictGraph::Window&& window) { flag(std::move(window)); },
-                 {std::max(most, least), std::max(few, least), most});
+    const DetectorStatistics& all = graph_.statistics();
+    const bool rarely_open = options_.policy != DetectorPolicy::kAtomicSets &&
+                             all.undirected_edges * kUnitsPerUndirected <= all.units;
+    const size_t retained = rarely_open ? most / kRarelyOpen : most;
+    graph_.sweep(
+        closed, [this](ConflictGraph::Window&& window) { flag(std::move(window)); },
+        std::max(retained, least), most);
     policy_->after_sweep();
   }
 

@@ -61,9 +61,9 @@ struct DetectorOptions {
   bool short_ways = true;             // of accesses that meet nothing of other threads
   // Accesses that a location remembers; of more only those make edges from which others follow.
   uint32_t few_accesses = 12;
-  // Finished units kept before some are merged, or one for eight locations in memory. A sixteenth
-  // of that is kept while none of them has an undirected edge: those merged then lie on no window,
-  // and of so many the names stay for windows to come.
+  // Finished units kept before some are merged, or one for eight locations in memory; a sixteenth
+  // of them as long as fewer than one unit in 1,024 has an undirected edge. Of so many merged ones
+  // it stays known which they were, for windows that they turn out to lie on.
   uint32_t max_retained = 16384;
   uint32_t max_unsettled = 4096;         // stores of one thread to one location, and ...
   uint32_t max_unsettled_units = 4096;   // ... units of one thread, that no fence ever settles
@@ -209,7 +209,8 @@ class Detector {
   void finish();
 
   // From event `first` to event `last`, with the stores that may have been in a buffer at `first`.
-  // The history holds the latest DetectorOptions::history_events events at least.
+  // The history holds the latest DetectorOptions::history_events events at least; what has left it
+  // is left out.
   // With at most `around` events more before, and of those behind (not for atomic sets) that began
   // before all from `first` to `last` were over.
   DetectedStretch stretch(uint64_t first, uint64_t last, uint64_t around = 0) const;
