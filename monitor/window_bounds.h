@@ -20,7 +20,7 @@ inline constexpr uint64_t kAnalysedPerEvent = 4;
 // their own bounds, and with every event.
 inline constexpr uint64_t kAnalysesAtFirst = 2;
 inline constexpr uint64_t kEdgesPerEvent = 8;
-inline constexpr uint64_t kWorkPerEvent = 200;
+inline constexpr uint64_t kWorkPerEvent = 100;
 
 // What such a bound still allows after `events` of the input.
 inline uint64_t bound_left(uint64_t at_first, uint64_t per_event, uint64_t events, uint64_t used) {
