@@ -77,7 +77,7 @@ std::string key_of(const std::vector<FoundStep>& cycle) {
 WatchOptions::WatchOptions() {
   analysis.max_findings = 1;
   analysis.max_total_steps = 20'000;
-  analysis.max_total_work = 200'000'000;
+  analysis.max_total_work = 500'000'000;
 }
 
 nlohmann::ordered_json Found::json() const {

@@ -65,7 +65,8 @@ void OrderLocations::access_alone(const OrderEvent& now, bool writes, Location& 
   auto& records = location.records;
   Record* place = nullptr;
   bool several = false;
-  if (location.last_unit == now.unit) {
+  // An empty one may remember a unit of long ago that had the same node.
+  if (location.last_unit == now.unit && !records.empty()) {
     Record* const last = records.end() - 1;
     if (!writes && is_repeated_load(*last, now)) {
       last->several = true;
@@ -81,7 +82,7 @@ void OrderLocations::access_alone(const OrderEvent& now, bool writes, Location& 
       }
     }
   }
-  if (!writes && now.store != 0) {
+  if (!writes && now.store != 0 && !records.empty()) {
     // The latest that waits for a store stands for all of them.
     const Record& last = records.end()[-1];
     if (last.store > now.thread->drained && last.unit != now.unit && !gone(last)) {
