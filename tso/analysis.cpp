@@ -28,6 +28,7 @@ constexpr uint64_t kLeastSteps = 100;
 constexpr uint64_t kLeastWork = 20'000;
 constexpr uint64_t kPairWork = 4;      // to ask for the order of two events
 constexpr size_t kMaxRealised = 1500;  // events of a part whose orientations are all realised
+constexpr size_t kMaxTied = 64;        // open edges that values tie to those of a part
 
 class Analyser {
  public:
@@ -143,6 +144,15 @@ class Analyser {
     if (options_.progress != nullptr) {
       options_.progress->groups += searched.size();
     }
+    if (values_ && !searched.empty()) {
+      for (uint32_t i = 0; i < classes_->edges().size(); ++i) {
+        if (classes_->edges()[i].undirected) {
+          open_edges_.push_back(i);
+        }
+      }
+      std::sort(open_edges_.begin(), open_edges_.end(),
+                [this](uint32_t a, uint32_t b) { return ends_of(a) < ends_of(b); });
+    }
     const auto search = [&](size_t i) {
       return search_part(parts[searched[i]], rules[searched[i]], bounds_left());
     };
@@ -233,12 +243,15 @@ class Analyser {
       }
       return *at;
     };
+    const auto add_open = [&](uint32_t i) {
+      const Edge& behind = classes_->events_behind(i);
+      problem.open.push_back({event_index(behind.from), event_index(behind.to), true});
+      problem.hint.push_back(relation_.lo(behind.from) <= relation_.lo(behind.to) ? 1 : 0);
+      open.push_back(i);
+    };
     for (const uint32_t i : part.edges) {
       if (classes_->edges()[i].undirected) {
-        const Edge& behind = classes_->events_behind(i);
-        problem.open.push_back({event_index(behind.from), event_index(behind.to), true});
-        problem.hint.push_back(relation_.lo(behind.from) <= relation_.lo(behind.to) ? 1 : 0);
-        open.push_back(i);
+        add_open(i);
       } else {
         problem.classes.push_back(
             {class_index(classes_->edges()[i].from), class_index(classes_->edges()[i].to), false});
@@ -269,6 +282,11 @@ class Analyser {
     if (options_.relation.semantics == Semantics::kExact && fits) {
       std::vector<uint32_t> own;
       events = realisable_events(local_class, &own);
+      if (const std::vector<uint32_t> tied = tied_edges(open, own); !tied.empty()) {
+        std::for_each(tied.begin(), tied.end(), add_open);
+        problem.class_count = static_cast<uint32_t>(local_class.size());
+        events = realisable_events(local_class, &own);
+      }
       if (!events.empty()) {
         problem.accept_work = kPairWork * events.size() * events.size();
         add_steps(open, events, window.emplace(relation_, events), &problem);
@@ -400,6 +418,58 @@ class Analyser {
           static_cast<uint32_t>(std::lower_bound(window.begin(), window.end(), e) - window.begin());
       problem->step_of.emplace_back(2 * place, 2 * place + (tso && relation_.is_store(e) ? 1 : 0));
     }
+  }
+
+  // Open edges that lie on no cycle with those of a part (`open`), or not on one that is wanted,
+  // but that say which stores the loads of the part (`own`) may have read: between events that are
+  // units of their own, or units of the part. No more than kMaxTied.
+  std::vector<uint32_t> tied_edges(const std::vector<uint32_t>& open,
+                                   const std::vector<uint32_t>& own) const {
+    std::vector<uint32_t> tied;
+    if (!values_) {
+      return tied;
+    }
+    OpenPairs places = places_of(open);
+    std::vector<uint32_t> events = own;
+    std::vector<uint32_t> sorted = own;
+    std::sort(sorted.begin(), sorted.end());
+    const auto may_be_tied = [&](uint32_t e) {
+      return std::binary_search(sorted.begin(), sorted.end(), e) ||
+             units_[units_.of_event(e)].label == Interner::kNone;
+    };
+    const auto order = [&](uint32_t e, uint32_t f) {
+      const Order known = certain(e, f);
+      if (known == Order::kNone && tied.size() < kMaxTied && !places.find(e, f) && may_be_tied(e) &&
+          may_be_tied(f)) {
+        if (const auto edge = open_edge_between(e, f)) {
+          tied.push_back(*edge);
+          places.add(classes_->events_behind(*edge));
+          events.insert(events.end(), {e, f});
+        }
+      }
+      return known == Order::kBefore  ? ReadChoice::kBefore
+             : known == Order::kAfter ? ReadChoice::kAfter
+                                      : ReadChoice::kNone;
+    };
+    for (size_t i = 0; i < events.size() && tied.size() < kMaxTied; ++i) {
+      const LocationId location = relation_.locations().of_event(events[i]);
+      if (location != LocationTable::kNone && values_->usable(location) &&
+          values_->read(events[i])) {
+        read_choice(relation_, accesses_, *values_, events[i], order);
+      }
+    }
+    return tied;
+  }
+
+  std::optional<uint32_t> open_edge_between(uint32_t e, uint32_t f) const {
+    const std::pair<uint32_t, uint32_t> pair = std::minmax(e, f);
+    const auto at = std::partition_point(open_edges_.begin(), open_edges_.end(),
+                                         [&](uint32_t edge) { return ends_of(edge) < pair; });
+    return at != open_edges_.end() && ends_of(*at) == pair ? std::optional(*at) : std::nullopt;
+  }
+  std::pair<uint32_t, uint32_t> ends_of(uint32_t edge) const {
+    const Edge& behind = classes_->events_behind(edge);
+    return std::minmax(behind.from, behind.to);
   }
 
   void add_choices(const OpenPairs& places, const std::vector<uint32_t>& own,
@@ -582,6 +652,7 @@ class Analyser {
   std::optional<RecordedValues> values_;
   EventRanges wanted_;
   std::optional<ClassGraph> classes_;
+  std::vector<uint32_t> open_edges_;  // of all parts and of none, by the events behind them
   std::optional<AnalysedTrace> in_;
   std::optional<Explainer> explainer_;
   Analysis result_;
