@@ -204,7 +204,8 @@ class Analyser {
 
   struct SearchedPart {
     OrientationBounds bounds;
-    std::vector<uint32_t> open;   // edges of the part
+    std::vector<uint32_t> open;   // edges of the part, and those tied to it
+    std::vector<uint32_t> tied;   // the latter
     std::vector<UnitId> members;  // its units, or events
     bool fenced = false;          // decided without the search
     OrientationResult result;
@@ -282,8 +283,9 @@ class Analyser {
     if (options_.relation.semantics == Semantics::kExact && fits) {
       std::vector<uint32_t> own;
       events = realisable_events(local_class, &own);
-      if (const std::vector<uint32_t> tied = tied_edges(open, own); !tied.empty()) {
-        std::for_each(tied.begin(), tied.end(), add_open);
+      searched.tied = tied_edges(open, own);
+      if (!searched.tied.empty()) {
+        std::for_each(searched.tied.begin(), searched.tied.end(), add_open);
         problem.class_count = static_cast<uint32_t>(local_class.size());
         events = realisable_events(local_class, &own);
       }
@@ -324,6 +326,8 @@ class Analyser {
 
   static void take(OrientationResult by_fences, SearchedPart* searched) {
     searched->fenced = true;
+    searched->open.resize(searched->open.size() - searched->tied.size());
+    searched->tied.clear();
     searched->realised = by_fences.has_orientation;
     searched->result = std::move(by_fences);
     searched->closing.reset();
@@ -585,8 +589,11 @@ class Analyser {
   // Cycle, window and witness of a finding; false when the witness does not hold.
   bool explain(const Part& part, const SearchedPart& searched, Violation* finding) {
     std::string why;
+    // Where not all cycles are wanted, one may lead through units that values tie to the part.
+    std::vector<uint32_t> edges = part.edges;
+    edges.insert(edges.end(), searched.tied.begin(), searched.tied.end());
     const bool holds = explainer_->explain(
-        {part.edges, searched.open, searched.result, searched.closing, searched.realised}, finding,
+        {edges, searched.open, searched.result, searched.closing, searched.realised}, finding,
         &why);
     if (!holds) {
       incomplete(std::move(why));
