@@ -283,7 +283,9 @@ class Analyser {
     if (options_.relation.semantics == Semantics::kExact && fits) {
       std::vector<uint32_t> own;
       events = realisable_events(local_class, &own);
-      searched.tied = tied_edges(open, own);
+      if (!events.empty()) {
+        searched.tied = tied_edges(open, own);
+      }
       if (!searched.tied.empty()) {
         std::for_each(searched.tied.begin(), searched.tied.end(), add_open);
         problem.class_count = static_cast<uint32_t>(local_class.size());
@@ -424,6 +426,17 @@ class Analyser {
     }
   }
 
+  // As ReadChoice::order has it, of two events without an open edge.
+  static int32_t in_choice(Order known) {
+    return known == Order::kBefore  ? ReadChoice::kBefore
+           : known == Order::kAfter ? ReadChoice::kAfter
+                                    : ReadChoice::kNone;
+  }
+  bool reads_known_value(uint32_t e) const {
+    const LocationId location = relation_.locations().of_event(e);
+    return location != LocationTable::kNone && values_->usable(location) && values_->read(e);
+  }
+
   // Open edges that lie on no cycle with those of a part (`open`), or not on one that is wanted,
   // but that say which stores the loads of the part (`own`) may have read: between events that are
   // units of their own, or units of the part. No more than kMaxTied.
@@ -451,14 +464,10 @@ class Analyser {
           events.insert(events.end(), {e, f});
         }
       }
-      return known == Order::kBefore  ? ReadChoice::kBefore
-             : known == Order::kAfter ? ReadChoice::kAfter
-                                      : ReadChoice::kNone;
+      return in_choice(known);
     };
     for (size_t i = 0; i < events.size() && tied.size() < kMaxTied; ++i) {
-      const LocationId location = relation_.locations().of_event(events[i]);
-      if (location != LocationTable::kNone && values_->usable(location) &&
-          values_->read(events[i])) {
+      if (reads_known_value(events[i])) {
         read_choice(relation_, accesses_, *values_, events[i], order);
       }
     }
@@ -485,14 +494,10 @@ class Analyser {
       if (const auto place = places.find(e, f)) {
         return static_cast<int32_t>(2 * place->number + (place->forward ? 0 : 1));
       }
-      const Order known = certain(e, f);
-      return known == Order::kBefore  ? ReadChoice::kBefore
-             : known == Order::kAfter ? ReadChoice::kAfter
-                                      : ReadChoice::kNone;
+      return in_choice(certain(e, f));
     };
     for (const uint32_t e : own) {
-      const LocationId location = relation_.locations().of_event(e);
-      if (location == LocationTable::kNone || !values_->usable(location) || !values_->read(e)) {
+      if (!reads_known_value(e)) {
         continue;
       }
       auto choice = read_choice(relation_, accesses_, *values_, e, order);
