@@ -25,11 +25,6 @@ constexpr std::array<std::pair<CheckProperty, const char*>, 4> kProperties = {{
 
 }  // namespace
 
-bool has_read_values(const EventBlock& block) {
-  return std::any_of(block.events.begin(), block.events.end(),
-                     [](const Event& event) { return event.has_read_value != 0; });
-}
-
 uint32_t threads_with_events(const Trace& trace) {
   std::vector<bool> seen;
   uint32_t count = 0;

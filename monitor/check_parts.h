@@ -29,7 +29,6 @@ bool has_certain_orders(const Violation& violation);
 void distrust_losses(CheckReport* report);
 
 uint32_t threads_with_events(const Trace& trace);
-bool has_read_values(const EventBlock& block);
 
 Property analysed_property(CheckProperty property);
 Result<Analysis> analyse_property(const Trace& trace, const CheckOptions& options);

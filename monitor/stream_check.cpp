@@ -245,6 +245,7 @@ class StreamCheck::Impl {
     options.relation = options_.analysis.relation;
     options.sets = options_.sets;
     options.history_events = options_.history_events;
+    options.values = options_.analysis.values;
     return options;
   }
 
@@ -448,7 +449,7 @@ class StreamCheck::Impl {
       judged.index = std::move(detected.index);
       judged.analysis = std::move(analysis);
       if (!(possible || undecided) || !options_.analysis.values ||
-          (around != 0 && !has_read_values(judged.trace))) {
+          (around != 0 && !judged.trace.has_read_values())) {
         break;
       }
     }

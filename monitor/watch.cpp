@@ -147,7 +147,7 @@ class Watch::Impl {
       : symbols_(&symbols),
         options_(std::move(options)),
         callback_(std::move(callback)),
-        detector_(symbols, options_.detector,
+        detector_(symbols, detector_options(options_),
                   {[this](const DetectedCycle& cycle) { on_cycle(cycle); },
                    {},
                    [this](DetectedWindow&& window) { on_window(std::move(window)); },
@@ -190,6 +190,12 @@ class Watch::Impl {
   }
 
  private:
+  static DetectorOptions detector_options(const WatchOptions& options) {
+    DetectorOptions chosen = options.detector;
+    chosen.values = chosen.values && options.analysis.values;
+    return chosen;
+  }
+
   void count_threads(const EventBlock& block) {
     for (const Event& event : block.events) {
       if (event.thread >= seen_.size()) {
@@ -319,7 +325,8 @@ class Watch::Impl {
         }
         found = found_in(*analysis, trace, stretch.index);
       }
-      if (found.definite || !options_.analysis.values || (around != 0 && !has_read_values(trace)) ||
+      if (found.definite || !options_.analysis.values ||
+          (around != 0 && !trace.has_read_values()) ||
           (analysis && analysis->work > kWorkToLookAround)) {
         break;
       }

@@ -8,11 +8,13 @@
 //             order. Undirected edges are kept for the windows, which sweep() looks for.
 // Collection  sweep() marks what unfinished (or undrained) units reach, undirected edges counting
 //             both ways, and drops the rest: a finished, drained unit gains no incoming edge, so
-//             what no such unit reaches lies on no future cycle. When more than `max_retained`
-//             finished units remain, those that are reached from the same set of unfinished units,
-//             by directed edges and by all edges alike, are merged: no future cycle can tell them
-//             apart. A merged unit stands for all of them in later reports. In a window it is
-//             replaced by its trail, the units that were merged, where there is one.
+//             what no such unit reaches lies on no future cycle. When more than `ask_at` finished
+//             units remain, it is asked what else is known of their order, and those are dropped,
+//             too, that no unfinished unit reaches in that order.
+//             When more than `max_retained` still remain, those that are reached from the same set
+//             of unfinished units, by directed edges and by all edges alike, are merged: no future
+//             cycle can tell them apart. A merged unit stands for all of them in later reports. In
+//             a window it is replaced by its trail, the units that were merged, where there is one.
 // Complexity  An edge: topological_order.h. sweep(): O(units + edges), with merging times the
 //             number of unfinished units / 64.
 // Files       conflict_graph.cpp: nodes and edges; conflict_cycles.cpp: cycles and their reports;
@@ -23,6 +25,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -30,6 +33,7 @@
 #include <tsl/robin_map.h>
 
 #include "online/detector.h"
+#include "online/known_order.h"
 #include "online/topological_order.h"
 
 namespace tsomon {
@@ -54,6 +58,8 @@ class ConflictGraph {
   Node add_unit(const DetectedUnit& unit, uint32_t set = Interner::kNone);
   DetectedUnit& unit(Node node) { return nodes_[node].unit; }
   const DetectedUnit& unit(Node node) const { return nodes_[node].unit; }
+  // Of a merged unit: all that it stands for. nullptr: too many, or it is not merged.
+  const std::vector<DetectedUnit>* trail(Node node) const { return nodes_[node].trail.get(); }
 
   // `access` makes the two accesses behind the edge; it is called only for a new edge.
   template <typename Accesses>
@@ -73,11 +79,21 @@ class ConflictGraph {
   // The nodes of all units, in no particular order; until units are added or collected.
   const std::vector<Node>& in_use() const { return in_use_; }
 
-  // `closed` tells whether a unit is finished and can gain no edge any more; of more than
-  // `max_retained` that remain some are merged, and of `max_trails` merged ones it stays known
-  // which they were. Afterwards moved_to() says what became of every node.
+  struct SweepBounds {
+    size_t ask_at = 0;        // finished units that remain, before it is asked for a known order
+    size_t max_retained = 0;  // ... before some are merged
+    size_t max_trails = 0;    // merged units of which it stays known which they were
+  };
+  // What is known of the order of some units, by their places in `units`.
+  struct Known {
+    std::vector<Node> units;
+    KnownOrder order;
+  };
+  using AskOrder = std::function<std::optional<Known>()>;
+  // `closed` tells whether a unit is finished and can gain no edge any more. Afterwards moved_to()
+  // says what became of every node.
   void sweep(const std::function<bool(Node)>& closed, const OnWindow& on_window,
-             size_t max_retained, size_t max_trails);
+             const SweepBounds& bounds, const AskOrder& ask_order);
   // Since the last sweep: the node itself, the one it was merged into, or kNone.
   Node moved_to(Node node) const { return moved_to_[node]; }
   bool merged() const { return merged_; }  // the last sweep merged units

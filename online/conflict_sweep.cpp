@@ -8,6 +8,7 @@
 
 #include "online/conflict_graph.h"
 #include "tso/mixed_graph.h"
+#include "tso/reachability.h"
 #include "tso/result.h"
 
 namespace tsomon {
@@ -24,17 +25,18 @@ bool by_first_event(const DetectedUnit& a, const DetectedUnit& b) { return a.fir
 // then the units without a group.
 class ConflictGraph::Sweep {
  public:
-  Sweep(ConflictGraph& graph, const OnWindow& on_window, size_t max_trails)
+  Sweep(ConflictGraph& graph, const OnWindow& on_window, const SweepBounds& bounds)
       : graph_(graph),
         on_window_(on_window),
-        max_trails_(max_trails),
+        bounds_(bounds),
         groups_(static_cast<uint32_t>(graph.groups_.size())),
         closed_(graph.scratch_.closed),
         marked_(graph.scratch_.marked),
-        work_(graph.scratch_.work) {}
+        work_(graph.scratch_.work),
+        dropped_(graph.scratch_.elements) {}
 
   // True if units were merged.
-  bool run(const std::function<bool(Node)>& closed, size_t max_retained) {
+  bool run(const std::function<bool(Node)>& closed, const AskOrder& ask_order) {
     closed_.assign(graph_.nodes_.size(), 0);
     marked_.assign(groups_ + graph_.nodes_.size(), 0);
     work_.clear();
@@ -58,33 +60,163 @@ class ConflictGraph::Sweep {
         }
       }
     }
-    std::vector<uint32_t>& dropped = graph_.scratch_.elements;
-    dropped.clear();
+    size_t retained = split_by_marks();
+    flag(dropped_);
+    drop_all();
+    if (retained > bounds_.ask_at) {
+      if (const auto known = ask_order()) {
+        mark_by(*known);
+        retained = split_by_marks();
+        flag_by(*known);
+        drop_all();
+        forget_undirected();
+        add_undirected(*known);
+      }
+    }
+    return retained > bounds_.max_retained && merge();
+  }
+
+ private:
+  // Elements without a mark are to be dropped. The number of finished units that have one.
+  size_t split_by_marks() {
+    dropped_.clear();
     size_t retained = 0;
     for (const Node node : graph_.in_use_) {
       const uint32_t element = element_of(node);
       if (marked_[element] != 0) {
         retained += closed_[node];
       } else if (members(element).front() == node) {
-        dropped.push_back(element);
+        dropped_.push_back(element);
       }
     }
-    flag(dropped);
-    for (const uint32_t element : dropped) {
-      drop(element);
-    }
-    // Undirected edges end at dropped units only if both ends are dropped.
-    if (!dropped.empty()) {
-      graph_.forget_gone();
-      for (const Node node : graph_.in_use_) {
-        std::erase_if(graph_.nodes_[node].in,
-                      [this](const InEdge& edge) { return graph_.moved_to_[edge.from] == kNone; });
-      }
-    }
-    return retained > max_retained && merge();
+    return retained;
   }
 
- private:
+  void drop_all() {
+    for (const uint32_t element : dropped_) {
+      drop(element);
+    }
+    if (dropped_.empty()) {
+      return;
+    }
+    graph_.forget_gone();
+    const auto gone = [this](Node node) { return graph_.moved_to_[node] == kNone; };
+    for (const Node node : graph_.in_use_) {
+      std::erase_if(graph_.nodes_[node].in, [&](const InEdge& edge) { return gone(edge.from); });
+    }
+  }
+
+  // What unfinished units reach in the known order, and what those that it does not know reach by
+  // any edges. (What has a mark is closed under directed edges, on which the graph relies where it
+  // leaves out edges that follow from others.)
+  void mark_by(const Known& known) {
+    constexpr uint8_t kByOrder = 1;
+    constexpr uint8_t kByEdges = 2;
+    std::vector<uint32_t> place(graph_.nodes_.size(), kNone);
+    for (uint32_t i = 0; i < known.units.size(); ++i) {
+      place[known.units[i]] = i;
+    }
+    std::vector<Edge> ways;
+    for (const MixedEdge& edge : known.order.edges) {
+      ways.push_back({edge.from, edge.to});
+      if (edge.undirected) {
+        ways.push_back({edge.to, edge.from});
+      }
+    }
+    const Adjacency successors(known.units.size(), ways);
+    marked_.assign(marked_.size(), 0);
+    const auto mark_as = [this](uint32_t element, uint8_t how) {
+      if (marked_[element] < how) {
+        marked_[element] = how;
+        work_.push_back(element);
+      }
+    };
+    for (const Node node : graph_.in_use_) {
+      if (place[node] == kNone) {
+        mark_as(element_of(node), kByEdges);
+      } else if (closed_[node] == 0) {
+        mark_as(element_of(node), kByOrder);
+      }
+    }
+    while (!work_.empty()) {
+      const uint32_t element = work_.back();
+      work_.pop_back();
+      const uint8_t how = marked_[element];
+      if (element < groups_) {
+        for (const Vertex next : graph_.order_.successors(graph_.groups_[element].vertex)) {
+          mark_as(graph_.group_of_vertex_[next], how);
+        }
+      }
+      for (const Node node : members(element)) {
+        if (how == kByEdges) {
+          for (const Neighbour& neighbour : graph_.nodes_[node].undirected) {
+            mark_as(element_of(neighbour.other), how);
+          }
+        }
+        if (place[node] != kNone) {
+          for (const uint32_t next : successors.successors(place[node])) {
+            mark_as(element_of(known.units[next]), kByOrder);
+          }
+        }
+      }
+    }
+  }
+
+  // One window for all groups of units, since what is known of one tells something of others.
+  void flag_by(const Known& known) {
+    const std::vector<uint32_t> local = local_numbers(dropped_);
+    std::vector<MixedEdge> edges;
+    for (const MixedEdge& edge : known.order.edges) {
+      const uint32_t from = local[element_of(known.units[edge.from])];
+      const uint32_t to = local[element_of(known.units[edge.to])];
+      if (from != kNone && to != kNone && from != to) {
+        edges.push_back({from, to, edge.undirected});
+      }
+    }
+    std::vector<Window> windows = windows_among(dropped_, edges);
+    Window together;
+    for (Window& window : windows) {
+      if (window.directed) {
+        hand_over(std::move(window));
+      } else if (!window.only_events) {
+        together.only_events = false;
+        together.units.insert(together.units.end(), window.units.begin(), window.units.end());
+        together.complete = together.complete && window.complete;
+      }
+    }
+    if (!together.units.empty()) {
+      hand_over(std::move(together));
+    }
+  }
+
+  // Undirected edges of what the marks by edges have left end there, too; not so by a known order.
+  void forget_undirected() {
+    for (const Node node : graph_.in_use_) {
+      UnitNode& unit = graph_.nodes_[node];
+      std::erase_if(unit.undirected, [this](const Neighbour& neighbour) {
+        return graph_.moved_to_[neighbour.other] == kNone;
+      });
+      unit.places.reset();
+    }
+  }
+
+  // Between those that stay: some of their edges followed from others by way of what is gone.
+  void add_undirected(const Known& known) {
+    auto pairs = known.order.beyond_clock;
+    std::sort(pairs.begin(), pairs.end());
+    for (auto begin = pairs.begin(); begin != pairs.end();) {
+      const auto end = std::find_if(begin, pairs.end(), [&](const auto& p) { return p != *begin; });
+      const Node a = known.units[begin->first];
+      const Node b = known.units[begin->second];
+      const bool several = end - begin > 1;
+      const bool stay = graph_.moved_to_[a] != kNone && graph_.moved_to_[b] != kNone;
+      if (stay && (several || graph_.find_undirected(a, b) == nullptr)) {
+        graph_.add_undirected(a, b, several);
+      }
+      begin = end;
+    }
+  }
+
   uint32_t element_of(Node node) const {
     const uint32_t group = graph_.nodes_[node].group;
     return group != kNoGroup ? group : groups_ + node;
@@ -137,35 +269,48 @@ class ConflictGraph::Sweep {
 
   // Windows among the given elements, which gain no edges any more.
   void flag(std::span<const uint32_t> elements) {
-    std::vector<Window> windows;
     // Between elements directed edges alone close no cycle.
     const bool open_order = std::any_of(elements.begin(), elements.end(), [&](uint32_t element) {
       const auto units = members(element);
       return std::any_of(units.begin(), units.end(),
                          [&](Node node) { return !graph_.nodes_[node].undirected.empty(); });
     });
-    MixedParts parts;
+    std::vector<MixedEdge> edges;
     if (open_order) {
-      parts = split_into_parts(static_cast<uint32_t>(elements.size()),
-                               edges_between(elements, local_numbers(elements)));
+      edges = edges_between(elements, local_numbers(elements));
+    }
+    for (Window& window : windows_among(elements, edges)) {
+      hand_over(std::move(window));
+    }
+  }
+
+  // `edges` between the elements, by their places.
+  std::vector<Window> windows_among(std::span<const uint32_t> elements,
+                                    const std::vector<MixedEdge>& edges) {
+    std::vector<Window> windows;
+    MixedParts parts;
+    if (!edges.empty()) {
+      parts = split_into_parts(static_cast<uint32_t>(elements.size()), edges);
       windows.resize(parts.count);
     }
     for (uint32_t i = 0; i < elements.size(); ++i) {
       const auto units = members(elements[i]);
-      if (open_order && parts.part_of_node[i] != MixedParts::kNone) {
+      if (!edges.empty() && parts.part_of_node[i] != MixedParts::kNone) {
         add_members(units, &windows[parts.part_of_node[i]]);
       } else if (units.size() > 1) {
         add_members(units, &windows.emplace_back());
       }
     }
-    for (Window& window : windows) {
-      // A valid orientation is acyclic over events, hence over units of one event each.
-      if (window.only_events && !window.directed) {
-        continue;
-      }
-      std::sort(window.units.begin(), window.units.end(), by_first_event);
-      on_window_(std::move(window));
+    return windows;
+  }
+
+  void hand_over(Window&& window) {
+    // A valid orientation is acyclic over events, hence over units of one event each.
+    if (window.only_events && !window.directed) {
+      return;
     }
+    std::sort(window.units.begin(), window.units.end(), by_first_event);
+    on_window_(std::move(window));
   }
 
   void add_members(std::span<const Node> units, Window* window) {
@@ -344,7 +489,7 @@ class ConflictGraph::Sweep {
         whole = whole && node == longest && trail != nullptr;
       }
     }
-    if (whole && graph_.trails_ + trail->size() <= max_trails_) {
+    if (whole && graph_.trails_ + trail->size() <= bounds_.max_trails) {
       graph_.trails_ += trail->size();
       graph_.nodes_[members.front()].trail = std::move(trail);
     }
@@ -352,16 +497,17 @@ class ConflictGraph::Sweep {
 
   ConflictGraph& graph_;
   const OnWindow& on_window_;
-  const size_t max_trails_;
-  const uint32_t groups_;         // elements below are groups
-  std::vector<uint8_t>& closed_;  // of a node
-  std::vector<uint8_t>& marked_;  // of an element
-  std::vector<uint32_t>& work_;   // elements marked and not looked into
+  const SweepBounds& bounds_;
+  const uint32_t groups_;           // elements below are groups
+  std::vector<uint8_t>& closed_;    // of a node
+  std::vector<uint8_t>& marked_;    // of an element
+  std::vector<uint32_t>& work_;     // elements marked and not looked into
+  std::vector<uint32_t>& dropped_;  // elements to be dropped, or that were
   Node alone_ = kNone;
 };
 
 void ConflictGraph::sweep(const std::function<bool(Node)>& closed, const OnWindow& on_window,
-                          size_t max_retained, size_t max_trails) {
+                          const SweepBounds& bounds, const AskOrder& ask_order) {
   if (merged_) {
     std::fill(moved_to_.begin(), moved_to_.end(), kNone);
   }
@@ -370,7 +516,7 @@ void ConflictGraph::sweep(const std::function<bool(Node)>& closed, const OnWindo
     moved_to_[node] = node;
     nodes_[node].last_from = kNone;
   }
-  merged_ = Sweep(*this, on_window, max_trails).run(closed, max_retained);
+  merged_ = Sweep(*this, on_window, bounds).run(closed, ask_order);
   if (merged_) {
     forget_gone();
   }

@@ -1,12 +1,14 @@
 #include "online/detector.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "online/atomic_set_policy.h"
 #include "online/conflict_graph.h"
 #include "online/history.h"
+#include "online/known_order.h"
 #include "online/order_policy.h"
 
 namespace tsomon {
@@ -20,6 +22,15 @@ constexpr uint64_t kHistoryShare = 8;    // ... but at most one in so many of th
 constexpr uint64_t kUnitsPerUndirected = 1024;
 constexpr size_t kRarelyOpen = 16;
 constexpr size_t kLocationsPerUnit = 8;  // in memory, for each unit kept before some are merged
+// Recorded values are asked about events with so many undirected edges for each; where they told
+// little, not again before a multiple of those events has come; and in all about so many events at
+// first, and for each that has come.
+constexpr uint64_t kMaxUndirected = 16;
+constexpr uint64_t kLittleKnown = 4;
+constexpr uint64_t kAskedAtFirst = 1ULL << 20;
+constexpr uint64_t kAskedPerEvent = 2;
+// Merged units of which it stays known which they were, for each that is kept before some are.
+constexpr size_t kTrailsPerUnit = 8;
 
 }  // namespace
 
@@ -48,7 +59,8 @@ class Detector::Impl {
       : options_(options),
         callbacks_(std::move(callbacks)),
         graph_(&callbacks_),
-        history_(callbacks_.on_window ? options.history_events : 0, drains_of(options)) {
+        history_(callbacks_.on_window ? options.history_events : 0, drains_of(options)),
+        ask_at_(options.ask_values_at) {
     if (callbacks_.on_window && options.history_events != 0) {
       longest_quiet_ = options.history_events / kHistoryShare;
     }
@@ -144,8 +156,58 @@ class Detector::Impl {
     const size_t retained = rarely_open ? most / kRarelyOpen : most;
     graph_.sweep(
         closed, [this](ConflictGraph::Window&& window) { flag(std::move(window)); },
-        std::max(retained, least), most);
+        {ask_at_, std::max(retained, least), kTrailsPerUnit * most},
+        [this] { return ask_order(); });
+    if (asked_) {
+      const uint64_t gone = all.collected - asked_->collected;
+      graph_.statistics().known += gone;
+      const bool little = 2 * gone < asked_->units;
+      ask_again_ = now_ + (little ? kLittleKnown * asked_->events : 0);
+      ask_at_ = std::max<size_t>(options_.ask_values_at, 2 * graph_.size());
+      asked_.reset();
+    }
     policy_->after_sweep();
+  }
+
+  // What recorded values say of the units that are kept.
+  std::optional<ConflictGraph::Known> ask_order() {
+    const DetectorStatistics& all = graph_.statistics();
+    if (!options_.values || options_.policy != DetectorPolicy::kTso || !callbacks_.on_window ||
+        lost_ || all.late_events != 0 || now_ < ask_again_) {
+      return std::nullopt;
+    }
+    const uint64_t oldest =
+        std::max(history_.oldest(), now_ - std::min(now_, options_.ask_values_of));
+    ConflictGraph::Known known;
+    std::vector<PlacedUnit> units;
+    uint64_t first = now_;
+    for (const Policy::Node node : graph_.in_use()) {
+      const DetectedUnit& unit = graph_.unit(node);
+      const auto* trail = graph_.trail(node);
+      if (unit.first < oldest || (unit.merged != 0 && trail == nullptr)) {
+        continue;
+      }
+      const auto place = static_cast<uint32_t>(known.units.size());
+      known.units.push_back(node);
+      first = std::min(first, unit.first);
+      for (const DetectedUnit& each : trail != nullptr ? *trail : std::vector{unit}) {
+        units.push_back({each, place});
+      }
+    }
+    const uint64_t events = now_ - first;
+    if (units.empty() || asked_events_ + events > kAskedAtFirst + kAskedPerEvent * now_) {
+      return std::nullopt;
+    }
+    ++graph_.statistics().asked;
+    asked_events_ += events;
+    asked_ = {graph_.size(), events, all.collected};
+    auto order = known_order(history_.slice(first, now_ - 1), std::move(units), options_.relation,
+                             kMaxUndirected * events);
+    if (!order) {
+      return std::nullopt;
+    }
+    known.order = std::move(*order);
+    return known;
   }
 
   AtomicSetPolicy::Flag window_callback() {
@@ -202,6 +264,16 @@ class Detector::Impl {
   uint64_t sweep_by_ = 0;
   uint64_t now_ = 0;
   bool lost_ = false;
+  // When recorded values are asked next: so many units, and that event. Of the last time.
+  struct Asked {
+    uint64_t units;
+    uint64_t events;
+    uint64_t collected;
+  };
+  size_t ask_at_;
+  uint64_t ask_again_ = 0;
+  uint64_t asked_events_ = 0;
+  std::optional<Asked> asked_;
 };
 
 Detector::Detector(const Symbols& symbols, const DetectorOptions& options,

@@ -12,10 +12,12 @@
 // Windows     A group of units whose undirected edges could close a cycle in some orientation is
 //             flagged when it can no longer change. Every violating cycle of the input lies
 //             inside one window, as long as the window is `complete`. (Not of atomic sets.)
-// Collection  Finished units that no future cycle can use are dropped; of those that remain,
-//             the ones that are reached from the same unfinished units are merged once there are
-//             more than `max_retained`. Memory depends on the units alive, the locations in
-//             use and the threads, not on the length of the input.
+// Collection  Finished units that no future cycle can use are dropped. When many remain because of
+//             undirected edges, recorded values tell the order of most of these, and which units
+//             can go after all (known_order.h). Of those that remain then, the ones that are
+//             reached from the same unfinished units are merged once there are more than
+//             `max_retained`. Memory depends on the units alive, the locations in use and the
+//             threads, not on the length of the input.
 // Complexity  Amortised O(threads) for an access and, for an edge against the present order,
 //             a search of the affected region (topological_order.h).
 // Atomic sets The graph of a set has the order of the input; where intervals overlap the edge says
@@ -25,9 +27,10 @@
 //             object is reported when all accesses so far are over, for the end of the object can
 //             show that one of them was to another object. A certain cycle that joins units of a
 //             possible one is not reported again.
-// Misses      Recorded values are not looked at: they can turn a flagged window into a clean or a
-//             definite one (tso/analysis.h). In a window whose units were merged, or whose events
-//             have left the history, only definite violations are known.
+// Misses      Recorded values are looked at to drop units, not to flag windows: they can turn a
+//             flagged window into a clean or a definite one (tso/analysis.h). In a window whose
+//             units were merged, or whose events have left the history, only definite violations
+//             are known.
 // Thread-safety: none; one detector belongs to one thread at a time. Callbacks run inside add()
 //             and finish() and must not call the detector.
 #pragma once
@@ -62,9 +65,14 @@ struct DetectorOptions {
   // Accesses that a location remembers; of more only those make edges from which others follow.
   uint32_t few_accesses = 12;
   // Finished units kept before some are merged, or one for eight locations in memory; a sixteenth
-  // of them as long as fewer than one unit in 1,024 has an undirected edge. Of so many merged ones
-  // it stays known which they were, for windows that they turn out to lie on.
+  // of them as long as fewer than one unit in 1,024 has an undirected edge. Of eight times as many
+  // merged ones it stays known which they were, for windows that they turn out to lie on.
   uint32_t max_retained = 16384;
+  // Where this is true, and nothing has been lost or was late, recorded values tell which finished
+  // units can go when so many are kept. They are asked about so many of the latest events.
+  bool values = true;
+  uint32_t ask_values_at = 4096;
+  uint64_t ask_values_of = 1ULL << 17;
   uint32_t max_unsettled = 4096;         // stores of one thread to one location, and ...
   uint32_t max_unsettled_units = 4096;   // ... units of one thread, that no fence ever settles
   uint64_t history_events = 1ULL << 20;  // kept for the traces of windows; 0: none
@@ -177,6 +185,8 @@ struct DetectorStatistics {
   uint64_t forced = 0;     // stores or units given up because of max_unsettled*
   uint64_t collected = 0;  // units
   uint64_t merged = 0;     // units
+  uint64_t asked = 0;      // how often recorded values were asked which units can go, and ...
+  uint64_t known = 0;      // ... how many could
   uint64_t retained = 0;   // units in memory now
   uint64_t locations = 0;  // in memory now
 };

@@ -1,15 +1,11 @@
 #include "tso/issue_order.h"
 
-#include <algorithm>
-
 #include "tso/refinement.h"
 
 namespace tsomon {
 
 bool has_values(const Trace& trace) {
-  return trace.complete &&
-         std::any_of(trace.events.begin(), trace.events.end(),
-                     [](const Event& event) { return event.has_read_value != 0; });
+  return trace.complete && trace.has_read_values();
 }
 
 std::vector<Edge> issue_order_from_values(const Relation& issues, const AccessIndex& accesses,

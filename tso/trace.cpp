@@ -95,6 +95,11 @@ void EventBlock::complete(Event& event, int64_t hi, std::optional<uint64_t> read
   }
 }
 
+bool EventBlock::has_read_values() const {
+  return std::any_of(events.begin(), events.end(),
+                     [](const Event& event) { return event.has_read_value != 0; });
+}
+
 void EventBlock::append(const EventBlock& from, size_t begin, size_t end) {
   TSOMON_CHECK(extras.size() + from.extras.size() < 0xFFFFFFF0U,
                "more than 2^32 values in one trace");

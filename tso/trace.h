@@ -96,6 +96,7 @@ struct EventBlock {
     }
     return extras[event.span_or_extra + event.has_hi + event.has_read_value];
   }
+  bool has_read_values() const;  // any
   // Appends the events of another block, or those from `begin` up to `end`, with their extras.
   void append(const EventBlock& from) { append(from, 0, from.events.size()); }
   void append(const EventBlock& from, size_t begin, size_t end);
