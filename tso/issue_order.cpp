@@ -4,9 +4,7 @@
 
 namespace tsomon {
 
-bool has_values(const Trace& trace) {
-  return trace.complete && trace.has_read_values();
-}
+bool has_values(const Trace& trace) { return trace.complete && trace.has_read_values(); }
 
 std::vector<Edge> issue_order_from_values(const Relation& issues, const AccessIndex& accesses,
                                           uint64_t max_undirected) {

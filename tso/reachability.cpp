@@ -12,7 +12,8 @@
 namespace tsomon {
 namespace {
 
-constexpr uint32_t kNoChain = 0xFFFFFFFFU;
+constexpr uint32_t kNone = 0xFFFFFFFFU;
+constexpr uint32_t kNoChain = kNone;
 
 // Calls visit(node) for each, those before it first; false: the edges have a cycle.
 template <typename Visit>
@@ -205,6 +206,7 @@ void Reachability::find_forwarded(const Relation& relation) {
     }
   }
   const auto& events = relation.trace().events;
+  std::vector<Edge> back;
   for (auto e = static_cast<uint32_t>(events.size()); e-- > 0;) {
     if (!is(events[e], kinds::kNodes) || chain_of_[e] != kNoChain) {
       continue;
@@ -220,6 +222,7 @@ void Reachability::find_forwarded(const Relation& relation) {
         mine[chain_of_[next]] = std::min(mine[chain_of_[next]], index_[next]);
         continue;
       }
+      back.push_back({next, e});
       TSOMON_CHECK(next > e, "forwarded loads out of program order");
       ranges_mix_ = ranges_mix_ || forwarded_[index_[next]].ranges != load.ranges;
       const uint32_t* const theirs = first_.data() + forwarded_[index_[next]].row;
@@ -229,6 +232,79 @@ void Reachability::find_forwarded(const Relation& relation) {
     }
     forwarded_.push_back(load);
   }
+  lines_back_ = Adjacency(back.empty() ? 0 : events.size(), back);
+}
+
+bool Reachability::insert(Edge edge) {
+  if (edge.from == edge.to || reaches(edge.to, edge.from)) {
+    return false;
+  }
+  last_inserted_.resize(edges_.nodes(), kNone);
+  before_inserted_.push_back(last_inserted_[edge.from]);
+  last_inserted_[edge.from] = static_cast<uint32_t>(inserted_.size());
+  inserted_.push_back(edge);
+  if (chain_of_[edge.from] == kNoChain) {
+    reach_from_line(edge.from, edge.to);
+  }
+  std::vector<Edge> open{edge};
+  while (!open.empty()) {
+    const auto [from, to] = open.back();
+    open.pop_back();
+    const uint32_t* const theirs = clocks_.data() + from * static_cast<size_t>(chains_);
+    uint32_t* const mine = clocks_.data() + to * static_cast<size_t>(chains_);
+    bool later = false;
+    for (uint32_t chain = 0; chain < chains_; ++chain) {
+      later = later || mine[chain] < theirs[chain];
+      mine[chain] = std::max(mine[chain], theirs[chain]);
+    }
+    if (!later) {
+      continue;
+    }
+    for (const uint32_t next : edges_.successors(to)) {
+      open.push_back({to, next});
+    }
+    for (uint32_t i = last_inserted_[to]; i != kNone; i = before_inserted_[i]) {
+      open.push_back({to, inserted_[i].to});
+    }
+  }
+  return true;
+}
+
+// A forwarded load, and those that reach it through nothing but forwarded loads, come before `to`.
+void Reachability::reach_from_line(uint32_t load, uint32_t to) {
+  TSOMON_CHECK(chain_of_[to] != kNoChain, "an edge between forwarded loads");
+  const uint32_t chain = chain_of_[to];
+  std::vector<uint32_t> open{load};
+  while (!open.empty()) {
+    const uint32_t e = open.back();
+    open.pop_back();
+    uint32_t& first = first_[forwarded_[index_[e]].row + chain];
+    if (first <= index_[to]) {
+      continue;
+    }
+    first = index_[to];
+    if (e < lines_back_.nodes()) {
+      const auto before = lines_back_.successors(e);
+      open.insert(open.end(), before.begin(), before.end());
+    }
+  }
+}
+
+void Reachability::put_together() {
+  if (inserted_.empty()) {
+    return;
+  }
+  std::vector<Edge> all = std::move(inserted_);
+  all.reserve(all.size() + edges_.size());
+  for (uint32_t e = 0; e < edges_.nodes(); ++e) {
+    for (const uint32_t next : edges_.successors(e)) {
+      all.push_back({e, next});
+    }
+  }
+  edges_ = Adjacency(edges_.nodes(), all);
+  inserted_.clear();
+  last_inserted_.clear();
+  before_inserted_.clear();
 }
 
 // From a forwarded load to a later one of the same thread, through nothing but forwarded loads.

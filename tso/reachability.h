@@ -8,8 +8,9 @@
 // Complexity  With `threads` that share none: O((n + edges) * threads) to build, 8 * threads bytes
 //             an event, as much again for a forwarded load. A query is O(1), from a forwarded load
 //             O(threads); between forwarded loads of one thread and different ranges, O(loads
-//             between them) where ranges overlap or the store buffer is bounded.
-// Thread-safety: immutable once built.
+//             between them) where ranges overlap or the store buffer is bounded. insert():
+//             O(chains) for each event that gains a predecessor.
+// Thread-safety: as a container.
 #pragma once
 
 #include <cstdint>
@@ -49,12 +50,17 @@ class Reachability {
   static std::optional<Reachability> build(const Relation& relation,
                                            const std::vector<Edge>& directed);
 
+  // Adds an edge, not between forwarded loads. False: the edges would have a cycle; nothing is
+  // changed.
+  bool insert(Edge edge);
   // A path of at least one edge leads from `from` to `to`.
   bool reaches(uint32_t from, uint32_t to) const;
   // Of these events, by their places in the list. O(chains * events * log events + chains *
   // events^2 / 64), and line_reaches() for the pairs of forwarded loads of one location and thread.
   PartialOrder among(const std::vector<uint32_t>& events) const;
+  // With those that were inserted once they are put together.
   const Adjacency& edges() const { return edges_; }
+  void put_together();
   uint32_t chains() const { return chains_; }
 
  private:
@@ -68,6 +74,7 @@ class Reachability {
     bool one_range = true;
   };
   void find_forwarded(const Relation& relation);
+  void reach_from_line(uint32_t load, uint32_t to);
   bool line_reaches(uint32_t from, uint32_t to) const;
   void order_forwarded(const std::vector<uint32_t>& events, std::vector<uint32_t> loads,
                        PartialOrder* order) const;
@@ -81,6 +88,12 @@ class Reachability {
                                  // directly or through other forwarded loads
   bool ranges_mix_ = false;      // there are edges between forwarded loads of unconnected ranges
   Adjacency edges_;
+  Adjacency lines_back_;  // between forwarded loads, from the later one
+  // Edges that are not in edges_ yet, and for each event the last of those that leave it; for each
+  // of them the one before.
+  std::vector<Edge> inserted_;
+  std::vector<uint32_t> last_inserted_;
+  std::vector<uint32_t> before_inserted_;
 };
 
 }  // namespace tsomon

@@ -9,6 +9,10 @@
 namespace tsomon {
 namespace {
 
+// Edges are added one by one when few are found at once: so many, or one for so many events.
+constexpr size_t kFew = 32;
+constexpr size_t kEventsForOne = 64;
+
 // The load of a tied pair and its remote store (theory section 5.1), if {e, f} is one.
 std::optional<std::pair<uint32_t, uint32_t>> tied(const Relation& relation, Edge edge) {
   if (relation.options().semantics != Semantics::kExact) {
@@ -41,35 +45,61 @@ class Refiner {
   }
 
   std::optional<RefinedGraph> run() {
-    while (true) {
-      auto order = Reachability::build(relation_, directed_);
-      if (!order) {
-        return std::nullopt;
-      }
-      std::vector<Edge> found;
-      std::vector<ReadsFrom> rules;
-      settle(*order, &found, &rules);
-      const auto add = [&](const Inference& inferred) {
-        found.insert(found.end(), inferred.directed.begin(), inferred.directed.end());
-        rules.insert(rules.end(), inferred.rules.begin(), inferred.rules.end());
+    // As long as much is found at once it is added together; later on each edge by itself, and in
+    // turns from front to back and from back to front, for one often leads to the next.
+    auto order = Reachability::build(relation_, directed_);
+    bool one_by_one = false;
+    bool backwards = false;
+    while (order) {
+      Inference found;
+      settle(*order, &found);
+      const auto add = [&](const Inference& more) {
+        found.directed.insert(found.directed.end(), more.directed.begin(), more.directed.end());
+        found.rules.insert(found.rules.end(), more.rules.begin(), more.rules.end());
       };
-      if (values_) {
-        add(infer_from_values(relation_, accesses_, *values_, *order));
-      }
       if (locks_) {
         add(locks_->infer(undirected_, *order));
       }
-      if (found.empty()) {
-        return RefinedGraph{
-            std::move(undirected_), std::move(rules), std::move(*order), complete_, false, false};
+      if (one_by_one) {
+        for (const Edge& edge : found.directed) {
+          if (!order->reaches(edge.from, edge.to) && !order->insert(edge)) {
+            return std::nullopt;
+          }
+        }
       }
-      directed_.insert(directed_.end(), found.begin(), found.end());
+      if (values_ && one_by_one) {
+        const auto more = infer_one_by_one(relation_, accesses_, *values_, backwards, &*order);
+        if (!more) {
+          return std::nullopt;
+        }
+        add(*more);
+        backwards = !backwards;
+      } else if (values_) {
+        add(infer_from_values(relation_, accesses_, *values_, *order));
+      }
+      if (found.directed.empty()) {
+        order->put_together();
+        return RefinedGraph{std::move(undirected_),
+                            std::move(found.rules),
+                            std::move(*order),
+                            complete_,
+                            false,
+                            false};
+      }
+      if (one_by_one) {
+        continue;
+      }
+      directed_.insert(directed_.end(), found.directed.begin(), found.directed.end());
+      order = Reachability::build(relation_, directed_);
+      one_by_one =
+          found.directed.size() <= std::max(kFew, relation_.trace().events.size() / kEventsForOne);
     }
+    return std::nullopt;
   }
 
  private:
   // Drops the open edges that the order decides, and applies the ties to a fixed order.
-  void settle(const Reachability& order, std::vector<Edge>* found, std::vector<ReadsFrom>* rules) {
+  void settle(const Reachability& order, Inference* found) {
     std::erase_if(undirected_, [&](Edge edge) {
       const auto pair = tied(relation_, edge);
       if (!pair) {
@@ -82,15 +112,15 @@ class Refiner {
       }
       if (order.reaches(store, load)) {
         if (!order.reaches(store, source)) {
-          found->push_back({store, source});
+          found->directed.push_back({store, source});
         }
         return true;
       }
       if (order.reaches(source, store)) {
-        found->push_back({load, store});
+        found->directed.push_back({load, store});
         return false;  // decided in the next round
       }
-      rules->push_back({load, source, store});
+      found->rules.push_back({load, source, store});
       return false;
     });
   }

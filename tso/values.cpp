@@ -77,6 +77,26 @@ class LoadExplainer {
     return std::move(result_);
   }
 
+  // `order` is the one that is asked.
+  std::optional<Inference> run_one_by_one(bool backwards, Reachability* order) {
+    const auto n = static_cast<uint32_t>(relation_.trace().events.size());
+    size_t inserted = 0;
+    for (uint32_t i = 0; i < n; ++i) {
+      const uint32_t e = backwards ? n - 1 - i : i;
+      const LocationId location = relation_.locations().of_event(e);
+      if (location == LocationTable::kNone || !values_.usable(location) || !values_.read(e)) {
+        continue;
+      }
+      explain(location, e);
+      for (; inserted < result_.directed.size(); ++inserted) {
+        if (!order->insert(result_.directed[inserted])) {
+          return std::nullopt;
+        }
+      }
+    }
+    return std::move(result_);
+  }
+
  private:
   // Every store that the load may have read lies between `first` and `last` of some thread, or is
   // the initial value.
@@ -253,6 +273,12 @@ bool RecordedValues::may_be_initial(LocationId location, uint64_t value,
 Inference infer_from_values(const Relation& relation, const AccessIndex& accesses,
                             const RecordedValues& values, const Reachability& order) {
   return LoadExplainer(relation, accesses, values, order).run();
+}
+
+std::optional<Inference> infer_one_by_one(const Relation& relation, const AccessIndex& accesses,
+                                          const RecordedValues& values, bool backwards,
+                                          Reachability* order) {
+  return LoadExplainer(relation, accesses, values, *order).run_one_by_one(backwards, order);
 }
 
 std::optional<ReadChoice> read_choice(const Relation& relation, const AccessIndex& accesses,

@@ -61,6 +61,11 @@ inline constexpr size_t kMaxCandidates = 4096;
 
 Inference infer_from_values(const Relation& relation, const AccessIndex& accesses,
                             const RecordedValues& values, const Reachability& order);
+// Load by load in the order of the trace, or against it, each with what those before have shown:
+// that becomes part of the order at once. Nothing: it contradicts the order.
+std::optional<Inference> infer_one_by_one(const Relation& relation, const AccessIndex& accesses,
+                                          const RecordedValues& values, bool backwards,
+                                          Reachability* order);
 
 // Of `load`: its value and location are known. `order` of two events by trace index: as in
 // ReadChoice::order. Nothing: it says nothing, or with more than kMaxElements.

@@ -90,6 +90,53 @@ TEST_CASE("reachability is that of the directed edges") {
   CHECK(shared > kRounds / 200);
 }
 
+TEST_CASE("edges that are inserted are as if they had been there from the beginning") {
+  constexpr uint64_t kSeed = 91;
+  std::mt19937_64 random(kSeed);
+  int refused = 0;
+  int from_forwarded = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    RandomTraceOptions made;
+    made.threads = 2 + static_cast<uint32_t>(random() % 3);
+    made.locations = 1 + static_cast<uint32_t>(random() % 4);
+    made.steps = 4 + static_cast<uint32_t>(random() % 40);
+    made.locked = static_cast<uint32_t>(random() % 2) * 5;
+    made.fences = static_cast<uint32_t>(random() % 2) * 5;
+    made.mixed_sizes = random() % 2 == 0;
+    const Trace trace = random_trace(random, made).trace;
+    const LocationTable locations(trace);
+    const Relation relation(trace, locations, {});
+    const AccessIndex accesses(relation);
+    auto order = Reachability::build(relation, build_event_graph(relation, accesses).directed);
+    REQUIRE(order);
+    INFO("seed " << kSeed << " round " << round << "\n" << show(trace));
+    const auto n = static_cast<uint32_t>(trace.events.size());
+    const auto is_node = [&](uint32_t e) { return is(trace.events[e], kinds::kNodes); };
+    const auto forwarded = [&](uint32_t e) { return relation.source(e) != Relation::kNever; };
+    for (int i = 0; i < 10; ++i) {
+      const auto from = static_cast<uint32_t>(random() % n);
+      const auto to = static_cast<uint32_t>(random() % n);
+      if (!is_node(from) || !is_node(to) || (forwarded(from) && forwarded(to))) {
+        continue;
+      }
+      const bool fits = from != to && !order->reaches(to, from);
+      REQUIRE(order->insert({from, to}) == fits);
+      refused += fits ? 0 : 1;
+      from_forwarded += fits && forwarded(from) ? 1 : 0;
+      REQUIRE(order->reaches(from, to) == fits);
+    }
+    order->put_together();
+    for (uint32_t e = 0; e < n; ++e) {
+      const std::vector<bool> expected = reached_by_search(order->edges(), e);
+      for (uint32_t f = 0; f < n; ++f) {
+        REQUIRE_MESSAGE(order->reaches(e, f) == expected[f], "from " << e << " to " << f);
+      }
+    }
+  }
+  CHECK(refused > kRounds);
+  CHECK(from_forwarded > kRounds / 10);
+}
+
 TEST_CASE("threads that run one after the other share chains") {
   const auto chains = [](const std::string& text) {
     const Trace trace = mini_trace(text);
