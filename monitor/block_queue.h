@@ -7,6 +7,7 @@
 // Thread-safety: one thread fills (free_block(), push(), end()), one empties (pop(), give_back()).
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -57,12 +58,20 @@ class BlockQueue {
   std::unique_ptr<Block> pop() {
     std::unique_lock lock(mutex_);
     has_ready_.wait(lock, [this] { return ended_ || !ready_.empty(); });
-    if (ready_.empty()) {
-      return nullptr;
+    return take();
+  }
+  // The same; when none is there for so long, idle() is called, once.
+  template <typename Idle>
+  std::unique_ptr<Block> pop(std::chrono::milliseconds time, const Idle& idle) {
+    std::unique_lock lock(mutex_);
+    const auto there = [this] { return ended_ || !ready_.empty(); };
+    if (!has_ready_.wait_for(lock, time, there)) {
+      lock.unlock();
+      idle();
+      lock.lock();
+      has_ready_.wait(lock, there);
     }
-    auto block = std::move(ready_.front());
-    ready_.pop_front();
-    return block;
+    return take();
   }
   void give_back(std::unique_ptr<Block> block) {
     bool enough = false;
@@ -86,6 +95,16 @@ class BlockQueue {
   }
 
  private:
+  // Of a locked queue: the next one, if there is one.
+  std::unique_ptr<Block> take() {
+    if (ready_.empty()) {
+      return nullptr;
+    }
+    auto block = std::move(ready_.front());
+    ready_.pop_front();
+    return block;
+  }
+
   size_t blocks_;
   std::mutex mutex_;
   std::condition_variable has_ready_;

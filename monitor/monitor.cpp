@@ -108,6 +108,7 @@ class Monitor::Impl {
   void run() {
     EventBlock block;
     std::vector<EventLoss> losses;
+    bool idle = false;  // nothing came while it waited
     for (;;) {
       const bool last = stopping_.load(std::memory_order_acquire);
       block.clear();
@@ -118,10 +119,15 @@ class Monitor::Impl {
           watch_.lost(loss);
         }
         watch_.add(block);
+        idle = false;
       } else if (last && merger_.drained()) {
         break;
       } else {
+        if (idle) {
+          watch_.idle();
+        }
         merger_.wait(kWait);
+        idle = true;
       }
     }
     watch_.finish();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -30,6 +31,8 @@ namespace tsomon {
 namespace {
 
 constexpr int kPoll = 20;  // milliseconds
+// Without events for so long, nothing waits for more of them.
+constexpr std::chrono::milliseconds kIdle{100};
 constexpr size_t kPipeBytes = size_t{1} << 20;
 constexpr size_t kBlockEvents = 4096;
 constexpr size_t kBlocks = 8;  // read and not yet judged
@@ -266,7 +269,7 @@ class Judging {
 
   // All that comes.
   void judge(BlockQueue<JudgedBlock>& queue) {
-    while (auto block = queue.pop()) {
+    while (auto block = queue.pop(kIdle, [this] { watch_.idle(); })) {
       learn(std::move(block->news), symbols_);
       if (!block->modules.empty()) {
         modules_ = std::move(block->modules);

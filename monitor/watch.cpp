@@ -1,6 +1,7 @@
 #include "monitor/watch.h"
 
 #include <algorithm>
+#include <deque>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <utility>
@@ -75,7 +76,7 @@ std::string key_of(const std::vector<FoundStep>& cycle) {
 }  // namespace
 
 WatchOptions::WatchOptions() {
-  analysis.max_findings = 1;
+  analysis.max_findings = 16;
   analysis.max_total_steps = 20'000;
   analysis.max_total_work = 500'000'000;
 }
@@ -147,6 +148,7 @@ class Watch::Impl {
       : symbols_(&symbols),
         options_(std::move(options)),
         callback_(std::move(callback)),
+        sets_(options_.detector.policy == DetectorPolicy::kAtomicSets),
         detector_(symbols, detector_options(options_),
                   {[this](const DetectedCycle& cycle) { on_cycle(cycle); },
                    {},
@@ -159,7 +161,10 @@ class Watch::Impl {
     count_threads(block);
     detector_.add(block, summary_.events);
     summary_.events += block.events.size();
+    judge_waiting(summary_.events);
   }
+
+  void idle() { judge_waiting(UINT64_MAX); }
 
   void lost(const EventLoss& loss) {
     ++summary_.losses;
@@ -168,7 +173,11 @@ class Watch::Impl {
   }
 
   void incomplete() { missing_ = true; }
-  void finish() { detector_.finish(); }
+  void finish() {
+    finished_ = true;
+    detector_.finish();
+    judge_waiting(UINT64_MAX);
+  }
 
   WatchSummary summary() const {
     WatchSummary summary = summary_;
@@ -265,82 +274,144 @@ class Watch::Impl {
       return;  // its cycles were reported
     }
     ++summary_.windows;
-    if (!window.complete || window.events.events.empty() || (options_.stop && options_.stop())) {
+    if (!window.complete || window.events.events.empty()) {
       ++summary_.unjudged;
       return;
     }
-    const uint64_t first = window.index.front();
-    const uint64_t last = window.index.back();
+    Waiting waiting;
+    waiting.first = window.index.front();
+    waiting.last = window.index.back();
     DetectedStretch stretch{std::move(window.events), std::move(window.index), window.in_front,
                             window.all_stores};
-    const uint64_t size = stretch.events.events.size();
-    Found found;
-    bool undecided = false;
-    const auto decline = [&] {
-      if (reported_.count(report_key(found)) != 0) {
-        report(std::move(found), 1);  // there is one like it that was looked at
-      } else {
-        ++summary_.unjudged;
-      }
-    };
+    waiting.window = std::move(window);
+    waiting.window.events = EventBlock();
+    waiting.window.index.clear();
     for (const uint64_t around : Detector::kAround) {
-      if (around != 0) {
-        if (looked_around_ > kLookAroundAtFirst + kLookAroundPerEvent * summary_.events) {
-          return decline();
-        }
-        DetectedStretch larger = detector_.stretch(first, last, around);
-        if (larger.index == stretch.index) {
-          break;
-        }
-        stretch = std::move(larger);
-        looked_around_ += stretch.index.size();
+      // Of atomic sets nothing that comes behind tells anything.
+      if (around == Detector::kAround.back() && !sets_ && !finished_) {
+        waiting_.push_back(std::move(waiting));
+        return;
       }
-      // What the windows before have left.
-      const uint64_t events = around == 0 ? size : 0;
-      const WindowShare share = costs_.left(options_.analysis, summary_.events, events);
-      if (!share.affordable) {
-        return decline();
-      }
-      costs_.add_events(events);
-      Trace trace;
-      static_cast<EventBlock&>(trace) = std::move(stretch.events);
-      trace.symbols.initial_zero = false;
-      trace.in_front = stretch.in_front;
-      AnalysisOptions options = options_.analysis;
-      options.values &= stretch.all_stores && summary_.losses == 0;
-      options.only = ranges_of(window.units, stretch.index);
-      share.limit(&options);
-      const bool sets = options_.detector.policy == DetectorPolicy::kAtomicSets;
-      const Result<Analysis> analysis =
-          sets ? analyse_set_windows(*symbols_, {&window, 1}, options, &trace, &stretch.index)
-               : analyse_exactly(trace, options);
-      if (analysis) {
-        costs_.add(*analysis);
-      }
-      // Of sets the detector has counted what is not certain.
-      undecided = !analysis || (!sets && analysis->verdict == Verdict::kInconclusive);
-      if (!undecided) {
-        if (analysis->findings.empty()) {
-          return;
-        }
-        found = found_in(*analysis, trace, stretch.index);
-      }
-      if (found.definite || !options_.analysis.values ||
-          (around != 0 && !trace.has_read_values()) ||
-          (analysis && analysis->work > kWorkToLookAround)) {
-        break;
+      if (look(around, false, std::move(stretch), &waiting)) {
+        return;
       }
     }
-    if (undecided) {
-      ++summary_.unjudged;
-      return;
-    }
-    report(std::move(found), 1);
+    tell(std::move(waiting));
   }
 
-  Found found_in(const Analysis& analysis, const Trace& trace,
+  // Windows that more may be known of when more has come: those up to here.
+  void judge_waiting(uint64_t last) {
+    while (!waiting_.empty() && (waiting_.front().last + Detector::kAround.back() <= last ||
+                                 waiting_.size() > kMaxWaiting)) {
+      Waiting waiting = std::move(waiting_.front());
+      waiting_.pop_front();
+      if (!look(Detector::kAround.back(), true, DetectedStretch(), &waiting)) {
+        tell(std::move(waiting));
+      }
+    }
+  }
+
+  // A window that may be violated, or was not decided, as far as it was looked at.
+  struct Waiting {
+    DetectedWindow window;  // without events
+    uint64_t first = 0;
+    uint64_t last = 0;
+    std::vector<Found> found;  // in the stretch that it was judged in last
+    uint64_t violated = 0;     // groups of units; not all of them may be in `found`
+    bool undecided = false;
+    uint64_t begin = UINT64_MAX;  // of that stretch
+    uint64_t end = 0;
+  };
+
+  // True: nothing more is to be asked about the window. `stretch`: with nothing around.
+  bool look(uint64_t around, bool all_behind, DetectedStretch&& stretch, Waiting* waiting) {
+    if (options_.stop && options_.stop()) {
+      ++summary_.unjudged;
+      return true;
+    }
+    const auto decline = [&] {
+      for (Found& found : waiting->found) {
+        if (reported_.count(report_key(found)) != 0) {
+          report(std::move(found), 1);  // there is one like it that was looked at
+        } else {
+          waiting->undecided = true;
+        }
+      }
+      summary_.unjudged += waiting->undecided || waiting->found.empty() ? 1 : 0;
+      return true;
+    };
+    const uint64_t size = stretch.index.size();
+    if (around != 0) {
+      if (looked_around_ > kLookAroundAtFirst + kLookAroundPerEvent * summary_.events) {
+        return decline();
+      }
+      stretch = detector_.stretch(waiting->first, waiting->last, around, all_behind);
+      if (stretch.index.size() == stretch.in_front ||
+          stretch.index[stretch.in_front] > waiting->first) {
+        return false;  // it has left the history
+      }
+      if (stretch.index.front() == waiting->begin && stretch.index.back() == waiting->end) {
+        return false;  // there is no more
+      }
+      looked_around_ += stretch.index.size();
+    }
+    // What the windows before have left.
+    const uint64_t events = around == 0 ? size : 0;
+    const WindowShare share = costs_.left(options_.analysis, summary_.events, events);
+    if (!share.affordable) {
+      return decline();
+    }
+    costs_.add_events(events);
+    waiting->begin = stretch.index.front();
+    waiting->end = stretch.index.back();
+    Trace trace;
+    static_cast<EventBlock&>(trace) = std::move(stretch.events);
+    trace.symbols.initial_zero = false;
+    trace.in_front = stretch.in_front;
+    AnalysisOptions options = options_.analysis;
+    options.values &= stretch.all_stores && summary_.losses == 0;
+    options.only = ranges_of(waiting->window.units, stretch.index);
+    share.limit(&options);
+    const Result<Analysis> analysis = sets_ ? analyse_set_windows(*symbols_, {&waiting->window, 1},
+                                                                  options, &trace, &stretch.index)
+                                            : analyse_exactly(trace, options);
+    if (analysis) {
+      costs_.add(*analysis);
+    }
+    waiting->found.clear();
+    waiting->violated = analysis ? analysis->violated_parts : 0;
+    // Of sets the detector has counted what is not certain.
+    waiting->undecided =
+        !analysis ||
+        (!sets_ && (analysis->verdict == Verdict::kInconclusive || analysis->undecided_parts != 0));
+    bool definite = true;
+    for (size_t i = 0; analysis && i < analysis->findings.size(); ++i) {
+      waiting->found.push_back(found_in(*analysis, i, trace, stretch.index));
+      definite = definite && waiting->found.back().definite;
+    }
+    if (waiting->found.empty() && !waiting->undecided) {
+      return true;
+    }
+    const bool more = options_.analysis.values && (around == 0 || trace.has_read_values());
+    if ((definite && !waiting->undecided) || !more) {
+      tell(std::move(*waiting));
+      return true;
+    }
+    // What took long will take longer with more events.
+    return analysis && analysis->work > kWorkToLookAround ? decline() : false;
+  }
+
+  void tell(Waiting&& waiting) {
+    summary_.unjudged += waiting.undecided ? 1 : 0;
+    summary_.occurrences += waiting.violated - std::min(waiting.violated, waiting.found.size());
+    for (Found& found : waiting.found) {
+      report(std::move(found), 1);
+    }
+  }
+
+  Found found_in(const Analysis& analysis, size_t finding, const Trace& trace,
                  const std::vector<uint64_t>& index) const {
-    const Violation& violation = analysis.findings.front();
+    const Violation& violation = analysis.findings[finding];
     const UnitTable units(trace);
     Found found;
     found.definite = violation.verdict == Verdict::kDefinite;
@@ -368,7 +439,7 @@ class Watch::Impl {
 
   // A definite one is told even where a possible one with the same locations was.
   static std::string report_key(const Found& found) {
-    return (found.definite ? "d" : "p") + key_of(found.cycle);
+    return fmt::format("{} {}", found.definite ? "definite" : "possible", key_of(found.cycle));
   }
 
   void report(Found&& found, uint64_t occurrences) {
@@ -384,8 +455,8 @@ class Watch::Impl {
   // A bound of their own: a second look leaves the first looks at later windows theirs.
   static constexpr uint64_t kLookAroundAtFirst = 1U << 20;
   static constexpr uint64_t kLookAroundPerEvent = 4;
-  // What took more than this will take longer with more events.
   static constexpr uint64_t kWorkToLookAround = 100'000'000;
+  static constexpr size_t kMaxWaiting = 1024;  // windows
 
   const Symbols* symbols_;
   WatchOptions options_;
@@ -395,6 +466,9 @@ class Watch::Impl {
   WatchSummary summary_;
   bool missing_ = false;
   bool definite_ = false;
+  bool finished_ = false;
+  const bool sets_;
+  std::deque<Waiting> waiting_;
   std::vector<uint8_t> seen_;  // by thread: 1 if it has an event
   std::unordered_map<std::string, bool> reported_;
   Detector detector_;
@@ -406,6 +480,7 @@ Watch::~Watch() = default;
 void Watch::add(const EventBlock& block) { impl_->add(block); }
 void Watch::lost(const EventLoss& loss) { impl_->lost(loss); }
 void Watch::incomplete() { impl_->incomplete(); }
+void Watch::idle() { impl_->idle(); }
 void Watch::finish() { impl_->finish(); }
 WatchSummary Watch::summary() const { return impl_->summary(); }
 

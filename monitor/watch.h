@@ -4,8 +4,9 @@
 //             (EventMerge, StreamMerger) and owns the symbols, which may grow between calls.
 // Findings    A cycle of certain orders is reported by the event that closes it. A window of units
 //             that only some executions violate is judged by analyse_exactly() when it can change
-//             no more. Findings with the same labels and source locations are reported once and
-//             counted.
+//             no more, and what is not definite then once more, when some thousand events have
+//             come that may tell more, or none comes. Findings with the same labels and source
+//             locations are reported once and counted.
 // Verdict     As `tsomon check`: kInconclusive when nothing was found and something was missing:
 //             late or lost events, windows that could not be judged.
 // Complexity  That of Detector; a window costs what analyse_exactly() costs within
@@ -107,6 +108,8 @@ class Watch {
   void lost(const EventLoss& loss);
   // Something is missing that is not an event of one place.
   void incomplete();
+  // Nothing has come for a while: what was put off until more is known is judged by what is.
+  void idle();
   void finish();
 
   WatchSummary summary() const;

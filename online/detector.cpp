@@ -125,12 +125,17 @@ class Detector::Impl {
 
   const ConflictGraph& graph() const { return graph_; }
 
-  DetectedStretch stretch(uint64_t first, uint64_t last, uint64_t around) const {
+  DetectedStretch stretch(uint64_t first, uint64_t last, uint64_t around, bool all_behind) const {
     first = std::max(first, history_.oldest());
     const bool exactly = around == 0 || options_.policy == DetectorPolicy::kAtomicSets;
     const uint64_t from =
         std::min(first, std::max(first - std::min(first, around), history_.oldest()));
-    const uint64_t to = exactly ? last : history_.overlapped(first, last, around);
+    uint64_t to = last;
+    if (!exactly && all_behind) {
+      to = std::min(last + around, now_ - 1);
+    } else if (!exactly) {
+      to = history_.overlapped(first, last, around);
+    }
     History::Slice slice = history_.slice(from, to);
     return {std::move(slice.events), std::move(slice.index), slice.in_front, slice.all_stores};
   }
@@ -243,7 +248,7 @@ class Detector::Impl {
       return;
     }
     if (window.complete && (!callbacks_.wants_events || callbacks_.wants_events(window))) {
-      DetectedStretch found = stretch(first, last, 0);
+      DetectedStretch found = stretch(first, last, 0, false);
       window.events = std::move(found.events);
       window.index = std::move(found.index);
       window.in_front = found.in_front;
@@ -294,8 +299,9 @@ DetectorStatistics Detector::statistics() const { return impl_->statistics(); }
 const std::vector<uint64_t>& Detector::cycle_counts() const {
   return impl_->graph().cycle_counts();
 }
-DetectedStretch Detector::stretch(uint64_t first, uint64_t last, uint64_t around) const {
-  return impl_->stretch(first, last, around);
+DetectedStretch Detector::stretch(uint64_t first, uint64_t last, uint64_t around,
+                                  bool all_behind) const {
+  return impl_->stretch(first, last, around, all_behind);
 }
 void Detector::check_invariants() const { impl_->graph().check_invariants(); }
 

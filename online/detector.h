@@ -221,9 +221,10 @@ class Detector {
   // From event `first` to event `last`, with the stores that may have been in a buffer at `first`.
   // The history holds the latest DetectorOptions::history_events events at least; what has left it
   // is left out.
-  // With at most `around` events more before, and of those behind (not for atomic sets) that began
-  // before all from `first` to `last` were over.
-  DetectedStretch stretch(uint64_t first, uint64_t last, uint64_t around = 0) const;
+  // With at most `around` events more before, and behind (not for atomic sets): all, or those that
+  // began before everything from `first` to `last` was over.
+  DetectedStretch stretch(uint64_t first, uint64_t last, uint64_t around = 0,
+                          bool all_behind = false) const;
   // What memory held at the beginning of a stretch is not known, and a load that may have read a
   // store behind its end has lost its value: the more is known of both, the more values say. A
   // window that some executions violate, and some do not, is worth a look with so many more events.

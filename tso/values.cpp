@@ -251,6 +251,9 @@ RecordedValues::Location RecordedValues::examine(const Relation& relation,
       result.initial = low_bytes(declared.value, key.size);
     }
   }
+  if (!result.initial) {
+    result.initial = read_before_all_stores(relation, accesses.at(id));
+  }
   result.usable = true;
   if (all_stores_known) {
     // A value that nobody wrote was there before, whatever was declared.
@@ -261,6 +264,25 @@ RecordedValues::Location RecordedValues::examine(const Relation& relation,
     }
   }
   return result;
+}
+
+// Of the first accesses of the threads, one that comes before all stores to the location.
+std::optional<uint64_t> RecordedValues::read_before_all_stores(
+    const Relation& relation, std::span<const ThreadAccesses> lists) const {
+  const auto first = [&](uint32_t e) {
+    return std::all_of(lists.begin(), lists.end(), [&](const ThreadAccesses& list) {
+      return list.writes.empty() || list.writes.front() == e ||
+             relation.between(e, list.writes.front()) == Order::kBefore;
+    });
+  };
+  for (const ThreadAccesses& list : lists) {
+    for (const auto* events : {&list.reads, &list.writes}) {
+      if (!events->empty() && read(events->front()) && first(events->front())) {
+        return read(events->front());
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 bool RecordedValues::may_be_initial(LocationId location, uint64_t value,

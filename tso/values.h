@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "tso/event_graph.h"
@@ -52,6 +53,8 @@ class RecordedValues {
     std::optional<uint64_t> initial;
   };
   Location examine(const Relation& relation, const AccessIndex& accesses, LocationId id) const;
+  std::optional<uint64_t> read_before_all_stores(const Relation& relation,
+                                                 std::span<const ThreadAccesses> lists) const;
 
   const Trace* trace_;
   std::vector<Location> locations_;
