@@ -281,8 +281,8 @@ class Watch::Impl {
     Waiting waiting;
     waiting.first = window.index.front();
     waiting.last = window.index.back();
-    DetectedStretch stretch{std::move(window.events), std::move(window.index), window.in_front,
-                            window.all_stores};
+    DetectedStretch stretch{
+        std::move(window.events), std::move(window.index), window.in_front, window.all_stores, {}};
     waiting.window = std::move(window);
     waiting.window.events = EventBlock();
     waiting.window.index.clear();
@@ -305,7 +305,7 @@ class Watch::Impl {
                                  waiting_.size() > kMaxWaiting)) {
       Waiting waiting = std::move(waiting_.front());
       waiting_.pop_front();
-      if (!look(Detector::kAround.back(), true, DetectedStretch(), &waiting)) {
+      if (!look(Detector::kAround.back(), true, {}, &waiting)) {
         tell(std::move(waiting));
       }
     }
@@ -367,6 +367,7 @@ class Watch::Impl {
     Trace trace;
     static_cast<EventBlock&>(trace) = std::move(stretch.events);
     trace.symbols.initial_zero = false;
+    trace.symbols.initial_values = std::move(stretch.initial);
     trace.in_front = stretch.in_front;
     AnalysisOptions options = options_.analysis;
     options.values &= stretch.all_stores && summary_.losses == 0;

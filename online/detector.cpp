@@ -29,6 +29,8 @@ constexpr uint64_t kMaxUndirected = 16;
 constexpr uint64_t kLittleKnown = 4;
 constexpr uint64_t kAskedAtFirst = 1ULL << 20;
 constexpr uint64_t kAskedPerEvent = 2;
+// How far back it is looked for what memory held.
+constexpr uint64_t kLookBack = 1ULL << 17;
 // Merged units of which it stays known which they were, for each that is kept before some are.
 constexpr size_t kTrailsPerUnit = 8;
 
@@ -137,7 +139,12 @@ class Detector::Impl {
       to = history_.overlapped(first, last, around);
     }
     History::Slice slice = history_.slice(from, to);
-    return {std::move(slice.events), std::move(slice.index), slice.in_front, slice.all_stores};
+    std::vector<InitialValue> initial;
+    if (!exactly) {
+      initial = history_.initial_values(slice, kLookBack);
+    }
+    return {std::move(slice.events), std::move(slice.index), slice.in_front, slice.all_stores,
+            std::move(initial)};
   }
 
  private:

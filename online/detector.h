@@ -165,6 +165,7 @@ struct DetectedStretch {
   std::vector<uint64_t> index;
   uint32_t in_front = 0;
   bool all_stores = true;
+  std::vector<InitialValue> initial;  // see History; only with events around it
 };
 
 struct DetectorStatistics {
@@ -221,8 +222,8 @@ class Detector {
   // From event `first` to event `last`, with the stores that may have been in a buffer at `first`.
   // The history holds the latest DetectorOptions::history_events events at least; what has left it
   // is left out.
-  // With at most `around` events more before, and behind (not for atomic sets): all, or those that
-  // began before everything from `first` to `last` was over.
+  // With at most `around` events more before, behind (not for atomic sets) all or those that began
+  // before everything from `first` to `last` was over, and what is known of memory.
   DetectedStretch stretch(uint64_t first, uint64_t last, uint64_t around = 0,
                           bool all_behind = false) const;
   // What memory held at the beginning of a stretch is not known, and a load that may have read a

@@ -26,6 +26,14 @@ bool waits_for_store(const std::vector<Event>& before, const Event& load) {
 
 constexpr uint32_t kWrites = kinds::kStores | kind_mask(EventKind::kReadModifyWrite);
 
+bool in_buffer(const History::Slice& at, const LocationKey& range, std::optional<ThreadId> but) {
+  return std::any_of(at.events.events.begin(), at.events.events.begin() + at.in_front,
+                     [&](const Event& event) {
+                       return event.thread != but && is(event, kWrites) &&
+                              overlap(range, {event.address, event.size});
+                     });
+}
+
 // All ids are below.
 ThreadId threads_in(std::span<const Event> events) {
   ThreadId last = 0;
@@ -361,6 +369,74 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
     slice.index.push_back(index);
   });
   return slice;
+}
+
+std::vector<InitialValue> History::initial_values(const Slice& slice, uint64_t events) const {
+  constexpr size_t kMostRanges = 256;
+  std::vector<InitialValue> known;
+  if (!slice.all_stores || slice.index.size() == slice.in_front) {
+    return known;
+  }
+  // By eight bytes of memory, or by a name.
+  std::unordered_multimap<uint64_t, LocationKey> open;
+  const auto for_each_part = [](const LocationKey& range, const auto& function) {
+    if (range.size == 0) {
+      return function(~range.address);
+    }
+    for (uint64_t part = range.address / 8; part <= (range.address + range.size - 1) / 8; ++part) {
+      function(part);
+    }
+  };
+  const auto forget = [&](const LocationKey& range) {
+    for_each_part(range, [&](uint64_t part) {
+      const auto [begin, end] = open.equal_range(part);
+      const auto at =
+          std::find_if(begin, end, [&](const auto& one) { return one.second == range; });
+      if (at != end) {
+        open.erase(at);
+      }
+    });
+  };
+  for (size_t e = slice.in_front; e < slice.index.size() && open.size() < kMostRanges; ++e) {
+    const Event& event = slice.events.events[e];
+    const LocationKey range{event.address, event.size};
+    if (event.has_read_value != 0 && range.size <= 8 && !in_buffer(slice, range, std::nullopt)) {
+      forget(range);  // it may be there already
+      for_each_part(range, [&](uint64_t part) { open.emplace(part, range); });
+    }
+  }
+  const auto ask = [&](const Event& store, std::optional<uint64_t> value, uint64_t index) {
+    const LocationKey range{store.address, store.size};
+    std::vector<LocationKey> met;
+    for_each_part(range, [&](uint64_t part) {
+      const auto [begin, end] = open.equal_range(part);
+      for (auto at = begin; at != end; ++at) {
+        if (overlap(at->second, range)) {
+          met.push_back(at->second);
+        }
+      }
+    });
+    std::for_each(met.begin(), met.end(), forget);
+    if (value && std::find(met.begin(), met.end(), range) != met.end()) {
+      const Slice then = this->slice(index, index);
+      if (then.all_stores && !in_buffer(then, range, store.thread)) {
+        known.push_back({range, *value});
+      }
+    }
+  };
+  const uint64_t first = slice.index[slice.in_front];
+  for (size_t b = block_of(first) + 1; b-- > 0;) {
+    const Block& block = blocks_[b];
+    for (size_t i = std::min<uint64_t>(block.size, first - block.first); i-- > 0;) {
+      if (open.empty() || events-- == 0) {
+        return known;
+      }
+      if (is(block.memory[i], kWrites)) {
+        ask(block.memory[i], block.extras.write_value(block.memory[i]), block.first + i);
+      }
+    }
+  }
+  return known;
 }
 
 }  // namespace tsomon

@@ -7,8 +7,8 @@
 //             thread since its last draining event that was certainly over by then, with later
 //             draining events and (of the latest block) the loads that had to wait for a store.
 //             When those stores committed is not known (Trace::in_front), nor what memory held
-//             then. A load that may have been over only after the stretch may have read a later
-//             store: its value is left out.
+//             then, but initial_values() has what earlier stores say. A load that may have been
+//             over only after the stretch may have read a later store: its value is left out.
 // Complexity  add(): a copy, and once a block a look at its events, with those in a buffer where it
 //             begins and ends. slice(): the stretch, and as far back as to the beginning of a
 //             block; where a buffer held more than kMaxPending stores then, as far as it held one,
@@ -58,6 +58,10 @@ class History {
   uint64_t overlapped(uint64_t first, uint64_t last, uint64_t events) const;
   // Requires contains(first).
   Slice slice(uint64_t first, uint64_t last) const;
+  // What memory held where the slice begins, of the ranges that it has loads of with values: where
+  // the last store before was to that very range, its value is known, and it and all others had
+  // certainly committed. Looks at no more than so many events before.
+  std::vector<InitialValue> initial_values(const Slice& slice, uint64_t events) const;
 
  private:
   static constexpr size_t kBlockEvents = 2048;

@@ -31,6 +31,7 @@ TEST_CASE("a stretch excludes nothing that happened") {
   int verdicts[4] = {};
   int by_values = 0;
   int in_front = 0;
+  uint64_t remembered = 0;
   for (int round = 0; round < kRounds; ++round) {
     RandomTraceOptions made;
     made.threads = 2 + static_cast<uint32_t>(random() % 2);
@@ -52,10 +53,14 @@ TEST_CASE("a stretch excludes nothing that happened") {
     History::Slice slice = history.slice(first, last);
     REQUIRE(slice.all_stores);
     Trace trace;
-    static_cast<EventBlock&>(trace) = std::move(slice.events);
+    static_cast<EventBlock&>(trace) = slice.events;
     trace.symbols = happened.trace.symbols;
     trace.symbols.initial_zero = false;
     trace.in_front = slice.in_front;
+    if (random() % 2 == 0) {
+      trace.symbols.initial_values = history.initial_values(slice, random() % 100);
+      remembered += trace.symbols.initial_values.size();
+    }
     in_front += slice.in_front > 0 ? 1 : 0;
 
     std::vector<uint32_t> place(order.size(), kNone);
@@ -88,6 +93,7 @@ TEST_CASE("a stretch excludes nothing that happened") {
                   << " clean, " << verdicts[1] << " possible, " << verdicts[2] << " definite, "
                   << verdicts[3] << " not decided; " << by_values << " by their values");
   CHECK(in_front > kRounds / 4);
+  CHECK(remembered > kRounds / 50);
   CHECK(by_values > kRounds / 100);
   CHECK(verdicts[2] > kRounds / 100);
 }
