@@ -1,6 +1,7 @@
 #include "monitor/stream_check.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -142,7 +143,7 @@ class StreamCheck::Impl {
 
   void add(const EventBlock& block, const BlockOrigin& origin) {
     if (everything_ && report_.events + block.events.size() > options_.history_events) {
-      judge_everything();
+      judge_everything(judged_up_to());
       judged_whole_ = false;  // the detector goes on with what it missed
       everything_ = false;
       raised_.clear();
@@ -162,7 +163,7 @@ class StreamCheck::Impl {
     if (options_.progress != nullptr) {
       options_.progress->events += block.events.size();
     }
-    judge_pending();
+    judge_pending(judged_up_to());
   }
 
   Result<CheckReport> finish(bool complete, uint64_t lost_events) {
@@ -170,11 +171,11 @@ class StreamCheck::Impl {
     trace_complete_ = complete;
     detector_.finish();
     if (!everything_) {
-      judge_pending();
+      judge_pending(UINT64_MAX);
     } else if (reordered_) {
       judge_restored();
     } else {
-      judge_everything();
+      judge_everything(UINT64_MAX);
     }
     if (error_) {
       return tl::unexpected<Error>(*error_);
@@ -330,28 +331,67 @@ class StreamCheck::Impl {
     pending_.clear();
   }
 
-  // All windows so far, in the whole input so far; all of it where the detector did not see
+  // What comes behind a window tells something of it: one that ends later has to wait.
+  uint64_t judged_up_to() const {
+    const uint64_t behind = std::min(Detector::kAround.back(), options_.history_events / 8);
+    return report_.events - std::min(report_.events, behind);
+  }
+
+  static uint64_t end_of(const DetectedWindow& window) {
+    uint64_t end = 0;
+    for (const DetectedUnit& unit : window.units) {
+      end = std::max(end, unit.last);
+    }
+    return end;
+  }
+
+  // The windows that end before that event.
+  std::vector<DetectedWindow> take_pending(uint64_t end_before) {
+    const auto wait = std::stable_partition(
+        pending_.begin(), pending_.end(),
+        [&](const DetectedWindow& window) { return end_of(window) < end_before; });
+    std::vector<DetectedWindow> windows(std::make_move_iterator(pending_.begin()),
+                                        std::make_move_iterator(wait));
+    pending_.erase(pending_.begin(), wait);
+    return windows;
+  }
+
+  static DetectedWindow all_before(const Trace& trace, uint64_t end) {
+    DetectedWindow all;
+    for (const Event& event : trace.events) {
+      while (all.units.size() <= event.thread) {
+        const auto thread = static_cast<ThreadId>(all.units.size());
+        all.units.push_back({thread, Interner::kNone, 0, end - 1, true, 0});
+      }
+    }
+    return all;
+  }
+
+  // Windows up to an event, in the whole input so far; all of it where the detector did not see
   // everything.
-  void judge_everything() {
+  void judge_everything(uint64_t end_before) {
     const DetectorStatistics seen = detector_.statistics();
     const bool whole = seen.late_events > 0 || seen.uncertain > 0 || seen.forced > 0;
-    if (error_ || (pending_.empty() && cycles_.empty() && !whole)) {
+    std::vector<DetectedWindow> windows = take_pending(end_before);
+    if (error_ || (windows.empty() && cycles_.empty() && !whole)) {
       return;
     }
-    judge(everything(), nullptr, whole ? std::vector<DetectedWindow>() : pending_);
+    const Trace trace = everything();
+    if (whole) {
+      windows.assign(end_before < trace.events.size() ? 1 : 0, all_before(trace, end_before));
+    }
+    judge(trace, nullptr, windows);
     judged_whole_ = whole;
     reported_loss_ = !trace_complete_;
     cycles_.clear();
-    pending_.clear();
   }
 
-  // Windows of an input that is too long to be kept, each with those it overlaps.
-  void judge_pending() {
-    if (everything_ || pending_.empty() || error_) {
+  // Windows up to an event, of an input that is too long to be kept, each with those it overlaps.
+  void judge_pending(uint64_t end_before) {
+    if (everything_ || error_) {
       return;
     }
-    std::vector<DetectedWindow> windows = std::move(pending_);
-    pending_.clear();
+    std::vector<DetectedWindow> windows = take_pending(end_before);
     std::sort(windows.begin(), windows.end(), [](const DetectedWindow& a, const DetectedWindow& b) {
       return a.units.front().first < b.units.front().first;
     });
@@ -361,10 +401,7 @@ class StreamCheck::Impl {
         continue;
       }
       const uint64_t begin = window.units.front().first;
-      uint64_t end = 0;
-      for (const DetectedUnit& unit : window.units) {
-        end = std::max(end, unit.last);
-      }
+      const uint64_t end = end_of(window);
       if (stretches.empty() || begin > stretches.back().last) {
         stretches.push_back({begin, end, {}});
       }
@@ -413,7 +450,8 @@ class StreamCheck::Impl {
       return judged;
     }
     for (const uint64_t around : Detector::kAround) {
-      DetectedStretch detected = detector_.stretch(stretch.first, stretch.last, around);
+      DetectedStretch detected = detector_.stretch(stretch.first, stretch.last, around,
+                                                   around == Detector::kAround.back());
       if (around != 0 && detected.index == judged.index) {
         break;  // there is no more
       }
@@ -422,6 +460,7 @@ class StreamCheck::Impl {
       Trace trace;
       static_cast<EventBlock&>(trace) = std::move(detected.events);
       trace.symbols.initial_zero = false;
+      trace.symbols.initial_values = std::move(detected.initial);
       trace.in_front = detected.in_front;
       CheckOptions options = options_;
       options.jobs = jobs;

@@ -268,6 +268,7 @@ class OrderLocations {
 
   // order_upkeep.cpp
   void prune(Location& location);
+  void drop_between(Location& location);
   void give_up_unsettled(Location& location);
   void drop_alike(Location& location);
   void follow_locations();

@@ -13,10 +13,6 @@ constexpr uint32_t kRareKinds = kThreadKinds | kind_mask(EventKind::kRelease);
 // Events of the input over which accesses share a node: the stretch of a window has to hold them.
 constexpr uint64_t kLongestRun = 256;
 
-// Units whose intervals are not over yet, for every one that may wait for a fence: the probe has
-// 32,512 accesses between two stamps at most, unless it is told otherwise.
-constexpr uint64_t kMaxOpen = 8;
-
 }  // namespace
 
 std::array<uint8_t, 32> order_roles(uint32_t drains) {

@@ -25,6 +25,10 @@
 
 namespace tsomon {
 
+// Units or accesses whose intervals are not over yet, for every one that may wait for a fence: the
+// probe has 32,512 accesses between two stamps at most, unless it is told otherwise.
+inline constexpr uint64_t kMaxOpen = 8;
+
 // The last event of some kind and its unit.
 struct LastEvent {
   Policy::Node unit = ConflictGraph::kNone;

@@ -1,6 +1,8 @@
 // What locations forget: accesses that a later one stands for, and those of units that are gone.
 #include <algorithm>
 #include <bit>
+#include <map>
+#include <tuple>
 
 #include "online/order_locations.h"
 
@@ -25,12 +27,46 @@ void OrderLocations::prune(Location& location) {
     const LatestSettled& latest = latest_settled_[record.thread];
     return record.index < (record.writes ? latest.store : latest.access);
   });
-  const size_t bound = options_.max_unsettled + threads_.size();
+  size_t bound = options_.max_unsettled + threads_.size();
+  if (records.size() > bound) {
+    drop_between(location);
+    const auto open = static_cast<uint64_t>(
+        std::count_if(records.begin(), records.end(), [this](const Record& record) {
+          return record.hi >= threads_.now() && record.hi != kTimeMax;
+        }));
+    bound += std::min(open, kMaxOpen * options_.max_unsettled);
+  }
   if (records.size() > bound) {
     give_up_unsettled(location);
   }
   location.prune_at =
-      static_cast<uint32_t>(std::min<size_t>(std::max<size_t>(8, 2 * records.size()), bound));
+      static_cast<uint32_t>(std::min<size_t>(std::max<size_t>(8, 2 * records.size()), bound + 1));
+}
+
+// A thread that spins on what it has stored itself: of loads that are over and wait for the same
+// store, and for the same releases, only the first and the last make edges (conflicts_of_many()).
+void OrderLocations::drop_between(Location& location) {
+  struct Ends {
+    uint64_t first = UINT64_MAX;
+    uint64_t last = 0;
+  };
+  std::map<std::tuple<ThreadId, uint64_t, uint64_t>, Ends> waiting;
+  const auto ends_of = [&](const Record& record) -> Ends* {
+    if (record.kind != EventKind::kRead || record.store == 0 || record.hi >= threads_.now()) {
+      return nullptr;
+    }
+    return &waiting[{record.thread, record.store, record.clock}];
+  };
+  for (const Record& record : location.records) {
+    if (Ends* const ends = ends_of(record)) {
+      ends->first = std::min(ends->first, record.index);
+      ends->last = std::max(ends->last, record.index);
+    }
+  }
+  location.records.erase_if([&](const Record& record) {
+    const Ends* const ends = ends_of(record);
+    return ends != nullptr && ends->first < record.index && record.index < ends->last;
+  });
 }
 
 // The older half of what is not settled.

@@ -170,7 +170,6 @@ TEST_CASE("a thread that never drains its buffer") {
 
 TEST_CASE("accesses between two stamps settle with the second one") {
   DetectorOptions options;
-  options.max_unsettled_units = 64;
   std::string text;
   for (int i = 0; i < 300; ++i) {
     text += i % 30 == 0 ? "T0:W(x) " : "T0:R(x) ";
@@ -190,9 +189,13 @@ TEST_CASE("accesses between two stamps settle with the second one") {
     trace.add(fence, 1000, 1001);
     return detect(trace, options);
   };
-  CHECK(until(1000).complete);
-  CHECK(until(1000).statistics.forced == 0);
-  CHECK(until(kTimeMax).statistics.forced > 0);
+  for (const bool units : {true, false}) {
+    options.max_unsettled_units = units ? 64 : 4096;
+    options.max_unsettled = units ? 4096 : 64;
+    CHECK(until(1000).complete);
+    CHECK(until(1000).statistics.forced == 0);
+    CHECK(until(kTimeMax).statistics.forced > 0);
+  }
 }
 
 TEST_CASE("events of their own, merged: no violation is possible, nothing is to be searched") {
