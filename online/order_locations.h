@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "online/huge_pages.h"
@@ -99,6 +100,8 @@ class OrderLocations {
   }
 
   // Some are hardly in use any more.
+  // Units of which an access that waits for a store was forgotten, since the last call.
+  std::vector<Node> take_lost_accesses() { return std::exchange(lost_accesses_, {}); }
   bool many() const { return pace_.many(index_.size()); }
   // After a sweep of the graph. `next`: the index of the next event.
   void follow_units(uint64_t next);
@@ -281,8 +284,9 @@ class OrderLocations {
   std::vector<Location, HugePageAllocator<Location>> locations_;
   std::vector<std::vector<ReleaseClock>> releases_;  // by location; the latest two
   uint64_t oldest_ = 0;                              // units with events before this one are gone
-  std::vector<LatestSettled> latest_settled_;        // by thread, of prune()
-  std::vector<Chains> chains_;                       // by thread, of conflicts_of_many()
+  std::vector<Node> lost_accesses_;
+  std::vector<LatestSettled> latest_settled_;  // by thread, of prune()
+  std::vector<Chains> chains_;                 // by thread, of conflicts_of_many()
   UpkeepPace pace_;
 };
 

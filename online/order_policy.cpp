@@ -335,6 +335,13 @@ void OrderPolicy::before_sweep() {
   for (OrderThread* thread : threads_.present()) {
     end_run(*thread);
   }
+  // Without its access a unit gains no edge any more, whatever it waits for.
+  for (const Node node : locations_.take_lost_accesses()) {
+    const DetectedUnit& unit = graph_.unit(node);
+    if (unit.label == Interner::kNone && unit.first == unit.last) {
+      unit_times_[node].store = 0;
+    }
+  }
   const auto undrained = [this](Node node) { return graph_.unit(node).finished && !closed(node); };
   if (graph_.size() <= options_.max_unsettled_units) {
     return;

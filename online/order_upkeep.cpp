@@ -7,6 +7,11 @@
 #include "online/order_locations.h"
 
 namespace tsomon {
+namespace {
+
+constexpr size_t kManyRecords = 256;
+
+}  // namespace
 
 // Drops what a later settled access of the same thread stands for: a store for everything, a load
 // for loads.
@@ -28,8 +33,10 @@ void OrderLocations::prune(Location& location) {
     return record.index < (record.writes ? latest.store : latest.access);
   });
   size_t bound = options_.max_unsettled + threads_.size();
-  if (records.size() > bound) {
+  if (records.size() > std::min(kManyRecords, bound)) {
     drop_between(location);
+  }
+  if (records.size() > bound) {
     const auto open = static_cast<uint64_t>(
         std::count_if(records.begin(), records.end(), [this](const Record& record) {
           return record.hi >= threads_.now() && record.hi != kTimeMax;
@@ -65,7 +72,13 @@ void OrderLocations::drop_between(Location& location) {
   }
   location.records.erase_if([&](const Record& record) {
     const Ends* const ends = ends_of(record);
-    return ends != nullptr && ends->first < record.index && record.index < ends->last;
+    if (ends == nullptr || record.index <= ends->first || ends->last <= record.index) {
+      return false;
+    }
+    if (!gone(record)) {
+      lost_accesses_.push_back(record.unit);
+    }
+    return true;
   });
 }
 
