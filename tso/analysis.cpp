@@ -119,11 +119,10 @@ class Analyser {
     std::vector<std::vector<ReadsFrom>> rules(split.count);
     for (const ReadsFrom& rule : graph_->rules) {
       // Both edges of a rule share the events `other` and `read`: one part holds them all, or not
-      // all of them are wanted.
+      // all of them are wanted. See forwarding_edges() for the store.
       const auto part_of = [&](uint32_t e) { return split.part_of_node[classes_->class_of(e)]; };
       const uint32_t part = part_of(rule.other);
-      if (part != MixedParts::kNone &&
-          (options_.only.empty() || (part == part_of(rule.read) && part == part_of(rule.write)))) {
+      if (part != MixedParts::kNone && (options_.only.empty() || part == part_of(rule.read))) {
         rules[part].push_back(rule);
       }
     }
@@ -144,7 +143,7 @@ class Analyser {
     if (options_.progress != nullptr) {
       options_.progress->groups += searched.size();
     }
-    if (values_ && !searched.empty()) {
+    if ((values_ || !options_.only.empty()) && !searched.empty()) {
       for (uint32_t i = 0; i < classes_->edges().size(); ++i) {
         if (classes_->edges()[i].undirected) {
           open_edges_.push_back(i);
@@ -258,9 +257,15 @@ class Analyser {
             {class_index(classes_->edges()[i].from), class_index(classes_->edges()[i].to), false});
       }
     }
+    searched.tied = forwarding_edges(open);
+    std::for_each(searched.tied.begin(), searched.tied.end(), add_open);
+    const auto has_edge = [&](uint32_t e) { return local_event.find(e) != nullptr; };
     for (const ReadsFrom& rule : rules) {
-      problem.rules.push_back(
-          {event_index(rule.read), event_index(rule.write), event_index(rule.other)});
+      if (options_.only.empty() ||
+          (has_edge(rule.read) && has_edge(rule.write) && has_edge(rule.other))) {
+        problem.rules.push_back(
+            {event_index(rule.read), event_index(rule.write), event_index(rule.other)});
+      }
     }
     problem.class_count = static_cast<uint32_t>(local_class.size());
     for (const auto& [node, local] : local_class.entries()) {
@@ -283,11 +288,11 @@ class Analyser {
     if (options_.relation.semantics == Semantics::kExact && fits) {
       std::vector<uint32_t> own;
       events = realisable_events(local_class, &own);
-      if (!events.empty()) {
-        searched.tied = tied_edges(open, own);
-      }
-      if (!searched.tied.empty()) {
-        std::for_each(searched.tied.begin(), searched.tied.end(), add_open);
+      const std::vector<uint32_t> tied =
+          events.empty() ? std::vector<uint32_t>() : tied_edges(open, own);
+      if (!tied.empty()) {
+        searched.tied.insert(searched.tied.end(), tied.begin(), tied.end());
+        std::for_each(tied.begin(), tied.end(), add_open);
         problem.class_count = static_cast<uint32_t>(local_class.size());
         events = realisable_events(local_class, &own);
       }
@@ -469,6 +474,31 @@ class Analyser {
     for (size_t i = 0; i < events.size() && tied.size() < kMaxTied; ++i) {
       if (reads_known_value(events[i])) {
         read_choice(relation_, accesses_, *values_, events[i], order);
+      }
+    }
+    return tied;
+  }
+
+  // Where not all cycles are wanted: the order of a store with the source of a load says whether it
+  // may come before the load (theory section 5.1), also where that source is not wanted.
+  std::vector<uint32_t> forwarding_edges(const std::vector<uint32_t>& open) const {
+    std::vector<uint32_t> tied;
+    if (options_.only.empty() || options_.relation.semantics != Semantics::kExact) {
+      return tied;
+    }
+    OpenPairs places = places_of(open);
+    for (const uint32_t i : open) {
+      const Edge& behind = classes_->events_behind(i);
+      for (const auto& [load, store] :
+           {std::pair{behind.from, behind.to}, std::pair{behind.to, behind.from}}) {
+        const uint32_t source = relation_.source(load);
+        if (source == Relation::kNever || places.find(source, store)) {
+          continue;
+        }
+        if (const auto edge = open_edge_between(source, store)) {
+          tied.push_back(*edge);
+          places.add(classes_->events_behind(*edge));
+        }
       }
     }
     return tied;

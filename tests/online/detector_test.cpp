@@ -274,6 +274,39 @@ std::string random_generations(std::mt19937_64& random) {
   return text;
 }
 
+// A thread that mostly reads what it has stored, and others that now and then store there, too.
+Trace random_spinning(std::mt19937_64& random) {
+  std::string text;
+  std::array<bool, 3> open{};
+  const auto pick = [&](std::initializer_list<const char*> choices) {
+    return std::string(*(choices.begin() + random() % choices.size()));
+  };
+  const uint64_t steps = 20 + random() % 40;
+  const uint64_t others = 4 + random() % 12;
+  for (uint64_t step = 0; step < steps; ++step) {
+    const uint64_t thread = random() % others == 0 ? 1 + random() % 2 : 0;
+    const bool opens = !open[thread] && random() % 5 == 0;
+    const bool closes = open[thread] && random() % 3 == 0;
+    open[thread] = (open[thread] || opens) && !closes;
+    const std::string op = thread != 0 ? pick({"W(x)", "W(x)", "R(x)", "W(y)", "R(y)", "F"})
+                           : random() % 12 == 0 ? pick({"W(x)", "W(y)", "R(y)", "F"})
+                                                : std::string("R(x)");
+    text += fmt::format("T{}:{}{}{} ", thread, opens ? "[" : "", op, closes ? "]" : "");
+  }
+  for (uint64_t thread = 0; thread < open.size(); ++thread) {
+    text += open[thread] ? fmt::format("T{}:R(z)] ", thread) : "";
+  }
+  const Trace events = mini_trace("T0:W(x) " + text);
+  Trace trace;
+  trace.symbols = events.symbols;
+  const uint64_t longest = 1 + random() % 20;
+  for (size_t i = 0; i < events.events.size(); ++i) {
+    const auto time = static_cast<int64_t>(i);
+    trace.add(events.events[i], time, time + static_cast<int64_t>(random() % longest));
+  }
+  return trace;
+}
+
 }  // namespace
 
 TEST_CASE("cycles, parts and windows equal those of all pairs of events") {
@@ -480,6 +513,45 @@ TEST_CASE("units that recorded values let go take no violation with them") {
   CHECK(verdicts[2] > kTraces / 20);
   CHECK(known > static_cast<uint64_t>(kTraces) / 4);
   CHECK(merged > static_cast<uint64_t>(kTraces) / 10);
+}
+
+TEST_CASE("loads of a thread's own store that others stand for") {
+  constexpr uint64_t kSeed = 20261128;
+  std::mt19937_64 random(kSeed);
+  constexpr int kTraces = kRounds / 4;
+  int verdicts[4] = {};
+  int given_up = 0;
+  for (int round = 0; round < kTraces; ++round) {
+    const Trace trace = random_spinning(random);
+    DetectorOptions options;
+    options.max_unsettled = 2 + static_cast<uint32_t>(random() % 6);
+    options.few_accesses = static_cast<uint32_t>(random() % 5);
+    options.values = false;
+    const Collection collection{true,
+                                static_cast<uint32_t>(random() % 2 == 0 ? 4096 : random() % 9),
+                                1 + static_cast<uint32_t>(random() % 9)};
+    INFO("seed " << kSeed << " round " << round << " sweep every " << collection.sweep_every
+                 << " merge at " << collection.max_retained << " unsettled "
+                 << options.max_unsettled << "\n"
+                 << show(trace));
+    const Watched watched = watch(trace, options, collection);
+    if (watched.statistics.forced > 0) {
+      ++given_up;
+      continue;
+    }
+    const AnalysisOptions analysis;
+    const auto whole = analyse(trace, analysis);
+    REQUIRE(whole.has_value());
+    const Verdict verdict = judge_all(trace, watched, analysis);
+    REQUIRE((verdict == whole->verdict || verdict == Verdict::kInconclusive));
+    ++verdicts[static_cast<int>(verdict)];
+  }
+  MESSAGE(kTraces << " traces, clean " << verdicts[0] << ", possible " << verdicts[1]
+                  << ", definite " << verdicts[2] << ", not judged " << verdicts[3] << "; "
+                  << given_up << " with something given up");
+  for (int verdict = 0; verdict < 3; ++verdict) {
+    CHECK(verdicts[verdict] > kTraces / 200);
+  }
 }
 
 TEST_CASE("threads that come, are joined, and are followed by others") {

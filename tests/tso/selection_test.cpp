@@ -146,6 +146,49 @@ TEST_CASE("what is definite in what was chosen is definite in the run") {
   CHECK(clean_part_of_violation > 0);  // what is not watched is not seen
 }
 
+TEST_CASE("what is said of some units holds for the run") {
+  std::mt19937_64 random(20250724);
+  int verdicts[4] = {};
+  for (int round = 0; round < kRounds; ++round) {
+    RandomTraceOptions made = random_options(random);
+    made.steps += 8;
+    made.fences = static_cast<uint32_t>(random() % 3) * 5;
+    const RandomTrace happened = random_trace(random, made);
+    const Trace& trace = happened.trace;
+    AnalysisOptions options;
+    options.values = made.values && random() % 2 == 0;
+    options.relation.store_buffer = made.store_buffer;
+    const auto whole = analyse(trace, options);
+    const UnitTable units(trace);
+    for (UnitId unit = 0; unit < units.size(); ++unit) {
+      if (random() % 3 != 0) {
+        options.only.push_back(
+            {units[unit].thread, units[unit].first_event, units[unit].last_event});
+      }
+    }
+    const auto some = analyse(trace, options);
+    REQUIRE(whole.has_value());
+    REQUIRE(some.has_value());
+    if (options.only.empty() || whole->verdict == Verdict::kInconclusive) {
+      continue;
+    }
+    ++verdicts[static_cast<int>(some->verdict)];
+    INFO("round " << round << "\n" << show(trace));
+    // Values of loads in other units may rule out what is possible by those of some.
+    if (some->verdict == Verdict::kDefinite ||
+        (some->verdict == Verdict::kPossible && !options.values)) {
+      REQUIRE(some->verdict <= whole->verdict);
+    }
+    if (some->verdict == Verdict::kDefinite) {
+      REQUIRE(Executions(trace, options.relation)
+                  .violates(Property::kSerializability, happened.execution));
+    }
+  }
+  for (int verdict = 0; verdict < 3; ++verdict) {
+    CHECK(verdicts[verdict] > kRounds / 50);
+  }
+}
+
 TEST_CASE("a choice of single accesses would not keep that") {
   std::mt19937_64 random(20250722);
   int lies_seen = 0;
