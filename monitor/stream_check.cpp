@@ -466,6 +466,9 @@ class StreamCheck::Impl {
       options.jobs = jobs;
       options.analysis.values &= detected.all_stores;
       bounds.limit(&options.analysis);
+      if (around == 0 && options.analysis.values && trace.has_read_values()) {
+        options.analysis.max_total_work = std::min(options.analysis.max_total_work, kFirstLookWork);
+      }
       options.analysis.only = ranges_of(stretch.windows, &detected.index);
       Result<Analysis> analysis =
           options.property == CheckProperty::kAtomicSets

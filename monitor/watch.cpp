@@ -373,6 +373,10 @@ class Watch::Impl {
     options.values &= stretch.all_stores && summary_.losses == 0;
     options.only = ranges_of(waiting->window.units, stretch.index);
     share.limit(&options);
+    const bool has_values = trace.has_read_values();
+    if (around == 0 && options.values && has_values) {
+      options.max_total_work = std::min(options.max_total_work, kFirstLookWork);
+    }
     const Result<Analysis> analysis = sets_ ? analyse_set_windows(*symbols_, {&waiting->window, 1},
                                                                   options, &trace, &stretch.index)
                                             : analyse_exactly(trace, options);
@@ -393,13 +397,13 @@ class Watch::Impl {
     if (waiting->found.empty() && !waiting->undecided) {
       return true;
     }
-    const bool more = options_.analysis.values && (around == 0 || trace.has_read_values());
+    const bool more = options_.analysis.values && (around == 0 || has_values);
     if ((definite && !waiting->undecided) || !more) {
       tell(std::move(*waiting));
       return true;
     }
     // What took long will take longer with more events.
-    return analysis && analysis->work > kWorkToLookAround ? decline() : false;
+    return analysis && around != 0 && analysis->work > kWorkToLookAround ? decline() : false;
   }
 
   void tell(Waiting&& waiting) {

@@ -22,6 +22,9 @@ inline constexpr uint64_t kAnalysesAtFirst = 2;
 inline constexpr uint64_t kEdgesPerEvent = 8;
 inline constexpr uint64_t kWorkPerEvent = 100;
 
+// Of the search of a window with nothing around it, where values may say more of it with that.
+inline constexpr uint64_t kFirstLookWork = 2'000'000;
+
 // What such a bound still allows after `events` of the input.
 inline uint64_t bound_left(uint64_t at_first, uint64_t per_event, uint64_t events, uint64_t used) {
   const uint64_t all = at_first + per_event * events;
