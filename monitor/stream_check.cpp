@@ -452,7 +452,8 @@ class StreamCheck::Impl {
     for (const uint64_t around : Detector::kAround) {
       DetectedStretch detected = detector_.stretch(stretch.first, stretch.last, around,
                                                    around == Detector::kAround.back());
-      if (around != 0 && detected.index == judged.index) {
+      if (around != 0 && detected.index == judged.index && judged.analysis && *judged.analysis &&
+          (*judged.analysis)->undecided_parts == 0) {
         break;  // there is no more
       }
       judged.events += detected.index.size();

@@ -331,8 +331,9 @@ class Watch::Impl {
     }
     const auto decline = [&] {
       for (Found& found : waiting->found) {
-        if (reported_.count(report_key(found)) != 0) {
-          report(std::move(found), 1);  // there is one like it that was looked at
+        // Possible ones, only where there is one like it that was looked at.
+        if (found.definite || reported_.count(report_key(found)) != 0) {
+          report(std::move(found), 1);
         } else {
           waiting->undecided = true;
         }
@@ -350,7 +351,8 @@ class Watch::Impl {
           stretch.index[stretch.in_front] > waiting->first) {
         return false;  // it has left the history
       }
-      if (stretch.index.front() == waiting->begin && stretch.index.back() == waiting->end) {
+      if (!waiting->undecided && stretch.index.front() == waiting->begin &&
+          stretch.index.back() == waiting->end) {
         return false;  // there is no more
       }
       looked_around_ += stretch.index.size();
