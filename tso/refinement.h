@@ -15,8 +15,7 @@
 //             the recording is damaged or not of a TSO machine. `locks_contradict`: two threads
 //             held a lock at once, and no lock excludes anything.
 // Complexity  A few rounds of O((n + edges) * threads): inferences that lead to one another,
-// forwards
-//             or backwards in the order of the trace, take one round.
+//             forwards or backwards in the order of the trace, take one round.
 // Thread-safety: immutable once built.
 #pragma once
 
