@@ -281,7 +281,7 @@ class Watch::Impl {
     Waiting waiting;
     waiting.first = window.index.front();
     waiting.last = window.index.back();
-    DetectedStretch stretch{
+    waiting.stretch = {
         std::move(window.events), std::move(window.index), window.in_front, window.all_stores, {}};
     waiting.window = std::move(window);
     waiting.window.events = EventBlock();
@@ -292,7 +292,7 @@ class Watch::Impl {
         waiting_.push_back(std::move(waiting));
         return;
       }
-      if (look(around, false, std::move(stretch), &waiting)) {
+      if (look(around, false, &waiting)) {
         return;
       }
     }
@@ -305,7 +305,7 @@ class Watch::Impl {
                                  waiting_.size() > kMaxWaiting)) {
       Waiting waiting = std::move(waiting_.front());
       waiting_.pop_front();
-      if (!look(Detector::kAround.back(), true, {}, &waiting)) {
+      if (!look(Detector::kAround.back(), true, &waiting)) {
         tell(std::move(waiting));
       }
     }
@@ -313,7 +313,8 @@ class Watch::Impl {
 
   // A window that may be violated, or was not decided, as far as it was looked at.
   struct Waiting {
-    DetectedWindow window;  // without events
+    DetectedWindow window;    // without events
+    DetectedStretch stretch;  // until it is looked at: those events
     uint64_t first = 0;
     uint64_t last = 0;
     std::vector<Found> found;  // in the stretch that it was judged in last
@@ -323,8 +324,8 @@ class Watch::Impl {
     uint64_t end = 0;
   };
 
-  // True: nothing more is to be asked about the window. `stretch`: with nothing around.
-  bool look(uint64_t around, bool all_behind, DetectedStretch&& stretch, Waiting* waiting) {
+  // True: nothing more is to be asked about the window.
+  bool look(uint64_t around, bool all_behind, Waiting* waiting) {
     if (options_.stop && options_.stop()) {
       ++summary_.unjudged;
       return true;
@@ -341,6 +342,7 @@ class Watch::Impl {
       summary_.unjudged += waiting->undecided || waiting->found.empty() ? 1 : 0;
       return true;
     };
+    DetectedStretch stretch = std::exchange(waiting->stretch, {});
     const uint64_t size = stretch.index.size();
     if (around != 0) {
       if (looked_around_ > kLookAroundAtFirst + kLookAroundPerEvent * summary_.events) {
