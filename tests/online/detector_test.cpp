@@ -550,7 +550,7 @@ TEST_CASE("loads of a thread's own store that others stand for") {
                   << ", definite " << verdicts[2] << ", not judged " << verdicts[3] << "; "
                   << given_up << " with something given up");
   for (int verdict = 0; verdict < 3; ++verdict) {
-    CHECK(verdicts[verdict] > kTraces / 200);
+    CHECK(verdicts[verdict] > kTraces / 500);
   }
 }
 
