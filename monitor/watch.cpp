@@ -401,7 +401,8 @@ class Watch::Impl {
     if (waiting->found.empty() && !waiting->undecided) {
       return true;
     }
-    const bool more = options_.analysis.values && (around == 0 || has_values);
+    const bool more = options_.analysis.values && (around == 0 || has_values) &&
+                      around != Detector::kAround.back();
     if ((definite && !waiting->undecided) || !more) {
       tell(std::move(*waiting));
       return true;
