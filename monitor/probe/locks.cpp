@@ -11,12 +11,10 @@
 // dynamic linker; the acquisition inside a condition wait that is cancelled.
 #include <cerrno>
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "monitor/probe/noise.h"
 #include "monitor/probe/real.h"
 #include "monitor/probe/runtime.h"
+#include "monitor/probe/spinning.h"
 
 TSOMON_REAL(pthread_mutex_lock)
 TSOMON_REAL(pthread_mutex_trylock)
@@ -43,6 +41,10 @@ using namespace tsomon::probe;
 
 namespace {
 
+constexpr int kMutexType = 3;
+constexpr int kRobust = 16;         // PTHREAD_MUTEX_ROBUST_NORMAL_NP, which the headers do not show
+constexpr int kOtherProtocol = 96;  // priority inheritance 32, priority ceiling 64
+
 uint64_t id(const volatile void* lock) { return reinterpret_cast<uint64_t>(lock); }
 
 // The lock is held: also when its owner died.
@@ -50,21 +52,45 @@ bool held(int result) { return result == 0 || result == EOWNERDEAD; }
 
 // Whether the calling thread, which has just locked it, did so for the first time.
 bool first_time(const pthread_mutex_t* mutex) {
-  return (mutex->__data.__kind & 3) != PTHREAD_MUTEX_RECURSIVE_NP || mutex->__data.__count == 1;
+  return (mutex->__data.__kind & kMutexType) != PTHREAD_MUTEX_RECURSIVE_NP ||
+         mutex->__data.__count == 1;
 }
 template <typename Lock>
 bool first_time(const Lock*) {
   return true;
 }
 
-// Whether an unlock by the calling thread gives the mutex back. Kinds that do not keep an owner
-// always do.
+// Whether an unlock by the calling thread, which is recorded, gives the mutex back. Kinds that do
+// not keep an owner always do.
 bool gives_back(const pthread_mutex_t* mutex) {
-  constexpr int kRobust = 16;  // PTHREAD_MUTEX_ROBUST_NORMAL_NP, which the headers do not show
-  const int kind = mutex->__data.__kind & 3;
+  const int kind = mutex->__data.__kind & kMutexType;
   const bool owned = kind == PTHREAD_MUTEX_RECURSIVE_NP || kind == PTHREAD_MUTEX_ERRORCHECK_NP ||
                      (mutex->__data.__kind & kRobust) != 0;
-  return !owned || (first_time(mutex) && mutex->__data.__owner == syscall(SYS_gettid));
+  return !owned || (first_time(mutex) && mutex->__data.__owner == local.thread->id);
+}
+
+// The word is looked at first: a try that fails is a locked instruction, and takes the cache line
+// from the owner.
+int take(pthread_mutex_t* mutex) {
+  const auto free = [mutex] {
+    return __atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) == 0;
+  };
+  if (TSOMON_UNLIKELY(!free()) && (mutex->__data.__kind & (kRobust | kOtherProtocol)) == 0 &&
+      spin([=] { return free() && real_pthread_mutex_trylock(mutex) == 0; })) {
+    return 0;
+  }
+  return real_pthread_mutex_lock(mutex);
+}
+// glibc looks before it tries.
+int take_shared(pthread_rwlock_t* lock) {
+  return spin([lock] { return real_pthread_rwlock_tryrdlock(lock) == 0; })
+             ? 0
+             : real_pthread_rwlock_rdlock(lock);
+}
+int take(pthread_rwlock_t* lock) {
+  return spin([lock] { return real_pthread_rwlock_trywrlock(lock) == 0; })
+             ? 0
+             : real_pthread_rwlock_wrlock(lock);
 }
 
 template <typename Lock>
@@ -132,13 +158,14 @@ bool held_for_writing(const pthread_rwlock_t* lock) {
 
 }  // namespace
 
-#define TSOMON_LOCK(NAME, TYPE, LOCK)                      \
+#define TSOMON_TAKE(NAME, TYPE, LOCK, TAKE)                \
   TSOMON_HOOK int pthread_##NAME(LOCK* lock) {             \
     noise();                                               \
-    const int result = real_pthread_##NAME(lock);          \
+    const int result = TAKE(lock);                         \
     acquired(result, RecordType::TYPE, lock, TSOMON_PC()); \
     return result;                                         \
   }
+#define TSOMON_LOCK(NAME, TYPE, LOCK) TSOMON_TAKE(NAME, TYPE, LOCK, real_pthread_##NAME)
 #define TSOMON_TIMED(NAME, TYPE, LOCK)                               \
   TSOMON_HOOK int pthread_##NAME(LOCK* lock, const timespec* time) { \
     noise();                                                         \
@@ -154,15 +181,15 @@ bool held_for_writing(const pthread_rwlock_t* lock) {
     return result;                                                                    \
   }
 
-TSOMON_LOCK(mutex_lock, kAcquire, pthread_mutex_t)
+TSOMON_TAKE(mutex_lock, kAcquire, pthread_mutex_t, take)
 TSOMON_LOCK(mutex_trylock, kAcquire, pthread_mutex_t)
 TSOMON_TIMED(mutex_timedlock, kAcquire, pthread_mutex_t)
 TSOMON_CLOCK(mutex_clocklock, kAcquire, pthread_mutex_t)
-TSOMON_LOCK(rwlock_rdlock, kAcquireShared, pthread_rwlock_t)
+TSOMON_TAKE(rwlock_rdlock, kAcquireShared, pthread_rwlock_t, take_shared)
 TSOMON_LOCK(rwlock_tryrdlock, kAcquireShared, pthread_rwlock_t)
 TSOMON_TIMED(rwlock_timedrdlock, kAcquireShared, pthread_rwlock_t)
 TSOMON_CLOCK(rwlock_clockrdlock, kAcquireShared, pthread_rwlock_t)
-TSOMON_LOCK(rwlock_wrlock, kAcquire, pthread_rwlock_t)
+TSOMON_TAKE(rwlock_wrlock, kAcquire, pthread_rwlock_t, take)
 TSOMON_LOCK(rwlock_trywrlock, kAcquire, pthread_rwlock_t)
 TSOMON_TIMED(rwlock_timedwrlock, kAcquire, pthread_rwlock_t)
 TSOMON_CLOCK(rwlock_clockwrlock, kAcquire, pthread_rwlock_t)

@@ -81,6 +81,11 @@ const char* set(Options* options, const char* key, const char* value) {
     options->share = static_cast<uint64_t>(number);
     return good ? nullptr : "a number from 0 to 1000000000";
   }
+  if (std::strcmp(key, "spin") == 0) {
+    const bool good = parse_integer(value, 0, 1000000000, &number);
+    options->spin = static_cast<uint64_t>(number);
+    return good ? nullptr : "a number from 0 to 1000000000";
+  }
   if (std::strcmp(key, "buffer") == 0) {
     return parse_size(value, 64U << 10, uint64_t{16} << 30, &options->buffer)
                ? nullptr
@@ -150,13 +155,13 @@ const char* set(Options* options, const char* key, const char* value) {
 
 bool parse_options(const char* text, Options* options, char* error, size_t error_size) {
   static const char* const kKeys =
-      "output, existing, stamp_every, share, buffer, on_full, unit, set, accesses, outside, "
+      "output, existing, stamp_every, share, spin, buffer, on_full, unit, set, accesses, outside, "
       "objects, follow_fork, live, clock, level, noise and noise_seed";
   if (std::strlen(text) >= Options::kMaxText) {
     std::snprintf(error, error_size, "longer than %zu bytes", Options::kMaxText - 1);
     return false;
   }
-  const char* seen[16];  // more keys than there are
+  const char* seen[24];  // more keys than there are
   int seen_count = 0;
   char* out = options->text;
   while (*text != '\0') {

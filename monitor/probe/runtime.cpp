@@ -576,6 +576,7 @@ void begin_thread(Thread* thread) {
   {
     const Change change(thread);
     thread->handle = pthread_self();
+    thread->id = gettid();
     if (change.allowed()) {
       Context* const context = thread->spare;
       thread->spare = context->outer;

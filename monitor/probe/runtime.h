@@ -92,6 +92,7 @@ struct Thread {
   uint64_t told_chunk = 0;  // live: 1 + sequence of the chunk that was told last, and how far
   capture::Position told;
   pthread_t handle = 0;
+  pid_t id = 0;       // the kernel's
   bool gone = false;  // joined or detached: the handle may name another thread
   void* token = nullptr;
   Thread* next = nullptr;

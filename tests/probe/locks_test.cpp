@@ -94,7 +94,7 @@ int units_labelled(const Trace& trace, const char* label) {
 TEST_CASE("every way to take a lock is recorded where it succeeds and only there") {
   for (const std::string& compiler : compilers()) {
     for (const Case& test : kCases) {
-      for (const char* options : {"", ":share=0:stamp_every=1"}) {
+      for (const char* options : {"", ":share=0:stamp_every=1", ":spin=0"}) {
         CAPTURE(compiler);
         CAPTURE(std::string(test.kind));
         CAPTURE(std::string(options));
