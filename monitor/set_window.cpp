@@ -16,20 +16,20 @@ void add_objects(const std::map<uint64_t, Event>& objects, Trace* stretch,
                  std::vector<uint64_t>* index) {
   EventBlock events;
   std::vector<uint64_t> places;
+  uint32_t in_front = stretch->in_front;
   auto object = objects.begin();
-  const auto add_up_to = [&](uint64_t place) {
-    for (; object != objects.end() && object->first <= place; ++object) {
-      if (object->first != place) {
+  for (size_t i = 0; i < index->size(); ++i) {
+    for (; object != objects.end() && object->first <= (*index)[i]; ++object) {
+      if (object->first != (*index)[i]) {
         events.add(object->second, kTimeMin, kTimeMin);
         places.push_back(object->first);
+        in_front += i < stretch->in_front ? 1 : 0;
       }
     }
-  };
-  for (size_t i = 0; i < index->size(); ++i) {
-    add_up_to((*index)[i]);
     events.append(*stretch, i, i + 1);
     places.push_back((*index)[i]);
   }
+  stretch->in_front = in_front;
   static_cast<EventBlock&>(*stretch) = std::move(events);
   *index = std::move(places);
 }
@@ -38,6 +38,7 @@ void add_objects(const std::map<uint64_t, Event>& objects, Trace* stretch,
 Trace without_late_values(const Trace& trace) {
   Trace result;
   result.symbols = trace.symbols;
+  result.in_front = trace.in_front;
   const int64_t end = trace.events.empty() ? kTimeMin : trace.events.back().lo;
   for (const Event& event : trace.events) {
     const int64_t hi = trace.hi(event);
@@ -63,7 +64,13 @@ Analysis analyse_set_windows(const Symbols& symbols, std::span<const DetectedWin
                              std::vector<uint64_t>* index) {
   std::map<uint64_t, Event> objects;
   std::set<uint32_t> sets;
+  uint64_t first = UINT64_MAX;
+  uint64_t last = 0;
   for (const DetectedWindow& window : windows) {
+    for (const DetectedUnit& unit : window.units) {
+      first = std::min(first, unit.first);
+      last = std::max(last, unit.last);
+    }
     if (window.set != Interner::kNone) {
       sets.insert(window.set);
     }
@@ -83,8 +90,11 @@ Analysis analyse_set_windows(const Symbols& symbols, std::span<const DetectedWin
   if (!objects.empty()) {
     add_objects(objects, stretch, index);
   }
-  const AtomicSetOptions choice{objects.empty() ? SetChoice::kDeclared : SetChoice::kObjects, true,
-                                options.values, options.relation, options.max_undirected};
+  AtomicSetOptions choice{objects.empty() ? SetChoice::kDeclared : SetChoice::kObjects, true,
+                          options.values, options.relation, options.max_undirected};
+  const auto place = [&](auto at) { return static_cast<uint32_t>(at - index->begin()); };
+  choice.first = place(std::lower_bound(index->begin(), index->end(), first));
+  choice.last = place(std::upper_bound(index->begin(), index->end(), last)) - 1;
   Analysis analysis = analyse_atomic_sets(*stretch, choice);
   if (analysis.verdict == Verdict::kDefinite &&
       (!objects.empty() ||

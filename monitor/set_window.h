@@ -1,5 +1,7 @@
 // Windows of atomic sets, each judged on its stretch of the input.
 //
+// Cycles      Of accesses from the first to the last event of the windows' units. What is around
+//             tells of their order; where the stretch ends less is known of it.
 // Certainty   A stretch ends before all its accesses are over. A store behind it may be what a load
 //             in it has read: a definite violation must be one without the values of such loads.
 //             And an object may end so that one of the accesses was to another one: inside objects

@@ -287,8 +287,7 @@ class Watch::Impl {
     waiting.window.events = EventBlock();
     waiting.window.index.clear();
     for (const uint64_t around : Detector::kAround) {
-      // Of atomic sets nothing that comes behind tells anything.
-      if (around == Detector::kAround.back() && !sets_ && !finished_) {
+      if (around == Detector::kAround.back() && !finished_) {
         waiting_.push_back(std::move(waiting));
         return;
       }

@@ -129,7 +129,7 @@ class Detector::Impl {
 
   DetectedStretch stretch(uint64_t first, uint64_t last, uint64_t around, bool all_behind) const {
     first = std::max(first, history_.oldest());
-    const bool exactly = around == 0 || options_.policy == DetectorPolicy::kAtomicSets;
+    const bool exactly = around == 0;
     const uint64_t from =
         std::min(first, std::max(first - std::min(first, around), history_.oldest()));
     uint64_t to = last;

@@ -530,10 +530,12 @@ Analysis judge(const Trace& trace, const LocationTable& locations, const AtomicS
   }
   SetCheck sets(trace, locations, order);
   *ordered = true;
-  const auto check = [&](const std::vector<SetAccess>& accesses,
-                         const std::vector<uint32_t>& unit_of) {
+  const auto check = [&](std::vector<SetAccess> accesses, const std::vector<uint32_t>& unit_of) {
+    std::erase_if(accesses, [&](const SetAccess& access) {
+      return access.event < options.first || access.event > options.last;
+    });
     std::vector<CycleEdge> cycle;
-    const bool all_ordered = sets.check(accesses, unit_of, &cycle);
+    const bool all_ordered = sets.check(std::move(accesses), unit_of, &cycle);
     ++result.parts;
     if (!cycle.empty()) {
       ++result.violated_parts;

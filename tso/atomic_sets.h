@@ -49,6 +49,10 @@ struct AtomicSetOptions {
   bool values = true;  // ... and at values
   RelationOptions relation;
   uint64_t max_undirected = 20'000'000;  // when looking again; past it less is decided
+  // Only cycles of accesses in this part of the trace, by their positions; what is around it tells
+  // of their order.
+  uint32_t first = 0;
+  uint32_t last = UINT32_MAX;
 };
 
 // The verdict is kClean, kPossible, kDefinite or kInconclusive. The witness of a finding has the

@@ -133,9 +133,6 @@ class LoadExplainer {
       if (first != writes.end()) {
         candidates.first.push_back(*first);
         candidates.last.push_back(*std::find_if(writes.rbegin(), writes.rend(), possible));
-        if (!values_.written(candidates.first.back()) || !values_.written(candidates.last.back())) {
-          return;
-        }
       }
     }
     order_around(load, candidates, lists, splits);

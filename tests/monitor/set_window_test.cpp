@@ -2,6 +2,8 @@
 #include "monitor/set_window.h"
 
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -11,6 +13,7 @@
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
 #include "tests/tso/sequences.h"
+#include "tso/atomic_sets.h"
 
 using namespace tsomon;
 using namespace tsomon::testing;
@@ -84,6 +87,8 @@ TEST_CASE("atomic sets while they run: what is certain is what happened") {
     RandomTraceOptions made = overlapping_options(random);
     made.steps = 4 + static_cast<uint32_t>(random() % 20);
     made.values = random() % 3 != 0;
+    made.unvalued = random() % 2 == 0 ? 30 : 0;
+    made.flags = random() % 2 == 0;
     made.mixed_sizes = random() % 3 == 0;
     Trace trace = random_trace(random, made).trace;
     SetChoice sets = SetChoice::kDeclared;
@@ -148,6 +153,40 @@ TEST_CASE("atomic sets while they run: what is possible is violated in some sequ
                    << " of them found");
   CHECK(compared > kRounds / 40);
   CHECK(found > possible / 10 * 7);
+}
+
+// A section behind a flag that the threads exchange. A's stores end with A's next stamp, behind the
+// beginning of B's section; `set_up` is a plain store, whose value is not known.
+TEST_CASE("atomic sets while they run: values around two units exclude what intervals leave open") {
+  const auto verdicts = [](const std::string& text) {
+    auto trace =
+        read_std_text("-|set(c;c)||\n-|set(busy;busy)||\n-|init(unknown)||\n" + text, "test");
+    REQUIRE(trace);
+    const AtomicSetOptions choice{SetChoice::kDeclared, true, true, {}};
+    return std::pair(analyse_atomic_sets(*trace, choice).verdict,
+                     watch_sets(*trace, SetChoice::kDeclared).found.size());
+  };
+  const std::string set_up =
+      "M|w(busy)||1..9\nM|w(c)||1..9\nM|fork(A)||10..10\nM|fork(B)||12..12\n";
+  const std::string section_of_a =
+      "A|begin(count;c)||30..60\nA|r(c)||30..60\nA|w(c)||30..60\nA|end||30..60\n"
+      "A|w(busy=0)||30..60\nA|fence||30..60\n";
+  const std::string section_of_b =
+      "B|begin(count;c)||50..80\nB|r(c)||50..80\nB|w(c)||50..80\nB|end||50..80\n"
+      "B|w(busy=0)||50..80\nB|fence||50..80\n";
+  // B's exchange is over where its section begins: what it has read only what follows tells.
+  const auto [whole, found] =
+      verdicts(set_up + "A|rmw(busy=0,1)||20..30\nB|rmw(busy=1,1)||21..32\n" + section_of_a +
+               "B|rmw(busy=0,1)||45..50\n" + section_of_b);
+  CHECK(whole == Verdict::kClean);
+  CHECK(found == 0);
+  // Both exchanges have read 0, A's the one that was stored first.
+  const auto [unknown, found_unknown] = verdicts(
+      set_up + "B|rmw(busy=0,1)||19..50\nA|rmw(busy=0,1)||20..30\n" + section_of_a + section_of_b);
+  CHECK(unknown == Verdict::kClean);
+  CHECK(found_unknown == 0);
+  // Without the exchanges nothing excludes it.
+  CHECK(verdicts(set_up + section_of_a + section_of_b) == std::pair(Verdict::kPossible, size_t{1}));
 }
 
 TEST_CASE("atomic sets while they run: what a stretch does not show makes nothing definite") {

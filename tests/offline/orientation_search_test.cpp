@@ -139,6 +139,7 @@ TEST_CASE("what happened is never excluded, in longer runs with few values") {
     made.locked = 15;
     made.mixed_sizes = false;
     made.values = true;
+    made.unvalued = round % 2 == 0 ? 30 : 0;
     const RandomTrace happened = random_trace(random, made);
     AnalysisOptions options;
     options.relation.store_buffer = made.store_buffer;

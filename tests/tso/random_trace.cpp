@@ -230,7 +230,9 @@ class Simulation {
       access.set_kind(EventKind::kWrite);
       const uint64_t value = fresh_value(access.size);
       ++thread.stores;
-      const uint32_t index = add(access, {}, value);
+      const bool recorded = options_.unvalued == 0 || !chance(options_.unvalued);
+      const uint32_t index =
+          add(access, {}, recorded ? std::optional<uint64_t>(value) : std::nullopt);
       thread.buffer.push_back({index, access.address, access.size, value, false});
       issued(index);
       return true;

@@ -24,7 +24,8 @@ struct RandomTraceOptions {
   uint32_t store_buffer = 0;  // capacity
   bool nesting = false;
   bool values = false;
-  bool flags = false;  // of two values, one of them the initial one
+  uint32_t unvalued = 0;  // percent of plain stores whose value was not recorded
+  bool flags = false;     // of two values, one of them the initial one
   bool intervals = false;
   bool mixed_sizes = false;
   bool threads_start = false;  // fork and join events
