@@ -70,12 +70,14 @@ bool gives_back(const pthread_mutex_t* mutex) {
 }
 
 // The word is looked at first: a try that fails is a locked instruction, and takes the cache line
-// from the owner.
+// from the owner. Who has it already, of a recursive mutex, does not wait.
 int take(pthread_mutex_t* mutex) {
   const auto free = [mutex] {
     return __atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) == 0;
   };
-  if (TSOMON_UNLIKELY(!free()) && (mutex->__data.__kind & (kRobust | kOtherProtocol)) == 0 &&
+  if (TSOMON_UNLIKELY(!free()) && local.thread != nullptr &&
+      mutex->__data.__owner != local.thread->id &&
+      (mutex->__data.__kind & (kRobust | kOtherProtocol)) == 0 &&
       spin([=] { return free() && real_pthread_mutex_trylock(mutex) == 0; })) {
     return 0;
   }
