@@ -305,13 +305,15 @@ void LiveThread::stop_at(Decoder& decoder, Items::iterator inner) const {
   }
 }
 
-// The first chunk from `from` on of a handler that interrupted this one.
+// The first chunk from `from` on of a handler that interrupted this one. What comes in between
+// interrupted its handlers.
 LiveThread::Items::iterator LiveThread::interruption(uint64_t sequence, uint64_t from) {
   auto item = items_.lower_bound(from);
-  while (item != items_.end() && item->second.start.interrupted != sequence + 1) {
+  while (item != items_.end() && item->second.start.interrupted > sequence + 1) {
     ++item;
   }
-  return item;
+  const bool found = item != items_.end() && item->second.start.interrupted == sequence + 1;
+  return found ? item : items_.end();
 }
 
 // Delivers the chunks of the handler that begins with `inner`; the next handler's, if any.

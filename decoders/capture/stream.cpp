@@ -113,20 +113,9 @@ void ThreadStream::wait_for_stamp(const Event& event, std::optional<uint64_t> re
   access.span_or_extra = static_cast<uint32_t>(records_);
   waiting_since_ = std::min(waiting_since_, access.lo);
   if (read || write) {
-    Special& values = special(events_.events.size() - 1);
-    values.read = read;
-    values.write = write;
+    access.has_hi = 1;
+    specials_.push_back({events_.events.size() - 1, false, read, write});
   }
-}
-
-ThreadStream::Special& ThreadStream::special(size_t event) {
-  const auto before = [](const Special& one, size_t event) { return one.event < event; };
-  auto found = std::lower_bound(specials_.begin(), specials_.end(), event, before);
-  if (found == specials_.end() || found->event != event) {
-    found = specials_.insert(found, {event, false, {}, {}});
-    events_.events[event].has_hi = 1;
-  }
-  return *found;
 }
 
 // The waiting events up to `end` become ready. `only_performed`: the intervals of those that may
@@ -176,6 +165,7 @@ void ThreadStream::give(EventBlock& out) {
   for (Special& special : specials_) {
     special.event -= ready_;
   }
+  interrupted_at_ -= std::min(interrupted_at_, ready_);
   ready_ = 0;
 }
 
@@ -524,10 +514,21 @@ void ThreadStream::enter_chunk(uint64_t chunk) {
 }
 
 void ThreadStream::enter_handler() {
-  // The last access may come after the handler; so may the load of a copy with its store.
-  const std::vector<Event>& events = events_.events;
-  for (size_t i = events.size(); i != ready_; --i) {
-    const Event& access = events[i - 1];
+  open_last_access();
+  // Also where another handler ended and nothing was recorded since.
+  interrupted_.push_back(std::min(from_, from_before_handler_));
+  from_before_handler_ = kTimeMax;
+}
+
+// The last access may come after the handler; so may the load of a copy with its store.
+void ThreadStream::open_last_access() {
+  std::vector<Event>& events = events_.events;
+  if (events.size() == std::exchange(interrupted_at_, events.size())) {
+    return;  // by another handler, and nothing was recorded since
+  }
+  size_t begin = events.size();
+  for (; begin != ready_; --begin) {
+    const Event& access = events[begin - 1];
     const Event& last = events.back();
     const uint32_t before = records_since(access) - records_since(last);
     const bool copied = before == 1 && access.location != Event::kNoLocation &&
@@ -536,11 +537,19 @@ void ThreadStream::enter_handler() {
     if (before != 0 && !copied) {
       break;
     }
-    special(i - 1).open = true;
   }
-  // Also where another handler ended and nothing was recorded since.
-  interrupted_.push_back(std::min(from_, from_before_handler_));
-  from_before_handler_ = kTimeMax;
+  // The events from `begin` on are the last ones; some have a Special already.
+  const auto first = std::lower_bound(specials_.begin(), specials_.end(), begin,
+                                      [](const Special& one, size_t i) { return one.event < i; });
+  const std::vector<Special> had(first, specials_.end());
+  specials_.erase(first, specials_.end());
+  auto next = had.begin();
+  for (size_t i = begin; i != events.size(); ++i) {
+    const bool has = next != had.end() && next->event == i;
+    specials_.push_back(has ? *next++ : Special{i, false, {}, {}});
+    specials_.back().open = true;
+    events[i].has_hi = 1;
+  }
 }
 
 void ThreadStream::leave_handler(uint64_t chunk) {

@@ -143,7 +143,8 @@ class ThreadStream {
     std::optional<uint64_t> write;
   };
   std::vector<Special> specials_;  // by event
-  Special& special(size_t event);
+  void open_last_access();
+  size_t interrupted_at_ = 0;  // events, when a handler was entered last
   // By which the latest record is ahead of that of a waiting event.
   uint32_t records_since(const Event& waiting) const {
     return static_cast<uint32_t>(records_) - waiting.span_or_extra;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <random>
@@ -424,6 +425,37 @@ TEST_CASE("what a signal handler interrupted may have come after it") {
                                         "T0 r 0x50+4 [40,50]",
                                         "T0 r 0x60+4 [50,60]",
                                     });
+}
+
+// Linear in the pieces: with a search or an insertion for each this would not end.
+TEST_CASE("handlers within handlers interrupt a copy of very many pieces") {
+  constexpr uint64_t kPieces = 800'000;
+  constexpr uint64_t kHandlers = 20;
+  Recording file;
+  Records outer;
+  outer.stamp(10).other(kRangeRead, 0x1000, 0x400000, 0, 0, kPieces * Event::kMaxSize);
+  std::vector<Records> handlers;
+  for (uint64_t i = 0; i < kHandlers; ++i) {
+    handlers.emplace_back(i, i == 0 ? outer : handlers.back());
+  }
+  handlers.back().access(kRead, 0x10, 4).stamp(30);
+  outer.access(kWrite, 0x20, 4, 0x400000).stamp(50);
+  file.events(0, 0, outer);
+  for (uint64_t i = 0; i < kHandlers; ++i) {
+    file.events(0, i + 1, handlers[i]);
+  }
+  file.trailer();
+  const auto capture = read_capture(file.bytes());
+  REQUIRE(capture);
+  CHECK(capture->problems == Lines{});
+  const Trace& trace = capture->trace;
+  REQUIRE(trace.events.size() == kPieces + 2);
+  const auto open = std::count_if(
+      trace.events.begin(), trace.events.end(),
+      [&](const Event& event) { return trace.lo(event) == 10 && trace.hi(event) == kTimeMax; });
+  CHECK(open == kPieces);
+  CHECK(trace.hi(trace.events[kPieces]) == 30);
+  CHECK(trace.hi(trace.events[kPieces + 1]) == 50);
 }
 
 TEST_CASE("foreseen accesses, runs that end and chunks that are lost give the same events") {
