@@ -127,6 +127,9 @@ void LiveThread::store(uint64_t sequence, std::string&& payload, size_t from, bo
   if (sequence < expected_ || payload.size() < from + sizeof(ChunkStart)) {
     return;
   }
+  if (sequence == UINT64_MAX) {  // nothing could come behind it, or say that it interrupted it
+    return problem(fmt::format("chunk {} of a thread: no number of a chunk", sequence));
+  }
   Item& item = items_[sequence];
   if (item.whole) {
     return;  // a second copy

@@ -356,6 +356,24 @@ TEST_CASE("a chunk that never came is named, and what follows is delivered") {
   CHECK(cut_out > kRounds / 4);
 }
 
+// Otherwise the chunk seems to interrupt itself, for ever.
+TEST_CASE("the largest number is none of a chunk") {
+  Writer::Options options;
+  options.live = true;
+  Recording file(options);
+  const std::string payload(sizeof(ChunkStart), '\0');
+  file.events(0, 0, payload);
+  file.events(0, UINT64_MAX, payload);
+  LiveReader reader;
+  REQUIRE(reader.feed(file.bytes()));
+  reader.finish();
+  int ended = 0;
+  reader.take([&](const LiveReader::News& news) { ended += news.ended ? 1 : 0; });
+  CHECK(ended == 1);
+  REQUIRE(!reader.problems().empty());
+  CHECK(reader.problems().back() == "chunk 18446744073709551615 of a thread: no number of a chunk");
+}
+
 TEST_CASE("what is not a live capture is refused") {
   for (const std::string& bytes :
        {std::string(100, 'x'), std::string("T0|r(x)|1\n") + std::string(100, ' ')}) {
