@@ -21,8 +21,10 @@ namespace {
 
 #if defined(TSOMON_SANITIZED) || !defined(NDEBUG)
 constexpr int kGraphs = 5;
+constexpr size_t kLoads = 2'000;
 #else
 constexpr int kGraphs = 60;
+constexpr size_t kLoads = 4'000;
 #endif
 
 // Threads that only store, each a list of locations; [first, last] of some are a unit.
@@ -280,7 +282,7 @@ TEST_CASE("thousands of forwarded loads") {
   // Store buffering; a lost update.
   for (const auto& [first, last] : {std::pair{"T0:[W(x) T1:[W(y)", "T0:R(y)] T1:R(x)]"},
                                     {"T1:[R(x) T0:[W(x) T1:W(y)", "T0:R(z)] T1:W(x)]"}}) {
-    for (const size_t loads : {10U, 1'000U, 4'000U}) {
+    for (const size_t loads : {size_t{10}, size_t{1'000}, kLoads}) {
       const Analysis found = analysed(mini_trace(with_forwarded_loads(first, loads, last)), {});
       CHECK(found.complete);
       CHECK(found.verdict == Verdict::kPossible);

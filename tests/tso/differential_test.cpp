@@ -15,7 +15,7 @@ using namespace tsomon::testing;
 namespace {
 
 #if defined(TSOMON_SANITIZED)
-constexpr int kRounds = 8000;
+constexpr int kRounds = 4000;
 #else
 constexpr int kRounds = 102000;
 #endif
