@@ -18,7 +18,7 @@ using namespace tsomon::testing;
 namespace {
 
 #if defined(TSOMON_SANITIZED) || !defined(NDEBUG)
-constexpr int kRounds = 800;
+constexpr int kRounds = 1'000;
 #else
 constexpr int kRounds = 20'000;
 #endif
