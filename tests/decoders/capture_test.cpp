@@ -427,7 +427,7 @@ TEST_CASE("what a signal handler interrupted may have come after it") {
                                     });
 }
 
-// Linear in the pieces: with a search or an insertion for each this would not end.
+// Linear in the pieces: with a search or an insertion for each this would take minutes.
 TEST_CASE("handlers within handlers interrupt a copy of very many pieces") {
   constexpr uint64_t kPieces = 800'000;
   constexpr uint64_t kHandlers = 20;
