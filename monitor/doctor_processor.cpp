@@ -16,6 +16,7 @@
 
 #include "monitor/doctor_parts.h"
 #include "monitor/probe/clock.h"
+#include "monitor/probe/stamp.h"
 
 namespace tsomon::doctor {
 namespace {
@@ -41,12 +42,7 @@ bool cpuid_bit_edx(uint32_t leaf, int bit) {
   return __get_cpuid(leaf, &eax, &ebx, &ecx, &edx) != 0 && ((edx >> bit) & 1U) != 0;
 }
 
-uint64_t stamp() {
-  uint32_t processor = 0;
-  const uint64_t now = __rdtscp(&processor);
-  _mm_lfence();
-  return now;
-}
+using probe::stamp;
 
 // Cycles a second against the monotonic clock; the interval makes an error below 0.1 %.
 double measure_frequency() {
@@ -221,10 +217,6 @@ std::vector<MachineFinding> examine_processor() {
                              "nothing; threads of one core share their caches", ""));
 
   const probe::ClockState clock = probe::examine_clock();
-  const bool rdtscp = clock.rdtscp;
-  findings.push_back(finding("rdtscp", rdtscp, true, rdtscp ? "present" : "not present",
-                             "record: time stamps that wait for earlier loads",
-                             "use a processor with RDTSCP, and a virtual machine that shows it"));
   const std::string orders = "record: order between threads (without: all of it stays open)";
   findings.push_back(
       finding("clock_source", clock.counters(), false,
@@ -239,12 +231,10 @@ std::vector<MachineFinding> examine_processor() {
                              invariant ? "constant rate in all power states" : "not shown",
                              "nothing where the clock source is tsc",
                              "let the virtual machine show the processor's invariant TSC"));
-  if (rdtscp) {
-    findings.push_back(finding("tsc_frequency", true, false,
-                               fmt::format("{:.0f} MHz measured", measure_frequency() / 1e6),
-                               "cycles as seconds in reports", ""));
-    findings.push_back(examine_synchronisation(processors));
-  }
+  findings.push_back(finding("tsc_frequency", true, false,
+                             fmt::format("{:.0f} MHz measured", measure_frequency() / 1e6),
+                             "cycles as seconds in reports", ""));
+  findings.push_back(examine_synchronisation(processors));
   findings.push_back(examine_reordering(processors));
   return findings;
 }

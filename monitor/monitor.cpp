@@ -8,8 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <x86intrin.h>
-
+#include "monitor/probe/stamp.h"
 #include "monitor/watch.h"
 #include "online/stream_merger.h"
 
@@ -203,12 +202,7 @@ struct Monitor::Producer {
   }
 };
 
-int64_t Monitor::now() {
-  unsigned int processor = 0;
-  const auto time = static_cast<int64_t>(__rdtscp(&processor));
-  _mm_lfence();
-  return time;
-}
+int64_t Monitor::now() { return static_cast<int64_t>(probe::stamp()); }
 
 Monitor::Thread::Thread(std::unique_ptr<Producer> producer)
     : producer_(std::move(producer)), id_(producer_->number) {}

@@ -30,10 +30,11 @@
 namespace tsomon::probe {
 
 struct ClockState {
-  bool rdtscp = false;   // without it there are no stamps at all
   bool lfence = false;   // LFENCE is known to wait
   char source[32] = {};  // of the kernel; empty: not known
-  bool counters() const { return std::strcmp(source, "tsc") == 0; }
+  bool counters() const {
+    return std::strcmp(source, "tsc") == 0 || std::strcmp(source, "kvm-clock") == 0;
+  }
   bool orders_threads() const { return lfence && counters(); }
 };
 
@@ -69,6 +70,10 @@ inline bool lfence_waits() {
       std::memcmp(vendor, "HygonGenuine", sizeof vendor) != 0) {
     return false;
   }
+  // From family 19h (Zen 3) on it always is, also where a virtual machine does not show the bit.
+  if (__get_cpuid(1, &a, &b, &c, &d) != 0 && ((a >> 8) & 0xF) + ((a >> 20) & 0xFF) >= 0x19) {
+    return true;
+  }
   if (__get_cpuid(0x80000021, &a, &b, &c, &d) != 0 && (a & (1U << 2)) != 0) {
     return true;
   }
@@ -79,11 +84,6 @@ inline bool lfence_waits() {
 
 inline ClockState examine_clock() {
   ClockState state;
-  uint32_t a = 0;
-  uint32_t b = 0;
-  uint32_t c = 0;
-  uint32_t d = 0;
-  state.rdtscp = __get_cpuid(0x80000001, &a, &b, &c, &d) != 0 && (d & (1U << 27)) != 0;
   state.lfence = lfence_waits();
   read_start("/sys/devices/system/clocksource/clocksource0/current_clocksource", state.source,
              sizeof state.source);
