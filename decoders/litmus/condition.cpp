@@ -37,7 +37,7 @@ std::optional<uint32_t> accept_thread(Tokens& tokens) {
 }
 
 bool ConditionParser::parse() {
-  return parse_locations() && parse_quantifier() && parse_alternatives();
+  return parse_locations() && parse_filter() && parse_quantifier() && parse_alternatives();
 }
 
 bool ConditionParser::parse_locations() {
@@ -57,6 +57,10 @@ bool ConditionParser::parse_locations() {
     }
   }
   return true;
+}
+
+bool ConditionParser::parse_filter() {
+  return !tokens_.accept("filter") || parse_or(test_.filter.emplace());
 }
 
 bool ConditionParser::parse_quantifier() {
@@ -130,9 +134,10 @@ bool ConditionParser::parse_observable(uint32_t& index) {
     observable.thread = static_cast<uint16_t>(*thread);
     observable.number = found->number;
     observable.width = found->width;
-    std::string name(tokens_.take().text);
+    // As herd prints them: 0:EAX of X86, 0:rax of X86_64.
+    std::string name = lower_case(tokens_.take().text);
     for (char& c : name) {
-      c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+      c = syntax_ == Syntax::kIntel && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
     }
     observable.name = fmt::format("{}:{}", *thread, name);
   } else {
@@ -248,6 +253,10 @@ bool ConditionParser::parse_atom(Proposition& out) {
       return tokens_.fail_expected("'=' or '!='");
     }
     tokens_.accept("=");  // '==' is '='
+  }
+  if (syntax_ == Syntax::kAtt && tokens_.at_name() && !at_thread(tokens_)) {
+    return tokens_.fail_expected(
+        "a number, a register or a location as '[x]' (addresses as values are not read)");
   }
   if (at_location()) {
     atom.kind = Proposition::Kind::kSame;

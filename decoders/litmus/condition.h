@@ -1,4 +1,4 @@
-// The end of a litmus test: `locations [...]` and the condition.
+// The end of a litmus test: `locations [...]`, `filter` and the condition.
 #pragma once
 
 #include <map>
@@ -17,14 +17,15 @@ bool at_thread(const Tokens& tokens);
 
 class ConditionParser {
  public:
-  ConditionParser(Tokens& tokens, Locations& locations, LitmusTest& test)
-      : tokens_(tokens), locations_(locations), test_(test) {}
+  ConditionParser(Tokens& tokens, Syntax syntax, Locations& locations, LitmusTest& test)
+      : tokens_(tokens), syntax_(syntax), locations_(locations), test_(test) {}
 
-  // Fills observed, quantifier and proposition of the test.
+  // Fills observed, filter, quantifier and proposition of the test.
   bool parse();
 
  private:
   bool parse_locations();
+  bool parse_filter();
   bool parse_quantifier();
   bool parse_alternatives();
   bool parse_observable(uint32_t& index);
@@ -37,6 +38,7 @@ class ConditionParser {
   bool at_location() const;
 
   Tokens& tokens_;
+  Syntax syntax_;
   Locations& locations_;
   LitmusTest& test_;
   std::map<std::string, uint32_t> indices_;  // of observed, by name

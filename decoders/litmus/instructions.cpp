@@ -1,9 +1,10 @@
 #include "decoders/litmus/instructions.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "decoders/litmus/mnemonics.h"
-#include "decoders/litmus/registers.h"
 
 namespace tsomon::litmus {
 
@@ -15,92 +16,10 @@ using machine::Operation;
 
 namespace {
 
-struct Argument {
-  enum class Kind : uint8_t { kRegister, kImmediate, kMemory };
-  Kind kind = Kind::kImmediate;
-  uint8_t width = 0;  // bytes; 0: not said
-  machine::Register number = 0;
-  machine::Location location = 0;
-  machine::Value value = 0;
-
-  bool in_memory() const { return kind == Kind::kMemory; }
-  machine::Operand operand() const {
-    return kind == Kind::kRegister ? machine::from_register(number) : machine::immediate(value);
-  }
-};
-
-uint8_t pointer_width(std::string_view word) {
-  const std::string lower = lower_case(word);
-  return lower == "byte"    ? 1
-         : lower == "word"  ? 2
-         : lower == "dword" ? 4
-         : lower == "qword" ? 8
-                            : 0;
-}
-
-bool parse_memory(Tokens& tokens, Locations& locations, Argument& argument) {
-  if (!tokens.expect("[")) {
-    return false;
-  }
-  if (!tokens.at_name() || find_register(tokens.peek().text)) {
-    return tokens.fail_expected("the name of a location (addresses in registers are not read)");
-  }
-  argument.kind = Argument::Kind::kMemory;
-  argument.location = locations.find_or_add(tokens.take().text);
-  return tokens.expect("]");
-}
-
-bool parse_argument(Tokens& tokens, Locations& locations, Argument& argument) {
-  if (tokens.at("$") || tokens.at_number() || tokens.at("-")) {
-    tokens.accept("$");
-    return tokens.parse_number(argument.value);
-  }
-  if (tokens.at_name()) {
-    argument.width = pointer_width(tokens.peek().text);
-    if (argument.width != 0) {
-      tokens.take();
-      if (lower_case(tokens.peek().text) != "ptr") {
-        return tokens.fail_expected("'ptr'");
-      }
-      tokens.take();
-      return parse_memory(tokens, locations, argument);
-    }
-    if (const auto found = find_register(tokens.peek().text)) {
-      tokens.take();
-      argument.kind = Argument::Kind::kRegister;
-      argument.number = found->number;
-      argument.width = found->width;
-      return true;
-    }
-  }
-  if (!tokens.at("[")) {
-    return tokens.fail_expected("a register, a location as '[x]' or a number as '$1'");
-  }
-  return parse_memory(tokens, locations, argument);
-}
+// Where a 'ret' jumps to until the end of the thread is known.
+constexpr uint32_t kReturn = UINT32_MAX;
 
 }  // namespace
-
-machine::Location Locations::find_or_add(std::string_view name) {
-  const machine::Location location = names_.intern(name);
-  if (location == widths_.size()) {
-    widths_.push_back(0);
-  }
-  return location;
-}
-
-bool Locations::require_width(Tokens& tokens, uint32_t line, machine::Location location,
-                              uint8_t width) {
-  if (widths_[location] == 0) {
-    widths_[location] = width;
-  }
-  if (widths_[location] != width) {
-    return tokens.fail_at(line, fmt::format("expected an access of {} bytes to '{}', as before, "
-                                            "found one of {} (one location has one size)",
-                                            widths_[location], names_.text(location), width));
-  }
-  return true;
-}
 
 // One instruction, being read and lowered.
 struct ThreadBuilder::Lowering {
@@ -129,6 +48,9 @@ struct ThreadBuilder::Lowering {
     if (lower_case(tokens.peek().text) == "lock") {
       locked = true;
       tokens.take();
+      if (thread.syntax_ == Syntax::kAtt) {
+        tokens.accept(";");
+      }
     }
     const auto found = tokens.at_name() ? find_mnemonic(lower_case(tokens.peek().text))
                                         : std::optional<Mnemonic>{};
@@ -145,8 +67,13 @@ struct ThreadBuilder::Lowering {
     tokens.take();
     switch (mnemonic.shape) {
       case Shape::kNothing:
+        skip_operands();
         width = 8;
         emit(Instruction::nothing());
+        return true;
+      case Shape::kReturn:
+        width = 8;
+        emit(Instruction::jump(kReturn));
         return true;
       case Shape::kFence:
         width = 8;
@@ -156,7 +83,15 @@ struct ThreadBuilder::Lowering {
       case Shape::kJumpIf:
         return parse_jump();
       default:
-        return parse_arguments() && lower();
+        return parse_arguments() && lower_all();
+    }
+  }
+
+  // Assemblers pad with 'nopl 0(%rax,%eax,0)', whose operand is never used.
+  void skip_operands() {
+    while (thread.syntax_ == Syntax::kAtt && tokens.peek().kind != Token::Kind::kEnd &&
+           !tokens.at("|") && !tokens.at(";")) {
+      tokens.take();
     }
   }
 
@@ -172,12 +107,14 @@ struct ThreadBuilder::Lowering {
   }
 
   bool parse_arguments() {
-    if (!parse_argument(tokens, locations, first)) {
+    const Syntax syntax = thread.syntax_;
+    const bool two = mnemonic.shape != Shape::kOneOperand;
+    if (!parse_argument(tokens, syntax, locations, first) ||
+        (two && (!tokens.expect(",") || !parse_argument(tokens, syntax, locations, second)))) {
       return false;
     }
-    if (mnemonic.shape != Shape::kOneOperand &&
-        (!tokens.expect(",") || !parse_argument(tokens, locations, second))) {
-      return false;
+    if (two && syntax == Syntax::kAtt && !keeps_order()) {
+      std::swap(first, second);
     }
     width = mnemonic.width;
     for (const Argument* argument : {&first, &second}) {
@@ -191,7 +128,7 @@ struct ThreadBuilder::Lowering {
       }
     }
     for (const Argument* argument : {&first, &second}) {
-      if (argument->in_memory() && width != 0 &&
+      if (argument->in_memory() && !argument->address && width != 0 &&
           !locations.require_width(tokens, line, argument->location, width)) {
         return false;
       }
@@ -201,12 +138,31 @@ struct ThreadBuilder::Lowering {
     }
     if (first.kind == Argument::Kind::kImmediate) {
       return tokens.fail_at(line,
-                            "expected a register or location as first operand, found a number");
+                            fmt::format("expected a register or location as {}, found a number",
+                                        syntax == Syntax::kAtt ? "destination" : "first operand"));
     }
     const bool exchange = mnemonic.shape == Shape::kExchange;
     if (locked && !first.in_memory() && !(exchange && second.in_memory())) {
       return tokens.fail_at(line,
                             "expected a location as destination after 'lock', found a register");
+    }
+    return true;
+  }
+
+  // In the syntax of AT&T the destination is last, but herd writes 'cmpxchg (x),%eax'.
+  bool keeps_order() const {
+    return (mnemonic.shape == Shape::kExchangeAdd || mnemonic.shape == Shape::kCompareExchange) &&
+           first.in_memory() && !second.in_memory();
+  }
+
+  bool lower_all() {
+    const size_t begin = thread.instructions.size();
+    if (!lower()) {
+      return false;
+    }
+    const auto& address = first.address ? first.address : second.address;
+    if (address) {
+      thread.addressed_.push_back({begin, thread.instructions.size(), *address, line, width});
     }
     return true;
   }
@@ -340,7 +296,8 @@ bool ThreadBuilder::parse_cell(Tokens& tokens, Locations& locations) {
          tokens.fail_expected("'|' or ';' after the instruction");
 }
 
-bool ThreadBuilder::finish(Tokens& tokens, const Locations& locations) {
+bool ThreadBuilder::resolve(Tokens& tokens, Locations& locations,
+                            const KnownRegisters::Values& initial) {
   for (const Use& use : uses_) {
     const auto label = labels_.find(use.label);
     if (label == labels_.end()) {
@@ -350,11 +307,51 @@ bool ThreadBuilder::finish(Tokens& tokens, const Locations& locations) {
     instructions[use.instruction].target = label->second;
   }
   for (Instruction& instruction : instructions) {
+    if (instruction.opcode == machine::Opcode::kJump && instruction.target == kReturn) {
+      instruction.target = static_cast<uint32_t>(instructions.size());
+    }
+  }
+  return addressed_.empty() || resolve_addresses(tokens, locations, initial);
+}
+
+bool ThreadBuilder::resolve_addresses(Tokens& tokens, Locations& locations,
+                                      const KnownRegisters::Values& initial) {
+  KnownRegisters known(instructions, initial);
+  size_t at = 0;
+  for (const Addressed& use : addressed_) {
+    for (; at < use.begin; ++at) {
+      known.step();
+    }
+    const auto base = known.value(use.address.base);
+    const auto index = use.address.index ? known.value(*use.address.index) : machine::Value{0};
+    if (!base || !index) {
+      return tokens.fail_at(use.line,
+                            "expected an address that is known before the test runs "
+                            "(addresses that depend on loads or branches are not read)");
+    }
+    const auto location =
+        locations.at_address(*base + *index * use.address.scale + use.address.displacement);
+    if (!location) {
+      return tokens.fail_at(use.line,
+                            "expected the address of a location in the register, as by "
+                            "'0:rdi=x' in the initial state, found another value");
+    }
+    if (use.width != 0 && !locations.require_width(tokens, use.line, *location, use.width)) {
+      return false;
+    }
+    for (size_t lowered = use.begin; lowered < use.end; ++lowered) {
+      instructions[lowered].location = *location;
+    }
+  }
+  return true;
+}
+
+void ThreadBuilder::finish(const Locations& locations) {
+  for (Instruction& instruction : instructions) {
     if (instruction.width == 0) {
       instruction.width = locations.width(instruction.location);
     }
   }
-  return true;
 }
 
 }  // namespace tsomon::litmus

@@ -30,7 +30,11 @@ Run run(const LitmusTest& test, machine::Model model, const machine::Limits& lim
   ModelJudgement& judgement = result.judgement;
   judgement.exploration = found.exploration;
   judgement.executions = found.classes.size();
-  judgement.states = std::move(found.final_states);
+  for (const auto& values : found.final_states) {
+    if (!test.filter || holds(*test.filter, test.observed, values)) {
+      judgement.states.insert(values);
+    }
+  }
   result.classes = std::move(found.classes);
   const auto satisfying = std::count_if(
       judgement.states.begin(), judgement.states.end(),

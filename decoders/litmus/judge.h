@@ -1,6 +1,7 @@
 // Runs a litmus test on the abstract machine under SC and TSO.
 //
-// Answers     Per model: the distinct final values of what the test observes, the number of
+// Answers     Per model: the distinct final values of what the test observes, without those that
+//             its filter leaves out, the number of
 //             distinct (reads-from, coherence) classes, and whether the proposition of the
 //             condition holds never, sometimes or always. And whether the test is robust: every
 //             TSO class is an SC class.

@@ -39,8 +39,14 @@ constexpr std::array<Named, 15> kSized = {{
     {"cmpxchg", plain(Shape::kCompareExchange, Operation::kCompareExchange)},
 }};
 
-constexpr std::array<Named, 31> kUnsized = {{
+constexpr std::array<Named, 39> kUnsized = {{
     {"nop", plain(Shape::kNothing)},
+    {"nopw", plain(Shape::kNothing)},
+    {"nopl", plain(Shape::kNothing)},
+    {"pause", plain(Shape::kNothing)},
+    {"endbr64", plain(Shape::kNothing)},
+    {"ret", plain(Shape::kReturn)},
+    {"retq", plain(Shape::kReturn)},
     {"lfence", plain(Shape::kNothing)},
     {"sfence", plain(Shape::kNothing)},
     {"mfence", plain(Shape::kFence)},
@@ -64,12 +70,14 @@ constexpr std::array<Named, 31> kUnsized = {{
     {"js", jump_if(Condition::kSign)},
     {"jns", jump_if(Condition::kNotSign)},
     {"jl", jump_if(Condition::kLess)},
+    {"jlt", jump_if(Condition::kLess)},  // herd's name
     {"jnge", jump_if(Condition::kLess)},
     {"jge", jump_if(Condition::kGreaterOrEqual)},
     {"jnl", jump_if(Condition::kGreaterOrEqual)},
     {"jle", jump_if(Condition::kLessOrEqual)},
     {"jng", jump_if(Condition::kLessOrEqual)},
     {"jg", jump_if(Condition::kGreater)},
+    {"jgt", jump_if(Condition::kGreater)},  // herd's name
     {"jnle", jump_if(Condition::kGreater)},
 }};
 

@@ -10,7 +10,7 @@
 namespace tsomon::litmus {
 
 enum class Shape : uint8_t {
-  kNothing,
+  kNothing,  // with or without operands in AT&T syntax
   kFence,
   kMove,
   kTwoOperands,
@@ -20,6 +20,7 @@ enum class Shape : uint8_t {
   kCompareExchange,
   kJump,
   kJumpIf,
+  kReturn,  // ends the thread
 };
 
 struct Mnemonic {

@@ -21,6 +21,7 @@ bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\f' |
 // Where the initial state begins, and the name of the test. Between the first line and the '{'
 // stand titles in quotes, remarks and 'Key=value' lines, none of which mean anything to a model.
 struct Header {
+  Syntax syntax = Syntax::kIntel;
   std::string name;
   size_t body = std::string_view::npos;  // offset of '{'
   uint32_t line = 1;                     // of `body`
@@ -79,16 +80,20 @@ Result<Header> parse_header(std::string_view text, const std::string& input) {
     ++at;
   }
   if (at == text.size()) {
-    return malformed(header.line, "expected 'X86' and the name of a test, found an empty file");
+    return malformed(header.line,
+                     "expected 'X86' or 'X86_64' and the name of a test, found an empty file");
   }
   const std::string_view architecture = next_word(text, at);
-  if (architecture != "X86") {
+  if (architecture == "X86_64") {
+    header.syntax = Syntax::kAtt;
+  } else if (architecture != "X86") {
     const bool printable = std::all_of(architecture.begin(), architecture.end(),
                                        [](char c) { return c > ' ' && c <= '~'; });
-    return malformed(header.line,
-                     fmt::format("expected 'X86', the architecture of the test, found {}",
-                                 printable ? fmt::format("'{}'", architecture.substr(0, 40))
-                                           : std::string("something that is no text")));
+    return malformed(
+        header.line,
+        fmt::format("expected 'X86' or 'X86_64', the architecture of the test, found {}",
+                    printable ? fmt::format("'{}'", architecture.substr(0, 40))
+                              : std::string("something that is no text")));
   }
   while (at < text.size() && (text[at] == ' ' || text[at] == '\t')) {
     ++at;
@@ -96,7 +101,9 @@ Result<Header> parse_header(std::string_view text, const std::string& input) {
   header.name = std::string(next_word(text, at));
   if (header.name.empty()) {
     return malformed(header.line,
-                     "expected the name of the test after 'X86', found the end of the line");
+                     fmt::format("expected the name of the test after '{}', found the end of the "
+                                 "line",
+                                 architecture));
   }
   if (!skip_to_body(text, at, header)) {
     return malformed(header.line, "expected '{' and the initial state, found the end of the file");
@@ -106,13 +113,14 @@ Result<Header> parse_header(std::string_view text, const std::string& input) {
 
 class Parser {
  public:
-  Parser(Tokens& tokens, LitmusTest& test) : tokens_(tokens), test_(test) {}
+  Parser(Tokens& tokens, Syntax syntax, LitmusTest& test)
+      : tokens_(tokens), syntax_(syntax), test_(test) {}
 
   bool parse() {
     if (!parse_initial_state() || !parse_program()) {
       return false;
     }
-    ConditionParser condition(tokens_, locations_, test_);
+    ConditionParser condition(tokens_, syntax_, locations_, test_);
     if (!condition.parse() || !skip_show_sections()) {
       return false;
     }
@@ -157,7 +165,8 @@ class Parser {
         return tokens_.fail_expected("an integer type of C");
       }
       tokens_.take();
-      if (tokens_.at("*")) {
+      const bool of_register = syntax_ == Syntax::kAtt && tokens_.at(":", 2);
+      if (tokens_.at("*") && !(of_register && tokens_.accept("*"))) {
         return tokens_.fail_expected("a location or register (pointers are not read)");
       }
     }
@@ -200,7 +209,15 @@ class Parser {
     }
     const Token name = tokens_.take();
     machine::Value value = 0;
-    if (!parse_optional_value(value)) {
+    if (syntax_ == Syntax::kAtt && tokens_.at("=") && tokens_.at_name(1)) {
+      if (found->width != 8) {
+        return tokens_.fail_at(
+            line,
+            fmt::format("expected a register of 64 bits for an address, found '{}'", name.text));
+      }
+      tokens_.take();
+      value = Locations::address_of(locations_.find_or_add(tokens_.take().text));
+    } else if (!parse_optional_value(value)) {
       return false;
     }
     // By number: EAX and RAX are one register.
@@ -256,7 +273,7 @@ class Parser {
       if (!tokens_.expect(expected)) {
         return false;
       }
-      builders_.emplace_back();
+      builders_.emplace_back(syntax_);
     } while (tokens_.accept("|"));
     if (!tokens_.at(";")) {
       return tokens_.fail_expected("'|' or ';' after the name of a thread");
@@ -268,16 +285,24 @@ class Parser {
         return false;
       }
     }
-    for (ThreadBuilder& builder : builders_) {
-      if (!builder.finish(tokens_, locations_)) {
-        return false;
-      }
-    }
     for (const InitialRegister& initial : initial_registers_) {
       if (initial.thread >= builders_.size()) {
         return tokens_.fail_at(initial.line, fmt::format("expected a thread below {}, found {}",
                                                          builders_.size(), initial.thread));
       }
+    }
+    for (const InitialRegister& initial : initial_registers_) {
+      test_.program.threads[initial.thread].registers[initial.name.number] =
+          machine::truncate(initial.value, initial.name.width);
+    }
+    for (size_t thread = 0; thread < builders_.size(); ++thread) {
+      if (!builders_[thread].resolve(tokens_, locations_,
+                                     test_.program.threads[thread].registers)) {
+        return false;
+      }
+    }
+    for (ThreadBuilder& builder : builders_) {
+      builder.finish(locations_);
     }
     return true;
   }
@@ -344,13 +369,10 @@ class Parser {
     for (size_t thread = 0; thread < builders_.size(); ++thread) {
       program.threads[thread].instructions = std::move(builders_[thread].instructions);
     }
-    for (const InitialRegister& initial : initial_registers_) {
-      program.threads[initial.thread].registers[initial.name.number] =
-          machine::truncate(initial.value, initial.name.width);
-    }
   }
 
   Tokens& tokens_;
+  Syntax syntax_;
   LitmusTest& test_;
   Locations locations_;
   std::set<std::string> initialised_;
@@ -369,7 +391,7 @@ Result<LitmusTest> parse_litmus(std::string_view text, const std::string& input)
   LitmusTest test;
   test.name = std::move(header->name);
   Tokens tokens(text.substr(header->body), header->line, input);
-  if (tokens.failed() || !Parser(tokens, test).parse()) {
+  if (tokens.failed() || !Parser(tokens, header->syntax, test).parse()) {
     return tl::unexpected<Error>(tokens.error());
   }
   return test;

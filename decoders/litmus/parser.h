@@ -1,8 +1,8 @@
-// Reads litmus tests in herd's X86 syntax.
+// Reads litmus tests in herd's X86 and X86_64 syntax.
 //
-// Format      docs/formats.md, "Litmus files". Not read: addresses in registers and as values,
-//             arrays, filters, `observed`, mixed sizes, and other instructions than those that
-//             decoders/litmus/mnemonics.cpp lists.
+// Format      docs/formats.md, "Litmus files". Not read: addresses that depend on what is loaded,
+//             addresses in memory, arrays, `observed`, mixed sizes, and other instructions than
+//             those that decoders/litmus/mnemonics.cpp lists.
 // Errors      kMalformed with the file, the line, what was expected and what was found; the first
 //             one ends the file. No input crashes it: nesting is bounded.
 // Cost        O(length) but for lookups of names: O(log).

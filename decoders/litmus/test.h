@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,7 @@ struct LitmusTest {
   std::vector<Observable> observed;
   Quantifier quantifier = Quantifier::kForall;
   Proposition proposition;
+  std::optional<Proposition> filter;  // final states that do not satisfy it do not count
 };
 
 // Whether the proposition holds for the values of LitmusTest::observed, given in that order.

@@ -18,7 +18,7 @@ size_t symbol_length(std::string_view rest) {
       return 2;
     }
   }
-  return std::string_view("{}[]();|,:=~$-*").find(rest[0]) != std::string_view::npos ? 1 : 0;
+  return std::string_view("{}[]();|,:=~$-*%").find(rest[0]) != std::string_view::npos ? 1 : 0;
 }
 
 std::string found_text(const Token& token) {

@@ -224,13 +224,15 @@ TEST_CASE("headers hold names, titles, keys and remarks") {
 TEST_CASE("malformed tests are refused with the line, what was expected and what was found") {
   const std::string ok = "X86 t\n{ }\n P0 | P1 ;\n";
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"", "line 1: expected 'X86' and the name of a test, found an empty file"},
-      {"\n \n", "line 3: expected 'X86' and the name of a test, found an empty file"},
-      {"PPC t\n{}", "line 1: expected 'X86', the architecture of the test, found 'PPC'"},
+      {"", "line 1: expected 'X86' or 'X86_64' and the name of a test, found an empty file"},
+      {"\n \n", "line 3: expected 'X86' or 'X86_64' and the name of a test, found an empty file"},
+      {"PPC t\n{}",
+       "line 1: expected 'X86' or 'X86_64', the architecture of the test, found 'PPC'"},
       {std::string("\x7f"
                    "ELF\1\2\0\0",
                    8),
-       "line 1: expected 'X86', the architecture of the test, found something that is no text"},
+       "line 1: expected 'X86' or 'X86_64', the architecture of the test, found something that is "
+       "no text"},
       {"X86 \n{}", "line 1: expected the name of the test after 'X86', found the end of the line"},
       {"X86 t\nP0;\n", "line 3: expected '{' and the initial state, found the end of the file"},
       {"X86 t\n(* {", "line 2: expected '{' and the initial state, found the end of the file"},
@@ -290,9 +292,9 @@ TEST_CASE("malformed tests are refused with the line, what was expected and what
       {ok + "|;\nexits x=1",
        "line 5: expected an x86 instruction that the abstract machine knows, "
        "found 'exits'"},
-      {ok + "|;\nfilter x=1",
+      {ok + "|;\nobserved x=1",
        "line 5: expected 'exists', '~exists', 'forall' or 'final', found "
-       "'filter'"},
+       "'observed'"},
       {ok + "|;\n~ x=1", "line 5: expected 'exists', found 'x'"},
       {ok + "|;\nexists",
        "line 5: expected a condition as 'x=1', '0:EAX=1', '(', '~', 'true' or 'false', found the "
