@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <fstream>
-#include <limits>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -16,6 +16,7 @@
 
 #include "monitor/doctor_parts.h"
 #include "monitor/probe/clock.h"
+#include "monitor/probe/clock_meter.h"
 #include "monitor/probe/stamp.h"
 
 namespace tsomon::doctor {
@@ -54,69 +55,37 @@ double measure_frequency() {
   return static_cast<double>(last - first) / elapsed.count();
 }
 
-struct OneWay {
-  int64_t there = std::numeric_limits<int64_t>::max();
-  int64_t back = std::numeric_limits<int64_t>::max();
-};
-
-// Passes stamps to and fro between two processors. A stamp that was taken before its arrival was
-// must not be larger: the shortest way in each direction is never negative where the counters
-// agree, and half the difference of the two bounds how far they are apart.
-OneWay measure_one_way(int here, int there) {
-  constexpr int kRounds = 2000;
-  constexpr uint64_t kNothing = 0;
-  alignas(64) std::atomic<uint64_t> sent{kNothing};
-  alignas(64) std::atomic<uint64_t> answered{kNothing};
-  OneWay shortest;
-  std::thread other([&] {
-    pin_to(there);
-    for (int round = 0; round < kRounds; ++round) {
-      uint64_t their = kNothing;
-      wait_until([&] { return (their = sent.exchange(kNothing)) != kNothing; });
-      const uint64_t mine = stamp();
-      shortest.there = std::min(shortest.there, static_cast<int64_t>(mine - their));
-      answered.store(stamp());
-    }
-  });
-  std::thread self([&] {
-    pin_to(here);
-    for (int round = 0; round < kRounds; ++round) {
-      sent.store(stamp());
-      uint64_t their = kNothing;
-      wait_until([&] { return (their = answered.exchange(kNothing)) != kNothing; });
-      const uint64_t mine = stamp();
-      shortest.back = std::min(shortest.back, static_cast<int64_t>(mine - their));
-    }
-  });
-  other.join();
-  self.join();
-  return shortest;
-}
-
-MachineFinding examine_synchronisation(const std::vector<int>& processors) {
-  const std::string needed_by = "record: time stamps of different threads are compared";
+// All processors that this process may be pinned to, each against the first.
+MachineFinding examine_synchronisation() {
+  const std::string needed_by = "record: order between threads (without: all of it stays open)";
   const std::string remedy =
-      "run on a machine, or a virtual machine, whose kernel uses the clock source tsc, or pin the "
-      "program to processors whose counters agree (taskset)";
-  if (processors.size() < 2) {
-    return finding("tsc_synchronised", true, true, "only one processor", needed_by, remedy);
+      "let processors be free for some milliseconds, and threads be pinned to them; clock=none "
+      "records without an order between threads";
+  auto meter = std::make_unique<probe::ClockMeter>();
+  if (meter->start(
+          pthread_create, [] { return stamp(); }, nullptr) != 0) {
+    return finding("tsc_synchronised", false, false, "no thread for it", needed_by, remedy);
   }
-  int64_t apart = 0;
-  for (size_t i = 1; i < processors.size(); ++i) {
-    const OneWay way = measure_one_way(processors[0], processors[i]);
-    if (way.there < 0 || way.back < 0) {
-      return finding("tsc_synchronised", false, true,
-                     fmt::format("processors {} and {}: a stamp arrived {} cycles before it was "
-                                 "taken",
-                                 processors[0], processors[i], -std::min(way.there, way.back)),
-                     needed_by, remedy);
+  const probe::ClockMeasurement measured = meter->measure(INT64_MAX, 1'000'000'000);
+  std::string detail;
+  if (measured.problem != nullptr) {
+    detail = fmt::format("processor {}: {}", measured.processor, measured.problem);
+  } else if (measured.processors == 1) {
+    detail = "only one processor";
+  } else {
+    detail = fmt::format("{} processors within {} cycles of one another", measured.processors,
+                         measured.margin);
+    constexpr uint32_t kShown = 8;
+    for (uint32_t i = 1; i < std::min(meter->processors(), kShown); ++i) {
+      const probe::ClockMeter::Offset& offset = meter->offsets()[i];
+      detail +=
+          fmt::format("{} {} to {}: {}..{}", i == 1 ? ";" : ",", meter->offsets()[0].processor,
+                      offset.processor, offset.low, offset.high);
     }
-    apart = std::max(apart, std::abs(way.there - way.back) / 2);
+    detail += meter->processors() > kShown ? ", ..." : "";
   }
-  return finding("tsc_synchronised", true, true,
-                 fmt::format("{} processors measured, never out of order, at most {} cycles apart",
-                             processors.size(), apart),
-                 needed_by, remedy);
+  meter->stop();
+  return finding("tsc_synchronised", measured.problem == nullptr, false, detail, needed_by, remedy);
 }
 
 // Store buffering: both threads store, then load what the other stored.
@@ -216,25 +185,24 @@ std::vector<MachineFinding> examine_processor() {
   findings.push_back(finding("smt", true, false, smt != 0 ? "active" : "not active",
                              "nothing; threads of one core share their caches", ""));
 
-  const probe::ClockState clock = probe::examine_clock();
   const std::string orders = "record: order between threads (without: all of it stays open)";
-  findings.push_back(
-      finding("clock_source", clock.counters(), false,
-              clock.source[0] != '\0' ? clock.source : "/sys does not say", orders,
-              "let the kernel use the clock source tsc, or vouch for the counters (clock=trust)"));
-  findings.push_back(finding("lfence", clock.lfence, false,
-                             clock.lfence ? "orders time stamps" : "not known to order time stamps",
-                             orders,
-                             "let the virtual machine show CPUID 0x80000021, or clock=trust"));
+  const std::string source = probe::clock_source().text;
+  findings.push_back(finding("clock_source", true, false,
+                             source.empty() ? "/sys does not say" : source,
+                             "nothing: the counters are measured", ""));
+  const bool waits = probe::lfence_waits();
+  findings.push_back(finding("lfence", waits, false,
+                             waits ? "orders time stamps" : "does not order time stamps", orders,
+                             "clock=none records without an order between threads"));
   const bool invariant = cpuid_bit_edx(0x80000007, 8);
   findings.push_back(finding("tsc_invariant", invariant, false,
                              invariant ? "constant rate in all power states" : "not shown",
-                             "nothing where the clock source is tsc",
+                             "nothing: the counters are measured",
                              "let the virtual machine show the processor's invariant TSC"));
   findings.push_back(finding("tsc_frequency", true, false,
                              fmt::format("{:.0f} MHz measured", measure_frequency() / 1e6),
                              "cycles as seconds in reports", ""));
-  findings.push_back(examine_synchronisation(processors));
+  findings.push_back(examine_synchronisation());
   findings.push_back(examine_reordering(processors));
   return findings;
 }

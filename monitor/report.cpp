@@ -229,7 +229,8 @@ class FindingText {
  private:
   // What a commit writes.
   std::string stored(uint32_t e) const {
-    const auto value = trace_.write_value(trace_.events[e]);
+    const bool lock = is(trace_.events[e], kinds::kLocks);
+    const auto value = lock ? std::nullopt : trace_.write_value(trace_.events[e]);
     return symbols_.access_text(trace_.events[e]) + (value ? fmt::format(" := {}", *value) : "");
   }
 

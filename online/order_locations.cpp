@@ -92,7 +92,7 @@ inline void OrderLocations::conflict(const Record& record, const OrderEvent& now
   if (!is_source && by_locks(record, now)) {
     return;  // a chain of releases and acquisitions lies between them
   }
-  if (is_source || threads_.settled(record.thread, record.hi, record.store, now)) {
+  if (is_source || settled(record, now)) {
     link_record(record, now, EdgeKind::kConflict);
     return;
   }
@@ -142,9 +142,6 @@ void OrderLocations::conflicts_of_many(const Record* begin, const Record* end,
                                        const OrderEvent& now, bool writes, uint64_t source,
                                        bool* in_order) {
   const ThreadId thread = now.event->thread;
-  const auto settled = [&](const Record& record) {
-    return threads_.settled(record.thread, record.hi, record.store, now);
-  };
   chains_.resize(threads_.size());
   for (const Record* at = begin; at != end; ++at) {
     chains_[at->thread] = {};
@@ -157,7 +154,7 @@ void OrderLocations::conflicts_of_many(const Record* begin, const Record* end,
           (forwarding == nullptr || at->index > forwarding->index)) {
         forwarding = at;
       }
-    } else if (chain != nullptr && settled(*at)) {
+    } else if (chain != nullptr && settled(*at, now)) {
       chain->settled = std::max(chain->settled, at->index + 1);
     } else if (chain != nullptr && at->index != source && !by_locks(*at, now)) {
       chain->add_open(*at);
@@ -172,9 +169,10 @@ void OrderLocations::conflicts_of_many(const Record* begin, const Record* end,
     }
     Chains& chains = chains_[at->thread];
     const Chain* const chain = chains.of(*at);
-    const bool needed = settled(*at) ? at->index + 1 >= chains.stores.settled &&
-                                           (chain == nullptr || at->index + 1 >= chain->settled)
-                                     : chain == nullptr || !chain->is_between(*at);
+    const bool needed = settled(*at, now)
+                            ? at->index + 1 >= chains.stores.settled &&
+                                  (chain == nullptr || at->index + 1 >= chain->settled)
+                            : chain == nullptr || !chain->is_between(*at);
     if (at->index == source || needed) {
       conflict(*at, now, writes, at->index == source, in_order);
     }

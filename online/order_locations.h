@@ -24,6 +24,7 @@
 #include "online/location_index.h"
 #include "online/order_threads.h"
 #include "online/upkeep_pace.h"
+#include "tso/lock_order.h"
 
 namespace tsomon {
 
@@ -202,6 +203,16 @@ class OrderLocations {
                     (record.writes || has<kKnown>(now.roles, kWrite));
            });
   }
+  // The end of the event in hand, for events on its location.
+  int64_t end_here(const OrderEvent& now) const {
+    return is_lock_by_start(*now.event) ? now.lo : now.hi;
+  }
+  // Whether the record came certainly before the event in hand, its store buffer included.
+  bool settled(const Record& record, const OrderEvent& now) const {
+    return is_lock_by_start(*now.event)
+               ? !now.late && record.hi < now.lo
+               : threads_.settled(record.thread, record.hi, record.store, now);
+  }
   bool gone(const Record& record) const {
     return record.generation != graph_.generation(record.unit);
   }
@@ -307,7 +318,7 @@ inline void OrderLocations::remember(const OrderEvent& now, bool writes, bool se
   location.after = std::max(location.after, now.index + 1);
   location.last_unit = now.unit;
   const uint64_t clock = (now.roles & kStore) != 0 ? now.store : now.thread->stores + 1;
-  fill(record, *now.event, now.index, now.hi, now.unit, now.store, clock, writes, several);
+  fill(record, *now.event, now.index, end_here(now), now.unit, now.store, clock, writes, several);
 }
 
 }  // namespace tsomon

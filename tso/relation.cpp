@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "tso/flat_map.h"
+#include "tso/lock_order.h"
 
 namespace tsomon {
 namespace {
@@ -85,6 +86,15 @@ Relation::Relation(const Trace& trace, const LocationTable& locations,
     find_lock_sources();
   }
   settle_times();
+  // Events of a lock that are ordered by their beginnings: whoever holds it next finds all that was
+  // done under it before.
+  if (options_.order == TraceOrder::kIssue) {
+    for (uint32_t e = 0; e < trace.events.size(); ++e) {
+      if (is_lock_by_start(trace.events[e])) {
+        hi_[e] = settled_at_[e] = trace.events[e].lo;
+      }
+    }
+  }
 }
 
 void Relation::number_events() {
@@ -176,9 +186,12 @@ void Relation::find_lock_sources() {
     }
     of_lock[*lock].push_back(e);
   }
+  const auto over = [&](uint32_t release) {
+    return is_lock_by_start(trace_->events[release]) ? trace_->events[release].lo : hi_[release];
+  };
   for (std::vector<uint32_t>& list : of_lock) {
     std::stable_sort(list.begin(), list.end(),
-                     [&](uint32_t a, uint32_t b) { return hi_[a] < hi_[b]; });
+                     [&](uint32_t a, uint32_t b) { return over(a) < over(b); });
   }
   for (const uint32_t e : acquisitions_) {
     const Event& event = trace_->events[e];
@@ -189,7 +202,7 @@ void Relation::find_lock_sources() {
     const std::vector<uint32_t>& list = of_lock[*lock];
     const auto after =
         std::lower_bound(list.begin(), list.end(), event.lo,
-                         [&](uint32_t release, int64_t time) { return hi_[release] < time; });
+                         [&](uint32_t release, int64_t time) { return over(release) < time; });
     if (after != list.begin()) {
       const uint32_t release = *(after - 1);
       if (trace_->events[release].thread != event.thread) {

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "tso/lock_order.h"
 #include "tso/units.h"
 
 namespace tsomon {
@@ -119,7 +120,14 @@ class Definitions {
   void for_each_writer(uint32_t e, const Function& function) const {
     for_each_on_bytes(writes_, e, function);
   }
+  // Events of one lock that are ordered by their beginnings.
+  bool of_lock(uint32_t e, uint32_t f) const {
+    return is_lock_by_start(event(e)) && is_lock_by_start(event(f)) && same_bytes(e, f);
+  }
   bool earlier(uint32_t e, uint32_t f) const {
+    if (of_lock(e, f)) {
+      return options_.order == TraceOrder::kIssue && trace_.lo(event(e)) < trace_.lo(event(f));
+    }
     return options_.order == TraceOrder::kIssue && trace_.hi(event(e)) < trace_.lo(event(f));
   }
 
@@ -158,7 +166,7 @@ class Definitions {
     if (!conflict(e, f) || !earlier(e, f)) {
       return false;
     }
-    if (options_.model == MemoryModel::kSc || drains(e)) {
+    if (options_.model == MemoryModel::kSc || drains(e) || of_lock(e, f)) {
       return true;
     }
     const uint32_t held_by = store(e) ? e : source(e);
@@ -273,8 +281,11 @@ class Definitions {
     }
     uint32_t latest = kNone;
     for_each_on_bytes(releases_, acquire, [&](uint32_t e) {
-      if (trace_.hi(event(e)) < trace_.lo(event(acquire)) &&
-          (latest == kNone || trace_.hi(event(e)) >= trace_.hi(event(latest)))) {
+      const auto over = [&](uint32_t release) {
+        return is_lock_by_start(event(release)) ? trace_.lo(event(release))
+                                                : trace_.hi(event(release));
+      };
+      if (over(e) < trace_.lo(event(acquire)) && (latest == kNone || over(e) >= over(latest))) {
         latest = e;
       }
     });

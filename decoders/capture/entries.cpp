@@ -78,6 +78,17 @@ bool read_sets(EntryReader& reader, std::vector<AtomicSet>& sets, uint32_t& rang
   return true;
 }
 
+bool read_clock(EntryReader& reader, ClockMargin& clock) {
+  while (!reader.at_end()) {
+    ClockEntry entry;
+    if (!reader.entry(entry)) {
+      return false;
+    }
+    clock.add(entry);
+  }
+  return true;
+}
+
 bool read_end(EntryReader& reader, std::map<uint32_t, EndEntry>& totals) {
   while (!reader.at_end()) {
     EndEntry entry;

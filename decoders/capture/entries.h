@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "decoders/capture/clock_margin.h"
 #include "decoders/capture/format.h"
 #include "decoders/capture/reader.h"
 #include "decoders/capture/stream.h"
@@ -52,6 +53,7 @@ void read_command_line(std::string_view payload, std::vector<std::string>& comma
 // What is wrong with them goes to `problems`. `ranges` counts them over all chunks.
 bool read_sets(EntryReader& reader, std::vector<AtomicSet>& sets, uint32_t& ranges,
                std::vector<std::string>& problems);
+bool read_clock(EntryReader& reader, ClockMargin& clock);
 // By thread; a later trailer knows more.
 bool read_end(EntryReader& reader, std::map<uint32_t, EndEntry>& totals);
 

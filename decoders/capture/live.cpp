@@ -98,7 +98,8 @@ class LiveReader::Impl {
   }
 
   size_t backlog() const { return context_.backlog; }
-  int64_t round() const { return unordered() ? kTimeMin : round_; }
+  int64_t round() const { return unordered() ? kTimeMin : widened(round_, margin_); }
+  bool clock_moved() const { return clock_moved_; }
   bool any_header() const { return header_.has_value(); }
   Selection selection() const { return header_ ? selection_of(*header_) : Selection(); }
 
@@ -113,11 +114,13 @@ class LiveReader::Impl {
     thread.give(given_);
     if (unordered()) {
       open_intervals(given_);
+    } else {
+      widen(given_, 0, margin_);
     }
     News news;
     news.thread = number;
     news.events = &given_;
-    news.promise = unordered() ? kTimeMin : thread.promise();
+    news.promise = unordered() ? kTimeMin : widened(thread.promise(), margin_);
     news.ended = thread.ended();
     receive(news);
     if (thread.ended()) {
@@ -132,6 +135,9 @@ class LiveReader::Impl {
       return;
     }
     end_told_ = true;
+    if (running_on_ > 1 && (unordered() || !clock_.trusted() || clock_.may_go_back())) {
+      problem(kRanOn);
+    }
     for (const auto& [number, total] : totals_) {
       const auto found = finished_.find(number);
       const uint64_t seen = found == finished_.end() ? 0 : found->second;
@@ -251,8 +257,9 @@ class LiveReader::Impl {
   }
 
   void cut(uint32_t number, LiveThread& thread) const {
-    if (const auto total = totals_.find(number); total != totals_.end() && total->second.cut != 0) {
-      thread.cut_after(time(total->second.cut));
+    if (const auto total = totals_.find(number);
+        total != totals_.end() && total->second.cut != 0 && !unordered() && clock_.trusted()) {
+      thread.cut_after(clock_.end_of(total->second.cut));
     }
   }
 
@@ -313,11 +320,35 @@ class LiveReader::Impl {
       case ChunkType::kRound:
         break;
       default:
+        if (type == kClockChunk) {
+          const bool first = !clock_.any();
+          whole = read_clock(reader, clock_);
+          learn_clock(first);
+          break;
+        }
         problem(fmt::format("chunk type {} is not known to this version", pending.header.type));
     }
     if (!whole) {
       problem(fmt::format("{}: an entry is cut off", chunk_name(pending.header)));
     }
+  }
+
+  // Every stamp is as far ahead of its moment as counters may differ, so that what is known to
+  // come later than a stamp may have one that is smaller by as much (LiveContext::margin).
+  void learn_clock(bool first) {
+    if (first && clock_.trusted()) {
+      margin_ = clock_.margin() + clock_.margin() / 2;
+      context_.margin = margin_;
+    }
+    if (clock_moved_ || (clock_.trusted() && clock_.margin() <= margin_)) {
+      return;
+    }
+    clock_moved_ = true;
+    problem(!clock_.trusted()
+                ? clock_.problem()
+                : fmt::format("the processors' time-stamp counters moved apart, to {} cycles, "
+                              "where {} were allowed for: what was certain may not be",
+                              clock_.margin(), margin_));
   }
 
   static int64_t time(uint64_t stamp) {
@@ -338,7 +369,7 @@ class LiveReader::Impl {
         thread_of(number);  // may have recorded already
       }
     }
-    const int64_t since = time(entry.since);
+    const int64_t since = widened(time(entry.since), margin_);
     for (auto& [each, thread] : threads_) {
       thread->add_round(since,
                         std::find(exceptions.begin(), exceptions.end(), each) != exceptions.end());
@@ -347,6 +378,7 @@ class LiveReader::Impl {
   }
 
   void end_of(uint32_t number, const ThreadStream& stream) {
+    running_on_ += stream.saw_end() ? 0 : 1;
     for (const std::string& text : stream.problems()) {
       problem(fmt::format("thread {}, {}", number, text));
     }
@@ -374,6 +406,10 @@ class LiveReader::Impl {
   std::map<uint32_t, uint64_t> finished_;  // chunks delivered, by number
   std::map<uint32_t, EndEntry> totals_;
   int64_t round_ = kTimeMin;
+  ClockMargin clock_;
+  int64_t margin_ = 0;
+  bool clock_moved_ = false;
+  uint64_t running_on_ = 0;  // threads that did not end; the one that ends the process is one
   uint32_t set_ranges_ = 0;
   bool has_trailer_ = false;
   bool at_end_ = false;
@@ -400,6 +436,7 @@ const Symbols& LiveReader::symbols() const { return impl_->symbols_; }
 const std::vector<Module>& LiveReader::modules() const { return impl_->modules_; }
 const std::vector<std::string>& LiveReader::problems() const { return impl_->problems(); }
 const std::vector<std::string>& LiveReader::notes() const { return impl_->notes_; }
+bool LiveReader::clock_moved() const { return impl_->clock_moved(); }
 uint64_t LiveReader::lost_events() const { return impl_->lost_events_; }
 
 }  // namespace tsomon::capture

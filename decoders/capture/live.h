@@ -9,6 +9,10 @@
 // Waiting     Accesses at the end of what a thread recorded may not have been performed yet. When
 //             the thread stays silent for a quarter of a second, they are given with open
 //             intervals.
+// Clock       Events are given before it is known what later measurements of the processors'
+//             counters say. So their intervals are wider by half than the first measurement asks
+//             for; when a later one does not keep within that, clock_moved() tells, and orders
+//             that were certain in what was given may not be.
 // Errors      feed() fails on what is not a live capture and on damage, and then takes nothing
 //             more; what came before is delivered. Missing chunks, records dropped while recording
 //             and a missing end are in problems().
@@ -71,6 +75,7 @@ class LiveReader {
   const std::vector<std::string>& notes() const;     // as Capture::notes
   Selection selection() const;                       // known after the header
   uint64_t lost_events() const;
+  bool clock_moved() const;  // a problem says by how much
 
  private:
   class Impl;

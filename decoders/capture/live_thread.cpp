@@ -162,7 +162,8 @@ bool LiveThread::open(Task& task, size_t limit) {
     return false;
   }
   if (entry.since != 0 && expected_ == task.sequence && !open_operation_) {
-    stream_.observe(time(entry.since), time(entry.until), context_->patience);
+    stream_.observe(widened(time(entry.since), context_->margin), time(entry.until),
+                    context_->patience);
   }
   return true;
 }

@@ -33,6 +33,7 @@ struct LiveContext {
   bool full = false;         // there were more
   bool has_trailer = false;  // the process said that it wrote everything
   int64_t patience = 0;      // cycles; see ThreadStream::observe()
+  int64_t margin = 0;        // cycles by which the processors' counters may differ
   size_t backlog = 0;        // bytes that no thread has looked into
   std::vector<std::string> problems;
   std::vector<std::unique_ptr<Decoder>> decoders;  // of handlers, by depth

@@ -45,10 +45,6 @@ class CaptureReader::Impl {
       capture_.header = *list_.header;
       capture_.trace.selection = selection_of(*list_.header);
     }
-    if (!stamps_order_threads()) {
-      capture_.notes.emplace_back(
-          "the time stamps of different threads are not compared: all intervals are open");
-    }
     for (const Damage& damage : list_.damage) {
       problem(fmt::format("bytes {}..{}: {}", damage.begin, damage.end, damage.what));
     }
@@ -56,6 +52,7 @@ class CaptureReader::Impl {
     for (const Chunk* chunk : process_chunks_) {
       read_process_chunk(*chunk);
     }
+    choose_clock();
     compare_with_trailer();
     start_merge();
   }
@@ -81,6 +78,9 @@ class CaptureReader::Impl {
     }
     if (heads_.empty() && !ended_) {
       ended_ = true;
+      if (running_on_ > 1 && may_go_back()) {
+        problem(kRanOn);
+      }
       if (stray_ends_.count != 0) {
         problem(stray_ends_.describe());
       }
@@ -196,6 +196,10 @@ class CaptureReader::Impl {
         whole = read_end(reader, totals_);
         break;
       default:
+        if (chunk.header.type == static_cast<uint32_t>(kClockChunk)) {
+          whole = read_clock(reader, clock_);
+          break;
+        }
         problem(describe(
             chunk, fmt::format("chunk type {} is not known to this version", chunk.header.type)));
     }
@@ -357,6 +361,7 @@ class CaptureReader::Impl {
   }
 
   void end_of(const Thread& thread) {
+    running_on_ += thread.stream->saw_end() ? 0 : 1;
     for (const std::string& text : thread.stream->problems()) {
       problem(fmt::format("thread {}, {}", thread.number, text));
     }
@@ -372,10 +377,9 @@ class CaptureReader::Impl {
   void start_merge() {
     for (auto& [number, thread] : threads_) {
       thread.stream.emplace(number, names_);
-      if (const auto total = totals_.find(number);
-          total != totals_.end() && total->second.cut != 0) {
-        thread.stream->cut_after(
-            static_cast<int64_t>(std::min(total->second.cut, static_cast<uint64_t>(kTimeMax))));
+      const auto total = totals_.find(number);
+      if (ordered_ && total != totals_.end() && total->second.cut != 0) {
+        thread.stream->cut_after(clock_.end_of(total->second.cut));
       }
     }
     for (auto& [number, thread] : threads_) {
@@ -385,9 +389,19 @@ class CaptureReader::Impl {
     }
   }
 
-  // Without its header nothing is known of what the stamps are worth.
-  bool stamps_order_threads() const {
-    return list_.header && (list_.header->flags & kFileUnordered) == 0;
+  // Stamps say little of what was heard of when recording ended.
+  bool may_go_back() const { return !ordered_ || clock_.may_go_back(); }
+
+  void choose_clock() {
+    // Without its header nothing is known of what the stamps are worth.
+    const bool compared = list_.header && (list_.header->flags & kFileUnordered) == 0;
+    ordered_ = compared && clock_.trusted();
+    if (compared && !ordered_) {
+      capture_.notes.push_back(clock_.problem());
+    } else if (!ordered_) {
+      capture_.notes.emplace_back(
+          "the time stamps of different threads are not compared: all intervals are open");
+    }
   }
 
   // Events of the block while they begin before `until`, at least one and at most `limit`.
@@ -399,8 +413,10 @@ class CaptureReader::Impl {
     do {
       ++end;
     } while (end < last && block.events[end].lo < until);
-    if (stamps_order_threads()) {
-      return out.append(block, begin, end);
+    if (ordered_) {
+      const size_t before = out.events.size();
+      out.append(block, begin, end);
+      return widen(out, before, clock_.margin());
     }
     for (size_t i = begin; i != end; ++i) {
       Event event = block.events[i];
@@ -427,6 +443,9 @@ class CaptureReader::Impl {
   std::vector<const Chunk*> process_chunks_;
   std::map<uint32_t, EndEntry> totals_;
   uint32_t set_ranges_ = 0;
+  ClockMargin clock_;
+  uint64_t running_on_ = 0;  // threads that did not end; the one that ends the process is one
+  bool ordered_ = false;     // stamps of different threads are compared
   bool has_trailer_ = false;
   std::priority_queue<Head, std::vector<Head>, Later> heads_;
   DecoderPool pool_;

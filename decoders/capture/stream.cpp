@@ -419,7 +419,10 @@ void ThreadStream::add_ordered(const Record& record) {
     }
     case RecordType::kFree:
       return add_bare(EventKind::kFree, address);
-    default:  // thread begin and end
+    case RecordType::kThreadEnd:
+      saw_end_ = true;
+      return;
+    default:  // a thread's beginning
       return;
   }
 }

@@ -103,6 +103,8 @@ class ThreadStream {
   // No more records: what was still waiting for a stamp becomes ready.
   void finish();
 
+  // The thread said that it ended.
+  bool saw_end() const { return saw_end_; }
   // Whether the cut was reached: nothing more is taken.
   bool is_cut() const { return is_cut_; }
   uint64_t lost_records() const { return lost_; }
@@ -170,6 +172,7 @@ class ThreadStream {
   int64_t from_before_handler_ = kTimeMax;
   int64_t cut_ = kTimeMax;
   bool is_cut_ = false;
+  bool saw_end_ = false;
   std::vector<std::string> problems_;
   StrayEnds stray_ends_;
 };

@@ -404,11 +404,17 @@ inline bool StdReader::Impl::parse(const Fields& fields, EventBlock& block) {
   Interval interval{events_, events_};
   if (fields.location_end != fields.end) {
     const char* const begin = fields.location_end + 1;
-    const auto parsed = parse_interval({begin, static_cast<size_t>(fields.end - begin)});
+    // Of a lock "LO..HI!": tso/lock_order.h.
+    const bool by_start = is(event, kinds::kLocks) && fields.end[-1] == '!';
+    const auto parsed =
+        parse_interval({begin, static_cast<size_t>(fields.end - begin) - (by_start ? 1 : 0)});
     if (!parsed) {
       return wrong(parsed.error().message);
     }
     interval = *parsed;
+    if (by_start) {
+      write_value = static_cast<uint64_t>(interval.lo);
+    }
   }
   ThreadState& state = states_[thread];
   if (interval.hi < state.latest_lo) {

@@ -9,6 +9,7 @@
 
 #include "decoders/std/ops.h"
 #include "decoders/std/text.h"
+#include "tso/lock_order.h"
 
 namespace tsomon {
 namespace {
@@ -220,7 +221,8 @@ void StdWriter::write_event(const EventBlock& block, const Event& event, std::st
   const int64_t lo = block.lo(event);
   const int64_t hi = block.hi(event);
   if (lo != place_ || hi != place_) {
-    fmt::format_to(std::back_inserter(out), "|{}..{}", lo, hi);
+    fmt::format_to(std::back_inserter(out), "|{}..{}{}", lo, hi,
+                   is_lock_by_start(event) ? "!" : "");
   }
   out += '\n';
   ++place_;

@@ -1,23 +1,16 @@
-// Whether time stamps of different threads may be compared on this machine.
+// What a time stamp relies on beside the margin that clock_meter.h measures: that LFENCE waits.
 //
-// stamp.h relies on two things that a program cannot see in a stamp:
-//   counters  The time-stamp counters of all processors run at one rate and agree. Relied upon is
-//   the
-//             kernel: it takes "tsc" as its clock source only where the counters are constant in
-//             rate, do not stop and were found synchronised at start, and drops it when its
-//             watchdog sees them drift. CPUID's bit for an invariant counter says less (nothing
-//             about other processors), and a virtual machine may hide it where the counters are
-//             good.
-//   LFENCE    No later instruction begins before it completes. Intel documents that; AMD and Hygon
-//             promise it with CPUID 0x80000021 EAX bit 2, or when the kernel has switched it on and
-//             says so ("lfence_rdtsc" in /proc/cpuinfo, which newer kernels no longer print).
-// Where either is not known, no order between threads is claimed: the capture says so, and its
-// reader opens all intervals (decoders/capture/format.h).
-//
-// Misses      A clock source that was forced upon the kernel (tsc=reliable, tsc=nowatchdog);
-//             counters that a hypervisor changes while the program runs (migration, a restored
-//             snapshot).
-// Cost        A few microseconds, once. No allocation, no lock. Thread-safety: pure but for files.
+// LFENCE      No later instruction begins before it completes, and it completes when all earlier
+//             ones have. Intel documents that; AMD and Hygon promise it with CPUID 0x80000021 EAX
+//             bit 2, or when the kernel has switched it on. A virtual machine may show that bit
+//             wrongly, so it is measured: a chain of multiplications takes some 300 cycles of the
+//             core; a stamp behind it and LFENCE that comes earlier did not wait. Only where that
+//             says nothing, since RDTSC itself takes so long (it traps), the documents count.
+// Source      The kernel's clock source is no more than a hint for people: it takes "tsc" where the
+//             counters are constant in rate and were found synchronised at start, and virtual
+//             machines have others where the counters are as good.
+// Cost        Some 20 microseconds, once. No allocation, no lock. Thread-safety: pure but for
+// files.
 #pragma once
 
 #include <cstdint>
@@ -28,15 +21,6 @@
 #include <unistd.h>
 
 namespace tsomon::probe {
-
-struct ClockState {
-  bool lfence = false;   // LFENCE is known to wait
-  char source[32] = {};  // of the kernel; empty: not known
-  bool counters() const {
-    return std::strcmp(source, "tsc") == 0 || std::strcmp(source, "kvm-clock") == 0;
-  }
-  bool orders_threads() const { return lfence && counters(); }
-};
 
 // The file's first bytes as text; false when it cannot be read.
 inline bool read_start(const char* path, char* text, size_t size) {
@@ -54,7 +38,7 @@ inline bool read_start(const char* path, char* text, size_t size) {
   return true;
 }
 
-inline bool lfence_waits() {
+inline bool lfence_is_documented() {
   uint32_t a = 0;
   uint32_t b = 0;
   uint32_t c = 0;
@@ -82,13 +66,56 @@ inline bool lfence_waits() {
          std::strstr(text, " lfence_rdtsc") != nullptr;
 }
 
-inline ClockState examine_clock() {
-  ClockState state;
-  state.lfence = lfence_waits();
-  read_start("/sys/devices/system/clocksource/clocksource0/current_clocksource", state.source,
-             sizeof state.source);
-  state.source[std::strcspn(state.source, "\n")] = '\0';
-  return state;
+// Cycles between two stamps around the chain, the second one behind LFENCE or not.
+inline uint32_t time_chain(bool fenced) {
+  uint32_t cycles = 0;
+  uint64_t factor = 3;
+  if (fenced) {
+    asm volatile(
+        "lfence\n\trdtsc\n\tlfence\n\tmovl %%eax, %%esi\n\t"
+        ".rept 100\n\timulq %1, %1\n\t.endr\n\t"
+        "lfence\n\trdtsc\n\tsubl %%esi, %%eax"
+        : "=&a"(cycles), "+r"(factor)
+        :
+        : "rdx", "rsi", "cc", "memory");
+  } else {
+    asm volatile(
+        "lfence\n\trdtsc\n\tlfence\n\tmovl %%eax, %%esi\n\t"
+        ".rept 100\n\timulq %1, %1\n\t.endr\n\t"
+        "rdtsc\n\tsubl %%esi, %%eax"
+        : "=&a"(cycles), "+r"(factor)
+        :
+        : "rdx", "rsi", "cc", "memory");
+  }
+  return cycles;
+}
+
+inline bool lfence_waits() {
+  constexpr int kTries = 64;
+  // The core may run at three times the counter's rate.
+  constexpr uint32_t kChain = 100;
+  uint32_t fenced = ~0U;
+  uint32_t free = ~0U;
+  for (int i = 0; i < kTries; ++i) {
+    const uint32_t with = time_chain(true);
+    const uint32_t without = time_chain(false);
+    fenced = with < fenced ? with : fenced;
+    free = without < free ? without : free;
+  }
+  // Without the fence the stamp is as late: the measurement says nothing.
+  return free >= fenced / 2 && free >= kChain ? lfence_is_documented() : fenced >= kChain;
+}
+
+// Of the kernel; empty: not known.
+struct ClockSource {
+  char text[32] = {};
+};
+inline ClockSource clock_source() {
+  ClockSource source;
+  read_start("/sys/devices/system/clocksource/clocksource0/current_clocksource", source.text,
+             sizeof source.text);
+  source.text[std::strcspn(source.text, "\n")] = '\0';
+  return source;
 }
 
 }  // namespace tsomon::probe

@@ -19,6 +19,7 @@
 #include "monitor/probe/copy.h"
 #include "monitor/probe/modules.h"
 #include "monitor/probe/packing.h"
+#include "monitor/probe/process_clock.h"
 #include "monitor/probe/real.h"
 
 namespace tsomon::probe {
@@ -126,6 +127,13 @@ void recycle(Chunk* chunk) {
   }
 }
 
+// The measurement that was made last.
+void write_clock() {
+  if (const capture::ClockEntry* const entry = clock_entry()) {
+    write(capture::kClockChunk, capture::kNoThread, 0, entry, sizeof *entry, false);
+  }
+}
+
 void drain(bool pack, bool keep) {
   Chunk* chunk = nullptr;
   while (handover->full.try_dequeue(chunk)) {
@@ -167,6 +175,9 @@ void flush_everything(bool pack, bool keep) {
     }
   }
   const uint64_t cut = stamp();
+  if (pack && next_measurement() >= 0 && measure_clock(true)) {
+    write_clock();
+  }
   drain(pack, true);
   write_labels(pack);
   write_modules();
@@ -314,14 +325,23 @@ void* writer_thread(void*) {
       state.store(2, std::memory_order_seq_cst);
       wake(&state);
     }
-    const bool live = options.live != 0 && state.load(std::memory_order_seq_cst) == 0;
+    const bool records = state.load(std::memory_order_seq_cst) == 0;
+    if (records && next_measurement() == 0 && measure_clock(false)) {
+      write_clock();
+    }
+    const bool live = options.live != 0 && records;
     if (live && milliseconds() >= next_round) {
       write_round();
       next_round = milliseconds() + options.live;
     }
     writer_sleeps.store(true, std::memory_order_seq_cst);
     if (given.load(std::memory_order_seq_cst) == seen) {
-      wait_while(&given, seen, live ? static_cast<long>(options.live) : -1);
+      const long clock = records ? next_measurement() : -1;
+      const long round = live ? static_cast<long>(options.live) : -1;
+      wait_while(&given, seen,
+                 clock < 0   ? round
+                 : round < 0 ? clock
+                             : (clock < round ? clock : round));
     }
     writer_sleeps.store(false, std::memory_order_seq_cst);
   }
@@ -494,6 +514,7 @@ bool start_handover(const char* path) {
     complain("cannot record to '%s': %s", path, strerror(error));
     return false;
   }
+  write_clock();
   note_modules();
   write_modules();
   add_chunks(options.buffer / sizeof(Chunk) + 1);

@@ -1,5 +1,6 @@
 // Locks. The stamp of an acquisition is taken while the lock is held, that of a release before it
-// is given back, so the stamps of one lock are in the order of its critical sections.
+// is given back, and the first is larger than the last one that was taken under the lock
+// (last_stamps.h), so the stamps of one lock are in the order of its critical sections.
 //
 // What the unlock operations of glibc 2.36 execute decides what is recorded after the release:
 //   mutex, rwlock      a locked instruction: the store buffer drains, a fence follows the release
@@ -95,10 +96,25 @@ int take(pthread_rwlock_t* lock) {
              : real_pthread_rwlock_wrlock(lock);
 }
 
+// While the lock is held. Nothing is asked of what other threads left when this one is not
+// recorded.
+void acquired_now(RecordType type, uint64_t lock, uint64_t pc) {
+  if (local.thread != nullptr) {
+    put_point_after(type, lock, pc, last_stamp(lock));
+  }
+}
+uint64_t releases_now(RecordType type, uint64_t lock, uint64_t pc) {
+  const uint64_t now = put_point_now(type, lock, pc);
+  if (now != 0) {
+    leave_stamp(lock, now, type == RecordType::kReleaseShared);
+  }
+  return now;
+}
+
 template <typename Lock>
 void acquired(int result, RecordType type, const Lock* lock, uint64_t pc) {
   if (held(result) && first_time(lock)) {
-    put_point_now(type, id(lock), pc);
+    acquired_now(type, id(lock), pc);
   }
 }
 
@@ -115,7 +131,7 @@ void drained(uint64_t released, uint64_t pc) {
   }
   constexpr uint32_t kSeparates = tsomon::capture::kSeparates;
   announce_stamp(*context);
-  const uint64_t now = stamp_after_locked();
+  const uint64_t now = in_order(*context, stamp_after_locked());
   tsomon::capture::put_record(context->encoder,
                               {RecordType::kFence, 0, kSeparates, 2, 0, pc, {released, now}});
   context->since = 0;
@@ -123,7 +139,7 @@ void drained(uint64_t released, uint64_t pc) {
 
 template <typename Unlock>
 int release(RecordType type, const volatile void* lock, uint64_t pc, Unlock unlock) {
-  const uint64_t now = put_point_now(type, id(lock), pc);
+  const uint64_t now = releases_now(type, id(lock), pc);
   const int result = unlock();
   if (result == 0) {
     drained(now, pc);
@@ -140,13 +156,13 @@ int wait(const volatile void* condition, const pthread_mutex_t* mutex, uint64_t 
     return wait();
   }
   drain_before_sleeping(pc);
-  const uint64_t now = put_point_now(RecordType::kRelease, id(mutex), pc);
+  const uint64_t now = releases_now(RecordType::kRelease, id(mutex), pc);
   put_point_now(RecordType::kWait, id(condition), pc);
   const int result = wait();
   // A wait that timed out holds the mutex as well.
   if (held(result) || result == ETIMEDOUT) {
     drained(now, pc);
-    put_point_now(RecordType::kAcquire, id(mutex), pc);
+    acquired_now(RecordType::kAcquire, id(mutex), pc);
   }
   return result;
 }
@@ -215,7 +231,7 @@ TSOMON_HOOK int pthread_rwlock_unlock(pthread_rwlock_t* lock) {
 }
 
 TSOMON_HOOK int pthread_spin_unlock(pthread_spinlock_t* lock) {
-  put_point_now(RecordType::kRelease, id(lock), TSOMON_PC());
+  releases_now(RecordType::kRelease, id(lock), TSOMON_PC());
   const int result = real_pthread_spin_unlock(lock);
   noise();
   return result;

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "monitor/probe/skewed_clock.h"
+
 namespace tsomon::probe {
 
 namespace {
@@ -126,6 +128,10 @@ const char* set(Options* options, const char* key, const char* value) {
     return options->clock_trusted || options->clock_unused || std::strcmp(value, "auto") == 0
                ? nullptr
                : "'auto', 'trust' or 'none'";
+  }
+  if (std::strcmp(key, "clock_test") == 0) {
+    options->clock_test = value;
+    return is_skew(value) ? nullptr : "OFFSET[/DRIFT[/STEP/AFTER]],... of each processor";
   }
   if (std::strcmp(key, "live") == 0) {
     const bool good = parse_integer(value, 0, 10000, &number);

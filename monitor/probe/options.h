@@ -30,8 +30,9 @@
 //   objects=SIZE       0..16777215 (default 0: none), with K or M: what is allocated in one piece
 //                      of at most so many bytes is an object; beginning and end are recorded
 //   follow_fork=0|1    1: a child of fork records to FILE.PID; 0 (default): it is not recorded
-//   clock=auto|trust|none  whether stamps of different threads are compared: where clock.h finds
-//                      the machine fit for it (default), always, or never
+//   clock=auto|trust|none  whether stamps of different threads are compared: within the margin that
+//                      is measured (default; clock_meter.h), without a margin, or never
+//   clock_test=LIST    for tests: lets processors disagree (skewed_clock.h)
 //   live=MILLISECONDS  0..10000 (default 0: no): at least that often tells all that was recorded so
 //   far; only
 //                      the first process is recorded then
@@ -66,6 +67,7 @@ struct Options {
   uint32_t live = 0;
   bool clock_trusted = false;
   bool clock_unused = false;
+  const char* clock_test = nullptr;
   int level = -1;
   bool level_is_given = false;
   uint32_t noise = 0;

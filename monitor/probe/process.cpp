@@ -26,10 +26,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "monitor/probe/clock.h"
 #include "monitor/probe/handover.h"
 #include "monitor/probe/modules.h"
 #include "monitor/probe/patterns.h"
+#include "monitor/probe/process_clock.h"
 #include "monitor/probe/real.h"
 #include "monitor/probe/watched.h"
 
@@ -137,26 +137,11 @@ void in_child() {
   count_threads_after_fork();
   if (follow) {
     recorded_pid = getpid();
+    prepare_clock_after_fork();
     recording = start_handover(output_path(false));
     if (recording && was_active) {
       activate();
     }
-  }
-}
-
-// Sets options.clock_unused where no order between threads can be claimed.
-void choose_clock() {
-  const ClockState state = examine_clock();
-  if (options.clock_trusted || options.clock_unused || state.orders_threads()) {
-    return;
-  }
-  options.clock_unused = true;
-  const char* const remedy = "verdicts claim no order between threads (clock=trust overrides)";
-  if (!state.counters()) {
-    complain("the kernel's clock source is '%s', not 'tsc': time-stamp counters may disagree; %s",
-             state.source[0] != '\0' ? state.source : "not known", remedy);
-  } else {
-    complain("LFENCE is not known to order time stamps on this processor; %s", remedy);
   }
 }
 
@@ -222,7 +207,7 @@ void start() {
     return;  // who reads expects one process
   }
   selective = options.only_sets || options.stores_outside;
-  choose_clock();
+  prepare_clock();
   // The patterns are meant for the first program: what it starts may have nothing of the kind.
   if (!find_unit_functions(first) || !declare_named_sets(first)) {
     syscall(SYS_exit_group, 2);

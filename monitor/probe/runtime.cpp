@@ -65,6 +65,8 @@ bool open_chunk(Thread* thread, Context* context) {
   chunk->start = context->start;
   chunk->sequence = thread->sequence.fetch_add(1, std::memory_order_relaxed);
   context->since = 0;
+  context->floor =
+      context->encoder.stamp > context->floor ? context->encoder.stamp : context->floor;
   context->announced = 0;
   context->stamped = kNowhere;
   context->begun = kNowhere;
@@ -135,7 +137,7 @@ bool next_chunk() {
     thread->lost_reported = lost;
   }
   // A chunk begins with a stamp: it can be read when the one before it is missing.
-  capture::put_stamp(context->encoder, stamp());
+  capture::put_stamp(context->encoder, in_order(*context, stamp()));
   context->stamped = context->encoder.end;
   local.context = context;
   return true;
@@ -204,7 +206,7 @@ bool stamp_due(const Context& context) {
 uint64_t new_stamp(Context& context) {
   announce_stamp(context);
   context.since = 0;
-  return stamp();
+  return in_order(context, stamp());
 }
 
 void put_stamp(Context& context) {
@@ -382,6 +384,21 @@ uint64_t put_point_now(RecordType type, uint64_t address, uint64_t pc) {
     return 0;
   }
   const uint64_t now = new_stamp(*context);
+  capture::put_point(context->encoder, type, address, pc, now);
+  context->stamped = context->encoder.end;
+  return now;
+}
+
+uint64_t put_point_after(RecordType type, uint64_t address, uint64_t pc, uint64_t last) {
+  Context* const context = writable();
+  if (context == nullptr) {
+    return 0;
+  }
+  uint64_t now = new_stamp(*context);
+  if (TSOMON_UNLIKELY(now <= last)) {
+    note_backwards(last - now);
+    now = last + 1;
+  }
   capture::put_point(context->encoder, type, address, pc, now);
   context->stamped = context->encoder.end;
   return now;
@@ -582,6 +599,8 @@ void begin_thread(Thread* thread) {
       thread->spare = context->outer;
       context->outer = nullptr;
       context->start = {};
+      context->encoder.stamp = 0;
+      context->floor = thread->began;
       if (open_chunk(thread, context)) {
         local.context = context;
       }
@@ -597,7 +616,7 @@ void end_thread() {
   if (thread == nullptr || local.off) {
     return;
   }
-  put_point_now(RecordType::kThreadEnd, 0, 0);
+  thread->ended = put_point_now(RecordType::kThreadEnd, 0, 0);
   const Change change(thread);
   if (!change.allowed()) {
     // finish() reads this thread's memory: it must not go away before that is over.
@@ -699,12 +718,14 @@ void enter_handler(HandlerFrame* frame) {
     Context* const spare = inner->outer;
     inner->start = {outer->chunk->sequence + 1, position.end, static_cast<uint16_t>(position.slot),
                     static_cast<uint16_t>(position.count)};
+    inner->encoder.stamp = outer->encoder.stamp;
+    inner->floor = outer->floor;
     if (open_chunk(thread, inner)) {
       thread->spare = spare;
       inner->outer = outer;
       thread->context = inner;
       local.context = inner;
-      capture::put_stamp(inner->encoder, stamp());
+      capture::put_stamp(inner->encoder, in_order(*inner, stamp()));
       return;
     }
     thread->spare = inner;
@@ -730,6 +751,8 @@ void leave_handler(HandlerFrame* frame) {
       close_chunk(thread, inner);
     }
     thread->context = frame->context;
+    thread->context->floor =
+        inner->encoder.stamp > inner->floor ? inner->encoder.stamp : inner->floor;
     inner->outer = thread->spare;
     thread->spare = inner;
   }

@@ -27,6 +27,7 @@
 #include <signal.h>
 
 #include "decoders/capture/encoder.h"
+#include "monitor/probe/last_stamps.h"
 #include "monitor/probe/options.h"
 #include "monitor/probe/stamp.h"
 
@@ -58,6 +59,7 @@ struct Context {
   Context* outer;             // that was interrupted
   capture::ChunkStart start;  // of all its chunks
   uint64_t since;             // accesses since the last stamp
+  uint64_t floor;             // no stamp is smaller: of what came before the chunk
   uint32_t announced;         // 1 + the place of the token that will hold the stamp taken last
   // Places in the chunk; kNowhere: none.
   uint32_t stamped;  // all before has been performed before the last stamp, but for a drain
@@ -91,6 +93,8 @@ struct Thread {
   std::atomic<bool> unrecorded{false};  // live: performs what it will record later
   uint64_t told_chunk = 0;  // live: 1 + sequence of the chunk that was told last, and how far
   capture::Position told;
+  uint64_t began = 0;  // stamps: no event is earlier, and, when it has ended, none is later
+  uint64_t ended = 0;
   pthread_t handle = 0;
   pid_t id = 0;       // the kernel's
   bool gone = false;  // joined or detached: the handle may name another thread
@@ -114,6 +118,17 @@ inline Context* writable() {
   return TSOMON_LIKELY(capture::has_room(context->encoder)) ? context : writable_slow();
 }
 
+// A stamp that was just taken, in the order of those before it (stamp.h).
+inline uint64_t in_order(const Context& context, uint64_t now) {
+  const uint64_t last =
+      context.encoder.stamp > context.floor ? context.encoder.stamp : context.floor;
+  if (TSOMON_LIKELY(now >= last)) {
+    return now;
+  }
+  note_backwards(last - now);
+  return last;
+}
+
 // Before a stamp is taken, or a load performed, that the next record tells of.
 inline void announce_stamp(Context& context) {
   *const_cast<volatile uint32_t*>(&context.announced) = context.encoder.end + 1;
@@ -133,7 +148,7 @@ inline uint64_t recent_stamp(Context& context, uint64_t cycles) {
   }
   context.since = 0;
   announce_stamp(context);
-  return stamp();
+  return in_order(context, stamp());
 }
 
 // What was not foreseen, of a thread that is recorded.
@@ -171,6 +186,8 @@ void count_lost();  // one record
 // A record with one stamp, which is taken when there is room, so that stamps stay in order also
 // when the chunk changes. Returns the stamp; 0: not recording.
 uint64_t put_point_now(RecordType type, uint64_t address, uint64_t pc);
+// Of what comes after another thread's event with the stamp `last`: the stamp is larger.
+uint64_t put_point_after(RecordType type, uint64_t address, uint64_t pc, uint64_t last);
 // The drain of a locked instruction between the record of put_point_now with the stamp `released`,
 // not 0, and the thread's next stamp.
 void put_drain(uint64_t released, uint64_t pc);

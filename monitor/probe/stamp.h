@@ -30,8 +30,16 @@
 //              stamp: the return from the unlock is a load, which comes after the locked
 //              instruction.
 //
-// Margin      None is added. Counters of different processors are compared directly; clock.h says
-//             when that is allowed.
+// Margin      Counters of different processors may differ by a bound that clock_meter.h measures
+// and
+//             the capture carries; readers add it. There is a time common to all processors, so
+//             that a stamp s taken at time t has t <= s <= t + margin.
+// In order    A stamp that is smaller than an earlier one of its thread (on another processor), or
+//             than the last one under the lock that the thread has just taken, becomes that one, or
+//             one more: last_stamps.h. With r the earlier stamp, taken at time u <= t, and s the
+//             own one, t <= s <= max(r, s) <= max(u, t) + margin = t + margin: what is promised of
+//             a stamp holds of the maximum, too. A lock is handed over, a thread started or joined
+//             in more than one cycle, so it holds of r + 1.
 // Cost        Some 60 cycles on a current AMD server inside a virtual machine (docs/probe.md).
 #pragma once
 
@@ -39,12 +47,23 @@
 
 namespace tsomon::probe {
 
-inline uint64_t stamp() {
+inline uint64_t raw_stamp() {
   uint32_t low = 0;
   uint32_t high = 0;
   asm volatile("lfence\n\trdtsc\n\tlfence" : "=a"(low), "=d"(high) : : "memory");
   return (static_cast<uint64_t>(high) << 32) | low;
 }
+
+#ifdef TSOMON_CLOCK_TEST
+// Tests let the processors disagree (skewed_clock.h).
+extern bool clock_is_skewed;
+uint64_t skewed_stamp();
+inline uint64_t stamp() {
+  return __builtin_expect(clock_is_skewed, 0) ? skewed_stamp() : raw_stamp();
+}
+#else
+inline uint64_t stamp() { return raw_stamp(); }
+#endif
 
 // The stamp after a locked instruction or MFENCE.
 inline uint64_t stamp_after_locked() {

@@ -1,6 +1,6 @@
 // Threads: creation, start, end, join.
 //
-// fork    stamp taken before pthread_create: the child cannot run before it
+// fork    stamp taken before pthread_create: the child cannot run before it, and has larger stamps
 // begin   first record of the thread, before its start routine. Signals are blocked until then: the
 //         thread has nowhere to record what a handler does
 // end     in the last round of the destructors of thread-specific data, as the last of those whose
@@ -9,7 +9,7 @@
 //         what hooks still come are counted as lost. When the last thread of the program ends so,
 //         and not the process with it, the process is ended here: the C library would wait for the
 //         runtime's own thread
-// join    stamp taken after the join returned
+// join    stamp taken after the join returned, larger than those of the thread
 // Missed: threads made by clone(2) directly.
 #include <cerrno>
 #include <climits>
@@ -167,7 +167,7 @@ Thread* find(pthread_t handle) {
 void joined(Thread* thread, uint64_t pc) {
   if (thread != nullptr) {
     thread->gone = true;
-    put_point_now(RecordType::kJoin, thread->number, pc);
+    put_point_after(RecordType::kJoin, thread->number, pc, thread->ended);
   }
 }
 
@@ -215,7 +215,7 @@ TSOMON_HOOK int pthread_create(pthread_t* handle, const pthread_attr_t* attribut
   // Recorded before the call: the allocator that it may use can be instrumented. If it fails, the
   // capture has a thread without events.
   if (thread != nullptr) {
-    put_point_now(RecordType::kFork, thread->number, TSOMON_PC());
+    thread->began = put_point_now(RecordType::kFork, thread->number, TSOMON_PC()) + 1;
   } else if (local.thread != nullptr) {
     count_lost();
   }

@@ -96,8 +96,16 @@ bool NaiveChecker::program_order(uint32_t e, uint32_t f) const {
   return trace_.events[e].thread == trace_.events[f].thread && e < f;
 }
 
+bool NaiveChecker::of_lock(uint32_t e, uint32_t f) const {
+  return common_[e][f] && trace_.events[e].has_write_value != 0 &&
+         trace_.events[f].has_write_value != 0 && is(trace_.events[e], kinds::kLocks) &&
+         is(trace_.events[f], kinds::kLocks);
+}
+
 bool NaiveChecker::before(uint32_t e, uint32_t f) const {
-  return options_.order == TraceOrder::kIssue && trace_.hi(trace_.events[e]) < trace_.events[f].lo;
+  const int64_t over =
+      of_lock(e, f) ? trace_.events[e].lo : trace_.hi(trace_.events[e]);  // where that counts
+  return options_.order == TraceOrder::kIssue && over < trace_.events[f].lo;
 }
 
 // The first later event of the thread by which store e has committed.
@@ -152,7 +160,9 @@ std::optional<uint32_t> NaiveChecker::find_release_read(uint32_t e) const {
     for (uint32_t r = 0; r < trace_.events.size(); ++r) {
       const Event& release = trace_.events[r];
       if (release.kind() == EventKind::kRelease && common_[r][e] && before(r, e) &&
-          (!latest || trace_.hi(release) >= trace_.hi(trace_.events[*latest]))) {
+          (!latest ||
+           (of_lock(r, *latest) ? release.lo >= trace_.events[*latest].lo
+                                : trace_.hi(release) >= trace_.hi(trace_.events[*latest])))) {
         latest = r;
       }
     }
@@ -185,7 +195,7 @@ bool NaiveChecker::directed(uint32_t e, uint32_t f) const {
   if (!common_[e][f] || (reader(a) && reader(b)) || !before(e, f)) {
     return false;
   }
-  if (options_.model == MemoryModel::kSc || drains(e)) {
+  if (options_.model == MemoryModel::kSc || drains(e) || of_lock(e, f)) {
     return true;
   }
   if (a.kind() == EventKind::kRelease && release_read(f) == e) {

@@ -47,6 +47,7 @@ class NaiveChecker {
   std::optional<uint32_t> find_release_read(uint32_t e) const;
   bool program_order(uint32_t e, uint32_t f) const;
   bool before(uint32_t e, uint32_t f) const;
+  bool of_lock(uint32_t e, uint32_t f) const;  // whose events are ordered by their beginnings
   bool directed(uint32_t e, uint32_t f) const;
 
   const Trace& trace_;

@@ -1,0 +1,69 @@
+#include "decoders/capture/clock_margin.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace tsomon::capture {
+
+void ClockMargin::add(const ClockEntry& entry) {
+  ++entries_;
+  backwards_ = std::max(backwards_, entry.backwards);
+  early_ = std::max(early_, entry.early);
+  if (entry.margin > static_cast<uint64_t>(kMost)) {
+    trusted_ = false;
+  } else {
+    margin_ = std::max(margin_, entry.margin);
+  }
+}
+
+std::string ClockMargin::problem() const {
+  if (trusted()) {
+    return {};
+  }
+  return fmt::format(
+      "the processors' time-stamp counters are not to be trusted: {}; no order between threads is "
+      "claimed",
+      !trusted_ ? "messages between processors contradict one another"
+                : fmt::format("a stamp went back by {} cycles, where {} were measured at most",
+                              backwards_, margin_));
+}
+
+void widen(EventBlock& block, size_t begin, int64_t margin) {
+  if (margin == 0) {
+    return;
+  }
+  for (size_t i = begin; i != block.events.size(); ++i) {
+    Event& event = block.events[i];
+    const int64_t lo = widened(event.lo, margin);
+    const auto more = static_cast<uint64_t>(event.lo) - static_cast<uint64_t>(lo);
+    if (is(event, kinds::kLocks)) {
+      const auto stamp = static_cast<uint64_t>(event.lo);
+      const int64_t hi = block.hi(event);
+      event.lo = lo;
+      event.has_hi = 0;
+      event.span_or_extra = 0;
+      block.complete(event, hi, {}, stamp);
+      continue;
+    }
+    if (event.has_hi != 0) {
+      event.lo = lo;  // the end is beside it
+      continue;
+    }
+    const uint64_t span = event.has_extras() ? more : more + event.span_or_extra;
+    if (!event.has_extras() && span <= UINT32_MAX) {
+      event.span_or_extra = static_cast<uint32_t>(span);
+      event.lo = lo;
+      continue;
+    }
+    const auto read = block.read_value(event);
+    const auto write = block.write_value(event);
+    const int64_t hi = block.hi(event);
+    event.lo = lo;
+    event.has_read_value = event.has_write_value = 0;
+    event.span_or_extra = 0;
+    block.complete(event, hi, read, write);
+  }
+}
+
+}  // namespace tsomon::capture

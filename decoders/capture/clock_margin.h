@@ -1,0 +1,76 @@
+// What the measurements in a capture say of its stamps, and the intervals that follow from it.
+//
+// Source      Theory section 5.2 with clocks that agree only within a bound: e comes before f for
+//             certain when hi(e) + margin < lo(f).
+// Margin      That of the widest measurement: between two measurements the larger one holds, and
+//             a drift shows as a margin that grows. No measurement (older captures, clock=trust):
+//             0, their stamps were trusted.
+// Widening    Every interval begins `margin` earlier: then hi(e) < lo(f) says the same, for all
+//             events alike. There is a time common to all processors in which a stamp is ahead of
+//             its moment by a number from 0 to the margin, the same for all stamps of a processor
+//             (monitor/probe/clock_meter.h). So [lo - margin, hi] is where the event lies in that
+//             time. (lo - floor(margin / 2) and hi + ceil(margin / 2) would be the same, with that
+//             time shifted.) The order of events by `lo` does not change.
+// Locks       Stamps of events of one lock grow from holder to holder (last_stamps.h), whatever the
+//             margin. Where intervals are widened, events of locks carry their stamp as the value
+//             that they write, which says that events of their lock come in the order of `lo`; the
+//             interval says only how they lie to what is not of the lock (tso/relation.cpp).
+// Trust       A measurement that contradicts itself, or a stamp that went back by more than the
+//             margin: no stamps of different threads can be compared, in the whole capture.
+// End         Threads that run on when recording ends are cut at a stamp. What was recorded is then
+// all
+//             that others have heard of, unless stamps may go back: then nothing is cut by a stamp
+//             that may have come before the end, and a thread that ran on is a problem.
+// Thread-safety: plain data and pure functions.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "decoders/capture/clock_entry.h"
+#include "tso/trace.h"
+
+namespace tsomon::capture {
+
+class ClockMargin {
+ public:
+  // Beyond this stamps order nothing.
+  static constexpr int64_t kMost = int64_t{1} << 60;
+
+  void add(const ClockEntry& entry);
+  bool any() const { return entries_ != 0; }
+  bool trusted() const { return trusted_ && backwards_ <= margin_; }
+  // Whether what comes later may have a smaller stamp, also when it has heard of what came before:
+  // messages between threads take their time, and where none was seen that went back, counters
+  // differ by less.
+  bool may_go_back() const { return early_ != 0 || backwards_ != 0; }
+  // In cycles; what is trusted.
+  int64_t margin() const { return static_cast<int64_t>(margin_); }
+  // What was recorded with a later stamp came after the end of recording for certain.
+  int64_t end_of(uint64_t cut) const {
+    const auto end = static_cast<int64_t>(std::min(cut, static_cast<uint64_t>(kMost)));
+    return may_go_back() ? end + margin() : end;
+  }
+  // Why it is not trusted.
+  std::string problem() const;
+
+ private:
+  uint64_t entries_ = 0;
+  bool trusted_ = true;
+  uint64_t margin_ = 0;
+  uint64_t backwards_ = 0;
+  uint64_t early_ = 0;
+};
+
+inline constexpr const char* kRanOn =
+    "threads ran on when recording ended, and stamps of different threads do not say what came "
+    "before that";
+
+// Intervals of the events from number `begin` on begin so much earlier; open ones stay as they are.
+void widen(EventBlock& block, size_t begin, int64_t margin);
+inline int64_t widened(int64_t lo, int64_t margin) {
+  return lo < kTimeMin + margin ? kTimeMin : lo - margin;
+}
+
+}  // namespace tsomon::capture

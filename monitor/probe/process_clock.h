@@ -1,0 +1,32 @@
+// The clock of the recorded process: how far the processors' counters differ, measured at the start
+// and again while it runs (clock_meter.h), for the capture and its readers.
+//
+// Start       Before the program's threads: prepare_clock() sets options.clock_unused where no
+// order
+//             between threads can be claimed, and says why.
+// Running     The writer thread measures again a second later, then after twice as long each time,
+//             up to eight seconds, as long as the margin does not grow, and never for more than a
+//             thousandth of the time; and once when recording ends. A measurement that no
+//             processor had time for is left out, and tried again.
+// Memory      That of the meter, 25 KB.
+// Thread-safety: prepare_clock() alone; the others on the writer thread.
+#pragma once
+
+#include <cstdint>
+
+#include "decoders/capture/clock_entry.h"
+
+namespace tsomon::probe {
+
+void prepare_clock();
+// In a child of fork, which has no other threads.
+void prepare_clock_after_fork();
+
+// The last measurement; nullptr: there is none.
+const capture::ClockEntry* clock_entry();
+// Milliseconds until it is time for the next measurement, 0: it is; -1: there will be none.
+long next_measurement();
+// True: there is a new one.
+bool measure_clock(bool ends);
+
+}  // namespace tsomon::probe

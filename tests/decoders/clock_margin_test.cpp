@@ -1,0 +1,215 @@
+// What captures say of their clock, and the intervals that readers make of it.
+#include "decoders/capture/clock_margin.h"
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "decoders/capture/encoder.h"
+#include "decoders/capture/live.h"
+#include "decoders/capture/reader.h"
+#include "tests/decoders/recording.h"
+
+namespace tsomon::capture {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+// A thread that holds a lock between two fences.
+std::string section(uint64_t begin) {
+  constexpr uint32_t kCapacity = 1024;
+  auto encoder = std::make_unique<Encoder>();
+  std::vector<uint8_t> tokens(kCapacity + kMaxToken);
+  start_chunk(*encoder, tokens.data(), kCapacity);
+  const auto put = [&](RecordType type, uint64_t address, std::initializer_list<uint64_t> words) {
+    Record record;
+    record.type = type;
+    record.address = address;
+    for (const uint64_t word : words) {
+      record.words[record.count++] = word;
+    }
+    put_record(*encoder, record);
+  };
+  put(RecordType::kFence, 0, {begin, begin + 5});
+  put(RecordType::kAcquire, 0x9000, {begin + 10});
+  put_access(*encoder, 0x8000, make_key(RecordType::kWrite, 8, 0));
+  put(RecordType::kRelease, 0x9000, {begin + 20});
+  const ChunkStart start;
+  std::string payload(reinterpret_cast<const char*>(&start), sizeof start);
+  payload.append(reinterpret_cast<const char*>(tokens.data()), encoder->end);
+  return payload;
+}
+
+ClockEntry measured(uint64_t margin, uint64_t backwards = 0) {
+  ClockEntry entry;
+  entry.margin = margin;
+  entry.backwards = backwards;
+  return entry;
+}
+
+Capture read_with(const std::vector<ClockEntry>& entries) {
+  Recording file;
+  for (const ClockEntry& entry : entries) {
+    REQUIRE(file.writer.write_raw(kClockChunk, kNoThread, 0, &entry, sizeof entry) == 0);
+  }
+  file.events(0, 0, section(1000));
+  file.events(1, 0, section(1011));
+  file.trailer();
+  auto capture = read_capture(file.bytes());
+  REQUIRE_MESSAGE(capture.has_value(), capture.error().to_string());
+  return std::move(*capture);
+}
+
+TEST_CASE("intervals of a capture are as wide as its counters may differ") {
+  const Lines trusted = {"T0 fence [1000,1005]",      "T0 acq 0x9000 [1010,1010]",
+                         "T0 w 0x8000+8 [1010,1020]", "T1 fence [1011,1016]",
+                         "T0 rel 0x9000 [1020,1020]", "T1 acq 0x9000 [1021,1021]",
+                         "T1 w 0x8000+8 [1021,1031]", "T1 rel 0x9000 [1031,1031]"};
+  CHECK(describe(read_with({}).trace) == trusted);
+  CHECK(describe(read_with({measured(0)}).trace) == trusted);
+  // The widest of all holds. Locks say by a value that they come in the order of their beginnings.
+  const Capture wide = read_with({measured(7), measured(100), measured(50)});
+  CHECK(describe(wide.trace) ==
+        Lines{"T0 fence [900,1005]", "T0 acq 0x9000 wrote 1010 [910,1010]",
+              "T0 w 0x8000+8 [910,1020]", "T1 fence [911,1016]",
+              "T0 rel 0x9000 wrote 1020 [920,1020]", "T1 acq 0x9000 wrote 1021 [921,1021]",
+              "T1 w 0x8000+8 [921,1031]", "T1 rel 0x9000 wrote 1031 [931,1031]"});
+  CHECK(wide.problems.empty());
+  CHECK(wide.notes.empty());
+}
+
+TEST_CASE("a clock that contradicts itself orders nothing, and the capture says so") {
+  for (const auto& entries :
+       {std::vector{measured(100), measured(kNoMargin)},
+        std::vector{measured(100), measured(100, 101)}, std::vector{measured(uint64_t{1} << 62)}}) {
+    const Capture capture = read_with(entries);
+    // Two threads that did not end: what came before the end nobody knows.
+    REQUIRE(capture.problems.size() == 1);
+    CHECK(capture.problems.front() == kRanOn);
+    REQUIRE(capture.notes.size() == 1);
+    CHECK(capture.notes.front().find("not to be trusted") != std::string::npos);
+    for (const Event& event : capture.trace.events) {
+      CHECK(capture.trace.lo(event) == kTimeMin);
+      CHECK(capture.trace.hi(event) == kTimeMax);
+    }
+  }
+}
+
+TEST_CASE("what was done before the end is not cut off by a stamp that went ahead") {
+  for (const bool back : {false, true}) {
+    CAPTURE(back);
+    Recording file;
+    const ClockEntry entry = measured(100, back ? 100 : 0);
+    REQUIRE(file.writer.write_raw(kClockChunk, kNoThread, 0, &entry, sizeof entry) == 0);
+    file.events(0, 0, section(1000));
+    file.events(1, 0, section(1202));
+    file.trailer(0, 1121);
+    const auto capture = read_capture(file.bytes());
+    REQUIRE(capture.has_value());
+    CHECK(capture->trace.events.size() == (back ? 7 : 4));
+    CHECK(capture->problems.size() == (back ? 1 : 0));
+  }
+}
+
+TEST_CASE("a measurement that is cut off is a problem") {
+  Recording file;
+  const ClockEntry entry = measured(10);
+  REQUIRE(file.writer.write_raw(kClockChunk, kNoThread, 0, &entry, sizeof entry - 1) == 0);
+  file.events(0, 0, section(1000));
+  file.trailer();
+  const auto capture = read_capture(file.bytes());
+  REQUIRE(capture.has_value());
+  CHECK(capture->problems.size() == 1);
+}
+
+TEST_CASE("a live capture tells when the clock has moved further than its events allow for") {
+  for (const uint64_t later : {100, 150, 151}) {
+    Writer::Options options;
+    options.live = true;
+    Recording file(options);
+    const auto clock = [&](uint64_t margin) {
+      const ClockEntry entry = measured(margin);
+      REQUIRE(file.writer.write_raw(kClockChunk, kNoThread, 0, &entry, sizeof entry) == 0);
+    };
+    const auto round = [&](uint64_t since) {
+      RoundEntry entry;
+      entry.since = since;
+      REQUIRE(file.writer.write_raw(ChunkType::kRound, kNoThread, 0, &entry, sizeof entry) == 0);
+    };
+    clock(100);
+    file.events(0, 0, section(1000));
+    round(2000);
+    clock(later);
+    round(3000);
+    file.trailer();
+    LiveReader reader;
+    REQUIRE(reader.feed(file.bytes()).has_value());
+    Lines lines;
+    std::vector<int64_t> promises;
+    reader.take([&](const LiveReader::News& news) {
+      promises.push_back(news.promise);
+      for (const Event& event : news.events->events) {
+        lines.push_back(std::to_string(event.lo));
+      }
+    });
+    // Half as much again as the first measurement asks for.
+    CHECK(lines == Lines{"850", "860", "860", "870"});
+    // What comes after the stamp of a round may have one that is smaller by as much.
+    CHECK(reader.round() == 3000 - 2 * 150);
+    for (const int64_t promise : promises) {
+      CHECK(promise <= 3000 - 2 * 150);
+    }
+    CHECK(reader.clock_moved() == (later > 150));
+    CHECK(reader.problems().empty() == (later <= 150));
+  }
+}
+
+// Against the plainest means: the same events, built anew.
+TEST_CASE("widening keeps everything but the beginnings") {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 2000; ++round) {
+    EventBlock block;
+    EventBlock expected;
+    const auto margin = static_cast<int64_t>(random() % 3 == 0 ? random() % (int64_t{1} << 40)
+                                                               : random() % 1000 + 1);
+    for (int i = 0; i < 20; ++i) {
+      Event event;
+      event.thread = static_cast<ThreadId>(random() % 4);
+      event.set_kind(static_cast<EventKind>(random() % 6));
+      event.address = random() % 100;
+      event.size = random() % 2 == 0 ? 8 : 0;
+      const int64_t lo = random() % 8 == 0 ? kTimeMin : static_cast<int64_t>(random() % 100'000);
+      const int64_t hi = random() % 8 == 0   ? kTimeMax
+                         : lo == kTimeMin    ? static_cast<int64_t>(random() % 1000)
+                         : random() % 3 == 0 ? lo
+                                             : lo + static_cast<int64_t>(random() % (1ULL << 33));
+      const bool lock = is(event, kinds::kLocks);
+      std::optional<uint64_t> read;
+      std::optional<uint64_t> write;
+      if (!lock && random() % 3 == 0) {
+        read = random();
+      }
+      if (!lock && random() % 3 == 0) {
+        write = random();
+      }
+      block.add(event, lo, hi, read, write);
+      const int64_t begin = lo == kTimeMin ? lo : lo - margin;
+      expected.add(event, begin, hi, read, lock ? static_cast<uint64_t>(lo) : write);
+    }
+    widen(block, 0, margin);
+    for (size_t i = 0; i < block.events.size(); ++i) {
+      const Event& a = block.events[i];
+      const Event& b = expected.events[i];
+      REQUIRE(block.lo(a) == expected.lo(b));
+      REQUIRE(block.hi(a) == expected.hi(b));
+      REQUIRE(block.read_value(a) == expected.read_value(b));
+      REQUIRE(block.write_value(a) == expected.write_value(b));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tsomon::capture
