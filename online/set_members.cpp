@@ -17,7 +17,11 @@ bool SetMembers::refresh(const Symbols& symbols) {
   labels_.clear();
   ranges_.clear();
   names_.clear();
+  all_.clear();
+  by_name_.clear();
   for (uint32_t set = 0; set < symbols.sets.size(); ++set) {
+    all_.push_back(set);
+    by_name_[symbols.sets[set].name].push_back(set);
     for (const LocationKey& key : symbols.sets[set].members) {
       (key.size == 0 ? names_ : ranges_)
           .push_back({key.address, key.size == 0 ? 0 : key.address + (key.size - 1), 0, set});
@@ -64,14 +68,16 @@ const std::vector<uint32_t>& SetMembers::sets_of_label(const Symbols& symbols, u
   if (!known.known) {
     known.known = true;
     const auto names = unit_sets(symbols.labels.text(label));
-    for (uint32_t set = 0; set < symbols.sets.size(); ++set) {
-      if (names.empty() ||
-          std::find(names.begin(), names.end(), symbols.sets[set].name) != names.end()) {
-        known.sets.push_back(set);
+    known.all = names.empty();
+    for (const auto& name : names) {
+      if (const auto sets = by_name_.find(std::string(name)); sets != by_name_.end()) {
+        known.sets.insert(known.sets.end(), sets->second.begin(), sets->second.end());
       }
     }
+    std::sort(known.sets.begin(), known.sets.end());
+    known.sets.erase(std::unique(known.sets.begin(), known.sets.end()), known.sets.end());
   }
-  return known.sets;
+  return known.all ? all_ : known.sets;
 }
 
 }  // namespace tsomon

@@ -1,11 +1,14 @@
 // Which declared sets a location belongs to, and which units are declared on them.
 //
 // Complexity  refresh(): O(members * log members) when something was declared, else O(sets). A
-//             location: O(log members + members that overlap), a little more where ranges nest.
+//             location: O(log members + members that overlap), a little more where ranges nest. A
+//             label: O(sets that it names); labels that name none share one list.
 // Thread-safety: none.
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "tso/trace.h"
@@ -30,6 +33,7 @@ class SetMembers {
   };
   struct Label {
     bool known = false;
+    bool all = false;
     std::vector<uint32_t> sets;
   };
 
@@ -38,6 +42,8 @@ class SetMembers {
   std::vector<Range> ranges_;  // by first byte
   std::vector<Range> names_;   // by id
   std::vector<Label> labels_;
+  std::vector<uint32_t> all_;
+  std::unordered_map<std::string, std::vector<uint32_t>> by_name_;
 };
 
 }  // namespace tsomon

@@ -5,6 +5,7 @@
 // bound left an answer open.
 #include <cstdio>
 #include <memory>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "tools/command.h"
 #include "tools/number_option.h"
 #include "tools/output_option.h"
+#include "tools/stop_signals.h"
 
 namespace tsomon {
 namespace {
@@ -85,32 +87,56 @@ void print_json(const std::string& file, const LitmusTest& test, const Judgement
   fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
+// The reason why not everything was seen.
+const char* bound_of(const Judgement& judgement) {
+  const machine::Exploration& sc = judgement.sc.exploration;
+  const machine::Exploration& tso = judgement.tso.exploration;
+  return sc.stopped || tso.stopped                   ? "interrupted"
+         : sc.state_limit_hit || tso.state_limit_hit ? "a bound was hit (--max-states)"
+                                                     : "a bound was hit (--max-jumps)";
+}
+
+int judge_file(const std::string& file, const Options& options) {
+  const std::string input = input_name(file);
+  const auto test = read_input(file, kMaxFileSize).and_then([&](const std::string& text) {
+    return litmus::parse_litmus(text, input);
+  });
+  if (!test) {
+    fmt::print(stderr, "{}\n", test.error().to_string());
+    return kExitBadInput;
+  }
+  const Judgement judgement = litmus::judge_litmus(*test, options.limits);
+  if (options.output == OutputFormat::kJson) {
+    print_json(file, *test, judgement);
+  } else {
+    print_text(file, *test, judgement);
+  }
+  std::fflush(stdout);
+  if (!judgement.complete()) {
+    fmt::print(stderr, "{}: {}: states and executions are those seen so far\n", input,
+               bound_of(judgement));
+    return kExitInconclusive;
+  }
+  return kExitClean;
+}
+
 int run_litmus(const Options& options) {
+  const StopSignals signals;
   int status = kExitClean;
   for (const std::string& file : options.files) {
-    const std::string input = input_name(file);
-    const auto test = read_input(file, kMaxFileSize).and_then([&](const std::string& text) {
-      return litmus::parse_litmus(text, input);
-    });
-    if (!test) {
-      fmt::print(stderr, "{}\n", test.error().to_string());
-      status = kExitBadInput;
-      continue;
+    int judged = kExitClean;
+    try {
+      judged = judge_file(file, options);
+    } catch (const WorkEnded& end) {
+      fmt::print(stderr, "{}: {}: not judged\n", input_name(file), end.what());
+      judged = kExitInconclusive;
+    } catch (const std::bad_alloc&) {
+      fmt::print(stderr, "{}: out of memory: not judged\n", input_name(file));
+      judged = kExitEnvironment;
     }
-    const Judgement judgement = litmus::judge_litmus(*test, options.limits);
-    if (options.output == OutputFormat::kJson) {
-      print_json(file, *test, judgement);
-    } else {
-      print_text(file, *test, judgement);
-    }
-    std::fflush(stdout);
-    if (!judgement.complete()) {
-      fmt::print(
-          stderr, "{}: a bound was hit ({}): states and executions are those seen so far\n", input,
-          judgement.sc.exploration.state_limit_hit || judgement.tso.exploration.state_limit_hit
-              ? "--max-states"
-              : "--max-jumps");
-      status = status == kExitClean ? kExitInconclusive : status;
+    // What was not judged outranks what was left open.
+    if (judged != kExitClean && (status == kExitClean || status == kExitInconclusive)) {
+      status = judged;
     }
   }
   return status;
@@ -125,7 +151,7 @@ void add_litmus_command(CLI::App& app, int& exit_status) {
   command->add_option("FILE", options->files, "Litmus tests; - is standard input")->required();
   command
       ->add_option("--max-states", options->limits.max_states,
-                   "Machine states to visit per test and model")
+                   "Machine states to visit per test and model; large ones count as several")
       ->check(positive_number())
       ->capture_default_str();
   command
@@ -136,7 +162,7 @@ void add_litmus_command(CLI::App& app, int& exit_status) {
   command->footer(
       "States that satisfy the condition are marked with *.\n"
       "Exit status: 0 all tests were judged, whatever the verdict; 2 a file could not be read;\n"
-      "3 a bound left an answer open.");
+      "3 a bound, or SIGINT or SIGTERM, left an answer open; 4 out of memory.");
   command->callback([options, &exit_status] { exit_status = run_litmus(*options); });
 }
 

@@ -1,7 +1,10 @@
 #include "tso/explore.h"
 
+#include <algorithm>
 #include <unordered_set>
 #include <utility>
+
+#include "tso/work.h"
 
 namespace tsomon::machine {
 
@@ -9,6 +12,9 @@ namespace {
 
 // Ids of events are 16 bits; a thread that gets here loops.
 constexpr size_t kMaxEvents = 0xFF00;
+// What an entry of a set of names needs beside the name.
+constexpr uint64_t kEntryBytes = 96;
+constexpr uint64_t kLeastStates = 4096;  // that bounds on bytes and work allow for
 
 void append(std::string& key, uint32_t number, int bytes) {
   for (int byte = 0; byte < bytes; ++byte) {
@@ -66,7 +72,11 @@ bool commutes_with_everything(const Machine& machine, const State& state, uint16
 class Search {
  public:
   Search(const Machine& machine, const Limits& limits, bool every_order)
-      : machine_(machine), limits_(limits), every_order_(every_order), state_(machine.initial()) {}
+      : machine_(machine),
+        limits_(limits),
+        every_order_(every_order),
+        state_(machine.initial()),
+        usual_states_(std::max(limits.max_states, kLeastStates)) {}
 
   // `on_final` returns false to stop.
   template <typename OnFinal>
@@ -109,10 +119,23 @@ class Search {
         return false;
       }
     }
-    if (!every_order_ && !seen_.insert(state_key(state_)).second) {
+    if (stop_asked_now()) {
+      result_.stopped = true;
       return false;
     }
-    if (++result_.states > limits_.max_states) {
+    if (!every_order_) {
+      std::string key = state_key(state_);
+      const uint64_t bytes = key.size() + kEntryBytes;
+      work_ += key.size();
+      if (!seen_.insert(std::move(key)).second) {
+        result_.state_limit_hit = work_ / kStateWork > usual_states_;
+        return false;
+      }
+      // Of final states the callback keeps about as much once more.
+      bytes_ += machine_.is_final(state_) ? 2 * bytes : bytes;
+    }
+    if (++result_.states > limits_.max_states || bytes_ / kStateBytes > usual_states_ ||
+        work_ / kStateWork > usual_states_) {
       result_.state_limit_hit = true;
       return false;
     }
@@ -124,6 +147,9 @@ class Search {
     choose(frame.steps);
     return true;
   }
+
+  // Asking costs more than a small state.
+  bool stop_asked_now() { return ++entered_ % 64 == 0 && stop_asked(); }
 
   void choose(std::vector<Step>& steps) const {
     if (!every_order_) {
@@ -160,6 +186,10 @@ class Search {
   std::vector<Undo> undos_;
   std::vector<Step> path_;
   std::unordered_set<std::string> seen_;
+  const uint64_t usual_states_;
+  uint64_t bytes_ = 0;  // of seen_, and about as much of what the callback keeps
+  uint64_t work_ = 0;   // bytes of keys made
+  uint64_t entered_ = 0;
 };
 
 }  // namespace

@@ -11,8 +11,10 @@
 //             coherence so far, and runs at once whatever commutes with all other steps: register
 //             instructions, jumps, fences that are enabled, and (under TSO) putting a store in the
 //             buffer. That loses orders of steps, never a class.
-// Bounds      The number of states and of backward jumps per thread. A bound that is hit is in the
-//             result, which is then a part of the answer.
+// Bounds      The number of states and of backward jumps per thread. A state is of a usual size,
+//             kStateBytes to remember and kStateWork to find; where states are larger, or are found
+//             again more often, fewer are visited. A bound that is hit is in the result, which is
+//             then a part of the answer. So is a stop that somebody asked for (tso/work.h).
 // Cost        explore: O(states x length) time and memory, exponential in the number of accesses
 //             that race. enumerate: O(executions x length) time, O(length) memory.
 // Thread-safety: the functions share nothing; the callbacks run on the caller's thread.
@@ -28,6 +30,11 @@
 
 namespace tsomon::machine {
 
+// Of a state of explore(): bytes that it and what is found with it take up, and bytes of names that
+// are made until it is found.
+inline constexpr uint64_t kStateBytes = 192;
+inline constexpr uint64_t kStateWork = 2048;
+
 struct Limits {
   uint64_t max_states = 1'000'000;  // distinct states of explore(), steps of enumerate()
   uint32_t max_backward_jumps = 4;  // that one thread may take in one execution
@@ -38,7 +45,7 @@ struct Exploration {
   uint64_t executions = 0;  // classes of explore(), step sequences of enumerate()
   bool state_limit_hit = false;
   bool loop_limit_hit = false;
-  bool stopped = false;  // by the callback
+  bool stopped = false;  // by the callback, or because somebody asked for it
 
   bool complete() const { return !state_limit_hit && !loop_limit_hit && !stopped; }
 };

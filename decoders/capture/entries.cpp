@@ -35,7 +35,8 @@ bool read_texts(EntryReader& reader, ChunkType type, Names& names) {
 }
 
 void read_command_line(std::string_view payload, std::vector<std::string>& command_line) {
-  while (!payload.empty()) {
+  constexpr size_t kMost = size_t{1} << 16;  // arguments; an empty one costs more than its byte
+  while (!payload.empty() && command_line.size() < kMost) {
     const size_t end = std::min(payload.find('\0'), payload.size());
     command_line.emplace_back(payload.substr(0, end));
     payload.remove_prefix(std::min(end + 1, payload.size()));

@@ -15,12 +15,20 @@
 #include "decoders/capture/decoder.h"
 #include "decoders/capture/entries.h"
 #include "decoders/capture/stream.h"
+#include "tso/work.h"
 
 namespace tsomon::capture {
 namespace {
 
 constexpr size_t kPortion = 4096;    // records at a time
 constexpr size_t kMaxHandlers = 64;  // that interrupt one another
+// What the chunks of a file may unpack to: so much, and for every byte of the file. The probe's
+// chunks of events have 64 KiB and a header that is not packed.
+constexpr uint64_t kUnpackedEvents = uint64_t{64} << 20;
+constexpr uint64_t kEventBytesPerByte = 1024;
+// The others are lists of names, of which one entry costs more memory than bytes.
+constexpr uint64_t kUnpackedTexts = uint64_t{8} << 20;
+constexpr uint64_t kTextBytesPerByte = 64;
 
 // A chunk that is being decoded.
 struct Open {
@@ -39,7 +47,11 @@ Selection selection_of(const FileHeader& header) {
 
 class CaptureReader::Impl {
  public:
-  explicit Impl(ChunkList list) : list_(std::move(list)), names_(capture_.trace.symbols) {
+  Impl(ChunkList list, uint64_t file_bytes)
+      : list_(std::move(list)),
+        names_(capture_.trace.symbols),
+        event_bytes_left_(kUnpackedEvents + kEventBytesPerByte * file_bytes),
+        text_bytes_left_(kUnpackedTexts + kTextBytesPerByte * file_bytes) {
     capture_.trace.symbols.initial_zero = false;
     if (list_.header) {
       capture_.header = *list_.header;
@@ -142,14 +154,28 @@ class CaptureReader::Impl {
     });
   }
 
+  // A small file must not take all memory and time.
+  Result<std::string> unpacked(const Chunk& chunk) {
+    const bool events = chunk.header.type == static_cast<uint32_t>(ChunkType::kEvents);
+    uint64_t& left = events ? event_bytes_left_ : text_bytes_left_;
+    if (chunk.header.raw_size > left) {
+      return fail(ErrorKind::kDamaged,
+                  fmt::format("unpacked size {}: no recording of this size has so much",
+                              chunk.header.raw_size));
+    }
+    left -= chunk.header.raw_size;
+    spend(chunk.header.raw_size / 64);
+    return unpack(chunk);
+  }
+
   // A crash handler may hand over what the writer was about to: one copy is enough.
   void describe_gaps(std::vector<const Chunk*>& chunks) {
     std::vector<const Chunk*> unique;
     for (const Chunk* chunk : chunks) {
       const uint64_t expected = unique.empty() ? 0 : unique.back()->header.sequence + 1;
       if (!unique.empty() && chunk->header.sequence + 1 == expected) {
-        const auto copy = unpack(*chunk);
-        const auto first = unpack(*unique.back());
+        const auto copy = unpacked(*chunk);
+        const auto first = unpacked(*unique.back());
         if (!copy || !first || *copy != *first) {
           problem(fmt::format("byte {}: {} differs from the one at byte {}", chunk->offset,
                               chunk_name(chunk->header), unique.back()->offset));
@@ -169,7 +195,7 @@ class CaptureReader::Impl {
   }
 
   void read_process_chunk(const Chunk& chunk) {
-    const auto payload = unpack(chunk);
+    const auto payload = unpacked(chunk);
     if (!payload) {
       return problem(describe(chunk, payload.error().message));
     }
@@ -259,7 +285,7 @@ class CaptureReader::Impl {
     }
     Open& ahead = thread.ahead.emplace();
     ahead.chunk = thread.chunks[thread.next_chunk];
-    auto payload = unpack(*ahead.chunk);
+    auto payload = unpacked(*ahead.chunk);
     if (!payload) {
       problem(describe(*ahead.chunk, payload.error().message));
     } else if (payload->size() < sizeof ahead.start) {
@@ -341,6 +367,7 @@ class CaptureReader::Impl {
   // Decodes until an event is ready. False at the end of the thread.
   bool refill(Thread& thread) {
     while (thread.next_event == thread.block.events.size() && !thread.finished) {
+      spend(kPortion);
       thread.block.clear();
       thread.next_event = 0;
       if (!thread.open.empty()) {
@@ -449,6 +476,8 @@ class CaptureReader::Impl {
   bool has_trailer_ = false;
   std::priority_queue<Head, std::vector<Head>, Later> heads_;
   DecoderPool pool_;
+  uint64_t event_bytes_left_;  // that may still be unpacked
+  uint64_t text_bytes_left_;
   bool ended_ = false;
 };
 
@@ -462,7 +491,7 @@ Result<CaptureReader> CaptureReader::open(std::string_view bytes) {
   if (!chunks) {
     return tl::unexpected(chunks.error());
   }
-  return CaptureReader(std::make_unique<Impl>(std::move(*chunks)));
+  return CaptureReader(std::make_unique<Impl>(std::move(*chunks), bytes.size()));
 }
 
 bool CaptureReader::next(EventBlock& block, size_t max_events) {

@@ -27,6 +27,24 @@ std::string printable(std::string_view name) {
   return text;
 }
 
+// Such records have no bytes of memory. A lock, a condition variable and an object begin somewhere.
+bool has_no_location(RecordType type) {
+  switch (type) {
+    case RecordType::kStamp:
+    case RecordType::kFence:
+    case RecordType::kFork:
+    case RecordType::kThreadBegin:
+    case RecordType::kThreadEnd:
+    case RecordType::kJoin:
+    case RecordType::kUnitBegin:
+    case RecordType::kUnitEnd:
+    case RecordType::kLost:
+      return true;
+    default:
+      return false;
+  }
+}
+
 uint64_t masked(uint64_t value, uint32_t size) {
   return size < 8 ? value & ((uint64_t{1} << (8 * size)) - 1) : value;
 }
@@ -317,7 +335,9 @@ void ThreadStream::add_ordered(const Record& record) {
       point(time(0), time(0), true);
     }
     if (fence) {
-      return wait_for_stamp(make(EventKind::kFence, record));
+      Event event = make(EventKind::kFence, record);
+      event.address = 0;
+      return wait_for_stamp(event);
     }
     const uint32_t size = record.size;
     std::optional<uint64_t> value;
@@ -430,13 +450,13 @@ void ThreadStream::add_ordered(const Record& record) {
 bool ThreadStream::add_range(const Record& record, uint64_t size, EventKind kind) {
   Event event = make(kind, record);
   uint64_t rest = size;
-  if (rest / Event::kMaxSize > range_pieces_left_) {
-    return false;
-  }
   // Past the budget the pieces are as large as they can be.
   const bool aligned = rest / kLargestPiece <= pieces_left_;
-  (aligned ? pieces_left_ : range_pieces_left_) -=
-      rest / (aligned ? kLargestPiece : Event::kMaxSize);
+  if (aligned) {
+    pieces_left_ -= rest / kLargestPiece;
+  } else if (!names_->take_pieces(rest / Event::kMaxSize)) {
+    return false;
+  }
   while (rest != 0) {
     uint64_t piece = std::min<uint64_t>(rest, Event::kMaxSize);
     if (aligned) {
@@ -459,6 +479,9 @@ bool ThreadStream::add_range(const Record& record, uint64_t size, EventKind kind
 bool ThreadStream::decode_record(const Record& record) {
   const uint32_t size = record.size;
   const uint32_t aux = record.count;
+  if (size != 0 && has_no_location(record.type)) {
+    return false;
+  }
   switch (record.type) {
     case RecordType::kRead:
     case RecordType::kWrite: {

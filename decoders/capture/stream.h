@@ -16,6 +16,8 @@
 //             without a begin are dropped. So a reported cycle never relies on a guess that two
 //             sides of a gap are one unit. A fence lost in the gap can turn a certain order into
 //             an uncertain one; the trace is marked incomplete.
+// Hostile     A record of few bytes may name a very long range: beyond 4 pieces for each record
+//             these are as large as an event can have, and 2^20 of those in all of a capture.
 // Complexity  Linear. Memory: accesses that wait for their next stamp; past a
 //             million of them they get open intervals.
 // Not thread-safe.
@@ -45,8 +47,17 @@ class Names {
   uint32_t label(uint64_t id);     // "label#7" when the capture does not define it
   uint32_t location(uint64_t pc);  // "0x401136" until it is symbolised; 0 has none
   uint64_t undefined_labels() const { return undefined_labels_; }
+  // Of the capture's ranges, so many of the largest pieces. False: not as many are left.
+  bool take_pieces(uint64_t count) {
+    if (count > pieces_left_) {
+      return false;
+    }
+    pieces_left_ -= count;
+    return true;
+  }
 
  private:
+  uint64_t pieces_left_ = uint64_t{1} << 20;  // 16 TiB
   Symbols* symbols_;
   std::unordered_map<uint64_t, std::string> labels_;
   std::unordered_map<uint64_t, std::string> thread_names_;
@@ -160,9 +171,8 @@ class ThreadStream {
   uint64_t open_units_ = 0;
   bool had_gap_ = false;
   // A corrupt length must not fill the memory. Aligned pieces of ranges: so many, and some for
-  // every record; then pieces of the largest size that an event can have, 16 TiB in all.
+  // every record; then pieces of the largest size that an event can have (Names::take_pieces()).
   uint64_t pieces_left_ = uint64_t{1} << 10;
-  uint64_t range_pieces_left_ = uint64_t{1} << 20;
   uint64_t lost_ = 0;
   uint64_t chunk_ = 0;
   uint64_t place_ = 0;  // byte of the tokens, for messages

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -73,6 +74,7 @@ class StdReader::Impl {
   const char* at_;
   int64_t events_ = 0;
   std::vector<ThreadState> states_;
+  std::unordered_map<std::string, size_t> set_numbers_;  // by name
   TokenCache threads_{8};
   TokenCache names_{13};
   TokenCache labels_{8};
@@ -180,13 +182,13 @@ bool StdReader::Impl::parse_set(std::string_view text) {
     set.members.push_back(key);
     begin = end + 1;
   }
-  for (AtomicSet& known : symbols_.sets) {
-    if (known.name == set.name) {
-      known.members.insert(known.members.end(), set.members.begin(), set.members.end());
-      return true;
-    }
+  const auto [known, is_new] = set_numbers_.try_emplace(set.name, symbols_.sets.size());
+  if (is_new) {
+    symbols_.sets.push_back(std::move(set));
+    return true;
   }
-  symbols_.sets.push_back(std::move(set));
+  std::vector<LocationKey>& members = symbols_.sets[known->second].members;
+  members.insert(members.end(), set.members.begin(), set.members.end());
   return true;
 }
 

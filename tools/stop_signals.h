@@ -1,0 +1,30 @@
+// SIGINT and SIGTERM end a subcommand with what it has found so far.
+//
+// Purpose     The first signal asks for a stop, which all work of the scope sees (tso/work.h). The
+//             second one ends the process at once, as without this. A signal that was ignored when
+//             the process began stays ignored.
+// Thread-safety: one at a time in a process; the handler is async-signal-safe.
+#pragma once
+
+#include <csignal>
+
+#include "tso/work.h"
+
+namespace tsomon {
+
+class StopSignals {
+ public:
+  StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+  ~StopSignals();
+
+  bool asked() const;
+
+ private:
+  struct sigaction before_[2]{};
+  WorkMeter meter_;
+  WorkScope scope_;
+};
+
+}  // namespace tsomon
