@@ -5,6 +5,8 @@
 
 #include <sched.h>
 
+#include "tso/work.h"
+
 namespace tsomon {
 
 unsigned usable_processors() {
@@ -20,10 +22,15 @@ ReadAhead::ReadAhead(EventSource& source, unsigned threads) : source_(source) {
     current_ = std::make_unique<SourceBlock>();
     return;
   }
-  thread_ = std::thread([this] { run(); });
+  thread_ = std::thread([this, meter = current_meter()] {
+    const WorkScope scope(meter);
+    run();
+  });
 }
 
-ReadAhead::~ReadAhead() {
+ReadAhead::~ReadAhead() { stop(); }
+
+void ReadAhead::stop() {
   if (thread_.joinable()) {
     queue_.stop();
     thread_.join();
@@ -41,15 +48,19 @@ Result<bool> ReadAhead::read(SourceBlock& block) {
 }
 
 void ReadAhead::run() {
-  while (auto block = queue_.free_block()) {
-    const auto more = read(*block);
-    if (!more) {
-      failure_ = more.error();
+  try {
+    while (auto block = queue_.free_block()) {
+      const auto more = read(*block);
+      if (!more) {
+        failure_ = more.error();
+      }
+      if (!more.value_or(false)) {
+        break;
+      }
+      queue_.push(std::move(block));
     }
-    if (!more.value_or(false)) {
-      break;
-    }
-    queue_.push(std::move(block));
+  } catch (...) {
+    thrown_ = std::current_exception();
   }
   queue_.end();
 }
@@ -73,6 +84,9 @@ Result<const SourceBlock*> ReadAhead::next() {
     }
   }
   if (current_ == nullptr) {
+    if (thrown_) {
+      std::rethrow_exception(thrown_);
+    }
     if (failure_) {
       return tl::unexpected<Error>(*failure_);
     }

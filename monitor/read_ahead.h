@@ -13,6 +13,7 @@
 //             reading, that is until next() has given nothing or an error, or the destructor.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -45,6 +46,8 @@ class ReadAhead {
 
   // Valid until the next call; nullptr at the end.
   Result<const SourceBlock*> next();
+  // Nothing more is read. The source is no longer touched, and count() is of what was.
+  void stop();
   // Labels, atomic sets and initial values, as of the block that was given last.
   const Symbols& judged_symbols() const { return judged_; }
   // Of all events; once next() has given nothing.
@@ -61,6 +64,7 @@ class ReadAhead {
   // Of the reading thread.
   EventCount count_;
   SymbolTeller teller_{SymbolTeller::What::kJudged};
+  std::exception_ptr thrown_;     // std::bad_alloc, WorkEnded; next() throws it
   std::optional<Error> failure_;  // seen by the other one when the queue has ended
 
   BlockQueue<SourceBlock> queue_{kBlocks};

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -88,7 +89,7 @@ int status_of(const CheckReport& report) {
 // As grep does: an input that was not judged outranks what was found in the others.
 int worse(int a, int b) {
   static const std::vector<int> kOrder = {kExitClean, kExitInconclusive, kExitViolation,
-                                          kExitBadInput};
+                                          kExitBadInput, kExitEnvironment};
   const auto rank = [](int status) {
     return std::find(kOrder.begin(), kOrder.end(), status) - kOrder.begin();
   };
@@ -148,7 +149,7 @@ int check_file_consistency(const std::string& file, const Options& options) {
   return status;
 }
 
-int check_file(const std::string& file, const Options& options) {
+int judge_file(const std::string& file, const Options& options) {
   if (options.property == "consistency") {
     return check_file_consistency(file, options);
   }
@@ -173,6 +174,19 @@ int check_file(const std::string& file, const Options& options) {
   }
   std::fflush(stdout);
   return status_of(checked->report);
+}
+
+// What one input is too much for, the next one may not be.
+int check_file(const std::string& file, const Options& options) {
+  try {
+    return judge_file(file, options);
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr,
+               "tsomon check: {}: out of memory: not judged; give it more, or check a shorter "
+               "recording\n",
+               file);
+    return kExitEnvironment;
+  }
 }
 
 }  // namespace
@@ -248,7 +262,8 @@ void add_check_command(CLI::App& app, int& exit_status) {
   command->footer(
       "Exit status: 0 nothing found; 1 a violation was found; 2 bad usage, or an input that "
       "cannot\n"
-      "be read or is malformed (the others are still judged); 3 inconclusive.");
+      "be read or is malformed (the others are still judged); 3 inconclusive; 4 out of memory "
+      "(likewise).");
   command->callback([options, &exit_status] {
     const bool consistency = options->property == "consistency";
     if (consistency && options->order != "thread") {

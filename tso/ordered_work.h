@@ -6,17 +6,25 @@
 // Threads     None are started for the first few milliseconds, so that many small calls cost
 //             nothing. compute() must be safe to call from several threads at once.
 // Memory      At most kAhead results a thread wait for their turn.
+// Failure     What compute() throws comes out of run() when it is that result's turn, what commit()
+//             throws at once; both when no thread is at work any more. Helpers work for the meter
+//             of the calling thread (tso/work.h); no thread's computing is counted.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
-#include <map>
+#include <exception>
 #include <mutex>
+#include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
+#include <variant>
 #include <vector>
+
+#include "tso/work.h"
 
 namespace tsomon {
 
@@ -24,27 +32,56 @@ template <typename Result, typename Compute, typename Commit>
 class OrderedWork {
  public:
   OrderedWork(size_t count, unsigned threads, const Compute& compute, const Commit& commit)
-      : count_(count), threads_(threads), compute_(compute), commit_(commit) {}
+      : count_(count),
+        threads_(threads),
+        compute_(compute),
+        commit_(commit),
+        places_(std::min(count, kAhead * threads + 1)) {}
 
   void run() {
     const auto start = std::chrono::steady_clock::now();
-    std::vector<std::thread> helpers;
+    Helpers helpers(*this);
     for (size_t turn = 0; turn < count_; ++turn) {
-      if (helpers.empty() && threads_ > 1 && turn + 1 < count_ &&
+      if (helpers.none() && threads_ > 1 && turn + 1 < count_ &&
           std::chrono::steady_clock::now() - start >= kAlone) {
-        const size_t wanted = std::min<size_t>(threads_, count_ - turn) - 1;
-        for (size_t i = 0; i < wanted; ++i) {
-          helpers.emplace_back([this] { help(); });
-        }
+        helpers.start(std::min<size_t>(threads_, count_ - turn) - 1);
       }
       commit_(turn, result_of(turn));
-    }
-    for (std::thread& helper : helpers) {
-      helper.join();
     }
   }
 
  private:
+  using Outcome = std::variant<Result, std::exception_ptr>;
+
+  // Threads that have ended when it ends.
+  class Helpers {
+   public:
+    explicit Helpers(OrderedWork& work) : work_(work) {}
+    Helpers(const Helpers&) = delete;
+    Helpers& operator=(const Helpers&) = delete;
+    ~Helpers() {
+      work_.begin_no_more();
+      for (std::thread& thread : threads_) {
+        thread.join();
+      }
+    }
+    bool none() const { return threads_.empty(); }
+    void start(size_t count) {
+      threads_.reserve(count);
+      for (size_t i = 0; i < count; ++i) {
+        try {
+          threads_.emplace_back([this] { work_.help(); });
+        } catch (const std::system_error&) {
+          return;  // those that are there do it
+        }
+      }
+    }
+
+   private:
+    OrderedWork& work_;
+    std::vector<std::thread> threads_;
+  };
+
   static constexpr std::chrono::milliseconds kAlone{5};
   static constexpr size_t kAhead = 16;
 
@@ -54,18 +91,30 @@ class OrderedWork {
     std::unique_lock lock(mutex_);
     turn_ = turn;
     has_room_.notify_all();
-    while (!done_.contains(turn)) {
+    std::optional<Outcome>& place = place_of(turn);
+    while (!place) {
       if (next_ < count_ && (next_ <= turn || next_ < turn + kAhead * threads_)) {
         compute_next(lock);
       } else {
         has_result_.wait(lock);
       }
     }
-    auto node = done_.extract(turn);
-    return std::move(node.mapped());
+    Outcome outcome = std::move(*place);
+    place.reset();
+    if (const auto* const failure = std::get_if<std::exception_ptr>(&outcome)) {
+      std::rethrow_exception(*failure);
+    }
+    return std::get<Result>(std::move(outcome));
+  }
+
+  void begin_no_more() {
+    const std::lock_guard lock(mutex_);
+    next_ = count_;
+    has_room_.notify_all();
   }
 
   void help() {
+    const WorkScope scope(meter_, WorkScope::Counted::kNo);
     std::unique_lock lock(mutex_);
     while (next_ < count_) {
       if (next_ < turn_ + kAhead * threads_) {
@@ -79,17 +128,27 @@ class OrderedWork {
   void compute_next(std::unique_lock<std::mutex>& lock) {
     const size_t mine = next_++;
     lock.unlock();
-    Result result = compute_(mine);
+    Outcome outcome = computed(mine);
     lock.lock();
-    done_.emplace(mine, std::move(result));
+    place_of(mine).emplace(std::move(outcome));
     has_result_.notify_all();
     if (next_ == count_) {
       has_room_.notify_all();  // nothing is left to wait for
     }
   }
 
+  Outcome computed(size_t i) const {
+    try {
+      const WorkScope scope(meter_, WorkScope::Counted::kNo);
+      return compute_(i);
+    } catch (...) {
+      return std::current_exception();
+    }
+  }
+
   const size_t count_;
   const size_t threads_;
+  WorkMeter* const meter_ = current_meter();
   const Compute& compute_;
   const Commit& commit_;
   std::mutex mutex_;
@@ -97,7 +156,9 @@ class OrderedWork {
   std::condition_variable has_room_;
   size_t next_ = 0;  // nobody has begun with it
   size_t turn_ = 0;
-  std::map<size_t, Result> done_;
+  // Of the results that may be there, by their numbers: nothing is allocated by who helps.
+  std::optional<Outcome>& place_of(size_t i) { return places_[i % places_.size()]; }
+  std::vector<std::optional<Outcome>> places_;
 };
 
 // commit(i, compute(i)) for i below `count`.
