@@ -329,8 +329,9 @@ void ThreadStream::add_ordered(const Record& record) {
   }
   const bool load = record.type == RecordType::kAtomicLoad;
   const bool fence = record.type == RecordType::kFence;
+  const bool modifies = record.type == RecordType::kAtomicReadModifyWrite;
   if ((record.flags & kOpenEnd) != 0 && record.count != 0 &&
-      (load || fence || record.type == RecordType::kAtomicStore)) {
+      (load || fence || modifies || record.type == RecordType::kAtomicStore)) {
     if (is_new(time(0))) {
       point(time(0), time(0), true);
     }
@@ -343,6 +344,13 @@ void ThreadStream::add_ordered(const Record& record) {
     std::optional<uint64_t> value;
     if (record.count >= 3 && size <= 8) {
       value = masked(record.words[2], size);
+    }
+    if (modifies) {
+      std::optional<uint64_t> written;
+      if (record.count >= 4 && size <= 8) {
+        written = masked(record.words[3], size);
+      }
+      return wait_for_stamp(make(EventKind::kReadModifyWrite, record), value, written);
     }
     wait_for_stamp(make(load ? EventKind::kRead : EventKind::kWrite, record),
                    load ? value : std::nullopt, load ? std::nullopt : value);

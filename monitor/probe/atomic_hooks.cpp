@@ -10,11 +10,11 @@
 //   16 bytes                         lock cmpxchg16b, also for loads and stores: all are locked
 //                                    operations, without values (records hold at most 8 bytes)
 //
-// Stamps. Locked operations and fences have a stamp of their own behind them. A stamp between a
-// store and a load would keep the load waiting while the store commits, and the reordering that is
-// looked for would disappear. So loads and stores that are a mov have a stamp before them only when
-// the last one is not recent, and the thread's next stamp ends their interval (option share; 0
-// gives each its own two).
+// Stamps. Locked operations and fences have a stamp of their own behind them, or behind the load
+// that follows (Operation::done_locked). A stamp between a store and a load would keep the load
+// waiting while the store commits, and the reordering that is looked for would disappear. So loads
+// and stores that are a mov have a stamp before them only when the last one is not recent, and the
+// thread's next stamp ends their interval (option share; 0 gives each its own two).
 //
 // The record of a locked operation is begun, with its first stamp, before the operation and
 // completed after it, so what a signal handler records in between stands after it, and a crash
@@ -73,7 +73,7 @@ T load(const volatile T* address, uint64_t pc) {
       return value;
     }
     noise();
-    Context* const context = is_chosen_atomic(address) ? begin_open() : nullptr;
+    Context* const context = is_chosen_atomic(address) ? begin_open(true) : nullptr;
     if (context != nullptr) {
       announce_stamp(*context);
     }
@@ -98,7 +98,7 @@ T modify(volatile T* address, uint64_t pc, Make make) {
   }
   while (!compare_exchange(address, &old, make(old))) {
   }
-  operation.done(true, value_of(old), value_of(make(old)));
+  operation.done_locked(value_of(old), value_of(make(old)));
   return old;
 }
 
@@ -109,7 +109,7 @@ T exchange(volatile T* address, T value, uint64_t pc) {
   } else {
     Operation operation(RecordType::kAtomicReadModifyWrite, address, sizeof(T), 2, pc);
     const T old = __atomic_exchange_n(address, value, __ATOMIC_SEQ_CST);
-    operation.done(true, value_of(old), value_of(value));
+    operation.done_locked(value_of(old), value_of(value));
     return old;
   }
 }
@@ -121,7 +121,7 @@ T fetch_add(volatile T* address, T value, uint64_t pc) {
   } else {
     Operation operation(RecordType::kAtomicReadModifyWrite, address, sizeof(T), 2, pc);
     const T old = __atomic_fetch_add(address, value, __ATOMIC_SEQ_CST);
-    operation.done(true, value_of(old), value_of(static_cast<T>(old + value)));
+    operation.done_locked(value_of(old), value_of(static_cast<T>(old + value)));
     return old;
   }
 }
@@ -141,7 +141,7 @@ void store(volatile T* address, T value, int order, uint64_t pc) {
     return;
   }
   noise();
-  if (Context* const context = is_chosen_atomic(address) ? begin_open() : nullptr) {
+  if (Context* const context = is_chosen_atomic(address) ? begin_open(false) : nullptr) {
     put_open(context, capture::other_key(RecordType::kAtomicStore, sizeof(T), pc), address,
              value_of(value));
   }
@@ -155,7 +155,7 @@ bool compare_exchange_recorded(volatile T* address, T* expected, T desired, uint
   Operation operation(RecordType::kAtomicReadModifyWrite, address, sizeof(T), 2, pc);
   const bool equal = compare_exchange(address, expected, desired);
   if (equal) {
-    operation.done(true, value_of(*expected), value_of(desired));
+    operation.done_locked(value_of(*expected), value_of(desired));
   } else {
     operation.failed(value_of(*expected));
   }
@@ -219,6 +219,6 @@ TSOMON_HOOK void __tsan_atomic_thread_fence(int order) {
   }
   probe::Operation operation(tsomon::capture::RecordType::kFence, nullptr, 0, 0, TSOMON_PC());
   __builtin_ia32_mfence();
-  operation.done(true);
+  operation.done_locked();
 }
 TSOMON_HOOK void __tsan_atomic_signal_fence(int) { asm volatile("" : : : "memory"); }

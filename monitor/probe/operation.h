@@ -47,6 +47,24 @@ class Operation {
   void done(bool locked, uint64_t first = 0, uint64_t second = 0) {
     finish(capture::Ending::kDone, locked, values_, first, second);
   }
+  // Of a locked instruction or MFENCE. Threads that ask for one another exchange a flag and then
+  // load another one, and a stamp between the two makes the gap between them some ten times longer:
+  // what other threads hold in their store buffers has drained when the load comes. So when an
+  // atomic load comes next, the stamp is taken behind it and ends the intervals of both. Anything
+  // else that comes next is preceded by the stamp; a plain access that is foreseen would not be, so
+  // then it is taken here. It is a stamp after the operation also where nothing lies between but
+  // the return from the hook: that is a load, which is performed after the locked instruction is
+  // visible.
+  void done_locked(uint64_t first = 0, uint64_t second = 0) {
+    if (context_ == nullptr || options.share == 0 || interrupted() ||
+        capture::foresees_access(context_->encoder)) {
+      return done(true, first, second);
+    }
+    capture::end_record(context_->encoder, capture::Ending::kOpen, true, 0, values_, first, second);
+    context_->stamped = kNowhere;
+    context_->begun = context_->encoder.end;
+    context_->owed = context_->encoder.end;
+  }
   // Without a stamp: the thread's next one ends the interval.
   void done_openly(uint64_t value) {
     if (context_ == nullptr) {

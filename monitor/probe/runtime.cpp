@@ -70,6 +70,7 @@ bool open_chunk(Thread* thread, Context* context) {
   context->announced = 0;
   context->stamped = kNowhere;
   context->begun = kNowhere;
+  context->owed = kNowhere;
   context->encoder.blind = options.stamp_every != 0 && options.stamp_every < kSharpest;
   // A hook records what is foreseen without a look at its address: not where there is a choice.
   context->encoder.disguise = options.only_sets ? capture::kDisguise : 0;
@@ -219,10 +220,10 @@ bool is_last(const Context& context, uint32_t place) {
   return context.encoder.end == place && !capture::has_run(context.encoder);
 }
 
-// Before the first access of a unit whose beginning did not look.
+// Before the first access behind a unit's beginning that did not look, or a locked operation.
 void look_at_clock(Context& context) {
   context.begun = kNowhere;
-  if (!stamped_within(context, options.share)) {
+  if (owes_stamp(context) || !stamped_within(context, options.share)) {
     put_stamp(context);
   }
 }
@@ -450,7 +451,8 @@ void put_boundary(RecordType type, uint64_t address, uint64_t pc) {
   }
   const bool begins = type == RecordType::kUnitBegin;
   const bool stamped = is_last(*context, context->stamped);
-  if (!begins && !stamped && !stamped_within(*context, options.share)) {
+  const bool owed = owes_stamp(*context);
+  if (!begins && !stamped && (owed || !stamped_within(*context, options.share))) {
     put_point_now(type, address, pc);
     return;
   }
@@ -458,15 +460,17 @@ void put_boundary(RecordType type, uint64_t address, uint64_t pc) {
   context->stamped = stamped ? context->encoder.end : kNowhere;
   if (begins) {
     context->begun = context->encoder.end;
+    context->owed = owed ? context->encoder.end : kNowhere;
     if (capture::foresees_access(context->encoder)) {
       look_at_clock(*context);
     }
   }
 }
 
-__attribute__((noinline)) Context* begin_open() {
+__attribute__((noinline)) Context* begin_open(bool load) {
   Context* const context = writable();
-  if (context != nullptr && !stamped_within(*context, options.share)) {
+  if (context != nullptr &&
+      (owes_stamp(*context) ? !load : !stamped_within(*context, options.share))) {
     put_stamp(*context);
   }
   return context;
@@ -474,7 +478,11 @@ __attribute__((noinline)) Context* begin_open() {
 
 __attribute__((noinline)) void put_open(Context* context, uint64_t key,
                                         const volatile void* address, uint64_t value) {
+  const bool owed = owes_stamp(*context);
   capture::put_open(context->encoder, key, reinterpret_cast<uint64_t>(address), value);
+  if (owed) {
+    put_stamp(*context);
+  }
 }
 
 void put_range(RecordType type, const volatile void* address, size_t size, uint64_t pc) {

@@ -64,6 +64,7 @@ struct Context {
   // Places in the chunk; kNowhere: none.
   uint32_t stamped;  // all before has been performed before the last stamp, but for a drain
   uint32_t begun;    // behind a unit's beginning that did not look at the clock
+  uint32_t owed;     // behind a locked operation that left its stamp to what comes next
 };
 inline constexpr uint32_t kNowhere = ~0U;
 extern Context inactive;  // does not record
@@ -140,10 +141,12 @@ inline void announce_stamp(Context& context) {
 inline bool stamped_within(const Context& context, uint64_t cycles) {
   return __builtin_ia32_rdtsc() - context.encoder.stamp < cycles;
 }
+// Whether the last record is a locked operation without its second stamp (Operation::done_locked).
+inline bool owes_stamp(const Context& context) { return context.encoder.end == context.owed; }
 // The last stamp if it is recent, else a new one. With kHoweverOld it does not look at the clock.
 inline constexpr uint64_t kHoweverOld = ~uint64_t{0};
 inline uint64_t recent_stamp(Context& context, uint64_t cycles) {
-  if (cycles == kHoweverOld || stamped_within(context, cycles)) {
+  if (!owes_stamp(context) && (cycles == kHoweverOld || stamped_within(context, cycles))) {
     return context.encoder.stamp;
   }
   context.since = 0;
@@ -208,8 +211,9 @@ void put_range(RecordType type, const volatile void* address, size_t size, uint6
 void put_copy(const volatile void* to, const volatile void* from, size_t size, uint64_t pc);
 
 // For loads and stores of atomics that are a mov: makes sure that the last stamp is recent and that
-// there is room. Then, behind the load or in front of the store, the record.
-Context* begin_open();
+// there is room. Then, behind the load or in front of the store, the record. The stamp that a
+// locked operation owes comes before a store, but behind a load.
+Context* begin_open(bool load);
 void put_open(Context* context, uint64_t key, const volatile void* address, uint64_t value);
 
 // Starts recording when this is the first unit or thread.

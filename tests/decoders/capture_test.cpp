@@ -510,6 +510,28 @@ TEST_CASE("a fence without an end lasts until the next stamp") {
         Lines{"T0 rel 0x90 [20,20]", "T0 fence [20,50]", "T0 r 0x20+4 [20,50]"});
 }
 
+TEST_CASE("a read-modify-write without an end lasts until the next stamp, as the load behind it") {
+  Recording file;
+  file.events(
+      0, 0,
+      Records()
+          .stamp(10)
+          .other(kAtomicReadModifyWrite, 0x10, 0x7100, 4, kSeparates | kOpenEnd, 20, 0, 1, 2)
+          .other(kAtomicLoad, 0x20, 0x7100, 4, kSeparates | kOpenEnd, 20, 0, 3)
+          .stamp(50)
+          .other(kAtomicReadModifyWrite, 0x10, 0x7100, 4, kSeparates | kOpenEnd, 50, 0, 2, 5)
+          .other(kAtomicReadModifyWrite, 0x10, 0x7100, 4, kSeparates | kOpenEnd, 70, 0, 5, 6)
+          .access(kRead, 0x30, 4));
+  file.trailer();
+  const auto capture = read_capture(file.bytes());
+  REQUIRE(capture);
+  CHECK(capture->problems == Lines{});
+  CHECK(describe(capture->trace) ==
+        Lines{"T0 rmw 0x10+4 read 1 wrote 2 [20,50]", "T0 r 0x20+4 read 3 [20,50]",
+              "T0 rmw 0x10+4 read 2 wrote 5 [50,70]", "T0 rmw 0x10+4 read 5 wrote 6 [70,inf]",
+              "T0 r 0x30+4 [70,inf]"});
+}
+
 TEST_CASE("what a thread did after the end of the process does not count") {
   Recording file;
   file.events(0, 0,
