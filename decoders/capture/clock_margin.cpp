@@ -10,6 +10,7 @@ void ClockMargin::add(const ClockEntry& entry) {
   ++entries_;
   backwards_ = std::max(backwards_, entry.backwards);
   early_ = std::max(early_, entry.early);
+  until_ = std::max(until_, std::min(entry.until, static_cast<uint64_t>(kMost)));
   if (entry.margin > static_cast<uint64_t>(kMost)) {
     trusted_ = false;
   } else {
@@ -24,9 +25,10 @@ std::string ClockMargin::problem() const {
   return fmt::format(
       "the processors' time-stamp counters are not to be trusted: {}; no order between threads is "
       "claimed",
-      !trusted_ ? "messages between processors contradict one another"
-                : fmt::format("a stamp went back by {} cycles, where {} were measured at most",
-                              backwards_, margin_));
+      !trusted_   ? "messages between processors contradict one another"
+      : !covered_ ? "they were not compared again when recording ended"
+                  : fmt::format("a stamp went back by {} cycles, where {} were measured at most",
+                                backwards_, margin_));
 }
 
 void widen(EventBlock& block, size_t begin, int64_t margin) {

@@ -40,7 +40,10 @@ class ClockMargin {
 
   void add(const ClockEntry& entry);
   bool any() const { return entries_ != 0; }
-  bool trusted() const { return trusted_ && backwards_ <= margin_; }
+  bool trusted() const { return trusted_ && covered_ && backwards_ <= margin_; }
+  // Recording ended at this stamp. Without a measurement since nothing is known of what came after
+  // the one before: then it is not trusted.
+  void end_at(uint64_t cut) { covered_ = !any() || cut <= until_ + margin_; }
   // Whether what comes later may have a smaller stamp, also when it has heard of what came before:
   // messages between threads take their time, and where none was seen that went back, counters
   // differ by less.
@@ -58,6 +61,8 @@ class ClockMargin {
  private:
   uint64_t entries_ = 0;
   bool trusted_ = true;
+  bool covered_ = true;
+  uint64_t until_ = 0;
   uint64_t margin_ = 0;
   uint64_t backwards_ = 0;
   uint64_t early_ = 0;

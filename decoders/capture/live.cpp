@@ -307,6 +307,10 @@ class LiveReader::Impl {
       case ChunkType::kEnd:
         has_trailer_ = true;
         whole = read_end(reader, totals_);
+        for (const auto& [number, total] : totals_) {
+          clock_.end_at(total.cut);
+        }
+        learn_clock(false);
         for (auto& [number, thread] : threads_) {
           cut(number, *thread);
         }

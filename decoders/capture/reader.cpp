@@ -420,6 +420,9 @@ class CaptureReader::Impl {
   bool may_go_back() const { return !ordered_ || clock_.may_go_back(); }
 
   void choose_clock() {
+    for (const auto& [number, total] : totals_) {
+      clock_.end_at(total.cut);
+    }
     // Without its header nothing is known of what the stamps are worth.
     const bool compared = list_.header && (list_.header->flags & kFileUnordered) == 0;
     ordered_ = compared && clock_.trusted();

@@ -11,6 +11,8 @@
 #include <x86intrin.h>
 #include <zstd.h>
 
+#include "decoders/capture/clock_entry.h"
+
 // Inlined: hashing then needs no library and no allocation, also in a signal handler.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -41,6 +43,7 @@ int Writer::open(const char* path, const Options& options) {
   error_.store(0, std::memory_order_relaxed);
 
   FileHeader header;
+  header.minor = kClockMinorVersion;
   header.pid = static_cast<uint32_t>(getpid());
   header.flags = (options.unordered_stamps ? kFileUnordered : 0) | (options.live ? kFileLive : 0) |
                  options.selection;

@@ -16,7 +16,7 @@ constexpr uint64_t kSecond = 1'000'000'000;
 // For each processor. The program waits for the first measurement.
 constexpr uint64_t kFirstPatience = kSecond;
 constexpr uint64_t kPatience = kSecond / 50;
-constexpr uint64_t kLastPatience = kSecond / 5;
+constexpr uint64_t kLastPatience = kSecond;  // what comes after the one before is not known else
 constexpr uint64_t kLongestPause = 8 * kSecond;
 constexpr uint64_t kShare = 1000;
 

@@ -43,8 +43,9 @@ std::string section(uint64_t begin) {
   return payload;
 }
 
-ClockEntry measured(uint64_t margin, uint64_t backwards = 0) {
+ClockEntry measured(uint64_t margin, uint64_t backwards = 0, uint64_t until = 5000) {
   ClockEntry entry;
+  entry.until = until;
   entry.margin = margin;
   entry.backwards = backwards;
   return entry;
@@ -111,6 +112,26 @@ TEST_CASE("what was done before the end is not cut off by a stamp that went ahea
     REQUIRE(capture.has_value());
     CHECK(capture->trace.events.size() == (back ? 7 : 4));
     CHECK(capture->problems.size() == (back ? 1 : 0));
+  }
+}
+
+TEST_CASE("what comes after the last measurement is not known, but by a later one") {
+  for (const bool again : {false, true}) {
+    CAPTURE(again);
+    Recording file;
+    const ClockEntry first = measured(100, 0, 900);
+    const ClockEntry last = measured(100, 0, 1250);
+    REQUIRE(file.writer.write_raw(kClockChunk, kNoThread, 0, &first, sizeof first) == 0);
+    file.events(0, 0, section(1000));
+    if (again) {
+      REQUIRE(file.writer.write_raw(kClockChunk, kNoThread, 0, &last, sizeof last) == 0);
+    }
+    file.trailer(0, 1200);
+    const auto capture = read_capture(file.bytes());
+    REQUIRE(capture.has_value());
+    CHECK(capture->problems.empty());
+    CHECK(capture->notes.size() == (again ? 0 : 1));
+    CHECK((capture->trace.lo(capture->trace.events.front()) == kTimeMin) == !again);
   }
 }
 
