@@ -122,28 +122,11 @@ void add_analysis(Analysis&& analysis, const Trace& trace, const std::vector<uin
   const UnitTable units(trace);
   report->parts += analysis.parts;
   report->open_edges += analysis.open_edges;
-  report->violations += analysis.violated_parts;
-  report->complete = report->complete && analysis.complete;
-  report->notes.insert(report->notes.end(), analysis.notes.begin(), analysis.notes.end());
-  if (analysis.violated_parts > 0) {
-    report->verdict = report->verdict == Verdict::kDefinite ? report->verdict : analysis.verdict;
-  }
+  report->more.add(analysis.more);
+  report->notes.add(analysis.notes);
   add_fence_advice(analysis, trace, units, index, &report->unfenced);
   for (Violation& violation : analysis.findings) {
     report->findings.push_back(make_finding(std::move(violation), trace, units, index));
-  }
-}
-
-void conclude(CheckReport* report, size_t max_findings) {
-  if (report->violations == 0) {
-    report->verdict = report->complete ? Verdict::kClean : Verdict::kInconclusive;
-  }
-  std::stable_sort(report->findings.begin(), report->findings.end(),
-                   [](const CheckFinding& a, const CheckFinding& b) {
-                     return a.violation.verdict > b.violation.verdict;
-                   });
-  if (report->findings.size() > max_findings) {
-    report->findings.resize(max_findings);
   }
 }
 
@@ -189,7 +172,7 @@ Result<CheckReport> check_trace(const Trace& trace, const CheckOptions& options)
   if (!trace.complete) {
     distrust_losses(&report);
   }
-  conclude(&report, options.analysis.max_findings);
+  report.arrange(options.analysis.max_findings);
   return report;
 }
 
@@ -230,44 +213,38 @@ bool stands_without_stores(const CheckFinding& finding) {
 void distrust_losses(CheckReport* report) {
   const bool store_buffers = report->property == CheckProperty::kSerializability ||
                              report->property == CheckProperty::kRobustness;
-  bool any = false;
   for (CheckFinding& finding : report->findings) {
     if (!has_certain_orders(finding.violation) ||
         (store_buffers && !stands_without_stores(finding))) {
       finding.violation.verdict = Verdict::kPossible;
     }
-    any = any || finding.violation.verdict == Verdict::kDefinite;
   }
-  if (report->verdict == Verdict::kDefinite && !any) {
-    report->verdict = Verdict::kPossible;
-  }
+  // Of those that are not shown it is not known.
+  report->more = {0, report->more.all()};
 }
 
 void keep_what_is_certain(CheckReport* report) {
   const auto uncertain = [](const CheckFinding& finding) {
     return finding.violation.cycle.empty() || !has_certain_orders(finding.violation);
   };
+  const uint64_t found = report->violations();
   std::vector<CheckFinding>& findings = report->findings;
   findings.erase(std::remove_if(findings.begin(), findings.end(), uncertain), findings.end());
-  const uint64_t dropped = report->violations - findings.size();
-  report->violations = findings.size();
-  report->verdict = findings.empty() ? Verdict::kInconclusive : Verdict::kDefinite;
-  distrust_losses(report);  // what was not sampled is missing
-  report->complete = false;
-  const auto open = std::find(report->notes.begin(), report->notes.end(),
-                              std::string("more than 0 undirected edges"));
-  const bool has_open = open != report->notes.end();
-  if (has_open) {
-    report->notes.erase(open);
+  for (CheckFinding& finding : findings) {
+    finding.violation.verdict = Verdict::kDefinite;
   }
+  report->more = {};
+  const uint64_t dropped = found - report->violations();
+  distrust_losses(report);  // what was not sampled is missing
+  const bool has_open = report->notes.take_back("more than 0 undirected edges");
   report->unfenced.clear();  // there may be fences that were not seen
-  report->notes.emplace_back(
+  report->missing(
       "a sample of the accesses: only cycles of certain orders count, and nothing is serializable");
   if (has_open) {
-    report->notes.emplace_back("orders that are not certain were not looked at");
+    report->missing("orders that are not certain were not looked at");
   }
   if (dropped > 0) {
-    report->notes.push_back(fmt::format(
+    report->missing(fmt::format(
         "{} more groups of units may be violated: some order in them is not certain, or they were "
         "not shown",
         dropped));
@@ -283,7 +260,7 @@ std::string selection_text(const Selection& selection) {
 }
 
 const char* verdict_name(const CheckReport& report) {
-  switch (report.verdict) {
+  switch (report.verdict()) {
     case Verdict::kPossible:
       return "possible";
     case Verdict::kDefinite:

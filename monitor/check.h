@@ -55,11 +55,11 @@ struct CheckFinding {
   UnitTable units;
 };
 
-struct CheckReport {
+inline Verdict verdict_of(const CheckFinding& finding) { return finding.violation.verdict; }
+
+struct CheckReport : Outcome<CheckFinding> {
   CheckProperty property = CheckProperty::kSerializability;
   Semantics semantics = Semantics::kExact;
-  Verdict verdict = Verdict::kClean;
-  bool complete = true;
   Selection selection;  // what the verdict is about
   uint64_t events = 0;
   uint32_t threads = 0;  // that have events
@@ -67,12 +67,9 @@ struct CheckReport {
   uint64_t lost_events = 0;
   uint64_t parts = 0;       // groups of units that had to be searched
   uint64_t open_edges = 0;  // undirected edges left after refinement, where it was searched
-  uint64_t violations = 0;
-  std::vector<CheckFinding> findings;  // the gravest first
   // Of the groups of units that are violated or not decided; the first kMaxFenceAdvice.
   std::vector<FenceAdvice> unfenced;
   std::optional<AddressCoverage> coverage;
-  std::vector<std::string> notes;  // why it is not complete, what was ignored
 };
 
 // A whole trace, analysed at once.

@@ -61,9 +61,9 @@ Result<CheckedInput> judge(const std::string& path, InputFormat format, const Ch
     return tl::unexpected<Error>(std::move(error));
   }
   if ((*source)->sampled()) {
-    const uint64_t found = checked.report.violations;
+    const uint64_t found = checked.report.violations();
     keep_what_is_certain(&checked.report);
-    hidden = found > checked.report.violations;
+    hidden = found > checked.report.violations();
   }
   checked.report.selection = (*source)->selection();
   checked.report.coverage = (*source)->coverage();
@@ -78,7 +78,7 @@ Result<CheckedInput> check_input(const std::string& path, InputFormat format,
   bool hidden = false;
   auto checked = judge(path, format, options, perf, hidden);
   std::error_code ignored;
-  if (!checked || !hidden || checked->report.verdict == Verdict::kDefinite ||
+  if (!checked || !hidden || checked->report.verdict() == Verdict::kDefinite ||
       !(std::filesystem::is_regular_file(path, ignored) ||
         std::filesystem::is_directory(path, ignored))) {
     return checked;
@@ -87,7 +87,7 @@ Result<CheckedInput> check_input(const std::string& path, InputFormat format,
   CheckOptions certain = options;
   certain.analysis.max_undirected = 0;
   auto again = judge(path, format, certain, perf, hidden);
-  return again && again->report.verdict == Verdict::kDefinite ? again : checked;
+  return again && again->report.verdict() == Verdict::kDefinite ? again : checked;
 }
 
 }  // namespace tsomon

@@ -18,9 +18,6 @@ CheckFinding make_finding(Violation violation, const EventBlock& events, const U
 void add_analysis(Analysis&& analysis, const Trace& trace, const std::vector<uint64_t>* index,
                   CheckReport* report);
 
-// The verdict, and the findings in order.
-void conclude(CheckReport* report, size_t max_findings);
-
 // The trace itself shows every order of the cycle; no value, no choice of an execution is needed.
 bool has_certain_orders(const Violation& violation);
 

@@ -89,9 +89,9 @@ class Monitor::Impl {
     Summary summary;
     summary.events = found.events;
     summary.units = found.detector.units;
-    summary.findings = found.findings;
+    summary.findings = found.found.all();
     summary.occurrences = found.occurrences;
-    summary.complete = found.complete && merger_.complete();
+    summary.complete = found.complete() && merger_.complete();
     return summary;
   }
 

@@ -273,15 +273,15 @@ class Report {
                                      {"units", report_.units},
                                      {"property", property_name(report_.property)},
                                      {"verdict", verdict_name(report_)},
-                                     {"complete", report_.complete}};
+                                     {"complete", report_.complete()}};
     if (report_.selection.any()) {
       object["selection"] = report_.selection.names();
     }
     if (report_.lost_events != 0) {
       object["lost_events"] = report_.lost_events;
     }
-    if (report_.violations > 0) {
-      object["violations"] = report_.violations;
+    if (report_.violations() > 0) {
+      object["violations"] = report_.violations();
     }
     if (!report_.findings.empty()) {
       const FindingText finding(report_.findings.front(), symbols_, report_.property);
@@ -318,7 +318,7 @@ class Report {
     const size_t shown = all ? findings.size() : std::min<size_t>(1, findings.size());
     for (size_t i = 0; i < shown; ++i) {
       const FindingText finding(findings[i], symbols_, report_.property);
-      out += fmt::format("\nviolation {} of {} ({}):\n", i + 1, report_.violations,
+      out += fmt::format("\nviolation {} of {} ({}):\n", i + 1, report_.violations(),
                          verdict_of(findings[i]));
       out += finding.cycle_text();
       out += finding.witness_text();
@@ -328,13 +328,13 @@ class Report {
 
  private:
   std::string headline() const {
-    switch (report_.verdict) {
+    switch (report_.verdict()) {
       case Verdict::kDefinite:
         return fmt::format("DEFINITE violation (every execution of this trace; {} in all)",
-                           report_.violations);
+                           report_.violations());
       case Verdict::kPossible:
         return fmt::format("POSSIBLE violation (some executions of this trace; {} in all)",
-                           report_.violations);
+                           report_.violations());
       case Verdict::kInconclusive:
         return "inconclusive";
       case Verdict::kClean:

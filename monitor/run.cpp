@@ -435,8 +435,8 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
   }
   result.summary = judging.summary();
   // With less certain orders there are more executions: what some did, some still do.
-  if (reading.reader().clock_moved() && result.summary.verdict == Verdict::kDefinite) {
-    result.summary.verdict = Verdict::kPossible;
+  if (reading.reader().clock_moved() && result.summary.found.definite > 0) {
+    result.summary.found = {0, result.summary.found.all()};
     result.warnings.emplace_back("violations that were reported as definite are possible ones");
   }
   result.summary.lost_events += reading.reader().lost_events();

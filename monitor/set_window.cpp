@@ -54,7 +54,6 @@ void make_possible(Analysis* analysis) {
   for (Violation& violation : analysis->findings) {
     violation.verdict = Verdict::kPossible;
   }
-  analysis->verdict = Verdict::kPossible;
 }
 
 }  // namespace
@@ -96,9 +95,9 @@ Analysis analyse_set_windows(const Symbols& symbols, std::span<const DetectedWin
   choice.first = place(std::lower_bound(index->begin(), index->end(), first));
   choice.last = place(std::upper_bound(index->begin(), index->end(), last)) - 1;
   Analysis analysis = analyse_atomic_sets(*stretch, choice);
-  if (analysis.verdict == Verdict::kDefinite &&
+  if (analysis.verdict() == Verdict::kDefinite &&
       (!objects.empty() ||
-       (options.values && analyse_atomic_sets(without_late_values(*stretch), choice).verdict !=
+       (options.values && analyse_atomic_sets(without_late_values(*stretch), choice).verdict() !=
                               Verdict::kDefinite))) {
     make_possible(&analysis);
   }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "monitor/check_parts.h"
+#include "monitor/cycle_finding.h"
 #include "monitor/event_lines.h"
 #include "monitor/read_ahead.h"
 #include "monitor/set_window.h"
@@ -28,74 +29,6 @@ DetectorPolicy policy_of(CheckProperty property) {
     default:
       return DetectorPolicy::kTso;
   }
-}
-
-Event boundary_of(EventKind kind, ThreadId thread, uint64_t address) {
-  Event event;
-  event.set_kind(kind);
-  event.thread = thread;
-  event.address = address;
-  return event;
-}
-
-// A cycle whose events are no longer at hand, from what the detector remembers of it.
-CheckFinding finding_of(const DetectedCycle& cycle) {
-  struct Line {
-    uint64_t index;
-    Event event;
-  };
-  std::vector<Line> lines;
-  const auto add = [&](uint64_t index, const Event& event) {
-    if (std::none_of(lines.begin(), lines.end(),
-                     [&](const Line& line) { return line.index == index; })) {
-      lines.push_back({index, event});
-    }
-  };
-  for (const DetectedStep& step : cycle.steps) {
-    add(step.from.index, event_of(step.from));
-    add(step.to.index, event_of(step.to));
-  }
-  for (const DetectedStep& step : cycle.steps) {
-    if (step.unit.label != Interner::kNone) {
-      add(step.unit.first, boundary_of(EventKind::kUnitBegin, step.unit.thread, step.unit.label));
-      if (step.unit.finished) {
-        add(step.unit.last, boundary_of(EventKind::kUnitEnd, step.unit.thread, 0));
-      }
-    }
-  }
-  std::sort(lines.begin(), lines.end(),
-            [](const Line& a, const Line& b) { return a.index < b.index; });
-  CheckFinding finding;
-  for (const Line& line : lines) {
-    const auto time = static_cast<int64_t>(line.index);
-    finding.events.add(line.event, time, time);
-    finding.index.push_back(line.index);
-  }
-  const auto place = [&](uint64_t index) {
-    return static_cast<uint32_t>(
-        std::lower_bound(finding.index.begin(), finding.index.end(), index) -
-        finding.index.begin());
-  };
-  finding.units = UnitTable(finding.events);
-  const UnitTable& units = finding.units;
-  finding.violation.verdict = cycle.certain() ? Verdict::kDefinite : Verdict::kPossible;
-  for (const DetectedStep& step : cycle.steps) {
-    const uint32_t from = place(step.from.index);
-    const uint32_t to = place(step.to.index);
-    finding.violation.cycle.push_back({units.of_event(from), from, to, step.kind});
-    finding.violation.window.insert(finding.violation.window.end(), {from, to});
-  }
-  auto& window = finding.violation.window;
-  std::sort(window.begin(), window.end());
-  window.erase(std::unique(window.begin(), window.end()), window.end());
-  // Every store committing at once, in the order of the input, is one of the executions.
-  for (const uint32_t e : window) {
-    finding.violation.witness.push_back({false, e});
-    if (is(finding.events.events[e], kinds::kStores)) {
-      finding.violation.witness.push_back({true, e});
-    }
-  }
-  return finding;
 }
 
 // How many threads there were at once: those that were joined leave their clocks to later ones
@@ -197,10 +130,6 @@ class StreamCheck::Impl {
     }
     if (seen.uncertain > 0 && !judged_whole_) {
       incomplete("the order of conflicting accesses to an atomic set is not certain");
-      // What was reported of a cycle is all that is known of it.
-      if (report_.verdict == Verdict::kDefinite && !certain_cycle_ && !certain_analysis_) {
-        report_.verdict = Verdict::kPossible;
-      }
     }
     if (options_.property == CheckProperty::kAtomicSets && options_.sets == SetChoice::kObjects &&
         seen.objects == 0 && !judged_whole_) {
@@ -210,18 +139,10 @@ class StreamCheck::Impl {
       incomplete(fmt::format("{} groups of units spread too far to be searched", unjudged_));
     }
     if (unseen_ > 0) {
-      report_.notes.push_back(
+      report_.notes.say(
           fmt::format("{} further groups of units were counted, not searched", unseen_));
     }
-    for (const DetectedCycle& cycle : cycles_) {
-      if (report_.findings.size() >= options_.analysis.max_findings) {
-        break;
-      }
-      if (std::none_of(report_.findings.begin(), report_.findings.end(),
-                       [&](const CheckFinding& finding) { return shows(finding, cycle); })) {
-        report_.findings.push_back(finding_of(cycle));
-      }
-    }
+    add_cycles();
     if (!complete) {
       distrust_losses(&report_);
     }
@@ -235,7 +156,7 @@ class StreamCheck::Impl {
         *index = lines_.line(*index);
       }
     }
-    conclude(&report_, options_.analysis.max_findings);
+    report_.arrange(options_.analysis.max_findings);
     return std::move(report_);
   }
 
@@ -252,12 +173,7 @@ class StreamCheck::Impl {
 
   DetectorCallbacks callbacks() {
     DetectorCallbacks callbacks;
-    callbacks.on_cycle = [this](const DetectedCycle& cycle) {
-      certain_cycle_ = certain_cycle_ || cycle.certain();
-      if (cycles_.size() < options_.analysis.max_findings) {
-        cycles_.push_back(cycle);
-      }
-    };
+    callbacks.on_cycle = [this](const DetectedCycle& cycle) { keep(cycle); };
     callbacks.on_window = [this](DetectedWindow&& window) {
       pending_.push_back(std::move(window));
     };
@@ -265,9 +181,21 @@ class StreamCheck::Impl {
     return callbacks;
   }
 
-  void incomplete(std::string why) {
-    report_.complete = false;
-    report_.notes.push_back(std::move(why));
+  void incomplete(std::string why) { report_.missing(std::move(why)); }
+
+  // One of each part, a certain one if there is one.
+  void keep(const DetectedCycle& cycle) {
+    certain_cycle_ = certain_cycle_ || cycle.certain();
+    const auto same = std::find_if(cycles_.begin(), cycles_.end(), [&](const DetectedCycle& kept) {
+      return kept.part == cycle.part && kept.set == cycle.set;
+    });
+    if (same != cycles_.end()) {
+      if (cycle.certain() && !same->certain()) {
+        *same = cycle;
+      }
+    } else if (cycles_.size() < options_.analysis.max_findings) {
+      cycles_.push_back(cycle);
+    }
   }
 
   void remember(const BlockOrigin& origin) {
@@ -475,10 +403,7 @@ class StreamCheck::Impl {
           options.property == CheckProperty::kAtomicSets
               ? analyse_sets(stretch, options.analysis, &trace, &detected.index)
               : analyse_property(trace, options);
-      const bool possible =
-          analysis && analysis->violated_parts > 0 &&
-          std::any_of(analysis->findings.begin(), analysis->findings.end(),
-                      [](const Violation& v) { return v.verdict == Verdict::kPossible; });
+      const bool possible = analysis && analysis->all().possible > 0;
       const bool undecided = analysis && analysis->undecided_parts > 0;
       // With more events it may have become too large; it was not, without.
       if (judged.analysis && *judged.analysis && undecided &&
@@ -503,25 +428,43 @@ class StreamCheck::Impl {
   Analysis analyse_sets(const Stretch& stretch, const AnalysisOptions& options, Trace* trace,
                         std::vector<uint64_t>* index) const {
     Analysis analysis = analyse_set_windows(symbols_, stretch.windows, options, trace, index);
-    analysis.complete = true;
-    analysis.notes.clear();
+    analysis.notes = {};
     return analysis;
   }
 
   void take(const Stretch& stretch, JudgedStretch&& judged) {
     if (judged.bounds.affordable) {
       costs_.add_events(judged.events);
+      const uint64_t found = report_.violations();
       take(std::move(*judged.analysis), judged.trace, &judged.index);
+      if (report_.violations() > found) {
+        return;
+      }
+      // Nothing that the analysis says of a stretch takes a cycle of certain orders away.
+      for (const DetectedWindow& window : stretch.windows) {
+        counted_ += window.directed ? 1 : 0;
+      }
       return;
     }
     for (const DetectedWindow& window : stretch.windows) {
-      if (window.directed) {
-        ++report_.violations;
-        report_.verdict = Verdict::kDefinite;
-      } else {
-        ++unjudged_;
+      ++(window.directed ? counted_ : unjudged_);
+    }
+  }
+
+  // What the detector reported and no analysis shows, and what it closed and did not report.
+  void add_cycles() {
+    for (const DetectedCycle& cycle : cycles_) {
+      if (std::none_of(report_.findings.begin(), report_.findings.end(),
+                       [&](const CheckFinding& finding) { return shows(finding, cycle); })) {
+        report_.findings.push_back(finding_of_cycle(cycle, options_));
+        counted_ -= std::min<uint64_t>(counted_, 1);
       }
     }
+    // Of sets what was reported of a cycle is all that is known of it.
+    const bool sets = options_.property == CheckProperty::kAtomicSets;
+    const bool certain =
+        !sets || detector_.statistics().uncertain == 0 || certain_cycle_ || certain_analysis_;
+    report_.more.add(certain ? Verdict::kDefinite : Verdict::kPossible, counted_);
   }
 
   // Counts the windows that are not analysed.
@@ -529,12 +472,11 @@ class StreamCheck::Impl {
     // A cycle in the graph of an atomic set needs no further search.
     const bool found = options_.property == CheckProperty::kAtomicSets || !window.complete;
     if (window.directed && (found || report_.findings.size() >= options_.analysis.max_findings)) {
-      ++report_.violations;
+      ++counted_;
       ++report_.parts;
-      report_.verdict = Verdict::kDefinite;
       return false;
     }
-    if (report_.verdict == Verdict::kDefinite &&
+    if ((counted_ > 0 || certain_analysis_) &&
         report_.findings.size() >= options_.analysis.max_findings) {
       ++unseen_;
       return false;
@@ -576,7 +518,7 @@ class StreamCheck::Impl {
       error_ = analysis.error();
       return;
     }
-    certain_analysis_ = certain_analysis_ || analysis->verdict == Verdict::kDefinite;
+    certain_analysis_ = certain_analysis_ || analysis->verdict() == Verdict::kDefinite;
     costs_.add(*analysis);
     add_analysis(std::move(*analysis), trace, index, &report_);
   }
@@ -604,6 +546,7 @@ class StreamCheck::Impl {
   bool certain_cycle_ = false;     // of the detector's own
   bool certain_analysis_ = false;  // of what it flagged
   bool reported_loss_ = false;
+  uint64_t counted_ = 0;  // violated groups of units that are in no finding
   uint64_t unjudged_ = 0;
   uint64_t unseen_ = 0;
   WindowCosts costs_;  // of what has been judged; stretches that are analysed ahead look at them

@@ -186,15 +186,7 @@ class Watch::Impl {
     for (const uint64_t count : detector_.cycle_counts()) {
       summary.occurrences += count;
     }
-    summary.complete =
-        detector_.complete() && !missing_ && summary.losses == 0 && summary.unjudged == 0;
-    if (definite_) {
-      summary.verdict = Verdict::kDefinite;
-    } else if (summary.findings != 0) {
-      summary.verdict = Verdict::kPossible;
-    } else if (!summary.complete) {
-      summary.verdict = Verdict::kInconclusive;
-    }
+    add_gaps(&summary);
     return summary;
   }
 
@@ -203,6 +195,22 @@ class Watch::Impl {
     DetectorOptions chosen = options.detector;
     chosen.values = chosen.values && options.analysis.values;
     return chosen;
+  }
+
+  void add_gaps(WatchSummary* summary) const {
+    const auto gap = [&](bool is_one, const char* why) {
+      if (is_one) {
+        summary->notes.missing(why);
+      }
+    };
+    gap(summary->losses != 0, "events were lost");
+    gap(missing_, "something was not recorded");
+    gap(summary->unjudged != 0, "some groups of units were not decided");
+    gap(summary->detector.late_events != 0, "events contradict the order of those before them");
+    gap(summary->detector.forced != 0, "stores that nothing drains were given up");
+    gap(summary->detector.uncertain != 0,
+        "the order of conflicting accesses to an atomic set is not certain");
+    gap(summary->complete() && !detector_.complete(), "not all of it could be judged");
   }
 
   void count_threads(const EventBlock& block) {
@@ -279,7 +287,7 @@ class Watch::Impl {
       return;
     }
     Waiting waiting;
-    waiting.first = window.index.front();
+    waiting.first = window.index[window.in_front];
     waiting.last = window.index.back();
     waiting.stretch = {
         std::move(window.events), std::move(window.index), window.in_front, window.all_stores, {}};
@@ -352,7 +360,7 @@ class Watch::Impl {
           stretch.index[stretch.in_front] > waiting->first) {
         return false;  // it has left the history
       }
-      if (!waiting->undecided && stretch.index.front() == waiting->begin &&
+      if (!waiting->undecided && stretch.index[stretch.in_front] == waiting->begin &&
           stretch.index.back() == waiting->end) {
         return false;  // there is no more
       }
@@ -365,7 +373,7 @@ class Watch::Impl {
       return decline();
     }
     costs_.add_events(events);
-    waiting->begin = stretch.index.front();
+    waiting->begin = stretch.index[stretch.in_front];
     waiting->end = stretch.index.back();
     Trace trace;
     static_cast<EventBlock&>(trace) = std::move(stretch.events);
@@ -387,11 +395,11 @@ class Watch::Impl {
       costs_.add(*analysis);
     }
     waiting->found.clear();
-    waiting->violated = analysis ? analysis->violated_parts : 0;
+    waiting->violated = analysis ? analysis->violations() : 0;
     // Of sets the detector has counted what is not certain.
     waiting->undecided =
         !analysis ||
-        (!sets_ && (analysis->verdict == Verdict::kInconclusive || analysis->undecided_parts != 0));
+        (!sets_ && (analysis->verdict() == Verdict::kInconclusive || analysis->undecided_parts != 0));
     bool definite = true;
     for (size_t i = 0; analysis && i < analysis->findings.size(); ++i) {
       waiting->found.push_back(found_in(*analysis, i, trace, stretch.index));
@@ -453,11 +461,11 @@ class Watch::Impl {
 
   void report(Found&& found, uint64_t occurrences) {
     summary_.occurrences += occurrences;
-    definite_ |= found.definite;
     if (!reported_.emplace(report_key(found), true).second) {
       return;
     }
-    found.number = ++summary_.findings;
+    summary_.found.add(found.definite ? Verdict::kDefinite : Verdict::kPossible);
+    found.number = summary_.found.all();
     callback_(found);
   }
 
@@ -474,7 +482,6 @@ class Watch::Impl {
   WindowCosts costs_;
   WatchSummary summary_;
   bool missing_ = false;
-  bool definite_ = false;
   bool finished_ = false;
   const bool sets_;
   std::deque<Waiting> waiting_;

@@ -81,18 +81,20 @@ struct Found {
 };
 
 struct WatchSummary {
-  Verdict verdict = Verdict::kClean;
-  bool complete = true;
+  Violations found;     // different ones
+  Notes notes;          // why it is not complete
   Selection selection;  // what the verdict is about; filled in by who knows it
   uint64_t events = 0;
   uint32_t threads = 0;
-  uint64_t findings = 0;     // different ones
   uint64_t occurrences = 0;  // all
   uint64_t windows = 0;      // that had to be judged
   uint64_t unjudged = 0;     // ... and could not be, or not whole
   uint64_t losses = 0;       // places where events are missing
   uint64_t lost_events = 0;  // as far as their number is known
   DetectorStatistics detector;
+
+  bool complete() const { return notes.complete(); }
+  Verdict verdict() const { return verdict_of(found, complete()); }
 };
 
 class Watch {

@@ -122,7 +122,7 @@ int run_attach(const Options& options) {
     fmt::print("  hits: {}\n", summary->hits);
     print_values(options.values, summary->values);
   }
-  return watch_exit_status(summary->watch.verdict);
+  return watch_exit_status(summary->watch.verdict());
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ CheckOptions check_options(const Options& options) {
 }
 
 int status_of(const CheckReport& report) {
-  switch (report.verdict) {
+  switch (report.verdict()) {
     case Verdict::kClean:
       return kExitClean;
     case Verdict::kPossible:

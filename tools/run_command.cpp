@@ -110,7 +110,7 @@ int run_run(const Options& options) {
   if (result.status != 0) {
     return result.status;
   }
-  const int status = watch_exit_status(result.summary.verdict);
+  const int status = watch_exit_status(result.summary.verdict());
   return status == kExitClean && !(result.saved && written) ? kExitEnvironment : status;
 }
 

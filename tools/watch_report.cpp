@@ -47,9 +47,9 @@ void print_watch_summary(const std::string& name, const std::string& property,
                                      {"threads", summary.threads},
                                      {"units", summary.detector.units},
                                      {"property", property},
-                                     {"verdict", verdict_text(summary.verdict)},
-                                     {"complete", summary.complete},
-                                     {"violations", summary.findings},
+                                     {"verdict", verdict_text(summary.verdict())},
+                                     {"complete", summary.complete()},
+                                     {"violations", summary.found.all()},
                                      {"occurrences", summary.occurrences},
                                      {"windows", summary.windows},
                                      {"undecided_windows", summary.unjudged},
@@ -62,15 +62,15 @@ void print_watch_summary(const std::string& name, const std::string& property,
     object.update(more);
     return print_json(file, object);
   }
-  fmt::print(file, "{}: {}: {}\n", name, property, verdict_text(summary.verdict));
+  fmt::print(file, "{}: {}: {}\n", name, property, verdict_text(summary.verdict()));
   fmt::print(file, "  events: {}, threads: {}, units: {}\n", summary.events, summary.threads,
              summary.detector.units);
   if (summary.selection.any()) {
     fmt::print(file, "  selection: {}\n", selection_text(summary.selection));
   }
-  fmt::print(file, "  violations: {} ({} in all); windows searched: {}\n", summary.findings,
+  fmt::print(file, "  violations: {} ({} in all); windows searched: {}\n", summary.found.all(),
              summary.occurrences, summary.windows);
-  if (!summary.complete) {
+  if (!summary.complete()) {
     fmt::print(file, "  incomplete: {} events late, {} lost, {} windows not decided, {} given up\n",
                summary.detector.late_events, summary.lost_events, summary.unjudged,
                summary.detector.forced);

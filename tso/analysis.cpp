@@ -47,13 +47,19 @@ class Analyser {
   Result<Analysis> run() {
     result_.units = units_.size();
     RefinementOptions refinement = {options_.values, options_.max_undirected, {}};
+    std::optional<std::vector<Edge>> shown;
     if (use_issue_order_) {
-      refinement.known = issue_order_from_values(relation_, accesses_, options_.max_undirected);
+      shown = issue_order_from_values(relation_, accesses_, options_.max_undirected);
+      refinement.known = shown.value_or(std::vector<Edge>());
     }
     auto refined = refine(relation_, accesses_, refinement);
     if (!refined && !refinement.known.empty()) {
+      shown.reset();
       refinement.known.clear();
       refined = refine(relation_, accesses_, refinement);
+    }
+    if (shown) {
+      sources_.emplace(relation_, accesses_);
     }
     if (!refined) {
       return fail(ErrorKind::kMalformed,
@@ -82,7 +88,7 @@ class Analyser {
                               values_.has_value()});
     explainer_.emplace(*in_);
     search_parts();
-    conclude();
+    result_.arrange(options_.max_findings);  // the order of the trace otherwise
     return std::move(result_);
   }
 
@@ -95,10 +101,7 @@ class Analyser {
     return options;
   }
 
-  void incomplete(std::string why) {
-    result_.complete = false;
-    result_.notes.push_back(std::move(why));
-  }
+  void incomplete(std::string why) { result_.missing(std::move(why)); }
 
   struct Part {
     std::vector<uint32_t> edges;  // positions in edges_
@@ -143,7 +146,7 @@ class Analyser {
     if (options_.progress != nullptr) {
       options_.progress->groups += searched.size();
     }
-    if ((values_ || !options_.only.empty()) && !searched.empty()) {
+    if ((values_ || sources_ || !options_.only.empty()) && !searched.empty()) {
       for (uint32_t i = 0; i < classes_->edges().size(); ++i) {
         if (classes_->edges()[i].undirected) {
           open_edges_.push_back(i);
@@ -164,9 +167,9 @@ class Analyser {
       steps_ += found.steps;
       work_ += found.work;
       result_.fenced_parts += found.fenced ? 1 : 0;
-      const uint64_t bad = result_.violated_parts + result_.undecided_parts;
+      const uint64_t bad = result_.violations() + result_.undecided_parts;
       judge(parts[searched[i]], found);
-      if (result_.violated_parts + result_.undecided_parts > bad) {
+      if (result_.violations() + result_.undecided_parts > bad) {
         add_unfenced(found.members);
       }
       if (options_.progress != nullptr) {
@@ -300,12 +303,13 @@ class Analyser {
         problem.accept_work = kPairWork * events.size() * events.size();
         add_steps(open, events, window.emplace(relation_, events), &problem);
         places = places_of(open);
-        problem.accept = [this, &places, &window, own](const std::vector<bool>& orientation) {
+        problem.accept = [this, &places, &window, own,
+                          sources = sources_of(own)](const std::vector<bool>& orientation) {
           const OrientationOracle before = [&](uint32_t e, uint32_t f) {
             return oriented(places, orientation, e, f);
           };
           return (!values_ || values_agree(relation_, accesses_, *values_, own, before)) &&
-                 window->realisable(before);
+                 sources_come_first(relation_, sources, before) && window->realisable(before);
         };
         add_choices(places, own, &problem);
       }
@@ -442,13 +446,18 @@ class Analyser {
     return location != LocationTable::kNone && values_->usable(location) && values_->read(e);
   }
 
+  std::vector<LoadSources> sources_of(const std::vector<uint32_t>& loads) const {
+    return sources_ ? foreign_sources(relation_, accesses_, *sources_, loads)
+                    : std::vector<LoadSources>();
+  }
+
   // Open edges that lie on no cycle with those of a part (`open`), or not on one that is wanted,
   // but that say which stores the loads of the part (`own`) may have read: between events that are
   // units of their own, or units of the part. No more than kMaxTied.
   std::vector<uint32_t> tied_edges(const std::vector<uint32_t>& open,
                                    const std::vector<uint32_t>& own) const {
     std::vector<uint32_t> tied;
-    if (!values_) {
+    if (!values_ && !sources_) {
       return tied;
     }
     OpenPairs places = places_of(open);
@@ -472,7 +481,12 @@ class Analyser {
       return in_choice(known);
     };
     for (size_t i = 0; i < events.size() && tied.size() < kMaxTied; ++i) {
-      if (reads_known_value(events[i])) {
+      if (sources_) {
+        for (const LoadSources& load : sources_of({events[i]})) {
+          std::for_each(load.stores.begin(), load.stores.end(),
+                        [&](uint32_t w) { order(w, load.load); });
+        }
+      } else if (reads_known_value(events[i])) {
         read_choice(relation_, accesses_, *values_, events[i], order);
       }
     }
@@ -633,7 +647,7 @@ class Analyser {
     if (!holds) {
       incomplete(std::move(why));
     } else if (!why.empty()) {
-      result_.notes.push_back(std::move(why));
+      result_.notes.say(std::move(why));
     }
     return holds;
   }
@@ -664,22 +678,7 @@ class Analyser {
       ++result_.undecided_parts;
       return;
     }
-    ++result_.violated_parts;
-    worst_ = std::max(worst_, finding.verdict);
-    if (result_.findings.size() < options_.max_findings) {
-      result_.findings.push_back(std::move(finding));
-    }
-  }
-
-  void conclude() {
-    if (result_.violated_parts > 0) {
-      result_.verdict = worst_;
-    } else {
-      result_.verdict = result_.complete ? Verdict::kClean : Verdict::kInconclusive;
-    }
-    // The gravest first; the order of the trace otherwise.
-    std::stable_sort(result_.findings.begin(), result_.findings.end(),
-                     [](const Violation& a, const Violation& b) { return a.verdict > b.verdict; });
+    result_.add(std::move(finding), options_.max_findings);
   }
 
   const Trace& trace_;
@@ -692,13 +691,13 @@ class Analyser {
   Fences fences_;
   std::optional<RefinedGraph> graph_;
   std::optional<RecordedValues> values_;
+  std::optional<RecordedValues> sources_;  // of SC-serializability: what loads may have read
   EventRanges wanted_;
   std::optional<ClassGraph> classes_;
   std::vector<uint32_t> open_edges_;  // of all parts and of none, by the events behind them
   std::optional<AnalysedTrace> in_;
   std::optional<Explainer> explainer_;
   Analysis result_;
-  Verdict worst_ = Verdict::kClean;
   // Of the parts that have been judged; parts that are searched ahead look at them.
   std::atomic<uint64_t> steps_{0};  // decisions
   std::atomic<uint64_t> work_{0};

@@ -17,7 +17,8 @@
 //             cycle that is shown are realised.
 // SC          Values are not those of an SC execution and are compared with none. What they show
 //             about the order of the issues is used: what lies before a load from memory, or a
-//             locked operation, in every TSO execution with these values, was issued before it.
+//             locked operation, in every TSO execution with these values, was issued before it; and
+//             a load was issued after one of the stores that it may have read.
 // Bounds      AnalysisOptions; what they mean for a recording: a part is decided quickly while its
 //             open edges are a few dozen or its violations are plain.
 // Complexity  Linear in the trace but for undirected edges; exponential inside a part, bounded in
@@ -37,6 +38,7 @@
 #include "tso/event_ranges.h"
 #include "tso/execution.h"
 #include "tso/orientations.h"
+#include "tso/outcome.h"
 #include "tso/part_check.h"
 #include "tso/progress.h"
 #include "tso/relation.h"
@@ -45,8 +47,6 @@
 #include "tso/witness.h"
 
 namespace tsomon {
-
-enum class Verdict : uint8_t { kClean, kPossible, kDefinite, kInconclusive };
 
 // How two neighbours on a cycle are ordered.
 enum class EdgeKind : uint8_t {
@@ -75,6 +75,8 @@ struct Violation {
   std::vector<Step> witness;  // empty: no execution shows it (paper relation only)
 };
 
+inline Verdict verdict_of(const Violation& finding) { return finding.verdict; }
+
 // A unit that does not end fenced, and its last store that may commit after it (tso/fences.h).
 struct UnfencedUnit {
   UnitId unit = 0;
@@ -102,20 +104,16 @@ struct AnalysisOptions {
   std::vector<EventRange> only;
 };
 
-struct Analysis {
-  Verdict verdict = Verdict::kClean;
-  bool complete = true;
+// One finding for each violated part.
+struct Analysis : Outcome<Violation> {
   uint64_t units = 0;
   uint64_t parts = 0;  // that had to be searched
-  uint64_t violated_parts = 0;
   uint64_t undecided_parts = 0;
   uint64_t fenced_parts = 0;  // of the searched ones: what AnalysisOptions::fenced decided
   uint64_t open_edges = 0;    // undirected edges left after refinement
   uint64_t work = 0;          // of the search
   // Serializability under TSO: of the parts that are violated or not decided.
   std::vector<UnfencedUnit> unfenced;
-  std::vector<Violation> findings;
-  std::vector<std::string> notes;  // why it is not complete, what was ignored
 };
 
 // An error only for a trace whose stated order contradicts itself.

@@ -18,6 +18,8 @@
 #include "tso/mixed_graph.h"
 #include "tso/reachability.h"
 #include "tso/refinement.h"
+#include "tso/set_bytes.h"
+#include "tso/set_witness.h"
 #include "tso/units.h"
 
 namespace tsomon {
@@ -234,7 +236,8 @@ class IssueOrder {
     const AccessIndex accesses(relation);
     RefinementOptions refinement = {false, options.max_undirected, {}};
     if (options.values && has_values(trace)) {
-      refinement.known = issue_order_from_values(relation, accesses, options.max_undirected);
+      refinement.known = issue_order_from_values(relation, accesses, options.max_undirected)
+                             .value_or(std::vector<Edge>());
     }
     graph_ = refine(relation, accesses, refinement);
     if (graph_) {
@@ -276,9 +279,11 @@ class SetCheck {
 
   // Whether the order of all conflicts is certain. `cycle` becomes the shortest cycle of certain
   // edges, if there is none one of all edges.
+  // `bytes`: of the set; nullptr: all that the accesses have in common.
   bool check(std::vector<SetAccess> accesses, const std::vector<uint32_t>& unit_of,
-             std::vector<CycleEdge>* cycle) {
+             const SetBytes* bytes, std::vector<CycleEdge>* cycle) {
     ordered_ = true;
+    bytes_ = bytes;
     edges_.clear();
     cycle->clear();
     if (!any_unit_of_two(accesses, unit_of)) {
@@ -345,7 +350,8 @@ class SetCheck {
       }
     };
     for (const Edge& edge : order_->open()) {
-      if (member[edge.from] && member[edge.to] && unit_of[edge.from] != unit_of[edge.to]) {
+      if (member[edge.from] && member[edge.to] && unit_of[edge.from] != unit_of[edge.to] &&
+          in_set(locations_.of_event(edge.from), locations_.of_event(edge.to))) {
         add(edge.from, edge.to, EdgeKind::kOverlap);
         add(edge.to, edge.from, EdgeKind::kOverlap);
       }
@@ -376,6 +382,11 @@ class SetCheck {
            (order_ != nullptr && order_->before(e, f));
   }
 
+  // What two locations have in common is in the set.
+  bool in_set(LocationId a, LocationId b) const {
+    return bytes_ == nullptr || bytes_->meets_both(locations_.key(a), locations_.key(b));
+  }
+
   void link(const SetAccess& from, uint32_t last, const SetAccess& to,
             const std::vector<uint32_t>& unit_of) {
     const bool first_certain = certain(from.event, to.event);
@@ -400,6 +411,9 @@ class SetCheck {
     const LocationId here = locations_.of_event(access.event);
     const bool writes = event.kind() != EventKind::kRead;
     for (const LocationId other : locations_.overlapping(here)) {
+      if (!in_set(here, other)) {
+        continue;
+      }
       const LastAccess& last = last_[other];
       if (last.write.event != kNone) {
         link(last.write, last.write.event, access, unit_of);
@@ -424,20 +438,17 @@ class SetCheck {
   const Trace& trace_;
   const LocationTable& locations_;
   const IssueOrder* order_;
+  const SetBytes* bytes_ = nullptr;
   std::vector<LastAccess> last_;
   std::vector<CycleEdge> edges_;
   bool ordered_ = true;
 };
 
-std::vector<SetAccess> accesses_to(const Trace& trace, const std::vector<LocationKey>* members) {
+std::vector<SetAccess> accesses_to(const Trace& trace, const SetBytes* bytes) {
   std::vector<SetAccess> result;
   for (uint32_t e = 0; e < trace.events.size(); ++e) {
     const Event& event = trace.events[e];
-    const auto holds = [&](const LocationKey& member) {
-      return overlap(member, {event.address, event.size});
-    };
-    if (is_data(event) &&
-        (members == nullptr || std::any_of(members->begin(), members->end(), holds))) {
+    if (is_data(event) && (bytes == nullptr || bytes->meets({event.address, event.size}))) {
       result.push_back({e});
     }
   }
@@ -521,25 +532,31 @@ Analysis judge(const Trace& trace, const LocationTable& locations, const AtomicS
   Analysis result;
   const UnitTable units(trace);
   result.units = units.size();
-  const auto incomplete = [&](std::string why) {
-    result.complete = false;
-    result.notes.push_back(std::move(why));
-  };
+  const auto incomplete = [&](std::string why) { result.missing(std::move(why)); };
   if (!trace.complete) {
     incomplete("events were lost");
   }
   SetCheck sets(trace, locations, order);
   *ordered = true;
-  const auto check = [&](std::vector<SetAccess> accesses, const std::vector<uint32_t>& unit_of) {
+  const auto check = [&](std::vector<SetAccess> accesses, const std::vector<uint32_t>& unit_of,
+                         const SetBytes* bytes) {
     std::erase_if(accesses, [&](const SetAccess& access) {
       return access.event < options.first || access.event > options.last;
     });
     std::vector<CycleEdge> cycle;
-    const bool all_ordered = sets.check(std::move(accesses), unit_of, &cycle);
+    const bool all_ordered = sets.check(std::move(accesses), unit_of, bytes, &cycle);
     ++result.parts;
-    if (!cycle.empty()) {
-      ++result.violated_parts;
-      result.findings.push_back(violation_of(std::move(cycle), units, trace, order));
+    if (cycle.empty()) {
+      return all_ordered;
+    }
+    Violation finding = violation_of(std::move(cycle), units, trace, order);
+    const std::string fault = finding.witness.empty()
+                                  ? std::string()
+                                  : fault_of_set_witness(trace, finding.witness, unit_of, bytes);
+    if (fault.empty()) {
+      result.findings.push_back(std::move(finding));
+    } else {
+      incomplete("internal error: the witness " + fault);
     }
     return all_ordered;
   };
@@ -547,7 +564,9 @@ Analysis judge(const Trace& trace, const LocationTable& locations, const AtomicS
     const Objects objects(trace);
     const std::vector<uint32_t> unit_of = units_of_set(trace, nullptr);
     for (const Object& object : objects.all()) {
-      *ordered = check(object.accesses, unit_of) && *ordered;
+      const Event& begin = trace.events[object.begin];
+      const SetBytes bytes({{begin.address, begin.size}});
+      *ordered = check(object.accesses, unit_of, &bytes) && *ordered;
     }
     if (objects.all().empty()) {
       incomplete(kNoObjects);
@@ -559,25 +578,21 @@ Analysis judge(const Trace& trace, const LocationTable& locations, const AtomicS
       incomplete("the order of conflicting accesses to an object is not certain");
     }
   } else if (trace.symbols.sets.empty()) {
-    *ordered = check(accesses_to(trace, nullptr), units_of_set(trace, nullptr));
+    *ordered = check(accesses_to(trace, nullptr), units_of_set(trace, nullptr), nullptr);
     if (!*ordered) {
       incomplete("the order of conflicting accesses is not certain");
     }
   } else {
     for (const AtomicSet& set : trace.symbols.sets) {
-      if (!check(accesses_to(trace, &set.members), units_of_set(trace, &set.name))) {
+      const SetBytes bytes(set.members);
+      if (!check(accesses_to(trace, &bytes), units_of_set(trace, &set.name), &bytes)) {
         *ordered = false;
         incomplete(
             fmt::format("the order of conflicting accesses to set '{}' is not certain", set.name));
       }
     }
   }
-  // The gravest first, in the order of the sets.
-  std::stable_sort(result.findings.begin(), result.findings.end(),
-                   [](const Violation& a, const Violation& b) { return a.verdict > b.verdict; });
-  result.verdict = !result.findings.empty() ? result.findings.front().verdict
-                   : result.complete        ? Verdict::kClean
-                                            : Verdict::kInconclusive;
+  result.arrange(result.findings.size());
   return result;
 }
 
@@ -606,7 +621,7 @@ Analysis analyse_atomic_sets(const Trace& trace, const AtomicSetOptions& options
   const LocationTable locations(trace);
   bool ordered = true;
   Analysis result = judge(trace, locations, options, nullptr, &ordered);
-  if (!ordered && options.refine && result.verdict != Verdict::kDefinite) {
+  if (!ordered && options.refine && result.verdict() != Verdict::kDefinite) {
     const IssueOrder order(trace, locations, options);
     if (order.usable()) {
       return judge(trace, locations, options, &order, &ordered);

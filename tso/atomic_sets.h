@@ -3,7 +3,7 @@
 // Source      Theory section 7 (Sumner, Hammer, Dolby: Marathon, RV 2011).
 // Purpose     One conflict graph for every atomic set; a set whose graph has a cycle is violated.
 //             An access belongs to the outermost enclosing unit that is declared on the set, or to
-//             a unit of its own.
+//             a unit of its own. Two conflict by the bytes that both access and that the set has.
 // Sets        Declared ones (Symbols::sets); without any, one set holds every location and every
 //             unit is declared on it. Or objects: the bytes from a kAllocate event to the kFree of
 //             the same address, or to the next kAllocate on any of them, are a set of their own,
@@ -56,7 +56,8 @@ struct AtomicSetOptions {
 };
 
 // The verdict is kClean, kPossible, kDefinite or kInconclusive. The witness of a finding has the
-// accesses of its cycle, no store of which commits late; it is empty where they are very many.
+// accesses of its cycle, no store of which commits late, and has been checked
+// (tso/set_witness.h); it is empty where they are very many.
 Analysis analyse_atomic_sets(const Trace& trace, const AtomicSetOptions& options = {});
 
 }  // namespace tsomon

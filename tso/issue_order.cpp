@@ -1,24 +1,51 @@
 #include "tso/issue_order.h"
 
+#include <algorithm>
+
 #include "tso/refinement.h"
 
 namespace tsomon {
+namespace {
+
+// The bytes of the load in what the store has written. Requires that the load lies inside.
+uint64_t part_of(uint64_t written, const Event& store, const Event& load) {
+  if (store.size == 0) {
+    return written;
+  }
+  const uint64_t shift = 8 * (load.address - store.address);
+  const uint64_t rest = shift < 64 ? written >> shift : 0;
+  return load.size >= 8 ? rest : rest & ((uint64_t{1} << (8 * load.size)) - 1);
+}
+
+}  // namespace
 
 bool has_values(const Trace& trace) { return trace.complete && trace.has_read_values(); }
 
-std::vector<Edge> issue_order_from_values(const Relation& issues, const AccessIndex& accesses,
-                                          uint64_t max_undirected) {
+bool reads_memory(const Relation& effects, uint32_t load, bool values) {
+  const uint32_t source = effects.source(load);
+  if (source == Relation::kNever) {
+    return true;
+  }
+  const Trace& trace = effects.trace();
+  const auto read = trace.read_value(trace.events[load]);
+  const auto written = trace.write_value(trace.events[source]);
+  return values && read && written &&
+         part_of(*written, trace.events[source], trace.events[load]) != *read;
+}
+
+std::optional<std::vector<Edge>> issue_order_from_values(const Relation& issues,
+                                                         const AccessIndex& accesses,
+                                                         uint64_t max_undirected) {
   RelationOptions options = issues.options();
   options.model = MemoryModel::kTso;
   const Relation effects(issues.trace(), issues.locations(), options);
   const auto refined = refine(effects, AccessIndex(effects), {true, max_undirected, {}});
-  std::vector<Edge> known;
   if (!refined || refined->values_contradict) {
-    return known;
+    return std::nullopt;
   }
+  std::vector<Edge> known;
   const auto shows = [&](uint32_t e, uint32_t f) {
-    return !effects.is_store(f) && effects.source(f) == Relation::kNever &&
-           refined->order.reaches(e, f);
+    return !effects.is_store(f) && refined->order.reaches(e, f) && reads_memory(effects, f, true);
   };
   for (const Edge& edge : build_event_graph(issues, accesses, max_undirected).undirected) {
     if (shows(edge.from, edge.to)) {
@@ -28,6 +55,50 @@ std::vector<Edge> issue_order_from_values(const Relation& issues, const AccessIn
     }
   }
   return known;
+}
+
+std::vector<LoadSources> foreign_sources(const Relation& issues, const AccessIndex& accesses,
+                                         const RecordedValues& values,
+                                         const std::vector<uint32_t>& loads) {
+  std::vector<LoadSources> result;
+  const Trace& trace = issues.trace();
+  for (const uint32_t load : loads) {
+    const LocationId location = issues.locations().of_event(load);
+    if (location == LocationTable::kNone || !values.usable(location) || !values.read(load)) {
+      continue;
+    }
+    const uint64_t value = *values.read(load);
+    const auto may_be = [&](uint32_t w) {
+      const auto written = values.written(w);
+      return !written || *written == value;
+    };
+    LoadSources found{load, {}};
+    std::vector<uint32_t> own;  // the newest store of its own thread
+    for (const ThreadAccesses& list : accesses.at(location)) {
+      for (const uint32_t w : list.writes) {
+        const bool mine = trace.events[w].thread == trace.events[load].thread;
+        if (mine && issues.position(w) < issues.position(load)) {
+          own.assign(1, w);
+        } else if (!mine && may_be(w) && found.stores.size() <= kMaxCandidates) {
+          found.stores.push_back(w);
+        }
+      }
+    }
+    const bool others =
+        own.empty() ? values.may_be_initial(location, value, own) : may_be(own.front());
+    if (!others && !found.stores.empty() && found.stores.size() <= kMaxCandidates) {
+      result.push_back(std::move(found));
+    }
+  }
+  return result;
+}
+
+bool sources_come_first(const Relation& issues, const std::vector<LoadSources>& loads,
+                        const OrientationOracle& before) {
+  return std::all_of(loads.begin(), loads.end(), [&](const LoadSources& each) {
+    return !std::all_of(each.stores.begin(), each.stores.end(),
+                        [&](uint32_t w) { return comes_before(issues, before, each.load, w); });
+  });
 }
 
 }  // namespace tsomon

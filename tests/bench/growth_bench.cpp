@@ -151,7 +151,7 @@ Judged judge(const Trace& trace, Way way) {
   Judged judged;
   judged.seconds = processor_seconds() - start;
   judged.verdict =
-      report ? fmt::format("{}{}", verdict_name(*report), report->complete ? "" : ", incomplete")
+      report ? fmt::format("{}{}", verdict_name(*report), report->complete() ? "" : ", incomplete")
              : report.error().to_string();
   judged.parts = report ? report->parts : 0;
   return judged;

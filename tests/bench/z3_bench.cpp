@@ -97,9 +97,9 @@ struct Summaries {
 // "violated": whether it is definite was not decided.
 const char* name(const Analysis& found) {
   static const char* const kNames[] = {"clean", "possible", "definite", "undecided"};
-  return found.verdict == Verdict::kPossible && !found.complete
+  return found.verdict() == Verdict::kPossible && !found.complete()
              ? "violated"
-             : kNames[static_cast<int>(found.verdict)];
+             : kNames[static_cast<int>(found.verdict())];
 }
 
 // Without the edges that follow from others; those of a graph with a cycle as they are.
@@ -333,11 +333,11 @@ bool compare(const std::string& shape, const Trace& trace, unsigned milliseconds
   });
   const bool limit = !cyclic || !acyclic;
   // What they have decided, both of them, must agree.
-  const bool any = found->verdict == Verdict::kPossible || found->verdict == Verdict::kDefinite;
-  const bool decided = found->verdict != Verdict::kInconclusive;
+  const bool any = found->verdict() == Verdict::kPossible || found->verdict() == Verdict::kDefinite;
+  const bool decided = found->verdict() != Verdict::kInconclusive;
   const bool differ =
       (cyclic && decided && *cyclic != any) ||
-      (acyclic && decided && found->complete && *acyclic == (found->verdict == Verdict::kDefinite));
+      (acyclic && decided && found->complete() && *acyclic == (found->verdict() == Verdict::kDefinite));
   std::string verdict = "undecided";
   if (cyclic && !*cyclic) {
     verdict = "clean";

@@ -118,13 +118,13 @@ TEST_CASE("files of text traces are judged like the whole trace") {
       continue;
     }
     const CheckReport streamed = check_file(path, options);
-    ++verdicts[static_cast<int>(streamed.verdict)];
-    REQUIRE(streamed.verdict == whole->verdict);
-    REQUIRE(streamed.complete == whole->complete);
+    ++verdicts[static_cast<int>(streamed.verdict())];
+    REQUIRE(streamed.verdict() == whole->verdict());
+    REQUIRE(streamed.complete() == whole->complete());
     REQUIRE(streamed.events == whole->events);
     REQUIRE(streamed.threads == whole->threads);
     REQUIRE(streamed.units == whole->units);
-    REQUIRE(streamed.violations == whole->violations);
+    REQUIRE(streamed.violations() == whole->violations());
     check_events(streamed, trace);
     const bool in_order =
         std::is_sorted(trace.events.begin(), trace.events.end(),
@@ -141,9 +141,9 @@ TEST_CASE("files of text traces are judged like the whole trace") {
     // An order restored from intervals is sharper than the lines' own, above all for atomic sets,
     // whose order is that of the events as they come.
     if (in_order ||
-        (options.property != CheckProperty::kAtomicSets && whole->verdict == Verdict::kDefinite)) {
-      REQUIRE((shorter.verdict != Verdict::kClean || whole->verdict == Verdict::kClean ||
-               whole->verdict == Verdict::kInconclusive));
+        (options.property != CheckProperty::kAtomicSets && whole->verdict() == Verdict::kDefinite)) {
+      REQUIRE((shorter.verdict() != Verdict::kClean || whole->verdict() == Verdict::kClean ||
+               whole->verdict() == Verdict::kInconclusive));
     }
   }
   MESSAGE(kRounds << " traces: " << verdicts[0] << " clean, " << verdicts[1] << " possible, "
@@ -202,7 +202,7 @@ TEST_CASE("reports on long reordered inputs count the lines of the input") {
     CheckOptions options;
     options.history_events = history;
     const CheckReport report = check_file(path, options);
-    REQUIRE(report.verdict == Verdict::kDefinite);
+    REQUIRE(report.verdict() == Verdict::kDefinite);
     check_events(report, loaded->trace);
     REQUIRE(report.findings.size() == 1);
     const std::vector<uint64_t>& index = report.findings[0].index;
@@ -245,7 +245,7 @@ TEST_CASE("headers and new labels reach the judging thread with their events") {
     options.property = CheckProperty::kAtomicSets;
     const auto checked = check_input(path, InputFormat::kAuto, options);
     REQUIRE(checked);
-    CHECK(checked->report.verdict == Verdict::kDefinite);
+    CHECK(checked->report.verdict() == Verdict::kDefinite);
     CHECK(checked->symbols.labels.size() == 20'002);
     CHECK(report_text(path, checked->symbols, checked->report, false).find("unit q") !=
           std::string::npos);

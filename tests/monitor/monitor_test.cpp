@@ -58,9 +58,9 @@ TEST_CASE("a lost update is reported by the event that closes the cycle") {
     CHECK(step.edge == "conflict");
   }
   CHECK(found[0].text().find("a.c:2") != std::string::npos);
-  CHECK(watch.summary().verdict == Verdict::kDefinite);
+  CHECK(watch.summary().verdict() == Verdict::kDefinite);
   CHECK(watch.summary().threads == 2);
-  CHECK(watch.summary().complete);
+  CHECK(watch.summary().complete());
 }
 
 TEST_CASE("a window is judged: late commit is possible, with a fence clean") {
@@ -69,11 +69,11 @@ TEST_CASE("a window is judged: late commit is possible, with a fence clean") {
   REQUIRE(late.found.size() == 1);
   CHECK_FALSE(late.found[0].definite);
   CHECK_FALSE(late.found[0].witness.empty());
-  CHECK(late.summary.verdict == Verdict::kPossible);
+  CHECK(late.summary.verdict() == Verdict::kPossible);
   const Watched fenced =
       watch("A|begin|\nA|w(x)|\nA|w(y)|\nA|fence|\nA|end|\nB|begin|\nB|r(y)|\nB|r(x)|\nB|end|\n");
   CHECK(fenced.found.empty());
-  CHECK(fenced.summary.verdict == Verdict::kClean);
+  CHECK(fenced.summary.verdict() == Verdict::kClean);
 }
 
 TEST_CASE("a window's units that do not end fenced are named, once for each place") {
@@ -131,9 +131,9 @@ TEST_CASE("atomic sets are watched: certain, possible and open orders") {
     watch.finish();
     const WatchSummary summary = watch.summary();
     CHECK(found.size() ==
-          (summary.verdict == Verdict::kDefinite || summary.verdict == Verdict::kPossible));
+          (summary.verdict() == Verdict::kDefinite || summary.verdict() == Verdict::kPossible));
     CHECK(summary.unjudged == 0);
-    return summary.verdict;
+    return summary.verdict();
   };
   const std::string update =
       "A|alloc(0x10+8)|\nA|begin(inc)|\nA|r(0x10+4)|\nB|begin(inc)|\nB|r(0x10+4)|\n"
@@ -213,9 +213,9 @@ TEST_CASE("a loss makes a clean result inconclusive") {
   Watch watch(symbols, {}, [](const Found&) {});
   watch.lost({0, 3});
   watch.finish();
-  CHECK(watch.summary().verdict == Verdict::kInconclusive);
+  CHECK(watch.summary().verdict() == Verdict::kInconclusive);
   CHECK(watch.summary().lost_events == 3);
-  CHECK_FALSE(watch.summary().complete);
+  CHECK_FALSE(watch.summary().complete());
 }
 
 TEST_CASE("monitor: findings arrive on its thread while the program runs") {

@@ -100,16 +100,16 @@ TEST_CASE("atomic sets while they run: what is certain is what happened") {
     }
     INFO("seed " << kSeed << " round " << round << "\n" << show(trace));
     const AtomicSetOptions choice{sets, true, true, {}};
-    const Verdict happened = analyse_atomic_sets(truth(trace), choice).verdict;
+    const Verdict happened = analyse_atomic_sets(truth(trace), choice).verdict();
     const Trace observed = seen(trace);
     const uint64_t history = random() % 2 == 0 ? 1000 : 1 + random() % 8;
     const Watched watched = watch_sets(observed, sets, history);
-    const Verdict verdict = watched.summary.verdict;
+    const Verdict verdict = watched.summary.verdict();
     if (verdict == Verdict::kClean || verdict == Verdict::kDefinite) {
       REQUIRE(verdict == happened);
     }
     // What the whole trace shows may be possible, definite or not known while it runs, not clean.
-    const Verdict whole = analyse_atomic_sets(observed, choice).verdict;
+    const Verdict whole = analyse_atomic_sets(observed, choice).verdict();
     REQUIRE((verdict != Verdict::kClean || whole == Verdict::kClean));
     ++judged[static_cast<int>(verdict)];
     of_violated += whole == Verdict::kPossible ? 1 : 0;
@@ -145,7 +145,7 @@ TEST_CASE("atomic sets while they run: what is possible is violated in some sequ
     ++compared;
     const Watched watched = watch_sets(seen(trace), SetChoice::kDeclared);
     REQUIRE((watched.found.empty() || sequences.some_violated()));
-    REQUIRE((watched.summary.verdict != Verdict::kClean || !sequences.some_violated()));
+    REQUIRE((watched.summary.verdict() != Verdict::kClean || !sequences.some_violated()));
     possible += sequences.some_violated() ? 1 : 0;
     found += watched.found.empty() ? 0 : 1;
   }
@@ -163,7 +163,7 @@ TEST_CASE("atomic sets while they run: values around two units exclude what inte
         read_std_text("-|set(c;c)||\n-|set(busy;busy)||\n-|init(unknown)||\n" + text, "test");
     REQUIRE(trace);
     const AtomicSetOptions choice{SetChoice::kDeclared, true, true, {}};
-    return std::pair(analyse_atomic_sets(*trace, choice).verdict,
+    return std::pair(analyse_atomic_sets(*trace, choice).verdict(),
                      watch_sets(*trace, SetChoice::kDeclared).found.size());
   };
   const std::string set_up =
@@ -193,7 +193,7 @@ TEST_CASE("atomic sets while they run: what a stretch does not show makes nothin
   const auto judged = [](const char* text, SetChoice sets) {
     auto trace = read_std_text(text, "test");
     REQUIRE(trace);
-    return watch_sets(*trace, sets).summary.verdict;
+    return watch_sets(*trace, sets).summary.verdict();
   };
   // The stretch begins in front of the object: what lay there before was two others.
   CHECK(judged("M|alloc(0x1000+16)||10..10\nM|alloc(0x1010+16)||20..20\nA|begin(a)||30..30\n"

@@ -170,17 +170,17 @@ TEST_CASE("no verdict is wrong where counters differ within the margin") {
     backwards += run.backwards > 0 ? 1 : 0;
     const auto whole = check_trace(run.trace, question.options);
     REQUIRE(whole.has_value());
-    ++verdicts[static_cast<int>(whole->verdict)];
-    REQUIRE_FALSE(lies(whole->verdict, truth));
+    ++verdicts[static_cast<int>(whole->verdict())];
+    REQUIRE_FALSE(lies(whole->verdict(), truth));
     const CheckReport streamed = stream(run.trace, question.options);
-    REQUIRE(streamed.verdict == whole->verdict);
+    REQUIRE(streamed.verdict() == whole->verdict());
     // The same stamps, believed.
     const Skewed believed = skewed(question.made.trace, question.margin, 0, wander, random);
     CheckOptions options = question.options;
     options.analysis.values = false;
     const auto wrong = check_trace(believed.trace, options);
     REQUIRE(wrong.has_value());
-    lies_without += lies(wrong->verdict, truth) ? 1 : 0;
+    lies_without += lies(wrong->verdict(), truth) ? 1 : 0;
   }
   MESSAGE(kRounds << " runs: " << verdicts[0] << " clean, " << verdicts[1] << " possible, "
                   << verdicts[2] << " definite, " << verdicts[3] << " inconclusive; without the "
@@ -213,12 +213,12 @@ TEST_CASE("events of a lock that are ordered by their beginnings, against the pl
     }
     const auto weaker = analyse(plain, options);
     REQUIRE(weaker.has_value());
-    sharper += judged->verdict != weaker->verdict ? 1 : 0;
-    REQUIRE((weaker->verdict == judged->verdict || weaker->verdict == Verdict::kPossible ||
-             weaker->verdict == Verdict::kInconclusive));
+    sharper += judged->verdict() != weaker->verdict() ? 1 : 0;
+    REQUIRE((weaker->verdict() == judged->verdict() || weaker->verdict() == Verdict::kPossible ||
+             weaker->verdict() == Verdict::kInconclusive));
     const NaiveChecker naive(run.trace, question.options.analysis.relation);
     if (const auto expected = naive.verdict(Property::kSerializability)) {
-      REQUIRE(judged->verdict == *expected);
+      REQUIRE(judged->verdict() == *expected);
       ++compared;
     }
   }
@@ -252,7 +252,7 @@ TEST_CASE("short critical sections of one lock stay in order under any margin") 
   capture::widen(trace, 0, 1000);
   CheckOptions options;
   for (const auto& report : {*check_trace(trace, options), stream(trace, options)}) {
-    CHECK(report.verdict == Verdict::kClean);
+    CHECK(report.verdict() == Verdict::kClean);
     CHECK(report.parts == 0);  // nothing had to be searched
   }
 }

@@ -137,23 +137,23 @@ TEST_CASE("a stream is judged like the whole trace") {
     const auto whole = check_trace(trace, options);
     REQUIRE(whole.has_value());
     const CheckReport streamed = stream(trace, options, 1 + random() % 7);
-    ++verdicts[static_cast<int>(streamed.verdict)];
+    ++verdicts[static_cast<int>(streamed.verdict())];
     REQUIRE(streamed.events == whole->events);
     REQUIRE(streamed.units == whole->units);
     REQUIRE(streamed.threads == whole->threads);
     if (kept) {
-      REQUIRE(streamed.verdict == whole->verdict);
-      REQUIRE(streamed.complete == whole->complete);
-      REQUIRE(streamed.violations == whole->violations);
+      REQUIRE(streamed.verdict() == whole->verdict());
+      REQUIRE(streamed.complete() == whole->complete());
+      REQUIRE(streamed.violations() == whole->violations());
     } else {
-      weaker += streamed.verdict == whole->verdict ? 0 : 1;
-      REQUIRE((streamed.verdict != Verdict::kClean || whole->verdict == Verdict::kClean ||
-               whole->verdict == Verdict::kInconclusive));
-      REQUIRE((streamed.verdict != Verdict::kDefinite || whole->verdict == Verdict::kDefinite ||
-               made.mixed_sizes || !whole->complete));
+      weaker += streamed.verdict() == whole->verdict() ? 0 : 1;
+      REQUIRE((streamed.verdict() != Verdict::kClean || whole->verdict() == Verdict::kClean ||
+               whole->verdict() == Verdict::kInconclusive));
+      REQUIRE((streamed.verdict() != Verdict::kDefinite || whole->verdict() == Verdict::kDefinite ||
+               made.mixed_sizes || !whole->complete()));
     }
     const bool bad =
-        streamed.verdict == Verdict::kDefinite || streamed.verdict == Verdict::kPossible;
+        streamed.verdict() == Verdict::kDefinite || streamed.verdict() == Verdict::kPossible;
     REQUIRE(bad == !streamed.findings.empty());
     for (const CheckFinding& finding : streamed.findings) {
       if (options.property == CheckProperty::kSerializability) {
@@ -221,7 +221,7 @@ TEST_CASE("values from before a window count, also where the input is longer tha
     CheckOptions options;
     options.history_events = 10'000;
     const CheckReport report = stream(trace, options, 500);
-    CHECK(report.violations == 1);
-    CHECK(report.verdict == (before == 0 ? Verdict::kDefinite : Verdict::kPossible));
+    CHECK(report.violations() == 1);
+    CHECK(report.verdict() == (before == 0 ? Verdict::kDefinite : Verdict::kPossible));
   }
 }

@@ -78,20 +78,20 @@ TEST_CASE("a watch with a short history may know less, and nothing else") {
     }
     watch.finish();
     const WatchSummary summary = watch.summary();
-    REQUIRE(summary.findings == findings);
+    REQUIRE(summary.found.all() == findings);
     known += summary.detector.known;
     const auto whole = check_trace(trace, CheckOptions());
     REQUIRE(whole.has_value());
-    const Verdict verdict = summary.verdict;
-    if (whole->verdict == Verdict::kInconclusive) {
+    const Verdict verdict = summary.verdict();
+    if (whole->verdict() == Verdict::kInconclusive) {
       continue;
     }
-    REQUIRE((verdict != Verdict::kClean || whole->verdict == Verdict::kClean));
-    REQUIRE((verdict != Verdict::kDefinite || whole->verdict == Verdict::kDefinite));
+    REQUIRE((verdict != Verdict::kClean || whole->verdict() == Verdict::kClean));
+    REQUIRE((verdict != Verdict::kDefinite || whole->verdict() == Verdict::kDefinite));
     REQUIRE((definite > 0) == (verdict == Verdict::kDefinite));
     REQUIRE((findings > 0) == (verdict == Verdict::kDefinite || verdict == Verdict::kPossible));
     ++judged[static_cast<int>(verdict)];
-    less += verdict == whole->verdict ? 0 : 1;
+    less += verdict == whole->verdict() ? 0 : 1;
   }
   MESSAGE("clean " << judged[0] << ", possible " << judged[1] << ", definite " << judged[2]
                    << ", inconclusive " << judged[3] << "; " << less << " of " << kRounds
@@ -123,6 +123,6 @@ TEST_CASE("a store that waits for longer than the history") {
   }
   watch.finish();
   const WatchSummary summary = watch.summary();
-  CHECK(summary.findings > 0);
+  CHECK(summary.found.all() > 0);
   CHECK(summary.windows > summary.unjudged + 10);
 }

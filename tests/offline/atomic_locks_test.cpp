@@ -50,7 +50,7 @@ Verdict verdict(const AtomicLock& lock, int sections, bool values, bool both_loc
   options.values = values;
   const auto result = analyse_exactly(trace, options);
   REQUIRE(result);
-  return result->verdict;
+  return result->verdict();
 }
 
 }  // namespace
@@ -100,7 +100,7 @@ TEST_CASE("pairs that lie on no cycle decide what was read by loads that do") {
     options.values = values;
     const auto result = analyse_exactly(trace, options);
     REQUIRE(result);
-    return result->verdict;
+    return result->verdict();
   };
   CHECK(verdict(true) == Verdict::kClean);
   CHECK(verdict(false) == Verdict::kPossible);

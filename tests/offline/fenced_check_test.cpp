@@ -118,47 +118,47 @@ TEST_CASE("fenced units: the verdicts are those of all orientations and of all e
     const auto enumerated = analyse(trace, options);
     REQUIRE(found);
     REQUIRE(enumerated);
-    REQUIRE(enumerated->complete);
-    if (!found->complete) {
+    REQUIRE(enumerated->complete());
+    if (!found->complete()) {
       // The check left it to the search, and the search came to a bound.
       ++bounded;
       AnalysisOptions search = options;
       search.search = search_orientations;
-      REQUIRE(!analyse(trace, search)->complete);
+      REQUIRE(!analyse(trace, search)->complete());
       continue;
     }
-    REQUIRE(found->verdict == enumerated->verdict);
-    REQUIRE(found->violated_parts == enumerated->violated_parts);
+    REQUIRE(found->verdict() == enumerated->verdict());
+    REQUIRE(found->violations() == enumerated->violations());
     REQUIRE(found->unfenced.empty());
     for (const Violation& violation : found->findings) {
       REQUIRE(!violation.witness.empty());
     }
-    ++verdicts[static_cast<int>(found->verdict)];
+    ++verdicts[static_cast<int>(found->verdict())];
     const Analysis alone = only_check(trace, options);
     if (alone.parts > 0) {
       ++checked;
-      if (alone.complete) {
+      if (alone.complete()) {
         ++decided;
-        REQUIRE(alone.verdict == enumerated->verdict);
+        REQUIRE(alone.verdict() == enumerated->verdict());
       } else {
         // What it did not decide may be a violation, or may be definite; nothing else is said.
-        REQUIRE(alone.verdict >= Verdict::kPossible);
+        REQUIRE(alone.verdict() >= Verdict::kPossible);
         REQUIRE(
-            (alone.verdict == Verdict::kInconclusive || enumerated->verdict != Verdict::kClean));
+            (alone.verdict() == Verdict::kInconclusive || enumerated->verdict() != Verdict::kClean));
       }
     }
     if (round % 4 == 0 && !made.mixed_sizes) {
       if (const auto truth = Executions(trace, options.relation)
                                  .verdict(options.property, options.values, kMaxExecutions)) {
         ++executed;
-        REQUIRE(found->verdict == *truth);
+        REQUIRE(found->verdict() == *truth);
       }
     }
-    if (found->verdict == Verdict::kClean && !options.values) {
+    if (found->verdict() == Verdict::kClean && !options.values) {
       // Every execution is one that ran the units one after another: theory section 6.
       AnalysisOptions other = options;
       other.property = Property::kRobustness;
-      REQUIRE(analyse_exactly(trace, other)->verdict == Verdict::kClean);
+      REQUIRE(analyse_exactly(trace, other)->verdict() == Verdict::kClean);
       ++ordered;
     }
   }
@@ -198,7 +198,7 @@ TEST_CASE("fences where the advice puts them make every unit fenced") {
     REQUIRE(after);
     REQUIRE(after->unfenced.empty());
     // Not every fence helps: it also orders units of its thread that nothing ordered before.
-    cured += before->verdict == Verdict::kPossible && after->verdict == Verdict::kClean ? 1 : 0;
+    cured += before->verdict() == Verdict::kPossible && after->verdict() == Verdict::kClean ? 1 : 0;
   }
   MESSAGE(unfenced << " traces with advice, " << cured << " violations that the fences removed");
   CHECK(unfenced > kRounds / 100);
@@ -235,14 +235,14 @@ TEST_CASE("of one trace, robust and SC-serializable does not imply serializable"
   const Trace trace = mini_trace("T0:[W(x) W(y) T1:[R(y) R(x)] T0:F]");
   REQUIRE(all_fenced(trace, {}));
   AnalysisOptions options;
-  CHECK(analyse_exactly(trace, options)->verdict == Verdict::kPossible);
+  CHECK(analyse_exactly(trace, options)->verdict() == Verdict::kPossible);
   CHECK(NaiveChecker(trace, {}).verdict(Property::kSerializability) == Verdict::kPossible);
   CHECK(Executions(trace, {}).verdict(Property::kSerializability, false, 1'000'000) ==
         Verdict::kPossible);
   options.property = Property::kRobustness;
-  CHECK(analyse_exactly(trace, options)->verdict == Verdict::kClean);
+  CHECK(analyse_exactly(trace, options)->verdict() == Verdict::kClean);
   options.property = Property::kScSerializability;
-  CHECK(analyse_exactly(trace, options)->verdict == Verdict::kClean);
+  CHECK(analyse_exactly(trace, options)->verdict() == Verdict::kClean);
 }
 
 namespace {
@@ -313,8 +313,8 @@ TEST_CASE("parts of any size are decided without a search") {
     const Trace trace = long_chain(kLong, one.middle);
     const auto found = analyse_exactly(trace, {});
     REQUIRE(found);
-    CHECK(found->verdict == one.verdict);
-    CHECK(found->complete);
+    CHECK(found->verdict() == one.verdict);
+    CHECK(found->complete());
     CHECK(found->parts == 1);
     CHECK(found->fenced_parts == 1);
     CHECK(found->open_edges > kLong / 2);
@@ -326,7 +326,7 @@ TEST_CASE("parts of any size are decided without a search") {
       search.search = search_orientations;
       const auto without = analyse(trace, search);
       REQUIRE(without);
-      CHECK(!without->complete);
+      CHECK(!without->complete());
     }
   }
 }

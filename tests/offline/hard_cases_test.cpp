@@ -179,8 +179,8 @@ void compare(const Graph& graph, int* with_path, int* without) {
   const bool expected = has_hamiltonian_path(graph);
   ++*(expected ? with_path : without);
   const Analysis found = analysed(trace, {});
-  REQUIRE(found.complete);
-  REQUIRE(found.verdict == (expected ? Verdict::kPossible : Verdict::kClean));
+  REQUIRE(found.complete());
+  REQUIRE(found.verdict() == (expected ? Verdict::kPossible : Verdict::kClean));
   if (expected) {
     REQUIRE(!found.findings.front().witness.empty());
   }
@@ -238,7 +238,7 @@ TEST_CASE("large graphs without a Hamiltonian path end undecided, within their b
     AnalysisOptions options;
     options.bounds.max_steps = max_steps;
     const Analysis found = analysed(path_trace(graph_of(2 * side + 2, edges)), options);
-    CHECK(found.verdict == Verdict::kInconclusive);
+    CHECK(found.verdict() == Verdict::kInconclusive);
     CHECK(found.undecided_parts == 1);
     CHECK(found.work < 2 * options.bounds.max_work);
     CHECK(!found.notes.empty());
@@ -264,8 +264,8 @@ TEST_CASE("many threads that write few locations, and long windows, all without 
     std::mt19937_64 random(1);
     INFO(shape.threads << " threads, " << shape.steps << " steps");
     const Analysis found = analysed(random_trace(random, made).trace, {});
-    CHECK(found.complete);
-    CHECK((found.verdict == Verdict::kPossible || found.verdict == Verdict::kDefinite));
+    CHECK(found.complete());
+    CHECK((found.verdict() == Verdict::kPossible || found.verdict() == Verdict::kDefinite));
   }
 }
 
@@ -284,15 +284,15 @@ TEST_CASE("thousands of forwarded loads") {
                                     {"T1:[R(x) T0:[W(x) T1:W(y)", "T0:R(z)] T1:W(x)]"}}) {
     for (const size_t loads : {size_t{10}, size_t{1'000}, kLoads}) {
       const Analysis found = analysed(mini_trace(with_forwarded_loads(first, loads, last)), {});
-      CHECK(found.complete);
-      CHECK(found.verdict == Verdict::kPossible);
+      CHECK(found.complete());
+      CHECK(found.verdict() == Verdict::kPossible);
     }
     // Too many to be searched in so little memory; the second violation needs one open edge only.
     AnalysisOptions options;
     options.bounds.max_bytes = uint64_t{32} << 20;
     const Analysis found = analysed(mini_trace(with_forwarded_loads(first, 4'000, last)), options);
-    CHECK(found.verdict == (first[1] == '1' ? Verdict::kPossible : Verdict::kInconclusive));
-    CHECK(!found.complete);
+    CHECK(found.verdict() == (first[1] == '1' ? Verdict::kPossible : Verdict::kInconclusive));
+    CHECK(!found.complete());
   }
 }
 
@@ -308,18 +308,18 @@ TEST_CASE("in parts that are too large, what is found is right") {
     options.relation.semantics = Semantics::kExact;
     options.values = made.values && random() % 2 == 0;
     INFO("seed " << kSeed << " round " << round << "\n" << show(trace));
-    const Verdict truth = analysed(trace, options).verdict;
+    const Verdict truth = analysed(trace, options).verdict();
     options.bounds.max_bytes = 0;
     const Analysis found = analysed(trace, options);
-    if (found.verdict == Verdict::kPossible) {
+    if (found.verdict() == Verdict::kPossible) {
       ++found_anyway;
       REQUIRE((truth == Verdict::kPossible || truth == Verdict::kDefinite));
-      REQUIRE((!found.complete || found.fenced_parts > 0));
+      REQUIRE((!found.complete() || found.fenced_parts > 0));
       REQUIRE(!found.findings.front().witness.empty());
-    } else if (found.verdict == Verdict::kInconclusive) {
+    } else if (found.verdict() == Verdict::kInconclusive) {
       missed += truth == Verdict::kPossible ? 1 : 0;
     } else {
-      REQUIRE(found.verdict == truth);
+      REQUIRE(found.verdict() == truth);
     }
   }
   MESSAGE(found_anyway << " violations found, " << missed << " missed");

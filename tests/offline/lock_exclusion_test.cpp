@@ -32,7 +32,7 @@ Analysis judge(const Trace& trace, bool lock_order = true) {
   return *result;
 }
 
-Verdict verdict(const char* text) { return judge(mini_trace(text)).verdict; }
+Verdict verdict(const char* text) { return judge(mini_trace(text)).verdict(); }
 
 }  // namespace
 
@@ -85,18 +85,18 @@ TEST_CASE("what is no critical section excludes nothing") {
   CHECK(verdict("T0:[acq(l) R(x) W(x)] T1:[acq(l) R(x) W(x) rel(l)]") == Verdict::kPossible);
   // A wait in between gives it back.
   Trace trace = mini_trace("T0:[acq(l) R(x) F W(x) rel(l)] T1:[acq(l) R(x) W(x) rel(l)]");
-  CHECK(judge(trace).verdict == Verdict::kClean);
+  CHECK(judge(trace).verdict() == Verdict::kClean);
   for (Event& event : trace.events) {
     if (event.kind() == EventKind::kFence) {
       event.set_kind(EventKind::kWait);
     }
   }
-  CHECK(judge(trace).verdict == Verdict::kPossible);
+  CHECK(judge(trace).verdict() == Verdict::kPossible);
   // Nothing is known of a trace that lacks events.
   trace = mini_trace("T0:[acq(l) R(x) W(x) rel(l)] T1:[acq(l) R(x) W(x) rel(l)]");
-  CHECK(judge(trace, false).verdict == Verdict::kPossible);
+  CHECK(judge(trace, false).verdict() == Verdict::kPossible);
   trace.complete = false;
-  CHECK(judge(trace).verdict == Verdict::kPossible);
+  CHECK(judge(trace).verdict() == Verdict::kPossible);
 }
 
 TEST_CASE("a lock that two threads held at once is told") {
@@ -109,7 +109,7 @@ TEST_CASE("a lock that two threads held at once is told") {
   }
   const auto result = analyse_exactly(trace, {});
   REQUIRE(result);
-  CHECK(result->verdict == Verdict::kInconclusive);
+  CHECK(result->verdict() == Verdict::kInconclusive);
   REQUIRE(!result->notes.empty());
   CHECK(result->notes.front().find("two threads held a lock at once") != std::string::npos);
 }
@@ -147,10 +147,10 @@ TEST_CASE("with locks the verdicts are those of all orientations and of all exec
                  << static_cast<int>(relation.order) << show(trace));
     const auto found = analyse_exactly(trace, options);
     REQUIRE(found);
-    REQUIRE(found->verdict != Verdict::kInconclusive);
-    ++verdicts[static_cast<int>(found->verdict)];
+    REQUIRE(found->verdict() != Verdict::kInconclusive);
+    ++verdicts[static_cast<int>(found->verdict())];
     const auto twin = NaiveChecker(trace, relation).verdict(options.property);
-    const bool differs = twin && *twin != found->verdict;
+    const bool differs = twin && *twin != found->verdict();
     REQUIRE((!differs || *twin == Verdict::kPossible));
     twins += twin ? 1 : 0;
     const Executions executions(trace, relation);
@@ -158,16 +158,16 @@ TEST_CASE("with locks the verdicts are those of all orientations and of all exec
     undecided += differs && !truth ? 1 : 0;
     if (truth) {
       ++executed;
-      REQUIRE(found->verdict == *truth);
+      REQUIRE(found->verdict() == *truth);
     }
     if (relation.model == MemoryModel::kTso) {
       const bool bad = executions.violates(options.property, happened.execution);
-      REQUIRE(found->verdict != (bad ? Verdict::kClean : Verdict::kDefinite));
+      REQUIRE(found->verdict() != (bad ? Verdict::kClean : Verdict::kDefinite));
     }
     options.relation.lock_order = false;
     const auto without = analyse_exactly(trace, options);
     REQUIRE(without);
-    excluded += found->verdict != without->verdict ? 1 : 0;
+    excluded += found->verdict() != without->verdict() ? 1 : 0;
   }
   MESSAGE(kRounds << " traces: " << verdicts[0] << " clean, " << verdicts[1] << " possible, "
                   << verdicts[2] << " definite; " << twins << " compared with all orientations, "

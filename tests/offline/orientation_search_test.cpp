@@ -67,8 +67,8 @@ TEST_CASE("the verdicts are those of all orientations and of all executions") {
     AnalysisOptions options = random_analysis(random, made);
     INFO("seed " << kSeed << " round " << rounds << " " << question(options) << show(trace));
     const Analysis found = searched(trace, options);
-    REQUIRE(found.verdict != Verdict::kInconclusive);
-    ++verdicts[static_cast<int>(found.verdict)];
+    REQUIRE(found.verdict() != Verdict::kInconclusive);
+    ++verdicts[static_cast<int>(found.verdict())];
     RelationOptions relation = options.relation;
     if (options.property == Property::kScSerializability) {
       relation.model = MemoryModel::kSc;
@@ -78,7 +78,7 @@ TEST_CASE("the verdicts are those of all orientations and of all executions") {
     bool differs = false;
     if (twin) {
       ++twins;
-      differs = found.verdict != *twin;
+      differs = found.verdict() != *twin;
       REQUIRE((!differs || (exact && *twin == Verdict::kPossible)));
       narrower += differs ? 1 : 0;
     }
@@ -89,12 +89,12 @@ TEST_CASE("the verdicts are those of all orientations and of all executions") {
       REQUIRE((truth || !differs));
       if (truth) {
         ++executed;
-        REQUIRE(found.verdict == *truth);
+        REQUIRE(found.verdict() == *truth);
         if (made.values && !made.mixed_sizes && options.property != Property::kScSerializability) {
           ++with_values;
           AnalysisOptions valued = options;
           valued.values = true;
-          REQUIRE(searched(trace, valued).verdict ==
+          REQUIRE(searched(trace, valued).verdict() ==
                   executions.verdict(options.property, true, steps));
         }
       }
@@ -122,7 +122,7 @@ TEST_CASE("a load may have read a store that is in no window, in either order wi
   for (const bool values : {false, true}) {
     AnalysisOptions options;
     options.values = values;
-    CHECK(searched(trace, options).verdict == Verdict::kPossible);
+    CHECK(searched(trace, options).verdict() == Verdict::kPossible);
   }
 }
 
@@ -148,7 +148,7 @@ TEST_CASE("what happened is never excluded, in longer runs with few values") {
       Trace trace = happened.trace;
       trace.symbols.initial_zero = zero;
       INFO("seed " << kSeed << " round " << round << " " << question(options) << show(trace));
-      const Verdict verdict = searched(trace, options).verdict;
+      const Verdict verdict = searched(trace, options).verdict();
       const bool bad =
           Executions(trace, options.relation).violates(options.property, happened.execution);
       REQUIRE(verdict != (bad ? Verdict::kClean : Verdict::kDefinite));
@@ -174,10 +174,10 @@ TEST_CASE("the search and the enumeration of all orientations agree") {
     const Analysis found = searched(trace, options);
     const auto enumerated = analyse(trace, options);
     REQUIRE(enumerated);
-    REQUIRE(enumerated->complete == found.complete);
-    REQUIRE(enumerated->verdict == found.verdict);
-    REQUIRE(enumerated->violated_parts == found.violated_parts);
-    ++verdicts[static_cast<int>(found.verdict)];
+    REQUIRE(enumerated->complete() == found.complete());
+    REQUIRE(enumerated->verdict() == found.verdict());
+    REQUIRE(enumerated->violations() == found.violations());
+    ++verdicts[static_cast<int>(found.verdict())];
   }
   MESSAGE(kSmall << " traces: " << verdicts[0] << " clean, " << verdicts[1] << " possible, "
                  << verdicts[2] << " definite");
@@ -207,15 +207,15 @@ TEST_CASE("larger traces: equal where both decide, and the search decides more")
     const auto enumerated = analyse(trace, options);
     REQUIRE(enumerated);
     // A verdict that is not certain is kPossible, incomplete, or kInconclusive.
-    both += found.complete && enumerated->complete ? 1 : 0;
-    only_search += found.complete && !enumerated->complete ? 1 : 0;
-    only_enumeration += !found.complete && enumerated->complete ? 1 : 0;
-    if (found.complete && enumerated->complete) {
-      REQUIRE(found.verdict == enumerated->verdict);
-    } else if (found.complete && found.verdict == Verdict::kClean) {
-      REQUIRE(enumerated->verdict == Verdict::kInconclusive);
-    } else if (enumerated->complete && enumerated->verdict == Verdict::kClean) {
-      REQUIRE(found.verdict == Verdict::kInconclusive);
+    both += found.complete() && enumerated->complete() ? 1 : 0;
+    only_search += found.complete() && !enumerated->complete() ? 1 : 0;
+    only_enumeration += !found.complete() && enumerated->complete() ? 1 : 0;
+    if (found.complete() && enumerated->complete()) {
+      REQUIRE(found.verdict() == enumerated->verdict());
+    } else if (found.complete() && found.verdict() == Verdict::kClean) {
+      REQUIRE(enumerated->verdict() == Verdict::kInconclusive);
+    } else if (enumerated->complete() && enumerated->verdict() == Verdict::kClean) {
+      REQUIRE(found.verdict() == Verdict::kInconclusive);
     }
   }
   MESSAGE(kLarge << " traces: " << both << " decided by both, " << only_search
@@ -243,9 +243,9 @@ TEST_CASE("long windows without a fence are decided") {
     const Trace trace = random_trace(random, made).trace;
     INFO(window.threads << " threads, " << window.locations << " locations");
     const Analysis found = searched(trace, {});
-    CHECK(found.complete);
+    CHECK(found.complete());
     CHECK(found.open_edges >= window.open);
-    CHECK(found.verdict != Verdict::kClean);
+    CHECK(found.verdict() != Verdict::kClean);
   }
 }
 
@@ -258,14 +258,14 @@ TEST_CASE("a bound makes the answer inconclusive, never another one") {
     made.steps = 12;
     const Trace trace = random_trace(random, made).trace;
     AnalysisOptions options = random_analysis(random, made);
-    const Verdict verdict = searched(trace, options).verdict;
+    const Verdict verdict = searched(trace, options).verdict();
     options.bounds.max_steps = 0;
     INFO("seed " << kSeed << " round " << round << " " << question(options) << show(trace));
     const Analysis found = searched(trace, options);
-    bounded += found.complete ? 0 : 1;
-    REQUIRE((found.verdict == verdict ||
-             (!found.complete &&
-              (found.verdict == Verdict::kPossible || found.verdict == Verdict::kInconclusive))));
+    bounded += found.complete() ? 0 : 1;
+    REQUIRE((found.verdict() == verdict ||
+             (!found.complete() &&
+              (found.verdict() == Verdict::kPossible || found.verdict() == Verdict::kInconclusive))));
   }
   CHECK(bounded > 0);
 }
@@ -285,7 +285,7 @@ TEST_CASE("what makes verdicts sharper, left out, makes them at most weaker") {
     all.property = random() % 4 == 0 ? Property::kRobustness : Property::kSerializability;
     all.relation.store_buffer = made.store_buffer;
     INFO("seed " << kSeed << " round " << round << " " << question(all) << show(trace));
-    const Verdict sharp = searched(trace, all).verdict;
+    const Verdict sharp = searched(trace, all).verdict();
     for (int refinement = 0; refinement < 5; ++refinement) {
       AnalysisOptions without = all;
       switch (refinement) {
@@ -307,13 +307,13 @@ TEST_CASE("what makes verdicts sharper, left out, makes them at most weaker") {
       }
       INFO("without " << refinement);
       const Analysis dull = searched(trace, without);
-      if (!dull.complete) {
-        REQUIRE((dull.verdict == Verdict::kInconclusive || dull.verdict == Verdict::kPossible));
+      if (!dull.complete()) {
+        REQUIRE((dull.verdict() == Verdict::kInconclusive || dull.verdict() == Verdict::kPossible));
         continue;
       }
-      REQUIRE((dull.verdict == sharp || dull.verdict == Verdict::kPossible ||
+      REQUIRE((dull.verdict() == sharp || dull.verdict() == Verdict::kPossible ||
                sharp == Verdict::kInconclusive));
-      weaker[refinement] += dull.verdict != sharp ? 1 : 0;
+      weaker[refinement] += dull.verdict() != sharp ? 1 : 0;
     }
   }
   MESSAGE("weaker without intervals " << weaker[0] << ", values " << weaker[1]

@@ -180,7 +180,7 @@ Verdict judge(const Trace& trace, const DetectedWindow& window, const AnalysisOp
   local.only = ranges_of(window.units, window.index);
   const auto result = analyse(slice, local);
   REQUIRE_MESSAGE(result.has_value(), result.error().to_string());
-  return result->verdict;
+  return result->verdict();
 }
 
 Verdict judge_all(const Trace& trace, const Watched& watched, const AnalysisOptions& options) {
@@ -371,8 +371,8 @@ TEST_CASE("cycles, parts and windows equal those of all pairs of events") {
     REQUIRE_MESSAGE(whole.has_value(), whole.error().to_string());
     const Verdict by_windows = judge_all(trace, watched, made.analysis);
     flagged += watched.windows.size();
-    violating += whole->verdict == Verdict::kClean ? 0 : 1;
-    if (watched.complete && by_windows != whole->verdict) {
+    violating += whole->verdict() == Verdict::kClean ? 0 : 1;
+    if (watched.complete && by_windows != whole->verdict()) {
       REQUIRE(made.made.locks != 0);
       ++by_locks;
       // Which releases came before the stretch of a window and which locks were held is not known
@@ -382,12 +382,12 @@ TEST_CASE("cycles, parts and windows equal those of all pairs of events") {
         AnalysisOptions exact = made.analysis;
         exact.relation.semantics = Semantics::kExact;
         const auto refined = analyse(trace, exact);
-        REQUIRE((refined && refined->verdict == by_windows));
+        REQUIRE((refined && refined->verdict() == by_windows));
       }
     } else if (!watched.complete) {
       REQUIRE(watched.statistics.merged > 0);
-      REQUIRE((whole->verdict == Verdict::kClean || by_windows != Verdict::kClean));
-      REQUIRE((by_windows != Verdict::kDefinite || whole->verdict == Verdict::kDefinite));
+      REQUIRE((whole->verdict() == Verdict::kClean || by_windows != Verdict::kClean));
+      REQUIRE((by_windows != Verdict::kDefinite || whole->verdict() == Verdict::kDefinite));
     }
     if (made.made.values && watched.complete && made.detector.policy == DetectorPolicy::kTso) {
       AnalysisOptions with_values = made.analysis;
@@ -396,8 +396,8 @@ TEST_CASE("cycles, parts and windows equal those of all pairs of events") {
       REQUIRE(refined.has_value());
       const Verdict window = judge_all(trace, watched, with_values);
       // Less is known of memory inside a window; where fewer sizes meet, a little more.
-      REQUIRE((window == refined->verdict || window == Verdict::kPossible ||
-               (made.made.mixed_sizes && refined->verdict == Verdict::kPossible)));
+      REQUIRE((window == refined->verdict() || window == Verdict::kPossible ||
+               (made.made.mixed_sizes && refined->verdict() == Verdict::kPossible)));
     }
   }
   MESSAGE(kRounds << " traces: " << violating << " violating, " << with_cycle
@@ -452,7 +452,7 @@ TEST_CASE("a window of units that were merged has them all, up to a bound") {
     const AnalysisOptions analysis;
     const auto whole = analyse(trace, analysis);
     REQUIRE(whole.has_value());
-    CHECK(whole->verdict == Verdict::kPossible);
+    CHECK(whole->verdict() == Verdict::kPossible);
     CHECK(judge_all(trace, watched, analysis) ==
           (many ? Verdict::kInconclusive : Verdict::kPossible));
   }
@@ -497,9 +497,9 @@ TEST_CASE("units that recorded values let go take no violation with them") {
     const auto whole = analyse(trace, made.analysis);
     REQUIRE(whole.has_value());
     // A load of bytes that several stores wrote explains nothing, until these lie outside a window.
-    if (exact && !made.made.mixed_sizes && whole->verdict != Verdict::kInconclusive) {
-      REQUIRE((verdict != Verdict::kClean || whole->verdict == Verdict::kClean));
-      REQUIRE((verdict != Verdict::kDefinite || whole->verdict == Verdict::kDefinite));
+    if (exact && !made.made.mixed_sizes && whole->verdict() != Verdict::kInconclusive) {
+      REQUIRE((verdict != Verdict::kClean || whole->verdict() == Verdict::kClean));
+      REQUIRE((verdict != Verdict::kDefinite || whole->verdict() == Verdict::kDefinite));
     }
     ++verdicts[static_cast<int>(verdict)];
     known += watched.statistics.known;
@@ -543,7 +543,7 @@ TEST_CASE("loads of a thread's own store that others stand for") {
     const auto whole = analyse(trace, analysis);
     REQUIRE(whole.has_value());
     const Verdict verdict = judge_all(trace, watched, analysis);
-    REQUIRE((verdict == whole->verdict || verdict == Verdict::kInconclusive));
+    REQUIRE((verdict == whole->verdict() || verdict == Verdict::kInconclusive));
     ++verdicts[static_cast<int>(verdict)];
   }
   MESSAGE(kTraces << " traces, clean " << verdicts[0] << ", possible " << verdicts[1]
@@ -576,9 +576,9 @@ TEST_CASE("threads that come, are joined, and are followed by others") {
     const auto whole = analyse(trace, analysis);
     REQUIRE(whole.has_value());
     const Verdict by_windows = judge_all(trace, watched, analysis);
-    violating += whole->verdict == Verdict::kClean ? 0 : 1;
+    violating += whole->verdict() == Verdict::kClean ? 0 : 1;
     // The release that decided it may lie before the stretch of a window.
-    if (watched.complete && by_windows != whole->verdict) {
+    if (watched.complete && by_windows != whole->verdict()) {
       REQUIRE(by_windows == Verdict::kPossible);
       ++by_locks;
     }
@@ -629,17 +629,17 @@ TEST_CASE("atomic sets: a cycle is reported iff the whole trace has one") {
     options.policy = DetectorPolicy::kAtomicSets;
     const Watched watched = watch(trace, options, random_collection(random));
     REQUIRE(watched.cycles.empty() == whole.findings.empty());
-    REQUIRE(watched.complete == whole.complete);
+    REQUIRE(watched.complete == whole.complete());
     check_certain_steps(trace, watched);
-    REQUIRE((!any_certain(watched) || whole.verdict == Verdict::kDefinite));
-    REQUIRE((whole.verdict != Verdict::kDefinite || made.intervals || any_certain(watched)));
+    REQUIRE((!any_certain(watched) || whole.verdict() == Verdict::kDefinite));
+    REQUIRE((whole.verdict() != Verdict::kDefinite || made.intervals || any_certain(watched)));
     std::set<uint32_t> sets;
     for (const DetectedCycle& cycle : watched.cycles) {
       sets.insert(cycle.set);
     }
     REQUIRE(sets.size() == whole.findings.size());
     violated += whole.findings.empty() ? 0 : 1;
-    definite += whole.verdict == Verdict::kDefinite && made.intervals ? 1 : 0;
+    definite += whole.verdict() == Verdict::kDefinite && made.intervals ? 1 : 0;
     known_as_definite += any_certain(watched) && made.intervals ? 1 : 0;
   }
   MESSAGE(violated << " violated; with intervals " << definite << " definite, of which "
@@ -765,11 +765,11 @@ TEST_CASE("atomic sets: objects that come and go") {
       continue;
     }
     REQUIRE(watched.cycles.empty() == whole.findings.empty());
-    REQUIRE((whole.complete || !watched.complete));
+    REQUIRE((whole.complete() || !watched.complete));
     REQUIRE((watched.complete || made.intervals));
     check_certain_steps(trace, watched);
-    REQUIRE((!any_certain(watched) || whole.verdict == Verdict::kDefinite));
-    REQUIRE((whole.verdict != Verdict::kDefinite || made.intervals || any_certain(watched)));
+    REQUIRE((!any_certain(watched) || whole.verdict() == Verdict::kDefinite));
+    REQUIRE((whole.verdict() != Verdict::kDefinite || made.intervals || any_certain(watched)));
     violated += whole.findings.empty() ? 0 : 1;
     with_intervals += made.intervals && any_certain(watched) ? 1 : 0;
     ended += static_cast<int>(watched.statistics.objects) > 1 ? 1 : 0;

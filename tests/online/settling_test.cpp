@@ -22,15 +22,15 @@ constexpr int kRounds = 1'000;
 constexpr int kRounds = 20'000;
 #endif
 
-struct Outcome {
+struct Detected {
   uint64_t windows = 0;
   bool complete = false;
   DetectorStatistics statistics;
 };
 
 // With a sweep after every hundredth event.
-Outcome detect(const Trace& trace, const DetectorOptions& options) {
-  Outcome outcome;
+Detected detect(const Trace& trace, const DetectorOptions& options) {
+  Detected outcome;
   DetectorCallbacks callbacks;
   callbacks.on_window = [&](DetectedWindow&&) { ++outcome.windows; };
   Detector detector(trace.symbols, options, callbacks);
@@ -70,7 +70,7 @@ TEST_CASE("one thread at work behind a fence that ends where its next access beg
   DetectorOptions options;
   options.max_unsettled = 16;
   // The store is settled only after the next access to x, and is then covered by the next store.
-  const Outcome outcome = detect(touching("T0:R(x) W(x) F ", 500), options);
+  const Detected outcome = detect(touching("T0:R(x) W(x) F ", 500), options);
   CHECK(outcome.statistics.forced == 0);
   CHECK(outcome.complete);
 }
@@ -88,7 +88,7 @@ TEST_CASE("a fence that is over very late, and later ones that are over soon") {
       const auto time = static_cast<int64_t>(2 * i);
       paused.add(trace.events[i], time, i == 1 ? late : time);
     }
-    const Outcome outcome = detect(paused, DetectorOptions());
+    const Detected outcome = detect(paused, DetectorOptions());
     CHECK(outcome.statistics.forced == 0);
     CHECK(outcome.windows == 0);
     CHECK(outcome.complete);
@@ -150,7 +150,7 @@ TEST_CASE("a store before a release is settled before one behind it") {
       mini_trace("T2:[R(y) T0:[acq(l) W(x) rel(l) W(x) T1:acq(l) T2:R(x) T0:W(y)] T0:F T2:R(z)]");
   const auto whole = analyse(trace, AnalysisOptions());
   REQUIRE(whole);
-  CHECK(whole->verdict == Verdict::kDefinite);
+  CHECK(whole->verdict() == Verdict::kDefinite);
   CHECK(detect(trace, DetectorOptions()).statistics.cycles == 1);
 }
 
@@ -159,11 +159,11 @@ TEST_CASE("a thread that never drains its buffer") {
   options.max_unsettled = 64;
   options.max_unsettled_units = 64;
   const Trace trace = touching("T0:W(x) T0:R(x) ", 2'000);
-  const Outcome unbounded = detect(trace, options);
+  const Detected unbounded = detect(trace, options);
   CHECK(unbounded.statistics.forced > 0);
   CHECK(!unbounded.complete);
   options.relation.store_buffer = 16;
-  const Outcome bounded = detect(trace, options);
+  const Detected bounded = detect(trace, options);
   CHECK(bounded.statistics.forced == 0);
   CHECK(bounded.complete);
 }
@@ -209,7 +209,7 @@ TEST_CASE("events of their own, merged: no violation is possible, nothing is to 
     }
     return text;
   }());
-  const Outcome outcome = detect(trace, options);
+  const Detected outcome = detect(trace, options);
   CHECK(outcome.statistics.merged > 0);
   CHECK(outcome.statistics.undirected_edges > 1'000);
   CHECK(outcome.windows == 0);
@@ -234,13 +234,13 @@ TEST_CASE("giving up never makes a clean verdict") {
     options.max_unsettled_units =
         random() % 2 == 0 ? 4096 : 1 + static_cast<uint32_t>(random() % 8);
     INFO("seed " << kSeed << " round " << round << "\n" << show(trace));
-    const Outcome outcome = detect(trace, options);
+    const Detected outcome = detect(trace, options);
     given_up += outcome.statistics.forced > 0 ? 1 : 0;
     REQUIRE(outcome.complete == (outcome.statistics.forced == 0));
     if (outcome.complete && outcome.windows == 0) {
       const auto whole = analyse(trace, AnalysisOptions());
       REQUIRE(whole);
-      REQUIRE(whole->verdict == Verdict::kClean);
+      REQUIRE(whole->verdict() == Verdict::kClean);
       ++clean;
     }
   }

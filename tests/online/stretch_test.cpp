@@ -79,15 +79,15 @@ TEST_CASE("a stretch excludes nothing that happened") {
     const auto found = analyse(trace, options);
     REQUIRE(found);
     const bool bad = Executions(trace, {}).violates(options.property, execution);
-    REQUIRE(found->verdict != (bad ? Verdict::kClean : Verdict::kDefinite));
+    REQUIRE(found->verdict() != (bad ? Verdict::kClean : Verdict::kDefinite));
     for (const std::string& note : found->notes) {
       REQUIRE(note.find("values") == std::string::npos);
     }
-    ++verdicts[static_cast<int>(found->verdict)];
+    ++verdicts[static_cast<int>(found->verdict())];
     options.values = false;
     const auto without = analyse(trace, options);
     REQUIRE(without);
-    by_values += without->verdict != found->verdict ? 1 : 0;
+    by_values += without->verdict() != found->verdict() ? 1 : 0;
   }
   MESSAGE(kRounds << " stretches, " << in_front << " with something in front: " << verdicts[0]
                   << " clean, " << verdicts[1] << " possible, " << verdicts[2] << " definite, "

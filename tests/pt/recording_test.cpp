@@ -194,8 +194,8 @@ TEST_CASE("perf.data with PT: units are functions by name, and what is incomplet
 
   // One thread, every address known.
   const CheckedInput whole = checked(path, {"slot_of*"});
-  CHECK(whole.report.complete);
-  CHECK(whole.report.verdict == Verdict::kClean);
+  CHECK(whole.report.complete());
+  CHECK(whole.report.verdict() == Verdict::kClean);
   CHECK(whole.report.units > calls);
   REQUIRE(whole.report.coverage);
   CHECK(whole.report.coverage->unknown == 0);
@@ -206,8 +206,8 @@ TEST_CASE("perf.data with PT: units are functions by name, and what is incomplet
   RecordingOptions damaged;
   damaged.truncated = 2;
   const CheckedInput cut = checked(folder.write("cut", perf_data_of(run, encoded, damaged)));
-  CHECK(cut.report.verdict == Verdict::kInconclusive);
-  CHECK_FALSE(cut.report.complete);
+  CHECK(cut.report.verdict() == Verdict::kInconclusive);
+  CHECK_FALSE(cut.report.complete());
   CHECK(cut.report.coverage->gaps > 0);
   CHECK(mentions(cut.warnings, "trace bytes were lost"));
 
@@ -283,19 +283,19 @@ TEST_CASE("perf.data with PT: units of threads that interleave are violated, wha
   const SteppedRun& run = stepped("threads");
   const std::string path = folder.write("perf.data", perf_data_of(run, encoded_on(run, 0)));
   const CheckedInput input = checked(path, {"transfer*"});
-  CHECK_FALSE(input.report.complete);
+  CHECK_FALSE(input.report.complete());
   CHECK(input.report.coverage->unknown > 0);
 #if defined(__clang__)
   // It adds to an array on the stack in between, at places that are not known: too much stays open.
-  CHECK(input.report.verdict != Verdict::kClean);
+  CHECK(input.report.verdict() != Verdict::kClean);
 #else
-  CHECK(input.report.verdict == Verdict::kDefinite);
+  CHECK(input.report.verdict() == Verdict::kDefinite);
   // The counter without a mutex is read and written by all of them in turn.
   REQUIRE_FALSE(input.report.findings.empty());
   CHECK(input.report.findings[0].violation.cycle.size() >= 2);
 #endif
   // The call of main was not seen: no unit but single accesses.
-  CHECK(checked(path, {"main"}).report.verdict == Verdict::kInconclusive);
+  CHECK(checked(path, {"main"}).report.verdict() == Verdict::kInconclusive);
 }
 
 TEST_CASE("perf.data with PT: written values without branches") {
@@ -332,7 +332,7 @@ TEST_CASE("perf.data with PT: code that is missing or another's is not known, an
   for (const RecordingOptions& options : {missing, replaced}) {
     const CheckedInput input =
         checked(folder.write("perf.data", perf_data_of(run, encoded, options)));
-    CHECK(input.report.verdict == Verdict::kInconclusive);
+    CHECK(input.report.verdict() == Verdict::kInconclusive);
     CHECK(input.report.events == 0);
     CHECK(input.report.coverage->gaps > 0);
     CHECK(mentions(input.warnings, "traced_recursion: no such file"));
@@ -369,7 +369,7 @@ TEST_CASE("perf.data with PT: threads of a CPU without switches, and traces of a
   options.switches = false;
   const CheckedInput unknown =
       checked(folder.write("perf.data", perf_data_of(run, encoded_on(run, 2), options)));
-  CHECK(unknown.report.verdict == Verdict::kInconclusive);
+  CHECK(unknown.report.verdict() == Verdict::kInconclusive);
   CHECK(mentions(unknown.warnings, "--switch-events"));
 
   // As if the records had been lost from a quarter on.
@@ -385,7 +385,7 @@ TEST_CASE("perf.data with PT: threads of a CPU without switches, and traces of a
   options.trace_type = 3;
   const CheckedInput other =
       checked(folder.write("perf.data", perf_data_of(run, encoded_on(run, 0), options)));
-  CHECK(other.report.verdict == Verdict::kInconclusive);
+  CHECK(other.report.verdict() == Verdict::kInconclusive);
   CHECK(mentions(other.warnings, "trace data of type 3"));
 }
 

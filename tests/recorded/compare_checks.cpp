@@ -13,8 +13,8 @@ namespace {
 using namespace tsomon;
 
 bool same(const CheckReport& a, const CheckReport& b) {
-  return a.verdict == b.verdict && a.complete == b.complete && a.events == b.events &&
-         a.threads == b.threads && a.units == b.units && a.violations == b.violations &&
+  return a.verdict() == b.verdict() && a.complete() == b.complete() && a.events == b.events &&
+         a.threads == b.threads && a.units == b.units && a.violations() == b.violations() &&
          a.lost_events == b.lost_events && a.findings.size() == b.findings.size();
 }
 

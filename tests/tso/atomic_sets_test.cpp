@@ -79,7 +79,7 @@ TEST_CASE("atomic sets: verdicts over intervals are those over all sequences tha
     const Trace observed = seen(trace);
     const Analysis analysis = analyse_atomic_sets(observed);
     check_witnesses(observed, analysis, true);
-    const Verdict verdict = analysis.verdict;
+    const Verdict verdict = analysis.verdict();
     ++compared;
     REQUIRE((verdict != Verdict::kClean || !sequences.some_violated()));
     REQUIRE((verdict != Verdict::kDefinite || !sequences.some_clean()));
@@ -117,7 +117,7 @@ TEST_CASE("atomic sets: without an order between threads verdicts hold for every
     options.relation.order = TraceOrder::kThread;
     const Analysis analysis = analyse_atomic_sets(trace, options);
     check_witnesses(trace, analysis, false);
-    const Verdict verdict = analysis.verdict;
+    const Verdict verdict = analysis.verdict();
     ++compared;
     REQUIRE((verdict != Verdict::kClean || !sequences.some_violated()));
     REQUIRE((verdict != Verdict::kDefinite || !sequences.some_clean()));
@@ -153,24 +153,24 @@ TEST_CASE("atomic sets: what is certain in spite of intervals is what happened")
     }
     const Trace observed = seen(trace);
     INFO("seed " << kSeed << " round " << round << "\n" << show(trace));
-    const Verdict happened = analyse_atomic_sets(truth(trace)).verdict;
+    const Verdict happened = analyse_atomic_sets(truth(trace)).verdict();
     REQUIRE((happened == Verdict::kClean || happened == Verdict::kDefinite));
     AtomicSetOptions alone;
     alone.refine = false;
     const Analysis first = analyse_atomic_sets(observed, alone);
     const Analysis second = analyse_atomic_sets(observed);
     for (const Analysis* found : {&first, &second}) {
-      if (found->verdict == Verdict::kClean || found->verdict == Verdict::kDefinite) {
-        REQUIRE(found->verdict == happened);
+      if (found->verdict() == Verdict::kClean || found->verdict() == Verdict::kDefinite) {
+        REQUIRE(found->verdict() == happened);
       }
     }
-    REQUIRE((first.verdict != Verdict::kDefinite || second.verdict == Verdict::kDefinite));
-    REQUIRE((first.verdict != Verdict::kClean || second.verdict == Verdict::kClean));
-    ++judged[static_cast<int>(second.verdict)];
+    REQUIRE((first.verdict() != Verdict::kDefinite || second.verdict() == Verdict::kDefinite));
+    REQUIRE((first.verdict() != Verdict::kClean || second.verdict() == Verdict::kClean));
+    ++judged[static_cast<int>(second.verdict())];
     const auto open = [](Verdict verdict) {
       return verdict == Verdict::kPossible || verdict == Verdict::kInconclusive;
     };
-    by_looking_again += open(first.verdict) && !open(second.verdict) ? 1 : 0;
+    by_looking_again += open(first.verdict()) && !open(second.verdict()) ? 1 : 0;
   }
   MESSAGE("clean " << judged[0] << ", possible " << judged[1] << ", definite " << judged[2]
                    << ", inconclusive " << judged[3] << "; decided by looking again "

@@ -72,8 +72,8 @@ TEST_CASE("a part of a thousand units that nothing orders ends within its bounds
         INFO(threads << " threads, " << locations << " locations, work " << analysis->work);
         // Two goals, and one step of a search with a few million words of order above the bound.
         CHECK(analysis->work <= 3 * options.bounds.max_work + 10'000'000);
-        CHECK(analysis->verdict != Verdict::kClean);
-        CHECK(analysis->complete == (analysis->verdict != Verdict::kInconclusive));
+        CHECK(analysis->verdict() != Verdict::kClean);
+        CHECK(analysis->complete() == (analysis->verdict() != Verdict::kInconclusive));
         searched += analysis->work > options.bounds.max_work / 2 ? 1 : 0;
       }
     }
@@ -101,8 +101,8 @@ TEST_CASE("thousands of parts share the bound on their work") {
   AnalysisOptions options;
   const auto whole = analyse(trace, options);
   REQUIRE(whole);
-  CHECK(whole->violated_parts == parts);
-  CHECK(whole->complete);
+  CHECK(whole->violations() == parts);
+  CHECK(whole->complete());
   // One of the parts alone is searched when it is asked for; all of them when each is.
   const auto size = static_cast<uint32_t>(trace.events.size());
   options.only = {{0, size - 10, size - 1}, {1, size - 10, size - 1}};
@@ -117,9 +117,9 @@ TEST_CASE("thousands of parts share the bound on their work") {
   options.max_total_work = 1;
   options.bounds.max_work = 20;
   const auto bounded = analyse(trace, options);
-  CHECK_FALSE(bounded->complete);
+  CHECK_FALSE(bounded->complete());
   CHECK(bounded->undecided_parts == parts);
-  CHECK(bounded->verdict == Verdict::kInconclusive);
+  CHECK(bounded->verdict() == Verdict::kInconclusive);
 }
 
 TEST_CASE("a violation of two very long units is shown by the ends of its edges") {
@@ -142,8 +142,8 @@ TEST_CASE("a violation of two very long units is shown by the ends of its edges"
   }
   const auto analysis = analyse(trace, {});
   REQUIRE(analysis);
-  CHECK(analysis->verdict == Verdict::kDefinite);
-  CHECK(analysis->complete);
+  CHECK(analysis->verdict() == Verdict::kDefinite);
+  CHECK(analysis->complete());
   REQUIRE(analysis->findings.size() == 1);
   CHECK(analysis->findings[0].window.size() <= 4);
   CHECK(analysis->findings[0].witness.size() >= 2);
@@ -171,16 +171,16 @@ TEST_CASE("a bound on the work weakens verdicts and never turns them") {
     REQUIRE(whole);
     REQUIRE(bounded);
     INFO("seed " << kSeed << " round " << round << "\n" << show(trace));
-    if (bounded->complete) {
-      REQUIRE(bounded->verdict == whole->verdict);
+    if (bounded->complete()) {
+      REQUIRE(bounded->verdict() == whole->verdict());
       ++same;
       continue;
     }
     ++weaker;
-    REQUIRE(bounded->verdict != Verdict::kClean);
-    if (bounded->verdict != Verdict::kInconclusive) {
-      REQUIRE(whole->verdict != Verdict::kClean);
-      REQUIRE((bounded->verdict == Verdict::kPossible || whole->verdict == Verdict::kDefinite));
+    REQUIRE(bounded->verdict() != Verdict::kClean);
+    if (bounded->verdict() != Verdict::kInconclusive) {
+      REQUIRE(whole->verdict() != Verdict::kClean);
+      REQUIRE((bounded->verdict() == Verdict::kPossible || whole->verdict() == Verdict::kDefinite));
     }
   }
   CHECK(weaker > 50 / kScale);

@@ -40,7 +40,7 @@ Analysis run(const Trace& trace, const AnalysisOptions& options) {
     // No bound is near on traces this small, and every violation has a witness.
     for (const std::string& note : result->notes) {
       INFO(note);
-      REQUIRE(result->complete);
+      REQUIRE(result->complete());
     }
     for (const Violation& finding : result->findings) {
       REQUIRE(!finding.witness.empty());
@@ -101,7 +101,7 @@ void compare(std::mt19937_64& random, Tally* tally) {
                    << "\n"
                    << show(trace));
   const Analysis analysis = run(trace, options);
-  const Verdict verdict = analysis.verdict;
+  const Verdict verdict = analysis.verdict();
   ++tally->verdicts[static_cast<int>(verdict)];
 
   if (const auto twin = NaiveChecker(trace, relation).verdict(options.property)) {
@@ -120,10 +120,10 @@ void compare(std::mt19937_64& random, Tally* tally) {
   if (exact) {
     AnalysisOptions paper = options;
     paper.relation.semantics = Semantics::kPaper;
-    REQUIRE(refines(verdict, run(trace, paper).verdict));
+    REQUIRE(refines(verdict, run(trace, paper).verdict()));
     AnalysisOptions with_values = options;
     with_values.values = true;
-    const Verdict refined = run(trace, with_values).verdict;
+    const Verdict refined = run(trace, with_values).verdict();
     REQUIRE(refines(refined, verdict));
     // Beyond the bound the twin is left out; the traces are small enough for most.
     if (const auto truth = executions.verdict(options.property, false, kMaxSteps)) {
@@ -151,7 +151,7 @@ void compare(std::mt19937_64& random, Tally* tally) {
   options.relation.semantics = Semantics::kExact;
   for (const bool values : {false, true}) {
     options.values = values;
-    REQUIRE(run(trace, options).verdict != (bad ? Verdict::kClean : Verdict::kDefinite));
+    REQUIRE(run(trace, options).verdict() != (bad ? Verdict::kClean : Verdict::kDefinite));
   }
 }
 

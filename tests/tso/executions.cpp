@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tests/tso/plain_units.h"
 #include "tso/location_table.h"
 
 namespace tsomon::testing {
@@ -179,7 +180,7 @@ struct Executions::Timeline {
 Executions::Executions(const Trace& trace, const RelationOptions& options)
     : trace_(trace),
       options_(options),
-      units_(trace),
+      units_(numbered(plain_units(trace))),
       naive_(trace, options),
       sections_(naive_.sections()) {
   for (uint32_t e = 0; e < trace.events.size(); ++e) {
@@ -243,14 +244,15 @@ bool Executions::violates(Property property, const std::vector<Step>& execution)
     return times.effect[times.forwarded[e] == kNot ? e : times.forwarded[e]];
   };
   const bool per_event = property == Property::kRobustness;
-  const size_t count = per_event ? nodes_.size() : units_.size();
+  const size_t count =
+      per_event ? nodes_.size() : *std::max_element(units_.begin(), units_.end()) + 1;
   std::vector<std::vector<bool>> reach(count, std::vector<bool>(count, false));
   for (size_t i = 0; i < nodes_.size(); ++i) {
     for (size_t j = 0; j < nodes_.size(); ++j) {
       const uint32_t e = nodes_[i];
       const uint32_t f = nodes_[j];
-      const size_t from = per_event ? i : units_.of_event(e);
-      const size_t to = per_event ? j : units_.of_event(f);
+      const size_t from = per_event ? i : units_[e];
+      const size_t to = per_event ? j : units_[f];
       if (from == to) {
         continue;
       }

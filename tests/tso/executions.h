@@ -41,7 +41,7 @@ class Executions {
 
   const Trace& trace_;
   RelationOptions options_;
-  UnitTable units_;
+  std::vector<uint32_t> units_;  // of each event
   NaiveChecker naive_;
   std::vector<NaiveChecker::Section> sections_;
   std::vector<uint32_t> nodes_;

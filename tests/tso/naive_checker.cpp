@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "tests/tso/plain_units.h"
+
 namespace tsomon::testing {
 namespace {
 
@@ -314,8 +316,12 @@ std::optional<Verdict> NaiveChecker::verdict(Property property) const {
     }
   }
   const size_t n = events.size();
-  const UnitTable units(trace_);
-  if (std::max<size_t>(n, units.size()) > 64) {
+  const std::vector<uint32_t> unit_of = plain_units(trace_);
+  std::map<uint32_t, uint32_t> units;
+  for (const uint32_t e : events) {
+    units.emplace(unit_of[e], static_cast<uint32_t>(units.size()));
+  }
+  if (n > 64) {
     return std::nullopt;
   }
   Matrix fixed(n, 0);
@@ -370,7 +376,7 @@ std::optional<Verdict> NaiveChecker::verdict(Property property) const {
   std::vector<uint32_t> group(n);
   for (size_t i = 0; i < n; ++i) {
     group[i] =
-        property == Property::kRobustness ? static_cast<uint32_t>(i) : units.of_event(events[i]);
+        property == Property::kRobustness ? static_cast<uint32_t>(i) : units.at(unit_of[events[i]]);
   }
   const size_t groups = property == Property::kRobustness ? n : units.size();
   bool bad = false;

@@ -40,6 +40,11 @@ class Simulation {
       if (chance(options_.units)) {
         unit_boundary(t);
       }
+      if (options_.waits != 0 && threads_[t].depth > 0 && chance(options_.waits)) {
+        Event wait = event(EventKind::kWait, t);
+        wait.address = locks_[0].name;
+        add(wait);
+      }
       if (chance(50)) {
         commit(below(options_.threads));
       }
@@ -360,6 +365,7 @@ RandomTraceOptions random_options(std::mt19937_64& random) {
   const uint64_t values = random();
   options.values = values % 2 == 0;
   options.flags = values / 2 % 3 == 0;
+  options.waits = values / 6 % 4 == 0 ? 20 : 0;
   return options;
 }
 

@@ -104,7 +104,7 @@ RelationOptions relation_of(const AnalysisOptions& options) {
 bool lies(const Question& question, const Trace& part) {
   const auto judged = analyse(part, question.options);
   REQUIRE(judged.has_value());
-  if (judged->verdict != Verdict::kDefinite) {
+  if (judged->verdict() != Verdict::kDefinite) {
     return false;
   }
   const Executions executions(question.made.trace, relation_of(question.options));
@@ -133,13 +133,13 @@ TEST_CASE("what is definite in what was chosen is definite in the run") {
     REQUIRE(whole.has_value());
     INFO(show(trace));
     INFO(show(part));
-    if (watched->verdict == Verdict::kDefinite) {
+    if (watched->verdict() == Verdict::kDefinite) {
       ++definite;
-      REQUIRE(whole->verdict == Verdict::kDefinite);
+      REQUIRE(whole->verdict() == Verdict::kDefinite);
       REQUIRE_FALSE(lies(question, part));
     }
     clean_part_of_violation +=
-        watched->verdict == Verdict::kClean && whole->verdict == Verdict::kDefinite ? 1 : 0;
+        watched->verdict() == Verdict::kClean && whole->verdict() == Verdict::kDefinite ? 1 : 0;
   }
   CHECK(smaller > kRounds / 4);
   CHECK(definite > kRounds / 200);
@@ -169,17 +169,17 @@ TEST_CASE("what is said of some units holds for the run") {
     const auto some = analyse(trace, options);
     REQUIRE(whole.has_value());
     REQUIRE(some.has_value());
-    if (options.only.empty() || whole->verdict == Verdict::kInconclusive) {
+    if (options.only.empty() || whole->verdict() == Verdict::kInconclusive) {
       continue;
     }
-    ++verdicts[static_cast<int>(some->verdict)];
+    ++verdicts[static_cast<int>(some->verdict())];
     INFO("round " << round << "\n" << show(trace));
     // Values of loads in other units may rule out what is possible by those of some.
-    if (some->verdict == Verdict::kDefinite ||
-        (some->verdict == Verdict::kPossible && !options.values)) {
-      REQUIRE(some->verdict <= whole->verdict);
+    if (some->verdict() == Verdict::kDefinite ||
+        (some->verdict() == Verdict::kPossible && !options.values)) {
+      REQUIRE(some->verdict() <= whole->verdict());
     }
-    if (some->verdict == Verdict::kDefinite) {
+    if (some->verdict() == Verdict::kDefinite) {
       REQUIRE(Executions(trace, options.relation)
                   .violates(Property::kSerializability, happened.execution));
     }
@@ -220,8 +220,8 @@ TEST_CASE("the verdict on atomic sets needs the accesses to them alone") {
     const Analysis whole = analyse_atomic_sets(trace, declared);
     const Analysis watched = analyse_atomic_sets(part, declared);
     INFO(show(trace));
-    REQUIRE((watched.verdict == Verdict::kDefinite) == (whole.verdict == Verdict::kDefinite));
-    violated += whole.verdict == Verdict::kDefinite ? 1 : 0;
+    REQUIRE((watched.verdict() == Verdict::kDefinite) == (whole.verdict() == Verdict::kDefinite));
+    violated += whole.verdict() == Verdict::kDefinite ? 1 : 0;
   }
   CHECK(violated > kRounds / 400);
 }

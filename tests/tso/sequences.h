@@ -145,7 +145,7 @@ class AllSequences {
     if (order_.size() == trace_.events.size()) {
       --left_;
       const bool clean =
-          analyse_atomic_sets(rebuilt(trace_, order_, true)).verdict == Verdict::kClean;
+          analyse_atomic_sets(rebuilt(trace_, order_, true)).verdict() == Verdict::kClean;
       clean_ = clean_ || clean;
       violated_ = violated_ || !clean;
     }
