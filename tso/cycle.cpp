@@ -1,6 +1,7 @@
 #include "tso/cycle.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "tso/flat_map.h"
@@ -86,10 +87,34 @@ std::vector<CycleEdge> shortest_cycle(const std::vector<CycleEdge>& edges,
   return best;
 }
 
+namespace {
+
+bool of_lock(const Trace& trace, uint32_t from, uint32_t to) {
+  return is(trace.events[from], kinds::kLocks) && is(trace.events[to], kinds::kLocks) &&
+         trace.events[from].thread != trace.events[to].thread;
+}
+
+}  // namespace
+
+std::vector<CycleEdge> shortest_cycle_of_data(const Trace& trace,
+                                              const std::vector<CycleEdge>& edges,
+                                              const std::vector<uint32_t>& class_of) {
+  std::vector<CycleEdge> data;
+  std::copy_if(edges.begin(), edges.end(), std::back_inserter(data),
+               [&](const CycleEdge& edge) { return !of_lock(trace, edge.from, edge.to); });
+  if (data.size() != edges.size()) {
+    if (auto cycle = shortest_cycle(data, class_of); !cycle.empty()) {
+      return cycle;
+    }
+  }
+  return shortest_cycle(edges, class_of);
+}
+
 std::vector<CycleEdge> shortest_cycle_among(const Relation& relation,
                                             const std::vector<uint32_t>& class_of,
                                             const std::vector<uint32_t>& events,
-                                            const OrientationOracle& before, bool program_order) {
+                                            const OrientationOracle& before,
+                                            const ThreadOrder& in_thread) {
   std::vector<CycleEdge> edges;
   if (events.size() > kMaxPairEvents) {
     return edges;
@@ -105,8 +130,7 @@ std::vector<CycleEdge> shortest_cycle_among(const Relation& relation,
       EdgeKind kind = EdgeKind::kConflict;
       if (same_thread) {
         kind = EdgeKind::kProgramOrder;
-        if (order != Order::kBefore &&
-            !(program_order && relation.position(e) < relation.position(f))) {
+        if (in_thread ? !in_thread(e, f) : order != Order::kBefore) {
           continue;
         }
       } else if (order == Order::kUndirected && before(e, f) == Order::kBefore) {
@@ -119,7 +143,7 @@ std::vector<CycleEdge> shortest_cycle_among(const Relation& relation,
       edges.push_back({0, e, f, kind});
     }
   }
-  return shortest_cycle(edges, class_of);
+  return shortest_cycle_of_data(relation.trace(), edges, class_of);
 }
 
 std::vector<CycleEdge> shortened(const Relation& relation, const std::vector<uint32_t>& class_of,
@@ -131,7 +155,8 @@ std::vector<CycleEdge> shortened(const Relation& relation, const std::vector<uin
     for (const uint32_t from : {cycle[i].from, cycle[(i + size - 1) % size].to}) {
       for (const uint32_t to : {cycle[j - 1].to, cycle[j % size].from}) {
         if (relation.trace().events[from].thread != relation.trace().events[to].thread &&
-            relation.conflict(from, to) && relation.between(from, to) == Order::kBefore) {
+            !of_lock(relation.trace(), from, to) && relation.conflict(from, to) &&
+            relation.between(from, to) == Order::kBefore) {
           return CycleEdge{class_of[from], from, to, EdgeKind::kConflict};
         }
       }

@@ -20,14 +20,22 @@ inline constexpr uint64_t kMaxCycleWork = 50'000'000;
 std::vector<CycleEdge> shortest_cycle(const std::vector<CycleEdge>& edges,
                                       const std::vector<uint32_t>& class_of);
 
+// The same without edges between events of a lock, where there is such a cycle: what a lock orders
+// says less than what it guards.
+std::vector<CycleEdge> shortest_cycle_of_data(const Trace& trace,
+                                              const std::vector<CycleEdge>& edges,
+                                              const std::vector<uint32_t>& class_of);
+
 // The same over all ordered pairs of `events` instead of given edges. `before` decides undirected
-// edges, `program_order` adds full program order. Quadratic: at most kMaxPairEvents events, else
-// empty.
+// edges; of one thread those pairs are ordered that `in_thread` orders, if it is there, or the
+// trace. Quadratic: at most kMaxPairEvents events, else empty.
 inline constexpr size_t kMaxPairEvents = 2000;
+using ThreadOrder = std::function<bool(uint32_t, uint32_t)>;
 std::vector<CycleEdge> shortest_cycle_among(const Relation& relation,
                                             const std::vector<uint32_t>& class_of,
                                             const std::vector<uint32_t>& events,
-                                            const OrientationOracle& before, bool program_order);
+                                            const OrientationOracle& before,
+                                            const ThreadOrder& in_thread = {});
 
 // The cycle with fewer classes, where events on it have a certain order of their own: edges that
 // follow from others are not given. At most kMaxCycleWork / 10 pairs are looked at.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "tso/cycle.h"
+#include "tso/definitions.h"
 
 namespace tsomon {
 namespace {
@@ -34,8 +35,9 @@ bool Explainer::explain(const ViolatedPart& part, Violation* finding, std::strin
     const Order order = chosen.pairs.order(chosen.forward, e, f);
     return order != Order::kNone ? order : certain(e, f);
   };
-  finding->cycle = shortened(in_.relation, in_.classes.class_of(),
-                             shortest_cycle(cycle_in(part, before), in_.classes.class_of()));
+  finding->cycle =
+      shortened(in_.relation, in_.classes.class_of(),
+                shortest_cycle_of_data(in_.trace, cycle_in(part, before), in_.classes.class_of()));
   TSOMON_CHECK(!finding->cycle.empty(), "a cyclic part has no cycle");
   collect_window(finding);
   if (!part.result.has_orientation) {
@@ -151,10 +153,10 @@ std::optional<Explainer::Orientation> Explainer::orient_window(
 // From the cycle and its window to the execution, and to the cycle that is left in it.
 bool Explainer::show(const ViolatedPart& part, const OrientationOracle& before, Violation* finding,
                      std::string* why) {
-  const bool by_event = in_.options.property == Property::kRobustness;
   const auto& class_of = in_.classes.class_of();
   // Edges that follow from others were left out of the graph: a detour may have a short cut.
-  auto shorter = shortest_cycle_among(in_.relation, class_of, finding->window, before, by_event);
+  auto shorter =
+      shortest_cycle_among(in_.relation, class_of, finding->window, before, program_order());
   if (!shorter.empty()) {
     finding->cycle = std::move(shorter);
     collect_window(finding);
@@ -183,6 +185,7 @@ bool Explainer::show(const ViolatedPart& part, const OrientationOracle& before, 
   for (const CycleEdge& edge : finding->cycle) {
     ends.insert(ends.end(), {edge.from, edge.to});
   }
+  complete(finding->cycle, &ends);
   finding->witness = minimal_witness(*witnesses_, in_.relation, *steps, values, ends);
   finding->window.clear();
   for (const Step& step : finding->witness) {
@@ -191,8 +194,13 @@ bool Explainer::show(const ViolatedPart& part, const OrientationOracle& before, 
     }
   }
   std::sort(finding->window.begin(), finding->window.end());
-  // The cycle that is left may be another one.
-  auto left = shortest_cycle_among(in_.relation, class_of, finding->window, before, by_event);
+  // The cycle that is left may be another one, and nothing but what is left orders it.
+  ThreadOrder in_thread = program_order();
+  const ThreadDefinitions own(in_.trace, in_.relation.options(), finding->window);
+  if (!in_thread) {
+    in_thread = [&own](uint32_t e, uint32_t f) { return own.directed_in_thread(e, f); };
+  }
+  auto left = shortest_cycle_among(in_.relation, class_of, finding->window, before, in_thread);
   if (!left.empty()) {
     finding->cycle = std::move(left);
     name_cycle(finding);
@@ -243,14 +251,75 @@ void Explainer::collect_window(Violation* finding) const {
   for (const CycleEdge& edge : finding->cycle) {
     window.insert(window.end(), {edge.from, edge.to});
   }
-  const size_t own = window.size();
-  for (size_t i = 0; i < own; ++i) {
-    if (const uint32_t source = in_.relation.source(window[i]); source != Relation::kNever) {
-      window.push_back(source);
+  complete(finding->cycle, &window);
+}
+
+// Full program order, of a property that asks for it.
+ThreadOrder Explainer::program_order() const {
+  if (in_.options.property != Property::kRobustness) {
+    return {};
+  }
+  return [this](uint32_t e, uint32_t f) {
+    return in_.relation.position(e) < in_.relation.position(f);
+  };
+}
+
+// Adds the stores that loads may be forwarded from, and what the edges of the cycle inside of
+// threads rest on.
+void Explainer::complete(const std::vector<CycleEdge>& cycle, std::vector<uint32_t>* events) const {
+  constexpr int kMostRounds = 8;
+  for (int round = 0; round < kMostRounds; ++round) {
+    for (size_t i = events->size(); i-- > 0;) {
+      if (const uint32_t source = in_.relation.source((*events)[i]); source != Relation::kNever) {
+        events->push_back(source);
+      }
+    }
+    std::sort(events->begin(), events->end());
+    events->erase(std::unique(events->begin(), events->end()), events->end());
+    const size_t size = events->size();
+    if (in_.options.property != Property::kSerializability) {
+      return;
+    }
+    const ThreadDefinitions own(in_.trace, in_.relation.options(), *events);
+    for (const CycleEdge& edge : cycle) {
+      if (own.same_thread(edge.from, edge.to) && !own.directed_in_thread(edge.from, edge.to)) {
+        add_supports(edge.from, edge.to, own, events);
+      }
+    }
+    if (events->size() == size) {
+      return;
     }
   }
-  std::sort(window.begin(), window.end());
-  window.erase(std::unique(window.begin(), window.end()), window.end());
+}
+
+// A store, or a load that the store may seem to have been forwarded to, comes before a later load
+// because of a fence, of later stores that do not fit into the buffer beside it, or of a load that
+// had to wait for one of them.
+void Explainer::add_supports(uint32_t from, uint32_t to, const ThreadDefinitions& known,
+                             std::vector<uint32_t>* events) const {
+  const Relation& relation = in_.relation;
+  const uint32_t store = relation.is_store(from) ? from : known.source(from);
+  const uint32_t by = store == Relation::kNever ? store : relation.settled_by(store);
+  if (by == Relation::kNever || relation.position(by) > relation.position(to)) {
+    return;
+  }
+  events->push_back(by);
+  if (relation.drains(by)) {
+    return;
+  }
+  const auto thread = relation.of_thread(in_.trace.events[store].thread);
+  for (size_t at = relation.position(by); at-- > relation.position(store);) {
+    const uint32_t between = thread[at];
+    if (!relation.is_store(between)) {
+      continue;
+    }
+    if (relation.is_store(by)) {
+      events->push_back(between);
+    } else if (known.same_bytes(between, by)) {
+      events->push_back(between);
+      return;
+    }
+  }
 }
 
 }  // namespace tsomon

@@ -14,6 +14,8 @@
 
 #include "tso/analysis.h"
 #include "tso/class_graph.h"
+#include "tso/cycle.h"
+#include "tso/definitions.h"
 #include "tso/open_pairs.h"
 
 namespace tsomon {
@@ -61,6 +63,10 @@ class Explainer {
   EdgeKind directed_kind(const Edge& edge) const;
   void name_cycle(Violation* finding) const;
   void collect_window(Violation* finding) const;
+  void complete(const std::vector<CycleEdge>& cycle, std::vector<uint32_t>* events) const;
+  void add_supports(uint32_t from, uint32_t to, const ThreadDefinitions& known,
+                    std::vector<uint32_t>* events) const;
+  ThreadOrder program_order() const;
 
   AnalysedTrace in_;
   std::optional<WitnessChecker> witnesses_;  // made for the first one

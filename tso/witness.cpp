@@ -9,13 +9,13 @@
 
 #include <fmt/format.h>
 
-#include "tso/lock_order.h"
+#include "tso/definitions.h"
 #include "tso/units.h"
 
 namespace tsomon {
 namespace {
 
-constexpr uint32_t kNone = 0xFFFFFFFFU;
+constexpr uint32_t kNone = ThreadDefinitions::kNone;
 
 tl::unexpected<Error> reject(std::string why) {
   return fail(ErrorKind::kMalformed, "the witness " + std::move(why));
@@ -29,286 +29,9 @@ RelationOptions claimed_options(const WitnessClaim& claim) {
   return options;
 }
 
-// The trace as the definitions see it. Deliberately shares no code with Relation.
-class Definitions {
- public:
-  Definitions(const Trace& trace, const RelationOptions& options)
-      : trace_(trace), options_(options), position_(trace.events.size()) {
-    for (uint32_t e = 0; e < trace.events.size(); ++e) {
-      const ThreadId thread = trace.events[e].thread;
-      if (thread >= threads_.size()) {
-        threads_.resize(thread + 1);
-      }
-      position_[e] = static_cast<uint32_t>(threads_[thread].size());
-      threads_[thread].push_back(e);
-      note_lock(e);
-      if (event(e).kind() == EventKind::kRelease) {
-        releases_[{event(e).address, event(e).size}].push_back(e);
-      } else if (is(event(e), kinds::kAccesses) && !reader(e)) {
-        writes_[{event(e).address, event(e).size}].push_back(e);
-      }
-    }
-  }
-
-  // The release by which the thread of an acquisition no longer holds the lock; kNone: the event is
-  // none by which it begins to, there is none, the thread waits before it, or others release the
-  // lock, too.
-  uint32_t end_of_section(uint32_t e) const {
-    const auto found = sections_.find(e);
-    return found == sections_.end() || given_away_.contains(lock_of(e)) ? kNone : found->second;
-  }
-
-  const Event& event(uint32_t e) const { return trace_.events[e]; }
-  uint32_t position(uint32_t e) const { return position_[e]; }
-  bool same_thread(uint32_t e, uint32_t f) const { return event(e).thread == event(f).thread; }
-
-  bool drains(uint32_t e) const {
-    switch (event(e).kind()) {
-      case EventKind::kReadModifyWrite:
-      case EventKind::kFence:
-      case EventKind::kAcquire:
-      case EventKind::kAcquireShared:
-      case EventKind::kReleaseShared:
-      case EventKind::kFork:
-        return true;
-      case EventKind::kRelease:
-        return options_.fenced_release;
-      default:
-        return false;
-    }
-  }
-  bool store(uint32_t e) const {
-    const EventKind kind = event(e).kind();
-    return kind == EventKind::kWrite || (kind == EventKind::kRelease && !options_.fenced_release);
-  }
-  bool load(uint32_t e) const { return event(e).kind() == EventKind::kRead; }
-  bool load_like(uint32_t e) const { return load(e) || event(e).kind() == EventKind::kJoin; }
-
-  bool same_bytes(uint32_t e, uint32_t f) const {
-    const Event& a = event(e);
-    const Event& b = event(f);
-    if (!is(a, kinds::kAccesses) || !is(b, kinds::kAccesses)) {
-      return false;
-    }
-    if (a.size == 0 || b.size == 0) {
-      return a.address == b.address && a.size == b.size;
-    }
-    const auto first_after = [](const Event& x) {
-      return static_cast<unsigned __int128>(x.address) + x.size;
-    };
-    return a.address < first_after(b) && b.address < first_after(a);
-  }
-  bool inside(uint32_t load, uint32_t store) const {
-    const Event& a = event(load);
-    const Event& b = event(store);
-    if (a.size == 0 || b.size == 0) {
-      return a.address == b.address && a.size == b.size;
-    }
-    return a.address >= b.address && static_cast<unsigned __int128>(a.address) + a.size <=
-                                         static_cast<unsigned __int128>(b.address) + b.size;
-  }
-  bool conflict(uint32_t e, uint32_t f) const {
-    return !same_thread(e, f) && same_bytes(e, f) && !(reader(e) && reader(f));
-  }
-  // e starts the thread of f, or f ends that of e.
-  bool of_thread(uint32_t e, uint32_t f) const {
-    return (event(e).kind() == EventKind::kFork && event(e).address == event(f).thread) ||
-           (event(f).kind() == EventKind::kJoin && event(f).address == event(e).thread);
-  }
-  // Calls function(w) for the stores and locked operations on bytes of e.
-  template <typename Function>
-  void for_each_writer(uint32_t e, const Function& function) const {
-    for_each_on_bytes(writes_, e, function);
-  }
-  // Events of one lock that are ordered by their beginnings.
-  bool of_lock(uint32_t e, uint32_t f) const {
-    return is_lock_by_start(event(e)) && is_lock_by_start(event(f)) && same_bytes(e, f);
-  }
-  bool earlier(uint32_t e, uint32_t f) const {
-    if (of_lock(e, f)) {
-      return options_.order == TraceOrder::kIssue && trace_.lo(event(e)) < trace_.lo(event(f));
-    }
-    return options_.order == TraceOrder::kIssue && trace_.hi(event(e)) < trace_.lo(event(f));
-  }
-
-  // The newest store before `load` that matches and that no fence separates from it.
-  uint32_t newest_match(uint32_t load) const {
-    const auto known = newest_match_.find(load);
-    return known != newest_match_.end()
-               ? known->second
-               : newest_match_.emplace(load, find_newest_match(load)).first->second;
-  }
-
-  // The event of its thread that finds the store committed; kNone: the trace does not say.
-  uint32_t settled(uint32_t s) const {
-    const auto known = settled_.find(s);
-    return known != settled_.end() ? known->second
-                                   : settled_.emplace(s, find_settled(s)).first->second;
-  }
-  bool settled_by(uint32_t s, uint32_t e) const {
-    const uint32_t by = settled(s);
-    return by != kNone && position_[by] <= position_[e];
-  }
-
-  uint32_t source(uint32_t load) const {
-    const uint32_t match = newest_match(load);
-    return match != kNone && !settled_by(match, load) ? match : kNone;
-  }
-
-  // Directed edge e -> f of the trace (theory section 2 with 5.2 and 5.4).
-  bool directed(uint32_t e, uint32_t f) const {
-    if (same_thread(e, f)) {
-      return directed_in_thread(e, f);
-    }
-    if (of_thread(e, f)) {
-      return options_.thread_order;
-    }
-    if (!conflict(e, f) || !earlier(e, f)) {
-      return false;
-    }
-    if (options_.model == MemoryModel::kSc || drains(e) || of_lock(e, f)) {
-      return true;
-    }
-    const uint32_t held_by = store(e) ? e : source(e);
-    if (held_by == kNone) {
-      return true;  // a load from memory cannot see a store that is not issued yet
-    }
-    const uint32_t by = settled(held_by);
-    return (by != kNone && earlier(by, f)) || reads_release(f, e);
-  }
-
- private:
-  using Ranges = std::map<std::pair<uint64_t, uint32_t>, std::vector<uint32_t>>;
-
-  using Lock = std::pair<uint64_t, uint32_t>;
-  Lock lock_of(uint32_t e) const { return {event(e).address, event(e).size}; }
-
-  void note_lock(uint32_t e) {
-    std::map<Lock, std::vector<uint32_t>>& held = held_[event(e).thread];
-    switch (event(e).kind()) {
-      case EventKind::kAcquire:
-      case EventKind::kAcquireShared:
-        held[lock_of(e)].push_back(e);
-        break;
-      case EventKind::kRelease:
-      case EventKind::kReleaseShared:
-        if (auto& acquired = held[lock_of(e)]; acquired.empty()) {
-          given_away_.insert(lock_of(e));
-        } else {
-          if (acquired.size() == 1 && acquired.front() != kNone) {
-            sections_.emplace(acquired.front(), e);
-          }
-          acquired.pop_back();
-        }
-        break;
-      case EventKind::kWait:
-        for (auto& [lock, acquired] : held) {
-          std::fill(acquired.begin(), acquired.end(), kNone);
-        }
-        break;
-      default:
-        break;
-    }
-  }
-
-  bool reader(uint32_t e) const {
-    const EventKind kind = event(e).kind();
-    return kind == EventKind::kRead || kind == EventKind::kAcquireShared ||
-           kind == EventKind::kReleaseShared;
-  }
-
-  template <typename Function>
-  void for_each_on_bytes(const Ranges& ranges, uint32_t e, const Function& function) const {
-    for (const auto& [range, events] : ranges) {
-      if (same_bytes(events.front(), e)) {
-        std::for_each(events.begin(), events.end(), function);
-      }
-    }
-  }
-
-  uint32_t find_newest_match(uint32_t load) const {
-    const auto& thread = threads_[event(load).thread];
-    for (uint32_t at = position_[load]; at-- > 0;) {
-      if (drains(thread[at])) {
-        return kNone;
-      }
-      if (store(thread[at]) && same_bytes(thread[at], load)) {
-        return thread[at];
-      }
-    }
-    return kNone;
-  }
-
-  uint32_t find_settled(uint32_t s) const {
-    const auto& thread = threads_[event(s).thread];
-    uint32_t later_stores = 0;
-    for (uint32_t at = position_[s] + 1; at < thread.size(); ++at) {
-      const uint32_t e = thread[at];
-      if (drains(e)) {
-        return e;
-      }
-      if (store(e) && ++later_stores == options_.store_buffer) {
-        return e;
-      }
-      if (load(e)) {
-        const uint32_t match = newest_match(e);
-        if (match != kNone && !inside(e, match) && position_[match] >= position_[s]) {
-          return e;
-        }
-      }
-    }
-    return kNone;
-  }
-
-  bool directed_in_thread(uint32_t e, uint32_t f) const {
-    if (position_[e] >= position_[f]) {
-      return false;
-    }
-    if (options_.model == MemoryModel::kSc || !load_like(f)) {
-      return true;
-    }
-    const uint32_t held_by = store(e) ? e : load(e) ? source(e) : kNone;
-    return held_by == kNone || settled_by(held_by, f) || (load(f) && same_bytes(e, f));
-  }
-
-  // acq reads the latest earlier rel of its lock.
-  bool reads_release(uint32_t acquire, uint32_t release) const {
-    const EventKind kind = event(acquire).kind();
-    if (!options_.lock_order ||
-        (kind != EventKind::kAcquire && kind != EventKind::kAcquireShared) ||
-        event(release).kind() != EventKind::kRelease) {
-      return false;
-    }
-    uint32_t latest = kNone;
-    for_each_on_bytes(releases_, acquire, [&](uint32_t e) {
-      const auto over = [&](uint32_t release) {
-        return is_lock_by_start(event(release)) ? trace_.lo(event(release))
-                                                : trace_.hi(event(release));
-      };
-      if (over(e) < trace_.lo(event(acquire)) && (latest == kNone || over(e) >= over(latest))) {
-        latest = e;
-      }
-    });
-    return latest == release;
-  }
-
-  const Trace& trace_;
-  RelationOptions options_;
-  std::vector<uint32_t> position_;
-  std::vector<std::vector<uint32_t>> threads_;
-  Ranges releases_;
-  Ranges writes_;
-  std::map<ThreadId, std::map<Lock, std::vector<uint32_t>>> held_;  // acquired and not released
-  std::map<uint32_t, uint32_t> sections_;                           // acquisition to release
-  std::set<Lock> given_away_;
-  // Answers given before: the definitions are asked about every pair of events of a window.
-  mutable std::unordered_map<uint32_t, uint32_t> newest_match_;
-  mutable std::unordered_map<uint32_t, uint32_t> settled_;
-};
-
 class Replay {
  public:
-  Replay(const Trace& trace, const Definitions& definitions, const UnitTable& units,
+  Replay(const Trace& trace, const TraceDefinitions& definitions, const UnitTable& units,
          const std::vector<Step>& steps, const WitnessClaim& claim)
       : trace_(trace), defs_(definitions), units_(units), steps_(steps), claim_(claim) {}
 
@@ -486,6 +209,8 @@ class Replay {
     const bool per_event = claim_.property == Property::kRobustness;
     const auto node_of = [&](uint32_t e) { return per_event ? e : units_.of_event(e); };
     const bool full_program_order = per_event || sc();
+    // Of the events of the witness alone: what orders them has to be there.
+    const ThreadDefinitions own(trace_, claim_.options, events_);
     std::map<uint32_t, std::map<uint32_t, uint32_t>> edges;  // node -> next node -> event behind it
     for (const uint32_t e : events_) {
       for (const uint32_t f : events_) {
@@ -494,7 +219,8 @@ class Replay {
         }
         bool edge = false;
         if (defs_.same_thread(e, f)) {
-          edge = full_program_order ? defs_.position(e) < defs_.position(f) : defs_.directed(e, f);
+          edge = full_program_order ? defs_.position(e) < defs_.position(f)
+                                    : own.directed_in_thread(e, f);
         } else {
           const bool open =
               defs_.conflict(e, f) ||
@@ -545,7 +271,7 @@ class Replay {
   }
 
   const Trace& trace_;
-  const Definitions& defs_;
+  const TraceDefinitions& defs_;
   const UnitTable& units_;
   const std::vector<Step>& steps_;
   WitnessClaim claim_;
@@ -558,14 +284,15 @@ class Replay {
 }  // namespace
 
 struct WitnessChecker::Tables {
-  Definitions definitions;
+  TraceDefinitions definitions;
   UnitTable units;
 };
 
 WitnessChecker::WitnessChecker(const Trace& trace, const WitnessClaim& claim)
     : trace_(trace), claim_(claim) {
   claim_.options = claimed_options(claim);
-  tables_ = std::make_unique<Tables>(Tables{Definitions(trace, claim_.options), UnitTable(trace)});
+  tables_ =
+      std::make_unique<Tables>(Tables{TraceDefinitions(trace, claim_.options), UnitTable(trace)});
 }
 
 WitnessChecker::~WitnessChecker() = default;

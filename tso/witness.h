@@ -8,7 +8,8 @@
 //                 operations find their thread's buffer empty;
 //              3. every directed edge of the trace between events of the window is kept;
 //              4. the conflict graph of the execution (for robustness: its events with full
-//                 program order) has a cycle;
+//                 program order) has a cycle: of the events of the witness alone, so that what
+//                 orders a store and a later load of its thread has to be among them;
 //              5. where a location's stores all lie in the window, and none was made before the
 //                 trace begins, loads return recorded values;
 //              6. nobody acquires a lock between an acquisition and its release in the window.
@@ -58,7 +59,8 @@ class WitnessChecker {
 
 // The witness without the events that it does not need: of what is left, no single event could be
 // left out without the checker refusing the rest or a load losing a store it may be forwarded from.
-// `first_kept` are events that suffice, as far as known: the ends of the cycle's edges. More than
+// `first_kept` are events that suffice, as far as known: the ends of the cycle's edges, and what
+// orders them. More than
 // kMaxMinimised events are returned as they are. O(w) checks for w of these.
 inline constexpr size_t kMaxMinimised = 200;
 std::vector<Step> minimal_witness(const WitnessChecker& checker, const Relation& relation,

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -39,6 +40,23 @@ const std::vector<Run> kRuns = {
     {"--property robustness", {"robustness", "exact"}},
     {"--property robustness --semantics paper", {"robustness", "paper", false}},
     {"--property sc-serializability", {"sc-serializability", "exact"}},
+    {"--property atomic-sets", {"atomic-sets", "exact"}},
+    {"--history 5", {"serializability", "exact", false, true}},
+    {"--history 5 --property sc-serializability", {"sc-serializability", "exact", false, true}},
+    {"--history 5 --property atomic-sets", {"atomic-sets", "exact", false, true}},
+};
+// Of runs that know less, and the run that knows all.
+constexpr std::pair<size_t, size_t> kShorter[] = {{7, 0}, {8, 5}, {9, 6}};
+
+// Units that a wait, or a fence, makes what they are.
+const char* const kFixed[] = {
+    "T1|begin(u)|1\nT1|wait(c)|2\nT1|r(x)|3\nT0|w(x)|4\nT0|fence|4\nT1|w(x)|5\nT1|end|6\n",
+    "T0|begin|0\nT0|r(V1)|0\nT2|begin|1\nT2|w(V1)|1\nT2|end|1\nT0|w(V2)|2\nT0|end|2\n"
+    "T2|begin|3\nT2|fence|3\nT2|r(V2)|4\nT2|end|4\n",
+    "T2|w(x=0)|1|0..100\nT1|w(x=2)|2|0..100\nT2|begin|3|0..100\nT2|r(x=2)|4|0..100\n"
+    "T2|r(x=2)|5|0..100\nT2|end|6|0..100\n",
+    "T2|w(x)|0\nT2|fence|0\nT2|begin|0\nT2|r(x)|0\nT2|end|0\nT2|begin|0\nT2|r(y)|0\nT2|end|0\n"
+    "T0|begin|0\nT0|w(y)|0\nT0|w(x)|0\nT0|end|0\n",
 };
 
 constexpr int kBatch = 100;  // files of one command
@@ -66,6 +84,7 @@ struct Trace {
   uint64_t seed = 0;
   std::string file, text;
   std::vector<int> status = {};  // for each of kRuns
+  std::vector<std::string> verdicts = {};
 };
 
 // Whether find_fault() overlooks that the last commit of the witness is missing.
@@ -100,6 +119,7 @@ void judge_batch(const std::string& tsomon, const fs::path& folder, std::vector<
       return;
     }
     bool violation = false;
+    bool unknown = false;
     for (size_t i = 0; i < traces.size(); ++i) {
       Trace& trace = traces[i];
       const json report = json::parse(lines[i], nullptr, false);
@@ -118,9 +138,11 @@ void judge_batch(const std::string& tsomon, const fs::path& folder, std::vector<
                        trace.text, lines[i]);
       }
       trace.status.push_back(status_of(report));
+      trace.verdicts.push_back(report.at("verdict").get<std::string>());
+      unknown = unknown || trace.status.back() == 3;
       violation = violation || trace.status.back() == 1;
     }
-    if (!WIFEXITED(result) || WEXITSTATUS(result) != (violation ? 1 : 0)) {
+    if (!WIFEXITED(result) || WEXITSTATUS(result) != (violation ? 1 : unknown ? 3 : 0)) {
       report_failure("unexpected exit status", run.options, "", "");
     }
   }
@@ -150,13 +172,28 @@ int main(int argc, char** argv) try {
       const uint64_t seed = first_seed + static_cast<uint64_t>(i);
       traces.push_back({seed, std::to_string(seed) + ".std", random_text(seed)});
     }
+    for (const char* const text : kFixed) {
+      if (done == 0) {
+        traces.push_back({0, "fixed" + std::to_string(traces.size()) + ".std", text});
+      }
+    }
     judge_batch(tsomon, folder, traces);
     for (const Trace& trace : traces) {
       if (trace.status.size() != kRuns.size()) {
         continue;
       }
       for (size_t i = 0; i < kRuns.size(); ++i) {
-        violations[i] += trace.status[i];
+        violations[i] += trace.status[i] == 1 ? 1 : 0;
+      }
+      for (const auto& [shorter, whole] : kShorter) {
+        const std::string& less = trace.verdicts[shorter];
+        const std::string& more = trace.verdicts[whole];
+        if ((less == "serializable" && more != less && more != "inconclusive") ||
+            (less == "definite" && more != less && more != "inconclusive")) {
+          report_failure(fmt::format("seed {}: {} with a short history, {} as a whole", trace.seed,
+                                     less, more),
+                         kRuns[shorter].options, trace.text, "");
+        }
       }
       if (trace.status[0] > trace.status[1] || trace.status[0] > trace.status[2] ||
           trace.status[3] > trace.status[4]) {

@@ -39,6 +39,16 @@ void divide_into_units(PlainTrace& trace) {
       } else {
         stack.push_back(stack.front());
       }
+    } else if (event.op == "wait") {
+      // Belongs to the part before it; the part after it begins with it.
+      if (!stack.empty()) {
+        event.unit = stack.front();
+        trace.units[static_cast<size_t>(event.unit)].last = e;
+        const std::string label = trace.units[static_cast<size_t>(event.unit)].label;
+        stack.assign(stack.size(), static_cast<int>(trace.units.size()));
+        trace.units.push_back({event.thread, label, e, e});
+      }
+      continue;
     } else if (stack.empty()) {
       event.unit = static_cast<int>(trace.units.size());
       trace.units.push_back({event.thread, "", e, e});
@@ -83,6 +93,15 @@ PlainTrace PlainTrace::parse(const std::string& text) {
     trace.events.push_back(event);
   }
   divide_into_units(trace);
+  return trace;
+}
+
+PlainTrace PlainTrace::only(const std::vector<size_t>& kept) const {
+  PlainTrace trace;
+  trace.units = units;
+  for (const size_t e : kept) {
+    trace.events.push_back(events[e]);
+  }
   return trace;
 }
 

@@ -12,7 +12,7 @@ namespace tsomon::reports {
 
 struct PlainEvent {
   std::string thread;
-  std::string op;        // as written: r w rmw fence acq rel fork join begin end
+  std::string op;        // as written: r w rmw fence acq rel fork join begin end wait
   std::string location;  // without value; the thread of fork and join; the label of begin
   uint64_t address = 0;  // of a byte range
   uint64_t size = 0;     // 0: a name
@@ -25,7 +25,7 @@ struct PlainEvent {
   bool store() const { return op == "w" || op == "rel"; }
   bool drains() const { return op == "fence" || op == "rmw" || op == "acq" || op == "fork"; }
   bool access() const { return load() || store() || op == "rmw" || op == "acq"; }
-  bool node() const { return op != "begin" && op != "end"; }
+  bool node() const { return op != "begin" && op != "end" && op != "wait"; }
 };
 
 struct PlainUnit {
@@ -40,6 +40,9 @@ struct PlainTrace {
 
   // Throws std::runtime_error: what the generator wrote is always well-formed.
   static PlainTrace parse(const std::string& text);
+
+  // With these events alone, as if there were no others.
+  PlainTrace only(const std::vector<size_t>& kept) const;
 
   size_t threads() const;
   bool same_bytes(size_t e, size_t f) const;

@@ -19,6 +19,7 @@ class Generator {
         intervals_(chance(25)),
         ranges_(!values_ && chance(30)),
         locks_(chance(30)),
+        waits_(chance(30)),
         threads_(2 + below(2)),
         open_(threads_, 0),
         buffers_(threads_) {}
@@ -106,6 +107,9 @@ class Generator {
 
   void step(size_t thread) {
     commit_some();
+    if (waits_ && open_[thread] > 0 && chance(15)) {
+      line(thread, "wait(c)");
+    }
     const size_t kind = below(100);
     if (kind < 16) {
       if (open_[thread] == 0 || chance(20)) {
@@ -142,7 +146,7 @@ class Generator {
   }
 
   std::mt19937_64 random_;
-  const bool values_, intervals_, ranges_, locks_;
+  const bool values_, intervals_, ranges_, locks_, waits_;
   const size_t threads_;
   std::vector<int> open_;
   std::vector<std::deque<std::pair<std::string, uint64_t>>> buffers_;
