@@ -269,10 +269,15 @@ void AtomicSetPolicy::access_cell(Current& now, CellId mine, LocationId here) {
     now_ = now.event->lo;
     tied_.clear();
   }
+  now.theirs = index_.key(here);
   conflicts(mine, now);
   if (now.event->size != 0) {
     const CellInfo& own = info(mine);
     for (const LocationId other : index_.others(here)) {
+      now.theirs = index_.key(other);
+      if (mode_ == Mode::kDeclared && !members_.share(own.set, index_.key(here), now.theirs)) {
+        continue;
+      }
       for (CellId at = other; at != kNoCell && info(at).used; at = info(at).next) {
         if (info(at).set == own.set && info(at).birth == own.birth) {
           conflicts(at, now);
@@ -303,6 +308,8 @@ void AtomicSetPolicy::link(const Point& from, const Current& now) {
                       [&](DetectedAccess& source, DetectedAccess& target) {
                         target = access_of(event, now.index);
                         source = target;
+                        source.address = now.theirs.address;
+                        source.size = now.theirs.size;
                         source.index = from.index;
                         source.location = from.location;
                         source.thread = from.thread;

@@ -4,7 +4,8 @@
 // Purpose     The same edges as tso/atomic_sets.h: for every set a graph of its own, in which an
 //             access belongs to the outermost enclosing unit that is declared on the set. An
 //             access gets an edge from the latest write of its location and, if it writes, from
-//             the loads since then. No program order.
+//             the loads since then, of other locations where both have bytes of the set in common.
+//             No program order.
 // Order       That of the events. Conflicting accesses whose intervals overlap are counted in
 //             DetectorStatistics::uncertain, which makes the result incomplete; their edge is a
 //             kOverlap, and the two units become a window once both have ended. Not of a set, or
@@ -115,7 +116,8 @@ class AtomicSetPolicy : public Policy {
     Node unit = kNone;
     bool writes = false;
     bool shaky = false;
-    uint32_t set = 0;  // of its cell
+    uint32_t set = 0;         // of its cell
+    LocationKey theirs = {};  // location of the access that it conflicts with
   };
   // By set, or by the slot of an object.
   struct Scope {

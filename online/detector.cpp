@@ -94,6 +94,7 @@ class Detector::Impl {
 
   void lost(ThreadId thread) {
     lost_ = true;
+    history_.lost(thread, now_);
     policy_->lost(thread);
   }
 

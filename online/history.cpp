@@ -72,6 +72,7 @@ void History::start_block(uint64_t first_index, int64_t time) {
     block.memory = memory_.take();
   }
   block.first = first_index;
+  units_.start_block(first_index, blocks_.empty() ? first_index : blocks_.front().first);
   block.pending.clear();
   block.overflow.clear();
   for (const auto& [id, thread] : followed_) {
@@ -173,6 +174,9 @@ void History::add(const EventBlock& block, uint64_t first_index) {
     }
     const size_t count = std::min(kBlockEvents - blocks_.back().size, block.events.size() - i);
     append(block, i, i + count, &blocks_.back());
+    for (size_t each = i; each < i + count; ++each) {
+      units_.add(block.events[each], first_index + each);
+    }
     i += count;
     size_ += count;
   }
@@ -256,6 +260,23 @@ bool History::may_read(const Event& load, int64_t hi, uint64_t value, const Late
          });
 }
 
+// Both by their indices.
+void History::add_in_front(std::vector<Pending> pending,
+                           const std::vector<UnitStacks::Boundary>& open, Slice* slice) const {
+  for (const UnitStacks::Boundary& boundary : open) {
+    pending.push_back({boundary.index, boundary.event, boundary.event.lo, {}, kTimeMax});
+  }
+  std::sort(pending.begin(), pending.end(),
+            [](const Pending& a, const Pending& b) { return a.index < b.index; });
+  for (const Pending& one : pending) {
+    if (one.event.kind() != EventKind::kRead || waits_for_store(slice->events.events, one.event)) {
+      slice->events.add(one.event, one.event.lo, one.hi, std::nullopt, one.value);
+      slice->index.push_back(one.index);
+    }
+  }
+  slice->in_front = static_cast<uint32_t>(slice->index.size());
+}
+
 History::Slice History::slice(uint64_t first, uint64_t last) const {
   TSOMON_CHECK(contains(first), "a stretch that has left the history");
   Slice slice;
@@ -334,15 +355,6 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
     pending.push_back({block.first + accesses[i].event, event, block.extras.hi(event),
                        block.extras.write_value(event), kTimeMax});
   }
-  std::sort(pending.begin(), pending.end(),
-            [](const Pending& a, const Pending& b) { return a.index < b.index; });
-  for (const Pending& one : pending) {
-    if (one.event.kind() != EventKind::kRead || waits_for_store(slice.events.events, one.event)) {
-      slice.events.add(one.event, one.event.lo, one.hi, std::nullopt, one.value);
-      slice.index.push_back(one.index);
-    }
-  }
-  slice.in_front = static_cast<uint32_t>(slice.index.size());
   const auto for_each_in = [&](const auto& function) {
     for_each_from(first, [&](const Block& block, size_t i) {
       if (block.first + i > last) {
@@ -353,11 +365,15 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
     });
   };
   int64_t newest = kTimeMin;
+  std::unordered_set<ThreadId> threads;
   for_each_in([&](const Event& event, const EventBlock& extras, uint64_t) {
+    threads.insert(event.thread);
     if (event.has_read_value != 0) {
       newest = std::max(newest, extras.hi(event));
     }
   });
+  const auto before = at_first.first(std::min<size_t>(place, at_first.size()));
+  add_in_front(std::move(pending), units_.open_at(threads, blocks_[begin].first, before), &slice);
   const Later later = later_stores(last, newest);
   for_each_in([&](const Event& event, const EventBlock& extras, uint64_t index) {
     if (event.has_read_value != 0 &&

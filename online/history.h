@@ -3,7 +3,8 @@
 // Purpose     A flagged window is judged on the stretch of the input that it spans, so this keeps
 //             the last `capacity` events (a little more), and cuts stretches out of them.
 // Stretch     slice() returns the events from `first` to `last`, and in front of them the stores
-//             that may still have been in a store buffer when `first` was issued: those of each
+//             that may still have been in a store buffer when `first` was issued, and the begins
+//             (and the latest wait) of the units that are open then (unit_stacks.h). The stores: of each
 //             thread since its last draining event that was certainly over by then, with later
 //             draining events and (of the latest block) the loads that had to wait for a store.
 //             When those stores committed is not known (Trace::in_front), nor what memory held
@@ -28,6 +29,7 @@
 #include <vector>
 
 #include "online/huge_pages.h"
+#include "online/unit_stacks.h"
 #include "tso/trace.h"
 
 namespace tsomon {
@@ -42,6 +44,12 @@ class History {
   // `first_index` is at least the index after the last event added.
   void add(const EventBlock& block, uint64_t first_index);
   void finish() { finished_ = true; }  // nothing more comes
+  // Events are missing before event `next` (UnitStacks::lost).
+  void lost(ThreadId thread, uint64_t next) {
+    if (capacity_ != 0) {
+      units_.lost(thread, next);
+    }
+  }
 
   struct Slice {
     EventBlock events;
@@ -106,6 +114,8 @@ class History {
     size_t used_ = 0;
   };
   void start_block(uint64_t first_index, int64_t time);
+  void add_in_front(std::vector<Pending> pending, const std::vector<UnitStacks::Boundary>& open,
+                    Slice* slice) const;
   static void append(const EventBlock& from, size_t begin, size_t end, Block* to);
   void follow_buffers(const Block& block, int64_t time);
   size_t block_of(uint64_t index) const;  // the one that begins last up to there
@@ -133,6 +143,7 @@ class History {
   };
   std::vector<Drained> drained_;
   uint64_t round_ = 0;
+  UnitStacks units_;
   bool from_start_ = true;  // nothing was dropped yet
   bool finished_ = false;
 };

@@ -66,7 +66,7 @@ class OpenUnits {
   void wait(uint64_t index, const Finish& finish) {
     for (const uint32_t scope : open_) {
       leave(units_[scope], finish);
-      units_[scope].begin = index + 1;
+      units_[scope].begin = index;
     }
   }
   // All of them end here.

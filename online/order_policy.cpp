@@ -80,7 +80,7 @@ void OrderPolicy::boundary(const Event& event, uint64_t index) {
     case EventKind::kWait:
       if (mine.depth > 0) {
         end_unit(mine);
-        mine.begin = index + 1;
+        mine.begin = index;
       }
       break;
     default:

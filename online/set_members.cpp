@@ -17,9 +17,11 @@ bool SetMembers::refresh(const Symbols& symbols) {
   labels_.clear();
   ranges_.clear();
   names_.clear();
+  bytes_.clear();
   all_.clear();
   by_name_.clear();
   for (uint32_t set = 0; set < symbols.sets.size(); ++set) {
+    bytes_.emplace_back(symbols.sets[set].members);
     all_.push_back(set);
     by_name_[symbols.sets[set].name].push_back(set);
     for (const LocationKey& key : symbols.sets[set].members) {

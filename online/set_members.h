@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tso/set_bytes.h"
 #include "tso/trace.h"
 
 namespace tsomon {
@@ -21,6 +22,10 @@ class SetMembers {
   bool refresh(const Symbols& symbols);
   // Numbers of the sets, increasing.
   void sets_of(const LocationKey& key, std::vector<uint32_t>* sets) const;
+  // What two locations have in common is in the set.
+  bool share(uint32_t set, const LocationKey& a, const LocationKey& b) const {
+    return bytes_[set].meets_both(a, b);
+  }
   // That units with this label are declared on; those that name no set are on all of them.
   const std::vector<uint32_t>& sets_of_label(const Symbols& symbols, uint32_t label);
 
@@ -39,8 +44,9 @@ class SetMembers {
 
   uint64_t known_members_ = 0;
   size_t known_sets_ = 0;
-  std::vector<Range> ranges_;  // by first byte
-  std::vector<Range> names_;   // by id
+  std::vector<Range> ranges_;    // by first byte
+  std::vector<Range> names_;     // by id
+  std::vector<SetBytes> bytes_;  // of each set
   std::vector<Label> labels_;
   std::vector<uint32_t> all_;
   std::unordered_map<std::string, std::vector<uint32_t>> by_name_;

@@ -74,6 +74,8 @@ void add_generate_command(CLI::App& app, int& exit_status) {
   add("--fences", trace.fences, "Share of fences");
   add("--buffered", trace.buffered,
       "Share of racing stores and loads among the accesses that are not under a lock");
+  add("--waits", trace.waits,
+      "Share of the units that wait for a condition before their first critical section");
   static const std::map<std::string, LongUnit> kLongUnits = {
       {"none", LongUnit::kNone}, {"private", LongUnit::kPrivate}, {"shared", LongUnit::kShared}};
   command

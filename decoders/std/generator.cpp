@@ -47,6 +47,7 @@ struct Thread {
   bool violating = false;
   bool second = false;  // critical section of a violating unit
   bool intruder = false;
+  bool waits = false;  // before its first critical section
 };
 
 // Of the violating unit that an intruder is still missing for.
@@ -69,7 +70,8 @@ class StdGenerator::Impl {
         violations_(threshold(options.violations)),
         rmw_(threshold(options.rmw)),
         fences_(threshold(options.fences)),
-        buffered_(threshold(options.buffered)) {
+        buffered_(threshold(options.buffered)),
+        waits_(threshold(options.waits)) {
     for (uint32_t thread = 0; thread < options.threads; ++thread) {
       prefixes_.push_back(fmt::format("T{}|", thread));
     }
@@ -247,6 +249,7 @@ class StdGenerator::Impl {
       }
       state.wanted = 2;
     }
+    state.waits = waits_ != 0 && random_() >> 32 < waits_;
     begin_line(thread);
     put(std::string_view("begin(u"));
     put(static_cast<uint32_t>(units_ % kLabels));
@@ -288,6 +291,13 @@ class StdGenerator::Impl {
             --state.before;
             own_access(thread);
           }
+          return true;
+        }
+        if (std::exchange(state.waits, false)) {
+          begin_line(thread);
+          put(std::string_view("wait(C"));
+          put(state.lock[0]);
+          end_line(kSiteLock);
           return true;
         }
         state.phase = state.inside > 0 ? Phase::kAcquire : Phase::kAfter;
@@ -436,6 +446,7 @@ class StdGenerator::Impl {
   const uint64_t rmw_;
   const uint64_t fences_;
   const uint64_t buffered_;
+  const uint64_t waits_;
   uint64_t written_ = 0;
   uint64_t units_ = 0;
   uint64_t violating_ = 0;
@@ -461,7 +472,8 @@ Result<StdGenerator> StdGenerator::create(const StdGeneratorOptions& options) {
   }
   for (const auto& [name, share] :
        {std::pair("locked", options.locked), std::pair("violations", options.violations),
-        std::pair("rmw", options.rmw), std::pair("buffered", options.buffered)}) {
+        std::pair("rmw", options.rmw), std::pair("buffered", options.buffered),
+        std::pair("waits", options.waits)}) {
     if (!(share >= 0 && share <= 1)) {
       return refuse(fmt::format("{}: a share from 0 to 1, not {}", name, share));
     }

@@ -14,12 +14,14 @@
 //             under every relation. One waits for its intruder at a time, so very large shares are
 //             reached late or, with units that are short of threads, not quite.
 // Buffered    Stores and loads of a few locations without any lock: what they order is mostly open.
+// Waits       A share of the units waits for a condition in front of its first critical section,
+//             which splits it: what violates lies in the part that follows.
 // Long unit   The first thread opens a unit that it leaves only at the end. With `shared` it first
 //             writes one location under every lock, before any other unit begins: every other
 //             unit comes after it, directly or not, and it after none.
 // Same seed   The same options give the same text, on every machine, in one version of this file.
 // Complexity  O(1) an event while most threads are not waiting; memory O(threads + locks).
-// Misses      Byte ranges, intervals, values, reader locks, waits, nested units and atomic sets.
+// Misses      Byte ranges, intervals, values, reader locks, nested units and atomic sets.
 // Thread-safety: one generator, one thread.
 #pragma once
 
@@ -45,6 +47,7 @@ struct StdGeneratorOptions {
   double rmw = 0;             // share of the accesses that are locked read-modify-writes
   double fences = 0.01;       // share of fences
   double buffered = 0;        // share of racing accesses among those that are not under a lock
+  double waits = 0;           // share of the units with a condition wait
   LongUnit long_unit = LongUnit::kNone;
   uint64_t seed = 1;
 };

@@ -44,7 +44,7 @@ Verdict verdict(const Trace& trace, Property property, Semantics semantics = Sem
   options.relation.semantics = semantics;
   const auto analysis = analyse(trace, options);
   REQUIRE(analysis.has_value());
-  return analysis->verdict;
+  return analysis->verdict();
 }
 
 uint64_t count(const Trace& trace, EventKind kind) {
@@ -83,6 +83,7 @@ TEST_CASE("generator: clean traces are clean for every property and relation") {
     options.locked = seed % 4 == 0 ? 1 : 0.6;
     options.rmw = seed % 3 == 0 ? 0.2 : 0;
     options.fences = seed % 5 == 0 ? 0 : 0.05;
+    options.waits = seed % 3 == 0 ? 0.5 : 0;
     for (const LongUnit mode : {LongUnit::kNone, LongUnit::kPrivate, LongUnit::kShared}) {
       options.long_unit = mode;
       CAPTURE(seed);
@@ -93,13 +94,14 @@ TEST_CASE("generator: clean traces are clean for every property and relation") {
       CHECK(count(trace, EventKind::kUnitBegin) == generated.units);
       CHECK(count(trace, EventKind::kUnitEnd) == generated.units);
       CHECK(count(trace, EventKind::kAcquire) == count(trace, EventKind::kRelease));
+      CHECK((count(trace, EventKind::kWait) > 0) == (options.waits > 0));
       CHECK(generated.violating == 0);
       for (const Semantics semantics : {Semantics::kExact, Semantics::kPaper}) {
         CHECK(verdict(trace, Property::kSerializability, semantics) == Verdict::kClean);
         CHECK(verdict(trace, Property::kRobustness, semantics) == Verdict::kClean);
       }
       CHECK(verdict(trace, Property::kScSerializability) == Verdict::kClean);
-      CHECK(analyse_atomic_sets(trace).verdict == Verdict::kClean);
+      CHECK(analyse_atomic_sets(trace).verdict() == Verdict::kClean);
     }
   }
 }
@@ -133,6 +135,7 @@ TEST_CASE("generator: one violating unit is a definite violation") {
       options.locks = 8;
       options.locations = 40;
       options.violations = 0.02;
+      options.waits = seed % 2 == 0 ? 0.7 : 0;
       options.long_unit = mode;
       const Generated generated = generate(options);
       CAPTURE(seed);
@@ -143,7 +146,7 @@ TEST_CASE("generator: one violating unit is a definite violation") {
       CHECK(verdict(trace, Property::kSerializability) == expected);
       CHECK(verdict(trace, Property::kSerializability, Semantics::kPaper) == expected);
       CHECK(verdict(trace, Property::kScSerializability) == expected);
-      CHECK(analyse_atomic_sets(trace).verdict == expected);
+      CHECK(analyse_atomic_sets(trace).verdict() == expected);
       CHECK(verdict(trace, Property::kRobustness) == Verdict::kClean);
     }
   }
