@@ -397,9 +397,8 @@ class Watch::Impl {
     waiting->found.clear();
     waiting->violated = analysis ? analysis->violations() : 0;
     // Of sets the detector has counted what is not certain.
-    waiting->undecided =
-        !analysis ||
-        (!sets_ && (analysis->verdict() == Verdict::kInconclusive || analysis->undecided_parts != 0));
+    waiting->undecided = !analysis || (!sets_ && (analysis->verdict() == Verdict::kInconclusive ||
+                                                  analysis->undecided_parts != 0));
     bool definite = true;
     for (size_t i = 0; analysis && i < analysis->findings.size(); ++i) {
       waiting->found.push_back(found_in(*analysis, i, trace, stretch.index));

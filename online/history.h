@@ -4,8 +4,8 @@
 //             the last `capacity` events (a little more), and cuts stretches out of them.
 // Stretch     slice() returns the events from `first` to `last`, and in front of them the stores
 //             that may still have been in a store buffer when `first` was issued, and the begins
-//             (and the latest wait) of the units that are open then (unit_stacks.h). The stores: of each
-//             thread since its last draining event that was certainly over by then, with later
+//             (and the latest wait) of the units that are open then (unit_stacks.h). The stores: of
+//             each thread since its last draining event that was certainly over by then, with later
 //             draining events and (of the latest block) the loads that had to wait for a store.
 //             When those stores committed is not known (Trace::in_front), nor what memory held
 //             then, but initial_values() has what earlier stores say. A load that may have been

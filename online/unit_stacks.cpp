@@ -97,9 +97,9 @@ const UnitStacks::Stack* UnitStacks::at_block(ThreadId thread, uint64_t first) c
   return after == versions.begin() ? nullptr : &(after - 1)->stack;
 }
 
-std::vector<UnitStacks::Boundary> UnitStacks::open_at(
-    const std::unordered_set<ThreadId>& threads, uint64_t block_first,
-    std::span<const Event> events) const {
+std::vector<UnitStacks::Boundary> UnitStacks::open_at(const std::unordered_set<ThreadId>& threads,
+                                                      uint64_t block_first,
+                                                      std::span<const Event> events) const {
   std::unordered_map<ThreadId, Stack> open;
   for (const ThreadId thread : threads) {
     if (const Stack* const stack = at_block(thread, block_first)) {

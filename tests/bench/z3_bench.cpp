@@ -335,9 +335,9 @@ bool compare(const std::string& shape, const Trace& trace, unsigned milliseconds
   // What they have decided, both of them, must agree.
   const bool any = found->verdict() == Verdict::kPossible || found->verdict() == Verdict::kDefinite;
   const bool decided = found->verdict() != Verdict::kInconclusive;
-  const bool differ =
-      (cyclic && decided && *cyclic != any) ||
-      (acyclic && decided && found->complete() && *acyclic == (found->verdict() == Verdict::kDefinite));
+  const bool differ = (cyclic && decided && *cyclic != any) ||
+                      (acyclic && decided && found->complete() &&
+                       *acyclic == (found->verdict() == Verdict::kDefinite));
   std::string verdict = "undecided";
   if (cyclic && !*cyclic) {
     verdict = "clean";

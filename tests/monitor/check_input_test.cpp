@@ -140,8 +140,8 @@ TEST_CASE("files of text traces are judged like the whole trace") {
     check_events(shorter, trace);
     // An order restored from intervals is sharper than the lines' own, above all for atomic sets,
     // whose order is that of the events as they come.
-    if (in_order ||
-        (options.property != CheckProperty::kAtomicSets && whole->verdict() == Verdict::kDefinite)) {
+    if (in_order || (options.property != CheckProperty::kAtomicSets &&
+                     whole->verdict() == Verdict::kDefinite)) {
       REQUIRE((shorter.verdict() != Verdict::kClean || whole->verdict() == Verdict::kClean ||
                whole->verdict() == Verdict::kInconclusive));
     }

@@ -143,8 +143,8 @@ TEST_CASE("fenced units: the verdicts are those of all orientations and of all e
       } else {
         // What it did not decide may be a violation, or may be definite; nothing else is said.
         REQUIRE(alone.verdict() >= Verdict::kPossible);
-        REQUIRE(
-            (alone.verdict() == Verdict::kInconclusive || enumerated->verdict() != Verdict::kClean));
+        REQUIRE((alone.verdict() == Verdict::kInconclusive ||
+                 enumerated->verdict() != Verdict::kClean));
       }
     }
     if (round % 4 == 0 && !made.mixed_sizes) {

@@ -264,8 +264,8 @@ TEST_CASE("a bound makes the answer inconclusive, never another one") {
     const Analysis found = searched(trace, options);
     bounded += found.complete() ? 0 : 1;
     REQUIRE((found.verdict() == verdict ||
-             (!found.complete() &&
-              (found.verdict() == Verdict::kPossible || found.verdict() == Verdict::kInconclusive))));
+             (!found.complete() && (found.verdict() == Verdict::kPossible ||
+                                    found.verdict() == Verdict::kInconclusive))));
   }
   CHECK(bounded > 0);
 }
