@@ -151,12 +151,29 @@ class Collector {
         threads_.take_scheduling(info(), attribute, record)) {
       return;
     }
+    const bool has_trace = (attribute.sample_type & perf::sample_type::kAux) != 0;
+    if (has_trace) {
+      take_trace_sample(attribute, record);
+    }
     if ((attribute.sample_type & (perf::sample_type::kRegsIntr | perf::sample_type::kRegsUser)) !=
         0) {
       samples_.see(attribute, record);
-    } else {
+    } else if (!has_trace) {
       ++unused_samples_;
     }
+  }
+
+  void take_trace_sample(const perf::Attribute& attribute, const Record& record) {
+    const auto sample = parse_sample(attribute, record);
+    if (!sample) {
+      ++torn_samples_;
+      return;
+    }
+    if ((sample->fields & perf::sample_type::kTid) != 0 && is_thread(sample->pid)) {
+      threads_.belongs(sample->tid, sample->pid);
+    }
+    streams_.take_sample(*sample, value(9) != 0);
+    sampled_ = sampled_ || !sample->aux.empty();
   }
 
   bool enabled_on_exec() const {
@@ -197,7 +214,8 @@ class Collector {
       constexpr uint64_t kWhole =
           perf::attribute_flag::kInherit | perf::attribute_flag::kEnableOnExec;
       const bool snapshot = value(8) != 0;
-      out_.all_threads = (attribute.flags & kWhole) == kWhole && !snapshot && !out_.partial;
+      out_.all_threads =
+          (attribute.flags & kWhole) == kWhole && !snapshot && !sampled_ && !out_.partial;
     }
     const auto& all = info().attributes.all();
     if (std::any_of(all.begin(), all.end(),
@@ -269,6 +287,11 @@ class Collector {
   void report() {
     const auto& damage = records_.reader().problems();
     out_.problems.insert(out_.problems.begin(), damage.begin(), damage.end());
+    if (torn_samples_ != 0) {
+      out_.problems.push_back(
+          fmt::format("{} samples with trace data could not be read: too short for their fields",
+                      torn_samples_));
+    }
     if (lost_ != 0) {
       out_.problems.push_back(fmt::format("{} records were lost while recording", lost_));
     }
@@ -298,6 +321,8 @@ class Collector {
   PtSamples samples_;
   uint64_t lost_ = 0;
   uint64_t unused_samples_ = 0;
+  uint64_t torn_samples_ = 0;
+  bool sampled_ = false;  // there are samples with trace data
 };
 
 }  // namespace

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "decoders/pt/snapshot_join.h"
+
 namespace tsomon {
 
 using perf::Record;
@@ -37,6 +39,62 @@ void PtStreams::take_aux(const Record& record) {
   losses_.push_back(loss);
 }
 
+void PtStreams::take_sample(const perf::Sample& sample, bool per_cpu) {
+  if (sample.aux.empty()) {
+    return;
+  }
+  const bool of_cpu = per_cpu && (sample.fields & perf::sample_type::kCpu) != 0;
+  if (!of_cpu && (sample.fields & perf::sample_type::kTid) == 0) {
+    ++of_nobody_;
+    return;
+  }
+  ++samples_;
+  const auto [found, is_first] = sampled_.try_emplace({of_cpu, of_cpu ? sample.cpu : sample.tid});
+  Sampled& stream = found->second;
+  pt::SnapshotJoin join;
+  if (!is_first) {
+    join = pt::join_snapshots(stream.last, sample.aux);
+    if (join.certain) {
+      stream.bytes.resize(stream.bytes.size() - std::min(stream.bytes.size(), join.padding));
+    } else {
+      stream.parts.push_back(stream.bytes.size());
+    }
+  }
+  stream.bytes += sample.aux.substr(join.from);
+  stream.last = sample.aux;
+}
+
+void PtStreams::finish_samples(std::vector<pt::TraceStream>& streams, const PtThreads& threads,
+                               std::deque<std::string>& joined,
+                               std::vector<std::string>& problems) {
+  size_t breaks = 0;
+  for (auto& [key, sampled] : sampled_) {
+    const auto [of_cpu, number] = key;
+    pt::TraceStream stream;
+    breaks += sampled.parts.size();
+    stream.parts = std::move(sampled.parts);
+    joined.push_back(std::move(sampled.bytes));
+    stream.bytes = joined.back();
+    if (of_cpu) {
+      stream.cpu = static_cast<int>(number & INT32_MAX);
+    } else {
+      stream.thread = static_cast<int>(number & INT32_MAX);
+      stream.process = static_cast<int>(threads.process_of(number) & INT32_MAX);
+    }
+    streams.push_back(std::move(stream));
+  }
+  if (samples_ != 0) {
+    problems.push_back(
+        fmt::format("the trace was sampled: of {} samples {} do not certainly continue the one "
+                    "before; what is in front of these, and in front of and behind all, is missing",
+                    samples_, breaks));
+  }
+  if (of_nobody_ != 0) {
+    problems.push_back(fmt::format(
+        "{} samples with trace data do not say of which CPU or thread they are", of_nobody_));
+  }
+}
+
 std::vector<pt::TraceStream> PtStreams::finish(bool snapshots, const PtThreads& threads,
                                                std::deque<std::string>& joined,
                                                std::vector<std::string>& problems) {
@@ -50,6 +108,7 @@ std::vector<pt::TraceStream> PtStreams::finish(bool snapshots, const PtThreads& 
     }
     streams.push_back(stream_of(buffer, threads, joined));
   }
+  finish_samples(streams, threads, joined, problems);
   const auto nowhere =
       std::count_if(losses_.begin(), losses_.end(), [](const Loss& loss) { return !loss.found; });
   if (nowhere != 0 && !snapshots) {  // of these, what is older is missing in any case

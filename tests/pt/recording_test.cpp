@@ -154,6 +154,74 @@ TEST_CASE("perf.data with PT: accesses of the run, per thread, per CPU and as ra
   }
 }
 
+TEST_CASE("perf.data with PT: the trace in samples that overlap is the trace") {
+  const Folder folder;
+  for (const char* name : {"hash_table", "queue", "threads"}) {
+    CAPTURE(name);
+    const SteppedRun& run = stepped(name);
+    for (const unsigned cpus : {0U, 2U}) {
+      CAPTURE(cpus);
+      const EncodedRun encoded = encoded_on(run, cpus);
+      const LoadedTrace whole = load(folder.write("whole", perf_data_of(run, encoded)));
+      RecordingOptions options;
+      options.aux_size = 5997;
+      options.aux_every = 1001;
+      const std::string path = folder.write("sampled", perf_data_of(run, encoded, options));
+      const LoadedTrace sampled = load(path);
+      CHECK(sampled.trace.events.size() == whole.trace.events.size());
+      CHECK(check_accesses(run, sampled.trace, 1) > 0);
+      // Nobody knows what came before the first sample, and behind the last one.
+      CHECK_FALSE(sampled.trace.complete);
+      CHECK(sampled.trace.sampled);
+      CHECK(mentions(sampled.warnings, " 0 do not certainly continue the one before"));
+      CHECK(checked(path).report.verdict != Verdict::kClean);
+    }
+  }
+}
+
+TEST_CASE("perf.data with PT: between samples that do not overlap something is missing") {
+  const Folder folder;
+  for (const char* name : {"hash_table", "queue", "threads"}) {
+    CAPTURE(name);
+    const SteppedRun& run = stepped(name);
+    EncodeOptions encoding;
+    encoding.psb_every = 500;
+    const EncodedRun encoded = encode(run, encoding);
+    const LoadedTrace whole = load(folder.write("whole", perf_data_of(run, encoded)));
+    RecordingOptions options;
+    options.aux_size = 2000;
+    options.aux_every = 2500;
+    const LoadedTrace sampled = load(folder.write("sampled", perf_data_of(run, encoded, options)));
+    CHECK(sampled.trace.events.size() < whole.trace.events.size());
+    CHECK(check_accesses(run, sampled.trace, 1) > 0);
+    CHECK_FALSE(sampled.trace.complete);
+    CHECK(mentions(sampled.warnings, "do not certainly continue the one before"));
+  }
+}
+
+TEST_CASE("perf.data with PT: samples of the trace with sizes that cannot be") {
+  const Folder folder;
+  const SteppedRun& run = stepped("hash_table");
+  RecordingOptions options;
+  options.aux_size = 1000;
+  options.aux_every = 1000;
+  const EncodedRun encoded = encoded_on(run, 0);
+  const std::string good = perf_data_of(run, encoded, options);
+  const auto& bytes = encoded.streams[0].bytes;
+  REQUIRE(bytes.size() > 1000);
+  const size_t data = good.find(std::string(bytes.begin(), bytes.begin() + 1000));
+  REQUIRE(data != std::string::npos);
+  for (const uint64_t size : {uint64_t{1} << 63, ~uint64_t{0}, uint64_t{1008}, uint64_t{65536}}) {
+    CAPTURE(size);
+    std::string bad = good;
+    const size_t at = data - sizeof size;  // of the first sample
+    bad.replace(at, sizeof size, {reinterpret_cast<const char*>(&size), sizeof size});
+    const LoadedTrace loaded = load(folder.write("bad", bad));
+    CHECK_FALSE(loaded.trace.complete);
+    CHECK(mentions(loaded.warnings, "samples with trace data could not be read"));
+  }
+}
+
 TEST_CASE("perf.data with PT: proofs need all threads of a program that perf started") {
   const Folder folder;
   for (const unsigned cpus : {0U, 2U}) {

@@ -152,6 +152,24 @@ void add_trace(const SteppedRun& run, const EncodedStream& stream, uint32_t numb
   }
 }
 
+// As the kernel copies them out of the area: filled with zeros up to a multiple of 8 bytes.
+void add_trace_samples(const SteppedRun& run, const EncodedStream& stream,
+                       const RecordingOptions& options, Written& out) {
+  const int tid = stream.cpu >= 0 ? run.threads[0] : run.threads[stream.thread];
+  const std::string bytes(stream.bytes.begin(), stream.bytes.end());
+  uint64_t time = record_time(static_cast<int64_t>(kFirstTime));
+  for (size_t end = 0; end != bytes.size();) {
+    end = std::min(bytes.size(), end + options.aux_every);
+    const size_t begin = end - std::min(end, options.aux_size);
+    std::string data = bytes.substr(begin, end - begin);
+    data.resize((data.size() + 7) / 8 * 8);
+    Fields payload;
+    payload.put(run.threads[0]).put(tid).put(++time).put(std::max(stream.cpu, 0)).put(uint32_t{0});
+    payload.put(uint64_t{data.size()}).put_bytes(data);
+    out.bytes += record_bytes(RecordType::kSample, perf::misc::kUser, payload.bytes());
+  }
+}
+
 std::string register_values(const x86::RegisterFile& registers, uint64_t ip) {
   using x86::Register;
   Fields values;
@@ -205,6 +223,10 @@ std::string perf_data_of(const SteppedRun& run, const EncodedRun& encoded,
   if (options.whole) {
     trace.flags |= perf::attribute_flag::kInherit | perf::attribute_flag::kEnableOnExec;
   }
+  const bool trace_samples = options.aux_size != 0;
+  if (trace_samples) {
+    trace.sample_type |= perf::sample_type::kAux;
+  }
   Written out;
   std::vector<perf::WrittenAttribute> attributes;
   out.with_ids = options.sample_every != 0 || options.tracepoints;
@@ -230,11 +252,12 @@ std::string perf_data_of(const SteppedRun& run, const EncodedRun& encoded,
     attributes.push_back(samples);
   }
   attributes.push_back(trace);
+  const uint64_t per_cpu = encoded.streams.empty() || encoded.streams[0].cpu >= 0 ? 1 : 0;
   Fields info;
   info.put(options.trace_type).put(uint32_t{0});
   for (const uint64_t value :
        {uint64_t{kType}, kShift, kMult, kZero, uint64_t{1}, uint64_t{1} << 10, uint64_t{1} << 11,
-        uint64_t{1}, uint64_t{options.snapshot}, uint64_t{1}, uint64_t{1} << 9, kMtcBits,
+        uint64_t{1}, uint64_t{options.snapshot}, per_cpu, uint64_t{1} << 9, kMtcBits,
         uint64_t{kTscRatioNumerator}, uint64_t{kTscRatioDenominator}, uint64_t{2},
         uint64_t{kNominalRatio}, uint64_t{0}}) {
     info.put(value);
@@ -252,7 +275,11 @@ std::string perf_data_of(const SteppedRun& run, const EncodedRun& encoded,
     add_samples(run, options, out);
   }
   for (uint32_t i = 0; i < encoded.streams.size(); ++i) {
-    add_trace(run, encoded.streams[i], i, options, out);
+    if (trace_samples) {
+      add_trace_samples(run, encoded.streams[i], options, out);
+    } else {
+      add_trace(run, encoded.streams[i], i, options, out);
+    }
   }
   return perf::file_of(attributes, out.bytes, features);
 }

@@ -27,6 +27,8 @@ struct RecordingOptions {
   std::string build_id;                                 // of every module
   size_t sample_every = 0;  // steps: registers as an interrupt finds them; 0: none
   bool precise = false;     // as PEBS writes them instead, read 300 cycles later
+  size_t aux_size = 0;  // the trace as samples with at most so many of its last bytes; 0: not so
+  size_t aux_every = 1000;  // bytes of the trace between two of them
 };
 
 std::string perf_data_of(const SteppedRun& run, const EncodedRun& encoded,
