@@ -8,6 +8,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "tso/result.h"
 
@@ -16,9 +17,28 @@ namespace tsomon {
 // By its first bytes.
 bool is_capture(const std::filesystem::path& path);
 
-// Makes place for a capture: there is no file afterwards. Gives the path to write to: what a
-// symbolic link points to is replaced, not the link. `pipe`: a FIFO is fine, too; it is not opened.
-Result<std::filesystem::path> place_for_capture(const std::filesystem::path& path,
-                                                bool pipe = false);
+// What the end of recording has left out of a capture: a full disk, a program that was killed.
+// Empty: it is whole. Reads chunk headers only, not what is in the chunks.
+std::string missing_part(const std::filesystem::path& path);
+
+// A place for a new capture. The old one is set aside as FILE.old.PID and comes back at the end
+// when nothing was recorded: the program was not found, say.
+class CapturePlace {
+ public:
+  // There is no file afterwards. What a symbolic link points to is replaced, not the link. `pipe`:
+  // a FIFO is fine, too; it is not opened. An empty path: no file is wanted.
+  static Result<CapturePlace> make(const std::filesystem::path& path, bool pipe = false);
+  CapturePlace(CapturePlace&& other) noexcept;
+  CapturePlace& operator=(CapturePlace&&) = delete;
+  ~CapturePlace();
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  CapturePlace() = default;
+  std::filesystem::path path_;
+  std::filesystem::path old_;  // empty: there is none
+  bool made_ = false;          // there was no file then
+};
 
 }  // namespace tsomon

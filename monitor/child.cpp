@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdint>
 #include <ctime>
+#include <system_error>
 #include <thread>
 
 #include <fcntl.h>
@@ -50,6 +51,9 @@ class Child::Forwarding {
   Forwarding& operator=(const Forwarding&) = delete;
   ~Forwarding() {
     if (thread_.joinable()) {
+      if (child_ == kNotYet) {
+        start(0);
+      }
       const uint64_t one = 1;
       // It cannot fail: the counter of an event descriptor is far from full.
       static_cast<void>(!::write(stop_, &one, sizeof one));
@@ -64,15 +68,26 @@ class Child::Forwarding {
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
 
-  // False: errno says why.
-  bool prepare() {
+  // errno of what failed, or 0. The thread starts here: when it cannot, nothing has begun.
+  int prepare() {
     signals_ = ::signalfd(-1, &taken_, SFD_CLOEXEC | SFD_NONBLOCK);
-    stop_ = ::eventfd(0, EFD_CLOEXEC);
-    return signals_ >= 0 && stop_ >= 0;
+    stop_ = signals_ < 0 ? -1 : ::eventfd(0, EFD_CLOEXEC);
+    if (stop_ < 0) {
+      return errno;
+    }
+    try {
+      thread_ = std::thread([this] {
+        child_.wait(kNotYet);
+        forward();
+      });
+    } catch (const std::system_error& error) {
+      return error.code().value();
+    }
+    return 0;
   }
   void start(pid_t child) {
     child_ = child;
-    thread_ = std::thread([this] { forward(); });
+    child_.notify_one();
   }
   // The child has been waited for: its number may belong to another process.
   void child_ended() {
@@ -108,6 +123,7 @@ class Child::Forwarding {
     }
   }
 
+  static constexpr pid_t kNotYet = -1;
   static constexpr int64_t kNever = -1;
   static constexpr int64_t kAfterEnd = 200'000'000;
   static int64_t now() {
@@ -118,7 +134,7 @@ class Child::Forwarding {
   sigset_t before_{};
   int signals_ = -1;
   int stop_ = -1;
-  std::atomic<pid_t> child_{0};
+  std::atomic<pid_t> child_{kNotYet};
   std::atomic<int64_t> ended_at_{kNever};
   std::atomic<bool> interrupted_{false};
   std::thread thread_;
@@ -148,8 +164,7 @@ Child::Child(const std::vector<std::string>& command,
   }
   // Before fork: no signal gets lost.
   forwarding_ = std::make_unique<Forwarding>();
-  if (!forwarding_->prepare()) {
-    exec_error_ = errno;
+  if (exec_error_ = forwarding_->prepare(); exec_error_ != 0) {
     for (const int end : {pipe_ends[0], pipe_ends[1], start_ends[0], start_ends[1]}) {
       ::close(end);
     }
@@ -218,6 +233,11 @@ int Child::wait() {
   }
   forwarding_->child_ended();
   return wait_status_;
+}
+
+bool Child::short_of_resources() const {
+  return exec_error_ == EAGAIN || exec_error_ == ENOMEM || exec_error_ == EMFILE ||
+         exec_error_ == ENFILE;
 }
 
 bool Child::interrupted() const { return forwarding_ != nullptr && forwarding_->interrupted(); }

@@ -28,6 +28,8 @@ class Child {
   ~Child();  // waits
 
   int exec_error() const { return exec_error_; }  // errno; 0: it has started
+  // It could not be started for want of memory, processes or descriptors.
+  bool short_of_resources() const;
   bool ended();
   int wait();  // the status of waitpid(2)
   // A signal for the caller has come. From any thread.

@@ -1,8 +1,12 @@
 #include "monitor/probe_options.h"
 
+#include <array>
 #include <cstdlib>
+#include <memory>
 
 #include <fmt/format.h>
+
+#include "monitor/probe/options.h"
 
 namespace tsomon {
 namespace {
@@ -23,6 +27,16 @@ ProbeOptions::~ProbeOptions() {
   } else {
     unsetenv(kVariable);
   }
+}
+
+std::string ProbeOptions::problem() const {
+  const auto parsed = std::make_unique<probe::Options>();
+  std::array<char, 512> error{};
+  if (!present_ ||
+      probe::parse_options(present_->c_str(), parsed.get(), error.data(), error.size())) {
+    return {};
+  }
+  return fmt::format("TSOMON_OPTIONS: {}", error.data());
 }
 
 bool ProbeOptions::has(std::string_view key) const {

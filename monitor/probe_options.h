@@ -17,6 +17,8 @@ class ProbeOptions {
   ProbeOptions& operator=(const ProbeOptions&) = delete;
   ~ProbeOptions();  // as it was
 
+  // What is wrong with what the user has set, for the user; empty: nothing.
+  std::string problem() const;
   // Whether the user has set it. `key` with its '=', as in "output=".
   bool has(std::string_view key) const;
   // The user's options, followed by these.

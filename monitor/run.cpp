@@ -7,7 +7,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <future>
 #include <memory>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -19,10 +21,14 @@
 
 #include "decoders/capture/live.h"
 #include "monitor/block_queue.h"
+#include "monitor/byte_spool.h"
 #include "monitor/capture_file.h"
 #include "monitor/child.h"
+#include "monitor/openable_pipe.h"
+#include "monitor/probe_messages.h"
 #include "monitor/probe_options.h"
 #include "monitor/record.h"
+#include "monitor/saved_capture.h"
 #include "monitor/symbol_news.h"
 #include "monitor/symbols.h"
 #include "online/event_merge.h"
@@ -41,44 +47,6 @@ constexpr size_t kMaxHeld = 4096;
 // Bytes of packed chunks that may wait because some thread holds them up.
 constexpr size_t kMaxBacklog = size_t{64} << 20;
 
-// A pipe that another process can open by a path. Nothing of it is left in any file system.
-class OpenablePipe {
- public:
-  OpenablePipe() {
-    std::array<int, 2> ends{-1, -1};
-    if (::pipe2(ends.data(), O_NONBLOCK | O_CLOEXEC) != 0) {
-      problem_ = fmt::format("cannot create a pipe: {}", std::strerror(errno));
-      return;
-    }
-    fd_ = ends[0];
-    writing_ = ends[1];
-    path_ = fmt::format("/proc/{}/fd/{}", ::getpid(), writing_);
-    if (::access(path_.c_str(), W_OK) != 0) {
-      problem_ = fmt::format("{}: {}; is /proc mounted?", path_, std::strerror(errno));
-    }
-    // What fits is less often waited for; as much as the system allows.
-    ::fcntl(fd_, F_SETPIPE_SZ, static_cast<int>(kPipeBytes));
-  }
-  OpenablePipe(const OpenablePipe&) = delete;
-  OpenablePipe& operator=(const OpenablePipe&) = delete;
-  ~OpenablePipe() {
-    for (const int fd : {fd_, writing_}) {
-      if (fd >= 0) {
-        ::close(fd);
-      }
-    }
-  }
-  int fd() const { return fd_; }
-  const std::string& path() const { return path_; }
-  const std::string& problem() const { return problem_; }
-
- private:
-  int fd_ = -1;
-  int writing_ = -1;  // stays open: its name is what others open
-  std::string path_;
-  std::string problem_;
-};
-
 void add_live_options(const std::string& path, const RunOptions& options, ProbeOptions* probe) {
   std::string added;
   // Packing pays for files, not for a pipe.
@@ -90,59 +58,6 @@ void add_live_options(const std::string& path, const RunOptions& options, ProbeO
   }
   probe->add(added + fmt::format("live={}:{}", options.round_milliseconds, output_option(path)));
 }
-
-// What came through the pipe, kept in a file.
-class SavedCapture {
- public:
-  explicit SavedCapture(const std::string& path) : path_(path) {
-    if (!path.empty()) {
-      fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-      if (fd_ < 0) {
-        problem_ = fmt::format("{}: cannot be written: {}", path_, std::strerror(errno));
-      }
-    }
-  }
-  SavedCapture(const SavedCapture&) = delete;
-  SavedCapture& operator=(const SavedCapture&) = delete;
-  ~SavedCapture() { finish(); }
-
-  // After a failure nothing more is written: what is there can be read.
-  void add(std::string_view bytes) {
-    while (fd_ >= 0 && !bytes.empty()) {
-      const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) {
-        continue;
-      }
-      if (written <= 0) {
-        not_whole();
-        finish();
-        return;
-      }
-      bytes.remove_prefix(static_cast<size_t>(written));
-    }
-  }
-  void finish() {
-    // Some file systems tell only now that there was no room.
-    if (fd_ >= 0 && ::close(fd_) != 0) {
-      not_whole();
-    }
-    fd_ = -1;
-  }
-  const std::string& problem() const { return problem_; }
-
- private:
-  // The first reason is the one that counts.
-  void not_whole() {
-    if (problem_.empty()) {
-      problem_ =
-          fmt::format("{}: is not whole, it cannot be written: {}", path_, std::strerror(errno));
-    }
-  }
-
-  std::string path_;
-  int fd_ = -1;
-  std::string problem_;
-};
 
 // What is judged together, and what is needed to tell of it.
 struct JudgedBlock {
@@ -168,6 +83,9 @@ class Reading {
     pass_on();
     return true;
   }
+
+  // What comes now is not looked at.
+  void fail(const std::string& why) { failure_ = why; }
 
   void finish() {
     reader_.finish();
@@ -288,8 +206,8 @@ class Judging {
     }
   }
 
-  void finish(const Reading& reading) {
-    if (!reading.reader().problems().empty() || !reading.failure().empty() || stopped_) {
+  void finish(const Reading& reading, bool cut) {
+    if (cut || !reading.reader().problems().empty() || !reading.failure().empty() || stopped_) {
       watch_.incomplete();
     }
     modules_ = reading.reader().modules();
@@ -349,19 +267,18 @@ void block_signals_of_writing() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
-// Until the program has ended and all that it wrote was read. On a thread of its own.
-void read_all(const OpenablePipe& pipe, Child& child, SavedCapture& saved, Reading& reading) {
+// Until the program has ended and all that it wrote is in the spool. On a thread of its own.
+void save_all(const OpenablePipe& pipe, Child& child, SavedCapture& saved, ByteSpool& spool) {
   block_signals_of_writing();
   std::vector<char> buffer(kPipeBytes);
-  bool good = true;
   for (;;) {
     // Asked first: what the program wrote before its end is then in the pipe.
     const bool ended = child.ended();
     const ssize_t got = ::read(pipe.fd(), buffer.data(), buffer.size());
     if (got > 0) {
-      saved.add({buffer.data(), static_cast<size_t>(got)});
-      // After damage the rest is read all the same: the program must not wait for its pipe.
-      good = good && reading.feed({buffer.data(), static_cast<size_t>(got)});
+      const std::string_view bytes(buffer.data(), static_cast<size_t>(got));
+      saved.add(bytes);
+      spool.push(bytes, saved.problem().empty());
     } else if (ended) {
       break;  // also when a child of the program holds the pipe open
     } else {
@@ -370,6 +287,22 @@ void read_all(const OpenablePipe& pipe, Child& child, SavedCapture& saved, Readi
     }
   }
   saved.finish();
+  spool.end();
+}
+
+// All that comes out of the spool. On a thread of its own.
+void read_all(ByteSpool& spool, Reading& reading) {
+  std::string bytes;
+  bool good = true;
+  while (spool.pop(bytes)) {
+    // After damage the rest is read all the same: the program must not wait for its pipe.
+    try {
+      good = good && reading.feed(bytes);
+    } catch (const std::bad_alloc&) {
+      reading.fail("out of memory: not all was judged");
+      good = false;
+    }
+  }
   reading.finish();
 }
 
@@ -380,54 +313,104 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
   RunResult result;
   result.status = kRecordFailed;
   ProbeOptions probe_options;
+  if (result.problem = probe_options.problem(); !result.problem.empty()) {
+    result.status = kRecordUsage;
+    return result;
+  }
   if (probe_options.has("output=")) {
     result.problem = "TSOMON_OPTIONS names an output; remove it there, or use tsomon record";
     return result;
   }
-  const OpenablePipe pipe;
+  const OpenablePipe pipe(kPipeBytes);  // what fits is less often waited for
   if (!pipe.problem().empty()) {
     result.problem = pipe.problem();
     return result;
   }
-  std::string save;
-  if (!options.save.empty()) {
-    const auto place = place_for_capture(options.save, true);
-    if (!place) {
-      result.status = place.error().kind == ErrorKind::kUsage ? kRecordUsage : kRecordFailed;
-      result.problem = place.error().to_string();
-      return result;
-    }
-    save = place->string();
+  auto place = CapturePlace::make(options.save, true);
+  if (!place) {
+    result.status = place.error().kind == ErrorKind::kUsage ? kRecordUsage : kRecordFailed;
+    result.problem = place.error().to_string();
+    return result;
   }
-  SavedCapture saved(save);
+  SavedCapture saved(place->path().string());
   if (!saved.problem().empty()) {
     result.problem = saved.problem();
     return result;
   }
   add_live_options(pipe.path(), options, &probe_options);
-  Child child(command, options.before_start);
-  if (child.exec_error() != 0) {
-    result.status = child.exec_error() == ENOENT ? kNotFound : kNotExecutable;
-    result.problem = fmt::format("{}: {}", command[0], std::strerror(child.exec_error()));
-    return result;
-  }
+  ProbeMessages messages;
   BlockQueue<JudgedBlock> queue(kBlocks);
   Reading reading(queue);
-  Judging judging(
-      options, [&] { return child.interrupted(); }, report);
-  std::thread reader([&] { read_all(pipe, child, saved, reading); });
-  judging.judge(queue);
-  reader.join();
-  judging.finish(reading);
-  result.status = exit_status(child.wait());
-  if (!reading.reader().any_header()) {
-    result.problem = not_recorded(command, result.status, "tsomon run");
-    result.status = kRecordFailed;
+  ByteSpool spool(saved.reopen());
+  // They are there before the program: once that runs, nothing may be missing for it. Signals are
+  // not for them.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  std::promise<Child*> started;
+  std::thread saver([&, child = started.get_future()]() mutable {
+    if (Child* const running = child.get()) {
+      save_all(pipe, *running, saved, spool);
+    } else {
+      spool.end();
+    }
+  });
+  std::thread reader;
+  try {
+    reader = std::thread([&] { read_all(spool, reading); });
+  } catch (...) {
+    started.set_value(nullptr);
+    saver.join();
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  Child child(command, options.before_start);
+  started.set_value(child.exec_error() == 0 ? &child : nullptr);
+  if (child.exec_error() != 0) {
+    saver.join();
+    reader.join();
+    const NotStarted failure = not_started(command, child);
+    result.status = failure.status;
+    result.problem = failure.problem;
     return result;
   }
-  result.warnings = warnings_of(reading, judging);
+  Judging judging(
+      options, [&] { return child.interrupted(); }, report);
+  bool out_of_memory = false;
+  try {
+    judging.judge(queue);
+  } catch (const std::bad_alloc&) {
+    out_of_memory = true;  // the program goes on; what it records must not hold it up
+    while (auto block = queue.pop()) {
+      *block = JudgedBlock();
+      queue.give_back(std::move(block));
+    }
+  }
+  saver.join();
+  reader.join();
+  if (out_of_memory) {
+    throw std::bad_alloc();
+  }
+  judging.finish(reading, spool.failed());
+  result.status = exit_status(child.wait());
+  const ProbeMessages::Said said = messages.take();
+  result.warnings = said.unsaid;
+  if (!reading.reader().any_header()) {
+    result.problem =
+        said.refused ? refused(command) : not_recorded(command, result.status, "tsomon run");
+    result.status = said.refused ? kRecordEnvironment : kRecordFailed;
+    return result;
+  }
+  const std::vector<std::string> warnings = warnings_of(reading, judging);
+  result.warnings.insert(result.warnings.end(), warnings.begin(), warnings.end());
   if (child.interrupted()) {
     result.warnings.emplace_back("stopped by a signal after the program's end: not all was judged");
+  }
+  if (spool.failed()) {
+    result.warnings.push_back(
+        fmt::format("{}: was changed while it was written: not all was judged", options.save));
   }
   if (!saved.problem().empty()) {
     result.saved = false;

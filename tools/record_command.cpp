@@ -52,11 +52,17 @@ int run_record(const RecordOptions& options) {
   }
   const RecordResult result = record(
       options.command, options.output.empty() ? std::string("capture.tsomon") : options.output);
-  if (!result.problem.empty()) {
-    fmt::print(stderr, "tsomon record: {}\n", result.problem);
-  }
+  const auto tell = [](const std::string& text) {
+    std::fprintf(stderr, "tsomon record: %s\n", text.c_str());  // it may be closed
+  };
   for (const std::string& file : result.files) {
-    fmt::print(stderr, "tsomon record: wrote {}\n", file);
+    tell("wrote " + file);
+  }
+  for (const std::string& warning : result.warnings) {
+    tell(warning);
+  }
+  if (!result.problem.empty()) {
+    tell(result.problem);
   }
   return result.status;
 }
@@ -106,7 +112,8 @@ void add_record_command(CLI::App& app, int& exit_status) {
   command->footer(
       "Exit status: the program's, or 128+N when signal N ended it; 127 it was not found; 126 it\n"
       "cannot be executed; 125 nothing was recorded; 2 bad usage;\n"
-      "4 the machine lacks what --pt needs (the message says the remedy).\n"
+      "4 a capture is not whole, no memory or process is left, the probe refused, or the machine\n"
+      "lacks what --pt needs (the message says the remedy).\n"
       "TSOMON_OPTIONS in the environment reaches the probe.");
   command->callback([options, &exit_status] { exit_status = run_record(*options); });
 }

@@ -4,10 +4,12 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <system_error>
 
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "monitor/probe/nearest.h"
 #include "tools/command.h"
 #include "tools/number_option.h"
 
@@ -22,10 +24,35 @@ const CLI::App* selected(const CLI::App& app) {
   return command;
 }
 
+// Of what was not expected, the subcommand or option that was meant; empty: none is near.
+std::string meant(const CLI::App& app, const CLI::App& command) {
+  for (const std::string& word : app.remaining(true)) {
+    const std::string written = word.substr(0, word.find('='));
+    tsomon::Nearest nearest(written.c_str());
+    if (written.rfind("--", 0) == 0) {
+      for (const CLI::Option* option : command.get_options()) {
+        for (const std::string& name : option->get_lnames()) {
+          nearest.offer(("--" + name).c_str());
+        }
+      }
+    } else if (&command == &app) {
+      for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; })) {
+        nearest.offer(each->get_name().c_str());
+      }
+    }
+    if (*nearest.best() != '\0') {
+      return nearest.best();
+    }
+  }
+  return {};
+}
+
 int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* command = selected(app);
   const std::string name = command == &app ? "tsomon" : "tsomon " + command->get_name();
-  std::fprintf(stderr, "%s: %s\nTry: %s --help\n", name.c_str(), error.what(), name.c_str());
+  const std::string near = meant(app, *command);
+  std::fprintf(stderr, "%s: %s\n%sTry: %s --help\n", name.c_str(), error.what(),
+               near.empty() ? "" : ("Did you mean " + near + "?\n").c_str(), name.c_str());
   return tsomon::kExitBadInput;
 }
 
@@ -91,10 +118,13 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "tsomon: out of memory; give it more, or check a shorter recording\n");
     return tsomon::kExitEnvironment;
-  } catch (const std::exception& error) {
+  } catch (const std::system_error& error) {  // no thread could be started, say
     if (std::ferror(stdout) != 0) {
       return output_not_written();  // fmt throws when the buffer of the stream is written in vain
     }
+    std::fprintf(stderr, "tsomon: %s\n", error.what());
+    return tsomon::kExitEnvironment;
+  } catch (const std::exception& error) {
     std::fprintf(stderr, "tsomon: internal error: %s\n", error.what());
     return tsomon::kExitBadInput;
   }

@@ -101,4 +101,44 @@ bool read_end(EntryReader& reader, std::map<uint32_t, EndEntry>& totals) {
   return true;
 }
 
+bool UnseenCode::read(EntryReader& reader) {
+  TextEntry entry;
+  while (!reader.at_end()) {
+    std::string_view text;
+    if (!reader.entry(entry) || !reader.bytes(entry.size, text)) {
+      return false;
+    }
+    switch (static_cast<NotInstrumented>(entry.id)) {
+      case NotInstrumented::kLinked:
+        linked = text;
+        break;
+      case NotInstrumented::kModule:
+        modules.emplace_back(text);
+        break;
+      case NotInstrumented::kSystemModules:
+        system_modules = text;
+        break;
+    }
+  }
+  return true;
+}
+
+std::string UnseenCode::note() const {
+  constexpr size_t kMost = 8;
+  std::string text = linked;
+  for (size_t i = 0; i != std::min(kMost, modules.size()); ++i) {
+    text += (text.empty() ? "" : ", ") + modules[i];
+  }
+  if (text.empty()) {
+    return text;
+  }
+  if (modules.size() > kMost) {
+    text += fmt::format(" and {} more modules", modules.size() - kMost);
+  }
+  if (!system_modules.empty()) {
+    text += fmt::format(", and {} shared libraries of the system", system_modules);
+  }
+  return "not instrumented, what happens there was not seen: " + text;
+}
+
 }  // namespace tsomon::capture

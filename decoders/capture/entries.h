@@ -47,6 +47,17 @@ class EntryReader {
   std::string_view rest_;
 };
 
+// Code without hooks, from all chunks of kNotInstrumented.
+struct UnseenCode {
+  std::string linked;
+  std::vector<std::string> modules;
+  std::string system_modules;
+
+  bool read(EntryReader& reader);  // as the functions below
+  // For reports: empty when all of the program is seen.
+  std::string note() const;
+};
+
 bool read_modules(EntryReader& reader, std::vector<Module>& modules);
 bool read_texts(EntryReader& reader, ChunkType type, Names& names);
 void read_command_line(std::string_view payload, std::vector<std::string>& command_line);

@@ -57,6 +57,10 @@ enum class ChunkType : uint32_t {
   kOpen = 8,   // OpenEntry, then the first part of the kEvents chunk of the same thread and
                // sequence, which follows when it is whole; only the entry when nothing was added
   kRound = 9,  // RoundEntry: ends a round of kOpen chunks
+  // 10 is of a later version.
+  kPart = 11,  // PartEntry, then more of the kEvents chunk of the same thread and sequence, which
+               // follows when it is whole: until then the parts are what there is of it
+  kNotInstrumented = 12,  // TextEntry by NotInstrumented: code that runs without hooks
 };
 
 inline constexpr uint32_t kNoThread = 0xFFFFFFFF;      // chunks of the whole process
@@ -95,6 +99,12 @@ struct TextEntry {
 };
 static_assert(sizeof(TextEntry) == 8);
 
+enum class NotInstrumented : uint32_t {
+  kLinked = 0,         // objects of the program and their share, in words
+  kModule = 1,         // path of a loaded module
+  kSystemModules = 2,  // how many of the system's are loaded, in digits; a later entry replaces it
+};
+
 struct SetEntry {
   uint64_t address = 0;
   uint64_t size = 0;
@@ -123,6 +133,14 @@ struct OpenEntry {
   uint64_t until = 0;
 };
 static_assert(sizeof(OpenEntry) == 16);
+
+// Bytes [from, ...) of the payload follow; the last `tail` of them end it for as long as no later
+// part of the same payload comes, which begins in front of them.
+struct PartEntry {
+  uint32_t from = 0;
+  uint32_t tail = 0;
+};
+static_assert(sizeof(PartEntry) == 8);
 
 // All that was recorded before `since` is in the chunks so far, but for the threads that follow.
 struct RoundEntry {

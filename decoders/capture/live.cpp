@@ -54,6 +54,9 @@ class LiveReader::Impl {
     if (!has_trailer_) {
       problem("no end: the process was killed; what it did last is not known");
     }
+    if (std::string note = unseen_.note(); !note.empty()) {
+      notes_.push_back(std::move(note));
+    }
     at_end_ = true;
     context_.has_trailer = has_trailer_;
     for (auto& [number, thread] : threads_) {
@@ -318,9 +321,13 @@ class LiveReader::Impl {
       case ChunkType::kSets:
         whole = read_sets(reader, symbols_.sets, set_ranges_, context_.problems);
         break;
+      case ChunkType::kNotInstrumented:
+        whole = unseen_.read(reader);
+        break;
       case ChunkType::kCommandLine:
       case ChunkType::kEvents:
       case ChunkType::kOpen:
+      case ChunkType::kPart:  // told by rounds as well, or by the whole chunk
       case ChunkType::kRound:
         break;
       default:
@@ -415,6 +422,7 @@ class LiveReader::Impl {
   bool clock_moved_ = false;
   uint64_t running_on_ = 0;  // threads that did not end; the one that ends the process is one
   uint32_t set_ranges_ = 0;
+  UnseenCode unseen_;
   bool has_trailer_ = false;
   bool at_end_ = false;
   bool end_told_ = false;

@@ -14,6 +14,7 @@
 #include "decoders/capture/chunks.h"
 #include "decoders/capture/decoder.h"
 #include "decoders/capture/entries.h"
+#include "decoders/capture/partial.h"
 #include "decoders/capture/stream.h"
 #include "tso/work.h"
 
@@ -65,6 +66,9 @@ class CaptureReader::Impl {
       read_process_chunk(*chunk);
     }
     choose_clock();
+    if (std::string note = unseen_.note(); !note.empty()) {
+      capture_.notes.push_back(std::move(note));
+    }
     compare_with_trailer();
     start_merge();
   }
@@ -133,11 +137,23 @@ class CaptureReader::Impl {
 
   void sort_chunks() {
     for (const Chunk& chunk : list_.chunks) {
-      if (chunk.header.type == static_cast<uint32_t>(ChunkType::kEvents)) {
+      const auto type = static_cast<ChunkType>(chunk.header.type);
+      if (type == ChunkType::kEvents) {
         threads_[chunk.header.thread].chunks.push_back(&chunk);
-      } else if (chunk.header.type != static_cast<uint32_t>(ChunkType::kOpen)) {
+      } else if (PartialChunks::is_partial(type)) {
+        partial_.add(chunk);
+      } else {
         process_chunks_.push_back(&chunk);
       }
+    }
+    // Of what never came whole there is the beginning.
+    for (const auto& [number, thread] : threads_) {
+      for (const Chunk* chunk : thread.chunks) {
+        partial_.is_whole(chunk->header);
+      }
+    }
+    for (const Chunk& chunk : partial_.left()) {
+      threads_[chunk.header.thread].chunks.push_back(&chunk);
     }
     for (auto& [number, thread] : threads_) {
       thread.number = number;
@@ -156,7 +172,8 @@ class CaptureReader::Impl {
 
   // A small file must not take all memory and time.
   Result<std::string> unpacked(const Chunk& chunk) {
-    const bool events = chunk.header.type == static_cast<uint32_t>(ChunkType::kEvents);
+    const auto type = static_cast<ChunkType>(chunk.header.type);
+    const bool events = type == ChunkType::kEvents || PartialChunks::is_partial(type);
     uint64_t& left = events ? event_bytes_left_ : text_bytes_left_;
     if (chunk.header.raw_size > left) {
       return fail(ErrorKind::kDamaged,
@@ -217,6 +234,9 @@ class CaptureReader::Impl {
         break;
       case ChunkType::kRound:
         break;
+      case ChunkType::kNotInstrumented:
+        whole = unseen_.read(reader);
+        break;
       case ChunkType::kEnd:
         has_trailer_ = true;
         whole = read_end(reader, totals_);
@@ -260,11 +280,15 @@ class CaptureReader::Impl {
         capture_.trace.lost_events += total.lost;
       }
       uint64_t bytes = 0;
+      bool partial = false;
       if (thread != nullptr) {
         for (const Chunk* chunk : thread->chunks) {
           bytes += chunk->header.raw_size;
+          partial |= partial_.has(*chunk);
         }
-        if (seen == total.chunks && thread->chunks.size() == seen && bytes != total.bytes) {
+        if (partial) {
+          problem(fmt::format("thread {}: the rest of a chunk is missing", number));
+        } else if (seen == total.chunks && thread->chunks.size() == seen && bytes != total.bytes) {
           problem(fmt::format("thread {}: {} bytes, the trailer counts {}", number, bytes,
                               total.bytes));
         }
@@ -285,7 +309,10 @@ class CaptureReader::Impl {
     }
     Open& ahead = thread.ahead.emplace();
     ahead.chunk = thread.chunks[thread.next_chunk];
-    auto payload = unpacked(*ahead.chunk);
+    auto payload =
+        partial_.has(*ahead.chunk)
+            ? partial_.payload(*ahead.chunk, [this](const Chunk& part) { return unpacked(part); })
+            : unpacked(*ahead.chunk);
     if (!payload) {
       problem(describe(*ahead.chunk, payload.error().message));
     } else if (payload->size() < sizeof ahead.start) {
@@ -466,6 +493,7 @@ class CaptureReader::Impl {
   };
 
   ChunkList list_;
+  PartialChunks partial_;
   Capture capture_;
   Names names_;
   StrayEnds stray_ends_;
@@ -476,6 +504,7 @@ class CaptureReader::Impl {
   ClockMargin clock_;
   uint64_t running_on_ = 0;  // threads that did not end; the one that ends the process is one
   bool ordered_ = false;     // stamps of different threads are compared
+  UnseenCode unseen_;
   bool has_trailer_ = false;
   std::priority_queue<Head, std::vector<Head>, Later> heads_;
   DecoderPool pool_;

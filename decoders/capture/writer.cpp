@@ -3,9 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 #include <x86intrin.h>
@@ -21,21 +19,8 @@ namespace tsomon::capture {
 
 int Writer::open(const char* path, const Options& options) {
   close();
-  // O_APPEND: the kernel finds the end and appends in one step, whoever else is appending.
-  const int existing = options.keep_existing && !options.live ? O_EXCL : O_TRUNC;
-  fd_ = ::open(path, O_WRONLY | O_CREAT | existing | O_APPEND | O_CLOEXEC, 0644);
-  if (fd_ < 0) {
-    return errno;
-  }
-  // Where standard output was closed the program would write into the capture.
-  if (fd_ <= STDERR_FILENO) {
-    const int low = fd_;
-    fd_ = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    const int error = errno;
-    ::close(low);
-    if (fd_ < 0) {
-      return error;
-    }
+  if (const int failed = file_.open(path, options.keep_existing && !options.live); failed != 0) {
+    return failed;
   }
   level_ = options.level;
   process_chunks_.store(0, std::memory_order_relaxed);
@@ -57,13 +42,11 @@ int Writer::open(const char* path, const Options& options) {
       (header.tsc ^ (static_cast<uint64_t>(header.pid) << 32)) * 0x9E3779B97F4A7C15U;
   header.tag = tag_ = static_cast<uint32_t>(mixed >> 32);
   header.hash = XXH3_64bits(&header, offsetof(FileHeader, hash));
-  const ssize_t written = ::write(fd_, &header, sizeof header);
-  if (written != static_cast<ssize_t>(sizeof header)) {
-    const int error = written < 0 ? errno : ENOSPC;
+  iovec part = {&header, sizeof header};
+  if (const int failed = file_.append(&part, 1, &bytes_); failed != 0) {
     close();
-    return error;
+    return failed;
   }
-  bytes_.fetch_add(sizeof header, std::memory_order_relaxed);
   if (options.command_line_size != 0) {
     return write_raw(ChunkType::kCommandLine, kNoThread, 0, options.command_line,
                      options.command_line_size);
@@ -72,10 +55,7 @@ int Writer::open(const char* path, const Options& options) {
 }
 
 void Writer::close() {
-  if (fd_ >= 0) {
-    ::close(fd_);
-    fd_ = -1;
-  }
+  file_.close();
   ZSTD_freeCCtx(context_);  // accepts nullptr
   context_ = nullptr;
   if (packed_ != nullptr) {
@@ -144,11 +124,12 @@ int Writer::write_raw(ChunkType type, uint32_t thread, uint64_t sequence, const 
 }
 
 int Writer::append(ChunkHeader& header, const void* payload, size_t size) {
-  if (fd_ < 0) {
+  if (!file_.is_open()) {
     return EBADF;
   }
   if (header.type != static_cast<uint32_t>(ChunkType::kEvents) &&
-      header.type != static_cast<uint32_t>(ChunkType::kOpen)) {
+      header.type != static_cast<uint32_t>(ChunkType::kOpen) &&
+      header.type != static_cast<uint32_t>(ChunkType::kPart)) {
     header.thread = kNoThread;
     header.sequence = process_chunks_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -158,33 +139,14 @@ int Writer::append(ChunkHeader& header, const void* payload, size_t size) {
   header.hash = XXH3_64bits(&header, offsetof(ChunkHeader, hash));
 
   iovec parts[2] = {{&header, sizeof header}, {const_cast<void*>(payload), size}};
-  iovec* part = parts;
   const int saved_errno = errno;
-  while (part != parts + 2) {
-    const ssize_t written = writev(fd_, part, static_cast<int>(parts + 2 - part));
-    if (written < 0 && errno == EINTR) {
-      continue;
-    }
-    if (written <= 0) {
-      const int error = written < 0 ? errno : ENOSPC;
-      int none = 0;
-      error_.compare_exchange_strong(none, error, std::memory_order_relaxed);
-      errno = saved_errno;
-      return error;
-    }
-    bytes_.fetch_add(static_cast<uint64_t>(written), std::memory_order_relaxed);
-    size_t rest = static_cast<size_t>(written);
-    while (part != parts + 2 && rest >= part->iov_len) {
-      rest -= part->iov_len;
-      ++part;
-    }
-    if (part != parts + 2) {
-      part->iov_base = static_cast<char*>(part->iov_base) + rest;
-      part->iov_len -= rest;
-    }
+  const int failed = file_.append(parts, 2, &bytes_);
+  if (failed != 0) {
+    int none = 0;
+    error_.compare_exchange_strong(none, failed, std::memory_order_relaxed);
   }
   errno = saved_errno;
-  return 0;
+  return failed;
 }
 
 char* put_set(char* at, char* end, const SetEntry& entry, const char* name) {

@@ -7,7 +7,8 @@
 //                          another one is inside write()
 //             Every chunk is whole when the call returns, so the file is readable whenever the
 //             process ends.
-// Errors      errno values, 0 for success. After a failed append the writer stays usable; a torn
+// Errors      errno values or kNotACapture (output_file.h), 0 for success. After a failed append
+// the writer stays usable; a torn
 //             chunk in the file costs the reader that chunk alone. error() keeps the first failure.
 // Cost        write() on records of real programs: see docs/formats.md.
 // Dependencies: libc, zstd, xxhash (inlined). No C++ library at run time: it lives in programs that
@@ -19,6 +20,7 @@
 #include <cstdint>
 
 #include "decoders/capture/format.h"
+#include "decoders/capture/output_file.h"
 
 struct ZSTD_CCtx_s;
 
@@ -42,13 +44,15 @@ class Writer {
   Writer& operator=(const Writer&) = delete;
   ~Writer() { close(); }
 
-  // Creates or empties the file and writes its header. With keep_existing EEXIST when there is one:
-  // `tsomon record` removes an old file first, so a second process then knows to write FILE.PID.
+  // Creates or empties the file (a capture; nothing else is overwritten) and writes its header.
+  // With keep_existing EEXIST when there is one: `tsomon record` removes an old file first, so a
+  // second process then knows to write FILE.PID.
   int open(const char* path, const Options& options);
   // The descriptor is closed, nothing is written. Safe to call twice.
   void close();
-  bool is_open() const { return fd_ >= 0; }
-  int fd() const { return fd_; }
+  bool is_open() const { return file_.is_open(); }
+  // Where it is written, for who knows of threads.
+  OutputFile& file() { return file_; }
   int error() const { return error_.load(std::memory_order_relaxed); }
 
   // `sequence` of events counts from 0 in each thread, given when the thread hands its buffer
@@ -64,7 +68,7 @@ class Writer {
   int append(ChunkHeader& header, const void* payload, size_t size);
   bool reserve(size_t size);
 
-  int fd_ = -1;
+  OutputFile file_;
   int level_ = 1;
   uint32_t tag_ = 0;
   std::atomic<uint64_t> process_chunks_{0};

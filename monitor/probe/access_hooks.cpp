@@ -91,7 +91,7 @@ TSOMON_HOOK void tsomon_runtime_left_out(const volatile void* address, unsigned 
   }
 }
 
-// clang brackets code that its own instrumentation added; nothing there is to be recorded, and
-// nothing there is instrumented in release 14.
+// clang brackets code that its own instrumentation added, which is not instrumented in release 14.
+// What a program brackets is recorded all the same (tsan_interface.cpp).
 TSOMON_HOOK void __tsan_ignore_thread_begin() {}
 TSOMON_HOOK void __tsan_ignore_thread_end() {}

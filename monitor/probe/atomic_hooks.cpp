@@ -64,6 +64,9 @@ T load(const volatile T* address, uint64_t pc) {
     operation.done(true);
     return seen;
   } else {
+    if (TSOMON_UNLIKELY(local.lock_code != 0)) {
+      return __atomic_load_n(address, __ATOMIC_SEQ_CST);
+    }
     if (options.share == 0) {
       Operation operation(RecordType::kAtomicLoad, address, sizeof(T), 1, pc);
       asm volatile("" : : : "memory");
@@ -150,8 +153,28 @@ void store(volatile T* address, T value, int order, uint64_t pc) {
   asm volatile("" : : : "memory");
 }
 
+// In annotated code of a lock: of an attempt that fails only the fence is recorded.
+template <typename T>
+bool fails_in_lock_code(volatile T* address, T* expected, uint64_t pc) {
+  if constexpr (sizeof(T) < 16) {
+    if (__atomic_load_n(address, __ATOMIC_RELAXED) == *expected) {
+      return false;
+    }
+    drain_before_sleeping(pc);
+    const T seen = __atomic_load_n(address, __ATOMIC_RELAXED);
+    if (seen != *expected) {
+      *expected = seen;
+      return true;
+    }
+  }
+  return false;
+}
+
 template <typename T>
 bool compare_exchange_recorded(volatile T* address, T* expected, T desired, uint64_t pc) {
+  if (TSOMON_UNLIKELY(local.lock_code != 0) && fails_in_lock_code(address, expected, pc)) {
+    return false;
+  }
   Operation operation(RecordType::kAtomicReadModifyWrite, address, sizeof(T), 2, pc);
   const bool equal = compare_exchange(address, expected, desired);
   if (equal) {

@@ -18,6 +18,7 @@
 #include "decoders/capture/writer.h"
 #include "monitor/probe/copy.h"
 #include "monitor/probe/modules.h"
+#include "monitor/probe/not_instrumented.h"
 #include "monitor/probe/packing.h"
 #include "monitor/probe/process_clock.h"
 #include "monitor/probe/real.h"
@@ -53,6 +54,9 @@ std::atomic<uint32_t> state{0};     // 0 recording, 1 finishing, 2 finished
 std::atomic<bool> writer_sleeps{false};
 std::atomic<uint32_t> takers_wait{0};
 pid_t writer_id = 0;
+std::atomic<uint32_t> placed{0};  // where the file's descriptor is: not yet, kApart or kShared
+constexpr uint32_t kApart = 1;
+constexpr uint32_t kShared = 2;
 uint32_t labels_written = 0;
 uint32_t sets_written = 0;
 size_t modules_written = 0;
@@ -96,6 +100,10 @@ void write_labels(bool pack) {
     write(capture::ChunkType::kSets, capture::kNoThread, 0, buffer,
           static_cast<size_t>(end - buffer), pack);
   }
+  for (char* end = nullptr; (end = copy_thread_names(buffer, buffer + sizeof buffer)) != buffer;) {
+    write(capture::ChunkType::kThreadNames, capture::kNoThread, 0, buffer,
+          static_cast<size_t>(end - buffer), pack);
+  }
   for (;;) {
     char* const end = copy_labels(&labels_written, buffer, buffer + sizeof buffer);
     if (end == buffer) {
@@ -110,6 +118,12 @@ void write_modules() {
   size_t size = 0;
   if (const char* const data = noted_modules(&modules_written, &size)) {
     write(capture::ChunkType::kModules, capture::kNoThread, 0, data, size, false);
+  }
+  char buffer[4096];
+  for (char* end = nullptr;
+       (end = copy_not_instrumented(buffer, buffer + sizeof buffer)) != buffer;) {
+    write(capture::ChunkType::kNotInstrumented, capture::kNoThread, 0, buffer,
+          static_cast<size_t>(end - buffer), false);
   }
 }
 
@@ -262,6 +276,51 @@ bool observe(Thread* thread, uint64_t since) {
   return !announced;
 }
 
+// Of a thread that fills its chunks slowly: what its chunk, and those of handlers, have got since
+// the last look. A chunk is looked at when it is the same as at the look before: what it holds
+// may be that old.
+void write_parts(Thread* thread) {
+  alignas(64) static uint8_t payload[sizeof(capture::PartEntry) + sizeof(Chunk)];
+  for (const Context* context = *const_cast<Context* volatile*>(&thread->context);
+       context != nullptr; context = context->outer) {
+    Chunk* const chunk = *const_cast<Chunk* volatile*>(&context->chunk);
+    capture::Position position;
+    if (thread->busy.load(std::memory_order_seq_cst) || chunk == nullptr ||
+        !capture::snapshot(context->encoder, &position)) {
+      return;
+    }
+    const uint64_t sequence = chunk->sequence;
+    if (chunk->looked != sequence + 1) {
+      chunk->looked = sequence + 1;
+      chunk->told = {};
+      continue;
+    }
+    const auto size = static_cast<uint32_t>(sizeof chunk->start + position.end);
+    if (chunk->told.end == size && chunk->told.slot == position.slot &&
+        chunk->told.count == position.count) {
+      continue;
+    }
+    capture::PartEntry entry;
+    entry.from = chunk->told.end;
+    uint8_t* const bytes = payload + sizeof entry;
+    copy(bytes, reinterpret_cast<const uint8_t*>(&chunk->start) + entry.from, size - entry.from);
+    size_t all = sizeof entry + size - entry.from;
+    if (position.count != 0) {
+      entry.tail = capture::put_end(payload + all, position);
+      all += entry.tail;
+    }
+    copy(payload, &entry, sizeof entry);
+    // None of it is used again before drain(), which this thread does.
+    if (thread->busy.load(std::memory_order_seq_cst) ||
+        *const_cast<Chunk* volatile*>(&context->chunk) != chunk || chunk->sequence != sequence) {
+      return;
+    }
+    write_labels(true);
+    write(capture::ChunkType::kPart, thread->number, sequence, payload, all, true);
+    chunk->told = {size, position.slot, position.count};
+  }
+}
+
 // The threads of a round. Not all there ever were: programs start millions.
 void follow_threads() {
   Thread* const newest = threads();
@@ -304,6 +363,19 @@ void write_round() {
         sizeof round.entry + count * sizeof(uint32_t), false);
 }
 
+// So that a process that is killed leaves all that is older than a second. Live rounds tell what
+// threads do outside of signal handlers.
+constexpr long kLook = 400;  // milliseconds: twice that, and the time of writing
+void look_at_parts() {
+  follow_threads();
+  for (Thread* thread = in_rounds; thread != nullptr; thread = thread->next_in_round) {
+    const Context* const context = *const_cast<Context* volatile*>(&thread->context);
+    if (context != nullptr && (options.live == 0 || context->outer != nullptr)) {
+      write_parts(thread);
+    }
+  }
+}
+
 uint64_t milliseconds() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
@@ -313,7 +385,10 @@ uint64_t milliseconds() {
 void* writer_thread(void*) {
   local.off = true;
   writer_id = static_cast<pid_t>(syscall(SYS_gettid));
+  placed.store(handover->file.file().keep_apart() ? kApart : kShared, std::memory_order_seq_cst);
+  wake(&placed);
   uint64_t next_round = 0;
+  uint64_t next_look = 0;
   for (;;) {
     const uint32_t seen = given.load(std::memory_order_seq_cst);
     drain(true, false);
@@ -334,14 +409,19 @@ void* writer_thread(void*) {
       write_round();
       next_round = milliseconds() + options.live;
     }
+    const bool over = state.load(std::memory_order_seq_cst) != 0;
+    if (!over && milliseconds() >= next_look) {
+      look_at_parts();
+      next_look = milliseconds() + kLook;
+    }
     writer_sleeps.store(true, std::memory_order_seq_cst);
     if (given.load(std::memory_order_seq_cst) == seen) {
       const long clock = records ? next_measurement() : -1;
-      const long round = live ? static_cast<long>(options.live) : -1;
-      wait_while(&given, seen,
-                 clock < 0   ? round
-                 : round < 0 ? clock
-                             : (clock < round ? clock : round));
+      long wait = over ? -1 : kLook;
+      for (const long other : {clock, live ? static_cast<long>(options.live) : -1}) {
+        wait = other >= 0 && (wait < 0 || other < wait) ? other : wait;
+      }
+      wait_while(&given, seen, wait);
     }
     writer_sleeps.store(false, std::memory_order_seq_cst);
   }
@@ -471,9 +551,11 @@ bool start_handover(const char* path) {
   takers_wait.store(0, std::memory_order_relaxed);
   unheard.store(0, std::memory_order_relaxed);
   writer_id = 0;
+  placed.store(0, std::memory_order_relaxed);
   labels_written = 0;
   sets_written = 0;
   modules_written = 0;
+  forget_not_instrumented();
   in_rounds = nullptr;
   last_in_rounds = nullptr;
   packing = Packing();
@@ -511,7 +593,8 @@ bool start_handover(const char* path) {
     error = handover->file.open(path, file_options);
   }
   if (error != 0) {
-    complain("cannot record to '%s': %s", path, strerror(error));
+    complain("cannot record to '%s': %s", path,
+             error == capture::kNotACapture ? "it exists and is not a capture" : strerror(error));
     return false;
   }
   write_clock();
@@ -531,7 +614,19 @@ bool start_handover(const char* path) {
     return false;
   }
   pthread_detach(thread);
+  while (placed.load(std::memory_order_seq_cst) == 0) {
+    wait_while(&placed, 0, -1);
+  }
+  if (placed.load(std::memory_order_relaxed) == kApart) {
+    handover->file.file().leave_program();
+  }
   return true;
+}
+
+void leave_handover() {
+  if (handover != nullptr) {
+    handover->file.file().close_inherited();
+  }
 }
 
 void finish() {
@@ -558,7 +653,10 @@ void finish() {
     }
     const int failed = handover->file.error();
     if (failed != 0) {
-      complain("the capture is incomplete: writing failed with error %d", failed);
+      complain("the capture is incomplete: %s",
+               failed == EBADF ? "the program closed its descriptor, and the file is not at its "
+                                 "path any more"
+                               : strerrordesc_np(failed));
     }
   }
   errno = saved_errno;

@@ -12,6 +12,8 @@ namespace tsomon::probe {
 
 // Opens the file, takes the memory and starts the writer thread. False with a message written.
 bool start_handover(const char* path);
+// In a child of fork, which does not record to its parent's file.
+void leave_handover();
 
 // An empty chunk. When there is none: waits, or nullptr under on_full=drop or when recording ends.
 Chunk* take_empty_chunk(Thread* thread);
@@ -40,6 +42,9 @@ Thread* threads();
 
 // Copies the labels from number `from` on as TextEntry into [at, end); returns the place after.
 char* copy_labels(uint32_t* from, char* at, char* end);
+
+// Names that threads got since the last call likewise.
+char* copy_thread_names(char* at, char* end);
 
 // The declarations of atomic sets likewise, as SetEntry; nullptr when there are no more.
 char* copy_sets(uint32_t* from, char* at, char* end);

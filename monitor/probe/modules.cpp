@@ -11,6 +11,7 @@
 #include "decoders/capture/format.h"
 #include "monitor/probe/copy.h"
 #include "monitor/probe/handover.h"
+#include "monitor/probe/not_instrumented.h"
 #include "monitor/probe/real.h"
 
 TSOMON_REAL(dl_iterate_phdr)
@@ -85,6 +86,7 @@ int add(dl_phdr_info* info, size_t, void* now) {
     self[size > 0 ? size : 0] = '\0';
     path = self;
   }
+  bool is_new = false;
   capture::ModuleEntry entry;
   const char* id = "";
   find_build_id(info, &id, &entry.build_id_size);
@@ -100,8 +102,12 @@ int add(dl_phdr_info* info, size_t, void* now) {
         at = copy(copy(copy(at, &entry, sizeof entry), path, entry.path_size), id,
                   entry.build_id_size);
         noted.store(static_cast<size_t>(at - space), std::memory_order_release);
+        is_new = true;
       }
     }
+  }
+  if (is_new) {
+    look_at_code(info, path);
   }
   return 0;
 }

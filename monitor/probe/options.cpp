@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "monitor/probe/nearest.h"
 #include "monitor/probe/skewed_clock.h"
 
 namespace tsomon::probe {
@@ -159,10 +160,33 @@ const char* set(Options* options, const char* key, const char* value) {
 
 }  // namespace
 
+namespace {
+
+constexpr const char* kKeys[] = {"output",  "existing", "stamp_every", "share", "spin",
+                                 "buffer",  "on_full",  "unit",        "set",   "accesses",
+                                 "outside", "objects",  "follow_fork", "live",  "clock",
+                                 "level",   "noise",    "noise_seed"};
+
+void say_unknown(const char* key, char* error, size_t error_size) {
+  Nearest nearest(key);
+  for (const char* each : kKeys) {
+    nearest.offer(each);
+  }
+  const bool near = *nearest.best() != '\0';
+  std::snprintf(error, error_size, "unknown key '%s';%s%s%s the keys are", key,
+                near ? " did you mean '" : "", nearest.best(), near ? "'?" : "");
+  for (size_t i = 0; i != sizeof kKeys / sizeof *kKeys; ++i) {
+    const size_t size = std::strlen(error);
+    const char* const before = i == 0                                  ? " "
+                               : i + 1 == sizeof kKeys / sizeof *kKeys ? " and "
+                                                                       : ", ";
+    std::snprintf(error + size, error_size - size, "%s%s", before, kKeys[i]);
+  }
+}
+
+}  // namespace
+
 bool parse_options(const char* text, Options* options, char* error, size_t error_size) {
-  static const char* const kKeys =
-      "output, existing, stamp_every, share, spin, buffer, on_full, unit, set, accesses, outside, "
-      "objects, follow_fork, live, clock, level, noise and noise_seed";
   if (std::strlen(text) >= Options::kMaxText) {
     std::snprintf(error, error_size, "longer than %zu bytes", Options::kMaxText - 1);
     return false;
@@ -207,7 +231,7 @@ bool parse_options(const char* text, Options* options, char* error, size_t error
     }
     const char* const expected = set(options, item, value);
     if (expected != nullptr && *expected == '\0') {
-      std::snprintf(error, error_size, "unknown key '%s'; the keys are %s", item, kKeys);
+      say_unknown(item, error, error_size);
       return false;
     }
     if (expected != nullptr) {

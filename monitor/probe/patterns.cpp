@@ -6,7 +6,8 @@
 // the units that were jumped over end when the thread next enters or leaves a function: their
 // frames lie below its own. Missed: units nested in more than 4096 calls, functions that were
 // inlined (mark them noinline), functions of shared libraries, and programs that run one thread on
-// several stacks (alternate signal stacks, fibers).
+// several stacks (alternate signal stacks; fibers that ThreadSanitizer's interface does not tell
+// of).
 #include "monitor/probe/patterns.h"
 
 #include <cstdlib>
@@ -37,6 +38,7 @@ uint64_t marked_begin = 0;
 uint64_t marked_size = 0;  // in bytes of code; 0: there are no units
 size_t function_room = 0;
 bool functions_missing = false;  // there was no memory
+bool pattern_found[Options::kMaxPatterns];
 
 // The calls of this thread since the first function that is a unit, innermost last.
 struct Call {
@@ -50,6 +52,7 @@ __thread int depth;
 __thread uint32_t deeper;  // calls that are nested still deeper, which are no units
 
 void add(const NamedSymbol& symbol) {
+  pattern_found[symbol.pattern] = true;
   if (function_count == function_room) {
     const size_t room = function_room != 0 ? 2 * function_room : 1024;
     auto* const more = static_cast<Function*>(take_memory(room * sizeof(Function)));
@@ -165,9 +168,15 @@ bool find_unit_functions(bool required) {
   }
   find_symbols(STT_FUNC, options.unit, options.units, add);
   if (function_count == 0 && !functions_missing) {
-    complain("TSOMON_OPTIONS: unit: no function of the program matches '%s'%s", options.unit[0],
-             options.units > 1 ? " or the other patterns" : "");
+    complain_of_no_match("unit", STT_FUNC, "function", options.unit[0],
+                         options.units > 1 ? " or the other patterns" : "");
     return !required;
+  }
+  for (int i = 0; i < options.units; ++i) {
+    if (!pattern_found[i]) {
+      complain_of_no_match("unit", STT_FUNC, "function", options.unit[i],
+                           i != 0 ? " and none of the patterns before it" : "");
+    }
   }
   qsort(functions, function_count, sizeof(Function), compare);
   if (functions_missing || !mark_functions()) {
@@ -175,6 +184,13 @@ bool find_unit_functions(bool required) {
     return false;
   }
   return true;
+}
+
+void exchange_calls(Thread* from, Thread* to) {
+  from->calls = {calls, depth, deeper};
+  calls = static_cast<Call*>(to->calls.block);
+  depth = to->calls.depth;
+  deeper = to->calls.deeper;
 }
 
 void leave_calls() {

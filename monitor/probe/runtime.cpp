@@ -1,8 +1,6 @@
 #include "monitor/probe/runtime.h"
 
 #include <cerrno>
-#include <cstdarg>
-#include <cstdio>
 #include <cstring>
 #include <new>
 
@@ -12,6 +10,7 @@
 #include <unistd.h>
 
 #include "monitor/probe/handover.h"
+#include "monitor/probe/patterns.h"
 #include "monitor/probe/watched.h"
 
 namespace tsomon::probe {
@@ -28,6 +27,7 @@ std::atomic<bool> active{false};
 std::atomic<uint32_t> threads_lock{0};
 std::atomic<uint32_t> next_number{0};
 std::atomic<Thread*> all_threads{nullptr};
+uint32_t generation = 0;  // of processes, by fork
 // Under threads_lock: contexts of threads that have ended, linked by `outer`, how many threads live
 // or lived at once, and blocks that were given back.
 Context* free_contexts = nullptr;
@@ -159,19 +159,6 @@ Guard::Guard(std::atomic<uint32_t>* lock) : lock_(lock), mask_(block_signals()) 
 Guard::~Guard() {
   lock_->store(0, std::memory_order_release);
   restore_signals(mask_);
-}
-
-void complain(const char* format, ...) {
-  char text[1024];
-  int size = std::snprintf(text, sizeof text, "tsomon: ");
-  va_list arguments;
-  va_start(arguments, format);
-  size +=
-      std::vsnprintf(text + size, sizeof text - static_cast<size_t>(size) - 1, format, arguments);
-  va_end(arguments);
-  size = size < static_cast<int>(sizeof text) - 1 ? size : static_cast<int>(sizeof text) - 1;
-  text[size++] = '\n';
-  (void)!write(STDERR_FILENO, text, static_cast<size_t>(size));
 }
 
 Context* writable_slow() {
@@ -570,6 +557,7 @@ Thread* new_thread() {
     return nullptr;
   }
   auto* const thread = new (memory) Thread;
+  thread->generation = generation;
   thread->number = next_number.fetch_add(1, std::memory_order_relaxed);
   {
     const Guard guard(&threads_lock);
@@ -600,7 +588,11 @@ void begin_thread(Thread* thread) {
   }
   {
     const Change change(thread);
-    thread->handle = pthread_self();
+    thread->has_begun = true;
+    if (!thread->is_fiber) {
+      thread->handle = pthread_self();
+      local.own = thread;
+    }
     thread->id = gettid();
     if (change.allowed()) {
       Context* const context = thread->spare;
@@ -619,7 +611,21 @@ void begin_thread(Thread* thread) {
   put_point_now(RecordType::kThreadBegin, 0, 0);
 }
 
-void end_thread() {
+namespace {
+
+// With signals blocked. A thread that has not begun records nothing yet.
+void become(Thread* thread) {
+  exchange_calls(local.thread, thread);
+  thread->id = local.thread->id;
+  Context* const context = thread->context;
+  local.thread = thread->has_begun ? thread : nullptr;
+  local.context =
+      context == nullptr || context->chunk == nullptr || thread->muted ? &inactive : context;
+  local.units = thread->units;
+}
+
+// Ends what the calling thread runs.
+void end_this() {
   Thread* const thread = local.thread;
   if (thread == nullptr || local.off) {
     return;
@@ -662,6 +668,49 @@ void end_thread() {
   local.off = true;
 }
 
+}  // namespace
+
+void end_thread() {
+  if (local.own != nullptr && local.thread != local.own && !local.off) {
+    drain_before_sleeping(0);
+    switch_thread(local.own);
+  }
+  end_this();
+}
+
+void switch_thread(Thread* to) {
+  Thread* const from = local.thread;
+  if (from == nullptr || to == from || local.off) {
+    return;
+  }
+  const uint64_t mask = block_signals();
+  from->units = local.units;
+  become(to);
+  begin_thread(to);
+  restore_signals(mask);
+}
+
+bool is_of_this_process(const Thread* thread) { return thread->generation == generation; }
+
+void end_fiber(Thread* fiber) {
+  Thread* const current = local.thread;
+  if (current == nullptr || current == fiber || local.off) {
+    return;
+  }
+  if (!fiber->has_begun) {
+    abandon_thread(fiber);
+    return;
+  }
+  const uint64_t mask = block_signals();
+  const Local before = local;
+  become(fiber);
+  leave_calls();
+  end_this();
+  exchange_calls(fiber, current);
+  local = before;
+  restore_signals(mask);
+}
+
 void abandon_thread(Thread* thread) {
   if (thread != nullptr) {
     thread->gone = true;
@@ -702,6 +751,8 @@ void reset_after_fork() {
   local = Local{};
   all_threads.store(nullptr, std::memory_order_relaxed);
   next_number.store(0, std::memory_order_relaxed);
+  ++generation;
+  forget_thread_names();
   live_threads = 0;
   most_threads = 0;
   active.store(false, std::memory_order_relaxed);

@@ -28,6 +28,7 @@
 
 #include "decoders/capture/encoder.h"
 #include "monitor/probe/last_stamps.h"
+#include "monitor/probe/messages.h"
 #include "monitor/probe/options.h"
 #include "monitor/probe/stamp.h"
 
@@ -46,6 +47,9 @@ struct Chunk {
 
   Thread* owner = nullptr;
   uint64_t sequence = 0;
+  // The writer thread's: 1 + the sequence when it looked last, and how much of the payload it told.
+  uint64_t looked = 0;
+  capture::Position told;
   uint32_t size = 0;  // of the payload; 0: nothing to write
   alignas(64) capture::ChunkStart start;
   uint8_t tokens[kTokens];
@@ -74,8 +78,10 @@ struct Local {
   Context* context = &inactive;
   uint32_t interruptions = 0;  // by signal handlers
   uint32_t units = 0;          // open ones; more or fewer after siglongjmp
+  uint32_t lock_code = 0;      // how deep in annotated code of a lock (tsan_interface.cpp)
   Thread* thread = nullptr;
-  bool off = false;  // a thread of the runtime, which has no `thread`, or one that has ended
+  Thread* own = nullptr;  // that the kernel runs, while `thread` is a fiber
+  bool off = false;       // a thread of the runtime, which has no `thread`, or one that has ended
 };
 extern __thread Local local;
 
@@ -97,7 +103,16 @@ struct Thread {
   uint64_t began = 0;  // stamps: no event is earlier, and, when it has ended, none is later
   uint64_t ended = 0;
   pthread_t handle = 0;
-  pid_t id = 0;       // the kernel's
+  pid_t id = 0;  // the kernel's; of a fiber, that of the thread that runs it
+  bool is_fiber = false;
+  bool has_begun = false;
+  uint32_t generation = 0;
+  uint32_t units = 0;  // Local::units of a fiber that does not run
+  struct {
+    void* block = nullptr;
+    int depth = 0;
+    uint32_t deeper = 0;
+  } calls;            // likewise, for patterns.cpp
   bool gone = false;  // joined or detached: the handle may name another thread
   void* token = nullptr;
   Thread* next = nullptr;
@@ -198,6 +213,10 @@ void put_drain(uint64_t released, uint64_t pc);
 void put_object(uint64_t address, uint64_t size, uint64_t pc);
 // Ends the intervals of what came before; what follows begins here.
 void put_stamp_now();
+// Locks that the program annotates (tsan_interface.cpp): behind the acquisition, in front of the
+// release.
+void lock_acquired(const volatile void* lock, bool shared, uint64_t pc);
+void lock_released(const volatile void* lock, bool shared, uint64_t pc);
 // Before the thread may sleep (sleeping.cpp): empties the store buffer, and records that.
 void drain_before_sleeping(uint64_t pc);
 // A unit boundary. It has a stamp unless there is a recent one. Looking at the clock costs nearly
@@ -231,6 +250,16 @@ Thread* new_thread();
 void begin_thread(Thread* thread);
 void end_thread();
 void abandon_thread(Thread* thread);
+// The calling thread goes on as `to`, which no other thread runs; the one that it leaves stays as
+// it is. It should have drained its stores.
+void switch_thread(Thread* to);
+// False: a fork has left it behind.
+bool is_of_this_process(const Thread* thread);
+// A fiber that does not run and never will.
+void end_fiber(Thread* fiber);
+// In the capture, and in reports. At most 255 bytes count.
+void name_thread(const Thread* thread, const char* name);
+void forget_thread_names();  // after fork
 
 // Writes everything recorded so far and the trailer; later calls do nothing. Async-signal-safe.
 void finish();
@@ -274,9 +303,6 @@ void give_block(void* block);
 
 // Id of a label, interned by its text.
 uint32_t label_id(const char* name, size_t size);
-
-// Message of one line on standard error, prefixed with "tsomon: ".
-__attribute__((format(printf, 1, 2))) void complain(const char* format, ...);
 
 #define TSOMON_HOOK extern "C" __attribute__((visibility("default"), used))
 #define TSOMON_PC() reinterpret_cast<uint64_t>(__builtin_return_address(0))

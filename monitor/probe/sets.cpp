@@ -92,8 +92,8 @@ bool declare_named_sets(bool required) {
   });
   for (int i = 0; i < options.sets; ++i) {
     if (!pattern_found[i]) {
-      complain("TSOMON_OPTIONS: set: no global variable of the program matches '%s'%s",
-               options.set[i], i != 0 ? " and none of the patterns before it" : "");
+      complain_of_no_match("set", STT_OBJECT, "global variable", options.set[i],
+                           i != 0 ? " and none of the patterns before it" : "");
       return !required;
     }
   }

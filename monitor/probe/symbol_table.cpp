@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "monitor/probe/function_name.h"
+#include "monitor/probe/messages.h"
+#include "monitor/probe/nearest.h"
 
 // Absent in a program without the C++ runtime.
 extern "C" __attribute__((weak)) char* __cxa_demangle(const char* name, char* buffer, size_t* size,
@@ -128,6 +130,18 @@ void find_symbols(int type, const char* const* patterns, int count,
   if (fd >= 0) {
     close(fd);
   }
+}
+
+void complain_of_no_match(const char* option, int type, const char* what, const char* pattern,
+                          const char* others) {
+  static Nearest* nearest = nullptr;  // the callback has no argument for it
+  Nearest words(pattern);
+  nearest = &words;
+  static const char* const kAll[] = {"*"};
+  find_symbols(type, kAll, 1, [](const NamedSymbol& symbol) { nearest->offer(symbol.plain); });
+  const bool near = *words.best() != '\0';
+  complain("TSOMON_OPTIONS: %s: no %s of the program matches '%s'%s%s%s%s", option, what, pattern,
+           others, near ? "; did you mean '" : "", words.best(), near ? "'?" : "");
 }
 
 }  // namespace tsomon::probe

@@ -25,4 +25,9 @@ struct NamedSymbol {
 void find_symbols(int type, const char* const* patterns, int count,
                   void (*found)(const NamedSymbol& symbol));
 
+// Says that no symbol of the type, `what` in words, matches the pattern of the option, and which
+// one is near (nearest.h). `others`: what is known of the other patterns.
+void complain_of_no_match(const char* option, int type, const char* what, const char* pattern,
+                          const char* others);
+
 }  // namespace tsomon::probe

@@ -121,6 +121,7 @@ TEST_CASE("whatever way a process ends, what it did until then is readable") {
   };
   const Way ways[] = {{"return", 0, 3},     {"segv", 128 + SIGSEGV, 3},
                       {"abort", 134, 3},    {"_exit", 7, 3},
+                      {"daemon", 0, 3},     {"abort_handled", 134, 3},
                       {"exec", 0, 3},       {"exit_in_thread", 8, 3},
                       {"fork", 0, 4},       {"terminate", 128 + SIGTERM, 3},
                       {"longjmp", 0, 4},    {"signals", 0, 403},
@@ -150,7 +151,9 @@ TEST_CASE("whatever way a process ends, what it did until then is readable") {
         }
       }
       CHECK(locked == way.locked);
-      CHECK(handled == (std::string(way.name) == "signals" ? 200 : 0));
+      CHECK(handled == (std::string(way.name) == "signals"         ? 200
+                        : std::string(way.name) == "abort_handled" ? 1
+                                                                   : 0));
     }
   }
 }

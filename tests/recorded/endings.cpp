@@ -1,8 +1,9 @@
-// A lost update, then the end of the process: endings WAY
+// A lost update, then the end of the process: endings [flood] WAY; flood: and much that follows it.
 //
 // The second thread's unit lies between the load and the store of the first one's, each time.
 #include <atomic>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
 #include <thread>
 
@@ -15,6 +16,8 @@ namespace {
 
 std::atomic<int> counter{0};
 int* volatile nowhere = nullptr;
+constexpr uint32_t kNumbers = 1U << 20;
+char numbers[kNumbers];
 
 void lose_update() {
   TSOMON_UNIT("outer");
@@ -29,9 +32,18 @@ void lose_update() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const bool flood = argc > 1 && std::strcmp(argv[1], "flood") == 0;
+  if (flood) {
+    --argc;
+    ++argv;
+  }
   const char* const way = argc > 1 ? argv[1] : "return";
   const auto is = [way](const char* name) { return std::strcmp(way, name) == 0; };
   lose_update();
+  for (int i = 0; flood && i < 200'000; ++i) {
+    const auto value = static_cast<uint32_t>(i) * 2654435761U;
+    numbers[value % kNumbers] = static_cast<char>(value >> 24);  // nothing foresees it
+  }
   if (is("segv")) {
     *nowhere = 1;
   } else if (is("kill")) {

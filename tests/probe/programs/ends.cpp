@@ -42,6 +42,14 @@ int main(int argc, char** argv) {
     *nowhere = 1;
   } else if (is("abort")) {
     std::abort();
+  } else if (is("abort_handled")) {
+    std::signal(SIGABRT, on_alarm);  // returns
+    std::abort();
+  } else if (is("daemon")) {
+    if (daemon(1, 0) != 0) {
+      return 1;
+    }
+    marker.fetch_add(1000);  // of the child
   } else if (is("_exit")) {
     _exit(7);
   } else if (is("exit_in_thread")) {

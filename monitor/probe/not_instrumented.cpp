@@ -1,0 +1,119 @@
+#include "monitor/probe/not_instrumented.h"
+
+#include <cstdio>
+#include <cstring>
+
+#include <elf.h>
+
+#include "decoders/capture/writer.h"
+#include "monitor/probe/handover.h"
+
+// The text behind the colon is filled in when the program has been linked.
+extern "C" {
+__attribute__((used)) char tsomon_not_instrumented[1024] = "TSOMON-NOT-INSTRUMENTED:";
+}
+
+namespace tsomon::probe {
+namespace {
+
+constexpr uint32_t kMostModules = 32;
+const char* modules[kMostModules];
+std::atomic<uint32_t> module_count{0};
+std::atomic<uint32_t> system_count{0};
+// Told so far.
+bool linked_told = false;
+uint32_t modules_told = 0;
+uint32_t system_told = 0;
+
+bool begins_with(const char* text, const char* with) {
+  return std::strncmp(text, with, std::strlen(with)) == 0;
+}
+
+bool is_of_system(const char* path) {
+  return begins_with(path, "/usr/lib") || begins_with(path, "/lib") || *path != '/';  // the vdso
+}
+
+// Whether the module's dynamic symbols name a hook.
+bool has_hooks(const dl_phdr_info* info) {
+  const char* strings = nullptr;
+  size_t size = 0;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    if (info->dlpi_phdr[i].p_type != PT_DYNAMIC) {
+      continue;
+    }
+    const auto* entry =
+        reinterpret_cast<const ElfW(Dyn)*>(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    for (; entry->d_tag != DT_NULL; ++entry) {
+      if (entry->d_tag == DT_STRTAB) {
+        strings = reinterpret_cast<const char*>(entry->d_un.d_ptr);
+      } else if (entry->d_tag == DT_STRSZ) {
+        size = entry->d_un.d_val;
+      }
+    }
+  }
+  return strings != nullptr && memmem(strings, size, "\0__tsan_", 8) != nullptr;
+}
+
+char* put(char* at, char* end, capture::NotInstrumented what, const char* text) {
+  const size_t size = strnlen(text, 1000);
+  return capture::put_text(at, end, static_cast<uint32_t>(what), text, static_cast<uint32_t>(size));
+}
+
+}  // namespace
+
+void look_at_code(const dl_phdr_info* info, const char* path) {
+  if (info->dlpi_name == nullptr || *info->dlpi_name == '\0') {
+    return;  // the program itself
+  }
+  if (is_of_system(path)) {
+    system_count.fetch_add(*path == '/' ? 1 : 0, std::memory_order_relaxed);
+    return;
+  }
+  const uint32_t count = module_count.load(std::memory_order_relaxed);
+  if (count == kMostModules || has_hooks(info)) {
+    return;
+  }
+  const size_t size = std::strlen(path);
+  auto* const kept = static_cast<char*>(take_memory(size + 1));
+  if (kept != nullptr) {
+    std::memcpy(kept, path, size + 1);
+    modules[count] = kept;
+    module_count.store(count + 1, std::memory_order_release);
+  }
+}
+
+char* copy_not_instrumented(char* at, char* end) {
+  const volatile char* const linked =
+      tsomon_not_instrumented + sizeof "TSOMON-NOT-INSTRUMENTED:" - 1;
+  if (!linked_told && *linked != '\0') {
+    if (char* const next =
+            put(at, end, capture::NotInstrumented::kLinked, const_cast<const char*>(linked))) {
+      at = next;
+    }
+  }
+  linked_told = true;
+  for (; modules_told < module_count.load(std::memory_order_acquire); ++modules_told) {
+    char* const next = put(at, end, capture::NotInstrumented::kModule, modules[modules_told]);
+    if (next == nullptr) {
+      return at;
+    }
+    at = next;
+  }
+  if (const uint32_t count = system_count.load(std::memory_order_relaxed); count != system_told) {
+    char text[16];
+    std::snprintf(text, sizeof text, "%u", count);
+    if (char* const next = put(at, end, capture::NotInstrumented::kSystemModules, text)) {
+      at = next;
+      system_told = count;
+    }
+  }
+  return at;
+}
+
+void forget_not_instrumented() {
+  linked_told = false;
+  modules_told = 0;
+  system_told = 0;
+}
+
+}  // namespace tsomon::probe

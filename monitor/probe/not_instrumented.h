@@ -1,0 +1,25 @@
+// Code that runs in the program without hooks: what it accesses is not seen.
+//
+// Linked      objects that tools/tsomon-not-instrumented found when the program was linked.
+// Loaded      modules that refer to no hook. Of those of the system (/usr/lib, /lib) only the
+// number
+//             is told: nobody builds them anew.
+// Misses      Objects without instrumentation in a module that has some; programs that are linked
+//             without the wrappers.
+#pragma once
+
+#include <cstdint>
+
+#include <link.h>
+
+namespace tsomon::probe {
+
+// A module that was not there before. With the loader's lock.
+void look_at_code(const dl_phdr_info* info, const char* path);
+
+// Appends what is new as TextEntry (NotInstrumented in decoders/capture/format.h); returns the
+// place after. Of the thread that writes.
+char* copy_not_instrumented(char* at, char* end);
+void forget_not_instrumented();  // after fork: it is to be told again
+
+}  // namespace tsomon::probe

@@ -1,0 +1,167 @@
+// ThreadSanitizer's public interface (sanitizer/tsan_interface.h), for programs that call it.
+//
+// Locks       __tsan_mutex_post_lock and __tsan_mutex_pre_unlock record an acquisition and a
+//             release. An acquisition counts as a drained store buffer, so the runtime drains it
+//             (MFENCE). Code between pre and post is the lock's own: loads of atomics in there, and
+//             failed compare-exchanges, are not recorded (of these the fence is): of loads any part
+//             may be left out. Stores are.
+// Fibers      Each is a thread of the capture. A switch drains the store buffer and is a fence and
+//             a stamp of the one that is left, a stamp of the other: the hardware executes both in
+//             order, and so do stamps order them. With or without __tsan_switch_to_fiber_no_sync:
+//             it is so.
+// Promises    __tsan_acquire and __tsan_release are stamps: what happened before is ordered where
+//             the stamps are comparable. No store, no fence and no conflict is invented: nothing
+//             says which instructions do it.
+// Ignoring    has no meaning here: what is left out could make verdicts wrong.
+// External    reads and writes of objects that only a library knows are recorded as accesses of one
+//             byte at the object's address.
+// All are weak: a program that has its own keeps it. docs/probe.md has the table.
+#include "monitor/probe/operation.h"
+
+using namespace tsomon::probe;
+
+#define TSOMON_INTERFACE TSOMON_HOOK __attribute__((weak))
+
+namespace {
+
+constexpr unsigned kReadLock = 1U << 3;
+constexpr unsigned kTryLockFailed = 1U << 5;
+
+// A fiber that there was no memory for, or of a program that is not recorded.
+char no_fiber;
+
+uint64_t id(const volatile void* object) { return reinterpret_cast<uint64_t>(object); }
+
+void enter_lock_code() { ++local.lock_code; }
+void leave_lock_code() {
+  if (local.lock_code != 0) {
+    --local.lock_code;
+  }
+}
+
+}  // namespace
+
+namespace tsomon::probe {
+
+void lock_acquired(const volatile void* lock, bool shared, uint64_t pc) {
+  if (local.thread != nullptr) {
+    __builtin_ia32_mfence();
+    put_point_now(shared ? RecordType::kAcquireShared : RecordType::kAcquire, id(lock), pc);
+  }
+}
+
+void lock_released(const volatile void* lock, bool shared, uint64_t pc) {
+  put_point_now(shared ? RecordType::kReleaseShared : RecordType::kRelease, id(lock), pc);
+}
+
+}  // namespace tsomon::probe
+
+TSOMON_INTERFACE void __tsan_acquire(void*) { put_stamp_now(); }
+TSOMON_INTERFACE void __tsan_release(void*) { put_stamp_now(); }
+
+TSOMON_INTERFACE void __tsan_mutex_create(void*, unsigned) {}
+TSOMON_INTERFACE void __tsan_mutex_destroy(void*, unsigned) {}
+TSOMON_INTERFACE void __tsan_mutex_pre_lock(void*, unsigned) { enter_lock_code(); }
+TSOMON_INTERFACE void __tsan_mutex_post_lock(void* lock, unsigned flags, int) {
+  leave_lock_code();
+  if ((flags & kTryLockFailed) == 0) {
+    lock_acquired(lock, (flags & kReadLock) != 0, TSOMON_PC());
+  }
+}
+// What it returns comes back as `recursion` of post_lock, which does not need it.
+TSOMON_INTERFACE int __tsan_mutex_pre_unlock(void* lock, unsigned flags) {
+  lock_released(lock, (flags & kReadLock) != 0, TSOMON_PC());
+  enter_lock_code();
+  return 1;
+}
+TSOMON_INTERFACE void __tsan_mutex_post_unlock(void*, unsigned) { leave_lock_code(); }
+TSOMON_INTERFACE void __tsan_mutex_pre_signal(void*, unsigned) { enter_lock_code(); }
+TSOMON_INTERFACE void __tsan_mutex_post_signal(void*, unsigned) { leave_lock_code(); }
+TSOMON_INTERFACE void __tsan_mutex_pre_divert(void*, unsigned) { leave_lock_code(); }
+TSOMON_INTERFACE void __tsan_mutex_post_divert(void*, unsigned) { enter_lock_code(); }
+
+TSOMON_INTERFACE void* __tsan_external_register_tag(const char*) {
+  static std::atomic<uintptr_t> tags{0};
+  return reinterpret_cast<void*>(tags.fetch_add(1, std::memory_order_relaxed) + 1);
+}
+TSOMON_INTERFACE void __tsan_external_register_header(void*, const char*) {}
+TSOMON_INTERFACE void __tsan_external_assign_tag(void*, void*) {}
+TSOMON_INTERFACE void __tsan_external_read(void* object, void* caller, void*) {
+  access(RecordType::kRead, object, 1, caller != nullptr ? id(caller) : TSOMON_PC());
+}
+TSOMON_INTERFACE void __tsan_external_write(void* object, void* caller, void*) {
+  access(RecordType::kWrite, object, 1, caller != nullptr ? id(caller) : TSOMON_PC());
+}
+
+TSOMON_INTERFACE void* __tsan_get_current_fiber() {
+  start();
+  activate();
+  return local.thread != nullptr ? static_cast<void*>(local.thread) : &no_fiber;
+}
+TSOMON_INTERFACE void* __tsan_create_fiber(unsigned) {
+  start();
+  activate();
+  if (local.thread == nullptr) {
+    return &no_fiber;
+  }
+  Thread* const fiber = new_thread();
+  if (fiber == nullptr) {
+    count_lost();
+    return &no_fiber;
+  }
+  fiber->is_fiber = true;
+  fiber->began = put_point_now(RecordType::kFork, fiber->number, TSOMON_PC()) + 1;
+  return fiber;
+}
+TSOMON_INTERFACE void __tsan_destroy_fiber(void* handle) {
+  auto* const fiber = static_cast<Thread*>(handle);
+  if (handle == &no_fiber || local.thread == nullptr || fiber == local.thread ||
+      !is_of_this_process(fiber)) {
+    return;
+  }
+  end_fiber(fiber);
+  put_point_after(RecordType::kJoin, fiber->number, TSOMON_PC(), fiber->ended);
+}
+TSOMON_INTERFACE void __tsan_switch_to_fiber(void* handle, unsigned) {
+  auto* const fiber = static_cast<Thread*>(handle);
+  if (local.thread == nullptr || fiber == local.thread) {
+    return;
+  }
+  if (handle == &no_fiber || !is_of_this_process(fiber)) {
+    count_lost();  // what it does is taken for this one's
+    return;
+  }
+  drain_before_sleeping(TSOMON_PC());
+  switch_thread(fiber);
+  put_stamp_now();
+}
+TSOMON_INTERFACE void __tsan_set_fiber_name(void* handle, const char* name) {
+  if (handle != &no_fiber && name != nullptr && recording) {
+    name_thread(static_cast<Thread*>(handle), name);
+  }
+}
+
+TSOMON_INTERFACE void __tsan_flush_memory() {}
+
+// Of the common interface (sanitizer/common_interface_defs.h): accesses to memory whose alignment
+// the compiler does not know, performed here.
+#define TSOMON_UNALIGNED(BITS, T)                                                   \
+  TSOMON_INTERFACE T __sanitizer_unaligned_load##BITS(const void* address) {        \
+    access(RecordType::kRead, address, sizeof(T), TSOMON_PC());                     \
+    T value;                                                                        \
+    __builtin_memcpy(&value, address, sizeof value);                                \
+    return value;                                                                   \
+  }                                                                                 \
+  TSOMON_INTERFACE void __sanitizer_unaligned_store##BITS(void* address, T value) { \
+    access(RecordType::kWrite, address, sizeof(T), TSOMON_PC());                    \
+    __builtin_memcpy(address, &value, sizeof value);                                \
+  }
+TSOMON_UNALIGNED(16, uint16_t)
+TSOMON_UNALIGNED(32, uint32_t)
+TSOMON_UNALIGNED(64, uint64_t)
+// Reports are not made here.
+TSOMON_INTERFACE void __sanitizer_set_death_callback(void (*)()) {}
+TSOMON_INTERFACE void __sanitizer_print_stack_trace() {}
+TSOMON_INTERFACE void __sanitizer_set_report_path(const char*) {}
+TSOMON_INTERFACE void __sanitizer_set_report_fd(void*) {}
+TSOMON_INTERFACE void __sanitizer_report_error_summary(const char*) {}
