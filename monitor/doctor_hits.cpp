@@ -202,8 +202,11 @@ Cost cost(double without, double with, uint64_t told, uint64_t hits) {
   if (without < 0 || with < 0) {
     return {0, "the process that was measured has gone", 0};
   }
+  if (told == 0) {
+    return {0, fmt::format("accepted but never reported: none of {} hits was", hits), 0};
+  }
   if (told != hits) {
-    return {0, fmt::format("{} of {} hits were told", told, hits), 0};
+    return {0, fmt::format("{} of {} hits were reported", told, hits), 0};
   }
   return {std::max(with - without, 0.0), {}, 0};
 }

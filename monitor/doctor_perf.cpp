@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "monitor/attach/proved_watch_points.h"
 #include "monitor/attach/target.h"
 #include "monitor/doctor_parts.h"
 #include "monitor/pt_live/pt_device.h"
@@ -108,20 +109,30 @@ MachineFinding examine_uprobes() {
                  uprobe_remedy_for(opened.error));
 }
 
+// Accepted says nothing: some virtual machines never report a breakpoint.
 MachineFinding examine_breakpoints() {
+  const std::string needed_by = "attaching: watching single locations of a running program";
   static volatile uint64_t watched = 0;
   perf_event_attr attributes = event_of(PERF_TYPE_BREAKPOINT, 0);
   attributes.bp_type = HW_BREAKPOINT_W;
   attributes.bp_addr = reinterpret_cast<uint64_t>(&watched);
   attributes.bp_len = HW_BREAKPOINT_LEN_8;
   const Opened opened = try_event(attributes, [] { watched = 1; });
-  const bool hit = opened.ok && opened.count == 1U;
-  return finding("hardware_breakpoints", hit, false,
-                 !opened.ok ? outcome(opened)
-                 : hit      ? "a watched store was counted"
-                            : "opened, but a watched store was not counted",
-                 "attaching: watching single locations of a running program",
-                 remedy_for(opened, "let the virtual machine pass debug registers on"));
+  if (!opened.ok || opened.count != 1U) {
+    return finding("hardware_breakpoints", false, false,
+                   opened.ok ? "accepted but never reported: a watched store was not counted"
+                             : outcome(opened),
+                   needed_by,
+                   remedy_for(opened, "let the virtual machine pass debug registers on"));
+  }
+  // All at once, as attaching does.
+  const std::vector<attach::WatchPoint> all(attach::kMaxWatchPoints, {"a location", 0, 8});
+  const auto proved = attach::prove_watch_points(all);
+  return finding(
+      "hardware_breakpoints", proved.has_value(), false,
+      proved ? fmt::format("{} locations at once were reported on each processor", all.size())
+             : proved.error().message,
+      needed_by, "let the virtual machine pass debug registers on");
 }
 
 MachineFinding examine_intel_pt() {

@@ -18,6 +18,7 @@
 #include "monitor/attach/overhead.h"
 #include "monitor/attach/perf_rings.h"
 #include "monitor/attach/perf_uprobes.h"
+#include "monitor/attach/proved_watch_points.h"
 #include "monitor/attach/saved_trace.h"
 #include "monitor/attach/target.h"
 #include "monitor/attach/watched_code.h"
@@ -96,6 +97,9 @@ class Session {
       overhead_.emplace(*cost, target_.processor_seconds());
       note(fmt::format("a hit takes {:.1f} microseconds", *cost / 1000));
     }
+    if (auto proved = prove_watch_points(plan_.watch); !proved) {
+      return tl::unexpected<Error>(proved.error());
+    }
     auto rings = PerfRings::create();
     if (!rings) {
       return tl::unexpected<Error>(rings.error());
@@ -130,10 +134,12 @@ class Session {
         !set) {
       return failed(set.error());
     }
+    watching_ = !plan_.watch.empty();
     alone_ = target_.alone();
     if (auto set = set_probes(0); !set) {
       return failed(set.error());
     }
+    events_->all_live_from(hit_clock() + kClockError);
     if (has_units(0)) {
       events_->units_were_set(target_.threads());
     }
@@ -219,10 +225,30 @@ class Session {
     }
   }
 
-  // One piece of a group; when the kernel refuses it, the sites one by one.
+  // One piece of a group; when the kernel refuses it, the sites one by one. Those of locks first:
+  // which are held is then known when the units begin.
   Result<bool> set_probes(size_t first_group) {
     links_.resize(plan_.groups.size());
-    for (auto group = static_cast<uint32_t>(first_group); group < plan_.groups.size(); ++group) {
+    for (const bool locks : {true, false}) {
+      std::vector<uint32_t> groups;
+      for (auto group = static_cast<uint32_t>(first_group); group < plan_.groups.size(); ++group) {
+        if (plan_.groups[group].locks == locks) {
+          groups.push_back(group);
+        }
+      }
+      if (auto set = set_groups(groups); !set) {
+        return set;
+      }
+      const int64_t live = hit_clock() + kClockError;
+      for (const uint32_t group : groups) {
+        events_->group_live_from(group, live);
+      }
+    }
+    return true;
+  }
+
+  Result<bool> set_groups(const std::vector<uint32_t>& groups) {
+    for (const uint32_t group : groups) {
       const std::string& file = target_.modules()[plan_.groups[group].module].file;
       std::vector<ProbePlace> places;
       for (const uint32_t site : plan_.groups[group].sites) {
@@ -258,10 +284,19 @@ class Session {
       const std::string text =
           fmt::format("{}: the kernel does not probe the instruction at 0x{:x}",
                       plan_.groups[group].name, site.address);
-      if (!site.only_accesses()) {
+      const bool marker =
+          std::any_of(site.actions.begin(), site.actions.end(), [](const Action& action) {
+            return action.kind == Action::Kind::kBegin || action.kind == Action::Kind::kEnd;
+          });
+      if (site.only_accesses()) {
+        plan_.missed.push_back(text + ": its accesses are not seen");
+      } else if (marker || !plan_.functions[site.function].by_pattern) {
         return fail(ErrorKind::kUsage, text + ", where a unit begins or ends");
+      } else {
+        // What begins unseen is left out; where its end is not seen, the stack shows it.
+        plan_.notes.push_back(text + ": " + plan_.functions[site.function].name +
+                              " is skipped, or ends late");
       }
-      plan_.missed.push_back(text + ": its accesses are not seen");
     }
     places = std::move(kept);
     return true;
@@ -305,9 +340,9 @@ class Session {
                      [](const Hit& left, const Hit& right) { return left.time < right.time; });
     size_t done = 0;
     while (done < waiting_.size() && waiting_[done].time < until) {
+      summary_.hits += waiting_[done].kind != Hit::Kind::kSleep ? 1 : 0;
       events_->add(waiting_[done++]);
     }
-    summary_.hits += done;
     waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(done));
     if (const uint64_t lost = probes_->lost(); lost != summary_.lost_hits) {
       events_->lost(lost - summary_.lost_hits);
@@ -326,25 +361,31 @@ class Session {
     const std::vector<uint64_t>& hits = events_->hits_of_groups();
     const uint64_t watch_hits = events_->hits_of_watch_points();
     hits_before_.resize(hits.size());
+    const uint64_t of_watch_points = watch_hits - watch_hits_before_;
     uint64_t all = watch_hits + probes_->lost();
+    uint64_t recent = of_watch_points;
     uint64_t most = 0;
-    size_t busiest = 0;
+    uint32_t busiest = 0;
     size_t units_left = 0;
-    for (size_t group = 0; group < hits.size(); ++group) {
+    for (uint32_t group = 0; group < hits.size(); ++group) {
       const uint64_t now = hits[group] - hits_before_[group];
       all += hits[group];
-      if (links_[group] != nullptr && now >= most) {
+      recent += now;
+      // Units that go on without their locks would look violated.
+      if (links_[group] == nullptr || plan_.groups[group].locks) {
+        continue;
+      }
+      if (now >= most) {
         most = now;
         busiest = group;
       }
-      units_left += links_[group] != nullptr && !plan_.groups[group].locks ? 1 : 0;
+      ++units_left;
     }
-    const uint64_t of_watch_points = watch_hits - watch_hits_before_;
     hits_before_ = hits;
     watch_hits_before_ = watch_hits;
     const double percent =
         overhead_->measure(all, events_->take_gaps(), target_.processor_seconds());
-    if (percent <= options_.max_overhead || most + of_watch_points == 0) {
+    if (percent <= options_.max_overhead || recent == 0) {
       return;
     }
     const std::string text = fmt::format(
@@ -352,18 +393,19 @@ class Session {
         "bound is {} %: ",
         overhead_->hit_cost() / 1000, percent, options_.max_overhead);
     events_->lost(0);
-    if (of_watch_points > most && watching_) {
+    const int64_t before = hit_clock() - kClockError;
+    if (watching_ && (of_watch_points > most || units_left == 0)) {
+      events_->watching_ends_at(before);
       rings_->stop_watching();
       watching_ = false;
       warn(text + "the watch points are no longer watched");
-    } else {
-      const Group& group = plan_.groups[busiest];
+    } else if (units_left != 0) {
+      events_->group_gone_at(busiest, before);
       links_[busiest] = nullptr;
-      warn(text + group.name + " is no longer watched" +
-           (group.locks ? "; what the locks order is not known from here on" : ""));
-      units_left -= group.locks ? 0 : 1;
+      warn(text + plan_.groups[busiest].name + " is no longer watched");
+      --units_left;
     }
-    if (units_left == 0 && (plan_.watch.empty() || !watching_)) {
+    if (units_left == 0 && !watching_) {
       summary_.ended = "the bound of the overhead leaves nothing to watch";
     }
   }
@@ -464,6 +506,7 @@ class Session {
   }
 
   Result<AttachSummary> finish() {
+    events_->ends_at(hit_clock() - kClockError);
     links_.clear();
     rings_->detach();
     take_hits(INT64_MAX / 2);
@@ -472,6 +515,12 @@ class Session {
       warn(fmt::format("{} hits could not be told apart", events_->unmatched()));
       incomplete_ = true;
     }
+    for (size_t i = 0; i < plan_.watch.size(); ++i) {
+      if (events_->hits_of_watch_point(i) == 0) {
+        note(fmt::format("{}: no access of it at 0x{:x} was seen", plan_.watch[i].name,
+                         plan_.watch[i].address));
+      }
+    }
     if (incomplete_) {
       merged_->watch().incomplete();
       saved_->incomplete();
@@ -479,7 +528,15 @@ class Session {
     merged_->finish();
     summary_.watch = merged_->watch().summary();
     summary_.program = target_.executable();
+    judge_nothing();
     summary_.values = events_->values();
+    summary_.left_out = events_->left_out();
+    if (summary_.left_out != 0) {
+      note(fmt::format(
+          "{} hits and accesses were left out: they came before the last probe was live, after the "
+          "first one went, or in units and calls of locks that had begun before",
+          summary_.left_out));
+    }
     if (const ValueCounts& values = summary_.values; values.differed != 0) {
       warn(
           fmt::format("of {} accesses whose registers show what was read {} found memory changed "
@@ -498,6 +555,21 @@ class Session {
       warn(saved_->problem());
     }
     return std::move(summary_);
+  }
+
+  // Of what nothing was seen nothing is known.
+  void judge_nothing() {
+    if (summary_.watch.events != 0) {
+      return;
+    }
+    const char* const reason =
+        summary_.hits == 0
+            ? "no probe was hit: the process did not run what is watched; attach to functions that "
+              "it calls, or for longer"
+            : "nothing is known of what was hit: units and calls of locks had begun before the "
+              "last probe was live; attach for longer";
+    warn(reason);
+    summary_.watch.notes.missing(reason);
   }
 
   Target target_;
@@ -519,7 +591,7 @@ class Session {
   std::optional<Overhead> overhead_;  // nothing: no bound
   std::vector<uint64_t> hits_before_;
   uint64_t watch_hits_before_ = 0;
-  bool watching_ = true;   // the watch points are there
+  bool watching_ = false;  // there are watch points
   bool alone_ = false;     // the process had one thread and no shared memory at the start
   int64_t code_seen_ = 0;  // PerfRings::code_mapped() at the last look
   bool violation_ = false;

@@ -49,10 +49,11 @@ struct AttachOptions {
 struct AttachSummary {
   WatchSummary watch;
   std::string program;
-  std::string ended;  // why
-  uint64_t hits = 0;
+  std::string ended;             // why
+  uint64_t hits = 0;             // of probes and watch points
   uint64_t lost_hits = 0;        // of probes
   uint64_t lost_watch_hits = 0;  // of watch points
+  uint64_t left_out = 0;         // HitsToEvents::left_out()
   ValueCounts values;
   std::vector<std::string> warnings;
 };

@@ -118,6 +118,9 @@ void HitsToEvents::note_gap(const Thread& thread, const Site& site, const Hit& h
 }
 
 void HitsToEvents::point(Thread& thread, EventKind kind, uint64_t address, int64_t time) {
+  if (!telling_) {
+    return;
+  }
   Event event;
   event.set_kind(kind);
   event.address = address;
@@ -155,9 +158,11 @@ void HitsToEvents::acquire(Thread& thread, int64_t time, uint64_t lock, bool sha
 void HitsToEvents::release(Thread& thread, int64_t time, uint64_t lock, LockRole role) {
   const auto found = thread.locks.find(lock);
   if (found == thread.locks.end()) {
+    thread.unknown_locks -= thread.unknown_locks != 0 ? 1 : 0;
     // The acquisition was not seen. The lock is held all the same, so that whoever had it before
-    // has given it back by now; unless there may be other readers.
-    if (role != LockRole::kReleaseEither) {
+    // has given it back by now; unless there are other readers.
+    const auto reads = [&](const auto& other) { return other.second.locks.count(lock) != 0; };
+    if (role != LockRole::kReleaseEither || std::none_of(threads_.begin(), threads_.end(), reads)) {
       point(thread, EventKind::kAcquire, lock, time);
       point(thread, EventKind::kRelease, lock, time);
     }
@@ -183,7 +188,8 @@ void HitsToEvents::access(Thread& thread, const Hit& hit, const Site& site, cons
   const x86::Instruction& instruction = code[action.instruction];
   const uint64_t bias = hit.ip - site.address;
   x86::RegisterFile registers = hit.registers;
-  if (inside_old_unit(thread, action)) {
+  if (inside_old_unit(thread, action) || thread.unknown_locks != 0) {
+    ++left_out_;
     return;
   }
   if (action.after && !thread.any) {
@@ -297,15 +303,18 @@ void HitsToEvents::act(Thread& thread, const Hit& hit, const Site& site, const A
     }
     case Action::Kind::kLockReturn: {
       leave_what_is_left(thread, stack, false);
+      constexpr uint64_t kTimedOut = 110;  // ETIMEDOUT: a wait has taken the mutex again
+      const uint64_t result = hit.registers.value(Register::kRax) & 0xFFFFFFFF;
+      const bool taken = result == 0 || (action.role == LockRole::kWait && result == kTimedOut);
       if (thread.frames.empty() || thread.frames.back().kind != Action::Kind::kLock ||
           thread.frames.back().stack != stack) {
-        break;  // called before the probes were there
+        // Called before the probes were there: which lock this is nobody knows.
+        thread.unknown_locks += taken ? 1 : 0;
+        break;
       }
       const Frame frame = thread.frames.back();
       thread.frames.pop_back();
-      constexpr uint64_t kTimedOut = 110;  // ETIMEDOUT: a wait has taken the mutex again
-      const uint64_t result = hit.registers.value(Register::kRax) & 0xFFFFFFFF;
-      if (result == 0 || (frame.role == LockRole::kWait && result == kTimedOut)) {
+      if (taken) {
         acquire(thread, hit.time, frame.lock, frame.role == LockRole::kAcquireShared);
       }
       break;
@@ -315,7 +324,11 @@ void HitsToEvents::act(Thread& thread, const Hit& hit, const Site& site, const A
 
 void HitsToEvents::watched(Thread& thread, const Hit& hit) {
   const WatchedAccess found = options_.watched ? options_.watched(hit) : WatchedAccess();
-  if (found.probed || thread.between) {
+  if (found.probed) {
+    return;
+  }
+  if (thread.between || thread.unknown_locks != 0) {
+    ++left_out_;
     return;
   }
   if (found.size == 0) {
@@ -365,7 +378,73 @@ void HitsToEvents::slept(Thread& thread, int64_t time) {
   }
 }
 
+void HitsToEvents::group_live_from(uint32_t group, int64_t time) {
+  live_.resize(std::max<size_t>(live_.size(), group + 1));
+  live_[group].from = time;
+}
+
+void HitsToEvents::group_gone_at(uint32_t group, int64_t time) {
+  live_.resize(std::max<size_t>(live_.size(), group + 1));
+  live_[group].until = time;
+}
+
+bool HitsToEvents::counts(const Hit& hit) const {
+  if (hit.time > ends_at_ || (hit.kind == Hit::Kind::kWatch && hit.time > watching_ends_at_)) {
+    return false;
+  }
+  if (hit.kind != Hit::Kind::kProbe || hit.source >= plan_.sites.size()) {
+    return true;
+  }
+  const uint32_t group = plan_.sites[hit.source].group;
+  return group >= live_.size() || (live_[group].from <= hit.time && hit.time <= live_[group].until);
+}
+
+// Only what says which locks are held when all probes are live.
+void HitsToEvents::before_all_is_live(const Hit& hit) {
+  if (began_ && hit.kind == Hit::Kind::kProbe) {
+    lost(1);  // it comes too late for that
+    return;
+  }
+  if (hit.kind != Hit::Kind::kProbe || hit.source >= plan_.sites.size()) {
+    left_out_ += hit.kind == Hit::Kind::kWatch ? 1 : 0;
+    return;
+  }
+  const Site& site = plan_.sites[hit.source];
+  const auto of_lock = [](const Action& action) {
+    return action.kind == Action::Kind::kLock || action.kind == Action::Kind::kLockReturn;
+  };
+  telling_ = false;
+  for (const Action& action : site.actions) {
+    if (of_lock(action)) {
+      act(thread_of(hit.thread), hit, site, action);
+    }
+  }
+  telling_ = true;
+  left_out_ += std::any_of(site.actions.begin(), site.actions.end(), of_lock) ? 0 : 1;
+}
+
+void HitsToEvents::tell_held_locks() {
+  began_ = true;
+  for (auto& [number, thread] : threads_) {
+    for (const auto& [lock, held] : thread.locks) {
+      point(thread, held.shared ? EventKind::kAcquireShared : EventKind::kAcquire, lock,
+            live_from_);
+    }
+  }
+}
+
 void HitsToEvents::add(const Hit& hit_as_read) {
+  if (!counts(hit_as_read)) {
+    left_out_ += hit_as_read.kind != Hit::Kind::kSleep ? 1 : 0;
+    return;
+  }
+  if (hit_as_read.time < live_from_) {
+    before_all_is_live(hit_as_read);
+    return;
+  }
+  if (!began_) {
+    tell_held_locks();
+  }
   if (hit_as_read.kind == Hit::Kind::kSleep) {
     // Of threads that have never been at a probe nothing is known that could be drained.
     const auto known = threads_.find(hit_as_read.thread);
@@ -391,6 +470,8 @@ void HitsToEvents::add(const Hit& hit_as_read) {
   settle(thread, hit.time + kClockError);
   if (hit.kind == Hit::Kind::kWatch) {
     ++hits_of_watch_points_;
+    hits_by_watch_point_.resize(std::max<size_t>(hits_by_watch_point_.size(), hit.source + 1));
+    ++hits_by_watch_point_[hit.source];
     leave_what_is_left(thread, hit.registers.value(Register::kRsp), false);
     watched(thread, hit);
   } else if (hit.source < plan_.sites.size()) {
@@ -409,6 +490,9 @@ void HitsToEvents::add(const Hit& hit_as_read) {
 }
 
 void HitsToEvents::advance(int64_t time) {
+  if (!began_ && time >= live_from_) {
+    tell_held_locks();
+  }
   for (auto& [number, thread] : threads_) {
     if ((!thread.drained || !thread.pending.empty()) && thread.last + kLookAfter < time) {
       // The clock is read after the look: what was seen was so before.

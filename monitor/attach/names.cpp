@@ -1,8 +1,10 @@
 #include "monitor/attach/names.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -41,6 +43,29 @@ bool parse_range(std::string_view text, CodeName& name) {
   }
   name.end = *end;
   return true;
+}
+
+std::string in_small_letters(std::string text) {
+  for (char& letter : text) {
+    letter = letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+  }
+  return text;
+}
+
+// Letters to be inserted, removed or replaced.
+size_t edits_between(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j < row.size(); ++j) {
+    row[j] = j;
+  }
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, replaced}));
+    }
+  }
+  return row.back();
 }
 
 // The last ':' that is not part of a "::".
@@ -128,6 +153,47 @@ Result<DataName> parse_watch_name(const std::string& text) {
     name.symbol = what;
   }
   return name;
+}
+
+std::vector<std::string> similar_to(const std::string& name, std::vector<std::string> names) {
+  constexpr size_t kMost = 3;
+  constexpr size_t kLongest = 64;  // of names whose letters are compared
+  std::string meant = in_small_letters(name);
+  meant.erase(std::remove_if(meant.begin(), meant.end(),
+                             [](char letter) { return letter == '*' || letter == '?'; }),
+              meant.end());
+  if (meant.empty()) {
+    return {};
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  std::vector<std::pair<size_t, std::string>> found;  // with the edits
+  for (std::string& other : names) {
+    const std::string small = in_small_letters(other);
+    const size_t lengths =
+        meant.size() < small.size() ? small.size() - meant.size() : meant.size() - small.size();
+    const size_t shorter = std::min(meant.size(), small.size());
+    const bool part = shorter > 3 && (small.find(meant) != std::string::npos ||
+                                      meant.find(small) != std::string::npos);
+    size_t edits = lengths;
+    if (!part) {
+      const size_t allowed = std::max<size_t>(1, shorter / 4);
+      if (shorter + lengths > kLongest || lengths > allowed) {
+        continue;
+      }
+      edits = edits_between(meant, small);
+      if (edits > allowed) {
+        continue;
+      }
+    }
+    found.emplace_back(edits, std::move(other));
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<std::string> best;
+  for (size_t i = 0; i < std::min(kMost, found.size()); ++i) {
+    best.push_back(std::move(found[i].second));
+  }
+  return best;
 }
 
 }  // namespace tsomon::attach

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tso/result.h"
 
@@ -32,5 +33,9 @@ struct DataName {
 
 Result<CodeName> parse_code_name(const std::string& text);
 Result<DataName> parse_watch_name(const std::string& text);
+
+// The three at most of `names` that somebody who wrote `name` may have meant, the likeliest first:
+// a few letters differ, or one is a part of the other. O(names * length^2).
+std::vector<std::string> similar_to(const std::string& name, std::vector<std::string> names);
 
 }  // namespace tsomon::attach

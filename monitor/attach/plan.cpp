@@ -28,13 +28,21 @@ Result<Plan> Planner::make() {
   const size_t asked = plan_.functions.size();
   for (auto i = static_cast<uint32_t>(before); i < asked; ++i) {
     if (auto probed = probe_function(i); !probed) {
-      return tl::unexpected<Error>(probed.error());
+      if (!plan_.functions[i].by_pattern) {
+        return tl::unexpected<Error>(probed.error());
+      }
+      skip(i, probed.error().message);
     }
+  }
+  if (skipped_ != 0) {
+    plan_.notes.push_back(fmt::format("{} of {} functions cannot be probed and were skipped: {}",
+                                      skipped_, asked - before, why_skipped_));
   }
   if (is_first_plan() && !request_.later && plan_.accesses == 0 && plan_.watch.empty()) {
     return fail(ErrorKind::kUsage,
                 "nothing that touches shared memory is watched: name functions with --unit or "
-                "--accesses, or locations with --watch");
+                "--accesses, or locations with --watch" +
+                    (skipped_ == 0 ? std::string() : " (" + plan_.notes.back() + ")"));
   }
   if (request_.locks) {
     add_locks();
@@ -49,6 +57,33 @@ Result<Plan> Planner::make() {
     }
   }
   return std::move(plan_);
+}
+
+// A function that only a pattern means.
+void Planner::skip(uint32_t index, const std::string& why) {
+  constexpr size_t kSaid = 3;
+  plan_.functions[index].unit = false;
+  plan_.functions[index].accesses = false;
+  if (++skipped_ <= kSaid) {
+    why_skipped_ += (why_skipped_.empty() ? "" : "; ") + why;
+  } else if (skipped_ == kSaid + 1) {
+    why_skipped_ += "; ...";
+  }
+}
+
+std::string Planner::similar_names(const std::string& name, bool functions) {
+  std::vector<std::string> names;
+  for (uint32_t module = first_; module < target_.modules().size(); ++module) {
+    if (auto elf = image(module)) {
+      for (const Symbol& symbol : (*elf)->symbols()) {
+        if (symbol.function == functions && symbol.size != 0) {
+          names.push_back(symbol.readable);
+        }
+      }
+    }
+  }
+  const std::vector<std::string> similar = similar_to(name, std::move(names));
+  return similar.empty() ? std::string() : fmt::format("; similar: {}", fmt::join(similar, ", "));
 }
 
 Result<bool> Planner::add_names() {
@@ -220,10 +255,11 @@ Result<bool> Planner::add_functions(const CodeName& name, const std::string& tex
   }
   if (found == 0) {
     return not_found(
-        text, fmt::format("{}: no such function{}; `nm -C` or `objdump -d` list what there is, "
-                          "and a stripped module takes MODULE+0xADDRESS{}",
-                          text, name.module.empty() ? " in any module of the process" : "",
-                          problem.empty() ? "" : " (" + problem + ")"));
+        text,
+        fmt::format("{}: no such function{}{}; `nm -C` or `objdump -d` list what there is, "
+                    "and a stripped module takes MODULE+0xADDRESS{}",
+                    text, name.module.empty() ? " in any module of the process" : "",
+                    similar_names(name.first, true), problem.empty() ? "" : " (" + problem + ")"));
   }
   return true;
 }
@@ -244,7 +280,8 @@ size_t Planner::add_matching(uint32_t module, const ElfImage& elf, const std::st
         ranges.push_back({part.address, part.address + part.size});
       }
     }
-    add_function(module, symbol.readable, ranges, unit, accesses);
+    add_function(module, symbol.readable, ranges, unit, accesses,
+                 pattern.find_first_of("*?[") != std::string::npos);
     ++found;
   }
   return found;
@@ -270,12 +307,13 @@ size_t Planner::add_addressed(uint32_t module, const ElfImage& elf, const CodeNa
   if (range.end <= range.begin || elf.code(range).empty()) {
     return 0;
   }
-  add_function(module, called, {range}, unit, accesses);
+  add_function(module, called, {range}, unit, accesses, false);
   return 1;
 }
 
 void Planner::add_function(uint32_t module, const std::string& name,
-                           const std::vector<Range>& ranges, bool unit, bool accesses) {
+                           const std::vector<Range>& ranges, bool unit, bool accesses,
+                           bool by_pattern) {
   const auto [known, is_new] = by_entry_.try_emplace({module, ranges.front().begin},
                                                      static_cast<uint32_t>(plan_.functions.size()));
   if (is_new) {
@@ -283,10 +321,12 @@ void Planner::add_function(uint32_t module, const std::string& name,
     function.name = name;
     function.module = module;
     function.ranges = ranges;
+    function.by_pattern = true;
     plan_.functions.push_back(std::move(function));
   }
   plan_.functions[known->second].unit |= unit;
   plan_.functions[known->second].accesses |= accesses;
+  plan_.functions[known->second].by_pattern &= by_pattern;
 }
 
 Result<bool> Planner::add_watch(const std::string& text) {
@@ -314,7 +354,8 @@ Result<bool> Planner::add_watch(const std::string& text) {
     }
     if (!found) {
       return fail(ErrorKind::kUsage,
-                  fmt::format("{}: no module of the process has a variable of this name", text));
+                  fmt::format("{}: no module of the process has a variable of this name{}", text,
+                              similar_names(name->symbol, false)));
     }
   }
   size = size == 0 ? 8 : size;

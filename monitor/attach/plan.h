@@ -24,7 +24,9 @@
 //             the result is incomplete.
 // Locks       pthread_mutex_*, pthread_rwlock_*, pthread_spin_*, pthread_cond_*: acquired when the
 //             function returns 0, released when the release is called.
-// Errors      kUsage with what was looked for where.
+// Patterns    What a pattern with wildcards matches and no probe can bound is skipped, and a note
+//             says how many and why. What was named is an error.
+// Errors      kUsage with what was looked for where, and what has a similar name.
 // Thread-safety: none.
 #pragma once
 
@@ -96,6 +98,7 @@ struct PlannedFunction {
   std::vector<x86::Instruction> code;
   bool unit = false;
   bool accesses = false;
+  bool by_pattern = false;  // no name without wildcards means it: it may be left out
 };
 
 // What is attached and detached in one piece; all of one module.

@@ -50,12 +50,15 @@ class Planner {
   // Marks functions; their code is looked at later.
   Result<bool> add_functions(const CodeName& name, const std::string& text, bool unit,
                              bool accesses);
+  void skip(uint32_t index, const std::string& why);
+  // "; similar: a, b", or nothing.
+  std::string similar_names(const std::string& name, bool functions);
   size_t add_matching(uint32_t module, const ElfImage& elf, const std::string& pattern, bool unit,
                       bool accesses);
   size_t add_addressed(uint32_t module, const ElfImage& elf, const CodeName& name, bool unit,
                        bool accesses);
   void add_function(uint32_t module, const std::string& name, const std::vector<Range>& ranges,
-                    bool unit, bool accesses);
+                    bool unit, bool accesses, bool by_pattern);
   Result<bool> add_watch(const std::string& text);
 
   // Probes.
@@ -95,6 +98,8 @@ class Planner {
   std::map<std::pair<uint32_t, uint64_t>, uint32_t> by_address_;
   std::map<std::pair<uint32_t, std::string>, uint32_t> by_group_;
   std::map<uint64_t, bool> probeable_;
+  size_t skipped_ = 0;       // functions that match a pattern and cannot be probed
+  std::string why_skipped_;  // the first ones
 };
 
 }  // namespace tsomon::attach

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "monitor/attach/attach.h"
+#include "monitor/attach/proved_watch_points.h"
 
 namespace {
 
@@ -48,6 +49,7 @@ int main(int argc, char** argv) {
   const auto pid = static_cast<pid_t>(std::atoi(argv[1]));
   const int times = std::atoi(argv[3]);
   constexpr int kWarm = 3;  // what is allocated once is there after these
+  const bool breakpoints = tsomon::attach::prove_watch_points({{"a location", 0, 8}}).has_value();
   Held before;
   uint64_t hits = 0;
   for (int i = 0; i < times + kWarm; ++i) {
@@ -56,7 +58,9 @@ int main(int argc, char** argv) {
     }
     tsomon::attach::AttachOptions options;
     options.plan.units = {argv[2]};
-    options.plan.watch = {"fees"};
+    if (breakpoints) {
+      options.plan.watch = {"fees"};
+    }
     options.duration = 0.02;
     const auto summary =
         tsomon::attach::attach_to(pid, options, [](const tsomon::Found& found) { (void)found; });
