@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "decoders/litmus/judge.h"
 #include "decoders/litmus/parser.h"
@@ -146,7 +147,7 @@ class Converter {
       }
     }
     if (std::isalpha(static_cast<unsigned char>(text[0])) != 0) {
-      return "%" + lower(text);
+      return fmt::format("%{}", lower(text));
     }
     return text[0] == '$' ? text : "$" + text;
   }
@@ -197,7 +198,7 @@ std::string random_intel(std::mt19937& random) {
   const std::vector<std::string> registers = {"EAX", "EBX", "ECX"};
   const auto instruction = [&]() -> std::string {
     const std::string memory = random() % 2 == 0 ? "[x]" : "[y]";
-    const std::string number = "$" + std::to_string(random() % 3);
+    const std::string number = fmt::format("${}", random() % 3);
     const std::string lock = random() % 2 == 0 ? "lock " : "";
     const std::string binary = pick({"add ", "sub ", "and ", "or ", "xor "});
     switch (random() % 9) {
@@ -223,7 +224,7 @@ std::string random_intel(std::mt19937& random) {
   };
   std::string text = "X86 t\n{ x=1; 0:EBX=2; 1:ECX=1; }\n P0 | P1 ;\n";
   for (int row = 0; row < 3; ++row) {
-    text += " " + instruction() + " | " + instruction() + " ;\n";
+    text += fmt::format(" {} | {} ;\n", instruction(), instruction());
   }
   text += random() % 2 == 0 ? " jne L | ;\n mov ECX,$7 | ;\n L: | ;\n" : " | ;\n";
   return text + "locations [x; y; 0:EAX; 0:ECX;]\nexists (1:EAX=1 /\\ 1:EBX=0 /\\ y=1)\n";
