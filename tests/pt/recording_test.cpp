@@ -174,7 +174,7 @@ TEST_CASE("perf.data with PT: the trace in samples that overlap is the trace") {
       CHECK_FALSE(sampled.trace.complete);
       CHECK(sampled.trace.sampled);
       CHECK(mentions(sampled.warnings, " 0 do not certainly continue the one before"));
-      CHECK(checked(path).report.verdict != Verdict::kClean);
+      CHECK(checked(path).report.verdict() != Verdict::kClean);
     }
   }
 }
