@@ -41,6 +41,9 @@ class Simulation {
         unit_boundary(t);
       }
       if (options_.waits != 0 && threads_[t].depth > 0 && chance(options_.waits)) {
+        if (options_.fenced) {
+          fence_stores(t);  // what comes before the wait is a unit that ends here
+        }
         Event wait = event(EventKind::kWait, t);
         wait.address = locks_[0].name;
         add(wait);
