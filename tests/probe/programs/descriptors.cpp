@@ -50,6 +50,21 @@ void refuse_own_tables() {
   }
 }
 
+// Whether a descriptor below this one is the capture's: then the program gets others than by
+// itself.
+bool capture_is_below(int descriptor) {
+  for (int fd = 0; fd < descriptor; ++fd) {
+    const std::string link = "/proc/self/fd/" + std::to_string(fd);
+    char name[4096];
+    const ssize_t size = readlink(link.c_str(), name, sizeof name);
+    if (size > 0 &&
+        std::string(name, static_cast<size_t>(size)).find(".capture") != std::string::npos) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -77,7 +92,7 @@ int main(int argc, char** argv) {
     }
   }
   const int database = open(argv[2], O_RDWR | O_CREAT | O_TRUNC, 0644);
-  const bool lowest = way == "none" ? database == 3 : way == "dup2" ? database == 3 : database == 0;
+  const bool lowest = way == "none" || way == "dup2" ? !capture_is_below(database) : database == 0;
   if (database < 0 || write(database, "precious\n", 9) != 9) {
     return 9;
   }
