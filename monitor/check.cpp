@@ -173,6 +173,9 @@ Result<CheckReport> check_trace(const Trace& trace, const CheckOptions& options)
     distrust_losses(&report);
   }
   report.arrange(options.analysis.max_findings);
+  EventCount count;
+  count.add(trace);
+  report.basis = basis_of(count, trace.symbols, trace.selection, options.source);
   return report;
 }
 

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "monitor/address_coverage.h"
+#include "monitor/basis.h"
 #include "monitor/fence_advice.h"
+#include "monitor/reported_cycle.h"
 #include "tso/analysis.h"
 #include "tso/atomic_sets.h"
 #include "tso/trace.h"
@@ -41,6 +43,7 @@ struct CheckOptions {
   uint64_t history_events = 1ULL << 20;
   // Events times threads at once up to which it is analysed as a whole: 8 bytes each of memory.
   uint64_t max_whole = 1ULL << 28;
+  BasisSource source = BasisSource::kWritten;  // of a whole trace
   unsigned jobs = 0;             // threads; 0: as many as there are processors and work for
   Progress* progress = nullptr;  // told what is read and searched, if there is one
 };
@@ -70,6 +73,17 @@ struct CheckReport : Outcome<CheckFinding> {
   // Of the groups of units that are violated or not decided; the first kMaxFenceAdvice.
   std::vector<FenceAdvice> unfenced;
   std::optional<AddressCoverage> coverage;
+  std::optional<Basis> basis;  // what it rests on
+
+  // Why finding nothing means nothing, if nothing was found and nothing was missing.
+  std::vector<Shortfall> shortfalls() const {
+    return basis && Outcome::verdict() == Verdict::kClean
+               ? tsomon::shortfalls(*basis, property != CheckProperty::kRobustness)
+               : std::vector<Shortfall>();
+  }
+  Verdict verdict() const {
+    return shortfalls().empty() ? Outcome::verdict() : Verdict::kInconclusive;
+  }
 };
 
 // A whole trace, analysed at once.
@@ -85,15 +99,18 @@ std::string selection_text(const Selection& selection);
 // "serializable", "robust", "possible", "definite" or "inconclusive".
 const char* verdict_name(const CheckReport& report);
 
-// As reports name the order of two units: "conflict", "reordering" ...
-const char* edge_name(EdgeKind kind);
+// How the findings of a report are named and how many of them it shows.
+struct ReportChoice {
+  ReportNames names;
+  bool all = false;  // every finding, not only the first; in JSON as an array
+};
 
-// One object with the first finding; `all`: and an array of all of them.
+// One object.
 nlohmann::ordered_json report_json(const std::string& input, const Symbols& symbols,
-                                   const CheckReport& report, bool all = false);
+                                   const CheckReport& report, const ReportChoice& choice = {});
 
-// Several lines: verdict, cycle with source locations, witness. `all` findings or only the first.
+// Several lines: verdict, what it rests on, cycle with source locations, witness.
 std::string report_text(const std::string& input, const Symbols& symbols, const CheckReport& report,
-                        bool all);
+                        const ReportChoice& choice = {});
 
 }  // namespace tsomon

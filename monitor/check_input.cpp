@@ -1,19 +1,32 @@
 #include "monitor/check_input.h"
 
 #include <filesystem>
+#include <memory>
 #include <system_error>
 #include <utility>
 
+#include "monitor/check_parts.h"
 #include "monitor/event_source.h"
+#include "monitor/heap_objects.h"
 #include "monitor/read_ahead.h"
 #include "monitor/stream_check.h"
 
 namespace tsomon {
 namespace {
 
-Result<CheckReport> check_stream(EventSource& source, const CheckOptions& options) {
+// Numbers as reports have them.
+void add_objects(const EventBlock& block, uint64_t first, const std::vector<uint64_t>& lines,
+                 HeapObjects* objects) {
+  for (size_t i = 0; i < block.events.size(); ++i) {
+    objects->add(block.events[i], lines.empty() ? first + i : lines[i]);
+  }
+}
+
+Result<CheckReport> check_stream(EventSource& source, const CheckOptions& options,
+                                 EventCount* count, HeapObjects* objects) {
   ReadAhead reader(source, options.jobs);
   StreamCheck check(reader.judged_symbols(), options);
+  uint64_t events = 0;
   for (;;) {
     const auto block = reader.next();
     if (!block) {
@@ -22,12 +35,15 @@ Result<CheckReport> check_stream(EventSource& source, const CheckOptions& option
     if (*block == nullptr) {
       break;
     }
+    add_objects((*block)->events, events, (*block)->origin.lines, objects);
+    events += (*block)->events.events.size();
     check.add((*block)->events, (*block)->origin);
   }
   auto report = check.finish(source.complete(), source.lost_events());
   if (report) {
     report->threads = reader.count().threads();
     report->units = reader.count().units();
+    *count = reader.count();
   }
   return report;
 }
@@ -45,12 +61,19 @@ Result<CheckedInput> judge(const std::string& path, InputFormat format, const Ch
   checked.input = (*source)->input();
   const auto keep = [&](CheckReport&& report) { checked.report = std::move(report); };
   Result<void> judged;
+  EventCount count;
+  const auto objects = std::make_shared<HeapObjects>();
   if (stream) {
-    judged = check_stream(**source, options).map(keep);
+    judged = check_stream(**source, options, &count, objects.get()).map(keep);
     checked.symbols = judged ? (*source)->take_symbols() : Symbols();
+    checked.report.basis =
+        basis_of(count, checked.symbols, (*source)->selection(), (*source)->basis());
   } else {
     judged = collect(**source).and_then([&](Trace&& trace) {
-      auto report = check_trace(trace, options).map(keep);
+      add_objects(trace, 0, {}, objects.get());
+      CheckOptions whole = options;
+      whole.source = (*source)->basis();
+      auto report = check_trace(trace, whole).map(keep);
       checked.symbols = std::move(trace.symbols);
       return report;
     });
@@ -67,6 +90,8 @@ Result<CheckedInput> judge(const std::string& path, InputFormat format, const Ch
   }
   checked.report.selection = (*source)->selection();
   checked.report.coverage = (*source)->coverage();
+  checked.names = (*source)->names();
+  checked.names.objects = objects;
   checked.warnings = (*source)->warnings();
   return checked;
 }

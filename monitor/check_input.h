@@ -24,6 +24,7 @@ struct CheckedInput {
   Symbols symbols;    // with source locations as text
   CheckReport report;
   std::vector<std::string> warnings;
+  ReportNames names;  // for what the report mentions
 };
 
 // `path` "-" is standard input.

@@ -11,7 +11,9 @@
 #include "monitor/event_text.h"
 #include "monitor/perf_source.h"
 #include "monitor/read_input.h"
+#include "monitor/reported_cycle.h"
 #include "monitor/symbols.h"
+#include "tso/printable.h"
 #include "tso/units.h"
 
 namespace tsomon {
@@ -28,6 +30,14 @@ Result<bool> judge(CheckedConsistency checked, const ConsistencyOptions& options
     return tl::unexpected<Error>(std::move(error));
   }
   checked.report = std::move(*report);
+  // Every execution has the values of a recording in which nobody read one.
+  const bool proper = checked.report.verdict == ConsistencyVerdict::kSc ||
+                      checked.report.verdict == ConsistencyVerdict::kTso;
+  if (proper && checked.basis != BasisSource::kWritten && !checked.trace.has_read_values()) {
+    checked.report.verdict = ConsistencyVerdict::kInconclusive;
+    checked.report.notes.emplace_back(
+        "no value that was read is recorded: record a program whose threads use atomics");
+  }
   judged(checked);
   return true;
 }
@@ -107,6 +117,7 @@ Result<bool> check_consistency_of(const std::string& path, InputFormat format,
     checked.warnings.push_back(std::move(warning));
   }
   checked.trace = std::move(loaded->trace);
+  checked.basis = loaded->basis;
   return judge(std::move(checked), options, judged);
 }
 
@@ -123,6 +134,29 @@ const char* consistency_name(ConsistencyVerdict verdict) {
   }
   return "inconclusive";
 }
+
+namespace {
+
+// Each comes before the next one, the last before the first.
+ReportedCycle contradiction_of(const CheckedConsistency& checked) {
+  ReportedCycle cycle;
+  cycle.of_events = true;
+  const Trace& trace = checked.trace;
+  const size_t size = checked.report.contradiction.size();
+  for (const uint32_t e : checked.report.contradiction) {
+    const Event& event = trace.events[e];
+    ReportedAccess access = reported_access(e, event, trace.symbols, {});
+    add_values(trace, event, &access);
+    ReportedStep step;
+    step.from = cycle.accesses.size();
+    step.to = (step.from + 1) % size;
+    cycle.accesses.push_back(std::move(access));
+    cycle.steps.push_back(std::move(step));
+  }
+  return cycle;
+}
+
+}  // namespace
 
 nlohmann::ordered_json consistency_json(const std::string& file,
                                         const CheckedConsistency& checked) {
@@ -143,6 +177,13 @@ nlohmann::ordered_json consistency_json(const std::string& file,
   object["decisions"] = report.decisions;
   if (!report.contradiction.empty()) {
     object["contradiction"] = report.contradiction;
+    ReportedCycle cycle = contradiction_of(checked);
+    auto accesses = nlohmann::ordered_json::array();
+    for (const ReportedAccess& access : cycle.accesses) {
+      accesses.push_back(access_json(access));
+    }
+    object["accesses"] = std::move(accesses);
+    object["fingerprint"] = fingerprint(cycle);
   }
   if (!report.witness.empty() && report.verdict == ConsistencyVerdict::kTso) {
     auto steps = nlohmann::ordered_json::array();
@@ -160,12 +201,12 @@ nlohmann::ordered_json consistency_json(const std::string& file,
 std::string consistency_text(const CheckedConsistency& checked) {
   const ConsistencyReport& report = checked.report;
   std::string out =
-      fmt::format("{}{}: consistency: {}\n", checked.input,
+      fmt::format("{}{}: consistency: {}\n", printable(checked.input),
                   checked.test ? fmt::format(": test {}", *checked.test) : "", headline(checked));
   out += fmt::format("  events: {}, threads: {}, decisions: {}\n", checked.trace.events.size(),
                      threads_with_events(checked.trace), report.decisions);
   for (const std::string& note : report.notes) {
-    out += fmt::format("  note: {}\n", note);
+    out += fmt::format("  note: {}\n", printable(note));
   }
   if (!report.contradiction.empty()) {
     const bool alone = report.contradiction.size() == 1;
@@ -178,9 +219,10 @@ std::string consistency_text(const CheckedConsistency& checked) {
     const size_t shown = std::min(report.contradiction.size(), kMaxListed);
     for (size_t i = 0; i < shown; ++i) {
       const uint32_t e = report.contradiction[i];
+      const Symbols& symbols = checked.trace.symbols;
       out += fmt::format("    {:<8} #{:<6} {}\n",
-                         checked.trace.symbols.threads.text(checked.trace.events[e].thread), e,
-                         event_text(checked.trace, checked.trace.symbols, e));
+                         printable(thread_text(checked.trace.events[e].thread, symbols)), e,
+                         event_text(checked.trace, symbols, e));
     }
     if (shown < report.contradiction.size()) {
       out += fmt::format("    ... ({} in all)\n", report.contradiction.size());

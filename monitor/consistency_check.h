@@ -25,6 +25,7 @@ struct CheckedConsistency {
   Trace trace;
   ConsistencyReport report;
   std::vector<std::string> warnings;
+  BasisSource basis = BasisSource::kWritten;  // of a recording without a value read nothing follows
 };
 
 // Calls `judged` for every test, in order. `path` "-" is standard input.

@@ -71,6 +71,9 @@ class TextSource : public EventSource {
   const std::vector<capture::Module>& modules() const override { return no_modules_; }
   bool complete() const override { return reader_.complete(); }
   bool sampled() const override { return reader_.sampled(); }
+  BasisSource basis() const override {
+    return reader_.recorded() ? BasisSource::kProbe : BasisSource::kWritten;
+  }
   Selection selection() const override { return reader_.selection(); }
   uint64_t lost_events() const override { return reader_.lost_events(); }
   std::vector<std::string> warnings() const override {
@@ -119,7 +122,7 @@ class CaptureSource : public EventSource {
     bytes_.release();
     reader_ = std::make_unique<capture::CaptureReader>(std::move(*reader));
     if (symbolise) {
-      texts_.emplace(modules());
+      texts_ = std::make_shared<LocationTexts>(modules());
     }
     return true;
   }
@@ -167,7 +170,6 @@ class CaptureSource : public EventSource {
 
   MappedInput bytes_;
   std::unique_ptr<capture::CaptureReader> reader_;
-  std::optional<LocationTexts> texts_;
   uint64_t since_release_ = 0;
 };
 

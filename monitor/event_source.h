@@ -30,7 +30,10 @@
 
 #include "decoders/capture/reader.h"
 #include "monitor/address_coverage.h"
+#include "monitor/basis.h"
 #include "monitor/mapped_input.h"
+#include "monitor/reported_cycle.h"
+#include "monitor/symbols.h"
 #include "tso/result.h"
 #include "tso/trace.h"
 
@@ -104,9 +107,13 @@ class EventSource {
   virtual bool complete() const = 0;
   virtual bool sampled() const { return false; }      // tso/trace.h
   virtual Selection selection() const { return {}; }  // likewise
+  // Whose events they are: a text trace may be of a recording.
+  virtual BasisSource basis() const { return BasisSource::kProbe; }
   virtual uint64_t lost_events() const = 0;
   const std::optional<AddressCoverage>& coverage() const { return coverage_; }
   const std::string& input() const { return input_; }
+  // Of what was symbolised; for reports, when done reading.
+  ReportNames names() const { return names_of(texts_); }
   InputFormat format() const { return format_; }  // never kAuto
 
  protected:
@@ -114,6 +121,7 @@ class EventSource {
   InputFormat format_ = InputFormat::kStd;
   BlockOrigin origin_;
   std::optional<AddressCoverage> coverage_;
+  std::shared_ptr<LocationTexts> texts_;  // absent: locations stay as they are
 };
 
 }  // namespace tsomon

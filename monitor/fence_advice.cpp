@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "monitor/event_text.h"
+#include "tso/printable.h"
+
 namespace tsomon {
 namespace {
 
@@ -42,26 +45,33 @@ void add_fence_advice(const Analysis& analysis, const EventBlock& events, const 
 }
 
 nlohmann::ordered_json fence_advice_json(const FenceAdvice& advice, const Symbols& symbols,
-                                         const std::string& location) {
-  return {{"thread", std::string(symbols.threads.text(advice.thread))},
+                                         const ReportNames& names) {
+  const ReportedAccess store = reported_access(advice.after, advice.store, symbols, names);
+  return {{"thread", thread_text(advice.thread, symbols)},
           {"label", label_of(advice, symbols)},
           {"first", advice.first},
           {"last", advice.last},
           {"after", advice.after},
-          {"location", location},
-          {"units", advice.units}};
+          {"location", store.place.text},
+          {"units", advice.units},
+          {"is_unit", advice.label != Interner::kNone},
+          {"store", access_json(store)}};
 }
 
 std::string fence_advice_line(const FenceAdvice& advice, const Symbols& symbols,
-                              const std::string& location) {
-  const std::string label = label_of(advice, symbols);
-  return fmt::format(
-      "{} {}: a fence is missing after #{} store {}{}{}{}", symbols.threads.text(advice.thread),
-      advice.label == Interner::kNone ? "event of its own"
-      : label.empty()                 ? "unit without a label"
-                                      : "unit " + label,
-      advice.after, symbols.access_text(advice.store), location.empty() ? "" : " ", location,
-      advice.units == 1 ? "" : fmt::format(" ({} such units)", advice.units));
+                              const ReportNames& names) {
+  const ReportedAccess store = reported_access(advice.after, advice.store, symbols, names);
+  const std::string label = printable(label_of(advice, symbols));
+  const std::string location = printable(store.place.text);
+  return fmt::format("{} {}: a fence is missing after #{} store {}{}{}{}",
+                     printable(thread_text(advice.thread, symbols)),
+                     advice.label == Interner::kNone ? "event of its own"
+                     : label.empty()                 ? "unit without a label"
+                                                     : "unit " + label,
+                     advice.after,
+                     printable(store.variable.empty() ? store.operand : store.variable),
+                     location.empty() ? "" : " ", location,
+                     advice.units == 1 ? "" : fmt::format(" ({} such units)", advice.units));
 }
 
 }  // namespace tsomon

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "monitor/reported_cycle.h"
 #include "tso/analysis.h"
 #include "tso/trace.h"
 #include "tso/units.h"
@@ -36,10 +37,9 @@ inline constexpr size_t kMaxFenceAdvice = 16;
 void add_fence_advice(const Analysis& analysis, const EventBlock& events, const UnitTable& units,
                       const std::vector<uint64_t>* index, std::vector<FenceAdvice>* advice);
 
-// `location`: of the store in the source; may be empty.
 nlohmann::ordered_json fence_advice_json(const FenceAdvice& advice, const Symbols& symbols,
-                                         const std::string& location);
+                                         const ReportNames& names);
 std::string fence_advice_line(const FenceAdvice& advice, const Symbols& symbols,
-                              const std::string& location);
+                              const ReportNames& names);
 
 }  // namespace tsomon

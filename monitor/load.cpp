@@ -69,6 +69,7 @@ Result<LoadedTrace> load(Result<std::unique_ptr<EventSource>> source) {
   loaded.trace = std::move(*trace);
   loaded.modules = (*source)->modules();
   loaded.warnings = (*source)->warnings();
+  loaded.basis = (*source)->basis();
   return loaded;
 }
 

@@ -30,6 +30,7 @@ struct LoadedTrace {
   Trace trace;
   std::vector<capture::Module> modules;  // for symbolisation
   std::vector<std::string> warnings;
+  BasisSource basis = BasisSource::kWritten;
 };
 
 // The warning about a trace that lacks `count` events; 0: how many is not known.

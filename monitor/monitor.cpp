@@ -1,6 +1,7 @@
 #include "monitor/monitor.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -9,12 +10,14 @@
 #include <vector>
 
 #include "monitor/probe/stamp.h"
+#include "monitor/result_json.h"
 #include "monitor/watch.h"
 #include "online/stream_merger.h"
 
 namespace tsomon {
 namespace {
 
+constexpr const char* kTool = "tsomon monitor";
 // An idle thread of the monitor looks at what there is this often.
 constexpr std::chrono::milliseconds kWait{50};
 
@@ -23,6 +26,7 @@ WatchOptions watch_options(const Monitor::Options& options) {
   RelationOptions& relation = result.detector.relation;
   relation.model = options.store_buffers ? MemoryModel::kTso : MemoryModel::kSc;
   relation.store_buffer = options.store_buffer_size;
+  result.source = BasisSource::kFed;
   result.detector.policy = options.atomic_sets     ? DetectorPolicy::kAtomicSets
                            : options.store_buffers ? DetectorPolicy::kTso
                                                    : DetectorPolicy::kSc;
@@ -34,6 +38,37 @@ StreamMergerOptions merger_options(const Monitor::Options& options) {
   result.max_blocks = std::max<size_t>(options.max_blocks, 8);
   result.drop_when_full = options.drop;
   return result;
+}
+
+SummaryVerdict summary_verdict(Verdict verdict, bool complete) {
+  switch (verdict) {
+    case Verdict::kDefinite:
+      return SummaryVerdict::kDefinite;
+    case Verdict::kPossible:
+      return SummaryVerdict::kPossible;
+    case Verdict::kClean:
+      return complete ? SummaryVerdict::kClean : SummaryVerdict::kInconclusive;
+    case Verdict::kInconclusive:
+      break;
+  }
+  return SummaryVerdict::kInconclusive;
+}
+
+nlohmann::ordered_json summary_json(const Summary& summary, const WatchSummary& found) {
+  constexpr std::array<const char*, 4> kNames = {"serializable", "possible", "definite",
+                                                 "inconclusive"};
+  nlohmann::ordered_json object = {{"events", summary.events},
+                                   {"threads", found.threads},
+                                   {"units", summary.units},
+                                   {"verdict", kNames[static_cast<size_t>(summary.verdict)]},
+                                   {"complete", summary.complete},
+                                   {"violations", summary.findings},
+                                   {"occurrences", summary.occurrences},
+                                   {"rests_on", basis_json(found.basis)}};
+  if (!summary.why.empty()) {
+    object["why"] = summary.why;
+  }
+  return object;
 }
 
 }  // namespace
@@ -92,6 +127,16 @@ class Monitor::Impl {
     summary.findings = found.found.all();
     summary.occurrences = found.occurrences;
     summary.complete = found.complete() && merger_.complete();
+    summary.accesses = found.basis.accesses;
+    summary.larger_units = found.basis.larger_units;
+    const std::vector<Shortfall> shortfalls = found.shortfalls();
+    summary.verdict = summary_verdict(found.verdict(), summary.complete);
+    if (summary.verdict == SummaryVerdict::kInconclusive) {
+      summary.why = shortfalls.empty()
+                        ? "events were lost or late, or a bound was hit"
+                        : shortfalls.front().reason + "; " + shortfalls.front().remedy;
+    }
+    summary.json = json_line(summary_json(summary, found), kTool);
     return summary;
   }
 
@@ -159,7 +204,7 @@ class Monitor::Impl {
     finding.number = found.number;
     finding.verdict = found.definite ? FindingVerdict::kDefinite : FindingVerdict::kPossible;
     finding.text = found.text();
-    finding.json = found.json().dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    finding.json = json_line(found.json(), kTool);
     callback_(finding);
   }
 

@@ -54,13 +54,26 @@ struct Finding {
   std::string json;  // the same as one JSON object
 };
 
+enum class SummaryVerdict : uint8_t {
+  kClean,     // no execution that fits the events violates atomicity
+  kPossible,  // the gravest finding is of this verdict
+  kDefinite,
+  kInconclusive,  // nothing was found, and it means nothing: see Summary::why
+};
+
 struct Summary {
+  SummaryVerdict verdict = SummaryVerdict::kClean;
+  std::string why;  // of an inconclusive verdict: the reason, and what to do
   uint64_t events = 0;
   uint64_t units = 0;
   uint64_t findings = 0;     // different ones: as often as the callback was called, if there is one
   uint64_t occurrences = 0;  // all
   bool complete = true;      // false: events were lost or late, or a bound was hit; then finding
                              // nothing means nothing
+  uint64_t accesses = 0;     // read(), write() and update()
+  uint64_t larger_units = 0;  // units with two accesses or more: without any, a clean verdict would
+                              // rest on nothing
+  std::string json;           // the same as one JSON object
 };
 
 class Monitor {

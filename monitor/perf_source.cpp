@@ -38,7 +38,7 @@ class PerfSource : public EventSource {
     input_ = std::move(input);
     format_ = InputFormat::kPerf;
     if (options.symbolise) {
-      texts_.emplace(modules_);
+      texts_ = std::make_shared<LocationTexts>(modules_);
     }
   }
 
@@ -64,6 +64,7 @@ class PerfSource : public EventSource {
   const std::vector<capture::Module>& modules() const override { return modules_; }
   bool complete() const override { return samples_.trace.complete; }
   bool sampled() const override { return samples_.trace.sampled; }
+  BasisSource basis() const override { return BasisSource::kPerf; }
   uint64_t lost_events() const override { return samples_.trace.lost_events; }
   std::vector<std::string> warnings() const override {
     std::vector<std::string> all = samples_.problems;
@@ -77,7 +78,6 @@ class PerfSource : public EventSource {
  private:
   perf::SampledTrace samples_;
   std::vector<capture::Module> modules_;
-  std::optional<LocationTexts> texts_;
   size_t at_ = 0;
 };
 

@@ -1,272 +1,145 @@
 #include <algorithm>
 #include <map>
+#include <set>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
 #include "monitor/check.h"
 #include "monitor/event_text.h"
+#include "monitor/reported_cycle.h"
+#include "tso/printable.h"
 
 namespace tsomon {
-const char* edge_name(EdgeKind kind) {
-  switch (kind) {
-    case EdgeKind::kProgramOrder:
-      return "program-order";
-    case EdgeKind::kConflict:
-      return "conflict";
-    case EdgeKind::kValues:
-      return "implied";
-    case EdgeKind::kReordering:
-      return "reordering";
-    case EdgeKind::kThread:
-      return "thread";
-    case EdgeKind::kOverlap:
-      return "overlap";
-  }
-  return "";
-}
-
 namespace {
 
-const char* edge_reason(EdgeKind kind) {
-  switch (kind) {
-    case EdgeKind::kProgramOrder:
-      return "program order";
-    case EdgeKind::kConflict:
-      return "conflict, in the order of the trace";
-    case EdgeKind::kValues:
-      return "conflict, in the order that the recorded values and stamps leave";
-    case EdgeKind::kReordering:
-      return "conflict, in an order that the store buffers allow";
-    case EdgeKind::kThread:
-      return "thread start or end";
-    case EdgeKind::kOverlap:
-      return "conflict of overlapping intervals, in the order in which they begin";
-  }
-  return "";
-}
-
-// The events of one finding, with what is needed to name them.
-class FindingText {
+// A finding, with the names of what it is about.
+class FindingCycle {
  public:
-  FindingText(const CheckFinding& finding, const Symbols& symbols, CheckProperty property)
-      : finding_(finding),
-        trace_(finding.events),
-        symbols_(symbols),
-        per_event_(property == CheckProperty::kRobustness),
-        units_(finding.units) {}
+  FindingCycle(const CheckFinding& finding, const Symbols& symbols, const ReportNames& names,
+               CheckProperty property)
+      : finding_(finding), units_(finding.units), symbols_(symbols), names_(names) {
+    cycle_.of_events = property == CheckProperty::kRobustness;
+  }
 
-  nlohmann::ordered_json cycle_json() const {
-    auto cycle = nlohmann::ordered_json::array();
-    for (const CycleEdge& edge : finding_.violation.cycle) {
-      cycle.push_back(node_json(edge));
+  ReportedCycle make() {
+    const Violation& violation = finding_.violation;
+    for (size_t i = 0; i < violation.cycle.size(); ++i) {
+      const size_t before = (i + violation.cycle.size() - 1) % violation.cycle.size();
+      list(violation.cycle[i], violation.cycle[before].to);
     }
-    return cycle;
-  }
-
-  std::string thread_name(ThreadId thread) const {
-    return std::string(symbols_.threads.text(thread));
-  }
-
-  std::string label(UnitId unit) const {
-    const uint32_t id = units_[unit].label;
-    return id == Interner::kNone || id >= symbols_.labels.size()
-               ? std::string()
-               : std::string(unit_label(symbols_.labels.text(id)));
-  }
-
-  nlohmann::ordered_json node_json(const CycleEdge& edge) const {
-    const Unit& unit = units_[edge.unit];
-    nlohmann::ordered_json object = {{"thread", thread_name(unit.thread)},
-                                     {"label", label(edge.unit)},
-                                     {"first", index(per_event_ ? edge.from : unit.first_event)},
-                                     {"last", index(per_event_ ? edge.from : unit.last_event)}};
-    object["locations"] = nlohmann::ordered_json::array();
-    for (const std::string& location : locations(edge)) {
-      object["locations"].push_back(location);
+    number_accesses();
+    for (size_t i = 0; i < violation.cycle.size(); ++i) {
+      cycle_.steps.push_back(step(violation.cycle[i], listed_[i]));
     }
-    object["edge"] = edge_name(edge.kind);
-    object["from"] = index(edge.from);
-    object["to"] = index(edge.to);
-    return object;
-  }
-
-  // Source locations of the unit's accesses, each once, in order.
-  std::vector<std::string> locations(const CycleEdge& edge) const {
-    std::vector<std::string> result;
-    const auto add = [&](uint32_t e) {
-      const std::string text = symbols_.location_text(trace_.events[e].location);
-      if (!text.empty() && std::find(result.begin(), result.end(), text) == result.end()) {
-        result.push_back(text);
-      }
-    };
-    if (per_event_) {
-      add(edge.from);
-      return result;
+    for (const Step& step : violation.witness) {
+      cycle_.witness.push_back({access_.at(step.event), step.commit});
     }
-    const Unit& unit = units_[edge.unit];
-    for (uint32_t e = unit.first_event; e <= unit.last_event; ++e) {
-      if (units_.of_event(e) == edge.unit && is(trace_.events[e], kinds::kNodes)) {
-        add(e);
+    for (const uint32_t e : violation.window) {
+      const bool on_cycle =
+          std::any_of(violation.cycle.begin(), violation.cycle.end(), [&](const CycleEdge& edge) {
+            return cycle_.of_events ? edge.from == e : edge.unit == units_.of_event(e);
+          });
+      if (!on_cycle) {
+        cycle_.others.push_back(access_.at(e));
       }
     }
-    return result;
-  }
-
-  nlohmann::ordered_json witness_json() const {
-    if (finding_.violation.witness.empty()) {
-      return nullptr;
-    }
-    auto steps = nlohmann::ordered_json::array();
-    for (const Step& step : finding_.violation.witness) {
-      steps.push_back({{step.commit ? "commit" : "issue", index(step.event)}});
-    }
-    return steps;
-  }
-
-  std::string operation(uint32_t e) const { return event_text(trace_, symbols_, e); }
-
-  std::string event_line(uint32_t e) const {
-    const std::string location = symbols_.location_text(trace_.events[e].location);
-    return location.empty() ? fmt::format("#{:<6} {}", index(e), operation(e))
-                            : fmt::format("#{:<6} {:<34} {}", index(e), operation(e), location);
-  }
-
-  std::string unit_text(const CycleEdge& edge) const {
-    const Unit& unit = units_[edge.unit];
-    const std::string name = label(edge.unit);
-    if (per_event_) {
-      return fmt::format("{}{}", thread_name(unit.thread), name.empty() ? "" : " in " + name);
-    }
-    if (unit.label == Interner::kNone) {
-      return fmt::format("{} event #{}, a unit of its own", thread_name(unit.thread),
-                         index(unit.first_event));
-    }
-    return fmt::format("{} unit {} (events #{} to #{}{})", thread_name(unit.thread),
-                       name.empty() ? "without a label" : name, index(unit.first_event),
-                       index(unit.last_event), unit.finished ? "" : ", unfinished");
-  }
-
-  std::string cycle_text() const {
-    const Violation& finding = finding_.violation;
-    std::string out =
-        fmt::format("  cycle of {} {}:\n", finding.cycle.size(), per_event_ ? "events" : "units");
-    for (size_t i = 0; i < finding.cycle.size(); ++i) {
-      const CycleEdge& edge = finding.cycle[i];
-      out += fmt::format("  [{}] {}\n", i + 1, unit_text(edge));
-      if (per_event_) {
-        out += "        " + event_line(edge.from) + "\n";
-      } else {
-        const Unit& unit = units_[edge.unit];
-        size_t listed = 0;
-        for (uint32_t e = unit.first_event; e <= unit.last_event; ++e) {
-          if (units_.of_event(e) != edge.unit || !is(trace_.events[e], kinds::kNodes)) {
-            continue;
-          }
-          if (++listed > kMaxListed) {
-            out += "        ...\n";
-            break;
-          }
-          out += "        " + event_line(e) + "\n";
-        }
-      }
-      out += fmt::format("      before [{}]: #{} before #{} ({})\n",
-                         (i + 1) % finding.cycle.size() + 1, index(edge.from), index(edge.to),
-                         edge_reason(edge.kind));
-    }
-    return out;
-  }
-
-  // One column for each thread, the memory in the middle.
-  std::string witness_text() const {
-    const std::vector<Step>& witness = finding_.violation.witness;
-    if (witness.empty()) {
-      return {};
-    }
-    std::vector<ThreadId> threads(witness.size());
-    std::transform(witness.begin(), witness.end(), threads.begin(),
-                   [&](const Step& step) { return trace_.events[step.event].thread; });
-    std::sort(threads.begin(), threads.end());
-    threads.erase(std::unique(threads.begin(), threads.end()), threads.end());
-    const size_t memory = (threads.size() + 1) / 2;
-    std::vector<std::string> titles(threads.size());
-    std::transform(threads.begin(), threads.end(), titles.begin(),
-                   [&](ThreadId thread) { return thread_name(thread); });
-    titles.insert(titles.begin() + static_cast<ptrdiff_t>(memory), "memory");
-    std::vector<std::vector<std::string>> rows = {titles};
-    std::map<ThreadId, uint32_t> last_issued;
-    for (const Step& step : witness) {
-      const ThreadId thread = trace_.events[step.event].thread;
-      const auto place = static_cast<size_t>(
-          std::lower_bound(threads.begin(), threads.end(), thread) - threads.begin());
-      rows.emplace_back(titles.size());
-      if (step.commit) {
-        const bool late = last_issued[thread] != step.event;
-        rows.back()[memory] =
-            fmt::format("#{} {}{}", index(step.event), stored(step.event), late ? ", late" : "");
-      } else {
-        last_issued[thread] = step.event;
-        rows.back()[place + (place < memory ? 0 : 1)] =
-            fmt::format("#{} {}", index(step.event), operation(step.event));
-      }
-    }
-    std::string out = "  witness, an execution with its commits:\n";
-    std::vector<size_t> widths(titles.size(), 0);
-    for (const auto& row : rows) {
-      for (size_t column = 0; column < widths.size(); ++column) {
-        widths[column] = std::max(widths[column], row[column].size());
-      }
-    }
-    for (size_t i = 0; i < rows.size(); ++i) {
-      std::string line = i == 0 ? std::string(4, ' ') : fmt::format("{:>4}", i);
-      for (size_t column = 0; column < titles.size(); ++column) {
-        line += fmt::format("  {:<{}}", rows[i][column], widths[column]);
-      }
-      out += "  " + line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-    }
-    return out + others_text();
+    return std::move(cycle_);
   }
 
  private:
-  // What a commit writes.
-  std::string stored(uint32_t e) const {
-    const bool lock = is(trace_.events[e], kinds::kLocks);
-    const auto value = lock ? std::nullopt : trace_.write_value(trace_.events[e]);
-    return symbols_.access_text(trace_.events[e]) + (value ? fmt::format(" := {}", *value) : "");
-  }
+  struct Listed {
+    std::vector<uint32_t> events;  // that are shown
+    uint64_t omitted = 0;
+    std::vector<std::string> locations;
+  };
 
-  // Where the events of the witness are that no unit of the cycle has listed.
-  std::string others_text() const {
-    std::string out;
-    for (const uint32_t e : finding_.violation.window) {
-      const auto& cycle = finding_.violation.cycle;
-      const bool listed = std::any_of(cycle.begin(), cycle.end(), [&](const CycleEdge& edge) {
-        return per_event_ ? edge.from == e : edge.unit == units_.of_event(e);
-      });
-      if (!listed) {
-        out += fmt::format("  not of the cycle: {} {}\n", thread_name(trace_.events[e].thread),
-                           event_line(e));
+  // Of many the first ones, and the two that the cycle goes through.
+  void list(const CycleEdge& edge, uint32_t entered) {
+    Listed listed;
+    std::unordered_set<std::string> seen;
+    const auto add = [&](uint32_t e) {
+      const std::string location = symbols_.location_text(finding_.events.events[e].location);
+      if (!location.empty() && seen.insert(location).second) {
+        listed.locations.push_back(location);
+      }
+      if (listed.events.size() < ReportedCycle::kMaxAccesses || e == edge.from || e == entered) {
+        listed.events.push_back(e);
+      } else {
+        ++listed.omitted;
+      }
+    };
+    if (cycle_.of_events) {
+      add(edge.from);
+    } else {
+      const Unit& unit = units_[edge.unit];
+      for (uint32_t e = unit.first_event; e <= unit.last_event; ++e) {
+        if (units_.of_event(e) == edge.unit && is(finding_.events.events[e], kinds::kNodes)) {
+          add(e);
+        }
       }
     }
-    return out;
+    listed_.push_back(std::move(listed));
   }
 
-  uint64_t index(uint32_t e) const { return finding_.index[e]; }
+  // Everything that is shown, in the order of the trace.
+  void number_accesses() {
+    const Violation& violation = finding_.violation;
+    std::set<uint32_t> wanted(violation.window.begin(), violation.window.end());
+    for (const Step& step : violation.witness) {
+      wanted.insert(step.event);
+    }
+    for (size_t i = 0; i < violation.cycle.size(); ++i) {
+      const CycleEdge& edge = violation.cycle[i];
+      wanted.insert({edge.from, edge.to});
+      wanted.insert(listed_[i].events.begin(), listed_[i].events.end());
+    }
+    for (const uint32_t e : wanted) {
+      const Event& event = finding_.events.events[e];
+      access_[e] = cycle_.accesses.size();
+      cycle_.accesses.push_back(reported_access(finding_.index[e], event, symbols_, names_));
+      add_values(finding_.events, event, &cycle_.accesses.back());
+    }
+  }
 
-  static constexpr size_t kMaxListed = 40;
+  ReportedStep step(const CycleEdge& edge, const Listed& listed) const {
+    const Unit& unit = units_[edge.unit];
+    ReportedStep step;
+    step.thread = thread_text(unit.thread, symbols_);
+    if (unit.label < symbols_.labels.size()) {
+      step.label = unit_label(symbols_.labels.text(unit.label));
+    }
+    step.is_unit = unit.label != Interner::kNone;
+    step.finished = unit.finished;
+    step.first = finding_.index[cycle_.of_events ? edge.from : unit.first_event];
+    step.last = finding_.index[cycle_.of_events ? edge.from : unit.last_event];
+    for (const uint32_t e : listed.events) {
+      step.accesses.push_back(access_.at(e));
+    }
+    step.omitted = listed.omitted;
+    step.locations = listed.locations;
+    step.from = access_.at(edge.from);
+    step.to = access_.at(edge.to);
+    step.edge = edge.kind;
+    return step;
+  }
 
   const CheckFinding& finding_;
-  const Trace& trace_;
-  const Symbols& symbols_;
-  bool per_event_;
   const UnitTable& units_;
+  const Symbols& symbols_;
+  const ReportNames& names_;
+  ReportedCycle cycle_;
+  std::vector<Listed> listed_;         // for each step
+  std::map<uint32_t, size_t> access_;  // of an event, in cycle_.accesses
 };
 
 class Report {
  public:
-  Report(const std::string& input, const Symbols& symbols, const CheckReport& report)
-      : input_(input), symbols_(symbols), report_(report) {}
+  Report(const std::string& input, const Symbols& symbols, const CheckReport& report,
+         const ReportChoice& choice)
+      : input_(input), symbols_(symbols), report_(report), choice_(choice) {}
 
-  nlohmann::ordered_json json(bool all) const {
+  nlohmann::ordered_json json() const {
     nlohmann::ordered_json object = {{"file", input_},
                                      {"events", report_.events},
                                      {"threads", report_.threads},
@@ -284,11 +157,9 @@ class Report {
       object["violations"] = report_.violations();
     }
     if (!report_.findings.empty()) {
-      const FindingText finding(report_.findings.front(), symbols_, report_.property);
-      object["cycle"] = finding.cycle_json();
-      object["witness"] = finding.witness_json();
+      add_cycle_json(cycle_of(report_.findings.front()), &object);
     }
-    if (all) {
+    if (choice_.all) {
       object["findings"] = findings_json();
     }
     if (!report_.unfenced.empty()) {
@@ -300,28 +171,42 @@ class Report {
     if (!report_.notes.empty()) {
       object["notes"] = notes();
     }
+    object["groups_searched"] = report_.parts;
+    if (report_.basis) {
+      object["rests_on"] = basis_json(*report_.basis);
+    }
+    if (const auto shortfalls = report_.shortfalls(); !shortfalls.empty()) {
+      object["shortfalls"] = shortfalls_json(shortfalls);
+    }
     return object;
   }
 
-  std::string text(bool all) const {
+  std::string text() const {
     std::string out =
-        fmt::format("{}: {}: {}\n", input_, property_name(report_.property), headline());
+        fmt::format("{}: {}: {}\n", printable(input_), property_name(report_.property), headline());
     out += fmt::format("  events: {}, threads: {}, units: {}; groups of units searched: {}\n",
                        report_.events, report_.threads, report_.units, report_.parts);
+    if (report_.basis && report_.violations() == 0) {
+      out += fmt::format("  {}\n", basis_text(*report_.basis));
+    }
     if (report_.selection.any()) {
       out += fmt::format("  selection: {}\n", selection_text(report_.selection));
     }
+    for (const Shortfall& shortfall : report_.shortfalls()) {
+      out += shortfall_lines(shortfall);
+    }
     for (const std::string& note : notes()) {
-      out += fmt::format("  note: {}\n", note);
+      out += fmt::format("  note: {}\n", printable(note));
     }
     const auto& findings = report_.findings;
-    const size_t shown = all ? findings.size() : std::min<size_t>(1, findings.size());
+    const size_t shown = choice_.all ? findings.size() : std::min<size_t>(1, findings.size());
     for (size_t i = 0; i < shown; ++i) {
-      const FindingText finding(findings[i], symbols_, report_.property);
+      const ReportedCycle cycle = cycle_of(findings[i]);
       out += fmt::format("\nviolation {} of {} ({}):\n", i + 1, report_.violations(),
                          verdict_of(findings[i]));
-      out += finding.cycle_text();
-      out += finding.witness_text();
+      out += fmt::format("  cycle of {} {}:\n", cycle.steps.size(),
+                         cycle.of_events ? "events" : "units");
+      out += cycle_text(cycle) + witness_text(cycle);
     }
     return out + unfenced_text();
   }
@@ -343,6 +228,10 @@ class Report {
     return verdict_name(report_);
   }
 
+  ReportedCycle cycle_of(const CheckFinding& finding) const {
+    return FindingCycle(finding, symbols_, choice_.names, report_.property).make();
+  }
+
   static const char* verdict_of(const CheckFinding& finding) {
     return finding.violation.verdict == Verdict::kDefinite ? "definite" : "possible";
   }
@@ -350,10 +239,9 @@ class Report {
   nlohmann::ordered_json findings_json() const {
     auto findings = nlohmann::ordered_json::array();
     for (const CheckFinding& each : report_.findings) {
-      const FindingText finding(each, symbols_, report_.property);
-      findings.push_back({{"verdict", verdict_of(each)},
-                          {"cycle", finding.cycle_json()},
-                          {"witness", finding.witness_json()}});
+      nlohmann::ordered_json object = {{"verdict", verdict_of(each)}};
+      add_cycle_json(cycle_of(each), &object);
+      findings.push_back(std::move(object));
     }
     return findings;
   }
@@ -361,13 +249,9 @@ class Report {
   nlohmann::ordered_json unfenced_json() const {
     auto units = nlohmann::ordered_json::array();
     for (const FenceAdvice& advice : report_.unfenced) {
-      units.push_back(fence_advice_json(advice, symbols_, location_of(advice)));
+      units.push_back(fence_advice_json(advice, symbols_, choice_.names));
     }
     return units;
-  }
-
-  std::string location_of(const FenceAdvice& advice) const {
-    return symbols_.location_text(advice.store.location);
   }
 
   std::string unfenced_text() const {
@@ -376,7 +260,7 @@ class Report {
     }
     std::string out = "\nunits whose stores may commit after their end:\n";
     for (const FenceAdvice& advice : report_.unfenced) {
-      out += fmt::format("  {}\n", fence_advice_line(advice, symbols_, location_of(advice)));
+      out += fmt::format("  {}\n", fence_advice_line(advice, symbols_, choice_.names));
     }
     return out;
   }
@@ -401,18 +285,19 @@ class Report {
   const std::string& input_;
   const Symbols& symbols_;
   const CheckReport& report_;
+  const ReportChoice& choice_;
 };
 
 }  // namespace
 
 nlohmann::ordered_json report_json(const std::string& input, const Symbols& symbols,
-                                   const CheckReport& report, bool all) {
-  return Report(input, symbols, report).json(all);
+                                   const CheckReport& report, const ReportChoice& choice) {
+  return Report(input, symbols, report, choice).json();
 }
 
 std::string report_text(const std::string& input, const Symbols& symbols, const CheckReport& report,
-                        bool all) {
-  return Report(input, symbols, report).text(all);
+                        const ReportChoice& choice) {
+  return Report(input, symbols, report, choice).text();
 }
 
 }  // namespace tsomon

@@ -221,20 +221,27 @@ class Judging {
 
  private:
   WatchOptions completed(WatchOptions options, const std::function<bool()>& stop) {
-    options.locate = [this](const std::string& text) { return locate(text); };
+    options.names.place = [this](const std::string& text) { return place(text); };
+    options.names.variable = [this](uint64_t address) { return symboliser().variable(address); };
     options.stop = stop;
     return options;
   }
 
-  // Instruction pointers to source lines, when they are needed.
-  std::string locate(const std::string& text) {
-    if (text.rfind("0x", 0) != 0) {
-      return text;
-    }
+  // Opened when something is found.
+  Symboliser& symboliser() {
     if (!symboliser_) {
       symboliser_ = std::make_unique<Symboliser>(modules_);
     }
-    return symboliser_->text(std::strtoull(text.c_str(), nullptr, 16));
+    return *symboliser_;
+  }
+
+  SourcePlace place(const std::string& text) {
+    if (text.rfind("0x", 0) == 0) {
+      return symboliser().place(std::strtoull(text.c_str(), nullptr, 16));
+    }
+    SourcePlace place;
+    place.text = text;
+    return place;
   }
 
   Symbols symbols_;
@@ -423,7 +430,7 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
     result.warnings.emplace_back("violations that were reported as definite are possible ones");
   }
   result.summary.lost_events += reading.reader().lost_events();
-  result.summary.selection = reading.reader().selection();
+  result.summary.basis.selection = reading.reader().selection();
   return result;
 }
 

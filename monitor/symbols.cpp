@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include <cxxabi.h>
@@ -127,15 +128,14 @@ struct Symboliser::OpenModule {
     const int size = dwfl_module_build_id(file, &bits, &address);
     const std::string on_disk(reinterpret_cast<const char*>(bits),
                               size > 0 ? static_cast<size_t>(size) : 0);
+    build_id = on_disk.empty() ? std::string() : hex(on_disk);
     if (!module.build_id.empty() && on_disk != module.build_id) {
       warnings.push_back(fmt::format(
           "{}: has been replaced since it was recorded (build-id {}, recorded {}): its source "
           "lines are not shown",
           module.path, hex(on_disk), hex(module.build_id)));
       file = nullptr;
-      return;
     }
-    index_units();
   }
   OpenModule(const OpenModule&) = delete;
   OpenModule& operator=(const OpenModule&) = delete;
@@ -157,6 +157,10 @@ struct Symboliser::OpenModule {
     Dwarf_Die* unit = nullptr;
   };
   void index_units() {
+    if (units_indexed) {
+      return;
+    }
+    units_indexed = true;
     Dwarf_Die* unit = nullptr;
     while ((unit = dwfl_module_nextcu(file, unit, &bias)) != nullptr) {
       Dwarf_Addr base = 0;
@@ -219,7 +223,8 @@ struct Symboliser::OpenModule {
   }
 
   // `address` as the file counts it.
-  std::vector<SourceFrame> frames(uint64_t address) const {
+  std::vector<SourceFrame> frames(uint64_t address) {
+    index_units();
     address -= bias;
     Dwarf_Die* unit = unit_at(address);
     if (unit == nullptr) {
@@ -262,15 +267,76 @@ struct Symboliser::OpenModule {
                : fmt::format("{}+0x{:x} {}", readable_name(symbol_name), offset, name);
   }
 
+  // Memory of the file that holds data.
+  bool has_data_at(uint64_t address) const {
+    GElf_Addr unused = 0;
+    Elf* elf = file == nullptr ? nullptr : dwfl_module_getelf(file, &unused);
+    size_t count = 0;
+    if (elf == nullptr || elf_getphdrnum(elf, &count) != 0) {
+      return false;
+    }
+    for (size_t i = 0; i < count; ++i) {
+      GElf_Phdr segment;
+      if (gelf_getphdr(elf, static_cast<int>(i), &segment) != nullptr &&
+          segment.p_type == PT_LOAD && (segment.p_flags & PF_X) == 0 &&
+          segment.p_vaddr <= address && address - segment.p_vaddr < segment.p_memsz) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  struct Variable {
+    uint64_t begin = 0;
+    uint64_t end = 0;
+    std::string linker_name;
+  };
+  void index_variables() {
+    variables_indexed = true;
+    const int count = dwfl_module_getsymtab(file);
+    for (int i = 1; i < count; ++i) {
+      GElf_Sym symbol;
+      GElf_Addr address = 0;
+      const char* text =
+          dwfl_module_getsym_info(file, i, &symbol, &address, nullptr, nullptr, nullptr);
+      if (text != nullptr && *text != '\0' && symbol.st_size != 0 && symbol.st_shndx != SHN_UNDEF &&
+          GELF_ST_TYPE(symbol.st_info) == STT_OBJECT) {
+        variables.push_back({address, address + symbol.st_size, text});
+      }
+    }
+    // Of several names the first; of what lies inside something else the inner one.
+    std::sort(variables.begin(), variables.end(), [](const Variable& left, const Variable& right) {
+      return std::tie(left.begin, right.end, right.linker_name) <
+             std::tie(right.begin, left.end, left.linker_name);
+    });
+  }
+
+  std::string variable(uint64_t address) {
+    if (!variables_indexed) {
+      index_variables();
+    }
+    const auto after = std::upper_bound(
+        variables.begin(), variables.end(), address,
+        [](uint64_t wanted, const Variable& variable) { return wanted < variable.begin; });
+    const bool known = after != variables.begin() && address < (after - 1)->end;
+    const std::string what = known ? readable_name((after - 1)->linker_name.c_str()) : name;
+    const uint64_t offset = known ? address - (after - 1)->begin : address;
+    return offset == 0 ? what : fmt::format("{}+0x{:x}", what, offset);
+  }
+
   std::string name;
+  std::string build_id;  // of the file that is here, in hexadecimal
   std::string debug_path;
   char* debug_path_text;
   Dwfl_Callbacks callbacks = {dwfl_build_id_find_elf, dwfl_standard_find_debuginfo,
                               dwfl_offline_section_address, nullptr};
   Dwfl* dwfl = nullptr;
   Dwarf_Addr bias = 0;  // of the DWARF data's addresses
+  bool units_indexed = false;
   std::vector<UnitRange> units;
-  Dwfl_Module* file = nullptr;  // absent when there are no symbols to be had
+  bool variables_indexed = false;
+  std::vector<Variable> variables;  // by begin
+  Dwfl_Module* file = nullptr;      // absent when there are no symbols to be had
 };
 
 Symboliser::Symboliser(std::vector<capture::Module> modules) : modules_(std::move(modules)) {}
@@ -285,7 +351,7 @@ const capture::Module* Symboliser::find(uint64_t address) const {
   return nullptr;
 }
 
-const Symboliser::OpenModule& Symboliser::open(const capture::Module& module) {
+Symboliser::OpenModule& Symboliser::open(const capture::Module& module) {
   std::unique_ptr<OpenModule>& opened = open_[module.path + '\0' + module.build_id];
   if (opened == nullptr) {
     opened = std::make_unique<OpenModule>(module, warnings_);
@@ -298,16 +364,21 @@ std::vector<SourceFrame> Symboliser::frames(uint64_t pc) {
   if (module == nullptr) {
     return {};
   }
-  const OpenModule& opened = open(*module);
+  OpenModule& opened = open(*module);
   return opened.file == nullptr ? std::vector<SourceFrame>{} : opened.frames(pc - 1 - module->bias);
 }
 
-std::string Symboliser::make_text(uint64_t pc) {
+SourcePlace Symboliser::make_place(uint64_t pc) {
+  SourcePlace place;
   const capture::Module* module = find(pc - 1);
   if (module == nullptr) {
-    return fmt::format("0x{:x}", pc);
+    place.text = fmt::format("0x{:x}", pc);
+    return place;
   }
+  place.module = module->path;
   const std::vector<SourceFrame> chain = frames(pc);
+  const OpenModule& opened = open(*module);
+  place.build_id = module->build_id.empty() ? opened.build_id : OpenModule::hex(module->build_id);
   const SourceFrame* chosen = chain.empty() ? nullptr : &chain.front();
   for (const SourceFrame& frame : chain) {
     if (!frame.file.empty() && !is_system_header(frame.file)) {
@@ -316,21 +387,37 @@ std::string Symboliser::make_text(uint64_t pc) {
     }
   }
   if (chosen != nullptr && !chosen->file.empty()) {
-    return fmt::format("{}{}{}:{}", chosen->function, chosen->function.empty() ? "" : " ",
-                       base_name(chosen->file), chosen->line);
+    place.function = chosen->function;
+    place.file = chosen->file;
+    place.line = chosen->line;
+    place.text = fmt::format("{}{}{}:{}", chosen->function, chosen->function.empty() ? "" : " ",
+                             base_name(chosen->file), chosen->line);
+    return place;
   }
-  const OpenModule& opened = open(*module);
   const std::string symbol =
       opened.file == nullptr ? std::string() : opened.symbol(pc - 1 - module->bias);
-  return symbol.empty() ? fmt::format("{}+0x{:x}", opened.name, pc - module->bias) : symbol;
+  place.text = symbol.empty() ? fmt::format("{}+0x{:x}", opened.name, pc - module->bias) : symbol;
+  return place;
 }
 
-const std::string& Symboliser::text(uint64_t pc) {
-  const auto [entry, is_new] = texts_.try_emplace(pc);
+const SourcePlace& Symboliser::place(uint64_t pc) {
+  const auto [entry, is_new] = places_.try_emplace(pc);
   if (is_new) {
-    entry->second = one_field(make_text(pc));
+    entry->second = make_place(pc);
+    entry->second.text = one_field(std::move(entry->second.text));
   }
   return entry->second;
+}
+
+std::string Symboliser::variable(uint64_t address) {
+  for (size_t i = modules_.size(); i-- > 0;) {
+    const capture::Module& module = modules_[i];
+    OpenModule& opened = open(module);
+    if (opened.has_data_at(address - module.bias)) {
+      return opened.variable(address - module.bias);
+    }
+  }
+  return {};
 }
 
 void LocationTexts::replace(const Interner& pcs, EventBlock& block) {
@@ -340,6 +427,13 @@ void LocationTexts::replace(const Interner& pcs, EventBlock& block) {
     const bool is_pc = text.substr(0, 2) == "0x" &&
                        std::from_chars(text.data() + 2, text.data() + text.size(), pc, 16).ptr ==
                            text.data() + text.size();
+    if (is_pc) {
+      const SourcePlace& place = symboliser_.place(pc);
+      const auto [known, is_new] = places_.try_emplace(place.text, place);
+      if (!is_new && place.build_id < known->second.build_id) {
+        known->second = place;
+      }
+    }
     ids_.push_back(texts_.intern_location(is_pc ? std::string_view(symboliser_.text(pc)) : text));
   }
   for (Event& event : block.events) {

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
+#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <utility>
@@ -10,6 +13,8 @@
 
 #include "monitor/check.h"
 #include "monitor/check_parts.h"
+#include "monitor/event_count.h"
+#include "monitor/event_text.h"
 #include "monitor/fence_advice.h"
 #include "monitor/set_window.h"
 #include "monitor/window_bounds.h"
@@ -19,58 +24,57 @@
 namespace tsomon {
 namespace {
 
-const char* operation_name(EventKind kind) {
-  switch (kind) {
-    case EventKind::kRead:
-      return "load";
-    case EventKind::kWrite:
-      return "store";
-    case EventKind::kReadModifyWrite:
-      return "locked";
-    case EventKind::kFence:
-      return "fence";
-    case EventKind::kAcquire:
-      return "acquire";
-    case EventKind::kRelease:
-      return "release";
-    case EventKind::kAcquireShared:
-      return "acquire shared";
-    case EventKind::kReleaseShared:
-      return "release shared";
-    case EventKind::kFork:
-      return "start thread";
-    case EventKind::kJoin:
-      return "join thread";
-    default:
-      return "event";
-  }
-}
-
-std::string unit_text(const FoundStep& step) {
-  if (!step.is_unit) {
-    return fmt::format("{} event #{}, a unit of its own", step.thread, step.first);
-  }
-  return fmt::format("{} unit {} (events #{} to #{})", step.thread,
-                     step.label.empty() ? "without a label" : step.label, step.first, step.last);
-}
-
-std::string access_line(const FoundAccess& access) {
-  return access.location.empty()
-             ? fmt::format("#{:<6} {}", access.index, access.operation)
-             : fmt::format("#{:<6} {:<34} {}", access.index, access.operation, access.location);
-}
-
 // The same cycle, wherever it begins, has the same key.
-std::string key_of(const std::vector<FoundStep>& cycle) {
+std::string key_of(const ReportedCycle& cycle) {
   std::vector<std::string> steps;
-  steps.reserve(cycle.size());
-  for (size_t i = 0; i < cycle.size(); ++i) {
-    const FoundStep& before = cycle[(i + cycle.size() - 1) % cycle.size()];
-    steps.push_back(
-        fmt::format("{}|{}|{}", cycle[i].label, before.to.location, cycle[i].from.location));
+  const size_t size = cycle.steps.size();
+  steps.reserve(size);
+  for (size_t i = 0; i < size; ++i) {
+    const ReportedStep& step = cycle.steps[i];
+    const ReportedStep& before = cycle.steps[(i + size - 1) % size];
+    steps.push_back(fmt::format("{}|{}|{}", step.label, cycle.accesses[before.to].place.text,
+                                cycle.accesses[step.from].place.text));
   }
   std::rotate(steps.begin(), std::min_element(steps.begin(), steps.end()), steps.end());
   return fmt::format("{}", fmt::join(steps, "\n"));
+}
+
+// The accesses of a cycle, each once, in the order of the input.
+class CycleAccesses {
+ public:
+  void add(ReportedAccess access) { by_index_.try_emplace(access.index, std::move(access)); }
+  // When all were added.
+  void move_to(std::vector<ReportedAccess>* accesses) {
+    for (auto& [index, access] : by_index_) {
+      place_[index] = accesses->size();
+      accesses->push_back(std::move(access));
+    }
+  }
+  // Where an event is then.
+  size_t place(uint64_t index) const { return place_.at(index); }
+
+ private:
+  std::map<uint64_t, ReportedAccess> by_index_;
+  std::unordered_map<uint64_t, size_t> place_;
+};
+
+// Of every step it is known by which access the cycle comes in and goes out.
+void list_accesses(ReportedCycle* cycle) {
+  const size_t size = cycle->steps.size();
+  for (size_t i = 0; i < size; ++i) {
+    ReportedStep& step = cycle->steps[i];
+    const size_t entered = cycle->steps[(i + size - 1) % size].to;
+    step.accesses = {std::min(entered, step.from)};
+    if (entered != step.from) {
+      step.accesses.push_back(std::max(entered, step.from));
+    }
+    for (const size_t access : {entered, step.from}) {
+      const std::string& text = cycle->accesses[access].place.text;
+      if (!text.empty() && (step.locations.empty() || step.locations.back() != text)) {
+        step.locations.push_back(text);
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -84,31 +88,7 @@ WatchOptions::WatchOptions() {
 nlohmann::ordered_json Found::json() const {
   nlohmann::ordered_json object = {{"violation", number},
                                    {"verdict", definite ? "definite" : "possible"}};
-  object["cycle"] = nlohmann::ordered_json::array();
-  for (const FoundStep& step : cycle) {
-    auto locations = nlohmann::ordered_json::array();
-    const FoundStep& before = cycle[(&step - cycle.data() + cycle.size() - 1) % cycle.size()];
-    for (const std::string* text : {&before.to.location, &step.from.location}) {
-      if (!text->empty() && (locations.empty() || locations.back() != *text)) {
-        locations.push_back(*text);
-      }
-    }
-    object["cycle"].push_back({{"thread", step.thread},
-                               {"label", step.label},
-                               {"first", step.first},
-                               {"last", step.last},
-                               {"locations", std::move(locations)},
-                               {"edge", step.edge},
-                               {"from", step.from.index},
-                               {"to", step.to.index}});
-  }
-  object["witness"] = nullptr;
-  if (!witness.empty()) {
-    object["witness"] = nlohmann::ordered_json::array();
-    for (const WitnessStep& step : witness) {
-      object["witness"].push_back({{step.commit ? "commit" : "issue", step.event}});
-    }
-  }
+  add_cycle_json(cycle, &object);
   if (!unfenced.empty()) {
     object["unfenced_units"] = nlohmann::ordered_json::array();
     for (const Unfenced& unit : unfenced) {
@@ -120,19 +100,8 @@ nlohmann::ordered_json Found::json() const {
 
 std::string Found::text() const {
   std::string out = fmt::format("violation {} ({}): cycle of {} units\n", number,
-                                definite ? "definite" : "possible", cycle.size());
-  for (size_t i = 0; i < cycle.size(); ++i) {
-    const FoundStep& step = cycle[i];
-    const FoundAccess& entered = cycle[(i + cycle.size() - 1) % cycle.size()].to;
-    out += fmt::format("  [{}] {}\n", i + 1, unit_text(step));
-    const bool straight = entered.index <= step.from.index;
-    out += fmt::format("        {}\n", access_line(straight ? entered : step.from));
-    if (entered.index != step.from.index) {
-      out += fmt::format("        {}\n", access_line(straight ? step.from : entered));
-    }
-    out += fmt::format("      before [{}]: #{} before #{} ({})\n", (i + 1) % cycle.size() + 1,
-                       step.from.index, step.to.index, step.edge);
-  }
+                                definite ? "definite" : "possible", cycle.steps.size());
+  out += cycle_text(cycle);
   if (!unfenced.empty()) {
     out += "  units whose stores may commit after their end:\n";
   }
@@ -155,10 +124,14 @@ class Watch::Impl {
                    [this](DetectedWindow&& window) { on_window(std::move(window)); },
                    [](const DetectedWindow& window) { return !window.directed; }}) {
     options_.analysis.relation = options_.detector.relation;
+    options_.names.objects = objects_;
   }
 
   void add(const EventBlock& block) {
-    count_threads(block);
+    count_.add(block);
+    for (size_t i = 0; i < block.events.size(); ++i) {
+      objects_->add(block.events[i], summary_.events + i);
+    }
     detector_.add(block, summary_.events);
     summary_.events += block.events.size();
     judge_waiting(summary_.events);
@@ -182,7 +155,9 @@ class Watch::Impl {
   WatchSummary summary() const {
     WatchSummary summary = summary_;
     summary.detector = detector_.statistics();
-    summary.threads = static_cast<uint32_t>(std::count(seen_.begin(), seen_.end(), 1));
+    summary.threads = count_.threads();
+    summary.about_units = options_.analysis.property != Property::kRobustness;
+    summary.basis = basis_of(count_, *symbols_, {}, options_.source);
     for (const uint64_t count : detector_.cycle_counts()) {
       summary.occurrences += count;
     }
@@ -213,45 +188,24 @@ class Watch::Impl {
     gap(summary->complete() && !detector_.complete(), "not all of it could be judged");
   }
 
-  void count_threads(const EventBlock& block) {
-    for (const Event& event : block.events) {
-      if (event.thread >= seen_.size()) {
-        seen_.resize(event.thread + 1, 0);
-      }
-      seen_[event.thread] = 1;
-    }
+  ReportedAccess access(uint64_t index, const Event& event) const {
+    return reported_access(index, event, *symbols_, options_.names);
   }
 
-  FoundAccess access(uint64_t index, const Event& event) const {
-    FoundAccess found;
-    found.index = index;
-    found.operation = operation_name(event.kind());
-    if (event.kind() == EventKind::kFork || event.kind() == EventKind::kJoin) {
-      found.operation += " " + thread_name(static_cast<ThreadId>(event.address));
-    } else if (event.kind() != EventKind::kFence) {
-      found.operation += " " + symbols_->access_text(event);
-    }
-    found.location = source_text(event.location);
-    return found;
-  }
-
-  std::string source_text(uint32_t location) const {
-    std::string text = symbols_->location_text(location);
-    return options_.locate && !text.empty() ? options_.locate(text) : text;
-  }
-
-  FoundAccess access(const DetectedAccess& detected) const {
+  ReportedAccess access(const DetectedAccess& detected) const {
     return access(detected.index, event_of(detected));
   }
 
-  std::string thread_name(ThreadId thread) const {
-    return thread < symbols_->threads.size() ? std::string(symbols_->threads.text(thread))
-                                             : fmt::format("T{}", thread);
-  }
-
-  std::string label(uint32_t id) const {
-    return id < symbols_->labels.size() ? std::string(unit_label(symbols_->labels.text(id)))
-                                        : std::string();
+  ReportedStep step(ThreadId thread, uint32_t label, uint64_t first, uint64_t last) const {
+    ReportedStep step;
+    step.thread = thread_text(thread, *symbols_);
+    step.label = label < symbols_->labels.size()
+                     ? std::string(unit_label(symbols_->labels.text(label)))
+                     : std::string();
+    step.is_unit = label != Interner::kNone;
+    step.first = first;
+    step.last = last;
+    return step;
   }
 
   // Where events are missing a load may have been forwarded from a store that is, and values may be
@@ -267,12 +221,23 @@ class Watch::Impl {
   void on_cycle(const DetectedCycle& cycle) {
     Found found;
     found.definite = cycle.certain();
-    for (const DetectedStep& step : cycle.steps) {
-      found.definite = found.definite && stands(step.from.kind, step.kind);
-      found.cycle.push_back({thread_name(step.unit.thread), label(step.unit.label),
-                             step.unit.label != Interner::kNone, step.unit.first, step.unit.last,
-                             access(step.from), access(step.to), edge_name(step.kind)});
+    CycleAccesses accesses;
+    for (const DetectedStep& detected : cycle.steps) {
+      found.definite = found.definite && stands(detected.from.kind, detected.kind);
+      accesses.add(access(detected.from));
+      accesses.add(access(detected.to));
     }
+    accesses.move_to(&found.cycle.accesses);
+    for (const DetectedStep& detected : cycle.steps) {
+      const DetectedUnit& unit = detected.unit;
+      ReportedStep own = step(unit.thread, unit.label, unit.first, unit.last);
+      own.finished = unit.finished;
+      own.from = accesses.place(detected.from.index);
+      own.to = accesses.place(detected.to.index);
+      own.edge = detected.kind;
+      found.cycle.steps.push_back(std::move(own));
+    }
+    list_accesses(&found.cycle);
     // The detector counts the repetitions of its cycles itself.
     report(std::move(found), 0);
   }
@@ -431,24 +396,40 @@ class Watch::Impl {
     const UnitTable units(trace);
     Found found;
     found.definite = violation.verdict == Verdict::kDefinite;
+    CycleAccesses accesses;
+    const auto add = [&](uint32_t e) {
+      ReportedAccess one = access(index[e], trace.events[e]);
+      add_values(trace, trace.events[e], &one);
+      accesses.add(std::move(one));
+    };
+    for (const CycleEdge& edge : violation.cycle) {
+      found.definite = found.definite && stands(trace.events[edge.from].kind(), edge.kind);
+      add(edge.from);
+      add(edge.to);
+    }
+    for (const Step& taken : violation.witness) {
+      add(taken.event);
+    }
+    accesses.move_to(&found.cycle.accesses);
     for (const CycleEdge& edge : violation.cycle) {
       const Unit& unit = units[edge.unit];
-      found.definite = found.definite && stands(trace.events[edge.from].kind(), edge.kind);
-      found.cycle.push_back({thread_name(unit.thread), label(unit.label),
-                             unit.label != Interner::kNone, index[unit.first_event],
-                             index[unit.last_event],
-                             access(index[edge.from], trace.events[edge.from]),
-                             access(index[edge.to], trace.events[edge.to]), edge_name(edge.kind)});
+      ReportedStep own =
+          step(unit.thread, unit.label, index[unit.first_event], index[unit.last_event]);
+      own.finished = unit.finished;
+      own.from = accesses.place(index[edge.from]);
+      own.to = accesses.place(index[edge.to]);
+      own.edge = edge.kind;
+      found.cycle.steps.push_back(std::move(own));
     }
-    for (const Step& step : violation.witness) {
-      found.witness.push_back({index[step.event], step.commit});
+    for (const Step& taken : violation.witness) {
+      found.cycle.witness.push_back({accesses.place(index[taken.event]), taken.commit});
     }
+    list_accesses(&found.cycle);
     std::vector<FenceAdvice> unfenced;
     add_fence_advice(analysis, trace, units, &index, &unfenced);
     for (const FenceAdvice& advice : unfenced) {
-      const std::string location = source_text(advice.store.location);
-      found.unfenced.push_back({fence_advice_json(advice, *symbols_, location),
-                                fence_advice_line(advice, *symbols_, location)});
+      found.unfenced.push_back({fence_advice_json(advice, *symbols_, options_.names),
+                                fence_advice_line(advice, *symbols_, options_.names)});
     }
     return found;
   }
@@ -484,7 +465,8 @@ class Watch::Impl {
   bool finished_ = false;
   const bool sets_;
   std::deque<Waiting> waiting_;
-  std::vector<uint8_t> seen_;  // by thread: 1 if it has an event
+  EventCount count_;
+  std::shared_ptr<HeapObjects> objects_ = std::make_shared<HeapObjects>();
   std::unordered_map<std::string, bool> reported_;
   Detector detector_;
 };

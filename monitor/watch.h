@@ -8,7 +8,8 @@
 //             come that may tell more, or none comes. Findings with the same labels and source
 //             locations are reported once and counted.
 // Verdict     As `tsomon check`: kInconclusive when nothing was found and something was missing:
-//             late or lost events, windows that could not be judged.
+//             late or lost events, windows that could not be judged; or when there was nothing to
+//             find anything in (basis.h).
 // Complexity  That of Detector; a window costs what analyse_exactly() costs within
 //             WatchOptions::analysis, all windows together what monitor/window_bounds.h allows;
 //             those beyond that are not judged.
@@ -23,6 +24,8 @@
 #include <string>
 #include <vector>
 
+#include "monitor/basis.h"
+#include "monitor/reported_cycle.h"
 #include "online/detector.h"
 #include "online/event_merge.h"
 #include "tso/analysis.h"
@@ -34,40 +37,18 @@ struct WatchOptions {
   WatchOptions();
   DetectorOptions detector;
   AnalysisOptions analysis;  // of windows
-  // Text of a source location as the symbols have it; absent: as it is.
-  std::function<std::string(const std::string&)> locate;
+  // Its `objects` are the watch's own.
+  ReportNames names;
+  BasisSource source = BasisSource::kProbe;
   // Asked before each window is judged: true, and it is not (WatchSummary::unjudged). Absent:
   // never.
   std::function<bool()> stop;
 };
 
-struct FoundAccess {
-  uint64_t index = 0;  // of the event in the input
-  std::string operation;
-  std::string location;  // may be empty
-};
-
-// A unit on the cycle, and the order that leads to the next one.
-struct FoundStep {
-  std::string thread;
-  std::string label;  // empty: no label, or an event of its own
-  bool is_unit = false;
-  uint64_t first = 0;
-  uint64_t last = 0;
-  FoundAccess from;
-  FoundAccess to;
-  std::string edge;  // "program-order", "conflict", "implied", "reordering", "thread"
-};
-
 struct Found {
   uint64_t number = 0;  // from 1
   bool definite = false;
-  std::vector<FoundStep> cycle;
-  struct WitnessStep {
-    uint64_t event = 0;
-    bool commit = false;
-  };
-  std::vector<WitnessStep> witness;  // only of what a window's analysis found
+  ReportedCycle cycle;  // with a witness only if a window's analysis found it
   // Units of the window that do not end fenced, one entry for each label and source location, as
   // `tsomon check` reports them: in JSON, and as a line. Empty for a cycle of certain orders.
   struct Unfenced {
@@ -81,9 +62,8 @@ struct Found {
 };
 
 struct WatchSummary {
-  Violations found;     // different ones
-  Notes notes;          // why it is not complete
-  Selection selection;  // what the verdict is about; filled in by who knows it
+  Violations found;  // different ones
+  Notes notes;       // why it is not complete
   uint64_t events = 0;
   uint32_t threads = 0;
   uint64_t occurrences = 0;  // all
@@ -92,9 +72,18 @@ struct WatchSummary {
   uint64_t losses = 0;       // places where events are missing
   uint64_t lost_events = 0;  // as far as their number is known
   DetectorStatistics detector;
+  Basis basis;  // its selection is filled in by who knows it
+  bool about_units = true;
 
   bool complete() const { return notes.complete(); }
-  Verdict verdict() const { return verdict_of(found, complete()); }
+  // Why finding nothing means nothing, if nothing was found and nothing was missing.
+  std::vector<Shortfall> shortfalls() const {
+    return verdict_of(found, complete()) == Verdict::kClean ? tsomon::shortfalls(basis, about_units)
+                                                            : std::vector<Shortfall>();
+  }
+  Verdict verdict() const {
+    return shortfalls().empty() ? verdict_of(found, complete()) : Verdict::kInconclusive;
+  }
 };
 
 class Watch {

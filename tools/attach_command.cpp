@@ -12,12 +12,15 @@
 #include "tools/discover_report.h"
 #include "tools/flight_option.h"
 #include "tools/number_option.h"
+#include "tools/output.h"
 #include "tools/output_option.h"
 #include "tools/relation_option.h"
 #include "tools/watch_report.h"
 
 namespace tsomon {
 namespace {
+
+constexpr const char* kTool = "tsomon attach";
 
 // As for `tsomon run`: more than any processor has.
 constexpr uint32_t kStoreBuffer = 256;
@@ -50,7 +53,7 @@ attach::AttachOptions attach_options(const Options& options) {
     relation.model = MemoryModel::kSc;
     result.watch.analysis.property = Property::kScSerializability;
   }
-  result.note = [](const std::string& text) { fmt::print(stderr, "tsomon attach: {}\n", text); };
+  result.note = [](const std::string& text) { put_message(kTool, text); };
   return result;
 }
 
@@ -91,7 +94,7 @@ int run_attach(const Options& options) {
     return run_discover(options.pid, seconds > 0 ? seconds : kDiscoverSeconds, options.output);
   }
   const auto refuse = [](const Error& error) {
-    fmt::print(stderr, "tsomon attach: {}\n", error.to_string());
+    put_message(kTool, error.to_string());
     return exit_status_of(error);
   };
   auto flight = Flight::prepare(options.flight, options.pid);
@@ -104,20 +107,21 @@ int run_attach(const Options& options) {
   const auto summary =
       attach::attach_to(options.pid, attach_options(options), [&](const Found& found) {
         flight->dump();
-        print_found(found, {options.output});
+        print_found(found, {options.output, stdout, kTool});
       });
   if (!summary) {
     return refuse(summary.error());
   }
   flight->stop("tsomon attach");
-  fmt::print(stderr, "tsomon attach: detached: {}\n", summary->ended);
+  put_message(kTool, "detached: " + summary->ended);
   const nlohmann::ordered_json more = {{"pid", options.pid},
                                        {"ended", summary->ended},
                                        {"hits", summary->hits},
                                        {"lost_hits", summary->lost_hits},
                                        {"lost_watch_hits", summary->lost_watch_hits},
                                        {"values", values_json(options.values, summary->values)}};
-  print_watch_summary(summary->program, options.property, summary->watch, {options.output}, more);
+  print_watch_summary(summary->program, options.property, summary->watch,
+                      {options.output, stdout, kTool}, more);
   if (options.output == OutputFormat::kText) {
     fmt::print("  hits: {}\n", summary->hits);
     print_values(options.values, summary->values);

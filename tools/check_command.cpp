@@ -4,14 +4,15 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "monitor/check_input.h"
 #include "monitor/consistency_check.h"
+#include "monitor/read_input.h"
 #include "tools/command.h"
+#include "tools/output.h"
 #include "tools/output_option.h"
 #include "tools/perf_option.h"
 #include "tools/progress_line.h"
@@ -121,32 +122,45 @@ int status_of(const ConsistencyReport& report, const ConsistencyOptions& options
   return kExitInconclusive;
 }
 
-void print(const nlohmann::ordered_json& object) {
-  // Names come from outside: bytes that are not UTF-8 are replaced, not refused.
-  fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+constexpr const char* kTool = "tsomon check";
+
+void put_warnings(const std::string& input, const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) {
+    put_message(kTool, input + ": " + warning);
+  }
+}
+
+// The input was not judged; others are.
+int refuse(const std::string& file, const Options& options, const Error& error) {
+  put_message(kTool, error.to_string());
+  if (options.output == OutputFormat::kJson) {
+    put_error_json(file, options.property, error, kTool);
+  }
+  return kExitBadInput;
+}
+
+void add_warnings(const std::vector<std::string>& warnings, nlohmann::ordered_json* object) {
+  if (!warnings.empty()) {
+    (*object)["warnings"] = warnings;
+  }
 }
 
 int check_file_consistency(const std::string& file, const Options& options) {
   const ConsistencyOptions asked = consistency_options(options);
   int status = kExitClean;
-  const auto done = check_consistency_of(
-      file, *input_format(options.format), asked, [&](const CheckedConsistency& checked) {
-        for (const std::string& warning : checked.warnings) {
-          fmt::print(stderr, "tsomon check: {}: {}\n", checked.input, warning);
-        }
-        if (options.output == OutputFormat::kJson) {
-          print(consistency_json(file, checked));
-        } else {
-          fmt::print("{}", consistency_text(checked));
-        }
-        std::fflush(stdout);
-        status = worse(status, status_of(checked.report, asked));
-      });
-  if (!done) {
-    fmt::print(stderr, "tsomon check: {}\n", done.error().to_string());
-    return kExitBadInput;
-  }
-  return status;
+  const auto done = check_consistency_of(file, *input_format(options.format), asked,
+                                         [&](const CheckedConsistency& checked) {
+                                           put_warnings(checked.input, checked.warnings);
+                                           if (options.output == OutputFormat::kJson) {
+                                             auto object = consistency_json(file, checked);
+                                             add_warnings(checked.warnings, &object);
+                                             put_json(stdout, object, kTool);
+                                           } else {
+                                             put_lines(stdout, consistency_text(checked));
+                                           }
+                                           status = worse(status, status_of(checked.report, asked));
+                                         });
+  return done ? status : refuse(file, options, done.error());
 }
 
 int judge_file(const std::string& file, const Options& options) {
@@ -161,18 +175,17 @@ int judge_file(const std::string& file, const Options& options) {
     return check_input(file, *input_format(options.format), asked, options.perf);
   }();
   if (!checked) {
-    fmt::print(stderr, "tsomon check: {}\n", checked.error().to_string());
-    return kExitBadInput;
+    return refuse(file, options, checked.error());
   }
-  for (const std::string& warning : checked->warnings) {
-    fmt::print(stderr, "tsomon check: {}: {}\n", checked->input, warning);
-  }
+  put_warnings(checked->input, checked->warnings);
+  const ReportChoice choice{checked->names, options.all};
   if (options.output == OutputFormat::kJson) {
-    print(report_json(file, checked->symbols, checked->report, options.all));
+    auto object = report_json(file, checked->symbols, checked->report, choice);
+    add_warnings(checked->warnings, &object);
+    put_json(stdout, object, kTool);
   } else {
-    fmt::print("{}", report_text(checked->input, checked->symbols, checked->report, options.all));
+    put_lines(stdout, report_text(checked->input, checked->symbols, checked->report, choice));
   }
-  std::fflush(stdout);
   return status_of(checked->report);
 }
 
@@ -181,10 +194,11 @@ int check_file(const std::string& file, const Options& options) {
   try {
     return judge_file(file, options);
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr,
-               "tsomon check: {}: out of memory: not judged; give it more, or check a shorter "
-               "recording\n",
-               file);
+    refuse(file, options,
+           {ErrorKind::kEnvironment,
+            input_name(file),
+            {},
+            "out of memory: not judged; give it more, or check a shorter recording"});
     return kExitEnvironment;
   }
 }

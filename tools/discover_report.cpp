@@ -6,10 +6,13 @@
 
 #include "monitor/attach/discover.h"
 #include "tools/command.h"
+#include "tools/output.h"
+#include "tso/printable.h"
 
 namespace tsomon {
 namespace {
 
+constexpr const char* kTool = "tsomon attach";
 constexpr size_t kProposals = 20;
 
 void print_json(pid_t pid, const std::string& program, const attach::Discovery& found) {
@@ -23,31 +26,34 @@ void print_json(pid_t pid, const std::string& program, const attach::Discovery& 
                          {"stores", proposal.place.stores},
                          {"loads", proposal.place.loads}});
   }
-  fmt::print("{}\n", nlohmann::ordered_json{{"file", program},
-                                            {"pid", pid},
-                                            {"events", found.events},
-                                            {"samples", found.samples},
-                                            {"lost_samples", found.lost},
-                                            {"proposals", std::move(proposals)}}
-                         .dump());
+  put_json(stdout,
+           {{"file", program},
+            {"pid", pid},
+            {"events", found.events},
+            {"samples", found.samples},
+            {"lost_samples", found.lost},
+            {"proposals", std::move(proposals)}},
+           kTool);
 }
 
 void print_text(const std::string& program, const attach::Discovery& found) {
-  fmt::print("{}: {} samples ({}), {} lost\n", program, found.samples, found.events, found.lost);
+  std::string out = fmt::format("{}: {} samples ({}), {} lost\n", printable(program), found.samples,
+                                printable(found.events), found.lost);
   if (found.proposals.empty()) {
-    fmt::print("  nothing that two threads accessed and one of them stored to\n");
+    out += "  nothing that two threads accessed and one of them stored to\n";
   }
   for (const attach::Proposal& proposal : found.proposals) {
-    fmt::print("  --watch {}  {}\n", proposal.watch, proposal.data);
-    fmt::print(
+    out += fmt::format("  --watch {}  {}\n", printable(proposal.watch), printable(proposal.data));
+    out += fmt::format(
         "      threads: {}, {} of them with stores; samples: {} stores, {} loads; most in {}\n",
         proposal.place.threads, proposal.place.storing_threads, proposal.place.stores,
-        proposal.place.loads, proposal.code);
+        proposal.place.loads, printable(proposal.code));
   }
+  put_lines(stdout, out);
 }
 
 int report_error(const Error& error) {
-  fmt::print(stderr, "tsomon attach: {}\n", error.to_string());
+  put_message(kTool, error.to_string());
   return error.kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
 }
 

@@ -5,20 +5,25 @@
 
 #include "monitor/doctor.h"
 #include "tools/command.h"
+#include "tools/output.h"
 #include "tools/output_option.h"
+#include "tso/printable.h"
 
 namespace tsomon {
 namespace {
 
 void print_text(const std::vector<MachineFinding>& findings) {
+  std::string out;
   for (const MachineFinding& finding : findings) {
-    fmt::print("{:<3} {:<20} {}\n", finding.available ? "yes" : "no", finding.name, finding.detail);
+    out += fmt::format("{:<3} {:<20} {}\n", finding.available ? "yes" : "no", finding.name,
+                       printable(finding.detail));
     if (!finding.available) {
-      fmt::print("    {:<20} {}needed by: {}\n", "", finding.required ? "REQUIRED, " : "",
-                 finding.needed_by);
-      fmt::print("    {:<20} remedy: {}\n", "", finding.remedy);
+      out += fmt::format("    {:<20} {}needed by: {}\n", "", finding.required ? "REQUIRED, " : "",
+                         finding.needed_by);
+      out += fmt::format("    {:<20} remedy: {}\n", "", printable(finding.remedy));
     }
   }
+  put_lines(stdout, out);
 }
 
 void print_json(const std::vector<MachineFinding>& findings) {
@@ -33,7 +38,7 @@ void print_json(const std::vector<MachineFinding>& findings) {
     }
     list.push_back(std::move(entry));
   }
-  fmt::print("{}\n", nlohmann::ordered_json{{"findings", std::move(list)}}.dump());
+  put_json(stdout, {{"findings", std::move(list)}}, "tsomon doctor");
 }
 
 int run_doctor(OutputFormat output) {

@@ -3,9 +3,8 @@
 #include <cstdio>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "monitor/pt_live/pt_record.h"
+#include "tools/output.h"
 
 namespace tsomon {
 
@@ -58,10 +57,10 @@ void Flight::stop(const char* command) const {
   }
   const auto written = recorder_->stop();
   if (!written) {
-    fmt::print(stderr, "{}: {}\n", command, written.error().to_string());
+    put_message(command, written.error().to_string());
   } else if (*written) {
-    fmt::print(stderr, "{}: wrote {}: what was executed before the first violation\n", command,
-               choice_.output);
+    put_message(command,
+                "wrote " + choice_.output + ": what was executed before the first violation");
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "decoders/std/generator.h"
 #include "tools/command.h"
+#include "tools/output.h"
 
 namespace tsomon {
 namespace {
@@ -32,7 +33,7 @@ int write_all(StdGenerator& generator, std::FILE* file) {
 int run_generate(const GenerateOptions& options) {
   auto generator = StdGenerator::create(options.trace);
   if (!generator) {
-    fmt::print(stderr, "tsomon generate: {}\n", generator.error().to_string());
+    put_message("tsomon generate", generator.error().to_string());
     return kExitBadInput;
   }
   const bool to_file = !options.output.empty();
@@ -42,12 +43,13 @@ int run_generate(const GenerateOptions& options) {
     error = errno;
   }
   if (error != 0) {
-    fmt::print(stderr, "tsomon generate: {} could not be written: {}\n",
-               to_file ? options.output : "standard output", std::strerror(error));
+    put_message("tsomon generate",
+                fmt::format("{} could not be written: {}",
+                            to_file ? options.output : "standard output", std::strerror(error)));
     return kExitEnvironment;
   }
-  fmt::print(stderr, "tsomon generate: {} units, {} of them violating\n", generator->units(),
-             generator->violating());
+  put_message("tsomon generate", fmt::format("{} units, {} of them violating", generator->units(),
+                                             generator->violating()));
   return kExitClean;
 }
 

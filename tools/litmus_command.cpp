@@ -17,11 +17,15 @@
 #include "monitor/read_input.h"
 #include "tools/command.h"
 #include "tools/number_option.h"
+#include "tools/output.h"
 #include "tools/output_option.h"
 #include "tools/stop_signals.h"
+#include "tso/printable.h"
 
 namespace tsomon {
 namespace {
+
+constexpr const char* kTool = "tsomon litmus";
 
 using litmus::Judgement;
 using litmus::LitmusTest;
@@ -36,55 +40,71 @@ struct Options {
 constexpr size_t kMaxFileSize = size_t{16} << 20;
 
 // As signed: a litmus test that writes -1 wants to see -1.
-std::string value_text(machine::Value value, uint8_t width) {
+int64_t signed_value(machine::Value value, uint8_t width) {
   const int unused = 64 - 8 * width;
-  return std::to_string(static_cast<int64_t>(value << unused) >> unused);
+  return static_cast<int64_t>(value << unused) >> unused;
 }
 
-void print_model(const char* model, const LitmusTest& test, const ModelJudgement& judgement) {
-  fmt::print("  {}: {} ({}), {} states, {} executions{}\n", model,
-             litmus::verdict_text(judgement.verdict), litmus::quantifier_text(test.quantifier),
-             judgement.states.size(), judgement.executions,
-             judgement.exploration.complete() ? "" : ", incomplete");
+std::string value_text(machine::Value value, uint8_t width) {
+  return std::to_string(signed_value(value, width));
+}
+
+std::string model_text(const char* model, const LitmusTest& test, const ModelJudgement& judgement) {
+  std::string out = fmt::format(
+      "  {}: {} ({}), {} states, {} executions{}\n", model, litmus::verdict_text(judgement.verdict),
+      litmus::quantifier_text(test.quantifier), judgement.states.size(), judgement.executions,
+      judgement.exploration.complete() ? "" : ", incomplete");
   for (const auto& values : judgement.states) {
     std::string line;
     for (size_t index = 0; index < values.size(); ++index) {
-      line += fmt::format(" {}={}", test.observed[index].name,
+      line += fmt::format(" {}={}", printable(test.observed[index].name),
                           value_text(values[index], test.observed[index].width));
     }
     const bool satisfies = litmus::holds(test.proposition, test.observed, values);
-    fmt::print("   {}{}\n", satisfies ? "*" : " ", line.empty() ? " (nothing observed)" : line);
+    out += fmt::format("   {}{}\n", satisfies ? "*" : " ",
+                       line.empty() ? " (nothing observed)" : line);
   }
+  return out;
 }
 
 void print_text(const std::string& file, const LitmusTest& test, const Judgement& judgement) {
-  fmt::print("{} ({}): {}\n", test.name, file,
-             !judgement.robust   ? "robustness inconclusive"
-             : *judgement.robust ? "robust"
-                                 : "not robust");
-  print_model("SC", test, judgement.sc);
-  print_model("TSO", test, judgement.tso);
+  put_lines(stdout, fmt::format("{} ({}): {}\n", printable(test.name), printable(file),
+                                !judgement.robust   ? "robustness inconclusive"
+                                : *judgement.robust ? "robust"
+                                                    : "not robust") +
+                        model_text("SC", test, judgement.sc) +
+                        model_text("TSO", test, judgement.tso));
 }
 
-nlohmann::ordered_json model_json(const ModelJudgement& judgement) {
+nlohmann::ordered_json model_json(const LitmusTest& test, const ModelJudgement& judgement) {
+  auto states = nlohmann::ordered_json::array();
+  for (const auto& values : judgement.states) {
+    auto named = nlohmann::ordered_json::object();
+    for (size_t index = 0; index < values.size(); ++index) {
+      named[test.observed[index].name] = signed_value(values[index], test.observed[index].width);
+    }
+    states.push_back({{"values", std::move(named)},
+                      {"satisfies", litmus::holds(test.proposition, test.observed, values)}});
+  }
   return {{"states", judgement.states.size()},
           {"executions", judgement.executions},
-          {"verdict", litmus::verdict_text(judgement.verdict)}};
+          {"verdict", litmus::verdict_text(judgement.verdict)},
+          {"complete", judgement.exploration.complete()},
+          {"final_states", std::move(states)}};
 }
 
 void print_json(const std::string& file, const LitmusTest& test, const Judgement& judgement) {
   nlohmann::ordered_json object = {{"file", file},
                                    {"name", test.name},
                                    {"quantifier", litmus::quantifier_text(test.quantifier)},
-                                   {"sc", model_json(judgement.sc)},
-                                   {"tso", model_json(judgement.tso)},
+                                   {"sc", model_json(test, judgement.sc)},
+                                   {"tso", model_json(test, judgement.tso)},
                                    {"robust", nullptr},
                                    {"complete", judgement.complete()}};
   if (judgement.robust) {
     object["robust"] = *judgement.robust;
   }
-  // A name may hold any bytes.
-  fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  put_json(stdout, object, kTool);
 }
 
 // The reason why not everything was seen.
@@ -96,13 +116,25 @@ const char* bound_of(const Judgement& judgement) {
                                                      : "a bound was hit (--max-jumps)";
 }
 
+// The file was not judged; others are.
+void refuse(const std::string& file, const Options& options, const Error& error) {
+  put_message("", error.to_string());
+  if (options.output == OutputFormat::kJson) {
+    put_error_json(file, {}, error, kTool);
+  }
+}
+
+Error not_judged(const std::string& file, const std::string& why) {
+  return {ErrorKind::kEnvironment, input_name(file), {}, why + ": not judged"};
+}
+
 int judge_file(const std::string& file, const Options& options) {
   const std::string input = input_name(file);
   const auto test = read_input(file, kMaxFileSize).and_then([&](const std::string& text) {
     return litmus::parse_litmus(text, input);
   });
   if (!test) {
-    fmt::print(stderr, "{}\n", test.error().to_string());
+    refuse(file, options, test.error());
     return kExitBadInput;
   }
   const Judgement judgement = litmus::judge_litmus(*test, options.limits);
@@ -111,10 +143,9 @@ int judge_file(const std::string& file, const Options& options) {
   } else {
     print_text(file, *test, judgement);
   }
-  std::fflush(stdout);
   if (!judgement.complete()) {
-    fmt::print(stderr, "{}: {}: states and executions are those seen so far\n", input,
-               bound_of(judgement));
+    put_message(
+        input, fmt::format("{}: states and executions are those seen so far", bound_of(judgement)));
     return kExitInconclusive;
   }
   return kExitClean;
@@ -128,10 +159,10 @@ int run_litmus(const Options& options) {
     try {
       judged = judge_file(file, options);
     } catch (const WorkEnded& end) {
-      fmt::print(stderr, "{}: {}: not judged\n", input_name(file), end.what());
+      refuse(file, options, not_judged(file, end.what()));
       judged = kExitInconclusive;
     } catch (const std::bad_alloc&) {
-      fmt::print(stderr, "{}: out of memory: not judged\n", input_name(file));
+      refuse(file, options, not_judged(file, "out of memory"));
       judged = kExitEnvironment;
     }
     // What was not judged outranks what was left open.

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "tso/printable.h"
+
 namespace tsomon {
 namespace {
 
@@ -45,7 +47,7 @@ void ProgressLine::run() {
                           [this] { return end_; })) {
     const auto seconds =
         std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - start);
-    std::string line = fmt::format("tsomon check: {}: {} s", input_, seconds.count());
+    std::string line = fmt::format("tsomon check: {}: {} s", printable(input_), seconds.count());
     if (const uint64_t events = progress_.events; events > 0) {
       line += fmt::format(", {} events", events);
     }

@@ -9,9 +9,12 @@
 #include "monitor/record.h"
 #include "tools/command.h"
 #include "tools/number_option.h"
+#include "tools/output.h"
 
 namespace tsomon {
 namespace {
+
+constexpr const char* kTool = "tsomon record";
 
 struct RecordOptions {
   std::string output;
@@ -25,7 +28,7 @@ int run_pt(const RecordOptions& options) {
   request.command = options.command;
   request.output = options.output.empty() ? "perf.data" : options.output;
   const auto refuse = [](const std::string& message, int status) {
-    fmt::print(stderr, "tsomon record: {}\n", message);
+    put_message(kTool, message);
     return status;
   };
   if (request.command.empty() == (request.pid == 0)) {
@@ -37,8 +40,8 @@ int run_pt(const RecordOptions& options) {
                                               ? kExitEnvironment
                                               : kExitBadInput);
   }
-  fmt::print(stderr, "tsomon record: wrote {}, {} bytes of trace\n", request.output,
-             result->trace_bytes);
+  put_message(kTool,
+              fmt::format("wrote {}, {} bytes of trace", request.output, result->trace_bytes));
   return result->status;
 }
 
@@ -47,14 +50,12 @@ int run_record(const RecordOptions& options) {
     return run_pt(options);
   }
   if (options.command.empty()) {
-    fmt::print(stderr, "tsomon record: a program is needed, after --\n");
+    put_message(kTool, "a program is needed, after --");
     return kExitBadInput;
   }
   const RecordResult result = record(
       options.command, options.output.empty() ? std::string("capture.tsomon") : options.output);
-  const auto tell = [](const std::string& text) {
-    std::fprintf(stderr, "tsomon record: %s\n", text.c_str());  // it may be closed
-  };
+  const auto tell = [](const std::string& text) { put_message(kTool, text); };
   for (const std::string& file : result.files) {
     tell("wrote " + file);
   }

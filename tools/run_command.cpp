@@ -14,12 +14,15 @@
 #include "monitor/run.h"
 #include "tools/command.h"
 #include "tools/flight_option.h"
+#include "tools/output.h"
 #include "tools/output_option.h"
 #include "tools/relation_option.h"
 #include "tools/watch_report.h"
 
 namespace tsomon {
 namespace {
+
+constexpr const char* kTool = "tsomon run";
 
 // What is larger is rather an array than an object.
 constexpr uint64_t kObjectBytes = 65536;
@@ -60,10 +63,8 @@ RunOptions run_options(const Options& options) {
 }
 
 int run_run(const Options& options) {
-  const auto tell = [](const std::string& problem) {
-    fmt::print(stderr, "tsomon run: {}\n", problem);
-  };
-  ReportOutput output{options.output};
+  const auto tell = [](const std::string& problem) { put_message(kTool, problem); };
+  ReportOutput output{options.output, stdout, kTool};
   if (!options.report.empty()) {
     output.file = std::fopen(options.report.c_str(), "we");  // the program does not inherit it
     if (output.file == nullptr) {

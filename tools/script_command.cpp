@@ -5,18 +5,19 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "decoders/std/writer.h"
 #include "monitor/load.h"
 #include "monitor/perf_source.h"
 #include "monitor/symbols.h"
 #include "tools/command.h"
+#include "tools/output.h"
 #include "tools/perf_option.h"
+#include "tso/printable.h"
 
 namespace tsomon {
 namespace {
 
+constexpr const char* kTool = "tsomon script";
 constexpr size_t kEventsAtOnce = 16384;  // formatted before they are written
 
 struct ScriptOptions {
@@ -26,10 +27,13 @@ struct ScriptOptions {
   bool records = false;
 };
 
-void print(Trace& trace) {
+void print(Trace& trace, bool is_recording) {
   StdWriter writer(trace.symbols);
   std::string text;
   writer.write_headers(text);
+  if (is_recording) {
+    StdWriter::write_recorded(text);
+  }
   StdWriter::write_loss(trace, text);
   EventBlock part;
   part.extras = std::move(trace.extras);  // events refer to them by position
@@ -47,14 +51,15 @@ void print(Trace& trace) {
 // The records of a perf.data, not what they mean.
 int list_records(const std::string& input) {
   const auto problems = list_perf_records(input, [&](const std::string& lines) {
-    std::fwrite(lines.data(), 1, lines.size(), stdout);  // checked once, when tsomon ends
+    const std::string shown = printable_lines(lines);
+    std::fwrite(shown.data(), 1, shown.size(), stdout);  // checked once, when tsomon ends
   });
   if (!problems) {
-    fmt::print(stderr, "tsomon script: {}\n", problems.error().to_string());
+    put_message(kTool, problems.error().to_string());
     return kExitBadInput;
   }
   for (const std::string& problem : *problems) {
-    fmt::print(stderr, "tsomon script: {}: {}\n", input, problem);
+    put_message(kTool, input + ": " + problem);
   }
   return problems->empty() ? kExitClean : kExitInconclusive;
 }
@@ -65,16 +70,16 @@ int run_script(const ScriptOptions& options) {
   }
   auto loaded = load_trace(options.input, *input_format(options.format), options.perf);
   if (!loaded) {
-    fmt::print(stderr, "tsomon script: {}\n", loaded.error().to_string());
+    put_message(kTool, loaded.error().to_string());
     return kExitBadInput;
   }
   std::vector<std::string> warnings = symbolise(loaded->trace, loaded->modules);
   warnings.insert(warnings.begin(), loaded->warnings.begin(), loaded->warnings.end());
   for (const std::string& warning : warnings) {
-    fmt::print(stderr, "tsomon script: {}: {}\n", loaded->input, warning);
+    put_message(kTool, loaded->input + ": " + warning);
   }
   const bool complete = loaded->trace.complete;
-  print(loaded->trace);
+  print(loaded->trace, loaded->basis != BasisSource::kWritten);
   return complete ? kExitClean : kExitInconclusive;
 }
 

@@ -12,6 +12,8 @@
 #include "monitor/probe/nearest.h"
 #include "tools/command.h"
 #include "tools/number_option.h"
+#include "tools/output.h"
+#include "tso/printable.h"
 
 namespace {
 
@@ -51,8 +53,10 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* command = selected(app);
   const std::string name = command == &app ? "tsomon" : "tsomon " + command->get_name();
   const std::string near = meant(app, *command);
-  std::fprintf(stderr, "%s: %s\n%sTry: %s --help\n", name.c_str(), error.what(),
-               near.empty() ? "" : ("Did you mean " + near + "?\n").c_str(), name.c_str());
+  const std::string text = tsomon::printable_lines(
+      name + ": " + error.what() + (near.empty() ? "" : "\nDid you mean " + near + "?") +
+      "\nTry: " + name + " --help\n");
+  std::fputs(text.c_str(), stderr);
   return tsomon::kExitBadInput;
 }
 
@@ -122,10 +126,10 @@ int main(int argc, char** argv) {
     if (std::ferror(stdout) != 0) {
       return output_not_written();  // fmt throws when the buffer of the stream is written in vain
     }
-    std::fprintf(stderr, "tsomon: %s\n", error.what());
+    tsomon::put_message("tsomon", error.what());
     return tsomon::kExitEnvironment;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "tsomon: internal error: %s\n", error.what());
+    tsomon::put_message("tsomon", std::string("internal error: ") + error.what());
     return tsomon::kExitBadInput;
   }
 }

@@ -2,8 +2,12 @@
 
 #include <cstdio>
 
+#include <fmt/format.h>
+
 #include "monitor/check.h"
 #include "tools/command.h"
+#include "tools/output.h"
+#include "tso/printable.h"
 
 namespace tsomon {
 namespace {
@@ -22,19 +26,14 @@ const char* verdict_text(Verdict verdict) {
   return "inconclusive";
 }
 
-void print_json(FILE* file, const nlohmann::ordered_json& object) {
-  fmt::print(file, "{}\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-}
-
 }  // namespace
 
 void print_found(const Found& found, const ReportOutput& output) {
   if (output.format == OutputFormat::kJson) {
-    print_json(output.file, found.json());
+    put_json(output.file, found.json(), output.tool);
   } else {
-    fmt::print(output.file, "{}\n", found.text());
+    put_lines(output.file, found.text() + "\n");
   }
-  std::fflush(output.file);
 }
 
 void print_watch_summary(const std::string& name, const std::string& property,
@@ -56,25 +55,36 @@ void print_watch_summary(const std::string& name, const std::string& property,
                                      {"given_up", summary.detector.forced},
                                      {"late_events", summary.detector.late_events},
                                      {"lost_events", summary.lost_events}};
-    if (summary.selection.any()) {
-      object["selection"] = summary.selection.names();
+    if (summary.basis.selection.any()) {
+      object["selection"] = summary.basis.selection.names();
+    }
+    object["rests_on"] = basis_json(summary.basis);
+    if (const auto shortfalls = summary.shortfalls(); !shortfalls.empty()) {
+      object["shortfalls"] = shortfalls_json(shortfalls);
     }
     object.update(more);
-    return print_json(file, object);
+    return put_json(file, object, output.tool);
   }
-  fmt::print(file, "{}: {}: {}\n", name, property, verdict_text(summary.verdict()));
-  fmt::print(file, "  events: {}, threads: {}, units: {}\n", summary.events, summary.threads,
-             summary.detector.units);
-  if (summary.selection.any()) {
-    fmt::print(file, "  selection: {}\n", selection_text(summary.selection));
+  std::string out =
+      fmt::format("{}: {}: {}\n", printable(name), property, verdict_text(summary.verdict()));
+  out += fmt::format("  events: {}, threads: {}, units: {}\n", summary.events, summary.threads,
+                     summary.detector.units);
+  out += fmt::format("  {}\n", basis_text(summary.basis));
+  if (summary.basis.selection.any()) {
+    out += fmt::format("  selection: {}\n", selection_text(summary.basis.selection));
   }
-  fmt::print(file, "  violations: {} ({} in all); windows searched: {}\n", summary.found.all(),
-             summary.occurrences, summary.windows);
+  for (const Shortfall& shortfall : summary.shortfalls()) {
+    out += shortfall_lines(shortfall);
+  }
+  out += fmt::format("  violations: {} ({} in all); windows searched: {}\n", summary.found.all(),
+                     summary.occurrences, summary.windows);
   if (!summary.complete()) {
-    fmt::print(file, "  incomplete: {} events late, {} lost, {} windows not decided, {} given up\n",
-               summary.detector.late_events, summary.lost_events, summary.unjudged,
-               summary.detector.forced);
+    out +=
+        fmt::format("  incomplete: {} events late, {} lost, {} windows not decided, {} given up\n",
+                    summary.detector.late_events, summary.lost_events, summary.unjudged,
+                    summary.detector.forced);
   }
+  put_lines(file, out);
 }
 
 int watch_exit_status(Verdict verdict) {

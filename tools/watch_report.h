@@ -5,8 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include <fmt/format.h>
-
 #include "monitor/watch.h"
 #include "tools/output_option.h"
 
@@ -15,9 +13,9 @@ namespace tsomon {
 struct ReportOutput {
   OutputFormat format = OutputFormat::kText;
   FILE* file = stdout;
+  std::string tool;  // "tsomon run"
 };
 
-// Names come from outside: bytes that are not UTF-8 are replaced, not refused.
 void print_found(const Found& found, const ReportOutput& output);
 // `more`: fields that the object ends with.
 void print_watch_summary(const std::string& name, const std::string& property,

@@ -39,6 +39,7 @@ class StdReader::Impl {
   bool complete_ = true;
   uint64_t lost_events_ = 0;
   bool sampled_ = false;
+  bool recorded_ = false;
   Selection selection_;
   uint64_t skipped_lines_ = 0;
   uint64_t line_ = 0;
@@ -224,10 +225,13 @@ bool StdReader::Impl::parse_lost(std::string_view text) {
   return true;
 }
 
+constexpr const char* kHeaders =
+    "a header set(...), init(...), lost(...), sampled(), recorded() or selected(...)";
+
 bool StdReader::Impl::parse_header(std::string_view op) {
   const size_t open = op.find('(');
   if (open == std::string_view::npos || op.back() != ')') {
-    return wrong("a header set(...), init(...), lost(...), sampled() or selected(...)", op);
+    return wrong(kHeaders, op);
   }
   const std::string_view name = op.substr(0, open);
   const std::string_view text = op.substr(open + 1, op.size() - open - 2);
@@ -244,11 +248,15 @@ bool StdReader::Impl::parse_header(std::string_view op) {
     sampled_ = true;
     return true;
   }
+  if (name == "recorded" && text.empty()) {
+    recorded_ = true;
+    return true;
+  }
   if (name == "selected" && (text == "accesses=sets" || text == "outside=stores")) {
     (text == "accesses=sets" ? selection_.only_sets : selection_.stores_outside) = true;
     return true;
   }
-  return wrong("a header set(...), init(...), lost(...), sampled() or selected(...)", op);
+  return wrong(kHeaders, op);
 }
 
 // One event or header; false leaves the reason in message_ and the block as it was.
@@ -524,6 +532,7 @@ const Symbols& StdReader::symbols() const { return impl_->symbols_; }
 Symbols StdReader::take_symbols() { return std::move(impl_->symbols_); }
 bool StdReader::complete() const { return impl_->complete_; }
 uint64_t StdReader::lost_events() const { return impl_->lost_events_; }
+bool StdReader::recorded() const { return impl_->recorded_; }
 bool StdReader::sampled() const { return impl_->sampled_; }
 Selection StdReader::selection() const { return impl_->selection_; }
 uint64_t StdReader::skipped_lines() const { return impl_->skipped_lines_; }

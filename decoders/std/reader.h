@@ -56,6 +56,7 @@ class StdReader {
   bool complete() const;   // no lost(N) header and no line left out so far
   uint64_t lost_events() const;
   bool sampled() const;         // a header said so
+  bool recorded() const;        // likewise
   Selection selection() const;  // likewise
   uint64_t skipped_lines() const;
   uint64_t lines() const;

@@ -10,6 +10,7 @@
 #include "decoders/std/ops.h"
 #include "decoders/std/text.h"
 #include "tso/lock_order.h"
+#include "tso/printable.h"
 
 namespace tsomon {
 namespace {
@@ -20,16 +21,28 @@ void put_escaped(unsigned char byte, std::string& out) {
   fmt::format_to(std::back_inserter(out), "%{:02X}", byte);
 }
 
-bool is_control(unsigned char byte) { return byte < 0x20 || byte == 0x7F; }
+// Puts the first character, escaped if it could not be shown or if `special`; gives its bytes.
+size_t put_character(std::string_view text, bool special, std::string& out) {
+  const Character character = first_character(text);
+  const std::string_view bytes = text.substr(0, character.bytes);
+  if (character.harmful || special) {
+    for (const char byte : bytes) {
+      put_escaped(static_cast<unsigned char>(byte), out);
+    }
+  } else {
+    out += bytes;
+  }
+  return character.bytes;
+}
 
-// Free text: only what would end the field or the line.
+// Free text: only what would end the field or the line, or could not be shown.
 void put_text(std::string_view text, std::string& out) {
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '|' || (is_control(byte) && c != '\t')) {
-      put_escaped(byte, out);
+  while (!text.empty()) {
+    if (text[0] == '\t') {
+      out += '\t';
+      text.remove_prefix(1);
     } else {
-      out += c;
+      text.remove_prefix(put_character(text, text[0] == '|', out));
     }
   }
 }
@@ -48,14 +61,11 @@ void put_name(std::string_view name, std::string& out) {
     return;
   }
   const bool like_range = parse_byte_range(name).has_value();
-  for (const char c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (is_control(byte) || kSpecial.find(c) != std::string_view::npos ||
-        (like_range && c == '+') || byte == 0xEF) {
-      put_escaped(byte, out);
-    } else {
-      out += c;
-    }
+  while (!name.empty()) {
+    const char c = name[0];
+    const bool special = kSpecial.find(c) != std::string_view::npos || (like_range && c == '+') ||
+                         static_cast<unsigned char>(c) == 0xEF;
+    name.remove_prefix(put_character(name, special, out));
   }
 }
 
@@ -237,6 +247,8 @@ void StdWriter::write(const EventBlock& block, std::string& out) {
 void StdWriter::write_lost(uint64_t events, std::string& out) {
   fmt::format_to(std::back_inserter(out), "-|lost({})|\n", events);
 }
+
+void StdWriter::write_recorded(std::string& out) { out += "-|recorded()|\n"; }
 
 void StdWriter::write_loss(const Trace& trace, std::string& out) {
   if (!trace.complete) {

@@ -6,8 +6,8 @@
 //             event's place in the text.
 // Names       Names of threads, locations and sets may hold characters that the format cannot:
 //             those are written as %HH, and so is '%' itself, which keeps distinct names distinct.
-//             Labels, texts and source locations hold everything except '|' and control
-//             characters, and only these are written as %HH.
+//             Labels, texts and source locations hold everything except '|' and what a terminal
+//             would not show as text (tso/printable.h), and only these are written as %HH.
 // Misses      Values of accesses longer than 8 bytes, and an empty source location's difference
 //             from none: events cannot have the first, and nothing tells the second apart.
 // Complexity  O(bytes written). Thread-safety: one writer, one thread; Symbols are only read.
@@ -29,6 +29,7 @@ class StdWriter {
   void write_headers(std::string& out) const;  // sets and initial values
   void write(const EventBlock& block, std::string& out);
   static void write_lost(uint64_t events, std::string& out);  // 0: an unknown number
+  static void write_recorded(std::string& out);  // the events are of a program, not made up
   // What a trace says about its completeness; nothing for one that is whole.
   static void write_loss(const Trace& trace, std::string& out);
 

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "monitor/attach/address_names.h"
 #include "monitor/attach/bpf_uprobes.h"
 #include "monitor/attach/cost.h"
 #include "monitor/attach/hits_to_events.h"
@@ -112,6 +113,9 @@ class Session {
     }
     WatchOptions watch = options_.watch;
     watch.analysis.values &= options_.values != Values::kNone;
+    watch.source = BasisSource::kAttached;
+    watch.names.place = [this](const std::string& text) { return place(text); };
+    watch.names.variable = [this](uint64_t address) { return variable(address); };
     const Signals signals;
     merged_ = std::make_unique<MergedWatch>(
         symbols_, watch,
@@ -505,6 +509,24 @@ class Session {
                     names, plan_.sites.size() - sites, delay));
   }
 
+  SourcePlace place(const std::string& text) const {
+    const auto known = plan_.places.find(text);
+    if (known != plan_.places.end()) {
+      return known->second;
+    }
+    SourcePlace place;
+    place.text = text;
+    return place;
+  }
+
+  // Opened when something is found.
+  std::string variable(uint64_t address) {
+    if (!names_) {
+      names_.emplace(target_);
+    }
+    return names_->variable(address);
+  }
+
   Result<AttachSummary> finish() {
     events_->ends_at(hit_clock() - kClockError);
     links_.clear();
@@ -577,6 +599,7 @@ class Session {
   const Watch::Callback& report_;
   Symbols symbols_;
   Plan plan_;
+  std::optional<AddressNames> names_;
   std::unique_ptr<Uprobes> probes_;
   std::vector<ProbeHold> links_;  // by group
   std::unique_ptr<PerfRings> rings_;

@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <memory>
-#include <optional>
 #include <set>
 #include <thread>
 #include <tuple>
 
 #include <fmt/format.h>
 
-#include "monitor/attach/elf_image.h"
+#include "monitor/attach/address_names.h"
 
 namespace tsomon::attach {
 namespace {
@@ -24,77 +22,6 @@ struct Counts {
   std::set<uint32_t> threads;
   std::set<uint32_t> storing_threads;
   std::map<uint64_t, uint64_t> ips;
-};
-
-// Symbols of all modules that can be read, by their addresses in the process.
-class Names {
- public:
-  explicit Names(const Target& target) {
-    for (const Module& module : target.modules()) {
-      auto image = ElfImage::open(module.file, module.shown);
-      if (!image) {
-        continue;
-      }
-      for (const Mapping& mapping : module.code) {
-        if (const auto address = (*image)->address_of(mapping.offset)) {
-          add(module, **image, mapping.begin - *address);
-          break;
-        }
-      }
-    }
-    if (auto mappings = read_mappings(target.pid())) {
-      mappings_ = std::move(*mappings);
-    }
-  }
-
-  std::string data(uint64_t address) const { return name(variables_, address, false); }
-  std::string code(uint64_t address) const { return name(functions_, address, true); }
-
- private:
-  struct Named {
-    uint64_t end = 0;
-    std::string name;
-    std::string module;
-  };
-  using Table = std::map<uint64_t, Named>;  // by first address
-
-  void add(const Module& module, const ElfImage& image, uint64_t bias) {
-    for (const Symbol& symbol : image.symbols()) {
-      if (symbol.size != 0) {
-        const uint64_t begin = symbol.address + bias;
-        (symbol.function ? functions_ : variables_)
-            .emplace(begin, Named{begin + symbol.size, symbol.readable, module.name});
-      }
-    }
-  }
-
-  std::string name(const Table& table, uint64_t address, bool with_module) const {
-    auto next = table.upper_bound(address);
-    if (next != table.begin()) {
-      const auto& [begin, named] = *--next;
-      if (address < named.end) {
-        return with_offset(named.name, address - begin) +
-               (with_module ? fmt::format(" ({})", named.module) : "");
-      }
-    }
-    for (const Mapping& mapping : mappings_) {
-      if (address >= mapping.begin && address < mapping.end && !mapping.path.empty()) {
-        // Of a file the place in the file, of anything else the place in the mapping.
-        const std::string last = mapping.path.substr(mapping.path.rfind('/') + 1);
-        return with_offset(last,
-                           address - mapping.begin + (mapping.inode != 0 ? mapping.offset : 0));
-      }
-    }
-    return fmt::format("0x{:x}", address);
-  }
-
-  static std::string with_offset(const std::string& name, uint64_t offset) {
-    return offset == 0 ? name : fmt::format("{}+0x{:x}", name, offset);
-  }
-
-  Table variables_;
-  Table functions_;
-  std::vector<Mapping> mappings_;
 };
 
 }  // namespace
@@ -132,7 +59,7 @@ std::vector<SharedPlace> rank_shared_places(const std::vector<MemorySample>& sam
 }
 
 std::vector<Proposal> name_places(const Target& target, const std::vector<SharedPlace>& places) {
-  const Names names(target);
+  const AddressNames names(target);
   std::vector<Proposal> proposals;
   proposals.reserve(places.size());
   for (const SharedPlace& place : places) {

@@ -40,6 +40,7 @@
 #include "monitor/attach/elf_image.h"
 #include "monitor/attach/target.h"
 #include "monitor/attach/uprobes.h"
+#include "monitor/symbols.h"
 #include "tso/trace.h"
 
 namespace tsomon::attach {
@@ -135,6 +136,7 @@ struct Plan {
   std::vector<std::string> notes;   // what is not seen, for the user
   std::vector<std::string> missed;  // ... and should have been: the result is incomplete
   size_t accesses = 0;              // instructions
+  SourcePlaces places;              // of the locations in the symbols
   std::set<std::string> settled;    // names that modules loaded later are not asked for
 };
 

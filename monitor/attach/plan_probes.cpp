@@ -90,7 +90,8 @@ uint32_t Planner::location(uint32_t module, const Instruction& instruction) {
     whole.end = UINT64_MAX;
     symboliser = std::make_unique<Symboliser>(std::vector<capture::Module>{whole});
   }
-  std::string text = symboliser->text(instruction.address + 1);
+  SourcePlace place = symboliser->place(instruction.address + 1);
+  std::string& text = place.text;
   // The name of an open descriptor says nothing.
   const std::string base = from.shown.substr(from.shown.rfind('/') + 1);
   if (base != from.name) {
@@ -101,7 +102,10 @@ uint32_t Planner::location(uint32_t module, const Instruction& instruction) {
       text.replace(text.size() - base.size(), base.size(), from.name);
     }
   }
-  return symbols_.intern_location(text);
+  place.module = from.path;
+  const uint32_t location = symbols_.intern_location(text);
+  plan_.places.try_emplace(text, place);
+  return location;
 }
 
 // False when a byte is met that is no instruction: what stands there is perhaps data.

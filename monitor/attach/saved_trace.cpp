@@ -23,6 +23,7 @@ SavedTrace::SavedTrace(const std::string& path, const Symbols& symbols, const st
     text_ = fmt::format("# {}\n", note);
   }
   writer_.write_headers(text_);
+  StdWriter::write_recorded(text_);
 }
 
 void SavedTrace::add(const EventBlock& block, const std::vector<EventLoss>& losses) {

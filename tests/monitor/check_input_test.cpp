@@ -247,7 +247,6 @@ TEST_CASE("headers and new labels reach the judging thread with their events") {
     REQUIRE(checked);
     CHECK(checked->report.verdict() == Verdict::kDefinite);
     CHECK(checked->symbols.labels.size() == 20'002);
-    CHECK(report_text(path, checked->symbols, checked->report, false).find("unit q") !=
-          std::string::npos);
+    CHECK(report_text(path, checked->symbols, checked->report).find("unit q") != std::string::npos);
   }
 }

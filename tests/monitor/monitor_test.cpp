@@ -52,10 +52,10 @@ TEST_CASE("a lost update is reported by the event that closes the cycle") {
   watch.finish();
   REQUIRE(found.size() == 1);
   CHECK(found[0].definite);
-  REQUIRE(found[0].cycle.size() == 2);
-  for (const FoundStep& step : found[0].cycle) {
+  REQUIRE(found[0].cycle.steps.size() == 2);
+  for (const ReportedStep& step : found[0].cycle.steps) {
     CHECK(step.label == "inc");
-    CHECK(step.edge == "conflict");
+    CHECK(step.edge == EdgeKind::kConflict);
   }
   CHECK(found[0].text().find("a.c:2") != std::string::npos);
   CHECK(watch.summary().verdict() == Verdict::kDefinite);
@@ -68,7 +68,7 @@ TEST_CASE("a window is judged: late commit is possible, with a fence clean") {
       watch("A|begin|\nA|w(x)|\nA|w(y)|\nA|end|\nB|begin|\nB|r(y)|\nB|r(x)|\nB|end|\n");
   REQUIRE(late.found.size() == 1);
   CHECK_FALSE(late.found[0].definite);
-  CHECK_FALSE(late.found[0].witness.empty());
+  CHECK_FALSE(late.found[0].cycle.witness.empty());
   CHECK(late.summary.verdict() == Verdict::kPossible);
   const Watched fenced =
       watch("A|begin|\nA|w(x)|\nA|w(y)|\nA|fence|\nA|end|\nB|begin|\nB|r(y)|\nB|r(x)|\nB|end|\n");

@@ -46,4 +46,7 @@ uint64_t call_lambda(Pool& pool) {
   return pc;
 }
 
+int counters[4];
+const volatile int limit = 7;
+
 }  // namespace sample

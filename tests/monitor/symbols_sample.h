@@ -9,6 +9,9 @@ struct Pool {
   uint64_t take(int count);
 };
 
+extern int counters[4];           // in .bss
+extern const volatile int limit;  // in .rodata
+
 uint64_t call_inlined(Pool& pool);
 uint64_t call_lambda(Pool& pool);
 

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,36 @@ TEST_CASE("a return address gives the function and line of the call") {
   CHECK(frames[1].line == 28);
   CHECK(frames[1].file.find("tests/monitor/symbols_sample.cpp") != std::string::npos);
   CHECK(symboliser.warnings().empty());
+}
+
+TEST_CASE("data of a file is named by its symbol, other memory is not") {
+  Symboliser symboliser(own_modules());
+  const auto address = [](const volatile void* at) { return reinterpret_cast<uint64_t>(at); };
+  CHECK(symboliser.variable(address(&sample::counters)) == "sample::counters");
+  CHECK(symboliser.variable(address(&sample::counters[3])) == "sample::counters+0xc");
+  CHECK(symboliser.variable(address(&sample::counters[4])) != "sample::counters+0x10");
+  CHECK(symboliser.variable(address(&sample::limit)) == "sample::limit");
+  const auto heap = std::make_unique<int>(0);
+  const int stack = 0;
+  CHECK(symboliser.variable(address(heap.get())).empty());
+  CHECK(symboliser.variable(address(&stack)).empty());
+  CHECK(symboliser.variable(0x10).empty());
+
+  auto replaced = own_modules();
+  replaced[0].build_id[0] ^= 1;
+  CHECK(Symboliser(replaced).variable(address(&sample::counters)).empty());
+}
+
+TEST_CASE("places have what is the same on every machine") {
+  sample::Pool pool;
+  const auto modules = own_modules();
+  Symboliser symboliser(modules);
+  const SourcePlace& place = symboliser.place(pool.take(1));
+  CHECK(place.text == "sample::Pool::take symbols_sample.cpp:22");
+  CHECK(place.function == "sample::Pool::take");
+  CHECK(place.line == 22);
+  CHECK(place.build_id.size() == 2 * modules[0].build_id.size());
+  CHECK(place.module == modules[0].path);
 }
 
 TEST_CASE("a lambda is found although the function around it was inlined") {

@@ -46,6 +46,7 @@ int compare(const std::string& file) {
         CheckProperty::kAtomicSets, CheckProperty::kRobustness}) {
     CheckOptions options;
     options.property = property;
+    options.source = loaded->basis;
     const auto whole = check_trace(loaded->trace, options);
     for (const unsigned jobs : {1U, 2U}) {
       options.jobs = jobs;

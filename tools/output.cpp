@@ -1,0 +1,41 @@
+#include "tools/output.h"
+
+#include <nlohmann/json.hpp>
+
+#include "monitor/result_json.h"
+#include "tso/printable.h"
+
+namespace tsomon {
+namespace {
+
+// Checked once, when tsomon ends.
+void put(FILE* file, const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), file);
+  std::fflush(file);
+}
+
+}  // namespace
+
+void put_lines(FILE* file, std::string_view lines) { put(file, printable_lines(lines)); }
+
+void put_json(FILE* file, const nlohmann::ordered_json& object, std::string_view tool) {
+  put(file, json_line(object, tool) + "\n");
+}
+
+void put_message(std::string_view tool, std::string_view text) {
+  put(stderr, printable(tool) + (tool.empty() ? "" : ": ") + printable(text) + "\n");
+}
+
+void put_error_json(const std::string& file, const std::string& property, const Error& error,
+                    std::string_view tool) {
+  nlohmann::ordered_json object = {{"file", file}};
+  if (!property.empty()) {
+    object.update({{"events", 0}, {"threads", 0}, {"units", 0}, {"property", property}});
+  }
+  object["verdict"] = nullptr;
+  object["complete"] = false;
+  object["error"] = error_json(error);
+  put_json(stdout, object, tool);
+}
+
+}  // namespace tsomon

@@ -1,0 +1,31 @@
+// Everything that the subcommands write, for people and for programs.
+//
+// Purpose     The last net in front of a terminal: whatever a name, a path or a message holds, what
+// is
+//             written has no control characters but the ends of lines (tso/printable.h). Names that
+//             stand inside a line have been through printable() before; a line that a name forged
+//             would not be noticed here.
+// Thread-safety: as that of the streams.
+#pragma once
+
+#include <cstdio>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "tso/result.h"
+
+namespace tsomon {
+
+// Whole lines of a result, flushed.
+void put_lines(FILE* file, std::string_view lines);
+// One object on one line, flushed. `tool`: "tsomon check".
+void put_json(FILE* file, const nlohmann::ordered_json& object, std::string_view tool);
+// One line on standard error: "tsomon check: text". Newlines in the text are escaped, too.
+void put_message(std::string_view tool, std::string_view text);
+
+// An input that was not judged, where the results are JSON.
+void put_error_json(const std::string& file, const std::string& property, const Error& error,
+                    std::string_view tool);
+
+}  // namespace tsomon
