@@ -8,6 +8,7 @@
 #include "monitor/check_parts.h"
 #include "monitor/event_source.h"
 #include "monitor/heap_objects.h"
+#include "monitor/held_units.h"
 #include "monitor/read_ahead.h"
 #include "monitor/stream_check.h"
 
@@ -22,10 +23,26 @@ void add_objects(const EventBlock& block, uint64_t first, const std::vector<uint
   }
 }
 
+// What could not be waited for.
+void tell_of(const HeldUnits& held, CheckReport* report) {
+  if (held.misjudged() != 0) {
+    report->findings.clear();
+    report->more = {};
+    report->unfenced.clear();
+    report->missing(misjudged_text(held.misjudged()));
+  } else if (held.taken_apart() != 0) {
+    report->missing(taken_apart_text(held.taken_apart()));
+  }
+}
+
 Result<CheckReport> check_stream(EventSource& source, const CheckOptions& options,
                                  EventCount* count, HeapObjects* objects) {
+  const bool may_have_units = source.may_have_units();
   ReadAhead reader(source, options.jobs);
   StreamCheck check(reader.judged_symbols(), options);
+  if (!may_have_units) {
+    check.expect_no_units();
+  }
   uint64_t events = 0;
   for (;;) {
     const auto block = reader.next();
@@ -44,6 +61,7 @@ Result<CheckReport> check_stream(EventSource& source, const CheckOptions& option
     report->threads = reader.count().threads();
     report->units = reader.count().units();
     *count = reader.count();
+    tell_of(reader.units(), &*report);
   }
   return report;
 }

@@ -74,6 +74,7 @@ class TextSource : public EventSource {
   BasisSource basis() const override {
     return reader_.recorded() ? BasisSource::kProbe : BasisSource::kWritten;
   }
+  bool may_cancel() const override { return reader_.may_cancel(); }
   Selection selection() const override { return reader_.selection(); }
   uint64_t lost_events() const override { return reader_.lost_events(); }
   std::vector<std::string> warnings() const override {
@@ -153,6 +154,8 @@ class CaptureSource : public EventSource {
     return reader_->capture().modules;
   }
   bool complete() const override { return reader_->capture().problems.empty(); }
+  bool may_cancel() const override { return reader_->capture().may_cancel; }
+  bool may_have_units() const override { return reader_->capture().may_have_units; }
   Selection selection() const override { return reader_->capture().trace.selection; }
   uint64_t lost_events() const override { return reader_->capture().trace.lost_events; }
   std::vector<std::string> warnings() const override {

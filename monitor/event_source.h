@@ -15,6 +15,7 @@
 // perf.data   The accesses and units that samples show (decoders/perf/events.h), or an Intel PT
 //             trace (pt_source.h), also as raw dumps with their list; from a pipe through a
 //             temporary file, too. They are collected before the first is given out: 60 bytes each.
+// Units       As the input has them: ReadAhead and collect() find out which are cancelled.
 // Memory      Bounded by the threads and the names, not by the length, but for some 100 bytes for
 //             each chunk of a capture; pages of its file count as resident while it is read.
 // Errors      kUnreadable, kMalformed with the place in the input; kUsage for an axe trace, which
@@ -105,7 +106,9 @@ class EventSource {
   // What is missing or damaged, one line each; complete at the end.
   virtual std::vector<std::string> warnings() const = 0;
   virtual bool complete() const = 0;
-  virtual bool sampled() const { return false; }      // tso/trace.h
+  virtual bool sampled() const { return false; }     // tso/trace.h
+  virtual bool may_cancel() const { return false; }  // likewise; so far
+  virtual bool may_have_units() const { return true; }
   virtual Selection selection() const { return {}; }  // likewise
   // Whose events they are: a text trace may be of a recording.
   virtual BasisSource basis() const { return BasisSource::kProbe; }

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "tso/cancelled_units.h"
+
 namespace tsomon {
 
 std::optional<InputFormat> input_format(std::string_view name) {
@@ -50,6 +52,7 @@ Result<Trace> collect(EventSource& source) {
   trace.selection = source.selection();
   trace.lost_events = source.lost_events();
   trace.symbols = source.take_symbols();
+  resolve_cancelled_units(trace, source.may_cancel());
   return trace;
 }
 
@@ -67,6 +70,7 @@ Result<LoadedTrace> load(Result<std::unique_ptr<EventSource>> source) {
   loaded.input = (*source)->input();
   loaded.format = (*source)->format();
   loaded.trace = std::move(*trace);
+  loaded.may_cancel = (*source)->may_cancel();
   loaded.modules = (*source)->modules();
   loaded.warnings = (*source)->warnings();
   loaded.basis = (*source)->basis();

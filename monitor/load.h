@@ -31,12 +31,13 @@ struct LoadedTrace {
   std::vector<capture::Module> modules;  // for symbolisation
   std::vector<std::string> warnings;
   BasisSource basis = BasisSource::kWritten;
+  bool may_cancel = false;  // units, as the input says
 };
 
 // The warning about a trace that lacks `count` events; 0: how many is not known.
 std::string missing_events(uint64_t count);
 
-// What is left of the source, as it stands. `warnings` stay with the source.
+// What is left of the source, its cancelled units resolved. `warnings` stay with the source.
 Result<Trace> collect(EventSource& source);
 
 // `path` "-" is standard input.

@@ -13,6 +13,7 @@
 #include "monitor/result_json.h"
 #include "monitor/watch.h"
 #include "online/stream_merger.h"
+#include "tso/cancelled_units.h"
 
 namespace tsomon {
 namespace {
@@ -79,6 +80,7 @@ class Monitor::Impl {
       : merger_(merger_options(options)),
         callback_(std::move(callback)),
         watch_(symbols_, watch_options(options), [this](const Found& found) { report(found); }),
+        cancels_(options.cancels),
         thread_([this] { run(); }) {}
   ~Impl() { stop(); }
   Impl(const Impl&) = delete;
@@ -153,6 +155,9 @@ class Monitor::Impl {
     EventBlock block;
     std::vector<EventLoss> losses;
     bool idle = false;  // nothing came while it waited
+    if (cancels_) {
+      watch_.expect_cancels();
+    }
     for (;;) {
       const bool last = stopping_.load(std::memory_order_acquire);
       block.clear();
@@ -219,6 +224,7 @@ class Monitor::Impl {
   Symbols symbols_;
   Callback callback_;
   Watch watch_;
+  bool cancels_;
   std::thread thread_;  // last: everything is there when it starts
 };
 
@@ -270,6 +276,7 @@ void Monitor::Thread::begin(std::string_view label) {
   }
 }
 void Monitor::Thread::end() { add(EventKind::kUnitEnd); }
+void Monitor::Thread::cancel() { add(kUnitCancel); }
 void Monitor::Thread::read(const volatile void* address, size_t size, uint32_t location) {
   add(EventKind::kRead, address, size, location);
 }

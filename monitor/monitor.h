@@ -90,6 +90,10 @@ class Monitor {
     bool atomic_sets = false;
     size_t max_blocks = 2048;  // of 512 events on their way to the monitor
     bool drop = false;         // when there is no room: drop and count, instead of waiting
+    // Thread::cancel() may be called: findings wait for the ends of units, and units that never end
+    // are none. Of a unit of more than a million events (of all threads) the accesses are judged
+    // one by one, and Summary::complete is false if it ends after all.
+    bool cancels = false;
   };
 
   // Cycles of the time-stamp counter, which is one clock for all threads.
@@ -112,6 +116,9 @@ class Monitor {
     void begin(uint32_t label);  // of label()
     void begin(std::string_view label);
     void end();
+    // In the place of end(): the unit's accesses are events of their own, a failed attempt. Needs
+    // Options::cancels; without it this is end(), and Summary::complete is false.
+    void cancel();
     // `size` from 1 to 2^24 - 1 bytes. `location`: see Monitor::location; 0: none.
     void read(const volatile void* address, size_t size, uint32_t location = 0);
     void read(const volatile void* address, size_t size, uint32_t location, Interval when);

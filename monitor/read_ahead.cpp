@@ -38,11 +38,34 @@ void ReadAhead::stop() {
 }
 
 Result<bool> ReadAhead::read(SourceBlock& block) {
-  auto more = source_.next(block.events);
+  std::swap(part_.events, block.events);
+  while (!held_.take(part_)) {
+    if (ended_) {
+      return false;
+    }
+    if (auto more = read_part(); !more) {
+      return more;
+    }
+  }
+  std::swap(part_.events, block.events);
+  std::swap(part_.origin, block.origin);
+  count_.add(block.events);
+  teller_.tell(source_.symbols(), block.news);
+  return true;
+}
+
+// False: there are no more.
+Result<bool> ReadAhead::read_part() {
+  auto more = source_.next(part_.events);
+  if (source_.may_cancel()) {
+    held_.expect_cancels();
+  }
   if (more && *more) {
-    count_.add(block.events);
-    block.origin = source_.origin();
-    teller_.tell(source_.symbols(), block.news);
+    part_.origin = source_.origin();
+    held_.add(part_);
+  } else if (more) {
+    ended_ = true;
+    held_.finish();
   }
   return more;
 }

@@ -8,7 +8,8 @@
 //             those that judging looks at, so judged_symbols() is what it was when the block was
 //             read. Names of threads, locations and lines are for reports only: ask the source for
 //             them when next() has given nothing.
-// Memory      kBlocks blocks.
+// Units       Blocks wait until it is known which of their units are cancelled (held_units.h).
+// Memory      kBlocks blocks, and HeldUnits.
 // Thread-safety: none. The source must not be touched between the constructor and the end of the
 //             reading, that is until next() has given nothing or an error, or the destructor.
 #pragma once
@@ -21,6 +22,7 @@
 #include "monitor/block_queue.h"
 #include "monitor/event_count.h"
 #include "monitor/event_source.h"
+#include "monitor/held_units.h"
 #include "monitor/symbol_news.h"
 
 namespace tsomon {
@@ -52,9 +54,12 @@ class ReadAhead {
   const Symbols& judged_symbols() const { return judged_; }
   // Of all events; once next() has given nothing.
   const EventCount& count() const { return count_; }
+  // Likewise.
+  const HeldUnits& units() const { return held_; }
 
  private:
   Result<bool> read(SourceBlock& block);
+  Result<bool> read_part();
   void run();
 
   EventSource& source_;
@@ -62,6 +67,9 @@ class ReadAhead {
   std::unique_ptr<SourceBlock> current_;
 
   // Of the reading thread.
+  HeldUnits held_;
+  HeldUnits::Part part_;
+  bool ended_ = false;
   EventCount count_;
   SymbolTeller teller_{SymbolTeller::What::kJudged};
   std::exception_ptr thrown_;     // std::bad_alloc, WorkEnded; next() throws it

@@ -24,6 +24,7 @@
 #include "monitor/byte_spool.h"
 #include "monitor/capture_file.h"
 #include "monitor/child.h"
+#include "monitor/held_units.h"
 #include "monitor/openable_pipe.h"
 #include "monitor/probe_messages.h"
 #include "monitor/probe_options.h"
@@ -65,6 +66,7 @@ struct JudgedBlock {
   std::vector<EventLoss> losses;
   SymbolNews news;
   std::vector<capture::Module> modules;  // all of them, when there are more than before
+  bool may_cancel = false;               // units
 };
 
 // From the bytes of the pipe to events in order. On a thread of its own.
@@ -158,6 +160,7 @@ class Reading {
 
   void send() {
     teller_.tell(reader_.symbols(), block_->news);
+    block_->may_cancel = reader_.may_cancel();
     if (reader_.modules().size() != modules_) {
       modules_ = reader_.modules().size();
       block_->modules = reader_.modules();
@@ -189,6 +192,9 @@ class Judging {
   void judge(BlockQueue<JudgedBlock>& queue) {
     while (auto block = queue.pop(kIdle, [this] { watch_.idle(); })) {
       learn(std::move(block->news), symbols_);
+      if (block->may_cancel) {
+        watch_.expect_cancels();
+      }
       if (!block->modules.empty()) {
         modules_ = std::move(block->modules);
         symboliser_.reset();
@@ -412,6 +418,14 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
   }
   const std::vector<std::string> warnings = warnings_of(reading, judging);
   result.warnings.insert(result.warnings.end(), warnings.begin(), warnings.end());
+  if (const WatchSummary seen = judging.summary(); seen.surprises != 0) {
+    result.warnings.push_back(fmt::format(
+        "{} units were cancelled by code that was loaded later: what was found before may not "
+        "stand; TSOMON_OPTIONS=cancels=1 says from the beginning that units may be cancelled",
+        seen.surprises));
+  } else if (seen.taken_apart != 0) {
+    result.warnings.push_back(taken_apart_text(seen.taken_apart));
+  }
   if (child.interrupted()) {
     result.warnings.emplace_back("stopped by a signal after the program's end: not all was judged");
   }

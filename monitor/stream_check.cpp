@@ -74,7 +74,13 @@ class StreamCheck::Impl {
     report_.semantics = options.analysis.relation.semantics;
   }
 
+  void expect_no_units() { no_units_ = options_.property != CheckProperty::kAtomicSets; }
+
   void add(const EventBlock& block, const BlockOrigin& origin) {
+    if (no_units_) {
+      count(block);
+      return;
+    }
     if (everything_ && report_.events + block.events.size() > options_.history_events) {
       judge_everything(judged_up_to());
       judged_whole_ = false;  // the detector goes on with what it missed
@@ -103,6 +109,9 @@ class StreamCheck::Impl {
     report_.lost_events = lost_events;
     trace_complete_ = complete;
     detector_.finish();
+    if (surprising_units_ != 0) {
+      incomplete(fmt::format("{} units in a recording that names none", surprising_units_));
+    }
     if (!everything_) {
       judge_pending(UINT64_MAX);
     } else if (reordered_) {
@@ -196,6 +205,18 @@ class StreamCheck::Impl {
     } else if (cycles_.size() < options_.analysis.max_findings) {
       cycles_.push_back(cycle);
     }
+  }
+
+  // No cycle of units can be closed: orders of single events alone have none.
+  void count(const EventBlock& block) {
+    everything_ = false;
+    report_.events += block.events.size();
+    if (options_.progress != nullptr) {
+      options_.progress->events += block.events.size();
+    }
+    surprising_units_ += static_cast<uint64_t>(
+        std::count_if(block.events.begin(), block.events.end(),
+                      [](const Event& event) { return event.kind() == EventKind::kUnitBegin; }));
   }
 
   void remember(const BlockOrigin& origin) {
@@ -547,6 +568,8 @@ class StreamCheck::Impl {
   bool certain_analysis_ = false;  // of what it flagged
   bool reported_loss_ = false;
   uint64_t counted_ = 0;  // violated groups of units that are in no finding
+  bool no_units_ = false;
+  uint64_t surprising_units_ = 0;
   uint64_t unjudged_ = 0;
   uint64_t unseen_ = 0;
   WindowCosts costs_;  // of what has been judged; stretches that are analysed ahead look at them
@@ -563,6 +586,7 @@ class StreamCheck::Impl {
 StreamCheck::StreamCheck(const Symbols& symbols, const CheckOptions& options)
     : impl_(std::make_unique<Impl>(symbols, options)) {}
 StreamCheck::~StreamCheck() = default;
+void StreamCheck::expect_no_units() { impl_->expect_no_units(); }
 void StreamCheck::add(const EventBlock& block, const BlockOrigin& origin) {
   impl_->add(block, origin);
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -16,9 +17,11 @@
 #include "monitor/event_count.h"
 #include "monitor/event_text.h"
 #include "monitor/fence_advice.h"
+#include "monitor/held_units.h"
 #include "monitor/set_window.h"
 #include "monitor/window_bounds.h"
 #include "offline/orientation_search.h"
+#include "tso/cancelled_units.h"
 #include "tso/units.h"
 
 namespace tsomon {
@@ -127,26 +130,45 @@ class Watch::Impl {
     options_.names.objects = objects_;
   }
 
-  void add(const EventBlock& block) {
-    count_.add(block);
-    for (size_t i = 0; i < block.events.size(); ++i) {
-      objects_->add(block.events[i], summary_.events + i);
+  void expect_cancels() {
+    if (!held_) {
+      held_.emplace().expect_cancels();
     }
-    detector_.add(block, summary_.events);
-    summary_.events += block.events.size();
-    judge_waiting(summary_.events);
+  }
+
+  void add(const EventBlock& block) {
+    if (held_) {
+      part_.events.append(block);
+      held_->add(part_);
+      judge_held();
+    } else if (const auto cancels =
+                   std::count_if(block.events.begin(), block.events.end(),
+                                 [](const Event& event) { return event.kind() == kUnitCancel; });
+               cancels != 0) {
+      summary_.surprises += static_cast<uint64_t>(cancels);
+      judge(without_cancels(block));
+    } else {
+      judge(block);
+    }
   }
 
   void idle() { judge_waiting(UINT64_MAX); }
 
   void lost(const EventLoss& loss) {
-    ++summary_.losses;
-    summary_.lost_events += loss.events;
-    detector_.lost(loss.thread);
+    if (held_) {
+      part_.losses.push_back(loss);
+    } else {
+      lose(loss);
+    }
   }
 
   void incomplete() { missing_ = true; }
   void finish() {
+    if (held_) {
+      held_->add(part_);  // losses
+      held_->finish();
+      judge_held();
+    }
     finished_ = true;
     detector_.finish();
     judge_waiting(UINT64_MAX);
@@ -161,11 +183,51 @@ class Watch::Impl {
     for (const uint64_t count : detector_.cycle_counts()) {
       summary.occurrences += count;
     }
+    summary.taken_apart = held_ ? held_->taken_apart() : 0;
     add_gaps(&summary);
     return summary;
   }
 
  private:
+  void judge(const EventBlock& block) {
+    count_.add(block);
+    for (size_t i = 0; i < block.events.size(); ++i) {
+      objects_->add(block.events[i], summary_.events + i);
+    }
+    detector_.add(block, summary_.events);
+    summary_.events += block.events.size();
+    judge_waiting(summary_.events);
+  }
+
+  // What need not wait any more.
+  void judge_held() {
+    while (held_->take(part_)) {
+      for (const EventLoss& loss : part_.losses) {
+        lose(loss);
+      }
+      part_.losses.clear();
+      judge(part_.events);
+      part_.events.clear();
+    }
+  }
+
+  // The units have been taken for such.
+  static EventBlock without_cancels(const EventBlock& block) {
+    EventBlock own = block;
+    for (Event& event : own.events) {
+      if (event.kind() == kUnitCancel) {
+        event.set_kind(EventKind::kUnitEnd);
+      }
+    }
+    return own;
+  }
+
+  void lose(const EventLoss& loss) {
+    ++summary_.losses;
+    summary_.lost_events += loss.events;
+    detector_.lost(loss.thread);
+  }
+
   static DetectorOptions detector_options(const WatchOptions& options) {
     DetectorOptions chosen = options.detector;
     chosen.values = chosen.values && options.analysis.values;
@@ -181,6 +243,11 @@ class Watch::Impl {
     gap(summary->losses != 0, "events were lost");
     gap(missing_, "something was not recorded");
     gap(summary->unjudged != 0, "some groups of units were not decided");
+    gap(summary->taken_apart != 0, "units that may have been cancelled were not waited for");
+    if (summary->surprises != 0) {
+      summary->notes.missing("units were cancelled by code that was loaded later");
+      summary->found = {0, summary->found.all()};
+    }
     gap(summary->detector.late_events != 0, "events contradict the order of those before them");
     gap(summary->detector.forced != 0, "stores that nothing drains were given up");
     gap(summary->detector.uncertain != 0,
@@ -467,6 +534,8 @@ class Watch::Impl {
   std::deque<Waiting> waiting_;
   EventCount count_;
   std::shared_ptr<HeapObjects> objects_ = std::make_shared<HeapObjects>();
+  std::optional<HeldUnits> held_;
+  HeldUnits::Part part_;  // what lies in front of the next events
   std::unordered_map<std::string, bool> reported_;
   Detector detector_;
 };
@@ -474,6 +543,7 @@ class Watch::Impl {
 Watch::Watch(const Symbols& symbols, WatchOptions options, Callback callback)
     : impl_(std::make_unique<Impl>(symbols, std::move(options), std::move(callback))) {}
 Watch::~Watch() = default;
+void Watch::expect_cancels() { impl_->expect_cancels(); }
 void Watch::add(const EventBlock& block) { impl_->add(block); }
 void Watch::lost(const EventLoss& loss) { impl_->lost(loss); }
 void Watch::incomplete() { impl_->incomplete(); }

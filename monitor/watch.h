@@ -13,6 +13,7 @@
 // Complexity  That of Detector; a window costs what analyse_exactly() costs within
 //             WatchOptions::analysis, all windows together what monitor/window_bounds.h allows;
 //             those beyond that are not judged.
+// Cancels     Where units may be cancelled findings wait for the ends of units (held_units.h).
 // Misses      What Detector misses. The order of findings is not that of their events.
 // Thread-safety: none; the callback runs inside add() and finish() and must not call the watch.
 #pragma once
@@ -71,6 +72,9 @@ struct WatchSummary {
   uint64_t unjudged = 0;     // ... and could not be, or not whole
   uint64_t losses = 0;       // places where events are missing
   uint64_t lost_events = 0;  // as far as their number is known
+  uint64_t taken_apart = 0;  // units, as HeldUnits has it
+  uint64_t surprises = 0;    // units that were cancelled without expect_cancels(): nothing is
+                             // definite then
   DetectorStatistics detector;
   Basis basis;  // its selection is filled in by who knows it
   bool about_units = true;
@@ -95,6 +99,8 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
+  // Units may be cancelled. To be called before the first event; again: nothing.
+  void expect_cancels();
   void add(const EventBlock& block);
   void lost(const EventLoss& loss);
   // Something is missing that is not an event of one place.

@@ -72,6 +72,8 @@ void add_generate_command(CLI::App& app, int& exit_status) {
       "Share of the accesses that are to shared locations, under their lock");
   add("--violations", trace.violations,
       "Share of the units that give the lock back between a look and the act");
+  add("--cancelled", trace.cancelled,
+      "Share of these units that are cancelled, and so violate nothing");
   add("--rmw", trace.rmw, "Share of the accesses that are locked read-modify-writes");
   add("--fences", trace.fences, "Share of fences");
   add("--buffered", trace.buffered,

@@ -27,7 +27,7 @@ struct ScriptOptions {
   bool records = false;
 };
 
-void print(Trace& trace, bool is_recording) {
+void print(Trace& trace, bool is_recording, bool may_cancel) {
   StdWriter writer(trace.symbols);
   std::string text;
   writer.write_headers(text);
@@ -35,6 +35,9 @@ void print(Trace& trace, bool is_recording) {
     StdWriter::write_recorded(text);
   }
   StdWriter::write_loss(trace, text);
+  if (may_cancel) {
+    StdWriter::write_may_cancel(text);
+  }
   EventBlock part;
   part.extras = std::move(trace.extras);  // events refer to them by position
   auto at = trace.events.begin();
@@ -79,7 +82,7 @@ int run_script(const ScriptOptions& options) {
     put_message(kTool, loaded->input + ": " + warning);
   }
   const bool complete = loaded->trace.complete;
-  print(loaded->trace, loaded->basis != BasisSource::kWritten);
+  print(loaded->trace, loaded->basis != BasisSource::kWritten, loaded->may_cancel);
   return complete ? kExitClean : kExitInconclusive;
 }
 

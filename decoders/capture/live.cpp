@@ -104,6 +104,7 @@ class LiveReader::Impl {
   int64_t round() const { return unordered() ? kTimeMin : widened(round_, margin_); }
   bool clock_moved() const { return clock_moved_; }
   bool any_header() const { return header_.has_value(); }
+  bool may_cancel() const { return header_ && (header_->flags & kFileCancels) != 0; }
   Selection selection() const { return header_ ? selection_of(*header_) : Selection(); }
 
   Symbols symbols_;
@@ -199,6 +200,9 @@ class LiveReader::Impl {
       context_.patience = static_cast<int64_t>(frequency / 4);
       at = sizeof(FileHeader);
       skip_ = header_->header_size - sizeof(FileHeader);
+      if (may_cancel()) {
+        names_.set_may_cancel();
+      }
       if ((header_->flags & kFileUnordered) != 0) {
         notes_.emplace_back(
             "the time stamps of different threads are not compared: all intervals are open");
@@ -443,6 +447,7 @@ void LiveReader::new_threads(const std::function<void(uint32_t)>& receive) {
 size_t LiveReader::backlog() const { return impl_->backlog(); }
 int64_t LiveReader::round() const { return impl_->round(); }
 bool LiveReader::any_header() const { return impl_->any_header(); }
+bool LiveReader::may_cancel() const { return impl_->may_cancel(); }
 Selection LiveReader::selection() const { return impl_->selection(); }
 const Symbols& LiveReader::symbols() const { return impl_->symbols_; }
 const std::vector<Module>& LiveReader::modules() const { return impl_->modules_; }

@@ -74,6 +74,7 @@ class LiveReader {
   const std::vector<std::string>& problems() const;  // all of them after finish()
   const std::vector<std::string>& notes() const;     // as Capture::notes
   Selection selection() const;                       // known after the header
+  bool may_cancel() const;                           // likewise: units (kFileCancels)
   uint64_t lost_events() const;
   bool clock_moved() const;  // a problem says by how much
 

@@ -16,6 +16,7 @@
 #include "decoders/capture/entries.h"
 #include "decoders/capture/partial.h"
 #include "decoders/capture/stream.h"
+#include "tso/cancelled_units.h"
 #include "tso/work.h"
 
 namespace tsomon::capture {
@@ -58,6 +59,11 @@ class CaptureReader::Impl {
       capture_.header = *list_.header;
       capture_.trace.selection = selection_of(*list_.header);
     }
+    // Without a header nobody knows, and no order of conflicts is certain either.
+    capture_.may_cancel = list_.header && (list_.header->flags & kFileCancels) != 0;
+    if (capture_.may_cancel) {
+      names_.set_may_cancel();
+    }
     for (const Damage& damage : list_.damage) {
       problem(fmt::format("bytes {}..{}: {}", damage.begin, damage.end, damage.what));
     }
@@ -70,6 +76,7 @@ class CaptureReader::Impl {
       capture_.notes.push_back(std::move(note));
     }
     compare_with_trailer();
+    capture_.may_have_units = names_.any_label() || !has_trailer_ || !capture_.problems.empty();
     start_merge();
   }
   Impl(const Impl&) = delete;
@@ -542,6 +549,7 @@ Result<Capture> read_capture(std::string_view bytes, uint64_t max_events) {
   reader->impl_->limit(max_events);
   Capture capture = std::move(reader->impl_->capture());
   static_cast<EventBlock&>(capture.trace) = std::move(events);
+  resolve_cancelled_units(capture.trace, capture.may_cancel);
   return capture;
 }
 

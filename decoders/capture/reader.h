@@ -48,9 +48,12 @@ struct Capture {
   std::vector<Module> modules;        // later ones win where ranges overlap
   std::vector<std::string> problems;  // empty iff trace.complete
   std::vector<std::string> notes;     // what makes verdicts weaker, but not incomplete
+  bool may_cancel = false;            // units (kFileCancels)
+  bool may_have_units = true;         // false: it is whole and names no label of any
 };
 
-// What lies behind max_events is left out, which is a problem.
+// What lies behind max_events is left out, which is a problem. Cancelled units are resolved
+// (tso/cancelled_units.h); what next() gives has them as they stand.
 Result<Capture> read_capture(std::string_view bytes, uint64_t max_events = UINT64_MAX);
 
 // The same piece by piece: the events are given out instead of being collected in the trace.

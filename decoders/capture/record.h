@@ -56,8 +56,9 @@ enum class RecordType : uint8_t {
   kLost = 22,                  // address 0; number of records that could not be stored here
   kAllocate = 23,              // where the object begins; lo, hi, its size in bytes
   kFree = 24,                  // where the object begins; lo, [hi]: before it ends
+  kUnitCancel = 25,            // as kUnitEnd: the unit is none (tso/cancelled_units.h)
 };
-inline constexpr int kRecordTypes = 25;
+inline constexpr int kRecordTypes = 26;
 
 inline constexpr uint32_t kMaxWords = 4;
 inline constexpr uint32_t kMaxSize = 1023;  // longer accesses are ranges

@@ -7,6 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "decoders/capture/repeated_loads.h"
+#include "tso/cancelled_units.h"
+
 namespace tsomon::capture {
 namespace {
 
@@ -185,6 +188,7 @@ void ThreadStream::give(EventBlock& out) {
   }
   interrupted_at_ -= std::min(interrupted_at_, ready_);
   ready_ = 0;
+  merge_repeated_loads(out);
 }
 
 size_t ThreadStream::take_foreseen(Decoder& decoder, size_t limit) {
@@ -282,7 +286,7 @@ int64_t ThreadStream::promise() const {
 void ThreadStream::gap() {
   had_gap_ = true;
   for (; open_units_ != 0; --open_units_) {
-    wait_for_stamp(make(EventKind::kUnitEnd, Record{}));
+    wait_for_stamp(make(names_->may_cancel() ? kUnitCancel : EventKind::kUnitEnd, Record{}));
   }
 }
 
@@ -430,9 +434,10 @@ void ThreadStream::add_ordered(const Record& record) {
       ++open_units_;
       return add_bare(EventKind::kUnitBegin, names_->label(address));
     case RecordType::kUnitEnd:
+    case RecordType::kUnitCancel:
       if (open_units_ != 0) {
         --open_units_;
-        return add_bare(EventKind::kUnitEnd, 0);
+        return add_bare(record.type == RecordType::kUnitEnd ? EventKind::kUnitEnd : kUnitCancel, 0);
       }
       if (!had_gap_) {
         stray_ends_.add({1, fmt::format("chunk {}: byte {}", chunk_, place_)});
@@ -514,6 +519,7 @@ bool ThreadStream::decode_record(const Record& record) {
       return true;
     case RecordType::kUnitBegin:
     case RecordType::kUnitEnd:
+    case RecordType::kUnitCancel:
     case RecordType::kWait:
       add_ordered(record);
       return true;

@@ -10,9 +10,11 @@
 //             addresses are multiples of their sizes, fewer bytes at its ends: ranges that begin
 //             and end anywhere in a buffer have few accesses that overlap without being the same.
 //             No processor copies more at once. Thread begin and end are stamps without an event.
+//             Loads that a thread repeats become three events (repeated_loads.h).
 // Gaps        Where records are missing, unknown fences and unit boundaries are missing too.
 //             Intervals stay sound across a gap: stamps keep their order. Units open at the gap
-//             end there; what follows is outside every unit until the next unit begins, and ends
+//             end there (where units may be cancelled they are none: the missing part may have
+//             done it); what follows is outside every unit until the next unit begins, and ends
 //             without a begin are dropped. So a reported cycle never relies on a guess that two
 //             sides of a gap are one unit. A fence lost in the gap can turn a certain order into
 //             an uncertain one; the trace is marked incomplete.
@@ -41,6 +43,7 @@ class Names {
   explicit Names(Symbols& symbols) : symbols_(&symbols) {}
 
   void set_label(uint32_t id, std::string_view text) { labels_[id] = std::string(text); }
+  bool any_label() const { return !labels_.empty(); }
   void set_thread_name(uint32_t number, std::string_view name);
 
   ThreadId thread(uint64_t number);
@@ -55,6 +58,8 @@ class Names {
     pieces_left_ -= count;
     return true;
   }
+  void set_may_cancel() { may_cancel_ = true; }
+  bool may_cancel() const { return may_cancel_; }  // units
 
  private:
   uint64_t pieces_left_ = uint64_t{1} << 20;  // 16 TiB
@@ -70,6 +75,7 @@ class Names {
   };
   std::vector<Recent> recent_ = std::vector<Recent>(1024);
   uint64_t undefined_labels_ = 0;
+  bool may_cancel_ = false;
 };
 
 // Ends of units that never began: an error of the program, which repeats as often as the code runs.

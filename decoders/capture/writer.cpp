@@ -31,7 +31,7 @@ int Writer::open(const char* path, const Options& options) {
   header.minor = kClockMinorVersion;
   header.pid = static_cast<uint32_t>(getpid());
   header.flags = (options.unordered_stamps ? kFileUnordered : 0) | (options.live ? kFileLive : 0) |
-                 options.selection;
+                 options.selection | (options.may_cancel ? kFileCancels : 0);
   header.tsc_hz = options.tsc_hz;
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);

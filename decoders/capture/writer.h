@@ -37,6 +37,7 @@ class Writer {
     bool live = false;              // kOpen and kRound chunks will come
     bool unordered_stamps = false;  // kFileUnordered
     uint32_t selection = 0;         // kFileOnlySets, kFileStoresOutside
+    bool may_cancel = false;        // kFileCancels
   };
 
   Writer() = default;

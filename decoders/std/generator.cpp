@@ -68,6 +68,7 @@ class StdGenerator::Impl {
         owner_(options.locks, kNone),
         locked_(threshold(options.locked)),
         violations_(threshold(options.violations)),
+        cancelled_(threshold(options.cancelled)),
         rmw_(threshold(options.rmw)),
         fences_(threshold(options.fences)),
         buffered_(threshold(options.buffered)),
@@ -258,8 +259,12 @@ class StdGenerator::Impl {
   }
 
   void end_unit(uint32_t thread) {
+    const Thread& state = threads_[thread];
+    const bool cancelled =
+        cancelled_ != 0 && state.violating && state.second && random_() >> 32 < cancelled_;
+    violating_ -= cancelled ? 1 : 0;
     begin_line(thread);
-    put(std::string_view("end|"));
+    put(cancelled ? std::string_view("cancel|") : std::string_view("end|"));
     put(kSiteThread);
     put('\n');
     ++written_;
@@ -443,6 +448,7 @@ class StdGenerator::Impl {
   std::vector<std::string> prefixes_;
   const uint64_t locked_;
   const uint64_t violations_;
+  const uint64_t cancelled_;
   const uint64_t rmw_;
   const uint64_t fences_;
   const uint64_t buffered_;
@@ -473,7 +479,7 @@ Result<StdGenerator> StdGenerator::create(const StdGeneratorOptions& options) {
   for (const auto& [name, share] :
        {std::pair("locked", options.locked), std::pair("violations", options.violations),
         std::pair("rmw", options.rmw), std::pair("buffered", options.buffered),
-        std::pair("waits", options.waits)}) {
+        std::pair("cancelled", options.cancelled), std::pair("waits", options.waits)}) {
     if (!(share >= 0 && share <= 1)) {
       return refuse(fmt::format("{}: a share from 0 to 1, not {}", name, share));
     }

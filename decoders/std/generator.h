@@ -12,7 +12,8 @@
 // Violations  A violating unit reads a location, gives the lock back, and writes the location in a
 //             second critical section after another unit has written it: a lost update, definite
 //             under every relation. One waits for its intruder at a time, so very large shares are
-//             reached late or, with units that are short of threads, not quite.
+//             reached late or, with units that are short of threads, not quite. With `cancelled`
+//             some or all of them are cancelled in the end and so violate nothing.
 // Buffered    Stores and loads of a few locations without any lock: what they order is mostly open.
 // Waits       A share of the units waits for a condition in front of its first critical section,
 //             which splits it: what violates lies in the part that follows.
@@ -44,6 +45,7 @@ struct StdGeneratorOptions {
   uint32_t unit_length = 10;  // accesses of a unit, on average
   double locked = 0.5;        // share of the accesses that are shared and under a lock
   double violations = 0;      // share of the units that violate
+  double cancelled = 0;       // share of the violating units that are cancelled
   double rmw = 0;             // share of the accesses that are locked read-modify-writes
   double fences = 0.01;       // share of fences
   double buffered = 0;        // share of racing accesses among those that are not under a lock
@@ -63,8 +65,9 @@ class StdGenerator {
   // Replaces `text` by the next part of the trace, whole lines; false: there is no more.
   bool next(std::string& text);
 
-  uint64_t units() const;      // begun so far
-  uint64_t violating() const;  // of these, those whose second critical section has begun
+  uint64_t units() const;  // begun so far
+  // Of these, those whose second critical section has begun and that were not cancelled.
+  uint64_t violating() const;
 
  private:
   class Impl;

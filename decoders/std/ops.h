@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "tso/cancelled_units.h"
 #include "tso/event.h"
 
 namespace tsomon::std_trace {
@@ -15,7 +16,7 @@ enum class OpForm : uint8_t {
   kThread,      // op(thread)
   kText,        // op(text)
   kBegin,       // begin, begin(label), begin(label;sets)
-  kEnd,         // end; RAPID's end(text) too
+  kEnd,         // end; RAPID's end(text) too; cancel
   kBare,        // op without operand
   kObject,      // op(0xADDRESS+SIZE)
   kAddress,     // op(0xADDRESS)
@@ -53,6 +54,7 @@ inline constexpr std::array kOps = {
     Op{op_word("join"), EventKind::kJoin, OpForm::kThread},
     Op{op_word("begin"), EventKind::kUnitBegin, OpForm::kBegin},
     Op{op_word("end"), EventKind::kUnitEnd, OpForm::kEnd},
+    Op{op_word("cancel"), kUnitCancel, OpForm::kEnd},
     Op{op_word("fence"), EventKind::kFence, OpForm::kBare},
     Op{op_word("branch"), EventKind::kBranch, OpForm::kBare},
     Op{op_word("call"), EventKind::kCall, OpForm::kText},

@@ -17,6 +17,7 @@
 #include "decoders/std/scan.h"
 #include "decoders/std/text.h"
 #include "decoders/std/token_cache.h"
+#include "tso/cancelled_units.h"
 
 namespace tsomon {
 
@@ -40,6 +41,7 @@ class StdReader::Impl {
   uint64_t lost_events_ = 0;
   bool sampled_ = false;
   bool recorded_ = false;
+  bool may_cancel_ = false;
   Selection selection_;
   uint64_t skipped_lines_ = 0;
   uint64_t line_ = 0;
@@ -226,7 +228,7 @@ bool StdReader::Impl::parse_lost(std::string_view text) {
 }
 
 constexpr const char* kHeaders =
-    "a header set(...), init(...), lost(...), sampled(), recorded() or selected(...)";
+    "a header set(...), init(...), lost(...), sampled(), recorded(), cancels() or selected(...)";
 
 bool StdReader::Impl::parse_header(std::string_view op) {
   const size_t open = op.find('(');
@@ -250,6 +252,10 @@ bool StdReader::Impl::parse_header(std::string_view op) {
   }
   if (name == "recorded" && text.empty()) {
     recorded_ = true;
+    return true;
+  }
+  if (name == "cancels" && text.empty()) {
+    may_cancel_ = true;
     return true;
   }
   if (name == "selected" && (text == "accesses=sets" || text == "outside=stores")) {
@@ -376,9 +382,10 @@ inline bool StdReader::Impl::parse(const Fields& fields, EventBlock& block) {
     case OpForm::kEnd:
       if (states_[thread].open_units == 0) {
         return wrong(
-            fmt::format("expected a unit of thread {} to be open, found 'end' without "
+            fmt::format("expected a unit of thread {} to be open, found '{}' without "
                         "'begin'",
-                        quoted({fields.begin, fields.thread_end})));
+                        quoted({fields.begin, fields.thread_end}),
+                        op->kind == EventKind::kUnitEnd ? "end" : "cancel"));
       }
       break;
     case OpForm::kBare:
@@ -534,6 +541,7 @@ bool StdReader::complete() const { return impl_->complete_; }
 uint64_t StdReader::lost_events() const { return impl_->lost_events_; }
 bool StdReader::recorded() const { return impl_->recorded_; }
 bool StdReader::sampled() const { return impl_->sampled_; }
+bool StdReader::may_cancel() const { return impl_->may_cancel_; }
 Selection StdReader::selection() const { return impl_->selection_; }
 uint64_t StdReader::skipped_lines() const { return impl_->skipped_lines_; }
 uint64_t StdReader::lines() const { return impl_->line_; }
@@ -559,6 +567,7 @@ Result<Trace> read_all(StdReader reader) {
   trace.lost_events = reader.lost_events();
   trace.sampled = reader.sampled();
   trace.selection = reader.selection();
+  resolve_cancelled_units(trace, reader.may_cancel());
   return trace;
 }
 

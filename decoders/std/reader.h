@@ -57,6 +57,7 @@ class StdReader {
   uint64_t lost_events() const;
   bool sampled() const;         // a header said so
   bool recorded() const;        // likewise
+  bool may_cancel() const;      // likewise
   Selection selection() const;  // likewise
   uint64_t skipped_lines() const;
   uint64_t lines() const;
@@ -68,6 +69,8 @@ class StdReader {
   std::unique_ptr<Impl> impl_;
 };
 
+// Whole traces, with their cancelled units resolved (tso/cancelled_units.h); blocks of next() have
+// them as they stand.
 Result<Trace> read_std(const std::string& path, const StdOptions& options = {});
 Result<Trace> read_std_text(std::string_view text, const std::string& name,
                             const StdOptions& options = {});

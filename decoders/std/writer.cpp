@@ -9,6 +9,7 @@
 
 #include "decoders/std/ops.h"
 #include "decoders/std/text.h"
+#include "tso/cancelled_units.h"
 #include "tso/lock_order.h"
 #include "tso/printable.h"
 
@@ -108,6 +109,9 @@ void put_label(const Symbols& symbols, uint64_t id, std::string& out) {
 }
 
 const Op& op_of(EventKind kind) {
+  if (kind == kCancelledBegin) {
+    kind = EventKind::kUnitBegin;  // the cancel that follows says it
+  }
   for (const Op& op : kOps) {
     if (op.kind == kind) {
       return op;
@@ -116,9 +120,9 @@ const Op& op_of(EventKind kind) {
   return kOps.front();
 }
 
-std::array<std::string, kEventKinds> op_names() {
-  std::array<std::string, kEventKinds> names;
-  for (int kind = 0; kind < kEventKinds; ++kind) {
+std::array<std::string, kKindsWithCancels> op_names() {
+  std::array<std::string, kKindsWithCancels> names;
+  for (int kind = 0; kind < kKindsWithCancels; ++kind) {
     for (uint64_t word = op_of(static_cast<EventKind>(kind)).word; word != 0; word >>= 8) {
       names[static_cast<size_t>(kind)] += static_cast<char>(word & 0xFF);
     }
@@ -179,10 +183,10 @@ void StdWriter::write_headers(std::string& out) const {
 }
 
 void StdWriter::write_event(const EventBlock& block, const Event& event, std::string& out) {
-  static const std::array<std::string, kEventKinds> kNames = op_names();
+  static const std::array<std::string, kKindsWithCancels> kNames = op_names();
   put_interned(symbols_.threads, event.thread, 'T', out);
   out += '|';
-  out += kNames[event.kind_bits % kEventKinds];
+  out += kNames[event.kind_bits % kKindsWithCancels];
   switch (op_of(event.kind()).form) {
     case OpForm::kLocation:
       out += '(';
@@ -249,6 +253,8 @@ void StdWriter::write_lost(uint64_t events, std::string& out) {
 }
 
 void StdWriter::write_recorded(std::string& out) { out += "-|recorded()|\n"; }
+
+void StdWriter::write_may_cancel(std::string& out) { out += "-|cancels()|\n"; }
 
 void StdWriter::write_loss(const Trace& trace, std::string& out) {
   if (!trace.complete) {

@@ -565,6 +565,7 @@ bool start_handover(const char* path) {
   file_options.unordered_stamps = options.clock_unused;
   file_options.selection = (options.only_sets ? capture::kFileOnlySets : 0) |
                            (options.stores_outside ? capture::kFileStoresOutside : 0);
+  file_options.may_cancel = may_cancel_units();
   const int arguments = ::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
   if (arguments >= 0) {
     const ssize_t size = ::read(arguments, command_line, sizeof command_line);

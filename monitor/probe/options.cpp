@@ -134,6 +134,10 @@ const char* set(Options* options, const char* key, const char* value) {
     options->clock_test = value;
     return is_skew(value) ? nullptr : "OFFSET[/DRIFT[/STEP/AFTER]],... of each processor";
   }
+  if (std::strcmp(key, "cancels") == 0) {
+    options->cancels = std::strcmp(value, "1") == 0;
+    return options->cancels || std::strcmp(value, "0") == 0 ? nullptr : "0 or 1";
+  }
   if (std::strcmp(key, "live") == 0) {
     const bool good = parse_integer(value, 0, 10000, &number);
     options->live = static_cast<uint32_t>(number);
@@ -162,10 +166,10 @@ const char* set(Options* options, const char* key, const char* value) {
 
 namespace {
 
-constexpr const char* kKeys[] = {"output",  "existing", "stamp_every", "share", "spin",
-                                 "buffer",  "on_full",  "unit",        "set",   "accesses",
-                                 "outside", "objects",  "follow_fork", "live",  "clock",
-                                 "level",   "noise",    "noise_seed"};
+constexpr const char* kKeys[] = {"output",  "existing", "stamp_every", "share",     "spin",
+                                 "buffer",  "on_full",  "unit",        "set",       "accesses",
+                                 "outside", "objects",  "follow_fork", "cancels",   "live",
+                                 "clock",   "level",    "noise",       "noise_seed"};
 
 void say_unknown(const char* key, char* error, size_t error_size) {
   Nearest nearest(key);

@@ -30,6 +30,8 @@
 //   objects=SIZE       0..16777215 (default 0: none), with K or M: what is allocated in one piece
 //                      of at most so many bytes is an object; beginning and end are recorded
 //   follow_fork=0|1    1: a child of fork records to FILE.PID; 0 (default): it is not recorded
+//   cancels=0|1        1: code that is loaded later may cancel units (TSOMON_UNIT_CANCEL); of what
+//                      the program is linked with the probe knows by itself
 //   clock=auto|trust|none  whether stamps of different threads are compared: within the margin that
 //                      is measured (default; clock_meter.h), without a margin, or never
 //   clock_test=LIST    for tests: lets processors disagree (skewed_clock.h)
@@ -64,6 +66,7 @@ struct Options {
   bool stores_outside = false;
   bool keep_existing = false;
   bool follow_fork = false;
+  bool cancels = false;
   uint32_t live = 0;
   bool clock_trusted = false;
   bool clock_unused = false;

@@ -43,7 +43,7 @@ bool pattern_found[Options::kMaxPatterns];
 // The calls of this thread since the first function that is a unit, innermost last.
 struct Call {
   uint64_t frame;  // where the stack stood
-  bool unit;
+  uint32_t unit;   // of begin_unit(); 0: none
 };
 constexpr int kMaxDepth = kBlockSize / sizeof(Call);
 static_assert(kMaxDepth == 4096);
@@ -122,8 +122,8 @@ const Function* find(uint64_t pc) {
 // The innermost call is over.
 void leave(uint64_t pc) {
   --depth;
-  if (calls[depth].unit) {
-    put_boundary(RecordType::kUnitEnd, 0, pc);
+  if (calls[depth].unit != 0) {
+    end_unit(calls[depth].unit, pc);
   }
 }
 
@@ -137,9 +137,10 @@ void enter(uint64_t frame, const Function* function, uint64_t pc) {
     ++deeper;
     return;
   }
-  calls[depth++] = {frame, function != nullptr};
+  Call& call = calls[depth++];
+  call = {frame, 0};
   if (function != nullptr) {
-    put_boundary(RecordType::kUnitBegin, function->label, pc);
+    call.unit = begin_unit(function->label, pc);
     noise();
   }
 }

@@ -225,6 +225,11 @@ void drain_before_sleeping(uint64_t pc);
 // beginning, when no plain access came next the last time (a lock is taken next): should one come
 // all the same, it looks itself.
 void put_boundary(RecordType type, uint64_t address, uint64_t pc);
+// The same for the beginning of a unit that end_unit() ends: which one that is, never 0.
+uint32_t begin_unit(uint32_t label, uint64_t pc);
+bool may_cancel_units();  // this program
+// Nothing if the unit was ended or cancelled already.
+void end_unit(uint32_t unit, uint64_t pc);
 void put_range(RecordType type, const volatile void* address, size_t size, uint64_t pc);
 // A load and a store of as many bytes, which follow.
 void put_copy(const volatile void* to, const volatile void* from, size_t size, uint64_t pc);

@@ -7,6 +7,20 @@
  *         TSOMON_UNIT("take;head,tail");         declared on the atomic sets head and tail
  *   C     tsomon_unit_begin("take"); ... tsomon_unit_end();
  *
+ * A failed attempt is no unit: what an optimistic reader saw is thrown away when it finds that
+ * another thread was at work meanwhile.
+ *
+ *         for (;;) {
+ *           TSOMON_UNIT("read");
+ *           ...
+ *           if (nobody wrote) break;
+ *           TSOMON_UNIT_CANCEL();
+ *         }
+ *
+ * ends the innermost unit as if its accesses had been events of their own, or of the unit around
+ * it; the end of its scope then ends nothing. From C tsomon_unit_cancel() in the place of
+ * tsomon_unit_end().
+ *
  * Atomic sets are groups of locations that belong together (`tsomon check --property atomic-sets`):
  *
  *         TSOMON_ATOMIC_SET("head", &head, sizeof head);     the bytes of head are part of the set
@@ -33,6 +47,9 @@ extern "C" {
 
 __attribute__((weak)) void tsomon_runtime_unit_begin(const char* name);
 __attribute__((weak)) void tsomon_runtime_unit_end(void);
+__attribute__((weak)) void tsomon_runtime_unit_cancel(void);
+__attribute__((weak)) unsigned tsomon_runtime_unit_enter(const char* name);
+__attribute__((weak)) void tsomon_runtime_unit_leave(unsigned unit);
 __attribute__((weak)) void tsomon_runtime_atomic_set(const char* name, const volatile void* address,
                                                      unsigned long size);
 
@@ -47,6 +64,25 @@ static __inline__ void tsomon_unit_end(void) {
     tsomon_runtime_unit_end();
   }
 }
+
+/* Code that calls it defines a symbol by which the runtime knows from the start that units may be
+ * cancelled. Libraries that are loaded later it does not see: TSOMON_OPTIONS=cancels=1. */
+static __inline__ void tsomon_unit_cancel(void) {
+  __asm__(
+      ".ifndef tsomon_units_may_be_cancelled\n\t"
+      ".pushsection .rodata\n\t"
+      ".weak tsomon_units_may_be_cancelled\n\t"
+      ".type tsomon_units_may_be_cancelled, @object\n\t"
+      ".size tsomon_units_may_be_cancelled, 1\n"
+      "tsomon_units_may_be_cancelled:\n\t"
+      ".byte 1\n\t"
+      ".popsection\n\t"
+      ".endif");
+  if (tsomon_runtime_unit_cancel) {
+    tsomon_runtime_unit_cancel();
+  }
+}
+#define TSOMON_UNIT_CANCEL() tsomon_unit_cancel()
 
 static __inline__ void tsomon_atomic_set(const char* name, const volatile void* address,
                                          unsigned long size) {
@@ -63,10 +99,18 @@ static __inline__ void tsomon_atomic_set(const char* name, const volatile void* 
 namespace tsomon {
 class [[maybe_unused]] ScopedUnit {
  public:
-  explicit ScopedUnit(const char* name) { tsomon_unit_begin(name); }
-  ~ScopedUnit() { tsomon_unit_end(); }
+  explicit ScopedUnit(const char* name)
+      : unit_(tsomon_runtime_unit_enter ? tsomon_runtime_unit_enter(name) : 0) {}
+  ~ScopedUnit() {
+    if (unit_ != 0) {
+      tsomon_runtime_unit_leave(unit_);
+    }
+  }
   ScopedUnit(const ScopedUnit&) = delete;
   ScopedUnit& operator=(const ScopedUnit&) = delete;
+
+ private:
+  const unsigned unit_;
 };
 }  // namespace tsomon
 

@@ -6,6 +6,8 @@
 #include "monitor/probe/noise.h"
 #include "monitor/probe/runtime.h"
 
+extern "C" __attribute__((weak, visibility("default"))) const char tsomon_units_may_be_cancelled;
+
 namespace tsomon::probe {
 namespace {
 
@@ -105,6 +107,24 @@ uint32_t label_id(const char* name, size_t size) {
   return count;
 }
 
+uint32_t begin_unit(uint32_t label, uint64_t pc) {
+  put_boundary(RecordType::kUnitBegin, label, pc);
+  return local.units;
+}
+
+// Units nest: as many as there were with it are open while it is.
+void end_unit(uint32_t unit, uint64_t pc) {
+  if (local.units >= unit) {
+    put_boundary(RecordType::kUnitEnd, 0, pc);
+  }
+}
+
+// Whether the program has code that cancels units (tsomon.h), as far as it was there at the start.
+bool may_cancel_units() {
+  const volatile char* const mark = &tsomon_units_may_be_cancelled;
+  return options.cancels || mark != nullptr;
+}
+
 void lock_labels() {
   while (labels_lock.exchange(1, std::memory_order_acquire) != 0) {
   }
@@ -139,4 +159,27 @@ TSOMON_HOOK void tsomon_runtime_unit_begin(const char* name) {
 TSOMON_HOOK void tsomon_runtime_unit_end() {
   noise();
   put_boundary(RecordType::kUnitEnd, 0, TSOMON_PC());
+}
+
+TSOMON_HOOK void tsomon_runtime_unit_cancel() {
+  noise();
+  put_boundary(RecordType::kUnitCancel, 0, TSOMON_PC());
+}
+
+// Of scopes: which unit it is. 0: none was begun.
+TSOMON_HOOK unsigned tsomon_runtime_unit_enter(const char* name) {
+  activate();
+  if (local.thread == nullptr || name == nullptr) {
+    return 0;
+  }
+  const uint32_t unit = begin_unit(label_id_of(name), TSOMON_PC());
+  noise();
+  return unit;
+}
+
+TSOMON_HOOK void tsomon_runtime_unit_leave(unsigned unit) {
+  noise();
+  if (unit != 0) {
+    end_unit(unit, TSOMON_PC());
+  }
 }

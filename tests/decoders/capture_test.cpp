@@ -295,6 +295,86 @@ TEST_CASE("units are cut at a gap, intervals stay sound across it") {
                                     });
 }
 
+TEST_CASE("a cancelled unit is none; so is one whose end is not there, if units may be cancelled") {
+  for (const bool may_cancel : {false, true}) {
+    CAPTURE(may_cancel);
+    Writer::Options options;
+    options.may_cancel = may_cancel;
+    Recording file(options);
+    file.text(ChunkType::kLabels, 1, "u");
+    file.events(0, 0,
+                Records()
+                    .other(kUnitBegin, 1, 0, 0, 0, 10)
+                    .access(kRead, 0x100, 4)
+                    .other(kUnitCancel, 0, 0, 0, 0, 20)
+                    .other(kUnitBegin, 1, 0, 0, 0, 30)
+                    .lost(1)
+                    .stamp(40)
+                    .other(kUnitBegin, 1, 0, 0, 0, 50));
+    file.trailer();
+    const auto capture = read_capture(file.bytes());
+    REQUIRE(capture);
+    CHECK(capture->may_cancel == may_cancel);
+    CHECK(capture->may_have_units);
+    const Lines unknown = may_cancel
+                              ? Lines{"T0 cancelled begin 0x0 [30,30]", "T0 cancel [30,40]",
+                                      "T0 cancelled begin 0x0 [50,50]"}
+                              : Lines{"T0 begin u [30,30]", "T0 end [30,40]", "T0 begin u [50,50]"};
+    Lines expected{"T0 cancelled begin 0x0 [10,10]", "T0 r 0x100+4 [10,20]", "T0 cancel [20,20]"};
+    expected.insert(expected.end(), unknown.begin(), unknown.end());
+    Lines found = describe(capture->trace);
+    for (std::string& line : found) {
+      // Not what a label's number is.
+      if (line.find("cancelled begin") != std::string::npos) {
+        line = "T0 cancelled begin 0x0" + line.substr(line.rfind(' '));
+      }
+    }
+    CHECK(found == expected);
+  }
+}
+
+TEST_CASE("a whole capture without labels has no units") {
+  const auto may_have_units = [](bool label, bool trailer) {
+    Recording file;
+    if (label) {
+      file.text(ChunkType::kLabels, 1, "u");
+    }
+    file.events(0, 0, Records().access(kRead, 0x100, 4).stamp(10));
+    if (trailer) {
+      file.trailer();
+    }
+    const auto capture = read_capture(file.bytes());
+    REQUIRE(capture);
+    return capture->may_have_units;
+  };
+  CHECK(!may_have_units(false, true));
+  CHECK(may_have_units(true, true));
+  CHECK(may_have_units(false, false));  // the label may be missing
+}
+
+TEST_CASE("a thread that spins makes three events for each value") {
+  Recording file;
+  constexpr uint64_t kLoads = 10'000;
+  Records records;
+  for (uint64_t i = 0; i < kLoads; ++i) {
+    const uint64_t now = 10 + 2 * i;
+    records.other(kAtomicLoad, 0x8000, 0x1001, 8, 0, now, now + 1, i < kLoads / 2 ? 5 : 6);
+    if (i % 100 == 99) {
+      file.events(0, i / 100, records);
+      records = Records();
+    }
+  }
+  file.trailer();
+  const auto capture = read_capture(file.bytes());
+  REQUIRE(capture);
+  CHECK(capture->problems == Lines{});
+  // Three for each of the blocks, which are the chunks here.
+  CHECK(capture->trace.events.size() == 3 * kLoads / 100);
+  CHECK(describe(capture->trace, capture->trace.events.front()) == "T0 r 0x8000+8 read 5 [10,11]");
+  CHECK(describe(capture->trace, capture->trace.events.back()) ==
+        fmt::format("T0 r 0x8000+8 read 6 [{},{}]", 8 + 2 * kLoads, 9 + 2 * kLoads));
+}
+
 TEST_CASE("what the trailer knows and the file lacks is named") {
   SUBCASE("the last chunks of a thread") {
     Recording file;

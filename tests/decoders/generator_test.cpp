@@ -8,6 +8,7 @@
 #include "decoders/std/reader.h"
 #include "tso/analysis.h"
 #include "tso/atomic_sets.h"
+#include "tso/cancelled_units.h"
 
 using namespace tsomon;
 
@@ -150,6 +151,33 @@ TEST_CASE("generator: one violating unit is a definite violation") {
       CHECK(verdict(trace, Property::kRobustness) == Verdict::kClean);
     }
   }
+}
+
+TEST_CASE("generator: violating units that are cancelled violate nothing") {
+  int cancels = 0;
+  for (const double cancelled : {0.5, 1.0}) {
+    for (uint64_t seed = 1; seed <= 10; ++seed) {
+      StdGeneratorOptions options;
+      options.seed = seed;
+      options.events = 1500;
+      options.threads = 4;
+      options.locks = 8;
+      options.locations = 40;
+      options.violations = 0.05;
+      options.cancelled = cancelled;
+      const Generated generated = generate(options);
+      CAPTURE(seed);
+      CAPTURE(generated.violating);
+      CHECK((generated.violating == 0 || cancelled < 1));
+      const Trace trace = read(generated.text);
+      cancels += static_cast<int>(count(trace, kUnitCancel));
+      const Verdict expected = generated.violating > 0 ? Verdict::kDefinite : Verdict::kClean;
+      CHECK(verdict(trace, Property::kSerializability) == expected);
+      CHECK(verdict(trace, Property::kScSerializability) == expected);
+      CHECK(analyse_atomic_sets(trace).verdict() == expected);
+    }
+  }
+  CHECK(cancels > 20);
 }
 
 TEST_CASE("generator: shares are what was asked for") {

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "decoders/capture/writer.h"
+#include "tso/cancelled_units.h"
 #include "tso/trace.h"
 
 namespace tsomon::capture {
@@ -81,9 +82,11 @@ class Recording {
 // Without its interval.
 inline std::string describe_access(const EventBlock& block, const Symbols& symbols,
                                    const Event& event) {
-  static const char* const kinds[kEventKinds] = {
-      "r",    "w",     "rmw", "fence",  "acq",  "rel",  "racq", "rrel",  "fork",
-      "join", "begin", "end", "branch", "wait", "call", "ret",  "alloc", "free"};
+  static const char* const kinds[kKindsWithCancels] = {
+      "r",     "w",     "rmw",    "fence",  "acq",
+      "rel",   "racq",  "rrel",   "fork",   "join",
+      "begin", "end",   "branch", "wait",   "call",
+      "ret",   "alloc", "free",   "cancel", "cancelled begin"};
   std::string text(symbols.threads.text(event.thread));
   text += fmt::format(" {}", kinds[event.kind_bits]);
   if (event.kind() == EventKind::kUnitBegin) {

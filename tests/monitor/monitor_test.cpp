@@ -368,3 +368,28 @@ TEST_CASE("monitor: without a callback findings are counted") {
   b.close();
   CHECK(monitor.finish().findings == 1);
 }
+
+TEST_CASE("a cancelled unit is none, where cancels are expected") {
+  enum class How : uint8_t { kEnd, kCancel, kUnexpectedCancel };
+  for (const How how : {How::kEnd, How::kCancel, How::kUnexpectedCancel}) {
+    Monitor::Options options;
+    options.cancels = how != How::kUnexpectedCancel;
+    Monitor monitor([](const Finding&) {}, options);
+    const int data = 0;
+    Monitor::Thread reader = monitor.thread("reader");
+    Monitor::Thread writer = monitor.thread("writer");
+    reader.begin("read");
+    reader.read(&data, sizeof data);
+    writer.begin("write");
+    writer.update(&data, sizeof data);
+    writer.end();
+    reader.read(&data, sizeof data);
+    how == How::kEnd ? reader.end() : reader.cancel();
+    reader.close();
+    writer.close();
+    const Summary summary = monitor.finish();
+    CAPTURE(static_cast<int>(how));
+    CHECK(summary.complete == (how != How::kUnexpectedCancel));
+    CHECK((summary.findings == 0) == (how == How::kCancel));
+  }
+}

@@ -225,3 +225,37 @@ TEST_CASE("values from before a window count, also where the input is longer tha
     CHECK(report.verdict() == (before == 0 ? Verdict::kDefinite : Verdict::kPossible));
   }
 }
+
+TEST_CASE("without units there is no violation, and nothing is looked at") {
+  constexpr uint64_t kSeed = 147;
+  std::mt19937_64 random(kSeed);
+  for (int round = 0; round < kRounds / 10; ++round) {
+    RandomTraceOptions made;
+    made.threads = 2 + static_cast<uint32_t>(random() % 3);
+    made.locations = 1 + static_cast<uint32_t>(random() % 3);
+    made.steps = 4 + static_cast<uint32_t>(random() % 30);
+    made.units = random() % 8 == 0 ? 20 : 0;
+    made.values = random() % 2 == 0;
+    made.intervals = random() % 2 == 0;
+    const Trace trace = random_trace(random, made).trace;
+    const bool units = std::any_of(trace.events.begin(), trace.events.end(), [](const Event& e) {
+      return e.kind() == EventKind::kUnitBegin;
+    });
+    CheckOptions options;
+    options.property =
+        random() % 2 == 0 ? CheckProperty::kSerializability : CheckProperty::kScSerializability;
+    StreamCheck check(trace.symbols, options);
+    check.expect_no_units();
+    check.add(trace);
+    const auto report = check.finish(true, 0);
+    REQUIRE(report.has_value());
+    REQUIRE(report->events == trace.events.size());
+    REQUIRE(report->verdict() == (units ? Verdict::kInconclusive : Verdict::kClean));
+    REQUIRE(report->complete() == !units);
+    if (!units) {
+      const auto whole = check_trace(trace, options);
+      REQUIRE(whole.has_value());
+      REQUIRE(whole->verdict() == Verdict::kClean);
+    }
+  }
+}

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "tso/cancelled_units.h"
 #include "tso/result.h"
 
 namespace tsomon::testing {
@@ -107,9 +108,11 @@ class Builder {
 Trace mini_trace(std::string_view text) { return Builder().build(text); }
 
 std::string show(const Trace& trace) {
-  static const char* const names[kEventKinds] = {
-      "r",    "w",     "rmw", "fence",  "acq",  "rel",  "racq", "rrel",  "fork",
-      "join", "begin", "end", "branch", "wait", "call", "ret",  "alloc", "free"};
+  static const char* const names[kKindsWithCancels] = {
+      "r",     "w",     "rmw",    "fence",  "acq",
+      "rel",   "racq",  "rrel",   "fork",   "join",
+      "begin", "end",   "branch", "wait",   "call",
+      "ret",   "alloc", "free",   "cancel", "cancelled begin"};
   std::string text;
   for (const Event& event : trace.events) {
     text += fmt::format("T{}|{}({})|{}..{}", event.thread, names[event.kind_bits],

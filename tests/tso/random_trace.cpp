@@ -90,6 +90,9 @@ class Simulation {
     uint32_t depth = 0;
     uint32_t stores = 0;  // since its last fence
     std::deque<Store> buffer;
+    std::optional<Event> last_load;  // nothing came behind it
+    bool fenced_load = false;        // ... and a fence in front of it
+    bool after_fence = false;
   };
 
   uint32_t below(uint32_t bound) { return static_cast<uint32_t>(random_() % bound); }
@@ -106,6 +109,13 @@ class Simulation {
                std::optional<uint64_t> written = {}) {
     Trace& trace = result_.trace;
     const auto index = static_cast<uint32_t>(trace.events.size());
+    Thread& mine = threads_[event.thread];
+    mine.last_load.reset();
+    if (event.kind() == EventKind::kRead) {
+      mine.last_load = event;
+      mine.fenced_load = mine.after_fence;
+    }
+    mine.after_fence = event.kind() == EventKind::kFence;
     int64_t lo = index;
     int64_t hi = index;
     if (options_.intervals) {
@@ -212,6 +222,14 @@ class Simulation {
 
   bool act(uint32_t t) {
     Thread& thread = threads_[t];
+    if (thread.last_load && options_.repeats != 0 && chance(options_.repeats)) {
+      const Event again = *thread.last_load;
+      if (thread.fenced_load && chance(80)) {
+        fence(t);
+      }
+      load(t, again);
+      return true;
+    }
     if (chance(options_.fences)) {
       fence(t);
       return true;
@@ -333,6 +351,9 @@ class Simulation {
     if (options_.mixed_sizes) {
       return random_() >> (64 - 8 * size);
     }
+    if (options_.unique_values) {
+      return ++last_value_;
+    }
     return options_.flags ? below(2) : 1 + below(3);
   }
 
@@ -342,6 +363,7 @@ class Simulation {
   std::array<uint8_t, 272> memory_{};
   std::array<Lock, kMostLocks> locks_;
   uint64_t label_ = 0;
+  uint64_t last_value_ = 0;  // below 256: a byte holds it
   RandomTrace result_;
 };
 

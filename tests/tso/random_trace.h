@@ -30,6 +30,8 @@ struct RandomTraceOptions {
   bool intervals = false;
   bool mixed_sizes = false;
   bool threads_start = false;  // fork and join events
+  uint32_t repeats = 0;        // percent of steps that do the thread's last load once more
+  bool unique_values = false;  // no value is written twice
   bool fenced = false;         // a fence ends every unit that stores
 };
 
