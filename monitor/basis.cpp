@@ -46,15 +46,17 @@ Basis basis_of(const EventCount& count, const Symbols& symbols, const Selection&
           count.accesses(),
           count.declared_units(),
           count.larger_units(),
+          count.cancelled_units(),
           count.labels(),
           symbols.sets.size(),
-          selection};
+          selection,
+          std::nullopt};
 }
 
 std::vector<Shortfall> shortfalls(const Basis& basis, bool about_units) {
   const Remedies remedy = remedies(basis.source);
   if (basis.matter == 0) {
-    return {{"there is no event to judge", remedy.accesses}};
+    return {basis.no_event.value_or(Shortfall{"there is no event to judge", remedy.accesses})};
   }
   if (basis.source == BasisSource::kWritten) {
     return {};
@@ -73,6 +75,11 @@ std::vector<Shortfall> shortfalls(const Basis& basis, bool about_units) {
   if (!about_units || basis.larger_units != 0) {
     return {};
   }
+  if (basis.declared_units == 0 && basis.cancelled_units != 0) {
+    return {{fmt::format("every unit was cancelled, or did not end ({})",
+                         counted(basis.cancelled_units, "unit")),
+             "record until attempts succeed, and end their units"}};
+  }
   if (basis.declared_units == 0) {
     return {{"no unit was recorded: every event is a unit of its own", remedy.units}};
   }
@@ -82,9 +89,12 @@ std::vector<Shortfall> shortfalls(const Basis& basis, bool about_units) {
 }
 
 std::string basis_text(const Basis& basis) {
-  return fmt::format("rests on: {} with {}, {} of them with two or more accesses; {} accesses",
+  return fmt::format("rests on: {} with {}, {} of them with two or more accesses; {} accesses{}",
                      counted(basis.declared_units, "declared unit"), counted(basis.labels, "label"),
-                     basis.larger_units, basis.accesses);
+                     basis.larger_units, basis.accesses,
+                     basis.cancelled_units == 0
+                         ? std::string()
+                         : fmt::format("; {} cancelled", counted(basis.cancelled_units, "unit")));
 }
 
 std::string shortfall_lines(const Shortfall& shortfall) {
@@ -95,6 +105,7 @@ nlohmann::ordered_json basis_json(const Basis& basis) {
   return {{"declared_units", basis.declared_units},
           {"labels", basis.labels},
           {"units_with_two_accesses", basis.larger_units},
+          {"cancelled_units", basis.cancelled_units},
           {"accesses", basis.accesses},
           {"declared_sets", basis.sets}};
 }

@@ -11,12 +11,14 @@
 // Text traces What somebody wrote down, as a question about these very events, is answered even if
 //             each of them is a unit of its own; only without any event it is not. A text trace of
 //             a recording says that it is one (`recorded()`, docs/formats.md).
+// Cancelled   Attempts that failed are no units. Where all failed, nothing was meant to be atomic.
 // Misses      How much of the program was instrumented, as long as the recording does not say so.
 // Thread-safety: pure functions.
 #pragma once
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,24 +36,26 @@ enum class BasisSource : uint8_t {
   kFed,       // a program that feeds a monitor of its own
 };
 
-struct Basis {
-  BasisSource source = BasisSource::kWritten;
-  uint64_t matter = 0;          // events that order anything: all but begin, end and their like
-  uint64_t accesses = 0;        // loads, stores, locked read-modify-writes
-  uint64_t declared_units = 0;  // that somebody began
-  uint64_t larger_units = 0;    // with two accesses or more
-  uint64_t labels = 0;          // different ones
-  uint64_t sets = 0;            // atomic sets that were declared
-  Selection selection;
-};
-
-Basis basis_of(const EventCount& count, const Symbols& symbols, const Selection& selection,
-               BasisSource source);
-
 struct Shortfall {
   std::string reason;
   std::string remedy;
 };
+
+struct Basis {
+  BasisSource source = BasisSource::kWritten;
+  uint64_t matter = 0;           // events that order anything: all but begin, end and their like
+  uint64_t accesses = 0;         // loads, stores, locked read-modify-writes
+  uint64_t declared_units = 0;   // that somebody began
+  uint64_t larger_units = 0;     // with two accesses or more
+  uint64_t cancelled_units = 0;  // which are none of these
+  uint64_t labels = 0;           // different ones
+  uint64_t sets = 0;             // atomic sets that were declared
+  Selection selection;
+  std::optional<Shortfall> no_event;  // why there is none, of who knows more about it
+};
+
+Basis basis_of(const EventCount& count, const Symbols& symbols, const Selection& selection,
+               BasisSource source);
 
 // Why a clean verdict would mean nothing; empty: it means something. `about_units`: the property
 // asks about units.

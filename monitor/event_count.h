@@ -4,7 +4,9 @@
 //             it is: the outermost begin to its end, each part between two condition waits, and
 //             every event that matters outside of them. Accesses are loads, stores and locked
 //             read-modify-writes: locks of the C library are seen in code that is not instrumented,
-//             too, and say nothing about it.
+//             too, and say nothing about it. It is known which units are cancelled
+//             (tso/cancelled_units.h): their accesses are events of their own, or of the unit
+//             around.
 // Complexity  O(1) for an event, without branches on what cannot be foreseen.
 // Thread-safety: none.
 #pragma once
@@ -12,6 +14,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "tso/cancelled_units.h"
 #include "tso/trace.h"
 
 namespace tsomon {
@@ -37,6 +40,7 @@ class EventCount {
       const uint32_t inside = thread.depth != 0 ? 1 : 0;
       units += (kind & (inside != 0 ? kInside : kOutside)) != 0 ? 1 : 0;
       matter_ += (kind & kMatters) != 0 ? 1 : 0;
+      cancelled_ += (kind & kind_mask(kCancelledBegin)) != 0 ? 1 : 0;
       const uint32_t access = (kind & kAccess) != 0 ? 1 : 0;
       accesses_ += access;
       thread.accesses =
@@ -57,7 +61,8 @@ class EventCount {
   uint64_t accesses() const { return accesses_; }
   uint64_t declared_units() const { return declared_; }  // that somebody began
   uint64_t larger_units() const { return larger_; }      // with two accesses or more
-  uint64_t labels() const { return labels_; }            // different ones of declared units
+  uint64_t cancelled_units() const { return cancelled_; }
+  uint64_t labels() const { return labels_; }  // different ones of declared units
   uint32_t threads() const {
     uint32_t all = 0;
     for (const ThreadCount& thread : threads_) {
@@ -93,6 +98,7 @@ class EventCount {
   uint64_t accesses_ = 0;
   uint64_t declared_ = 0;
   uint64_t larger_ = 0;
+  uint64_t cancelled_ = 0;
   uint64_t labels_ = 0;
   std::vector<bool> has_label_;
 };

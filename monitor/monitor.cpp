@@ -134,9 +134,10 @@ class Monitor::Impl {
     const std::vector<Shortfall> shortfalls = found.shortfalls();
     summary.verdict = summary_verdict(found.verdict(), summary.complete);
     if (summary.verdict == SummaryVerdict::kInconclusive) {
-      summary.why = shortfalls.empty()
-                        ? "events were lost or late, or a bound was hit"
-                        : shortfalls.front().reason + "; " + shortfalls.front().remedy;
+      summary.why = !shortfalls.empty()
+                        ? shortfalls.front().reason + "; " + shortfalls.front().remedy
+                    : found.notes.empty() ? "events were lost or late, or a bound was hit"
+                                          : found.notes.front();
     }
     summary.json = json_line(summary_json(summary, found), kTool);
     return summary;

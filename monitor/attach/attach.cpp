@@ -579,19 +579,19 @@ class Session {
     return std::move(summary_);
   }
 
-  // Of what nothing was seen nothing is known.
+  // Why nothing was seen: the verdict says so.
   void judge_nothing() {
     if (summary_.watch.events != 0) {
       return;
     }
-    const char* const reason =
+    summary_.watch.basis.no_event =
         summary_.hits == 0
-            ? "no probe was hit: the process did not run what is watched; attach to functions that "
-              "it calls, or for longer"
-            : "nothing is known of what was hit: units and calls of locks had begun before the "
-              "last probe was live; attach for longer";
-    warn(reason);
-    summary_.watch.notes.missing(reason);
+            ? Shortfall{"no probe was hit: the process did not run what is watched",
+                        "attach to functions that it calls, or for longer"}
+            : Shortfall{
+                  "nothing is known of what was hit: units and calls of locks had begun before "
+                  "the last probe was live",
+                  "attach for longer"};
   }
 
   Target target_;

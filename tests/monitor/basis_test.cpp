@@ -10,13 +10,15 @@
 #include "monitor/monitor.h"
 #include "monitor/watch.h"
 #include "tests/monitor/folder.h"
+#include "tso/cancelled_units.h"
 
 namespace tsomon {
 namespace {
 
 Basis basis_of_text(std::string_view text, BasisSource source, Selection selection = {}) {
-  const auto trace = read_std_text(text, "test");
+  auto trace = read_std_text(text, "test");
   REQUIRE(trace);
+  resolve_cancelled_units(*trace, false);
   EventCount count;
   count.add(*trace);
   return basis_of(count, trace->symbols, selection, source);
@@ -80,6 +82,41 @@ TEST_CASE("accesses=sets needs a set, and an access to one") {
   CHECK(reason("-|set(s;x)|\nA|begin|\nA|r(x)|\nA|w(x)|\nA|end|\n").empty());
 }
 
+TEST_CASE("cancelled units are none to rest on") {
+  const Basis cancelled =
+      basis_of_text("A|begin(u)|\nA|r(x)|\nA|r(y)|\nA|cancel|\nB|w(x)|\n", BasisSource::kProbe);
+  CHECK(cancelled.declared_units == 0);
+  CHECK(cancelled.larger_units == 0);
+  CHECK(cancelled.labels == 0);
+  CHECK(cancelled.cancelled_units == 1);
+  CHECK(cancelled.accesses == 3);
+  REQUIRE(shortfalls(cancelled, true).size() == 1);
+  CHECK(shortfalls(cancelled, true).front().reason ==
+        "every unit was cancelled, or did not end (1 unit)");
+  CHECK(shortfalls(cancelled, false).empty());
+  // Of a cancelled attempt the accesses are those of the unit around.
+  const Basis around = basis_of_text(
+      "A|begin(u)|\nA|r(x)|\nA|begin(v)|\nA|r(y)|\nA|cancel|\nA|end|\n", BasisSource::kProbe);
+  CHECK(around.declared_units == 1);
+  CHECK(around.larger_units == 1);
+  CHECK(around.cancelled_units == 1);
+  CHECK(basis_text(around).find("; 1 unit cancelled") != std::string::npos);
+  CHECK(shortfalls(around, true).empty());
+  CHECK(basis_text(basis_of_text(kLarger, BasisSource::kProbe)).find("cancelled") ==
+        std::string::npos);
+}
+
+TEST_CASE("who knows more of why nothing was seen says it, once") {
+  Basis nothing;
+  nothing.source = BasisSource::kAttached;
+  nothing.no_event = Shortfall{"no probe was hit", "attach for longer"};
+  REQUIRE(shortfalls(nothing, true).size() == 1);
+  CHECK(shortfalls(nothing, true).front().reason == "no probe was hit");
+  nothing.matter = 1;
+  nothing.accesses = 1;
+  CHECK(shortfalls(nothing, true).front().reason != "no probe was hit");
+}
+
 TEST_CASE("a check says so, for every property") {
   const testing::Folder folder;
   const auto judged = [&](const std::string& text, CheckProperty property) {
@@ -101,6 +138,9 @@ TEST_CASE("a check says so, for every property") {
     CHECK(judged(recorded + kSmallUnits, property) == "inconclusive");
     CHECK(judged(recorded + kLarger, property) == "serializable");
     CHECK(judged(kSingletons, property) == "serializable");
+    const std::string cancelled = "A|begin(u)|\nA|r(x)|\nA|w(x)|\nA|cancel|\nB|r(x)|\n";
+    CHECK(judged(recorded + cancelled, property) == "inconclusive");
+    CHECK(judged(cancelled, property) == "serializable");
   }
   CHECK(judged(recorded + kSingletons, CheckProperty::kRobustness) == "robust");
   CHECK(judged(recorded + "A|acq(l)|\nA|rel(l)|\n", CheckProperty::kRobustness) == "inconclusive");

@@ -393,3 +393,18 @@ TEST_CASE("a cancelled unit is none, where cancels are expected") {
     CHECK((summary.findings == 0) == (how == How::kCancel));
   }
 }
+
+TEST_CASE("a cancel that was not expected leaves a clean verdict inconclusive, and says so") {
+  Monitor monitor([](const Finding&) {});
+  const int data = 0;
+  {
+    Monitor::Thread reader = monitor.thread("reader");
+    reader.begin("read");
+    reader.read(&data, sizeof data);
+    reader.read(&data, sizeof data);
+    reader.cancel();
+  }
+  const Summary summary = monitor.finish();
+  CHECK(summary.verdict == SummaryVerdict::kInconclusive);
+  CHECK(summary.why == "units were cancelled by code that was loaded later");
+}
