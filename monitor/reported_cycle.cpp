@@ -195,6 +195,7 @@ ReportedAccess reported_access(uint64_t index, const Event& event, const Symbols
   ReportedAccess access;
   access.index = index;
   access.thread = thread_text(event.thread, symbols);
+  access.thread_id = event.thread;
   access.kind = event.kind();
   access.operand = operand_text(event, symbols);
   access.place = place_of(event.location, symbols, names);
@@ -314,7 +315,6 @@ std::string witness_text(const ReportedCycle& cycle) {
   }
   std::vector<std::string> titles(column.size() + 1);
   titles[memory] = "memory";
-  titles.insert(titles.begin() + static_cast<ptrdiff_t>(memory), "memory");
 
   std::vector<std::vector<std::string>> rows = {titles};
   std::vector<size_t> numbers = {0};
