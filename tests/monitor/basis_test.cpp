@@ -160,7 +160,7 @@ TEST_CASE("a watch and an embedded monitor say so") {
     watch.finish();
     return watch.summary().verdict();
   };
-  CHECK(judged("", BasisSource::kAttached) == Verdict::kInconclusive);
+  CHECK(judged("A|begin|\nA|end|\n", BasisSource::kAttached) == Verdict::kInconclusive);
   CHECK(judged(kSingletons, BasisSource::kProbe) == Verdict::kInconclusive);
   CHECK(judged(kLarger, BasisSource::kProbe) == Verdict::kClean);
 
