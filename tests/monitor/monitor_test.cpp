@@ -123,6 +123,7 @@ TEST_CASE("atomic sets are watched: certain, possible and open orders") {
     auto trace = read_std_text(text, "test");
     REQUIRE(trace);
     WatchOptions options;
+    options.source = BasisSource::kWritten;
     options.detector.policy = DetectorPolicy::kAtomicSets;
     options.detector.sets = sets;
     std::vector<Found> found;
