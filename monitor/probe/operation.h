@@ -49,21 +49,33 @@ class Operation {
   }
   // Of a locked instruction or MFENCE. Threads that ask for one another exchange a flag and then
   // load another one, and a stamp between the two makes the gap between them some ten times longer:
-  // what other threads hold in their store buffers has drained when the load comes. So when an
-  // atomic load comes next, the stamp is taken behind it and ends the intervals of both. Anything
-  // else that comes next is preceded by the stamp; a plain access that is foreseen would not be, so
-  // then it is taken here. It is a stamp after the operation also where nothing lies between but
+  // what other threads hold in their store buffers has drained when the load comes. So where an
+  // atomic load came next the last time, the stamp is left to what comes next: an atomic load has
+  // it behind it, and it ends the intervals of both; anything else is preceded by it. (Elsewhere
+  // it is taken here: the next record may be long in coming, and until then the operation would
+  // not have ended.) A plain access that is foreseen would not be preceded by it, so then it is
+  // taken here, too. It is a stamp after the operation also where nothing lies between but
   // the return from the hook: that is a load, which is performed after the locked instruction is
   // visible.
   void done_locked(uint64_t first = 0, uint64_t second = 0) {
-    if (context_ == nullptr || options.share == 0 || interrupted() ||
-        capture::foresees_access(context_->encoder)) {
-      return done(true, first, second);
+    if (context_ == nullptr) {
+      return;
+    }
+    bool& load_follows = context_->load_follows[slot_];
+    const bool left = load_follows && options.share != 0 && !interrupted() &&
+                      !capture::foresees_access(context_->encoder);
+    load_follows = false;  // until it does again (begin_open)
+    context_->locked_slot = slot_;
+    if (!left) {
+      done(true, first, second);
+      context_->locked = context_->encoder.end;
+      return;
     }
     capture::end_record(context_->encoder, capture::Ending::kOpen, true, 0, values_, first, second);
     context_->stamped = kNowhere;
     context_->begun = context_->encoder.end;
     context_->owed = context_->encoder.end;
+    context_->locked = context_->encoder.end;
   }
   // Without a stamp: the thread's next one ends the interval.
   void done_openly(uint64_t value) {
@@ -87,6 +99,7 @@ class Operation {
   void begin(RecordType type, const volatile void* address, uint32_t size, uint64_t pc,
              uint64_t recent) {
     context_ = writable();
+    slot_ = slot_of(pc);
     if (context_ == nullptr) {
       return;
     }
@@ -113,6 +126,7 @@ class Operation {
 
   Context* context_ = nullptr;
   uint32_t values_;
+  uint32_t slot_ = 0;      // in Context::load_follows
   bool is_fence_ = false;  // all that is recorded of it
   uint32_t interruptions_ = 0;
 };

@@ -71,6 +71,7 @@ bool open_chunk(Thread* thread, Context* context) {
   context->stamped = kNowhere;
   context->begun = kNowhere;
   context->owed = kNowhere;
+  context->locked = kNowhere;
   context->encoder.blind = options.stamp_every != 0 && options.stamp_every < kSharpest;
   // A hook records what is foreseen without a look at its address: not where there is a choice.
   context->encoder.disguise = options.only_sets ? capture::kDisguise : 0;
@@ -456,6 +457,9 @@ void put_boundary(RecordType type, uint64_t address, uint64_t pc) {
 
 __attribute__((noinline)) Context* begin_open(bool load) {
   Context* const context = writable();
+  if (context != nullptr && load && is_last(*context, context->locked)) {
+    context->load_follows[context->locked_slot] = true;
+  }
   if (context != nullptr &&
       (owes_stamp(*context) ? !load : !stamped_within(*context, options.share))) {
     put_stamp(*context);

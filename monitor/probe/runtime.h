@@ -66,9 +66,12 @@ struct Context {
   uint64_t floor;             // no stamp is smaller: of what came before the chunk
   uint32_t announced;         // 1 + the place of the token that will hold the stamp taken last
   // Places in the chunk; kNowhere: none.
-  uint32_t stamped;  // all before has been performed before the last stamp, but for a drain
-  uint32_t begun;    // behind a unit's beginning that did not look at the clock
-  uint32_t owed;     // behind a locked operation that left its stamp to what comes next
+  uint32_t stamped;        // all before has been performed before the last stamp, but for a drain
+  uint32_t begun;          // behind a unit's beginning that did not look at the clock
+  uint32_t owed;           // behind a locked operation that left its stamp to what comes next
+  uint32_t locked;         // behind a locked operation
+  uint32_t locked_slot;    // ... of which this is the place in
+  bool load_follows[256];  // whether an atomic load came next the last time (done_locked)
 };
 inline constexpr uint32_t kNowhere = ~0U;
 extern Context inactive;  // does not record
@@ -156,6 +159,8 @@ inline void announce_stamp(Context& context) {
 inline bool stamped_within(const Context& context, uint64_t cycles) {
   return __builtin_ia32_rdtsc() - context.encoder.stamp < cycles;
 }
+// Where `load_follows` has a locked operation that returns to `pc`.
+inline uint32_t slot_of(uint64_t pc) { return (pc ^ (pc >> 8)) & 0xFF; }
 // Whether the last record is a locked operation without its second stamp (Operation::done_locked).
 inline bool owes_stamp(const Context& context) { return context.encoder.end == context.owed; }
 // The last stamp if it is recent, else a new one. With kHoweverOld it does not look at the clock.
