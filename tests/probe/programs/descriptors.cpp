@@ -57,8 +57,7 @@ bool capture_is_below(int descriptor) {
     const std::string link = "/proc/self/fd/" + std::to_string(fd);
     char name[4096];
     const ssize_t size = readlink(link.c_str(), name, sizeof name);
-    if (size > 0 &&
-        std::string(name, static_cast<size_t>(size)).find(".capture") != std::string::npos) {
+    if (size > 0 && std::string(name, static_cast<size_t>(size)).ends_with(".capture")) {
       return true;
     }
   }
