@@ -77,6 +77,7 @@ struct SpinLock {
 SpinLock lock;
 SpinLock busy;
 long guarded = 0;
+long guarded_too = 0;
 long counted = 0;
 char object = 0;
 char readers_writer = 0;
@@ -93,6 +94,7 @@ void annotated() {
     {
       TSOMON_UNIT("deposit");
       ++guarded;
+      ++guarded_too;
     }
     lock.unlock();
   }
