@@ -43,10 +43,14 @@ class SequenceLock {
   bool try_read(bool checked, Pair* pair) {
     TSOMON_UNIT("read");
     const uint64_t before = sequence_.load(std::memory_order_acquire);
+    if (checked && before % 2 != 0) {  // being written: what follows would see it half done
+      TSOMON_UNIT_CANCEL();
+      return false;
+    }
     pair->second = second_.load(std::memory_order_acquire);
     examples::think(3);
     pair->first = first_.load(std::memory_order_acquire);
-    if (checked && (before % 2 != 0 || sequence_.load(std::memory_order_relaxed) != before)) {
+    if (checked && sequence_.load(std::memory_order_relaxed) != before) {
       TSOMON_UNIT_CANCEL();
       return false;
     }
