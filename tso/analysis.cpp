@@ -447,7 +447,7 @@ class Analyser {
   }
 
   std::vector<LoadSources> sources_of(const std::vector<uint32_t>& loads) const {
-    return sources_ ? foreign_sources(relation_, accesses_, *sources_, loads)
+    return sources_ ? foreign_sources(relation_, accesses_, *sources_, graph_->order, loads)
                     : std::vector<LoadSources>();
   }
 
@@ -485,6 +485,9 @@ class Analyser {
         for (const LoadSources& load : sources_of({events[i]})) {
           std::for_each(load.stores.begin(), load.stores.end(),
                         [&](uint32_t w) { order(w, load.load); });
+          if (load.overwritten_by != Relation::kNever) {
+            order(load.overwritten_by, load.load);
+          }
         }
       } else if (reads_known_value(events[i])) {
         read_choice(relation_, accesses_, *values_, events[i], order);

@@ -17,6 +17,48 @@ uint64_t part_of(uint64_t written, const Event& store, const Event& load) {
   return load.size >= 8 ? rest : rest & ((uint64_t{1} << (8 * load.size)) - 1);
 }
 
+constexpr size_t kMaxToDrain = 64;
+
+// The event by which the store has certainly left its buffer: looked for among the next few of its
+// thread. (Of a relation of MemoryModel::kSc, settled_by() says that each settles itself.)
+uint32_t drained_by(const Relation& issues, uint32_t store) {
+  const auto events = issues.of_thread(issues.trace().events[store].thread);
+  const size_t end = std::min<size_t>(events.size(), issues.position(store) + kMaxToDrain);
+  for (size_t at = issues.position(store); at < end; ++at) {
+    if (issues.drains(events[at])) {
+      return events[at];
+    }
+  }
+  return Relation::kNever;
+}
+
+// Two locked operations, `first` before `load`: the memory was changed in between by one of these,
+// that came after `first` and before `load`. Both take effect where they are issued.
+LoadSources sources_between(const Relation& issues, const AccessIndex& accesses,
+                            const RecordedValues& values, const Reachability& order, uint32_t first,
+                            uint32_t load) {
+  const uint64_t value = *values.read(load);
+  LoadSources found{load, {}, first};
+  const auto committed_before_first = [&](uint32_t w) {
+    const uint32_t by = drained_by(issues, w);
+    return by == first || (by != Relation::kNever &&
+                           (issues.certainly_before(by, first) || order.reaches(by, first)));
+  };
+  for (const ThreadAccesses& list : accesses.at(issues.locations().of_event(load))) {
+    for (const uint32_t w : list.writes) {
+      const auto written = values.written(w);
+      if (w != first && w != load && (!written || *written == value) && !order.reaches(load, w) &&
+          !committed_before_first(w)) {
+        found.stores.push_back(w);
+        if (found.stores.size() > kMaxCandidates) {
+          return found;
+        }
+      }
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 bool has_values(const Trace& trace) { return trace.complete && trace.has_read_values(); }
@@ -58,7 +100,7 @@ std::optional<std::vector<Edge>> issue_order_from_values(const Relation& issues,
 }
 
 std::vector<LoadSources> foreign_sources(const Relation& issues, const AccessIndex& accesses,
-                                         const RecordedValues& values,
+                                         const RecordedValues& values, const Reachability& order,
                                          const std::vector<uint32_t>& loads) {
   std::vector<LoadSources> result;
   const Trace& trace = issues.trace();
@@ -72,11 +114,18 @@ std::vector<LoadSources> foreign_sources(const Relation& issues, const AccessInd
       const auto written = values.written(w);
       return !written || *written == value;
     };
-    LoadSources found{load, {}};
+    LoadSources found{load, {}, Relation::kNever};
     std::vector<uint32_t> own;  // the newest store of its own thread
     for (const ThreadAccesses& list : accesses.at(location)) {
       for (const uint32_t w : list.writes) {
         const bool mine = trace.events[w].thread == trace.events[load].thread;
+        if (!mine && issues.drains(w) && issues.drains(load) && !may_be(w) &&
+            !order.reaches(w, load) && !order.reaches(load, w)) {
+          LoadSources between = sources_between(issues, accesses, values, order, w, load);
+          if (between.stores.size() <= kMaxCandidates) {
+            result.push_back(std::move(between));
+          }
+        }
         if (mine && issues.position(w) < issues.position(load)) {
           own.assign(1, w);
         } else if (!mine && may_be(w) && found.stores.size() <= kMaxCandidates) {
@@ -96,6 +145,10 @@ std::vector<LoadSources> foreign_sources(const Relation& issues, const AccessInd
 bool sources_come_first(const Relation& issues, const std::vector<LoadSources>& loads,
                         const OrientationOracle& before) {
   return std::all_of(loads.begin(), loads.end(), [&](const LoadSources& each) {
+    if (each.overwritten_by != Relation::kNever &&
+        !comes_before(issues, before, each.overwritten_by, each.load)) {
+      return true;
+    }
     return !std::all_of(each.stores.begin(), each.stores.end(),
                         [&](uint32_t w) { return comes_before(issues, before, each.load, w); });
   });

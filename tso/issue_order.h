@@ -29,14 +29,17 @@ std::optional<std::vector<Edge>> issue_order_from_values(const Relation& issues,
 // The load was certainly not forwarded from a store of its thread. `effects`: of MemoryModel::kTso.
 bool reads_memory(const Relation& effects, uint32_t load, bool values);
 
-// A load, and the stores of other threads of which it must have read one, by its value.
+// A load, and the stores of which it must have read one, by its value.
 struct LoadSources {
   uint32_t load = 0;
-  std::vector<uint32_t> stores;
+  std::vector<uint32_t> stores;  // of other threads, or of any if there is an overwriting operation
+  // Only if this locked operation came before the load, itself locked: it wrote another value.
+  uint32_t overwritten_by = Relation::kNever;
 };
-// Of those of the loads that can have read nothing else. `values`: of the relation `issues`.
+// Of those of the loads that can have read nothing else, and of pairs of locked operations whose
+// order is open. `values`: of the relation `issues`; `order`: of its event graph.
 std::vector<LoadSources> foreign_sources(const Relation& issues, const AccessIndex& accesses,
-                                         const RecordedValues& values,
+                                         const RecordedValues& values, const Reachability& order,
                                          const std::vector<uint32_t>& loads);
 // Whether each was issued after one of them, as far as `before` says.
 bool sources_come_first(const Relation& issues, const std::vector<LoadSources>& loads,
