@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "tso/assumed_order.h"
 #include "tso/cycle.h"
 #include "tso/issue_order.h"
 #include "tso/location_table.h"
@@ -232,8 +233,8 @@ class IssueOrder {
   IssueOrder(const Trace& trace, const LocationTable& locations, const AtomicSetOptions& options) {
     RelationOptions issues = options.relation;
     issues.model = MemoryModel::kSc;
-    const Relation relation(trace, locations, issues);
-    const AccessIndex accesses(relation);
+    const Relation& relation = relation_.emplace(trace, locations, issues);
+    const AccessIndex& accesses = accesses_.emplace(relation);
     RefinementOptions refinement = {false, options.max_undirected, {}};
     if (options.values && has_values(trace)) {
       refinement.known = issue_order_from_values(relation, accesses, options.max_undirected)
@@ -242,6 +243,10 @@ class IssueOrder {
     graph_ = refine(relation, accesses, refinement);
     if (graph_) {
       arrange(static_cast<uint32_t>(trace.events.size()));
+      if (options.values && has_values(trace)) {
+        values_.emplace(relation, accesses);
+        assumed_.emplace(relation, accesses, *values_, graph_->order, graph_->undirected);
+      }
     }
   }
   bool usable() const { return graph_.has_value(); }
@@ -251,7 +256,12 @@ class IssueOrder {
   // Whether some execution has both e before f and g before h.
   bool possible(uint32_t e, uint32_t f, uint32_t g, uint32_t h) const {
     const auto leads = [&](uint32_t from, uint32_t to) { return from == to || before(from, to); };
-    return !leads(f, e) && !leads(h, g) && !(leads(f, g) && leads(h, e));
+    return !leads(f, e) && !leads(h, g) && !(leads(f, g) && leads(h, e)) &&
+           possible({{e, f}, {g, h}});
+  }
+  // Whether recorded values leave one with all of these.
+  bool possible(const std::vector<Edge>& edges) const {
+    return !assumed_ || assumed_->possible(edges);
   }
   // In a sequence that agrees with all that is known.
   uint32_t place(uint32_t e) const { return place_[e]; }
@@ -266,7 +276,11 @@ class IssueOrder {
     }
   }
 
+  std::optional<Relation> relation_;
+  std::optional<AccessIndex> accesses_;
   std::optional<RefinedGraph> graph_;
+  std::optional<RecordedValues> values_;
+  std::optional<AssumedOrder> assumed_;
   std::vector<uint32_t> place_;
 };
 
@@ -308,6 +322,9 @@ class SetCheck {
     *cycle = shortest_cycle(cyclic(certain, unit_of), unit_of);
     if (cycle->empty()) {
       *cycle = shortest_cycle(all, unit_of);
+      if (!possible(*cycle)) {
+        cycle->clear();
+      }
     }
     if (cycle->empty() && !ordered_ && order_ != nullptr) {
       *cycle = cycle_of_two(accesses, unit_of);
@@ -331,6 +348,16 @@ class SetCheck {
     return std::any_of(accesses.begin(), accesses.end(), [&](const SetAccess& access) {
       return !units.insert(unit_of[access.event]).second;
     });
+  }
+
+  bool possible(const std::vector<CycleEdge>& cycle) const {
+    std::vector<Edge> edges;
+    for (const CycleEdge& edge : cycle) {
+      if (edge.kind == EdgeKind::kOverlap) {
+        edges.push_back({edge.from, edge.to});
+      }
+    }
+    return order_ == nullptr || edges.empty() || order_->possible(edges);
   }
 
   // Two units of which each may have come before the other, by conflicts of which one is open.
