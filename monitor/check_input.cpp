@@ -23,8 +23,11 @@ void add_objects(const EventBlock& block, uint64_t first, const std::vector<uint
   }
 }
 
-// What could not be waited for.
+// What could not be waited for. Which accesses are a unit does not matter for robustness.
 void tell_of(const HeldUnits& held, CheckReport* report) {
+  if (report->property == CheckProperty::kRobustness) {
+    return;
+  }
   if (held.misjudged() != 0) {
     report->findings.clear();
     report->more = {};
@@ -35,13 +38,18 @@ void tell_of(const HeldUnits& held, CheckReport* report) {
   }
 }
 
-Result<CheckReport> check_stream(EventSource& source, const CheckOptions& options,
-                                 EventCount* count, HeapObjects* objects) {
+using Reports = std::vector<CheckReport>;
+
+Result<Reports> check_stream(EventSource& source, const std::vector<CheckOptions>& questions,
+                             EventCount* count, HeapObjects* objects) {
   const bool may_have_units = source.may_have_units();
-  ReadAhead reader(source, options.jobs);
-  StreamCheck check(reader.judged_symbols(), options);
-  if (!may_have_units) {
-    check.expect_no_units();
+  ReadAhead reader(source, questions.front().jobs);
+  std::vector<std::unique_ptr<StreamCheck>> checks;
+  for (const CheckOptions& options : questions) {
+    checks.push_back(std::make_unique<StreamCheck>(reader.judged_symbols(), options));
+    if (!may_have_units) {
+      checks.back()->expect_no_units();
+    }
   }
   uint64_t events = 0;
   for (;;) {
@@ -54,46 +62,68 @@ Result<CheckReport> check_stream(EventSource& source, const CheckOptions& option
     }
     add_objects((*block)->events, events, (*block)->origin.lines, objects);
     events += (*block)->events.events.size();
-    check.add((*block)->events, (*block)->origin);
+    for (const auto& check : checks) {
+      check->add((*block)->events, (*block)->origin);
+    }
   }
-  auto report = check.finish(source.complete(), source.lost_events());
-  if (report) {
+  *count = reader.count();
+  Reports reports;
+  for (const auto& check : checks) {
+    auto report = check->finish(source.complete(), source.lost_events());
+    if (!report) {
+      return tl::unexpected<Error>(report.error());
+    }
     report->threads = reader.count().threads();
     report->units = reader.count().units();
-    *count = reader.count();
     tell_of(reader.units(), &*report);
+    reports.push_back(std::move(*report));
   }
-  return report;
+  return reports;
 }
 
-// `hidden`: violations with orders that are not certain were found in a sample, and left out.
-Result<CheckedInput> judge(const std::string& path, InputFormat format, const CheckOptions& options,
-                           const PerfOptions& perf, bool& hidden) {
-  const bool stream = StreamCheck::can_check(options);
+Result<Reports> check_whole(const Trace& trace, std::vector<CheckOptions> questions,
+                            BasisSource source) {
+  Reports reports;
+  for (CheckOptions& options : questions) {
+    options.source = source;
+    auto report = check_trace(trace, options);
+    if (!report) {
+      return tl::unexpected<Error>(report.error());
+    }
+    reports.push_back(std::move(*report));
+  }
+  return reports;
+}
+
+// `hidden`, by question: violations with orders that are not certain were found in a sample, and
+// left out.
+Result<CheckedProperties> judge(const std::string& path, InputFormat format,
+                                const std::vector<CheckOptions>& questions, const PerfOptions& perf,
+                                std::vector<bool>& hidden) {
+  const bool stream = StreamCheck::can_check(questions.front());
   auto source = EventSource::open(
       path, {format, stream ? EventOrder::kTime : EventOrder::kInput, true, perf});
   if (!source) {
     return tl::unexpected<Error>(std::move(source.error()));
   }
-  CheckedInput checked;
+  CheckedProperties checked;
   checked.input = (*source)->input();
-  const auto keep = [&](CheckReport&& report) { checked.report = std::move(report); };
+  const auto keep = [&](Reports&& reports) { checked.reports = std::move(reports); };
   Result<void> judged;
   EventCount count;
   const auto objects = std::make_shared<HeapObjects>();
   if (stream) {
-    judged = check_stream(**source, options, &count, objects.get()).map(keep);
+    judged = check_stream(**source, questions, &count, objects.get()).map(keep);
     checked.symbols = judged ? (*source)->take_symbols() : Symbols();
-    checked.report.basis =
-        basis_of(count, checked.symbols, (*source)->selection(), (*source)->basis());
+    for (CheckReport& report : checked.reports) {
+      report.basis = basis_of(count, checked.symbols, (*source)->selection(), (*source)->basis());
+    }
   } else {
     judged = collect(**source).and_then([&](Trace&& trace) {
       add_objects(trace, 0, {}, objects.get());
-      CheckOptions whole = options;
-      whole.source = (*source)->basis();
-      auto report = check_trace(trace, whole).map(keep);
+      auto reports = check_whole(trace, questions, (*source)->basis()).map(keep);
       checked.symbols = std::move(trace.symbols);
-      return report;
+      return reports;
     });
   }
   if (!judged) {
@@ -101,13 +131,17 @@ Result<CheckedInput> judge(const std::string& path, InputFormat format, const Ch
     error.input = checked.input;
     return tl::unexpected<Error>(std::move(error));
   }
-  if ((*source)->sampled()) {
-    const uint64_t found = checked.report.violations();
-    keep_what_is_certain(&checked.report);
-    hidden = found > checked.report.violations();
+  hidden.assign(questions.size(), false);
+  for (size_t i = 0; i < checked.reports.size(); ++i) {
+    CheckReport& report = checked.reports[i];
+    if ((*source)->sampled()) {
+      const uint64_t found = report.violations();
+      keep_what_is_certain(&report);
+      hidden[i] = found > report.violations();
+    }
+    report.selection = (*source)->selection();
+    report.coverage = (*source)->coverage();
   }
-  checked.report.selection = (*source)->selection();
-  checked.report.coverage = (*source)->coverage();
   checked.names = (*source)->names();
   checked.names.objects = objects;
   checked.warnings = (*source)->warnings();
@@ -116,21 +150,41 @@ Result<CheckedInput> judge(const std::string& path, InputFormat format, const Ch
 
 }  // namespace
 
-Result<CheckedInput> check_input(const std::string& path, InputFormat format,
-                                 const CheckOptions& options, const PerfOptions& perf) {
-  bool hidden = false;
-  auto checked = judge(path, format, options, perf, hidden);
+Result<CheckedProperties> check_properties(const std::string& path, InputFormat format,
+                                           const std::vector<CheckOptions>& questions,
+                                           const PerfOptions& perf) {
+  std::vector<bool> hidden;
+  auto checked = judge(path, format, questions, perf, hidden);
   std::error_code ignored;
-  if (!checked || !hidden || checked->report.verdict() == Verdict::kDefinite ||
-      !(std::filesystem::is_regular_file(path, ignored) ||
-        std::filesystem::is_directory(path, ignored))) {
+  if (!checked || !(std::filesystem::is_regular_file(path, ignored) ||
+                    std::filesystem::is_directory(path, ignored))) {
     return checked;
   }
-  // Of units that are violated in several ways one is told: without the open orders a certain one.
-  CheckOptions certain = options;
-  certain.analysis.max_undirected = 0;
-  auto again = judge(path, format, certain, perf, hidden);
-  return again && again->report.verdict() == Verdict::kDefinite ? again : checked;
+  for (size_t i = 0; i < questions.size(); ++i) {
+    if (!hidden[i] || checked->reports[i].verdict() == Verdict::kDefinite) {
+      continue;
+    }
+    // Of units that are violated in several ways one is told: without the open orders a certain
+    // one.
+    CheckOptions certain = questions[i];
+    certain.analysis.max_undirected = 0;
+    std::vector<bool> hidden_again;
+    auto again = judge(path, format, {certain}, perf, hidden_again);
+    if (again && again->reports.front().verdict() == Verdict::kDefinite) {
+      // The same file read in the same order has the same symbols.
+      checked->reports[i] = std::move(again->reports.front());
+    }
+  }
+  return checked;
+}
+
+Result<CheckedInput> check_input(const std::string& path, InputFormat format,
+                                 const CheckOptions& options, const PerfOptions& perf) {
+  return check_properties(path, format, {options}, perf).map([](CheckedProperties&& checked) {
+    return CheckedInput{std::move(checked.input), std::move(checked.symbols),
+                        std::move(checked.reports.front()), std::move(checked.warnings),
+                        std::move(checked.names)};
+  });
 }
 
 }  // namespace tsomon

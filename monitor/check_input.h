@@ -1,7 +1,7 @@
 // One input of `tsomon check`, from its bytes to a report.
 //
 // Purpose     Judges an input as a stream, while it is read (EventSource, StreamCheck), or whole,
-//             where the question needs that: robustness, no common time.
+//             where there is no common time. Several questions are asked in one reading.
 // Samples     A sample in which every violation that is told needs an order that is not certain is
 //             read once more for certain ones alone, if it is a file: from a pipe it is
 //             inconclusive.
@@ -27,7 +27,19 @@ struct CheckedInput {
   ReportNames names;  // for what the report mentions
 };
 
-// `path` "-" is standard input.
+// Likewise, with a report for each question, in their order.
+struct CheckedProperties {
+  std::string input;
+  Symbols symbols;
+  std::vector<CheckReport> reports;
+  std::vector<std::string> warnings;
+  ReportNames names;
+};
+
+// `path` "-" is standard input. The questions differ in their property alone.
+Result<CheckedProperties> check_properties(const std::string& path, InputFormat format,
+                                           const std::vector<CheckOptions>& questions,
+                                           const PerfOptions& perf = {});
 Result<CheckedInput> check_input(const std::string& path, InputFormat format,
                                  const CheckOptions& options, const PerfOptions& perf = {});
 

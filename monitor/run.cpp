@@ -32,6 +32,7 @@
 #include "monitor/saved_capture.h"
 #include "monitor/symbol_news.h"
 #include "monitor/symbols.h"
+#include "monitor/watches.h"
 #include "online/event_merge.h"
 
 namespace tsomon {
@@ -186,24 +187,24 @@ class Judging {
   // `stop`: what is left is not to be judged.
   Judging(const RunOptions& options, const std::function<bool()>& stop,
           const Watch::Callback& report)
-      : options_(completed(options.watch, stop)), watch_(symbols_, options_, report) {}
+      : stop_(stop), watches_(symbols_, completed(options.watches), report) {}
 
   // All that comes.
   void judge(BlockQueue<JudgedBlock>& queue) {
-    while (auto block = queue.pop(kIdle, [this] { watch_.idle(); })) {
+    while (auto block = queue.pop(kIdle, [this] { watches_.idle(); })) {
       learn(std::move(block->news), symbols_);
       if (block->may_cancel) {
-        watch_.expect_cancels();
+        watches_.expect_cancels();
       }
       if (!block->modules.empty()) {
         modules_ = std::move(block->modules);
         symboliser_.reset();
       }
-      if (stopped_ = stopped_ || options_.stop(); !stopped_) {
+      if (stopped_ = stopped_ || stop_(); !stopped_) {
         for (const EventLoss& loss : block->losses) {
-          watch_.lost(loss);
+          watches_.lost(loss);
         }
-        watch_.add(block->events);
+        watches_.add(block->events);
       }
       block->events.clear();
       block->losses.clear();
@@ -214,23 +215,25 @@ class Judging {
 
   void finish(const Reading& reading, bool cut) {
     if (cut || !reading.reader().problems().empty() || !reading.failure().empty() || stopped_) {
-      watch_.incomplete();
+      watches_.incomplete();
     }
     modules_ = reading.reader().modules();
-    watch_.finish();
+    watches_.finish();
   }
 
-  WatchSummary summary() const { return watch_.summary(); }
+  std::vector<WatchSummary> summaries() const { return watches_.summaries(); }
   std::vector<std::string> warnings() const {
     return symboliser_ ? symboliser_->warnings() : std::vector<std::string>();
   }
 
  private:
-  WatchOptions completed(WatchOptions options, const std::function<bool()>& stop) {
-    options.names.place = [this](const std::string& text) { return place(text); };
-    options.names.variable = [this](uint64_t address) { return symboliser().variable(address); };
-    options.stop = stop;
-    return options;
+  std::vector<WatchOptions> completed(std::vector<WatchOptions> watches) {
+    for (WatchOptions& options : watches) {
+      options.names.place = [this](const std::string& text) { return place(text); };
+      options.names.variable = [this](uint64_t address) { return symboliser().variable(address); };
+      options.stop = stop_;
+    }
+    return watches;
   }
 
   // Opened when something is found.
@@ -254,8 +257,8 @@ class Judging {
   std::vector<capture::Module> modules_;
   std::unique_ptr<Symboliser> symboliser_;
   bool stopped_ = false;
-  WatchOptions options_;
-  Watch watch_;
+  std::function<bool()> stop_;
+  Watches watches_;
 };
 
 std::vector<std::string> warnings_of(const Reading& reading, const Judging& judging) {
@@ -418,7 +421,9 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
   }
   const std::vector<std::string> warnings = warnings_of(reading, judging);
   result.warnings.insert(result.warnings.end(), warnings.begin(), warnings.end());
-  if (const WatchSummary seen = judging.summary(); seen.surprises != 0) {
+  result.summaries = judging.summaries();
+  // All watches saw the same units.
+  if (const WatchSummary& seen = result.summaries.front(); seen.surprises != 0) {
     result.warnings.push_back(fmt::format(
         "{} units were cancelled by code that was loaded later: what was found before may not "
         "stand; TSOMON_OPTIONS=cancels=1 says from the beginning that units may be cancelled",
@@ -437,14 +442,19 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
     result.saved = false;
     result.warnings.push_back(saved.problem());
   }
-  result.summary = judging.summary();
-  // With less certain orders there are more executions: what some did, some still do.
-  if (reading.reader().clock_moved() && result.summary.found.definite > 0) {
-    result.summary.found = {0, result.summary.found.all()};
+  bool less_certain = false;
+  for (WatchSummary& summary : result.summaries) {
+    // With less certain orders there are more executions: what some did, some still do.
+    if (reading.reader().clock_moved() && summary.found.definite > 0) {
+      summary.found = {0, summary.found.all()};
+      less_certain = true;
+    }
+    summary.lost_events += reading.reader().lost_events();
+    summary.basis.selection = reading.reader().selection();
+  }
+  if (less_certain) {
     result.warnings.emplace_back("violations that were reported as definite are possible ones");
   }
-  result.summary.lost_events += reading.reader().lost_events();
-  result.summary.basis.selection = reading.reader().selection();
   return result;
 }
 

@@ -25,7 +25,7 @@
 namespace tsomon {
 
 struct RunOptions {
-  WatchOptions watch;
+  std::vector<WatchOptions> watches = {WatchOptions()};  // one for each property
   uint32_t round_milliseconds = 20;
   // A file or a FIFO for what the program records, as a capture; empty: none. What is there and is
   // no capture is not overwritten.
@@ -41,7 +41,7 @@ struct RunResult {
   std::string problem;  // for the user; the program was not watched
   bool saved = true;    // false: RunOptions::save is not whole; a warning says why
   std::vector<std::string> warnings;
-  WatchSummary summary;
+  std::vector<WatchSummary> summaries;  // as RunOptions::watches
 };
 
 // `command` is not empty; command[0] is looked up in PATH.

@@ -26,6 +26,8 @@ DetectorPolicy policy_of(CheckProperty property) {
       return DetectorPolicy::kSc;
     case CheckProperty::kAtomicSets:
       return DetectorPolicy::kAtomicSets;
+    case CheckProperty::kRobustness:
+      return DetectorPolicy::kRobustness;
     default:
       return DetectorPolicy::kTso;
   }
@@ -74,7 +76,10 @@ class StreamCheck::Impl {
     report_.semantics = options.analysis.relation.semantics;
   }
 
-  void expect_no_units() { no_units_ = options_.property != CheckProperty::kAtomicSets; }
+  void expect_no_units() {
+    no_units_ = options_.property == CheckProperty::kSerializability ||
+                options_.property == CheckProperty::kScSerializability;
+  }
 
   void add(const EventBlock& block, const BlockOrigin& origin) {
     if (no_units_) {

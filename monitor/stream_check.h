@@ -14,7 +14,7 @@
 //             verdict is `definite` and enough is shown, further windows are only counted.
 // Complexity  That of the detector, and what analyse_exactly() costs on the flagged windows.
 // Memory      The detector's; the findings with their events.
-// Misses      Robustness, orders without time (TraceOrder::kThread), and without those of locks or
+// Misses      Orders without time (TraceOrder::kThread), and without those of locks or
 //             threads: use check_trace().
 // Thread-safety: none.
 #pragma once
@@ -30,8 +30,7 @@ namespace tsomon {
 class StreamCheck {
  public:
   static bool can_check(const CheckOptions& options) {
-    return options.property != CheckProperty::kRobustness &&
-           options.analysis.relation.order == TraceOrder::kIssue &&
+    return options.analysis.relation.order == TraceOrder::kIssue &&
            options.analysis.relation.lock_order && options.analysis.relation.thread_order;
   }
 

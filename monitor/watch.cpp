@@ -88,8 +88,42 @@ WatchOptions::WatchOptions() {
   analysis.max_total_work = 500'000'000;
 }
 
+void WatchOptions::ask(CheckProperty property, SetChoice sets) {
+  switch (property) {
+    case CheckProperty::kSerializability:
+      detector.policy = DetectorPolicy::kTso;
+      break;
+    case CheckProperty::kRobustness:
+      detector.policy = DetectorPolicy::kRobustness;
+      break;
+    case CheckProperty::kScSerializability:
+      detector.policy = DetectorPolicy::kSc;
+      detector.relation.model = MemoryModel::kSc;
+      break;
+    case CheckProperty::kAtomicSets:
+      detector.policy = DetectorPolicy::kAtomicSets;
+      detector.sets = sets;
+      break;
+  }
+  analysis.property = analysed_property(property);
+}
+
+CheckProperty WatchOptions::property() const {
+  switch (detector.policy) {
+    case DetectorPolicy::kSc:
+      return CheckProperty::kScSerializability;
+    case DetectorPolicy::kRobustness:
+      return CheckProperty::kRobustness;
+    case DetectorPolicy::kAtomicSets:
+      return CheckProperty::kAtomicSets;
+    default:
+      return CheckProperty::kSerializability;
+  }
+}
+
 nlohmann::ordered_json Found::json() const {
   nlohmann::ordered_json object = {{"violation", number},
+                                   {"property", property_name(property)},
                                    {"verdict", definite ? "definite" : "possible"}};
   add_cycle_json(cycle, &object);
   if (!unfenced.empty()) {
@@ -102,8 +136,9 @@ nlohmann::ordered_json Found::json() const {
 }
 
 std::string Found::text() const {
-  std::string out = fmt::format("violation {} ({}): cycle of {} units\n", number,
-                                definite ? "definite" : "possible", cycle.steps.size());
+  std::string out = fmt::format("violation {} ({}, {}): cycle of {} {}\n", number,
+                                definite ? "definite" : "possible", property_name(property),
+                                cycle.steps.size(), cycle.of_events ? "events" : "units");
   out += cycle_text(cycle);
   if (!unfenced.empty()) {
     out += "  units whose stores may commit after their end:\n";
@@ -121,6 +156,8 @@ class Watch::Impl {
         options_(std::move(options)),
         callback_(std::move(callback)),
         sets_(options_.detector.policy == DetectorPolicy::kAtomicSets),
+        buffers_(options_.detector.policy == DetectorPolicy::kTso ||
+                 options_.detector.policy == DetectorPolicy::kRobustness),
         detector_(symbols, detector_options(options_),
                   {[this](const DetectedCycle& cycle) { on_cycle(cycle); },
                    {},
@@ -176,9 +213,10 @@ class Watch::Impl {
 
   WatchSummary summary() const {
     WatchSummary summary = summary_;
-    summary.detector = detector_.statistics();
+    summary.property = options_.property();
     summary.threads = count_.threads();
-    summary.about_units = options_.analysis.property != Property::kRobustness;
+    summary.detector = detector_.statistics();
+    summary.units = count_.units();
     summary.basis = basis_of(count_, *symbols_, {}, options_.source);
     for (const uint64_t count : detector_.cycle_counts()) {
       summary.occurrences += count;
@@ -281,13 +319,19 @@ class Watch::Impl {
     const bool certain =
         edge == EdgeKind::kConflict || edge == EdgeKind::kProgramOrder || edge == EdgeKind::kThread;
     return (summary_.losses == 0 && !missing_) ||
-           (certain && (from != EventKind::kRead || edge == EdgeKind::kThread ||
-                        options_.detector.policy != DetectorPolicy::kTso));
+           (certain && (from != EventKind::kRead || edge == EdgeKind::kThread || !buffers_));
+  }
+
+  Found new_found(bool definite) const {
+    Found found;
+    found.property = options_.property();
+    found.definite = definite;
+    found.cycle.of_events = found.property == CheckProperty::kRobustness;
+    return found;
   }
 
   void on_cycle(const DetectedCycle& cycle) {
-    Found found;
-    found.definite = cycle.certain();
+    Found found = new_found(cycle.certain());
     CycleAccesses accesses;
     for (const DetectedStep& detected : cycle.steps) {
       found.definite = found.definite && stands(detected.from.kind, detected.kind);
@@ -461,8 +505,7 @@ class Watch::Impl {
                  const std::vector<uint64_t>& index) const {
     const Violation& violation = analysis.findings[finding];
     const UnitTable units(trace);
-    Found found;
-    found.definite = violation.verdict == Verdict::kDefinite;
+    Found found = new_found(violation.verdict == Verdict::kDefinite);
     CycleAccesses accesses;
     const auto add = [&](uint32_t e) {
       ReportedAccess one = access(index[e], trace.events[e]);
@@ -480,8 +523,9 @@ class Watch::Impl {
     accesses.move_to(&found.cycle.accesses);
     for (const CycleEdge& edge : violation.cycle) {
       const Unit& unit = units[edge.unit];
-      ReportedStep own =
-          step(unit.thread, unit.label, index[unit.first_event], index[unit.last_event]);
+      const bool one = found.cycle.of_events;
+      ReportedStep own = step(unit.thread, unit.label, index[one ? edge.from : unit.first_event],
+                              index[one ? edge.from : unit.last_event]);
       own.finished = unit.finished;
       own.from = accesses.place(index[edge.from]);
       own.to = accesses.place(index[edge.to]);
@@ -531,6 +575,7 @@ class Watch::Impl {
   bool missing_ = false;
   bool finished_ = false;
   const bool sets_;
+  const bool buffers_;  // the property is about store buffers
   std::deque<Waiting> waiting_;
   EventCount count_;
   std::shared_ptr<HeapObjects> objects_ = std::make_shared<HeapObjects>();

@@ -1,7 +1,8 @@
 // Events in, findings out, while the events arrive: the detector, its windows judged, in words.
 //
-// Purpose     What `tsomon run` and embedded monitors report. The caller orders the events
-//             (EventMerge, StreamMerger) and owns the symbols, which may grow between calls.
+// Purpose     What `tsomon run`, `tsomon attach` and embedded monitors report. The caller orders
+//             the events (EventMerge, StreamMerger) and owns the symbols, which may grow between
+//             calls.
 // Findings    A cycle of certain orders is reported by the event that closes it. A window of units
 //             that only some executions violate is judged by analyse_exactly() when it can change
 //             no more, and what is not definite then once more, when some thousand events have
@@ -26,6 +27,7 @@
 #include <vector>
 
 #include "monitor/basis.h"
+#include "monitor/check.h"
 #include "monitor/reported_cycle.h"
 #include "online/detector.h"
 #include "online/event_merge.h"
@@ -36,6 +38,10 @@ namespace tsomon {
 
 struct WatchOptions {
   WatchOptions();
+  // What is asked; `detector.relation` says what is ordered. Robustness: the nodes of cycles are
+  // single events, and so are those of Found.
+  void ask(CheckProperty property, SetChoice sets = SetChoice::kAuto);
+  CheckProperty property() const;
   DetectorOptions detector;
   AnalysisOptions analysis;  // of windows
   // Its `objects` are the watch's own.
@@ -48,6 +54,7 @@ struct WatchOptions {
 
 struct Found {
   uint64_t number = 0;  // from 1
+  CheckProperty property = CheckProperty::kSerializability;
   bool definite = false;
   ReportedCycle cycle;  // with a witness only if a window's analysis found it
   // Units of the window that do not end fenced, one entry for each label and source location, as
@@ -63,10 +70,12 @@ struct Found {
 };
 
 struct WatchSummary {
+  CheckProperty property = CheckProperty::kSerializability;
   Violations found;  // different ones
   Notes notes;       // why it is not complete
   uint64_t events = 0;
   uint32_t threads = 0;
+  uint64_t units = 0;
   uint64_t occurrences = 0;  // all
   uint64_t windows = 0;      // that had to be judged
   uint64_t unjudged = 0;     // ... and could not be, or not whole
@@ -77,13 +86,13 @@ struct WatchSummary {
                              // definite then
   DetectorStatistics detector;
   Basis basis;  // its selection is filled in by who knows it
-  bool about_units = true;
 
   bool complete() const { return notes.complete(); }
   // Why finding nothing means nothing, if nothing was found and nothing was missing.
   std::vector<Shortfall> shortfalls() const {
-    return verdict_of(found, complete()) == Verdict::kClean ? tsomon::shortfalls(basis, about_units)
-                                                            : std::vector<Shortfall>();
+    return verdict_of(found, complete()) == Verdict::kClean
+               ? tsomon::shortfalls(basis, property != CheckProperty::kRobustness)
+               : std::vector<Shortfall>();
   }
   Verdict verdict() const {
     return shortfalls().empty() ? verdict_of(found, complete()) : Verdict::kInconclusive;

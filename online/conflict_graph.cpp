@@ -23,7 +23,7 @@ ConflictGraph::Node ConflictGraph::add_unit(const DetectedUnit& unit, uint32_t s
   added.set = set;
   added.used = true;
   in_use_.push_back(node);
-  added.only_events = unit.label == Interner::kNone;
+  added.only_events = !by_event_ && unit.label == Interner::kNone;
   ++live_;
   ++statistics_.units;
   return node;

@@ -48,11 +48,14 @@ class ConflictGraph {
     std::vector<DetectedUnit> units;
     bool directed = false;
     bool complete = true;
-    bool only_events = true;  // no unit has more than one event
+    bool only_events = true;  // no unit has more than one event: there is no cycle
   };
   using OnWindow = std::function<void(Window&&)>;
 
-  explicit ConflictGraph(const DetectorCallbacks* callbacks) : callbacks_(callbacks) {}
+  // `by_event`: single events can lie on cycles, too, for their thread orders them further than
+  // executions need to.
+  explicit ConflictGraph(const DetectorCallbacks* callbacks, bool by_event = false)
+      : callbacks_(callbacks), by_event_(by_event) {}
 
   // A unit without edges. Ids are given out again after sweep().
   Node add_unit(const DetectedUnit& unit, uint32_t set = Interner::kNone);
@@ -193,6 +196,7 @@ class ConflictGraph {
   friend class Sweep;
 
   const DetectorCallbacks* callbacks_;
+  bool by_event_;
   TopologicalOrder order_;
   std::vector<UnitNode> nodes_;
   std::vector<uint16_t> generations_;  // of nodes; apart, for they are read often

@@ -60,7 +60,7 @@ class Detector::Impl {
   Impl(const Symbols& symbols, const DetectorOptions& options, DetectorCallbacks callbacks)
       : options_(options),
         callbacks_(std::move(callbacks)),
-        graph_(&callbacks_),
+        graph_(&callbacks_, options.policy == DetectorPolicy::kRobustness),
         history_(callbacks_.on_window ? options.history_events : 0, drains_of(options)),
         ask_at_(options.ask_values_at) {
     if (callbacks_.on_window && options.history_events != 0) {

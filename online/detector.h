@@ -20,6 +20,11 @@
 //             threads, not on the length of the input.
 // Complexity  Amortised O(threads) for an access and, for an edge against the present order,
 //             a search of the affected region (topological_order.h).
+// Robustness  A trace is not robust when some order of what is open becomes cyclic together with
+//             whole program order (theory section 6). So the nodes are single events, whatever
+//             units there are, with an edge from each to the next of its thread; conflicts are
+//             those of kTso. Every such cycle lies in a window. No directed cycle arises:
+//             committing every store at once is always one of the orders.
 // Atomic sets The graph of a set has the order of the input; where intervals overlap the edge says
 //             so, and a cycle with such an edge is a possible violation. Two units with such an
 //             edge are a window, for the other order may close a cycle: of the same labels and
@@ -52,6 +57,7 @@ namespace tsomon {
 enum class DetectorPolicy : uint8_t {
   kSc,          // program order and all conflicts in the order of the input
   kTso,         // directed and undirected edges
+  kRobustness,  // the same, but single events are the nodes, and program order is whole
   kAtomicSets,  // one graph for every atomic set, no program order
 };
 

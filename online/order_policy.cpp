@@ -33,6 +33,7 @@ OrderPolicy::OrderPolicy(ConflictGraph& graph, const DetectorOptions& options)
     : graph_(graph),
       options_(options),
       sc_(options.policy == DetectorPolicy::kSc),
+      by_event_(options.policy == DetectorPolicy::kRobustness),
       capacity_(options.relation.store_buffer != 0 ? options.relation.store_buffer : UINT64_MAX),
       threads_(graph, options),
       locations_(graph, threads_, options) {
@@ -61,6 +62,9 @@ void OrderPolicy::end_unit(OrderThread& thread) {
 }
 
 void OrderPolicy::boundary(const Event& event, uint64_t index) {
+  if (by_event_) {
+    return;
+  }
   OrderThread& mine = threads_.find_or_add(event.thread);
   if (mine.unit != kNone) {
     graph_.unit(mine.unit).last = index;
@@ -169,10 +173,10 @@ inline void OrderPolicy::run_or_unit(OrderEvent& now) {
   threads_.order<kKnown>(now);
   // A load that may have been forwarded comes before little of what follows.
   const bool load = !drains && !has<kKnown>(now.roles, kStore);
-  if (options_.share_nodes && !sc_ && !(load && now.store != 0)) {
+  if (options_.share_nodes && !sc_ && (by_event_ || !(load && now.store != 0))) {
     mine.run = now.unit;
-    mine.run_in_order = !load || mine.stores == mine.drained;
-    mine.run_after_all = mine.run_in_order && (load || drains);
+    mine.run_in_order = by_event_ || !load || mine.stores == mine.drained;
+    mine.run_after_all = by_event_ || (mine.run_in_order && (load || drains));
     graph_.unit(now.unit).finished = false;
   }
 }

@@ -13,6 +13,8 @@
 //             others: every path then enters by the first and may leave by any, so no cycle of
 //             directed edges appears or is lost. Of undirected edges there may be more windows,
 //             never less. The release of a lock begins a node of its own.
+// Robustness  All events are outside units, and each has an edge to the next of its thread. So the
+//             first event of a shared node comes before all others of it.
 // Locks       Under Semantics::kPaper, too, a load that may have been forwarded is settled with its
 //             store when another thread takes a lock that was released after the store; the paper's
 //             relation leaves that order open.
@@ -75,6 +77,7 @@ class OrderPolicy : public Policy {
   ConflictGraph& graph_;
   DetectorOptions options_;
   bool sc_ = false;
+  bool by_event_ = false;            // there are no units (DetectorPolicy::kRobustness)
   uint64_t capacity_;                // of a store buffer
   std::array<uint8_t, 32> roles_{};  // by kind
   uint64_t next_ = 0;                // index of the next event

@@ -108,7 +108,8 @@ class OrderThreads {
   OrderThreads(ConflictGraph& graph, const DetectorOptions& options)
       : graph_(graph),
         max_unsettled_(options.max_unsettled_units),
-        sc_(options.policy == DetectorPolicy::kSc) {}
+        whole_order_(options.policy == DetectorPolicy::kSc ||
+                     options.policy == DetectorPolicy::kRobustness) {}
 
   // nullptr: it is not there, or has nothing left that a later event could refer to.
   OrderThread* find(ThreadId id) {
@@ -179,7 +180,7 @@ class OrderThreads {
   template <uint8_t kKnown>
   void order(const OrderEvent& now) {
     OrderThread& mine = *now.thread;
-    if (kKnown == 0 && sc_) {
+    if (whole_order_) {
       link(mine.last_store, now);
       remember(&mine.last_store, now);
       return;
@@ -264,7 +265,7 @@ class OrderThreads {
 
   ConflictGraph& graph_;
   uint32_t max_unsettled_;
-  bool sc_;
+  bool whole_order_;  // each event comes before the next one
   int64_t now_ = kTimeMin;
   int alive_ = 0;
   // What is left of a thread while `thread` is nullptr.

@@ -8,12 +8,14 @@
 #include <fmt/format.h>
 
 #include "monitor/attach/attach.h"
+#include "monitor/attach/find_process.h"
 #include "tools/command.h"
 #include "tools/discover_report.h"
 #include "tools/flight_option.h"
 #include "tools/number_option.h"
 #include "tools/output.h"
 #include "tools/output_option.h"
+#include "tools/property_option.h"
 #include "tools/relation_option.h"
 #include "tools/watch_report.h"
 
@@ -27,9 +29,9 @@ constexpr uint32_t kStoreBuffer = 256;
 
 struct Options {
   Options() { relation.store_buffer = kStoreBuffer; }
-  pid_t pid = 0;
+  std::string process;
   attach::AttachOptions attach;
-  std::string property = "serializability";
+  std::vector<std::string> properties = {"serializability"};
   bool discover = false;
   bool no_unit_accesses = false;
   bool no_locks = false;
@@ -46,13 +48,7 @@ attach::AttachOptions attach_options(const Options& options) {
   result.values = options.values.empty()       ? attach::Values::kNone
                   : options.values == "memory" ? attach::Values::kMemory
                                                : attach::Values::kExact;
-  RelationOptions& relation = result.watch.detector.relation;
-  relation = options.relation.relation();
-  if (options.property == "sc-serializability") {
-    result.watch.detector.policy = DetectorPolicy::kSc;
-    relation.model = MemoryModel::kSc;
-    result.watch.analysis.property = Property::kScSerializability;
-  }
+  result.watches = watches_of(options.properties, options.relation.relation());
   result.note = [](const std::string& text) { put_message(kTool, text); };
   return result;
 }
@@ -89,44 +85,49 @@ void print_values(const std::string& source, const attach::ValueCounts& counts) 
 constexpr double kDiscoverSeconds = 2;
 
 int run_attach(const Options& options) {
-  if (options.discover) {
-    const double seconds = options.attach.duration;
-    return run_discover(options.pid, seconds > 0 ? seconds : kDiscoverSeconds, options.output);
-  }
   const auto refuse = [](const Error& error) {
     put_message(kTool, error.to_string());
     return exit_status_of(error);
   };
-  auto flight = Flight::prepare(options.flight, options.pid);
+  const auto found = attach::find_process(options.process);
+  if (!found) {
+    return refuse(found.error());
+  }
+  const pid_t pid = *found;
+  if (options.discover) {
+    const double seconds = options.attach.duration;
+    return run_discover(pid, seconds > 0 ? seconds : kDiscoverSeconds, options.output);
+  }
+  auto flight = Flight::prepare(options.flight, pid);
   if (!flight) {
     return refuse(flight.error());
   }
-  if (auto started = flight->start(options.pid, true); !started) {
+  if (auto started = flight->start(pid, true); !started) {
     return refuse(started.error());
   }
-  const auto summary =
-      attach::attach_to(options.pid, attach_options(options), [&](const Found& found) {
-        flight->dump();
-        print_found(found, {options.output, stdout, kTool});
-      });
+  const auto summary = attach::attach_to(pid, attach_options(options), [&](const Found& violation) {
+    flight->dump();
+    print_found(violation, {options.output, stdout, kTool});
+  });
   if (!summary) {
     return refuse(summary.error());
   }
   flight->stop("tsomon attach");
   put_message(kTool, "detached: " + summary->ended);
-  const nlohmann::ordered_json more = {{"pid", options.pid},
+  const nlohmann::ordered_json more = {{"pid", pid},
                                        {"ended", summary->ended},
                                        {"hits", summary->hits},
                                        {"lost_hits", summary->lost_hits},
                                        {"lost_watch_hits", summary->lost_watch_hits},
                                        {"values", values_json(options.values, summary->values)}};
-  print_watch_summary(summary->program, options.property, summary->watch,
-                      {options.output, stdout, kTool}, more);
+  for (const WatchSummary& watch : summary->watches) {
+    print_watch_summary(summary->program, watch, {options.output, stdout, kTool}, more);
+  }
   if (options.output == OutputFormat::kText) {
     fmt::print("  hits: {}\n", summary->hits);
     print_values(options.values, summary->values);
   }
-  return watch_exit_status(summary->watch.verdict());
+  return watch_exit_status(summary->watches);
 }
 
 }  // namespace
@@ -136,7 +137,11 @@ void add_attach_command(CLI::App& app, int& exit_status) {
       "attach", "Watch a running process that was not built with tsomon-c++, and leave it again");
   auto options = std::make_shared<Options>();
   attach::AttachOptions& attach = options->attach;
-  command->add_option("-p,--pid", options->pid, "The process")->required()->option_text("PID");
+  command
+      ->add_option("-p,--pid", options->process,
+                   "The process: its number, or the name of its program if no other has that")
+      ->required()
+      ->option_text("PID|NAME");
   command
       ->add_option("--unit", attach.plan.units,
                    "Units of work: [MODULE:]PATTERN for functions, MODULE+0xADDRESS[..0xEND], "
@@ -159,9 +164,9 @@ void add_attach_command(CLI::App& app, int& exit_status) {
   command->add_flag("--no-locks", options->no_locks,
                     "Do not watch the locks of the C library: fewer hits, and more orders that "
                     "are not known");
-  command->add_option("--property", options->property, "What is asked of the process")
-      ->check(CLI::IsMember({"serializability", "sc-serializability"}))
-      ->capture_default_str();
+  add_property_option(*command, options->properties,
+                      {"serializability", "robustness", "sc-serializability"},
+                      "What is asked of the process");
   command
       ->add_option(
           "--values", options->values,

@@ -16,6 +16,7 @@
 #include "tools/output_option.h"
 #include "tools/perf_option.h"
 #include "tools/progress_line.h"
+#include "tools/property_option.h"
 #include "tools/relation_option.h"
 
 namespace tsomon {
@@ -23,7 +24,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> files;
-  std::string property = "serializability";
+  std::vector<std::string> properties = {"serializability"};
   std::string sets = "auto";
   RelationChoice relation;
   std::string order = "issue";
@@ -42,9 +43,9 @@ struct Options {
   OutputFormat output = OutputFormat::kText;
 };
 
-CheckOptions check_options(const Options& options) {
+CheckOptions check_options(const Options& options, const std::string& property) {
   CheckOptions result;
-  result.property = *check_property(options.property);
+  result.property = *check_property(property);
   result.sets = *set_choice(options.sets);
   RelationOptions& relation = result.analysis.relation;
   relation = options.relation.relation();
@@ -134,7 +135,9 @@ void put_warnings(const std::string& input, const std::vector<std::string>& warn
 int refuse(const std::string& file, const Options& options, const Error& error) {
   put_message(kTool, error.to_string());
   if (options.output == OutputFormat::kJson) {
-    put_error_json(file, options.property, error, kTool);
+    for (const std::string& property : options.properties) {
+      put_error_json(file, property, error, kTool);
+    }
   }
   return kExitBadInput;
 }
@@ -164,29 +167,36 @@ int check_file_consistency(const std::string& file, const Options& options) {
 }
 
 int judge_file(const std::string& file, const Options& options) {
-  if (options.property == "consistency") {
+  if (options.properties.front() == "consistency") {
     return check_file_consistency(file, options);
   }
   const auto checked = [&] {
     Progress progress;
     const ProgressLine line(file, progress, options.progress);
-    CheckOptions asked = check_options(options);
-    asked.progress = &progress;
-    return check_input(file, *input_format(options.format), asked, options.perf);
+    std::vector<CheckOptions> asked;
+    for (const std::string& property : options.properties) {
+      asked.push_back(check_options(options, property));
+    }
+    asked.front().progress = &progress;
+    return check_properties(file, *input_format(options.format), asked, options.perf);
   }();
   if (!checked) {
     return refuse(file, options, checked.error());
   }
   put_warnings(checked->input, checked->warnings);
   const ReportChoice choice{checked->names, options.all};
-  if (options.output == OutputFormat::kJson) {
-    auto object = report_json(file, checked->symbols, checked->report, choice);
-    add_warnings(checked->warnings, &object);
-    put_json(stdout, object, kTool);
-  } else {
-    put_lines(stdout, report_text(checked->input, checked->symbols, checked->report, choice));
+  int status = kExitClean;
+  for (const CheckReport& report : checked->reports) {
+    if (options.output == OutputFormat::kJson) {
+      auto object = report_json(file, checked->symbols, report, choice);
+      add_warnings(checked->warnings, &object);
+      put_json(stdout, object, kTool);
+    } else {
+      put_lines(stdout, report_text(checked->input, checked->symbols, report, choice));
+    }
+    status = worse(status, status_of(report));
   }
-  return status_of(checked->report);
+  return status;
 }
 
 // What one input is too much for, the next one may not be.
@@ -213,10 +223,10 @@ void add_check_command(CLI::App& app, int& exit_status) {
                    "Captures, perf.data or text traces; - is standard input")
       ->required()
       ->option_text("...");
-  command->add_option("--property", options->property, "What is asked of the trace")
-      ->check(CLI::IsMember(
-          {"serializability", "robustness", "sc-serializability", "atomic-sets", "consistency"}))
-      ->capture_default_str();
+  add_property_option(
+      *command, options->properties,
+      {"serializability", "robustness", "sc-serializability", "atomic-sets", "consistency"},
+      "What is asked of the trace");
   add_sets_option(*command, options->sets);
   add_relation_options(*command, options->relation);
   command
@@ -279,7 +289,13 @@ void add_check_command(CLI::App& app, int& exit_status) {
       "be read or is malformed (the others are still judged); 3 inconclusive; 4 out of memory "
       "(likewise).");
   command->callback([options, &exit_status] {
-    const bool consistency = options->property == "consistency";
+    auto& properties = options->properties;
+    properties = each_once(properties);
+    const bool consistency =
+        std::find(properties.begin(), properties.end(), "consistency") != properties.end();
+    if (consistency && properties.size() != 1) {
+      throw CLI::ValidationError("--property consistency", "is asked alone");
+    }
     if (consistency && options->order != "thread") {
       throw CLI::ValidationError("--property consistency",
                                  "asks about values without an order between threads: add "

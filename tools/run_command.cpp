@@ -16,6 +16,7 @@
 #include "tools/flight_option.h"
 #include "tools/output.h"
 #include "tools/output_option.h"
+#include "tools/property_option.h"
 #include "tools/relation_option.h"
 #include "tools/watch_report.h"
 
@@ -35,7 +36,7 @@ struct Options {
   Options() { relation.store_buffer = kStoreBuffer; }
   std::vector<std::string> command;
   OutputFormat output = OutputFormat::kText;
-  std::string property = "serializability";
+  std::vector<std::string> properties = {"serializability"};
   std::string sets = "auto";
   RelationChoice relation;
   uint32_t interval = RunOptions().round_milliseconds;
@@ -48,17 +49,12 @@ RunOptions run_options(const Options& options) {
   RunOptions result;
   result.round_milliseconds = options.interval;
   result.save = options.save;
-  RelationOptions& relation = result.watch.detector.relation;
-  relation = options.relation.relation();
-  if (options.property == "sc-serializability") {
-    result.watch.detector.policy = DetectorPolicy::kSc;
-    relation.model = MemoryModel::kSc;
-    result.watch.analysis.property = Property::kScSerializability;
-  } else if (options.property == "atomic-sets") {
-    result.watch.detector.policy = DetectorPolicy::kAtomicSets;
-    result.watch.detector.sets = *set_choice(options.sets);
-    result.object_bytes = result.watch.detector.sets == SetChoice::kObjects ? kObjectBytes : 0;
-  }
+  const SetChoice sets = *set_choice(options.sets);
+  result.watches = watches_of(options.properties, options.relation.relation(), sets);
+  const bool about_sets = std::any_of(
+      result.watches.begin(), result.watches.end(),
+      [](const WatchOptions& watch) { return watch.property() == CheckProperty::kAtomicSets; });
+  result.object_bytes = about_sets && sets == SetChoice::kObjects ? kObjectBytes : 0;
   return result;
 }
 
@@ -99,7 +95,9 @@ int run_run(const Options& options) {
     return result.status;
   }
   flight->stop("tsomon run");
-  print_watch_summary(options.command[0], options.property, result.summary, output);
+  for (const WatchSummary& summary : result.summaries) {
+    print_watch_summary(options.command[0], summary, output);
+  }
   bool written = true;
   if (output.file != stdout) {
     written = std::ferror(output.file) == 0;
@@ -111,7 +109,7 @@ int run_run(const Options& options) {
   if (result.status != 0) {
     return result.status;
   }
-  const int status = watch_exit_status(result.summary.verdict());
+  const int status = watch_exit_status(result.summaries);
   return status == kExitClean && !(result.saved && written) ? kExitEnvironment : status;
 }
 
@@ -121,9 +119,9 @@ void add_run_command(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand(
       "run", "Run a program built with tsomon-c++ and report violations as they happen");
   auto options = std::make_shared<Options>();
-  command->add_option("--property", options->property, "What is asked of the run")
-      ->check(CLI::IsMember({"serializability", "sc-serializability", "atomic-sets"}))
-      ->capture_default_str();
+  add_property_option(*command, options->properties,
+                      {"serializability", "robustness", "sc-serializability", "atomic-sets"},
+                      "What is asked of the run");
   add_sets_option(*command, options->sets);
   add_relation_options(*command, options->relation);
   command

@@ -7,15 +7,16 @@
 #include "monitor/check.h"
 #include "tools/command.h"
 #include "tools/output.h"
+#include "tools/property_option.h"
 #include "tso/printable.h"
 
 namespace tsomon {
 namespace {
 
-const char* verdict_text(Verdict verdict) {
-  switch (verdict) {
+const char* verdict_text(const WatchSummary& summary) {
+  switch (summary.verdict()) {
     case Verdict::kClean:
-      return "serializable";
+      return summary.property == CheckProperty::kRobustness ? "robust" : "serializable";
     case Verdict::kPossible:
       return "possible";
     case Verdict::kDefinite:
@@ -36,17 +37,17 @@ void print_found(const Found& found, const ReportOutput& output) {
   }
 }
 
-void print_watch_summary(const std::string& name, const std::string& property,
-                         const WatchSummary& summary, const ReportOutput& output,
-                         const nlohmann::ordered_json& more) {
+void print_watch_summary(const std::string& name, const WatchSummary& summary,
+                         const ReportOutput& output, const nlohmann::ordered_json& more) {
   FILE* const file = output.file;
+  const char* const property = property_name(summary.property);
   if (output.format == OutputFormat::kJson) {
     nlohmann::ordered_json object = {{"file", name},
                                      {"events", summary.events},
                                      {"threads", summary.threads},
-                                     {"units", summary.detector.units},
+                                     {"units", summary.units},
                                      {"property", property},
-                                     {"verdict", verdict_text(summary.verdict())},
+                                     {"verdict", verdict_text(summary)},
                                      {"complete", summary.complete()},
                                      {"violations", summary.found.all()},
                                      {"occurrences", summary.occurrences},
@@ -65,10 +66,9 @@ void print_watch_summary(const std::string& name, const std::string& property,
     object.update(more);
     return put_json(file, object, output.tool);
   }
-  std::string out =
-      fmt::format("{}: {}: {}\n", printable(name), property, verdict_text(summary.verdict()));
+  std::string out = fmt::format("{}: {}: {}\n", printable(name), property, verdict_text(summary));
   out += fmt::format("  events: {}, threads: {}, units: {}\n", summary.events, summary.threads,
-                     summary.detector.units);
+                     summary.units);
   out += fmt::format("  {}\n", basis_text(summary.basis));
   if (summary.basis.selection.any()) {
     out += fmt::format("  selection: {}\n", selection_text(summary.basis.selection));
@@ -87,15 +87,32 @@ void print_watch_summary(const std::string& name, const std::string& property,
   put_lines(file, out);
 }
 
-int watch_exit_status(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kClean:
-      return kExitClean;
-    case Verdict::kInconclusive:
-      return kExitInconclusive;
-    default:
-      return kExitViolation;
+int watch_exit_status(const std::vector<WatchSummary>& summaries) {
+  int status = kExitClean;
+  for (const WatchSummary& summary : summaries) {
+    switch (summary.verdict()) {
+      case Verdict::kPossible:
+      case Verdict::kDefinite:
+        return kExitViolation;
+      case Verdict::kInconclusive:
+        status = kExitInconclusive;
+        break;
+      case Verdict::kClean:
+        break;
+    }
   }
+  return status;
+}
+
+std::vector<WatchOptions> watches_of(const std::vector<std::string>& names,
+                                     const RelationOptions& relation, SetChoice sets) {
+  std::vector<WatchOptions> watches;
+  for (const std::string& name : each_once(names)) {
+    WatchOptions& watch = watches.emplace_back();
+    watch.detector.relation = relation;
+    watch.ask(*check_property(name), sets);
+  }
+  return watches;
 }
 
 }  // namespace tsomon

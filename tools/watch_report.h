@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "monitor/watch.h"
 #include "tools/output_option.h"
@@ -18,9 +19,15 @@ struct ReportOutput {
 
 void print_found(const Found& found, const ReportOutput& output);
 // `more`: fields that the object ends with.
-void print_watch_summary(const std::string& name, const std::string& property,
-                         const WatchSummary& summary, const ReportOutput& output,
+void print_watch_summary(const std::string& name, const WatchSummary& summary,
+                         const ReportOutput& output,
                          const nlohmann::ordered_json& more = nlohmann::ordered_json::object());
-int watch_exit_status(Verdict verdict);
+// Of all properties: a violation of one counts more than that another was not decided.
+int watch_exit_status(const std::vector<WatchSummary>& summaries);
+
+// One for each name, with these orders.
+std::vector<WatchOptions> watches_of(const std::vector<std::string>& names,
+                                     const RelationOptions& relation,
+                                     SetChoice sets = SetChoice::kAuto);
 
 }  // namespace tsomon

@@ -111,14 +111,16 @@ class Session {
     if (!saved_->problem().empty()) {
       return fail(ErrorKind::kEnvironment, saved_->problem());
     }
-    WatchOptions watch = options_.watch;
-    watch.analysis.values &= options_.values != Values::kNone;
-    watch.source = BasisSource::kAttached;
-    watch.names.place = [this](const std::string& text) { return place(text); };
-    watch.names.variable = [this](uint64_t address) { return variable(address); };
+    std::vector<WatchOptions> watches = options_.watches;
+    for (WatchOptions& watch : watches) {
+      watch.analysis.values &= options_.values != Values::kNone;
+      watch.source = BasisSource::kAttached;
+      watch.names.place = [this](const std::string& text) { return place(text); };
+      watch.names.variable = [this](uint64_t address) { return variable(address); };
+    }
     const Signals signals;
     merged_ = std::make_unique<MergedWatch>(
-        symbols_, watch,
+        symbols_, watches,
         [this](const Found& found) {
           violation_ = true;
           report_(found);
@@ -544,11 +546,11 @@ class Session {
       }
     }
     if (incomplete_) {
-      merged_->watch().incomplete();
+      merged_->watches().incomplete();
       saved_->incomplete();
     }
     merged_->finish();
-    summary_.watch = merged_->watch().summary();
+    summary_.watches = merged_->watches().summaries();
     summary_.program = target_.executable();
     judge_nothing();
     summary_.values = events_->values();
@@ -581,10 +583,7 @@ class Session {
 
   // Why nothing was seen: the verdict says so.
   void judge_nothing() {
-    if (summary_.watch.events != 0) {
-      return;
-    }
-    summary_.watch.basis.no_event =
+    const Shortfall why =
         summary_.hits == 0
             ? Shortfall{"no probe was hit: the process did not run what is watched",
                         "attach to functions that it calls, or for longer"}
@@ -592,6 +591,11 @@ class Session {
                   "nothing is known of what was hit: units and calls of locks had begun before "
                   "the last probe was live",
                   "attach for longer"};
+    for (WatchSummary& watch : summary_.watches) {
+      if (watch.events == 0) {
+        watch.basis.no_event = why;
+      }
+    }
   }
 
   Target target_;

@@ -34,7 +34,7 @@
 namespace tsomon::attach {
 
 struct AttachOptions {
-  WatchOptions watch;
+  std::vector<WatchOptions> watches = {WatchOptions()};  // one for each property
   PlanRequest plan;
   double duration = 0;  // seconds; 0: no end
   bool until_violation = false;
@@ -47,7 +47,7 @@ struct AttachOptions {
 };
 
 struct AttachSummary {
-  WatchSummary watch;
+  std::vector<WatchSummary> watches;  // as AttachOptions::watches
   std::string program;
   std::string ended;             // why
   uint64_t hits = 0;             // of probes and watch points

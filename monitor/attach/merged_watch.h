@@ -1,4 +1,4 @@
-// A watch that is fed with streams of events: they are merged into one order, then judged.
+// Watches that are fed with streams of events: they are merged into one order, then judged.
 //
 // Contract    The caller pushes into merge() and calls judge(); at the end it closes its streams
 //             and calls finish(). (`tsomon run` merges on a thread of its own.)
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "monitor/watch.h"
+#include "monitor/watches.h"
 #include "online/event_merge.h"
 
 namespace tsomon {
@@ -25,14 +25,12 @@ class MergedWatch {
   // Sees every block in its final order, and the losses in front of it, before they are judged.
   using Tap = std::function<void(const EventBlock&, const std::vector<EventLoss>&)>;
 
-  MergedWatch(const Symbols& symbols, WatchOptions options, Watch::Callback report, Tap tap = {})
-      : watch_(symbols, std::move(options), std::move(report)),
-        merge_(kMaxHeld),
-        tap_(std::move(tap)) {}
+  MergedWatch(const Symbols& symbols, const std::vector<WatchOptions>& options,
+              const Watch::Callback& report, Tap tap = {})
+      : watches_(symbols, options, report), merge_(kMaxHeld), tap_(std::move(tap)) {}
 
   EventMerge& merge() { return merge_; }
-  Watch& watch() { return watch_; }
-  const Watch& watch() const { return watch_; }
+  Watches& watches() { return watches_; }
 
   // Everything whose order is settled.
   void judge() {
@@ -41,9 +39,9 @@ class MergedWatch {
         tap_(block_, losses_);
       }
       for (const EventLoss& loss : losses_) {
-        watch_.lost(loss);
+        watches_.lost(loss);
       }
-      watch_.add(block_);
+      watches_.add(block_);
       block_.clear();
       losses_.clear();
     }
@@ -51,13 +49,13 @@ class MergedWatch {
   // All streams are closed.
   void finish() {
     judge();
-    watch_.finish();
+    watches_.finish();
   }
 
  private:
   static constexpr size_t kBlockEvents = 4096;
 
-  Watch watch_;
+  Watches watches_;
   EventMerge merge_;
   Tap tap_;
   EventBlock block_;

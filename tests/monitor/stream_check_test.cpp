@@ -119,10 +119,10 @@ TEST_CASE("a stream is judged like the whole trace") {
     const Trace trace = random_trace(random, made).trace;
     CheckOptions options;
     options.analysis.relation.store_buffer = made.store_buffer;
-    constexpr CheckProperty kProperties[] = {CheckProperty::kSerializability,
-                                             CheckProperty::kScSerializability,
-                                             CheckProperty::kAtomicSets};
-    options.property = kProperties[random() % 3];
+    constexpr CheckProperty kProperties[] = {
+        CheckProperty::kSerializability, CheckProperty::kScSerializability,
+        CheckProperty::kAtomicSets, CheckProperty::kRobustness};
+    options.property = kProperties[random() % 4];
     const bool kept = random() % 2 == 0;
     if (kept || random() % 3 == 0) {
       options.history_events = 1000;

@@ -41,6 +41,7 @@ TEST_CASE("a watch with a short history may know less, and nothing else") {
   std::mt19937_64 random(kSeed);
   int judged[4] = {};
   int less = 0;
+  int not_robust = 0;
   uint64_t known = 0;
   for (int round = 0; round < kRounds; ++round) {
     RandomTraceOptions made;
@@ -60,6 +61,9 @@ TEST_CASE("a watch with a short history may know less, and nothing else") {
     options.detector.history_events = random() % 2 == 0 ? 20 + random() % 200 : 1 + random() % 40;
     options.detector.max_retained = static_cast<uint32_t>(random() % 40);
     options.detector.ask_values_at = static_cast<uint32_t>(random() % 20);
+    CheckOptions asked;
+    asked.property = round % 3 == 0 ? CheckProperty::kRobustness : CheckProperty::kSerializability;
+    options.ask(asked.property);
     INFO("seed " << kSeed << " round " << round << " history " << options.detector.history_events
                  << "\n"
                  << show(trace));
@@ -80,7 +84,8 @@ TEST_CASE("a watch with a short history may know less, and nothing else") {
     const WatchSummary summary = watch.summary();
     REQUIRE(summary.found.all() == findings);
     known += summary.detector.known;
-    const auto whole = check_trace(trace, CheckOptions());
+    REQUIRE(summary.property == asked.property);
+    const auto whole = check_trace(trace, asked);
     REQUIRE(whole.has_value());
     const Verdict verdict = summary.verdict();
     if (whole->verdict() == Verdict::kInconclusive) {
@@ -91,12 +96,17 @@ TEST_CASE("a watch with a short history may know less, and nothing else") {
     REQUIRE((definite > 0) == (verdict == Verdict::kDefinite));
     REQUIRE((findings > 0) == (verdict == Verdict::kDefinite || verdict == Verdict::kPossible));
     ++judged[static_cast<int>(verdict)];
+    not_robust += asked.property == CheckProperty::kRobustness &&
+                          (verdict == Verdict::kPossible || verdict == Verdict::kDefinite)
+                      ? 1
+                      : 0;
     less += verdict == whole->verdict() ? 0 : 1;
   }
   MESSAGE("clean " << judged[0] << ", possible " << judged[1] << ", definite " << judged[2]
                    << ", inconclusive " << judged[3] << "; " << less << " of " << kRounds
                    << " are not what the whole trace shows; " << known << " units gone by values");
   CHECK(known > kRounds / 10);
+  CHECK(not_robust > kRounds / 100);
   for (const int each : judged) {
     CHECK(each > kRounds / 200);
   }
