@@ -63,6 +63,10 @@ class EventCount {
   uint64_t larger_units() const { return larger_; }      // with two accesses or more
   uint64_t cancelled_units() const { return cancelled_; }
   uint64_t labels() const { return labels_; }  // different ones of declared units
+  // Of open units of a thread.
+  uint32_t depth(ThreadId thread) const {
+    return thread < threads_.size() ? threads_[thread].depth : 0;
+  }
   uint32_t threads() const {
     uint32_t all = 0;
     for (const ThreadCount& thread : threads_) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <deque>
 #include <iterator>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,10 +13,12 @@
 
 #include "monitor/check.h"
 #include "monitor/check_parts.h"
+#include "monitor/cycle_accesses.h"
 #include "monitor/event_count.h"
 #include "monitor/event_text.h"
 #include "monitor/fence_advice.h"
 #include "monitor/held_units.h"
+#include "monitor/lock_cycles.h"
 #include "monitor/set_window.h"
 #include "monitor/window_bounds.h"
 #include "offline/orientation_search.h"
@@ -25,62 +26,6 @@
 #include "tso/units.h"
 
 namespace tsomon {
-namespace {
-
-// The same cycle, wherever it begins, has the same key.
-std::string key_of(const ReportedCycle& cycle) {
-  std::vector<std::string> steps;
-  const size_t size = cycle.steps.size();
-  steps.reserve(size);
-  for (size_t i = 0; i < size; ++i) {
-    const ReportedStep& step = cycle.steps[i];
-    const ReportedStep& before = cycle.steps[(i + size - 1) % size];
-    steps.push_back(fmt::format("{}|{}|{}", step.label, cycle.accesses[before.to].place.text,
-                                cycle.accesses[step.from].place.text));
-  }
-  std::rotate(steps.begin(), std::min_element(steps.begin(), steps.end()), steps.end());
-  return fmt::format("{}", fmt::join(steps, "\n"));
-}
-
-// The accesses of a cycle, each once, in the order of the input.
-class CycleAccesses {
- public:
-  void add(ReportedAccess access) { by_index_.try_emplace(access.index, std::move(access)); }
-  // When all were added.
-  void move_to(std::vector<ReportedAccess>* accesses) {
-    for (auto& [index, access] : by_index_) {
-      place_[index] = accesses->size();
-      accesses->push_back(std::move(access));
-    }
-  }
-  // Where an event is then.
-  size_t place(uint64_t index) const { return place_.at(index); }
-
- private:
-  std::map<uint64_t, ReportedAccess> by_index_;
-  std::unordered_map<uint64_t, size_t> place_;
-};
-
-// Of every step it is known by which access the cycle comes in and goes out.
-void list_accesses(ReportedCycle* cycle) {
-  const size_t size = cycle->steps.size();
-  for (size_t i = 0; i < size; ++i) {
-    ReportedStep& step = cycle->steps[i];
-    const size_t entered = cycle->steps[(i + size - 1) % size].to;
-    step.accesses = {std::min(entered, step.from)};
-    if (entered != step.from) {
-      step.accesses.push_back(std::max(entered, step.from));
-    }
-    for (const size_t access : {entered, step.from}) {
-      const std::string& text = cycle->accesses[access].place.text;
-      if (!text.empty() && (step.locations.empty() || step.locations.back() != text)) {
-        step.locations.push_back(text);
-      }
-    }
-  }
-}
-
-}  // namespace
 
 WatchOptions::WatchOptions() {
   analysis.max_findings = 16;
@@ -228,11 +173,12 @@ class Watch::Impl {
 
  private:
   void judge(const EventBlock& block) {
-    count_.add(block);
     for (size_t i = 0; i < block.events.size(); ++i) {
       objects_->add(block.events[i], summary_.events + i);
     }
     detector_.add(block, summary_.events);
+    lock_cycles_.follow(block, summary_.events, count_);
+    count_.add(block);
     summary_.events += block.events.size();
     judge_waiting(summary_.events);
   }
@@ -331,6 +277,52 @@ class Watch::Impl {
   }
 
   void on_cycle(const DetectedCycle& cycle) {
+    if (LockCycles::is_one(cycle)) {
+      lock_cycles_.add(cycle);
+    } else {
+      report(found_of(cycle), 0);
+    }
+  }
+
+  // By what the lock guards, if that shows it as well.
+  void tell_lock_cycle(const DetectedCycle& cycle) {
+    auto found = found_of_data(cycle);
+    report(found && found->definite ? std::move(*found) : found_of(cycle), 0);
+  }
+
+  std::optional<Found> found_of_data(const DetectedCycle& cycle) {
+    uint64_t first = UINT64_MAX;
+    for (const DetectedStep& step : cycle.steps) {
+      first = std::min(first, step.unit.first);
+    }
+    DetectedStretch stretch = detector_.stretch(first, summary_.events - 1);
+    const uint64_t events = stretch.index.size();
+    if (events == stretch.in_front || stretch.index[stretch.in_front] > first ||
+        !costs_.left(options_.analysis, summary_.events, events).affordable) {
+      return std::nullopt;
+    }
+    costs_.add_events(events);
+    const Trace trace = trace_of(&stretch);
+    Violation violation;
+    violation.verdict = Verdict::kDefinite;
+    violation.cycle = cycle_of_data(cycle, trace, stretch.index, options_.analysis.relation);
+    if (violation.cycle.empty()) {
+      return std::nullopt;
+    }
+    return found_in(violation, trace, UnitTable(trace), stretch.index);
+  }
+
+  static Trace trace_of(DetectedStretch* stretch) {
+    Trace trace;
+    static_cast<EventBlock&>(trace) = std::move(stretch->events);
+    trace.symbols.initial_zero = false;
+    trace.symbols.initial_values = std::move(stretch->initial);
+    trace.in_front = stretch->in_front;
+    return trace;
+  }
+
+  // The detector counts the repetitions of its cycles itself.
+  Found found_of(const DetectedCycle& cycle) const {
     Found found = new_found(cycle.certain());
     CycleAccesses accesses;
     for (const DetectedStep& detected : cycle.steps) {
@@ -349,8 +341,7 @@ class Watch::Impl {
       found.cycle.steps.push_back(std::move(own));
     }
     list_accesses(&found.cycle);
-    // The detector counts the repetitions of its cycles itself.
-    report(std::move(found), 0);
+    return found;
   }
 
   void on_window(DetectedWindow&& window) {
@@ -384,6 +375,9 @@ class Watch::Impl {
 
   // Windows that more may be known of when more has come: those up to here.
   void judge_waiting(uint64_t last) {
+    while (const auto cycle = lock_cycles_.take(last)) {
+      tell_lock_cycle(*cycle);
+    }
     while (!waiting_.empty() && (waiting_.front().last + Detector::kAround.back() <= last ||
                                  waiting_.size() > kMaxWaiting)) {
       Waiting waiting = std::move(waiting_.front());
@@ -451,11 +445,7 @@ class Watch::Impl {
     costs_.add_events(events);
     waiting->begin = stretch.index[stretch.in_front];
     waiting->end = stretch.index.back();
-    Trace trace;
-    static_cast<EventBlock&>(trace) = std::move(stretch.events);
-    trace.symbols.initial_zero = false;
-    trace.symbols.initial_values = std::move(stretch.initial);
-    trace.in_front = stretch.in_front;
+    Trace trace = trace_of(&stretch);
     AnalysisOptions options = options_.analysis;
     options.values &= stretch.all_stores && summary_.losses == 0;
     options.only = ranges_of(waiting->window.units, stretch.index);
@@ -503,8 +493,19 @@ class Watch::Impl {
 
   Found found_in(const Analysis& analysis, size_t finding, const Trace& trace,
                  const std::vector<uint64_t>& index) const {
-    const Violation& violation = analysis.findings[finding];
     const UnitTable units(trace);
+    Found found = found_in(analysis.findings[finding], trace, units, index);
+    std::vector<FenceAdvice> unfenced;
+    add_fence_advice(analysis, trace, units, &index, &unfenced);
+    for (const FenceAdvice& advice : unfenced) {
+      found.unfenced.push_back({fence_advice_json(advice, *symbols_, options_.names),
+                                fence_advice_line(advice, *symbols_, options_.names)});
+    }
+    return found;
+  }
+
+  Found found_in(const Violation& violation, const Trace& trace, const UnitTable& units,
+                 const std::vector<uint64_t>& index) const {
     Found found = new_found(violation.verdict == Verdict::kDefinite);
     CycleAccesses accesses;
     const auto add = [&](uint32_t e) {
@@ -536,12 +537,6 @@ class Watch::Impl {
       found.cycle.witness.push_back({accesses.place(index[taken.event]), taken.commit});
     }
     list_accesses(&found.cycle);
-    std::vector<FenceAdvice> unfenced;
-    add_fence_advice(analysis, trace, units, &index, &unfenced);
-    for (const FenceAdvice& advice : unfenced) {
-      found.unfenced.push_back({fence_advice_json(advice, *symbols_, options_.names),
-                                fence_advice_line(advice, *symbols_, options_.names)});
-    }
     return found;
   }
 
@@ -577,6 +572,7 @@ class Watch::Impl {
   const bool sets_;
   const bool buffers_;  // the property is about store buffers
   std::deque<Waiting> waiting_;
+  LockCycles lock_cycles_;
   EventCount count_;
   std::shared_ptr<HeapObjects> objects_ = std::make_shared<HeapObjects>();
   std::optional<HeldUnits> held_;

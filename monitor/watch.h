@@ -3,11 +3,12 @@
 // Purpose     What `tsomon run`, `tsomon attach` and embedded monitors report. The caller orders
 //             the events (EventMerge, StreamMerger) and owns the symbols, which may grow between
 //             calls.
-// Findings    A cycle of certain orders is reported by the event that closes it. A window of units
-//             that only some executions violate is judged by analyse_exactly() when it can change
-//             no more, and what is not definite then once more, when some thousand events have
-//             come that may tell more, or none comes. Findings with the same labels and source
-//             locations are reported once and counted.
+// Findings    A cycle of certain orders is reported by the event that closes it. One through a
+//             lock's own location is reported when its units are over, as a cycle through data if
+//             they have one (lock_cycles.h). A window of units that only some executions violate is
+//             judged by analyse_exactly() when it can change no more, and what is not definite then
+//             once more, when some thousand events have come that may tell more, or none comes.
+//             Findings with the same labels and source locations are reported once and counted.
 // Verdict     As `tsomon check`: kInconclusive when nothing was found and something was missing:
 //             late or lost events, windows that could not be judged; or when there was nothing to
 //             find anything in (basis.h).
@@ -56,7 +57,7 @@ struct Found {
   uint64_t number = 0;  // from 1
   CheckProperty property = CheckProperty::kSerializability;
   bool definite = false;
-  ReportedCycle cycle;  // with a witness only if a window's analysis found it
+  ReportedCycle cycle;  // with a witness only if an analysis found it
   // Units of the window that do not end fenced, one entry for each label and source location, as
   // `tsomon check` reports them: in JSON, and as a line. Empty for a cycle of certain orders.
   struct Unfenced {

@@ -87,21 +87,17 @@ std::vector<CycleEdge> shortest_cycle(const std::vector<CycleEdge>& edges,
   return best;
 }
 
-namespace {
-
-bool of_lock(const Trace& trace, uint32_t from, uint32_t to) {
-  return is(trace.events[from], kinds::kLocks) && is(trace.events[to], kinds::kLocks) &&
-         trace.events[from].thread != trace.events[to].thread;
+bool orders_lock(const Event& from, const Event& to) {
+  return is(from, kinds::kLocks) && is(to, kinds::kLocks) && from.thread != to.thread;
 }
-
-}  // namespace
 
 std::vector<CycleEdge> shortest_cycle_of_data(const Trace& trace,
                                               const std::vector<CycleEdge>& edges,
                                               const std::vector<uint32_t>& class_of) {
   std::vector<CycleEdge> data;
-  std::copy_if(edges.begin(), edges.end(), std::back_inserter(data),
-               [&](const CycleEdge& edge) { return !of_lock(trace, edge.from, edge.to); });
+  std::copy_if(edges.begin(), edges.end(), std::back_inserter(data), [&](const CycleEdge& edge) {
+    return !orders_lock(trace.events[edge.from], trace.events[edge.to]);
+  });
   if (data.size() != edges.size()) {
     if (auto cycle = shortest_cycle(data, class_of); !cycle.empty()) {
       return cycle;
@@ -155,8 +151,8 @@ std::vector<CycleEdge> shortened(const Relation& relation, const std::vector<uin
     for (const uint32_t from : {cycle[i].from, cycle[(i + size - 1) % size].to}) {
       for (const uint32_t to : {cycle[j - 1].to, cycle[j % size].from}) {
         if (relation.trace().events[from].thread != relation.trace().events[to].thread &&
-            !of_lock(relation.trace(), from, to) && relation.conflict(from, to) &&
-            relation.between(from, to) == Order::kBefore) {
+            !orders_lock(relation.trace().events[from], relation.trace().events[to]) &&
+            relation.conflict(from, to) && relation.between(from, to) == Order::kBefore) {
           return CycleEdge{class_of[from], from, to, EdgeKind::kConflict};
         }
       }

@@ -20,6 +20,9 @@ inline constexpr uint64_t kMaxCycleWork = 50'000'000;
 std::vector<CycleEdge> shortest_cycle(const std::vector<CycleEdge>& edges,
                                       const std::vector<uint32_t>& class_of);
 
+// Whether an order of the two is one of a lock's own location: of different threads.
+bool orders_lock(const Event& from, const Event& to);
+
 // The same without edges between events of a lock, where there is such a cycle: what a lock orders
 // says less than what it guards.
 std::vector<CycleEdge> shortest_cycle_of_data(const Trace& trace,
