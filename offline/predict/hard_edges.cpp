@@ -1,0 +1,175 @@
+#include "offline/predict/hard_edges.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+#include "tso/work.h"
+
+namespace tsomon::predict {
+namespace {
+
+constexpr uint32_t kNoEvent = 0xFFFFFFFFU;
+
+class Finder {
+ public:
+  Finder(const Trace& trace, const CellTable& cells) : trace_(trace), cells_(cells) {
+    for (const Event& event : trace.events) {
+      has_objects_ = has_objects_ || event.kind() == EventKind::kAllocate;
+    }
+  }
+
+  std::vector<HardEdge> find() {
+    for (uint32_t i = 0; i < trace_.events.size(); ++i) {
+      spend(1);
+      visit(i, trace_.events[i]);
+    }
+    std::sort(edges_.begin(), edges_.end(), [](const HardEdge& a, const HardEdge& b) {
+      return std::tie(a.to, a.from) < std::tie(b.to, b.from);
+    });
+    return std::move(edges_);
+  }
+
+ private:
+  struct ThreadState {
+    uint32_t last = kNoEvent;              // of its events
+    std::vector<uint32_t> started_by;      // forks since then
+    std::map<LocationId, uint32_t> depth;  // of locks that it holds
+  };
+  // Of an object's bytes since the last allocation or end there.
+  struct CellState {
+    uint32_t barrier = kNoEvent;
+    std::vector<std::pair<ThreadId, uint32_t>> last;  // access of each thread
+  };
+
+  ThreadState& thread(uint64_t id) {
+    if (id >= threads_.size()) {
+      threads_.resize(id + 1);
+    }
+    return threads_[id];
+  }
+
+  void visit(uint32_t i, const Event& event) {
+    for (const uint32_t fork : thread(event.thread).started_by) {
+      edges_.push_back({fork, i});
+    }
+    thread(event.thread).started_by.clear();
+    switch (event.kind()) {
+      case EventKind::kFork:
+        thread(event.address).started_by.push_back(i);
+        break;
+      case EventKind::kJoin:
+        if (thread(event.address).last != kNoEvent) {
+          edges_.push_back({thread(event.address).last, i});
+        }
+        break;
+      case EventKind::kAcquire:
+      case EventKind::kAcquireShared:
+        acquire(i, event);
+        break;
+      case EventKind::kRelease:
+      case EventKind::kReleaseShared:
+        release(i, event);
+        break;
+      case EventKind::kAllocate:
+        sizes_[event.address] = event.size;
+        barrier(i, event);
+        break;
+      case EventKind::kFree:
+        barrier(i, event);
+        break;
+      default:
+        if (has_objects_) {
+          access(i, event);
+        }
+    }
+    thread(event.thread).last = i;
+  }
+
+  void acquire(uint32_t i, const Event& event) {
+    const LocationId lock = cells_.lock_of(i);
+    ++thread(event.thread).depth[lock];
+    const auto [first, last] = held_at_start_.equal_range(lock);
+    for (auto at = first; at != last; ++at) {
+      if (trace_.events[at->second].thread != event.thread) {
+        edges_.push_back({at->second, i});
+      }
+    }
+  }
+
+  void release(uint32_t i, const Event& event) {
+    const LocationId lock = cells_.lock_of(i);
+    uint32_t& depth = thread(event.thread).depth[lock];
+    if (depth > 0) {
+      --depth;
+      return;
+    }
+    // One for each thread: a second one follows the first.
+    const auto [first, last] = held_at_start_.equal_range(lock);
+    const bool known = std::any_of(first, last, [&](const auto& entry) {
+      return trace_.events[entry.second].thread == event.thread;
+    });
+    if (!known) {
+      held_at_start_.emplace(lock, i);
+    }
+  }
+
+  void access(uint32_t i, const Event& event) {
+    if (event.size == 0 || !is(event, kinds::kAccesses & ~kinds::kLocks)) {
+      return;
+    }
+    const CellSpan span = cells_.of_event(i);
+    for (uint32_t cell = span.first; cell < span.first + span.count; ++cell) {
+      CellState& state = cell_states_[cell];
+      auto at = std::find_if(state.last.begin(), state.last.end(),
+                             [&](const auto& entry) { return entry.first == event.thread; });
+      if (at != state.last.end()) {
+        at->second = i;
+        continue;
+      }
+      state.last.emplace_back(event.thread, i);
+      if (state.barrier != kNoEvent) {
+        edges_.push_back({state.barrier, i});
+      }
+    }
+    spend(span.count);
+  }
+
+  void barrier(uint32_t i, const Event& event) {
+    const auto size = sizes_.find(event.address);
+    if (size == sizes_.end()) {
+      return;
+    }
+    const CellSpan span = cells_.of_range(event.address, size->second);
+    for (uint32_t cell = span.first; cell < span.first + span.count; ++cell) {
+      CellState& state = cell_states_[cell];
+      for (const auto& [thread, last] : state.last) {
+        edges_.push_back({last, i});
+      }
+      if (state.barrier != kNoEvent) {
+        edges_.push_back({state.barrier, i});
+      }
+      spend(1 + state.last.size());
+      state.last.clear();
+      state.barrier = i;
+    }
+  }
+
+  const Trace& trace_;
+  const CellTable& cells_;
+  bool has_objects_ = false;
+  std::vector<ThreadState> threads_;
+  std::unordered_multimap<LocationId, uint32_t> held_at_start_;
+  std::unordered_map<uint64_t, uint64_t> sizes_;
+  std::unordered_map<uint32_t, CellState> cell_states_;
+  std::vector<HardEdge> edges_;
+};
+
+}  // namespace
+
+std::vector<HardEdge> hard_edges(const Trace& trace, const CellTable& cells) {
+  return Finder(trace, cells).find();
+}
+
+}  // namespace tsomon::predict

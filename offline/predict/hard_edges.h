@@ -1,0 +1,31 @@
+// Orders between threads that every schedule of the same run keeps, whatever it reads.
+//
+// Purpose     Part of the definition of a reordering, so the searches and the validator share it.
+//   fork      before the next event of the started thread.
+//   join      after what the joined thread did before it in the trace.
+//   lock      A release without an acquisition: the thread held the lock when the trace began. It
+//             comes before every later acquisition by others.
+//   object    What happened on the bytes of an object before it was freed, or before another one
+//             was put there, comes before that, and what follows comes after.
+// Complexity  O(n) for threads and locks; an allocation costs its cells times their threads.
+// Misses      Notifications of condition variables are not in traces. A wait may end without one.
+// Thread-safety: a pure function.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "offline/predict/cells.h"
+#include "tso/trace.h"
+
+namespace tsomon::predict {
+
+struct HardEdge {
+  uint32_t from = 0;  // events of the trace, from < to
+  uint32_t to = 0;
+};
+
+// Sorted by `to`.
+std::vector<HardEdge> hard_edges(const Trace& trace, const CellTable& cells);
+
+}  // namespace tsomon::predict

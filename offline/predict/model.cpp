@@ -1,0 +1,348 @@
+#include "offline/predict/model.h"
+
+#include <algorithm>
+
+#include "tso/work.h"
+
+namespace tsomon::predict {
+namespace {
+
+bool reads(const Event& event) {
+  return event.kind() == EventKind::kRead || event.kind() == EventKind::kReadModifyWrite;
+}
+bool writes(const Event& event) {
+  return event.kind() == EventKind::kWrite || event.kind() == EventKind::kReadModifyWrite;
+}
+
+std::vector<uint32_t>& items_of(std::vector<ThreadList>& lists, uint32_t thread) {
+  for (ThreadList& list : lists) {
+    if (list.thread == thread) {
+      return list.items;
+    }
+  }
+  lists.push_back({thread, {}});
+  return lists.back().items;
+}
+
+uint32_t thread_count(const Trace& trace) {
+  uint32_t count = 1;
+  for (const Event& event : trace.events) {
+    count = std::max(count, event.thread + 1);
+  }
+  return count;
+}
+
+}  // namespace
+
+struct Model::ThreadState {
+  uint32_t thread = 0;
+  uint32_t clock = 0;
+  NodeId owned_by = kNone;  // the node for which the clock was made, which may change it
+  struct Lock {
+    uint32_t lock = 0;
+    uint32_t depth = 0;
+    uint32_t section = 0;
+  };
+  std::vector<Lock> locks;            // in the order of acquisition
+  std::vector<NodeId> unbound_reads;  // since the last branch
+  uint32_t section = kNone;           // that the present event begins or ends
+};
+
+Model::Model(const Trace& trace, const CellTable& cells, const std::vector<HardEdge>& edges,
+             Branches branches)
+    : trace_(trace), cells_(cells), edges_(edges), branches_(branches) {
+  const auto events = static_cast<uint32_t>(trace.events.size());
+  shared_ = find_shared();
+  by_thread_.resize(thread_count(trace));
+  events_.resize(threads());
+  held_.resize(threads());
+  lock_sections_.resize(cells.locations());
+  writes_.resize(cells.size());
+  accesses_.resize(cells.size());
+  initial_readers_.resize(cells.size());
+  last_write_.assign(cells.size(), kNone);
+  rows_.assign(threads(), 0);
+
+  std::vector<bool> has_edge(events);
+  for (const HardEdge& edge : edges) {
+    has_edge[edge.from] = true;
+    has_edge[edge.to] = true;
+  }
+  std::vector<NodeId> node_of(edges.empty() ? 0 : events, kNone);
+  std::vector<std::pair<NodeId, NodeId>> hard;
+  std::vector<ThreadState> states(threads());
+  size_t edge = 0;
+  for (uint32_t i = 0; i < events; ++i) {
+    const Event& event = trace.events[i];
+    spend(4);
+    ThreadState& state = states[event.thread];
+    state.thread = event.thread;
+    events_[event.thread].push_back(i);
+    const bool lock = lock_operation(i, state);
+    const CellSpan span = is(event, kinds::kLocks) ? CellSpan{} : cells.of_event(i);
+    bool keep = lock || has_edge[i] ||
+                (event.kind() == EventKind::kBranch && branches_ == Branches::kAsRecorded &&
+                 !state.unbound_reads.empty());
+    for (uint32_t cell = span.first; !keep && cell < span.first + span.count; ++cell) {
+      keep = shared_[cell];
+    }
+    if (!keep) {
+      continue;
+    }
+    const auto id = static_cast<NodeId>(nodes_.size());
+    for (; edge < edges.size() && edges[edge].to <= i; ++edge) {
+      hard.emplace_back(node_of[edges[edge].from], id);
+      learn(state, id, node_of[edges[edge].from]);
+    }
+    if (has_edge[i]) {
+      node_of[i] = id;
+    }
+    add(i, state, lock);
+  }
+  spend(hard.size());
+  std::sort(hard.begin(), hard.end());
+  first_hard_.assign(nodes_.size() + 1, 0);
+  for (const auto& [from, to] : hard) {
+    ++first_hard_[from + 1];
+    hard_.push_back(to);
+  }
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    first_hard_[i + 1] += first_hard_[i];
+  }
+}
+
+std::vector<bool> Model::find_shared() {
+  std::vector<uint32_t> first(cells_.size(), kNone);
+  std::vector<bool> several(cells_.size());
+  std::vector<bool> written(cells_.size());
+  atomic_.resize(cells_.size());
+  for (uint32_t i = 0; i < trace_.events.size(); ++i) {
+    const Event& event = trace_.events[i];
+    if (!reads(event) && !writes(event)) {
+      continue;
+    }
+    const CellSpan span = cells_.of_event(i);
+    spend(1 + span.count);
+    for (uint32_t cell = span.first; cell < span.first + span.count; ++cell) {
+      if (first[cell] == kNone) {
+        first[cell] = event.thread;
+      }
+      several[cell] = several[cell] || first[cell] != event.thread;
+      written[cell] = written[cell] || writes(event);
+      atomic_[cell] = atomic_[cell] || event.kind() == EventKind::kReadModifyWrite;
+    }
+  }
+  for (uint32_t cell = 0; cell < cells_.size(); ++cell) {
+    several[cell] = several[cell] && written[cell];
+  }
+  return several;
+}
+
+// Whether it begins or ends an outermost section.
+bool Model::lock_operation(uint32_t i, ThreadState& state) {
+  const Event& event = trace_.events[i];
+  if (!is(event, kinds::kLocks)) {
+    return false;
+  }
+  const uint32_t lock = cells_.lock_of(i);
+  const auto held = std::find_if(state.locks.begin(), state.locks.end(),
+                                 [&](const ThreadState::Lock& mine) { return mine.lock == lock; });
+  if (is(event, kinds::kAcquisitions)) {
+    if (held != state.locks.end()) {
+      ++held->depth;
+      return false;
+    }
+    const auto section = static_cast<uint32_t>(sections_.size());
+    sections_.push_back(
+        {lock, event.thread, kNone, kNone, event.kind() == EventKind::kAcquireShared});
+    items_of(lock_sections_[lock], event.thread).push_back(section);
+    state.locks.push_back({lock, 1, section});
+    state.section = section;
+    return true;
+  }
+  if (held == state.locks.end() || --held->depth > 0) {
+    return false;
+  }
+  state.section = held->section;
+  state.locks.erase(held);
+  return true;
+}
+
+// The clock of the thread contains the source and what that one needs.
+void Model::learn(ThreadState& state, NodeId id, NodeId source) {
+  const Node& from = nodes_[source];
+  const size_t k = threads();
+  if (from.thread == state.thread || row(state.clock)[from.thread] > from.position) {
+    return;
+  }
+  if (state.owned_by != id) {
+    const size_t old = static_cast<size_t>(state.clock) * k;
+    const size_t made = rows_.size();
+    rows_.resize(made + k);
+    std::copy_n(rows_.begin() + static_cast<ptrdiff_t>(old), k,
+                rows_.begin() + static_cast<ptrdiff_t>(made));
+    state.clock = static_cast<uint32_t>(made / k);
+    state.owned_by = id;
+  }
+  spend(k / 8 + 1);
+  uint32_t* const clock = rows_.data() + static_cast<size_t>(state.clock) * k;
+  const uint32_t* const other = rows_.data() + static_cast<size_t>(needed_[source]) * k;
+  for (size_t thread = 0; thread < k; ++thread) {
+    clock[thread] = std::max(clock[thread], other[thread]);
+  }
+  clock[from.thread] = std::max(clock[from.thread], from.position + 1);
+}
+
+void Model::add(uint32_t i, ThreadState& state, bool lock) {
+  const Event& event = trace_.events[i];
+  const auto id = static_cast<NodeId>(nodes_.size());
+  std::vector<NodeId>& mine = by_thread_[event.thread];
+  Node node;
+  node.event = i;
+  node.thread = event.thread;
+  node.position = static_cast<uint32_t>(mine.size());
+  node.first_use = static_cast<uint32_t>(uses_.size());
+  node.reads = reads(event);
+  node.writes = writes(event);
+  if (node.reads &&
+      (branches_ == Branches::kAfterEveryRead ||
+       (branches_ == Branches::kAsRecorded && event.kind() == EventKind::kReadModifyWrite))) {
+    node.bound_at = node.position + 1;
+  }
+  nodes_.push_back(node);
+  mine.push_back(id);
+  before_.push_back(state.clock);
+  // What is before the node has been learnt; what it needs may be more.
+  state.owned_by = kNone;
+  add_uses(id, is(event, kinds::kLocks) ? CellSpan{} : cells_.of_event(i), state);
+  if (event.kind() == EventKind::kBranch && branches_ == Branches::kAsRecorded) {
+    for (const NodeId read : state.unbound_reads) {
+      nodes_[read].bound_at = node.position + 1;
+      for (const Use& use : uses(read)) {
+        if (use.source != kNone) {
+          learn(state, id, uses_[use.source].node);
+        }
+      }
+    }
+    state.unbound_reads.clear();
+  }
+  needed_.push_back(state.clock);
+  state.owned_by = kNone;
+  if (lock) {
+    Section& section = sections_[state.section];
+    nodes_[id].section = state.section;
+    (section.acquire == kNone ? section.acquire : section.release) = id;
+    note_held(event.thread, state);
+  }
+}
+
+void Model::add_uses(NodeId id, CellSpan span, ThreadState& state) {
+  const Node node = nodes_[id];
+  const uint32_t first = node.first_use;
+  for (uint32_t cell = span.first; cell < span.first + span.count; ++cell) {
+    if (shared_[cell]) {
+      items_of(accesses_[cell], node.thread).push_back(static_cast<uint32_t>(uses_.size()));
+      uses_.push_back({cell, id, node.reads ? last_write_[cell] : kNone});
+      reader_list_.push_back(kNone);
+    }
+  }
+  spend(span.count);
+  const auto last = static_cast<uint32_t>(uses_.size());
+  if (first == last) {
+    return;
+  }
+  for (uint32_t use = first; node.reads && use < last; ++use) {
+    const uint32_t source = uses_[use].source;
+    if (source == kNone) {
+      items_of(initial_readers_[uses_[use].cell], node.thread).push_back(use);
+      continue;
+    }
+    if (reader_list_[source] == kNone) {
+      reader_list_[source] = static_cast<uint32_t>(readers_.size());
+      readers_.emplace_back();
+    }
+    items_of(readers_[reader_list_[source]], node.thread).push_back(use);
+    if (bound_at_once(id)) {
+      learn(state, id, uses_[source].node);
+    }
+  }
+  for (uint32_t use = first; node.writes && use < last; ++use) {
+    items_of(writes_[uses_[use].cell], node.thread).push_back(use);
+    last_write_[uses_[use].cell] = use;
+  }
+  if (node.reads && branches_ == Branches::kAsRecorded && node.bound_at == kNone) {
+    state.unbound_reads.push_back(id);
+  }
+}
+
+void Model::note_held(uint32_t thread, const ThreadState& state) {
+  Held held;
+  held.from = static_cast<uint32_t>(by_thread_[thread].size());
+  held.first = static_cast<uint32_t>(held_pool_.size());
+  for (const ThreadState::Lock& lock : state.locks) {
+    held_pool_.push_back(lock.section);
+  }
+  held.last = static_cast<uint32_t>(held_pool_.size());
+  held_[thread].push_back(held);
+}
+
+std::span<const uint32_t> Model::held(uint32_t thread, uint32_t count) const {
+  const auto& changes = held_[thread];
+  const auto after = std::partition_point(changes.begin(), changes.end(),
+                                          [&](const Held& held) { return held.from <= count; });
+  if (after == changes.begin()) {
+    return {};
+  }
+  const Held& held = *(after - 1);
+  return {held_pool_.data() + held.first, held_pool_.data() + held.last};
+}
+
+bool Model::always_before(NodeId a, NodeId b) const {
+  const Node& first = nodes_[a];
+  const Node& second = nodes_[b];
+  return first.thread == second.thread ? first.position < second.position
+                                       : before(b)[first.thread] > first.position;
+}
+
+uint32_t Model::last_section(const ThreadList& list, uint32_t count, bool shared) const {
+  auto at = std::partition_point(list.items.begin(), list.items.end(), [&](uint32_t section) {
+    return nodes_[sections_[section].acquire].position < count;
+  });
+  while (at != list.items.begin()) {
+    --at;
+    if (!shared || !sections_[*at].shared) {
+      return *at;
+    }
+    spend(1);
+  }
+  return kNone;
+}
+
+uint32_t Model::last_use(const ThreadList& list, uint32_t count) const {
+  const auto at = std::partition_point(list.items.begin(), list.items.end(), [&](uint32_t use) {
+    return nodes_[uses_[use].node].position < count;
+  });
+  return at == list.items.begin() ? kNone : *(at - 1);
+}
+
+uint32_t Model::last_bound(const ThreadList& list, uint32_t count) const {
+  auto at = std::partition_point(list.items.begin(), list.items.end(), [&](uint32_t use) {
+    return nodes_[uses_[use].node].position < count;
+  });
+  while (at != list.items.begin()) {
+    const NodeId read = uses_[*--at].node;
+    if (nodes_[read].bound_at <= count) {
+      return read;
+    }
+    spend(1);
+  }
+  return kNone;
+}
+
+const std::vector<ThreadList>& Model::readers_of(uint32_t write_use) const {
+  static const std::vector<ThreadList> kNobody;
+  const uint32_t list = reader_list_[write_use];
+  return list == kNone ? kNobody : readers_[list];
+}
+
+}  // namespace tsomon::predict

@@ -1,0 +1,171 @@
+// A trace as prediction looks at it: one pass, then queries.
+//
+// Nodes       The events that can matter: accesses to cells that several threads use and somebody
+//             writes, outermost lock operations, both ends of hard edges, and the branches that
+//             bind such reads. Everything else happens whenever its thread gets there. Node numbers
+//             ascend in trace order; `position` counts the nodes of a thread.
+// Clocks      A clock has a number for each thread: so many of its nodes are needed before. It
+//             contains everything that every reordering with the node contains, and before it:
+//             program order, hard edges, and the writes that bound reads saw. Nodes share the
+//             clocks that are equal; a clock says nothing about its own thread.
+// Memory      40 bytes a node, 12 for each cell it accesses, and 4 bytes a thread for each node
+//             that learns of another thread. Bounded by WorkMeter.
+// Complexity  O(n log n) and O(threads) for each node that learns of another thread.
+// Errors      Throws WorkEnded (tso/work.h).
+// Thread-safety: immutable after construction.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "offline/predict/branches.h"
+#include "offline/predict/cells.h"
+#include "offline/predict/hard_edges.h"
+#include "tso/trace.h"
+
+namespace tsomon::predict {
+
+using NodeId = uint32_t;
+inline constexpr uint32_t kNone = 0xFFFFFFFFU;
+
+struct Node {
+  uint32_t event = 0;  // of the trace
+  uint32_t thread = 0;
+  uint32_t position = 0;
+  uint32_t section = kNone;   // that it begins or ends
+  uint32_t first_use = 0;     // the uses of a node are consecutive
+  uint32_t bound_at = kNone;  // a read is bound where so many nodes of its thread are executed
+  bool reads = false;
+  bool writes = false;
+};
+
+// One cell of one access.
+struct Use {
+  uint32_t cell = 0;
+  NodeId node = 0;
+  uint32_t source = kNone;  // of a read: the use of the write that it saw; kNone: the initial value
+};
+
+struct Section {
+  uint32_t lock = 0;
+  uint32_t thread = 0;
+  NodeId acquire = kNone;
+  NodeId release = kNone;  // kNone: never released
+  bool shared = false;
+
+  bool excludes(const Section& other) const { return !shared || !other.shared; }
+};
+
+// What one thread does with one lock or one cell: indices in ascending order.
+struct ThreadList {
+  uint32_t thread = 0;
+  std::vector<uint32_t> items;
+};
+
+class Model {
+ public:
+  // `branches` is not kAuto. The arguments must outlive it.
+  Model(const Trace& trace, const CellTable& cells, const std::vector<HardEdge>& edges,
+        Branches branches);
+
+  const Trace& trace() const { return trace_; }
+  uint32_t threads() const { return static_cast<uint32_t>(by_thread_.size()); }
+  uint32_t size() const { return static_cast<uint32_t>(nodes_.size()); }
+  const Node& node(NodeId id) const { return nodes_[id]; }
+  const Event& event(NodeId id) const { return trace_.events[nodes_[id].event]; }
+  const std::vector<NodeId>& of_thread(uint32_t thread) const { return by_thread_[thread]; }
+  std::span<const Use> uses(NodeId id) const {
+    const uint32_t end =
+        id + 1 < nodes_.size() ? nodes_[id + 1].first_use : static_cast<uint32_t>(uses_.size());
+    return {uses_.data() + nodes_[id].first_use, uses_.data() + end};
+  }
+  const Use& use(uint32_t index) const { return uses_[index]; }
+
+  // Clocks. `before`: of what comes before the node. `needed`: of what its execution takes.
+  std::span<const uint32_t> before(NodeId id) const { return row(before_[id]); }
+  std::span<const uint32_t> needed(NodeId id) const { return row(needed_[id]); }
+  bool always_before(NodeId a, NodeId b) const;
+  // A read that is bound as soon as it is executed.
+  bool bound_at_once(NodeId id) const { return nodes_[id].bound_at == nodes_[id].position + 1; }
+
+  std::span<const NodeId> hard_from(NodeId id) const {  // where hard edges that leave it lead
+    return {hard_.data() + first_hard_[id], hard_.data() + first_hard_[id + 1]};
+  }
+
+  const std::vector<Section>& sections() const { return sections_; }
+  uint32_t lock_count() const { return static_cast<uint32_t>(lock_sections_.size()); }
+  // By lock.
+  const std::vector<ThreadList>& sections_of(uint32_t lock) const { return lock_sections_[lock]; }
+  // Of `list`, the last section that begins among the first `count` nodes of its thread and
+  // excludes sections of this mode; kNone.
+  uint32_t last_section(const ThreadList& list, uint32_t count, bool shared) const;
+  // The sections that the thread is in when it has executed so many nodes.
+  std::span<const uint32_t> held(uint32_t thread, uint32_t count) const;
+
+  uint32_t cell_count() const { return static_cast<uint32_t>(writes_.size()); }
+  // Uses, by cell and thread.
+  const std::vector<ThreadList>& writes_of(uint32_t cell) const { return writes_[cell]; }
+  const std::vector<ThreadList>& accesses_of(uint32_t cell) const { return accesses_[cell]; }
+  // Of `list`, the last use among the first `count` nodes of its thread; kNone.
+  uint32_t last_use(const ThreadList& list, uint32_t count) const;
+  // Readers of a write, by thread; those of the initial value of a cell.
+  const std::vector<ThreadList>& readers_of(uint32_t write_use) const;
+  const std::vector<ThreadList>& readers_of_initial(uint32_t cell) const {
+    return initial_readers_[cell];
+  }
+  // Of `list`, the last read that is bound where so many nodes of its thread are executed.
+  uint32_t last_bound(const ThreadList& list, uint32_t count) const;
+  // Somebody accesses the cell with an atomic read-modify-write.
+  bool atomic(uint32_t cell) const { return atomic_[cell]; }
+
+  // All events of a thread, those that are no nodes included.
+  std::span<const uint32_t> events_of(uint32_t thread) const { return events_[thread]; }
+
+ private:
+  struct ThreadState;
+
+  std::span<const uint32_t> row(uint32_t index) const {
+    return {rows_.data() + static_cast<size_t>(index) * threads(), threads()};
+  }
+  std::vector<bool> find_shared();
+  void add(uint32_t event, ThreadState& state, bool lock_operation);
+  void add_uses(NodeId id, CellSpan span, ThreadState& state);
+  bool lock_operation(uint32_t event, ThreadState& state);
+  void learn(ThreadState& state, NodeId id, NodeId source);
+  void note_held(uint32_t thread, const ThreadState& state);
+
+  const Trace& trace_;
+  const CellTable& cells_;
+  const std::vector<HardEdge>& edges_;
+  Branches branches_;
+  std::vector<bool> shared_;  // by cell
+  std::vector<Node> nodes_;
+  std::vector<Use> uses_;
+  std::vector<std::vector<NodeId>> by_thread_;
+  std::vector<std::vector<uint32_t>> events_;
+  std::vector<uint32_t> before_;
+  std::vector<uint32_t> needed_;
+  std::vector<uint32_t> rows_;
+  std::vector<uint32_t> first_hard_;
+  std::vector<NodeId> hard_;
+  std::vector<Section> sections_;
+  std::vector<std::vector<ThreadList>> lock_sections_;
+  // The sections that a thread is in change at its lock operations.
+  struct Held {
+    uint32_t from = 0;  // nodes executed
+    uint32_t first = 0;
+    uint32_t last = 0;  // in held_pool_
+  };
+  std::vector<std::vector<Held>> held_;
+  std::vector<uint32_t> held_pool_;
+  std::vector<std::vector<ThreadList>> writes_;
+  std::vector<std::vector<ThreadList>> accesses_;
+  std::vector<std::vector<ThreadList>> readers_;  // by number of the write, see reader_list_
+  std::vector<uint32_t> reader_list_;             // by use
+  std::vector<std::vector<ThreadList>> initial_readers_;
+  std::vector<bool> atomic_;
+  std::vector<uint32_t> last_write_;  // use, by cell; while it is made
+};
+
+}  // namespace tsomon::predict

@@ -1,0 +1,63 @@
+// Data races that can happen in another schedule of the run that a trace shows.
+//
+// Purpose     Two conflicting accesses of different threads race if some reordering of the trace
+//             leads to a state in which both are next. Every race comes with that reordering, and
+//             the validator has accepted it.
+// Candidates  Pairs on a cell that clocks do not order and no common lock excludes, one report for
+//             each pair of source locations (of cell and threads where the trace has no locations).
+// Tiers       Sync-preserving reorderings first, which take the time of the set alone; then the
+//             closed order (reordering.h), with as few sections completed as possible, then all.
+// Misses      Cells that are accessed with atomic read-modify-writes are taken to be atomic
+//             altogether: the trace does not say which loads and stores are. With three threads or
+//             more `refused` pairs may still race.
+// Bounds      The meter of the calling thread (tso/work.h): when it ends, or a pair of locations
+//             has been refused kMaxAttempts times, the result is not complete.
+// Complexity  Candidates x tier. Memory: the model and the witnesses that are kept.
+// Thread-safety: a pure function.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "offline/predict/branches.h"
+#include "tso/trace.h"
+#include "tso/work.h"
+
+namespace tsomon::predict {
+
+enum class Tier : uint8_t { kSyncPreserving, kClosure };
+
+struct Race {
+  uint32_t first = 0;  // events of the trace, first < second
+  uint32_t second = 0;
+  Tier tier = Tier::kSyncPreserving;
+  // The events of the reordering, the two accesses last. Empty: beyond max_witness_events.
+  std::vector<uint32_t> witness;
+};
+
+struct RaceOptions {
+  Branches branches = Branches::kAuto;
+  // Of all witnesses that are kept, in the order of the reports.
+  uint64_t max_witness_events = 20'000'000;
+  bool sync_preserving = true;  // the first tier
+};
+
+struct RaceResult {
+  static constexpr uint32_t kMaxAttempts = 200;
+
+  std::vector<Race> races;              // in the order of their events
+  Branches branches = Branches::kAuto;  // what was taken
+  uint64_t candidates = 0;              // pairs of locations that could not be ruled out at once
+  uint64_t refused = 0;                 // of these, no reordering was found
+  uint64_t invalid = 0;          // reorderings that the validator did not accept: an internal error
+  uint64_t without_witness = 0;  // witnesses that were not kept
+  bool attempts_bounded = false;   // a pair of locations has more pairs of events
+  std::optional<WorkLimit> ended;  // why it stopped before the end
+
+  bool complete() const { return !ended && !attempts_bounded && invalid == 0; }
+};
+
+RaceResult predict_races(const Trace& trace, const RaceOptions& options);
+
+}  // namespace tsomon::predict

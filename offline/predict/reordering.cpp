@@ -1,0 +1,411 @@
+#include "offline/predict/reordering.h"
+
+#include <algorithm>
+
+#include "tso/work.h"
+
+namespace tsomon::predict {
+
+Reordering::Reordering(const Model& model)
+    : model_(model),
+      changed_(model.size(), kNone),
+      queued_(model.size()),
+      last_use_(model.cell_count(), kNone),
+      inside_(model.lock_count()) {}
+
+// Of what comes before the node, without its own thread.
+const uint32_t* Reordering::clock(NodeId id) const {
+  if (changed_[id] != kNone) {
+    return clocks_.data() + static_cast<size_t>(changed_[id]) * model_.threads();
+  }
+  return (model_.bound_at_once(id) ? model_.needed(id) : model_.before(id)).data();
+}
+
+// How many nodes of the thread come before the node.
+uint32_t Reordering::known(NodeId id, uint32_t thread) const {
+  const Node& node = model_.node(id);
+  return thread == node.thread ? node.position : clock(id)[thread];
+}
+
+bool Reordering::ordered(NodeId a, NodeId b) const {
+  return known(b, model_.node(a).thread) > model_.node(a).position;
+}
+
+void Reordering::clear() {
+  for (const NodeId id : nodes_) {
+    changed_[id] = kNone;
+    queued_[id] = false;
+  }
+  nodes_.clear();
+  clocks_.clear();
+  first_edge_.clear();
+  edges_.clear();
+  queue_ = {};
+}
+
+void Reordering::enqueue(NodeId id) {
+  if (!queued_[id]) {
+    queued_[id] = true;
+    queue_.push(id);
+  }
+}
+
+// The clock of `to` contains `from` and its clock. False: `to` would come before itself.
+bool Reordering::join(NodeId to, NodeId from) {
+  const Node& target = model_.node(to);
+  const Node& source = model_.node(from);
+  const uint32_t k = model_.threads();
+  spend(k / 4 + 1);
+  if (known(from, target.thread) > target.position || from == to) {
+    return false;
+  }
+  bool news = source.thread != target.thread && clock(to)[source.thread] <= source.position;
+  const uint32_t* other = clock(from);
+  const uint32_t* mine = clock(to);
+  for (uint32_t thread = 0; !news && thread < k; ++thread) {
+    news = other[thread] > mine[thread] && thread != target.thread && thread != source.thread;
+  }
+  if (!news) {
+    return true;
+  }
+  if (changed_[to] == kNone) {
+    const size_t made = clocks_.size();
+    const uint32_t* const base = clock(to);
+    std::vector<uint32_t> copy(base, base + k);
+    clocks_.insert(clocks_.end(), copy.begin(), copy.end());
+    changed_[to] = static_cast<uint32_t>(made / k);
+    other = clock(from);
+  }
+  uint32_t* const target_clock = clocks_.data() + static_cast<size_t>(changed_[to]) * k;
+  for (uint32_t thread = 0; thread < k; ++thread) {
+    if (thread != source.thread) {
+      target_clock[thread] = std::max(target_clock[thread], other[thread]);
+    }
+  }
+  if (source.thread != target.thread) {
+    target_clock[source.thread] = std::max(target_clock[source.thread], source.position + 1);
+  }
+  enqueue(to);
+  return true;
+}
+
+bool Reordering::add(NodeId from, NodeId to) {
+  if (from == to || ordered(to, from)) {
+    return false;
+  }
+  if (ordered(from, to)) {
+    return true;
+  }
+  const auto [first, is_new] = first_edge_.try_emplace(from, kNone);
+  edges_.push_back({to, *first});
+  *first = static_cast<uint32_t>(edges_.size() - 1);
+  return join(to, from);
+}
+
+// To whatever is recorded as coming right after the node.
+bool Reordering::propagate(NodeId id) {
+  const Node& node = model_.node(id);
+  const auto& mine = model_.of_thread(node.thread);
+  if (node.position + 1 < counts_[node.thread] && !join(mine[node.position + 1], id)) {
+    return false;
+  }
+  for (const NodeId to : model_.hard_from(id)) {
+    if (in_set(to) && !join(to, id)) {
+      return false;
+    }
+  }
+  if (node.writes) {
+    const auto uses = model_.uses(id);
+    for (uint32_t use = node.first_use; use < node.first_use + uses.size(); ++use) {
+      for (const ThreadList& list : model_.readers_of(use)) {
+        for (const uint32_t reader : list.items) {
+          const NodeId read = model_.use(reader).node;
+          if (!in_set(read)) {
+            break;
+          }
+          if (bound(read) && !join(read, id)) {
+            return false;
+          }
+        }
+      }
+    }
+  }
+  if (const uint32_t* const first = first_edge_.find(id)) {
+    for (uint32_t edge = *first; edge != kNone; edge = edges_[edge].next) {
+      if (!join(edges_[edge].to, id)) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+bool Reordering::close() {
+  while (!queue_.empty()) {
+    const NodeId id = queue_.top();
+    queue_.pop();
+    queued_[id] = false;
+    spend(4);
+    // A clock of the model is closed under what is recorded there.
+    if (changed_[id] != kNone && !propagate(id)) {
+      return false;
+    }
+    if (!apply_rules(id)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Reordering::apply_rules(NodeId id) {
+  const Node& node = model_.node(id);
+  for (const Use& use : model_.uses(id)) {
+    if (node.reads && bound(id) && !read_rule(id, use)) {
+      return false;
+    }
+    if (node.writes && !write_rule(id, use)) {
+      return false;
+    }
+  }
+  return node.section == kNone || model_.sections()[node.section].release != id || lock_rule(id);
+}
+
+bool Reordering::read_rule(NodeId id, const Use& use) {
+  for (const ThreadList& list : model_.writes_of(use.cell)) {
+    spend(2);
+    const uint32_t last = model_.last_use(list, known(id, list.thread));
+    if (last == kNone || last == use.source) {
+      continue;
+    }
+    if (use.source == kNone || !add(model_.use(last).node, model_.use(use.source).node)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Reordering::write_rule(NodeId id, const Use& use) {
+  for (const ThreadList& list : model_.writes_of(use.cell)) {
+    spend(2);
+    const uint32_t last = model_.last_use(list, known(id, list.thread));
+    if (last != kNone && !readers_first(model_.readers_of(last), id)) {
+      return false;
+    }
+  }
+  return readers_first(model_.readers_of_initial(use.cell), id);
+}
+
+bool Reordering::readers_first(const std::vector<ThreadList>& readers, NodeId write) {
+  for (const ThreadList& list : readers) {
+    spend(2);
+    const NodeId read = model_.last_bound(list, counts_[list.thread]);
+    if (read != kNone && read != write && !add(read, write)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Reordering::lock_rule(NodeId release) {
+  const Section& mine = model_.sections()[model_.node(release).section];
+  for (const ThreadList& list : model_.sections_of(mine.lock)) {
+    spend(2);
+    if (list.thread == mine.thread) {
+      continue;
+    }
+    const uint32_t last = model_.last_section(list, known(release, list.thread), mine.shared);
+    if (last == kNone) {
+      continue;
+    }
+    const NodeId other = model_.sections()[last].release;
+    if (other == kNone || !in_set(other) || !add(other, mine.acquire)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Reordering::open_sections_last() {
+  for (uint32_t thread = 0; thread < counts_.size(); ++thread) {
+    for (const uint32_t section : model_.held(thread, counts_[thread])) {
+      const Section& mine = model_.sections()[section];
+      for (const ThreadList& list : model_.sections_of(mine.lock)) {
+        spend(2);
+        if (list.thread == thread) {
+          continue;
+        }
+        const uint32_t last = model_.last_section(list, counts_[list.thread], mine.shared);
+        if (last == kNone) {
+          continue;
+        }
+        const NodeId release = model_.sections()[last].release;
+        if (release == kNone || !in_set(release) || !add(release, mine.acquire)) {
+          return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+bool Reordering::begin() {
+  for (uint32_t thread = 0; thread < counts_.size(); ++thread) {
+    const auto& mine = model_.of_thread(thread);
+    nodes_.insert(nodes_.end(), mine.begin(), mine.begin() + counts_[thread]);
+  }
+  spend(nodes_.size());
+  std::sort(nodes_.begin(), nodes_.end());
+  for (const NodeId id : nodes_) {
+    // Reads that a later branch binds: their clocks do not have it.
+    if (model_.node(id).reads && bound(id) && !model_.bound_at_once(id)) {
+      for (const Use& use : model_.uses(id)) {
+        if (use.source != kNone && !join(id, model_.use(use.source).node)) {
+          return false;
+        }
+      }
+    }
+    enqueue(id);
+  }
+  return open_sections_last() && close();
+}
+
+// The order of the trace as far as the clocks allow.
+std::vector<NodeId> Reordering::linear() const {
+  std::vector<NodeId> order;
+  order.reserve(nodes_.size());
+  std::vector<uint32_t> done(counts_.size(), 0);
+  std::vector<std::vector<std::pair<uint32_t, uint32_t>>> waiting(counts_.size());
+  std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
+  // Its next node is ready, or it waits for another thread to get so far.
+  const auto look = [&](uint32_t thread) {
+    if (done[thread] >= counts_[thread]) {
+      return;
+    }
+    const NodeId next = model_.of_thread(thread)[done[thread]];
+    const uint32_t* const needed = clock(next);
+    spend(counts_.size() / 4 + 1);
+    for (uint32_t other = 0; other < counts_.size(); ++other) {
+      if (other != thread && needed[other] > done[other]) {
+        waiting[other].emplace_back(needed[other], thread);
+        return;
+      }
+    }
+    ready.push(next);
+  };
+  for (uint32_t thread = 0; thread < counts_.size(); ++thread) {
+    look(thread);
+  }
+  while (!ready.empty()) {
+    const NodeId id = ready.top();
+    ready.pop();
+    order.push_back(id);
+    const uint32_t thread = model_.node(id).thread;
+    const uint32_t now = ++done[thread];
+    look(thread);
+    auto& wait = waiting[thread];
+    for (size_t i = 0; i < wait.size();) {
+      if (wait[i].first <= now) {
+        const uint32_t woken = wait[i].second;
+        wait[i] = wait.back();
+        wait.pop_back();
+        look(woken);
+      } else {
+        ++i;
+      }
+    }
+  }
+  return order;
+}
+
+// Sections that overlap when the node acquires: the one that begins first in the trace ends first.
+void Reordering::broken_locks(NodeId id, std::vector<Pair>* pairs) {
+  const Section& mine = model_.sections()[model_.node(id).section];
+  std::vector<uint32_t>& inside = inside_[mine.lock];
+  if (mine.release == id) {
+    std::erase(inside, model_.node(id).section);
+    return;
+  }
+  for (const uint32_t other : inside) {
+    const Section& rival = model_.sections()[other];
+    if (!rival.excludes(mine)) {
+      continue;
+    }
+    const bool rival_first =
+        rival.acquire < mine.acquire || mine.release == kNone || !in_set(mine.release);
+    if (rival_first && rival.release != kNone && in_set(rival.release)) {
+      pairs->push_back({rival.release, mine.acquire});
+    } else if (mine.release != kNone && in_set(mine.release)) {
+      pairs->push_back({mine.release, rival.acquire});
+    }
+  }
+  inside.push_back(model_.node(id).section);
+}
+
+// Orders that would mend what the linear order breaks.
+std::vector<Reordering::Pair> Reordering::broken(const std::vector<NodeId>& order) {
+  std::vector<Pair> pairs;
+  for (const NodeId id : order) {
+    const Node& node = model_.node(id);
+    spend(2);
+    const auto uses = model_.uses(id);
+    for (uint32_t at = 0; node.reads && bound(id) && at < uses.size(); ++at) {
+      const uint32_t seen = last_use_[uses[at].cell];
+      const uint32_t source = uses[at].source;
+      if (seen == source || seen == kNone) {
+        continue;
+      }
+      const NodeId write = model_.use(seen).node;
+      if (source != kNone && write < model_.use(source).node) {
+        pairs.push_back({write, model_.use(source).node});
+      } else {
+        pairs.push_back({id, write});
+      }
+    }
+    for (uint32_t at = 0; node.writes && at < uses.size(); ++at) {
+      last_use_[uses[at].cell] = node.first_use + at;
+    }
+    if (node.section != kNone) {
+      broken_locks(id, &pairs);
+    }
+  }
+  for (const NodeId id : order) {
+    for (const Use& use : model_.uses(id)) {
+      last_use_[use.cell] = kNone;
+    }
+    if (model_.node(id).section != kNone) {
+      inside_[model_.sections()[model_.node(id).section].lock].clear();
+    }
+  }
+  return pairs;
+}
+
+std::optional<std::vector<NodeId>> Reordering::order(const std::vector<uint32_t>& counts) {
+  clear();
+  counts_ = counts;
+  if (!begin()) {
+    return std::nullopt;
+  }
+  for (;;) {
+    std::vector<NodeId> order = linear();
+    const std::vector<Pair> pairs = broken(order);
+    if (pairs.empty()) {
+      return order.size() == nodes_.size() ? std::optional(std::move(order)) : std::nullopt;
+    }
+    bool changed = false;
+    for (const Pair& pair : pairs) {
+      // An earlier choice may have decided it, this way or the other.
+      if (ordered(pair.from, pair.to) || ordered(pair.to, pair.from)) {
+        continue;
+      }
+      changed = true;
+      if (!add(pair.from, pair.to) || !close()) {
+        return std::nullopt;
+      }
+    }
+    if (!changed) {
+      return std::nullopt;
+    }
+  }
+}
+
+}  // namespace tsomon::predict

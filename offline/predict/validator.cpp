@@ -1,0 +1,217 @@
+#include "offline/predict/validator.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "tso/work.h"
+
+namespace tsomon::predict {
+namespace {
+
+bool reads(const Event& event) {
+  return event.kind() == EventKind::kRead || event.kind() == EventKind::kReadModifyWrite;
+}
+bool writes(const Event& event) {
+  return event.kind() == EventKind::kWrite || event.kind() == EventKind::kReadModifyWrite;
+}
+
+}  // namespace
+
+Validator::Validator(const Trace& trace, const CellTable& cells, const std::vector<HardEdge>& edges,
+                     Branches branches)
+    : trace_(trace), cells_(cells), edges_(edges), branches_(branches) {
+  const auto n = static_cast<uint32_t>(trace.events.size());
+  position_.resize(n);
+  next_branch_.assign(n, kNobody);
+  first_source_.assign(n, 0);
+  first_edge_.resize(n + 1);
+  last_.assign(cells.size(), kInitial);
+  locks_.resize(cells.locations());
+  std::vector<std::vector<uint32_t>> waiting;  // reads of each thread since its last branch
+  uint32_t edge = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    const Event& event = trace.events[i];
+    spend(1);
+    while (edge < edges.size() && edges[edge].to < i) {
+      ++edge;
+    }
+    first_edge_[i] = edge;
+    if (event.thread >= done_.size()) {
+      done_.resize(event.thread + 1, 0);
+      waiting.resize(event.thread + 1);
+    }
+    position_[i] = done_[event.thread]++;
+    const CellSpan span = cells.of_event(i);
+    if (reads(event)) {
+      first_source_[i] = static_cast<uint32_t>(sources_.size());
+      sources_.insert(sources_.end(), last_.begin() + span.first,
+                      last_.begin() + span.first + span.count);
+      waiting[event.thread].push_back(i);
+    }
+    if (writes(event)) {
+      std::fill_n(last_.begin() + span.first, span.count, i);
+    }
+    if (event.kind() == EventKind::kBranch) {
+      for (const uint32_t read : waiting[event.thread]) {
+        next_branch_[read] = position_[i];
+      }
+      waiting[event.thread].clear();
+    }
+  }
+  first_edge_[n] = static_cast<uint32_t>(edges.size());
+  std::fill(last_.begin(), last_.end(), kInitial);
+  ends_.resize(done_.size());
+}
+
+void Validator::reset() {
+  std::fill(done_.begin(), done_.end(), 0);
+  std::fill(ends_.begin(), ends_.end(), 0);
+  for (const uint32_t cell : touched_) {
+    last_[cell] = kInitial;
+  }
+  touched_.clear();
+  for (const LocationId lock : used_locks_) {
+    locks_[lock] = Lock();
+  }
+  used_locks_.clear();
+}
+
+bool Validator::acquire(const Event& event, LocationId id) {
+  Lock& lock = locks_[id];
+  used_locks_.push_back(id);
+  if (lock.owner != kNobody && lock.owner != event.thread) {
+    return false;
+  }
+  const auto mine = std::find_if(lock.readers.begin(), lock.readers.end(),
+                                 [&](const auto& entry) { return entry.first == event.thread; });
+  // Who holds it already, in whatever mode, acquires it once more.
+  if (lock.owner == event.thread) {
+    ++lock.depth;
+    return true;
+  }
+  if (event.kind() == EventKind::kAcquireShared) {
+    if (mine != lock.readers.end()) {
+      ++mine->second;
+    } else {
+      lock.readers.emplace_back(event.thread, 1);
+    }
+    return true;
+  }
+  if (lock.readers.size() > (mine != lock.readers.end() ? 1U : 0U)) {
+    return false;
+  }
+  lock.owner = event.thread;
+  lock.depth = 1 + (mine != lock.readers.end() ? mine->second : 0);
+  lock.readers.clear();
+  return true;
+}
+
+void Validator::release(const Event& event, LocationId id) {
+  Lock& lock = locks_[id];
+  if (lock.owner == event.thread) {
+    if (--lock.depth == 0) {
+      lock.owner = kNobody;
+    }
+    return;
+  }
+  const auto mine = std::find_if(lock.readers.begin(), lock.readers.end(),
+                                 [&](const auto& entry) { return entry.first == event.thread; });
+  if (mine != lock.readers.end() && --mine->second == 0) {
+    lock.readers.erase(mine);
+  }
+}
+
+std::string Validator::step(uint32_t i, bool bound) {
+  const Event& event = trace_.events[i];
+  if (position_[i] != done_[event.thread]) {
+    return fmt::format("event {} comes out of its thread's order", i);
+  }
+  for (uint32_t edge = first_edge_[i]; edge < edges_.size() && edges_[edge].to == i; ++edge) {
+    const uint32_t from = edges_[edge].from;
+    if (done_[trace_.events[from].thread] <= position_[from]) {
+      return fmt::format("event {} comes before event {}, which starts, ends or hands over", i,
+                         from);
+    }
+  }
+  ++done_[event.thread];
+  if (is(event, kinds::kAcquisitions)) {
+    if (!acquire(event, cells_.lock_of(i))) {
+      return fmt::format("event {} acquires a lock that another thread holds", i);
+    }
+  } else if (is(event, kinds::kLocks)) {
+    release(event, cells_.lock_of(i));
+  }
+  const CellSpan span = cells_.of_event(i);
+  if (reads(event) && bound) {
+    for (uint32_t at = 0; at < span.count; ++at) {
+      if (last_[span.first + at] != sources(i)[at]) {
+        return fmt::format("event {} reads another write than it did", i);
+      }
+    }
+  }
+  if (writes(event)) {
+    for (uint32_t at = 0; at < span.count; ++at) {
+      if (last_[span.first + at] == kInitial) {
+        touched_.push_back(span.first + at);
+      }
+      last_[span.first + at] = i;
+    }
+  }
+  return {};
+}
+
+std::string Validator::replay(std::span<const uint32_t> witness, size_t free_tail) {
+  reset();
+  for (const uint32_t i : witness) {
+    if (i >= trace_.events.size()) {
+      return fmt::format("there is no event {}", i);
+    }
+    ++ends_[trace_.events[i].thread];
+  }
+  for (size_t at = 0; at < witness.size(); ++at) {
+    spend(1);
+    const uint32_t i = witness[at];
+    const Event& event = trace_.events[i];
+    bool bound = false;
+    if (at + free_tail < witness.size() && branches_ != Branches::kNone) {
+      bound = branches_ == Branches::kAfterEveryRead ||
+              event.kind() == EventKind::kReadModifyWrite || next_branch_[i] < ends_[event.thread];
+    }
+    if (std::string wrong = step(i, bound); !wrong.empty()) {
+      return wrong;
+    }
+  }
+  return {};
+}
+
+std::string Validator::check_order(std::span<const uint32_t> witness) { return replay(witness, 0); }
+
+std::string Validator::check_race(std::span<const uint32_t> witness) {
+  if (witness.size() < 2) {
+    return "a race is between two events";
+  }
+  if (std::string wrong = replay(witness, 2); !wrong.empty()) {
+    return wrong;
+  }
+  const uint32_t a = witness[witness.size() - 2];
+  const uint32_t b = witness[witness.size() - 1];
+  const CellSpan x = cells_.of_event(a);
+  const CellSpan y = cells_.of_event(b);
+  const Event& first = trace_.events[a];
+  const Event& second = trace_.events[b];
+  const bool accesses = (reads(first) || writes(first)) && (reads(second) || writes(second));
+  if (!accesses || !(writes(first) || writes(second)) || first.thread == second.thread ||
+      x.first >= y.first + y.count || y.first >= x.first + x.count) {
+    return "the last two events do not conflict";
+  }
+  // Either may come first: the second one is not held up by the first.
+  for (uint32_t edge = first_edge_[b]; edge < edges_.size() && edges_[edge].to == b; ++edge) {
+    if (edges_[edge].from == a) {
+      return "the last event waits for the one before it";
+    }
+  }
+  return {};
+}
+
+}  // namespace tsomon::predict

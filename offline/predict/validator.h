@@ -1,0 +1,76 @@
+// Says whether a reordered trace is one that the same run could have produced.
+//
+// Purpose     The last word about every prediction, whoever found it. It replays the witness event
+//             by event and shares with the searches only the definitions: cells, hard edges, and
+//             which reads are bound (Cai et al., ESEC/FSE 2021, definition 2.3).
+// Witness     Events of the trace in their new order:
+//               - of each thread the first ones, in program order;
+//               - after every event that a hard edge puts before (hard_edges.h);
+//               - a lock is acquired when no other thread holds it in a mode that excludes it;
+//               - a read sees for each cell the same write as in the trace, or as there what memory
+//                 held at first, unless it is free. The read of a read-modify-write is bound as
+//                 soon as its thread does anything more or another thread sees what it wrote.
+// Race        The last two events of the witness are the two accesses, of different threads, that
+//             conflict. Nothing follows them, so what they read is free.
+// Complexity  O(n) to make, O(events and their cells) for a witness.
+// Thread-safety: none; a validator has scratch memory.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "offline/predict/branches.h"
+#include "offline/predict/cells.h"
+#include "offline/predict/hard_edges.h"
+#include "tso/trace.h"
+
+namespace tsomon::predict {
+
+class Validator {
+ public:
+  // `branches` is not kAuto. All arguments must outlive it.
+  Validator(const Trace& trace, const CellTable& cells, const std::vector<HardEdge>& edges,
+            Branches branches);
+
+  // Empty: it is one. Otherwise what is wrong.
+  std::string check_order(std::span<const uint32_t> witness);
+  std::string check_race(std::span<const uint32_t> witness);
+
+ private:
+  struct Lock {
+    ThreadId owner = kNobody;
+    uint32_t depth = 0;                                  // of the owner
+    std::vector<std::pair<ThreadId, uint32_t>> readers;  // and how often each
+  };
+  static constexpr uint32_t kNobody = 0xFFFFFFFFU;
+  static constexpr uint32_t kInitial = 0xFFFFFFFFU;  // what memory held at first
+
+  std::string replay(std::span<const uint32_t> witness, size_t free_tail);
+  std::string step(uint32_t event, bool bound);
+  bool acquire(const Event& event, LocationId lock);
+  void release(const Event& event, LocationId lock);
+  const uint32_t* sources(uint32_t event) const { return &sources_[first_source_[event]]; }
+  void reset();
+
+  const Trace& trace_;
+  const CellTable& cells_;
+  const std::vector<HardEdge>& edges_;
+  Branches branches_;
+  std::vector<uint32_t> position_;      // of an event in its thread
+  std::vector<uint32_t> next_branch_;   // of an event: position of the first after it
+  std::vector<uint32_t> first_source_;  // of a reading event
+  std::vector<uint32_t> sources_;       // the write seen, for each of its cells
+  std::vector<uint32_t> first_edge_;    // of an event, in edges_
+
+  // Of the replay.
+  std::vector<uint32_t> done_;  // events of each thread
+  std::vector<uint32_t> ends_;  // events of each thread in the whole witness
+  std::vector<uint32_t> last_;  // write to each cell
+  std::vector<uint32_t> touched_;
+  std::vector<Lock> locks_;
+  std::vector<LocationId> used_locks_;
+};
+
+}  // namespace tsomon::predict

@@ -1,0 +1,216 @@
+// Predicted races against all reorderings of small traces.
+#include "offline/predict/races.h"
+
+#include <cstdio>
+#include <random>
+#include <set>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "decoders/std/reader.h"
+#include "tests/predict/small_traces.h"
+
+using namespace tsomon;
+using predict::Branches;
+using predict::predict_races;
+using predict::RaceOptions;
+using predict::RaceResult;
+using tsomon::testing::NaivePlayer;
+using tsomon::testing::random_small_trace;
+using tsomon::testing::SmallTraceShape;
+
+namespace {
+
+#if defined(TSOMON_SANITIZED) || !defined(NDEBUG)
+constexpr int kRounds = 300;
+#else
+constexpr int kRounds = 3'000;
+#endif
+
+using Pairs = std::set<std::pair<uint32_t, uint32_t>>;
+
+Pairs pairs_of(const RaceResult& result) {
+  Pairs pairs;
+  for (const auto& race : result.races) {
+    pairs.emplace(race.first, race.second);
+  }
+  return pairs;
+}
+
+std::string text(const Trace& trace) {
+  std::string all;
+  for (const Event& event : trace.events) {
+    static constexpr const char* kNames[] = {"r",   "w",    "rmw",  "fence", "acq",
+                                             "rel", "racq", "rrel", "fork",  "join"};
+    all += fmt::format("T{}|{}({})\n", event.thread,
+                       event.kind_bits < 10 ? kNames[event.kind_bits] : "branch", event.address);
+  }
+  return all;
+}
+
+struct Tally {
+  uint64_t feasible = 0;
+  uint64_t refused = 0;
+  uint64_t invalid = 0;
+};
+
+// Compares everything that is reported and everything that there is.
+Tally compare(uint32_t seed, int rounds, const SmallTraceShape& shape, Branches branches,
+              bool sync_preserving) {
+  std::mt19937 random(seed);
+  Tally tally;
+  for (int round = 0; round < rounds; ++round) {
+    const Trace trace = random_small_trace(random, shape);
+    RaceOptions options;
+    options.branches = branches;
+    options.sync_preserving = sync_preserving;
+    const RaceResult result = predict_races(trace, options);
+    tally.invalid += result.invalid;
+    const Pairs found = pairs_of(result);
+    const Pairs all = NaivePlayer(trace, result.branches).races();
+    for (const auto& pair : found) {
+      CAPTURE(text(trace));
+      CAPTURE(pair.first);
+      CAPTURE(pair.second);
+      REQUIRE(all.count(pair) == 1);
+    }
+    tally.feasible += all.size();
+    tally.refused += all.size() - found.size();
+    if (shape.threads == 2 && !shape.exchanges && found != all) {
+      for (const auto& pair : all) {
+        if (found.count(pair) == 0) {
+          CAPTURE(text(trace));
+          CAPTURE(pair.first);
+          CAPTURE(pair.second);
+          REQUIRE(found.count(pair) == 1);
+        }
+      }
+    }
+  }
+  return tally;
+}
+
+Trace parse(const char* lines) {
+  auto trace = read_std_text(lines, "test");
+  REQUIRE(trace.has_value());
+  return *trace;
+}
+
+RaceResult races_in(const char* lines, Branches branches = Branches::kAuto) {
+  RaceOptions options;
+  options.branches = branches;
+  return predict_races(parse(lines), options);
+}
+
+}  // namespace
+
+TEST_CASE("two threads: exactly the races of all reorderings") {
+  SmallTraceShape shape;
+  uint32_t seed = 1;
+  for (const Branches branches :
+       {Branches::kAsRecorded, Branches::kAfterEveryRead, Branches::kNone}) {
+    for (const bool sync_preserving : {true, false}) {
+      for (const bool forks : {false, true}) {
+        shape.forks = forks;
+        shape.reader_locks = !forks && !sync_preserving;
+        const Tally tally = compare(seed++, kRounds / 2, shape, branches, sync_preserving);
+        CHECK(tally.invalid == 0);
+        CHECK(tally.refused == 0);
+        CHECK(tally.feasible > 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("three and four threads: nothing that cannot be, and how much is missed") {
+  for (const uint32_t threads : {3U, 4U}) {
+    for (const Branches branches : {Branches::kAsRecorded, Branches::kAfterEveryRead}) {
+      SmallTraceShape shape;
+      shape.threads = threads;
+      shape.events = threads == 3 ? 13 : 12;
+      Tally sum;
+      for (const bool forks : {false, true}) {
+        shape.forks = forks;
+        const Tally tally = compare(100 + threads, kRounds / 2, shape, branches, true);
+        CHECK(tally.invalid == 0);
+        sum.feasible += tally.feasible;
+        sum.refused += tally.refused;
+      }
+      std::printf("%u threads, branches %s: %llu of %llu feasible races refused\n", threads,
+                  branches == Branches::kAsRecorded ? "as recorded" : "after every read",
+                  static_cast<unsigned long long>(sum.refused),
+                  static_cast<unsigned long long>(sum.feasible));
+      CHECK(sum.refused * 100 <= sum.feasible);
+    }
+  }
+}
+
+TEST_CASE("reader locks and atomic exchanges: nothing that cannot be") {
+  SmallTraceShape shape;
+  shape.threads = 3;
+  shape.reader_locks = true;
+  shape.exchanges = true;
+  shape.variables = 3;
+  for (const Branches branches :
+       {Branches::kAsRecorded, Branches::kAfterEveryRead, Branches::kNone}) {
+    const Tally tally = compare(7, kRounds / 2, shape, branches, true);
+    CHECK(tally.invalid == 0);
+  }
+}
+
+TEST_CASE("a race that needs sections in the other order and a read that is free") {
+  // The sections of l would have to be exchanged, and e5 would read the initial value.
+  const char* free =
+      "T2|acq(l)|0\nT2|r(y)|1\nT2|w(x)|2\nT2|rel(l)|3\n"
+      "T1|acq(l)|4\nT1|r(x)|5\nT1|w(x)|6\nT1|rel(l)|7\nT1|w(y)|8\n";
+  const RaceResult with_free = races_in(free, Branches::kAsRecorded);
+  REQUIRE(with_free.races.size() == 1);
+  CHECK(with_free.races.front().first == 1);
+  CHECK(with_free.races.front().second == 8);
+  CHECK(with_free.races.front().tier == predict::Tier::kClosure);
+  CHECK(races_in(free, Branches::kAfterEveryRead).races.empty());
+  const RaceResult bound = races_in(
+      "T2|acq(l)|0\nT2|r(y)|1\nT2|w(x)|2\nT2|rel(l)|3\n"
+      "T1|acq(l)|4\nT1|r(x)|5\nT1|branch|9\nT1|w(x)|6\nT1|rel(l)|7\nT1|w(y)|8\n");
+  CHECK(bound.branches == Branches::kAsRecorded);
+  CHECK(bound.races.empty());
+  CHECK(bound.candidates == 0);
+}
+
+TEST_CASE("ranges of bytes: a read that two writes made") {
+  // The branch after the read of four bytes needs both writes.
+  const RaceResult result = races_in(
+      "T1|w(0x100+2)|0\nT2|w(0x102+2)|1\nT3|r(0x100+4)|2\nT3|branch|3\nT3|w(0x200+1)|4\n"
+      "T1|w(0x200+1)|5\n");
+  Pairs expected = {{0, 2}, {1, 2}, {4, 5}};
+  CHECK(pairs_of(result) == expected);
+}
+
+TEST_CASE("an object that is freed is not the next one at its address") {
+  const char* lines =
+      "T1|alloc(0x100+8)|0\nT1|w(0x100+8)|1\nT1|free(0x100)|2\n"
+      "T2|alloc(0x100+8)|3\nT2|w(0x100+8)|4\nT2|free(0x100)|5\n";
+  CHECK(races_in(lines).races.empty());
+}
+
+TEST_CASE("a lock that was held when the trace began") {
+  CHECK(races_in("T1|w(x)|0\nT1|rel(l)|1\nT2|acq(l)|2\nT2|w(x)|3\nT2|rel(l)|4\n").races.empty());
+}
+
+TEST_CASE("one report for a pair of source locations") {
+  const RaceResult result = races_in("T1|w(x)|a\nT1|w(x)|a\nT2|w(x)|b\nT2|w(x)|b\n");
+  CHECK(result.races.size() == 1);
+  CHECK(result.candidates == 1);
+}
+
+TEST_CASE("work that ends early says so") {
+  WorkMeter meter({1, UINT64_MAX});
+  const WorkScope scope(&meter);
+  std::mt19937 random(1);
+  SmallTraceShape shape;
+  shape.events = 40'000;
+  const RaceResult result = predict_races(random_small_trace(random, shape), {});
+  CHECK_FALSE(result.complete());
+  CHECK(result.ended == WorkLimit::kWork);
+}

@@ -1,0 +1,209 @@
+#include "tests/predict/small_traces.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace tsomon::testing {
+namespace {
+
+using predict::Branches;
+
+constexpr uint64_t kFirstLock = 100;
+
+bool reads(const Event& e) {
+  return e.kind() == EventKind::kRead || e.kind() == EventKind::kReadModifyWrite;
+}
+bool writes(const Event& e) {
+  return e.kind() == EventKind::kWrite || e.kind() == EventKind::kReadModifyWrite;
+}
+
+struct Builder {
+  Trace trace;
+
+  void add(uint32_t thread, EventKind kind, uint64_t address = 0) {
+    Event event;
+    event.thread = thread;
+    event.set_kind(kind);
+    event.address = address;
+    event.location = Event::kNumericLocation | static_cast<uint32_t>(trace.events.size());
+    const auto now = static_cast<int64_t>(trace.events.size());
+    trace.add(event, now, now);
+  }
+};
+
+}  // namespace
+
+Trace random_small_trace(std::mt19937& random, const SmallTraceShape& shape) {
+  const auto below = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
+  Builder builder;
+  struct Held {
+    uint64_t lock;
+    bool shared;
+  };
+  std::vector<std::vector<Held>> held(shape.threads);
+  std::vector<bool> started(shape.threads, !shape.forks);
+  started[0] = true;
+  while (builder.trace.events.size() < shape.events) {
+    const uint32_t thread = below(shape.threads);
+    if (!started[thread]) {
+      builder.add(0, EventKind::kFork, thread);
+      started[thread] = true;
+      continue;
+    }
+    const uint32_t what = below(10);
+    auto& mine = held[thread];
+    if (what < 3 && shape.locks > 0) {
+      const uint64_t lock = kFirstLock + below(shape.locks);
+      const bool shared = shape.reader_locks && below(2) == 0;
+      bool free = true;
+      for (uint32_t other = 0; other < shape.threads; ++other) {
+        for (const Held& section : held[other]) {
+          free = free && (section.lock != lock || (other != thread && shared && section.shared));
+        }
+      }
+      if (free) {
+        builder.add(thread, shared ? EventKind::kAcquireShared : EventKind::kAcquire, lock);
+        mine.push_back({lock, shared});
+      }
+    } else if (what < 5 && !mine.empty()) {
+      builder.add(thread, mine.back().shared ? EventKind::kReleaseShared : EventKind::kRelease,
+                  mine.back().lock);
+      mine.pop_back();
+    } else if (what == 5 && shape.branches) {
+      builder.add(thread, EventKind::kBranch);
+    } else {
+      const EventKind kind = shape.exchanges && below(4) == 0 ? EventKind::kReadModifyWrite
+                             : below(2) == 0                  ? EventKind::kRead
+                                                              : EventKind::kWrite;
+      builder.add(thread, kind, below(shape.variables));
+    }
+  }
+  if (shape.forks && shape.threads > 1 && started[1] && below(2) == 0) {
+    builder.add(0, EventKind::kJoin, 1);
+    builder.add(0, EventKind::kWrite, below(shape.variables));
+  }
+  return std::move(builder.trace);
+}
+
+NaivePlayer::NaivePlayer(const Trace& trace, Branches branches)
+    : trace_(trace), branches_(branches) {
+  std::map<uint64_t, int> last;
+  for (uint32_t i = 0; i < trace.events.size(); ++i) {
+    const Event& event = trace.events[i];
+    threads_.resize(std::max<size_t>(threads_.size(), event.thread + 1));
+    if (event.kind() == EventKind::kFork || event.kind() == EventKind::kJoin) {
+      threads_.resize(std::max<size_t>(threads_.size(), event.address + 1));
+    }
+    place_.push_back(static_cast<uint32_t>(threads_[event.thread].size()));
+    threads_[event.thread].push_back(i);
+    source_.push_back(-1);
+    if (reads(event)) {
+      source_[i] = last.count(event.address) != 0 ? last[event.address] : -1;
+    }
+    if (writes(event)) {
+      last[event.address] = static_cast<int>(i);
+    }
+  }
+}
+
+NaivePlayer::State NaivePlayer::start() const {
+  return {std::vector<uint32_t>(threads_.size(), 0), std::vector<int>(kFirstLock, -1),
+          std::vector<bool>(threads_.size())};
+}
+
+// Threads and locks allow it; reads are another matter.
+bool NaivePlayer::enabled(const State& state, uint32_t i) const {
+  const Event& event = trace_.events[i];
+  for (uint32_t other = 0; other < i; ++other) {
+    const Event& before = trace_.events[other];
+    const bool done = state.done[before.thread] > place_[other];
+    const bool starts = before.kind() == EventKind::kFork && before.address == event.thread;
+    const bool ends = event.kind() == EventKind::kJoin && before.thread == event.address;
+    if ((starts || ends) && !done) {
+      return false;
+    }
+  }
+  if (event.kind() != EventKind::kAcquire && event.kind() != EventKind::kAcquireShared) {
+    return true;
+  }
+  for (uint32_t thread = 0; thread < threads_.size(); ++thread) {
+    int exclusive = 0;
+    int shared = 0;
+    for (uint32_t at = 0; at < state.done[thread]; ++at) {
+      const Event& past = trace_.events[threads_[thread][at]];
+      if (past.address == event.address) {
+        exclusive += past.kind() == EventKind::kAcquire ? 1 : 0;
+        exclusive -= past.kind() == EventKind::kRelease ? 1 : 0;
+        shared += past.kind() == EventKind::kAcquireShared ? 1 : 0;
+        shared -= past.kind() == EventKind::kReleaseShared ? 1 : 0;
+      }
+    }
+    if (exclusive > 0 || (shared > 0 && event.kind() == EventKind::kAcquire)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool NaivePlayer::step(State& state, uint32_t i) const {
+  const Event& event = trace_.events[i];
+  if (state.done[event.thread] != place_[i] || !enabled(state, i)) {
+    return false;
+  }
+  ++state.done[event.thread];
+  if (reads(event) && state.last[event.address] != source_[i]) {
+    if (branches_ == Branches::kAfterEveryRead ||
+        (branches_ == Branches::kAsRecorded && event.kind() == EventKind::kReadModifyWrite)) {
+      return false;
+    }
+    state.strayed[event.thread] = true;
+  }
+  if (writes(event)) {
+    state.last[event.address] = static_cast<int>(i);
+  }
+  return event.kind() != EventKind::kBranch || branches_ != Branches::kAsRecorded ||
+         !state.strayed[event.thread];
+}
+
+std::set<std::pair<uint32_t, uint32_t>> NaivePlayer::races() {
+  std::set<std::pair<uint32_t, uint32_t>> found;
+  std::set<State> seen;
+  std::vector<State> todo = {start()};
+  seen.insert(todo.front());
+  while (!todo.empty()) {
+    const State state = std::move(todo.back());
+    todo.pop_back();
+    std::vector<uint32_t> next;
+    for (uint32_t thread = 0; thread < threads_.size(); ++thread) {
+      if (state.done[thread] < threads_[thread].size()) {
+        const uint32_t i = threads_[thread][state.done[thread]];
+        if (enabled(state, i)) {
+          next.push_back(i);
+        }
+      }
+    }
+    for (const uint32_t a : next) {
+      for (const uint32_t b : next) {
+        const Event& x = trace_.events[a];
+        const Event& y = trace_.events[b];
+        if (a < b && (reads(x) || writes(x)) && (reads(y) || writes(y)) && x.address == y.address &&
+            (writes(x) || writes(y))) {
+          found.emplace(a, b);
+        }
+      }
+      State after = state;
+      if (step(after, a) && seen.insert(after).second) {
+        todo.push_back(std::move(after));
+      }
+    }
+  }
+  return found;
+}
+
+bool NaivePlayer::allows(const std::vector<uint32_t>& order) const {
+  State state = start();
+  return std::all_of(order.begin(), order.end(), [&](uint32_t i) { return step(state, i); });
+}
+
+}  // namespace tsomon::testing

@@ -1,0 +1,62 @@
+// Random small traces, and all that can be said about them by trying everything.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "offline/predict/branches.h"
+#include "tso/trace.h"
+
+namespace tsomon::testing {
+
+struct SmallTraceShape {
+  uint32_t threads = 2;
+  uint32_t events = 12;
+  uint32_t locks = 2;
+  uint32_t variables = 2;
+  bool branches = true;
+  bool forks = false;      // the first thread starts the others and joins one
+  bool exchanges = false;  // atomic read-modify-writes
+  bool reader_locks = false;
+};
+
+// Each event has a source location of its own.
+Trace random_small_trace(std::mt19937& random, const SmallTraceShape& shape);
+
+// Plays traces by the definition of a reordering, one state after another.
+class NaivePlayer {
+ public:
+  NaivePlayer(const Trace& trace, predict::Branches branches);
+
+  // Pairs of conflicting accesses that are next in some state that can be reached.
+  std::set<std::pair<uint32_t, uint32_t>> races();
+  // Whether the events can happen in this order, nothing after them.
+  bool allows(const std::vector<uint32_t>& order) const;
+
+ private:
+  struct State {
+    std::vector<uint32_t> done;  // of each thread
+    std::vector<int> last;       // write to each variable, by address; -1: none
+    std::vector<bool> strayed;   // threads whose reads since the last branch saw other writes
+    bool operator<(const State& other) const {
+      return std::tie(done, last, strayed) < std::tie(other.done, other.last, other.strayed);
+    }
+  };
+
+  bool enabled(const State& state, uint32_t event) const;
+  bool step(State& state, uint32_t event) const;
+  State start() const;
+
+  const Trace& trace_;
+  predict::Branches branches_;
+  std::vector<std::vector<uint32_t>> threads_;
+  std::vector<uint32_t> place_;  // in its thread
+  std::vector<int> source_;      // of a read, the write that it saw
+};
+
+}  // namespace tsomon::testing
