@@ -4,7 +4,8 @@
 include(CMakePackageConfigHelpers)
 
 install(TARGETS tsomon RUNTIME DESTINATION bin)
-install(TARGETS tsomon_monitor tsomon_decoders tsomon_online tsomon_offline tsomon_tso
+install(TARGETS tsomon_monitor tsomon_decoders tsomon_online tsomon_offline tsomon_linearizability
+                tsomon_tso
         ARCHIVE DESTINATION lib)
 install(FILES ${PROJECT_SOURCE_DIR}/monitor/monitor.h DESTINATION include/tsomon)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tsomonConfigVersion.cmake

@@ -20,6 +20,8 @@ if(NOT TARGET tsomon::monitor)
   target_link_libraries(
     tsomon::monitor
     INTERFACE ${_tsomon_prefix}/lib/libtsomon_decoders.a ${_tsomon_prefix}/lib/libtsomon_online.a
-              ${_tsomon_prefix}/lib/libtsomon_offline.a ${_tsomon_prefix}/lib/libtsomon_tso.a fmt dw elf zstd Threads::Threads)
+              ${_tsomon_prefix}/lib/libtsomon_offline.a
+              ${_tsomon_prefix}/lib/libtsomon_linearizability.a
+              ${_tsomon_prefix}/lib/libtsomon_tso.a fmt dw elf zstd Threads::Threads)
 endif()
 unset(_tsomon_prefix)

@@ -10,6 +10,7 @@
 
 #include "monitor/check_input.h"
 #include "monitor/consistency_check.h"
+#include "monitor/linearizability_check.h"
 #include "monitor/read_input.h"
 #include "tools/command.h"
 #include "tools/output.h"
@@ -30,6 +31,8 @@ struct Options {
   std::string order = "issue";
   std::string format = "auto";
   PerfOptions perf;
+  std::string object = "auto";
+  linearizability::SearchBounds history_bounds;
   std::string model = "both";
   uint64_t max_decisions = ConsistencyOptions().max_decisions;
   uint64_t max_steps = OrientationBounds().max_steps;
@@ -166,9 +169,37 @@ int check_file_consistency(const std::string& file, const Options& options) {
   return done ? status : refuse(file, options, done.error());
 }
 
+int check_file_linearizability(const std::string& file, const Options& options) {
+  linearizability::Options asked;
+  asked.object = linearizability::object_kind(options.object);
+  asked.bounds = options.history_bounds;
+  asked.want_linearization = options.all;
+  const auto checked = check_linearizability_of(file, *history_format(options.format), asked);
+  if (!checked) {
+    return refuse(file, options, checked.error());
+  }
+  if (options.output == OutputFormat::kJson) {
+    put_json(stdout, linearizability_json(file, *checked), kTool);
+  } else {
+    put_lines(stdout, linearizability_text(*checked));
+  }
+  switch (checked->report.verdict) {
+    case linearizability::Verdict::kLinearizable:
+      return kExitClean;
+    case linearizability::Verdict::kViolation:
+      return kExitViolation;
+    case linearizability::Verdict::kInconclusive:
+      break;
+  }
+  return kExitInconclusive;
+}
+
 int judge_file(const std::string& file, const Options& options) {
   if (options.properties.front() == "consistency") {
     return check_file_consistency(file, options);
+  }
+  if (options.properties.front() == "linearizability") {
+    return check_file_linearizability(file, options);
   }
   const auto checked = [&] {
     Progress progress;
@@ -213,6 +244,48 @@ int check_file(const std::string& file, const Options& options) {
   }
 }
 
+void add_linearizability_options(CLI::App& command, Options& options) {
+  command
+      .add_option("--object", options.object,
+                  "Of linearizability: what the operations are of; auto: as the input says, or by "
+                  "their names")
+      ->check(CLI::Validator(
+          [](const std::string& name) {
+            return name == "auto" || linearizability::object_kind(name)
+                       ? std::string()
+                       : "unknown object '" + name + "'";
+          },
+          "auto|register|cas-register|counter|set|map|kv-append|queue|stack|priority-queue|deque|"
+          "mutex"))
+      ->capture_default_str();
+  command
+      .add_option("--max-work", options.history_bounds.max_work,
+                  "Of linearizability: steps of the search, per object and key")
+      ->capture_default_str();
+  command
+      .add_option("--max-bytes", options.history_bounds.max_bytes,
+                  "Of linearizability: memory of the search, per object and key")
+      ->capture_default_str();
+}
+
+// Whether the format is one of what the property is asked of.
+void check_format(const Options& options) {
+  const std::vector<std::string>& asked = options.properties;
+  const bool histories = std::find(asked.begin(), asked.end(), "linearizability") != asked.end();
+  if (histories && asked.size() != 1) {
+    throw CLI::ValidationError("--property linearizability", "is asked alone");
+  }
+  if (histories ? !history_format(options.format) : !input_format(options.format)) {
+    throw CLI::ValidationError("--format " + options.format,
+                               histories
+                                   ? "is no format of histories (std, etcd, edn, hist, log)"
+                                   : "is a format of histories: add --property linearizability");
+  }
+  if (!histories && options.object != "auto") {
+    throw CLI::ValidationError("--object", "belongs to --property linearizability");
+  }
+}
+
 }  // namespace
 
 void add_check_command(CLI::App& app, int& exit_status) {
@@ -223,10 +296,10 @@ void add_check_command(CLI::App& app, int& exit_status) {
                    "Captures, perf.data or text traces; - is standard input")
       ->required()
       ->option_text("...");
-  add_property_option(
-      *command, options->properties,
-      {"serializability", "robustness", "sc-serializability", "atomic-sets", "consistency"},
-      "What is asked of the trace");
+  add_property_option(*command, options->properties,
+                      {"serializability", "robustness", "sc-serializability", "atomic-sets",
+                       "consistency", "linearizability"},
+                      "What is asked of the trace");
   add_sets_option(*command, options->sets);
   add_relation_options(*command, options->relation);
   command
@@ -237,10 +310,12 @@ void add_check_command(CLI::App& app, int& exit_status) {
   command->add_option("--format", options->format, "Format of the inputs, auto: by content")
       ->check(CLI::Validator(
           [](const std::string& name) {
-            return input_format(name) ? std::string() : "unknown format '" + name + "'";
+            return input_format(name) || history_format(name) ? std::string()
+                                                              : "unknown format '" + name + "'";
           },
-          "auto|std|capture|perf|axe"))
+          "auto|std|capture|perf|axe; histories: auto|std|etcd|edn|hist|log"))
       ->capture_default_str();
+  add_linearizability_options(*command, *options);
   add_perf_options(*command, options->perf);
   command->add_option("--model", options->model, "Of consistency: the models that are asked about")
       ->check(CLI::IsMember({"sc", "tso", "both"}))
@@ -310,6 +385,7 @@ void add_check_command(CLI::App& app, int& exit_status) {
                                  "has no order between threads and no units: add --property "
                                  "consistency --order thread");
     }
+    check_format(*options);
     exit_status = kExitClean;
     for (const std::string& file : options->files) {
       exit_status = worse(exit_status, check_file(file, *options));
