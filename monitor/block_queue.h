@@ -85,6 +85,11 @@ class BlockQueue {
       has_free_.notify_one();
     }
   }
+  // Who fills has to wait for who empties. From any thread.
+  bool is_full() {
+    const std::lock_guard lock(mutex_);
+    return free_.empty() && !ended_;
+  }
   // Nothing more is popped.
   void stop() {
     {

@@ -10,7 +10,9 @@
 #include "monitor/heap_objects.h"
 #include "monitor/held_units.h"
 #include "monitor/read_ahead.h"
+#include "monitor/read_input.h"
 #include "monitor/stream_check.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -52,18 +54,27 @@ Result<Reports> check_stream(EventSource& source, const std::vector<CheckOptions
     }
   }
   uint64_t events = 0;
-  for (;;) {
-    const auto block = reader.next();
-    if (!block) {
-      return tl::unexpected<Error>(block.error());
+  try {
+    while (!stop_asked()) {
+      const auto block = reader.next();
+      if (!block) {
+        return tl::unexpected<Error>(block.error());
+      }
+      if (*block == nullptr) {
+        break;
+      }
+      add_objects((*block)->events, events, (*block)->origin.lines, objects);
+      events += (*block)->events.events.size();
+      for (const auto& check : checks) {
+        check->add((*block)->events, (*block)->origin);
+      }
     }
-    if (*block == nullptr) {
-      break;
-    }
-    add_objects((*block)->events, events, (*block)->origin.lines, objects);
-    events += (*block)->events.events.size();
+  } catch (const WorkEnded&) {  // while it was read
+  }
+  if (stop_asked()) {
+    reader.stop();
     for (const auto& check : checks) {
-      check->add((*block)->events, (*block)->origin);
+      check->end(WorkLimit::kStopped);
     }
   }
   *count = reader.count();
@@ -148,24 +159,29 @@ Result<CheckedProperties> judge(const std::string& path, InputFormat format,
   return checked;
 }
 
-}  // namespace
-
-Result<CheckedProperties> check_properties(const std::string& path, InputFormat format,
-                                           const std::vector<CheckOptions>& questions,
-                                           const PerfOptions& perf) {
-  std::vector<bool> hidden;
-  auto checked = judge(path, format, questions, perf, hidden);
-  std::error_code ignored;
-  if (!checked || !(std::filesystem::is_regular_file(path, ignored) ||
-                    std::filesystem::is_directory(path, ignored))) {
-    return checked;
+// Before anything was judged.
+CheckedProperties nothing_judged(const std::string& path,
+                                 const std::vector<CheckOptions>& questions, WorkLimit why) {
+  const WorkPause outside;
+  CheckedProperties checked;
+  checked.input = input_name(path);
+  for (const CheckOptions& options : questions) {
+    CheckReport& report = checked.reports.emplace_back();
+    report.property = options.property;
+    report.semantics = options.analysis.relation.semantics;
+    report.missing(limit_text(why));
   }
+  return checked;
+}
+
+// Of units that are violated in several ways one is told: without the open orders a certain one.
+void look_for_certain(const std::string& path, InputFormat format,
+                      const std::vector<CheckOptions>& questions, const PerfOptions& perf,
+                      const std::vector<bool>& hidden, CheckedProperties* checked) {
   for (size_t i = 0; i < questions.size(); ++i) {
     if (!hidden[i] || checked->reports[i].verdict() == Verdict::kDefinite) {
       continue;
     }
-    // Of units that are violated in several ways one is told: without the open orders a certain
-    // one.
     CheckOptions certain = questions[i];
     certain.analysis.max_undirected = 0;
     std::vector<bool> hidden_again;
@@ -173,6 +189,28 @@ Result<CheckedProperties> check_properties(const std::string& path, InputFormat 
     if (again && again->reports.front().verdict() == Verdict::kDefinite) {
       // The same file read in the same order has the same symbols.
       checked->reports[i] = std::move(again->reports.front());
+    }
+  }
+}
+
+}  // namespace
+
+Result<CheckedProperties> check_properties(const std::string& path, InputFormat format,
+                                           const std::vector<CheckOptions>& questions,
+                                           const PerfOptions& perf) {
+  Result<CheckedProperties> checked;
+  std::vector<bool> hidden;
+  try {
+    checked = judge(path, format, questions, perf, hidden);
+  } catch (const WorkEnded& end) {
+    return nothing_judged(path, questions, end.limit());
+  }
+  std::error_code ignored;
+  if (checked && (std::filesystem::is_regular_file(path, ignored) ||
+                  std::filesystem::is_directory(path, ignored))) {
+    try {
+      look_for_certain(path, format, questions, perf, hidden, &*checked);
+    } catch (const WorkEnded&) {  // what the first look found stands
     }
   }
   return checked;

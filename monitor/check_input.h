@@ -7,6 +7,8 @@
 //             inconclusive.
 // Threads     With CheckOptions::jobs other than 1 a stream is read on a thread of its own.
 // Errors      As EventSource; also an input whose stated order contradicts itself.
+// Stops       A stop (tso/work.h), also while the input is waited for, leaves a report of what was
+//             found until then; where nothing was judged yet, one that is inconclusive.
 // Memory      That of StreamCheck; the trace where it is judged whole.
 // Thread-safety: standard input apart, calls are independent.
 #pragma once

@@ -20,6 +20,7 @@
 #include "decoders/perf/format.h"
 #include "decoders/perf/raw_trace.h"
 #include "decoders/perf/reader.h"
+#include "tso/stoppable_read.h"
 
 namespace tsomon {
 namespace {
@@ -38,6 +39,7 @@ ssize_t peek(int fd, char* bytes, size_t size) {
   if (::pipe2(copy.data(), O_CLOEXEC) != 0) {
     return -1;
   }
+  wait_unless_stopped(fd);
   ssize_t copied = 0;
   do {
     copied = ::tee(fd, copy[1], size, 0);  // waits for the first bytes

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "monitor/read_input.h"
+#include "tso/stoppable_read.h"
 
 namespace tsomon {
 namespace {
@@ -24,10 +25,7 @@ Result<Descriptor> copy_to_file(int fd) {
   }
   std::vector<char> buffer(size_t{1} << 18);
   for (uint64_t size = 0;;) {
-    const ssize_t got = ::read(fd, buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) {
-      continue;
-    }
+    const ssize_t got = read_unless_stopped(fd, buffer.data(), buffer.size());
     if (got < 0) {
       return fail(ErrorKind::kUnreadable, fmt::format("cannot be read: {}", std::strerror(errno)));
     }

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tso/stoppable_read.h"
+
 namespace tsomon {
 namespace {
 
@@ -29,10 +31,7 @@ Result<std::string> read_all(int fd, size_t max_bytes) {
                        ? std::min(static_cast<size_t>(status.st_size), max_bytes) + 1
                        : 2 * size + (size_t{1} << 16));
     }
-    const ssize_t got = ::read(fd, bytes.data() + size, bytes.size() - size);
-    if (got < 0 && errno == EINTR) {
-      continue;
-    }
+    const ssize_t got = read_unless_stopped(fd, bytes.data() + size, bytes.size() - size);
     if (got < 0) {
       return unreadable("cannot be read: ", errno);
     }

@@ -15,7 +15,9 @@
 #include "monitor/set_window.h"
 #include "monitor/window_bounds.h"
 #include "online/detector.h"
+#include "tso/analysis_budget.h"
 #include "tso/ordered_work.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -82,6 +84,34 @@ class StreamCheck::Impl {
   }
 
   void add(const EventBlock& block, const BlockOrigin& origin) {
+    unless_ended([&] { take(block, origin); });
+  }
+
+  void end(WorkLimit limit) { ended_ = limit; }
+
+  Result<CheckReport> finish(bool complete, uint64_t lost_events) {
+    trace_complete_ = complete;
+    unless_ended([&] { judge_rest(); });
+    // What is found is reported, whoever asks for a stop now.
+    const WorkPause outside;
+    return report(complete, lost_events);
+  }
+
+ private:
+  // A stop leaves what has been found so far. The detector is not asked to go on then.
+  template <typename Function>
+  void unless_ended(const Function& function) {
+    if (ended_) {
+      return;
+    }
+    try {
+      function();
+    } catch (const WorkEnded& end) {
+      ended_ = end.limit();
+    }
+  }
+
+  void take(const EventBlock& block, const BlockOrigin& origin) {
     if (no_units_) {
       count(block);
       return;
@@ -110,9 +140,7 @@ class StreamCheck::Impl {
     judge_pending(judged_up_to());
   }
 
-  Result<CheckReport> finish(bool complete, uint64_t lost_events) {
-    report_.lost_events = lost_events;
-    trace_complete_ = complete;
+  void judge_rest() {
     detector_.finish();
     if (surprising_units_ != 0) {
       incomplete(fmt::format("{} units in a recording that names none", surprising_units_));
@@ -123,6 +151,13 @@ class StreamCheck::Impl {
       judge_restored();
     } else {
       judge_everything(UINT64_MAX);
+    }
+  }
+
+  Result<CheckReport> report(bool complete, uint64_t lost_events) {
+    report_.lost_events = lost_events;
+    if (ended_) {
+      incomplete(limit_text(*ended_));
     }
     if (error_) {
       return tl::unexpected<Error>(*error_);
@@ -174,7 +209,6 @@ class StreamCheck::Impl {
     return std::move(report_);
   }
 
- private:
   DetectorOptions detector_options() const {
     DetectorOptions options;
     options.policy = policy_of(options_.property);
@@ -281,7 +315,7 @@ class StreamCheck::Impl {
     judge(trace, &place, {});
     judged_whole_ = true;
     reported_loss_ = !trace_complete_;
-    cycles_.clear();
+    forget_cycles();
     pending_.clear();
   }
 
@@ -337,7 +371,14 @@ class StreamCheck::Impl {
     judge(trace, nullptr, windows);
     judged_whole_ = whole;
     reported_loss_ = !trace_complete_;
-    cycles_.clear();
+    forget_cycles();
+  }
+
+  // The analysis of the whole input has reported them, if it came to its end.
+  void forget_cycles() {
+    if (!analysis_ended_) {
+      cycles_.clear();
+    }
   }
 
   // Windows up to an event, of an input that is too long to be kept, each with those it overlaps.
@@ -479,7 +520,13 @@ class StreamCheck::Impl {
 
   // What the detector reported and no analysis shows, and what it closed and did not report.
   void add_cycles() {
+    // In an input that was to be analysed as a whole, and was not, some were not compared with it.
+    const bool early = analysis_ended_ || (ended_ && everything_);
+    const bool sure = !reordered_ && detector_.statistics().late_events == 0;
     for (const DetectedCycle& cycle : cycles_) {
+      if (early && !(sure && cycle.certain())) {
+        continue;
+      }
       if (std::none_of(report_.findings.begin(), report_.findings.end(),
                        [&](const CheckFinding& finding) { return shows(finding, cycle); })) {
         report_.findings.push_back(finding_of_cycle(cycle, options_));
@@ -544,6 +591,7 @@ class StreamCheck::Impl {
       error_ = analysis.error();
       return;
     }
+    analysis_ended_ = analysis_ended_ || (everything_ && ended_early(*analysis));
     certain_analysis_ = certain_analysis_ || analysis->verdict() == Verdict::kDefinite;
     costs_.add(*analysis);
     add_analysis(std::move(*analysis), trace, index, &report_);
@@ -585,6 +633,8 @@ class StreamCheck::Impl {
   // they begin there.
   std::vector<std::pair<uint64_t, int64_t>> raised_;
   std::optional<Error> error_;
+  std::optional<WorkLimit> ended_;  // nothing more is judged
+  bool analysis_ended_ = false;     // of the whole input: its cycles may not all be in findings
   Detector detector_;
 };
 
@@ -592,6 +642,7 @@ StreamCheck::StreamCheck(const Symbols& symbols, const CheckOptions& options)
     : impl_(std::make_unique<Impl>(symbols, options)) {}
 StreamCheck::~StreamCheck() = default;
 void StreamCheck::expect_no_units() { impl_->expect_no_units(); }
+void StreamCheck::end(WorkLimit limit) { impl_->end(limit); }
 void StreamCheck::add(const EventBlock& block, const BlockOrigin& origin) {
   impl_->add(block, origin);
 }

@@ -12,6 +12,7 @@
 //             the reading (events, undirected edges and work of the search), are not analysed: they
 //             make the result incomplete unless a cycle of directed edges decides them. Once the
 //             verdict is `definite` and enough is shown, further windows are only counted.
+// Stops       A stop (tso/work.h) ends judging; finish() then reports what was found until then.
 // Complexity  That of the detector, and what analyse_exactly() costs on the flagged windows.
 // Memory      The detector's; the findings with their events.
 // Misses      Orders without time (TraceOrder::kThread), and without those of locks or
@@ -24,6 +25,7 @@
 
 #include "monitor/check.h"
 #include "monitor/event_source.h"
+#include "tso/work.h"
 
 namespace tsomon {
 
@@ -39,6 +41,9 @@ class StreamCheck {
   ~StreamCheck();
   StreamCheck(const StreamCheck&) = delete;
   StreamCheck& operator=(const StreamCheck&) = delete;
+
+  // Nothing more is judged: finish() reports what has been found, and why that is not all.
+  void end(WorkLimit limit);
 
   // The next events. Ordered by `lo`; those of a thread in program order. `origin`: what putting
   // them in order did to them; reports then count the lines of the input.

@@ -3,6 +3,8 @@
 #include <numeric>
 #include <utility>
 
+#include "tso/work.h"
+
 namespace tsomon {
 namespace {
 
@@ -22,6 +24,7 @@ bool Completion::propagate() {
     }
     // Out of bounds, what follows does not matter any more.
     for (size_t at = 0; at < unsettled_ && !exhausted();) {
+      spend(4);
       const uint32_t i = edges_[at];
       const uint32_t a = class_of_[problem_.open[i].from];
       const uint32_t b = class_of_[problem_.open[i].to];
@@ -85,6 +88,7 @@ Answer Completion::search(uint64_t* steps, uint64_t max_steps) {
         return Answer::kUnknown;
       }
       while (at < problem_.open.size() && !is_open(at)) {
+        spend(2);
         ++at;
       }
       if (at == problem_.open.size()) {

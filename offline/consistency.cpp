@@ -7,11 +7,17 @@
 #include "offline/memory_order.h"
 #include "offline/schedule.h"
 #include "offline/state_search.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
 
 constexpr uint64_t kStatesADecision = 10;  // about what a decision costs
+// Of everything together.
+constexpr WorkBudget kBudget = {.work_at_first = 10'000'000'000,
+                                .work_per_event = 200'000,
+                                .bytes_at_first = uint64_t{1} << 29,
+                                .bytes_per_event = 32 << 10};
 
 // The question for one model.
 class Search {
@@ -258,7 +264,18 @@ class Checker {
 }  // namespace
 
 Result<ConsistencyReport> check_consistency(const Trace& trace, const ConsistencyOptions& options) {
-  return Checker(trace, options).run();
+  Result<ConsistencyReport> report;
+  const auto limit = within(kBudget.of(trace.events.size()), [&] {
+    const Result<ConsistencyReport> own = Checker(trace, options).run();
+    const WorkPause outside;
+    report = Result<ConsistencyReport>(own);  // outside of the heap that ends
+  });
+  if (limit) {
+    report = ConsistencyReport();
+    report->complete = false;
+    report->notes.emplace_back(limit_text(*limit));
+  }
+  return report;
 }
 
 }  // namespace tsomon

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tso/reachability.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -50,6 +51,7 @@ std::optional<PartialOrder> close(const std::vector<uint32_t>& place, uint32_t s
   PartialOrder order(selected);
   for (auto at = sorted.rbegin(); at != sorted.rend(); ++at) {
     uint64_t* const row = rows.data() + *at * words;
+    spend(words * (1 + successors.successors(*at).size()));
     for (const uint32_t next : successors.successors(*at)) {
       const uint64_t* const theirs = rows.data() + next * words;
       for (size_t word = 0; word < words; ++word) {
@@ -153,6 +155,7 @@ bool acyclic(const PartialOrder& order, const Adjacency& chosen) {
     unseen[element / 64] &= ~bit(element);
     // What it reaches is on the path: a cycle.
     const auto row = order.row_of(element);
+    spend(2 * row.size() + chosen.successors(element).size());
     for (size_t word = 0; word < row.size(); ++word) {
       if ((row[word] & on_path[word]) != 0) {
         return false;
@@ -251,6 +254,7 @@ class ReadNow {
   bool draw(bool* changed) {
     changed_ = changed;
     const uint32_t n = choice_.elements;
+    spend(uint64_t{n} * n);
     sources_.clear();
     for (uint32_t s = 1; s <= choice_.sources; ++s) {
       if (!before(0, s) && !overwritten(s)) {

@@ -7,6 +7,7 @@
 
 #include "offline/fenced_units.h"
 #include "offline/part_steps.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -76,6 +77,7 @@ class FencedCycles {
   // position of thread t or a later one.
   void add_level() {
     const uint32_t threads = units_.threads();
+    spend(uint64_t{units_.size()} * threads * (1 + threads));
     std::vector<uint32_t> earliest(static_cast<size_t>(units_.size()) * threads);
     for (uint32_t unit = 0; unit < units_.size(); ++unit) {
       for (uint32_t t = 0; t < threads; ++t) {
@@ -96,6 +98,7 @@ class FencedCycles {
       auto& nearest = nearest_.back()[thread];
       nearest.assign((line.size() + 1) * threads, kNone);
       for (size_t at = line.size(); at-- > 0;) {
+        spend(threads * (1 + leaving_[line[at]].size()));
         for (uint32_t t = 0; t < threads; ++t) {
           uint32_t& first = nearest[at * threads + t];
           first = nearest[(at + 1) * threads + t];
@@ -123,6 +126,7 @@ class FencedCycles {
     if (++tries_ > max_tries_) {
       return Answer::kUnknown;
     }
+    spend(1 + 4 * group.arcs.size());
     const bool starts = path_.empty();
     const uint32_t start = starts ? unit : path_.front()->leaves;
     const bool closes = units_.reaches(group.enters, start);
@@ -173,6 +177,7 @@ class FencedCycles {
             units_.position(start)) {
           break;  // from here on nothing comes back
         }
+        spend(1);
         if (++tries_ > max_tries_) {
           return Answer::kUnknown;
         }
@@ -198,6 +203,7 @@ class FencedCycles {
       // All steps of a unit come before those of the next one.
       for (uint32_t at = units_.last_before(first.leaves, t); at != kNone; --at) {
         ++tries_;
+        spend(1 + entering_[units_.line(t)[at]].size());
         const std::vector<uint32_t>& ends = entering_[units_.line(t)[at]];
         if (std::any_of(ends.begin(), ends.end(),
                         [&](uint32_t step) { return !leads_on(step, first); })) {
@@ -221,6 +227,7 @@ class FencedCycles {
   bool fits(size_t first) const {
     for (size_t added = first; added < taken_.size(); ++added) {
       std::vector<bool> seen(taken_.size(), false);
+      spend(taken_.size());
       std::vector<size_t> queue{added};
       for (size_t at = 0; at < queue.size(); ++at) {
         for (size_t next = 0; next < taken_.size(); ++next) {
@@ -319,6 +326,7 @@ class FencedPart {
   bool find_arcs(std::vector<Edge>* directed) {
     std::map<std::pair<uint32_t, uint32_t>, std::vector<Arc>> groups;
     for (uint32_t i = 0; i < question_.open.size(); ++i) {
+      spend(16);
       std::vector<Arc> both[2];
       for (const bool forward : {false, true}) {
         const Edge& open = question_.open[i];
@@ -368,6 +376,7 @@ class FencedPart {
     std::vector<Arc> kept;
     for (size_t i = 0; i < arcs.size(); ++i) {
       bool is_needed = true;
+      spend(4 * arcs.size());
       for (size_t j = 0; j < arcs.size() && is_needed; ++j) {
         is_needed = i == j || !implies(arcs[i], arcs[j]) || (i < j && implies(arcs[j], arcs[i]));
       }
@@ -385,6 +394,7 @@ class FencedPart {
       return Answer::kNo;
     }
     std::vector<bool> orientation;
+    spend(16 * question_.open.size());
     for (const Edge& open : question_.open) {
       const auto ways = steps_->alternatives(open.from, open.to);
       orientation.push_back(std::any_of(ways.begin(), ways.end(), [&](const auto& way) {

@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "tso/work.h"
+
 namespace tsomon {
 
 FencedUnits::FencedUnits(const UnitTable& units, const std::vector<UnitId>& members)
@@ -30,6 +32,7 @@ FencedUnits::FencedUnits(const UnitTable& units, const std::vector<UnitId>& memb
 
 bool FencedUnits::order(const std::vector<Edge>& edges) {
   edges_ = edges;
+  spend(8 * edges.size() + uint64_t{4} * size() * threads());
   for (const auto& line : lines_) {
     for (size_t at = 1; at < line.size(); ++at) {
       edges_.push_back({line[at - 1], line[at]});

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tso/work.h"
+
 namespace tsomon {
 namespace {
 
@@ -35,6 +37,7 @@ class GreedyOrder {
     }
     std::vector<uint32_t> waiting = by_priority;
     for (uint32_t next = 0; next < units_.size(); ++next) {
+      spend(waiting.size());
       const auto taken = std::find_if(waiting.begin(), waiting.end(), [&](uint32_t unit) {
         return missing[unit] == 0 && take(unit);
       });

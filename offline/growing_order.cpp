@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "tso/work.h"
+
 namespace tsomon {
 namespace {
 
@@ -37,6 +39,7 @@ GrowingOrder::GrowingOrder(const PartialOrder& order)
   // 64 rows at a time.
   Block block;
   for (uint32_t first = 0; first < size_; first += 64) {
+    spend(128 * words_);
     for (size_t word = 0; word < words_; ++word) {
       for (uint32_t i = 0; i < 64; ++i) {
         block[i] = first + i < size_ ? after_[row(first + i) + word] : 0;
@@ -50,6 +53,7 @@ GrowingOrder::GrowingOrder(const PartialOrder& order)
 }
 
 PartialOrder GrowingOrder::current() const {
+  spend(uint64_t{size_} * words_);
   PartialOrder order(size_);
   for (uint32_t i = 0; i < size_; ++i) {
     order.set_row(i, {after_.data() + row(i), words_});
@@ -61,6 +65,7 @@ bool GrowingOrder::merge(bool before, uint32_t target, uint32_t source) {
   std::vector<uint64_t>& rows = before ? before_ : after_;
   bool changed = false;
   work_ += words_;
+  spend(words_);
   for (size_t word = 0; word < words_; ++word) {
     const size_t at = row(target) + word;
     const uint64_t merged = rows[at] | rows[row(source) + word];
@@ -76,6 +81,7 @@ bool GrowingOrder::merge(bool before, uint32_t target, uint32_t source) {
 }
 
 void GrowingOrder::draw(uint32_t element) {
+  spend(implications_[element].size());
   for (const Implication& implication : implications_[element]) {
     if (reaches(element, implication.target) &&
         !reaches(implication.then.from, implication.then.to)) {
@@ -98,12 +104,14 @@ bool GrowingOrder::drain() {
     // What one end knows of the other, it knows of all behind that.
     for_each_before(edge.from, [&](uint32_t i) {
       ++work_;
+      spend(1);
       if (!reaches(i, edge.to) && merge(false, i, edge.to)) {
         draw(i);
       }
     });
     for_each_after(edge.to, [&](uint32_t j) {
       ++work_;
+      spend(1);
       if (((before_[row(j) + edge.from / 64] >> (edge.from % 64)) & 1) == 0) {
         merge(true, j, edge.from);
       }
@@ -127,6 +135,7 @@ bool GrowingOrder::insert(uint32_t from, uint32_t to) {
 }
 
 void GrowingOrder::undo(size_t mark) {
+  spend(trail_.size() - std::min(mark, trail_.size()));
   for (; trail_.size() > mark; trail_.pop_back()) {
     const Change& change = trail_.back();
     (change.place % 2 != 0 ? before_ : after_)[change.place / 2] = change.old;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tso/work.h"
+
 namespace tsomon {
 namespace {
 
@@ -109,6 +111,7 @@ void MemoryOrder::raise(size_t entry, uint32_t value) {
 // What comes before `from`, and `from` itself, comes before `to`.
 bool MemoryOrder::merge(uint32_t from, uint32_t to) {
   bool changed = false;
+  spend(1 + width_);
   const size_t source = static_cast<size_t>(from) * width_;
   const size_t target = static_cast<size_t>(to) * width_;
   const Operation& operation = problem_.operations[from];
@@ -201,6 +204,7 @@ void MemoryOrder::infer_source(uint32_t load) {
       }
     }
   }
+  spend(8 * problem_.locations[operation.location].writers.size());
   for (const auto& list : problem_.locations[operation.location].writers) {
     uint32_t after = kNone;
     if (initial) {
@@ -259,6 +263,7 @@ bool MemoryOrder::insert(uint32_t from, uint32_t to) {
 // As merge(), of what nothing depends on yet: no inference, no trail.
 void MemoryOrder::take_over(uint32_t from, uint32_t to) {
   const Operation& operation = problem_.operations[from];
+  spend(1 + width_ / 8);
   const uint32_t* source = &clocks_[from * width_];
   uint32_t* target = &clocks_[to * width_];
   for (size_t i = 0; i < width_; ++i) {

@@ -14,6 +14,7 @@
 #include "offline/serial_search.h"
 #include "offline/short_cycle.h"
 #include "tso/reachability.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -130,6 +131,7 @@ class CycleSearch {
   // for most violations, and nothing has to be prepared for it.
   Answer close_plainly() {
     for (uint32_t i = 0; i < problem_.open.size(); ++i) {
+      spend(2);
       const MixedEdge& open = problem_.open[i];
       const uint32_t from = class_of_[open.from];
       const uint32_t to = class_of_[open.to];
@@ -200,6 +202,7 @@ class CycleSearch {
       const auto group = kept;
       auto arc = first;
       for (; arc != arcs_.end() && units(*arc) == units(*first); ++arc) {
+        spend(1 + 2 * static_cast<uint64_t>(kept - group));
         if (std::none_of(group, kept, [&](const Arc& other) { return implies(*arc, other); })) {
           const Arc added = *arc;
           kept =
@@ -261,9 +264,11 @@ class CycleSearch {
   // Some arc enters a unit before `arc` behind which the cycle has to go back to reach it.
   bool goes_back(const Arc& arc) {
     own_work_ += entered_.size();
+    spend(entered_.size());
     return classes_.any_before(arc.leaves, entered_, [&](uint32_t unit) {
       const auto ends = arcs_into_.successors(unit);
       own_work_ += ends.size();
+      spend(ends.size());
       return std::any_of(ends.begin(), ends.end(),
                          [&](uint32_t last) { return !linked(arcs_[last], arc); });
     });
@@ -299,6 +304,7 @@ class CycleSearch {
         return;
       }
       own_work_ += far_.size();
+      spend(far_.size());
       classes_.take_before(unit, &far_, [&](uint32_t before) {
         distance[before] = steps;
         queue_.push_back(before);
@@ -316,6 +322,7 @@ class CycleSearch {
 
   // Takes each arc of a group, looks for the rest of the cycle, and takes it back.
   Answer follow(const Group& group, uint32_t length) {
+    spend(1 + group.arcs.size());
     const bool starts = path_.empty();
     const auto taken = static_cast<uint32_t>(path_.size()) + 1;
     const uint32_t rest = distance(group.enters, starts ? group.leaves : path_.front().leaves,
@@ -358,6 +365,7 @@ class CycleSearch {
 
   Answer extend(uint32_t length) {
     std::vector<uint32_t> units;
+    spend(classes_.size());
     classes_.for_each_after(path_.back().enters, [&](uint32_t unit) {
       if (!leaving(unit).empty() && !short_cut(unit)) {
         units.push_back(unit);

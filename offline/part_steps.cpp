@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tso/reachability.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -158,6 +159,7 @@ void PartSteps::order_issues() {
       if (threads == index.end()) {
         continue;
       }
+      spend(8 * threads->second.size());
       for (const auto& [thread, lists] : threads->second) {
         if (thread == relation.trace().events[f].thread) {
           continue;
@@ -244,6 +246,7 @@ bool PartSteps::compute_clocks() {
     const uint32_t step = ready[at];
     uint32_t* mine = &clocks_[static_cast<size_t>(step) * chains_];
     mine[chain_[step]] = index_[step];
+    spend((1 + chains_ / 8) * (1 + successors.successors(step).size()));
     for (const uint32_t next : successors.successors(step)) {
       uint32_t* theirs = &clocks_[static_cast<size_t>(next) * chains_];
       for (uint32_t chain = 0; chain < chains_; ++chain) {
@@ -270,6 +273,7 @@ StepOrder::Alternatives PartSteps::alternatives(uint32_t e, uint32_t f) const {
 }
 
 std::optional<std::vector<uint32_t>> PartSteps::schedule(const std::vector<Edge>& extra) const {
+  spend(16 * (edges_.size() + steps()));
   std::vector<Edge> edges = edges_;
   edges.insert(edges.end(), extra.begin(), extra.end());
   const std::vector<uint32_t> order = smallest_first(Adjacency(steps(), edges), key_);

@@ -5,6 +5,8 @@
 #include <queue>
 #include <utility>
 
+#include "tso/work.h"
+
 namespace tsomon {
 namespace {
 
@@ -35,6 +37,7 @@ Answer RuleSearch::search(uint64_t* steps, uint64_t max_steps) {
   while (true) {
     if (fits) {
       while (next < rules_.size() && satisfied(rules_[next])) {
+        spend(1);
         ++next;
       }
       if (next == rules_.size()) {
@@ -74,6 +77,7 @@ std::vector<uint32_t> RuleSearch::extend_lazily(uint64_t* steps) {
   const size_t mark = order_.mark();
   for (int round = 0; round < kMaxExtensions; ++round) {
     std::vector<uint32_t> place = places();
+    spend(rules_.size());
     const auto holds = [&](const Edge& edge) { return place[edge.from] < place[edge.to]; };
     bool all = true;
     bool fits = true;
@@ -97,6 +101,7 @@ std::vector<uint32_t> RuleSearch::extend_lazily(uint64_t* steps) {
 
 std::vector<uint32_t> RuleSearch::places() const {
   const uint32_t n = order_.size();
+  spend(uint64_t{n} * (1 + n / 32));
   std::vector<uint32_t> missing(n, 0);
   using Entry = std::pair<uint32_t, uint32_t>;  // priority, element
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tso/work.h"
+
 namespace tsomon {
 namespace {
 
@@ -95,6 +97,7 @@ void Schedule::wait_or_ready(size_t chain, size_t from) {
     return;  // the chain of loads has it, too
   }
   const uint32_t* clock = order_.clock(operation);
+  spend(1 + run_.size() / 4);
   for (size_t other = from; other < run_.size(); ++other) {
     if (clock[other] > run_[other]) {
       waiting_[other].push_back(static_cast<uint32_t>(chain));
@@ -107,6 +110,7 @@ void Schedule::wait_or_ready(size_t chain, size_t from) {
 uint32_t Schedule::ready_since(uint32_t operation) const {
   const uint32_t* clock = order_.clock(operation);
   uint32_t since = 0;
+  spend(run_.size());
   for (size_t chain = 0; chain < run_.size(); ++chain) {
     if (clock[chain] != 0) {
       since = std::max(since, place_[problem_.threads[chain / 2][clock[chain] - 1]] + 1);
@@ -148,6 +152,7 @@ void Schedule::advance(size_t chain) {
 
 void Schedule::perform(uint32_t operation) {
   const Operation& that = problem_.operations[operation];
+  spend(1 + loads_.size() + stores_.size());
   for (auto* list : {&loads_, &stores_}) {
     const auto at = std::find_if(list->begin(), list->end(),
                                  [&](const Ready& ready) { return ready.operation == operation; });
@@ -307,6 +312,7 @@ std::vector<uint32_t> Schedule::choices() const {
 }
 
 void Schedule::append_state(std::vector<uint32_t>* state) const {
+  spend(next_.size() + 8 * memory_.size());
   state->insert(state->end(), next_.begin(), next_.end());
   for (const uint32_t store : memory_) {
     // Which store wrote the value does not matter when no load is certain to read that one.

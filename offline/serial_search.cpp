@@ -11,6 +11,7 @@
 #include "offline/rule_search.h"
 #include "offline/search_bounds.h"
 #include "offline/unit_order.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -90,6 +91,7 @@ class SerialSearch {
     const auto key = [](const ReadsFrom& rule) {
       return std::tie(rule.write, rule.other, rule.read);
     };
+    spend(16 * rules.size());
     std::sort(rules.begin(), rules.end(),
               [&](const ReadsFrom& a, const ReadsFrom& b) { return key(a) < key(b); });
     rules.erase(
@@ -138,6 +140,7 @@ class SerialSearch {
   // The open edges as the units are placed: some execution has them.
   bool follows(const std::vector<uint32_t>& place) {
     found_.clear();
+    spend(4 * problem_.open.size());
     for (size_t i = 0; i < problem_.open.size(); ++i) {
       const MixedEdge& open = problem_.open[i];
       const bool forward = place[class_of_[open.from]] < place[class_of_[open.to]];

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tso/work.h"
+
 namespace tsomon {
 namespace {
 
@@ -46,6 +48,7 @@ class Consequences {
 
   bool at_or_before(uint32_t a, uint32_t b) {
     ++work_;
+    spend(2);
     return a == b || problem_.before(a, b);
   }
 

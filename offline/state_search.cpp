@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "offline/schedule.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -61,6 +62,7 @@ StateSearchResult search_states(const ValueProblem& problem, const MemoryOrder& 
     }
     state.clear();
     schedule.append_state(&state);
+    spend(state.size());
     std::vector<uint32_t> choices;
     if (seen.insert(state).second) {
       choices = schedule.choices();

@@ -5,6 +5,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "tso/work.h"
+
 namespace tsomon {
 namespace {
 
@@ -59,6 +61,7 @@ class Search {
         }
         continue;
       }
+      spend(1 + order_.size() / 64);
       if (++states_ > bounds_.max_states || bytes_ > bounds_.max_bytes) {
         return Answer::kUnknown;
       }
@@ -92,6 +95,7 @@ class Search {
   // Calls function(unit) for those that may come next, by priority, until it returns true.
   template <typename Function>
   bool any_next(const Function& function) const {
+    spend(1 + ready_.size());
     for (size_t word = 0; word < ready_.size(); ++word) {
       for (uint64_t bits = ready_[word]; bits != 0; bits &= bits - 1) {
         const uint32_t unit = by_priority_[word * 64 + static_cast<size_t>(__builtin_ctzll(bits))];

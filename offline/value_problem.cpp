@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
+#include "tso/flat_map.h"
 #include "tso/location_table.h"
 
 namespace tsomon {
@@ -14,7 +14,11 @@ namespace {
 class Builder {
  public:
   Builder(const Trace& trace, bool fenced_release)
-      : trace_(trace), fenced_release_(fenced_release), table_(trace) {}
+      : trace_(trace), fenced_release_(fenced_release), table_(trace) {
+    for (const InitialValue& value : trace.symbols.initial_values) {
+      declared_[{value.location.address, value.location.size}] = value.value;  // the last counts
+    }
+  }
 
   ValueProblem build(const std::vector<InitialValue>& final_values) {
     find_mixed_ranges();
@@ -70,16 +74,10 @@ class Builder {
   }
 
   std::optional<uint64_t> initial(const LocationKey& key) const {
-    std::optional<uint64_t> value;
-    if (trace_.symbols.initial_zero) {
-      value = 0;
+    if (const auto at = declared_.find({key.address, key.size}); at != declared_.end()) {
+      return at->second;
     }
-    for (const InitialValue& declared : trace_.symbols.initial_values) {
-      if (declared.location == key) {
-        value = declared.value;
-      }
-    }
-    return value;
+    return trace_.symbols.initial_zero ? std::optional<uint64_t>(0) : std::nullopt;
   }
 
   Operation& add(ThreadId thread, Operation::Kind kind, uint32_t event) {
@@ -223,7 +221,7 @@ class Builder {
 
   void index_stores() {
     problem_.own_store.assign(problem_.operations.size(), kNone);
-    std::unordered_map<uint32_t, uint32_t> newest;
+    FlatMap<uint32_t, uint32_t> newest;  // clearing it costs what is in it
     for (uint32_t thread = 0; thread < problem_.threads.size(); ++thread) {
       newest.clear();
       for (const uint32_t i : problem_.threads[thread]) {
@@ -231,8 +229,8 @@ class Builder {
         if (operation.location == kNone) {
           continue;
         }
-        if (const auto at = newest.find(operation.location); at != newest.end()) {
-          problem_.own_store[i] = at->second;
+        if (const uint32_t* const store = newest.find(operation.location)) {
+          problem_.own_store[i] = *store;
         }
         if (operation.is_write()) {
           newest[operation.location] = i;
@@ -254,6 +252,7 @@ class Builder {
   bool dropped_ranges_ = false;
   bool reader_locks_ = false;
   std::map<std::tuple<bool, uint32_t, uint64_t>, size_t> location_of_;
+  std::map<std::pair<uint64_t, uint32_t>, uint64_t> declared_;
   std::map<std::pair<ThreadId, LocationId>, uint32_t> held_;
   std::vector<uint32_t> forks_;
   std::vector<uint32_t> joins_;

@@ -5,6 +5,7 @@
 
 #include "online/conflict_graph.h"
 #include "tso/result.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -83,6 +84,7 @@ void ConflictGraph::close_cycle(Node from, Node to) {
 // An edge from a unit of one group to a unit of another, as it was added.
 const ConflictGraph::InEdge* ConflictGraph::edge_between(uint32_t group, uint32_t next) {
   for (const Node member : groups_[next].members) {
+    spend(1 + nodes_[member].in.size());
     for (const InEdge& edge : nodes_[member].in) {
       ++explained_;
       if (nodes_[edge.from].group == group) {
@@ -110,6 +112,7 @@ bool ConflictGraph::connect(Node from, Node to, std::vector<std::pair<Node, cons
   met.resize(nodes_.size());
   met[to] = round;
   for (size_t i = 0; i < reached.size(); ++i) {
+    spend(1 + nodes_[reached[i].node].in.size());
     for (const InEdge& edge : nodes_[reached[i].node].in) {
       ++explained_;
       if (nodes_[edge.from].group != group || met[edge.from] == round) {

@@ -10,6 +10,7 @@
 #include "tso/mixed_graph.h"
 #include "tso/reachability.h"
 #include "tso/result.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -40,6 +41,7 @@ class ConflictGraph::Sweep {
     closed_.assign(graph_.nodes_.size(), 0);
     marked_.assign(groups_ + graph_.nodes_.size(), 0);
     work_.clear();
+    spend(4 * graph_.in_use_.size());
     for (const Node node : graph_.in_use_) {
       closed_[node] = closed(node) ? 1 : 0;
       if (closed_[node] == 0) {
@@ -55,6 +57,7 @@ class ConflictGraph::Sweep {
         }
       }
       for (const Node node : members(element)) {
+        spend(1 + graph_.nodes_[node].undirected.size());
         for (const Neighbour& neighbour : graph_.nodes_[node].undirected) {
           mark(element_of(neighbour.other));
         }
@@ -102,6 +105,7 @@ class ConflictGraph::Sweep {
     graph_.forget_gone();
     const auto gone = [this](Node node) { return graph_.moved_to_[node] == kNone; };
     for (const Node node : graph_.in_use_) {
+      spend(1 + graph_.nodes_[node].in.size());
       std::erase_if(graph_.nodes_[node].in, [&](const InEdge& edge) { return gone(edge.from); });
     }
   }
@@ -153,7 +157,9 @@ class ConflictGraph::Sweep {
             mark_as(element_of(neighbour.other), how);
           }
         }
+        spend(1);
         if (place[node] != kNone) {
+          spend(successors.successors(place[node]).size());
           for (const uint32_t next : successors.successors(place[node])) {
             mark_as(element_of(known.units[next]), kByOrder);
           }
@@ -193,6 +199,7 @@ class ConflictGraph::Sweep {
   void forget_undirected() {
     for (const Node node : graph_.in_use_) {
       UnitNode& unit = graph_.nodes_[node];
+      spend(1 + unit.undirected.size());
       std::erase_if(unit.undirected, [this](const Neighbour& neighbour) {
         return graph_.moved_to_[neighbour.other] == kNone;
       });

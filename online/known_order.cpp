@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "tso/analysis_budget.h"
 #include "tso/event_graph.h"
 #include "tso/location_table.h"
 #include "tso/refinement.h"
 #include "tso/relation.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -36,20 +38,10 @@ std::vector<uint32_t> places_of_events(const Trace& trace, const std::vector<uin
   return places;
 }
 
-}  // namespace
-
-std::optional<KnownOrder> known_order(History::Slice&& stretch, std::vector<PlacedUnit> units,
-                                      const RelationOptions& relation, uint64_t max_undirected) {
-  if (!stretch.all_stores) {
-    return std::nullopt;
-  }
-  Trace trace;
-  static_cast<EventBlock&>(trace) = std::move(stretch.events);
-  trace.symbols.initial_zero = false;
-  trace.in_front = stretch.in_front;
-  if (!trace.has_read_values()) {
-    return std::nullopt;
-  }
+// `index`: of the events, in the input.
+std::optional<KnownOrder> order_of(const Trace& trace, const std::vector<uint64_t>& index,
+                                   std::vector<PlacedUnit> units, const RelationOptions& relation,
+                                   uint64_t max_undirected) {
   RelationOptions options = relation;
   options.model = MemoryModel::kTso;
   options.order = TraceOrder::kIssue;
@@ -60,7 +52,7 @@ std::optional<KnownOrder> known_order(History::Slice&& stretch, std::vector<Plac
   if (!refined || !refined->complete || refined->values_contradict || refined->locks_contradict) {
     return std::nullopt;
   }
-  const std::vector<uint32_t> place = places_of_events(trace, stretch.index, std::move(units));
+  const std::vector<uint32_t> place = places_of_events(trace, index, std::move(units));
   const auto between_units = [&](uint32_t e, uint32_t f) {
     return place[e] != kNone && place[f] != kNone && place[e] != place[f];
   };
@@ -86,6 +78,32 @@ std::optional<KnownOrder> known_order(History::Slice&& stretch, std::vector<Plac
         known.beyond_clock.emplace_back(std::minmax(place[e], place[f]));
       }
     }
+  }
+  return known;
+}
+
+}  // namespace
+
+std::optional<KnownOrder> known_order(History::Slice&& stretch, std::vector<PlacedUnit> units,
+                                      const RelationOptions& relation, uint64_t max_undirected) {
+  if (!stretch.all_stores) {
+    return std::nullopt;
+  }
+  Trace trace;
+  static_cast<EventBlock&>(trace) = std::move(stretch.events);
+  trace.symbols.initial_zero = false;
+  trace.in_front = stretch.in_front;
+  if (!trace.has_read_values()) {
+    return std::nullopt;
+  }
+  std::optional<KnownOrder> known;
+  const auto limit = within(kAnalysisBudget.of(trace.events.size()), [&] {
+    const auto found = order_of(trace, stretch.index, units, relation, max_undirected);
+    const WorkPause outside;
+    known = std::optional<KnownOrder>(found);  // outside of the heap that ends
+  });
+  if (limit == WorkLimit::kStopped) {
+    throw WorkEnded(WorkLimit::kStopped);
   }
   return known;
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "tso/result.h"
+#include "tso/work.h"
 
 namespace tsomon {
 
@@ -138,6 +139,7 @@ bool TopologicalOrder::reorder(NodeId from, NodeId to) {
   for (;;) {
     if (forward_work <= backward_work) {
       *end++ = ahead.id;
+      spend(1 + out_.size(ahead.id));
       for (const NodeId next : out_.items(ahead.id)) {
         const OrderList::Placed placed = order_.placed(next);
         Visit& visit = visits[next];
@@ -159,6 +161,7 @@ bool TopologicalOrder::reorder(NodeId from, NodeId to) {
       forward_work += out_.size(ahead.id);
     } else {
       *--begin = back.id;
+      spend(1 + in_.size(back.id));
       for (const NodeId next : in_.items(back.id)) {
         const OrderList::Placed placed = order_.placed(next);
         Visit& visit = visits[next];
@@ -264,6 +267,7 @@ TopologicalOrder::NodeId TopologicalOrder::contract(std::span<const NodeId> path
   *reachable_end++ = to;
   visits_[to].mark = reached;
   for (const NodeId* at = reachable; at != reachable_end; ++at) {
+    spend(1 + out_.size(*at));
     for (const NodeId next : out_.items(*at)) {
       if (order_.label(next) <= highest && visits_[next].mark != reached) {
         visits_[next].mark = reached;
@@ -278,6 +282,7 @@ TopologicalOrder::NodeId TopologicalOrder::contract(std::span<const NodeId> path
   visits_[from].mark = both;
   for (size_t at = 0; at < absorbed_.size(); ++at) {
     const NodeId node = absorbed_[at];
+    spend(1 + in_.size(node));
     if (degree(node) > degree(kept)) {
       kept = node;
     }

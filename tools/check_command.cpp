@@ -19,6 +19,8 @@
 #include "tools/progress_line.h"
 #include "tools/property_option.h"
 #include "tools/relation_option.h"
+#include "tools/stop_signals.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -214,6 +216,7 @@ int judge_file(const std::string& file, const Options& options) {
   if (!checked) {
     return refuse(file, options, checked.error());
   }
+  const WorkPause outside;  // a report is printed whole, whoever asks for a stop
   put_warnings(checked->input, checked->warnings);
   const ReportChoice choice{checked->names, options.all};
   int status = kExitClean;
@@ -234,6 +237,10 @@ int judge_file(const std::string& file, const Options& options) {
 int check_file(const std::string& file, const Options& options) {
   try {
     return judge_file(file, options);
+  } catch (const WorkEnded& end) {
+    refuse(file, options,
+           {ErrorKind::kEnvironment, input_name(file), {}, std::string(end.what()) + ": not judged"});
+    return kExitInconclusive;
   } catch (const std::bad_alloc&) {
     refuse(file, options,
            {ErrorKind::kEnvironment,
@@ -362,7 +369,8 @@ void add_check_command(CLI::App& app, int& exit_status) {
       "Exit status: 0 nothing found; 1 a violation was found; 2 bad usage, or an input that "
       "cannot\n"
       "be read or is malformed (the others are still judged); 3 inconclusive; 4 out of memory "
-      "(likewise).");
+      "(likewise).\n"
+      "SIGINT and SIGTERM end it with what was found until then; the second one ends it at once.");
   command->callback([options, &exit_status] {
     auto& properties = options->properties;
     properties = each_once(properties);
@@ -387,6 +395,7 @@ void add_check_command(CLI::App& app, int& exit_status) {
     }
     check_format(*options);
     exit_status = kExitClean;
+    const StopSignals signals;
     for (const std::string& file : options->files) {
       exit_status = worse(exit_status, check_file(file, *options));
     }

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "tso/analysis_budget.h"
 #include "tso/class_graph.h"
 #include "tso/event_ranges.h"
 #include "tso/explanation.h"
@@ -32,7 +33,8 @@ constexpr size_t kMaxTied = 64;        // open edges that values tie to those of
 
 class Analyser {
  public:
-  Analyser(const Trace& trace, const AnalysisOptions& options)
+  // Parts that have been judged are in `result` at any time.
+  Analyser(const Trace& trace, const AnalysisOptions& options, Analysis* result)
       : trace_(trace),
         options_(with_model(options)),
         use_issue_order_(options.property == Property::kScSerializability && options.values &&
@@ -42,9 +44,10 @@ class Analyser {
         relation_(trace, locations_, options_.relation),
         accesses_(relation_),
         fences_(relation_, accesses_, units_),
-        wanted_(options.only) {}
+        wanted_(options.only),
+        result_(*result) {}
 
-  Result<Analysis> run() {
+  Result<void> run() {
     result_.units = units_.size();
     RefinementOptions refinement = {options_.values, options_.max_undirected, {}};
     std::optional<std::vector<Edge>> shown;
@@ -88,8 +91,7 @@ class Analyser {
                               values_.has_value()});
     explainer_.emplace(*in_);
     search_parts();
-    result_.arrange(options_.max_findings);  // the order of the trace otherwise
-    return std::move(result_);
+    return {};
   }
 
  private:
@@ -156,6 +158,7 @@ class Analyser {
                 [this](uint32_t a, uint32_t b) { return ends_of(a) < ends_of(b); });
     }
     const auto search = [&](size_t i) {
+      spend(1 + parts[searched[i]].edges.size());
       return search_part(parts[searched[i]], rules[searched[i]], bounds_left());
     };
     work_in_order(searched.size(), options_.threads, search, [&](size_t i, SearchedPart&& found) {
@@ -700,7 +703,7 @@ class Analyser {
   std::vector<uint32_t> open_edges_;  // of all parts and of none, by the events behind them
   std::optional<AnalysedTrace> in_;
   std::optional<Explainer> explainer_;
-  Analysis result_;
+  Analysis& result_;
   // Of the parts that have been judged; parts that are searched ahead look at them.
   std::atomic<uint64_t> steps_{0};  // decisions
   std::atomic<uint64_t> work_{0};
@@ -708,8 +711,48 @@ class Analyser {
 
 }  // namespace
 
+Result<Analysis> analysed_within(const WorkBudget& budget, const Trace& trace,
+                                 const std::function<Result<void>(Analysis*)>& analysis) {
+  Analysis result;
+  Result<void> done;
+  const auto limit = within(budget.of(trace.events.size()), [&] {
+    // Inside the heap that ends with the work: what is kept is copied.
+    Analysis found;
+    const auto keep = [&] {
+      const WorkPause outside;
+      result = Analysis(found);
+    };
+    Result<void> own;
+    try {
+      own = analysis(&found);
+    } catch (...) {
+      keep();
+      throw;
+    }
+    keep();
+    const WorkPause outside;
+    done = Result<void>(own);
+  });
+  if (!done) {
+    return tl::unexpected<Error>(std::move(done.error()));
+  }
+  if (limit) {
+    result.missing(limit_text(*limit));
+  }
+  result.arrange(result.findings.size());  // the order of the trace otherwise
+  return result;
+}
+
+bool ended_early(const Analysis& analysis) {
+  return std::any_of(analysis.notes.begin(), analysis.notes.end(), [](const std::string& note) {
+    return note == limit_text(WorkLimit::kStopped) || note == limit_text(WorkLimit::kWork) ||
+           note == limit_text(WorkLimit::kMemory);
+  });
+}
+
 Result<Analysis> analyse(const Trace& trace, const AnalysisOptions& options) {
-  return Analyser(trace, options).run();
+  return analysed_within(kAnalysisBudget, trace,
+                         [&](Analysis* result) { return Analyser(trace, options, result).run(); });
 }
 
 }  // namespace tsomon

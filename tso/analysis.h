@@ -19,8 +19,8 @@
 //             about the order of the issues is used: what lies before a load from memory, or a
 //             locked operation, in every TSO execution with these values, was issued before it; and
 //             a load was issued after one of the stores that it may have read.
-// Bounds      AnalysisOptions; what they mean for a recording: a part is decided quickly while its
-//             open edges are a few dozen or its violations are plain.
+// Bounds      AnalysisOptions: a part is decided quickly while its open edges are a few dozen, or
+//             its violations plain. For all together, up to the witness: tso/analysis_budget.h.
 // Complexity  Linear in the trace but for undirected edges; exponential inside a part, bounded in
 //             decisions and in what they cost.
 // Misses      What uninstrumented code does: its stores are invisible, and values that it wrote are

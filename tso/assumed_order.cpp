@@ -6,6 +6,7 @@
 
 #include "tso/issue_order.h"
 #include "tso/partial_order.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -46,6 +47,7 @@ class Tries {
       changed = false;
       *undecided = nullptr;
       for (const Rule& rule : rules_) {
+        spend(1 + rule.stores.size());
         if (rule.overwritten_by && !order->reaches(*rule.overwritten_by, rule.load)) {
           if (!order->reaches(rule.load, *rule.overwritten_by)) {
             *undecided = &rule;
@@ -130,6 +132,7 @@ std::vector<uint32_t> AssumedOrder::loads_near(const std::vector<Edge>& assumed)
     }
   }
   std::vector<uint32_t> near;
+  spend(loads_.size());
   for (const uint32_t e : loads_) {
     if (issues_->lo(e) <= end && issues_->hi(e) >= begin && near.size() < kMaxLoads) {
       near.push_back(e);

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "tso/assumed_order.h"
+#include "tso/analysis_budget.h"
 #include "tso/cycle.h"
 #include "tso/issue_order.h"
 #include "tso/location_table.h"
@@ -22,6 +23,7 @@
 #include "tso/set_bytes.h"
 #include "tso/set_witness.h"
 #include "tso/units.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -47,6 +49,7 @@ std::vector<uint32_t> units_of_set(const Trace& trace, const std::string* set) {
     // A unit that names no set is declared on all of them.
     return sets.empty() || std::find(sets.begin(), sets.end(), *set) != sets.end();
   };
+  spend(2 * trace.events.size());
   for (size_t e = 0; e < trace.events.size(); ++e) {
     const Event& event = trace.events[e];
     threads.resize(std::max<size_t>(threads.size(), event.thread + 1));
@@ -163,6 +166,7 @@ class Objects {
     objects_.push_back({e, kNone, {}});
     // An access of another thread that begins earlier may be to this object all the same.
     size_t kept = 0;
+    spend(strays_.size());
     for (const Stray& stray : strays_) {
       if (stray.hi < event.lo) {
         continue;
@@ -183,6 +187,7 @@ class Objects {
         continue;
       }
       Object& object = objects_[at->second];
+      spend(1);
       object.accesses.push_back({e, concurrent(object.begin, e)});
       certain_ = certain_ && !object.accesses.back().shaky;
       owned = true;
@@ -392,6 +397,7 @@ class SetCheck {
     for (const auto& [units, list] : pairs) {
       for (const CycleEdge& one : list) {
         for (const CycleEdge& back : list) {
+          spend(1);
           if (one.unit == units.first && back.unit == units.second &&
               order_->possible(one.from, one.to, back.from, back.to)) {
             return {one, back};
@@ -437,6 +443,7 @@ class SetCheck {
     const Event& event = trace_.events[access.event];
     const LocationId here = locations_.of_event(access.event);
     const bool writes = event.kind() != EventKind::kRead;
+    spend(locations_.overlapping(here).size());
     for (const LocationId other : locations_.overlapping(here)) {
       if (!in_set(here, other)) {
         continue;
@@ -446,6 +453,7 @@ class SetCheck {
         link(last.write, last.write.event, access, unit_of);
       }
       for (size_t i = 0; writes && i < last.reads.size(); ++i) {
+        spend(2);
         link(last.reads[i].first, last.reads[i].last, access, unit_of);
       }
     }
@@ -473,6 +481,7 @@ class SetCheck {
 
 std::vector<SetAccess> accesses_to(const Trace& trace, const SetBytes* bytes) {
   std::vector<SetAccess> result;
+  spend(2 * trace.events.size());
   for (uint32_t e = 0; e < trace.events.size(); ++e) {
     const Event& event = trace.events[e];
     if (is_data(event) && (bytes == nullptr || bytes->meets({event.address, event.size}))) {
@@ -507,6 +516,7 @@ std::vector<Step> witness_of(const Violation& finding, const Trace& trace,
   std::vector<Step> witness;
   std::vector<uint32_t> left = window;
   while (!left.empty()) {
+    spend(left.size() * left.size());
     const auto next = std::find_if(left.begin(), left.end(), [&](uint32_t e) {
       return std::none_of(left.begin(), left.end(),
                           [&](uint32_t other) { return other != e && before(other, e); });
@@ -553,10 +563,12 @@ SetChoice resolved(const Trace& trace, SetChoice choice) {
   return objects ? SetChoice::kObjects : SetChoice::kDeclared;
 }
 
-// `ordered`: whether the order of all conflicts was certain.
-Analysis judge(const Trace& trace, const LocationTable& locations, const AtomicSetOptions& options,
-               const IssueOrder* order, bool* ordered) {
-  Analysis result;
+// `ordered`: whether the order of all conflicts was certain. Sets that have been judged are in
+// `kept` at any time.
+void judge(const Trace& trace, const LocationTable& locations, const AtomicSetOptions& options,
+           const IssueOrder* order, bool* ordered, Analysis* kept) {
+  Analysis& result = *kept;
+  result = Analysis();
   const UnitTable units(trace);
   result.units = units.size();
   const auto incomplete = [&](std::string why) { result.missing(std::move(why)); };
@@ -619,8 +631,6 @@ Analysis judge(const Trace& trace, const LocationTable& locations, const AtomicS
       }
     }
   }
-  result.arrange(result.findings.size());
-  return result;
 }
 
 // When something took place is not known.
@@ -645,16 +655,20 @@ Analysis analyse_atomic_sets(const Trace& trace, const AtomicSetOptions& options
     open.relation.order = TraceOrder::kIssue;
     return analyse_atomic_sets(without_times(trace), open);
   }
-  const LocationTable locations(trace);
-  bool ordered = true;
-  Analysis result = judge(trace, locations, options, nullptr, &ordered);
-  if (!ordered && options.refine && result.verdict() != Verdict::kDefinite) {
-    const IssueOrder order(trace, locations, options);
-    if (order.usable()) {
-      return judge(trace, locations, options, &order, &ordered);
+  return *analysed_within(kAnalysisBudget, trace, [&](Analysis* result) -> Result<void> {
+    const LocationTable locations(trace);
+    bool ordered = true;
+    judge(trace, locations, options, nullptr, &ordered, result);
+    if (!ordered && options.refine && result->verdict() != Verdict::kDefinite) {
+      const IssueOrder order(trace, locations, options);
+      if (order.usable()) {
+        Analysis refined;
+        judge(trace, locations, options, &order, &ordered, &refined);
+        *result = std::move(refined);
+      }
     }
-  }
-  return result;
+    return {};
+  });
 }
 
 }  // namespace tsomon

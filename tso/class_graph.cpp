@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tso/work.h"
+
 namespace tsomon {
 namespace {
 
@@ -11,6 +13,7 @@ namespace {
 template <typename Function>
 void for_each_edge(const Trace& trace, const RefinedGraph& graph, bool successive,
                    const std::vector<uint32_t>& class_of, const Function& function) {
+  spend(4 * graph.undirected.size() + 4 * trace.events.size());
   for (const Edge& edge : graph.undirected) {
     function(edge.from, edge.to, true);
   }

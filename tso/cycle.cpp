@@ -7,6 +7,7 @@
 #include "tso/flat_map.h"
 #include "tso/mixed_graph.h"
 #include "tso/reachability.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -48,6 +49,7 @@ std::vector<CycleEdge> shortest_cycle(const std::vector<CycleEdge>& edges,
   std::vector<uint32_t> depth(classes);
   uint64_t work = 0;
   for (uint32_t start = 0; start < classes && best.size() != 2 && work < kMaxCycleWork; ++start) {
+    spend(1 + classes / 8);
     std::fill(entered.begin(), entered.end(), kNone);
     std::vector<uint32_t> queue{start};
     depth[start] = 0;
@@ -57,6 +59,7 @@ std::vector<CycleEdge> shortest_cycle(const std::vector<CycleEdge>& edges,
       if (!best.empty() && depth[node] + 1 >= best.size()) {
         break;
       }
+      spend(1 + out.successors(node).size());
       for (const uint32_t i : out.successors(node)) {
         ++work;
         if (target[i] == start) {
@@ -116,6 +119,7 @@ std::vector<CycleEdge> shortest_cycle_among(const Relation& relation,
     return edges;
   }
   for (const uint32_t e : events) {
+    spend(4 * events.size());
     for (const uint32_t f : events) {
       if (class_of[e] == class_of[f]) {
         continue;
@@ -165,6 +169,7 @@ std::vector<CycleEdge> shortened(const Relation& relation, const std::vector<uin
     size_t next = i + 1;
     // The furthest first; class 0 comes last, too.
     for (size_t j = i == 0 ? size - 1 : size; j > i + 1 && left != 0; --j, --left) {
+      spend(4);
       if (const auto found = edge(i, j)) {
         taken = *found;
         next = j;

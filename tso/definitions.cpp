@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "tso/work.h"
+
 namespace tsomon {
 
 ThreadDefinitions::ThreadDefinitions(const Trace& trace, const RelationOptions& options,
@@ -87,6 +89,7 @@ uint32_t ThreadDefinitions::source(uint32_t load) const {
 uint32_t ThreadDefinitions::find_newest_match(uint32_t load) const {
   const auto& thread = threads_.at(event(load).thread);
   for (uint32_t at = position(load); at-- > 0;) {
+    spend(1);
     if (drains(thread[at])) {
       return kNone;
     }
@@ -101,6 +104,7 @@ uint32_t ThreadDefinitions::find_settled(uint32_t s) const {
   const auto& thread = threads_.at(event(s).thread);
   uint32_t later_stores = 0;
   for (uint32_t at = position(s) + 1; at < thread.size(); ++at) {
+    spend(1);
     const uint32_t e = thread[at];
     if (drains(e)) {
       return e;
@@ -142,6 +146,7 @@ std::vector<uint32_t> all_of(const Trace& trace) {
 TraceDefinitions::TraceDefinitions(const Trace& trace, const RelationOptions& options)
     : ThreadDefinitions(trace, options, all_of(trace)) {
   for (uint32_t e = 0; e < trace.events.size(); ++e) {
+    spend(4);
     note_lock(e);
     if (event(e).kind() == EventKind::kRelease) {
       releases_[{event(e).address, event(e).size}].push_back(e);

@@ -124,8 +124,10 @@ class TraceDefinitions : public ThreadDefinitions {
   bool reads_release(uint32_t acquire, uint32_t release) const;
   template <typename Function>
   void for_each_on_bytes(const Ranges& ranges, uint32_t e, const Function& function) const {
+    spend(ranges.size());
     for (const auto& [range, events] : ranges) {
       if (same_bytes(events.front(), e)) {
+        spend(events.size());
         std::for_each(events.begin(), events.end(), function);
       }
     }

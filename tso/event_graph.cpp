@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tso/flat_map.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -50,6 +51,7 @@ class ThreadOrder {
   }
 
   void link_all(std::vector<uint32_t>* from, uint32_t to) {
+    spend(from->size());
     for (const uint32_t e : *from) {
       link(e, to);
     }
@@ -70,6 +72,7 @@ class ThreadOrder {
     if (count == 0) {
       return;
     }
+    spend(unsettled_.size() + recent_forwarded_.size());
     unsettled_.erase(unsettled_.begin(), unsettled_.begin() + static_cast<ptrdiff_t>(count));
     for (const uint32_t load : recent_forwarded_) {
       const uint32_t by = relation_.settled_by(load);
@@ -88,6 +91,7 @@ class ThreadOrder {
     link(settled_store_, e);
     const LocationId here = relation_.locations().of_event(e);
     if (here != LocationTable::kNone) {
+      spend(relation_.locations().overlapping(here).size());
       for (const LocationId other : relation_.locations().overlapping(here)) {
         for (const auto* newest : {&newest_store_, &newest_forwarded_}) {
           if (const uint32_t* const at = newest->find(other)) {
@@ -100,6 +104,7 @@ class ThreadOrder {
       link_all(&released_, e);
       last_load_ = e;
     } else {
+      spend(released_.size());
       for (const uint32_t load : released_) {
         link(load, e);
       }
@@ -242,6 +247,7 @@ class ConflictEdges {
       // The accesses of one thread to one location are ordered: the latest stands for all.
       before_.push_back({events[list->begin - 1], list->settled[list->begin - 1]});
     }
+    spend(1 + 2 * (list->end - std::min(list->begin, list->end)));
     for (size_t i = list->begin; i < list->end; ++i) {
       if (budget_ == 0) {
         graph_->complete = false;
@@ -308,6 +314,7 @@ void add_conflicts(const Relation& relation, const AccessIndex& accesses, uint64
     }
     for (const LocationId other : locations.overlapping(location)) {
       uint32_t list = accesses.first_list(other);
+      spend(1 + accesses.at(other).size());
       for (const ThreadAccesses& theirs : accesses.at(other)) {
         const uint32_t writes = list++;
         const uint32_t reads = list++;
@@ -339,6 +346,7 @@ void add_thread_edges(const Relation& relation, EventGraph* graph) {
     }
     const auto child = relation.of_thread(static_cast<ThreadId>(event.address));
     for (size_t i = 0; i < child.size(); ++i) {
+      spend(1);
       const uint32_t one = forks ? child[i] : child[child.size() - 1 - i];
       if (!is_node(relation, one)) {
         continue;
@@ -360,6 +368,7 @@ void add_open_thread_edges(const Relation& relation, uint64_t max_undirected, Ev
       continue;
     }
     for (const uint32_t child : relation.of_thread(static_cast<ThreadId>(event.address))) {
+      spend(1);
       if (!is_node(relation, child)) {
         continue;
       }
@@ -395,6 +404,7 @@ AccessIndex::AccessIndex(const Relation& relation)
     uint32_t at = head[location];
     uint32_t last = kNone;
     while (at != kNone && found[at].thread != thread) {
+      spend(1);
       last = at;
       at = found[at].next;
     }

@@ -4,6 +4,7 @@
 
 #include "tso/flat_map.h"
 #include "tso/reachability.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -106,6 +107,7 @@ void WindowSteps::order_conflicts() {
   for (uint32_t i = 0; i < window_.size(); ++i) {
     const Event& event = events[window_[i]];
     if (event.kind() == EventKind::kFork || event.kind() == EventKind::kJoin) {
+      spend(window_.size());
       for (uint32_t j = 0; j < window_.size(); ++j) {
         if (events[window_[j]].thread == event.address && event.thread != event.address) {
           order_pair(std::min(i, j), std::max(i, j));
@@ -121,6 +123,7 @@ void WindowSteps::order_conflicts() {
     for (const LocationId other : locations.overlapping(location)) {
       const uint32_t* const first = later.find(other);
       for (uint32_t j = first == nullptr ? kNone : *first; j != kNone; j = next[j]) {
+        spend(4);
         if (events[window_[j]].thread != event.thread &&
             !(only_reads && relation_.only_reads(window_[j]))) {
           order_pair(i, j);
@@ -155,6 +158,7 @@ void WindowSteps::orient(const OrientationOracle& before, bool partial, StepOrde
   result->nodes = static_cast<uint32_t>(window_.size()) * 2;
   result->edges.reserve(edges_.size() + undirected_.size());
   result->edges = edges_;
+  spend(edges_.size() + 4 * undirected_.size());
   for (const Pair& pair : undirected_) {
     const Order chosen = before(window_[pair.i], window_[pair.j]);
     if (chosen == Order::kBefore) {

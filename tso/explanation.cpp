@@ -7,6 +7,7 @@
 
 #include "tso/cycle.h"
 #include "tso/definitions.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -20,6 +21,7 @@ void add_members(const AnalysedTrace& analysed, uint32_t node, std::vector<uint3
     return;  // the events on the cycle themselves
   }
   const Unit& unit = analysed.units[node];
+  spend(1 + (unit.last_event - unit.first_event));
   for (uint32_t e = unit.first_event; e <= unit.last_event; ++e) {
     if (analysed.classes.class_of(e) == node) {
       events->push_back(e);
@@ -77,6 +79,7 @@ std::vector<CycleEdge> Explainer::cycle_in(const ViolatedPart& part,
                                            const OrientationOracle& before) const {
   std::vector<CycleEdge> edges;
   edges.reserve(part.edges.size());
+  spend(8 * part.edges.size());
   for (const uint32_t i : part.edges) {
     Edge behind = in_.classes.events_behind(i);
     EdgeKind kind = EdgeKind::kConflict;

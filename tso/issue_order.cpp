@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tso/refinement.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -45,6 +46,7 @@ LoadSources sources_between(const Relation& issues, const AccessIndex& accesses,
                            (issues.certainly_before(by, first) || order.reaches(by, first)));
   };
   for (const ThreadAccesses& list : accesses.at(issues.locations().of_event(load))) {
+    spend(1 + 4 * list.writes.size());
     for (const uint32_t w : list.writes) {
       const auto written = values.written(w);
       if (w != first && w != load && (!written || *written == value) && !order.reaches(load, w) &&
@@ -90,6 +92,7 @@ std::optional<std::vector<Edge>> issue_order_from_values(const Relation& issues,
     return !effects.is_store(f) && refined->order.reaches(e, f) && reads_memory(effects, f, true);
   };
   for (const Edge& edge : build_event_graph(issues, accesses, max_undirected).undirected) {
+    spend(4);
     if (shows(edge.from, edge.to)) {
       known.push_back(edge);
     } else if (shows(edge.to, edge.from)) {
@@ -117,6 +120,7 @@ std::vector<LoadSources> foreign_sources(const Relation& issues, const AccessInd
     LoadSources found{load, {}, Relation::kNever};
     std::vector<uint32_t> own;  // the newest store of its own thread
     for (const ThreadAccesses& list : accesses.at(location)) {
+      spend(1 + 4 * list.writes.size());
       for (const uint32_t w : list.writes) {
         const bool mine = trace.events[w].thread == trace.events[load].thread;
         if (!mine && issues.drains(w) && issues.drains(load) && !may_be(w) &&
@@ -149,6 +153,7 @@ bool sources_come_first(const Relation& issues, const std::vector<LoadSources>& 
         !comes_before(issues, before, each.overwritten_by, each.load)) {
       return true;
     }
+    spend(each.stores.size());
     return !std::all_of(each.stores.begin(), each.stores.end(),
                         [&](uint32_t w) { return comes_before(issues, before, each.load, w); });
   });

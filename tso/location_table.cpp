@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "tso/work.h"
+
 namespace tsomon {
 namespace {
 
@@ -48,6 +50,7 @@ void LocationTable::find_overlaps() {
   // Sweep: `open` holds the ranges that may reach into the next one.
   std::vector<LocationId> open;
   for (const LocationId id : by_address) {
+    spend(1 + 2 * open.size());
     std::erase_if(open, [&](LocationId other) { return !overlap(keys_[other], keys_[id]); });
     for (const LocationId other : open) {
       overlaps_[other].push_back(id);

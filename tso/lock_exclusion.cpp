@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tso/work.h"
+
 namespace tsomon {
 namespace {
 
@@ -79,6 +81,7 @@ Inference LockExclusion::infer(std::span<const Edge> open, const Reachability& o
       result.directed.push_back({from, to});
     }
   };
+  spend(2 * open.size());
   for (const Edge& edge : open) {
     if (!acquires(edge.from) && !acquires(edge.to)) {
       continue;
@@ -116,6 +119,7 @@ void LockExclusion::for_each_around(uint32_t e, const Function& function) const 
           [&](const Section& section) { return relation_.position(section.acquisition) <= at; }) -
       sections.begin());
   for (; i > 0 && last[i - 1] >= at; --i) {
+    spend(1);
     if (relation_.position(sections[i - 1].release) >= at && function(sections[i - 1])) {
       return;
     }

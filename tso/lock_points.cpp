@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tso/work.h"
+
 namespace tsomon {
 namespace {
 
@@ -27,6 +29,7 @@ bool locked_in_two_phases(const Relation& relation, const UnitTable& units,
                          [&](uint32_t e, uint32_t f) { return position(e) < position(f); });
     return position(point.begin) <= position(point.end);
   };
+  spend(8 * edges.size());
   std::vector<Edge> by_time;  // directed, between units
   for (const uint32_t i : edges) {
     const MixedEdge& edge = classes.edges()[i];

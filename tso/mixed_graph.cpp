@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "tso/work.h"
+
 namespace tsomon {
 namespace {
 
@@ -16,6 +18,7 @@ struct Arc {
 class Arcs {
  public:
   Arcs(uint32_t nodes, const std::vector<MixedEdge>& edges, bool both_ways) : first_(nodes + 1, 0) {
+    spend(8 * (uint64_t{nodes} + edges.size()));  // for it, and for going through it once
     const auto each = [&](auto&& visit) {
       for (uint32_t i = 0; i < edges.size(); ++i) {
         visit(edges[i].from, edges[i].to, i);
@@ -250,6 +253,7 @@ std::vector<uint64_t> reached_from(uint32_t nodes, const std::vector<MixedEdge>&
     order[begin[nodes - 1 - component[node]]++] = node;
   }
   for (const uint32_t node : order) {
+    spend(1 + words * (arcs.end(node) - arcs.begin(node)));
     const uint64_t* const mine = &of_component[component[node] * words];
     for (uint32_t at = arcs.begin(node); at < arcs.end(node); ++at) {
       uint64_t* const theirs = &of_component[component[arcs[at].to] * words];

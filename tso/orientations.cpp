@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tso/work.h"
+
 namespace tsomon {
 namespace {
 
@@ -64,6 +66,7 @@ ClassOrder order_classes(const OrientationProblem& problem, const OrientationBou
   for (size_t i = topological.size(); i-- > 0;) {
     const uint32_t node = topological[i];
     uint64_t* row = rows.data() + node * words;
+    spend(words * (1 + successors.successors(node).size()));
     for (const uint32_t next : successors.successors(node)) {
       const uint64_t* theirs = rows.data() + next * words;
       for (size_t word = 0; word < words; ++word) {
@@ -128,6 +131,7 @@ class Search {
 
   bool worked(uint64_t amount) {
     work_ += amount;
+    spend(amount);
     bound_hit_ = bound_hit_ || work_ > bounds_.max_work;
     return !bound_hit_;
   }

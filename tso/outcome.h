@@ -39,14 +39,21 @@ struct Violations {
 // What a report says in words. A gap is a reason why something may have been missed.
 class Notes {
  public:
-  void say(std::string what) { texts_.push_back(std::move(what)); }
+  // Once, however many ask for it.
+  void say(std::string what) {
+    if (std::find(texts_.begin(), texts_.end(), what) == texts_.end()) {
+      texts_.push_back(std::move(what));
+    }
+  }
   void missing(std::string why) {
     complete_ = false;
     say(std::move(why));
   }
   void add(const Notes& more) {
     complete_ = complete_ && more.complete_;
-    texts_.insert(texts_.end(), more.texts_.begin(), more.texts_.end());
+    for (const std::string& text : more.texts_) {
+      say(text);
+    }
   }
   // What it says goes, that there was a gap stays. False: it was not said.
   bool take_back(const std::string& text) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tso/result.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -156,6 +157,8 @@ std::optional<Reachability> Reachability::build(const Relation& relation,
   }
 
   const size_t width = result.chains_;
+  expect_bytes(sizeof(uint32_t) * static_cast<uint64_t>(n) * width);
+  spend(static_cast<uint64_t>(n) * (8 + width / 8) + directed.size());
   result.clocks_.assign(static_cast<size_t>(n) * width, 0);
   const auto visit = [&](uint32_t e) {
     uint32_t* const mine = result.clocks_.data() + e * width;
@@ -163,6 +166,7 @@ std::optional<Reachability> Reachability::build(const Relation& relation,
       uint32_t& own = mine[result.chain_of_[e]];
       own = std::max(own, result.index_[e]);
     }
+    spend((1 + width / 8) * result.edges_.successors(e).size());
     for (const uint32_t next : result.edges_.successors(e)) {
       uint32_t* const theirs = result.clocks_.data() + next * width;
       for (size_t chain = 0; chain < width; ++chain) {
@@ -199,6 +203,7 @@ void Reachability::find_forwarded(const Relation& relation) {
     return location;
   };
   for (LocationId location = 0; location < ranges.size(); ++location) {
+    spend(locations.overlapping(location).size());
     for (const LocationId other : locations.overlapping(location)) {
       const LocationId one = root(location);
       const LocationId two = root(other);
@@ -217,6 +222,7 @@ void Reachability::find_forwarded(const Relation& relation) {
     first_.resize(first_.size() + chains_, kNoChain);
     index_[e] = static_cast<uint32_t>(forwarded_.size());
     uint32_t* const mine = first_.data() + load.row;
+    spend((1 + chains_ / 8) * (1 + edges_.successors(e).size()));
     for (const uint32_t next : edges_.successors(e)) {
       if (chain_of_[next] != kNoChain) {
         mine[chain_of_[next]] = std::min(mine[chain_of_[next]], index_[next]);
@@ -250,6 +256,7 @@ bool Reachability::insert(Edge edge) {
   while (!open.empty()) {
     const auto [from, to] = open.back();
     open.pop_back();
+    spend(1 + chains_ / 8);
     const uint32_t* const theirs = clocks_.data() + from * static_cast<size_t>(chains_);
     uint32_t* const mine = clocks_.data() + to * static_cast<size_t>(chains_);
     bool later = false;
@@ -278,6 +285,7 @@ void Reachability::reach_from_line(uint32_t load, uint32_t to) {
   while (!open.empty()) {
     const uint32_t e = open.back();
     open.pop_back();
+    spend(1);
     uint32_t& first = first_[forwarded_[index_[e]].row + chain];
     if (first <= index_[to]) {
       continue;
@@ -322,6 +330,7 @@ bool Reachability::line_reaches(uint32_t from, uint32_t to) const {
   while (!open.empty()) {
     const uint32_t e = *open.begin();
     open.erase(open.begin());
+    spend(1 + edges_.successors(e).size());
     for (const uint32_t next : edges_.successors(e)) {
       if (next == to) {
         return true;
@@ -352,6 +361,7 @@ PartialOrder Reachability::among(const std::vector<uint32_t>& events) const {
                                    [&](uint32_t i) { return chain_of_[events[i]] != chain; });
     // What the latest event that reaches j does, all before it on the chain do.
     for (uint32_t j = 0; j < n; ++j) {
+      spend(4);
       const uint32_t reached = clocks_[events[j] * static_cast<size_t>(chains_) + chain];
       const auto after = std::partition_point(
           first, last, [&](uint32_t i) { return index_[events[i]] <= reached; });
@@ -360,6 +370,7 @@ PartialOrder Reachability::among(const std::vector<uint32_t>& events) const {
       }
     }
     for (auto at = last; --at != first;) {
+      spend(1 + n / 64);
       order.merge(*(at - 1), *at);
     }
     first = last;
@@ -388,7 +399,9 @@ void Reachability::order_forwarded(const std::vector<uint32_t>& events, std::vec
               [&](uint32_t a, uint32_t b) { return first(a) > first(b); });
     std::fill(reached.begin(), reached.end(), 0);
     auto next = by_clock.begin();
+    spend(16 * events.size());
     for (const uint32_t i : loads) {
+      spend(1 + events.size() / 64);
       for (; next != by_clock.end() && clock(*next) >= first(i); ++next) {
         reached[*next / 64] |= uint64_t{1} << (*next % 64);
       }
@@ -406,6 +419,7 @@ void Reachability::order_forwarded(const std::vector<uint32_t>& events, std::vec
   });
   for (auto from = loads.begin(); from != loads.end(); ++from) {
     for (auto to = from + 1; to != loads.end() && line(*to) == line(*from); ++to) {
+      spend(1);
       if (line_reaches(events[*from], events[*to])) {
         order->set(*from, *to);
       }

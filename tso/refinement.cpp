@@ -5,6 +5,7 @@
 
 #include "tso/lock_exclusion.h"
 #include "tso/values.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -101,6 +102,7 @@ class Refiner {
   // Drops the open edges that the order decides, and applies the ties to a fixed order.
   void settle(const Reachability& order, Inference* found) {
     std::erase_if(undirected_, [&](Edge edge) {
+      spend(3);
       const auto pair = tied(relation_, edge);
       if (!pair) {
         return order.reaches(edge.from, edge.to) || order.reaches(edge.to, edge.from);

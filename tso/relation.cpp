@@ -5,6 +5,7 @@
 
 #include "tso/flat_map.h"
 #include "tso/lock_order.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -99,6 +100,7 @@ Relation::Relation(const Trace& trace, const LocationTable& locations,
 
 void Relation::number_events() {
   const size_t n = trace_->events.size();
+  spend(4 * n);  // this and what follows, but for loops inside of loops
   hi_.resize(n);
   position_.resize(n);
   thread_begin_.assign(1, 0);
@@ -153,6 +155,7 @@ void Relation::settle_stores() {
         continue;  // a join, or nothing to be forwarded from
       }
       uint32_t newest = kNever;
+      spend(locations_->overlapping(here).size());
       for (const LocationId other : locations_->overlapping(here)) {
         const uint32_t store = buffer.newest(other);
         if (store != kNever && settled_by_[store] == kNever &&

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "tso/location_table.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -17,6 +18,7 @@ using Edges = std::map<uint32_t, std::set<uint32_t>>;
 bool has_cycle(Edges edges) {
   for (bool changed = true; changed;) {
     changed = false;
+    spend(16 * edges.size());
     std::set<uint32_t> entered;
     for (const auto& [from, all] : edges) {
       entered.insert(all.begin(), all.end());
@@ -55,6 +57,7 @@ std::string fault_of_set_witness(const Trace& trace, const std::vector<Step>& wi
   }
   Edges edges;
   for (size_t i = 0; i < order.size(); ++i) {
+    spend(8 * order.size());
     for (size_t j = i + 1; j < order.size(); ++j) {
       const Event& first = trace.events[order[i]];
       const Event& second = trace.events[order[j]];

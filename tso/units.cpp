@@ -1,5 +1,7 @@
 #include "tso/units.h"
 
+#include "tso/work.h"
+
 namespace tsomon {
 namespace {
 
@@ -12,6 +14,7 @@ struct OpenUnit {
 
 UnitTable::UnitTable(const Trace& trace) : of_event_(trace.events.size(), kNone) {
   std::vector<OpenUnit> open;
+  spend(2 * trace.events.size());
   for (uint32_t i = 0; i < trace.events.size(); ++i) {
     const Event& event = trace.events[i];
     if (event.thread >= open.size()) {

@@ -1,10 +1,14 @@
 #include "tso/values.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
+
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -15,6 +19,7 @@ uint64_t low_bytes(uint64_t value, uint32_t size) {
 
 bool only_this_range_is_written(const Relation& relation, const AccessIndex& accesses,
                                 LocationId location) {
+  spend(relation.locations().overlapping(location).size());
   for (const LocationId other : relation.locations().overlapping(location)) {
     if (other == location) {
       continue;
@@ -109,6 +114,7 @@ class LoadExplainer {
   void explain(LocationId location, uint32_t load) {
     const auto lists = accesses_.at(location);
     const uint64_t value = *values_.read(load);
+    spend(8 + 16 * lists.size());
     const auto before = [this](uint32_t e, uint32_t f) { return order_.reaches(e, f); };
     std::vector<Split> splits;
     std::vector<uint32_t> last_before;  // per thread, the newest store that comes before the load
@@ -129,6 +135,7 @@ class LoadExplainer {
         return;
       }
       const auto writes = lists[i].writes.subspan(begin, splits[i].after - begin);
+      spend(2 * writes.size() * (1 + last_before.size()));
       const auto first = std::find_if(writes.begin(), writes.end(), possible);
       if (first != writes.end()) {
         candidates.first.push_back(*first);
@@ -160,6 +167,7 @@ class LoadExplainer {
       return std::all_of(stores.begin(), stores.end(), predicate);
     };
     // One that no candidate comes before, and one that none comes after.
+    spend(first.size() * first.size());
     const auto oldest = std::find_if(first.begin(), first.end(), [&](uint32_t w) {
       return all(first, [&](uint32_t other) { return not_after(w, other); });
     });
@@ -177,6 +185,7 @@ class LoadExplainer {
         order(writes[splits[i].before - 1], *newest);
       }
       for (size_t at = splits[i].before; at < splits[i].after; ++at) {
+        spend(1 + last.size());
         const uint32_t other = writes[at];
         if (other == load || (initial && !values_.after_initial(other))) {
           continue;
@@ -208,18 +217,44 @@ RecordedValues::RecordedValues(const Relation& relation, const AccessIndex& acce
                    [](const Event& event) { return event.has_read_value != 0; })) {
     return;  // no location is usable
   }
+  declare_initial_values(relation.locations());
   for (LocationId id = 0; id < relation.locations().size(); ++id) {
     locations_[id] = examine(relation, accesses, id);
   }
 }
 
+// What is said of the locations before they are looked at.
+void RecordedValues::declare_initial_values(const LocationTable& locations) {
+  const Symbols& symbols = trace_->symbols;
+  if (symbols.initial_zero) {
+    for (Location& location : locations_) {
+      location.initial = 0;
+    }
+  }
+  if (symbols.initial_values.empty()) {
+    return;
+  }
+  std::map<std::pair<uint64_t, uint32_t>, uint64_t> declared;  // the last one counts
+  for (const InitialValue& value : symbols.initial_values) {
+    declared[{value.location.address, value.location.size}] = value.value;
+  }
+  for (LocationId id = 0; id < locations.size(); ++id) {
+    const LocationKey& key = locations.key(id);
+    if (const auto at = declared.find({key.address, key.size}); at != declared.end()) {
+      locations_[id].initial = low_bytes(at->second, key.size);
+    }
+  }
+}
+
 RecordedValues::Location RecordedValues::examine(const Relation& relation,
                                                  const AccessIndex& accesses, LocationId id) const {
+  spend(accesses.at(id).size());
   std::unordered_set<uint64_t> loaded;
   std::unordered_set<uint64_t> stored;
   bool all_stores_known = true;
   for (const ThreadAccesses& list : accesses.at(id)) {
     for (const auto* events : {&list.reads, &list.writes}) {
+      spend(8 * events->size());
       for (const uint32_t e : *events) {
         if (const auto value = read(e)) {
           loaded.insert(*value);
@@ -238,16 +273,7 @@ RecordedValues::Location RecordedValues::examine(const Relation& relation,
   if (loaded.empty() || !only_this_range_is_written(relation, accesses, id)) {
     return result;
   }
-  const LocationKey& key = relation.locations().key(id);
-  const Symbols& symbols = trace_->symbols;
-  if (symbols.initial_zero) {
-    result.initial = 0;
-  }
-  for (const InitialValue& declared : symbols.initial_values) {
-    if (declared.location == key) {
-      result.initial = low_bytes(declared.value, key.size);
-    }
-  }
+  result.initial = locations_[id].initial;
   if (!result.initial) {
     result.initial = read_before_all_stores(relation, accesses.at(id));
   }
@@ -267,6 +293,7 @@ RecordedValues::Location RecordedValues::examine(const Relation& relation,
 std::optional<uint64_t> RecordedValues::read_before_all_stores(
     const Relation& relation, std::span<const ThreadAccesses> lists) const {
   const auto first = [&](uint32_t e) {
+    spend(lists.size());
     return std::all_of(lists.begin(), lists.end(), [&](const ThreadAccesses& list) {
       return list.writes.empty() || list.writes.front() == e ||
              relation.between(e, list.writes.front()) == Order::kBefore;
@@ -309,6 +336,7 @@ std::optional<ReadChoice> read_choice(const Relation& relation, const AccessInde
   std::vector<uint32_t> last_before;
   std::vector<uint32_t> elements{load};
   std::vector<uint32_t> others;
+  spend(16 * accesses.at(location).size());
   for (const ThreadAccesses& list : accesses.at(location)) {
     Split around = split(list.writes, load, before);
     if (around.before > 0) {
@@ -357,6 +385,7 @@ bool values_agree(const Relation& relation, const AccessIndex& accesses,
     const auto lists = accesses.at(location);
     last_before.clear();
     open_from.clear();
+    spend(16 * lists.size());
     for (const ThreadAccesses& list : lists) {
       const auto end =
           std::partition_point(list.writes.begin(), list.writes.end(),
@@ -375,6 +404,7 @@ bool values_agree(const Relation& relation, const AccessIndex& accesses,
       const auto after = std::partition_point(open_from[i], lists[i].writes.end(), [&](uint32_t w) {
         return w == load || !earlier(load, w);
       });
+      spend(static_cast<uint64_t>(after - open_from[i]) * (1 + last_before.size()));
       agrees =
           std::any_of(open_from[i], after, [&](uint32_t w) { return w != load && provides(w); });
     }

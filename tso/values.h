@@ -52,6 +52,7 @@ class RecordedValues {
     bool usable = false;
     std::optional<uint64_t> initial;
   };
+  void declare_initial_values(const LocationTable& locations);
   Location examine(const Relation& relation, const AccessIndex& accesses, LocationId id) const;
   std::optional<uint64_t> read_before_all_stores(const Relation& relation,
                                                  std::span<const ThreadAccesses> lists) const;

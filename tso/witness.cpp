@@ -11,6 +11,7 @@
 
 #include "tso/definitions.h"
 #include "tso/units.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -118,6 +119,7 @@ class Replay {
 
   std::string keep_directed_edges() {
     for (const uint32_t e : events_) {
+      spend(8 * events_.size());
       for (const uint32_t f : events_) {
         if (e == f || !defs_.directed(e, f)) {
           continue;
@@ -192,6 +194,7 @@ class Replay {
     }
     for (const uint32_t begin : events_) {
       const uint32_t end = defs_.end_of_section(begin);
+      spend(1 + (end == kNone ? 0 : events_.size()));
       if (end == kNone || !issue_.contains(end)) {
         continue;
       }
@@ -213,6 +216,7 @@ class Replay {
     const ThreadDefinitions own(trace_, claim_.options, events_);
     std::map<uint32_t, std::map<uint32_t, uint32_t>> edges;  // node -> next node -> event behind it
     for (const uint32_t e : events_) {
+      spend(8 * events_.size());
       for (const uint32_t f : events_) {
         if (node_of(e) == node_of(f)) {
           continue;

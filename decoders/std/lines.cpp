@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "tso/stoppable_read.h"
+
 namespace tsomon::std_trace {
 
 LineBuffer::LineBuffer(int fd, bool owns_fd, size_t buffer_bytes) : fd_(fd), owns_fd_(owns_fd) {
@@ -40,19 +42,15 @@ Result<size_t> LineBuffer::read_some(char* to, size_t room) {
     memory_.remove_prefix(count);
     return count;
   }
-  for (;;) {
-    const ssize_t count = ::read(fd_, to, room);
-    if (count >= 0) {
-      return static_cast<size_t>(count);
-    }
-    if (errno != EINTR) {
-      return tl::unexpected<Error>(Error{
-          ErrorKind::kUnreadable,
-          {},
-          consumed_ + filled_ == 0 ? std::string() : fmt::format("byte {}", consumed_ + filled_),
-          fmt::format("cannot be read: {}", std::strerror(errno))});
-    }
+  const ssize_t count = read_unless_stopped(fd_, to, room);
+  if (count < 0) {
+    return tl::unexpected<Error>(Error{
+        ErrorKind::kUnreadable,
+        {},
+        consumed_ + filled_ == 0 ? std::string() : fmt::format("byte {}", consumed_ + filled_),
+        fmt::format("cannot be read: {}", std::strerror(errno))});
   }
+  return static_cast<size_t>(count);
 }
 
 Result<bool> LineBuffer::fill() {

@@ -259,3 +259,46 @@ TEST_CASE("without units there is no violation, and nothing is looked at") {
     }
   }
 }
+
+TEST_CASE("a check that is stopped reports what it has found, and nothing that is not so") {
+  std::mt19937_64 random(77);
+  uint64_t found = 0;
+  for (int i = 0; i < kRounds / 20; ++i) {
+    RandomTraceOptions made;
+    made.threads = 3;
+    made.steps = 60;
+    made.intervals = random() % 2 == 0;
+    const Trace trace = random_trace(random, made).trace;
+    CheckOptions options;
+    options.history_events = random() % 2 == 0 ? 16 : 1024;
+    const CheckReport whole = stream(trace, options, 8);
+    StopFlag stop;
+    WorkMeter meter({}, &stop);
+    const WorkScope scope(&meter);
+    StreamCheck check(trace.symbols, options);
+    EventBlock block;
+    const size_t stop_at = random() % (trace.events.size() + 1);
+    for (size_t first = 0; first < trace.events.size(); first += 8) {
+      if (first >= stop_at) {
+        stop.ask();
+        check.end(WorkLimit::kStopped);
+      }
+      block.clear();
+      block.append(trace, first, std::min(first + 8, trace.events.size()));
+      check.add(block);
+    }
+    stop.ask();
+    check.end(WorkLimit::kStopped);
+    const auto report = check.finish(true, 0);
+    REQUIRE(report.has_value());
+    REQUIRE(!report->complete);
+    REQUIRE(report->verdict != Verdict::kClean);
+    REQUIRE((report->verdict == Verdict::kInconclusive) == (report->violations == 0));
+    REQUIRE(report->notes.size() >= 1);
+    if (report->verdict == Verdict::kDefinite) {
+      ++found;
+      REQUIRE(whole.verdict == Verdict::kDefinite);
+    }
+  }
+  CHECK(found > 0);
+}

@@ -1,0 +1,34 @@
+// What a whole analysis may cost, and how one ends before its time.
+//
+// Purpose     AnalysisOptions bounds searches. Everything else, from the relation to the witnesses,
+//             is bounded here, in work and in memory that grow with the events. An analysis that
+//             reaches this, or is asked to stop (tso/work.h), keeps the parts that it has judged,
+//             is incomplete, and says why in its notes.
+// Thread-safety: pure functions of their arguments.
+#pragma once
+
+#include <functional>
+
+#include "tso/analysis.h"
+#include "tso/work.h"
+
+namespace tsomon {
+
+// Of a trace, or of a window: tens of seconds for the first 100,000 events without a fence, where
+// everything is in an open order with everything. An outer scope may leave less.
+inline constexpr WorkBudget kAnalysisBudget = {
+    .work_at_first = 2'000'000'000,
+    .work_per_event = 50'000,
+    .bytes_at_first = uint64_t{1} << 29,
+    .bytes_per_event = 32 << 10,
+};
+
+// Calls `analysis` with an empty result, to which it adds what it has judged. The verdict follows
+// from what is there in the end.
+Result<Analysis> analysed_within(const WorkBudget& budget, const Trace& trace,
+                                 const std::function<Result<void>(Analysis*)>& analysis);
+
+// It ended before its time.
+bool ended_early(const Analysis& analysis);
+
+}  // namespace tsomon
