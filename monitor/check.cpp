@@ -12,6 +12,7 @@
 #include "monitor/read_ahead.h"
 #include "offline/orientation_search.h"
 #include "tso/units.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -119,6 +120,7 @@ CheckFinding make_finding(Violation violation, const EventBlock& events, const U
 
 void add_analysis(Analysis&& analysis, const Trace& trace, const std::vector<uint64_t>* index,
                   CheckReport* report) {
+  const WorkPause outside;  // what was found is kept, whoever asks for a stop
   const UnitTable units(trace);
   report->parts += analysis.parts;
   report->open_edges += analysis.open_edges;

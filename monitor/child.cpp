@@ -1,5 +1,6 @@
 #include "monitor/child.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -9,6 +10,7 @@
 #include <ctime>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -35,7 +37,8 @@ void close_fd(int fd) {
 class Child::Forwarding {
  public:
   // Blocks the signals; they wait for start().
-  Forwarding() {
+  Forwarding(StopFlag* stop, std::function<bool()> behind)
+      : stop_flag_(stop), behind_(std::move(behind)) {
     sigemptyset(&taken_);
     for (const int number : kForwarded) {
       struct sigaction action {};
@@ -95,14 +98,14 @@ class Child::Forwarding {
     int64_t never = kNever;
     ended_at_.compare_exchange_strong(never, now());
   }
-  bool interrupted() const { return interrupted_; }
   const sigset_t& mask_before() const { return before_; }
 
  private:
   void forward() {
     for (;;) {
       std::array<pollfd, 2> ready{{{signals_, POLLIN, 0}, {stop_, POLLIN, 0}}};
-      if (::poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) {
+      if (::poll(ready.data(), ready.size(), asked_at_ == kNever ? -1 : kTick) < 0 &&
+          errno != EINTR) {
         return;
       }
       signalfd_siginfo info{};
@@ -114,18 +117,55 @@ class Child::Forwarding {
         }
         // The signal that ended it may have come here, too.
         if (const int64_t ended = ended_at_; ended != kNever && now() - ended > kAfterEnd) {
-          interrupted_ = true;
+          ask();
+        }
+        if (info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM) {
+          note_request(now());
         }
       }
+      end_in_time(now());
       if (ready[1].revents != 0) {
         return;
       }
     }
   }
 
+  void ask() {
+    if (stop_flag_ != nullptr) {
+      stop_flag_->ask();
+    }
+  }
+
+  void note_request(int64_t at) {
+    // timeout(1) sends each signal to the process and to its group.
+    if (asked_at_ != kNever && at - asked_at_ <= kAfterEnd) {
+      return;
+    }
+    if (asked_at_ != kNever && at - asked_at_ <= kTwice) {
+      ask();
+    }
+    asked_at_ = at;
+  }
+
+  // Some time after the program was asked to end.
+  void end_in_time(int64_t at) {
+    if (asked_at_ == kNever) {
+      return;
+    }
+    const int64_t ended = ended_at_;
+    if (ended != kNever
+            ? at - std::max(ended, asked_at_) > kAfterRequest
+            : at - asked_at_ > kAfterRequest && at - asked_at_ < kTwice && behind_ && behind_()) {
+      ask();
+    }
+  }
+
   static constexpr pid_t kNotYet = -1;
   static constexpr int64_t kNever = -1;
   static constexpr int64_t kAfterEnd = 200'000'000;
+  static constexpr int64_t kAfterRequest = 500'000'000;
+  static constexpr int64_t kTwice = 2'000'000'000;
+  static constexpr int kTick = 50;  // milliseconds
   static int64_t now() {
     return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
   }
@@ -136,12 +176,15 @@ class Child::Forwarding {
   int stop_ = -1;
   std::atomic<pid_t> child_{kNotYet};
   std::atomic<int64_t> ended_at_{kNever};
-  std::atomic<bool> interrupted_{false};
+  StopFlag* stop_flag_;
+  std::function<bool()> behind_;
+  int64_t asked_at_ = kNever;  // when the program was last asked to end
   std::thread thread_;
 };
 
 Child::Child(const std::vector<std::string>& command,
-             const std::function<bool(pid_t)>& before_start) {
+             const std::function<bool(pid_t)>& before_start, StopFlag* stop,
+             std::function<bool()> behind) {
   std::vector<char*> arguments;
   arguments.reserve(command.size() + 1);
   for (const std::string& argument : command) {
@@ -163,7 +206,7 @@ Child::Child(const std::vector<std::string>& command,
     return;
   }
   // Before fork: no signal gets lost.
-  forwarding_ = std::make_unique<Forwarding>();
+  forwarding_ = std::make_unique<Forwarding>(stop, std::move(behind));
   if (exec_error_ = forwarding_->prepare(); exec_error_ != 0) {
     for (const int end : {pipe_ends[0], pipe_ends[1], start_ends[0], start_ends[1]}) {
       ::close(end);
@@ -239,8 +282,6 @@ bool Child::short_of_resources() const {
   return exec_error_ == EAGAIN || exec_error_ == ENOMEM || exec_error_ == EMFILE ||
          exec_error_ == ENFILE;
 }
-
-bool Child::interrupted() const { return forwarding_ != nullptr && forwarding_->interrupted(); }
 
 int exit_status(int wait_status) {
   return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);

@@ -34,6 +34,7 @@
 #include "monitor/symbols.h"
 #include "monitor/watches.h"
 #include "online/event_merge.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -146,6 +147,9 @@ class Reading {
       if (block_ == nullptr) {
         block_ = queue_.free_block();
       }
+      if (stop_asked()) {
+        return;
+      }
       EventBlock& events = block_->events;
       const bool more = merge_.next(events, block_->losses, kBlockEvents - events.events.size());
       if (events.events.size() >= kBlockEvents || !block_->losses.empty()) {
@@ -184,12 +188,10 @@ class Reading {
 // From events to findings.
 class Judging {
  public:
-  // `stop`: what is left is not to be judged.
-  Judging(const RunOptions& options, const std::function<bool()>& stop,
-          const Watch::Callback& report)
-      : stop_(stop), watches_(symbols_, completed(options.watches), report) {}
+  Judging(const RunOptions& options, const Watch::Callback& report)
+      : watches_(symbols_, completed(options.watches), report) {}
 
-  // All that comes.
+  // All that comes; after a stop nothing of it is judged.
   void judge(BlockQueue<JudgedBlock>& queue) {
     while (auto block = queue.pop(kIdle, [this] { watches_.idle(); })) {
       learn(std::move(block->news), symbols_);
@@ -200,7 +202,7 @@ class Judging {
         modules_ = std::move(block->modules);
         symboliser_.reset();
       }
-      if (stopped_ = stopped_ || stop_(); !stopped_) {
+      if (!stop_asked()) {
         for (const EventLoss& loss : block->losses) {
           watches_.lost(loss);
         }
@@ -214,7 +216,7 @@ class Judging {
   }
 
   void finish(const Reading& reading, bool cut) {
-    if (cut || !reading.reader().problems().empty() || !reading.failure().empty() || stopped_) {
+    if (cut || !reading.reader().problems().empty() || !reading.failure().empty()) {
       watches_.incomplete();
     }
     modules_ = reading.reader().modules();
@@ -231,7 +233,6 @@ class Judging {
     for (WatchOptions& options : watches) {
       options.names.place = [this](const std::string& text) { return place(text); };
       options.names.variable = [this](uint64_t address) { return symboliser().variable(address); };
-      options.stop = stop_;
     }
     return watches;
   }
@@ -256,8 +257,6 @@ class Judging {
   Symbols symbols_;
   std::vector<capture::Module> modules_;
   std::unique_ptr<Symboliser> symboliser_;
-  bool stopped_ = false;
-  std::function<bool()> stop_;
   Watches watches_;
 };
 
@@ -311,6 +310,9 @@ void read_all(ByteSpool& spool, Reading& reading) {
   std::string bytes;
   bool good = true;
   while (spool.pop(bytes)) {
+    if (stop_asked()) {
+      continue;  // nobody judges it
+    }
     // After damage the rest is read all the same: the program must not wait for its pipe.
     try {
       good = good && reading.feed(bytes);
@@ -358,6 +360,9 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
   BlockQueue<JudgedBlock> queue(kBlocks);
   Reading reading(queue);
   ByteSpool spool(saved.reopen());
+  StopFlag stop;
+  WorkMeter meter({}, &stop);
+  const WorkScope scope(&meter);
   // They are there before the program: once that runs, nothing may be missing for it. Signals are
   // not for them.
   sigset_t all;
@@ -374,7 +379,10 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
   });
   std::thread reader;
   try {
-    reader = std::thread([&] { read_all(spool, reading); });
+    reader = std::thread([&] {
+      const WorkScope of_reader(&meter);
+      read_all(spool, reading);
+    });
   } catch (...) {
     started.set_value(nullptr);
     saver.join();
@@ -382,7 +390,7 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
     throw;
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  Child child(command, options.before_start);
+  Child child(command, options.before_start, &stop, [&queue] { return queue.is_full(); });
   started.set_value(child.exec_error() == 0 ? &child : nullptr);
   if (child.exec_error() != 0) {
     saver.join();
@@ -392,8 +400,7 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
     result.problem = failure.problem;
     return result;
   }
-  Judging judging(
-      options, [&] { return child.interrupted(); }, report);
+  Judging judging(options, report);
   bool out_of_memory = false;
   try {
     judging.judge(queue);
@@ -431,8 +438,9 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
   } else if (seen.taken_apart != 0) {
     result.warnings.push_back(taken_apart_text(seen.taken_apart));
   }
-  if (child.interrupted()) {
-    result.warnings.emplace_back("stopped by a signal after the program's end: not all was judged");
+  if (std::any_of(result.summaries.begin(), result.summaries.end(),
+                  [](const WatchSummary& summary) { return summary.interrupted; })) {
+    result.warnings.emplace_back("interrupted: not all was judged");
   }
   if (spool.failed()) {
     result.warnings.push_back(

@@ -24,6 +24,7 @@
 #include "offline/orientation_search.h"
 #include "tso/cancelled_units.h"
 #include "tso/units.h"
+#include "tso/work.h"
 
 namespace tsomon {
 
@@ -134,7 +135,9 @@ class Watch::Impl {
     }
   }
 
-  void idle() { judge_waiting(UINT64_MAX); }
+  void idle() {
+    unless_stopped([&] { judge_waiting(UINT64_MAX); });
+  }
 
   void lost(const EventLoss& loss) {
     if (held_) {
@@ -152,13 +155,24 @@ class Watch::Impl {
       judge_held();
     }
     finished_ = true;
-    detector_.finish();
-    judge_waiting(UINT64_MAX);
+    unless_stopped([&] {
+      detector_.finish();
+      judge_waiting(UINT64_MAX);
+    });
+    if (stopped_) {
+      while (const auto cycle = lock_cycles_.take(UINT64_MAX)) {
+        report(found_of(*cycle), 0);
+      }
+      std::for_each(waiting_.begin(), waiting_.end(),
+                    [this](Waiting& waiting) { decline(&waiting); });
+      waiting_.clear();
+    }
   }
 
   WatchSummary summary() const {
     WatchSummary summary = summary_;
     summary.property = options_.property();
+    summary.interrupted = stopped_;
     summary.threads = count_.threads();
     summary.detector = detector_.statistics();
     summary.units = count_.units();
@@ -172,15 +186,30 @@ class Watch::Impl {
   }
 
  private:
+  // A stop leaves what has been found so far. The detector is not asked to go on then.
+  template <typename Function>
+  void unless_stopped(const Function& function) {
+    stopped_ = stopped_ || stop_asked();
+    if (stopped_) {
+      return;
+    }
+    try {
+      function();
+    } catch (const WorkEnded&) {
+      stopped_ = true;
+    }
+    stopped_ = stopped_ || stop_asked();
+  }
+
   void judge(const EventBlock& block) {
     for (size_t i = 0; i < block.events.size(); ++i) {
       objects_->add(block.events[i], summary_.events + i);
     }
-    detector_.add(block, summary_.events);
+    unless_stopped([&] { detector_.add(block, summary_.events); });
     lock_cycles_.follow(block, summary_.events, count_);
     count_.add(block);
     summary_.events += block.events.size();
-    judge_waiting(summary_.events);
+    unless_stopped([&] { judge_waiting(summary_.events); });
   }
 
   // What need not wait any more.
@@ -209,7 +238,7 @@ class Watch::Impl {
   void lose(const EventLoss& loss) {
     ++summary_.losses;
     summary_.lost_events += loss.events;
-    detector_.lost(loss.thread);
+    unless_stopped([&] { detector_.lost(loss.thread); });
   }
 
   static DetectorOptions detector_options(const WatchOptions& options) {
@@ -225,6 +254,7 @@ class Watch::Impl {
       }
     };
     gap(summary->losses != 0, "events were lost");
+    gap(stopped_, limit_text(WorkLimit::kStopped));
     gap(missing_, "something was not recorded");
     gap(summary->unjudged != 0, "some groups of units were not decided");
     gap(summary->taken_apart != 0, "units that may have been cancelled were not waited for");
@@ -286,6 +316,7 @@ class Watch::Impl {
 
   // By what the lock guards, if that shows it as well.
   void tell_lock_cycle(const DetectedCycle& cycle) {
+    const WorkPause outside;  // it is told, whoever asks for a stop; few events are looked at
     auto found = found_of_data(cycle);
     report(found && found->definite ? std::move(*found) : found_of(cycle), 0);
   }
@@ -401,29 +432,30 @@ class Watch::Impl {
     uint64_t end = 0;
   };
 
+  // It is not looked at any more: what was found so far is told as far as it stands. Always true.
+  bool decline(Waiting* waiting) {
+    for (Found& found : waiting->found) {
+      // Possible ones, only where there is one like it that was looked at.
+      if (found.definite || reported_.count(report_key(found)) != 0) {
+        report(std::move(found), 1);
+      } else {
+        waiting->undecided = true;
+      }
+    }
+    summary_.unjudged += waiting->undecided || waiting->found.empty() ? 1 : 0;
+    return true;
+  }
+
   // True: nothing more is to be asked about the window.
   bool look(uint64_t around, bool all_behind, Waiting* waiting) {
-    if (options_.stop && options_.stop()) {
-      ++summary_.unjudged;
-      return true;
+    if (stop_asked()) {
+      return decline(waiting);
     }
-    const auto decline = [&] {
-      for (Found& found : waiting->found) {
-        // Possible ones, only where there is one like it that was looked at.
-        if (found.definite || reported_.count(report_key(found)) != 0) {
-          report(std::move(found), 1);
-        } else {
-          waiting->undecided = true;
-        }
-      }
-      summary_.unjudged += waiting->undecided || waiting->found.empty() ? 1 : 0;
-      return true;
-    };
     DetectedStretch stretch = std::exchange(waiting->stretch, {});
     const uint64_t size = stretch.index.size();
     if (around != 0) {
       if (looked_around_ > kLookAroundAtFirst + kLookAroundPerEvent * summary_.events) {
-        return decline();
+        return decline(waiting);
       }
       stretch = detector_.stretch(waiting->first, waiting->last, around, all_behind);
       if (stretch.index.size() == stretch.in_front ||
@@ -440,7 +472,7 @@ class Watch::Impl {
     const uint64_t events = around == 0 ? size : 0;
     const WindowShare share = costs_.left(options_.analysis, summary_.events, events);
     if (!share.affordable) {
-      return decline();
+      return decline(waiting);
     }
     costs_.add_events(events);
     waiting->begin = stretch.index[stretch.in_front];
@@ -457,6 +489,7 @@ class Watch::Impl {
     const Result<Analysis> analysis = sets_ ? analyse_set_windows(*symbols_, {&waiting->window, 1},
                                                                   options, &trace, &stretch.index)
                                             : analyse_exactly(trace, options);
+    const WorkPause outside;  // what was found is told, whoever asks for a stop
     if (analysis) {
       costs_.add(*analysis);
     }
@@ -480,7 +513,7 @@ class Watch::Impl {
       return true;
     }
     // What took long will take longer with more events.
-    return analysis && around != 0 && analysis->work > kWorkToLookAround ? decline() : false;
+    return analysis && around != 0 && analysis->work > kWorkToLookAround ? decline(waiting) : false;
   }
 
   void tell(Waiting&& waiting) {
@@ -569,6 +602,7 @@ class Watch::Impl {
   WatchSummary summary_;
   bool missing_ = false;
   bool finished_ = false;
+  bool stopped_ = false;
   const bool sets_;
   const bool buffers_;  // the property is about store buffers
   std::deque<Waiting> waiting_;

@@ -12,6 +12,8 @@
 // Verdict     As `tsomon check`: kInconclusive when nothing was found and something was missing:
 //             late or lost events, windows that could not be judged; or when there was nothing to
 //             find anything in (basis.h).
+// Stops       Once a stop was asked for (tso/work.h) nothing more is judged: what is added is
+//             counted, and the summary says so.
 // Complexity  That of Detector; a window costs what analyse_exactly() costs within
 //             WatchOptions::analysis, all windows together what monitor/window_bounds.h allows;
 //             those beyond that are not judged.
@@ -48,9 +50,6 @@ struct WatchOptions {
   // Its `objects` are the watch's own.
   ReportNames names;
   BasisSource source = BasisSource::kProbe;
-  // Asked before each window is judged: true, and it is not (WatchSummary::unjudged). Absent:
-  // never.
-  std::function<bool()> stop;
 };
 
 struct Found {
@@ -72,8 +71,9 @@ struct Found {
 
 struct WatchSummary {
   CheckProperty property = CheckProperty::kSerializability;
-  Violations found;  // different ones
-  Notes notes;       // why it is not complete
+  Violations found;          // different ones
+  Notes notes;               // why it is not complete
+  bool interrupted = false;  // not all was judged, because of a stop
   uint64_t events = 0;
   uint32_t threads = 0;
   uint64_t units = 0;

@@ -238,8 +238,9 @@ int check_file(const std::string& file, const Options& options) {
   try {
     return judge_file(file, options);
   } catch (const WorkEnded& end) {
-    refuse(file, options,
-           {ErrorKind::kEnvironment, input_name(file), {}, std::string(end.what()) + ": not judged"});
+    refuse(
+        file, options,
+        {ErrorKind::kEnvironment, input_name(file), {}, std::string(end.what()) + ": not judged"});
     return kExitInconclusive;
   } catch (const std::bad_alloc&) {
     refuse(file, options,

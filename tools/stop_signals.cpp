@@ -1,5 +1,8 @@
 #include "tools/stop_signals.h"
 
+#include <cerrno>
+#include <cstdint>
+#include <ctime>
 #include <iterator>
 
 namespace tsomon {
@@ -7,15 +10,25 @@ namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM};
 
+constexpr int64_t kSameRequest = 200'000'000;  // nanoseconds
+
 StopFlag stop_flag;
+std::atomic<int64_t> asked_at;
 
 void ask(int number) {
-  if (stop_flag.asked()) {
+  const int error = errno;
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  const int64_t time = int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  if (!stop_flag.asked()) {
+    asked_at.store(time);
+    stop_flag.ask();
+  } else if (time - asked_at.load() > kSameRequest) {
     // Unblocked when the handler returns.
     ::signal(number, SIG_DFL);
     ::raise(number);
   }
-  stop_flag.ask();
+  errno = error;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "tools/output.h"
 #include "tools/property_option.h"
 #include "tso/printable.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -56,6 +57,9 @@ void print_watch_summary(const std::string& name, const WatchSummary& summary,
                                      {"given_up", summary.detector.forced},
                                      {"late_events", summary.detector.late_events},
                                      {"lost_events", summary.lost_events}};
+    if (summary.interrupted) {
+      object["reason"] = limit_text(WorkLimit::kStopped);
+    }
     if (summary.basis.selection.any()) {
       object["selection"] = summary.basis.selection.names();
     }
@@ -83,6 +87,9 @@ void print_watch_summary(const std::string& name, const WatchSummary& summary,
         fmt::format("  incomplete: {} events late, {} lost, {} windows not decided, {} given up\n",
                     summary.detector.late_events, summary.lost_events, summary.unjudged,
                     summary.detector.forced);
+  }
+  if (summary.interrupted) {
+    out += fmt::format("  {}: not all was judged\n", limit_text(WorkLimit::kStopped));
   }
   put_lines(file, out);
 }

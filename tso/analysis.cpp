@@ -19,6 +19,7 @@
 #include "tso/ordered_work.h"
 #include "tso/refinement.h"
 #include "tso/values.h"
+#include "tso/work.h"
 
 namespace tsomon {
 namespace {
@@ -115,6 +116,7 @@ class Analyser {
     const MixedParts split = split_into_parts(classes_->classes(), edges);
     std::vector<Part> parts(split.count);
     for (uint32_t i = 0; i < edges.size(); ++i) {
+      spend(4);
       const uint32_t part = split.part_of_node[edges[i].from];
       if (part != MixedParts::kNone && part == split.part_of_node[edges[i].to] &&
           edges[i].from != edges[i].to) {
@@ -122,6 +124,7 @@ class Analyser {
       }
     }
     std::vector<std::vector<ReadsFrom>> rules(split.count);
+    spend(2 * graph_->rules.size());
     for (const ReadsFrom& rule : graph_->rules) {
       // Both edges of a rule share the events `other` and `read`: one part holds them all, or not
       // all of them are wanted. See forwarding_edges() for the store.
@@ -150,15 +153,17 @@ class Analyser {
     }
     if ((values_ || sources_ || !options_.only.empty()) && !searched.empty()) {
       for (uint32_t i = 0; i < classes_->edges().size(); ++i) {
+        spend(2);
         if (classes_->edges()[i].undirected) {
           open_edges_.push_back(i);
         }
       }
-      std::sort(open_edges_.begin(), open_edges_.end(),
-                [this](uint32_t a, uint32_t b) { return ends_of(a) < ends_of(b); });
+      std::sort(open_edges_.begin(), open_edges_.end(), [this](uint32_t a, uint32_t b) {
+        spend(1);
+        return ends_of(a) < ends_of(b);
+      });
     }
     const auto search = [&](size_t i) {
-      spend(1 + parts[searched[i]].edges.size());
       return search_part(parts[searched[i]], rules[searched[i]], bounds_left());
     };
     work_in_order(searched.size(), options_.threads, search, [&](size_t i, SearchedPart&& found) {
@@ -190,6 +195,7 @@ class Analyser {
     }
     edges = classes_->edges();
     for (uint32_t i = 0; i < edges.size(); ++i) {
+      spend(4);
       const Edge& behind = classes_->events_behind(i);
       if (!wanted_.contains(trace_, behind.from) || !wanted_.contains(trace_, behind.to)) {
         edges[i].to = edges[i].from;
@@ -202,6 +208,7 @@ class Analyser {
   bool only_single_events(const Part& part) const {
     return options_.property != Property::kRobustness &&
            std::all_of(part.edges.begin(), part.edges.end(), [&](uint32_t i) {
+             spend(1);
              return units_[classes_->edges()[i].from].label == Interner::kNone &&
                     units_[classes_->edges()[i].to].label == Interner::kNone;
            });
@@ -256,6 +263,7 @@ class Analyser {
       open.push_back(i);
     };
     for (const uint32_t i : part.edges) {
+      spend(16);
       if (classes_->edges()[i].undirected) {
         add_open(i);
       } else {
@@ -508,6 +516,7 @@ class Analyser {
     }
     OpenPairs places = places_of(open);
     for (const uint32_t i : open) {
+      spend(4);
       const Edge& behind = classes_->events_behind(i);
       for (const auto& [load, store] :
            {std::pair{behind.from, behind.to}, std::pair{behind.to, behind.from}}) {
@@ -563,6 +572,7 @@ class Analyser {
     OpenPairs places;
     places.reserve(open.size());
     for (const uint32_t i : open) {
+      spend(4);
       places.add(classes_->events_behind(i));
     }
     return places;

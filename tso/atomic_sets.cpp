@@ -12,8 +12,8 @@
 
 #include <fmt/format.h>
 
-#include "tso/assumed_order.h"
 #include "tso/analysis_budget.h"
+#include "tso/assumed_order.h"
 #include "tso/cycle.h"
 #include "tso/issue_order.h"
 #include "tso/location_table.h"

@@ -13,12 +13,13 @@ namespace {
 template <typename Function>
 void for_each_edge(const Trace& trace, const RefinedGraph& graph, bool successive,
                    const std::vector<uint32_t>& class_of, const Function& function) {
-  spend(4 * graph.undirected.size() + 4 * trace.events.size());
   for (const Edge& edge : graph.undirected) {
+    spend(4);
     function(edge.from, edge.to, true);
   }
   const auto n = static_cast<uint32_t>(trace.events.size());
   for (uint32_t e = 0; e < n; ++e) {
+    spend(4 + graph.order.edges().successors(e).size());
     for (const uint32_t next : graph.order.edges().successors(e)) {
       function(e, next, false);
     }

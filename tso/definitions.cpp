@@ -2,8 +2,6 @@
 
 #include <numeric>
 
-#include "tso/work.h"
-
 namespace tsomon {
 
 ThreadDefinitions::ThreadDefinitions(const Trace& trace, const RelationOptions& options,

@@ -19,6 +19,7 @@
 
 #include "tso/lock_order.h"
 #include "tso/relation.h"
+#include "tso/work.h"
 
 namespace tsomon {
 

@@ -18,9 +18,9 @@ struct Arc {
 class Arcs {
  public:
   Arcs(uint32_t nodes, const std::vector<MixedEdge>& edges, bool both_ways) : first_(nodes + 1, 0) {
-    spend(8 * (uint64_t{nodes} + edges.size()));  // for it, and for going through it once
     const auto each = [&](auto&& visit) {
       for (uint32_t i = 0; i < edges.size(); ++i) {
+        spend(2);
         visit(edges[i].from, edges[i].to, i);
         if (both_ways || edges[i].undirected) {
           visit(edges[i].to, edges[i].from, i);
@@ -71,6 +71,7 @@ std::vector<uint32_t> components(uint32_t nodes, const Arcs& arcs) {
     index[root] = low[root] = next_index++;
     stack.push_back(root);
     while (!frames.empty()) {
+      spend(2);
       Frame& frame = frames.back();
       const uint32_t node = frame.node;
       if (frame.at < arcs.end(node)) {
@@ -117,6 +118,7 @@ std::vector<uint32_t> undirected_bridges(uint32_t nodes, const Arcs& arcs,
     frames.push_back({root, arcs.begin(root), kUnseen});
     index[root] = low[root] = next_index++;
     while (!frames.empty()) {
+      spend(2);
       Frame& frame = frames.back();
       const uint32_t node = frame.node;
       if (frame.at < arcs.end(node)) {
@@ -165,6 +167,7 @@ struct LiveGraph {
       return number[node];
     };
     for (uint32_t i = 0; i < all.size(); ++i) {
+      spend(2);
       if (wanted(i)) {
         const uint32_t from = renumber(all[i].from);
         edges.push_back({from, renumber(all[i].to), all[i].undirected});
@@ -194,6 +197,7 @@ MixedParts split_into_parts(uint32_t nodes, const std::vector<MixedEdge>& edges)
   std::vector<uint32_t>& part_of = parts.part_of_node;
   part_of.assign(nodes, MixedParts::kNone);  // at first the component of a node with edges
   for (uint32_t i = 0; i < live.edges.size(); ++i) {
+    spend(2);
     part_of[edges[live.original[i]].from] = outer[live.edges[i].from];
     part_of[edges[live.original[i]].to] = outer[live.edges[i].to];
   }
@@ -218,6 +222,7 @@ MixedParts split_into_parts(uint32_t nodes, const std::vector<MixedEdge>& edges)
   // A part is a component of the first round in which a cycle is left: orientations inside it
   // exclude each other, also along the edges that lie on no cycle themselves.
   for (const uint32_t i : live.original) {
+    spend(2);
     parts.edge_on_cycle[i] = true;
     uint32_t& part = number[part_of[edges[i].from]];
     if (part == MixedParts::kNone) {

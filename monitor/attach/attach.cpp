@@ -1,10 +1,15 @@
 #include "monitor/attach/attach.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -23,6 +28,7 @@
 #include "monitor/attach/saved_trace.h"
 #include "monitor/attach/target.h"
 #include "monitor/attach/watched_code.h"
+#include "tso/work.h"
 
 namespace tsomon::attach {
 namespace {
@@ -39,7 +45,9 @@ constexpr const char* kAssumption =
     "values are what memory held when the hits were taken: that nobody stored before the "
     "instructions were carried out is assumed";
 
-// The signals that end the attachment wait here instead of ending this process.
+// The signals that end the attachment wait here instead of ending this process. A thread takes
+// them, as this one may be judging: what it judges ends some time after the first, at once with the
+// second.
 class Signals {
  public:
   Signals() {
@@ -48,21 +56,51 @@ class Signals {
       sigaddset(&set_, number);
     }
     pthread_sigmask(SIG_BLOCK, &set_, &before_);
+    thread_ = std::thread([this] { take(); });
   }
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
-  ~Signals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-  // Its number, 0 when none came in that time.
-  int wait(int64_t nanoseconds) const {
-    const timespec time{0, nanoseconds};
-    const int number = sigtimedwait(&set_, nullptr, &time);
-    return number > 0 ? number : 0;
+  ~Signals() {
+    over_ = true;
+    thread_.join();
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
 
+  // Its number, 0 when none came in that time.
+  int wait(int64_t nanoseconds) {
+    std::unique_lock lock(mutex_);
+    came_.wait_for(lock, std::chrono::nanoseconds(nanoseconds), [this] { return number_ != 0; });
+    return number_;
+  }
+  const StopFlag& stop() const { return stop_; }
+
  private:
+  void take() {
+    using Clock = std::chrono::steady_clock;
+    constexpr std::chrono::milliseconds kAfterSignal{400};
+    Clock::time_point first;
+    while (!over_) {
+      const timespec time{0, 50'000'000};
+      const int number = sigtimedwait(&set_, nullptr, &time);
+      const std::lock_guard lock(mutex_);
+      if (number > 0 && number_ == 0) {
+        number_ = number;
+        first = Clock::now();
+        came_.notify_all();
+      } else if (number > 0 || (number_ != 0 && Clock::now() - first > kAfterSignal)) {
+        stop_.ask();
+      }
+    }
+  }
+
   sigset_t set_{};
   sigset_t before_{};
+  std::mutex mutex_;
+  std::condition_variable came_;
+  int number_ = 0;  // of the first signal
+  StopFlag stop_;
+  std::atomic<bool> over_{false};
+  std::thread thread_;
 };
 
 class Session {
@@ -118,7 +156,9 @@ class Session {
       watch.names.place = [this](const std::string& text) { return place(text); };
       watch.names.variable = [this](uint64_t address) { return variable(address); };
     }
-    const Signals signals;
+    Signals signals;
+    WorkMeter meter({}, &signals.stop());
+    const WorkScope scope(&meter);
     merged_ = std::make_unique<MergedWatch>(
         symbols_, watches,
         [this](const Found& found) {
@@ -308,7 +348,7 @@ class Session {
     return true;
   }
 
-  void watch_until_end(const Signals& signals) {
+  void watch_until_end(Signals& signals) {
     const int64_t start = hit_clock();
     int64_t next_look = start + kLook;
     int64_t next_measure = start + kMeasure;

@@ -291,13 +291,13 @@ TEST_CASE("a check that is stopped reports what it has found, and nothing that i
     check.end(WorkLimit::kStopped);
     const auto report = check.finish(true, 0);
     REQUIRE(report.has_value());
-    REQUIRE(!report->complete);
-    REQUIRE(report->verdict != Verdict::kClean);
-    REQUIRE((report->verdict == Verdict::kInconclusive) == (report->violations == 0));
+    REQUIRE(!report->complete());
+    REQUIRE(report->verdict() != Verdict::kClean);
+    REQUIRE((report->verdict() == Verdict::kInconclusive) == (report->violations() == 0));
     REQUIRE(report->notes.size() >= 1);
-    if (report->verdict == Verdict::kDefinite) {
+    if (report->verdict() == Verdict::kDefinite) {
       ++found;
-      REQUIRE(whole.verdict == Verdict::kDefinite);
+      REQUIRE(whole.verdict() == Verdict::kDefinite);
     }
   }
   CHECK(found > 0);

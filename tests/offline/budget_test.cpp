@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -37,6 +38,10 @@ RandomTrace long_trace(std::mt19937_64& random) {
   return random_trace(random, options);
 }
 
+std::vector<std::string> texts(const Analysis& analysis) {
+  return {analysis.notes.begin(), analysis.notes.end()};
+}
+
 bool notes_have(const Analysis& analysis, WorkLimit limit) {
   return std::find(analysis.notes.begin(), analysis.notes.end(), limit_text(limit)) !=
          analysis.notes.end();
@@ -60,13 +65,13 @@ Bounded analyse_with(uint64_t max_work, const Trace& trace, const AnalysisOption
 
 // An analysis that ended says less than the whole one, and nothing else.
 void compare(const Analysis& ended, const Analysis& whole, WorkLimit limit) {
-  REQUIRE(!ended.complete);
+  REQUIRE(!ended.complete());
   REQUIRE(notes_have(ended, limit));
-  REQUIRE(ended.verdict != Verdict::kClean);
-  REQUIRE(ended.violated_parts <= whole.violated_parts);
-  REQUIRE((ended.verdict == Verdict::kInconclusive) == (ended.violated_parts == 0));
-  if (ended.verdict == Verdict::kDefinite) {
-    REQUIRE(whole.verdict == Verdict::kDefinite);
+  REQUIRE(ended.verdict() != Verdict::kClean);
+  REQUIRE(ended.violations() <= whole.violations());
+  REQUIRE((ended.verdict() == Verdict::kInconclusive) == (ended.violations() == 0));
+  if (ended.verdict() == Verdict::kDefinite) {
+    REQUIRE(whole.verdict() == Verdict::kDefinite);
   }
 }
 
@@ -84,21 +89,21 @@ TEST_CASE("an analysis whose budget ends says so, and less than the whole one") 
     for (uint64_t share = 0; share <= kShares; ++share) {
       const Analysis some = analyse_with(work * share / kShares, trace).analysis;
       if (!ended_early(some)) {
-        REQUIRE(some.verdict == whole.verdict);
-        REQUIRE(some.violated_parts == whole.violated_parts);
-        REQUIRE(some.notes == whole.notes);
+        REQUIRE(some.verdict() == whole.verdict());
+        REQUIRE(some.violations() == whole.violations());
+        REQUIRE(texts(some) == texts(whole));
         continue;
       }
       ++ended;
-      found += some.violated_parts > 0 ? 1 : 0;
+      found += some.violations() > 0 ? 1 : 0;
       compare(some, whole, WorkLimit::kWork);
       // The same, however many threads search.
       AnalysisOptions options;
       options.threads = 3;
       const Analysis again = analyse_with(work * share / kShares, trace, options).analysis;
-      REQUIRE(again.verdict == some.verdict);
-      REQUIRE(again.violated_parts == some.violated_parts);
-      REQUIRE(again.notes == some.notes);
+      REQUIRE(again.verdict() == some.verdict());
+      REQUIRE(again.violations() == some.violations());
+      REQUIRE(texts(again) == texts(some));
     }
   }
   CHECK(ended > kTraces);
@@ -118,7 +123,7 @@ TEST_CASE("an analysis that is stopped says so") {
   AtomicSetOptions sets;
   sets.sets = SetChoice::kDeclared;
   const Analysis of_sets = analyse_atomic_sets(trace, sets);
-  CHECK(of_sets.verdict == Verdict::kInconclusive);
+  CHECK(of_sets.verdict() == Verdict::kInconclusive);
   CHECK(notes_have(of_sets, WorkLimit::kStopped));
   const auto consistency = check_consistency(trace, {});
   REQUIRE(consistency.has_value());
@@ -133,10 +138,10 @@ TEST_CASE("clocks of very many threads at once are not made") {
     event.set_kind(EventKind::kWrite);
     event.thread = thread;
     event.address = thread;
-    trace.symbols.threads.intern("T" + std::to_string(thread));
+    trace.symbols.threads.intern(std::to_string(thread));
     trace.add(event, thread, thread);
   }
   const Analysis ended = *analyse_exactly(trace, {});
   CHECK(notes_have(ended, WorkLimit::kMemory));
-  CHECK(ended.verdict == Verdict::kInconclusive);
+  CHECK(ended.verdict() == Verdict::kInconclusive);
 }
