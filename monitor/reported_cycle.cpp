@@ -124,6 +124,16 @@ nlohmann::ordered_json step_json(const ReportedCycle& cycle, const ReportedStep&
   return object;
 }
 
+// The innermost ones, in the same line.
+std::string callers_text(const SourcePlace& place) {
+  constexpr size_t kShown = 4;
+  std::string out;
+  for (size_t i = 0; i < std::min(place.callers.size(), kShown); ++i) {
+    out += " < " + printable(frame_text(place.callers[i]));
+  }
+  return out + (place.callers.size() > kShown ? " < ..." : "");
+}
+
 // What a commit writes.
 std::string commit_text(const ReportedAccess& access) {
   return printable(shown_operand(access)) +
@@ -246,6 +256,21 @@ nlohmann::ordered_json access_json(const ReportedAccess& access) {
   if (place.line != 0) {
     object["line"] = place.line;
   }
+  if (!place.callers.empty()) {
+    auto calls = nlohmann::ordered_json::array();
+    for (const SourceFrame& caller : place.callers) {
+      nlohmann::ordered_json call = {{"location", frame_text(caller)}};
+      if (!caller.function.empty()) {
+        call["function"] = caller.function;
+      }
+      if (!caller.file.empty()) {
+        call["file"] = caller.file;
+        call["line"] = caller.line;
+      }
+      calls.push_back(std::move(call));
+    }
+    object["called_from"] = std::move(calls);
+  }
   return object;
 }
 
@@ -273,9 +298,9 @@ void add_cycle_json(const ReportedCycle& cycle, nlohmann::ordered_json* object) 
 
 std::string access_line(const ReportedAccess& access) {
   const std::string number = fmt::format("#{:<6} ", access.index);
-  return access.place.text.empty()
-             ? number + access_text(access)
-             : number + padded(access_text(access), 34) + " " + printable(access.place.text);
+  return access.place.text.empty() ? number + access_text(access)
+                                   : number + padded(access_text(access), 34) + " " +
+                                         printable(access.place.text) + callers_text(access.place);
 }
 
 std::string cycle_text(const ReportedCycle& cycle) {

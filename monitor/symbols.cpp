@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <iterator>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -390,8 +391,10 @@ SourcePlace Symboliser::make_place(uint64_t pc) {
     place.function = chosen->function;
     place.file = chosen->file;
     place.line = chosen->line;
-    place.text = fmt::format("{}{}{}:{}", chosen->function, chosen->function.empty() ? "" : " ",
-                             base_name(chosen->file), chosen->line);
+    place.text = frame_text(*chosen);
+    std::copy_if(chain.begin() + (chosen - chain.data()) + 1, chain.end(),
+                 std::back_inserter(place.callers),
+                 [](const SourceFrame& frame) { return !is_system_header(frame.file); });
     return place;
   }
   const std::string symbol =
@@ -420,6 +423,29 @@ std::string Symboliser::variable(uint64_t address) {
   return {};
 }
 
+std::string frame_text(const SourceFrame& frame) {
+  if (frame.file.empty()) {
+    return frame.function;
+  }
+  return fmt::format("{}{}{}:{}", frame.function, frame.function.empty() ? "" : " ",
+                     base_name(frame.file), frame.line);
+}
+
+void add_place(const SourcePlace& place, SourcePlaces* places) {
+  const auto [entry, is_new] = places->try_emplace(place.text, place);
+  SourcePlace& known = entry->second;
+  if (is_new) {
+    return;
+  }
+  const auto [own, other] = std::mismatch(known.callers.begin(), known.callers.end(),
+                                          place.callers.begin(), place.callers.end());
+  std::vector<SourceFrame> common(known.callers.begin(), own);
+  if (place.build_id < known.build_id) {
+    known = place;
+  }
+  known.callers = std::move(common);
+}
+
 void LocationTexts::replace(const Interner& pcs, EventBlock& block) {
   while (ids_.size() < pcs.size()) {
     const std::string_view text = pcs.text(static_cast<uint32_t>(ids_.size()));
@@ -429,10 +455,7 @@ void LocationTexts::replace(const Interner& pcs, EventBlock& block) {
                            text.data() + text.size();
     if (is_pc) {
       const SourcePlace& place = symboliser_.place(pc);
-      const auto [known, is_new] = places_.try_emplace(place.text, place);
-      if (!is_new && place.build_id < known->second.build_id) {
-        known->second = place;
-      }
+      add_place(place, &places_);
     }
     ids_.push_back(texts_.intern_location(is_pc ? std::string_view(symboliser_.text(pc)) : text));
   }

@@ -3,7 +3,8 @@
 // Addresses   Recorded pcs are return addresses (decoders/capture/record.h): pc - 1 is looked up.
 // Inlining    frames() gives the whole chain of inlined calls. The text of a location names the
 //             innermost frame outside the system's headers: the line that uses std::atomic, not
-//             the line inside <atomic>.
+//             the line inside <atomic>. The frames around that one are its callers. Code that ended
+//             up in several functions has one text: of its callers those stay that all agree on.
 // Build-ids   A file that has another build-id than the recorded module is not used: its lines
 //             would be wrong. Then, and without symbols, the text is "module+0xOFFSET", where
 //             OFFSET is the address as the file counts it.
@@ -30,6 +31,7 @@ struct SourceFrame {
   std::string function;  // demangled, without parameters; "" when it is not known
   std::string file;      // as the compiler recorded it; "" when it is not known
   int line = 0;
+  bool operator==(const SourceFrame&) const = default;
 };
 
 // Where code is, as far as it is known. The same code has the same build-id, function and line on
@@ -41,10 +43,16 @@ struct SourcePlace {
   std::string function;
   std::string file;  // as the compiler recorded it
   int line = 0;      // 0: not known
+  // The calls that it was inlined for, the innermost first; those in system headers are left out.
+  std::vector<SourceFrame> callers;
 };
 // By text. Of different places with one text (an inlined function of several files) the first by
 // build-id.
 using SourcePlaces = std::unordered_map<std::string, SourcePlace>;
+void add_place(const SourcePlace& place, SourcePlaces* places);
+
+// "function file.cpp:123", as far as it is known.
+std::string frame_text(const SourceFrame& frame);
 
 // "ns::f(int)" as "ns::f", for the name that the linker knows.
 std::string readable_name(const char* linker_name);

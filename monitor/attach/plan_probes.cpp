@@ -104,7 +104,7 @@ uint32_t Planner::location(uint32_t module, const Instruction& instruction) {
   }
   place.module = from.path;
   const uint32_t location = symbols_.intern_location(text);
-  plan_.places.try_emplace(text, place);
+  add_place(place, &plan_.places);
   return location;
 }
 

@@ -135,6 +135,27 @@ TEST_CASE("JSON says of every access what text says") {
   CHECK(unfinished);
 }
 
+TEST_CASE("an access has the calls that its code was inlined for") {
+  ReportedAccess access;
+  access.operand = "x";
+  access.place.text = "add bank.cpp:51";
+  CHECK_FALSE(access_json(access).contains("called_from"));
+  access.place.callers = {{"move", "src/bank.cpp", 60}, {"transfer\n", "", 0}};
+  CHECK(access_line(access) ==
+        "#0      load x                             add bank.cpp:51 < move bank.cpp:60 < "
+        "transfer\\x0a");
+  const auto calls = access_json(access)["called_from"];
+  REQUIRE(calls.size() == 2);
+  CHECK(calls[0]["location"] == "move bank.cpp:60");
+  CHECK(calls[0]["function"] == "move");
+  CHECK(calls[0]["file"] == "src/bank.cpp");
+  CHECK(calls[0]["line"] == 60);
+  CHECK_FALSE(calls[1].contains("file"));
+  access.place.callers.resize(9, {"main", "main.cpp", 1});
+  const std::string line = access_line(access);
+  CHECK(line.substr(line.size() - 24) == " < main main.cpp:1 < ...");
+}
+
 TEST_CASE("a fingerprint is of the places, not of events, threads, values or addresses") {
   const auto print = [](const std::string& text) {
     return json_of(text).at("fingerprint").get<std::string>();
@@ -180,7 +201,7 @@ TEST_CASE("a fingerprint does not depend on where the cycle begins") {
 TEST_CASE("places of code are build-id, function and line") {
   ReportedCycle cycle;
   ReportedAccess access;
-  access.place = {"f a.cpp:3", "/bin/a", "beef", "f", "/src/a.cpp", 3};
+  access.place = {"f a.cpp:3", "/bin/a", "beef", "f", "/src/a.cpp", 3, {}};
   access.operand = "0x10+4";
   access.address = 0x10;
   cycle.accesses = {access};

@@ -108,6 +108,24 @@ TEST_CASE("places have what is the same on every machine") {
   CHECK(place.module == modules[0].path);
 }
 
+TEST_CASE("a place has the calls that it was inlined for, as far as all code of its text agrees") {
+  sample::Pool pool;
+  Symboliser symboliser(own_modules());
+  const SourcePlace inlined = symboliser.place(sample::call_inlined(pool));
+  REQUIRE(inlined.callers.size() == 1);
+  CHECK(frame_text(inlined.callers[0]) == "sample::call_inlined symbols_sample.cpp:28");
+  CHECK(symboliser.place(pool.take(1)).callers.empty());
+  const SourcePlace elsewhere = symboliser.place(sample::call_lambda(pool));
+  REQUIRE(elsewhere.text == inlined.text);
+  REQUIRE(elsewhere.callers.size() == 1);
+  SourcePlaces places;
+  add_place(inlined, &places);
+  add_place(inlined, &places);
+  CHECK(places.at(inlined.text).callers.size() == 1);
+  add_place(elsewhere, &places);
+  CHECK(places.at(inlined.text).callers.empty());
+}
+
 TEST_CASE("a lambda is found although the function around it was inlined") {
   sample::Pool pool;
   Symboliser symboliser(own_modules());
