@@ -43,6 +43,7 @@ struct CheckOptions {
   uint64_t history_events = 1ULL << 20;
   // Events times threads at once up to which it is analysed as a whole: 8 bytes each of memory.
   uint64_t max_whole = 1ULL << 28;
+  int64_t clock_margin = 0;                    // as SourceOptions::clock_margin
   BasisSource source = BasisSource::kWritten;  // of a whole trace
   unsigned jobs = 0;             // threads; 0: as many as there are processors and work for
   Progress* progress = nullptr;  // told what is read and searched, if there is one

@@ -112,8 +112,8 @@ Result<CheckedProperties> judge(const std::string& path, InputFormat format,
                                 const std::vector<CheckOptions>& questions, const PerfOptions& perf,
                                 std::vector<bool>& hidden) {
   const bool stream = StreamCheck::can_check(questions.front());
-  auto source = EventSource::open(
-      path, {format, stream ? EventOrder::kTime : EventOrder::kInput, true, perf});
+  auto source = EventSource::open(path, {format, stream ? EventOrder::kTime : EventOrder::kInput,
+                                         true, perf, questions.front().clock_margin});
   if (!source) {
     return tl::unexpected<Error>(std::move(source.error()));
   }

@@ -115,14 +115,14 @@ class CaptureSource : public EventSource {
     format_ = InputFormat::kCapture;
   }
 
-  Result<bool> start(bool symbolise) {
-    auto reader = capture::CaptureReader::open(bytes_.view());
+  Result<bool> start(const SourceOptions& options) {
+    auto reader = capture::CaptureReader::open(bytes_.view(), options.clock_margin);
     if (!reader) {
       return tl::unexpected<Error>(reader.error());
     }
     bytes_.release();
     reader_ = std::make_unique<capture::CaptureReader>(std::move(*reader));
-    if (symbolise) {
+    if (options.symbolise) {
       texts_ = std::make_shared<LocationTexts>(modules());
     }
     return true;
@@ -177,9 +177,9 @@ class CaptureSource : public EventSource {
 };
 
 Result<std::unique_ptr<EventSource>> open_capture(MappedInput bytes, const std::string& input,
-                                                  bool symbolise) {
+                                                  const SourceOptions& options) {
   auto source = std::make_unique<CaptureSource>(std::move(bytes), input);
-  if (auto started = source->start(symbolise); !started) {
+  if (auto started = source->start(options); !started) {
     Error error = started.error();
     error.input = input;
     return tl::unexpected<Error>(std::move(error));
@@ -213,6 +213,10 @@ Result<std::unique_ptr<EventSource>> EventSource::open(OpenedInput opened, const
     Error error{ErrorKind::kUsage, input, {}, kNeedsPt};
     return tl::unexpected<Error>(std::move(error));
   }
+  if (format != InputFormat::kCapture && options.clock_margin != 0) {
+    Error error{ErrorKind::kUsage, input, {}, kNeedsStamps};
+    return tl::unexpected<Error>(std::move(error));
+  }
   if (format != InputFormat::kStd) {
     auto bytes = MappedInput::of(std::move(descriptor), regular);
     if (!bytes) {
@@ -220,9 +224,8 @@ Result<std::unique_ptr<EventSource>> EventSource::open(OpenedInput opened, const
       error.input = input;
       return tl::unexpected<Error>(std::move(error));
     }
-    return format == InputFormat::kCapture
-               ? open_capture(std::move(*bytes), input, options.symbolise)
-               : open_perf_data(std::move(*bytes), input, options);
+    return format == InputFormat::kCapture ? open_capture(std::move(*bytes), input, options)
+                                           : open_perf_data(std::move(*bytes), input, options);
   }
   return std::make_unique<TextSource>(std::move(descriptor), std::move(input), options.order,
                                       !regular);

@@ -77,7 +77,12 @@ struct SourceOptions {
   EventOrder order = EventOrder::kTime;
   bool symbolise = false;  // source locations as text, not as instruction pointers
   PerfOptions perf;
+  // Of captures, and refused with anything else: cycles by which the time-stamp counters of two
+  // processors may differ, if not by more.
+  int64_t clock_margin = 0;
 };
+inline constexpr const char* kNeedsStamps =
+    "--clock-margin needs a capture: the intervals of other inputs are taken as they are";
 
 class EventSource {
  public:

@@ -9,6 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "decoders/capture/clock_margin.h"
+#include "monitor/probe/clock.h"
+#include "monitor/probe/clock_meter.h"
+#include "monitor/probe/last_stamps.h"
 #include "monitor/probe/stamp.h"
 #include "monitor/result_json.h"
 #include "monitor/watch.h"
@@ -21,6 +25,28 @@ namespace {
 constexpr const char* kTool = "tsomon monitor";
 // An idle thread of the monitor looks at what there is this often.
 constexpr std::chrono::milliseconds kWait{50};
+
+// How far the processors' counters may differ, measured now; kMost: nobody knows, and times of
+// different threads order nothing.
+int64_t measure_margin() {
+  constexpr int64_t kMost = capture::ClockMargin::kMost;
+  constexpr uint64_t kPatience = 1'000'000'000;  // nanoseconds
+  const auto meter = std::make_unique<probe::ClockMeter>();
+  if (!probe::lfence_waits() || meter->start(
+                                    pthread_create, [] { return probe::stamp(); }, nullptr) != 0) {
+    return kMost;
+  }
+  const probe::ClockMeasurement measured = meter->measure(INT64_MAX, kPatience);
+  meter->stop();
+  return measured.margin < static_cast<uint64_t>(kMost) ? static_cast<int64_t>(measured.margin)
+                                                        : kMost;
+}
+
+// What events are given before later measurements are known allows for half as much again.
+int64_t allowed_margin() {
+  const int64_t measured = measure_margin();
+  return std::min(measured + measured / 2, capture::ClockMargin::kMost);
+}
 
 WatchOptions watch_options(const Monitor::Options& options) {
   WatchOptions result;
@@ -77,7 +103,8 @@ nlohmann::ordered_json summary_json(const Summary& summary, const WatchSummary& 
 class Monitor::Impl {
  public:
   Impl(Callback callback, const Options& options)
-      : merger_(merger_options(options)),
+      : margin_(allowed_margin()),
+        merger_(merger_options(options)),
         callback_(std::move(callback)),
         watch_(symbols_, watch_options(options), [this](const Found& found) { report(found); }),
         cancels_(options.cancels),
@@ -119,8 +146,11 @@ class Monitor::Impl {
   }
 
   StreamMerger& merger() { return merger_; }
+  // Cycles by which every interval begins earlier (decoders/capture/clock_margin.h).
+  int64_t margin() const { return margin_; }
 
   Summary finish() {
+    const bool moved = margin_ < capture::ClockMargin::kMost && measure_margin() > margin_;
     stop();
     const WatchSummary found = watch_.summary();
     Summary summary;
@@ -128,16 +158,21 @@ class Monitor::Impl {
     summary.units = found.detector.units;
     summary.findings = found.found.all();
     summary.occurrences = found.occurrences;
-    summary.complete = found.complete() && merger_.complete();
+    const bool trusted = !moved && probe::most_backwards() <= static_cast<uint64_t>(margin_);
+    summary.complete = found.complete() && merger_.complete() && trusted;
     summary.accesses = found.basis.accesses;
     summary.larger_units = found.basis.larger_units;
     const std::vector<Shortfall> shortfalls = found.shortfalls();
-    summary.verdict = summary_verdict(found.verdict(), summary.complete);
+    // Orders of stamps, which "definite" rests on, may have been the wrong way round.
+    const Verdict verdict =
+        found.verdict() == Verdict::kDefinite && !trusted ? Verdict::kPossible : found.verdict();
+    summary.verdict = summary_verdict(verdict, summary.complete);
     if (summary.verdict == SummaryVerdict::kInconclusive) {
-      summary.why = !shortfalls.empty()
-                        ? shortfalls.front().reason + "; " + shortfalls.front().remedy
-                    : found.notes.empty() ? "events were lost or late, or a bound was hit"
-                                          : found.notes.front();
+      summary.why =
+          !shortfalls.empty() ? shortfalls.front().reason + "; " + shortfalls.front().remedy
+          : !trusted ? "the processors' time-stamp counters differ by more than was measured"
+          : found.notes.empty() ? "events were lost or late, or a bound was hit"
+                                : found.notes.front();
     }
     summary.json = json_line(summary_json(summary, found), kTool);
     return summary;
@@ -214,6 +249,7 @@ class Monitor::Impl {
     callback_(finding);
   }
 
+  const int64_t margin_;
   StreamMerger merger_;
   std::mutex texts_lock_;
   Symbols texts_;  // under the lock, as is
@@ -233,6 +269,47 @@ struct Monitor::Producer {
   Impl* monitor;
   StreamMerger::Stream stream;
   uint32_t number;
+  int64_t last;  // stamp: what follows has none that is smaller
+  bool begun = false;
+
+  ~Producer() { probe::leave_stamp(end_of(number), static_cast<uint64_t>(last), true); }
+
+  // The stamp of what happens now, in the order of the thread's others and behind `before`, the
+  // stamp of another thread (monitor/probe/stamp.h).
+  int64_t stamp(uint64_t before = 0) {
+    const int64_t time = now();
+    if (!std::exchange(begun, true)) {
+      before = std::max(before, probe::last_stamp(begin_of(number)));
+    }
+    const int64_t least = std::max(last, static_cast<int64_t>(before) + (before != 0 ? 1 : 0));
+    if (time < least) {
+      probe::note_backwards(static_cast<uint64_t>(least - time));
+    }
+    return last = std::max(time, least);
+  }
+  // Under which the stamps of a thread's start and end are left. No addresses.
+  uint64_t begin_of(uint32_t thread) const { return key(2 * uint64_t{thread}); }
+  uint64_t end_of(uint32_t thread) const { return key(2 * uint64_t{thread} + 1); }
+  uint64_t key(uint64_t id) const {
+    return reinterpret_cast<uint64_t>(monitor) + (uint64_t{1} << 48) + 8 * id;
+  }
+
+  void lock(EventKind kind, const volatile void* address, uint32_t location) {
+    const auto id = reinterpret_cast<uint64_t>(address);
+    const bool acquires = kind == EventKind::kAcquire;
+    const int64_t time = stamp(acquires ? probe::last_stamp(id) : 0);
+    if (!acquires) {
+      probe::leave_stamp(id, static_cast<uint64_t>(time), false);
+    }
+    Event event;
+    event.set_kind(kind);
+    event.address = id;
+    event.thread = number;
+    event.location = location == 0 ? Event::kNoLocation : location - 1;
+    // Events of a lock come in the order of their stamps (tso/lock_order.h).
+    stream.add(event, capture::widened(time, monitor->margin()), time, std::nullopt,
+               static_cast<uint64_t>(time));
+  }
 
   void add(EventKind kind, uint64_t address, size_t size, uint32_t location, Interval when) {
     Event event;
@@ -241,15 +318,15 @@ struct Monitor::Producer {
     event.size = static_cast<uint32_t>(std::min<size_t>(size, Event::kMaxSize)) & Event::kMaxSize;
     event.thread = number;
     event.location = location == 0 ? Event::kNoLocation : location - 1;
-    stream.add(event, when.from, std::max(when.from, when.to));
+    stream.add(event, capture::widened(when.from, monitor->margin()), std::max(when.from, when.to));
   }
   void add(EventKind kind, const volatile void* address, size_t size, uint32_t location) {
-    const int64_t time = now();
+    const int64_t time = stamp();
     add(kind, reinterpret_cast<uint64_t>(address), size, location, {time, time});
   }
   // `operand`: of what has no address, a label or a thread.
   void add(EventKind kind, uint64_t operand = 0) {
-    const int64_t time = now();
+    const int64_t time = stamp();
     add(kind, operand, 0, 0, {time, time});
   }
 };
@@ -301,10 +378,14 @@ void Monitor::Thread::update(const volatile void* address, size_t size, uint32_t
 }
 void Monitor::Thread::fence() { add(EventKind::kFence); }
 void Monitor::Thread::acquire(const volatile void* lock, uint32_t location) {
-  add(EventKind::kAcquire, lock, size_t{0}, location);
+  if (producer_ != nullptr) {
+    producer_->lock(EventKind::kAcquire, lock, location);
+  }
 }
 void Monitor::Thread::release(const volatile void* lock, uint32_t location) {
-  add(EventKind::kRelease, lock, size_t{0}, location);
+  if (producer_ != nullptr) {
+    producer_->lock(EventKind::kRelease, lock, location);
+  }
 }
 void Monitor::Thread::allocate(const volatile void* address, size_t size, uint32_t location) {
   if (size != 0 && size <= Event::kMaxSize) {
@@ -315,12 +396,15 @@ void Monitor::Thread::free(const volatile void* address, uint32_t location) {
   add(EventKind::kFree, address, size_t{0}, location);
 }
 void Monitor::Thread::fork(const Thread& started) {
-  if (started.id() != kNoThread) {
+  if (started.id() != kNoThread && producer_ != nullptr) {
     add(EventKind::kFork, started.id());
+    probe::leave_stamp(producer_->begin_of(started.id()), static_cast<uint64_t>(producer_->last),
+                       true);
   }
 }
 void Monitor::Thread::join(uint32_t ended) {
-  if (ended != kNoThread) {
+  if (ended != kNoThread && producer_ != nullptr) {
+    producer_->stamp(probe::last_stamp(producer_->end_of(ended)));
     add(EventKind::kJoin, ended);
   }
 }
@@ -331,7 +415,7 @@ void Monitor::Thread::lost(uint64_t events) {
 }
 void Monitor::Thread::pause() {
   if (producer_ != nullptr) {
-    producer_->stream.advance(now());
+    producer_->stream.advance(capture::widened(producer_->stamp(), producer_->monitor->margin()));
   }
 }
 void Monitor::Thread::close() { producer_.reset(); }
@@ -345,7 +429,8 @@ Monitor::Thread Monitor::thread(std::string_view name) {
   auto producer = std::make_unique<Producer>();
   producer->monitor = impl_.get();
   producer->number = impl_->new_thread(name);
-  producer->stream = impl_->merger().open(now());
+  producer->last = now();
+  producer->stream = impl_->merger().open(capture::widened(producer->last, impl_->margin()));
   return Thread(std::move(producer));
 }
 uint32_t Monitor::label(std::string_view text) { return impl_->intern(&Symbols::labels, text); }

@@ -43,6 +43,7 @@ struct Options {
   unsigned jobs = 0;
   bool no_values = false;
   std::vector<std::string> without;
+  int64_t clock_margin = 0;
   bool all = false;
   bool progress = false;
   OutputFormat output = OutputFormat::kText;
@@ -76,6 +77,7 @@ CheckOptions check_options(const Options& options, const std::string& property) 
   result.analysis.max_total_work = scaled(result.analysis.max_total_work);
   result.analysis.max_undirected = options.max_undirected;
   result.history_events = options.history;
+  result.clock_margin = options.clock_margin;
   result.jobs = options.jobs;
   return result;
 }
@@ -333,6 +335,12 @@ void add_check_command(CLI::App& app, int& exit_status) {
                    "Of consistency: decisions of the search, per model")
       ->capture_default_str();
   command->add_flag("--no-values", options->no_values, "Ignore recorded values");
+  command
+      ->add_option("--clock-margin", options->clock_margin,
+                   "Of captures: the time-stamp counters of two processors may differ by CYCLES, "
+                   "also where less was\nmeasured: fewer orders are certain")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 60))
+      ->option_text("CYCLES");
   command
       ->add_option(
           "--without", options->without,

@@ -11,8 +11,6 @@
 namespace tsomon::capture {
 
 inline constexpr ChunkType kClockChunk{10};  // ClockEntry, repeated
-// Of files that may have such chunks, in the place of kMinorVersion.
-inline constexpr uint16_t kClockMinorVersion = kMinorVersion + 1;
 
 // Between two measurements the larger margin of both holds.
 inline constexpr uint64_t kNoMargin = ~uint64_t{0};

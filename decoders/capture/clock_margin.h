@@ -38,6 +38,10 @@ class ClockMargin {
   // Beyond this stamps order nothing.
   static constexpr int64_t kMost = int64_t{1} << 60;
 
+  // Counters may differ by so much, whatever is measured.
+  void at_least(int64_t cycles) {
+    margin_ = std::max(margin_, static_cast<uint64_t>(std::clamp<int64_t>(cycles, 0, kMost)));
+  }
   void add(const ClockEntry& entry);
   bool any() const { return entries_ != 0; }
   bool trusted() const { return trusted_ && covered_ && backwards_ <= margin_; }

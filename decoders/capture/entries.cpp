@@ -118,19 +118,29 @@ bool UnseenCode::read(EntryReader& reader) {
       case NotInstrumented::kSystemModules:
         system_modules = text;
         break;
+      case NotInstrumented::kChildren:
+        children = text;
+        break;
     }
   }
   return true;
 }
 
-std::string UnseenCode::note() const {
+std::vector<std::string> UnseenCode::notes() const {
   constexpr size_t kMost = 8;
+  std::vector<std::string> result;
+  if (!children.empty()) {
+    result.push_back(
+        fmt::format("child processes were not followed, what they did was not seen; {} were forked "
+                    "(record with TSOMON_OPTIONS=follow_fork=1 writes a capture of each)",
+                    children));
+  }
   std::string text = linked;
   for (size_t i = 0; i != std::min(kMost, modules.size()); ++i) {
     text += (text.empty() ? "" : ", ") + modules[i];
   }
   if (text.empty()) {
-    return text;
+    return result;
   }
   if (modules.size() > kMost) {
     text += fmt::format(" and {} more modules", modules.size() - kMost);
@@ -138,7 +148,8 @@ std::string UnseenCode::note() const {
   if (!system_modules.empty()) {
     text += fmt::format(", and {} shared libraries of the system", system_modules);
   }
-  return "not instrumented, what happens there was not seen: " + text;
+  result.push_back("not instrumented, what happens there was not seen: " + text);
+  return result;
 }
 
 }  // namespace tsomon::capture

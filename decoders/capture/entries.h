@@ -52,10 +52,11 @@ struct UnseenCode {
   std::string linked;
   std::vector<std::string> modules;
   std::string system_modules;
+  std::string children;  // of fork, not recorded
 
   bool read(EntryReader& reader);  // as the functions below
-  // For reports: empty when all of the program is seen.
-  std::string note() const;
+  // For reports: none when all of the program is seen.
+  std::vector<std::string> notes() const;
 };
 
 bool read_modules(EntryReader& reader, std::vector<Module>& modules);

@@ -18,7 +18,7 @@ namespace tsomon::capture {
 inline constexpr uint64_t kFileMagic = 0x0A1A6E6F6D6F7374;   // "tsomon\x1a\n"
 inline constexpr uint64_t kChunkMagic = 0x4B4E554843C3A5B1;  // never inside a payload but by chance
 inline constexpr uint16_t kMajorVersion = 3;
-inline constexpr uint16_t kMinorVersion = 1;
+inline constexpr uint16_t kMinorVersion = 2;
 inline constexpr uint32_t kByteOrder = 0x01020304;
 
 // Time stamps of different threads must not be compared: the reader opens all intervals.
@@ -106,6 +106,7 @@ enum class NotInstrumented : uint32_t {
   kLinked = 0,         // objects of the program and their share, in words
   kModule = 1,         // path of a loaded module
   kSystemModules = 2,  // how many of the system's are loaded, in digits; a later entry replaces it
+  kChildren = 3,       // how often it forked without follow_fork=1, likewise
 };
 
 struct SetEntry {

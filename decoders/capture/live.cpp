@@ -54,7 +54,7 @@ class LiveReader::Impl {
     if (!has_trailer_) {
       problem("no end: the process was killed; what it did last is not known");
     }
-    if (std::string note = unseen_.note(); !note.empty()) {
+    for (std::string& note : unseen_.notes()) {
       notes_.push_back(std::move(note));
     }
     at_end_ = true;

@@ -49,11 +49,12 @@ Selection selection_of(const FileHeader& header) {
 
 class CaptureReader::Impl {
  public:
-  Impl(ChunkList list, uint64_t file_bytes)
+  Impl(ChunkList list, uint64_t file_bytes, int64_t least_margin)
       : list_(std::move(list)),
         names_(capture_.trace.symbols),
         event_bytes_left_(kUnpackedEvents + kEventBytesPerByte * file_bytes),
         text_bytes_left_(kUnpackedTexts + kTextBytesPerByte * file_bytes) {
+    clock_.at_least(least_margin);
     capture_.trace.symbols.initial_zero = false;
     if (list_.header) {
       capture_.header = *list_.header;
@@ -72,7 +73,7 @@ class CaptureReader::Impl {
       read_process_chunk(*chunk);
     }
     choose_clock();
-    if (std::string note = unseen_.note(); !note.empty()) {
+    for (std::string& note : unseen_.notes()) {
       capture_.notes.push_back(std::move(note));
     }
     compare_with_trailer();
@@ -525,12 +526,12 @@ CaptureReader::CaptureReader(CaptureReader&&) noexcept = default;
 CaptureReader& CaptureReader::operator=(CaptureReader&&) noexcept = default;
 CaptureReader::~CaptureReader() = default;
 
-Result<CaptureReader> CaptureReader::open(std::string_view bytes) {
+Result<CaptureReader> CaptureReader::open(std::string_view bytes, int64_t least_margin) {
   auto chunks = find_chunks(bytes);
   if (!chunks) {
     return tl::unexpected(chunks.error());
   }
-  return CaptureReader(std::make_unique<Impl>(std::move(*chunks), bytes.size()));
+  return CaptureReader(std::make_unique<Impl>(std::move(*chunks), bytes.size(), least_margin));
 }
 
 bool CaptureReader::next(EventBlock& block, size_t max_events) {

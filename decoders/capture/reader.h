@@ -61,7 +61,9 @@ Result<Capture> read_capture(std::string_view bytes, uint64_t max_events = UINT6
 // chunk per thread.
 class CaptureReader {
  public:
-  static Result<CaptureReader> open(std::string_view bytes);
+  // `least_margin`: cycles by which counters of two processors may differ, if not by more
+  // (clock_margin.h).
+  static Result<CaptureReader> open(std::string_view bytes, int64_t least_margin = 0);
   CaptureReader(CaptureReader&&) noexcept;
   CaptureReader& operator=(CaptureReader&&) noexcept;
   ~CaptureReader();

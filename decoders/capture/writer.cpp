@@ -28,7 +28,6 @@ int Writer::open(const char* path, const Options& options) {
   error_.store(0, std::memory_order_relaxed);
 
   FileHeader header;
-  header.minor = kClockMinorVersion;
   header.pid = static_cast<uint32_t>(getpid());
   header.flags = (options.unordered_stamps ? kFileUnordered : 0) | (options.live ? kFileLive : 0) |
                  options.selection | (options.may_cancel ? kFileCancels : 0);

@@ -24,6 +24,8 @@ std::atomic<uint32_t> system_count{0};
 bool linked_told = false;
 uint32_t modules_told = 0;
 uint32_t system_told = 0;
+std::atomic<uint32_t> child_count{0};
+uint32_t children_told = 0;
 
 bool begins_with(const char* text, const char* with) {
   return std::strncmp(text, with, std::strlen(with)) == 0;
@@ -59,7 +61,26 @@ char* put(char* at, char* end, capture::NotInstrumented what, const char* text) 
   return capture::put_text(at, end, static_cast<uint32_t>(what), text, static_cast<uint32_t>(size));
 }
 
+// A number that replaces the one told before.
+char* put_count(char* at, char* end, capture::NotInstrumented what,
+                const std::atomic<uint32_t>& current, uint32_t* told) {
+  const uint32_t count = current.load(std::memory_order_relaxed);
+  if (count == *told) {
+    return at;
+  }
+  char text[16];
+  std::snprintf(text, sizeof text, "%u", count);
+  char* const next = put(at, end, what, text);
+  if (next == nullptr) {
+    return at;
+  }
+  *told = count;
+  return next;
+}
+
 }  // namespace
+
+void count_child() { child_count.fetch_add(1, std::memory_order_relaxed); }
 
 void look_at_code(const dl_phdr_info* info, const char* path) {
   if (info->dlpi_name == nullptr || *info->dlpi_name == '\0') {
@@ -99,14 +120,8 @@ char* copy_not_instrumented(char* at, char* end) {
     }
     at = next;
   }
-  if (const uint32_t count = system_count.load(std::memory_order_relaxed); count != system_told) {
-    char text[16];
-    std::snprintf(text, sizeof text, "%u", count);
-    if (char* const next = put(at, end, capture::NotInstrumented::kSystemModules, text)) {
-      at = next;
-      system_told = count;
-    }
-  }
+  at = put_count(at, end, capture::NotInstrumented::kSystemModules, system_count, &system_told);
+  at = put_count(at, end, capture::NotInstrumented::kChildren, child_count, &children_told);
   return at;
 }
 
@@ -114,6 +129,8 @@ void forget_not_instrumented() {
   linked_told = false;
   modules_told = 0;
   system_told = 0;
+  child_count.store(0, std::memory_order_relaxed);
+  children_told = 0;
 }
 
 }  // namespace tsomon::probe

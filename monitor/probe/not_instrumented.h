@@ -4,6 +4,7 @@
 // Loaded      modules that refer to no hook. Of those of the system (/usr/lib, /lib) only the
 // number
 //             is told: nobody builds them anew.
+// Children    processes that it forked and that are not recorded.
 // Misses      Objects without instrumentation in a module that has some; programs that are linked
 //             without the wrappers.
 #pragma once
@@ -16,6 +17,8 @@ namespace tsomon::probe {
 
 // A module that was not there before. With the loader's lock.
 void look_at_code(const dl_phdr_info* info, const char* path);
+
+void count_child();  // of fork, that is not followed
 
 // Appends what is new as TextEntry (NotInstrumented in decoders/capture/format.h); returns the
 // place after. Of the thread that writes.

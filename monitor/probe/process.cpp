@@ -33,6 +33,7 @@
 
 #include "monitor/probe/handover.h"
 #include "monitor/probe/modules.h"
+#include "monitor/probe/not_instrumented.h"
 #include "monitor/probe/patterns.h"
 #include "monitor/probe/process_clock.h"
 #include "monitor/probe/real.h"
@@ -153,6 +154,13 @@ void in_child() {
   }
 }
 
+void in_parent() {
+  unlock_after_fork();
+  if (recording && !options.follow_fork) {
+    count_child();
+  }
+}
+
 void leave_process() {
   if (recording && getpid() == recorded_pid) {
     finish();
@@ -231,7 +239,7 @@ void start() {
     setenv(kTakenVariable, "1", 1);
   }
   recording = true;
-  pthread_atfork(lock_for_fork, unlock_after_fork, in_child);
+  pthread_atfork(lock_for_fork, in_parent, in_child);
   use_alternate_stack();
   catch_fatal_signals();
   std::atexit(at_exit);
@@ -320,6 +328,8 @@ TSOMON_HOOK pid_t _Fork() {
     reset_modules_after_fork();
     local = Local{};
     local.off = true;
+  } else if (child > 0 && recording) {
+    count_child();
   }
   return child;
 }
