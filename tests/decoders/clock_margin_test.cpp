@@ -82,6 +82,24 @@ TEST_CASE("intervals of a capture are as wide as its counters may differ") {
   CHECK(wide.notes.empty());
 }
 
+TEST_CASE("a wider margin than was measured can be asked for, a narrower one not") {
+  for (const int64_t least : {0, 50, 100, 300}) {
+    CAPTURE(least);
+    Recording file;
+    const ClockEntry entry = measured(100);
+    REQUIRE(file.writer.write_raw(kClockChunk, kNoThread, 0, &entry, sizeof entry) == 0);
+    file.events(0, 0, section(1000));
+    file.trailer();
+    const std::string bytes = file.bytes();
+    auto reader = CaptureReader::open(bytes, least);
+    REQUIRE(reader.has_value());
+    EventBlock events;
+    reader->next(events, 100);
+    REQUIRE(!events.events.empty());
+    CHECK(events.lo(events.events.front()) == 1000 - std::max<int64_t>(least, 100));
+  }
+}
+
 TEST_CASE("a clock that contradicts itself orders nothing, and the capture says so") {
   for (const auto& entries :
        {std::vector{measured(100), measured(kNoMargin)},
