@@ -85,7 +85,7 @@ ValueTable value_table(const Part& part) {
     }
     (op.step == Step::kPopFront ? front : back) = true;
     if (op.pending) {
-      table.pending_pops = true;
+      table.pending_pops.push_back(i);
       continue;
     }
     const uint32_t* const place = places.find(op.a);
@@ -136,9 +136,12 @@ Distinct distinct_values(const Part& part, const ValueTable& table, bool popped_
   for (DistinctValue& value : result.values) {
     value.push.call = ranks(value.push.call);
     value.push.ret = value.push.ret == kNever ? next_return++ : ranks(value.push.ret);
-    const bool popped = value.pop_op != kNever;
-    value.pop = popped ? Interval{ranks(value.pop.call), ranks(value.pop.ret)}
-                       : Interval{next_call++, next_return++};
+    if (value.pop_op == kNever) {
+      value.pop = {next_call++, next_return++};
+    } else {
+      value.pop.call = ranks(value.pop.call);
+      value.pop.ret = value.pop.ret == kNever ? next_return++ : ranks(value.pop.ret);
+    }
   }
   for (EmptySeen& seen : result.empties) {
     seen.interval = {ranks(seen.interval.call), ranks(seen.interval.ret)};

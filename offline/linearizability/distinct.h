@@ -6,7 +6,8 @@
 //             may take effect in the gaps from its call up to the one before its return.
 // Unpopped    Values get a pop after all else, concurrent with one another: what is never popped
 //             could be popped at the end in any order. A pending push of a value that was popped
-//             returns at the end; of one that was not, it is left out.
+//             returns at the end; of one that was not, it is left out. So does a pending pop that
+//             is said to have taken a value.
 // Complexity  O(n log n), O(n) when the positions of the part are dense.
 // Thread-safety: const access is safe.
 #pragma once
@@ -57,11 +58,11 @@ struct Distinct {
 
 // Pushes and pops by value, before anything is said about them.
 struct ValueTable {
-  bool applies = false;  // distinct values, no peeks, one kind of pop
-  bool pending_pops = false;
-  std::vector<uint32_t> wrong;        // operations that are a violation by themselves
-  std::vector<DistinctValue> values;  // positions of Part
-  std::vector<uint32_t> empties;      // operations
+  bool applies = false;                // distinct values, no peeks, one kind of pop
+  std::vector<uint32_t> pending_pops;  // operations, by call
+  std::vector<uint32_t> wrong;         // operations that are a violation by themselves
+  std::vector<DistinctValue> values;   // positions of Part
+  std::vector<uint32_t> empties;       // operations
 };
 ValueTable value_table(const Part& part);
 

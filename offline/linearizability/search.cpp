@@ -119,7 +119,7 @@ class Search {
 
   Answer find() {
     uint32_t event = events_.first();
-    bool pending = false;  // which operations are looked at: first those that have returned
+    int round = 0;  // which operations are looked at
     while (open_ > 0) {
       if (++work_ > bounds_.max_work) {
         return Answer::kBound;
@@ -127,17 +127,17 @@ class Search {
       // With operations open there is a return, so the list does not end before it.
       const Events::Event& at = events_.at(event);
       if (!at.is_return) {
-        const bool taken = ops_[at.op].pending == pending && take(at.op);
-        pending = pending && !taken;
+        const bool taken = round_of(at.op) == round && take(at.op);
+        round = taken ? 0 : round;
         event = taken ? events_.first() : at.next;
         continue;
       }
-      if (!pending) {
-        pending = true;
+      if (round < kLastRound) {
+        ++round;
         event = events_.first();
         continue;
       }
-      if (!turn_back(&event, &pending)) {
+      if (!turn_back(&event, &round)) {
         return Answer::kViolation;
       }
       if (failed_.bytes() + state_.bytes() > bounds_.max_bytes) {
@@ -145,6 +145,12 @@ class Search {
       }
     }
     return Answer::kLinearizable;
+  }
+
+  // What only looks is taken first, what is pending last.
+  static constexpr int kLastRound = 2;
+  int round_of(uint32_t op) const {
+    return ops_[op].pending ? kLastRound : is_observer(ops_[op].step) ? 0 : 1;
   }
 
   bool take(uint32_t op) {
@@ -187,14 +193,14 @@ class Search {
   }
 
   // The configuration leads nowhere: to the last choice. False: there is none.
-  bool turn_back(uint32_t* event, bool* pending) {
+  bool turn_back(uint32_t* event, int* round) {
     while (!order_.empty()) {
       remember();
       const uint32_t op = order_.back().op;
       give_back();
       if (!is_observer(ops_[op].step)) {
         *event = events_.at(events_.call(op)).next;
-        *pending = ops_[op].pending;
+        *round = round_of(op);
         return true;
       }
     }
