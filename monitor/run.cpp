@@ -438,9 +438,10 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
   } else if (seen.taken_apart != 0) {
     result.warnings.push_back(taken_apart_text(seen.taken_apart));
   }
-  if (std::any_of(result.summaries.begin(), result.summaries.end(),
-                  [](const WatchSummary& summary) { return summary.interrupted; })) {
-    result.warnings.emplace_back("interrupted: not all was judged");
+  const auto ended = std::find_if(result.summaries.begin(), result.summaries.end(),
+                                  [](const WatchSummary& summary) { return summary.ended; });
+  if (ended != result.summaries.end()) {
+    result.warnings.push_back(fmt::format("{}: not all was judged", limit_text(*ended->ended)));
   }
   if (spool.failed()) {
     result.warnings.push_back(

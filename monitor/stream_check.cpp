@@ -132,12 +132,18 @@ class StreamCheck::Impl {
     if (!origin.lines.empty()) {
       remember(origin);
     }
-    detector_.add(block, report_.events);
+    {
+      const WorkScope scope(&detecting_);
+      detector_.add(block, report_.events);
+    }
     report_.events += block.events.size();
     if (options_.progress != nullptr) {
       options_.progress->events += block.events.size();
     }
     judge_pending(judged_up_to());
+    if (detecting_.work() > kDetectionBudget.of(report_.events).max_work) {
+      ended_ = WorkLimit::kWork;
+    }
   }
 
   void judge_rest() {
@@ -635,6 +641,7 @@ class StreamCheck::Impl {
   std::optional<Error> error_;
   std::optional<WorkLimit> ended_;  // nothing more is judged
   bool analysis_ended_ = false;     // of the whole input: its cycles may not all be in findings
+  WorkMeter detecting_;             // what the detector does
   Detector detector_;
 };
 

@@ -22,6 +22,7 @@
 #include "monitor/set_window.h"
 #include "monitor/window_bounds.h"
 #include "offline/orientation_search.h"
+#include "tso/analysis_budget.h"
 #include "tso/cancelled_units.h"
 #include "tso/units.h"
 #include "tso/work.h"
@@ -159,7 +160,7 @@ class Watch::Impl {
       detector_.finish();
       judge_waiting(UINT64_MAX);
     });
-    if (stopped_) {
+    if (ended_) {
       while (const auto cycle = lock_cycles_.take(UINT64_MAX)) {
         report(found_of(*cycle), 0);
       }
@@ -172,7 +173,7 @@ class Watch::Impl {
   WatchSummary summary() const {
     WatchSummary summary = summary_;
     summary.property = options_.property();
-    summary.interrupted = stopped_;
+    summary.ended = ended_;
     summary.threads = count_.threads();
     summary.detector = detector_.statistics();
     summary.units = count_.units();
@@ -186,26 +187,38 @@ class Watch::Impl {
   }
 
  private:
-  // A stop leaves what has been found so far. The detector is not asked to go on then.
+  // A stop, or the end of what the detector may do, leaves what has been found so far. The detector
+  // is not asked to go on then.
   template <typename Function>
   void unless_stopped(const Function& function) {
-    stopped_ = stopped_ || stop_asked();
-    if (stopped_) {
+    look_for_end();
+    if (ended_) {
       return;
     }
     try {
       function();
-    } catch (const WorkEnded&) {
-      stopped_ = true;
+    } catch (const WorkEnded& end) {
+      ended_ = end.limit();
     }
-    stopped_ = stopped_ || stop_asked();
+    look_for_end();
+  }
+
+  void look_for_end() {
+    if (!ended_ && stop_asked()) {
+      ended_ = WorkLimit::kStopped;
+    } else if (!ended_ && detecting_.work() > kDetectionBudget.of(summary_.events).max_work) {
+      ended_ = WorkLimit::kWork;
+    }
   }
 
   void judge(const EventBlock& block) {
     for (size_t i = 0; i < block.events.size(); ++i) {
       objects_->add(block.events[i], summary_.events + i);
     }
-    unless_stopped([&] { detector_.add(block, summary_.events); });
+    unless_stopped([&] {
+      const WorkScope scope(&detecting_);
+      detector_.add(block, summary_.events);
+    });
     lock_cycles_.follow(block, summary_.events, count_);
     count_.add(block);
     summary_.events += block.events.size();
@@ -254,7 +267,7 @@ class Watch::Impl {
       }
     };
     gap(summary->losses != 0, "events were lost");
-    gap(stopped_, limit_text(WorkLimit::kStopped));
+    gap(ended_.has_value(), limit_text(ended_.value_or(WorkLimit::kStopped)));
     gap(missing_, "something was not recorded");
     gap(summary->unjudged != 0, "some groups of units were not decided");
     gap(summary->taken_apart != 0, "units that may have been cancelled were not waited for");
@@ -486,6 +499,7 @@ class Watch::Impl {
     if (around == 0 && options.values && has_values) {
       options.max_total_work = std::min(options.max_total_work, kFirstLookWork);
     }
+    const WorkScope apart(current_meter(), WorkScope::Counted::kNo);  // it has bounds of its own
     const Result<Analysis> analysis = sets_ ? analyse_set_windows(*symbols_, {&waiting->window, 1},
                                                                   options, &trace, &stretch.index)
                                             : analyse_exactly(trace, options);
@@ -602,7 +616,8 @@ class Watch::Impl {
   WatchSummary summary_;
   bool missing_ = false;
   bool finished_ = false;
-  bool stopped_ = false;
+  std::optional<WorkLimit> ended_;  // nothing more is judged
+  WorkMeter detecting_;             // what the detector does, without the analyses of windows
   const bool sets_;
   const bool buffers_;  // the property is about store buffers
   std::deque<Waiting> waiting_;

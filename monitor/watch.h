@@ -12,7 +12,8 @@
 // Verdict     As `tsomon check`: kInconclusive when nothing was found and something was missing:
 //             late or lost events, windows that could not be judged; or when there was nothing to
 //             find anything in (basis.h).
-// Stops       Once a stop was asked for (tso/work.h) nothing more is judged: what is added is
+// Stops       Once a stop was asked for (tso/work.h), or the detector's work exceeds
+//             kDetectionBudget of the events so far, nothing more is judged: what is added is
 //             counted, and the summary says so.
 // Complexity  That of Detector; a window costs what analyse_exactly() costs within
 //             WatchOptions::analysis, all windows together what monitor/window_bounds.h allows;
@@ -26,6 +27,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,7 @@
 #include "online/event_merge.h"
 #include "tso/analysis.h"
 #include "tso/trace.h"
+#include "tso/work.h"
 
 namespace tsomon {
 
@@ -71,9 +74,9 @@ struct Found {
 
 struct WatchSummary {
   CheckProperty property = CheckProperty::kSerializability;
-  Violations found;          // different ones
-  Notes notes;               // why it is not complete
-  bool interrupted = false;  // not all was judged, because of a stop
+  Violations found;                // different ones
+  Notes notes;                     // why it is not complete
+  std::optional<WorkLimit> ended;  // not all was judged, because of a stop or a bound on work
   uint64_t events = 0;
   uint32_t threads = 0;
   uint64_t units = 0;

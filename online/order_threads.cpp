@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "tso/work.h"
+
 namespace tsomon {
 
 OrderThread& OrderThreads::add(ThreadId id) {
@@ -55,6 +57,7 @@ void OrderThreads::queue_settling(OrderThread& thread, uint64_t stores, int64_t 
 // ---- Order inside a thread
 
 void OrderThreads::link_other(const LastEvent& from, const OrderEvent& now, EdgeKind kind) {
+  spend(1);
   graph_.add_directed(from.unit, now.unit, kind,
                       [&](DetectedAccess& source, DetectedAccess& target) {
                         source = from.access;

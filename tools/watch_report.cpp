@@ -57,8 +57,8 @@ void print_watch_summary(const std::string& name, const WatchSummary& summary,
                                      {"given_up", summary.detector.forced},
                                      {"late_events", summary.detector.late_events},
                                      {"lost_events", summary.lost_events}};
-    if (summary.interrupted) {
-      object["reason"] = limit_text(WorkLimit::kStopped);
+    if (summary.ended) {
+      object["reason"] = limit_text(*summary.ended);
     }
     if (summary.basis.selection.any()) {
       object["selection"] = summary.basis.selection.names();
@@ -88,8 +88,8 @@ void print_watch_summary(const std::string& name, const WatchSummary& summary,
                     summary.detector.late_events, summary.lost_events, summary.unjudged,
                     summary.detector.forced);
   }
-  if (summary.interrupted) {
-    out += fmt::format("  {}: not all was judged\n", limit_text(WorkLimit::kStopped));
+  if (summary.ended) {
+    out += fmt::format("  {}: not all was judged\n", limit_text(*summary.ended));
   }
   put_lines(file, out);
 }

@@ -23,6 +23,10 @@ inline constexpr WorkBudget kAnalysisBudget = {
     .bytes_per_event = 32 << 10,
 };
 
+// Of what finds the windows, over all events so far: the edges of fence-free units are quadratic.
+inline constexpr WorkBudget kDetectionBudget = {.work_at_first = 500'000'000,
+                                                .work_per_event = 10'000};
+
 // Calls `analysis` with an empty result, to which it adds what it has judged. The verdict follows
 // from what is there in the end.
 Result<Analysis> analysed_within(const WorkBudget& budget, const Trace& trace,
