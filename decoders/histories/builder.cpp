@@ -8,6 +8,13 @@
 
 namespace tsomon::histories {
 
+HistoryBuilder::HistoryBuilder(std::string input, std::string_view text)
+    : input_(std::move(input)) {
+  // Two lines an operation, mostly; of empty lines there may be any number.
+  const auto lines = static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+  history_.operations.reserve(std::min(lines / 2, text.size() / 16) + 1);
+}
+
 bool HistoryBuilder::event() {
   if (history_.positions >= HistoryOperation::kNever - 2) {
     message_ = "expected fewer than 2^32 events, found more";
@@ -128,13 +135,20 @@ std::string_view take_word(std::string_view* text) {
   return word;
 }
 
-Values values_of(std::string_view text, History* history) {
-  Values values;
+const Values& values_of(std::string_view text, History* history, Values* values) {
+  values->clear();
   text = trimmed(text);
+  if (text.empty()) {
+    return *values;
+  }
+  if (text.find_first_of(",\"([<") == std::string_view::npos) {
+    values->push_back(history->value_of(text));
+    return *values;
+  }
   size_t begin = 0;
   int depth = 0;
   bool quoted = false;
-  for (size_t i = 0; i <= text.size() && !text.empty(); ++i) {
+  for (size_t i = 0; i <= text.size(); ++i) {
     const char c = i < text.size() ? text[i] : ',';
     if (c == '"') {
       quoted = !quoted;
@@ -144,11 +158,11 @@ Values values_of(std::string_view text, History* history) {
       --depth;
     }
     if (i == text.size() || (c == ',' && depth <= 0 && !quoted)) {
-      values.push_back(history->value_of(trimmed(text.substr(begin, i - begin))));
+      values->push_back(history->value_of(trimmed(text.substr(begin, i - begin))));
       begin = i + 1;
     }
   }
-  return values;
+  return *values;
 }
 
 }  // namespace tsomon::histories

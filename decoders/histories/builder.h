@@ -18,7 +18,8 @@ using Values = std::vector<HistoryValue>;
 
 class HistoryBuilder {
  public:
-  explicit HistoryBuilder(std::string input) : input_(std::move(input)) {}
+  // `text`: the whole input, whose lines say how much room to make.
+  HistoryBuilder(std::string input, std::string_view text);
 
   History& history() { return history_; }
 
@@ -58,8 +59,9 @@ std::string_view take_line(std::string_view* text);
 std::string_view trimmed(std::string_view text);
 // The next word, taken off together with the white space around it; empty at the end.
 std::string_view take_word(std::string_view* text);
-// "a, b" to values; commas inside of brackets and quotes do not separate. Nothing for "".
-Values values_of(std::string_view text, History* history);
+// "a, b" to values; commas inside of brackets and quotes do not separate. Nothing for "". The
+// result is `values`, which keeps its memory.
+const Values& values_of(std::string_view text, History* history, Values* values);
 
 // One reader for each format; `text` as read_history().
 Result<History> read_std_calls(std::string_view text, const std::string& name);

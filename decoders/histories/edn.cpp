@@ -23,7 +23,7 @@ struct Entry {
 
 class EdnReader {
  public:
-  EdnReader(std::string_view text, const std::string& name) : rest_(text), builder_(name) {
+  EdnReader(std::string_view text, const std::string& name) : rest_(text), builder_(name, text) {
     builder_.history().starts_nil = true;
     builder_.history().echoes_arguments = true;
   }

@@ -19,7 +19,7 @@ Values arguments_of(std::string_view text, History* history) {
 }  // namespace
 
 Result<History> read_etcd_log(std::string_view text, const std::string& name) {
-  HistoryBuilder builder(name);
+  HistoryBuilder builder(name, text);
   builder.history().starts_nil = true;
   builder.history().echoes_arguments = true;
   builder.history().declared_object = "cas-register";

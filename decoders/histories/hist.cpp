@@ -20,7 +20,8 @@ std::string declared(std::string_view comment) {
 }  // namespace
 
 Result<History> read_call_lines(std::string_view text, const std::string& name) {
-  HistoryBuilder builder(name);
+  HistoryBuilder builder(name, text);
+  Values values;
   for (uint64_t number = 1; !text.empty(); ++number) {
     const std::string_view line = trimmed(take_line(&text));
     if (line.empty()) {
@@ -45,7 +46,7 @@ Result<History> read_call_lines(std::string_view text, const std::string& name) 
       if (builder.open(process) == nullptr) {
         return builder.error(number, "a return of an operation that the process has called", line);
       }
-      if (!builder.returned(process, values_of(rest, &builder.history()), number)) {
+      if (!builder.returned(process, values_of(rest, &builder.history(), &values), number)) {
         return builder.error(number);
       }
       continue;
@@ -64,7 +65,8 @@ Result<History> read_call_lines(std::string_view text, const std::string& name) 
     if (builder.open(process) != nullptr) {
       return builder.error(number, "a process without an open operation", line);
     }
-    if (!builder.call(process, "", operation, values_of(arguments, &builder.history()), number)) {
+    if (!builder.call(process, "", operation, values_of(arguments, &builder.history(), &values),
+                      number)) {
       return builder.error(number);
     }
   }

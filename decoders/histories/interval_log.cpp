@@ -77,7 +77,7 @@ void put_in_order(const std::vector<Times>& times, History* history) {
 }  // namespace
 
 Result<History> read_interval_log(std::string_view text, const std::string& name) {
-  HistoryBuilder builder(name);
+  HistoryBuilder builder(name, text);
   History& history = builder.history();
   std::vector<Times> times;
   std::vector<std::string_view> words;

@@ -19,7 +19,8 @@ bool operand_of(std::string_view field, size_t name, std::string_view* operand) 
 }  // namespace
 
 Result<History> read_std_calls(std::string_view text, const std::string& name) {
-  HistoryBuilder builder(name);
+  HistoryBuilder builder(name, text);
+  Values values;
   uint64_t number = 0;
   while (!text.empty()) {
     const std::string_view line = take_line(&text);
@@ -50,7 +51,7 @@ Result<History> read_std_calls(std::string_view text, const std::string& name) {
       if (builder.open(thread) == nullptr) {
         return builder.error(number, "a return of an operation that the thread has called", field);
       }
-      if (!builder.returned(thread, values_of(operand, &builder.history()), number)) {
+      if (!builder.returned(thread, values_of(operand, &builder.history(), &values), number)) {
         return builder.error(number);
       }
       continue;
@@ -65,9 +66,8 @@ Result<History> read_std_calls(std::string_view text, const std::string& name) {
     if (operation.empty()) {
       return builder.error(number, "call(op,args)", field);
     }
-    const Values arguments =
-        values_of(operand.substr(std::min(comma + 1, operand.size())), &builder.history());
-    if (!builder.call(thread, object, operation, arguments, number)) {
+    values_of(operand.substr(std::min(comma + 1, operand.size())), &builder.history(), &values);
+    if (!builder.call(thread, object, operation, values, number)) {
       return builder.error(number);
     }
   }

@@ -449,6 +449,8 @@ class Partition {
       made.initial = initial_value(history_, made.kind, mentions_nil);
       if (keyed) {
         made.key = key;
+      } else if (kinds_.size() == 1) {
+        made.ops.reserve(history_.operations.size());
       }
       result_.parts.push_back(std::move(made));
     }

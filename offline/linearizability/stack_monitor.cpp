@@ -24,9 +24,11 @@ namespace {
 
 constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
 
-// How many values are certainly there in each gap; finds gaps without any.
+// How many values are certainly there in each gap, or kUsed; finds gaps without any.
 class Cover {
  public:
+  static constexpr int32_t kUsed = 1 << 30;
+
   explicit Cover(const std::vector<int32_t>& counts) {
     while (size_ < counts.size()) {
       size_ *= 2;
@@ -49,8 +51,6 @@ class Cover {
   }
 
  private:
-  static constexpr int32_t kUsed = 1 << 30;
-
   void pull(size_t node) {
     least_[node] = std::min(least_[2 * node], least_[2 * node + 1]) + added_[node];
   }
@@ -176,7 +176,8 @@ class StackMonitor {
   explicit StackMonitor(const Distinct& history)
       : history_(history),
         values_(by_later_call(history)),
-        cover_(counts(history)),
+        counts_(counts(history)),
+        cover_(counts_),
         left_(values_),
         below_(size_t{history.positions} + 1) {
     for (const DistinctValue& value : values_) {
@@ -188,8 +189,7 @@ class StackMonitor {
   }
 
   Monitored run() {
-    // Components: the positions [begin, end), bounded by gaps begin - 1 and end - 1.
-    std::vector<std::pair<uint32_t, uint32_t>> components = {{0, history_.positions}};
+    std::vector<std::pair<uint32_t, uint32_t>> components = first_components();
     while (!components.empty()) {
       const auto [begin, end] = components.back();
       components.pop_back();
@@ -220,6 +220,24 @@ class StackMonitor {
   }
 
  private:
+  // Components: the positions [begin, end), bounded by gaps begin - 1 and end - 1. The first gaps
+  // without any value are all used at once; a value alone is no question.
+  std::vector<std::pair<uint32_t, uint32_t>> first_components() {
+    std::vector<std::pair<uint32_t, uint32_t>> components;
+    uint32_t begin = 0;
+    for (uint32_t end = 1; end <= history_.positions; ++end) {
+      if (end == history_.positions || counts_[end - 1] == Cover::kUsed) {
+        if (below_[end] - below_[begin] > 1) {
+          components.emplace_back(begin, end);
+        }
+        begin = end;
+      }
+    }
+    counts_.clear();
+    counts_.shrink_to_fit();
+    return components;
+  }
+
   static std::vector<DistinctValue> by_later_call(const Distinct& history) {
     std::vector<DistinctValue> values(history.values);
     std::sort(values.begin(), values.end(), [](const DistinctValue& a, const DistinctValue& b) {
@@ -236,8 +254,10 @@ class StackMonitor {
         --counts[value.pop.call];
       }
     }
-    for (size_t i = 1; i < counts.size(); ++i) {
-      counts[i] += counts[i - 1];
+    int32_t present = 0;
+    for (int32_t& count : counts) {
+      present += count;
+      count = present == 0 ? Cover::kUsed : present;
     }
     return counts;
   }
@@ -255,6 +275,7 @@ class StackMonitor {
 
   const Distinct& history_;
   std::vector<DistinctValue> values_;
+  std::vector<int32_t> counts_;
   Cover cover_;
   Left left_;
   std::vector<uint32_t> below_;  // values whose later call is below a position
