@@ -104,7 +104,7 @@ class Checker {
 
  private:
   void judge(const Part& part) {
-    Decision decision = decide(history_, part, options_.bounds);
+    Decision decision = decide(history_, part, options_.bounds, options_.want_linearization);
     switch (decision.answer) {
       case Answer::kViolation:
         report_.verdict = Verdict::kViolation;

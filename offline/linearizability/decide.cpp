@@ -4,11 +4,13 @@
 
 namespace tsomon::linearizability {
 
-Decision decide(const History& history, const Part& part, const SearchBounds& bounds) {
+Decision decide(const History& history, const Part& part, const SearchBounds& bounds,
+                bool want_order) {
   Decision decision;
-  if (const auto seen = monitor(part)) {
+  if (auto seen = monitor(part, want_order)) {
     decision.answer = seen->linearizable ? Answer::kLinearizable : Answer::kViolation;
-    decision.suspects = seen->suspects;
+    decision.suspects = std::move(seen->suspects);
+    decision.order = std::move(seen->order);
     decision.work = part.ops.size();
     return decision;
   }

@@ -10,11 +10,12 @@ namespace tsomon::linearizability {
 struct Decision {
   Answer answer = Answer::kBound;
   uint64_t work = 0;
-  std::vector<uint32_t> order;  // a linearization, where the search found it
+  std::vector<uint32_t> order;  // a linearization, where it was asked for or the search found it
   // Of a violation, perhaps: operations of the part that are a violation by themselves.
   std::vector<uint32_t> suspects;
 };
 
-Decision decide(const History& history, const Part& part, const SearchBounds& bounds);
+Decision decide(const History& history, const Part& part, const SearchBounds& bounds,
+                bool want_order = false);
 
 }  // namespace tsomon::linearizability

@@ -6,10 +6,15 @@
 namespace tsomon::linearizability {
 namespace {
 
-Monitored judge(ObjectKind kind, const Distinct& values) {
+Monitored judge(ObjectKind kind, const Distinct& values, bool want_order) {
   switch (kind) {
-    case ObjectKind::kQueue:
-      return monitor_queue(values);
+    case ObjectKind::kQueue: {
+      Monitored result = monitor_queue(values);
+      if (want_order && result.linearizable) {
+        result.order = queue_order(values);
+      }
+      return result;
+    }
     case ObjectKind::kStack:
       return monitor_stack(values);
     default:
@@ -37,8 +42,8 @@ constexpr uint64_t kMaxWork = 50'000'000;  // operations judged, for pending pop
 // together with the pending pops.
 class PendingPops {
  public:
-  PendingPops(const Part& part, ValueTable* table)
-      : part_(part), table_(*table), used_(table->pending_pops.size()) {}
+  PendingPops(const Part& part, ValueTable* table, bool want_order)
+      : part_(part), table_(*table), want_order_(want_order), used_(table->pending_pops.size()) {}
 
   // Nothing: too much work.
   std::optional<Monitored> run() {
@@ -46,7 +51,7 @@ class PendingPops {
     if (work_ > kMaxWork) {
       return std::nullopt;
     }
-    Monitored result{found, {}};
+    Monitored result{found, {}, std::move(order_)};
     if (!found) {
       result.suspects = std::move(suspects_);
       result.suspects.insert(result.suspects.end(), table_.pending_pops.begin(),
@@ -64,8 +69,9 @@ class PendingPops {
     if (work_ > kMaxWork) {
       return false;
     }
-    const Monitored seen = judge(part_.kind, distinct_values(part_, table_, false));
+    Monitored seen = judge(part_.kind, distinct_values(part_, table_, false), want_order_);
     if (seen.linearizable) {
+      order_ = std::move(seen.order);
       return true;
     }
     suspects_.insert(suspects_.end(), seen.suspects.begin(), seen.suspects.end());
@@ -96,14 +102,16 @@ class PendingPops {
 
   const Part& part_;
   ValueTable& table_;
+  bool want_order_;
   std::vector<bool> used_;
   std::vector<uint32_t> suspects_;
+  std::vector<uint32_t> order_;
   uint64_t work_ = 0;
 };
 
 }  // namespace
 
-std::optional<Monitored> monitor(const Part& part) {
+std::optional<Monitored> monitor(const Part& part, bool want_order) {
   if (part.kind == ObjectKind::kSet) {
     return part.initial == 0 ? monitor_set_entry(part) : std::nullopt;
   }
@@ -115,20 +123,21 @@ std::optional<Monitored> monitor(const Part& part) {
     return std::nullopt;
   }
   if (!table.wrong.empty()) {
-    return Monitored{false, std::move(table.wrong)};
+    return Monitored{false, std::move(table.wrong), {}};
   }
   if (part.kind == ObjectKind::kPriorityQueue && pops_smallest(part)) {
     for (DistinctValue& value : table.values) {
       value.value = -value.value;
     }
   }
-  Monitored result = judge(part.kind, distinct_values(part, table, false));
+  Monitored result = judge(part.kind, distinct_values(part, table, false), want_order);
   if (result.linearizable || table.pending_pops.empty()) {
     return result;
   }
   // Without the values that nobody popped pending pops have taken nothing.
-  result = judge(part.kind, distinct_values(part, table, true));
-  return result.linearizable ? PendingPops(part, &table).run() : std::optional(std::move(result));
+  result = judge(part.kind, distinct_values(part, table, true), false);
+  return result.linearizable ? PendingPops(part, &table, want_order).run()
+                             : std::optional(std::move(result));
 }
 
 }  // namespace tsomon::linearizability

@@ -24,15 +24,20 @@ struct Monitored {
   bool linearizable = true;
   // Of a violation: operations, all of each value, that are a violation by themselves.
   std::vector<uint32_t> suspects;
+  // Otherwise, of queues and stacks if asked for: a linearization, as indices of Part::ops.
+  std::vector<uint32_t> order;
 };
 
 // Nothing: no monitor applies.
-std::optional<Monitored> monitor(const Part& part);
+std::optional<Monitored> monitor(const Part& part, bool want_order = false);
 
 // Of values that are each pushed once and popped at most once, the pop not wholly before the push.
-Monitored monitor_queue(const Distinct& values);           // O(n)
-Monitored monitor_stack(const Distinct& values);           // O(n log n) for a bounded concurrency
+Monitored monitor_queue(const Distinct& values);  // O(n)
+Monitored monitor_stack(
+    const Distinct& values);  // with its order;         // O(n log n) for a bounded concurrency
 Monitored monitor_priority_queue(const Distinct& values);  // O(n log n)
+// Of a history that monitor_queue() allows; O(n log n).
+std::vector<uint32_t> queue_order(const Distinct& values);
 std::optional<Monitored> monitor_set_entry(const Part& part);  // O(n)
 
 }  // namespace tsomon::linearizability

@@ -15,6 +15,9 @@
 // until it has two values, which (1) excludes. Pushes and pops in that order, each as soon as the
 // order in time allows, are a linearization.
 #include <algorithm>
+#include <numeric>
+#include <set>
+#include <tuple>
 
 #include "offline/linearizability/monitors.h"
 
@@ -75,7 +78,99 @@ void add_cover(const Distinct& history, const EmptySeen& seen, std::vector<uint3
   }
 }
 
+// Times with room in and around the gaps: position p is 4 p, and around a gap that empty
+// observations take effect in all that goes before it ends, and all that goes after it begins.
+constexpr uint64_t before(uint32_t gap) { return 4 * uint64_t{gap} + 1; }
+constexpr uint64_t inside(uint32_t gap) { return 4 * uint64_t{gap} + 2; }
+constexpr uint64_t after(uint32_t gap) { return 4 * uint64_t{gap} + 3; }
+
+struct Bounds {
+  uint64_t push_call;
+  uint64_t push_ret;
+  uint64_t pop_call;
+  uint64_t pop_ret;
+};
+
+// `gaps`: where something was seen to be empty, ascending.
+Bounds bounds_of(const DistinctValue& value, const std::vector<uint32_t>& gaps) {
+  const uint32_t last = std::max(value.push.call, value.pop.call);
+  const auto next = std::lower_bound(gaps.begin(), gaps.end(), last);
+  const uint64_t low = next == gaps.begin() ? 0 : after(*(next - 1));
+  const uint64_t high = next == gaps.end() ? UINT64_MAX : before(*next);
+  const uint64_t push_call = std::max(low, 4 * uint64_t{value.push.call});
+  const uint64_t pop_ret = std::min(high, 4 * uint64_t{value.pop.ret});
+  return {push_call, std::min(pop_ret, 4 * uint64_t{value.push.ret}),
+          std::max(push_call, 4 * uint64_t{value.pop.call}), pop_ret};
+}
+
+// The values in an order that no push and no pop contradicts: always one that nothing has to be
+// before, of those whose push may be next the one whose pop was called first.
+std::vector<uint32_t> value_order(const std::vector<Bounds>& values) {
+  const auto by = [&values](uint64_t Bounds::*time) {
+    std::vector<uint32_t> order(values.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::sort(order.begin(), order.end(),
+              [&](uint32_t a, uint32_t b) { return values[a].*time < values[b].*time; });
+    return order;
+  };
+  const std::vector<uint32_t> calls = by(&Bounds::push_call);
+  const std::vector<uint32_t> returns = by(&Bounds::push_ret);
+  std::vector<bool> done(values.size());
+  std::set<std::pair<uint64_t, uint32_t>> may_be_next;
+  std::vector<uint32_t> order;
+  size_t call = 0;
+  for (size_t first = 0; order.size() < values.size();) {
+    for (; done[returns[first]]; ++first) {
+    }
+    for (; call < calls.size() && values[calls[call]].push_call <= values[returns[first]].push_ret;
+         ++call) {
+      may_be_next.emplace(values[calls[call]].pop_call, calls[call]);
+    }
+    const uint32_t value = may_be_next.begin()->second;
+    may_be_next.erase(may_be_next.begin());
+    done[value] = true;
+    order.push_back(value);
+  }
+  return order;
+}
+
 }  // namespace
+
+std::vector<uint32_t> queue_order(const Distinct& history) {
+  const std::vector<uint32_t> below = history.bare_gaps_below();
+  std::vector<std::tuple<uint64_t, int, size_t, uint32_t>> moments;  // with the operation last
+  std::vector<uint32_t> gaps;
+  for (const EmptySeen& seen : history.empties) {
+    const auto bare = std::upper_bound(below.begin(), below.end(), below[seen.interval.call]);
+    const auto gap = static_cast<uint32_t>(bare - below.begin()) - 1;
+    gaps.push_back(gap);
+    moments.emplace_back(inside(gap), 0, 0, seen.op);
+  }
+  std::sort(gaps.begin(), gaps.end());
+  gaps.erase(std::unique(gaps.begin(), gaps.end()), gaps.end());
+  std::vector<Bounds> bounds;
+  for (const DistinctValue& value : history.values) {
+    bounds.push_back(bounds_of(value, gaps));
+  }
+  uint64_t pushed = 0;
+  uint64_t popped = 0;
+  size_t number = 0;
+  for (const uint32_t i : value_order(bounds)) {
+    pushed = std::max(pushed, bounds[i].push_call);
+    popped = std::max({popped, pushed, bounds[i].pop_call});
+    moments.emplace_back(pushed, 1, ++number, history.values[i].push_op);
+    if (history.values[i].pop_op != HistoryOperation::kNever) {
+      moments.emplace_back(popped, 2, number, history.values[i].pop_op);
+    }
+  }
+  std::sort(moments.begin(), moments.end());
+  std::vector<uint32_t> order;
+  order.reserve(moments.size());
+  for (const auto& moment : moments) {
+    order.push_back(std::get<3>(moment));
+  }
+  return order;
+}
 
 Monitored monitor_queue(const Distinct& values) {
   Monitored result;

@@ -61,21 +61,21 @@ std::optional<Monitored> monitor_set_entry(const Part& part) {
     return std::nullopt;
   }
   if (entry.insertion == nullptr) {
-    return Monitored{entry.removal == nullptr && !entry.seen, {}};
+    return Monitored{entry.removal == nullptr && !entry.seen, {}, {}};
   }
   // Gap g is after position g, so the last one of an operation is before its return.
   const uint32_t last = std::min(entry.insertion->ret, entry.earliest_return) - 1;
   if (last < entry.insertion->call || entry.earliest_return == 0) {
-    return Monitored{false, {}};
+    return Monitored{false, {}, {}};
   }
   if (entry.removal == nullptr) {
-    return Monitored{all_missed_fit(part, last, false, 0), {}};
+    return Monitored{all_missed_fit(part, last, false, 0), {}, {}};
   }
   const uint32_t first = std::max(entry.removal->call, entry.seen ? entry.latest_call : 0);
   if (first >= entry.removal->ret || entry.insertion->call >= entry.removal->ret) {
-    return Monitored{false, {}};
+    return Monitored{false, {}, {}};
   }
-  return Monitored{first < last || all_missed_fit(part, last, true, first), {}};
+  return Monitored{first < last || all_missed_fit(part, last, true, first), {}, {}};
 }
 
 }  // namespace tsomon::linearizability

@@ -189,10 +189,15 @@ class StackMonitor {
   }
 
   Monitored run() {
-    std::vector<std::pair<uint32_t, uint32_t>> components = first_components();
-    while (!components.empty()) {
-      const auto [begin, end] = components.back();
-      components.pop_back();
+    std::vector<Task> tasks = first_tasks();
+    Monitored result;
+    while (!tasks.empty()) {
+      const auto [begin, end, popped] = tasks.back();
+      tasks.pop_back();
+      if (popped != kNone) {
+        result.order.push_back(popped);
+        continue;
+      }
       const uint32_t first = below_[begin];
       const uint32_t last = below_[end];
       const Left::Node all = left_.in(first, last);
@@ -201,8 +206,8 @@ class StackMonitor {
       }
       if (const uint32_t gap = cover_.find_bare(begin, end - 1); gap != kNone) {
         cover_.use(gap);
-        components.emplace_back(begin, gap + 1);
-        components.emplace_back(gap + 1, end);
+        tasks.push_back({gap + 1, end});
+        tasks.push_back({begin, gap + 1});
         continue;
       }
       const uint32_t value =
@@ -214,28 +219,50 @@ class StackMonitor {
       if (values_[value].certain()) {
         cover_.add(values_[value].push.ret, values_[value].pop.call, -1);
       }
-      components.emplace_back(begin, end);
+      result.order.push_back(values_[value].push_op);
+      if (values_[value].pop_op != HistoryOperation::kNever) {
+        tasks.push_back({0, 0, values_[value].pop_op});
+      }
+      tasks.push_back({begin, end});
     }
-    return {};
+    return result;
   }
 
  private:
-  // Components: the positions [begin, end), bounded by gaps begin - 1 and end - 1. The first gaps
-  // without any value are all used at once; a value alone is no question.
-  std::vector<std::pair<uint32_t, uint32_t>> first_components() {
-    std::vector<std::pair<uint32_t, uint32_t>> components;
+  // What is left to do, the last first, so that the order comes out from left to right: a component
+  // of the positions [begin, end), bounded by gaps begin - 1 and end - 1, or an operation.
+  struct Task {
     uint32_t begin = 0;
+    uint32_t end = 0;
+    uint32_t op = kNone;
+  };
+
+  // The first gaps without any value are all used at once; each empty observation gets one.
+  std::vector<Task> first_tasks() {
+    std::vector<std::pair<uint32_t, uint32_t>> seen;  // gap, operation
+    const std::vector<uint32_t> below = history_.bare_gaps_below();
+    for (const EmptySeen& empty : history_.empties) {
+      const auto bare = std::upper_bound(below.begin(), below.end(), below[empty.interval.call]);
+      seen.emplace_back(static_cast<uint32_t>(bare - below.begin()) - 1, empty.op);
+    }
+    std::sort(seen.begin(), seen.end());
+    std::vector<Task> tasks;
+    uint32_t begin = 0;
+    size_t next = 0;
     for (uint32_t end = 1; end <= history_.positions; ++end) {
       if (end == history_.positions || counts_[end - 1] == Cover::kUsed) {
-        if (below_[end] - below_[begin] > 1) {
-          components.emplace_back(begin, end);
+        if (below_[end] > below_[begin]) {
+          tasks.push_back({begin, end});
+        }
+        for (; next < seen.size() && seen[next].first == end - 1; ++next) {
+          tasks.push_back({0, 0, seen[next].second});
         }
         begin = end;
       }
     }
-    counts_.clear();
-    counts_.shrink_to_fit();
-    return components;
+    counts_ = {};
+    std::reverse(tasks.begin(), tasks.end());
+    return tasks;
   }
 
   static std::vector<DistinctValue> by_later_call(const Distinct& history) {

@@ -10,6 +10,7 @@
 #include "decoders/histories/reader.h"
 #include "offline/linearizability/check.h"
 #include "offline/linearizability/monitors.h"
+#include "offline/linearizability/validate.h"
 #include "tests/linearizability/naive_history.h"
 
 using namespace tsomon;
@@ -232,7 +233,11 @@ TEST_CASE("linearizability: monitors and search agree on histories of forty oper
       const History history = read(text);
       const Parts parts = parts_of(history, kind).value();
       for (const Part& part : parts.parts) {
-        const auto seen = monitor(part);
+        const auto seen = monitor(part, true);
+        const bool ordered = kind == ObjectKind::kQueue || kind == ObjectKind::kStack;
+        if (seen && seen->linearizable && ordered) {
+          REQUIRE_MESSAGE(refused(history, part, seen->order).empty(), text);
+        }
         const SearchResult found = search(history, part, {100'000, size_t{1} << 26});
         if (seen && found.answer != Answer::kBound) {
           ++compared;
