@@ -92,6 +92,7 @@ int run(int argc, char** argv) {
   tsomon::add_doctor_command(app, exit_status);
   tsomon::add_generate_command(app, exit_status);
   tsomon::add_litmus_command(app, exit_status);
+  tsomon::add_predict_command(app, exit_status);
   tsomon::add_record_command(app, exit_status);
   tsomon::add_run_command(app, exit_status);
   tsomon::add_script_command(app, exit_status);

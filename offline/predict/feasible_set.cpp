@@ -9,13 +9,20 @@ namespace {
 
 class SetBefore {
  public:
-  SetBefore(const Model& model, NodeId a, NodeId b, Sections sections)
-      : model_(model), a_(model.node(a)), b_(model.node(b)), sections_(sections) {
+  SetBefore(const Model& model, std::span<const NodeId> meeting, Sections sections)
+      : model_(model), meeting_(meeting), sections_(sections) {
     counts_.assign(model.threads(), 0);
-    add(model.before(a));
-    add(model.before(b));
-    own(a_);
-    own(b_);
+    meets_.assign(model.threads(), false);
+    // A clock says nothing about its own thread.
+    for (const NodeId id : meeting) {
+      const Node& node = model.node(id);
+      const auto clock = model.before(id);
+      for (uint32_t thread = 0; thread < counts_.size(); ++thread) {
+        const uint32_t count = thread == node.thread ? node.position : clock[thread];
+        counts_[thread] = std::max(counts_[thread], count);
+      }
+      meets_[node.thread] = true;
+    }
   }
 
   bool close() {
@@ -39,8 +46,10 @@ class SetBefore {
           changed = true;
         }
       }
-      if (counts_[a_.thread] != a_.position || counts_[b_.thread] != b_.position) {
-        return false;
+      for (const NodeId id : meeting_) {
+        if (counts_[model_.node(id).thread] != model_.node(id).position) {
+          return false;
+        }
       }
     }
     return true;
@@ -54,16 +63,6 @@ class SetBefore {
       counts_[thread] = std::max(counts_[thread], clock[thread]);
     }
   }
-  // A clock says nothing about its own thread, and the other one may need more than this.
-  void own(const Node& node) {
-    const uint32_t clock =
-        other(node).thread == node.thread ? 0 : model_.before(id(other(node)))[node.thread];
-    counts_[node.thread] = std::max(clock, node.position);
-  }
-  const Node& other(const Node& node) const { return &node == &a_ ? b_ : a_; }
-  NodeId id(const Node& node) const { return model_.of_thread(node.thread)[node.position]; }
-
-  bool racing(uint32_t thread) const { return thread == a_.thread || thread == b_.thread; }
   bool open(const Section& section) const {
     return section.release == kNone ||
            model_.node(section.release).position >= counts_[section.thread];
@@ -73,7 +72,7 @@ class SetBefore {
     if (!open(section)) {
       return false;  // an earlier one of the same thread has led past it
     }
-    const bool can_end = section.release != kNone && !racing(section.thread);
+    const bool can_end = section.release != kNone && !meets_[section.thread];
     if (sections_ == Sections::kClosed && can_end) {
       return true;
     }
@@ -89,7 +88,7 @@ class SetBefore {
         continue;
       }
       const Section& rival = model_.sections()[last];
-      const bool rival_can_end = rival.release != kNone && !racing(rival.thread);
+      const bool rival_can_end = rival.release != kNone && !meets_[rival.thread];
       if (keeps_order && rival.acquire > section.acquire) {
         return true;
       }
@@ -102,7 +101,7 @@ class SetBefore {
   }
 
   bool end(const Section& section) {
-    if (racing(section.thread) || section.release == kNone) {
+    if (meets_[section.thread] || section.release == kNone) {
       return false;
     }
     add(model_.needed(section.release));
@@ -112,17 +111,17 @@ class SetBefore {
   }
 
   const Model& model_;
-  const Node& a_;
-  const Node& b_;
+  const std::span<const NodeId> meeting_;
   const Sections sections_;
   std::vector<uint32_t> counts_;
+  std::vector<bool> meets_;  // threads
 };
 
 }  // namespace
 
-std::optional<std::vector<uint32_t>> set_before(const Model& model, NodeId a, NodeId b,
+std::optional<std::vector<uint32_t>> set_before(const Model& model, std::span<const NodeId> meeting,
                                                 Sections sections) {
-  SetBefore set(model, a, b, sections);
+  SetBefore set(model, meeting, sections);
   if (!set.close()) {
     return std::nullopt;
   }

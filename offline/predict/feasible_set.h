@@ -1,12 +1,12 @@
 // Which events a reordering that ends in a given state has to contain.
 //
 // Purpose     A reordering is made of the first nodes of each thread: `counts` says how many. The
-//             smallest set around two accesses is closed under what they need; what the sections
-//             of the other threads need depends on how locks may be reordered:
+//             smallest set in front of nodes that meet, each next in its thread, is closed under
+//             what they need; what sections need depends on how locks may be reordered:
 //   kKept     Sections of a lock keep their order, so all but the last one are complete. Then the
 //             trace restricted to the set is the reordering: a sync-preserving one (Mathur,
 //             Pavlogiannis, Viswanathan, POPL 2021).
-//   kOpen     Sections of the two threads that race may be entered after any other: these are
+//   kOpen     Sections of the threads that meet may be entered after any other: these are
 //             completed only if the lock would be held twice or their order would change.
 //   kClosed   All sections of other threads are completed, if they ever are (Cai et al., ESEC/FSE
 //             2021, algorithm 1).
@@ -15,6 +15,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "offline/predict/model.h"
@@ -23,8 +24,9 @@ namespace tsomon::predict {
 
 enum class Sections : uint8_t { kKept, kOpen, kClosed };
 
-// How many nodes of each thread come before both accesses; nothing: there is no such set.
-std::optional<std::vector<uint32_t>> set_before(const Model& model, NodeId a, NodeId b,
+// How many nodes of each thread come before the nodes that meet, which are of different threads;
+// nothing: there is no such set.
+std::optional<std::vector<uint32_t>> set_before(const Model& model, std::span<const NodeId> meeting,
                                                 Sections sections);
 
 }  // namespace tsomon::predict

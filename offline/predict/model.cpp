@@ -201,6 +201,7 @@ void Model::add(uint32_t i, ThreadState& state, bool lock) {
   node.event = i;
   node.thread = event.thread;
   node.position = static_cast<uint32_t>(mine.size());
+  node.place = static_cast<uint32_t>(events_[event.thread].size()) - 1;
   node.first_use = static_cast<uint32_t>(uses_.size());
   node.reads = reads(event);
   node.writes = writes(event);

@@ -33,6 +33,7 @@ struct Node {
   uint32_t event = 0;  // of the trace
   uint32_t thread = 0;
   uint32_t position = 0;
+  uint32_t place = 0;         // of the event among all of its thread
   uint32_t section = kNone;   // that it begins or ends
   uint32_t first_use = 0;     // the uses of a node are consecutive
   uint32_t bound_at = kNone;  // a read is bound where so many nodes of its thread are executed

@@ -1,13 +1,11 @@
 #include "offline/predict/races.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 
-#include "offline/predict/feasible_set.h"
-#include "offline/predict/model.h"
-#include "offline/predict/reordering.h"
-#include "offline/predict/validator.h"
+#include "offline/predict/query.h"
 
 namespace tsomon::predict {
 namespace {
@@ -23,14 +21,8 @@ struct Pair {
 
 class Predictor {
  public:
-  Predictor(const Trace& trace, const RaceOptions& options, RaceResult* result)
-      : options_(options),
-        result_(*result),
-        cells_(trace),
-        edges_(hard_edges(trace, cells_)),
-        model_(trace, cells_, edges_, result->branches),
-        validator_(trace, cells_, edges_, result->branches),
-        reordering_(model_) {}
+  Predictor(const RaceOptions& options, Query& query, RaceResult* result)
+      : options_(options), result_(*result), query_(query), model_(query.model()) {}
 
   void run() {
     for (uint32_t cell = 0; cell < model_.cell_count(); ++cell) {
@@ -132,99 +124,63 @@ class Predictor {
   }
 
   bool ask(NodeId a, NodeId b) {
-    if (options_.sync_preserving) {
-      if (const auto counts = set_before(model_, a, b, Sections::kKept)) {
-        return report(in_trace_order(*counts), a, b, Tier::kSyncPreserving);
-      }
+    const std::array<NodeId, 2> nodes = {a, b};
+    auto meeting = query_.meet(nodes, options_.sync_preserving);
+    if (!meeting) {
+      return false;
     }
-    for (const Sections sections : {Sections::kOpen, Sections::kClosed}) {
-      const auto counts = set_before(model_, a, b, sections);
-      if (!counts) {
-        continue;
-      }
-      if (const auto order = reordering_.order(*counts)) {
-        return report(*order, a, b, Tier::kClosure);
-      }
-    }
-    return false;
-  }
-
-  std::vector<NodeId> in_trace_order(const std::vector<uint32_t>& counts) const {
-    std::vector<NodeId> order;
-    for (uint32_t thread = 0; thread < counts.size(); ++thread) {
-      const auto& mine = model_.of_thread(thread);
-      order.insert(order.end(), mine.begin(), mine.begin() + counts[thread]);
-    }
-    std::sort(order.begin(), order.end());
-    spend(order.size());
-    return order;
-  }
-
-  // With the events in front of each node that are no nodes.
-  std::vector<uint32_t> events(const std::vector<NodeId>& order, NodeId a, NodeId b) {
-    next_.assign(model_.threads(), 0);
-    std::vector<uint32_t> witness;
-    const auto go_on = [&](NodeId id, bool inclusive) {
-      const Node& node = model_.node(id);
-      const auto mine = model_.events_of(node.thread);
-      uint32_t& next = next_[node.thread];
-      while (next < mine.size() &&
-             (inclusive ? mine[next] <= node.event : mine[next] < node.event)) {
-        witness.push_back(mine[next++]);
-      }
-    };
-    for (const NodeId id : order) {
-      go_on(id, true);
-    }
-    go_on(a, false);
-    go_on(b, false);
-    witness.push_back(model_.node(b).event);
-    witness.push_back(model_.node(a).event);
-    spend(witness.size());
-    return witness;
-  }
-
-  bool report(const std::vector<NodeId>& order, NodeId a, NodeId b, Tier tier) {
-    Race race{model_.node(a).event, model_.node(b).event, tier, events(order, a, b)};
-    if (!validator_.check_race(race.witness).empty()) {
+    Race race{model_.node(a).event, model_.node(b).event, meeting->tier,
+              std::move(meeting->witness)};
+    race.witness.push_back(race.second);
+    race.witness.push_back(race.first);
+    if (!query_.validator().check_race(race.witness).empty()) {
       ++result_.invalid;
       return false;
     }
-    kept_ += race.witness.size();
-    if (kept_ > options_.max_witness_events) {
+    // Those that keep the order of the locks are easily believed.
+    if (race.tier == Tier::kSyncPreserving &&
+        kept_ + race.witness.size() > options_.max_witness_events) {
       ++result_.without_witness;
       race.witness = {};
     }
-    const WorkPause outlives;
+    kept_ += race.witness.size();
     result_.races.push_back(std::move(race));
     return true;
   }
 
   const RaceOptions& options_;
   RaceResult& result_;
-  CellTable cells_;
-  std::vector<HardEdge> edges_;
-  Model model_;
-  Validator validator_;
-  Reordering reordering_;
+  Query& query_;
+  const Model& model_;
   std::map<Places, Tried> tried_;
-  std::vector<uint32_t> next_;  // event of each thread
   uint64_t kept_ = 0;
 };
 
 }  // namespace
 
-RaceResult predict_races(const Trace& trace, const RaceOptions& options) {
+RaceResult predict_races(Query& query, const RaceOptions& options) {
   RaceResult result;
-  result.branches = resolved(options.branches, trace);
+  result.branches = query.branches();
   try {
-    Predictor(trace, options, &result).run();
+    Predictor(options, query, &result).run();
   } catch (const WorkEnded& ended) {
     result.ended = ended.limit();
   }
   std::sort(result.races.begin(), result.races.end(), [](const Race& a, const Race& b) {
     return std::tie(a.first, a.second) < std::tie(b.first, b.second);
   });
+  return result;
+}
+
+RaceResult predict_races(const Trace& trace, const RaceOptions& options) {
+  RaceResult result;
+  result.branches = resolved(options.branches, trace);
+  try {
+    Query query(trace, result.branches);
+    return predict_races(query, options);
+  } catch (const WorkEnded& ended) {
+    result.ended = ended.limit();
+  }
   return result;
 }
 

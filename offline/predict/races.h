@@ -5,8 +5,6 @@
 //             the validator has accepted it.
 // Candidates  Pairs on a cell that clocks do not order and no common lock excludes, one report for
 //             each pair of source locations (of cell and threads where the trace has no locations).
-// Tiers       Sync-preserving reorderings first, which take the time of the set alone; then the
-//             closed order (reordering.h), with as few sections completed as possible, then all.
 // Misses      Cells that are accessed with atomic read-modify-writes are taken to be atomic
 //             altogether: the trace does not say which loads and stores are. With three threads or
 //             more `refused` pairs may still race.
@@ -21,25 +19,27 @@
 #include <vector>
 
 #include "offline/predict/branches.h"
+#include "offline/predict/query.h"
 #include "tso/trace.h"
 #include "tso/work.h"
 
 namespace tsomon::predict {
 
-enum class Tier : uint8_t { kSyncPreserving, kClosure };
+// Traces that are longer cannot be asked about: numbers of events have 32 bits.
+inline constexpr uint64_t kMaxEvents = uint64_t{1} << 31;
 
 struct Race {
   uint32_t first = 0;  // events of the trace, first < second
   uint32_t second = 0;
   Tier tier = Tier::kSyncPreserving;
-  // The events of the reordering, the two accesses last. Empty: beyond max_witness_events.
+  // The events of the reordering, the two accesses last. Empty: it was validated, not kept.
   std::vector<uint32_t> witness;
 };
 
 struct RaceOptions {
   Branches branches = Branches::kAuto;
-  // Of all witnesses that are kept, in the order of the reports.
-  uint64_t max_witness_events = 20'000'000;
+  // Of all sync-preserving witnesses that are kept.
+  uint64_t max_witness_events = 5'000'000;
   bool sync_preserving = true;  // the first tier
 };
 
@@ -59,5 +59,7 @@ struct RaceResult {
 };
 
 RaceResult predict_races(const Trace& trace, const RaceOptions& options);
+// Of a query that has been made, with its branches.
+RaceResult predict_races(Query& query, const RaceOptions& options);
 
 }  // namespace tsomon::predict

@@ -37,6 +37,8 @@ class Validator {
   // Empty: it is one. Otherwise what is wrong.
   std::string check_order(std::span<const uint32_t> witness);
   std::string check_race(std::span<const uint32_t> witness);
+  // After the witness each of the threads is about to acquire what the next one holds.
+  std::string check_deadlock(std::span<const uint32_t> witness, std::span<const uint32_t> requests);
 
  private:
   struct Lock {
@@ -47,8 +49,21 @@ class Validator {
   static constexpr uint32_t kNobody = 0xFFFFFFFFU;
   static constexpr uint32_t kInitial = 0xFFFFFFFFU;  // what memory held at first
 
+  // An event in four words, so that long witnesses are replayed quickly.
+  struct Step {
+    ThreadId thread = 0;
+    uint32_t position = 0;           // in its thread
+    uint32_t next_branch = kNobody;  // position of the first branch after it
+    // Neither a lock nor a hard edge nor a cell that another thread uses: only its thread's order
+    // matters, which gives its reads what they saw.
+    bool plain = true;
+  };
+
+  void find_plain();
   std::string replay(std::span<const uint32_t> witness, size_t free_tail);
   std::string step(uint32_t event, bool bound);
+  bool next_in_thread(uint32_t event) const;
+  bool holds(ThreadId thread, const Event& request, LocationId lock) const;
   bool acquire(const Event& event, LocationId lock);
   void release(const Event& event, LocationId lock);
   const uint32_t* sources(uint32_t event) const { return &sources_[first_source_[event]]; }
@@ -58,8 +73,7 @@ class Validator {
   const CellTable& cells_;
   const std::vector<HardEdge>& edges_;
   Branches branches_;
-  std::vector<uint32_t> position_;      // of an event in its thread
-  std::vector<uint32_t> next_branch_;   // of an event: position of the first after it
+  std::vector<Step> steps_;
   std::vector<uint32_t> first_source_;  // of a reading event
   std::vector<uint32_t> sources_;       // the write seen, for each of its cells
   std::vector<uint32_t> first_edge_;    // of an event, in edges_

@@ -53,7 +53,9 @@ Trace random_small_trace(std::mt19937& random, const SmallTraceShape& shape) {
     }
     const uint32_t what = below(10);
     auto& mine = held[thread];
-    if (what < 3 && shape.locks > 0) {
+    const uint32_t acquisitions = shape.mostly_locks ? 4 : 3;
+    const uint32_t releases = shape.mostly_locks ? 7 : 5;
+    if (what < acquisitions && shape.locks > 0) {
       const uint64_t lock = kFirstLock + below(shape.locks);
       const bool shared = shape.reader_locks && below(2) == 0;
       bool free = true;
@@ -66,11 +68,11 @@ Trace random_small_trace(std::mt19937& random, const SmallTraceShape& shape) {
         builder.add(thread, shared ? EventKind::kAcquireShared : EventKind::kAcquire, lock);
         mine.push_back({lock, shared});
       }
-    } else if (what < 5 && !mine.empty()) {
+    } else if (what < releases && !mine.empty()) {
       builder.add(thread, mine.back().shared ? EventKind::kReleaseShared : EventKind::kRelease,
                   mine.back().lock);
       mine.pop_back();
-    } else if (what == 5 && shape.branches) {
+    } else if (what == releases && shape.branches) {
       builder.add(thread, EventKind::kBranch);
     } else {
       const EventKind kind = shape.exchanges && below(4) == 0 ? EventKind::kReadModifyWrite
@@ -112,8 +114,24 @@ NaivePlayer::State NaivePlayer::start() const {
           std::vector<bool>(threads_.size())};
 }
 
-// Threads and locks allow it; reads are another matter.
-bool NaivePlayer::enabled(const State& state, uint32_t i) const {
+// The thread that holds a lock for itself; -1: none.
+int NaivePlayer::holder(const State& state, uint64_t lock) const {
+  for (uint32_t thread = 0; thread < threads_.size(); ++thread) {
+    int depth = 0;
+    for (uint32_t at = 0; at < state.done[thread]; ++at) {
+      const Event& past = trace_.events[threads_[thread][at]];
+      depth += past.address == lock && past.kind() == EventKind::kAcquire ? 1 : 0;
+      depth -= past.address == lock && past.kind() == EventKind::kRelease ? 1 : 0;
+    }
+    if (depth > 0) {
+      return static_cast<int>(thread);
+    }
+  }
+  return -1;
+}
+
+// Forks and ends of threads allow it.
+bool NaivePlayer::started(const State& state, uint32_t i) const {
   const Event& event = trace_.events[i];
   for (uint32_t other = 0; other < i; ++other) {
     const Event& before = trace_.events[other];
@@ -123,6 +141,15 @@ bool NaivePlayer::enabled(const State& state, uint32_t i) const {
     if ((starts || ends) && !done) {
       return false;
     }
+  }
+  return true;
+}
+
+// Threads and locks allow it; reads are another matter.
+bool NaivePlayer::enabled(const State& state, uint32_t i) const {
+  const Event& event = trace_.events[i];
+  if (!started(state, i)) {
+    return false;
   }
   if (event.kind() != EventKind::kAcquire && event.kind() != EventKind::kAcquireShared) {
     return true;
@@ -166,8 +193,9 @@ bool NaivePlayer::step(State& state, uint32_t i) const {
          !state.strayed[event.thread];
 }
 
-std::set<std::pair<uint32_t, uint32_t>> NaivePlayer::races() {
-  std::set<std::pair<uint32_t, uint32_t>> found;
+// Calls visit(state, events that are next in their threads) for all that can be reached.
+template <typename Visit>
+void NaivePlayer::visit_states(const Visit& visit) const {
   std::set<State> seen;
   std::vector<State> todo = {start()};
   seen.insert(todo.front());
@@ -178,11 +206,24 @@ std::set<std::pair<uint32_t, uint32_t>> NaivePlayer::races() {
     for (uint32_t thread = 0; thread < threads_.size(); ++thread) {
       if (state.done[thread] < threads_[thread].size()) {
         const uint32_t i = threads_[thread][state.done[thread]];
-        if (enabled(state, i)) {
+        if (started(state, i)) {
           next.push_back(i);
         }
       }
     }
+    visit(state, next);
+    for (const uint32_t i : next) {
+      State after = state;
+      if (step(after, i) && seen.insert(after).second) {
+        todo.push_back(std::move(after));
+      }
+    }
+  }
+}
+
+std::set<std::pair<uint32_t, uint32_t>> NaivePlayer::races() {
+  std::set<std::pair<uint32_t, uint32_t>> found;
+  visit_states([&](const State&, const std::vector<uint32_t>& next) {
     for (const uint32_t a : next) {
       for (const uint32_t b : next) {
         const Event& x = trace_.events[a];
@@ -192,12 +233,35 @@ std::set<std::pair<uint32_t, uint32_t>> NaivePlayer::races() {
           found.emplace(a, b);
         }
       }
-      State after = state;
-      if (step(after, a) && seen.insert(after).second) {
-        todo.push_back(std::move(after));
+    }
+  });
+  return found;
+}
+
+std::set<std::vector<uint32_t>> NaivePlayer::deadlocks() {
+  std::set<std::vector<uint32_t>> found;
+  visit_states([&](const State& state, const std::vector<uint32_t>& next) {
+    // Whom each thread waits for, and with which event.
+    std::map<int, std::pair<int, uint32_t>> waits;
+    for (const uint32_t i : next) {
+      const Event& event = trace_.events[i];
+      if (event.kind() == EventKind::kAcquire && holder(state, event.address) >= 0) {
+        waits[static_cast<int>(event.thread)] = {holder(state, event.address), i};
       }
     }
-  }
+    for (const auto& [start, wait] : waits) {
+      std::vector<uint32_t> circle = {wait.second};
+      int at = wait.first;
+      while (at != start && waits.count(at) != 0 && circle.size() <= waits.size()) {
+        circle.push_back(waits[at].second);
+        at = waits[at].first;
+      }
+      if (at == start) {
+        std::sort(circle.begin(), circle.end());
+        found.insert(circle);
+      }
+    }
+  });
   return found;
 }
 

@@ -23,6 +23,7 @@ struct SmallTraceShape {
   bool forks = false;      // the first thread starts the others and joins one
   bool exchanges = false;  // atomic read-modify-writes
   bool reader_locks = false;
+  bool mostly_locks = false;
 };
 
 // Each event has a source location of its own.
@@ -35,6 +36,8 @@ class NaivePlayer {
 
   // Pairs of conflicting accesses that are next in some state that can be reached.
   std::set<std::pair<uint32_t, uint32_t>> races();
+  // Acquisitions that wait for each other in a circle, in some state; sorted. Without reader locks.
+  std::set<std::vector<uint32_t>> deadlocks();
   // Whether the events can happen in this order, nothing after them.
   bool allows(const std::vector<uint32_t>& order) const;
 
@@ -48,6 +51,10 @@ class NaivePlayer {
     }
   };
 
+  bool started(const State& state, uint32_t event) const;
+  int holder(const State& state, uint64_t lock) const;
+  template <typename Visit>
+  void visit_states(const Visit& visit) const;
   bool enabled(const State& state, uint32_t event) const;
   bool step(State& state, uint32_t event) const;
   State start() const;

@@ -1,0 +1,241 @@
+#include "offline/predict/deadlocks.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace tsomon::predict {
+namespace {
+
+// A lock and how it is held or asked for.
+using Mode = std::pair<uint32_t, bool>;  // lock, shared
+
+bool exclude(const Mode& a, const Mode& b) { return a.first == b.first && !(a.second && b.second); }
+
+// Acquisitions of one thread that ask for the same lock and hold the same ones.
+struct Step {
+  uint32_t thread = 0;
+  Mode asked;
+  std::vector<Mode> held;
+  std::vector<NodeId> nodes;
+
+  bool holds(const Mode& mode) const {
+    return std::any_of(held.begin(), held.end(),
+                       [&](const Mode& mine) { return exclude(mine, mode); });
+  }
+};
+
+class Predictor {
+ public:
+  Predictor(Query& query, bool sync_preserving, DeadlockResult* result)
+      : query_(query), model_(query.model()), sync_preserving_(sync_preserving), result_(*result) {}
+
+  void run() {
+    find_steps();
+    for (uint32_t first = 0; first < steps_.size(); ++first) {
+      circle_ = {first};
+      extend();
+    }
+  }
+
+ private:
+  struct Tried {
+    bool found = false;
+  };
+
+  void find_steps() {
+    std::map<std::tuple<uint32_t, Mode, std::vector<Mode>>, uint32_t> known;
+    for (const Section& section : model_.sections()) {
+      const Node& node = model_.node(section.acquire);
+      const auto held = model_.held(node.thread, node.position);
+      spend(1 + held.size());
+      if (held.empty()) {
+        continue;
+      }
+      std::vector<Mode> modes;
+      for (const uint32_t other : held) {
+        modes.emplace_back(model_.sections()[other].lock, model_.sections()[other].shared);
+      }
+      std::sort(modes.begin(), modes.end());
+      const Mode asked{section.lock, section.shared};
+      const auto [at, is_new] =
+          known.try_emplace({node.thread, asked, modes}, static_cast<uint32_t>(steps_.size()));
+      if (is_new) {
+        steps_.push_back({node.thread, asked, modes, {}});
+        for (const Mode& mode : modes) {
+          holding_[mode.first].push_back(at->second);
+        }
+      }
+      steps_[at->second].nodes.push_back(section.acquire);
+    }
+  }
+
+  // The circle so far begins with its least step; each one asks for what the next one holds.
+  void extend() {
+    const Step& last = steps_[circle_.back()];
+    const auto holders = holding_.find(last.asked.first);
+    if (holders == holding_.end()) {
+      return;
+    }
+    for (const uint32_t next : holders->second) {
+      spend(1);
+      if (++searched_ > DeadlockResult::kMaxSteps) {
+        result_.bounded = true;
+        return;
+      }
+      if (!steps_[next].holds(last.asked)) {
+        continue;
+      }
+      if (next == circle_.front() && circle_.size() > 1) {
+        try_circle();
+      } else if (next > circle_.front() && fits(steps_[next])) {
+        circle_.push_back(next);
+        extend();
+        circle_.pop_back();
+      }
+    }
+  }
+
+  // Of another thread than all of them, and no lock keeps it away from them.
+  bool fits(const Step& step) const {
+    return std::all_of(circle_.begin(), circle_.end(), [&](uint32_t other) {
+      const Step& there = steps_[other];
+      return there.thread != step.thread &&
+             std::none_of(step.held.begin(), step.held.end(),
+                          [&](const Mode& mode) { return there.holds(mode); });
+    });
+  }
+
+  void try_circle() {
+    attempts_ = 0;
+    nodes_.clear();
+    choose();
+  }
+
+  // Events for the steps, one after another. False: enough of this circle.
+  bool choose() {
+    if (nodes_.size() == circle_.size()) {
+      return consider();
+    }
+    for (const NodeId id : steps_[circle_[nodes_.size()]].nodes) {
+      spend(1 + nodes_.size());
+      const bool together = std::none_of(nodes_.begin(), nodes_.end(), [&](NodeId other) {
+        return model_.always_before(id, other) || model_.always_before(other, id);
+      });
+      if (!together) {
+        continue;
+      }
+      nodes_.push_back(id);
+      const bool more = choose();
+      nodes_.pop_back();
+      if (!more) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  std::vector<uint64_t> places() const {
+    std::vector<uint64_t> all;
+    const bool known = std::all_of(nodes_.begin(), nodes_.end(), [&](NodeId id) {
+      return model_.event(id).location != Event::kNoLocation;
+    });
+    for (const NodeId id : nodes_) {
+      const Node& node = model_.node(id);
+      all.push_back(known ? model_.event(id).location
+                          : (uint64_t{1} << 63) | (uint64_t{node.thread} << 32) |
+                                model_.sections()[node.section].lock);
+    }
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+
+  bool consider() {
+    const auto [at, is_new] = tried_.try_emplace(places());
+    if (at->second.found) {
+      return true;
+    }
+    if (is_new) {
+      ++result_.candidates;
+      ++result_.refused;
+    }
+    if (++attempts_ > DeadlockResult::kMaxAttempts) {
+      result_.bounded = true;
+      return false;
+    }
+    if (ask()) {
+      at->second.found = true;
+      --result_.refused;
+    }
+    return true;
+  }
+
+  bool ask() {
+    auto meeting = query_.meet(nodes_, sync_preserving_);
+    if (!meeting) {
+      return false;
+    }
+    Deadlock deadlock;
+    deadlock.tier = meeting->tier;
+    deadlock.witness = std::move(meeting->witness);
+    for (const NodeId id : nodes_) {
+      deadlock.requests.push_back(model_.node(id).event);
+    }
+    const auto least = std::min_element(deadlock.requests.begin(), deadlock.requests.end());
+    const auto shift = least - deadlock.requests.begin();
+    std::rotate(deadlock.requests.begin(), least, deadlock.requests.end());
+    std::vector<NodeId> nodes = nodes_;
+    std::rotate(nodes.begin(), nodes.begin() + shift, nodes.end());
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      deadlock.holders.push_back(holder(nodes[i], nodes[(i + 1) % nodes.size()]));
+    }
+    if (!query_.validator().check_deadlock(deadlock.witness, deadlock.requests).empty()) {
+      ++result_.invalid;
+      return false;
+    }
+    result_.deadlocks.push_back(std::move(deadlock));
+    return true;
+  }
+
+  // The event with which the thread of `next` acquired what `asking` waits for.
+  uint32_t holder(NodeId asking, NodeId next) const {
+    const Section& asked = model_.sections()[model_.node(asking).section];
+    const Node& node = model_.node(next);
+    for (const uint32_t held : model_.held(node.thread, node.position)) {
+      const Section& section = model_.sections()[held];
+      if (section.lock == asked.lock && section.excludes(asked)) {
+        return model_.node(section.acquire).event;
+      }
+    }
+    return kNone;
+  }
+
+  Query& query_;
+  const Model& model_;
+  const bool sync_preserving_;
+  DeadlockResult& result_;
+  std::vector<Step> steps_;
+  std::map<uint32_t, std::vector<uint32_t>> holding_;  // steps, by lock
+  std::vector<uint32_t> circle_;
+  std::vector<NodeId> nodes_;
+  std::map<std::vector<uint64_t>, Tried> tried_;
+  uint64_t searched_ = 0;
+  uint32_t attempts_ = 0;
+};
+
+}  // namespace
+
+DeadlockResult predict_deadlocks(Query& query, bool sync_preserving) {
+  DeadlockResult result;
+  try {
+    Predictor(query, sync_preserving, &result).run();
+  } catch (const WorkEnded& ended) {
+    result.ended = ended.limit();
+  }
+  std::sort(result.deadlocks.begin(), result.deadlocks.end(),
+            [](const Deadlock& a, const Deadlock& b) { return a.requests < b.requests; });
+  return result;
+}
+
+}  // namespace tsomon::predict

@@ -1,0 +1,76 @@
+#include "offline/predict/query.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "tso/work.h"
+
+namespace tsomon::predict {
+
+Query::Query(const Trace& trace, Branches branches)
+    : branches_(branches),
+      cells_(trace),
+      edges_(hard_edges(trace, cells_)),
+      model_(trace, cells_, edges_, branches),
+      validator_(trace, cells_, edges_, branches),
+      reordering_(model_) {}
+
+std::optional<Meeting> Query::meet(std::span<const NodeId> nodes, bool sync_preserving) {
+  if (sync_preserving) {
+    if (const auto counts = set_before(model_, nodes, Sections::kKept)) {
+      return Meeting{Tier::kSyncPreserving, events(in_trace_order(*counts), nodes)};
+    }
+  }
+  for (const Sections sections : {Sections::kOpen, Sections::kClosed}) {
+    const auto counts = set_before(model_, nodes, sections);
+    if (!counts) {
+      continue;
+    }
+    if (const auto order = reordering_.order(*counts)) {
+      return Meeting{Tier::kClosure, events(*order, nodes)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<NodeId> Query::in_trace_order(const std::vector<uint32_t>& counts) const {
+  std::vector<NodeId> order;
+  for (uint32_t thread = 0; thread < counts.size(); ++thread) {
+    const auto& mine = model_.of_thread(thread);
+    order.insert(order.end(), mine.begin(), mine.begin() + counts[thread]);
+  }
+  std::sort(order.begin(), order.end());
+  spend(order.size());
+  return order;
+}
+
+// With the events in front of each node that are no nodes.
+std::vector<uint32_t> Query::events(const std::vector<NodeId>& order,
+                                    std::span<const NodeId> nodes) {
+  next_.assign(model_.threads(), 0);
+  std::vector<uint32_t> witness;
+  for (const std::span<const NodeId> part : {std::span<const NodeId>(order), nodes}) {
+    for (const NodeId id : part) {
+      next_[model_.node(id).thread] = model_.node(id).place + 1;
+    }
+  }
+  witness.reserve(std::accumulate(next_.begin(), next_.end(), size_t{0}));
+  std::fill(next_.begin(), next_.end(), 0);
+  const auto go_on = [&](NodeId id, uint32_t inclusive) {
+    const Node& node = model_.node(id);
+    const auto mine = model_.events_of(node.thread);
+    uint32_t& next = next_[node.thread];
+    witness.insert(witness.end(), mine.begin() + next, mine.begin() + node.place + inclusive);
+    next = node.place + inclusive;
+  };
+  for (const NodeId id : order) {
+    go_on(id, 1);
+  }
+  for (const NodeId id : nodes) {
+    go_on(id, 0);
+  }
+  spend(witness.size());
+  return witness;
+}
+
+}  // namespace tsomon::predict

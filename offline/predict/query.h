@@ -1,0 +1,55 @@
+// Whether nodes of different threads can meet: each of them next in its thread, in one reordering.
+//
+// Purpose     What races and deadlocks ask. Everything that is made once for a trace is here; the
+//             result is a witness of whole events, which the caller has the validator check.
+// Tiers       The sync-preserving set, which takes the time of the set alone; then the closed order
+//             (reordering.h), with as few sections completed as possible, then all.
+// Errors      Throws WorkEnded.
+// Thread-safety: none; a query has scratch memory.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "offline/predict/feasible_set.h"
+#include "offline/predict/model.h"
+#include "offline/predict/reordering.h"
+#include "offline/predict/validator.h"
+
+namespace tsomon::predict {
+
+enum class Tier : uint8_t { kSyncPreserving, kClosure };
+
+struct Meeting {
+  Tier tier = Tier::kSyncPreserving;
+  std::vector<uint32_t> witness;  // events, up to the nodes that meet and without them
+};
+
+class Query {
+ public:
+  // `branches` is not kAuto. The trace must outlive it.
+  Query(const Trace& trace, Branches branches);
+  Query(const Query&) = delete;
+  Query& operator=(const Query&) = delete;
+
+  Branches branches() const { return branches_; }
+  const Model& model() const { return model_; }
+  Validator& validator() { return validator_; }
+
+  std::optional<Meeting> meet(std::span<const NodeId> nodes, bool sync_preserving = true);
+
+ private:
+  std::vector<NodeId> in_trace_order(const std::vector<uint32_t>& counts) const;
+  std::vector<uint32_t> events(const std::vector<NodeId>& order, std::span<const NodeId> nodes);
+
+  Branches branches_;
+  CellTable cells_;
+  std::vector<HardEdge> edges_;
+  Model model_;
+  Validator validator_;
+  Reordering reordering_;
+  std::vector<uint32_t> next_;  // event of each thread
+};
+
+}  // namespace tsomon::predict

@@ -1,0 +1,141 @@
+// Predicted deadlocks against all reorderings of small traces.
+#include "offline/predict/deadlocks.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <random>
+#include <set>
+
+#include <doctest/doctest.h>
+
+#include "decoders/std/reader.h"
+#include "tests/predict/small_traces.h"
+
+using namespace tsomon;
+using predict::Branches;
+using predict::DeadlockResult;
+using predict::Query;
+using tsomon::testing::NaivePlayer;
+using tsomon::testing::random_small_trace;
+using tsomon::testing::SmallTraceShape;
+
+namespace {
+
+#if defined(TSOMON_SANITIZED) || !defined(NDEBUG)
+constexpr int kRounds = 300;
+#else
+constexpr int kRounds = 6'000;
+#endif
+
+using Circles = std::set<std::vector<uint32_t>>;
+
+Circles circles_of(const DeadlockResult& result) {
+  Circles circles;
+  for (const auto& deadlock : result.deadlocks) {
+    auto requests = deadlock.requests;
+    std::sort(requests.begin(), requests.end());
+    circles.insert(requests);
+  }
+  return circles;
+}
+
+struct Tally {
+  uint64_t feasible = 0;
+  uint64_t refused = 0;
+};
+
+Tally compare(uint32_t seed, const SmallTraceShape& shape, Branches branches) {
+  std::mt19937 random(seed);
+  Tally tally;
+  for (int round = 0; round < kRounds; ++round) {
+    const Trace trace = random_small_trace(random, shape);
+    Query query(trace, branches);
+    const DeadlockResult result = predict::predict_deadlocks(query, round % 2 == 0);
+    REQUIRE(result.invalid == 0);
+    const Circles found = circles_of(result);
+    const Circles all = NaivePlayer(trace, branches).deadlocks();
+    REQUIRE(std::includes(all.begin(), all.end(), found.begin(), found.end()));
+    tally.feasible += all.size();
+    tally.refused += all.size() - found.size();
+  }
+  return tally;
+}
+
+DeadlockResult deadlocks_in(const char* lines) {
+  const auto trace = read_std_text(lines, "test");
+  REQUIRE(trace.has_value());
+  Query query(*trace, resolved(Branches::kAuto, *trace));
+  return predict::predict_deadlocks(query);
+}
+
+}  // namespace
+
+TEST_CASE("deadlocks: nothing that cannot be, and all of two threads") {
+  for (const uint32_t threads : {2U, 3U, 4U}) {
+    for (const Branches branches : {Branches::kAsRecorded, Branches::kAfterEveryRead}) {
+      SmallTraceShape shape;
+      shape.threads = threads;
+      shape.events = threads == 2 ? 16 : 18;
+      shape.mostly_locks = true;
+      shape.locks = threads == 2 ? 2 : 3;
+      shape.forks = branches == Branches::kAfterEveryRead;
+      const Tally tally = compare(10 + threads, shape, branches);
+      std::printf("%u threads: %llu of %llu feasible deadlocks refused\n", threads,
+                  static_cast<unsigned long long>(tally.refused),
+                  static_cast<unsigned long long>(tally.feasible));
+      CHECK(tally.feasible > 0);
+      if (threads == 2) {
+        CHECK(tally.refused == 0);
+      }
+      CHECK(tally.refused * 50 <= tally.feasible);
+    }
+  }
+}
+
+TEST_CASE("an inversion of two locks, and what keeps it from locking up") {
+  const char* inversion =
+      "T1|acq(a)|1\nT1|acq(b)|2\nT1|rel(b)|3\nT1|rel(a)|4\n"
+      "T2|acq(b)|5\nT2|acq(a)|6\nT2|rel(a)|7\nT2|rel(b)|8\n";
+  const DeadlockResult result = deadlocks_in(inversion);
+  REQUIRE(result.deadlocks.size() == 1);
+  CHECK(result.deadlocks.front().requests == std::vector<uint32_t>{1, 5});
+  CHECK(result.deadlocks.front().holders == std::vector<uint32_t>{4, 0});
+  CHECK(result.deadlocks.front().witness == std::vector<uint32_t>{0, 4});
+  CHECK(deadlocks_in("T1|acq(g)|0\nT1|acq(a)|1\nT1|acq(b)|2\nT1|rel(b)|3\nT1|rel(a)|4\n"
+                     "T1|rel(g)|9\nT2|acq(g)|0\nT2|acq(b)|5\nT2|acq(a)|6\nT2|rel(a)|7\n"
+                     "T2|rel(b)|8\nT2|rel(g)|9\n")
+            .candidates == 0);
+  CHECK(deadlocks_in("T1|acq(a)|1\nT1|acq(b)|2\nT1|rel(b)|3\nT1|rel(a)|4\n"
+                     "T1|acq(b)|5\nT1|acq(a)|6\nT1|rel(a)|7\nT1|rel(b)|8\nT2|acq(a)|9\n")
+            .candidates == 0);
+  // The second thread starts when the first one is done.
+  CHECK(deadlocks_in("T1|acq(a)|1\nT1|acq(b)|2\nT1|rel(b)|3\nT1|rel(a)|4\nT1|fork(T2)|0\n"
+                     "T2|acq(b)|5\nT2|acq(a)|6\nT2|rel(a)|7\nT2|rel(b)|8\n")
+            .candidates == 0);
+}
+
+TEST_CASE("readers wait for writers only") {
+  CHECK(deadlocks_in("T1|racq(a)|1\nT1|acq(b)|2\nT1|rel(b)|3\nT1|rrel(a)|4\n"
+                     "T2|acq(b)|5\nT2|racq(a)|6\nT2|rrel(a)|7\nT2|rel(b)|8\n")
+            .deadlocks.empty());
+  CHECK(deadlocks_in("T1|racq(a)|1\nT1|acq(b)|2\nT1|rel(b)|3\nT1|rrel(a)|4\n"
+                     "T2|acq(b)|5\nT2|acq(a)|6\nT2|rel(a)|7\nT2|rel(b)|8\n")
+            .deadlocks.size() == 1);
+}
+
+TEST_CASE("dining philosophers: a circle of five threads") {
+  std::string lines;
+  for (int i = 0; i < 5; ++i) {
+    const std::string thread = std::to_string(i);
+    const std::string left = std::to_string(i);
+    const std::string right = std::to_string((i + 1) % 5);
+    for (const std::string& op :
+         {"acq(f" + left, "acq(f" + right, "rel(f" + right, "rel(f" + left}) {
+      lines += thread;
+      lines += "|" + op + ")|" + thread + "\n";
+    }
+  }
+  const DeadlockResult result = deadlocks_in(lines.c_str());
+  REQUIRE(result.deadlocks.size() == 1);
+  CHECK(result.deadlocks.front().requests.size() == 5);
+}

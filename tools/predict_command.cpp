@@ -1,0 +1,171 @@
+// `tsomon predict`: what could have happened in another schedule of the run that was recorded.
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "monitor/load.h"
+#include "monitor/predict.h"
+#include "monitor/read_input.h"
+#include "tools/command.h"
+#include "tools/number_option.h"
+#include "tools/output.h"
+#include "tools/output_option.h"
+#include "tools/stop_signals.h"
+
+namespace tsomon {
+namespace {
+
+constexpr const char* kTool = "tsomon predict";
+
+struct Options {
+  std::vector<std::string> files;
+  std::vector<std::string> kinds = {"races", "deadlocks"};
+  std::string model = "sc";
+  std::string branches = "auto";
+  std::string format = "auto";
+  uint64_t max_work = 100'000'000'000;
+  uint64_t witness_events = predict::RaceOptions().max_witness_events;
+  OutputFormat output = OutputFormat::kText;
+};
+
+predict::Branches branches_of(const std::string& name) {
+  return name == "as-recorded"        ? predict::Branches::kAsRecorded
+         : name == "after-every-read" ? predict::Branches::kAfterEveryRead
+         : name == "none"             ? predict::Branches::kNone
+                                      : predict::Branches::kAuto;
+}
+
+int refuse(const std::string& file, const Options& options, const Error& error, int status) {
+  put_message(kTool, error.to_string());
+  if (options.output == OutputFormat::kJson) {
+    put_error_json(file, "", error, kTool);
+  }
+  return status;
+}
+
+int predict_file(const std::string& file, const Options& options) {
+  PredictOptions asked;
+  const auto kind = [&](const char* name) {
+    return std::find(options.kinds.begin(), options.kinds.end(), name) != options.kinds.end();
+  };
+  asked.races = kind("races");
+  asked.deadlocks = kind("deadlocks");
+  asked.race.branches = branches_of(options.branches);
+  asked.race.max_witness_events = options.witness_events;
+  asked.bounds.max_work = options.max_work;
+  const auto prediction = predict_input(file, *input_format(options.format), asked);
+  if (!prediction) {
+    return refuse(file, options, prediction.error(), kExitBadInput);
+  }
+  for (const std::string& warning : prediction->warnings) {
+    put_message(kTool, prediction->input + ": " + warning);
+  }
+  if (options.output == OutputFormat::kJson) {
+    auto object = prediction_json(file, *prediction);
+    if (!prediction->warnings.empty()) {
+      object["warnings"] = prediction->warnings;
+    }
+    put_json(stdout, object, kTool);
+  } else {
+    put_lines(stdout, prediction_text(*prediction));
+  }
+  return prediction->found() ? kExitViolation
+                             : (prediction->complete() ? kExitClean : kExitInconclusive);
+}
+
+// An input that was not judged outranks what was found in the others.
+int worse(int a, int b) {
+  static constexpr int kOrder[] = {kExitClean, kExitInconclusive, kExitViolation, kExitBadInput,
+                                   kExitEnvironment};
+  const auto rank = [](int status) { return std::find(kOrder, kOrder + 5, status) - kOrder; };
+  return rank(a) < rank(b) ? b : a;
+}
+
+int run_predict(const Options& options) {
+  const StopSignals signals;
+  int status = kExitClean;
+  for (const std::string& file : options.files) {
+    try {
+      status = worse(status, predict_file(file, options));
+    } catch (const WorkEnded& end) {
+      const Error error{
+          ErrorKind::kEnvironment, input_name(file), {}, std::string(end.what()) + ": not judged"};
+      status = worse(status, refuse(file, options, error, kExitInconclusive));
+    } catch (const std::bad_alloc&) {
+      const Error error{
+          ErrorKind::kEnvironment,
+          input_name(file),
+          {},
+          "out of memory: not judged; give it more, or predict from a shorter recording"};
+      status = worse(status, refuse(file, options, error, kExitEnvironment));
+    }
+  }
+  return status;
+}
+
+// What does not exist yet is refused, not answered with nothing.
+void refuse_missing(const Options& options) {
+  for (const std::string& kind : options.kinds) {
+    if (kind == "atomicity") {
+      throw CLI::ValidationError("--kinds",
+                                 "atomicity cannot be predicted yet; races and deadlocks can");
+    }
+  }
+  if (options.model != "sc") {
+    throw CLI::ValidationError("--model", "only sc can be asked for yet: no store buffers");
+  }
+}
+
+}  // namespace
+
+void add_predict_command(CLI::App& app, int& exit_status) {
+  CLI::App* command = app.add_subcommand(
+      "predict", "Find races and deadlocks that can happen in another schedule of a recorded run");
+  auto options = std::make_shared<Options>();
+  command
+      ->add_option("FILE", options->files,
+                   "Captures, perf.data or text traces; - is standard input")
+      ->required()
+      ->option_text("...");
+  command->add_option("--kinds", options->kinds, "What is predicted; separated by commas")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember({"races", "deadlocks", "atomicity"}))
+      ->default_str("races,deadlocks")
+      ->option_text("LIST");
+  command
+      ->add_option("--branches", options->branches,
+                   "Which reads have to see what they saw: those before a recorded branch, all\n"
+                   "of them (safe), or none; auto: as recorded where the input has branches,\n"
+                   "else after every read")
+      ->check(CLI::IsMember({"auto", "as-recorded", "after-every-read", "none"}))
+      ->capture_default_str();
+  command->add_option("--model", options->model, "The memory model of the other schedules")
+      ->check(CLI::IsMember({"sc", "tso"}))
+      ->capture_default_str();
+  command->add_option("--format", options->format, "Format of the inputs, auto: by content")
+      ->check(CLI::IsMember({"auto", "std", "capture", "perf"}))
+      ->capture_default_str();
+  command
+      ->add_option("--max-work", options->max_work,
+                   "Steps of the search, some nanoseconds each; beyond it is not complete")
+      ->check(positive_number())
+      ->capture_default_str();
+  command
+      ->add_option("--witness-events", options->witness_events,
+                   "Events of all witnesses together that are reported; all are validated")
+      ->capture_default_str();
+  add_output_option(*command, options->output);
+  command->footer(
+      "Exit status: 0 nothing can happen; 1 something can; 2 bad usage, or an input that cannot\n"
+      "be read or is malformed (the others are still judged); 3 inconclusive; 4 out of memory.");
+  command->callback([options, &exit_status] {
+    refuse_missing(*options);
+    exit_status = run_predict(*options);
+  });
+}
+
+}  // namespace tsomon
