@@ -1,5 +1,7 @@
 // A lost update, fed into a monitor by one thread under two names.
+#include <chrono>
 #include <cstdio>
+#include <thread>
 
 #include <tsomon/monitor.h>
 
@@ -13,6 +15,8 @@ int main() {
   second.begin("add");
   first.read(&value, sizeof value);
   second.read(&value, sizeof value);
+  // Longer than any clock's margin: of events closer together than it, nobody knows which came first.
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (tsomon::Monitor::Thread* thread : {&first, &second}) {
     thread->write(&value, sizeof value);
     thread->end();
