@@ -4,6 +4,8 @@
 #include <array>
 #include <map>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "offline/predict/query.h"
 
@@ -13,11 +15,26 @@ namespace {
 // A pair of places in the source.
 using Places = std::tuple<uint64_t, uint64_t, uint32_t>;
 
-struct Pair {
-  NodeId first = kNone;
-  NodeId second = kNone;
-  Places places;
+// Accesses of one thread to one cell that are alike in all that rules out a race at once, so that
+// whole groups are ruled out together.
+struct Group {
+  uint32_t thread = 0;
+  bool writes = false;
+  uint32_t first_cell = 0;
+  std::vector<std::pair<uint32_t, bool>> locks;  // that it holds, and whether shared
+  std::vector<NodeId> nodes;
 };
+
+bool same_lock(const Group& a, const Group& b) {
+  for (const auto& [lock, shared] : a.locks) {
+    for (const auto& [other, other_shared] : b.locks) {
+      if (lock == other && !(shared && other_shared)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
 
 class Predictor {
  public:
@@ -30,10 +47,17 @@ class Predictor {
       if (model_.atomic(cell)) {
         continue;
       }
-      const auto& lists = model_.accesses_of(cell);
-      for (size_t i = 0; i < lists.size(); ++i) {
+      const std::vector<Group> groups = groups_of(cell);
+      for (size_t i = 0; i < groups.size(); ++i) {
         for (size_t j = 0; j < i; ++j) {
-          pairs(cell, lists[i], lists[j]);
+          spend(2);
+          const Group& mine = groups[i];
+          const Group& theirs = groups[j];
+          // Of accesses with several cells the first common one counts.
+          if (mine.thread != theirs.thread && (mine.writes || theirs.writes) &&
+              std::max(mine.first_cell, theirs.first_cell) == cell && !same_lock(mine, theirs)) {
+            pairs(cell, mine, theirs);
+          }
         }
       }
     }
@@ -45,47 +69,56 @@ class Predictor {
     uint32_t attempts = 0;
   };
 
+  std::vector<Group> groups_of(uint32_t cell) const {
+    std::vector<Group> groups;
+    for (const ThreadList& list : model_.accesses_of(cell)) {
+      std::map<std::tuple<uint32_t, uint8_t, uint32_t, std::vector<std::pair<uint32_t, bool>>>,
+               size_t>
+          known;
+      for (const uint32_t use : list.items) {
+        const NodeId id = model_.use(use).node;
+        const Node& node = model_.node(id);
+        std::vector<std::pair<uint32_t, bool>> locks;
+        for (const uint32_t held : model_.held(node.thread, node.position)) {
+          locks.emplace_back(model_.sections()[held].lock, model_.sections()[held].shared);
+        }
+        std::sort(locks.begin(), locks.end());
+        spend(4 + 4 * locks.size());
+        const Event& event = model_.event(id);
+        const uint32_t first_cell = model_.uses(id).front().cell;
+        const auto [at, is_new] = known.try_emplace(
+            {event.location, static_cast<uint8_t>(event.kind_bits), first_cell, locks},
+            groups.size());
+        if (is_new) {
+          groups.push_back({node.thread, node.writes, first_cell, std::move(locks), {}});
+        }
+        groups[at->second].nodes.push_back(id);
+      }
+    }
+    return groups;
+  }
+
   // The accesses of two threads that nothing orders.
-  void pairs(uint32_t cell, const ThreadList& mine, const ThreadList& theirs) {
+  void pairs(uint32_t cell, const Group& mine, const Group& theirs) {
+    const Places both = places(mine.nodes.front(), theirs.nodes.front(), cell);
     size_t begin = 0;
-    for (const uint32_t use : mine.items) {
-      const NodeId a = model_.use(use).node;
+    for (const NodeId a : mine.nodes) {
+      spend(2);
       // What is before this one is before all that follow it.
-      while (begin < theirs.items.size() &&
-             model_.always_before(model_.use(theirs.items[begin]).node, a)) {
+      while (begin < theirs.nodes.size() && model_.always_before(theirs.nodes[begin], a)) {
+        spend(2);
         ++begin;
       }
-      for (size_t at = begin; at < theirs.items.size(); ++at) {
-        spend(2);
-        const NodeId b = model_.use(theirs.items[at]).node;
+      for (size_t at = begin; at < theirs.nodes.size(); ++at) {
+        const NodeId b = theirs.nodes[at];
         if (model_.always_before(a, b)) {
           break;
         }
-        if ((model_.node(a).writes || model_.node(b).writes) && first_common(a, b) == cell &&
-            !same_lock(a, b)) {
-          consider(std::min(a, b), std::max(a, b), cell);
+        if (!consider(std::min(a, b), std::max(a, b), both)) {
+          return;
         }
       }
     }
-  }
-
-  uint32_t first_common(NodeId a, NodeId b) const {
-    return std::max(model_.uses(a).front().cell, model_.uses(b).front().cell);
-  }
-
-  bool same_lock(NodeId a, NodeId b) const {
-    const Node& first = model_.node(a);
-    const Node& second = model_.node(b);
-    for (const uint32_t mine : model_.held(first.thread, first.position)) {
-      for (const uint32_t theirs : model_.held(second.thread, second.position)) {
-        const Section& section = model_.sections()[mine];
-        const Section& other = model_.sections()[theirs];
-        if (section.lock == other.lock && section.excludes(other)) {
-          return true;
-        }
-      }
-    }
-    return false;
   }
 
   Places places(NodeId a, NodeId b, uint32_t cell) const {
@@ -102,15 +135,16 @@ class Predictor {
     return {std::min(one, other), std::max(one, other), known ? 0 : cell};
   }
 
-  void consider(NodeId a, NodeId b, uint32_t cell) {
-    const auto [at, is_new] = tried_.try_emplace(places(a, b, cell));
+  // False: enough of these places.
+  bool consider(NodeId a, NodeId b, const Places& both) {
+    const auto [at, is_new] = tried_.try_emplace(both);
     Tried& tried = at->second;
     if (tried.found) {
-      return;
+      return false;
     }
     if (tried.attempts == RaceResult::kMaxAttempts) {
       result_.attempts_bounded = true;
-      return;
+      return false;
     }
     ++tried.attempts;
     if (is_new) {
@@ -120,7 +154,9 @@ class Predictor {
     if (ask(a, b)) {
       tried.found = true;
       --result_.refused;
+      return false;
     }
+    return true;
   }
 
   bool ask(NodeId a, NodeId b) {

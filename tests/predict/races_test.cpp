@@ -214,3 +214,21 @@ TEST_CASE("work that ends early says so") {
   CHECK_FALSE(result.complete());
   CHECK(result.ended == WorkLimit::kWork);
 }
+
+TEST_CASE("what a common lock keeps apart costs no work for each pair") {
+  std::string lines;
+  for (int i = 0; i < 20'000; ++i) {
+    const char* const thread = i % 2 == 0 ? "T1" : "T2";
+    for (const char* op : {"acq(l)|1", "r(x)|2", "w(x)|3", "rel(l)|4"}) {
+      lines += thread;
+      lines += "|";
+      lines += op;
+      lines += "\n";
+    }
+  }
+  WorkMeter meter;
+  const WorkScope scope(&meter);
+  const RaceResult result = races_in(lines.c_str());
+  CHECK(result.candidates == 0);
+  CHECK(meter.work() < 20'000'000);
+}
