@@ -21,6 +21,16 @@ if(TSOMON_BUILD_FUZZERS)
   target_compile_options(tsomon_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+# With TSOMON_UNITY, TARGET is compiled eight sources at once, which takes less than half the time. So names in unnamed
+# namespaces are unique in a library.
+function(tsomon_unite target)
+  if(TSOMON_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    # GCC takes a header's class with a member of such a type for a mistake, unless a main file declares both.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
+endfunction()
+
 # tsomon_add_library(NAME SOURCES... ) declares static library tsomon_NAME from the sources of the
 # current folder. What it may include follows from what it is linked with in its CMakeLists.txt;
 # tests/layers checks that the includes agree.
@@ -28,4 +38,5 @@ function(tsomon_add_library name)
   add_library(tsomon_${name} STATIC ${ARGN})
   target_include_directories(tsomon_${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(tsomon_${name} PRIVATE tsomon_options)
+  tsomon_unite(tsomon_${name})
 endfunction()

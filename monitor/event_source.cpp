@@ -18,8 +18,8 @@
 namespace tsomon {
 namespace {
 
-constexpr size_t kBlockEvents = 4096;
-constexpr int kPause = 20;  // milliseconds without input
+constexpr size_t kEventsPerBlock = 4096;
+constexpr int kInputPause = 20;  // milliseconds without input
 
 class TextSource : public EventSource {
  public:
@@ -44,7 +44,7 @@ class TextSource : public EventSource {
       }
       const auto more = reader_.next(lines_);
       // A full block: the rest of what was read has not been looked at.
-      more_read_ = lines_.events.size() == kBlockEvents;
+      more_read_ = lines_.events.size() == kEventsPerBlock;
       const bool ready = reorder_.add(lines_, block, origin_);
       if (!more) {
         ended_ = true;
@@ -87,13 +87,13 @@ class TextSource : public EventSource {
  private:
   static StdOptions options() {
     StdOptions options;
-    options.block_events = kBlockEvents;
+    options.block_events = kEventsPerBlock;
     return options;
   }
 
   bool pauses() const {
     pollfd state{descriptor_.get(), POLLIN, 0};
-    return ::poll(&state, 1, kPause) == 0;
+    return ::poll(&state, 1, kInputPause) == 0;
   }
 
   Descriptor descriptor_;
@@ -130,7 +130,7 @@ class CaptureSource : public EventSource {
 
   Result<bool> next(EventBlock& block) override {
     block.clear();
-    const bool more = reader_->next(block, kBlockEvents);
+    const bool more = reader_->next(block, kEventsPerBlock);
     if (texts_) {
       texts_->replace(symbols().locations, block);
     }

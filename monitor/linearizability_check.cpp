@@ -13,15 +13,11 @@
 namespace tsomon {
 namespace {
 
-using linearizability::Report;
-using linearizability::Verdict;
-using linearizability::Violation;
-
-constexpr size_t kMaxListed = 60;  // operations, in text
+constexpr size_t kMaxOperations = 60;  // operations, in text
 
 // Of what a violation is made of, not of its values: those are named in the order in which they
 // occur.
-std::string fingerprint_of(const History& history, const Violation& violation) {
+std::string fingerprint_of(const History& history, const linearizability::Violation& violation) {
   uint64_t hash = 0xCBF29CE484222325ULL;
   const auto add = [&hash](std::string_view text) {
     for (const char c : text) {
@@ -47,7 +43,7 @@ std::string fingerprint_of(const History& history, const Violation& violation) {
   return fmt::format("{:016x}", hash);
 }
 
-std::string object_text(const History& history, const Violation& violation) {
+std::string object_text(const History& history, const linearizability::Violation& violation) {
   std::string text = linearizability::kind_name(violation.kind);
   if (!violation.object.empty()) {
     text += fmt::format(" {}", printable(violation.object));
@@ -76,12 +72,12 @@ std::string lines_text(const HistoryOperation& operation, bool without_return) {
              : fmt::format("line {}", operation.call_line);
 }
 
-std::string violation_text(const History& history, const Violation& violation) {
+std::string violation_text(const History& history, const linearizability::Violation& violation) {
   std::string out =
       fmt::format("  {}: these operations have no order that explains their results{}:\n",
                   object_text(history, violation),
                   violation.smallest ? "" : " (perhaps fewer of them have none)");
-  const size_t shown = std::min(violation.operations.size(), kMaxListed);
+  const size_t shown = std::min(violation.operations.size(), kMaxOperations);
   for (size_t i = 0; i < shown; ++i) {
     const HistoryOperation& operation = history.operations[violation.operations[i]];
     out += fmt::format(
@@ -95,7 +91,7 @@ std::string violation_text(const History& history, const Violation& violation) {
   return out;
 }
 
-std::string kinds_text(const Report& report) {
+std::string kinds_text(const linearizability::Report& report) {
   std::map<std::string, uint64_t> counts;
   for (const linearizability::ObjectKind kind : report.kinds) {
     ++counts[linearizability::kind_name(kind)];
@@ -138,7 +134,7 @@ Result<CheckedLinearizability> check_linearizability_of(const std::string& path,
 
 nlohmann::ordered_json linearizability_json(const std::string& file,
                                             const CheckedLinearizability& checked) {
-  const Report& report = checked.report;
+  const linearizability::Report& report = checked.report;
   const History& history = checked.history;
   nlohmann::ordered_json object = {
       {"file", file},
@@ -147,7 +143,7 @@ nlohmann::ordered_json linearizability_json(const std::string& file,
       {"units", report.operations},
       {"property", "linearizability"},
       {"verdict", linearizability::verdict_name(report.verdict)},
-      {"complete", report.verdict != Verdict::kInconclusive},
+      {"complete", report.verdict != linearizability::Verdict::kInconclusive},
       {"operations", report.operations},
       {"pending", report.pending},
       {"failed", report.failed},
@@ -162,7 +158,7 @@ nlohmann::ordered_json linearizability_json(const std::string& file,
   }
   object["objects"] = kinds;
   if (report.violation) {
-    const Violation& violation = *report.violation;
+    const linearizability::Violation& violation = *report.violation;
     object["object"] = linearizability::kind_name(violation.kind);
     if (!violation.object.empty()) {
       object["object_name"] = violation.object;
@@ -194,10 +190,10 @@ nlohmann::ordered_json linearizability_json(const std::string& file,
 }
 
 std::string linearizability_text(const CheckedLinearizability& checked) {
-  const Report& report = checked.report;
+  const linearizability::Report& report = checked.report;
   const History& history = checked.history;
   std::string out = fmt::format("{}: linearizability: {}\n", printable(checked.input),
-                                report.verdict == Verdict::kViolation
+                                report.verdict == linearizability::Verdict::kViolation
                                     ? "VIOLATION"
                                     : linearizability::verdict_name(report.verdict));
   out += fmt::format("  {}; operations: {}, pending: {}, processes: {}\n", kinds_text(report),

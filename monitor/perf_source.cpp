@@ -26,7 +26,7 @@
 namespace tsomon {
 namespace {
 
-constexpr size_t kBlockEvents = 4096;
+constexpr size_t kPerfBlock = 4096;
 
 class PerfSource : public EventSource {
  public:
@@ -45,7 +45,7 @@ class PerfSource : public EventSource {
   Result<bool> next(EventBlock& block) override {
     block.clear();
     const Trace& trace = samples_.trace;
-    const size_t end = std::min(at_ + kBlockEvents, trace.events.size());
+    const size_t end = std::min(at_ + kPerfBlock, trace.events.size());
     block.append(trace, at_, end);
     if (texts_) {
       texts_->replace(trace.symbols.locations, block);

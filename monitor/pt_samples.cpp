@@ -28,13 +28,13 @@ std::optional<Register> register_of(unsigned bit) {
   return std::nullopt;
 }
 
-struct Found {
+struct FoundRegisters {
   x86::RegisterFile registers;
   std::optional<uint64_t> ip;
 };
 
-Found registers_of(const perf::Registers& from) {
-  Found found;
+FoundRegisters registers_of(const perf::Registers& from) {
+  FoundRegisters found;
   size_t at = 0;
   for (uint64_t rest = from.mask; rest != 0 && at < from.values.size(); rest &= rest - 1, ++at) {
     const auto bit = static_cast<unsigned>(__builtin_ctzll(rest));
@@ -69,7 +69,7 @@ void PtSamples::see(const perf::Attribute& attribute, const perf::Record& record
   // Only those of the interrupt are the processor's own.
   const bool of_interrupt = (kind & st::kRegsIntr) != 0;
   const perf::Registers& from = of_interrupt ? sample->interrupt_registers : sample->user_registers;
-  const Found found = registers_of(from);
+  const FoundRegisters found = registers_of(from);
   if (from.abi != kRegisters64 || found.registers.known == 0 || (precise && !of_interrupt) ||
       (found.ip && *found.ip != sample->ip)) {
     ++left_out_;

@@ -14,7 +14,7 @@ namespace tsomon {
 namespace {
 
 // What text shows before it folds.
-constexpr size_t kMaxListed = 40;  // accesses of a unit
+constexpr size_t kMaxAccesses = 40;  // accesses of a unit
 struct Fold {
   size_t first;  // shown in front of the gap,
   size_t last;   // and behind it
@@ -82,12 +82,12 @@ std::string padded(const std::string& text, size_t width) {
 std::string accesses_text(const ReportedCycle& cycle, size_t i) {
   const ReportedStep& step = cycle.steps[i];
   const size_t entered = cycle.steps[(i + cycle.steps.size() - 1) % cycle.steps.size()].to;
-  const bool all = step.accesses.size() <= kMaxListed && step.omitted == 0;
+  const bool all = step.accesses.size() <= kMaxAccesses && step.omitted == 0;
   std::string out;
   const auto add = [&](size_t access) {
     out += fmt::format("        {}\n", access_line(cycle.accesses[access]));
   };
-  const size_t listed = std::min(step.accesses.size(), kMaxListed);
+  const size_t listed = std::min(step.accesses.size(), kMaxAccesses);
   std::for_each(step.accesses.begin(), step.accesses.begin() + static_cast<ptrdiff_t>(listed), add);
   if (!all) {
     out += "        ...\n";

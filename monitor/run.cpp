@@ -43,9 +43,9 @@ constexpr int kPoll = 20;  // milliseconds
 // Without events for so long, nothing waits for more of them.
 constexpr std::chrono::milliseconds kIdle{100};
 constexpr size_t kPipeBytes = size_t{1} << 20;
-constexpr size_t kBlockEvents = 4096;
+constexpr size_t kRunBlock = 4096;
 constexpr size_t kBlocks = 8;  // read and not yet judged
-// Blocks of some kBlockEvents events held back for a thread that is silent.
+// Blocks of some kRunBlock events held back for a thread that is silent.
 constexpr size_t kMaxHeld = 4096;
 // Bytes of packed chunks that may wait because some thread holds them up.
 constexpr size_t kMaxBacklog = size_t{64} << 20;
@@ -116,7 +116,7 @@ class Reading {
 
   // Some more of the thread: a portion that stays in the cache until it is judged.
   bool read(EventMerge::Stream stream) {
-    return reader_.take(threads_[stream], kBlockEvents, [&](const capture::LiveReader::News& news) {
+    return reader_.take(threads_[stream], kRunBlock, [&](const capture::LiveReader::News& news) {
       EventBlock block = merge_.take_block();
       std::swap(block, *news.events);
       merge_.push(stream, std::move(block));
@@ -151,8 +151,8 @@ class Reading {
         return;
       }
       EventBlock& events = block_->events;
-      const bool more = merge_.next(events, block_->losses, kBlockEvents - events.events.size());
-      if (events.events.size() >= kBlockEvents || !block_->losses.empty()) {
+      const bool more = merge_.next(events, block_->losses, kRunBlock - events.events.size());
+      if (events.events.size() >= kRunBlock || !block_->losses.empty()) {
         send();
       } else if (!more && !read_more() && !merge_.overtake()) {
         break;

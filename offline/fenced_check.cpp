@@ -7,12 +7,12 @@
 
 #include "offline/fenced_units.h"
 #include "offline/part_steps.h"
+#include "tso/none.h"
 #include "tso/work.h"
 
 namespace tsomon {
 namespace {
 
-constexpr uint32_t kNone = FencedUnits::kNone;
 constexpr uint64_t kTryWork = 64;
 constexpr size_t kMaxCompared = 500;  // open edges between two units that are compared in pairs
 constexpr int kMaxRefused = 16;       // executions that do not have the recorded values

@@ -20,7 +20,7 @@ namespace tsomon {
 namespace {
 
 constexpr uint32_t kFar = 0xFFFFFFFFU;
-constexpr uint64_t kTryWork = 64;
+constexpr uint64_t kWorkPerTry = 64;
 
 // The orientation, if it is accepted; else whatever `completion` finds.
 Answer accept(const OrientationProblem& problem, std::vector<bool>* orientation,
@@ -502,7 +502,7 @@ OrientationResult search_orientations(const OrientationProblem& problem,
   // What a step costs: kTriesPerStep edges, each with some rows of the orders, or a look at all
   // open edges.
   const uint64_t step_work =
-      kTriesPerStep * (kTryWork + problem.events.size() / 64) + problem.open.size() / 8;
+      kTriesPerStep * (kWorkPerTry + problem.events.size() / 64) + problem.open.size() / 8;
   OrientationBounds own = bounds;
   own.max_steps = std::min(bounds.max_steps, bounds.max_work / step_work);
   OrientationResult result = search(problem, own);

@@ -2,15 +2,10 @@
 
 #include <algorithm>
 
+#include "tso/none.h"
 #include "tso/work.h"
 
 namespace tsomon {
-namespace {
-
-constexpr uint32_t kNone = Operation::kNone;
-
-}  // namespace
-
 Schedule::Schedule(const ValueProblem& problem, const MemoryOrder& order)
     : problem_(problem),
       order_(order),

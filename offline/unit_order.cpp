@@ -10,10 +10,10 @@
 namespace tsomon {
 namespace {
 
-class Search {
+class UnitSearch {
  public:
-  Search(const GrowingOrder& directed, const std::vector<ReadsFrom>& rules,
-         const std::vector<uint32_t>& priority, const UnitOrderBounds& bounds)
+  UnitSearch(const GrowingOrder& directed, const std::vector<ReadsFrom>& rules,
+             const std::vector<uint32_t>& priority, const UnitOrderBounds& bounds)
       : directed_(directed),
         rules_(rules),
         bounds_(bounds),
@@ -200,7 +200,7 @@ class Search {
 Answer order_units(const GrowingOrder& directed, const std::vector<ReadsFrom>& rules,
                    const std::vector<uint32_t>& priority, const UnitOrderBounds& bounds,
                    std::vector<uint32_t>* place, uint64_t* states) {
-  Search search(directed, rules, priority, bounds);
+  UnitSearch search(directed, rules, priority, bounds);
   const Answer answer = search.run();
   *states += search.states();
   if (answer == Answer::kYes) {

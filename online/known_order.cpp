@@ -5,14 +5,13 @@
 #include "tso/analysis_budget.h"
 #include "tso/event_graph.h"
 #include "tso/location_table.h"
+#include "tso/none.h"
 #include "tso/refinement.h"
 #include "tso/relation.h"
 #include "tso/work.h"
 
 namespace tsomon {
 namespace {
-
-constexpr uint32_t kNone = 0xFFFFFFFFU;
 
 // The place of its unit for every event; kNone: it belongs to none of them.
 std::vector<uint32_t> places_of_events(const Trace& trace, const std::vector<uint64_t>& index,

@@ -22,13 +22,13 @@
 namespace tsomon {
 namespace {
 
-constexpr const char* kTool = "tsomon attach";
+constexpr const char* kAttachTool = "tsomon attach";
 
 // As for `tsomon run`: more than any processor has.
 constexpr uint32_t kStoreBuffer = 256;
 
-struct Options {
-  Options() { relation.store_buffer = kStoreBuffer; }
+struct AttachArguments {
+  AttachArguments() { relation.store_buffer = kStoreBuffer; }
   std::string process;
   attach::AttachOptions attach;
   std::vector<std::string> properties = {"serializability"};
@@ -41,7 +41,7 @@ struct Options {
   OutputFormat output = OutputFormat::kText;
 };
 
-attach::AttachOptions attach_options(const Options& options) {
+attach::AttachOptions attach_options(const AttachArguments& options) {
   attach::AttachOptions result = options.attach;
   result.plan.unit_accesses = !options.no_unit_accesses;
   result.plan.locks = !options.no_locks;
@@ -49,7 +49,7 @@ attach::AttachOptions attach_options(const Options& options) {
                   : options.values == "memory" ? attach::Values::kMemory
                                                : attach::Values::kExact;
   result.watches = watches_of(options.properties, options.relation.relation());
-  result.note = [](const std::string& text) { put_message(kTool, text); };
+  result.note = [](const std::string& text) { put_message(kAttachTool, text); };
   return result;
 }
 
@@ -84,9 +84,9 @@ void print_values(const std::string& source, const attach::ValueCounts& counts) 
 // Long enough for thousands of samples of a busy process.
 constexpr double kDiscoverSeconds = 2;
 
-int run_attach(const Options& options) {
+int run_attach(const AttachArguments& options) {
   const auto refuse = [](const Error& error) {
-    put_message(kTool, error.to_string());
+    put_message(kAttachTool, error.to_string());
     return exit_status_of(error);
   };
   const auto found = attach::find_process(options.process);
@@ -107,13 +107,13 @@ int run_attach(const Options& options) {
   }
   const auto summary = attach::attach_to(pid, attach_options(options), [&](const Found& violation) {
     flight->dump();
-    print_found(violation, {options.output, stdout, kTool});
+    print_found(violation, {options.output, stdout, kAttachTool});
   });
   if (!summary) {
     return refuse(summary.error());
   }
   flight->stop("tsomon attach");
-  put_message(kTool, "detached: " + summary->ended);
+  put_message(kAttachTool, "detached: " + summary->ended);
   const nlohmann::ordered_json more = {{"pid", pid},
                                        {"ended", summary->ended},
                                        {"hits", summary->hits},
@@ -121,7 +121,7 @@ int run_attach(const Options& options) {
                                        {"lost_watch_hits", summary->lost_watch_hits},
                                        {"values", values_json(options.values, summary->values)}};
   for (const WatchSummary& watch : summary->watches) {
-    print_watch_summary(summary->program, watch, {options.output, stdout, kTool}, more);
+    print_watch_summary(summary->program, watch, {options.output, stdout, kAttachTool}, more);
   }
   if (options.output == OutputFormat::kText) {
     fmt::print("  hits: {}\n", summary->hits);
@@ -135,7 +135,7 @@ int run_attach(const Options& options) {
 void add_attach_command(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand(
       "attach", "Watch a running process that was not built with tsomon-c++, and leave it again");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<AttachArguments>();
   attach::AttachOptions& attach = options->attach;
   command
       ->add_option("-p,--pid", options->process,

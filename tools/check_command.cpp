@@ -25,7 +25,7 @@
 namespace tsomon {
 namespace {
 
-struct Options {
+struct CheckArguments {
   std::vector<std::string> files;
   std::vector<std::string> properties = {"serializability"};
   std::string sets = "auto";
@@ -49,7 +49,7 @@ struct Options {
   OutputFormat output = OutputFormat::kText;
 };
 
-CheckOptions check_options(const Options& options, const std::string& property) {
+CheckOptions check_options(const CheckArguments& options, const std::string& property) {
   CheckOptions result;
   result.property = *check_property(property);
   result.sets = *set_choice(options.sets);
@@ -95,17 +95,7 @@ int status_of(const CheckReport& report) {
   return kExitInconclusive;
 }
 
-// As grep does: an input that was not judged outranks what was found in the others.
-int worse(int a, int b) {
-  static const std::vector<int> kOrder = {kExitClean, kExitInconclusive, kExitViolation,
-                                          kExitBadInput, kExitEnvironment};
-  const auto rank = [](int status) {
-    return std::find(kOrder.begin(), kOrder.end(), status) - kOrder.begin();
-  };
-  return rank(a) < rank(b) ? b : a;
-}
-
-ConsistencyOptions consistency_options(const Options& options) {
+ConsistencyOptions consistency_options(const CheckArguments& options) {
   ConsistencyOptions result;
   result.model = options.model == "sc"    ? ConsistencyModel::kSc
                  : options.model == "tso" ? ConsistencyModel::kTso
@@ -130,20 +120,20 @@ int status_of(const ConsistencyReport& report, const ConsistencyOptions& options
   return kExitInconclusive;
 }
 
-constexpr const char* kTool = "tsomon check";
+constexpr const char* kCheckTool = "tsomon check";
 
 void put_warnings(const std::string& input, const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings) {
-    put_message(kTool, input + ": " + warning);
+    put_message(kCheckTool, input + ": " + warning);
   }
 }
 
 // The input was not judged; others are.
-int refuse(const std::string& file, const Options& options, const Error& error) {
-  put_message(kTool, error.to_string());
+int refuse(const std::string& file, const CheckArguments& options, const Error& error) {
+  put_message(kCheckTool, error.to_string());
   if (options.output == OutputFormat::kJson) {
     for (const std::string& property : options.properties) {
-      put_error_json(file, property, error, kTool);
+      put_error_json(file, property, error, kCheckTool);
     }
   }
   return kExitBadInput;
@@ -155,7 +145,7 @@ void add_warnings(const std::vector<std::string>& warnings, nlohmann::ordered_js
   }
 }
 
-int check_file_consistency(const std::string& file, const Options& options) {
+int check_file_consistency(const std::string& file, const CheckArguments& options) {
   const ConsistencyOptions asked = consistency_options(options);
   int status = kExitClean;
   const auto done = check_consistency_of(file, *input_format(options.format), asked,
@@ -164,7 +154,7 @@ int check_file_consistency(const std::string& file, const Options& options) {
                                            if (options.output == OutputFormat::kJson) {
                                              auto object = consistency_json(file, checked);
                                              add_warnings(checked.warnings, &object);
-                                             put_json(stdout, object, kTool);
+                                             put_json(stdout, object, kCheckTool);
                                            } else {
                                              put_lines(stdout, consistency_text(checked));
                                            }
@@ -173,7 +163,7 @@ int check_file_consistency(const std::string& file, const Options& options) {
   return done ? status : refuse(file, options, done.error());
 }
 
-int check_file_linearizability(const std::string& file, const Options& options) {
+int check_file_linearizability(const std::string& file, const CheckArguments& options) {
   linearizability::Options asked;
   asked.object = linearizability::object_kind(options.object);
   asked.bounds = options.history_bounds;
@@ -183,7 +173,7 @@ int check_file_linearizability(const std::string& file, const Options& options) 
     return refuse(file, options, checked.error());
   }
   if (options.output == OutputFormat::kJson) {
-    put_json(stdout, linearizability_json(file, *checked), kTool);
+    put_json(stdout, linearizability_json(file, *checked), kCheckTool);
   } else {
     put_lines(stdout, linearizability_text(*checked));
   }
@@ -198,7 +188,7 @@ int check_file_linearizability(const std::string& file, const Options& options) 
   return kExitInconclusive;
 }
 
-int judge_file(const std::string& file, const Options& options) {
+int judge_file(const std::string& file, const CheckArguments& options) {
   if (options.properties.front() == "consistency") {
     return check_file_consistency(file, options);
   }
@@ -226,7 +216,7 @@ int judge_file(const std::string& file, const Options& options) {
     if (options.output == OutputFormat::kJson) {
       auto object = report_json(file, checked->symbols, report, choice);
       add_warnings(checked->warnings, &object);
-      put_json(stdout, object, kTool);
+      put_json(stdout, object, kCheckTool);
     } else {
       put_lines(stdout, report_text(checked->input, checked->symbols, report, choice));
     }
@@ -236,7 +226,7 @@ int judge_file(const std::string& file, const Options& options) {
 }
 
 // What one input is too much for, the next one may not be.
-int check_file(const std::string& file, const Options& options) {
+int check_file(const std::string& file, const CheckArguments& options) {
   try {
     return judge_file(file, options);
   } catch (const WorkEnded& end) {
@@ -254,7 +244,7 @@ int check_file(const std::string& file, const Options& options) {
   }
 }
 
-void add_linearizability_options(CLI::App& command, Options& options) {
+void add_linearizability_options(CLI::App& command, CheckArguments& options) {
   command
       .add_option("--object", options.object,
                   "Of linearizability: what the operations are of; auto: as the input says, or by "
@@ -279,7 +269,7 @@ void add_linearizability_options(CLI::App& command, Options& options) {
 }
 
 // Whether the format is one of what the property is asked of.
-void check_format(const Options& options) {
+void check_format(const CheckArguments& options) {
   const std::vector<std::string>& asked = options.properties;
   const bool histories = std::find(asked.begin(), asked.end(), "linearizability") != asked.end();
   if (histories && asked.size() != 1) {
@@ -300,7 +290,7 @@ void check_format(const Options& options) {
 
 void add_check_command(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("check", "Judge captures, perf.data and text traces");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CheckArguments>();
   command
       ->add_option("FILE", options->files,
                    "Captures, perf.data or text traces; - is standard input")

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iterator>
 
 namespace tsomon {
 
@@ -16,6 +18,17 @@ inline constexpr int kExitViolation = 1;     // a violation was found
 inline constexpr int kExitBadInput = 2;      // bad usage; an input is unreadable or malformed
 inline constexpr int kExitInconclusive = 3;  // events were lost or a bound was hit
 inline constexpr int kExitEnvironment = 4;   // permission, kernel feature or hardware missing
+
+// Of the statuses of two inputs the one to end with. As grep does: an input that was not judged
+// outranks what was found in the others.
+inline int worse(int a, int b) {
+  constexpr int kOrder[] = {kExitClean, kExitInconclusive, kExitViolation, kExitBadInput,
+                            kExitEnvironment};
+  const auto rank = [&](int status) {
+    return std::find(std::begin(kOrder), std::end(kOrder), status) - std::begin(kOrder);
+  };
+  return rank(a) < rank(b) ? b : a;
+}
 
 void add_attach_command(CLI::App& app, int& exit_status);
 void add_check_command(CLI::App& app, int& exit_status);

@@ -25,13 +25,13 @@
 namespace tsomon {
 namespace {
 
-constexpr const char* kTool = "tsomon litmus";
+constexpr const char* kLitmusTool = "tsomon litmus";
 
 using litmus::Judgement;
 using litmus::LitmusTest;
 using litmus::ModelJudgement;
 
-struct Options {
+struct LitmusArguments {
   std::vector<std::string> files;
   OutputFormat output = OutputFormat::kText;
   machine::Limits limits;
@@ -104,7 +104,7 @@ void print_json(const std::string& file, const LitmusTest& test, const Judgement
   if (judgement.robust) {
     object["robust"] = *judgement.robust;
   }
-  put_json(stdout, object, kTool);
+  put_json(stdout, object, kLitmusTool);
 }
 
 // The reason why not everything was seen.
@@ -117,10 +117,10 @@ const char* bound_of(const Judgement& judgement) {
 }
 
 // The file was not judged; others are.
-void refuse(const std::string& file, const Options& options, const Error& error) {
+void refuse(const std::string& file, const LitmusArguments& options, const Error& error) {
   put_message("", error.to_string());
   if (options.output == OutputFormat::kJson) {
-    put_error_json(file, {}, error, kTool);
+    put_error_json(file, {}, error, kLitmusTool);
   }
 }
 
@@ -128,7 +128,7 @@ Error not_judged(const std::string& file, const std::string& why) {
   return {ErrorKind::kEnvironment, input_name(file), {}, why + ": not judged"};
 }
 
-int judge_file(const std::string& file, const Options& options) {
+int judge_file(const std::string& file, const LitmusArguments& options) {
   const std::string input = input_name(file);
   const auto test = read_input(file, kMaxFileSize).and_then([&](const std::string& text) {
     return litmus::parse_litmus(text, input);
@@ -151,7 +151,7 @@ int judge_file(const std::string& file, const Options& options) {
   return kExitClean;
 }
 
-int run_litmus(const Options& options) {
+int run_litmus(const LitmusArguments& options) {
   const StopSignals signals;
   int status = kExitClean;
   for (const std::string& file : options.files) {
@@ -178,7 +178,7 @@ int run_litmus(const Options& options) {
 void add_litmus_command(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand(
       "litmus", "Run x86 litmus tests on the abstract machine, under SC and under TSO");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LitmusArguments>();
   command->add_option("FILE", options->files, "Litmus tests; - is standard input")->required();
   command
       ->add_option("--max-states", options->limits.max_states,

@@ -18,9 +18,9 @@
 namespace tsomon {
 namespace {
 
-constexpr const char* kTool = "tsomon predict";
+constexpr const char* kPredictTool = "tsomon predict";
 
-struct Options {
+struct PredictArguments {
   std::vector<std::string> files;
   std::vector<std::string> kinds = {"races", "deadlocks"};
   std::string model = "sc";
@@ -38,15 +38,16 @@ predict::Branches branches_of(const std::string& name) {
                                       : predict::Branches::kAuto;
 }
 
-int refuse(const std::string& file, const Options& options, const Error& error, int status) {
-  put_message(kTool, error.to_string());
+int refuse(const std::string& file, const PredictArguments& options, const Error& error,
+           int status) {
+  put_message(kPredictTool, error.to_string());
   if (options.output == OutputFormat::kJson) {
-    put_error_json(file, "", error, kTool);
+    put_error_json(file, "", error, kPredictTool);
   }
   return status;
 }
 
-int predict_file(const std::string& file, const Options& options) {
+int predict_file(const std::string& file, const PredictArguments& options) {
   PredictOptions asked;
   const auto kind = [&](const char* name) {
     return std::find(options.kinds.begin(), options.kinds.end(), name) != options.kinds.end();
@@ -61,14 +62,14 @@ int predict_file(const std::string& file, const Options& options) {
     return refuse(file, options, prediction.error(), kExitBadInput);
   }
   for (const std::string& warning : prediction->warnings) {
-    put_message(kTool, prediction->input + ": " + warning);
+    put_message(kPredictTool, prediction->input + ": " + warning);
   }
   if (options.output == OutputFormat::kJson) {
     auto object = prediction_json(file, *prediction);
     if (!prediction->warnings.empty()) {
       object["warnings"] = prediction->warnings;
     }
-    put_json(stdout, object, kTool);
+    put_json(stdout, object, kPredictTool);
   } else {
     put_lines(stdout, prediction_text(*prediction));
   }
@@ -76,15 +77,7 @@ int predict_file(const std::string& file, const Options& options) {
                              : (prediction->complete() ? kExitClean : kExitInconclusive);
 }
 
-// An input that was not judged outranks what was found in the others.
-int worse(int a, int b) {
-  static constexpr int kOrder[] = {kExitClean, kExitInconclusive, kExitViolation, kExitBadInput,
-                                   kExitEnvironment};
-  const auto rank = [](int status) { return std::find(kOrder, kOrder + 5, status) - kOrder; };
-  return rank(a) < rank(b) ? b : a;
-}
-
-int run_predict(const Options& options) {
+int run_predict(const PredictArguments& options) {
   const StopSignals signals;
   int status = kExitClean;
   for (const std::string& file : options.files) {
@@ -107,7 +100,7 @@ int run_predict(const Options& options) {
 }
 
 // What does not exist yet is refused, not answered with nothing.
-void refuse_missing(const Options& options) {
+void refuse_missing(const PredictArguments& options) {
   for (const std::string& kind : options.kinds) {
     if (kind == "atomicity") {
       throw CLI::ValidationError("--kinds",
@@ -124,7 +117,7 @@ void refuse_missing(const Options& options) {
 void add_predict_command(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand(
       "predict", "Find races and deadlocks that can happen in another schedule of a recorded run");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PredictArguments>();
   command
       ->add_option("FILE", options->files,
                    "Captures, perf.data or text traces; - is standard input")

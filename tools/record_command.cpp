@@ -14,7 +14,7 @@
 namespace tsomon {
 namespace {
 
-constexpr const char* kTool = "tsomon record";
+constexpr const char* kRecordTool = "tsomon record";
 
 struct RecordOptions {
   std::string output;
@@ -28,7 +28,7 @@ int run_pt(const RecordOptions& options) {
   request.command = options.command;
   request.output = options.output.empty() ? "perf.data" : options.output;
   const auto refuse = [](const std::string& message, int status) {
-    put_message(kTool, message);
+    put_message(kRecordTool, message);
     return status;
   };
   if (request.command.empty() == (request.pid == 0)) {
@@ -40,7 +40,7 @@ int run_pt(const RecordOptions& options) {
                                               ? kExitEnvironment
                                               : kExitBadInput);
   }
-  put_message(kTool,
+  put_message(kRecordTool,
               fmt::format("wrote {}, {} bytes of trace", request.output, result->trace_bytes));
   return result->status;
 }
@@ -50,12 +50,12 @@ int run_record(const RecordOptions& options) {
     return run_pt(options);
   }
   if (options.command.empty()) {
-    put_message(kTool, "a program is needed, after --");
+    put_message(kRecordTool, "a program is needed, after --");
     return kExitBadInput;
   }
   const RecordResult result = record(
       options.command, options.output.empty() ? std::string("capture.tsomon") : options.output);
-  const auto tell = [](const std::string& text) { put_message(kTool, text); };
+  const auto tell = [](const std::string& text) { put_message(kRecordTool, text); };
   for (const std::string& file : result.files) {
     tell("wrote " + file);
   }

@@ -23,17 +23,17 @@
 namespace tsomon {
 namespace {
 
-constexpr const char* kTool = "tsomon run";
+constexpr const char* kRunTool = "tsomon run";
 
 // What is larger is rather an array than an object.
 constexpr uint64_t kObjectBytes = 65536;
 
 // Of what has run on a processor: more than twice the entries of any x86-64 processor's buffer.
 // Without a bound a thread that goes on for long without a fence settles nothing (docs/online.md).
-constexpr uint32_t kStoreBuffer = 256;
+constexpr uint32_t kRunStoreBuffer = 256;
 
-struct Options {
-  Options() { relation.store_buffer = kStoreBuffer; }
+struct RunArguments {
+  RunArguments() { relation.store_buffer = kRunStoreBuffer; }
   std::vector<std::string> command;
   OutputFormat output = OutputFormat::kText;
   std::vector<std::string> properties = {"serializability"};
@@ -45,7 +45,7 @@ struct Options {
   FlightChoice flight;
 };
 
-RunOptions run_options(const Options& options) {
+RunOptions run_options(const RunArguments& options) {
   RunOptions result;
   result.round_milliseconds = options.interval;
   result.save = options.save;
@@ -58,9 +58,9 @@ RunOptions run_options(const Options& options) {
   return result;
 }
 
-int run_run(const Options& options) {
-  const auto tell = [](const std::string& problem) { put_message(kTool, problem); };
-  ReportOutput output{options.output, stdout, kTool};
+int run_run(const RunArguments& options) {
+  const auto tell = [](const std::string& problem) { put_message(kRunTool, problem); };
+  ReportOutput output{options.output, stdout, kRunTool};
   if (!options.report.empty()) {
     output.file = std::fopen(options.report.c_str(), "we");  // the program does not inherit it
     if (output.file == nullptr) {
@@ -118,7 +118,7 @@ int run_run(const Options& options) {
 void add_run_command(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand(
       "run", "Run a program built with tsomon-c++ and report violations as they happen");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunArguments>();
   add_property_option(*command, options->properties,
                       {"serializability", "robustness", "sc-serializability", "atomic-sets"},
                       "What is asked of the run");

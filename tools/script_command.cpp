@@ -17,7 +17,7 @@
 namespace tsomon {
 namespace {
 
-constexpr const char* kTool = "tsomon script";
+constexpr const char* kScriptTool = "tsomon script";
 constexpr size_t kEventsAtOnce = 16384;  // formatted before they are written
 
 struct ScriptOptions {
@@ -58,11 +58,11 @@ int list_records(const std::string& input) {
     std::fwrite(shown.data(), 1, shown.size(), stdout);  // checked once, when tsomon ends
   });
   if (!problems) {
-    put_message(kTool, problems.error().to_string());
+    put_message(kScriptTool, problems.error().to_string());
     return kExitBadInput;
   }
   for (const std::string& problem : *problems) {
-    put_message(kTool, input + ": " + problem);
+    put_message(kScriptTool, input + ": " + problem);
   }
   return problems->empty() ? kExitClean : kExitInconclusive;
 }
@@ -73,13 +73,13 @@ int run_script(const ScriptOptions& options) {
   }
   auto loaded = load_trace(options.input, *input_format(options.format), options.perf);
   if (!loaded) {
-    put_message(kTool, loaded.error().to_string());
+    put_message(kScriptTool, loaded.error().to_string());
     return kExitBadInput;
   }
   std::vector<std::string> warnings = symbolise(loaded->trace, loaded->modules);
   warnings.insert(warnings.begin(), loaded->warnings.begin(), loaded->warnings.end());
   for (const std::string& warning : warnings) {
-    put_message(kTool, loaded->input + ": " + warning);
+    put_message(kScriptTool, loaded->input + ": " + warning);
   }
   const bool complete = loaded->trace.complete;
   print(loaded->trace, loaded->basis != BasisSource::kWritten, loaded->may_cancel);

@@ -15,6 +15,7 @@
 #include "tso/issue_order.h"
 #include "tso/lock_points.h"
 #include "tso/mixed_graph.h"
+#include "tso/none.h"
 #include "tso/open_pairs.h"
 #include "tso/ordered_work.h"
 #include "tso/refinement.h"
@@ -24,7 +25,6 @@
 namespace tsomon {
 namespace {
 
-constexpr uint32_t kNone = 0xFFFFFFFFU;
 // For a part when the decisions, or the work, of the trace are used up.
 constexpr uint64_t kLeastSteps = 100;
 constexpr uint64_t kLeastWork = 20'000;

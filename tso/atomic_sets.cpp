@@ -18,6 +18,7 @@
 #include "tso/issue_order.h"
 #include "tso/location_table.h"
 #include "tso/mixed_graph.h"
+#include "tso/none.h"
 #include "tso/reachability.h"
 #include "tso/refinement.h"
 #include "tso/set_bytes.h"
@@ -27,8 +28,6 @@
 
 namespace tsomon {
 namespace {
-
-constexpr uint32_t kNone = 0xFFFFFFFFU;
 
 bool is_data(const Event& event) {
   return is(event, kinds::kAccesses) && !is(event, kinds::kLocks);

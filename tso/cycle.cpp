@@ -6,16 +6,11 @@
 
 #include "tso/flat_map.h"
 #include "tso/mixed_graph.h"
+#include "tso/none.h"
 #include "tso/reachability.h"
 #include "tso/work.h"
 
 namespace tsomon {
-namespace {
-
-constexpr uint32_t kNone = 0xFFFFFFFFU;
-
-}  // namespace
-
 std::vector<CycleEdge> shortest_cycle(const std::vector<CycleEdge>& edges,
                                       const std::vector<uint32_t>& class_of) {
   FlatMap<uint32_t, uint32_t> local;

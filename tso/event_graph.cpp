@@ -3,17 +3,16 @@
 #include <algorithm>
 
 #include "tso/flat_map.h"
+#include "tso/none.h"
 #include "tso/work.h"
 
 namespace tsomon {
 namespace {
 
-constexpr uint32_t kNone = Relation::kNever;
-
 // The directed edges among the events of one thread, one event at a time in program order.
-class ThreadOrder {
+class ThreadEdges {
  public:
-  ThreadOrder(const Relation& relation, std::vector<Edge>* edges)
+  ThreadEdges(const Relation& relation, std::vector<Edge>* edges)
       : relation_(relation), edges_(edges) {}
 
   void add(uint32_t e) {
@@ -450,7 +449,7 @@ EventGraph build_event_graph(const Relation& relation, const AccessIndex& access
   const Trace& trace = relation.trace();
   graph.directed.reserve(4 * trace.events.size());
   for (ThreadId thread = 0; thread < relation.threads(); ++thread) {
-    ThreadOrder order(relation, &graph.directed);
+    ThreadEdges order(relation, &graph.directed);
     for (const uint32_t e : relation.of_thread(thread)) {
       if (is_node(relation, e)) {
         order.add(e);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tso/none.h"
 #include "tso/work.h"
 
 namespace tsomon {
@@ -16,8 +17,6 @@ struct State {
   std::vector<Direction> direction;
   bool cyclic = false;
 };
-
-constexpr uint32_t kNone = ClassOrder::kNone;
 
 }  // namespace
 

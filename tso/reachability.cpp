@@ -7,13 +7,13 @@
 #include <set>
 #include <utility>
 
+#include "tso/none.h"
 #include "tso/result.h"
 #include "tso/work.h"
 
 namespace tsomon {
 namespace {
 
-constexpr uint32_t kNone = 0xFFFFFFFFU;
 constexpr uint32_t kNoChain = kNone;
 
 // Calls visit(node) for each, those before it first; false: the edges have a cycle.

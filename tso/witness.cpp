@@ -10,13 +10,12 @@
 #include <fmt/format.h>
 
 #include "tso/definitions.h"
+#include "tso/none.h"
 #include "tso/units.h"
 #include "tso/work.h"
 
 namespace tsomon {
 namespace {
-
-constexpr uint32_t kNone = ThreadDefinitions::kNone;
 
 tl::unexpected<Error> reject(std::string why) {
   return fail(ErrorKind::kMalformed, "the witness " + std::move(why));

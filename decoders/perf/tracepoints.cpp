@@ -29,8 +29,8 @@ std::optional<uint64_t> number_after(std::string_view line, std::string_view key
 }
 
 // The text of a tracefs file events/SYSTEM/NAME/format.
-void read_format(std::string_view system, std::string_view text,
-                 std::unordered_map<uint64_t, Tracepoint>& points) {
+void read_event_format(std::string_view system, std::string_view text,
+                       std::unordered_map<uint64_t, Tracepoint>& points) {
   Tracepoint point;
   point.system = system;
   std::optional<uint64_t> id;
@@ -84,14 +84,14 @@ bool read_tracing_data(std::string_view bytes, std::unordered_map<uint64_t, Trac
   }
   const auto own = in.take<uint32_t>();
   for (uint32_t i = 0; i < own && in.ok(); ++i) {
-    read_format("ftrace", take_file(in), points);
+    read_event_format("ftrace", take_file(in), points);
   }
   const auto systems = in.take<uint32_t>();
   for (uint32_t i = 0; i < systems && in.ok(); ++i) {
     const std::string_view system = take_name(in);
     const auto count = in.take<uint32_t>();
     for (uint32_t j = 0; j < count && in.ok(); ++j) {
-      read_format(system, take_file(in), points);
+      read_event_format(system, take_file(in), points);
     }
   }
   return in.ok();

@@ -15,7 +15,7 @@ using x86::Operand;
 using x86::Operation;
 using x86::Register;
 using x86::RegisterMask;
-using Kind = Step::Kind;
+using StepKind = Step::Kind;
 
 class Compiler : private StepBuilder {
  public:
@@ -30,7 +30,7 @@ class Compiler : private StepBuilder {
       multiply_wide(instruction);
     } else if (complex(instruction)) {
       flush();
-      step(Kind::kComplex);
+      step(StepKind::kComplex);
       flags_.reset();
     } else {
       others(instruction);
@@ -40,7 +40,7 @@ class Compiler : private StepBuilder {
   BlockSteps finish(const Instruction& last) {
     if (last.branch == Branch::kConditional && last.condition != x86::Condition::kNone && flags_) {
       start(last);
-      Step& tested = step(Kind::kTested);
+      Step& tested = step(StepKind::kTested);
       tested.a = flags_->a;
       tested.b = flags_->b;
       tested.size = flags_->size;
@@ -182,20 +182,20 @@ class Compiler : private StepBuilder {
         Ref target = constant(0);
         if (instruction.branch == Branch::kIndirectCall) {
           target = value(instruction.source, first != nullptr ? load(*first) : constant(0));
-          Step& made = step(Kind::kTarget);
+          Step& made = step(StepKind::kTarget);
           made.a = target;
         }
         store(*last, constant(instruction.next()), true, true);
         set(Register::kRsp, plus(stack, 0 - uint64_t{last->size}));
-        step(Kind::kCall).a = reg(Register::kRsp);
+        step(StepKind::kCall).a = reg(Register::kRsp);
         flags_.reset();
         return;
       }
       case Operation::kReturn: {
-        Step& made = step(Kind::kRecord);
+        Step& made = step(StepKind::kRecord);
         made.a = address(first->address);
         made.access = first;
-        step(Kind::kReturn).a = stack;
+        step(StepKind::kReturn).a = stack;
         set(Register::kRsp,
             plus(stack, first->size + static_cast<uint64_t>(instruction.immediate)));
         flags_.reset();
@@ -275,7 +275,7 @@ class Compiler : private StepBuilder {
         result =
             zero ? constant(0) : compute(instruction.operation, a, value(source, loaded), size);
         if (destination.is_register() && destination.reg == Register::kRsp && result.offset == 0 &&
-            last_step() != nullptr && last_step()->kind == Kind::kCompute) {
+            last_step() != nullptr && last_step()->kind == StepKind::kCompute) {
           last_step()->internal = true;
         }
         flags = instruction.operation == Operation::kAdd ||
@@ -290,7 +290,7 @@ class Compiler : private StepBuilder {
       const Ref stack = reg(Register::kRsp);
       write(destination, result);
       if (destination.reg == Register::kRsp && reg(Register::kRsp).slot != stack.slot) {
-        Step& made = step(Kind::kStackPointer);
+        Step& made = step(StepKind::kStackPointer);
         made.a = reg(Register::kRsp);
         made.b = stack;
       }
@@ -307,7 +307,7 @@ class Compiler : private StepBuilder {
   void multiply_wide(const Instruction& instruction) {
     const Ref a = reg(Register::kRax);
     const Ref b = reg(instruction.source.reg);
-    Step& made = computed(Kind::kMultiplyWide);
+    Step& made = computed(StepKind::kMultiplyWide);
     made.a = a;
     made.b = b;
     made.size = instruction.source.size;
@@ -336,11 +336,11 @@ class Compiler : private StepBuilder {
     const Ref old = sets ? constant(0) : cut(value(destination, constant(0)), destination.size);
     const Ref other =
         sets ? constant(1) : cut(value(instruction.source, constant(0)), destination.size);
-    Step& decide = step(Kind::kDecide);
+    Step& decide = step(StepKind::kDecide);
     decide.a = flags_->a;
     decide.b = flags_->b;
     decide.size = flags_->size;
-    Step& made = computed(Kind::kSelect);
+    Step& made = computed(StepKind::kSelect);
     made.a = old;
     made.b = other;
     made.size = destination.size;
@@ -359,12 +359,12 @@ class Compiler : private StepBuilder {
       }
       const Ref at = address(access.address);
       if (access.size == 0) {  // from there on
-        Step& made = step(Kind::kOpaque);
+        Step& made = step(StepKind::kOpaque);
         made.a = at;
         made.access = &access;
         continue;
       }
-      Step& made = step(stores ? Kind::kStoreUnknown : Kind::kTouch);
+      Step& made = step(stores ? StepKind::kStoreUnknown : StepKind::kTouch);
       made.a = at;
       made.access = &access;
     }
@@ -374,7 +374,7 @@ class Compiler : private StepBuilder {
     for (RegisterMask data = tells_nothing ? 0
                                            : instruction.reads & ~(addressed & ~instruction.writes);
          data != 0; data &= data - 1) {
-      step(Kind::kLeak).a = reg(static_cast<Register>(__builtin_ctz(data)));
+      step(StepKind::kLeak).a = reg(static_cast<Register>(__builtin_ctz(data)));
     }
     if (instruction.branch == Branch::kIndirectJump) {
       // Loaded once more: only the value is wanted.
@@ -385,12 +385,12 @@ class Compiler : private StepBuilder {
         last_step()->recorded = false;
       }
       if (instruction.source.is_memory() || instruction.source.is_register()) {
-        step(Kind::kTarget).a = target;
+        step(StepKind::kTarget).a = target;
       }
     }
     forget(instruction.writes);
     if (instruction.unlisted_stores) {
-      Step& made = step(Kind::kOpaque);
+      Step& made = step(StepKind::kOpaque);
       made.recorded = false;
       made.a = constant(0);
     }
@@ -404,11 +404,11 @@ class Compiler : private StepBuilder {
     Ref base = constant(0);
     for (const Register name : {access.address.base, access.address.index}) {
       if (name != Register::kNone) {
-        step(Kind::kLeak).a = reg(name);
+        step(StepKind::kLeak).a = reg(name);
         base = name == access.address.base ? reg(name) : base;
       }
     }
-    Step& made = step(Kind::kOpaque);
+    Step& made = step(StepKind::kOpaque);
     made.a = base;
     made.access = &access;
     made.internal = true;

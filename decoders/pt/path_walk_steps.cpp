@@ -10,7 +10,7 @@ namespace {
 using x86::AccessKind;
 using x86::Operation;
 using x86::Register;
-using Kind = Step::Kind;
+using StepKind = Step::Kind;
 
 }  // namespace
 
@@ -26,7 +26,7 @@ void PathWalk::run(const BlockSteps& block) {
   const Step* const end = block.steps.data() + block.steps.size();
   for (const Step* step = block.steps.data(); step != end; ++step) {
     switch (step->kind) {
-      case Kind::kCompute: {
+      case StepKind::kCompute: {
         const Term a = at(step->a);
         const Term b = at(step->b);
         if ((a.node | b.node) == 0) {
@@ -38,7 +38,7 @@ void PathWalk::run(const BlockSteps& block) {
         put(step->to, of_stack ? made_of_stack(*step, a, b, made) : made);
         break;
       }
-      case Kind::kCut: {
+      case StepKind::kCut: {
         const Term a = at(step->a);
         if (a.known()) {
           put(step->to, {a.offset & Terms::most_of(step->size), 0, a.via});
@@ -51,17 +51,17 @@ void PathWalk::run(const BlockSteps& block) {
         put(step->to, made);
         break;
       }
-      case Kind::kIndexed: {
+      case StepKind::kIndexed: {
         const Term a = at(step->a);
         const Term b = terms_.resolve(at(step->b));
         put(step->to, b.known() ? Term{a.offset + b.offset * step->operand, a.node, a.via | b.via}
                                 : indexed(*step, a, b));
         break;
       }
-      case Kind::kLeaf:
+      case StepKind::kLeaf:
         put(step->to, terms_.leaf(8));
         break;
-      case Kind::kLoad: {
+      case StepKind::kLoad: {
         const Term from = at(step->a);
         if (step->recorded) {
           record(from, *step->access);
@@ -69,33 +69,33 @@ void PathWalk::run(const BlockSteps& block) {
         put(step->to, load(from, step->size));
         break;
       }
-      case Kind::kRecord:
+      case StepKind::kRecord:
         record(at(step->a), *step->access);
         break;
-      case Kind::kTouch:
+      case StepKind::kTouch:
         record(at(step->a), *step->access);
         touch(at(step->a), step->access->size);
         break;
-      case Kind::kStore:
+      case StepKind::kStore:
         if (step->recorded) {
           record(at(step->a), *step->access);
         }
         store(at(step->a), step->size, at(step->b), step->pushed);
         break;
-      case Kind::kStoreUnknown:
+      case StepKind::kStoreUnknown:
         record(at(step->a), *step->access);
         store_unknown(at(step->a), step->access->size);
         break;
-      case Kind::kOpaque:
+      case StepKind::kOpaque:
         opaque(*step);
         break;
-      case Kind::kStackPointer:
+      case StepKind::kStackPointer:
         if (is_own(at(step->b))) {
           stack_.move(at(step->b), terms_);
         }
         move_stack(slots[step->a.slot], step->a.offset);
         break;
-      case Kind::kCall: {
+      case StepKind::kCall: {
         const Term to = at(step->a);
         if (is_own(to)) {
           stack_.move(to, terms_);
@@ -103,7 +103,7 @@ void PathWalk::run(const BlockSteps& block) {
         }
         break;
       }
-      case Kind::kReturn: {
+      case StepKind::kReturn: {
         const Term to = at(step->a);
         if (is_own(to)) {
           stack_.move(to, terms_);
@@ -111,44 +111,44 @@ void PathWalk::run(const BlockSteps& block) {
         }
         break;
       }
-      case Kind::kLeak:
+      case StepKind::kLeak:
         leak(at(step->a));
         break;
-      case Kind::kSet:
+      case StepKind::kSet:
         put(step->to, at(step->a));
-        for (; step + 1 != end && step[1].kind == Kind::kSet; ++step) {
+        for (; step + 1 != end && step[1].kind == StepKind::kSet; ++step) {
           put(step[1].to, at(step[1].a));
         }
         break;
-      case Kind::kSetStack:
+      case StepKind::kSetStack:
         put(step->to, at(step->a));
         if (!ThreadStack::is_near(slots[step->to]) || !stack_.move_inside(slots[step->to])) {
           move_stack(reg(Register::kRsp), 0);
         }
         break;
-      case Kind::kSetAtOnce:
+      case StepKind::kSetAtOnce:
         set_registers(step, end);
         break;
-      case Kind::kComplex:
+      case StepKind::kComplex:
         complex(*step->instruction);
         break;
-      case Kind::kMultiplyWide:
+      case StepKind::kMultiplyWide:
         multiply_wide(*step);
         break;
-      case Kind::kTested:
+      case StepKind::kTested:
         // Of known values a branch says nothing.
         if (at(step->a).node != 0 || at(step->b).node != 0) {
           tested_ = {at(step->a), at(step->b), step->instruction->condition, step->size,
                      !step->internal};
         }
         break;
-      case Kind::kDecide:
+      case StepKind::kDecide:
         decide(*step);
         break;
-      case Kind::kSelect:
+      case StepKind::kSelect:
         select(*step);
         break;
-      case Kind::kTarget:
+      case StepKind::kTarget:
         target_ = at(step->a);
         has_target_ = !target_.known();
         break;
@@ -269,7 +269,7 @@ void PathWalk::set_registers(const Step*& step, const Step* end) {
   std::array<Term, x86::kRegisters> values;
   const Step* const first = step;
   size_t count = 0;
-  for (; step != end && step->kind == Kind::kSetAtOnce; ++step) {
+  for (; step != end && step->kind == StepKind::kSetAtOnce; ++step) {
     values[count++] = at(step->a);
   }
   --step;

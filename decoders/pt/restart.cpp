@@ -9,8 +9,8 @@
 namespace tsomon::pt {
 namespace {
 
-constexpr std::string_view kPsb("\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82",
-                                16);
+constexpr std::string_view kSyncPoint(
+    "\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82", 16);
 constexpr std::string_view kMode64("\x99\x01", 2);
 constexpr std::string_view kPsbEnd("\x02\x23", 2);
 constexpr char kFullFup = '\xDD';
@@ -26,7 +26,7 @@ std::string with_address(char code, uint64_t ip) {
 
 std::optional<Restart> write_restart(std::string& bytes, size_t from, size_t least,
                                      const std::function<bool(uint64_t ip)>& known) {
-  const size_t psb = std::string_view(bytes).rfind(kPsb, from);
+  const size_t psb = std::string_view(bytes).rfind(kSyncPoint, from);
   if (psb == std::string_view::npos) {
     return std::nullopt;
   }
@@ -63,7 +63,7 @@ std::optional<Restart> write_restart(std::string& bytes, size_t from, size_t lea
     if (!may || !ip || is_kernel(*ip) || !(enables || (goes_on && known(*ip)))) {
       continue;
     }
-    std::string group(kPsb);
+    std::string group(kSyncPoint);
     group += kMode64;
     group += enables ? std::string() : with_address(kFullFup, *ip);
     group += kPsbEnd;

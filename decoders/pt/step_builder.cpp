@@ -27,16 +27,16 @@ using x86::Address;
 using x86::Operation;
 using x86::Register;
 using x86::RegisterMask;
-using Kind = Step::Kind;
+using StepKind = Step::Kind;
 
-Step& StepBuilder::step(Kind kind) {
+Step& StepBuilder::step(StepKind kind) {
   Step& made = made_.steps.emplace_back();
   made.kind = kind;
   made.instruction = at_;
   return made;
 }
 
-Step& StepBuilder::computed(Kind kind) {
+Step& StepBuilder::computed(StepKind kind) {
   Step& made = step(kind);
   made.to = static_cast<uint16_t>(made_.slots++);
   return made;
@@ -57,7 +57,7 @@ Ref StepBuilder::cut(Ref from, unsigned size) {
   if (size >= 8 || (from.offset == 0 && from.bytes <= size)) {
     return from;
   }
-  Step& made = computed(Kind::kCut);
+  Step& made = computed(StepKind::kCut);
   made.a = from;
   made.size = static_cast<uint8_t>(size);
   return {0, made.to, static_cast<uint8_t>(size)};
@@ -70,7 +70,7 @@ Ref StepBuilder::compute(Operation operation, Ref a, Ref b, unsigned size, unsig
   if (size == 8 && b.slot == kZeroSlot && operation == Operation::kSub) {
     return plus(a, 0 - static_cast<uint64_t>(b.offset));
   }
-  Step& made = computed(Kind::kCompute);
+  Step& made = computed(StepKind::kCompute);
   made.operation = operation;
   made.a = a;
   made.b = b;
@@ -83,7 +83,7 @@ Ref StepBuilder::indexed(Ref a, Ref b, unsigned scale, bool internal) {
   if (b.slot == kZeroSlot) {
     return plus(a, static_cast<uint64_t>(b.offset) * scale);
   }
-  Step& made = computed(Kind::kIndexed);
+  Step& made = computed(StepKind::kIndexed);
   made.a = a;
   made.b = b;
   made.operand = static_cast<uint8_t>(scale);
@@ -108,7 +108,7 @@ Ref StepBuilder::address(const Address& from, bool internal) {
 
 Ref StepBuilder::load(const Access& access) {
   const Ref from = address(access.address);
-  Step& made = computed(Kind::kLoad);
+  Step& made = computed(StepKind::kLoad);
   made.a = from;
   made.size = static_cast<uint8_t>(access.size);
   made.access = &access;
@@ -117,7 +117,7 @@ Ref StepBuilder::load(const Access& access) {
 
 void StepBuilder::store(const Access& access, Ref value, bool recorded, bool pushed) {
   const Ref to = address(access.address);
-  Step& made = step(Kind::kStore);
+  Step& made = step(StepKind::kStore);
   made.a = to;
   made.b = value;
   made.size = static_cast<uint8_t>(access.size);
@@ -128,7 +128,7 @@ void StepBuilder::store(const Access& access, Ref value, bool recorded, bool pus
 
 void StepBuilder::forget(RegisterMask names) {
   for (; names != 0; names &= names - 1) {
-    const Ref leaf{0, computed(Kind::kLeaf).to, 8};
+    const Ref leaf{0, computed(StepKind::kLeaf).to, 8};
     set(static_cast<Register>(__builtin_ctz(names)), leaf);
   }
 }
@@ -147,14 +147,14 @@ void StepBuilder::flush() {
       }
       free |= read ? 0 : RegisterMask{1} << name;
     }
-    const Kind kind = free != 0 ? Kind::kSet : Kind::kSetAtOnce;
+    const StepKind kind = free != 0 ? StepKind::kSet : StepKind::kSetAtOnce;
     for (RegisterMask names = free != 0 ? free : changed_; names != 0; names &= names - 1) {
       const auto to = static_cast<uint16_t>(__builtin_ctz(names));
-      const bool stack = kind == Kind::kSet && to == static_cast<uint16_t>(Register::kRsp);
-      if (kind == Kind::kSet && !stack && write_at_once(to, registers_[to])) {
+      const bool stack = kind == StepKind::kSet && to == static_cast<uint16_t>(Register::kRsp);
+      if (kind == StepKind::kSet && !stack && write_at_once(to, registers_[to])) {
         continue;
       }
-      Step& made = step(stack ? Kind::kSetStack : kind);
+      Step& made = step(stack ? StepKind::kSetStack : kind);
       made.to = to;
       made.a = registers_[made.to];
     }
@@ -178,7 +178,7 @@ bool StepBuilder::write_at_once(uint16_t to, Ref value) {
   const auto behind = making.base();
   if (std::any_of(behind, made_.steps.end(), [&](const Step& step) {
         return step.a.slot == to || step.b.slot == to || step.to == to ||
-               step.kind == Kind::kComplex;
+               step.kind == StepKind::kComplex;
       })) {
     return false;
   }

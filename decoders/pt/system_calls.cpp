@@ -18,7 +18,7 @@ constexpr uint64_t kCloneThread = 0x10000;
 constexpr uint64_t kCloneSetTls = 0x80000;
 constexpr int kByArgument = -1;
 constexpr int kPages = -2;  // likewise; all of the pages that it meets
-constexpr uint64_t kPage = Constants::kPage;
+constexpr uint64_t kCodePage = Constants::kPage;
 // The last call that Linux 6.10 has. Later ones may do anything; those with the bit of x32, too.
 constexpr uint64_t kLastCall = 462;
 
@@ -76,9 +76,9 @@ const Row* row_of(uint64_t number) {
 }
 
 x86::ByteRange pages(uint64_t address, uint64_t size) {
-  const uint64_t begin = address / kPage * kPage;
-  const uint64_t more = size + (address - begin) + (kPage - 1);
-  return {begin, more < size ? ~begin : more / kPage * kPage};
+  const uint64_t begin = address / kCodePage * kCodePage;
+  const uint64_t more = size + (address - begin) + (kCodePage - 1);
+  return {begin, more < size ? ~begin : more / kCodePage * kCodePage};
 }
 
 // Of a futex: only waits and wake-ups that write nothing.

@@ -10,7 +10,7 @@ using x86::Instruction;
 
 // No function's table of jumps reaches so far; through a register, only few calls do.
 constexpr uint64_t kFar = uint64_t{1} << 16;
-constexpr size_t kMostCalls = size_t{1} << 20;  // open ones
+constexpr size_t kMostOpenCalls = size_t{1} << 20;  // open ones
 
 }  // namespace
 
@@ -79,7 +79,7 @@ void UnitsOnPath::after(const Instruction& instruction) {
       break;
     case Branch::kCall:
     case Branch::kIndirectCall:
-      if (returns_.size() == kMostCalls) {
+      if (returns_.size() == kMostOpenCalls) {
         dissolve();
       }
       returns_.push_back(instruction.next());

@@ -8,7 +8,7 @@
 namespace tsomon::pt {
 namespace {
 
-constexpr uint64_t kMostBytes = uint64_t{1} << 16;  // of an entry
+constexpr uint64_t kMostEntryBytes = uint64_t{1} << 16;  // of an entry
 constexpr size_t kMostSites = 4096;
 constexpr uint8_t kOmitted = 0xFF;
 constexpr uint64_t kStackPointer = 7;  // as DWARF numbers the registers
@@ -241,7 +241,7 @@ std::optional<UnwindTable::Entry> UnwindTable::read_entry(uint64_t address) cons
   const auto read = [&](uint64_t at, std::vector<uint8_t>& to) {
     uint32_t size = 0;
     if (!read_(at, reinterpret_cast<uint8_t*>(&size), sizeof size) || size < 4 ||
-        size > kMostBytes) {
+        size > kMostEntryBytes) {
       return false;
     }
     to.resize(size);
@@ -377,7 +377,7 @@ std::optional<std::vector<uint64_t>> UnwindTable::landing_pads(const Function& f
   }
   const auto encoding = head.get<uint8_t>();
   const uint64_t size = head.unsigned_number();
-  if (!head.good() || size > kMostBytes) {
+  if (!head.good() || size > kMostEntryBytes) {
     return std::nullopt;
   }
   std::vector<uint8_t> sites(size);

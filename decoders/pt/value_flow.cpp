@@ -17,7 +17,7 @@ namespace {
 
 using Kind = PathEntry::Kind;
 
-constexpr uint32_t kMostInstructions = 64;  // behind a value
+constexpr uint32_t kMostBehindValue = 64;  // behind a value
 
 // The bytes of the sections, read when they are needed first.
 class SectionBytes {
@@ -153,7 +153,7 @@ class ValueFlow {
 
   Counts count(size_t section, uint64_t ip) {
     Counts counts;
-    for (uint32_t number = 0; number <= kMostInstructions; ++number) {
+    for (uint32_t number = 0; number <= kMostBehindValue; ++number) {
       std::array<uint8_t, x86::kMaxInstruction> code{};
       const size_t size = bytes_.read(section, ip, code.data(), code.size());
       const auto instruction = x86::decode(code.data(), size, ip);

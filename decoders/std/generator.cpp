@@ -11,10 +11,11 @@
 
 #include <fmt/format.h>
 
+#include "tso/none.h"
+
 namespace tsomon {
 namespace {
 
-constexpr uint32_t kNone = 0xFFFFFFFFU;
 constexpr size_t kPart = size_t{64} << 10;  // of the text, at a time
 constexpr size_t kMaxLine = 128;
 constexpr uint32_t kOwnLocations = 16;     // of each thread

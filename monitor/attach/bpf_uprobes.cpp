@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "monitor/attach/elf_image.h"
+#include "monitor/attach/perf_event.h"
 #include "monitor/attach/target.h"
 
 namespace tsomon::attach {
@@ -263,8 +264,6 @@ tl::unexpected<Error> refused_by_kernel(const char* what, int error) {
                               : "use a kernel from 6.12 on with CONFIG_BPF_SYSCALL and "
                                 "CONFIG_UPROBE_EVENTS"));
 }
-
-constexpr size_t kPage = 4096;
 
 // A place for probes of our own. The kernel does not probe every instruction; it does this one.
 __attribute__((noinline)) void probed_for_trial() { asm volatile("nop" : : : "memory"); }

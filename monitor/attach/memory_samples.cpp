@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "monitor/attach/perf_event.h"
 #include "monitor/attach/sample_ring.h"
 #include "monitor/descriptor.h"
 
@@ -27,19 +28,14 @@ constexpr uint64_t kSampleType =
 constexpr uint64_t kPeriod = 1009;
 constexpr uint64_t kOperationPeriod = 16 * 1009;  // IBS counts in units of 16
 
-struct SampleRecord {  // of kSampleType
+struct KernelSample {  // of kSampleType
   uint64_t ip;
   uint32_t process;
   uint32_t thread;
   uint64_t address;
   uint64_t data_source;
 };
-static_assert(sizeof(SampleRecord) == 32);
-
-struct LostRecord {
-  uint64_t id;
-  uint64_t lost;
-};
+static_assert(sizeof(KernelSample) == 32);
 
 SampledAccess access_of(uint64_t data_source, SampledAccess usual) {
   perf_mem_data_src source{};
@@ -103,10 +99,9 @@ std::optional<perf_event_attr> ibs_operations() {
   return attributes;
 }
 
-int open_event(perf_event_attr attributes, pid_t thread) {
+int open_sampling(perf_event_attr attributes, pid_t thread) {
   attributes.sample_type = kSampleType;
-  return static_cast<int>(
-      ::syscall(SYS_perf_event_open, &attributes, thread, -1, -1, PERF_FLAG_FD_CLOEXEC));
+  return open_event(attributes, thread, -1);
 }
 
 struct Chosen {
@@ -123,7 +118,7 @@ std::vector<Chosen> choose(std::string& reasons, int& error) {
     if (!attributes) {
       return false;
     }
-    const Descriptor opened(open_event(*attributes, 0));
+    const Descriptor opened(open_sampling(*attributes, 0));
     if (opened.is_open()) {
       chosen.push_back({name, access, *attributes});
       return true;
@@ -171,8 +166,8 @@ uint64_t decode_memory_samples(std::span<const char> records, SampledAccess usua
       break;
     }
     const std::span<const char> body = records.subspan(sizeof header, header.size - sizeof header);
-    if (header.type == PERF_RECORD_SAMPLE && body.size() >= sizeof(SampleRecord)) {
-      SampleRecord record{};
+    if (header.type == PERF_RECORD_SAMPLE && body.size() >= sizeof(KernelSample)) {
+      KernelSample record{};
       std::memcpy(&record, body.data(), sizeof record);
       const SampledAccess access = access_of(record.data_source, usual);
       if (access != SampledAccess::kUnknown && record.address != 0 && record.address < kUserEnd &&
@@ -210,7 +205,7 @@ Result<std::unique_ptr<MemorySampler>> MemorySampler::open(const std::vector<pid
   for (const Chosen& event : events) {
     sampler->events_ += (sampler->events_.empty() ? "" : ", ") + event.name;
     for (const pid_t thread : threads) {
-      Descriptor opened(open_event(event.attributes, thread));
+      Descriptor opened(open_sampling(event.attributes, thread));
       if (!opened.is_open()) {
         if (errno == ESRCH) {
           continue;  // the thread has ended

@@ -17,10 +17,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "monitor/attach/perf_event.h"
+
 namespace tsomon::attach {
 namespace {
 
-constexpr size_t kPage = 4096;
 constexpr size_t kDataBytes = 128 * kPage;
 // The general registers by their number in the encoding, then flags.
 constexpr std::array<uint32_t, 16> kRegisters = {
@@ -38,7 +39,7 @@ uint64_t register_mask() {
 }
 
 // One layout for all records of a ring.
-perf_event_attr common() {
+perf_event_attr ring_attributes() {
   perf_event_attr attributes{};
   attributes.size = sizeof attributes;
   attributes.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |
@@ -57,7 +58,7 @@ perf_event_attr common() {
 }
 
 perf_event_attr switches() {
-  perf_event_attr attributes = common();
+  perf_event_attr attributes = ring_attributes();
   attributes.type = PERF_TYPE_SOFTWARE;
   attributes.config = PERF_COUNT_SW_DUMMY;
   attributes.context_switch = 1;
@@ -69,17 +70,12 @@ perf_event_attr switches() {
 }
 
 perf_event_attr breakpoint(const WatchPoint& watch) {
-  perf_event_attr attributes = common();
+  perf_event_attr attributes = ring_attributes();
   attributes.type = PERF_TYPE_BREAKPOINT;
   attributes.bp_type = HW_BREAKPOINT_RW;
   attributes.bp_addr = watch.address;
   attributes.bp_len = watch.size;
   return attributes;
-}
-
-int open_event(perf_event_attr attributes, pid_t thread, int processor) {
-  return static_cast<int>(
-      ::syscall(SYS_perf_event_open, &attributes, thread, processor, -1, PERF_FLAG_FD_CLOEXEC));
 }
 
 tl::unexpected<Error> refused(const std::string& what, int error) {
@@ -117,7 +113,7 @@ Result<std::unique_ptr<PerfRings>> PerfRings::create() {
     Ring ring;
     ring.processor = processor;
     // An event of this process that never counts: it owns the ring.
-    perf_event_attr attributes = common();
+    perf_event_attr attributes = ring_attributes();
     attributes.type = PERF_TYPE_SOFTWARE;
     attributes.config = PERF_COUNT_SW_DUMMY;
     attributes.inherit = 0;

@@ -24,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "monitor/attach/perf_event.h"
 #include "monitor/attach/sample_ring.h"
 #include "monitor/attach/target.h"
 #include "monitor/descriptor.h"
@@ -55,11 +56,6 @@ struct SampleRecord {
 };
 static_assert(sizeof(SampleRecord) == 40 + 8 * kSampledCount);
 
-struct LostRecord {
-  uint64_t event;
-  uint64_t lost;
-};
-
 struct ExitRecord {
   uint32_t process;
   uint32_t parent;
@@ -90,7 +86,7 @@ void set_registers(const SampleRecord& record, x86::RegisterFile& registers) {
   registers.set(x86::Register::kDirection, (by_bit[PERF_REG_X86_FLAGS] >> 10) & 1);
 }
 
-perf_event_attr common() {
+perf_event_attr hit_attributes() {
   perf_event_attr attributes{};
   attributes.size = sizeof attributes;
   attributes.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |
@@ -101,11 +97,6 @@ perf_event_attr common() {
   attributes.clockid = CLOCK_MONOTONIC;
   attributes.wakeup_events = 1U << 30;  // the reader looks by itself
   return attributes;
-}
-
-int open_event(perf_event_attr attributes, pid_t thread, int processor) {
-  return static_cast<int>(
-      ::syscall(SYS_perf_event_open, &attributes, thread, processor, -1, PERF_FLAG_FD_CLOEXEC));
 }
 
 tl::unexpected<Error> refused_by_kernel(const std::string& what, int error) {
@@ -169,7 +160,7 @@ class PerfUprobes : public Uprobes {
   Result<bool> open_rings(size_t bytes) {
     const long processors = ::sysconf(_SC_NPROCESSORS_CONF);
     for (int processor = 0; processor < processors; ++processor) {
-      perf_event_attr attributes = common();
+      perf_event_attr attributes = hit_attributes();
       attributes.type = PERF_TYPE_SOFTWARE;
       attributes.config = PERF_COUNT_SW_DUMMY;
       Descriptor owner(open_event(attributes, shared_->pid, processor));
@@ -307,7 +298,7 @@ class PerfUprobes : public Uprobes {
 
   // Until there is no thread without: later ones inherit from threads that have all. 0 or errno.
   int open_for_threads(uint64_t number, Group& group) {
-    perf_event_attr attributes = common();
+    perf_event_attr attributes = hit_attributes();
     attributes.type = PERF_TYPE_TRACEPOINT;
     attributes.config = number;
     attributes.inherit = 1;

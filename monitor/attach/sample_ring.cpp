@@ -9,10 +9,11 @@
 #include <linux/perf_event.h>
 #include <sys/mman.h>
 
+#include "monitor/attach/perf_event.h"
+
 namespace tsomon::attach {
 namespace {
 
-constexpr size_t kPage = 4096;
 constexpr size_t kNearlyFull = 1024;
 
 }  // namespace

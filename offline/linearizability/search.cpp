@@ -7,11 +7,10 @@
 #include "offline/linearizability/cell.h"
 #include "offline/linearizability/container.h"
 #include "offline/linearizability/failed_configurations.h"
+#include "tso/none.h"
 
 namespace tsomon::linearizability {
 namespace {
-
-constexpr uint32_t kNone = HistoryOperation::kNever;
 
 // Calls and returns in the order of their positions, linked; 0 is the head and the end.
 class Events {

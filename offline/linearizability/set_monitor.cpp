@@ -15,7 +15,7 @@
 namespace tsomon::linearizability {
 namespace {
 
-constexpr HistoryValue kAbsent = 0;
+constexpr HistoryValue kMissing = 0;
 
 struct Entry {
   const Op* insertion = nullptr;
@@ -32,12 +32,12 @@ bool collect(const Part& part, Entry* entry) {
       return false;
     }
     if (op.step == Step::kCas) {
-      const Op*& change = op.a == kAbsent ? entry->insertion : entry->removal;
+      const Op*& change = op.a == kMissing ? entry->insertion : entry->removal;
       if (change != nullptr) {
         return false;
       }
       change = &op;
-    } else if (op.a != kAbsent) {
+    } else if (op.a != kMissing) {
       entry->seen = true;
       entry->earliest_return = std::min(entry->earliest_return, op.ret);
       entry->latest_call = std::max(entry->latest_call, op.call);
@@ -48,7 +48,7 @@ bool collect(const Part& part, Entry* entry) {
 
 bool all_missed_fit(const Part& part, uint32_t insertion_gap, bool removed, uint32_t removal_gap) {
   return std::all_of(part.ops.begin(), part.ops.end(), [&](const Op& op) {
-    return op.step != Step::kRead || op.a != kAbsent || op.call <= insertion_gap ||
+    return op.step != Step::kRead || op.a != kMissing || op.call <= insertion_gap ||
            (removed && op.ret > removal_gap);
   });
 }

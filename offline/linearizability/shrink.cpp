@@ -8,8 +8,8 @@
 namespace tsomon::linearizability {
 namespace {
 
-constexpr uint32_t kNever = HistoryOperation::kNever;
-constexpr uint64_t kMaxWork = 50'000'000;
+constexpr uint32_t kNoEvent = HistoryOperation::kNever;
+constexpr uint64_t kMaxShrinkWork = 50'000'000;
 constexpr uint64_t kDecisionWork = 1'000'000;
 constexpr size_t kMaxStarts = 16;  // values of a cell, for leaving out the begin
 
@@ -17,7 +17,7 @@ std::vector<uint32_t> positions_of(const std::vector<Op>& ops) {
   std::vector<uint32_t> positions;
   for (const Op& op : ops) {
     positions.push_back(op.call);
-    if (op.ret != kNever) {
+    if (op.ret != kNoEvent) {
       positions.push_back(op.ret);
     }
   }
@@ -34,7 +34,7 @@ class Shrinker {
       : history_(history), part_(part), bounds_(bounds) {
     starts_ = {part.initial};
     // What is left of a violation is decided as easily, unless it is a worse question.
-    bounds_.max_work = std::min(bounds_.max_work, kMaxWork + 200 * part.ops.size());
+    bounds_.max_work = std::min(bounds_.max_work, kMaxShrinkWork + 200 * part.ops.size());
     decision_work_ = std::max<uint64_t>(kDecisionWork, 8 * part.ops.size());
   }
 
@@ -57,11 +57,11 @@ class Shrinker {
     if (!positions.empty() && found(without_end(positions.back()))) {
       return true;
     }
-    uint32_t first_return = kNever;
+    uint32_t first_return = kNoEvent;
     for (const Op& op : part_.ops) {
       first_return = std::min(first_return, op.ret);
     }
-    if (any_start_ && first_return != kNever && found(without_begin(first_return + 1))) {
+    if (any_start_ && first_return != kNoEvent && found(without_begin(first_return + 1))) {
       return true;
     }
     for (const auto& unit : units()) {

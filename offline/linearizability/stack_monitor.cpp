@@ -18,11 +18,10 @@
 #include <limits>
 
 #include "offline/linearizability/monitors.h"
+#include "tso/none.h"
 
 namespace tsomon::linearizability {
 namespace {
-
-constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
 
 // How many values are certainly there in each gap, or kUsed; finds gaps without any.
 class Cover {

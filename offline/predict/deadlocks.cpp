@@ -26,9 +26,9 @@ struct Step {
   }
 };
 
-class Predictor {
+class DeadlockSearch {
  public:
-  Predictor(Query& query, bool sync_preserving, DeadlockResult* result)
+  DeadlockSearch(Query& query, bool sync_preserving, DeadlockResult* result)
       : query_(query), model_(query.model()), sync_preserving_(sync_preserving), result_(*result) {}
 
   void run() {
@@ -229,7 +229,7 @@ class Predictor {
 DeadlockResult predict_deadlocks(Query& query, bool sync_preserving) {
   DeadlockResult result;
   try {
-    Predictor(query, sync_preserving, &result).run();
+    DeadlockSearch(query, sync_preserving, &result).run();
   } catch (const WorkEnded& ended) {
     result.ended = ended.limit();
   }

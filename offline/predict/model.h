@@ -22,12 +22,12 @@
 #include "offline/predict/branches.h"
 #include "offline/predict/cells.h"
 #include "offline/predict/hard_edges.h"
+#include "tso/none.h"
 #include "tso/trace.h"
 
 namespace tsomon::predict {
 
 using NodeId = uint32_t;
-inline constexpr uint32_t kNone = 0xFFFFFFFFU;
 
 struct Node {
   uint32_t event = 0;  // of the trace

@@ -36,9 +36,9 @@ bool same_lock(const Group& a, const Group& b) {
   return false;
 }
 
-class Predictor {
+class RaceSearch {
  public:
-  Predictor(const RaceOptions& options, Query& query, RaceResult* result)
+  RaceSearch(const RaceOptions& options, Query& query, RaceResult* result)
       : options_(options), result_(*result), query_(query), model_(query.model()) {}
 
   void run() {
@@ -198,7 +198,7 @@ RaceResult predict_races(Query& query, const RaceOptions& options) {
   RaceResult result;
   result.branches = query.branches();
   try {
-    Predictor(options, query, &result).run();
+    RaceSearch(options, query, &result).run();
   } catch (const WorkEnded& ended) {
     result.ended = ended.limit();
   }

@@ -9,10 +9,10 @@
 namespace tsomon::predict {
 namespace {
 
-bool reads(const Event& event) {
+bool may_read(const Event& event) {
   return event.kind() == EventKind::kRead || event.kind() == EventKind::kReadModifyWrite;
 }
-bool writes(const Event& event) {
+bool may_write(const Event& event) {
   return event.kind() == EventKind::kWrite || event.kind() == EventKind::kReadModifyWrite;
 }
 
@@ -27,7 +27,7 @@ Validator::Validator(const Trace& trace, const CellTable& cells, const std::vect
   first_edge_.resize(n + 1);
   last_.assign(cells.size(), kInitial);
   locks_.resize(cells.locations());
-  std::vector<std::vector<uint32_t>> waiting;  // reads of each thread since its last branch
+  std::vector<std::vector<uint32_t>> waiting;  // may_read of each thread since its last branch
   uint32_t edge = 0;
   for (uint32_t i = 0; i < n; ++i) {
     const Event& event = trace.events[i];
@@ -43,13 +43,13 @@ Validator::Validator(const Trace& trace, const CellTable& cells, const std::vect
     steps_[i].thread = event.thread;
     steps_[i].position = done_[event.thread]++;
     const CellSpan span = cells.of_event(i);
-    if (reads(event)) {
+    if (may_read(event)) {
       first_source_[i] = static_cast<uint32_t>(sources_.size());
       sources_.insert(sources_.end(), last_.begin() + span.first,
                       last_.begin() + span.first + span.count);
       waiting[event.thread].push_back(i);
     }
-    if (writes(event)) {
+    if (may_write(event)) {
       std::fill_n(last_.begin() + span.first, span.count, i);
     }
     if (event.kind() == EventKind::kBranch) {
@@ -161,14 +161,14 @@ std::string Validator::step(uint32_t i, bool bound) {
     release(event, cells_.lock_of(i));
   }
   const CellSpan span = cells_.of_event(i);
-  if (reads(event) && bound) {
+  if (may_read(event) && bound) {
     for (uint32_t at = 0; at < span.count; ++at) {
       if (last_[span.first + at] != sources(i)[at]) {
-        return fmt::format("event {} reads another write than it did", i);
+        return fmt::format("event {} may_read another write than it did", i);
       }
     }
   }
-  if (writes(event)) {
+  if (may_write(event)) {
     for (uint32_t at = 0; at < span.count; ++at) {
       if (last_[span.first + at] == kInitial) {
         touched_.push_back(span.first + at);
@@ -226,8 +226,9 @@ std::string Validator::check_race(std::span<const uint32_t> witness) {
   const CellSpan y = cells_.of_event(b);
   const Event& first = trace_.events[a];
   const Event& second = trace_.events[b];
-  const bool accesses = (reads(first) || writes(first)) && (reads(second) || writes(second));
-  if (!accesses || !(writes(first) || writes(second)) || first.thread == second.thread ||
+  const bool accesses =
+      (may_read(first) || may_write(first)) && (may_read(second) || may_write(second));
+  if (!accesses || !(may_write(first) || may_write(second)) || first.thread == second.thread ||
       x.first >= y.first + y.count || y.first >= x.first + x.count) {
     return "the last two events do not conflict";
   }

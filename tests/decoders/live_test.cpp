@@ -15,6 +15,7 @@
 #include "decoders/capture/reader.h"
 #include "tests/decoders/live_process.h"
 #include "tests/decoders/recording.h"
+#include "tests/rounds.h"
 
 namespace tsomon::capture {
 namespace {
@@ -188,11 +189,7 @@ LiveProcessOptions random_options(std::mt19937_64& random) {
   return options;
 }
 
-#if defined(TSOMON_SANITIZED)
-constexpr int kRounds = 60;
-#else
-constexpr int kRounds = 250;
-#endif
+const int kRounds = rounds(60, 250);
 
 TEST_CASE("a live capture gives the events of the file, and keeps its promises") {
   const uint32_t seed = 20261121;

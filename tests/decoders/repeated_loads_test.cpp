@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
 #include "tso/analysis.h"
@@ -18,11 +19,7 @@ using namespace tsomon::testing;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED)
-constexpr int kRounds = 500;
-#else
-constexpr int kRounds = 6'000;
-#endif
+const int kRounds = rounds(500, 6'000);
 
 // The trace with the runs of each thread merged: an event that stays is told by its `lo`.
 Trace without_repeats(const Trace& trace) {

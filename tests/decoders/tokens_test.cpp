@@ -10,16 +10,13 @@
 
 #include "decoders/capture/decoder.h"
 #include "decoders/capture/encoder.h"
+#include "tests/rounds.h"
 
 namespace tsomon::capture {
 namespace {
 
 constexpr size_t kCapacity = 1 << 15;
-#if defined(TSOMON_SANITIZED)
-constexpr int kRounds = 30;
-#else
-constexpr int kRounds = 150;
-#endif
+const int kRounds = rounds(30, 150);
 
 std::string describe(const Record& record) {
   std::string text =

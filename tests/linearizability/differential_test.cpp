@@ -12,6 +12,7 @@
 #include "offline/linearizability/monitors.h"
 #include "offline/linearizability/validate.h"
 #include "tests/linearizability/naive_history.h"
+#include "tests/rounds.h"
 
 using namespace tsomon;
 using namespace tsomon::linearizability;
@@ -21,11 +22,7 @@ using tsomon::testing::random_history;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED) || !defined(NDEBUG)
-constexpr uint64_t kRounds = 200;
-#else
-constexpr uint64_t kRounds = 2'000;
-#endif
+const uint64_t kRounds = rounds(200, 2'000);
 
 History read(const std::string& text) {
   auto history = read_history(text, "test");

@@ -13,6 +13,7 @@
 
 #include "decoders/std/writer.h"
 #include "tests/monitor/folder.h"
+#include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
 #include "tso/location_table.h"
@@ -22,11 +23,10 @@ using namespace tsomon::testing;
 
 namespace {
 
+const int kRounds = rounds(200, 2500);
 #if defined(TSOMON_SANITIZED)
-constexpr int kRounds = 200;
 constexpr int kLong = 30'000;
 #else
-constexpr int kRounds = 2500;
 constexpr int kLong = 60'000;
 #endif
 

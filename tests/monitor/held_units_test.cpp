@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "monitor/watch.h"
+#include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
 #include "tso/cancelled_units.h"
@@ -17,11 +18,7 @@ using namespace tsomon::testing;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED)
-constexpr int kRounds = 1000;
-#else
-constexpr int kRounds = 10'000;
-#endif
+const int kRounds = rounds(1000, 10'000);
 
 RandomTraceOptions long_options(std::mt19937_64& random) {
   RandomTraceOptions made;

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "monitor/stream_check.h"
+#include "tests/rounds.h"
 #include "tests/tso/random_trace.h"
 
 using namespace tsomon;
@@ -13,11 +14,7 @@ using namespace tsomon::testing;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED)
-constexpr int kRounds = 8;
-#else
-constexpr int kRounds = 60;
-#endif
+const int kRounds = rounds(8, 60);
 
 // Windows that have nothing to do with each other: between two of them all buffers are empty.
 Trace windows(std::mt19937_64& random, int count) {

@@ -14,6 +14,7 @@
 
 #include "decoders/std/reader.h"
 #include "monitor/watch.h"
+#include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
 #include "tests/tso/sequences.h"
@@ -156,11 +157,7 @@ TEST_CASE("a unit that does not end waits for so many events and no more") {
 
 TEST_CASE("a cycle of a lock is reported only where its units have none of data") {
   constexpr uint64_t kSeed = 20261125;
-#if defined(TSOMON_SANITIZED)
-  constexpr int kRounds = 2'000;
-#else
-  constexpr int kRounds = 20'000;
-#endif
+  const int kRounds = rounds(2'000, 20'000);
   std::mt19937_64 random(kSeed);
   int of_locks = 0;
   int of_data = 0;

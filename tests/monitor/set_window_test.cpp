@@ -10,6 +10,7 @@
 
 #include "decoders/std/reader.h"
 #include "monitor/watch.h"
+#include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
 #include "tests/tso/sequences.h"
@@ -20,11 +21,7 @@ using namespace tsomon::testing;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED)
-constexpr int kRounds = 2'000;
-#else
-constexpr int kRounds = 40'000;
-#endif
+const int kRounds = rounds(2'000, 40'000);
 
 struct Watched {
   std::vector<Found> found;

@@ -11,6 +11,7 @@
 #include "monitor/event_count.h"
 #include "monitor/stream_check.h"
 #include "monitor/watch.h"
+#include "tests/rounds.h"
 #include "tests/tso/executions.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/plain_units.h"
@@ -22,11 +23,7 @@ using namespace tsomon::testing;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED)
-constexpr int kRounds = 1'500;
-#else
-constexpr int kRounds = 30'000;
-#endif
+const int kRounds = rounds(1'500, 30'000);
 
 constexpr uint64_t kMaxSteps = 20'000;  // of executions that are enumerated for one trace
 

@@ -14,6 +14,7 @@
 
 #include "decoders/capture/clock_margin.h"
 #include "monitor/stream_check.h"
+#include "tests/rounds.h"
 #include "tests/tso/executions.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/naive_checker.h"
@@ -25,11 +26,7 @@ using namespace tsomon::testing;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED)
-constexpr int kRounds = 1000;
-#else
-constexpr int kRounds = 12'000;
-#endif
+const int kRounds = rounds(1000, 12'000);
 
 constexpr int64_t kStep = 4;  // cycles between two events of a run
 

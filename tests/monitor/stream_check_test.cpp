@@ -9,6 +9,7 @@
 
 #include "monitor/event_count.h"
 #include "monitor/window_bounds.h"
+#include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
 #include "tso/witness.h"
@@ -18,11 +19,7 @@ using namespace tsomon::testing;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED)
-constexpr int kRounds = 1000;
-#else
-constexpr int kRounds = 20'000;
-#endif
+const int kRounds = rounds(1000, 20'000);
 
 CheckReport stream(const Trace& trace, const CheckOptions& options, size_t block_events) {
   StreamCheck check(trace.symbols, options);

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "monitor/check.h"
+#include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
 #include "tests/tso/sequences.h"
@@ -15,11 +16,7 @@ using namespace tsomon::testing;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED)
-constexpr int kRounds = 4'000;
-#else
-constexpr int kRounds = 20'000;
-#endif
+const int kRounds = rounds(4'000, 20'000);
 
 // Behind a store of another thread that never drains its buffer.
 Trace behind_a_store(const Trace& trace, ThreadId thread) {

@@ -12,6 +12,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
 #include "tso/explore.h"
 #include "tso/location_table.h"
@@ -26,11 +27,7 @@ using machine::Instruction;
 using machine::MemoryEvent;
 using machine::MemoryEventKind;
 
-#if defined(TSOMON_SANITIZED) || !defined(NDEBUG)
-constexpr int kRounds = 4'000;
-#else
-constexpr int kRounds = 60'000;
-#endif
+const int kRounds = rounds(4'000, 60'000);
 constexpr uint64_t kMaxStates = 5'000;
 
 // One program, and what its accesses are said to have read and written.

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "offline/orientation_search.h"
+#include "tests/rounds.h"
 #include "tests/tso/executions.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/naive_checker.h"
@@ -17,11 +18,10 @@ using namespace tsomon::testing;
 
 namespace {
 
+const int kRounds = rounds(3'000, 40'000);
 #if defined(TSOMON_SANITIZED) || !defined(NDEBUG)
-constexpr int kRounds = 3'000;
 constexpr uint32_t kLong = 3'000;
 #else
-constexpr int kRounds = 40'000;
 constexpr uint32_t kLong = 60'000;
 #endif
 constexpr uint64_t kMaxExecutions = 3'000;  // steps of their enumeration

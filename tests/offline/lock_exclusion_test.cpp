@@ -1,4 +1,5 @@
 // That locks exclude: verdicts with and without it, against all orientations and all executions.
+#include "tests/rounds.h"
 #include "tso/lock_exclusion.h"
 
 #include <random>
@@ -17,11 +18,7 @@ using namespace tsomon::testing;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED) || !defined(NDEBUG)
-constexpr int kRounds = 1'000;
-#else
-constexpr int kRounds = 20'000;
-#endif
+const int kRounds = rounds(1'000, 20'000);
 
 Analysis judge(const Trace& trace, bool lock_order = true) {
   AnalysisOptions options;

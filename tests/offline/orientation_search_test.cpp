@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/rounds.h"
 #include "tests/tso/executions.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/naive_checker.h"
@@ -17,15 +18,9 @@ using namespace tsomon::testing;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED) || !defined(NDEBUG)
-constexpr int kTwins = 6'000;
-constexpr int kSmall = 6'000;
-constexpr int kLarge = 100;
-#else
-constexpr int kTwins = 200'000;
-constexpr int kSmall = 105'000;
-constexpr int kLarge = 1'500;
-#endif
+const int kTwins = rounds(6'000, 200'000);
+const int kSmall = rounds(6'000, 105'000);
+const int kLarge = rounds(100, 1'500);
 constexpr uint64_t kMaxExecutions = 4'000;  // steps of their enumeration
 constexpr uint64_t kMaxDoubtful = 5'000'000;
 

@@ -8,16 +8,13 @@
 
 #include "offline/growing_order.h"
 #include "offline/unit_order.h"
+#include "tests/rounds.h"
 
 using namespace tsomon;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED) || !defined(NDEBUG)
-constexpr int kRounds = 1'000;
-#else
-constexpr int kRounds = 20'000;
-#endif
+const int kRounds = rounds(1'000, 20'000);
 
 struct Rule {
   Edge when;

@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "tests/rounds.h"
 #include "tests/tso/executions.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
@@ -23,13 +24,8 @@ using namespace tsomon::testing;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED)
-constexpr int kRounds = 10'000;
-constexpr int kLongRounds = 60;
-#else
-constexpr int kRounds = 210'000;
-constexpr int kLongRounds = 600;
-#endif
+const int kRounds = rounds(10'000, 210'000);
+const int kLongRounds = rounds(60, 600);
 
 struct Watched {
   std::vector<DetectedCycle> cycles;
@@ -484,7 +480,7 @@ TEST_CASE("a window of units that were merged has them all, up to a bound") {
 TEST_CASE("units that recorded values let go take no violation with them") {
   constexpr uint64_t kSeed = 20261127;
   std::mt19937_64 random(kSeed);
-  constexpr int kTraces = kRounds / 8;
+  const int kTraces = kRounds / 8;
   int verdicts[4] = {};
   uint64_t known = 0;
   uint64_t merged = 0;
@@ -541,7 +537,7 @@ TEST_CASE("units that recorded values let go take no violation with them") {
 TEST_CASE("loads of a thread's own store that others stand for") {
   constexpr uint64_t kSeed = 20261128;
   std::mt19937_64 random(kSeed);
-  constexpr int kTraces = kRounds / 4;
+  const int kTraces = kRounds / 4;
   int verdicts[4] = {};
   int given_up = 0;
   for (int round = 0; round < kTraces; ++round) {

@@ -1,5 +1,6 @@
 // OrderList against a vector that holds the same order.
 #include "online/order_list.h"
+#include "tests/rounds.h"
 
 #include <algorithm>
 #include <random>
@@ -13,11 +14,7 @@ namespace {
 
 using Id = OrderList::Id;
 
-#if defined(TSOMON_SANITIZED) || !defined(NDEBUG)
-constexpr int kRounds = 60;
-#else
-constexpr int kRounds = 1'200;
-#endif
+const int kRounds = rounds(60, 1'200);
 constexpr uint64_t kSeed = 20020917;
 
 // Where elements are moved to.

@@ -7,6 +7,7 @@
 
 #include "online/detector.h"
 #include "online/order_threads.h"
+#include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
 #include "tso/analysis.h"
@@ -16,11 +17,7 @@ using namespace tsomon::testing;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED)
-constexpr int kRounds = 1'000;
-#else
-constexpr int kRounds = 20'000;
-#endif
+const int kRounds = rounds(1'000, 20'000);
 
 struct Detected {
   uint64_t windows = 0;

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "online/history.h"
+#include "tests/rounds.h"
 #include "tests/tso/executions.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
@@ -16,11 +17,7 @@ using namespace tsomon::testing;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED) || !defined(NDEBUG)
-constexpr int kRounds = 5'000;
-#else
-constexpr int kRounds = 150'000;
-#endif
+const int kRounds = rounds(5'000, 150'000);
 constexpr uint32_t kNone = 0xFFFFFFFFU;
 
 }  // namespace

@@ -1,6 +1,7 @@
 // TopologicalOrder against a twin that recomputes everything: a bit matrix of the edges and its
 // closure, over at most 16 nodes.
 #include "online/topological_order.h"
+#include "tests/rounds.h"
 
 #include <algorithm>
 #include <array>
@@ -16,11 +17,7 @@ namespace {
 
 using NodeId = TopologicalOrder::NodeId;
 
-#if defined(TSOMON_SANITIZED) || !defined(NDEBUG)
-constexpr int kGraphs = 1'000;
-#else
-constexpr int kGraphs = 20'000;
-#endif
+const int kGraphs = rounds(1'000, 20'000);
 constexpr int kOperations = 80;  // on each graph
 constexpr uint64_t kSeed = 20120301;
 

@@ -10,6 +10,7 @@
 
 #include "decoders/std/reader.h"
 #include "tests/predict/small_traces.h"
+#include "tests/rounds.h"
 
 using namespace tsomon;
 using predict::Branches;
@@ -21,11 +22,7 @@ using tsomon::testing::SmallTraceShape;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED) || !defined(NDEBUG)
-constexpr int kRounds = 300;
-#else
-constexpr int kRounds = 6'000;
-#endif
+const int kRounds = rounds(300, 6'000);
 
 using Circles = std::set<std::vector<uint32_t>>;
 

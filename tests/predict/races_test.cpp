@@ -10,6 +10,7 @@
 
 #include "decoders/std/reader.h"
 #include "tests/predict/small_traces.h"
+#include "tests/rounds.h"
 
 using namespace tsomon;
 using predict::Branches;
@@ -22,11 +23,7 @@ using tsomon::testing::SmallTraceShape;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED) || !defined(NDEBUG)
-constexpr int kRounds = 300;
-#else
-constexpr int kRounds = 3'000;
-#endif
+const int kRounds = rounds(300, 3'000);
 
 using Pairs = std::set<std::pair<uint32_t, uint32_t>>;
 

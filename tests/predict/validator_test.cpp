@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/predict/small_traces.h"
+#include "tests/rounds.h"
 
 using namespace tsomon;
 using predict::Branches;
@@ -18,11 +19,7 @@ using tsomon::testing::SmallTraceShape;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED) || !defined(NDEBUG)
-constexpr int kRounds = 1'000;
-#else
-constexpr int kRounds = 20'000;
-#endif
+const int kRounds = rounds(1'000, 20'000);
 
 // First events of each thread, the threads taken at random.
 std::vector<uint32_t> random_order(const Trace& trace, uint32_t threads, std::mt19937& random) {

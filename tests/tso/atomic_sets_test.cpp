@@ -1,4 +1,5 @@
 // Atomic sets over whole traces: what is certain about overlapping intervals is what happened.
+#include "tests/rounds.h"
 #include "tso/atomic_sets.h"
 
 #include <algorithm>
@@ -16,11 +17,7 @@ using namespace tsomon::testing;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED)
-constexpr int kRounds = 4'000;
-#else
-constexpr int kRounds = 60'000;
-#endif
+const int kRounds = rounds(4'000, 60'000);
 
 // An execution with every access of the cycle, in an order that is possible as far as the intervals
 // tell (`timed`), and in which the cycle is there.

@@ -1,4 +1,5 @@
 // Traces with cancelled units against the same traces without these units.
+#include "tests/rounds.h"
 #include "tso/cancelled_units.h"
 
 #include <random>
@@ -18,11 +19,7 @@ using namespace tsomon::testing;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED)
-constexpr int kRounds = 1000;
-#else
-constexpr int kRounds = 20'000;
-#endif
+const int kRounds = rounds(1000, 20'000);
 
 // The begins of the units that end so, by the plainest means.
 std::set<size_t> begins_of(const Trace& trace, EventKind ends_with) {

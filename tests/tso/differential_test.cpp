@@ -2,6 +2,7 @@
 // really happened.
 #include <doctest/doctest.h>
 
+#include "tests/rounds.h"
 #include "tests/tso/executions.h"
 #include "tests/tso/machine_replay.h"
 #include "tests/tso/mini_trace.h"
@@ -14,11 +15,7 @@ using namespace tsomon::testing;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED)
-constexpr int kRounds = 4000;
-#else
-constexpr int kRounds = 102000;
-#endif
+const int kRounds = rounds(4000, 102000);
 
 constexpr uint64_t kMaxSteps = 20'000;  // of executions that are enumerated for one trace
 

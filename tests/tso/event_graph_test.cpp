@@ -1,4 +1,5 @@
 // The edges that are left out follow from others, however many threads there are.
+#include "tests/rounds.h"
 #include "tso/event_graph.h"
 
 #include <algorithm>
@@ -18,11 +19,7 @@ using namespace tsomon::testing;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED)
-constexpr int kRounds = 60;
-#else
-constexpr int kRounds = 600;
-#endif
+const int kRounds = rounds(60, 600);
 
 // What each event reaches.
 std::vector<std::vector<bool>> closure(size_t nodes, const std::vector<Edge>& edges) {

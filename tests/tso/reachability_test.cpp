@@ -1,4 +1,5 @@
 // What comes before what: the clocks against a search of the edges.
+#include "tests/rounds.h"
 #include "tso/reachability.h"
 
 #include <algorithm>
@@ -20,11 +21,7 @@ using namespace tsomon::testing;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED)
-constexpr int kRounds = 300;
-#else
-constexpr int kRounds = 5000;
-#endif
+const int kRounds = rounds(300, 5000);
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/plain_units.h"
 #include "tests/tso/random_trace.h"
@@ -18,11 +19,7 @@ using namespace tsomon::testing;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED)
-constexpr int kRounds = 1000;
-#else
-constexpr int kRounds = 15'000;
-#endif
+const int kRounds = rounds(1000, 15'000);
 
 // All orders of issues of TSO executions in which what is over before another event begins was
 // issued before it, and in which loads return what was recorded; memory starts at 0. `sc`: of those

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/rounds.h"
 #include "tests/tso/executions.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
@@ -18,11 +19,7 @@ using namespace tsomon::testing;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED)
-constexpr int kRounds = 4000;
-#else
-constexpr int kRounds = 60000;
-#endif
+const int kRounds = rounds(4000, 60000);
 
 constexpr uint64_t kGranule = 8;
 constexpr uint32_t kMemory = kind_mask(EventKind::kRead) | kind_mask(EventKind::kWrite) |
