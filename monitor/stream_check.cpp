@@ -14,7 +14,7 @@
 #include "monitor/read_ahead.h"
 #include "monitor/set_window.h"
 #include "monitor/window_bounds.h"
-#include "online/detector.h"
+#include "online/bounded_detector.h"
 #include "tso/analysis_budget.h"
 #include "tso/ordered_work.h"
 #include "tso/work.h"
@@ -132,16 +132,17 @@ class StreamCheck::Impl {
     if (!origin.lines.empty()) {
       remember(origin);
     }
-    {
-      const WorkScope scope(&detecting_);
-      detector_.add(block, report_.events);
+    detector_.add(block, report_.events);
+    if (detector_.simple()) {
+      everything_ = false;
+      raised_.clear();
     }
     report_.events += block.events.size();
     if (options_.progress != nullptr) {
       options_.progress->events += block.events.size();
     }
     judge_pending(judged_up_to());
-    if (detecting_.work() > kDetectionBudget.of(report_.events).max_work) {
+    if (detector_.exhausted()) {
       ended_ = WorkLimit::kWork;
     }
   }
@@ -189,6 +190,9 @@ class StreamCheck::Impl {
     if (options_.property == CheckProperty::kAtomicSets && options_.sets == SetChoice::kObjects &&
         seen.objects == 0 && !judged_whole_) {
       incomplete(kNoObjects);
+    }
+    if (detector_.simple()) {
+      incomplete(kOneExecution);
     }
     if (unjudged_ > 0) {
       incomplete(fmt::format("{} groups of units spread too far to be searched", unjudged_));
@@ -403,7 +407,8 @@ class StreamCheck::Impl {
       }
       const uint64_t begin = window.units.front().first;
       const uint64_t end = end_of(window);
-      if (stretches.empty() || begin > stretches.back().last) {
+      // Cycles of one execution may overlap without end.
+      if (stretches.empty() || begin > stretches.back().last || detector_.simple()) {
         stretches.push_back({begin, end, {}});
       }
       stretches.back().last = std::max(stretches.back().last, end);
@@ -485,6 +490,9 @@ class StreamCheck::Impl {
       }
       if (analysis) {
         analysis->work += worked;
+        if (detected.some_executions) {
+          only_possible(&*analysis);
+        }
       }
       judged.trace = std::move(trace);
       judged.index = std::move(detected.index);
@@ -495,6 +503,13 @@ class StreamCheck::Impl {
       }
     }
     return judged;
+  }
+
+  static void only_possible(Analysis* analysis) {
+    for (Violation& violation : analysis->findings) {
+      violation.verdict = Verdict::kPossible;
+    }
+    analysis->more = {0, analysis->more.all()};
   }
 
   // What is not certain was counted by the detector.
@@ -641,8 +656,7 @@ class StreamCheck::Impl {
   std::optional<Error> error_;
   std::optional<WorkLimit> ended_;  // nothing more is judged
   bool analysis_ended_ = false;     // of the whole input: its cycles may not all be in findings
-  WorkMeter detecting_;             // what the detector does
-  Detector detector_;
+  BoundedDetector detector_;
 };
 
 StreamCheck::StreamCheck(const Symbols& symbols, const CheckOptions& options)

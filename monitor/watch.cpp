@@ -206,7 +206,7 @@ class Watch::Impl {
   void look_for_end() {
     if (!ended_ && stop_asked()) {
       ended_ = WorkLimit::kStopped;
-    } else if (!ended_ && detecting_.work() > kDetectionBudget.of(summary_.events).max_work) {
+    } else if (!ended_ && detector_.exhausted()) {
       ended_ = WorkLimit::kWork;
     }
   }
@@ -215,10 +215,7 @@ class Watch::Impl {
     for (size_t i = 0; i < block.events.size(); ++i) {
       objects_->add(block.events[i], summary_.events + i);
     }
-    unless_stopped([&] {
-      const WorkScope scope(&detecting_);
-      detector_.add(block, summary_.events);
-    });
+    unless_stopped([&] { detector_.add(block, summary_.events); });
     lock_cycles_.follow(block, summary_.events, count_);
     count_.add(block);
     summary_.events += block.events.size();
@@ -269,6 +266,7 @@ class Watch::Impl {
     gap(summary->losses != 0, "events were lost");
     gap(ended_.has_value(), limit_text(ended_.value_or(WorkLimit::kStopped)));
     gap(missing_, "something was not recorded");
+    gap(detector_.simple(), kOneExecution);
     gap(summary->unjudged != 0, "some groups of units were not decided");
     gap(summary->taken_apart != 0, "units that may have been cancelled were not waited for");
     if (summary->surprises != 0) {
@@ -400,8 +398,8 @@ class Watch::Impl {
     Waiting waiting;
     waiting.first = window.index[window.in_front];
     waiting.last = window.index.back();
-    waiting.stretch = {
-        std::move(window.events), std::move(window.index), window.in_front, window.all_stores, {}};
+    waiting.stretch = {std::move(window.events), std::move(window.index), window.in_front,
+                       window.all_stores,        window.some_executions,  {}};
     waiting.window = std::move(window);
     waiting.window.events = EventBlock();
     waiting.window.index.clear();
@@ -515,6 +513,7 @@ class Watch::Impl {
     bool definite = true;
     for (size_t i = 0; analysis && i < analysis->findings.size(); ++i) {
       waiting->found.push_back(found_in(*analysis, i, trace, stretch.index));
+      waiting->found.back().definite &= !stretch.some_executions;
       definite = definite && waiting->found.back().definite;
     }
     if (waiting->found.empty() && !waiting->undecided) {
@@ -617,7 +616,6 @@ class Watch::Impl {
   bool missing_ = false;
   bool finished_ = false;
   std::optional<WorkLimit> ended_;  // nothing more is judged
-  WorkMeter detecting_;             // what the detector does, without the analyses of windows
   const bool sets_;
   const bool buffers_;  // the property is about store buffers
   std::deque<Waiting> waiting_;
@@ -627,7 +625,7 @@ class Watch::Impl {
   std::optional<HeldUnits> held_;
   HeldUnits::Part part_;  // what lies in front of the next events
   std::unordered_map<std::string, bool> reported_;
-  Detector detector_;
+  BoundedDetector detector_;
 };
 
 Watch::Watch(const Symbols& symbols, WatchOptions options, Callback callback)

@@ -139,13 +139,14 @@ class Detector::Impl {
     } else if (!exactly) {
       to = history_.overlapped(first, last, around);
     }
-    History::Slice slice = history_.slice(from, to);
+    EventHistory::Slice slice = history_.slice(from, to);
     std::vector<InitialValue> initial;
     if (!exactly) {
       initial = history_.initial_values(slice, kLookBack);
     }
-    return {std::move(slice.events), std::move(slice.index), slice.in_front, slice.all_stores,
-            std::move(initial)};
+    return {
+        std::move(slice.events), std::move(slice.index), slice.in_front, slice.all_stores, false,
+        std::move(initial)};
   }
 
  private:
@@ -268,7 +269,7 @@ class Detector::Impl {
   DetectorOptions options_;
   DetectorCallbacks callbacks_;
   ConflictGraph graph_;
-  History history_;
+  EventHistory history_;
   std::unique_ptr<Policy> policy_;
   // A sweep is due when there are so many units, or that event has come: few units may stand for
   // many events, and what a window needs of the history must still be there.

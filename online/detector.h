@@ -163,6 +163,7 @@ struct DetectedWindow {
   // False: a store may be missing that was in a buffer at the beginning, so that recorded values
   // must not be looked at.
   bool all_stores = true;
+  bool some_executions = false;  // as of a DetectedStretch
 };
 
 // A stretch of the input out of the history; see DetectedWindow.
@@ -171,7 +172,10 @@ struct DetectedStretch {
   std::vector<uint64_t> index;
   uint32_t in_front = 0;
   bool all_stores = true;
-  std::vector<InitialValue> initial;  // see History; only with events around it
+  // Only executions in which older stores than those had committed (bounded_detector.h): what they
+  // show may happen, and nothing is certain by them.
+  bool some_executions = false;
+  std::vector<InitialValue> initial;  // see EventHistory; only with events around it
 };
 
 struct DetectorStatistics {

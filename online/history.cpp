@@ -26,7 +26,8 @@ bool waits_for_store(const std::vector<Event>& before, const Event& load) {
 
 constexpr uint32_t kWrites = kinds::kStores | kind_mask(EventKind::kReadModifyWrite);
 
-bool in_buffer(const History::Slice& at, const LocationKey& range, std::optional<ThreadId> but) {
+bool in_buffer(const EventHistory::Slice& at, const LocationKey& range,
+               std::optional<ThreadId> but) {
   return std::any_of(at.events.events.begin(), at.events.events.begin() + at.in_front,
                      [&](const Event& event) {
                        return event.thread != but && is(event, kWrites) &&
@@ -45,18 +46,18 @@ ThreadId threads_in(std::span<const Event> events) {
 
 }  // namespace
 
-Event* History::Memory::take() {
+Event* EventHistory::Memory::take() {
   if (used_ == size_) {
     size_ = chunks_.empty() ? kBlockEvents : std::min(2 * size_, kHugePage / sizeof(Event));
     used_ = 0;
-    chunks_.emplace_back(HugePageAllocator<Event>().allocate(size_));
+    chunks_.emplace_back(HugePageAllocator<Event>().allocate(size_), Free{size_});
   }
   Event* const memory = chunks_.back().get() + used_;
   used_ += kBlockEvents;
   return memory;
 }
 
-void History::start_block(uint64_t first_index, int64_t time) {
+void EventHistory::start_block(uint64_t first_index, int64_t time) {
   if (!blocks_.empty()) {
     follow_buffers(blocks_.back(), time);
   }
@@ -86,7 +87,7 @@ void History::start_block(uint64_t first_index, int64_t time) {
 
 // What the events of the block leave in the buffers at `time`, which is not before any of them:
 // backwards, so that whatever comes before a drain that was over then is not looked at.
-void History::follow_buffers(const Block& block, int64_t time) {
+void EventHistory::follow_buffers(const Block& block, int64_t time) {
   drained_.resize(std::max<size_t>(drained_.size(), threads_in(block.events())));
   ++round_;
   const auto drained_by = [this](uint64_t id) -> int64_t& {
@@ -151,7 +152,7 @@ void History::follow_buffers(const Block& block, int64_t time) {
   });
 }
 
-void History::append(const EventBlock& from, size_t begin, size_t end, Block* to) {
+void EventHistory::append(const EventBlock& from, size_t begin, size_t end, Block* to) {
   const Event* const first = from.events.data() + begin;
   Event* const place = to->memory + to->size;
   if (from.extras.empty()) {
@@ -163,7 +164,7 @@ void History::append(const EventBlock& from, size_t begin, size_t end, Block* to
   to->size += end - begin;
 }
 
-void History::add(const EventBlock& block, uint64_t first_index) {
+void EventHistory::add(const EventBlock& block, uint64_t first_index) {
   if (capacity_ == 0) {
     return;
   }
@@ -182,7 +183,7 @@ void History::add(const EventBlock& block, uint64_t first_index) {
   }
 }
 
-size_t History::block_of(uint64_t index) const {
+size_t EventHistory::block_of(uint64_t index) const {
   const auto after =
       std::upper_bound(blocks_.begin(), blocks_.end(), index,
                        [](uint64_t at, const Block& block) { return at < block.first; });
@@ -190,7 +191,7 @@ size_t History::block_of(uint64_t index) const {
 }
 
 template <typename Function>
-void History::for_each_from(uint64_t first, const Function& function) const {
+void EventHistory::for_each_from(uint64_t first, const Function& function) const {
   for (size_t b = block_of(first); b < blocks_.size(); ++b) {
     const Block& block = blocks_[b];
     for (uint64_t i = first - std::min(first, block.first); i < block.size; ++i) {
@@ -201,7 +202,7 @@ void History::for_each_from(uint64_t first, const Function& function) const {
   }
 }
 
-uint64_t History::overlapped(uint64_t first, uint64_t last, uint64_t events) const {
+uint64_t EventHistory::overlapped(uint64_t first, uint64_t last, uint64_t events) const {
   TSOMON_CHECK(contains(first), "a stretch that has left the history");
   int64_t over = kTimeMin;
   uint64_t result = last;
@@ -222,7 +223,7 @@ uint64_t History::overlapped(uint64_t first, uint64_t last, uint64_t events) con
 }
 
 // The stores after event `index` that begin up to a time, and until when these are all.
-History::Later History::later_stores(uint64_t index, int64_t time) const {
+EventHistory::Later EventHistory::later_stores(uint64_t index, int64_t time) const {
   constexpr uint64_t kMostEvents = 4096;
   constexpr size_t kMostStores = 256;
   Later later;
@@ -250,7 +251,7 @@ History::Later History::later_stores(uint64_t index, int64_t time) const {
 }
 
 // Whether a load of a stretch may have read a store behind it.
-bool History::may_read(const Event& load, int64_t hi, uint64_t value, const Later& later) {
+bool EventHistory::may_read(const Event& load, int64_t hi, uint64_t value, const Later& later) {
   return (later.known_until && hi >= *later.known_until) ||
          std::any_of(later.stores.begin(), later.stores.end(), [&](const Pending& store) {
            const LocationKey here{load.address, load.size};
@@ -261,8 +262,8 @@ bool History::may_read(const Event& load, int64_t hi, uint64_t value, const Late
 }
 
 // Both by their indices.
-void History::add_in_front(std::vector<Pending> pending,
-                           const std::vector<UnitStacks::Boundary>& open, Slice* slice) const {
+void EventHistory::add_in_front(std::vector<Pending> pending,
+                                const std::vector<UnitStacks::Boundary>& open, Slice* slice) const {
   for (const UnitStacks::Boundary& boundary : open) {
     pending.push_back({boundary.index, boundary.event, boundary.event.lo, {}, kTimeMax});
   }
@@ -277,7 +278,7 @@ void History::add_in_front(std::vector<Pending> pending,
   slice->in_front = static_cast<uint32_t>(slice->index.size());
 }
 
-History::Slice History::slice(uint64_t first, uint64_t last) const {
+EventHistory::Slice EventHistory::slice(uint64_t first, uint64_t last) const {
   TSOMON_CHECK(contains(first), "a stretch that has left the history");
   Slice slice;
   const size_t begin = block_of(first);
@@ -387,7 +388,7 @@ History::Slice History::slice(uint64_t first, uint64_t last) const {
   return slice;
 }
 
-std::vector<InitialValue> History::initial_values(const Slice& slice, uint64_t events) const {
+std::vector<InitialValue> EventHistory::initial_values(const Slice& slice, uint64_t events) const {
   constexpr size_t kMostRanges = 256;
   std::vector<InitialValue> known;
   if (!slice.all_stores || slice.index.size() == slice.in_front) {

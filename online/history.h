@@ -34,12 +34,12 @@
 
 namespace tsomon {
 
-class History {
+class EventHistory {
  public:
   static constexpr uint64_t kMaxLookBack = 1U << 14;
 
   // `drains` is the mask of the kinds that drain a store buffer.
-  History(uint64_t capacity, uint32_t drains) : capacity_(capacity), drains_(drains) {}
+  EventHistory(uint64_t capacity, uint32_t drains) : capacity_(capacity), drains_(drains) {}
 
   // `first_index` is at least the index after the last event added.
   void add(const EventBlock& block, uint64_t first_index);
@@ -107,7 +107,8 @@ class History {
 
    private:
     struct Free {
-      void operator()(Event* chunk) const { HugePageAllocator<Event>().deallocate(chunk, 0); }
+      size_t size = 0;  // in events
+      void operator()(Event* chunk) const { HugePageAllocator<Event>().deallocate(chunk, size); }
     };
     std::vector<std::unique_ptr<Event, Free>> chunks_;
     size_t size_ = 0;  // of the last one, in events, and what is taken of it

@@ -6,14 +6,16 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
 #include <new>
-
-#include <sys/mman.h>
 
 namespace tsomon {
 
 inline constexpr size_t kHugePage = size_t{2} << 20;
+
+// From the system, not from the allocator of the program: not every one of them can align to so
+// much. Throws std::bad_alloc.
+void* map_huge_pages(size_t bytes);
+void unmap_huge_pages(void* memory, size_t bytes);
 
 template <typename T>
 struct HugePageAllocator {
@@ -25,17 +27,17 @@ struct HugePageAllocator {
 
   T* allocate(size_t count) {
     const size_t bytes = count * sizeof(T);
-    const size_t unit = bytes < kHugePage ? alignof(T) : kHugePage;
-    void* const memory = std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit);
-    if (memory == nullptr) {
-      throw std::bad_alloc();
-    }
-    if (unit == kHugePage) {
-      madvise(memory, bytes, MADV_HUGEPAGE);  // no harm if there are none
-    }
-    return static_cast<T*>(memory);
+    return static_cast<T*>(bytes < kHugePage ? ::operator new(bytes, std::align_val_t(alignof(T)))
+                                             : map_huge_pages(bytes));
   }
-  void deallocate(T* memory, size_t /*count*/) { std::free(memory); }
+  void deallocate(T* memory, size_t count) {
+    const size_t bytes = count * sizeof(T);
+    if (bytes < kHugePage) {
+      ::operator delete(memory, std::align_val_t(alignof(T)));
+    } else {
+      unmap_huge_pages(memory, bytes);
+    }
+  }
   template <typename Other>
   bool operator==(const HugePageAllocator<Other>&) const {
     return true;

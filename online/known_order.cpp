@@ -83,7 +83,7 @@ std::optional<KnownOrder> order_of(const Trace& trace, const std::vector<uint64_
 
 }  // namespace
 
-std::optional<KnownOrder> known_order(History::Slice&& stretch, std::vector<PlacedUnit> units,
+std::optional<KnownOrder> known_order(EventHistory::Slice&& stretch, std::vector<PlacedUnit> units,
                                       const RelationOptions& relation, uint64_t max_undirected) {
   if (!stretch.all_stores) {
     return std::nullopt;

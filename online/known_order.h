@@ -5,8 +5,8 @@
 //             the clock, but a value that is read later tells many of them. Units whose order is
 //             known so need not be kept because of what might have come the other way round.
 // Soundness   Holds for every execution of the whole input that has the recorded values, not only
-//             for those of the stretch: see History. Nothing is known of a stretch that lacks a
-//             store, whose values fit no execution, or with too many undirected edges.
+//             for those of the stretch: see EventHistory. Nothing is known of a stretch that lacks
+//             a store, whose values fit no execution, or with too many undirected edges.
 // Complexity  refine() of the stretch, and O((events + units) log units).
 // Thread-safety: a pure function.
 #pragma once
@@ -38,7 +38,7 @@ struct KnownOrder {
 };
 
 // `units`: all that they have done lies in the stretch; those of one thread do not overlap.
-std::optional<KnownOrder> known_order(History::Slice&& stretch, std::vector<PlacedUnit> units,
+std::optional<KnownOrder> known_order(EventHistory::Slice&& stretch, std::vector<PlacedUnit> units,
                                       const RelationOptions& relation, uint64_t max_undirected);
 
 }  // namespace tsomon

@@ -23,6 +23,10 @@ inline constexpr WorkBudget kAnalysisBudget = {
     .bytes_per_event = 32 << 10,
 };
 
+// Of what finds windows whose cycles may close in any order of what is open, before it looks at one
+// execution alone (online/bounded_detector.h).
+inline constexpr WorkBudget kMixedBudget = {.work_at_first = 20'000'000, .work_per_event = 1'000};
+
 // Of what finds the windows, over all events so far: the edges of fence-free units are quadratic.
 inline constexpr WorkBudget kDetectionBudget = {.work_at_first = 500'000'000,
                                                 .work_per_event = 10'000};

@@ -15,9 +15,9 @@ using namespace tsomon::testing;
 namespace {
 
 std::vector<uint64_t> in_front(const Trace& trace, uint64_t first, uint64_t last) {
-  History history(1000, kinds::kDrains);
+  EventHistory history(1000, kinds::kDrains);
   history.add(trace, 0);
-  const History::Slice slice = history.slice(first, last);
+  const EventHistory::Slice slice = history.slice(first, last);
   CHECK(slice.all_stores);
   REQUIRE(slice.index.back() == last);
   CHECK(slice.index[slice.in_front] == first);
@@ -43,10 +43,10 @@ TEST_CASE("a load that may have read a store behind the stretch has no value in 
     bare.has_hi = bare.has_read_value = bare.has_write_value = 0;
     trace.add(bare, at, at == 2 ? 5 : at, happened.read_value(event), happened.write_value(event));
   }
-  History history(1000, kinds::kDrains);
+  EventHistory history(1000, kinds::kDrains);
   history.add(trace, 0);
   const auto value = [&](uint64_t load, uint64_t last) {
-    const History::Slice slice = history.slice(0, last);
+    const EventHistory::Slice slice = history.slice(0, last);
     return slice.events.read_value(slice.events.events[load]);
   };
   CHECK(value(0, 2) == 1);
@@ -64,7 +64,7 @@ TEST_CASE("what begins before all of a stretch is over") {
     event.set_kind(EventKind::kWrite);
     trace.add(event, 10 * i, i == 3 ? 65 : 10 * i);
   }
-  History history(1000, kinds::kDrains);
+  EventHistory history(1000, kinds::kDrains);
   history.add(trace, 0);
   CHECK(history.overlapped(0, 2, 100) == 2);
   CHECK(history.overlapped(2, 4, 100) == 6);
@@ -96,7 +96,7 @@ TEST_CASE(
       all.add(event, static_cast<int64_t>(i), static_cast<int64_t>(i + below(wide + 1)));
     }
     const uint64_t capacity = round % 2 == 0 ? count : 1 + below(count);
-    History history(capacity, kinds::kDrains);
+    EventHistory history(capacity, kinds::kDrains);
     for (uint64_t i = 0; i < count;) {
       EventBlock block;
       const uint64_t end = std::min(count, i + 1 + below(3000));
@@ -122,11 +122,11 @@ TEST_CASE(
       }
       const bool reachable =
           expected.empty() || (expected.front() >= history.oldest() &&
-                               first - expected.front() <= History::kMaxLookBack / 2);
+                               first - expected.front() <= EventHistory::kMaxLookBack / 2);
       for (uint64_t i = first; i <= last; ++i) {
         expected.push_back(i);
       }
-      const History::Slice slice = history.slice(first, last);
+      const EventHistory::Slice slice = history.slice(first, last);
       if (slice.all_stores) {
         REQUIRE(Indices(slice.index.begin(), slice.index.end()) == expected);
         ++complete;

@@ -43,11 +43,11 @@ TEST_CASE("a stretch excludes nothing that happened") {
     const RandomTrace happened = random_trace(random, made);
     std::vector<uint32_t> order;
     const Trace stream = in_stream_order(happened.trace, &order);
-    History history(1000, kinds::kDrains);
+    EventHistory history(1000, kinds::kDrains);
     history.add(stream, 0);
     const uint64_t first = random() % order.size();
     const uint64_t last = first + random() % (order.size() - first);
-    History::Slice slice = history.slice(first, last);
+    EventHistory::Slice slice = history.slice(first, last);
     REQUIRE(slice.all_stores);
     Trace trace;
     static_cast<EventBlock&>(trace) = slice.events;

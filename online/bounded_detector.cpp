@@ -1,0 +1,130 @@
+#include "online/bounded_detector.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tsomon {
+
+BoundedDetector::BoundedDetector(const Symbols& symbols, const DetectorOptions& options,
+                                 DetectorCallbacks callbacks, WorkBudget mixed)
+    : symbols_(symbols),
+      options_(options),
+      callbacks_(std::move(callbacks)),
+      mixed_(mixed),
+      detector_(symbols, options, callbacks_) {}
+
+void BoundedDetector::add(const EventBlock& block, uint64_t first_index) {
+  events_ += block.events.size();
+  end_ = first_index + block.events.size();
+  {
+    const WorkScope scope(&meter_);
+    detector_.add(block, first_index);
+  }
+  if (!simple_ && options_.policy == DetectorPolicy::kTso && callbacks_.on_window &&
+      meter_.work() >= mixed_.of(events_).max_work) {
+    look_at_one_execution();
+  }
+  tell_cycles();
+}
+
+void BoundedDetector::finish() {
+  detector_.finish();
+  tell_cycles();
+}
+
+DetectedStretch BoundedDetector::stretch(uint64_t first, uint64_t last, uint64_t around,
+                                         bool all_behind) const {
+  DetectedStretch all = detector_.stretch(first, last, around, all_behind);
+  if (!simple_ || all.in_front <= kMostInFront) {
+    return all;
+  }
+  // Those of a thread commit in their order, so the oldest can go first.
+  const uint32_t left_out = all.in_front - kMostInFront;
+  DetectedStretch late;
+  late.events.append(all.events, left_out, all.events.events.size());
+  late.index.assign(all.index.begin() + left_out, all.index.end());
+  late.in_front = kMostInFront;
+  late.all_stores = all.all_stores;
+  late.some_executions = true;
+  late.initial = std::move(all.initial);
+  return late;
+}
+
+bool BoundedDetector::exhausted() const {
+  return meter_.work() - work_before_ > kDetectionBudget.of(events_).max_work;
+}
+
+DetectorStatistics BoundedDetector::statistics() const {
+  DetectorStatistics all = detector_.statistics();
+  if (simple_) {
+    all.late_events = std::max(all.late_events, before_.late_events);
+    all.forced += before_.forced;
+    all.windows += before_.windows;
+    all.incomplete_windows += before_.incomplete_windows;
+    all.cycles = before_.cycles;
+    all.different_cycles = before_.different_cycles;
+  }
+  return all;
+}
+
+const std::vector<uint64_t>& BoundedDetector::cycle_counts() const {
+  return simple_ ? counts_before_ : detector_.cycle_counts();
+}
+
+DetectorCallbacks BoundedDetector::callbacks_of_simple() {
+  DetectorCallbacks own;
+  own.on_cycle = [this](const DetectedCycle& cycle) { closed_.push_back(cycle); };
+  own.on_window = [](DetectedWindow&&) {};  // it keeps a history then
+  own.wants_events = [](const DetectedWindow&) { return false; };
+  return own;
+}
+
+void BoundedDetector::look_at_one_execution() {
+  const DetectedStretch kept =
+      detector_.stretch(end_ - std::min(end_, options_.history_events), end_ - 1);
+  before_ = detector_.statistics();
+  counts_before_ = detector_.cycle_counts();
+  simple_ = true;
+  work_before_ = meter_.work();
+  DetectorOptions options = options_;
+  options.policy = DetectorPolicy::kSc;
+  detector_ = Detector(symbols_, options, callbacks_of_simple());
+  if (!kept.index.empty()) {
+    const WorkScope scope(&meter_);
+    // Stores that may have been in a buffer stand in front, apart from the rest.
+    EventBlock events;
+    events.append(kept.events, kept.in_front, kept.events.events.size());
+    detector_.add(events, kept.index[kept.in_front]);
+  }
+}
+
+void BoundedDetector::tell_cycles() {
+  for (const DetectedCycle& cycle : std::exchange(closed_, {})) {
+    DetectedWindow window;
+    for (const DetectedStep& step : cycle.steps) {
+      window.units.push_back(step.unit);
+    }
+    std::sort(window.units.begin(), window.units.end(),
+              [](const DetectedUnit& a, const DetectedUnit& b) { return a.first < b.first; });
+    uint64_t last = 0;
+    for (const DetectedUnit& unit : window.units) {
+      last = std::max(last, unit.last);
+      window.complete = window.complete && unit.merged == 0;
+    }
+    if (!callbacks_.wants_events || callbacks_.wants_events(window)) {
+      DetectedStretch found = stretch(window.units.front().first, last);
+      window.complete = window.complete && found.index.size() != found.in_front &&
+                        found.index[found.in_front] == window.units.front().first;
+      if (window.complete) {
+        window.events = std::move(found.events);
+        window.index = std::move(found.index);
+        window.in_front = found.in_front;
+        window.all_stores = found.all_stores;
+        window.some_executions = found.some_executions;
+      }
+    }
+    callbacks_.on_window(std::move(window));
+  }
+}
+
+}  // namespace tsomon

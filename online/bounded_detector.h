@@ -1,0 +1,81 @@
+// The detector with a bound on its work: when that is reached, it looks on at one execution alone.
+//
+// Purpose     Units that no fence settles are in an open order with all that follow, and finding
+//             every window costs time that is quadratic in them. Most programs that go wrong show
+//             it in a much simpler way: in the execution in which every store commits at once,
+//             which is one of those that the input allows as far as intervals and values do not
+//             contradict it.
+// Simple      Once the work of the detector has exceeded a bound (tso/analysis_budget.h) it
+//             is replaced by one with the policy kSc, which starts with what is in the history.
+//             The units of each cycle that this closes are a window like any other, to be judged
+//             by the exact analysis: it may find that they are not violated. What is no such cycle
+//             is not seen: complete() is false from there on.
+//             Of other policies than kTso nothing changes but that the work is counted.
+// Callbacks   As Detector's. Windows of cycles come after add() of the events that closed them,
+//             are not `directed`, and hold the events so far of their units.
+// Complexity  Linear in the events after the bound, as kSc is.
+// Thread-safety: as Detector's.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "online/detector.h"
+#include "tso/analysis_budget.h"
+#include "tso/work.h"
+
+namespace tsomon {
+
+// What a report says of simple(), as a reason why it is incomplete.
+inline constexpr const char* kOneExecution =
+    "too much is in no certain order, for want of fences: of what came later only the execution "
+    "was looked at in which every store commits at once";
+
+class BoundedDetector {
+ public:
+  BoundedDetector(const Symbols& symbols, const DetectorOptions& options,
+                  DetectorCallbacks callbacks, WorkBudget mixed = kMixedBudget);
+  BoundedDetector(const BoundedDetector&) = delete;
+  BoundedDetector& operator=(const BoundedDetector&) = delete;
+
+  // Throws WorkEnded when a stop was asked for.
+  void add(const EventBlock& block, uint64_t first_index);
+  void lost(ThreadId thread) { detector_.lost(thread); }
+  void finish();
+  // As the detector's. Once it is simple, of the stores that may have been in a buffer the latest
+  // kMostInFront: without fences nearly all of the input may have been.
+  DetectedStretch stretch(uint64_t first, uint64_t last, uint64_t around = 0,
+                          bool all_behind = false) const;
+  static constexpr uint32_t kMostInFront = 64;
+
+  bool complete() const { return !simple_ && detector_.complete(); }
+  // It looks at one execution alone. It will not take that back.
+  bool simple() const { return simple_; }
+  // It has done more than any input of so many events should ask for, and is to be used no more.
+  bool exhausted() const;
+  // Of gaps those before as well.
+  DetectorStatistics statistics() const;
+  // Of the cycles that were reported to on_cycle.
+  const std::vector<uint64_t>& cycle_counts() const;
+
+ private:
+  void look_at_one_execution();
+  void tell_cycles();
+  DetectorCallbacks callbacks_of_simple();
+
+  const Symbols& symbols_;
+  DetectorOptions options_;
+  DetectorCallbacks callbacks_;
+  WorkBudget mixed_;
+  uint64_t events_ = 0;
+  uint64_t end_ = 0;  // index behind the last event
+  bool simple_ = false;
+  uint64_t work_before_ = 0;  // it was simple
+  DetectorStatistics before_;
+  std::vector<uint64_t> counts_before_;
+  std::vector<DetectedCycle> closed_;  // since the last call of add()
+  WorkMeter meter_;
+  Detector detector_;
+};
+
+}  // namespace tsomon

@@ -1,0 +1,144 @@
+// What one execution shows, against the analysis of the whole trace.
+#include "online/bounded_detector.h"
+
+#include <algorithm>
+#include <random>
+
+#include <doctest/doctest.h>
+
+#include "tests/rounds.h"
+#include "tests/tso/mini_trace.h"
+#include "tests/tso/random_trace.h"
+#include "tests/tso/sequences.h"
+#include "tso/analysis.h"
+
+using namespace tsomon;
+using namespace tsomon::testing;
+
+namespace {
+
+const int kRounds = rounds(500, 20'000);
+constexpr WorkBudget kNothing = {.work_at_first = 0, .work_per_event = 0};
+
+struct Seen {
+  uint64_t windows = 0;
+  uint64_t violated = 0;
+  bool simple = false;
+  bool complete = true;
+};
+
+// All windows, each analysed on its own, as those who watch do it.
+Seen watch(const Trace& trace, size_t block_events, WorkBudget mixed) {
+  Seen seen;
+  DetectorCallbacks callbacks;
+  callbacks.on_window = [&](DetectedWindow&& window) {
+    ++seen.windows;
+    REQUIRE(window.complete);
+    REQUIRE_FALSE(window.events.events.empty());
+    Trace own;
+    static_cast<EventBlock&>(own) = std::move(window.events);
+    own.symbols.initial_zero = false;
+    own.in_front = window.in_front;
+    AnalysisOptions options;
+    options.values = false;  // of memory nothing is known
+    options.only = ranges_of(window.units, window.index);
+    const auto analysis = analyse(own, options);
+    REQUIRE(analysis.has_value());
+    seen.violated += analysis->violations() != 0 ? 1 : 0;
+  };
+  BoundedDetector detector(trace.symbols, {}, callbacks, mixed);
+  EventBlock block;
+  for (size_t first = 0; first < trace.events.size(); first += block_events) {
+    block.clear();
+    block.append(trace, first, std::min(first + block_events, trace.events.size()));
+    detector.add(block, first);
+  }
+  detector.finish();
+  seen.simple = detector.simple();
+  seen.complete = detector.complete();
+  return seen;
+}
+
+}  // namespace
+
+TEST_CASE("what one execution shows is possible in the trace") {
+  std::mt19937_64 random(20261125);
+  int violated = 0;
+  int shown = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    CAPTURE(round);
+    RandomTraceOptions made = random_options(random);
+    made.steps = 10 + static_cast<uint32_t>(random() % 20);
+    const Trace trace = in_stream_order(random_trace(random, made).trace);
+    AnalysisOptions options;
+    options.values = false;
+    const auto whole = analyse(trace, options);
+    if (!whole || whole->verdict() == Verdict::kInconclusive) {
+      continue;
+    }
+    const Seen seen = watch(trace, 1 + random() % 16, kNothing);
+    CHECK(seen.simple);
+    CHECK_FALSE(seen.complete);
+    violated += whole->violations() != 0 ? 1 : 0;
+    shown += seen.violated != 0 ? 1 : 0;
+    if (seen.violated != 0) {
+      CHECK(whole->violations() != 0);
+    }
+  }
+  MESSAGE(violated << " traces are violated, " << shown << " of them in one execution");
+  CHECK(violated > kRounds / 20);
+  CHECK(shown > violated / 4);
+}
+
+TEST_CASE("a detector within its bound is the detector") {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 50; ++round) {
+    const Trace trace = in_stream_order(random_trace(random, random_options(random)).trace);
+    CHECK_FALSE(watch(trace, 16, kMixedBudget).simple);
+  }
+}
+
+TEST_CASE("units without fences are bounded in work, and their lost update is found") {
+  // Two threads that count up without a lock, their units overlapping.
+  Trace trace;
+  const uint32_t label = trace.symbols.labels.intern("add");
+  const auto add = [&](EventKind kind, ThreadId thread) {
+    Event event;
+    event.set_kind(kind);
+    event.thread = thread;
+    if (kind == EventKind::kUnitBegin) {
+      event.address = label;
+    } else if (kind != EventKind::kUnitEnd) {
+      event.address = 64;
+      event.size = 8;
+    }
+    const auto at = static_cast<int64_t>(trace.events.size());
+    trace.add(event, at, at, std::nullopt, std::nullopt);
+  };
+  for (int i = 0; i < 30'000; ++i) {
+    add(EventKind::kUnitBegin, 0);
+    add(EventKind::kRead, 0);
+    add(EventKind::kUnitBegin, 1);
+    add(EventKind::kRead, 1);
+    add(EventKind::kWrite, 0);
+    add(EventKind::kUnitEnd, 0);
+    add(EventKind::kWrite, 1);
+    add(EventKind::kUnitEnd, 1);
+  }
+  uint64_t definite = 0;
+  DetectorCallbacks callbacks;
+  callbacks.on_cycle = [&](const DetectedCycle&) { ++definite; };
+  uint64_t windows = 0;
+  callbacks.on_window = [&](DetectedWindow&& window) {
+    ++windows;
+    CHECK_FALSE(window.events.events.empty());
+    CHECK(window.in_front <= BoundedDetector::kMostInFront);
+  };
+  BoundedDetector detector(trace.symbols, {}, callbacks,
+                           {.work_at_first = 1'000'000, .work_per_event = 0});
+  detector.add(trace, 0);
+  detector.finish();
+  CHECK(detector.simple());
+  CHECK_FALSE(detector.exhausted());
+  CHECK(definite + windows > 0);
+}

@@ -1,0 +1,161 @@
+// The allocation functions of the program `tsomon`: mimalloc, a heap for each analysis, and what
+// the analysis may use of it (tso/work.h).
+//
+// Which      operator new and delete are replaced here; malloc() and its relatives are mimalloc's
+//            because the program is linked with it. Neither is ever in the probe or in a program
+//            that is monitored, and not in builds with sanitizers, which have functions of their
+//            own: there only what is announced with expect_bytes() is bounded.
+// Counting   What is allocated inside a scope with a bound, less what is freed there. A block from
+//            before that is freed inside makes the bound looser by its size, never tighter.
+// Heaps      operator delete takes blocks of any heap, from any thread. A heap is destroyed when
+//            nothing is left in it, and handed to the thread otherwise (HeapHooks).
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+#include <mimalloc.h>
+
+#include "tso/work.h"
+
+namespace tsomon {
+namespace {
+
+using work_internal::this_thread;
+using work_internal::ThreadWork;
+
+constexpr int64_t kPortion = 1 << 18;       // bytes that a thread uses before its meter hears of it
+constexpr size_t kLarge = size_t{1} << 20;  // asked for before they are allocated
+
+// False: too much.
+bool count(ThreadWork& mine, int64_t bytes) noexcept {
+  mine.bytes += bytes;
+  if (mine.bytes < kPortion && mine.bytes > -kPortion) {
+    return true;
+  }
+  const int64_t told = mine.bytes;
+  mine.bytes = 0;
+  return mine.meter->add_bytes(told);
+}
+
+void* allocate(size_t size, size_t alignment) noexcept {
+  ThreadWork& mine = this_thread;
+  if (mine.bounded && size >= kLarge) {
+    const auto bytes = static_cast<int64_t>(size < INT64_MAX ? size : INT64_MAX);
+    const bool fits = mine.meter->add_bytes(bytes);
+    mine.meter->add_bytes(-bytes);
+    if (!fits) {
+      return nullptr;
+    }
+  }
+  auto* const heap = static_cast<mi_heap_t*>(mine.heap);
+  void* const block = heap != nullptr  ? alignment == 0
+                                             ? mi_heap_malloc(heap, size)
+                                             : mi_heap_malloc_aligned(heap, size, alignment)
+                       : alignment == 0 ? mi_malloc(size)
+                                       : mi_malloc_aligned(size, alignment);
+  if (mine.bounded && block != nullptr &&
+      !count(mine, static_cast<int64_t>(mi_usable_size(block)))) {
+    count(mine, -static_cast<int64_t>(mi_usable_size(block)));
+    mi_free(block);
+    return nullptr;
+  }
+  return block;
+}
+
+void* allocate_or_throw(size_t size, size_t alignment) {
+  void* const block = allocate(size, alignment);
+  if (block == nullptr) {
+    throw std::bad_alloc();
+  }
+  return block;
+}
+
+void release(void* block) noexcept {
+  if (this_thread.bounded && block != nullptr) {
+    count(this_thread, -static_cast<int64_t>(mi_usable_size(block)));
+  }
+  mi_free(block);
+}
+
+bool note_use(const mi_heap_t* /*heap*/, const mi_heap_area_t* area, void* /*block*/,
+              size_t /*block_size*/, void* any) {
+  *static_cast<bool*>(any) = area->used != 0;
+  return area->used == 0;
+}
+
+void* create_heap() noexcept { return mi_heap_new(); }
+
+void end_heap(void* heap) noexcept {
+  auto* const mine = static_cast<mi_heap_t*>(heap);
+  mi_heap_collect(mine, true);  // what other threads have freed
+  bool any = false;
+  mi_heap_visit_blocks(mine, false, note_use, &any);
+  if (any) {
+    mi_heap_delete(mine);
+  } else {
+    mi_heap_destroy(mine);
+  }
+}
+
+const bool hooked = [] {
+  set_heap_hooks({create_heap, end_heap});
+  return true;
+}();
+
+size_t number(std::align_val_t alignment) { return static_cast<size_t>(alignment); }
+
+}  // namespace
+}  // namespace tsomon
+
+void* operator new(size_t size) { return tsomon::allocate_or_throw(size, 0); }
+void* operator new[](size_t size) { return tsomon::allocate_or_throw(size, 0); }
+void* operator new(size_t size, const std::nothrow_t& /*tag*/) noexcept {
+  return tsomon::allocate(size, 0);
+}
+void* operator new[](size_t size, const std::nothrow_t& /*tag*/) noexcept {
+  return tsomon::allocate(size, 0);
+}
+void* operator new(size_t size, std::align_val_t alignment) {
+  return tsomon::allocate_or_throw(size, tsomon::number(alignment));
+}
+void* operator new[](size_t size, std::align_val_t alignment) {
+  return tsomon::allocate_or_throw(size, tsomon::number(alignment));
+}
+void* operator new(size_t size, std::align_val_t alignment,
+                   const std::nothrow_t& /*tag*/) noexcept {
+  return tsomon::allocate(size, tsomon::number(alignment));
+}
+void* operator new[](size_t size, std::align_val_t alignment,
+                     const std::nothrow_t& /*tag*/) noexcept {
+  return tsomon::allocate(size, tsomon::number(alignment));
+}
+void operator delete(void* block) noexcept { tsomon::release(block); }
+void operator delete[](void* block) noexcept { tsomon::release(block); }
+void operator delete(void* block, size_t /*size*/) noexcept { tsomon::release(block); }
+void operator delete[](void* block, size_t /*size*/) noexcept { tsomon::release(block); }
+void operator delete(void* block, const std::nothrow_t& /*tag*/) noexcept {
+  tsomon::release(block);
+}
+void operator delete[](void* block, const std::nothrow_t& /*tag*/) noexcept {
+  tsomon::release(block);
+}
+void operator delete(void* block, std::align_val_t /*alignment*/) noexcept {
+  tsomon::release(block);
+}
+void operator delete[](void* block, std::align_val_t /*alignment*/) noexcept {
+  tsomon::release(block);
+}
+void operator delete(void* block, size_t /*size*/, std::align_val_t /*alignment*/) noexcept {
+  tsomon::release(block);
+}
+void operator delete[](void* block, size_t /*size*/, std::align_val_t /*alignment*/) noexcept {
+  tsomon::release(block);
+}
+void operator delete(void* block, std::align_val_t /*alignment*/,
+                     const std::nothrow_t& /*tag*/) noexcept {
+  tsomon::release(block);
+}
+void operator delete[](void* block, std::align_val_t /*alignment*/,
+                       const std::nothrow_t& /*tag*/) noexcept {
+  tsomon::release(block);
+}
