@@ -33,6 +33,7 @@ inline int worse(int a, int b) {
 void add_attach_command(CLI::App& app, int& exit_status);
 void add_check_command(CLI::App& app, int& exit_status);
 void add_doctor_command(CLI::App& app, int& exit_status);
+void add_explain_command(CLI::App& app, int& exit_status);
 void add_generate_command(CLI::App& app, int& exit_status);
 void add_litmus_command(CLI::App& app, int& exit_status);
 void add_predict_command(CLI::App& app, int& exit_status);

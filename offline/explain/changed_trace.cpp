@@ -1,0 +1,167 @@
+#include "offline/explain/changed_trace.h"
+
+#include <algorithm>
+#include <string>
+
+#include "offline/orientation_search.h"
+#include "tso/analysis_budget.h"
+#include "tso/units.h"
+#include "tso/work.h"
+
+namespace tsomon::explain {
+namespace {
+
+constexpr uint32_t kAround = 2'000;  // events before and after a violation
+constexpr uint32_t kLabel = 0;       // of the units that are made
+
+// Copies a trace event by event and puts others in between.
+class Copy {
+ public:
+  explicit Copy(const Question& question) : from_(question) {
+    result_.trace.symbols = question.trace.symbols;
+    result_.trace.complete = question.trace.complete;
+    result_.trace.selection = question.trace.selection;
+    result_.options = question.options;
+    place_.reserve(question.trace.events.size());
+  }
+  void keep(uint32_t e) {
+    spend(2);
+    place_.push_back(static_cast<uint32_t>(result_.trace.events.size()));
+    result_.trace.append(from_.trace, e, e + 1);
+    result_.origin.push_back(from_.origin[e]);
+  }
+  void leave_out() { place_.push_back(static_cast<uint32_t>(result_.trace.events.size())); }
+  void put(EventKind kind, const Event& beside, int64_t lo, int64_t hi) {
+    Event event;
+    event.set_kind(kind);
+    event.thread = beside.thread;
+    event.lo = lo;
+    event.location = beside.location;
+    event.address = kLabel;
+    result_.trace.add(event, lo, hi);
+    result_.origin.push_back(Question::kPut);
+  }
+  Question finish() {
+    for (EventRange& range : result_.options.only) {
+      range.first = place_[range.first];
+      range.last = place_[range.last];
+    }
+    return std::move(result_);
+  }
+
+ private:
+  const Question& from_;
+  Question result_;
+  std::vector<uint32_t> place_;
+};
+
+}  // namespace
+
+Question cut_out(const Trace& trace, uint32_t first, uint32_t last,
+                 const AnalysisOptions& options) {
+  Question question;
+  const uint32_t begin = first - std::min(first, kAround);
+  const auto end =
+      static_cast<uint32_t>(std::min<uint64_t>(trace.events.size(), uint64_t{last} + 1 + kAround));
+  question.trace.append(trace, begin, end);
+  for (uint32_t e = begin; e < end; ++e) {
+    question.origin.push_back(e);
+  }
+  question.trace.symbols = trace.symbols;
+  question.trace.complete = trace.complete;
+  question.trace.selection = trace.selection;
+  question.options = options;
+  question.options.max_findings = 1;
+  if (begin > 0) {  // what memory held is not known
+    question.trace.symbols.initial_values.clear();
+    question.trace.symbols.initial_zero = false;
+  }
+  return question;
+}
+
+Question with_fences(const Question& question, const std::vector<uint32_t>& after) {
+  const Trace& trace = question.trace;
+  std::vector<uint32_t> next(trace.events.size(), 0);  // event of the thread; 0: none
+  std::vector<uint32_t> of_thread;
+  for (auto e = static_cast<uint32_t>(trace.events.size()); e-- > 0;) {
+    of_thread.resize(std::max<size_t>(of_thread.size(), trace.events[e].thread + 1), 0);
+    next[e] = of_thread[trace.events[e].thread];
+    if (is(trace.events[e], kinds::kNodes)) {
+      of_thread[trace.events[e].thread] = e;
+    }
+  }
+  Copy copy(question);
+  for (uint32_t e = 0; e < trace.events.size(); ++e) {
+    copy.keep(e);
+    if (std::binary_search(after.begin(), after.end(), question.origin[e])) {
+      const Event& store = trace.events[e];
+      const int64_t hi = trace.hi(store);
+      const bool exact = hi == store.lo || next[e] == 0;
+      copy.put(EventKind::kFence, store, exact ? hi : store.lo,
+               exact ? hi : std::max(hi, trace.hi(trace.events[next[e]])));
+    }
+  }
+  return copy.finish();
+}
+
+Question with_units(const Question& question, uint32_t units,
+                    const std::vector<uint32_t>& unit_of) {
+  const Trace& trace = question.trace;
+  std::vector<uint32_t> first(units, UINT32_MAX);
+  std::vector<uint32_t> last(units, 0);
+  const auto unit_at = [&](uint32_t e) {
+    return question.origin[e] == Question::kPut ? UnitTable::kNone : unit_of[question.origin[e]];
+  };
+  for (uint32_t e = 0; e < trace.events.size(); ++e) {
+    if (const uint32_t unit = unit_at(e); unit != UnitTable::kNone) {
+      first[unit] = std::min(first[unit], e);
+      last[unit] = e;
+    }
+  }
+  constexpr uint32_t kUnits = kind_mask(EventKind::kUnitBegin) | kind_mask(EventKind::kUnitEnd) |
+                              kind_mask(EventKind::kWait);
+  Copy copy(question);
+  for (uint32_t e = 0; e < trace.events.size(); ++e) {
+    const Event& event = trace.events[e];
+    const uint32_t unit = unit_at(e);
+    if (unit != UnitTable::kNone && first[unit] == e) {
+      copy.put(EventKind::kUnitBegin, event, event.lo, event.lo);
+    }
+    if (is(event, kUnits)) {
+      copy.leave_out();
+    } else {
+      copy.keep(e);
+    }
+    if (unit != UnitTable::kNone && last[unit] == e) {
+      copy.put(EventKind::kUnitEnd, event, event.lo, std::max(event.lo, trace.hi(event)));
+    }
+  }
+  return copy.finish();
+}
+
+Left violations_left(const Question& question) {
+  const auto found = analyse_exactly(question.trace, question.options);
+  if (!found) {
+    return Left::kNoExecution;  // the order contradicts itself
+  }
+  for (const std::string& note : found->notes) {
+    if (note.find("fit no execution") != std::string::npos) {
+      return Left::kNoExecution;
+    }
+  }
+  switch (found->verdict()) {
+    case Verdict::kDefinite:
+      return Left::kAlways;
+    case Verdict::kPossible:
+      return Left::kSome;
+    case Verdict::kClean:
+      return Left::kNothing;
+    default:
+      // What is missing from the trace is missing before and after.
+      return !question.trace.complete && found->undecided_parts == 0 && !ended_early(*found)
+                 ? Left::kNothing
+                 : Left::kUnknown;
+  }
+}
+
+}  // namespace tsomon::explain

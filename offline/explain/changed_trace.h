@@ -1,0 +1,44 @@
+// A trace as it would be with a repair, and whether its violation is still there.
+//
+// Purpose     A repair is applied to the trace and put to the exact checker. Fences: events of
+// their
+//             own. Blocks: the units of the trace are the blocks, so that a trace in which every
+//             execution violates them could not have happened.
+// Fences      One that follows a store without an interval comes at once. Else it begins with the
+//             store and has ended when the next event of the thread has: nothing more is known.
+// No trace    A change may leave no execution at all, because of recorded values or of the order in
+//             time: that removes the violation, too.
+// Complexity  O(n) to change, and what the analysis costs. Thread-safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tso/analysis.h"
+#include "tso/event_ranges.h"
+#include "tso/trace.h"
+
+namespace tsomon::explain {
+
+// A stretch of a trace around a violation, and what the checker is asked about it.
+struct Question {
+  Trace trace;
+  std::vector<uint32_t> origin;  // of each event, in the whole trace; kPut: it was put in
+  AnalysisOptions options;
+  static constexpr uint32_t kPut = 0xFFFFFFFFU;
+};
+
+// Events [first, last] of the trace with some around them.
+Question cut_out(const Trace& trace, uint32_t first, uint32_t last, const AnalysisOptions& options);
+
+// With a fence after each of these events of the whole trace, ascending.
+Question with_fences(const Question& question, const std::vector<uint32_t>& after);
+// With these units and no others: by event of the whole trace, UnitTable::kNone: in none. Each lies
+// in one thread, with no other unit's events of that thread in between.
+Question with_units(const Question& question, uint32_t units, const std::vector<uint32_t>& unit_of);
+
+// Violations are left in no execution, in some, in all; there is no execution; it was not decided.
+enum class Left : uint8_t { kNothing, kSome, kAlways, kNoExecution, kUnknown };
+Left violations_left(const Question& question);
+
+}  // namespace tsomon::explain

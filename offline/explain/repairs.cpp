@@ -1,0 +1,473 @@
+#include "offline/explain/repairs.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "offline/explain/fence_sets.h"
+#include "offline/explain/violation.h"
+#include "tso/work.h"
+
+namespace tsomon::explain {
+namespace {
+
+constexpr size_t kMaxCommon = 1'000;  // sets of blocks on the way to those of all violations
+
+struct OneViolation {
+  uint32_t input = 0;
+  std::vector<UnitId> units;  // empty: a cycle of events
+  std::vector<EventRange> members;
+  CircleCauses causes;
+  std::optional<ViolatedStretch> stretch;
+};
+
+struct Input {
+  const Trace* trace = nullptr;
+  std::optional<OrderedTrace> ordered;
+  std::vector<std::vector<uint32_t>> unit_events;
+};
+
+class Search {
+ public:
+  Search(const std::vector<ViolatingTrace>& violating, const std::vector<PassingTrace>& passing,
+         const RepairOptions& options)
+      : violating_(violating), passing_(passing), options_(options) {}
+
+  Repairs run() {
+    step([&] { find_violations(); });
+    result_.violations = violations_.size();
+    step([&] { look_at_stretches(); });
+    if (options_.fences) {
+      step([&] { find_fences(); });
+    }
+    if (options_.blocks) {
+      step([&] { find_blocks(); });
+    }
+    step([&] { ask_passing(); });
+    arrange();
+    step([&] { verify_blocks(); });
+    step([&] { find_locks(); });
+    return std::move(result_);
+  }
+
+ private:
+  // What ends before its time leaves what it has found, and so do the steps after it.
+  template <typename Work>
+  void step(const Work& work) {
+    try {
+      work();
+    } catch (const WorkEnded& ended) {
+      const WorkPause outside;
+      result_.notes.missing(limit_text(ended.limit()));
+    }
+  }
+
+  bool of_events() const { return options_.analysis.property == Property::kRobustness; }
+
+  OrderOptions order_options() const {
+    OrderOptions order{options_.analysis.relation, options_.analysis.values,
+                       options_.analysis.max_undirected};
+    if (options_.analysis.property == Property::kScSerializability) {
+      order.relation.model = MemoryModel::kSc;
+      order.values = false;
+    }
+    return order;
+  }
+
+  void find_violations() {
+    for (const ViolatingTrace& one : violating_) {
+      Input& input = inputs_.emplace_back();
+      input.trace = one.trace;
+      const UnitTable units(*one.trace);
+      code_.add(*one.trace, units, one.place_of);
+      input.unit_events = events_of_units(*one.trace, units);
+    }
+    for (const PassingTrace& one : passing_) {
+      code_.add(*one.trace, UnitTable(*one.trace), one.place_of);
+    }
+    for (uint32_t i = 0; i < violating_.size(); ++i) {
+      of_events() ? add_cycles(i) : add_circles(i);
+    }
+  }
+
+  void add_cycles(uint32_t input) {
+    for (const std::vector<CycleEdge>& cycle : violating_[input].cycles) {
+      OneViolation& one = violations_.emplace_back();
+      one.input = input;
+      std::map<ThreadId, EventRange> ranges;
+      for (const CycleEdge& edge : cycle) {
+        for (const uint32_t e : {edge.from, edge.to}) {
+          const ThreadId thread = inputs_[input].trace->events[e].thread;
+          EventRange& range = ranges.try_emplace(thread, EventRange{thread, e, e}).first->second;
+          range.first = std::min(range.first, e);
+          range.last = std::max(range.last, e);
+        }
+      }
+      for (const auto& [thread, range] : ranges) {
+        one.members.push_back(range);
+      }
+    }
+  }
+
+  void add_circles(uint32_t index) {
+    Input& input = inputs_[index];
+    std::vector<std::vector<Edge>> chosen;
+    for (const std::vector<CycleEdge>& cycle : violating_[index].cycles) {
+      std::vector<Edge>& edges = chosen.emplace_back();
+      for (const CycleEdge& edge : cycle) {
+        if (edge.kind == EdgeKind::kReordering) {
+          edges.push_back({edge.from, edge.to});
+        }
+      }
+    }
+    input.ordered = OrderedTrace::make(*input.trace, order_options(), chosen);
+    if (!input.ordered) {
+      result_.notes.missing("the order of a trace contradicts itself");
+      return;
+    }
+    if (!input.ordered->complete()) {
+      result_.notes.missing("not all orders of a trace were looked at");
+    }
+    std::map<UnitId, size_t> circle_of;
+    std::vector<std::vector<UnitId>> circles = input.ordered->circles();
+    for (size_t i = 0; i < circles.size(); ++i) {
+      for (const UnitId unit : circles[i]) {
+        circle_of[unit] = i;
+      }
+    }
+    std::set<size_t> taken;
+    for (const std::vector<CycleEdge>& cycle : violating_[index].cycles) {
+      const auto circle = circle_of.find(cycle.front().unit);
+      if (circle != circle_of.end()) {
+        if (taken.insert(circle->second).second) {
+          add_circle(index, std::move(circles[circle->second]));
+        }
+        continue;
+      }
+      std::set<UnitId> units;
+      for (const CycleEdge& edge : cycle) {
+        units.insert(edge.unit);
+      }
+      add_circle(index, {units.begin(), units.end()});
+    }
+  }
+
+  void add_circle(uint32_t input, std::vector<UnitId> units) {
+    OneViolation& one = violations_.emplace_back();
+    one.input = input;
+    one.units = std::move(units);
+    for (const UnitId unit : one.units) {
+      const Unit& of = inputs_[input].ordered->units()[unit];
+      one.members.push_back({of.thread, of.first_event, of.last_event});
+    }
+  }
+
+  void look_at_stretches() {
+    for (OneViolation& one : violations_) {
+      one.stretch.emplace(*inputs_[one.input].trace, one.members, !of_events(), options_.analysis);
+    }
+  }
+
+  // Fences
+
+  bool all_can_be_asked() const {
+    return !violations_.empty() &&
+           std::all_of(violations_.begin(), violations_.end(), [](const OneViolation& one) {
+             return one.stretch && one.stretch->can_ask();
+           });
+  }
+
+  void find_fences() {
+    if (options_.analysis.property == Property::kScSerializability) {
+      return;
+    }
+    if (!all_can_be_asked()) {
+      result_.notes.missing(
+          "fences were not looked for: the stretch around a violation alone "
+          "does not show it");
+      return;
+    }
+    std::map<std::string, uint32_t> numbers;
+    std::vector<FencePlace> places;
+    std::vector<std::vector<std::pair<uint32_t, uint32_t>>> stores;  // by violation: place, store
+    for (const OneViolation& one : violations_) {
+      auto& mine = stores.emplace_back();
+      for (const uint32_t store : one.stretch->late_stores()) {
+        const std::string location = location_of(*inputs_[one.input].trace, store);
+        const auto [known, is_new] =
+            numbers.try_emplace(location, static_cast<uint32_t>(places.size()));
+        if (is_new) {
+          places.push_back({location, one.input, store, 0});
+        }
+        mine.emplace_back(known->second, store);
+      }
+    }
+    count_times(numbers, &places);
+    std::vector<uint64_t> costs;
+    for (const FencePlace& place : places) {
+      costs.push_back(std::max<uint64_t>(1, place.times));
+    }
+    std::vector<FenceQuestion> questions;
+    for (size_t i = 0; i < violations_.size(); ++i) {
+      questions.emplace_back([&, i](const std::vector<bool>& chosen) {
+        std::vector<uint32_t> after;
+        for (const auto& [place, store] : stores[i]) {
+          if (chosen[place]) {
+            after.push_back(store);
+          }
+        }
+        return answer(violations_[i].stretch->with_fences_after(std::move(after)));
+      });
+    }
+    const FenceSets found = find_fence_sets(costs, questions);
+    if (!found.complete) {
+      result_.notes.missing("not all sets of fences were looked at");
+    }
+    for (const std::vector<uint32_t>& set : found.sets) {
+      Repair& repair = result_.repairs.emplace_back();
+      for (const uint32_t place : set) {
+        repair.fences.push_back(places[place]);
+      }
+      repair.verified = true;
+    }
+  }
+
+  static Answer answer(Left left) {
+    return left == Left::kNothing || left == Left::kNoExecution ? Answer::kYes
+           : left == Left::kUnknown                             ? Answer::kUnknown
+                                                                : Answer::kNo;
+  }
+
+  void count_times(const std::map<std::string, uint32_t>& numbers,
+                   std::vector<FencePlace>* places) const {
+    for (const Input& input : inputs_) {
+      for (uint32_t e = 0; e < input.trace->events.size(); ++e) {
+        spend(4);
+        if (!is(input.trace->events[e], kinds::kStores)) {
+          continue;
+        }
+        if (const auto place = numbers.find(location_of(*input.trace, e)); place != numbers.end()) {
+          ++(*places)[place->second].times;
+        }
+      }
+    }
+  }
+
+  // Blocks
+
+  void find_blocks() {
+    if (of_events()) {
+      return;
+    }
+    std::vector<std::vector<SegmentSet>> lists;
+    bool complete = true;
+    for (OneViolation& one : violations_) {
+      const Input& input = inputs_[one.input];
+      if (!input.ordered) {
+        return;
+      }
+      one.causes = causes_of(*input.ordered, one.units, input.unit_events, code_, options_.causes);
+      complete = complete && one.causes.complete;
+      std::vector<SegmentSet> sets;
+      for (const auto& [set, found] : one.causes.sets) {
+        sets.push_back(set);
+      }
+      if (std::find(lists.begin(), lists.end(), sets) == lists.end()) {
+        lists.push_back(std::move(sets));
+      }
+    }
+    const std::vector<SegmentSet> common = common_repairs(lists, kMaxCommon, &complete);
+    if (!complete) {
+      result_.notes.missing("not all sets of blocks were looked at");
+    }
+    for (const SegmentSet& set : common) {
+      if (set.empty()) {
+        continue;
+      }
+      Repair& repair = result_.repairs.emplace_back();
+      repair.code = set;
+      for (const Segment& block : set) {
+        repair.blocks.push_back(place_of(block));
+      }
+    }
+  }
+
+  BlockPlace place_of(const Segment& block) const {
+    BlockPlace place;
+    place.found.block = block;
+    place.method = code_.method_name(block.operation);
+    place.first_location = code_.location(block.operation, block.first);
+    place.last_location = code_.location(block.operation, block.last);
+    bool is_whole = false;
+    bool is_known = false;
+    for (const OneViolation& one : violations_) {
+      for (const auto& [set, occurrences] : one.causes.sets) {
+        for (const Occurrence& found : occurrences) {
+          if (block.contains(found.block) && (!is_known || (found.block == block && !is_whole))) {
+            is_known = true;
+            is_whole = found.block == block;
+            place.input = one.input;
+            place.found.unit = found.unit;
+            place.found.first = found.first;
+            place.found.last = found.last;
+          }
+        }
+      }
+    }
+    return place;
+  }
+
+  // The passing traces
+
+  void ask_passing() {
+    for (const PassingTrace& one : passing_) {
+      const Trace& trace = *one.trace;
+      const auto ordered = OrderedTrace::make(trace, order_options(), {});
+      if (!ordered) {
+        result_.notes.missing("the order of a passing trace contradicts itself");
+        continue;
+      }
+      std::map<std::string, std::vector<uint32_t>> stores;
+      for (uint32_t e = 0; e < trace.events.size(); ++e) {
+        spend(4);
+        if (is(trace.events[e], kinds::kStores)) {
+          stores[location_of(trace, e)].push_back(e);
+        }
+      }
+      for (Repair& repair : result_.repairs) {
+        repair.forbids += forbids(repair, *ordered, stores) ? 1 : 0;
+      }
+    }
+  }
+
+  bool forbids(const Repair& repair, const OrderedTrace& ordered,
+               const std::map<std::string, std::vector<uint32_t>>& stores) const {
+    if (repair.fences.empty()) {
+      uint32_t count = 0;
+      const auto classes = code_.occurrences(ordered.trace(), ordered.units(), repair.code, &count);
+      return ordered.has_cycle(count, classes);
+    }
+    const auto end = static_cast<uint32_t>(ordered.trace().events.size());
+    const Question question = cut_out(ordered.trace(), 0, end - 1, options_.analysis);
+    std::vector<uint32_t> after;
+    for (const FencePlace& fence : repair.fences) {
+      if (const auto at = stores.find(fence.location); at != stores.end()) {
+        after.insert(after.end(), at->second.begin(), at->second.end());
+      }
+    }
+    std::sort(after.begin(), after.end());
+    return !after.empty() && violations_left(with_fences(question, after)) == Left::kNoExecution;
+  }
+
+  void arrange() {
+    const WorkPause outside;
+    const auto key = [](const Repair& repair) {
+      uint64_t cost = 0;
+      for (const FencePlace& fence : repair.fences) {
+        cost += fence.times;
+      }
+      uint64_t lines = 0;
+      for (const Segment& block : repair.code) {
+        lines += block.last - block.first + 1;
+      }
+      return std::tuple(repair.forbids, repair.fences.empty(), cost, repair.code.size(), lines,
+                        repair.code);
+    };
+    std::stable_sort(result_.repairs.begin(), result_.repairs.end(),
+                     [&](const Repair& a, const Repair& b) { return key(a) < key(b); });
+    if (result_.repairs.size() > options_.max_repairs) {
+      result_.notes.say(fmt::format("{} more repairs are not shown",
+                                    result_.repairs.size() - options_.max_repairs));
+      result_.repairs.resize(options_.max_repairs);
+    }
+    uint32_t rank = 0;
+    for (size_t i = 0; i < result_.repairs.size(); ++i) {
+      rank += i == 0 || result_.repairs[i].forbids != result_.repairs[i - 1].forbids ? 1 : 0;
+      result_.repairs[i].rank = rank;
+    }
+  }
+
+  void verify_blocks() {
+    std::map<uint32_t, std::vector<uint32_t>> occurrences;  // by input, of one repair
+    for (Repair& repair : result_.repairs) {
+      if (!repair.fences.empty()) {
+        continue;
+      }
+      occurrences.clear();
+      std::map<uint32_t, uint32_t> counts;
+      std::optional<bool> holds = true;
+      for (const OneViolation& one : violations_) {
+        const Input& input = inputs_[one.input];
+        if (!one.stretch || !input.ordered) {
+          holds.reset();
+          continue;
+        }
+        if (occurrences.count(one.input) == 0) {
+          occurrences[one.input] = code_.occurrences(*input.trace, input.ordered->units(),
+                                                     repair.code, &counts[one.input]);
+        }
+        const auto one_holds = verify(*one.stretch, counts[one.input], occurrences[one.input]);
+        if (!one_holds) {
+          holds.reset();
+        } else if (!*one_holds) {
+          holds = false;
+          break;
+        }
+      }
+      repair.verified = holds;
+    }
+  }
+
+  static std::optional<bool> verify(const ViolatedStretch& stretch, uint32_t count,
+                                    const std::vector<uint32_t>& occurrences) {
+    if (!stretch.can_ask()) {
+      return std::nullopt;
+    }
+    switch (stretch.with_blocks(count, occurrences)) {
+      case Left::kAlways:
+      case Left::kNoExecution:
+        return true;
+      case Left::kSome:
+        return stretch.definite() ? std::optional(false) : std::nullopt;
+      case Left::kNothing:
+        return false;
+      default:
+        return std::nullopt;
+    }
+  }
+
+  void find_locks() {
+    for (Repair& repair : result_.repairs) {
+      for (BlockPlace& place : repair.blocks) {
+        const Input& input = inputs_[place.input];
+        std::vector<uint32_t> inside;
+        for (const uint32_t e : input.unit_events[place.found.unit]) {
+          if (place.found.first <= e && e <= place.found.last) {
+            inside.push_back(e);
+          }
+        }
+        place.lock = lock_for(*input.trace, inside);
+      }
+    }
+  }
+
+  const std::vector<ViolatingTrace>& violating_;
+  const std::vector<PassingTrace>& passing_;
+  const RepairOptions& options_;
+  CodeMap code_;
+  std::vector<Input> inputs_;
+  std::vector<OneViolation> violations_;
+  Repairs result_;
+};
+
+}  // namespace
+
+Repairs find_repairs(const std::vector<ViolatingTrace>& violating,
+                     const std::vector<PassingTrace>& passing, const RepairOptions& options) {
+  return Search(violating, passing, options).run();
+}
+
+}  // namespace tsomon::explain

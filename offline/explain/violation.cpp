@@ -1,0 +1,105 @@
+#include "offline/explain/violation.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "tso/work.h"
+
+namespace tsomon::explain {
+
+ViolatedStretch::ViolatedStretch(const Trace& trace, const std::vector<EventRange>& members,
+                                 bool are_units, const AnalysisOptions& options)
+    : unit_of_(trace.events.size(), UnitTable::kNone) {
+  uint32_t first = UINT32_MAX;
+  uint32_t last = 0;
+  for (uint32_t unit = 0; unit < members.size(); ++unit) {
+    const EventRange& range = members[unit];
+    first = std::min(first, range.first);
+    last = std::max(last, range.last);
+    for (uint32_t e = range.first; e <= range.last; ++e) {
+      spend(1);
+      if (trace.events[e].thread == range.thread) {
+        unit_of_[e] = unit;
+      }
+    }
+  }
+  question_ = cut_out(trace, first, last, options);
+  find_late_stores(members);
+  if (are_units) {
+    question_ = with_units(question_, static_cast<uint32_t>(members.size()), unit_of_);
+  } else {
+    question_.options.only = members;
+    for (EventRange& range : question_.options.only) {
+      range.first -= question_.origin.front();
+      range.last -= question_.origin.front();
+    }
+  }
+  before_ = violations_left(question_);
+  if (!can_ask() && question_.options.values) {
+    question_.options.values = false;  // of a stretch they may not fit
+    before_ = violations_left(question_);
+  }
+}
+
+void ViolatedStretch::find_late_stores(const std::vector<EventRange>& ranges) {
+  const auto& events = question_.trace.events;
+  const uint32_t begin = question_.origin.front();
+  struct Member {
+    uint32_t first = UINT32_MAX;
+    uint32_t last = 0;
+  };
+  std::map<ThreadId, Member> members;
+  for (const EventRange& range : ranges) {
+    Member& member = members[range.thread];
+    member.first = std::min(member.first, range.first - begin);
+    member.last = std::max(member.last, range.last - begin);
+  }
+  std::map<ThreadId, std::vector<uint32_t>> pending;
+  std::map<ThreadId, uint32_t> undrained;  // a store that its thread has done nothing after
+  for (uint32_t e = 0; e < events.size(); ++e) {
+    spend(2);
+    const auto member = members.find(events[e].thread);
+    if (member == members.end() || !is(events[e], kinds::kNodes)) {
+      continue;
+    }
+    std::vector<uint32_t>& mine = pending[events[e].thread];
+    const bool drains = is(events[e], kinds::kDrains);
+    if (const auto before = undrained.find(events[e].thread); before != undrained.end()) {
+      if (!drains) {
+        mine.push_back(before->second);
+      }
+      undrained.erase(before);
+    }
+    if (drains && e < member->second.first) {
+      mine.clear();
+    }
+    if (is(events[e], kinds::kStores) && e <= member->second.last) {
+      undrained[events[e].thread] = e;
+    }
+  }
+  for (const auto& [thread, store] : undrained) {
+    pending[thread].push_back(store);
+  }
+  for (const auto& [thread, stores] : pending) {
+    for (const uint32_t store : stores) {
+      late_stores_.push_back(begin + store);
+    }
+  }
+  std::sort(late_stores_.begin(), late_stores_.end());
+}
+
+Left ViolatedStretch::with_fences_after(std::vector<uint32_t> stores) const {
+  std::sort(stores.begin(), stores.end());
+  return violations_left(with_fences(question_, stores));
+}
+
+Left ViolatedStretch::with_blocks(uint32_t blocks, const std::vector<uint32_t>& unit_of) const {
+  std::vector<uint32_t> inside(unit_of);
+  for (size_t e = 0; e < inside.size(); ++e) {
+    inside[e] = unit_of_[e] == UnitTable::kNone ? UnitTable::kNone : inside[e];
+  }
+  return violations_left(with_units(question_, blocks, inside));
+}
+
+}  // namespace tsomon::explain

@@ -1,0 +1,47 @@
+// One violation of a trace, as repairs are asked about it.
+//
+// Purpose     Where it is, the stretch of the trace that the exact checker looks at, and the stores
+//             after which a fence could help.
+// Thread-safety: const access is safe. The trace must outlive it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "offline/explain/changed_trace.h"
+#include "offline/explain/ordered_trace.h"
+#include "tso/analysis.h"
+
+namespace tsomon::explain {
+
+class ViolatedStretch {
+ public:
+  // `members`: the events of the violation's units, or of its cycle, by range; `are_units`: each
+  // range is one unit. Other units count as single events then: the violation is the only one.
+  ViolatedStretch(const Trace& trace, const std::vector<EventRange>& members, bool are_units,
+                  const AnalysisOptions& options);
+
+  // It is violated as it stands, so that it makes sense to ask what changes that.
+  bool can_ask() const { return before_ == Left::kSome || before_ == Left::kAlways; }
+  bool definite() const { return before_ == Left::kAlways; }
+
+  // Stores of the trace whose commit may come after what their thread does next: since each thread
+  // last emptied its buffer, until it last takes part.
+  const std::vector<uint32_t>& late_stores() const { return late_stores_; }
+  Left with_fences_after(std::vector<uint32_t> stores) const;
+  // `unit_of`: by event of the trace, as occurrences() gives it. Those outside of the violation's
+  // units are none.
+  Left with_blocks(uint32_t blocks, const std::vector<uint32_t>& unit_of) const;
+
+ private:
+  void find_late_stores(const std::vector<EventRange>& members);
+
+  Question question_;
+  std::vector<uint32_t> unit_of_;  // by event of the trace, the violation's
+  Left before_ = Left::kUnknown;
+  std::vector<uint32_t> late_stores_;
+};
+
+}  // namespace tsomon::explain

@@ -1,0 +1,152 @@
+// `tsomon explain`: what would have ruled the violations of a run out.
+#include <memory>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "monitor/explain.h"
+#include "monitor/load.h"
+#include "monitor/read_input.h"
+#include "tools/command.h"
+#include "tools/number_option.h"
+#include "tools/output.h"
+#include "tools/output_option.h"
+#include "tools/stop_signals.h"
+
+namespace tsomon {
+namespace {
+
+constexpr const char* kTool = "tsomon explain";
+
+struct Options {
+  std::vector<std::string> files;
+  std::vector<std::string> passing;
+  std::string property = "serializability";
+  std::string format = "auto";
+  uint64_t max_work = 20'000'000'000;
+  uint64_t violations = 32;
+  OutputFormat output = OutputFormat::kText;
+};
+
+int refuse(const std::string& file, const Options& options, const Error& error, int status) {
+  put_message(kTool, error.to_string());
+  if (options.output == OutputFormat::kJson) {
+    put_error_json(file, options.property, error, kTool);
+  }
+  return status;
+}
+
+int status_of(const Explanation& explanation) {
+  if (explanation.violations() > 0) {
+    return kExitViolation;
+  }
+  for (const ExplainedInput& input : explanation.violating) {
+    if (input.report.verdict() == Verdict::kInconclusive) {
+      return kExitInconclusive;
+    }
+  }
+  return kExitClean;
+}
+
+Result<std::vector<ExplainedInput>> read_all(const std::vector<std::string>& files,
+                                             const ExplainOptions& options) {
+  std::vector<ExplainedInput> inputs;
+  for (const std::string& file : files) {
+    auto input = read_for_explaining(file, options);
+    if (!input) {
+      return tl::unexpected<Error>(input.error());
+    }
+    for (const std::string& warning : input->warnings) {
+      put_message(kTool, input->input + ": " + warning);
+    }
+    inputs.push_back(std::move(*input));
+  }
+  return inputs;
+}
+
+int explain_files(const Options& options) {
+  ExplainOptions asked;
+  asked.check.property = *check_property(options.property);
+  asked.check.analysis.max_findings = static_cast<uint32_t>(options.violations);
+  asked.format = *input_format(options.format);
+  asked.bounds.max_work = options.max_work;
+  const std::string& first = options.files.front();
+  auto inputs = read_all(options.files, asked);
+  if (!inputs) {
+    return refuse(first, options, inputs.error(), kExitBadInput);
+  }
+  auto passing = read_all(options.passing, asked);
+  if (!passing) {
+    return refuse(first, options, passing.error(), kExitBadInput);
+  }
+  const auto explanation = explain_inputs(std::move(*inputs), std::move(*passing), asked);
+  if (!explanation) {
+    return refuse(first, options, explanation.error(), kExitBadInput);
+  }
+  if (options.output == OutputFormat::kJson) {
+    put_json(stdout, explanation_json(*explanation), kTool);
+  } else {
+    put_lines(stdout, explanation_text(*explanation));
+  }
+  return status_of(*explanation);
+}
+
+int run_explain(const Options& options) {
+  const StopSignals signals;
+  const std::string input = input_name(options.files.front());
+  try {
+    return explain_files(options);
+  } catch (const WorkEnded& end) {
+    const Error error{
+        ErrorKind::kEnvironment, input, {}, std::string(end.what()) + ": not explained"};
+    return refuse(options.files.front(), options, error, kExitInconclusive);
+  } catch (const std::bad_alloc&) {
+    const Error error{ErrorKind::kEnvironment,
+                      input,
+                      {},
+                      "out of memory: not explained; give it more, or a shorter recording"};
+    return refuse(options.files.front(), options, error, kExitEnvironment);
+  }
+}
+
+}  // namespace
+
+void add_explain_command(CLI::App& app, int& exit_status) {
+  CLI::App* command = app.add_subcommand(
+      "explain", "Find what would have ruled violations out: atomic blocks, fences, locks");
+  auto options = std::make_shared<Options>();
+  command
+      ->add_option("FILE", options->files,
+                   "Captures, perf.data or text traces with violations; - is standard input")
+      ->required()
+      ->option_text("...");
+  command
+      ->add_option("--passing", options->passing,
+                   "Runs without a violation: a repair that forbids few of them is better")
+      ->option_text("FILE...");
+  command->add_option("--property", options->property, "What is violated")
+      ->check(CLI::IsMember({"serializability", "robustness", "sc-serializability"}))
+      ->capture_default_str();
+  command->add_option("--format", options->format, "Format of the inputs, auto: by content")
+      ->check(CLI::IsMember({"auto", "std", "capture", "perf"}))
+      ->capture_default_str();
+  command
+      ->add_option("--violations", options->violations,
+                   "How many violations of an input are looked at")
+      ->check(positive_number())
+      ->capture_default_str();
+  command
+      ->add_option("--max-work", options->max_work,
+                   "Steps of the search, some nanoseconds each; beyond it is not complete")
+      ->check(positive_number())
+      ->capture_default_str();
+  add_output_option(*command, options->output);
+  command->footer(
+      "Exit status: 0 nothing to explain; 1 a violation; 2 bad usage, or an input that cannot be\n"
+      "read or is malformed; 3 inconclusive; 4 out of memory.");
+  command->callback([options, &exit_status] { exit_status = run_explain(*options); });
+}
+
+}  // namespace tsomon
