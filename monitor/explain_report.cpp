@@ -146,6 +146,9 @@ nlohmann::ordered_json repair_json(const std::vector<const ExplainedInput*>& inp
                                    {"rank", repair.rank},
                                    {"forbids", repair.forbids},
                                    {"verified", nullptr}};
+  if (repair.assumes_times) {
+    object["assumes_times"] = true;
+  }
   if (repair.verified) {
     object["verified"] = *repair.verified;
   }
@@ -197,6 +200,9 @@ std::string explanation_text(const Explanation& explanation) {
                                                       repair.forbids, explanation.passing.size());
     for (const FencePlace& fence : repair.fences) {
       text += fence_text(*inputs[fence.input], fence);
+    }
+    if (repair.assumes_times) {
+      text += "    helps only if what follows takes place when it did without it\n";
     }
     for (const BlockPlace& block : repair.blocks) {
       text += block_text(*inputs[block.input], block);

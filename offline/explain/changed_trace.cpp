@@ -12,7 +12,6 @@ namespace tsomon::explain {
 namespace {
 
 constexpr uint32_t kAround = 2'000;  // events before and after a violation
-constexpr uint32_t kLabel = 0;       // of the units that are made
 
 // Copies a trace event by event and puts others in between.
 class Copy {
@@ -31,20 +30,22 @@ class Copy {
     result_.origin.push_back(from_.origin[e]);
   }
   void leave_out() { place_.push_back(static_cast<uint32_t>(result_.trace.events.size())); }
-  void put(EventKind kind, const Event& beside, int64_t lo, int64_t hi) {
+  void put(EventKind kind, uint64_t address, const Event& beside, int64_t lo, int64_t hi) {
     Event event;
     event.set_kind(kind);
     event.thread = beside.thread;
     event.lo = lo;
     event.location = beside.location;
-    event.address = kLabel;
+    event.address = address;
     result_.trace.add(event, lo, hi);
     result_.origin.push_back(Question::kPut);
   }
   Question finish() {
+    // With what was put in behind the last one.
+    place_.push_back(static_cast<uint32_t>(result_.trace.events.size()));
     for (EventRange& range : result_.options.only) {
       range.first = place_[range.first];
-      range.last = place_[range.last];
+      range.last = place_[range.last + 1] - 1;
     }
     return std::move(result_);
   }
@@ -79,15 +80,29 @@ Question cut_out(const Trace& trace, uint32_t first, uint32_t last,
   return question;
 }
 
-Question with_fences(const Question& question, const std::vector<uint32_t>& after) {
+Question with_fences(const Question& question, const std::vector<uint32_t>& after, FenceTime time) {
   const Trace& trace = question.trace;
-  std::vector<uint32_t> next(trace.events.size(), 0);  // event of the thread; 0: none
-  std::vector<uint32_t> of_thread;
+  struct Ends {  // of a fence after an event of the thread
+    int64_t next = kTimeMax;
+    int64_t drained = kTimeMax;
+  };
+  std::vector<Ends> of_thread;
+  std::vector<int64_t> end(trace.events.size(), 0);
   for (auto e = static_cast<uint32_t>(trace.events.size()); e-- > 0;) {
-    of_thread.resize(std::max<size_t>(of_thread.size(), trace.events[e].thread + 1), 0);
-    next[e] = of_thread[trace.events[e].thread];
-    if (is(trace.events[e], kinds::kNodes)) {
-      of_thread[trace.events[e].thread] = e;
+    const Event& event = trace.events[e];
+    of_thread.resize(std::max<size_t>(of_thread.size(), event.thread + 1));
+    Ends& mine = of_thread[event.thread];
+    const int64_t hi = trace.hi(event);
+    if (time == FenceTime::kOpen) {
+      end[e] = std::max(hi, mine.drained);
+    } else {
+      end[e] = hi == event.lo || mine.next == kTimeMax ? hi : std::max(hi, mine.next);
+    }
+    if (is(event, kinds::kNodes)) {
+      mine.next = hi;
+    }
+    if (is(event, kinds::kDrains)) {
+      mine.drained = hi;
     }
   }
   Copy copy(question);
@@ -95,20 +110,18 @@ Question with_fences(const Question& question, const std::vector<uint32_t>& afte
     copy.keep(e);
     if (std::binary_search(after.begin(), after.end(), question.origin[e])) {
       const Event& store = trace.events[e];
-      const int64_t hi = trace.hi(store);
-      const bool exact = hi == store.lo || next[e] == 0;
-      copy.put(EventKind::kFence, store, exact ? hi : store.lo,
-               exact ? hi : std::max(hi, trace.hi(trace.events[next[e]])));
+      const bool at_once = end[e] == trace.hi(store) && time == FenceTime::kRecorded;
+      copy.put(EventKind::kFence, 0, store, at_once ? end[e] : store.lo, end[e]);
     }
   }
   return copy.finish();
 }
 
-Question with_units(const Question& question, uint32_t units,
+Question with_units(const Question& question, const std::vector<uint32_t>& labels,
                     const std::vector<uint32_t>& unit_of) {
   const Trace& trace = question.trace;
-  std::vector<uint32_t> first(units, UINT32_MAX);
-  std::vector<uint32_t> last(units, 0);
+  std::vector<uint32_t> first(labels.size(), UINT32_MAX);
+  std::vector<uint32_t> last(labels.size(), 0);
   const auto unit_at = [&](uint32_t e) {
     return question.origin[e] == Question::kPut ? UnitTable::kNone : unit_of[question.origin[e]];
   };
@@ -125,7 +138,7 @@ Question with_units(const Question& question, uint32_t units,
     const Event& event = trace.events[e];
     const uint32_t unit = unit_at(e);
     if (unit != UnitTable::kNone && first[unit] == e) {
-      copy.put(EventKind::kUnitBegin, event, event.lo, event.lo);
+      copy.put(EventKind::kUnitBegin, labels[unit], event, event.lo, event.lo);
     }
     if (is(event, kUnits)) {
       copy.leave_out();
@@ -133,7 +146,7 @@ Question with_units(const Question& question, uint32_t units,
       copy.keep(e);
     }
     if (unit != UnitTable::kNone && last[unit] == e) {
-      copy.put(EventKind::kUnitEnd, event, event.lo, std::max(event.lo, trace.hi(event)));
+      copy.put(EventKind::kUnitEnd, 0, event, event.lo, std::max(event.lo, trace.hi(event)));
     }
   }
   return copy.finish();

@@ -4,8 +4,11 @@
 // their
 //             own. Blocks: the units of the trace are the blocks, so that a trace in which every
 //             execution violates them could not have happened.
-// Fences      One that follows a store without an interval comes at once. Else it begins with the
-//             store and has ended when the next event of the thread has: nothing more is known.
+// Fences      One takes its time, and delays what follows it. So nothing is concluded from when it
+//             has ended, but that it has when something else drains the buffer: FenceTime::kOpen.
+//             With kRecorded what follows it keeps its time: a fence has ended when the next event
+//             of its thread has, and at once where stores have a single time instead of an
+//             interval.
 // No trace    A change may leave no execution at all, because of recorded values or of the order in
 //             time: that removes the violation, too.
 // Complexity  O(n) to change, and what the analysis costs. Thread-safety: pure functions.
@@ -31,11 +34,14 @@ struct Question {
 // Events [first, last] of the trace with some around them.
 Question cut_out(const Trace& trace, uint32_t first, uint32_t last, const AnalysisOptions& options);
 
+enum class FenceTime : uint8_t { kOpen, kRecorded };
+
 // With a fence after each of these events of the whole trace, ascending.
-Question with_fences(const Question& question, const std::vector<uint32_t>& after);
+Question with_fences(const Question& question, const std::vector<uint32_t>& after, FenceTime time);
 // With these units and no others: by event of the whole trace, UnitTable::kNone: in none. Each lies
-// in one thread, with no other unit's events of that thread in between.
-Question with_units(const Question& question, uint32_t units, const std::vector<uint32_t>& unit_of);
+// in one thread, with no other unit's events of that thread in between. `labels`: of each.
+Question with_units(const Question& question, const std::vector<uint32_t>& labels,
+                    const std::vector<uint32_t>& unit_of);
 
 // Violations are left in no execution, in some, in all; there is no execution; it was not decided.
 enum class Left : uint8_t { kNothing, kSome, kAlways, kNoExecution, kUnknown };

@@ -41,6 +41,8 @@ class OrderedTrace {
   // The place in the order; of two conflicting accesses the lower one took effect first.
   uint32_t place(uint32_t e) const { return place_[e]; }
   bool certainly_before(uint32_t e, uint32_t f) const { return graph_->order.reaches(e, f); }
+  // Conflicts whose order the trace left open.
+  const std::vector<Edge>& open() const { return graph_->undirected; }
   // An access whose conflicts count: to data, and to locks where these count.
   bool counts(uint32_t e) const;
 

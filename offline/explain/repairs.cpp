@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "offline/explain/executions.h"
 #include "offline/explain/fence_sets.h"
 #include "offline/explain/violation.h"
 #include "tso/work.h"
@@ -49,6 +50,7 @@ class Search {
     step([&] { ask_passing(); });
     arrange();
     step([&] { verify_blocks(); });
+    arrange();  // what was refuted comes last
     step([&] { find_locks(); });
     return std::move(result_);
   }
@@ -167,21 +169,24 @@ class Search {
 
   void look_at_stretches() {
     for (OneViolation& one : violations_) {
-      one.stretch.emplace(*inputs_[one.input].trace, one.members, !of_events(), options_.analysis);
+      std::vector<uint32_t> labels;
+      for (const UnitId unit : one.units) {
+        labels.push_back(inputs_[one.input].ordered->units()[unit].label);
+      }
+      one.stretch.emplace(*inputs_[one.input].trace, one.members, labels, options_.analysis);
     }
   }
 
   // Fences
 
   bool all_can_be_asked() const {
-    return !violations_.empty() &&
-           std::all_of(violations_.begin(), violations_.end(), [](const OneViolation& one) {
-             return one.stretch && one.stretch->can_ask();
-           });
+    return std::all_of(violations_.begin(), violations_.end(), [](const OneViolation& one) {
+      return one.stretch && one.stretch->can_ask();
+    });
   }
 
   void find_fences() {
-    if (options_.analysis.property == Property::kScSerializability) {
+    if (options_.analysis.property == Property::kScSerializability || violations_.empty()) {
       return;
     }
     if (!all_can_be_asked()) {
@@ -192,7 +197,7 @@ class Search {
     }
     std::map<std::string, uint32_t> numbers;
     std::vector<FencePlace> places;
-    std::vector<std::vector<std::pair<uint32_t, uint32_t>>> stores;  // by violation: place, store
+    std::vector<Stores> stores;  // by violation
     for (const OneViolation& one : violations_) {
       auto& mine = stores.emplace_back();
       for (const uint32_t store : one.stretch->late_stores()) {
@@ -210,6 +215,16 @@ class Search {
     for (const FencePlace& place : places) {
       costs.push_back(std::max<uint64_t>(1, place.times));
     }
+    if (!ask_for_fences(places, stores, costs, FenceTime::kOpen)) {
+      ask_for_fences(places, stores, costs, FenceTime::kRecorded);
+    }
+  }
+
+  using Stores = std::vector<std::pair<uint32_t, uint32_t>>;  // place, store
+
+  // False: there are none.
+  bool ask_for_fences(const std::vector<FencePlace>& places, const std::vector<Stores>& stores,
+                      const std::vector<uint64_t>& costs, FenceTime time) {
     std::vector<FenceQuestion> questions;
     for (size_t i = 0; i < violations_.size(); ++i) {
       questions.emplace_back([&, i](const std::vector<bool>& chosen) {
@@ -219,7 +234,7 @@ class Search {
             after.push_back(store);
           }
         }
-        return answer(violations_[i].stretch->with_fences_after(std::move(after)));
+        return answer(violations_[i].stretch->with_fences_after(std::move(after), time));
       });
     }
     const FenceSets found = find_fence_sets(costs, questions);
@@ -232,7 +247,9 @@ class Search {
         repair.fences.push_back(places[place]);
       }
       repair.verified = true;
+      repair.assumes_times = time == FenceTime::kRecorded;
     }
+    return !found.sets.empty();
   }
 
   static Answer answer(Left left) {
@@ -269,14 +286,22 @@ class Search {
       if (!input.ordered) {
         return;
       }
-      one.causes = causes_of(*input.ordered, one.units, input.unit_events, code_, options_.causes);
-      complete = complete && one.causes.complete;
-      std::vector<SegmentSet> sets;
-      for (const auto& [set, found] : one.causes.sets) {
-        sets.push_back(set);
+      const UnitTable& units = input.ordered->units();
+      const auto executions =
+          one.stretch
+              ? causes_in_executions(*one.stretch, units, order_options(), code_, options_.causes)
+              : std::nullopt;
+      if (!executions || executions->empty()) {
+        one.causes =
+            causes_of(*input.ordered, one.units, input.unit_events, code_, options_.causes);
+        add_list(one.causes, &lists);
+        complete = complete && one.causes.complete;
+        continue;
       }
-      if (std::find(lists.begin(), lists.end(), sets) == lists.end()) {
-        lists.push_back(std::move(sets));
+      for (const CircleCauses& execution : *executions) {
+        add_list(execution, &lists);
+        one.causes.sets.insert(execution.sets.begin(), execution.sets.end());
+        complete = complete && execution.complete;
       }
     }
     const std::vector<SegmentSet> common = common_repairs(lists, kMaxCommon, &complete);
@@ -292,6 +317,16 @@ class Search {
       for (const Segment& block : set) {
         repair.blocks.push_back(place_of(block));
       }
+    }
+  }
+
+  static void add_list(const CircleCauses& causes, std::vector<std::vector<SegmentSet>>* lists) {
+    std::vector<SegmentSet> sets;
+    for (const auto& [set, found] : causes.sets) {
+      sets.push_back(set);
+    }
+    if (std::find(lists->begin(), lists->end(), sets) == lists->end()) {
+      lists->push_back(std::move(sets));
     }
   }
 
@@ -359,8 +394,11 @@ class Search {
       }
     }
     std::sort(after.begin(), after.end());
-    return !after.empty() && violations_left(with_fences(question, after)) == Left::kNoExecution;
+    return !after.empty() &&
+           violations_left(with_fences(question, after, FenceTime::kOpen)) == Left::kNoExecution;
   }
+
+  static bool is_refuted(const Repair& repair) { return repair.verified == std::optional(false); }
 
   void arrange() {
     const WorkPause outside;
@@ -373,8 +411,8 @@ class Search {
       for (const Segment& block : repair.code) {
         lines += block.last - block.first + 1;
       }
-      return std::tuple(repair.forbids, repair.fences.empty(), cost, repair.code.size(), lines,
-                        repair.code);
+      return std::tuple(is_refuted(repair), repair.forbids, repair.fences.empty(), cost,
+                        repair.code.size(), lines, repair.code);
     };
     std::stable_sort(result_.repairs.begin(), result_.repairs.end(),
                      [&](const Repair& a, const Repair& b) { return key(a) < key(b); });
@@ -385,7 +423,9 @@ class Search {
     }
     uint32_t rank = 0;
     for (size_t i = 0; i < result_.repairs.size(); ++i) {
-      rank += i == 0 || result_.repairs[i].forbids != result_.repairs[i - 1].forbids ? 1 : 0;
+      const bool same = i > 0 && result_.repairs[i].forbids == result_.repairs[i - 1].forbids &&
+                        is_refuted(result_.repairs[i]) == is_refuted(result_.repairs[i - 1]);
+      rank += same ? 0 : 1;
       result_.repairs[i].rank = rank;
     }
   }

@@ -3,7 +3,7 @@
 // Source      root_causes.h, fence_sets.h; theory sections 3 and 6.
 // Purpose     From traces with violations to repairs that rule out all of them, the best first:
 //             those that would forbid the fewest of the passing traces; of equal ones fences (the
-//             cheapest first), then few and small blocks.
+//             cheapest first), then few and small blocks. What was refuted comes last.
 // Violations  A circle of units of one trace is one violation, whatever else the trace holds.
 // Verified    A repair was applied to the traces around each violation, and the exact checker was
 //             asked. Fences: yes, always. Blocks: yes, if in every execution that is left some
@@ -63,6 +63,8 @@ struct Repair {
   uint32_t rank = 1;
   uint64_t forbids = 0;
   std::optional<bool> verified;
+  // Of fences: they help only if what follows them takes place when it did without them.
+  bool assumes_times = false;
 };
 
 struct Repairs {

@@ -9,7 +9,8 @@
 namespace tsomon::explain {
 
 ViolatedStretch::ViolatedStretch(const Trace& trace, const std::vector<EventRange>& members,
-                                 bool are_units, const AnalysisOptions& options)
+                                 const std::vector<uint32_t>& labels,
+                                 const AnalysisOptions& options)
     : unit_of_(trace.events.size(), UnitTable::kNone) {
   uint32_t first = UINT32_MAX;
   uint32_t last = 0;
@@ -26,8 +27,8 @@ ViolatedStretch::ViolatedStretch(const Trace& trace, const std::vector<EventRang
   }
   question_ = cut_out(trace, first, last, options);
   find_late_stores(members);
-  if (are_units) {
-    question_ = with_units(question_, static_cast<uint32_t>(members.size()), unit_of_);
+  if (!labels.empty()) {
+    question_ = with_units(question_, labels, unit_of_);
   } else {
     question_.options.only = members;
     for (EventRange& range : question_.options.only) {
@@ -36,6 +37,10 @@ ViolatedStretch::ViolatedStretch(const Trace& trace, const std::vector<EventRang
     }
   }
   before_ = violations_left(question_);
+  if (!can_ask() && !question_.options.only.empty()) {
+    question_.options.only.clear();  // the cycle leads through other events, too
+    before_ = violations_left(question_);
+  }
   if (!can_ask() && question_.options.values) {
     question_.options.values = false;  // of a stretch they may not fit
     before_ = violations_left(question_);
@@ -89,9 +94,9 @@ void ViolatedStretch::find_late_stores(const std::vector<EventRange>& ranges) {
   std::sort(late_stores_.begin(), late_stores_.end());
 }
 
-Left ViolatedStretch::with_fences_after(std::vector<uint32_t> stores) const {
+Left ViolatedStretch::with_fences_after(std::vector<uint32_t> stores, FenceTime time) const {
   std::sort(stores.begin(), stores.end());
-  return violations_left(with_fences(question_, stores));
+  return violations_left(with_fences(question_, stores, time));
 }
 
 Left ViolatedStretch::with_blocks(uint32_t blocks, const std::vector<uint32_t>& unit_of) const {
@@ -99,7 +104,7 @@ Left ViolatedStretch::with_blocks(uint32_t blocks, const std::vector<uint32_t>& 
   for (size_t e = 0; e < inside.size(); ++e) {
     inside[e] = unit_of_[e] == UnitTable::kNone ? UnitTable::kNone : inside[e];
   }
-  return violations_left(with_units(question_, blocks, inside));
+  return violations_left(with_units(question_, std::vector<uint32_t>(blocks, 0), inside));
 }
 
 }  // namespace tsomon::explain

@@ -18,19 +18,25 @@ namespace tsomon::explain {
 
 class ViolatedStretch {
  public:
-  // `members`: the events of the violation's units, or of its cycle, by range; `are_units`: each
-  // range is one unit. Other units count as single events then: the violation is the only one.
-  ViolatedStretch(const Trace& trace, const std::vector<EventRange>& members, bool are_units,
-                  const AnalysisOptions& options);
+  // `members`: the events of the violation's units, or of its cycle, by range. `labels`: of the
+  // units, if each range is one. Other units count as single events then: the violation is the only
+  // one.
+  ViolatedStretch(const Trace& trace, const std::vector<EventRange>& members,
+                  const std::vector<uint32_t>& labels, const AnalysisOptions& options);
 
   // It is violated as it stands, so that it makes sense to ask what changes that.
   bool can_ask() const { return before_ == Left::kSome || before_ == Left::kAlways; }
   bool definite() const { return before_ == Left::kAlways; }
 
+  // The stretch as it stands.
+  const Question& question() const { return question_; }
+  // The event of the trace is one of the violation's.
+  bool has(uint32_t e) const { return e < unit_of_.size() && unit_of_[e] != UnitTable::kNone; }
+
   // Stores of the trace whose commit may come after what their thread does next: since each thread
   // last emptied its buffer, until it last takes part.
   const std::vector<uint32_t>& late_stores() const { return late_stores_; }
-  Left with_fences_after(std::vector<uint32_t> stores) const;
+  Left with_fences_after(std::vector<uint32_t> stores, FenceTime time) const;
   // `unit_of`: by event of the trace, as occurrences() gives it. Those outside of the violation's
   // units are none.
   Left with_blocks(uint32_t blocks, const std::vector<uint32_t>& unit_of) const;
