@@ -27,7 +27,9 @@ function(tsomon_unite target)
   if(TSOMON_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
     # GCC takes a header's class with a member of such a type for a mistake, unless a main file declares both.
-    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>
+    # A program that links with an installed library still takes what it needs of it alone (tsomonConfig.cmake).
+                                             -ffunction-sections -fdata-sections)
   endif()
 endfunction()
 

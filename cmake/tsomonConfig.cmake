@@ -23,5 +23,7 @@ if(NOT TARGET tsomon::monitor)
               ${_tsomon_prefix}/lib/libtsomon_offline.a
               ${_tsomon_prefix}/lib/libtsomon_linearizability.a
               ${_tsomon_prefix}/lib/libtsomon_tso.a fmt dw elf zstd Threads::Threads)
+  # The decoders and probes beside the monitor, and the libraries that they need, are left out.
+  target_link_options(tsomon::monitor INTERFACE LINKER:--gc-sections)
 endif()
 unset(_tsomon_prefix)

@@ -407,6 +407,10 @@ class StreamCheck::Impl {
       }
       const uint64_t begin = window.units.front().first;
       const uint64_t end = end_of(window);
+      if (detector_.simple() && end - begin > BoundedDetector::kMostEvents) {
+        ++unjudged_;
+        continue;
+      }
       // Cycles of one execution may overlap without end.
       if (stretches.empty() || begin > stretches.back().last || detector_.simple()) {
         stretches.push_back({begin, end, {}});
@@ -456,6 +460,9 @@ class StreamCheck::Impl {
       return judged;
     }
     for (const uint64_t around : Detector::kAround) {
+      if (detector_.simple() && around > BoundedDetector::kMostAround) {
+        break;
+      }
       DetectedStretch detected = detector_.stretch(stretch.first, stretch.last, around,
                                                    around == Detector::kAround.back());
       if (around != 0 && detected.index == judged.index && judged.analysis && *judged.analysis &&

@@ -391,7 +391,8 @@ class Watch::Impl {
       return;  // its cycles were reported
     }
     ++summary_.windows;
-    if (!window.complete || window.events.events.empty()) {
+    if (!window.complete || window.events.events.empty() ||
+        (detector_.simple() && window.index.size() > BoundedDetector::kMostEvents)) {
       ++summary_.unjudged;
       return;
     }
@@ -404,6 +405,9 @@ class Watch::Impl {
     waiting.window.events = EventBlock();
     waiting.window.index.clear();
     for (const uint64_t around : Detector::kAround) {
+      if (detector_.simple() && around > BoundedDetector::kMostAround) {
+        break;
+      }
       if (around == Detector::kAround.back() && !finished_) {
         waiting_.push_back(std::move(waiting));
         return;

@@ -47,6 +47,10 @@ class BoundedDetector {
   DetectedStretch stretch(uint64_t first, uint64_t last, uint64_t around = 0,
                           bool all_behind = false) const;
   static constexpr uint32_t kMostInFront = 64;
+  // Of a window of so many events, and with so many more around it, the open orders can be
+  // followed: they are quadratic in the events. For those who judge what a simple detector flags.
+  static constexpr uint64_t kMostEvents = 2048;
+  static constexpr uint64_t kMostAround = 256;
 
   bool complete() const { return !simple_ && detector_.complete(); }
   // It looks at one execution alone. It will not take that back.

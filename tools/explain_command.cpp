@@ -18,9 +18,9 @@
 namespace tsomon {
 namespace {
 
-constexpr const char* kTool = "tsomon explain";
+constexpr const char* kExplainTool = "tsomon explain";
 
-struct Options {
+struct ExplainArguments {
   std::vector<std::string> files;
   std::vector<std::string> passing;
   std::string property = "serializability";
@@ -30,10 +30,11 @@ struct Options {
   OutputFormat output = OutputFormat::kText;
 };
 
-int refuse(const std::string& file, const Options& options, const Error& error, int status) {
-  put_message(kTool, error.to_string());
+int refuse(const std::string& file, const ExplainArguments& options, const Error& error,
+           int status) {
+  put_message(kExplainTool, error.to_string());
   if (options.output == OutputFormat::kJson) {
-    put_error_json(file, options.property, error, kTool);
+    put_error_json(file, options.property, error, kExplainTool);
   }
   return status;
 }
@@ -59,14 +60,14 @@ Result<std::vector<ExplainedInput>> read_all(const std::vector<std::string>& fil
       return tl::unexpected<Error>(input.error());
     }
     for (const std::string& warning : input->warnings) {
-      put_message(kTool, input->input + ": " + warning);
+      put_message(kExplainTool, input->input + ": " + warning);
     }
     inputs.push_back(std::move(*input));
   }
   return inputs;
 }
 
-int explain_files(const Options& options) {
+int explain_files(const ExplainArguments& options) {
   ExplainOptions asked;
   asked.check.property = *check_property(options.property);
   asked.check.analysis.max_findings = static_cast<uint32_t>(options.violations);
@@ -86,14 +87,14 @@ int explain_files(const Options& options) {
     return refuse(first, options, explanation.error(), kExitBadInput);
   }
   if (options.output == OutputFormat::kJson) {
-    put_json(stdout, explanation_json(*explanation), kTool);
+    put_json(stdout, explanation_json(*explanation), kExplainTool);
   } else {
     put_lines(stdout, explanation_text(*explanation));
   }
   return status_of(*explanation);
 }
 
-int run_explain(const Options& options) {
+int run_explain(const ExplainArguments& options) {
   const StopSignals signals;
   const std::string input = input_name(options.files.front());
   try {
@@ -116,7 +117,7 @@ int run_explain(const Options& options) {
 void add_explain_command(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand(
       "explain", "Find what would have ruled violations out: atomic blocks, fences, locks");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExplainArguments>();
   command
       ->add_option("FILE", options->files,
                    "Captures, perf.data or text traces with violations; - is standard input")

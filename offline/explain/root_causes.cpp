@@ -9,9 +9,9 @@ namespace {
 
 using Access = RootCauseProblem::Access;
 
-class Finder {
+class RootCauseFinder {
  public:
-  Finder(const RootCauseProblem& problem, const RootCauseBounds& bounds)
+  RootCauseFinder(const RootCauseProblem& problem, const RootCauseBounds& bounds)
       : problem_(problem), accesses_(problem.accesses), bounds_(bounds) {
     for (const Access& access : accesses_) {
       threads_ = std::max(threads_, access.thread + 1);
@@ -263,7 +263,7 @@ class Finder {
 }  // namespace
 
 RootCauses find_root_causes(const RootCauseProblem& problem, const RootCauseBounds& bounds) {
-  return Finder(problem, bounds).find();
+  return RootCauseFinder(problem, bounds).find();
 }
 
 }  // namespace tsomon::explain

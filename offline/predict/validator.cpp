@@ -27,7 +27,7 @@ Validator::Validator(const Trace& trace, const CellTable& cells, const std::vect
   first_edge_.resize(n + 1);
   last_.assign(cells.size(), kInitial);
   locks_.resize(cells.locations());
-  std::vector<std::vector<uint32_t>> waiting;  // may_read of each thread since its last branch
+  std::vector<std::vector<uint32_t>> waiting;  // reads of each thread since its last branch
   uint32_t edge = 0;
   for (uint32_t i = 0; i < n; ++i) {
     const Event& event = trace.events[i];
@@ -164,7 +164,7 @@ std::string Validator::step(uint32_t i, bool bound) {
   if (may_read(event) && bound) {
     for (uint32_t at = 0; at < span.count; ++at) {
       if (last_[span.first + at] != sources(i)[at]) {
-        return fmt::format("event {} may_read another write than it did", i);
+        return fmt::format("event {} reads another write than it did", i);
       }
     }
   }

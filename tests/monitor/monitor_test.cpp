@@ -2,6 +2,7 @@
 #include "monitor/monitor.h"
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -239,9 +240,13 @@ TEST_CASE("monitor: findings arrive on its thread while the program runs") {
   a.read(&x, sizeof x, line);
   b.begin("inc");
   b.read(&x, sizeof x, line);
+  // Longer than any clock's margin: nobody knows the order of what is closer together.
+  const auto wait = [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); };
+  wait();
   a.write(&x, sizeof x, line);
   a.fence();
   a.end();
+  wait();
   b.write(&x, sizeof x, line);
   a.pause();
   b.pause();
