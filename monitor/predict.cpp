@@ -10,6 +10,7 @@
 #include "monitor/load.h"
 #include "monitor/reported_cycle.h"
 #include "offline/predict/rapid_threads.h"
+#include "tso/cancelled_units.h"
 #include "tso/printable.h"
 
 namespace tsomon {
@@ -78,10 +79,12 @@ const char* tier_name(Tier tier) {
 void add_notes(Prediction* prediction) {
   const predict::RaceResult& races = prediction->races;
   const predict::DeadlockResult& deadlocks = prediction->deadlocks;
+  const predict::AtomicityResult& atomicity = prediction->atomicity;
   std::vector<std::string>& notes = prediction->notes;
   const auto ended = prediction->ended ? prediction->ended
                      : races.ended     ? races.ended
-                                       : deadlocks.ended;
+                     : deadlocks.ended ? deadlocks.ended
+                                       : atomicity.ended;
   if (ended) {
     notes.push_back(fmt::format("not everything was looked at: {}", limit_text(*ended)));
   }
@@ -92,18 +95,26 @@ void add_notes(Prediction* prediction) {
   if (deadlocks.bounded) {
     notes.push_back("not all circles of lock acquisitions were tried");
   }
-  if (races.invalid + deadlocks.invalid > 0) {
-    notes.push_back(fmt::format("internal error: {} reorderings were not valid and not reported",
-                                races.invalid + deadlocks.invalid));
+  if (atomicity.bounded) {
+    notes.push_back("not all accesses of units and between them were tried");
+  }
+  const uint64_t invalid = races.invalid + deadlocks.invalid + atomicity.invalid;
+  if (invalid > 0) {
+    notes.push_back(
+        fmt::format("internal error: {} reorderings were not valid and not reported", invalid));
   }
   if (prediction->trace.sampled) {
     notes.push_back("the input is a sample: what is between its events is not known");
   }
-  if (races.without_witness > 0) {
+  if (prediction->trace.selection.any()) {
     notes.push_back(
-        fmt::format("the witnesses of {} races were validated and not kept: "
-                    "raise --witness-events",
-                    races.without_witness));
+        fmt::format("only chosen accesses were recorded ({}): others may decide which "
+                    "schedules there are",
+                    fmt::join(prediction->trace.selection.names(), ", ")));
+  }
+  if (races.without_witness + atomicity.without_witness > 0) {
+    notes.push_back(fmt::format("{} witnesses were validated and not kept: raise --witness-events",
+                                races.without_witness + atomicity.without_witness));
   }
 }
 
@@ -197,11 +208,30 @@ nlohmann::ordered_json entry_json(const Prediction& prediction, const std::vecto
   return entry;
 }
 
+// In the order of the cycle: of the unit, of the other thread (once or twice), of the unit.
+std::vector<uint32_t> accesses_of(const predict::AtomicityViolation& violation) {
+  if (violation.to == violation.from) {
+    return {violation.first, violation.to, violation.last};
+  }
+  return {violation.first, violation.to, violation.from, violation.last};
+}
+
+std::string label_of(const Prediction& prediction, const predict::AtomicityViolation& violation) {
+  const Interner& labels = prediction.trace.symbols.labels;
+  return violation.label < labels.size() ? std::string(unit_label(labels.text(violation.label)))
+                                         : "";
+}
+
+std::string unit_text(const Prediction& prediction, const predict::AtomicityViolation& violation) {
+  const std::string label = label_of(prediction, violation);
+  return label.empty() ? "" : " \"" + printable(label) + "\"";
+}
+
 const char* verdict_name(const Prediction& prediction) {
   return prediction.found() ? "predicted" : prediction.complete() ? "none" : "inconclusive";
 }
 
-// Deadlocks first: they are few.
+// Deadlocks first: they are few. Races last: they are many.
 void judge(Prediction* prediction) {
   WorkMeter meter(prediction->asked.bounds);
   const WorkScope scope(&meter);
@@ -209,6 +239,10 @@ void judge(Prediction* prediction) {
     predict::Query query(prediction->trace, prediction->branches);
     if (prediction->asked.deadlocks) {
       prediction->deadlocks = predict_deadlocks(query);
+    }
+    if (prediction->asked.atomicity) {
+      prediction->atomicity =
+          predict_atomicity(query, {true, prediction->asked.race.max_witness_events, false});
     }
     if (prediction->asked.races) {
       prediction->races = predict_races(query, prediction->asked.race);
@@ -238,10 +272,12 @@ Result<Prediction> predict_input(const std::string& path, InputFormat format,
   }
   prediction.trace.complete = prediction.trace.complete && (*source)->complete();
   prediction.trace.sampled = (*source)->sampled();
+  prediction.trace.selection = (*source)->selection();
   prediction.trace.lost_events = (*source)->lost_events();
   prediction.trace.symbols = (*source)->take_symbols();
   prediction.warnings = (*source)->warnings();
   prediction.names = (*source)->names();
+  resolve_cancelled_units(prediction.trace, (*source)->may_cancel());
   predict::unite_rapid_threads(prediction.trace);
   prediction.branches = resolved(options.race.branches, prediction.trace);
   if (!prediction.ended) {
@@ -271,6 +307,16 @@ std::string prediction_text(const Prediction& prediction) {
     text += "deadlock, each waits for the next:\n" +
             accesses_text(prediction, deadlock.requests, deadlock.witness);
   }
+  if (prediction.asked.atomicity) {
+    const predict::AtomicityResult& atomicity = prediction.atomicity;
+    text +=
+        fmt::format("atomicity violations: {} ({} tuples of locations asked about, {} refused)\n",
+                    atomicity.violations.size(), atomicity.candidates, atomicity.refused);
+    for (const predict::AtomicityViolation& violation : atomicity.violations) {
+      text += fmt::format("not atomic{}:\n", unit_text(prediction, violation)) +
+              accesses_text(prediction, accesses_of(violation), violation.witness);
+    }
+  }
   for (const std::string& note : prediction.notes) {
     text += "note: " + note + "\n";
   }
@@ -283,11 +329,15 @@ nlohmann::ordered_json prediction_json(const std::string& file, const Prediction
   auto kinds = nlohmann::ordered_json::array();
   auto race_array = nlohmann::ordered_json::array();
   auto deadlock_array = nlohmann::ordered_json::array();
+  auto atomicity_array = nlohmann::ordered_json::array();
   if (prediction.asked.races) {
     kinds.push_back("races");
   }
   if (prediction.asked.deadlocks) {
     kinds.push_back("deadlocks");
+  }
+  if (prediction.asked.atomicity) {
+    kinds.push_back("atomicity");
   }
   for (const Race& race : races.races) {
     race_array.push_back(
@@ -302,17 +352,24 @@ nlohmann::ordered_json prediction_json(const std::string& file, const Prediction
     entry["holders"] = std::move(holders);
     deadlock_array.push_back(std::move(entry));
   }
-  nlohmann::ordered_json object = {{"file", file},
-                                   {"events", prediction.trace.events.size()},
-                                   {"kinds", std::move(kinds)},
-                                   {"branches", branches_name(prediction.branches)},
-                                   {"verdict", verdict_name(prediction)},
-                                   {"complete", prediction.complete()},
-                                   {"candidates", races.candidates + deadlocks.candidates},
-                                   {"refused", races.refused + deadlocks.refused},
-                                   {"races", std::move(race_array)},
-                                   {"deadlocks", std::move(deadlock_array)},
-                                   {"atomicity_violations", nlohmann::ordered_json::array()}};
+  const predict::AtomicityResult& atomicity = prediction.atomicity;
+  for (const predict::AtomicityViolation& violation : atomicity.violations) {
+    auto entry = entry_json(prediction, accesses_of(violation), violation.tier, violation.witness);
+    entry["label"] = label_of(prediction, violation);
+    atomicity_array.push_back(std::move(entry));
+  }
+  nlohmann::ordered_json object = {
+      {"file", file},
+      {"events", prediction.trace.events.size()},
+      {"kinds", std::move(kinds)},
+      {"branches", branches_name(prediction.branches)},
+      {"verdict", verdict_name(prediction)},
+      {"complete", prediction.complete()},
+      {"candidates", races.candidates + deadlocks.candidates + atomicity.candidates},
+      {"refused", races.refused + deadlocks.refused + atomicity.refused},
+      {"races", std::move(race_array)},
+      {"deadlocks", std::move(deadlock_array)},
+      {"atomicity_violations", std::move(atomicity_array)}};
   if (!prediction.notes.empty()) {
     object["notes"] = prediction.notes;
   }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "monitor/event_source.h"
+#include "offline/predict/atomicity.h"
 #include "offline/predict/deadlocks.h"
 #include "offline/predict/races.h"
 #include "tso/result.h"
@@ -25,6 +26,7 @@ namespace tsomon {
 struct PredictOptions {
   bool races = true;
   bool deadlocks = true;
+  bool atomicity = true;
   predict::RaceOptions race;
   WorkBounds bounds;  // of all kinds together; reading has none
 };
@@ -37,15 +39,19 @@ struct Prediction {
   predict::Branches branches = predict::Branches::kAuto;  // what was taken
   predict::RaceResult races;
   predict::DeadlockResult deadlocks;
+  predict::AtomicityResult atomicity;
   std::optional<WorkLimit> ended;  // before anything was asked about
   std::vector<std::string> notes;  // why it is not complete, and what was left out
   std::vector<std::string> warnings;
   ReportNames names;
 
   bool complete() const {
-    return trace.complete && !trace.sampled && !ended && races.complete() && deadlocks.complete();
+    return trace.complete && !trace.sampled && !ended && races.complete() && deadlocks.complete() &&
+           atomicity.complete();
   }
-  bool found() const { return !races.races.empty() || !deadlocks.deadlocks.empty(); }
+  bool found() const {
+    return !races.races.empty() || !deadlocks.deadlocks.empty() || !atomicity.violations.empty();
+  }
   uint64_t line(uint32_t event) const { return lines.empty() ? event : lines[event]; }
 };
 

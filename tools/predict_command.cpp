@@ -22,7 +22,7 @@ constexpr const char* kPredictTool = "tsomon predict";
 
 struct PredictArguments {
   std::vector<std::string> files;
-  std::vector<std::string> kinds = {"races", "deadlocks"};
+  std::vector<std::string> kinds = {"races", "deadlocks", "atomicity"};
   std::string model = "sc";
   std::string branches = "auto";
   std::string format = "auto";
@@ -54,6 +54,7 @@ int predict_file(const std::string& file, const PredictArguments& options) {
   };
   asked.races = kind("races");
   asked.deadlocks = kind("deadlocks");
+  asked.atomicity = kind("atomicity");
   asked.race.branches = branches_of(options.branches);
   asked.race.max_witness_events = options.witness_events;
   asked.bounds.max_work = options.max_work;
@@ -101,12 +102,6 @@ int run_predict(const PredictArguments& options) {
 
 // What does not exist yet is refused, not answered with nothing.
 void refuse_missing(const PredictArguments& options) {
-  for (const std::string& kind : options.kinds) {
-    if (kind == "atomicity") {
-      throw CLI::ValidationError("--kinds",
-                                 "atomicity cannot be predicted yet; races and deadlocks can");
-    }
-  }
   if (options.model != "sc") {
     throw CLI::ValidationError("--model", "only sc can be asked for yet: no store buffers");
   }
@@ -116,7 +111,8 @@ void refuse_missing(const PredictArguments& options) {
 
 void add_predict_command(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand(
-      "predict", "Find races and deadlocks that can happen in another schedule of a recorded run");
+      "predict",
+      "Find races, deadlocks and atomicity violations of other schedules of a recorded run");
   auto options = std::make_shared<PredictArguments>();
   command
       ->add_option("FILE", options->files,
@@ -127,7 +123,7 @@ void add_predict_command(CLI::App& app, int& exit_status) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::IsMember({"races", "deadlocks", "atomicity"}))
-      ->default_str("races,deadlocks")
+      ->default_str("races,deadlocks,atomicity")
       ->option_text("LIST");
   command
       ->add_option("--branches", options->branches,

@@ -9,7 +9,8 @@ namespace {
 
 class SetBefore {
  public:
-  SetBefore(const Model& model, std::span<const NodeId> meeting, Sections sections)
+  SetBefore(const Model& model, std::span<const NodeId> meeting, Sections sections,
+            std::span<const NodeId> included)
       : model_(model), meeting_(meeting), sections_(sections) {
     counts_.assign(model.threads(), 0);
     meets_.assign(model.threads(), false);
@@ -22,6 +23,9 @@ class SetBefore {
         counts_[thread] = std::max(counts_[thread], count);
       }
       meets_[node.thread] = true;
+    }
+    for (const NodeId id : included) {
+      include(id);
     }
   }
 
@@ -58,10 +62,13 @@ class SetBefore {
   std::vector<uint32_t> take() { return std::move(counts_); }
 
  private:
-  void add(std::span<const uint32_t> clock) {
+  void include(NodeId id) {
+    const auto clock = model_.needed(id);
     for (size_t thread = 0; thread < counts_.size(); ++thread) {
       counts_[thread] = std::max(counts_[thread], clock[thread]);
     }
+    const Node& node = model_.node(id);
+    counts_[node.thread] = std::max(counts_[node.thread], node.position + 1);
   }
   bool open(const Section& section) const {
     return section.release == kNone ||
@@ -104,9 +111,7 @@ class SetBefore {
     if (meets_[section.thread] || section.release == kNone) {
       return false;
     }
-    add(model_.needed(section.release));
-    counts_[section.thread] =
-        std::max(counts_[section.thread], model_.node(section.release).position + 1);
+    include(section.release);
     return true;
   }
 
@@ -120,8 +125,9 @@ class SetBefore {
 }  // namespace
 
 std::optional<std::vector<uint32_t>> set_before(const Model& model, std::span<const NodeId> meeting,
-                                                Sections sections) {
-  SetBefore set(model, meeting, sections);
+                                                Sections sections,
+                                                std::span<const NodeId> included) {
+  SetBefore set(model, meeting, sections, included);
   if (!set.close()) {
     return std::nullopt;
   }

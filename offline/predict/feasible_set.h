@@ -25,8 +25,9 @@ namespace tsomon::predict {
 enum class Sections : uint8_t { kKept, kOpen, kClosed };
 
 // How many nodes of each thread come before the nodes that meet, which are of different threads;
-// nothing: there is no such set.
+// nothing: there is no such set. It contains `included`, which are of other threads.
 std::optional<std::vector<uint32_t>> set_before(const Model& model, std::span<const NodeId> meeting,
-                                                Sections sections);
+                                                Sections sections,
+                                                std::span<const NodeId> included = {});
 
 }  // namespace tsomon::predict

@@ -1,6 +1,7 @@
 #include "offline/predict/query.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "tso/work.h"
@@ -16,18 +17,43 @@ Query::Query(const Trace& trace, Branches branches)
       reordering_(model_) {}
 
 std::optional<Meeting> Query::meet(std::span<const NodeId> nodes, bool sync_preserving) {
-  if (sync_preserving) {
-    if (const auto counts = set_before(model_, nodes, Sections::kKept)) {
-      return Meeting{Tier::kSyncPreserving, events(in_trace_order(*counts), nodes)};
+  return answer({nodes, {}, {}}, sync_preserving);
+}
+
+// Either the other thread has come to the later one of its accesses and no further, so that nothing
+// depends on what that reads, or it goes on as far as locks and reads need.
+std::optional<Meeting> Query::between(const Detour& detour, bool sync_preserving) {
+  const bool to_first = model_.node(detour.to).position < model_.node(detour.from).position;
+  const NodeId later = to_first ? detour.from : detour.to;
+  const std::array<Reordering::Pair, 1> order = {{{detour.first, detour.to}}};
+  const std::array<NodeId, 2> both = {later, detour.last};
+  auto meeting = answer({both, {}, std::span(order).first(to_first ? 1 : 0)}, sync_preserving);
+  if (meeting) {
+    meeting->witness.push_back(model_.node(later).event);
+  } else {
+    meeting = answer({std::span(both).last(1), std::span(both).first(1), order}, sync_preserving);
+  }
+  if (meeting) {
+    meeting->witness.push_back(model_.node(detour.last).event);
+  }
+  return meeting;
+}
+
+std::optional<Meeting> Query::answer(const Asked& asked, bool sync_preserving) {
+  const bool as_in_trace = std::all_of(asked.orders.begin(), asked.orders.end(),
+                                       [](const auto& pair) { return pair.from < pair.to; });
+  if (sync_preserving && as_in_trace) {
+    if (const auto counts = set_before(model_, asked.meeting, Sections::kKept, asked.included)) {
+      return Meeting{Tier::kSyncPreserving, events(in_trace_order(*counts), asked.meeting)};
     }
   }
   for (const Sections sections : {Sections::kOpen, Sections::kClosed}) {
-    const auto counts = set_before(model_, nodes, sections);
+    const auto counts = set_before(model_, asked.meeting, sections, asked.included);
     if (!counts) {
       continue;
     }
-    if (const auto order = reordering_.order(*counts)) {
-      return Meeting{Tier::kClosure, events(*order, nodes)};
+    if (const auto order = reordering_.order(*counts, asked.orders)) {
+      return Meeting{Tier::kClosure, events(*order, asked.meeting)};
     }
   }
   return std::nullopt;

@@ -26,6 +26,15 @@ struct Meeting {
   std::vector<uint32_t> witness;  // events, up to the nodes that meet and without them
 };
 
+// What another thread does between two accesses of a thread: `first` comes before `to`, `from`
+// before `last`. `to` and `from` are of one thread and may be the same.
+struct Detour {
+  NodeId first = kNone;
+  NodeId to = kNone;
+  NodeId from = kNone;
+  NodeId last = kNone;  // after `first` in its thread
+};
+
 class Query {
  public:
   // `branches` is not kAuto. The trace must outlive it.
@@ -38,8 +47,17 @@ class Query {
   Validator& validator() { return validator_; }
 
   std::optional<Meeting> meet(std::span<const NodeId> nodes, bool sync_preserving = true);
+  // The detour with its last access at the end. The witness has all four accesses.
+  std::optional<Meeting> between(const Detour& detour, bool sync_preserving = true);
 
  private:
+  struct Asked {
+    std::span<const NodeId> meeting;
+    std::span<const NodeId> included;
+    std::span<const Reordering::Pair> orders;
+  };
+
+  std::optional<Meeting> answer(const Asked& asked, bool sync_preserving);
   std::vector<NodeId> in_trace_order(const std::vector<uint32_t>& counts) const;
   std::vector<uint32_t> events(const std::vector<NodeId>& order, std::span<const NodeId> nodes);
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "offline/predict/access_groups.h"
 #include "offline/predict/query.h"
 
 namespace tsomon::predict {
@@ -14,27 +15,6 @@ namespace {
 
 // A pair of places in the source.
 using Places = std::tuple<uint64_t, uint64_t, uint32_t>;
-
-// Accesses of one thread to one cell that are alike in all that rules out a race at once, so that
-// whole groups are ruled out together.
-struct Group {
-  uint32_t thread = 0;
-  bool writes = false;
-  uint32_t first_cell = 0;
-  std::vector<std::pair<uint32_t, bool>> locks;  // that it holds, and whether shared
-  std::vector<NodeId> nodes;
-};
-
-bool same_lock(const Group& a, const Group& b) {
-  for (const auto& [lock, shared] : a.locks) {
-    for (const auto& [other, other_shared] : b.locks) {
-      if (lock == other && !(shared && other_shared)) {
-        return true;
-      }
-    }
-  }
-  return false;
-}
 
 class RaceSearch {
  public:
@@ -47,15 +27,16 @@ class RaceSearch {
       if (model_.atomic(cell)) {
         continue;
       }
-      const std::vector<Group> groups = groups_of(cell);
+      const std::vector<AccessGroup> groups = groups_of(model_, cell);
       for (size_t i = 0; i < groups.size(); ++i) {
         for (size_t j = 0; j < i; ++j) {
           spend(2);
-          const Group& mine = groups[i];
-          const Group& theirs = groups[j];
+          const AccessGroup& mine = groups[i];
+          const AccessGroup& theirs = groups[j];
           // Of accesses with several cells the first common one counts.
           if (mine.thread != theirs.thread && (mine.writes || theirs.writes) &&
-              std::max(mine.first_cell, theirs.first_cell) == cell && !same_lock(mine, theirs)) {
+              std::max(mine.first_cell, theirs.first_cell) == cell &&
+              !exclude(mine.locks, theirs.locks)) {
             pairs(cell, mine, theirs);
           }
         }
@@ -69,37 +50,8 @@ class RaceSearch {
     uint32_t attempts = 0;
   };
 
-  std::vector<Group> groups_of(uint32_t cell) const {
-    std::vector<Group> groups;
-    for (const ThreadList& list : model_.accesses_of(cell)) {
-      std::map<std::tuple<uint32_t, uint8_t, uint32_t, std::vector<std::pair<uint32_t, bool>>>,
-               size_t>
-          known;
-      for (const uint32_t use : list.items) {
-        const NodeId id = model_.use(use).node;
-        const Node& node = model_.node(id);
-        std::vector<std::pair<uint32_t, bool>> locks;
-        for (const uint32_t held : model_.held(node.thread, node.position)) {
-          locks.emplace_back(model_.sections()[held].lock, model_.sections()[held].shared);
-        }
-        std::sort(locks.begin(), locks.end());
-        spend(4 + 4 * locks.size());
-        const Event& event = model_.event(id);
-        const uint32_t first_cell = model_.uses(id).front().cell;
-        const auto [at, is_new] = known.try_emplace(
-            {event.location, static_cast<uint8_t>(event.kind_bits), first_cell, locks},
-            groups.size());
-        if (is_new) {
-          groups.push_back({node.thread, node.writes, first_cell, std::move(locks), {}});
-        }
-        groups[at->second].nodes.push_back(id);
-      }
-    }
-    return groups;
-  }
-
   // The accesses of two threads that nothing orders.
-  void pairs(uint32_t cell, const Group& mine, const Group& theirs) {
+  void pairs(uint32_t cell, const AccessGroup& mine, const AccessGroup& theirs) {
     const Places both = places(mine.nodes.front(), theirs.nodes.front(), cell);
     size_t begin = 0;
     for (const NodeId a : mine.nodes) {

@@ -248,7 +248,7 @@ bool Reordering::open_sections_last() {
   return true;
 }
 
-bool Reordering::begin() {
+bool Reordering::begin(std::span<const Pair> asked) {
   for (uint32_t thread = 0; thread < counts_.size(); ++thread) {
     const auto& mine = model_.of_thread(thread);
     nodes_.insert(nodes_.end(), mine.begin(), mine.begin() + counts_[thread]);
@@ -265,6 +265,11 @@ bool Reordering::begin() {
       }
     }
     enqueue(id);
+  }
+  for (const Pair& pair : asked) {
+    if (!add(pair.from, pair.to)) {
+      return false;
+    }
   }
   return open_sections_last() && close();
 }
@@ -379,10 +384,11 @@ std::vector<Reordering::Pair> Reordering::broken(const std::vector<NodeId>& orde
   return pairs;
 }
 
-std::optional<std::vector<NodeId>> Reordering::order(const std::vector<uint32_t>& counts) {
+std::optional<std::vector<NodeId>> Reordering::order(const std::vector<uint32_t>& counts,
+                                                     std::span<const Pair> asked) {
   clear();
   counts_ = counts;
-  if (!begin()) {
+  if (!begin(asked)) {
     return std::nullopt;
   }
   for (;;) {

@@ -14,8 +14,7 @@
 // Result      Nothing when the forced order has a cycle. With two threads that is exact; with more,
 //             a choice may have been the wrong one. Whoever uses an order validates it.
 // Complexity  O(c (k + log n + l)) for n nodes, k threads, c changes of clocks, l threads that
-// share
-//             a lock or a cell. A clock changes at most n times.
+//             share a lock or a cell. A clock changes at most n times.
 // Errors      Throws WorkEnded.
 // Thread-safety: none; a reordering has scratch memory.
 #pragma once
@@ -23,6 +22,7 @@
 #include <cstdint>
 #include <optional>
 #include <queue>
+#include <span>
 #include <vector>
 
 #include "offline/predict/model.h"
@@ -32,17 +32,18 @@ namespace tsomon::predict {
 
 class Reordering {
  public:
-  explicit Reordering(const Model& model);
-
-  // All nodes of the set, so many of each thread.
-  std::optional<std::vector<NodeId>> order(const std::vector<uint32_t>& counts);
-
- private:
   struct Pair {
     NodeId from = kNone;
     NodeId to = kNone;
   };
 
+  explicit Reordering(const Model& model);
+
+  // All nodes of the set, so many of each thread, and these pairs of them in this order.
+  std::optional<std::vector<NodeId>> order(const std::vector<uint32_t>& counts,
+                                           std::span<const Pair> asked = {});
+
+ private:
   bool in_set(NodeId id) const {
     return model_.node(id).position < counts_[model_.node(id).thread];
   }
@@ -54,7 +55,7 @@ class Reordering {
   bool ordered(NodeId a, NodeId b) const;
 
   void clear();
-  bool begin();
+  bool begin(std::span<const Pair> asked);
   bool open_sections_last();
   void enqueue(NodeId id);
   bool add(NodeId from, NodeId to);

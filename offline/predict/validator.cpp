@@ -213,6 +213,16 @@ std::string Validator::replay(std::span<const uint32_t> witness, size_t free_tai
 
 std::string Validator::check_order(std::span<const uint32_t> witness) { return replay(witness, 0); }
 
+bool Validator::conflict(uint32_t a, uint32_t b) const {
+  const CellSpan x = cells_.of_event(a);
+  const CellSpan y = cells_.of_event(b);
+  const Event& first = trace_.events[a];
+  const Event& second = trace_.events[b];
+  return (may_read(first) || may_write(first)) && (may_read(second) || may_write(second)) &&
+         (may_write(first) || may_write(second)) && x.first < y.first + y.count &&
+         y.first < x.first + x.count;
+}
+
 std::string Validator::check_race(std::span<const uint32_t> witness) {
   if (witness.size() < 2) {
     return "a race is between two events";
@@ -222,14 +232,7 @@ std::string Validator::check_race(std::span<const uint32_t> witness) {
   }
   const uint32_t a = witness[witness.size() - 2];
   const uint32_t b = witness[witness.size() - 1];
-  const CellSpan x = cells_.of_event(a);
-  const CellSpan y = cells_.of_event(b);
-  const Event& first = trace_.events[a];
-  const Event& second = trace_.events[b];
-  const bool accesses =
-      (may_read(first) || may_write(first)) && (may_read(second) || may_write(second));
-  if (!accesses || !(may_write(first) || may_write(second)) || first.thread == second.thread ||
-      x.first >= y.first + y.count || y.first >= x.first + x.count) {
+  if (!conflict(a, b) || steps_[a].thread == steps_[b].thread) {
     return "the last two events do not conflict";
   }
   // Either may come first: the second one is not held up by the first.
@@ -239,6 +242,37 @@ std::string Validator::check_race(std::span<const uint32_t> witness) {
     }
   }
   return {};
+}
+
+std::string Validator::check_atomicity(std::span<const uint32_t> witness,
+                                       const std::array<uint32_t, 4>& detour,
+                                       const UnitTable& units) {
+  std::array<size_t, 4> at{};
+  for (size_t i = 0; i < detour.size(); ++i) {
+    at[i] =
+        static_cast<size_t>(std::find(witness.begin(), witness.end(), detour[i]) - witness.begin());
+    if (at[i] == witness.size() || detour[i] >= steps_.size()) {
+      return fmt::format("the reordering does not have event {}", detour[i]);
+    }
+  }
+  const auto [first, to, from, last] = detour;
+  if (at[3] + 1 != witness.size() || at[0] > at[1] || at[2] > at[3]) {
+    return "the events are not in the order that is claimed";
+  }
+  if (first == last || steps_[first].thread == steps_[to].thread ||
+      steps_[to].thread != steps_[from].thread || units.of_event(first) != units.of_event(last) ||
+      units.of_event(first) == UnitTable::kNone) {
+    return "the events are not of one unit and another thread";
+  }
+  if (steps_[to].position > steps_[from].position && units.of_event(to) != units.of_event(from)) {
+    return "what leads back comes before what led away";
+  }
+  if (!conflict(first, to) || !conflict(from, last)) {
+    return "the events do not conflict";
+  }
+  const bool two_threads =
+      steps_[witness[witness.size() - 2]].thread != steps_[witness.back()].thread;
+  return replay(witness, two_threads ? 2 : 1);
 }
 
 bool Validator::next_in_thread(uint32_t event) const {

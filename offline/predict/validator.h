@@ -12,10 +12,15 @@
 //                 soon as its thread does anything more or another thread sees what it wrote.
 // Race        The last two events of the witness are the two accesses, of different threads, that
 //             conflict. Nothing follows them, so what they read is free.
+// Atomicity   The last event closes a cycle: it and an earlier event of its unit conflict with
+//             events of another thread, the earlier one comes before its partner there, and the
+//             other partner, of the same unit or later in that thread, before the last event. What
+//             the last event and, if it is of another thread, the one before it read is free.
 // Complexity  O(n) to make, O(events and their cells) for a witness.
 // Thread-safety: none; a validator has scratch memory.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -25,6 +30,7 @@
 #include "offline/predict/cells.h"
 #include "offline/predict/hard_edges.h"
 #include "tso/trace.h"
+#include "tso/units.h"
 
 namespace tsomon::predict {
 
@@ -37,6 +43,9 @@ class Validator {
   // Empty: it is one. Otherwise what is wrong.
   std::string check_order(std::span<const uint32_t> witness);
   std::string check_race(std::span<const uint32_t> witness);
+  // The four are events of the witness; see Detour in query.h.
+  std::string check_atomicity(std::span<const uint32_t> witness,
+                              const std::array<uint32_t, 4>& detour, const UnitTable& units);
   // After the witness each of the threads is about to acquire what the next one holds.
   std::string check_deadlock(std::span<const uint32_t> witness, std::span<const uint32_t> requests);
 
@@ -63,6 +72,7 @@ class Validator {
   std::string replay(std::span<const uint32_t> witness, size_t free_tail);
   std::string step(uint32_t event, bool bound);
   bool next_in_thread(uint32_t event) const;
+  bool conflict(uint32_t a, uint32_t b) const;
   bool holds(ThreadId thread, const Event& request, LocationId lock) const;
   bool acquire(const Event& event, LocationId lock);
   void release(const Event& event, LocationId lock);

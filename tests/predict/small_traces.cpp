@@ -44,11 +44,17 @@ Trace random_small_trace(std::mt19937& random, const SmallTraceShape& shape) {
   std::vector<std::vector<Held>> held(shape.threads);
   std::vector<bool> started(shape.threads, !shape.forks);
   started[0] = true;
+  std::vector<bool> in_unit(shape.threads);
   while (builder.trace.events.size() < shape.events) {
     const uint32_t thread = below(shape.threads);
     if (!started[thread]) {
       builder.add(0, EventKind::kFork, thread);
       started[thread] = true;
+      continue;
+    }
+    if (shape.units && below(in_unit[thread] ? 6 : 2) == 0) {
+      builder.add(thread, in_unit[thread] ? EventKind::kUnitEnd : EventKind::kUnitBegin);
+      in_unit[thread] = !in_unit[thread];
       continue;
     }
     const uint32_t what = below(10);
@@ -262,6 +268,105 @@ std::set<std::vector<uint32_t>> NaivePlayer::deadlocks() {
       }
     }
   });
+  return found;
+}
+
+// And which units come before which: `after[u]` has a bit for each unit that u leads to, at once.
+struct NaivePlayer::UnitState {
+  State state;
+  std::vector<uint64_t> after;
+  bool operator<(const UnitState& other) const {
+    return std::tie(state, after) < std::tie(other.state, other.after);
+  }
+};
+
+// The units that the event comes after for a conflict, and whether its unit did not before. Whether
+// the event may happen is not asked.
+NaivePlayer::Earlier NaivePlayer::play(UnitState& state, uint32_t i, const UnitTable& units) const {
+  const Event& event = trace_.events[i];
+  const UnitId mine = units.of_event(i);
+  Earlier earlier;
+  if (mine == UnitTable::kNone) {
+    return earlier;
+  }
+  const std::vector<uint64_t> old = state.after;
+  for (uint32_t other = 0; other < trace_.events.size(); ++other) {
+    const Event& before = trace_.events[other];
+    const UnitId theirs = units.of_event(other);
+    const bool conflict = (reads(before) || writes(before)) && (reads(event) || writes(event)) &&
+                          (writes(before) || writes(event)) && before.address == event.address &&
+                          before.thread != event.thread;
+    if (state.state.done[before.thread] > place_[other] && theirs != UnitTable::kNone &&
+        theirs != mine && (before.thread == event.thread || conflict)) {
+      const uint64_t there = conflict ? uint64_t{1} << theirs : 0;
+      earlier.all |= there;
+      earlier.news |= (old[theirs] >> mine & 1) == 0 ? there : 0;
+      state.after[theirs] |= uint64_t{1} << mine;
+    }
+  }
+  return earlier;
+}
+
+void NaivePlayer::close_all(const UnitState& state, const UnitTable& units, int other_than,
+                            Closing* found) const {
+  for (uint32_t thread = 0; thread < threads_.size(); ++thread) {
+    if (static_cast<int>(thread) == other_than ||
+        state.state.done[thread] == threads_[thread].size()) {
+      continue;
+    }
+    const uint32_t i = threads_[thread][state.state.done[thread]];
+    const Event& event = trace_.events[i];
+    if ((!reads(event) && !writes(event)) || !enabled(state.state, i)) {
+      continue;
+    }
+    UnitState after = state;
+    const Earlier earlier = play(after, i, units);
+    uint64_t reached = after.after[units.of_event(i)];
+    for (size_t again = 0; again < units.size(); ++again) {
+      for (UnitId unit = 0; unit < units.size(); ++unit) {
+        reached |= (reached >> unit & 1) != 0 ? after.after[unit] : 0;
+      }
+    }
+    if ((reached & earlier.all) != 0) {
+      found->all.insert(i);
+    }
+    if ((reached & earlier.news) != 0) {
+      found->news.insert(i);
+    }
+  }
+}
+
+NaivePlayer::Closing NaivePlayer::closing(const UnitTable& units) {
+  Closing found;
+  std::set<UnitState> seen;
+  std::vector<UnitState> todo = {{start(), std::vector<uint64_t>(units.size())}};
+  seen.insert(todo.front());
+  while (!todo.empty()) {
+    const UnitState now = std::move(todo.back());
+    todo.pop_back();
+    close_all(now, units, -1, &found);
+    for (uint32_t thread = 0; thread < threads_.size(); ++thread) {
+      if (now.state.done[thread] == threads_[thread].size()) {
+        continue;
+      }
+      const uint32_t i = threads_[thread][now.state.done[thread]];
+      if (!enabled(now.state, i)) {
+        continue;
+      }
+      UnitState after = now;
+      play(after, i, units);
+      UnitState strayed = after;
+      if (step(after.state, i)) {
+        if (seen.insert(after).second) {
+          todo.push_back(std::move(after));
+        }
+      } else if (reads(trace_.events[i])) {
+        // The one before the last.
+        ++strayed.state.done[thread];
+        close_all(strayed, units, static_cast<int>(thread), &found);
+      }
+    }
+  }
   return found;
 }
 

@@ -11,6 +11,7 @@
 
 #include "offline/predict/branches.h"
 #include "tso/trace.h"
+#include "tso/units.h"
 
 namespace tsomon::testing {
 
@@ -24,6 +25,7 @@ struct SmallTraceShape {
   bool exchanges = false;  // atomic read-modify-writes
   bool reader_locks = false;
   bool mostly_locks = false;
+  bool units = false;
 };
 
 // Each event has a source location of its own.
@@ -38,6 +40,14 @@ class NaivePlayer {
   std::set<std::pair<uint32_t, uint32_t>> races();
   // Acquisitions that wait for each other in a circle, in some state; sorted. Without reader locks.
   std::set<std::vector<uint32_t>> deadlocks();
+  // Accesses that, as the last event of some order, have a conflict on a cycle of units, which is
+  // of conflicts and program order; `news`: of two units that had no order. What the last event
+  // reads is free, and what the one before it reads if that is of another thread.
+  struct Closing {
+    std::set<uint32_t> all;
+    std::set<uint32_t> news;
+  };
+  Closing closing(const UnitTable& units);
   // Whether the events can happen in this order, nothing after them.
   bool allows(const std::vector<uint32_t>& order) const;
 
@@ -50,6 +60,15 @@ class NaivePlayer {
       return std::tie(done, last, strayed) < std::tie(other.done, other.last, other.strayed);
     }
   };
+
+  struct UnitState;
+  struct Earlier {  // units, a bit each
+    uint64_t all = 0;
+    uint64_t news = 0;
+  };
+  void close_all(const UnitState& state, const UnitTable& units, int other_than,
+                 Closing* found) const;
+  Earlier play(UnitState& state, uint32_t event, const UnitTable& units) const;
 
   bool started(const State& state, uint32_t event) const;
   int holder(const State& state, uint64_t lock) const;

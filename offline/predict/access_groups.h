@@ -1,0 +1,35 @@
+// Accesses of one thread to one cell that are alike in all that rules out a meeting at once, so
+// that whole groups are ruled out together and no work is done for each pair of accesses.
+//
+// Complexity  O(accesses of the cell x log groups).
+// Errors      Throws WorkEnded.
+// Thread-safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "offline/predict/model.h"
+
+namespace tsomon::predict {
+
+// Locks and whether they are held by readers, sorted.
+using LockSet = std::vector<std::pair<uint32_t, bool>>;
+
+LockSet lock_set(const Model& model, std::span<const uint32_t> sections);
+// Some lock keeps the holders of the two sets apart.
+bool exclude(const LockSet& a, const LockSet& b);
+
+struct AccessGroup {
+  uint32_t thread = 0;
+  bool writes = false;
+  uint32_t first_cell = 0;  // of the accesses, which may have several
+  LockSet locks;
+  std::vector<NodeId> nodes;  // in program order
+};
+
+std::vector<AccessGroup> groups_of(const Model& model, uint32_t cell);
+
+}  // namespace tsomon::predict

@@ -1,0 +1,66 @@
+// Atomicity violations that can happen in another schedule of the run that a trace shows.
+//
+// Purpose     Units (tso/units.h) that no order one after another explains: an access of a unit
+//             conflicts with one of another thread that comes after it, and that one, or another of
+//             its unit or later in its thread, conflicts with a later access of the unit. With one
+//             remote access these are the two-access patterns (read-write-read and so on); with
+//             two the cycle goes through two locations. Each comes with a reordering that ends when
+//             the cycle is closed, and the validator has accepted it.
+// Candidates  Pairs of accesses of a unit and accesses of another thread that clocks do not put
+//             before or after both, and that no lock keeps out which the unit holds in between. One
+//             report for each tuple of source locations.
+// Conflicts   Of data alone: a unit that takes a lock twice is no violation for that.
+// Misses      Cycles that need three threads or more. Reads and writes of atomic sets are judged as
+//             all others: a unit that is declared on some sets is atomic as a whole. With three
+//             threads or more `refused` tuples may still be possible.
+// Bounds      The meter of the calling thread, kMaxAttempts for each tuple, kMaxCells of a unit;
+//             beyond them the result is not complete.
+// Thread-safety: a pure function.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "offline/predict/query.h"
+#include "tso/work.h"
+
+namespace tsomon::predict {
+
+struct AtomicityViolation {
+  uint32_t first = 0;  // events of the trace: of the unit,
+  uint32_t to = 0;     // of the other thread, after it
+  uint32_t from = 0;   // of the same thread; mostly the same event
+  uint32_t last = 0;   // of the unit, after that
+  uint32_t label = 0;  // of the unit, in Symbols::labels
+  Tier tier = Tier::kSyncPreserving;
+  std::vector<uint32_t> witness;  // events of the reordering, up to `last`; empty: not kept
+};
+
+struct AtomicityOptions {
+  bool sync_preserving = true;
+  uint64_t max_witness_events = 5'000'000;  // of all that are kept
+  // A cycle of two units and two locations is reported once, whichever of its accesses closes it;
+  // true: for each of them.
+  bool every_end = false;
+};
+
+struct AtomicityResult {
+  static constexpr uint32_t kMaxAttempts = 200;
+  static constexpr uint32_t kMaxCells = 256;
+
+  std::vector<AtomicityViolation> violations;  // in the order of their events
+  uint64_t candidates = 0;                     // tuples of locations
+  uint64_t refused = 0;                        // of these, no reordering was found
+  uint64_t invalid = 0;                        // not accepted by the validator: an internal error
+  uint64_t without_witness = 0;                // validated and not kept
+  bool bounded = false;
+  std::optional<WorkLimit> ended;
+
+  bool complete() const { return !ended && !bounded && invalid == 0; }
+};
+
+AtomicityResult predict_atomicity(Query& query, const AtomicityOptions& options = {});
+
+}  // namespace tsomon::predict
