@@ -55,7 +55,7 @@ class Rounds {
   // Returns at the same time stamp in every thread (within some ten cycles), or `delay` cycles
   // later.
   void begin_round(uint64_t delay = 0) {
-    const uint64_t arrival = arrivals_.fetch_add(1, std::memory_order_seq_cst);
+    const uint64_t arrival = progress_.fetch_add(1, std::memory_order_seq_cst) % kDeparture;
     const uint64_t round = arrival / threads_ + 1;
     if (arrival + 1 == round * threads_) {
       hidden_store(start_, __rdtsc() + kLead);
@@ -67,8 +67,9 @@ class Rounds {
         sched_yield();
       }
     }
-    // Stamped after every arrival: what follows is certainly later than the round before.
-    departures_.fetch_add(1, std::memory_order_seq_cst);
+    // Stamped after every arrival, and a change of the same variable: what follows is certainly
+    // later than the round before, in whatever order the threads might have run.
+    progress_.fetch_add(kDeparture, std::memory_order_seq_cst);
     const uint64_t start = hidden_load(start_) + delay;
     while (__rdtsc() < start) {
     }
@@ -83,10 +84,10 @@ class Rounds {
  private:
   static constexpr uint64_t kLead = 5000;  // cycles, enough for every thread to see the release
   static constexpr uint64_t kSpinsBeforeYield = 5000;
+  static constexpr uint64_t kDeparture = uint64_t{1} << 32;
 
   const uint64_t threads_;
-  alignas(128) std::atomic<uint64_t> arrivals_{0};
-  alignas(128) std::atomic<uint64_t> departures_{0};
+  alignas(128) std::atomic<uint64_t> progress_{0};  // arrivals, and departures x kDeparture
   alignas(128) uint64_t released_ = 0;
   uint64_t start_ = 0;
 };

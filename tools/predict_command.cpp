@@ -127,7 +127,7 @@ void add_predict_command(CLI::App& app, int& exit_status) {
       ->option_text("LIST");
   command
       ->add_option("--branches", options->branches,
-                   "Which reads have to see what they saw: those before a recorded branch, all\n"
+                   "Which loads have to see what they saw: those before a recorded branch, all\n"
                    "of them (safe), or none; auto: as recorded where the input has branches,\n"
                    "else after every read")
       ->check(CLI::IsMember({"auto", "as-recorded", "after-every-read", "none"}))

@@ -18,7 +18,7 @@ bool has_units(const Trace& trace) {
 
 // Accesses of a unit of one thread to `far` and later to the cell in question, alike in all that
 // rules out a violation at once.
-struct Local {
+struct UnitPairs {
   uint32_t thread = 0;
   uint32_t far = 0;  // cell
   bool first_writes = false;
@@ -27,9 +27,9 @@ struct Local {
   std::vector<std::pair<NodeId, NodeId>> access;  // first, last; both ascend
 };
 
-class Predictor {
+class AtomicitySearch {
  public:
-  Predictor(const AtomicityOptions& options, Query& query, AtomicityResult* result)
+  AtomicitySearch(const AtomicityOptions& options, Query& query, AtomicityResult* result)
       : options_(options),
         result_(*result),
         query_(query),
@@ -40,12 +40,12 @@ class Predictor {
     find_units();
     for (uint32_t cell = 0; cell < model_.cell_count(); ++cell) {
       spend(1);
-      const std::vector<Local> locals = locals_of(cell);
+      const std::vector<UnitPairs> locals = locals_of(cell);
       if (locals.empty()) {
         continue;
       }
       const std::vector<AccessGroup> groups = groups_of(model_, cell);
-      for (const Local& local : locals) {
+      for (const UnitPairs& local : locals) {
         for (const AccessGroup& group : groups) {
           spend(2);
           if (local.thread != group.thread && (local.last_writes || group.writes)) {
@@ -118,8 +118,8 @@ class Predictor {
   }
 
   // Pairs of accesses of units, the second one to the cell.
-  std::vector<Local> locals_of(uint32_t cell) {
-    std::vector<Local> locals;
+  std::vector<UnitPairs> locals_of(uint32_t cell) {
+    std::vector<UnitPairs> locals;
     for (const ThreadList& list : model_.accesses_of(cell)) {
       known_.clear();
       for (const uint32_t use : list.items) {
@@ -146,7 +146,7 @@ class Predictor {
     return locals;
   }
 
-  void add_local(NodeId first, NodeId last, uint32_t far, std::vector<Local>* locals) {
+  void add_local(NodeId first, NodeId last, uint32_t far, std::vector<UnitPairs>* locals) {
     const Node& begin = model_.node(first);
     const Node& end = model_.node(last);
     const auto before = model_.held(begin.thread, begin.position);
@@ -174,7 +174,7 @@ class Predictor {
     return is_unit(unit) ? spans_[unit].last : id;
   }
 
-  void pairs(uint32_t cell, const Local& local, const AccessGroup& group) {
+  void pairs(uint32_t cell, const UnitPairs& local, const AccessGroup& group) {
     if (exclude(local.locks, group.locks)) {
       return;
     }
@@ -213,7 +213,7 @@ class Predictor {
 
   // Accesses of the other thread that `first` may come before and that lead on to `from`: the last
   // one up to there, and the first one later in its unit.
-  std::vector<NodeId> ways_out(const Local& local, NodeId first, NodeId from) const {
+  std::vector<NodeId> ways_out(const UnitPairs& local, NodeId first, NodeId from) const {
     std::vector<NodeId> found;
     const uint32_t thread = model_.node(from).thread;
     const auto& lists =
@@ -345,7 +345,7 @@ AtomicityResult predict_atomicity(Query& query, const AtomicityOptions& options)
   AtomicityResult result;
   try {
     if (has_units(query.model().trace())) {
-      Predictor(options, query, &result).run();
+      AtomicitySearch(options, query, &result).run();
     }
   } catch (const WorkEnded& ended) {
     result.ended = ended.limit();

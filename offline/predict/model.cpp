@@ -206,8 +206,7 @@ void Model::add(uint32_t i, ThreadState& state, bool lock) {
   node.reads = reads(event);
   node.writes = writes(event);
   if (node.reads &&
-      (branches_ == Branches::kAfterEveryRead ||
-       (branches_ == Branches::kAsRecorded && event.kind() == EventKind::kReadModifyWrite))) {
+      (branches_ == Branches::kAfterEveryRead || event.kind() == EventKind::kReadModifyWrite)) {
     node.bound_at = node.position + 1;
   }
   nodes_.push_back(node);

@@ -195,12 +195,11 @@ std::string Validator::replay(std::span<const uint32_t> witness, size_t free_tai
       return fmt::format("event {} comes out of its thread's order", i);
     }
     if (!mine.plain) {
-      bool bound = false;
-      if (at + free_tail < witness.size() && branches_ != Branches::kNone) {
-        bound = branches_ == Branches::kAfterEveryRead ||
-                trace_.events[i].kind() == EventKind::kReadModifyWrite ||
-                mine.next_branch < ends_[mine.thread];
-      }
+      const bool bound =
+          at + free_tail < witness.size() &&
+          (branches_ == Branches::kAfterEveryRead ||
+           trace_.events[i].kind() == EventKind::kReadModifyWrite ||
+           (branches_ == Branches::kAsRecorded && mine.next_branch < ends_[mine.thread]));
       if (std::string wrong = step(i, bound); !wrong.empty()) {
         return wrong;
       }

@@ -186,8 +186,7 @@ bool NaivePlayer::step(State& state, uint32_t i) const {
   }
   ++state.done[event.thread];
   if (reads(event) && state.last[event.address] != source_[i]) {
-    if (branches_ == Branches::kAfterEveryRead ||
-        (branches_ == Branches::kAsRecorded && event.kind() == EventKind::kReadModifyWrite)) {
+    if (branches_ == Branches::kAfterEveryRead || event.kind() == EventKind::kReadModifyWrite) {
       return false;
     }
     state.strayed[event.thread] = true;
