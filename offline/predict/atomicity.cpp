@@ -312,8 +312,8 @@ class AtomicitySearch {
     violation.witness = std::move(meeting->witness);
     const std::array<uint32_t, 4> events = {violation.first, violation.to, violation.from,
                                             violation.last};
-    if (!query_.validator().check_atomicity(violation.witness, events, units_).empty()) {
-      ++result_.invalid;
+    if (!query_.accepted(query_.validator().check_atomicity(violation.witness, events, units_),
+                         &result_.invalid)) {
       return false;
     }
     if (kept_ + violation.witness.size() > options_.max_witness_events) {

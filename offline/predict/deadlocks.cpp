@@ -43,32 +43,39 @@ class DeadlockSearch {
   struct Tried {
     bool found = false;
   };
+  using Known = std::map<std::tuple<uint32_t, Mode, std::vector<Mode>>, uint32_t>;
 
   void find_steps() {
-    std::map<std::tuple<uint32_t, Mode, std::vector<Mode>>, uint32_t> known;
+    Known known;
     for (const Section& section : model_.sections()) {
-      const Node& node = model_.node(section.acquire);
-      const auto held = model_.held(node.thread, node.position);
-      spend(1 + held.size());
-      if (held.empty()) {
-        continue;
-      }
-      std::vector<Mode> modes;
-      for (const uint32_t other : held) {
-        modes.emplace_back(model_.sections()[other].lock, model_.sections()[other].shared);
-      }
-      std::sort(modes.begin(), modes.end());
-      const Mode asked{section.lock, section.shared};
-      const auto [at, is_new] =
-          known.try_emplace({node.thread, asked, modes}, static_cast<uint32_t>(steps_.size()));
-      if (is_new) {
-        steps_.push_back({node.thread, asked, modes, {}});
-        for (const Mode& mode : modes) {
-          holding_[mode.first].push_back(at->second);
-        }
-      }
-      steps_[at->second].nodes.push_back(section.acquire);
+      add_step(section.acquire, {section.lock, section.shared}, &known);
     }
+    for (const NodeId id : model_.upgrades()) {
+      add_step(id, {model_.lock_of(id), false}, &known);
+    }
+  }
+
+  void add_step(NodeId id, const Mode& asked, Known* known) {
+    const Node& node = model_.node(id);
+    const auto held = model_.held(node.thread, node.position);
+    spend(1 + held.size());
+    if (held.empty()) {
+      return;
+    }
+    std::vector<Mode> modes;
+    for (const uint32_t other : held) {
+      modes.emplace_back(model_.sections()[other].lock, model_.sections()[other].shared);
+    }
+    std::sort(modes.begin(), modes.end());
+    const auto [at, is_new] =
+        known->try_emplace({node.thread, asked, modes}, static_cast<uint32_t>(steps_.size()));
+    if (is_new) {
+      steps_.push_back({node.thread, asked, modes, {}});
+      for (const Mode& mode : modes) {
+        holding_[mode.first].push_back(at->second);
+      }
+    }
+    steps_[at->second].nodes.push_back(id);
   }
 
   // The circle so far begins with its least step; each one asks for what the next one holds.
@@ -143,9 +150,9 @@ class DeadlockSearch {
     });
     for (const NodeId id : nodes_) {
       const Node& node = model_.node(id);
-      all.push_back(known ? model_.event(id).location
-                          : (uint64_t{1} << 63) | (uint64_t{node.thread} << 32) |
-                                model_.sections()[node.section].lock);
+      all.push_back(known
+                        ? model_.event(id).location
+                        : (uint64_t{1} << 63) | (uint64_t{node.thread} << 32) | model_.lock_of(id));
     }
     std::sort(all.begin(), all.end());
     return all;
@@ -190,8 +197,8 @@ class DeadlockSearch {
     for (size_t i = 0; i < nodes.size(); ++i) {
       deadlock.holders.push_back(holder(nodes[i], nodes[(i + 1) % nodes.size()]));
     }
-    if (!query_.validator().check_deadlock(deadlock.witness, deadlock.requests).empty()) {
-      ++result_.invalid;
+    if (!query_.accepted(query_.validator().check_deadlock(deadlock.witness, deadlock.requests),
+                         &result_.invalid)) {
       return false;
     }
     result_.deadlocks.push_back(std::move(deadlock));
@@ -200,11 +207,11 @@ class DeadlockSearch {
 
   // The event with which the thread of `next` acquired what `asking` waits for.
   uint32_t holder(NodeId asking, NodeId next) const {
-    const Section& asked = model_.sections()[model_.node(asking).section];
     const Node& node = model_.node(next);
+    const bool shared = model_.event(asking).kind() == EventKind::kAcquireShared;
     for (const uint32_t held : model_.held(node.thread, node.position)) {
       const Section& section = model_.sections()[held];
-      if (section.lock == asked.lock && section.excludes(asked)) {
+      if (section.lock == model_.lock_of(asking) && !(shared && section.shared)) {
         return model_.node(section.acquire).event;
       }
     }

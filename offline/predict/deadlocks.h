@@ -10,7 +10,8 @@
 //             tuple of source locations.
 // Source      Tunc, Mathur, Pavlogiannis, Viswanathan, Sound Dynamic Deadlock Prediction in Linear
 //             Time (PLDI 2023) for the circles; query.h for what is asked about them.
-// Misses      A lock that its own thread asks for once more: no upgrade of a reader lock. A
+// Upgrades    Readers that ask for their lock alone wait for the other readers.
+// Misses      A thread that waits for itself. Notifications that are lost: the trace has none. A
 //             try-lock counts as acquired where it succeeded, and not at all where it failed.
 // Bounds      The meter of the calling thread, kMaxSteps of the search for circles, kMaxAttempts
 //             for each circle: beyond them the result is not complete.

@@ -78,9 +78,10 @@ Model::Model(const Trace& trace, const CellTable& cells, const std::vector<HardE
     ThreadState& state = states[event.thread];
     state.thread = event.thread;
     events_[event.thread].push_back(i);
+    const bool upgrades = upgrade(i, state);
     const bool lock = lock_operation(i, state);
     const CellSpan span = is(event, kinds::kLocks) ? CellSpan{} : cells.of_event(i);
-    bool keep = lock || has_edge[i] ||
+    bool keep = lock || upgrades || has_edge[i] ||
                 (event.kind() == EventKind::kBranch && branches_ == Branches::kAsRecorded &&
                  !state.unbound_reads.empty());
     for (uint32_t cell = span.first; !keep && cell < span.first + span.count; ++cell) {
@@ -96,6 +97,9 @@ Model::Model(const Trace& trace, const CellTable& cells, const std::vector<HardE
     }
     if (has_edge[i]) {
       node_of[i] = id;
+    }
+    if (upgrades) {
+      upgrades_.push_back(id);
     }
     add(i, state, lock);
   }
@@ -136,6 +140,13 @@ std::vector<bool> Model::find_shared() {
     several[cell] = several[cell] && written[cell];
   }
   return several;
+}
+
+bool Model::upgrade(uint32_t i, const ThreadState& state) const {
+  return trace_.events[i].kind() == EventKind::kAcquire &&
+         std::any_of(state.locks.begin(), state.locks.end(), [&](const ThreadState::Lock& mine) {
+           return mine.lock == cells_.lock_of(i) && sections_[mine.section].shared;
+         });
 }
 
 // Whether it begins or ends an outermost section.

@@ -1,9 +1,9 @@
 // A trace as prediction looks at it: one pass, then queries.
 //
 // Nodes       The events that can matter: accesses to cells that several threads use and somebody
-//             writes, outermost lock operations, both ends of hard edges, and the branches that
-//             bind such reads. Everything else happens whenever its thread gets there. Node numbers
-//             ascend in trace order; `position` counts the nodes of a thread.
+//             writes, outermost lock operations and upgrades, both ends of hard edges, and the
+//             branches that bind such reads. Everything else happens whenever its thread gets
+//             there. Node numbers ascend in trace order; `position` counts the nodes of a thread.
 // Clocks      A clock has a number for each thread: so many of its nodes are needed before. It
 //             contains everything that every reordering with the node contains, and before it:
 //             program order, hard edges, and the writes that bound reads saw. Nodes share the
@@ -96,6 +96,10 @@ class Model {
 
   const std::vector<Section>& sections() const { return sections_; }
   uint32_t lock_count() const { return static_cast<uint32_t>(lock_sections_.size()); }
+  uint32_t lock_of(NodeId id) const { return cells_.lock_of(nodes_[id].event); }
+  // Acquisitions for itself alone of a lock that the thread holds as a reader. They begin no
+  // section: that of the reader goes on.
+  const std::vector<NodeId>& upgrades() const { return upgrades_; }
   // By lock.
   const std::vector<ThreadList>& sections_of(uint32_t lock) const { return lock_sections_[lock]; }
   // Of `list`, the last section that begins among the first `count` nodes of its thread and
@@ -133,6 +137,7 @@ class Model {
   void add(uint32_t event, ThreadState& state, bool lock_operation);
   void add_uses(NodeId id, CellSpan span, ThreadState& state);
   bool lock_operation(uint32_t event, ThreadState& state);
+  bool upgrade(uint32_t event, const ThreadState& state) const;
   void learn(ThreadState& state, NodeId id, NodeId source);
   void note_held(uint32_t thread, const ThreadState& state);
 
@@ -151,6 +156,7 @@ class Model {
   std::vector<uint32_t> first_hard_;
   std::vector<NodeId> hard_;
   std::vector<Section> sections_;
+  std::vector<NodeId> upgrades_;
   std::vector<std::vector<ThreadList>> lock_sections_;
   // The sections that a thread is in change at its lock operations.
   struct Held {

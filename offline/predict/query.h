@@ -10,6 +10,7 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "offline/predict/feasible_set.h"
@@ -45,6 +46,13 @@ class Query {
   Branches branches() const { return branches_; }
   const Model& model() const { return model_; }
   Validator& validator() { return validator_; }
+
+  // Whether a witness is valid, from what the validator said. Where readers upgrade their locks the
+  // search takes more to be possible than there is; elsewhere it is an internal error.
+  bool accepted(const std::string& wrong, uint64_t* invalid) const {
+    *invalid += !wrong.empty() && model_.upgrades().empty() ? 1 : 0;
+    return wrong.empty();
+  }
 
   std::optional<Meeting> meet(std::span<const NodeId> nodes, bool sync_preserving = true);
   // The detour with its last access at the end. The witness has all four accesses.

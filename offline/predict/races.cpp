@@ -121,8 +121,7 @@ class RaceSearch {
               std::move(meeting->witness)};
     race.witness.push_back(race.second);
     race.witness.push_back(race.first);
-    if (!query_.validator().check_race(race.witness).empty()) {
-      ++result_.invalid;
+    if (!query_.accepted(query_.validator().check_race(race.witness), &result_.invalid)) {
       return false;
     }
     // Those that keep the order of the locks are easily believed.

@@ -108,11 +108,12 @@ bool Validator::acquire(const Event& event, LocationId id) {
   const auto mine = std::find_if(lock.readers.begin(), lock.readers.end(),
                                  [&](const auto& entry) { return entry.first == event.thread; });
   // Who holds it already, in whatever mode, acquires it once more.
+  const bool shared = event.kind() == EventKind::kAcquireShared;
   if (lock.owner == event.thread) {
-    ++lock.depth;
+    ++(shared ? lock.reads : lock.depth);
     return true;
   }
-  if (event.kind() == EventKind::kAcquireShared) {
+  if (shared) {
     if (mine != lock.readers.end()) {
       ++mine->second;
     } else {
@@ -124,7 +125,8 @@ bool Validator::acquire(const Event& event, LocationId id) {
     return false;
   }
   lock.owner = event.thread;
-  lock.depth = 1 + (mine != lock.readers.end() ? mine->second : 0);
+  lock.depth = 1;
+  lock.reads = mine != lock.readers.end() ? mine->second : 0;
   lock.readers.clear();
   return true;
 }
@@ -132,8 +134,14 @@ bool Validator::acquire(const Event& event, LocationId id) {
 void Validator::release(const Event& event, LocationId id) {
   Lock& lock = locks_[id];
   if (lock.owner == event.thread) {
-    if (--lock.depth == 0) {
+    const bool shared = event.kind() == EventKind::kReleaseShared;
+    --(shared && lock.reads > 0 ? lock.reads : lock.depth);
+    if (lock.depth == 0) {
       lock.owner = kNobody;
+      if (lock.reads > 0) {
+        lock.readers.emplace_back(event.thread, lock.reads);
+      }
+      lock.reads = 0;
     }
     return;
   }

@@ -52,7 +52,8 @@ class Validator {
  private:
   struct Lock {
     ThreadId owner = kNobody;
-    uint32_t depth = 0;                                  // of the owner
+    uint32_t depth = 0;                                  // of the owner,
+    uint32_t reads = 0;                                  // and how often it is a reader besides
     std::vector<std::pair<ThreadId, uint32_t>> readers;  // and how often each
   };
   static constexpr uint32_t kNobody = 0xFFFFFFFFU;

@@ -11,6 +11,7 @@
 
 #include "decoders/std/reader.h"
 #include "tests/predict/small_traces.h"
+#include "tests/rounds.h"
 
 using namespace tsomon;
 using predict::AtomicityResult;
@@ -22,11 +23,7 @@ using tsomon::testing::SmallTraceShape;
 
 namespace {
 
-#if defined(TSOMON_SANITIZED) || !defined(NDEBUG)
-constexpr int kRounds = 200;
-#else
-constexpr int kRounds = 2'000;
-#endif
+const int kRounds = rounds(200, 2'000);
 
 std::string text(const Trace& trace) {
   static constexpr const char* kNames[] = {"r",    "w",    "rmw",  "fence", "acq", "rel", "racq",

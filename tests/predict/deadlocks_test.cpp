@@ -89,6 +89,61 @@ TEST_CASE("deadlocks: nothing that cannot be, and all of two threads") {
   }
 }
 
+TEST_CASE("deadlocks of reader locks: nothing that cannot be, and all of two threads") {
+  for (const bool upgrades : {false, true}) {
+    for (const uint32_t threads : {2U, 3U}) {
+      SmallTraceShape shape;
+      shape.threads = threads;
+      shape.events = 16;
+      shape.mostly_locks = true;
+      shape.reader_locks = true;
+      shape.upgrades = upgrades;
+      const Tally tally = compare(40 + threads, shape, Branches::kAsRecorded);
+      std::printf("%u threads with reader locks: %llu of %llu feasible deadlocks refused\n",
+                  threads, static_cast<unsigned long long>(tally.refused),
+                  static_cast<unsigned long long>(tally.feasible));
+      CHECK(tally.feasible > 0);
+      CHECK(tally.refused * 4 <= tally.feasible);
+      CHECK((tally.refused == 0 || threads > 2 || upgrades));
+    }
+  }
+}
+
+TEST_CASE("two readers of a lock that both ask for it alone") {
+  const char* upgrade =
+      "T1|racq(a)|1\nT1|r(x)|2\nT1|acq(a)|3\nT1|w(x)|4\nT1|rel(a)|5\nT1|rrel(a)|6\n"
+      "T2|racq(a)|7\nT2|acq(a)|8\nT2|rel(a)|9\nT2|rrel(a)|10\n";
+  const DeadlockResult result = deadlocks_in(upgrade);
+  REQUIRE(result.deadlocks.size() == 1);
+  CHECK(result.deadlocks.front().requests == std::vector<uint32_t>{2, 7});
+  CHECK(result.deadlocks.front().holders == std::vector<uint32_t>{6, 0});
+  CHECK(result.deadlocks.front().witness.size() == 3);
+  // A reader that stays one does not wait.
+  CHECK(deadlocks_in("T1|racq(a)|1\nT1|acq(a)|3\nT1|rel(a)|5\nT1|rrel(a)|6\n"
+                     "T2|racq(a)|7\nT2|rrel(a)|10\n")
+            .candidates == 0);
+}
+
+TEST_CASE("a circle of three threads, and one that a fourth lock keeps apart") {
+  const auto circle = [](bool gate) {
+    std::string lines;
+    const std::string locks = "abca";
+    for (size_t i = 0; i < 3; ++i) {
+      const std::string outer = gate ? "g" : std::to_string(i);
+      for (const std::string& op :
+           {"acq(" + outer, std::string("acq(") + locks[i], std::string("acq(") + locks[i + 1],
+            std::string("rel(") + locks[i + 1], std::string("rel(") + locks[i], "rel(" + outer}) {
+        lines.append("T").append(std::to_string(i)).append("|").append(op).append(")|1\n");
+      }
+    }
+    return lines;
+  };
+  CHECK(deadlocks_in(circle(true).c_str()).candidates == 0);
+  const DeadlockResult result = deadlocks_in(circle(false).c_str());
+  REQUIRE(result.deadlocks.size() == 1);
+  CHECK(result.deadlocks.front().requests.size() == 3);
+}
+
 TEST_CASE("an inversion of two locks, and what keeps it from locking up") {
   const char* inversion =
       "T1|acq(a)|1\nT1|acq(b)|2\nT1|rel(b)|3\nT1|rel(a)|4\n"

@@ -1,6 +1,7 @@
 #include "tests/predict/small_traces.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <tuple>
 
@@ -67,7 +68,9 @@ Trace random_small_trace(std::mt19937& random, const SmallTraceShape& shape) {
       bool free = true;
       for (uint32_t other = 0; other < shape.threads; ++other) {
         for (const Held& section : held[other]) {
-          free = free && (section.lock != lock || (other != thread && shared && section.shared));
+          const bool upgrade = shape.upgrades && other == thread && !shared && section.shared;
+          free = free &&
+                 (section.lock != lock || upgrade || (other != thread && shared && section.shared));
         }
       }
       if (free) {
@@ -120,20 +123,29 @@ NaivePlayer::State NaivePlayer::start() const {
           std::vector<bool>(threads_.size())};
 }
 
-// The thread that holds a lock for itself; -1: none.
-int NaivePlayer::holder(const State& state, uint64_t lock) const {
-  for (uint32_t thread = 0; thread < threads_.size(); ++thread) {
-    int depth = 0;
-    for (uint32_t at = 0; at < state.done[thread]; ++at) {
-      const Event& past = trace_.events[threads_[thread][at]];
-      depth += past.address == lock && past.kind() == EventKind::kAcquire ? 1 : 0;
-      depth -= past.address == lock && past.kind() == EventKind::kRelease ? 1 : 0;
-    }
-    if (depth > 0) {
-      return static_cast<int>(thread);
+NaivePlayer::Holds NaivePlayer::holds(const State& state, uint32_t thread, uint64_t lock) const {
+  Holds holds;
+  for (uint32_t at = 0; at < state.done[thread]; ++at) {
+    const Event& past = trace_.events[threads_[thread][at]];
+    if (past.address == lock) {
+      holds.exclusive += past.kind() == EventKind::kAcquire ? 1 : 0;
+      holds.exclusive -= past.kind() == EventKind::kRelease ? 1 : 0;
+      holds.shared += past.kind() == EventKind::kAcquireShared ? 1 : 0;
+      holds.shared -= past.kind() == EventKind::kReleaseShared ? 1 : 0;
     }
   }
-  return -1;
+  return holds;
+}
+
+// Another thread holds what the event asks for.
+bool NaivePlayer::keeps_out(const State& state, uint32_t thread, const Event& event) const {
+  const bool asks =
+      event.kind() == EventKind::kAcquire || event.kind() == EventKind::kAcquireShared;
+  if (!asks || thread == event.thread) {
+    return false;
+  }
+  const Holds theirs = holds(state, thread, event.address);
+  return theirs.exclusive > 0 || (theirs.shared > 0 && event.kind() == EventKind::kAcquire);
 }
 
 // Forks and ends of threads allow it.
@@ -157,22 +169,8 @@ bool NaivePlayer::enabled(const State& state, uint32_t i) const {
   if (!started(state, i)) {
     return false;
   }
-  if (event.kind() != EventKind::kAcquire && event.kind() != EventKind::kAcquireShared) {
-    return true;
-  }
   for (uint32_t thread = 0; thread < threads_.size(); ++thread) {
-    int exclusive = 0;
-    int shared = 0;
-    for (uint32_t at = 0; at < state.done[thread]; ++at) {
-      const Event& past = trace_.events[threads_[thread][at]];
-      if (past.address == event.address) {
-        exclusive += past.kind() == EventKind::kAcquire ? 1 : 0;
-        exclusive -= past.kind() == EventKind::kRelease ? 1 : 0;
-        shared += past.kind() == EventKind::kAcquireShared ? 1 : 0;
-        shared -= past.kind() == EventKind::kReleaseShared ? 1 : 0;
-      }
-    }
-    if (exclusive > 0 || (shared > 0 && event.kind() == EventKind::kAcquire)) {
+    if (keeps_out(state, thread, event)) {
       return false;
     }
   }
@@ -246,26 +244,29 @@ std::set<std::pair<uint32_t, uint32_t>> NaivePlayer::races() {
 std::set<std::vector<uint32_t>> NaivePlayer::deadlocks() {
   std::set<std::vector<uint32_t>> found;
   visit_states([&](const State& state, const std::vector<uint32_t>& next) {
-    // Whom each thread waits for, and with which event.
-    std::map<int, std::pair<int, uint32_t>> waits;
-    for (const uint32_t i : next) {
-      const Event& event = trace_.events[i];
-      if (event.kind() == EventKind::kAcquire && holder(state, event.address) >= 0) {
-        waits[static_cast<int>(event.thread)] = {holder(state, event.address), i};
+    // Every choice of threads, every order of them.
+    std::vector<uint32_t> circle;
+    const std::function<void()> extend = [&] {
+      for (const uint32_t i : next) {
+        const Event& event = trace_.events[i];
+        const auto waits_for = [&](uint32_t asking) {
+          return keeps_out(state, event.thread, trace_.events[asking]);
+        };
+        if (!circle.empty() && !waits_for(circle.back())) {
+          continue;
+        }
+        if (circle.size() > 1 && i == circle.front()) {
+          std::vector<uint32_t> sorted = circle;
+          std::sort(sorted.begin(), sorted.end());
+          found.insert(sorted);
+        } else if (std::find(circle.begin(), circle.end(), i) == circle.end()) {
+          circle.push_back(i);
+          extend();
+          circle.pop_back();
+        }
       }
-    }
-    for (const auto& [start, wait] : waits) {
-      std::vector<uint32_t> circle = {wait.second};
-      int at = wait.first;
-      while (at != start && waits.count(at) != 0 && circle.size() <= waits.size()) {
-        circle.push_back(waits[at].second);
-        at = waits[at].first;
-      }
-      if (at == start) {
-        std::sort(circle.begin(), circle.end());
-        found.insert(circle);
-      }
-    }
+    };
+    extend();
   });
   return found;
 }

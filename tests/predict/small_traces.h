@@ -25,6 +25,7 @@ struct SmallTraceShape {
   bool exchanges = false;  // atomic read-modify-writes
   bool reader_locks = false;
   bool mostly_locks = false;
+  bool upgrades = false;  // readers ask for their lock alone
   bool units = false;
 };
 
@@ -38,7 +39,7 @@ class NaivePlayer {
 
   // Pairs of conflicting accesses that are next in some state that can be reached.
   std::set<std::pair<uint32_t, uint32_t>> races();
-  // Acquisitions that wait for each other in a circle, in some state; sorted. Without reader locks.
+  // Acquisitions that wait for each other in a circle, in some state; sorted.
   std::set<std::vector<uint32_t>> deadlocks();
   // Accesses that, as the last event of some order, have a conflict on a cycle of units, which is
   // of conflicts and program order; `news`: of two units that had no order. What the last event
@@ -71,7 +72,12 @@ class NaivePlayer {
   Earlier play(UnitState& state, uint32_t event, const UnitTable& units) const;
 
   bool started(const State& state, uint32_t event) const;
-  int holder(const State& state, uint64_t lock) const;
+  struct Holds {
+    int exclusive = 0;
+    int shared = 0;
+  };
+  Holds holds(const State& state, uint32_t thread, uint64_t lock) const;
+  bool keeps_out(const State& state, uint32_t thread, const Event& event) const;
   template <typename Visit>
   void visit_states(const Visit& visit) const;
   bool enabled(const State& state, uint32_t event) const;
