@@ -266,9 +266,13 @@ Result<Prediction> predict_input(const std::string& path, InputFormat format,
   Prediction prediction;
   prediction.asked = options;
   prediction.input = (*source)->input();
-  const auto whole = read(**source, &prediction);
-  if (!whole) {
-    return tl::unexpected<Error>(whole.error());
+  try {
+    const auto whole = read(**source, &prediction);
+    if (!whole) {
+      return tl::unexpected<Error>(whole.error());
+    }
+  } catch (const WorkEnded& end) {  // while it waited for the input
+    prediction.ended = end.limit();
   }
   prediction.trace.complete = prediction.trace.complete && (*source)->complete();
   prediction.trace.sampled = (*source)->sampled();

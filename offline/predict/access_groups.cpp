@@ -29,26 +29,47 @@ bool exclude(const LockSet& a, const LockSet& b) {
 }
 
 std::vector<AccessGroup> groups_of(const Model& model, uint32_t cell) {
+  using Key = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>;
   std::vector<AccessGroup> groups;
+  std::map<Key, size_t> known;
   for (const ThreadList& list : model.accesses_of(cell)) {
-    std::map<std::tuple<uint32_t, uint8_t, uint32_t, LockSet>, size_t> known;
+    known.clear();
+    Key last;
+    size_t group = SIZE_MAX;
     for (const uint32_t use : list.items) {
       const NodeId id = model.use(use).node;
-      const Node& node = model.node(id);
-      LockSet locks = lock_set(model, model.held(node.thread, node.position));
-      spend(4 + 4 * locks.size());
       const Event& event = model.event(id);
-      const uint32_t first_cell = model.uses(id).front().cell;
-      const auto [at, is_new] = known.try_emplace(
-          {event.location, static_cast<uint8_t>(event.kind_bits), first_cell, locks},
-          groups.size());
-      if (is_new) {
-        groups.push_back({node.thread, node.writes, first_cell, std::move(locks), {}});
+      const Key key{event.location, event.kind_bits, model.uses(id).front().cell,
+                    model.lock_set(id)};
+      spend(4);
+      if (group == SIZE_MAX || key != last) {
+        const auto [at, is_new] = known.try_emplace(key, groups.size());
+        if (is_new) {
+          groups.push_back(
+              {list.thread, model.node(id).writes != 0, std::get<2>(key), std::get<3>(key), {}});
+        }
+        group = at->second;
+        last = key;
       }
-      groups[at->second].nodes.push_back(id);
+      groups[group].nodes.push_back(id);
     }
   }
   return groups;
+}
+
+bool all_exclude(const Model& model, uint32_t cell) {
+  uint32_t set = kNone;
+  for (const ThreadList& list : model.accesses_of(cell)) {
+    for (const uint32_t use : list.items) {
+      const uint32_t mine = model.lock_set(model.use(use).node);
+      spend(1);
+      if (set != kNone && mine != set) {
+        return false;
+      }
+      set = mine;
+    }
+  }
+  return set != kNone && exclude(model.lock_sets()[set], model.lock_sets()[set]);
 }
 
 }  // namespace tsomon::predict

@@ -15,9 +15,6 @@
 
 namespace tsomon::predict {
 
-// Locks and whether they are held by readers, sorted.
-using LockSet = std::vector<std::pair<uint32_t, bool>>;
-
 LockSet lock_set(const Model& model, std::span<const uint32_t> sections);
 // Some lock keeps the holders of the two sets apart.
 bool exclude(const LockSet& a, const LockSet& b);
@@ -25,11 +22,13 @@ bool exclude(const LockSet& a, const LockSet& b);
 struct AccessGroup {
   uint32_t thread = 0;
   bool writes = false;
-  uint32_t first_cell = 0;  // of the accesses, which may have several
-  LockSet locks;
+  uint32_t first_cell = 0;    // of the accesses, which may have several
+  uint32_t set = 0;           // of the locks that are held: Model::lock_sets()
   std::vector<NodeId> nodes;  // in program order
 };
 
+// One set of locks is held at all accesses of the cell, and keeps them apart.
+bool all_exclude(const Model& model, uint32_t cell);
 std::vector<AccessGroup> groups_of(const Model& model, uint32_t cell);
 
 }  // namespace tsomon::predict

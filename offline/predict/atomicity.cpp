@@ -149,9 +149,9 @@ class AtomicitySearch {
   void add_local(NodeId first, NodeId last, uint32_t far, std::vector<UnitPairs>* locals) {
     const Node& begin = model_.node(first);
     const Node& end = model_.node(last);
-    const auto before = model_.held(begin.thread, begin.position);
+    const auto before = model_.held(first);
     std::vector<uint32_t> both;
-    for (const uint32_t section : model_.held(end.thread, end.position)) {
+    for (const uint32_t section : model_.held(last)) {
       if (std::find(before.begin(), before.end(), section) != before.end()) {
         both.push_back(section);
       }
@@ -163,7 +163,8 @@ class AtomicitySearch {
                                begin.writes, end.writes, locks},
                            locals->size());
     if (is_new) {
-      locals->push_back({begin.thread, far, begin.writes, end.writes, std::move(locks), {}});
+      locals->push_back(
+          {begin.thread, far, begin.writes != 0, end.writes != 0, std::move(locks), {}});
     }
     (*locals)[at->second].access.emplace_back(first, last);
   }
@@ -175,7 +176,7 @@ class AtomicitySearch {
   }
 
   void pairs(uint32_t cell, const UnitPairs& local, const AccessGroup& group) {
-    if (exclude(local.locks, group.locks)) {
+    if (exclude(local.locks, model_.lock_sets()[group.set])) {
       return;
     }
     size_t begin = 0;
@@ -216,7 +217,7 @@ class AtomicitySearch {
   std::vector<NodeId> ways_out(const UnitPairs& local, NodeId first, NodeId from) const {
     std::vector<NodeId> found;
     const uint32_t thread = model_.node(from).thread;
-    const auto& lists =
+    const auto lists =
         local.first_writes ? model_.accesses_of(local.far) : model_.writes_of(local.far);
     const auto list = std::find_if(lists.begin(), lists.end(),
                                    [&](const ThreadList& mine) { return mine.thread == thread; });
@@ -224,16 +225,16 @@ class AtomicitySearch {
       return found;
     }
     const auto after =
-        std::partition_point(list->items.begin(), list->items.end(),
+        std::partition_point((*list).items.begin(), (*list).items.end(),
                              [&](uint32_t use) { return model_.use(use).node <= from; });
-    if (after != list->items.begin()) {
+    if (after != (*list).items.begin()) {
       const NodeId to = model_.use(*(after - 1)).node;
       if (!model_.always_before(to, first)) {
         found.push_back(to);
       }
     }
     const NodeId end = unit_end(from);
-    for (auto at = after; at != list->items.end() && model_.use(*at).node <= end; ++at) {
+    for (auto at = after; at != (*list).items.end() && model_.use(*at).node <= end; ++at) {
       spend(1);
       const NodeId to = model_.use(*at).node;
       if (!model_.always_before(to, first)) {

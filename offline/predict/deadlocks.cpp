@@ -57,16 +57,12 @@ class DeadlockSearch {
 
   void add_step(NodeId id, const Mode& asked, Known* known) {
     const Node& node = model_.node(id);
-    const auto held = model_.held(node.thread, node.position);
+    const auto held = model_.held(id);
     spend(1 + held.size());
     if (held.empty()) {
       return;
     }
-    std::vector<Mode> modes;
-    for (const uint32_t other : held) {
-      modes.emplace_back(model_.sections()[other].lock, model_.sections()[other].shared);
-    }
-    std::sort(modes.begin(), modes.end());
+    const LockSet& modes = model_.lock_sets()[model_.lock_set(id)];
     const auto [at, is_new] =
         known->try_emplace({node.thread, asked, modes}, static_cast<uint32_t>(steps_.size()));
     if (is_new) {
@@ -207,9 +203,8 @@ class DeadlockSearch {
 
   // The event with which the thread of `next` acquired what `asking` waits for.
   uint32_t holder(NodeId asking, NodeId next) const {
-    const Node& node = model_.node(next);
     const bool shared = model_.event(asking).kind() == EventKind::kAcquireShared;
-    for (const uint32_t held : model_.held(node.thread, node.position)) {
+    for (const uint32_t held : model_.held(next)) {
       const Section& section = model_.sections()[held];
       if (section.lock == model_.lock_of(asking) && !(shared && section.shared)) {
         return model_.node(section.acquire).event;

@@ -14,16 +14,6 @@ bool writes(const Event& event) {
   return event.kind() == EventKind::kWrite || event.kind() == EventKind::kReadModifyWrite;
 }
 
-std::vector<uint32_t>& items_of(std::vector<ThreadList>& lists, uint32_t thread) {
-  for (ThreadList& list : lists) {
-    if (list.thread == thread) {
-      return list.items;
-    }
-  }
-  lists.push_back({thread, {}});
-  return lists.back().items;
-}
-
 uint32_t thread_count(const Trace& trace) {
   uint32_t count = 1;
   for (const Event& event : trace.events) {
@@ -44,6 +34,7 @@ struct Model::ThreadState {
     uint32_t section = 0;
   };
   std::vector<Lock> locks;            // in the order of acquisition
+  uint32_t held = 0;                  // in helds_
   std::vector<NodeId> unbound_reads;  // since the last branch
   uint32_t section = kNone;           // that the present event begins or ends
 };
@@ -56,10 +47,9 @@ Model::Model(const Trace& trace, const CellTable& cells, const std::vector<HardE
   by_thread_.resize(thread_count(trace));
   events_.resize(threads());
   held_.resize(threads());
-  lock_sections_.resize(cells.locations());
-  writes_.resize(cells.size());
-  accesses_.resize(cells.size());
-  initial_readers_.resize(cells.size());
+  helds_.emplace_back();
+  lock_sets_.emplace_back();
+  reserve();
   last_write_.assign(cells.size(), kNone);
   rows_.assign(threads(), 0);
 
@@ -103,6 +93,7 @@ Model::Model(const Trace& trace, const CellTable& cells, const std::vector<HardE
     }
     add(i, state, lock);
   }
+  group();
   spend(hard.size());
   std::sort(hard.begin(), hard.end());
   first_hard_.assign(nodes_.size() + 1, 0);
@@ -166,7 +157,6 @@ bool Model::lock_operation(uint32_t i, ThreadState& state) {
     const auto section = static_cast<uint32_t>(sections_.size());
     sections_.push_back(
         {lock, event.thread, kNone, kNone, event.kind() == EventKind::kAcquireShared});
-    items_of(lock_sections_[lock], event.thread).push_back(section);
     state.locks.push_back({lock, 1, section});
     state.section = section;
     return true;
@@ -214,8 +204,9 @@ void Model::add(uint32_t i, ThreadState& state, bool lock) {
   node.position = static_cast<uint32_t>(mine.size());
   node.place = static_cast<uint32_t>(events_[event.thread].size()) - 1;
   node.first_use = static_cast<uint32_t>(uses_.size());
-  node.reads = reads(event);
-  node.writes = writes(event);
+  node.reads = reads(event) ? 1 : 0;
+  node.writes = writes(event) ? 1 : 0;
+  node.held = state.held;
   if (node.reads &&
       (branches_ == Branches::kAfterEveryRead || event.kind() == EventKind::kReadModifyWrite)) {
     node.bound_at = node.position + 1;
@@ -252,41 +243,121 @@ void Model::add_uses(NodeId id, CellSpan span, ThreadState& state) {
   const uint32_t first = node.first_use;
   for (uint32_t cell = span.first; cell < span.first + span.count; ++cell) {
     if (shared_[cell]) {
-      items_of(accesses_[cell], node.thread).push_back(static_cast<uint32_t>(uses_.size()));
-      uses_.push_back({cell, id, node.reads ? last_write_[cell] : kNone});
-      reader_list_.push_back(kNone);
+      uses_.push_back({cell, id, node.reads != 0 ? last_write_[cell] : kNone});
     }
   }
   spend(span.count);
   const auto last = static_cast<uint32_t>(uses_.size());
-  if (first == last) {
-    return;
-  }
-  for (uint32_t use = first; node.reads && use < last; ++use) {
-    const uint32_t source = uses_[use].source;
-    if (source == kNone) {
-      items_of(initial_readers_[uses_[use].cell], node.thread).push_back(use);
-      continue;
-    }
-    if (reader_list_[source] == kNone) {
-      reader_list_[source] = static_cast<uint32_t>(readers_.size());
-      readers_.emplace_back();
-    }
-    items_of(readers_[reader_list_[source]], node.thread).push_back(use);
-    if (bound_at_once(id)) {
-      learn(state, id, uses_[source].node);
+  for (uint32_t use = first; use < last; ++use) {
+    if (uses_[use].source != kNone && bound_at_once(id)) {
+      learn(state, id, uses_[uses_[use].source].node);
     }
   }
-  for (uint32_t use = first; node.writes && use < last; ++use) {
-    items_of(writes_[uses_[use].cell], node.thread).push_back(use);
+  for (uint32_t use = first; node.writes != 0 && use < last; ++use) {
     last_write_[uses_[use].cell] = use;
   }
-  if (node.reads && branches_ == Branches::kAsRecorded && node.bound_at == kNone) {
+  if (first != last && node.reads != 0 && branches_ == Branches::kAsRecorded &&
+      node.bound_at == kNone) {
     state.unbound_reads.push_back(id);
   }
 }
 
-void Model::note_held(uint32_t thread, const ThreadState& state) {
+// What was noted in the order of the trace, by cell, lock or write.
+void Model::group() {
+  const auto each_node = [&](const auto& visit) {
+    for (uint32_t thread = 0; thread < threads(); ++thread) {
+      for (const NodeId id : by_thread_[thread]) {
+        visit(thread, id);
+      }
+    }
+  };
+  const auto each_use = [&](const auto& visit) {
+    each_node([&](uint32_t thread, NodeId id) {
+      const auto count = static_cast<uint32_t>(uses(id).size());
+      for (uint32_t use = nodes_[id].first_use; use < nodes_[id].first_use + count; ++use) {
+        visit(thread, nodes_[id], use);
+      }
+    });
+  };
+  const auto cells = cells_.size();
+  accesses_ = GroupedLists(cells, [&](const auto& add) {
+    each_use(
+        [&](uint32_t thread, const Node&, uint32_t use) { add(thread, uses_[use].cell, use); });
+  });
+  writes_ = GroupedLists(cells, [&](const auto& add) {
+    each_use([&](uint32_t thread, const Node& node, uint32_t use) {
+      if (node.writes != 0) {
+        add(thread, uses_[use].cell, use);
+      }
+    });
+  });
+  readers_ = GroupedLists(static_cast<uint32_t>(uses_.size()), [&](const auto& add) {
+    each_use([&](uint32_t thread, const Node&, uint32_t use) {
+      if (uses_[use].source != kNone) {
+        add(thread, uses_[use].source, use);
+      }
+    });
+  });
+  initial_readers_ = GroupedLists(cells, [&](const auto& add) {
+    each_use([&](uint32_t thread, const Node& node, uint32_t use) {
+      if (node.reads != 0 && uses_[use].source == kNone) {
+        add(thread, uses_[use].cell, use);
+      }
+    });
+  });
+  lock_sections_ = GroupedLists(cells_.locations(), [&](const auto& add) {
+    each_node([&](uint32_t thread, NodeId id) {
+      const uint32_t section = nodes_[id].section;
+      if (section != kNone && sections_[section].acquire == id) {
+        add(thread, sections_[section].lock, section);
+      }
+    });
+  });
+  spend(10 * uint64_t{nodes_.size()});
+  last_write_ = {};
+  next_sets_ = {};
+  set_numbers_.clear();
+}
+
+// The events of each thread, and so at most its nodes.
+void Model::reserve() {
+  std::vector<uint32_t> counts(threads());
+  for (const Event& event : trace_.events) {
+    ++counts[event.thread];
+  }
+  for (uint32_t thread = 0; thread < threads(); ++thread) {
+    events_[thread].reserve(counts[thread]);
+  }
+  // Most events are nodes. What is reserved and not used takes no memory of the machine.
+  nodes_.reserve(trace_.events.size());
+  before_.reserve(trace_.events.size());
+  needed_.reserve(trace_.events.size());
+}
+
+// The number of the set when a section begins or ends.
+uint32_t Model::set_after(uint32_t set, const Section& section, bool acquired) {
+  const uint64_t change = (uint64_t{set} << 33) | (uint64_t{section.lock} << 2) |
+                          (section.shared ? 2U : 0U) | (acquired ? 1U : 0U);
+  const auto [known, is_new] = next_sets_.try_emplace(change, 0);
+  if (!is_new) {
+    return *known;
+  }
+  LockSet after = lock_sets_[set];
+  const std::pair<uint32_t, bool> entry{section.lock, section.shared};
+  if (acquired) {
+    after.insert(std::upper_bound(after.begin(), after.end(), entry), entry);
+  } else {
+    after.erase(std::find(after.begin(), after.end(), entry));
+  }
+  const auto same = set_numbers_.try_emplace(after, static_cast<uint32_t>(lock_sets_.size()));
+  if (same.second) {
+    lock_sets_.push_back(std::move(after));
+  }
+  return *known = same.first->second;
+}
+
+void Model::note_held(uint32_t thread, ThreadState& state) {
+  const Section& section = sections_[state.section];
   Held held;
   held.from = static_cast<uint32_t>(by_thread_[thread].size());
   held.first = static_cast<uint32_t>(held_pool_.size());
@@ -294,17 +365,25 @@ void Model::note_held(uint32_t thread, const ThreadState& state) {
     held_pool_.push_back(lock.section);
   }
   held.last = static_cast<uint32_t>(held_pool_.size());
-  held_[thread].push_back(held);
+  held.set = set_after(helds_[state.held].set, section, section.release == kNone);
+  state.held = static_cast<uint32_t>(helds_.size());
+  held_[thread].push_back(state.held);
+  helds_.push_back(held);
 }
 
 std::span<const uint32_t> Model::held(uint32_t thread, uint32_t count) const {
   const auto& changes = held_[thread];
-  const auto after = std::partition_point(changes.begin(), changes.end(),
-                                          [&](const Held& held) { return held.from <= count; });
+  const auto after = std::partition_point(
+      changes.begin(), changes.end(), [&](uint32_t held) { return helds_[held].from <= count; });
   if (after == changes.begin()) {
     return {};
   }
-  const Held& held = *(after - 1);
+  const Held& held = helds_[*(after - 1)];
+  return {held_pool_.data() + held.first, held_pool_.data() + held.last};
+}
+
+std::span<const uint32_t> Model::held(NodeId id) const {
+  const Held& held = helds_[nodes_[id].held];
   return {held_pool_.data() + held.first, held_pool_.data() + held.last};
 }
 
@@ -348,12 +427,6 @@ uint32_t Model::last_bound(const ThreadList& list, uint32_t count) const {
     spend(1);
   }
   return kNone;
-}
-
-const std::vector<ThreadList>& Model::readers_of(uint32_t write_use) const {
-  static const std::vector<ThreadList> kNobody;
-  const uint32_t list = reader_list_[write_use];
-  return list == kNone ? kNobody : readers_[list];
 }
 
 }  // namespace tsomon::predict

@@ -8,20 +8,24 @@
 //             contains everything that every reordering with the node contains, and before it:
 //             program order, hard edges, and the writes that bound reads saw. Nodes share the
 //             clocks that are equal; a clock says nothing about its own thread.
-// Memory      40 bytes a node, 12 for each cell it accesses, and 4 bytes a thread for each node
-//             that learns of another thread. Bounded by WorkMeter.
+// Memory      4 bytes an event, 48 a node, about 28 for each cell it accesses, and 4 bytes a thread
+//             for each node that learns of another thread. Bounded by WorkMeter.
 // Complexity  O(n log n) and O(threads) for each node that learns of another thread.
 // Errors      Throws WorkEnded (tso/work.h).
 // Thread-safety: immutable after construction.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "offline/predict/branches.h"
 #include "offline/predict/cells.h"
+#include "offline/predict/grouped_lists.h"
 #include "offline/predict/hard_edges.h"
+#include "tso/flat_map.h"
 #include "tso/none.h"
 #include "tso/trace.h"
 
@@ -31,15 +35,17 @@ using NodeId = uint32_t;
 
 struct Node {
   uint32_t event = 0;  // of the trace
-  uint32_t thread = 0;
+  uint32_t thread : 30 = 0;
+  uint32_t reads : 1 = 0;
+  uint32_t writes : 1 = 0;
   uint32_t position = 0;
   uint32_t place = 0;         // of the event among all of its thread
   uint32_t section = kNone;   // that it begins or ends
   uint32_t first_use = 0;     // the uses of a node are consecutive
   uint32_t bound_at = kNone;  // a read is bound where so many nodes of its thread are executed
-  bool reads = false;
-  bool writes = false;
+  uint32_t held = 0;          // what its thread holds before it: see Model::held(NodeId)
 };
+static_assert(sizeof(Node) == 32, "there are nearly as many as events");
 
 // One cell of one access.
 struct Use {
@@ -58,11 +64,8 @@ struct Section {
   bool excludes(const Section& other) const { return !shared || !other.shared; }
 };
 
-// What one thread does with one lock or one cell: indices in ascending order.
-struct ThreadList {
-  uint32_t thread = 0;
-  std::vector<uint32_t> items;
-};
+// Locks and whether they are held by readers, sorted.
+using LockSet = std::vector<std::pair<uint32_t, bool>>;
 
 class Model {
  public:
@@ -95,30 +98,33 @@ class Model {
   }
 
   const std::vector<Section>& sections() const { return sections_; }
-  uint32_t lock_count() const { return static_cast<uint32_t>(lock_sections_.size()); }
+  uint32_t lock_count() const { return cells_.locations(); }
   uint32_t lock_of(NodeId id) const { return cells_.lock_of(nodes_[id].event); }
   // Acquisitions for itself alone of a lock that the thread holds as a reader. They begin no
   // section: that of the reader goes on.
   const std::vector<NodeId>& upgrades() const { return upgrades_; }
   // By lock.
-  const std::vector<ThreadList>& sections_of(uint32_t lock) const { return lock_sections_[lock]; }
+  GroupedLists::Lists sections_of(uint32_t lock) const { return lock_sections_.of(lock); }
   // Of `list`, the last section that begins among the first `count` nodes of its thread and
   // excludes sections of this mode; kNone.
   uint32_t last_section(const ThreadList& list, uint32_t count, bool shared) const;
   // The sections that the thread is in when it has executed so many nodes.
   std::span<const uint32_t> held(uint32_t thread, uint32_t count) const;
+  // Before the node.
+  std::span<const uint32_t> held(NodeId id) const;
+  // Number of the set of locks that is held before the node: below lock_sets().size().
+  uint32_t lock_set(NodeId id) const { return helds_[nodes_[id].held].set; }
+  const std::vector<LockSet>& lock_sets() const { return lock_sets_; }
 
-  uint32_t cell_count() const { return static_cast<uint32_t>(writes_.size()); }
+  uint32_t cell_count() const { return cells_.size(); }
   // Uses, by cell and thread.
-  const std::vector<ThreadList>& writes_of(uint32_t cell) const { return writes_[cell]; }
-  const std::vector<ThreadList>& accesses_of(uint32_t cell) const { return accesses_[cell]; }
+  GroupedLists::Lists writes_of(uint32_t cell) const { return writes_.of(cell); }
+  GroupedLists::Lists accesses_of(uint32_t cell) const { return accesses_.of(cell); }
   // Of `list`, the last use among the first `count` nodes of its thread; kNone.
   uint32_t last_use(const ThreadList& list, uint32_t count) const;
   // Readers of a write, by thread; those of the initial value of a cell.
-  const std::vector<ThreadList>& readers_of(uint32_t write_use) const;
-  const std::vector<ThreadList>& readers_of_initial(uint32_t cell) const {
-    return initial_readers_[cell];
-  }
+  GroupedLists::Lists readers_of(uint32_t write_use) const { return readers_.of(write_use); }
+  GroupedLists::Lists readers_of_initial(uint32_t cell) const { return initial_readers_.of(cell); }
   // Of `list`, the last read that is bound where so many nodes of its thread are executed.
   uint32_t last_bound(const ThreadList& list, uint32_t count) const;
   // Somebody accesses the cell with an atomic read-modify-write.
@@ -139,7 +145,10 @@ class Model {
   bool lock_operation(uint32_t event, ThreadState& state);
   bool upgrade(uint32_t event, const ThreadState& state) const;
   void learn(ThreadState& state, NodeId id, NodeId source);
-  void note_held(uint32_t thread, const ThreadState& state);
+  void note_held(uint32_t thread, ThreadState& state);
+  uint32_t set_after(uint32_t set, const Section& section, bool acquired);
+  void group();
+  void reserve();
 
   const Trace& trace_;
   const CellTable& cells_;
@@ -157,20 +166,24 @@ class Model {
   std::vector<NodeId> hard_;
   std::vector<Section> sections_;
   std::vector<NodeId> upgrades_;
-  std::vector<std::vector<ThreadList>> lock_sections_;
-  // The sections that a thread is in change at its lock operations.
+  GroupedLists lock_sections_;
+  // The sections that a thread is in change at its lock operations. The first entry: none.
   struct Held {
     uint32_t from = 0;  // nodes executed
     uint32_t first = 0;
     uint32_t last = 0;  // in held_pool_
+    uint32_t set = 0;   // in lock_sets_
   };
-  std::vector<std::vector<Held>> held_;
+  std::vector<Held> helds_;
+  std::vector<std::vector<uint32_t>> held_;  // by thread, in helds_
   std::vector<uint32_t> held_pool_;
-  std::vector<std::vector<ThreadList>> writes_;
-  std::vector<std::vector<ThreadList>> accesses_;
-  std::vector<std::vector<ThreadList>> readers_;  // by number of the write, see reader_list_
-  std::vector<uint32_t> reader_list_;             // by use
-  std::vector<std::vector<ThreadList>> initial_readers_;
+  std::vector<LockSet> lock_sets_;
+  std::map<LockSet, uint32_t> set_numbers_;
+  FlatMap<uint64_t, uint32_t> next_sets_;  // by set and change; while it is made
+  GroupedLists writes_;
+  GroupedLists accesses_;
+  GroupedLists readers_;  // by use of the write
+  GroupedLists initial_readers_;
   std::vector<bool> atomic_;
   std::vector<uint32_t> last_write_;  // use, by cell; while it is made
 };

@@ -12,9 +12,14 @@ Query::Query(const Trace& trace, Branches branches)
     : branches_(branches),
       cells_(trace),
       edges_(hard_edges(trace, cells_)),
-      model_(trace, cells_, edges_, branches),
-      validator_(trace, cells_, edges_, branches),
-      reordering_(model_) {}
+      model_(trace, cells_, edges_, branches) {}
+
+Validator& Query::validator() {
+  if (!validator_) {
+    validator_.emplace(model_.trace(), cells_, edges_, branches_);
+  }
+  return *validator_;
+}
 
 std::optional<Meeting> Query::meet(std::span<const NodeId> nodes, bool sync_preserving) {
   return answer({nodes, {}, {}}, sync_preserving);
@@ -47,12 +52,15 @@ std::optional<Meeting> Query::answer(const Asked& asked, bool sync_preserving) {
       return Meeting{Tier::kSyncPreserving, events(in_trace_order(*counts), asked.meeting)};
     }
   }
+  if (!reordering_) {
+    reordering_.emplace(model_);
+  }
   for (const Sections sections : {Sections::kOpen, Sections::kClosed}) {
     const auto counts = set_before(model_, asked.meeting, sections, asked.included);
     if (!counts) {
       continue;
     }
-    if (const auto order = reordering_.order(*counts, asked.orders)) {
+    if (const auto order = reordering_->order(*counts, asked.orders)) {
       return Meeting{Tier::kClosure, events(*order, asked.meeting)};
     }
   }

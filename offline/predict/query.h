@@ -45,7 +45,8 @@ class Query {
 
   Branches branches() const { return branches_; }
   const Model& model() const { return model_; }
-  Validator& validator() { return validator_; }
+  // Made when it is first asked for: many traces have no candidates.
+  Validator& validator();
 
   // Whether a witness is valid, from what the validator said. Where readers upgrade their locks the
   // search takes more to be possible than there is; elsewhere it is an internal error.
@@ -73,8 +74,8 @@ class Query {
   CellTable cells_;
   std::vector<HardEdge> edges_;
   Model model_;
-  Validator validator_;
-  Reordering reordering_;
+  std::optional<Validator> validator_;
+  std::optional<Reordering> reordering_;
   std::vector<uint32_t> next_;  // event of each thread
 };
 

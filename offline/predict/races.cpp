@@ -24,7 +24,7 @@ class RaceSearch {
   void run() {
     for (uint32_t cell = 0; cell < model_.cell_count(); ++cell) {
       spend(1);
-      if (model_.atomic(cell)) {
+      if (model_.atomic(cell) || all_exclude(model_, cell)) {
         continue;
       }
       const std::vector<AccessGroup> groups = groups_of(model_, cell);
@@ -36,7 +36,7 @@ class RaceSearch {
           // Of accesses with several cells the first common one counts.
           if (mine.thread != theirs.thread && (mine.writes || theirs.writes) &&
               std::max(mine.first_cell, theirs.first_cell) == cell &&
-              !exclude(mine.locks, theirs.locks)) {
+              !exclude(model_.lock_sets()[mine.set], model_.lock_sets()[theirs.set])) {
             pairs(cell, mine, theirs);
           }
         }

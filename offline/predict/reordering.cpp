@@ -195,7 +195,7 @@ bool Reordering::write_rule(NodeId id, const Use& use) {
   return readers_first(model_.readers_of_initial(use.cell), id);
 }
 
-bool Reordering::readers_first(const std::vector<ThreadList>& readers, NodeId write) {
+bool Reordering::readers_first(const GroupedLists::Lists& readers, NodeId write) {
   for (const ThreadList& list : readers) {
     spend(2);
     const NodeId read = model_.last_bound(list, counts_[list.thread]);

@@ -65,7 +65,7 @@ class Reordering {
   bool apply_rules(NodeId id);
   bool read_rule(NodeId id, const Use& use);
   bool write_rule(NodeId id, const Use& use);
-  bool readers_first(const std::vector<ThreadList>& readers, NodeId write);
+  bool readers_first(const GroupedLists::Lists& readers, NodeId write);
   bool lock_rule(NodeId id);
   std::vector<NodeId> linear() const;
   std::vector<Pair> broken(const std::vector<NodeId>& order);
