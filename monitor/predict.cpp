@@ -113,8 +113,9 @@ void add_notes(Prediction* prediction) {
                     fmt::join(prediction->trace.selection.names(), ", ")));
   }
   if (races.without_witness + atomicity.without_witness > 0) {
-    notes.push_back(fmt::format("{} witnesses were validated and not kept: raise --witness-events",
-                                races.without_witness + atomicity.without_witness));
+    notes.push_back(fmt::format(
+        "{} witnesses were validated and are in short: raise --witness-events for all of it",
+        races.without_witness + atomicity.without_witness));
   }
 }
 
@@ -165,8 +166,23 @@ std::string schedule_text(const Prediction& prediction, const std::vector<uint32
                                             turns.end(), ", "));
 }
 
+// "as in the input T1 up to #4, T2 up to #9, then T1 #7, T2 #12".
+std::string brief_text(const Prediction& prediction, const predict::ShortWitness& brief) {
+  const auto list = [&](const std::vector<uint32_t>& events, const char* how) {
+    std::vector<std::string> all;
+    for (const uint32_t event : events) {
+      const ReportedAccess access = access_of(prediction, event);
+      all.push_back(fmt::format("{}{}#{}", printable(access.thread), how, access.index));
+    }
+    return fmt::format("{}", fmt::join(all, ", "));
+  };
+  return fmt::format("as in the input {}, then {}", list(brief.last, " up to "),
+                     list(brief.tail, " "));
+}
+
 std::string accesses_text(const Prediction& prediction, const std::vector<uint32_t>& events,
-                          const std::vector<uint32_t>& witness) {
+                          const std::vector<uint32_t>& witness,
+                          const predict::ShortWitness& brief = {}) {
   std::string text;
   for (const uint32_t event : events) {
     const ReportedAccess access = access_of(prediction, event);
@@ -174,12 +190,15 @@ std::string accesses_text(const Prediction& prediction, const std::vector<uint32
   }
   if (!witness.empty()) {
     text += "  schedule: " + schedule_text(prediction, witness) + "\n";
+  } else if (!brief.tail.empty()) {
+    text += "  schedule: " + brief_text(prediction, brief) + "\n";
   }
   return text;
 }
 
 nlohmann::ordered_json entry_json(const Prediction& prediction, const std::vector<uint32_t>& events,
-                                  Tier tier, const std::vector<uint32_t>& witness) {
+                                  Tier tier, const std::vector<uint32_t>& witness,
+                                  const predict::ShortWitness& brief = {}) {
   std::vector<ReportedAccess> accesses;
   auto described = nlohmann::ordered_json::array();
   std::vector<uint64_t> indices;
@@ -198,12 +217,17 @@ nlohmann::ordered_json entry_json(const Prediction& prediction, const std::vecto
                                   {"tier", tier_name(tier)},
                                   {"fingerprint", fingerprint_of(accesses)},
                                   {"witness", nullptr}};
-  if (!witness.empty()) {
-    std::vector<uint64_t> order;
-    for (const uint32_t event : witness) {
-      order.push_back(prediction.line(event));
+  const auto lines = [&](const std::vector<uint32_t>& order) {
+    std::vector<uint64_t> all;
+    for (const uint32_t event : order) {
+      all.push_back(prediction.line(event));
     }
-    entry["witness"] = std::move(order);
+    return all;
+  };
+  if (!witness.empty()) {
+    entry["witness"] = lines(witness);
+  } else if (!brief.tail.empty()) {
+    entry["short_witness"] = {{"last", lines(brief.last)}, {"tail", lines(brief.tail)}};
   }
   return entry;
 }
@@ -301,7 +325,8 @@ std::string prediction_text(const Prediction& prediction) {
                         races.races.size(), races.candidates, races.refused);
   }
   for (const Race& race : races.races) {
-    text += "race:\n" + accesses_text(prediction, {race.first, race.second}, race.witness);
+    text +=
+        "race:\n" + accesses_text(prediction, {race.first, race.second}, race.witness, race.brief);
   }
   if (prediction.asked.deadlocks) {
     text += fmt::format("deadlocks: {} ({} circles of locations asked about, {} refused)\n",
@@ -318,7 +343,7 @@ std::string prediction_text(const Prediction& prediction) {
                     atomicity.violations.size(), atomicity.candidates, atomicity.refused);
     for (const predict::AtomicityViolation& violation : atomicity.violations) {
       text += fmt::format("not atomic{}:\n", unit_text(prediction, violation)) +
-              accesses_text(prediction, accesses_of(violation), violation.witness);
+              accesses_text(prediction, accesses_of(violation), violation.witness, violation.brief);
     }
   }
   for (const std::string& note : prediction.notes) {
@@ -345,7 +370,7 @@ nlohmann::ordered_json prediction_json(const std::string& file, const Prediction
   }
   for (const Race& race : races.races) {
     race_array.push_back(
-        entry_json(prediction, {race.first, race.second}, race.tier, race.witness));
+        entry_json(prediction, {race.first, race.second}, race.tier, race.witness, race.brief));
   }
   for (const predict::Deadlock& deadlock : deadlocks.deadlocks) {
     auto entry = entry_json(prediction, deadlock.requests, deadlock.tier, deadlock.witness);
@@ -358,7 +383,8 @@ nlohmann::ordered_json prediction_json(const std::string& file, const Prediction
   }
   const predict::AtomicityResult& atomicity = prediction.atomicity;
   for (const predict::AtomicityViolation& violation : atomicity.violations) {
-    auto entry = entry_json(prediction, accesses_of(violation), violation.tier, violation.witness);
+    auto entry = entry_json(prediction, accesses_of(violation), violation.tier, violation.witness,
+                            violation.brief);
     entry["label"] = label_of(prediction, violation);
     atomicity_array.push_back(std::move(entry));
   }

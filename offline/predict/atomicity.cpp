@@ -317,8 +317,10 @@ class AtomicitySearch {
                          &result_.invalid)) {
       return false;
     }
-    if (kept_ + violation.witness.size() > options_.max_witness_events) {
+    if (violation.tier == Tier::kSyncPreserving &&
+        kept_ + violation.witness.size() > options_.max_witness_events) {
       ++result_.without_witness;
+      violation.brief = shortened(model_.trace(), violation.witness);
       violation.witness = {};
     }
     kept_ += violation.witness.size();

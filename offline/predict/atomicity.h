@@ -35,12 +35,13 @@ struct AtomicityViolation {
   uint32_t last = 0;   // of the unit, after that
   uint32_t label = 0;  // of the unit, in Symbols::labels
   Tier tier = Tier::kSyncPreserving;
-  std::vector<uint32_t> witness;  // events of the reordering, up to `last`; empty: not kept
+  std::vector<uint32_t> witness;  // events of the reordering, up to `last`; empty: only in short
+  ShortWitness brief;
 };
 
 struct AtomicityOptions {
   bool sync_preserving = true;
-  uint64_t max_witness_events = 5'000'000;  // of all that are kept
+  uint64_t max_witness_events = 5'000'000;  // of all sync-preserving witnesses that are kept
   // A cycle of two units and two locations is reported once, whichever of its accesses closes it;
   // true: for each of them.
   bool every_end = false;
@@ -54,7 +55,7 @@ struct AtomicityResult {
   uint64_t candidates = 0;                     // tuples of locations
   uint64_t refused = 0;                        // of these, no reordering was found
   uint64_t invalid = 0;                        // not accepted by the validator: an internal error
-  uint64_t without_witness = 0;                // validated and not kept
+  uint64_t without_witness = 0;                // kept in short
   bool bounded = false;
   std::optional<WorkLimit> ended;
 

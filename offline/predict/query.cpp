@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <numeric>
 
 #include "tso/work.h"
@@ -49,7 +50,7 @@ std::optional<Meeting> Query::answer(const Asked& asked, bool sync_preserving) {
                                        [](const auto& pair) { return pair.from < pair.to; });
   if (sync_preserving && as_in_trace) {
     if (const auto counts = set_before(model_, asked.meeting, Sections::kKept, asked.included)) {
-      return Meeting{Tier::kSyncPreserving, events(in_trace_order(*counts), asked.meeting)};
+      return Meeting{Tier::kSyncPreserving, in_trace_order(*counts, asked.meeting)};
     }
   }
   if (!reordering_) {
@@ -67,15 +68,51 @@ std::optional<Meeting> Query::answer(const Asked& asked, bool sync_preserving) {
   return std::nullopt;
 }
 
-std::vector<NodeId> Query::in_trace_order(const std::vector<uint32_t>& counts) const {
-  std::vector<NodeId> order;
+// The events of a set, and those up to the nodes that meet.
+std::vector<uint32_t> Query::in_trace_order(const std::vector<uint32_t>& counts,
+                                            std::span<const NodeId> nodes) {
+  next_.assign(model_.threads(), 0);
   for (uint32_t thread = 0; thread < counts.size(); ++thread) {
-    const auto& mine = model_.of_thread(thread);
-    order.insert(order.end(), mine.begin(), mine.begin() + counts[thread]);
+    if (counts[thread] > 0) {
+      next_[thread] = model_.node(model_.of_thread(thread)[counts[thread] - 1]).event + 1;
+    }
   }
-  std::sort(order.begin(), order.end());
-  spend(order.size());
-  return order;
+  for (const NodeId id : nodes) {
+    next_[model_.node(id).thread] = model_.node(id).event;
+  }
+  const std::vector<Event>& events = model_.trace().events;
+  const uint32_t end = *std::max_element(next_.begin(), next_.end());
+  spend(end);
+  std::vector<uint32_t> witness;
+  for (uint32_t i = 0; i < end; ++i) {
+    if (i < next_[events[i].thread]) {
+      witness.push_back(i);
+    }
+  }
+  return witness;
+}
+
+ShortWitness shortened(const Trace& trace, const std::vector<uint32_t>& witness) {
+  ShortWitness brief;
+  size_t sorted = 1;
+  while (sorted < witness.size() && witness[sorted - 1] < witness[sorted]) {
+    ++sorted;
+  }
+  // The last two are no part of the order, even if they keep it.
+  sorted = std::min(sorted, witness.size() - std::min<size_t>(2, witness.size()));
+  brief.tail.assign(witness.begin() + static_cast<ptrdiff_t>(sorted), witness.end());
+  std::vector<uint32_t> last;
+  for (size_t at = 0; at < sorted; ++at) {
+    const ThreadId thread = trace.events[witness[at]].thread;
+    if (thread >= last.size()) {
+      last.resize(thread + 1, kNone);
+    }
+    last[thread] = witness[at];
+  }
+  std::copy_if(last.begin(), last.end(), std::back_inserter(brief.last),
+               [](uint32_t event) { return event != kNone; });
+  spend(witness.size());
+  return brief;
 }
 
 // With the events in front of each node that are no nodes.

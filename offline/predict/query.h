@@ -36,6 +36,15 @@ struct Detour {
   NodeId last = kNone;  // after `first` in its thread
 };
 
+// A sync-preserving witness in few numbers: the events up to `last`, one of each thread that has
+// some, in the order of the trace, and then the tail.
+struct ShortWitness {
+  std::vector<uint32_t> last;
+  std::vector<uint32_t> tail;
+};
+
+ShortWitness shortened(const Trace& trace, const std::vector<uint32_t>& witness);
+
 class Query {
  public:
   // `branches` is not kAuto. The trace must outlive it.
@@ -67,7 +76,8 @@ class Query {
   };
 
   std::optional<Meeting> answer(const Asked& asked, bool sync_preserving);
-  std::vector<NodeId> in_trace_order(const std::vector<uint32_t>& counts) const;
+  std::vector<uint32_t> in_trace_order(const std::vector<uint32_t>& counts,
+                                       std::span<const NodeId> nodes);
   std::vector<uint32_t> events(const std::vector<NodeId>& order, std::span<const NodeId> nodes);
 
   Branches branches_;

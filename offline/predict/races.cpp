@@ -117,17 +117,18 @@ class RaceSearch {
     if (!meeting) {
       return false;
     }
-    Race race{model_.node(a).event, model_.node(b).event, meeting->tier,
-              std::move(meeting->witness)};
+    Race race{
+        model_.node(a).event, model_.node(b).event, meeting->tier, std::move(meeting->witness), {}};
     race.witness.push_back(race.second);
     race.witness.push_back(race.first);
     if (!query_.accepted(query_.validator().check_race(race.witness), &result_.invalid)) {
       return false;
     }
-    // Those that keep the order of the locks are easily believed.
+    // Those that keep the order of the trace are said in few numbers.
     if (race.tier == Tier::kSyncPreserving &&
         kept_ + race.witness.size() > options_.max_witness_events) {
       ++result_.without_witness;
+      race.brief = shortened(model_.trace(), race.witness);
       race.witness = {};
     }
     kept_ += race.witness.size();

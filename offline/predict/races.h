@@ -32,8 +32,10 @@ struct Race {
   uint32_t first = 0;  // events of the trace, first < second
   uint32_t second = 0;
   Tier tier = Tier::kSyncPreserving;
-  // The events of the reordering, the two accesses last. Empty: it was validated, not kept.
+  // The events of the reordering, the two accesses last. Empty: it was validated, and only `brief`
+  // was kept.
   std::vector<uint32_t> witness;
+  ShortWitness brief;
 };
 
 struct RaceOptions {
@@ -51,7 +53,7 @@ struct RaceResult {
   uint64_t candidates = 0;              // pairs of locations that could not be ruled out at once
   uint64_t refused = 0;                 // of these, no reordering was found
   uint64_t invalid = 0;          // reorderings that the validator did not accept: an internal error
-  uint64_t without_witness = 0;  // witnesses that were not kept
+  uint64_t without_witness = 0;  // witnesses that were kept in short
   bool attempts_bounded = false;   // a pair of locations has more pairs of events
   std::optional<WorkLimit> ended;  // why it stopped before the end
 

@@ -1,6 +1,7 @@
 // Predicted races against all reorderings of small traces.
 #include "offline/predict/races.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <random>
 #include <set>
@@ -193,6 +194,42 @@ TEST_CASE("an object that is freed is not the next one at its address") {
 
 TEST_CASE("a lock that was held when the trace began") {
   CHECK(races_in("T1|w(x)|0\nT1|rel(l)|1\nT2|acq(l)|2\nT2|w(x)|3\nT2|rel(l)|4\n").races.empty());
+}
+
+TEST_CASE("a witness in short is that witness") {
+  std::mt19937 random(5);
+  SmallTraceShape shape;
+  shape.threads = 3;
+  shape.events = 30;
+  int kept = 0;
+  for (int round = 0; round < 200; ++round) {
+    const Trace trace = random_small_trace(random, shape);
+    RaceOptions options;
+    const RaceResult whole = predict_races(trace, options);
+    options.max_witness_events = 0;
+    const RaceResult in_short = predict_races(trace, options);
+    REQUIRE(whole.races.size() == in_short.races.size());
+    for (size_t i = 0; i < whole.races.size(); ++i) {
+      const predict::ShortWitness& brief = in_short.races[i].brief;
+      if (brief.tail.empty()) {
+        CHECK(in_short.races[i].witness == whole.races[i].witness);
+        continue;
+      }
+      std::vector<uint32_t> order;
+      for (uint32_t event = 0; event < trace.events.size(); ++event) {
+        const auto last = std::find_if(brief.last.begin(), brief.last.end(), [&](uint32_t other) {
+          return trace.events[other].thread == trace.events[event].thread;
+        });
+        if (last != brief.last.end() && event <= *last) {
+          order.push_back(event);
+        }
+      }
+      order.insert(order.end(), brief.tail.begin(), brief.tail.end());
+      CHECK(order == whole.races[i].witness);
+      ++kept;
+    }
+  }
+  CHECK(kept > 50);
 }
 
 TEST_CASE("one report for a pair of source locations") {
