@@ -1,0 +1,442 @@
+#include "offline/explore/execution_graph.h"
+
+#include <algorithm>
+#include <deque>
+#include <set>
+#include <utility>
+
+namespace tsomon::explore {
+namespace {
+
+// Nodes are steps: 2e executes event e, 2e + 1 commits it where that is another step.
+class StepGraph {
+ public:
+  StepGraph(const Graph& graph, Model model)
+      : graph_(graph), tso_(model == Model::kTso), next_(2 * graph.events.size()) {
+    degree_.assign(next_.size(), 0);
+  }
+
+  // False: some load reads an older write than one of its own thread.
+  bool build() {
+    order_threads();
+    order_cells();
+    return coherent_ && atomic();
+  }
+
+  bool sort(std::vector<Choice>* schedule) {
+    std::vector<uint32_t> ready;
+    size_t steps = 0;
+    for (size_t e = graph_.events.size(); e-- > 0;) {
+      if (graph_.events[e].waits) {
+        continue;
+      }
+      steps += commits_later(e) ? 2 : 1;
+      if (degree_[2 * e] == 0) {
+        ready.push_back(static_cast<uint32_t>(2 * e));
+      }
+    }
+    size_t done = 0;
+    while (!ready.empty()) {
+      const uint32_t node = ready.back();
+      ready.pop_back();
+      ++done;
+      if (schedule != nullptr) {
+        schedule->push_back({graph_.events[node / 2].thread, static_cast<uint16_t>(node % 2)});
+      }
+      for (const uint32_t after : next_[node]) {
+        if (--degree_[after] == 0) {
+          ready.push_back(after);
+        }
+      }
+    }
+    return done == steps;
+  }
+
+ private:
+  bool commits_later(size_t e) const { return tso_ && graph_.events[e].op == Op::kStore; }
+  uint32_t execution(size_t e) const { return static_cast<uint32_t>(2 * e); }
+  uint32_t commit(size_t e) const {
+    return static_cast<uint32_t>(commits_later(e) ? 2 * e + 1 : 2 * e);
+  }
+  void add(uint32_t before, uint32_t after) {
+    next_[before].push_back(after);
+    ++degree_[after];
+  }
+
+  void order_threads() {
+    std::map<uint16_t, std::vector<size_t>> threads;
+    for (size_t e = 0; e < graph_.events.size(); ++e) {
+      threads[graph_.events[e].thread].push_back(e);
+    }
+    std::map<Value, size_t> creations;
+    std::map<Value, size_t> ends;
+    for (auto& [number, events] : threads) {
+      std::sort(events.begin(), events.end(), [this](size_t a, size_t b) {
+        return graph_.events[a].index < graph_.events[b].index;
+      });
+      order_thread(events);
+      for (const size_t e : events) {
+        if (graph_.events[e].op == Op::kCreate) {
+          creations[graph_.events[e].a] = e;
+        } else if (graph_.events[e].op == Op::kEnd) {
+          ends[number] = e;
+        }
+      }
+    }
+    for (const auto& [number, events] : threads) {
+      if (const auto creation = creations.find(number); creation != creations.end()) {
+        add(execution(creation->second), execution(events.front()));
+      }
+      for (const size_t e : events) {
+        if (graph_.events[e].op != Op::kJoin) {
+          continue;
+        }
+        if (const auto end = ends.find(graph_.events[e].a); end != ends.end()) {
+          add(execution(end->second), execution(e));
+        } else {
+          coherent_ = false;
+        }
+      }
+    }
+  }
+
+  void order_thread(const std::vector<size_t>& events) {
+    size_t before = events.size();
+    size_t last_store = events.size();
+    std::map<uint32_t, size_t> newest;  // own write by cell
+    for (size_t at = 0; at < events.size(); ++at) {
+      const size_t e = events[at];
+      const GraphEvent& event = graph_.events[e];
+      if (event.waits) {
+        continue;
+      }
+      if (before != events.size()) {
+        add(execution(events[before]), execution(e));
+      }
+      before = at;
+      if (drains(event.op) && last_store != events.size()) {
+        add(commit(events[last_store]), execution(e));
+      }
+      if (reads(event.op)) {
+        check_own(event, newest);
+      }
+      if (event.writes) {
+        newest[event.cell] = e;
+      }
+      if (commits_later(e)) {
+        add(execution(e), commit(e));
+        if (last_store != events.size()) {
+          add(commit(events[last_store]), commit(e));
+        }
+        last_store = at;
+      }
+    }
+  }
+
+  void check_own(const GraphEvent& load, const std::map<uint32_t, size_t>& newest) {
+    const auto own = newest.find(load.cell);
+    const int32_t source = load.source;
+    if (own == newest.end()) {
+      // A later store of its own cannot be read.
+      coherent_ = coherent_ && (source < 0 || graph_.events[source].thread != load.thread);
+    } else if (source != static_cast<int32_t>(own->second)) {
+      coherent_ = coherent_ && source >= 0 && graph_.events[source].thread != load.thread &&
+                  place_[load.cell][source] > place_[load.cell][own->second];
+    }
+  }
+
+  void order_cells() {
+    for (size_t c = 0; c < graph_.cells.size(); ++c) {
+      const auto& order = graph_.cells[c].order;
+      for (size_t i = 1; i < order.size(); ++i) {
+        add(commit(order[i - 1]), commit(order[i]));
+      }
+    }
+    for (size_t e = 0; e < graph_.events.size(); ++e) {
+      const GraphEvent& load = graph_.events[e];
+      if (load.waits || !reads(load.op)) {
+        continue;
+      }
+      const auto& order = graph_.cells[load.cell].order;
+      size_t after = 0;
+      if (load.source >= 0) {
+        after = place_[load.cell][load.source] + 1;
+        const auto source = static_cast<size_t>(load.source);
+        if (graph_.events[source].thread != load.thread || !commits_later(source)) {
+          add(commit(source), execution(e));
+        }
+      }
+      if (after < order.size() && order[after] == static_cast<int32_t>(e)) {
+        continue;  // its own write
+      }
+      if (after < order.size()) {
+        add(execution(e), commit(order[after]));
+      }
+    }
+  }
+
+  // Every locked operation that writes comes right behind what it reads.
+  bool atomic() {
+    for (const GraphCell& cell : graph_.cells) {
+      int32_t before = kInitial;
+      for (const int32_t e : cell.order) {
+        const GraphEvent& event = graph_.events[e];
+        if (event.op != Op::kStore && event.source != before) {
+          return false;
+        }
+        before = e;
+      }
+    }
+    return true;
+  }
+
+ public:
+  void place() {
+    place_.resize(graph_.cells.size());
+    for (size_t c = 0; c < graph_.cells.size(); ++c) {
+      for (size_t i = 0; i < graph_.cells[c].order.size(); ++i) {
+        place_[c][graph_.cells[c].order[i]] = i;
+      }
+    }
+  }
+
+ private:
+  const Graph& graph_;
+  const bool tso_;
+  std::vector<std::vector<uint32_t>> next_;
+  std::vector<uint32_t> degree_;
+  std::vector<std::map<int32_t, size_t>> place_;  // by cell and write: where in its order
+  bool coherent_ = true;
+};
+
+void put(std::string* name, uint64_t number, int bytes) {
+  for (int byte = 0; byte < bytes; ++byte) {
+    name->push_back(static_cast<char>(number >> (8 * byte)));
+  }
+}
+
+GraphEvent event_of(const Step& step, uint32_t cell, uint32_t index) {
+  GraphEvent event;
+  event.thread = step.choice.thread;
+  event.index = index;
+  event.op = step.op;
+  event.size = step.size;
+  event.exact = step.exact;
+  event.waits = step.waits;
+  event.cell = cell;
+  event.a = step.a;
+  event.b = step.b;
+  event.read = step.read;
+  event.written = step.written;
+  event.pc = step.pc;
+  return event;
+}
+
+}  // namespace
+
+Effect effect_of(const Graph& graph, const GraphEvent& event, int32_t write) {
+  const Value old = graph.value_of(write, event.cell);
+  return event.exact ? apply_exactly(event.op, old, event.a, event.b, event.size, event.thread)
+                     : apply(event.op, old, event.a, event.b, event.size, event.thread);
+}
+
+bool linearize(const Graph& graph, Model model, std::vector<Choice>* schedule) {
+  StepGraph steps(graph, model);
+  steps.place();
+  return steps.build() && steps.sort(schedule);
+}
+
+std::string class_name(const Graph& graph) {
+  std::map<std::pair<uint16_t, uint32_t>, int32_t> events;
+  for (size_t e = 0; e < graph.events.size(); ++e) {
+    events[{graph.events[e].thread, graph.events[e].index}] = static_cast<int32_t>(e);
+  }
+  std::string name;
+  const auto put_write = [&](int32_t write) {
+    put(&name, write < 0 ? 0xFFFF : graph.events[write].thread, 2);
+    put(&name, write < 0 ? 0 : graph.events[write].index, 4);
+  };
+  for (const auto& [place, e] : events) {
+    const GraphEvent& event = graph.events[e];
+    put(&name, place.first, 2);
+    put(&name, static_cast<uint64_t>(event.op) << 1 | (event.waits ? 1 : 0), 2);
+    if (reads(event.op)) {
+      put_write(event.source);
+    }
+  }
+  // Cells by address: their numbers depend on the order in which they were seen.
+  std::map<std::tuple<uint64_t, uint8_t, bool>, const GraphCell*> cells;
+  for (const GraphCell& cell : graph.cells) {
+    if (!cell.order.empty()) {
+      cells[{cell.address, cell.size, cell.object}] = &cell;
+    }
+  }
+  for (const auto& [key, cell] : cells) {
+    put(&name, cell->address, 8);
+    for (const int32_t write : cell->order) {
+      put_write(write);
+    }
+  }
+  return name;
+}
+
+uint64_t class_hash(const Graph& graph) {
+  uint64_t hash = 0xcbf29ce484222325U;
+  for (const char byte : class_name(graph)) {
+    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+uint32_t GraphBuilder::cell_of(Graph* graph, const Step& step) {
+  const bool object = is_object(step.op);
+  const auto key = std::tuple(step.address, step.size, object);
+  const auto [found, is_new] = numbers_.try_emplace(key, static_cast<uint32_t>(numbers_.size()));
+  const uint32_t cell = found->second;
+  if (is_new && !object) {
+    const uint64_t end = step.address + step.size;
+    const auto after = ranges_.lower_bound(step.address);
+    if ((after != ranges_.end() && after->first < end) ||
+        (after != ranges_.begin() && std::prev(after)->second > step.address)) {
+      mixed_at_ = mixed_at_ == 0 ? step.address : mixed_at_;
+    }
+    ranges_[step.address] = std::max(ranges_[step.address], end);
+  }
+  if (graph->cells.size() <= cell) {
+    graph->cells.resize(cell + 1);
+  }
+  GraphCell& entry = graph->cells[cell];
+  if (entry.size == 0) {
+    entry.address = step.address;
+    entry.size = step.size;
+    entry.object = object;
+    entry.initial = step.initial;
+  }
+  return cell;
+}
+
+Graph GraphBuilder::of_run(const Run& run, Model model, bool drop_iterations) {
+  Graph graph;
+  struct Thread {
+    std::vector<int32_t> events;     // in program order
+    std::deque<int32_t> buffer;      // stores that have not been committed
+  };
+  std::map<uint16_t, Thread> threads;
+  const bool tso = model == Model::kTso;
+  std::set<std::pair<uint16_t, uint32_t>> dropped;  // operations by thread and number
+  if (drop_iterations) {
+    for (const Mark& mark : run.marks) {
+      for (uint32_t i = 0; mark.kind == MarkKind::kIteration && i < mark.value; ++i) {
+        dropped.insert({mark.thread, mark.operation - 1 - i});
+      }
+    }
+  }
+  std::map<uint16_t, uint32_t> operations;
+  for (const Step& step : run.steps) {
+    Thread& thread = threads[step.choice.thread];
+    if (step.choice.commit != 0) {
+      if (thread.buffer.empty()) {
+        continue;
+      }
+      const int32_t store = thread.buffer.front();
+      thread.buffer.pop_front();
+      graph.cells[graph.events[store].cell].order.push_back(store);
+      continue;
+    }
+    const uint32_t operation = step.waits ? 0 : operations[step.choice.thread]++;
+    if (!step.waits && dropped.contains({step.choice.thread, operation})) {
+      continue;
+    }
+    const uint32_t cell = has_cell(step.op) ? cell_of(&graph, step) : 0;
+    GraphEvent event = event_of(step, cell, static_cast<uint32_t>(thread.events.size()));
+    const auto e = static_cast<int32_t>(graph.events.size());
+    if (reads(step.op)) {
+      event.source = graph.newest(cell);
+      for (const int32_t store : thread.buffer) {
+        event.source = graph.events[store].cell == cell ? store : event.source;
+      }
+    }
+    if (is_locked(step.op) && !step.waits) {
+      event.writes = effect_of(graph, event, event.source).writes;
+    }
+    if (step.op == Op::kStore) {
+      event.writes = true;
+      if (tso) {
+        thread.buffer.push_back(e);
+      }
+    }
+    graph.events.push_back(event);
+    thread.events.push_back(e);
+    if (event.writes && !(tso && step.op == Op::kStore)) {
+      graph.cells[cell].order.push_back(e);
+    }
+  }
+  return graph;
+}
+
+bool GraphBuilder::extend(Graph* graph, const Run& run, size_t replayed, Model model) {
+  std::map<std::pair<uint16_t, uint32_t>, int32_t> place;
+  std::map<uint16_t, uint32_t> next;
+  for (size_t e = 0; e < graph->events.size(); ++e) {
+    place[{graph->events[e].thread, graph->events[e].index}] = static_cast<int32_t>(e);
+  }
+  const size_t known = graph->events.size();
+  const bool tso = model == Model::kTso;
+  if (run.steps.size() < replayed) {
+    return false;
+  }
+  for (size_t i = 0; i < run.steps.size(); ++i) {
+    const Step& step = run.steps[i];
+    if (step.choice.commit != 0) {
+      continue;
+    }
+    const uint32_t index = next[step.choice.thread];
+    const uint32_t cell = has_cell(step.op) ? cell_of(graph, step) : 0;
+    if (i < replayed) {
+      const auto found = place.find({step.choice.thread, index});
+      if (found == place.end()) {
+        return false;
+      }
+      GraphEvent& event = graph->events[found->second];
+      if (event.op != step.op || event.waits ||
+          (has_cell(step.op) && (event.cell != cell || event.size != step.size))) {
+        return false;
+      }
+      if (reads(event.op) && event.source >= 0 &&
+          graph->events[event.source].written != step.read && !graph->events[event.source].waits &&
+          static_cast<size_t>(event.source) < known && graph->events[event.source].op != Op::kStore) {
+        return false;
+      }
+      event.read = step.read;
+      event.written = step.written;
+      event.a = step.a;
+      event.b = step.b;
+      event.pc = step.pc;
+      ++next[step.choice.thread];
+      continue;
+    }
+    if (place.contains({step.choice.thread, index})) {
+      continue;  // it is known to wait
+    }
+    GraphEvent event = event_of(step, cell, index);
+    const auto e = static_cast<int32_t>(graph->events.size());
+    if (reads(step.op)) {
+      event.source = graph->newest(cell);
+    }
+    if (is_locked(step.op) && !step.waits) {
+      event.writes = effect_of(*graph, event, event.source).writes;
+    }
+    event.writes = event.writes || step.op == Op::kStore;
+    place[{step.choice.thread, index}] = e;
+    ++next[step.choice.thread];
+    graph->events.push_back(event);
+    if (event.writes) {
+      graph->cells[cell].order.push_back(e);
+    }
+  }
+  static_cast<void>(tso);
+  return true;
+}
+
+}  // namespace tsomon::explore

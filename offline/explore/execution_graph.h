@@ -1,0 +1,102 @@
+// Execution graphs: the operations of an execution, what each read, and the order of the writes.
+//
+// Purpose     Two executions are alike when their loads read from the same writes and the writes to
+//             each cell are in the same order. A graph is such a class: (program order, reads-from,
+//             coherence). The exploration makes graphs; a schedule that runs one is made from it.
+// Order       Events stand in the order in which they were added, which is no order of time. What
+//             an event depends on (program order, the write that it reads, the start of its thread,
+//             the end of a thread that it joins) need not stand before it.
+// Consistency A graph is one of the model's if its steps, execution and commit of every event, can
+//             be put in an order that the machine allows: program order; commits first in first
+//             out; a locked operation after all commits of its thread; a load from another thread's
+//             store after its commit; a load before the commit of what overwrites its source;
+//             commits in coherence order. These are all constraints of a store-buffer machine
+//             (Owens, Sarkar, Sewell 2009), so an order of the steps is a schedule of it. Beside
+//             that, a load reads no older write than the newest of its own thread.
+// Complexity  linearize: O(n log n) for n events.
+// Thread-safety: plain data.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "offline/explore/program.h"
+
+namespace tsomon::explore {
+
+inline constexpr int32_t kInitial = -1;   // the value before the first write
+inline constexpr int32_t kReadsNone = -2;
+
+struct GraphEvent {
+  uint16_t thread = 0;
+  uint32_t index = 0;  // in its thread
+  Op op = Op::kFence;
+  uint8_t size = 0;
+  bool exact = false;
+  bool waits = false;   // blocked: it reads a value with which it cannot go on
+  bool writes = false;  // to its cell
+  uint32_t cell = 0;
+  int32_t source = kReadsNone;
+  Value a = 0;
+  Value b = 0;
+  Value read = 0;
+  Value written = 0;
+  uint64_t pc = 0;
+};
+
+struct GraphCell {
+  uint64_t address = 0;
+  uint8_t size = 0;
+  bool object = false;
+  Value initial = 0;
+  std::vector<int32_t> order;  // of its writes: coherence
+};
+
+struct Graph {
+  std::vector<GraphEvent> events;
+  std::vector<GraphCell> cells;
+
+  Value value_of(int32_t write, uint32_t cell) const {
+    return write == kInitial ? cells[cell].initial
+                             : events[static_cast<size_t>(write)].written;
+  }
+  int32_t newest(uint32_t cell) const {
+    return cells[cell].order.empty() ? kInitial : cells[cell].order.back();
+  }
+};
+
+// The effect of a locked event on the value that `write` left.
+Effect effect_of(const Graph& graph, const GraphEvent& event, int32_t write);
+
+// A schedule that runs the graph, events that wait left out; false: the model has none.
+// `schedule` may be nullptr.
+bool linearize(const Graph& graph, Model model, std::vector<Choice>* schedule);
+// The same for the events that `kept` marks.
+// Names the class: equal names, equal classes (of one program).
+std::string class_name(const Graph& graph);
+uint64_t class_hash(const Graph& graph);
+
+// Makes graphs of runs. Cells and their numbers are those of one builder.
+class GraphBuilder {
+ public:
+  // What an execution was, from its steps in their order. Iterations of loops that wait without
+  // effect are left out if `drop_iterations`.
+  Graph of_run(const Run& run, Model model, bool drop_iterations);
+  // Continues `graph`, which the first `replayed` steps of the run ran, by the rest of it, which
+  // was scheduled by Policy::kFirst. Values are those of the run. False: the run did something else.
+  bool extend(Graph* graph, const Run& run, size_t replayed, Model model);
+  // Accesses of different sizes to the same bytes were seen here; 0: nowhere.
+  uint64_t mixed_at() const { return mixed_at_; }
+
+ private:
+  uint32_t cell_of(Graph* graph, const Step& step);
+
+  std::map<std::tuple<uint64_t, uint8_t, bool>, uint32_t> numbers_;
+  std::map<uint64_t, uint64_t> ranges_;  // begin to end of the cells in memory
+  uint64_t mixed_at_ = 0;
+};
+
+}  // namespace tsomon::explore

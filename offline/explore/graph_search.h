@@ -1,0 +1,75 @@
+// Every class of executions once, by growing execution graphs.
+//
+// Source      Kokologiannakis, Marmanis, Gladstein, Vafeiadis: Truly Stateless, Optimal Dynamic
+//             Partial Order Reduction (POPL 2022), algorithms 1 and 2.
+// Method      A run adds the operations of the program to a graph, each thread as far as it goes,
+//             the thread with the smallest number first, each load reading the newest write, each
+//             store written last. For every event that was added there are others of the same kind:
+//             a load may read any write that is there; a store may come before others, and loads
+//             that are there may read it instead (a backward revisit). Then what was added after
+//             the load, and the store does not depend on, is taken away; only if it was added
+//             maximally, so that one of all the graphs that differ in it goes on. Each alternative
+//             is the beginning of another run.
+// Locks       An operation that has to wait is a load that reads what makes it wait; its thread adds
+//             no more. A later write that lets it go on revisits it. So does a loop that waits.
+//             Graphs that end with a thread that only waits for what has happened since are counted
+//             as blocked: no execution ends so.
+// Complexity  One run for every class, and for every blocked graph; no class twice. Alternatives
+//             cost O(n^2) for each pair of a load and a store on the same cell.
+// Memory      The graphs along one path of the search, O(n) each.
+// Thread-safety: none.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "offline/explore/execution_graph.h"
+
+namespace tsomon::explore {
+
+// What the alternatives of the run are made of.
+class GraphSearch {
+ public:
+  GraphSearch(Program& program, GraphBuilder& builder, Model model)
+      : program_(program), builder_(builder), model_(model) {}
+
+  // Nothing is left.
+  bool done() const { return started_ && stack_.empty(); }
+  // The next run: its graph, and whether all that it did fits. Requires !done().
+  struct Result {
+    const Graph* graph = nullptr;
+    const Run* run = nullptr;
+    std::vector<Choice> schedule;  // of the whole run
+    bool stale = false;            // a thread waits for what has happened since
+  };
+  Result next();
+  size_t pending() const;  // alternatives on the path
+  size_t depth() const { return stack_.size(); }
+
+ private:
+  struct Alternative {
+    uint32_t event = 0;                   // added last
+    int32_t source = kReadsNone;          // what it reads then
+    uint32_t position = 0;                // of a store: in the order of its cell
+    int32_t revisited = -1;               // the load that reads it then
+  };
+  struct Node {
+    std::shared_ptr<const Graph> graph;
+    std::vector<Alternative> alternatives;
+  };
+
+  bool make(const Graph& whole, const Alternative& alternative, Graph* made) const;
+  void add_alternatives(const std::shared_ptr<const Graph>& graph, uint32_t from);
+  void add_of_event(const Graph& graph, uint32_t e, Node* node) const;
+
+  Program& program_;
+  GraphBuilder& builder_;
+  const Model model_;
+  bool started_ = false;
+  std::vector<Node> stack_;
+  std::shared_ptr<Graph> last_;
+};
+
+}  // namespace tsomon::explore

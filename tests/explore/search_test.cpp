@@ -1,0 +1,230 @@
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+#include <set>
+#include <sstream>
+
+#include "decoders/litmus/parser.h"
+#include "offline/explore/execution_graph.h"
+#include "offline/explore/graph_search.h"
+#include "offline/explore/naive_search.h"
+#include "tests/explore/machine_program.h"
+#include "tso/explore.h"
+
+namespace {
+
+using namespace tsomon;
+using explore::Graph;
+using explore::GraphBuilder;
+using explore::GraphSearch;
+using explore::MachineProgram;
+using explore::Model;
+using explore::NaiveSearch;
+
+using State = std::vector<machine::Value>;
+
+// All that a final state has.
+State everything(const machine::Machine& machine, const machine::State& state) {
+  State values;
+  for (const machine::ThreadState& thread : state.threads) {
+    values.insert(values.end(), thread.registers.begin(), thread.registers.end());
+  }
+  for (machine::Location location = 0; location < machine.program().memory.size(); ++location) {
+    values.push_back(machine.memory(state, location));
+  }
+  return values;
+}
+
+struct Found {
+  std::set<State> states;
+  std::map<std::string, int> classes;
+  uint64_t other_ends = 0;
+  bool ok = true;
+};
+
+machine::Model of(Model model) {
+  return model == Model::kSc ? machine::Model::kSc : machine::Model::kTso;
+}
+
+Found by_graphs(const machine::Program& program, Model model) {
+  const machine::Machine machine(program, {.model = of(model)});
+  MachineProgram explored(program, model);
+  GraphBuilder builder;
+  GraphSearch search(explored, builder, model);
+  Found found;
+  while (!search.done()) {
+    const GraphSearch::Result result = search.next();
+    if (result.run == nullptr || result.run->end == explore::End::kDiverged) {
+      found.ok = false;
+      return found;
+    }
+    if (result.run->end != explore::End::kFinished) {
+      ++found.other_ends;
+      continue;
+    }
+    ++found.classes[explore::class_name(*result.graph)];
+    found.states.insert(everything(machine, explored.state()));
+    // The graph is what the run was.
+    found.ok = found.ok && explore::class_name(builder.of_run(*result.run, model, false)) ==
+                               explore::class_name(*result.graph);
+  }
+  return found;
+}
+
+Found by_sequences(const machine::Program& program, Model model) {
+  const machine::Machine machine(program, {.model = of(model)});
+  MachineProgram explored(program, model);
+  GraphBuilder builder;
+  NaiveSearch search(explored, model);
+  Found found;
+  while (!search.done()) {
+    const explore::Run& run = search.next();
+    if (run.end != explore::End::kFinished) {
+      ++found.other_ends;
+      continue;
+    }
+    ++found.classes[explore::class_name(builder.of_run(run, model, false))];
+    found.states.insert(everything(machine, explored.state()));
+  }
+  return found;
+}
+
+machine::Outcomes by_machine(const machine::Program& program, Model model) {
+  const machine::Machine machine(program, {.model = of(model)});
+  return machine::outcomes(machine, {}, [&](const machine::State& state) {
+    return everything(machine, state);
+  });
+}
+
+int redundant(const Found& found) {
+  int count = 0;
+  for (const auto& [name, times] : found.classes) {
+    count += times - 1;
+  }
+  return count;
+}
+
+machine::Program random_program(std::mt19937_64& random, uint32_t threads, uint32_t length) {
+  using machine::Instruction;
+  const auto below = [&](uint64_t bound) { return random() % bound; };
+  machine::Program program;
+  const uint64_t locations = 1 + below(3);
+  program.memory.assign(locations, 0);
+  for (uint32_t t = 0; t < threads; ++t) {
+    machine::Thread thread;
+    const uint64_t size = 1 + below(length);
+    for (uint64_t i = 0; i < size; ++i) {
+      const auto location = static_cast<machine::Location>(below(locations));
+      const machine::Value value = below(4) == 0 ? 1 : 10 * (t + 1) + i;
+      const auto result = static_cast<machine::Register>(1 + below(3));
+      switch (below(12)) {
+        case 0:
+        case 1:
+        case 2:
+        case 3:
+          thread.instructions.push_back(Instruction::load(result, location));
+          break;
+        case 4:
+        case 5:
+        case 6:
+        case 7:
+          thread.instructions.push_back(Instruction::store(
+              location, below(4) == 0 ? machine::from_register(result) : machine::immediate(value)));
+          break;
+        case 8:
+          thread.instructions.push_back(Instruction::fence());
+          break;
+        case 9:
+          thread.instructions.push_back(Instruction::locked(
+              machine::Operation::kExchangeAdd, location, machine::immediate(value), result));
+          break;
+        case 10:
+          thread.instructions.push_back(Instruction::locked(
+              machine::Operation::kCompareExchange, location, machine::immediate(value)));
+          break;
+        default:
+          // Skips the next instruction if the register is not 0.
+          thread.instructions.push_back(Instruction::arithmetic(
+              machine::Operation::kTest, result, machine::from_register(result)));
+          thread.instructions.push_back(Instruction::jump_if(
+              machine::Condition::kNotEqual,
+              static_cast<uint32_t>(thread.instructions.size() + 2)));
+          thread.instructions.push_back(Instruction::store(location, machine::immediate(value)));
+          break;
+      }
+    }
+    program.threads.push_back(thread);
+  }
+  return program;
+}
+
+}  // namespace
+
+TEST_CASE("Graphs: classes and final states of random programs are the machine's, each once") {
+  std::mt19937_64 random(28);
+  for (int i = 0; i < 3000; ++i) {
+    const uint32_t threads = 2 + static_cast<uint32_t>(random() % 2);
+    const machine::Program program = random_program(random, threads, threads == 2 ? 5 : 3);
+    REQUIRE(program.check().empty());
+    for (const Model model : {Model::kSc, Model::kTso}) {
+      CAPTURE(i);
+      CAPTURE(static_cast<int>(model));
+      const machine::Outcomes expected = by_machine(program, model);
+      REQUIRE(expected.exploration.complete());
+      const Found found = by_graphs(program, model);
+      REQUIRE(found.ok);
+      REQUIRE(found.other_ends == 0);
+      REQUIRE(redundant(found) == 0);
+      REQUIRE(found.classes.size() == expected.classes.size());
+      REQUIRE(found.states == expected.final_states);
+    }
+  }
+}
+
+TEST_CASE("Sequences: classes and final states of random programs are the machine's") {
+  std::mt19937_64 random(29);
+  for (int i = 0; i < 150; ++i) {
+    const machine::Program program = random_program(random, 2, 3);
+    for (const Model model : {Model::kSc, Model::kTso}) {
+      CAPTURE(i);
+      const machine::Outcomes expected = by_machine(program, model);
+      const Found found = by_sequences(program, model);
+      REQUIRE(found.classes.size() == expected.classes.size());
+      REQUIRE(found.states == expected.final_states);
+    }
+  }
+}
+
+TEST_CASE("Litmus tests: classes and final states are the machine's, each class once") {
+  int tests = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(TSOMON_TEST_DATA
+                                                                         "/litmus")) {
+    if (entry.path().extension() != ".litmus") {
+      continue;
+    }
+    std::ifstream file(entry.path());
+    std::stringstream text;
+    text << file.rdbuf();
+    const auto test = litmus::parse_litmus(text.str(), entry.path().string());
+    if (!test) {
+      continue;
+    }
+    ++tests;
+    for (const Model model : {Model::kSc, Model::kTso}) {
+      CAPTURE(entry.path().string());
+      const machine::Outcomes expected = by_machine(test->program, model);
+      if (!expected.exploration.complete()) {
+        continue;
+      }
+      const Found found = by_graphs(test->program, model);
+      CHECK(found.ok);
+      CHECK(redundant(found) == 0);
+      CHECK(found.classes.size() == expected.classes.size());
+      CHECK(found.states == expected.final_states);
+    }
+  }
+  CHECK(tests > 20);
+}
