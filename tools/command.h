@@ -34,6 +34,7 @@ void add_attach_command(CLI::App& app, int& exit_status);
 void add_check_command(CLI::App& app, int& exit_status);
 void add_doctor_command(CLI::App& app, int& exit_status);
 void add_explain_command(CLI::App& app, int& exit_status);
+void add_explore_command(CLI::App& app, int& exit_status);
 void add_generate_command(CLI::App& app, int& exit_status);
 void add_litmus_command(CLI::App& app, int& exit_status);
 void add_predict_command(CLI::App& app, int& exit_status);

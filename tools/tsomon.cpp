@@ -91,6 +91,7 @@ int run(int argc, char** argv) {
   tsomon::add_check_command(app, exit_status);
   tsomon::add_doctor_command(app, exit_status);
   tsomon::add_explain_command(app, exit_status);
+  tsomon::add_explore_command(app, exit_status);
   tsomon::add_generate_command(app, exit_status);
   tsomon::add_litmus_command(app, exit_status);
   tsomon::add_predict_command(app, exit_status);

@@ -20,6 +20,7 @@
 // completed after it, so what a signal handler records in between stands after it, and a crash
 // leaves it marked as unfinished. A load is recorded when it is done: as little as possible is to
 // lie between it and the store before it.
+#include "monitor/explore/runtime/runtime.h"
 #include "monitor/probe/operation.h"
 
 namespace tsomon::probe {
@@ -189,42 +190,61 @@ bool compare_exchange_recorded(volatile T* address, T* expected, T desired, uint
 }  // namespace tsomon::probe
 
 namespace probe = tsomon::probe;
+namespace explore = tsomon::explore;
 
-#define TSOMON_FETCH(BITS, T, NAME, EXPRESSION)                                   \
+// Under control the first thing is a jump: the program's registers are still there.
+#define TSOMON_IF_EXPLORED(...)           \
+  if (TSOMON_UNLIKELY(explore::active)) { \
+    return explore::__VA_ARGS__;          \
+  }
+
+#define TSOMON_FETCH(BITS, T, NAME, OP, EXPRESSION)                               \
   TSOMON_HOOK T __tsan_atomic##BITS##_fetch_##NAME(volatile T* a, T v, int) {     \
+    TSOMON_IF_EXPLORED(modify(a, v, explore::Op::OP))                             \
     return probe::modify(a, TSOMON_PC(), [v](T old) { return (T)(EXPRESSION); }); \
   }
 
 #define TSOMON_ATOMIC(BITS, T)                                                                   \
-  TSOMON_HOOK T __tsan_atomic##BITS##_load(const volatile T* a, int) {                           \
+  TSOMON_HOOK T __tsan_atomic##BITS##_load(const volatile T* a, int order) {                     \
+    TSOMON_IF_EXPLORED(load(a, order))                                                           \
     return probe::load(a, TSOMON_PC());                                                          \
   }                                                                                              \
   TSOMON_HOOK void __tsan_atomic##BITS##_store(volatile T* a, T v, int order) {                  \
+    TSOMON_IF_EXPLORED(store(a, v, order))                                                       \
     probe::store(a, v, order, TSOMON_PC());                                                      \
   }                                                                                              \
   TSOMON_HOOK T __tsan_atomic##BITS##_exchange(volatile T* a, T v, int) {                        \
+    TSOMON_IF_EXPLORED(modify(a, v, explore::Op::kExchange))                                     \
     return probe::exchange(a, v, TSOMON_PC());                                                   \
   }                                                                                              \
   TSOMON_HOOK T __tsan_atomic##BITS##_fetch_add(volatile T* a, T v, int) {                       \
+    TSOMON_IF_EXPLORED(modify(a, v, explore::Op::kAdd))                                          \
     return probe::fetch_add(a, v, TSOMON_PC());                                                  \
   }                                                                                              \
   TSOMON_HOOK T __tsan_atomic##BITS##_fetch_sub(volatile T* a, T v, int) {                       \
+    TSOMON_IF_EXPLORED(modify(a, (T)(0 - v), explore::Op::kAdd))                                 \
     return probe::fetch_add(a, (T)(0 - v), TSOMON_PC());                                         \
   }                                                                                              \
-  TSOMON_FETCH(BITS, T, and, old& v)                                                             \
-  TSOMON_FETCH(BITS, T, or, old | v)                                                             \
-  TSOMON_FETCH(BITS, T, xor, old ^ v)                                                            \
-  TSOMON_FETCH(BITS, T, nand, ~(old & v))                                                        \
+  TSOMON_FETCH(BITS, T, and, kAnd, old& v)                                                       \
+  TSOMON_FETCH(BITS, T, or, kOr, old | v)                                                        \
+  TSOMON_FETCH(BITS, T, xor, kXor, old ^ v)                                                      \
+  TSOMON_FETCH(BITS, T, nand, kNand, ~(old & v))                                                 \
   TSOMON_HOOK int __tsan_atomic##BITS##_compare_exchange_strong(volatile T* a, T* expected, T v, \
                                                                 int, int) {                      \
+    TSOMON_IF_EXPLORED(compare_exchange(a, expected, v))                                         \
     return probe::compare_exchange_recorded(a, expected, v, TSOMON_PC());                        \
   }                                                                                              \
   TSOMON_HOOK int __tsan_atomic##BITS##_compare_exchange_weak(volatile T* a, T* expected, T v,   \
                                                               int, int) {                        \
+    TSOMON_IF_EXPLORED(compare_exchange(a, expected, v))                                         \
     return probe::compare_exchange_recorded(a, expected, v, TSOMON_PC());                        \
   }                                                                                              \
   TSOMON_HOOK T __tsan_atomic##BITS##_compare_exchange_val(volatile T* a, T expected, T v, int,  \
                                                            int) {                                \
+    if (TSOMON_UNLIKELY(explore::active)) {                                                      \
+      explore::compare_exchange(a, &expected, v);                                                \
+      return expected;                                                                           \
+    }                                                                                            \
     probe::compare_exchange_recorded(a, &expected, v, TSOMON_PC());                              \
     return expected;                                                                             \
   }
@@ -236,6 +256,7 @@ TSOMON_ATOMIC(64, uint64_t)
 TSOMON_ATOMIC(128, unsigned __int128)
 
 TSOMON_HOOK void __tsan_atomic_thread_fence(int order) {
+  TSOMON_IF_EXPLORED(fence(order))
   if (order != probe::kSeqCst) {
     asm volatile("" : : : "memory");
     return;

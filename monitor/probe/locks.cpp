@@ -12,6 +12,7 @@
 // dynamic linker; the acquisition inside a condition wait that is cancelled.
 #include <cerrno>
 
+#include "monitor/explore/runtime/runtime.h"
 #include "monitor/probe/noise.h"
 #include "monitor/probe/real.h"
 #include "monitor/probe/runtime.h"
@@ -176,16 +177,56 @@ bool held_for_writing(const pthread_rwlock_t* lock) {
 
 }  // namespace
 
+namespace explore = tsomon::explore;
+
+namespace {
+
+// The same under control (monitor/explore/runtime).
+int explored_mutex_lock(pthread_mutex_t* mutex, uint64_t pc) {
+  return explore::mutex_lock(mutex, true, pc);
+}
+int explored_mutex_trylock(pthread_mutex_t* mutex, uint64_t pc) {
+  return explore::mutex_lock(mutex, false, pc);
+}
+int explored_rwlock_rdlock(pthread_rwlock_t* lock, uint64_t pc) {
+  return explore::object(explore::Op::kReadLock, lock, pc);
+}
+int explored_rwlock_tryrdlock(pthread_rwlock_t* lock, uint64_t pc) {
+  return explore::object(explore::Op::kTryReadLock, lock, pc);
+}
+int explored_rwlock_wrlock(pthread_rwlock_t* lock, uint64_t pc) {
+  return explore::object(explore::Op::kWriteLock, lock, pc);
+}
+int explored_rwlock_trywrlock(pthread_rwlock_t* lock, uint64_t pc) {
+  return explore::object(explore::Op::kTryWriteLock, lock, pc);
+}
+int explored_spin_lock(pthread_spinlock_t* lock, uint64_t pc) {
+  return explore::spin(explore::Op::kSpinLock, lock, pc);
+}
+int explored_spin_trylock(pthread_spinlock_t* lock, uint64_t pc) {
+  return explore::spin(explore::Op::kSpinTryLock, lock, pc);
+}
+
+}  // namespace
+
 #define TSOMON_TAKE(NAME, TYPE, LOCK, TAKE)                \
   TSOMON_HOOK int pthread_##NAME(LOCK* lock) {             \
+    if (TSOMON_UNLIKELY(explore::active)) {                \
+      return explored_##NAME(lock, TSOMON_PC());           \
+    }                                                      \
     noise();                                               \
     const int result = TAKE(lock);                         \
     acquired(result, RecordType::TYPE, lock, TSOMON_PC()); \
     return result;                                         \
   }
 #define TSOMON_LOCK(NAME, TYPE, LOCK) TSOMON_TAKE(NAME, TYPE, LOCK, real_pthread_##NAME)
+#define TSOMON_REFUSED_IF_EXPLORED(NAME)  \
+  if (TSOMON_UNLIKELY(explore::active)) { \
+    explore::refuse("pthread_" #NAME);    \
+  }
 #define TSOMON_TIMED(NAME, TYPE, LOCK)                               \
   TSOMON_HOOK int pthread_##NAME(LOCK* lock, const timespec* time) { \
+    TSOMON_REFUSED_IF_EXPLORED(NAME)                                 \
     noise();                                                         \
     const int result = real_pthread_##NAME(lock, time);              \
     acquired(result, RecordType::TYPE, lock, TSOMON_PC());           \
@@ -193,6 +234,7 @@ bool held_for_writing(const pthread_rwlock_t* lock) {
   }
 #define TSOMON_CLOCK(NAME, TYPE, LOCK)                                                \
   TSOMON_HOOK int pthread_##NAME(LOCK* lock, clockid_t clock, const timespec* time) { \
+    TSOMON_REFUSED_IF_EXPLORED(NAME)                                                  \
     noise();                                                                          \
     const int result = real_pthread_##NAME(lock, clock, time);                        \
     acquired(result, RecordType::TYPE, lock, TSOMON_PC());                            \
@@ -215,6 +257,9 @@ TSOMON_LOCK(spin_lock, kAcquire, pthread_spinlock_t)
 TSOMON_LOCK(spin_trylock, kAcquire, pthread_spinlock_t)
 
 TSOMON_HOOK int pthread_mutex_unlock(pthread_mutex_t* lock) {
+  if (TSOMON_UNLIKELY(explore::active)) {
+    return explore::mutex_unlock(lock, TSOMON_PC());
+  }
   if (local.thread == nullptr || !gives_back(lock)) {
     return real_pthread_mutex_unlock(lock);
   }
@@ -223,6 +268,9 @@ TSOMON_HOOK int pthread_mutex_unlock(pthread_mutex_t* lock) {
 }
 
 TSOMON_HOOK int pthread_rwlock_unlock(pthread_rwlock_t* lock) {
+  if (TSOMON_UNLIKELY(explore::active)) {
+    return explore::object(explore::Op::kReadWriteUnlock, lock, TSOMON_PC());
+  }
   if (local.thread == nullptr) {
     return real_pthread_rwlock_unlock(lock);
   }
@@ -231,6 +279,9 @@ TSOMON_HOOK int pthread_rwlock_unlock(pthread_rwlock_t* lock) {
 }
 
 TSOMON_HOOK int pthread_spin_unlock(pthread_spinlock_t* lock) {
+  if (TSOMON_UNLIKELY(explore::active)) {
+    return explore::spin(explore::Op::kStore, lock, TSOMON_PC());
+  }
   releases_now(RecordType::kRelease, id(lock), TSOMON_PC());
   const int result = real_pthread_spin_unlock(lock);
   noise();
@@ -238,11 +289,15 @@ TSOMON_HOOK int pthread_spin_unlock(pthread_spinlock_t* lock) {
 }
 
 TSOMON_HOOK int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
+  if (TSOMON_UNLIKELY(explore::active)) {
+    return explore::condition_wait(condition, mutex, TSOMON_PC());
+  }
   return wait(condition, mutex, TSOMON_PC(),
               [=] { return real_pthread_cond_wait(condition, mutex); });
 }
 TSOMON_HOOK int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                        const timespec* time) {
+  TSOMON_REFUSED_IF_EXPLORED(cond_timedwait)
   if (!valid(time)) {
     return real_pthread_cond_timedwait(condition, mutex, time);
   }
@@ -251,6 +306,7 @@ TSOMON_HOOK int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_
 }
 TSOMON_HOOK int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                        clockid_t clock, const timespec* time) {
+  TSOMON_REFUSED_IF_EXPLORED(cond_clockwait)
   if (!valid(time) || (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC)) {
     return real_pthread_cond_clockwait(condition, mutex, clock, time);
   }

@@ -13,6 +13,7 @@
 // commit in order with the thread's earlier stores, which these need not.
 #include <cstddef>
 
+#include "monitor/explore/runtime/runtime.h"
 #include "monitor/probe/runtime.h"
 
 using namespace tsomon::probe;
@@ -29,27 +30,39 @@ __attribute__((weak)) void* __real___memmove_chk(void* to, const void* from, siz
 __attribute__((weak)) void* __real___memset_chk(void* to, int value, size_t size, size_t room);
 }
 
+// In a program under control the copy is made step by step.
+#define TSOMON_IF_EXPLORED(CALL)                                           \
+  if (TSOMON_UNLIKELY(tsomon::explore::active) && tsomon::explore::CALL) { \
+    return to;                                                             \
+  }
+
 TSOMON_HOOK void* __wrap_memcpy(void* to, const void* from, size_t size) {
+  TSOMON_IF_EXPLORED(copy(to, from, size, TSOMON_PC()))
   put_copy(to, from, size, TSOMON_PC());
   return __real_memcpy(to, from, size);
 }
 TSOMON_HOOK void* __wrap_memmove(void* to, const void* from, size_t size) {
+  TSOMON_IF_EXPLORED(copy(to, from, size, TSOMON_PC()))
   put_copy(to, from, size, TSOMON_PC());
   return __real_memmove(to, from, size);
 }
 TSOMON_HOOK void* __wrap_memset(void* to, int value, size_t size) {
+  TSOMON_IF_EXPLORED(fill(to, value, size, TSOMON_PC()))
   put_range(RecordType::kWrite, to, size, TSOMON_PC());
   return __real_memset(to, value, size);
 }
 TSOMON_HOOK void* __wrap___memcpy_chk(void* to, const void* from, size_t size, size_t room) {
+  TSOMON_IF_EXPLORED(copy(to, from, size, TSOMON_PC()))
   put_copy(to, from, size, TSOMON_PC());
   return __real___memcpy_chk(to, from, size, room);
 }
 TSOMON_HOOK void* __wrap___memmove_chk(void* to, const void* from, size_t size, size_t room) {
+  TSOMON_IF_EXPLORED(copy(to, from, size, TSOMON_PC()))
   put_copy(to, from, size, TSOMON_PC());
   return __real___memmove_chk(to, from, size, room);
 }
 TSOMON_HOOK void* __wrap___memset_chk(void* to, int value, size_t size, size_t room) {
+  TSOMON_IF_EXPLORED(fill(to, value, size, TSOMON_PC()))
   put_range(RecordType::kWrite, to, size, TSOMON_PC());
   return __real___memset_chk(to, value, size, room);
 }

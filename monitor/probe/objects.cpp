@@ -22,6 +22,7 @@
 
 #include <malloc.h>
 
+#include "monitor/explore/runtime/runtime.h"
 #include "monitor/probe/handover.h"
 #include "monitor/probe/real.h"
 
@@ -229,14 +230,37 @@ using namespace tsomon::probe;
 
 #define TSOMON_ALLOCATOR TSOMON_HOOK __attribute__((weak))
 
+// Under control (monitor/explore/runtime): addresses depend on the thread alone, and nothing that
+// was freed is used again.
+#define TSOMON_IF_EXPLORED(...)                   \
+  if (TSOMON_UNLIKELY(tsomon::explore::active)) { \
+    return tsomon::explore::__VA_ARGS__;          \
+  }
+
+static void* explored_resize(void* pointer, size_t size) {
+  void* const made = tsomon::explore::allocate(size, 16);
+  if (made != nullptr && pointer != nullptr) {
+    const size_t before = tsomon::explore::owns(pointer) ? tsomon::explore::size_of(pointer)
+                          : in_arena(pointer)            ? 0
+                                                         : malloc_usable_size(pointer);
+    std::memcpy(made, pointer, before < size ? before : size);
+  }
+  return made;
+}
+
 TSOMON_ALLOCATOR void* malloc(size_t size) noexcept {
+  TSOMON_IF_EXPLORED(allocate(size, 16))
   return ready() ? begins(next.malloc(size), size, TSOMON_PC()) : take_from_arena(size);
 }
 TSOMON_ALLOCATOR void* calloc(size_t count, size_t size) noexcept {
+  TSOMON_IF_EXPLORED(allocate(size != 0 && count > SIZE_MAX / size ? SIZE_MAX : count * size, 16))
   return ready() ? begins(next.calloc(count, size), count * size, TSOMON_PC())
                  : take_from_arena(count * size);
 }
 TSOMON_ALLOCATOR void* realloc(void* pointer, size_t size) noexcept {
+  if (TSOMON_UNLIKELY(tsomon::explore::active)) {
+    return explored_resize(pointer, size);
+  }
   return ready() ? resize(pointer, size, TSOMON_PC()) : take_from_arena(size);
 }
 TSOMON_ALLOCATOR void* reallocarray(void* pointer, size_t count, size_t size) noexcept {
@@ -245,9 +269,15 @@ TSOMON_ALLOCATOR void* reallocarray(void* pointer, size_t count, size_t size) no
     errno = ENOMEM;
     return nullptr;
   }
+  if (TSOMON_UNLIKELY(tsomon::explore::active)) {
+    return explored_resize(pointer, bytes);
+  }
   return ready() ? resize(pointer, bytes, TSOMON_PC()) : take_from_arena(bytes);
 }
 TSOMON_ALLOCATOR void free(void* pointer) noexcept {
+  if (TSOMON_UNLIKELY(tsomon::explore::active)) {
+    return;
+  }
   if (in_arena(pointer) || !ready()) {
     return;
   }
@@ -255,9 +285,14 @@ TSOMON_ALLOCATOR void free(void* pointer) noexcept {
   next.free(pointer);
 }
 TSOMON_ALLOCATOR void* aligned_alloc(size_t alignment, size_t size) noexcept {
+  TSOMON_IF_EXPLORED(allocate(size, alignment))
   return ready() ? begins(next.aligned_alloc(alignment, size), size, TSOMON_PC()) : nullptr;
 }
 TSOMON_ALLOCATOR int posix_memalign(void** pointer, size_t alignment, size_t size) noexcept {
+  if (TSOMON_UNLIKELY(tsomon::explore::active)) {
+    *pointer = tsomon::explore::allocate(size, alignment);
+    return *pointer == nullptr ? ENOMEM : 0;
+  }
   const int result = ready() ? next.posix_memalign(pointer, alignment, size) : ENOMEM;
   if (result == 0) {
     begins(*pointer, size, TSOMON_PC());
@@ -265,8 +300,10 @@ TSOMON_ALLOCATOR int posix_memalign(void** pointer, size_t alignment, size_t siz
   return result;
 }
 TSOMON_ALLOCATOR void* memalign(size_t alignment, size_t size) noexcept {
+  TSOMON_IF_EXPLORED(allocate(size, alignment))
   return ready() ? begins(next.memalign(alignment, size), size, TSOMON_PC()) : nullptr;
 }
 TSOMON_ALLOCATOR void* valloc(size_t size) noexcept {
+  TSOMON_IF_EXPLORED(allocate(size, 4096))
   return ready() ? begins(next.valloc(size), size, TSOMON_PC()) : nullptr;
 }

@@ -31,6 +31,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "monitor/explore/runtime/runtime.h"
 #include "monitor/probe/handover.h"
 #include "monitor/probe/modules.h"
 #include "monitor/probe/not_instrumented.h"
@@ -162,6 +163,9 @@ void in_parent() {
 }
 
 void leave_process() {
+  if (TSOMON_UNLIKELY(tsomon::explore::active)) {
+    tsomon::explore::refuse("exec");
+  }
   if (recording && getpid() == recorded_pid) {
     finish();
   }
@@ -207,7 +211,9 @@ void start() {
   }
   started = true;
   // A program that runs with more rights than its user: no file is written for that user.
-  const char* const text = getauxval(AT_SECURE) != 0 ? nullptr : std::getenv("TSOMON_OPTIONS");
+  const char* const text = getauxval(AT_SECURE) != 0 || tsomon::explore::active
+                               ? nullptr
+                               : std::getenv("TSOMON_OPTIONS");
   if (text == nullptr) {
     return;
   }
@@ -253,9 +259,16 @@ using namespace tsomon::probe;
 TSOMON_HOOK void __tsan_init() { start(); }
 
 // Before the constructors of the program, whoever links the runtime.
-__attribute__((constructor(101))) static void start_before_main() { start(); }
+__attribute__((constructor(101))) static void start_before_main() {
+  tsomon::explore::serve_if_asked();
+  start();
+}
 
 TSOMON_HOOK __attribute__((noreturn)) void _exit(int status) {
+  if (TSOMON_UNLIKELY(tsomon::explore::active)) {
+    tsomon::explore::finish(
+        status == 0 ? tsomon::explore::End::kFinished : tsomon::explore::End::kExited, status);
+  }
   leave_process();
   syscall(SYS_exit_group, status);
   __builtin_unreachable();
@@ -321,6 +334,9 @@ TSOMON_HOOK sighandler_t __sysv_signal(int number, sighandler_t handler) {
 
 // The handlers of pthread_atfork do not run, and the child may do only what a signal handler may.
 TSOMON_HOOK pid_t _Fork() {
+  if (TSOMON_UNLIKELY(tsomon::explore::active)) {
+    tsomon::explore::refuse("fork");
+  }
   const pid_t child = real__Fork();
   if (child == 0) {
     recording = false;

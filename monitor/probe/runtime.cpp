@@ -1,4 +1,4 @@
-#include "monitor/probe/runtime.h"
+#include "monitor/explore/runtime/runtime.h"
 
 #include <cerrno>
 #include <cstring>
@@ -11,6 +11,7 @@
 
 #include "monitor/probe/handover.h"
 #include "monitor/probe/patterns.h"
+#include "monitor/probe/runtime.h"
 #include "monitor/probe/watched.h"
 
 namespace tsomon::probe {
@@ -477,6 +478,9 @@ __attribute__((noinline)) void put_open(Context* context, uint64_t key,
 }
 
 void put_range(RecordType type, const volatile void* address, size_t size, uint64_t pc) {
+  if (TSOMON_UNLIKELY(explore::active)) {
+    return explore::range(type == RecordType::kWrite, address, size, pc);
+  }
   if (size == 0) {
     return;
   }
@@ -509,6 +513,11 @@ void put_range(RecordType type, const volatile void* address, size_t size, uint6
 
 // Both are recorded before either is performed: neither a stamp nor a chunk's end may come between.
 void put_copy(const volatile void* to, const volatile void* from, size_t size, uint64_t pc) {
+  if (TSOMON_UNLIKELY(explore::active)) {
+    explore::note_unsaid();
+    explore::range(false, from, size, pc);
+    return explore::range(true, to, size, pc);
+  }
   if (TSOMON_UNLIKELY(options.only_sets)) {
     if (local.thread != nullptr) {
       WatchedParts parts;

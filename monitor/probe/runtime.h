@@ -32,6 +32,12 @@
 #include "monitor/probe/options.h"
 #include "monitor/probe/stamp.h"
 
+// Programs that `tsomon explore` controls (monitor/explore/runtime).
+namespace tsomon::explore {
+extern bool active;
+void plain(bool store, const volatile void* address, uint32_t size, uint64_t pc);
+}  // namespace tsomon::explore
+
 #define TSOMON_LIKELY(x) __builtin_expect(!!(x), 1)
 #define TSOMON_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
@@ -191,6 +197,9 @@ inline __attribute__((always_inline)) void access(RecordType type, const volatil
     case capture::Foreseen::kNo:
       // A program that is not recorded always comes here: nothing but this test.
       if (TSOMON_LIKELY(local.thread == nullptr)) {
+        if (TSOMON_UNLIKELY(explore::active)) {
+          return explore::plain(type == RecordType::kWrite, pointer, size, pc);
+        }
         return;
       }
       return access_slow(address, key);

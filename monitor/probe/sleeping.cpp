@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "monitor/explore/runtime/runtime.h"
 #include "monitor/probe/operation.h"
 #include "monitor/probe/real.h"
 
@@ -53,12 +54,22 @@ void tsomon::probe::drain_before_sleeping(uint64_t pc) {
   errno = error;
 }
 
-#define TSOMON_SLEEPING(RESULT, NAME, PARAMETERS, ARGUMENTS)                 \
+// Under control time is virtual: a thread that sleeps goes on when it is scheduled. What waits for
+// something outside of the program is refused.
+#define TSOMON_PASS(NAME) return 0;
+#define TSOMON_REFUSE(NAME) tsomon::explore::refuse(#NAME);
+
+#define TSOMON_SLEEPING(RESULT, NAME, PARAMETERS, ARGUMENTS) \
+  TSOMON_SLEEPING_OR(TSOMON_REFUSE, RESULT, NAME, PARAMETERS, ARGUMENTS)
+#define TSOMON_SLEEPING_OR(EXPLORED, RESULT, NAME, PARAMETERS, ARGUMENTS)    \
   TSOMON_REAL(NAME)                                                          \
   namespace {                                                                \
   __attribute__((constructor(101))) void look_up_##NAME() { next_##NAME(); } \
   }                                                                          \
   TSOMON_HOOK RESULT NAME PARAMETERS {                                       \
+    if (TSOMON_UNLIKELY(tsomon::explore::active)) {                          \
+      EXPLORED(NAME)                                                         \
+    }                                                                        \
     return sleeping(TSOMON_PC(), [&] { return real_##NAME ARGUMENTS; });     \
   }
 
@@ -77,12 +88,13 @@ TSOMON_SLEEPING(int, pselect,
                 (int count, fd_set* in, fd_set* out, fd_set* other, const timespec* timeout,
                  const sigset_t* mask),
                 (count, in, out, other, timeout, mask))
-TSOMON_SLEEPING(int, nanosleep, (const timespec* time, timespec* rest), (time, rest))
-TSOMON_SLEEPING(int, clock_nanosleep,
-                (clockid_t clock, int flags, const timespec* time, timespec* rest),
-                (clock, flags, time, rest))
-TSOMON_SLEEPING(int, usleep, (useconds_t time), (time))
-TSOMON_SLEEPING(unsigned, sleep, (unsigned seconds), (seconds))
+TSOMON_SLEEPING_OR(TSOMON_PASS, int, nanosleep, (const timespec* time, timespec* rest),
+                   (time, rest))
+TSOMON_SLEEPING_OR(TSOMON_PASS, int, clock_nanosleep,
+                   (clockid_t clock, int flags, const timespec* time, timespec* rest),
+                   (clock, flags, time, rest))
+TSOMON_SLEEPING_OR(TSOMON_PASS, int, usleep, (useconds_t time), (time))
+TSOMON_SLEEPING_OR(TSOMON_PASS, unsigned, sleep, (unsigned seconds), (seconds))
 TSOMON_SLEEPING(int, pause, (), ())
 TSOMON_SLEEPING(ssize_t, read, (int file, void* buffer, size_t size), (file, buffer, size))
 TSOMON_SLEEPING(ssize_t, readv, (int file, const iovec* buffers, int count), (file, buffers, count))

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 
+#include "monitor/explore/runtime/runtime.h"
 #include "monitor/probe/operation.h"
 #include "monitor/probe/real.h"
 
@@ -26,6 +27,8 @@ void __cxa_guard_release(uint64_t* guard);
 TSOMON_REAL(__cxa_guard_release)
 
 using namespace tsomon::probe;
+
+namespace explore = tsomon::explore;
 
 namespace {
 
@@ -52,28 +55,44 @@ bool is_barrier_result(int result) {
 
 }  // namespace
 
+// Under control (monitor/explore/runtime).
+#define TSOMON_IF_EXPLORED(...)           \
+  if (TSOMON_UNLIKELY(explore::active)) { \
+    return explore::__VA_ARGS__;          \
+  }
+
 TSOMON_HOOK int sem_post(sem_t* semaphore) {
+  TSOMON_IF_EXPLORED(semaphore(explore::Op::kSemaphorePost, semaphore, TSOMON_PC()))
   return locked(semaphore, TSOMON_PC(), is_zero, [=] { return real_sem_post(semaphore); });
 }
 TSOMON_HOOK int sem_wait(sem_t* semaphore) {
+  TSOMON_IF_EXPLORED(semaphore(explore::Op::kSemaphoreWait, semaphore, TSOMON_PC()))
   drain_before_sleeping(TSOMON_PC());
   return locked(semaphore, TSOMON_PC(), is_zero, [=] { return real_sem_wait(semaphore); });
 }
 TSOMON_HOOK int sem_trywait(sem_t* semaphore) {
+  TSOMON_IF_EXPLORED(semaphore(explore::Op::kSemaphoreTryWait, semaphore, TSOMON_PC()))
   return locked(semaphore, TSOMON_PC(), is_zero, [=] { return real_sem_trywait(semaphore); });
 }
 TSOMON_HOOK int sem_timedwait(sem_t* semaphore, const timespec* time) {
+  if (TSOMON_UNLIKELY(explore::active)) {
+    explore::refuse("sem_timedwait");
+  }
   drain_before_sleeping(TSOMON_PC());
   return locked(semaphore, TSOMON_PC(), is_zero,
                 [=] { return real_sem_timedwait(semaphore, time); });
 }
 TSOMON_HOOK int sem_clockwait(sem_t* semaphore, clockid_t clock, const timespec* time) {
+  if (TSOMON_UNLIKELY(explore::active)) {
+    explore::refuse("sem_clockwait");
+  }
   drain_before_sleeping(TSOMON_PC());
   return locked(semaphore, TSOMON_PC(), is_zero,
                 [=] { return real_sem_clockwait(semaphore, clock, time); });
 }
 
 TSOMON_HOOK int pthread_barrier_wait(pthread_barrier_t* barrier) {
+  TSOMON_IF_EXPLORED(barrier_wait(barrier, TSOMON_PC()))
   drain_before_sleeping(TSOMON_PC());
   return locked(barrier, TSOMON_PC(), is_barrier_result,
                 [=] { return real_pthread_barrier_wait(barrier); });
@@ -95,6 +114,7 @@ static void run_once_routine() {
   once_routine = nullptr;  // ran
 }
 TSOMON_HOOK int pthread_once(pthread_once_t* once, void (*routine)()) {
+  TSOMON_IF_EXPLORED(once(once, routine, TSOMON_PC()))
   void (*const outer)() = once_routine;
   once_routine = routine;
   unrecorded(true);
@@ -107,6 +127,7 @@ TSOMON_HOOK int pthread_once(pthread_once_t* once, void (*routine)()) {
 }
 
 TSOMON_HOOK void __cxa_guard_release(uint64_t* guard) {
+  TSOMON_IF_EXPLORED(guard_release(guard, true, TSOMON_PC()))
   locked(guard, TSOMON_PC(), is_zero, [=] {
     real___cxa_guard_release(guard);
     return 0;

@@ -17,6 +17,7 @@
 
 #include <sched.h>
 
+#include "monitor/explore/runtime/runtime.h"
 #include "monitor/probe/handover.h"
 #include "monitor/probe/patterns.h"
 #include "monitor/probe/real.h"
@@ -196,6 +197,9 @@ using namespace tsomon::probe;
 TSOMON_HOOK int pthread_create(pthread_t* handle, const pthread_attr_t* attributes,
                                void* (*routine)(void*), void* argument) {
   start();
+  if (TSOMON_UNLIKELY(tsomon::explore::active)) {
+    return tsomon::explore::create_thread(handle, attributes, routine, argument);
+  }
   if (!recording || (local.off && local.thread == nullptr)) {
     return real_pthread_create(handle, attributes, routine, argument);
   }
@@ -245,6 +249,9 @@ TSOMON_HOOK int pthread_create(pthread_t* handle, const pthread_attr_t* attribut
 }
 
 TSOMON_HOOK int pthread_join(pthread_t handle, void** value) {
+  if (TSOMON_UNLIKELY(tsomon::explore::active)) {
+    return tsomon::explore::join_thread(handle, value);
+  }
   Thread* const thread = find(handle);
   drain_before_sleeping(TSOMON_PC());
   const int result = real_pthread_join(handle, value);
@@ -255,6 +262,9 @@ TSOMON_HOOK int pthread_join(pthread_t handle, void** value) {
 }
 
 TSOMON_HOOK int pthread_tryjoin_np(pthread_t handle, void** value) {
+  if (TSOMON_UNLIKELY(tsomon::explore::active)) {
+    tsomon::explore::refuse("pthread_tryjoin_np");
+  }
   Thread* const thread = find(handle);
   const int result = real_pthread_tryjoin_np(handle, value);
   if (result == 0) {
@@ -264,6 +274,9 @@ TSOMON_HOOK int pthread_tryjoin_np(pthread_t handle, void** value) {
 }
 
 TSOMON_HOOK int pthread_timedjoin_np(pthread_t handle, void** value, const timespec* time) {
+  if (TSOMON_UNLIKELY(tsomon::explore::active)) {
+    tsomon::explore::refuse("pthread_timedjoin_np");
+  }
   Thread* const thread = find(handle);
   const int result = real_pthread_timedjoin_np(handle, value, time);
   if (result == 0) {
@@ -273,6 +286,9 @@ TSOMON_HOOK int pthread_timedjoin_np(pthread_t handle, void** value, const times
 }
 
 TSOMON_HOOK int pthread_detach(pthread_t handle) {
+  if (TSOMON_UNLIKELY(tsomon::explore::active)) {
+    return tsomon::explore::detach_thread(handle);
+  }
   Thread* const thread = find(handle);
   const int result = real_pthread_detach(handle);
   if (result == 0 && thread != nullptr) {

@@ -50,6 +50,7 @@ __attribute__((weak)) void tsomon_runtime_unit_end(void);
 __attribute__((weak)) void tsomon_runtime_unit_cancel(void);
 __attribute__((weak)) unsigned tsomon_runtime_unit_enter(const char* name);
 __attribute__((weak)) void tsomon_runtime_unit_leave(unsigned unit);
+__attribute__((weak)) void tsomon_runtime_outcome(const char* text);
 __attribute__((weak)) void tsomon_runtime_atomic_set(const char* name, const volatile void* address,
                                                      unsigned long size);
 
@@ -88,6 +89,20 @@ static __inline__ void tsomon_atomic_set(const char* name, const volatile void* 
                                          unsigned long size) {
   if (tsomon_runtime_atomic_set) {
     tsomon_runtime_atomic_set(name, address, size);
+  }
+}
+
+/* tsomon_outcome("x=%d", x): what an execution of an explored program comes to (`tsomon explore`
+ * counts the executions of each outcome); elsewhere nothing. At most 255 bytes count. */
+__attribute__((format(printf, 1, 2))) static __inline__ void tsomon_outcome(const char* format,
+                                                                            ...) {
+  if (tsomon_runtime_outcome) {
+    char text[256];
+    __builtin_va_list arguments;
+    __builtin_va_start(arguments, format);
+    __builtin_vsnprintf(text, sizeof text, format, arguments);
+    __builtin_va_end(arguments);
+    tsomon_runtime_outcome(text);
   }
 }
 

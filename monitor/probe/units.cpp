@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "decoders/capture/writer.h"
+#include "monitor/explore/runtime/runtime.h"
 #include "monitor/probe/handover.h"
 #include "monitor/probe/noise.h"
 #include "monitor/probe/runtime.h"
@@ -147,7 +148,27 @@ char* copy_labels(uint32_t* from, char* at, char* end) {
 
 using namespace tsomon::probe;
 
+namespace explore = tsomon::explore;
+
+// Under control (monitor/explore/runtime).
+static bool explored_unit(explore::MarkKind kind, const char* name) {
+  if (TSOMON_LIKELY(!explore::active)) {
+    return false;
+  }
+  explore::mark(kind, name != nullptr ? explore::label(name, std::strlen(name)) : 0);
+  return true;
+}
+
+TSOMON_HOOK void tsomon_runtime_outcome(const char* text) {
+  if (explore::active) {
+    explore::say_outcome(text);
+  }
+}
+
 TSOMON_HOOK void tsomon_runtime_unit_begin(const char* name) {
+  if (explored_unit(explore::MarkKind::kUnitBegin, name)) {
+    return;
+  }
   activate();
   if (local.thread == nullptr || name == nullptr) {
     return;
@@ -157,17 +178,26 @@ TSOMON_HOOK void tsomon_runtime_unit_begin(const char* name) {
 }
 
 TSOMON_HOOK void tsomon_runtime_unit_end() {
+  if (explored_unit(explore::MarkKind::kUnitEnd, nullptr)) {
+    return;
+  }
   noise();
   put_boundary(RecordType::kUnitEnd, 0, TSOMON_PC());
 }
 
 TSOMON_HOOK void tsomon_runtime_unit_cancel() {
+  if (explored_unit(explore::MarkKind::kUnitCancel, nullptr)) {
+    return;
+  }
   noise();
   put_boundary(RecordType::kUnitCancel, 0, TSOMON_PC());
 }
 
 // Of scopes: which unit it is. 0: none was begun.
 TSOMON_HOOK unsigned tsomon_runtime_unit_enter(const char* name) {
+  if (TSOMON_UNLIKELY(explore::active)) {
+    return explore::enter_unit(name);
+  }
   activate();
   if (local.thread == nullptr || name == nullptr) {
     return 0;
@@ -178,6 +208,9 @@ TSOMON_HOOK unsigned tsomon_runtime_unit_enter(const char* name) {
 }
 
 TSOMON_HOOK void tsomon_runtime_unit_leave(unsigned unit) {
+  if (TSOMON_UNLIKELY(explore::active)) {
+    return explore::leave_unit(unit);
+  }
   noise();
   if (unit != 0) {
     end_unit(unit, TSOMON_PC());

@@ -219,6 +219,7 @@ GraphEvent event_of(const Step& step, uint32_t cell, uint32_t index) {
   GraphEvent event;
   event.thread = step.choice.thread;
   event.index = index;
+  event.operation = index;
   event.op = step.op;
   event.size = step.size;
   event.exact = step.exact;
@@ -319,8 +320,8 @@ uint32_t GraphBuilder::cell_of(Graph* graph, const Step& step) {
 Graph GraphBuilder::of_run(const Run& run, Model model, bool drop_iterations) {
   Graph graph;
   struct Thread {
-    std::vector<int32_t> events;     // in program order
-    std::deque<int32_t> buffer;      // stores that have not been committed
+    std::vector<int32_t> events;  // in program order
+    std::deque<int32_t> buffer;   // stores that have not been committed
   };
   std::map<uint16_t, Thread> threads;
   const bool tso = model == Model::kTso;
@@ -350,6 +351,7 @@ Graph GraphBuilder::of_run(const Run& run, Model model, bool drop_iterations) {
     }
     const uint32_t cell = has_cell(step.op) ? cell_of(&graph, step) : 0;
     GraphEvent event = event_of(step, cell, static_cast<uint32_t>(thread.events.size()));
+    event.operation = operation;
     const auto e = static_cast<int32_t>(graph.events.size());
     if (reads(step.op)) {
       event.source = graph.newest(cell);
@@ -405,7 +407,8 @@ bool GraphBuilder::extend(Graph* graph, const Run& run, size_t replayed, Model m
       }
       if (reads(event.op) && event.source >= 0 &&
           graph->events[event.source].written != step.read && !graph->events[event.source].waits &&
-          static_cast<size_t>(event.source) < known && graph->events[event.source].op != Op::kStore) {
+          static_cast<size_t>(event.source) < known &&
+          graph->events[event.source].op != Op::kStore) {
         return false;
       }
       event.read = step.read;

@@ -27,12 +27,13 @@
 
 namespace tsomon::explore {
 
-inline constexpr int32_t kInitial = -1;   // the value before the first write
+inline constexpr int32_t kInitial = -1;  // the value before the first write
 inline constexpr int32_t kReadsNone = -2;
 
 struct GraphEvent {
   uint16_t thread = 0;
-  uint32_t index = 0;  // in its thread
+  uint32_t index = 0;      // in its thread
+  uint32_t operation = 0;  // the same, with those that were left out
   Op op = Op::kFence;
   uint8_t size = 0;
   bool exact = false;
@@ -60,8 +61,7 @@ struct Graph {
   std::vector<GraphCell> cells;
 
   Value value_of(int32_t write, uint32_t cell) const {
-    return write == kInitial ? cells[cell].initial
-                             : events[static_cast<size_t>(write)].written;
+    return write == kInitial ? cells[cell].initial : events[static_cast<size_t>(write)].written;
   }
   int32_t newest(uint32_t cell) const {
     return cells[cell].order.empty() ? kInitial : cells[cell].order.back();
@@ -86,7 +86,8 @@ class GraphBuilder {
   // effect are left out if `drop_iterations`.
   Graph of_run(const Run& run, Model model, bool drop_iterations);
   // Continues `graph`, which the first `replayed` steps of the run ran, by the rest of it, which
-  // was scheduled by Policy::kFirst. Values are those of the run. False: the run did something else.
+  // was scheduled by Policy::kFirst. Values are those of the run. False: the run did something
+  // else.
   bool extend(Graph* graph, const Run& run, size_t replayed, Model model);
   // Accesses of different sizes to the same bytes were seen here; 0: nowhere.
   uint64_t mixed_at() const { return mixed_at_; }

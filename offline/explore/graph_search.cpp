@@ -141,13 +141,13 @@ bool added_maximally(const Graph& graph, int32_t e, int32_t store,
     return event.source == newest;
   }
   const auto& order = graph.cells[event.cell].order;
-  return newest == kInitial || std::find(order.begin(), order.end(), newest) <
-                                   std::find(order.begin(), order.end(), e);
+  return newest == kInitial ||
+         std::find(order.begin(), order.end(), newest) < std::find(order.begin(), order.end(), e);
 }
 
-// `load` reads `store`, the last event, and nothing is left of what neither came before the load nor
-// is needed; false: another graph does this. The store is not in the order of its cell if it is a
-// plain one.
+// `load` reads `store`, the last event, and nothing is left of what neither came before the load
+// nor is needed; false: another graph does this. The store is not in the order of its cell if it is
+// a plain one.
 bool revisit(const Graph& graph, int32_t load, const std::vector<bool>& needed, Graph* made) {
   const auto store = static_cast<int32_t>(graph.events.size()) - 1;
   std::vector<int32_t> number(graph.events.size(), -1);
@@ -329,8 +329,9 @@ GraphSearch::Result GraphSearch::next() {
   const auto from = static_cast<uint32_t>(graph->events.size());
   const Run& run = program_.run(request);
   result.run = &run;
-  if (run.end != End::kDiverged &&
-      !builder_.extend(graph.get(), run, request.prefix.size(), model_)) {
+  const bool whole = run.end != End::kDiverged && run.end != End::kFailed &&
+                     run.end != End::kStopped && run.end != End::kHung;
+  if (whole && !builder_.extend(graph.get(), run, request.prefix.size(), model_)) {
     // Said by the one who asks: the run did something else than before.
     result.run = nullptr;
     return result;
@@ -345,7 +346,7 @@ GraphSearch::Result GraphSearch::next() {
   }
   last_ = graph;
   result.graph = last_.get();
-  if (run.end != End::kDiverged && run.end != End::kFailed && run.end != End::kStopped) {
+  if (whole) {
     add_alternatives(graph, from);
   }
   return result;

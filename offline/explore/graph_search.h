@@ -10,7 +10,8 @@
 //             the load, and the store does not depend on, is taken away; only if it was added
 //             maximally, so that one of all the graphs that differ in it goes on. Each alternative
 //             is the beginning of another run.
-// Locks       An operation that has to wait is a load that reads what makes it wait; its thread adds
+// Locks       An operation that has to wait is a load that reads what makes it wait; its thread
+// adds
 //             no more. A later write that lets it go on revisits it. So does a loop that waits.
 //             Graphs that end with a thread that only waits for what has happened since are counted
 //             as blocked: no execution ends so.
@@ -50,10 +51,10 @@ class GraphSearch {
 
  private:
   struct Alternative {
-    uint32_t event = 0;                   // added last
-    int32_t source = kReadsNone;          // what it reads then
-    uint32_t position = 0;                // of a store: in the order of its cell
-    int32_t revisited = -1;               // the load that reads it then
+    uint32_t event = 0;           // added last
+    int32_t source = kReadsNone;  // what it reads then
+    uint32_t position = 0;        // of a store: in the order of its cell
+    int32_t revisited = -1;       // the load that reads it then
   };
   struct Node {
     std::shared_ptr<const Graph> graph;

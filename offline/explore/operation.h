@@ -1,8 +1,8 @@
 // What one step of an explored thread does to one cell of memory.
 //
 // Purpose     The controlled runtime performs operations, the exploration asks what they would do
-//             to other values: whether a lock could be taken, a compare-exchange would succeed. Both
-//             use apply(), so they cannot disagree.
+//             to other values: whether a lock could be taken, a compare-exchange would succeed.
+//             Both use apply(), so they cannot disagree.
 // Cells       Bytes of the program's memory, at most 16, or an object of synchronisation, whose
 //             value the runtime keeps: a mutex, say, is 0 or 1 + the number of its owner.
 // Blocking    A lock is enabledness: while an operation is not enabled, its thread waits.

@@ -27,9 +27,10 @@ struct Choice {
 };
 
 enum class Policy : uint8_t {
-  kFirst,   // the commits first, then the thread with the smallest number
-  kRandom,  // all that is enabled alike
-  kPct,     // priorities that change at `depth` - 1 places among the first `length` steps
+  kFirst,     // the commits first, then the thread with the smallest number
+  kRandom,    // all that is enabled alike
+  kContinue,  // the commits first, then the thread that ran, then as kFirst
+  kPct,       // priorities that change at `depth` - 1 places among the first `length` steps
 };
 
 struct Request {
@@ -98,7 +99,8 @@ enum class End : uint8_t {
 struct Waiting {
   uint16_t thread = 0;
   Op op = Op::kLoad;
-  bool in_loop = false;  // that waits for a value to change
+  bool in_loop = false;    // that waits for a value to change
+  bool can_go_on = false;  // it only has not been let (waiting_is_final)
   uint64_t address = 0;
   uint64_t pc = 0;
 };

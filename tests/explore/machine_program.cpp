@@ -18,9 +18,8 @@ bool touches_memory(Opcode opcode) {
 }
 
 uint64_t source_of(const Instruction& instruction, const ThreadState& thread) {
-  const uint64_t value = instruction.source.is_register
-                             ? thread.registers[instruction.source.value]
-                             : instruction.source.value;
+  const uint64_t value = instruction.source.is_register ? thread.registers[instruction.source.value]
+                                                        : instruction.source.value;
   return machine::truncate(value, instruction.width);
 }
 

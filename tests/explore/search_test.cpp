@@ -1,11 +1,11 @@
-#include <doctest/doctest.h>
-
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <random>
 #include <set>
 #include <sstream>
+
+#include <doctest/doctest.h>
 
 #include "decoders/litmus/parser.h"
 #include "offline/explore/execution_graph.h"
@@ -94,9 +94,8 @@ Found by_sequences(const machine::Program& program, Model model) {
 
 machine::Outcomes by_machine(const machine::Program& program, Model model) {
   const machine::Machine machine(program, {.model = of(model)});
-  return machine::outcomes(machine, {}, [&](const machine::State& state) {
-    return everything(machine, state);
-  });
+  return machine::outcomes(machine, {},
+                           [&](const machine::State& state) { return everything(machine, state); });
 }
 
 int redundant(const Found& found) {
@@ -131,8 +130,9 @@ machine::Program random_program(std::mt19937_64& random, uint32_t threads, uint3
         case 5:
         case 6:
         case 7:
-          thread.instructions.push_back(Instruction::store(
-              location, below(4) == 0 ? machine::from_register(result) : machine::immediate(value)));
+          thread.instructions.push_back(
+              Instruction::store(location, below(4) == 0 ? machine::from_register(result)
+                                                         : machine::immediate(value)));
           break;
         case 8:
           thread.instructions.push_back(Instruction::fence());
@@ -142,16 +142,16 @@ machine::Program random_program(std::mt19937_64& random, uint32_t threads, uint3
               machine::Operation::kExchangeAdd, location, machine::immediate(value), result));
           break;
         case 10:
-          thread.instructions.push_back(Instruction::locked(
-              machine::Operation::kCompareExchange, location, machine::immediate(value)));
+          thread.instructions.push_back(Instruction::locked(machine::Operation::kCompareExchange,
+                                                            location, machine::immediate(value)));
           break;
         default:
           // Skips the next instruction if the register is not 0.
-          thread.instructions.push_back(Instruction::arithmetic(
-              machine::Operation::kTest, result, machine::from_register(result)));
-          thread.instructions.push_back(Instruction::jump_if(
-              machine::Condition::kNotEqual,
-              static_cast<uint32_t>(thread.instructions.size() + 2)));
+          thread.instructions.push_back(Instruction::arithmetic(machine::Operation::kTest, result,
+                                                                machine::from_register(result)));
+          thread.instructions.push_back(
+              Instruction::jump_if(machine::Condition::kNotEqual,
+                                   static_cast<uint32_t>(thread.instructions.size() + 2)));
           thread.instructions.push_back(Instruction::store(location, machine::immediate(value)));
           break;
       }
@@ -200,8 +200,8 @@ TEST_CASE("Sequences: classes and final states of random programs are the machin
 
 TEST_CASE("Litmus tests: classes and final states are the machine's, each class once") {
   int tests = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(TSOMON_TEST_DATA
-                                                                         "/litmus")) {
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(TSOMON_TEST_DATA "/litmus")) {
     if (entry.path().extension() != ".litmus") {
       continue;
     }

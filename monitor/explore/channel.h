@@ -1,0 +1,95 @@
+// The memory that the exploration and the explored program share.
+//
+// Purpose     The exploring process starts the program with the number of a descriptor in its
+//             environment. The runtime in the program maps it, stops before the program's
+//             constructors and serves: for every request it makes a child of itself, which runs the
+//             program under the schedule that the request has and leaves here what it did. Every
+//             execution begins with the same memory.
+// Protocol    `request` and `done` count; who waits for one sleeps on it (futex). All else is
+//             written before the count changes and read after.
+// Kept        From run to run: `shared`, the words of memory that several threads access; the
+//             numbers of threads, given by who starts them; the names of labels.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "offline/explore/program.h"
+
+namespace tsomon::explore {
+
+inline constexpr const char* kChannelVariable = "TSOMON_EXPLORE";
+inline constexpr uint64_t kChannelMagic = 0x3130786C70786574;
+inline constexpr uint32_t kMaxSteps = 1U << 14;
+inline constexpr uint32_t kMaxMarks = 1U << 14;
+inline constexpr uint32_t kSharedTable = 1U << 16;  // words, at most half full
+inline constexpr uint32_t kMaxFound = 4096;
+inline constexpr uint32_t kMaxLabels = 1024;
+inline constexpr uint32_t kLabelSize = 64;
+inline constexpr uint32_t kOutcomeBytes = 1U << 16;
+
+struct ThreadName {
+  uint32_t parent;  // its number
+  uint32_t child;   // of its children, counted from 1; 0: not given yet
+};
+
+struct Channel {
+  uint64_t magic;
+  std::atomic<uint32_t> request;
+  std::atomic<uint32_t> done;
+  int32_t server;
+  std::atomic<int32_t> child;
+  int32_t wait_status;
+  uint64_t load_base;  // of the program
+
+  // Of the request.
+  Model model;
+  Policy policy;
+  bool waiting_is_final;
+  bool show_output;
+  uint64_t waiting;
+  uint64_t seed;
+  uint32_t depth;
+  uint32_t length;
+  uint32_t max_steps;
+  uint32_t prefix_size;
+  Choice prefix[kMaxSteps];
+
+  uint32_t shared_count;
+  uint64_t shared[kSharedTable];  // 0: free
+  ThreadName threads[kMaxThreads + 1];
+  uint32_t label_count;
+  char labels[kMaxLabels][kLabelSize];
+
+  // Of the run.
+  End end;
+  int32_t status;
+  char detail[256];
+  std::atomic<uint32_t> step_count;
+  uint32_t mark_count;
+  uint32_t waiting_count;
+  uint32_t found_count;
+  uint32_t outcome_bytes;
+  uint64_t unsaid;
+  Step steps[kMaxSteps];
+  Mark marks[kMaxMarks];
+  Waiting waiting_threads[kMaxThreads + 1];
+  uint64_t found[kMaxFound];     // words that turned out to be shared
+  char outcomes[kOutcomeBytes];  // each ends with 0
+};
+
+inline uint64_t word_of(uint64_t address) { return address >> 3; }
+inline uint32_t shared_home(uint64_t word) {
+  return static_cast<uint32_t>((word * 0x9E3779B97F4A7C15ULL) >> 48) & (kSharedTable - 1);
+}
+inline bool is_shared_word(const Channel& channel, uint64_t word) {
+  for (uint32_t at = shared_home(word); channel.shared[at] != 0;
+       at = (at + 1) & (kSharedTable - 1)) {
+    if (channel.shared[at] == word) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace tsomon::explore

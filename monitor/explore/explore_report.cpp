@@ -1,0 +1,72 @@
+#include <nlohmann/json.hpp>
+
+#include <fmt/format.h>
+
+#include "monitor/explore/explore.h"
+#include "tso/printable.h"
+
+namespace tsomon::explore {
+
+std::string exploration_text(const Exploration& exploration, const ExploreOptions& options) {
+  std::string text = fmt::format(
+      "{}: {} under {}: {}{}\n  executions: {}, classes: {}, blocked: {}, redundant: {}\n",
+      printable(exploration.program), strategy_text(options.strategy),
+      options.model == Model::kTso ? "TSO" : "SC",
+      exploration.findings.empty() ? "nothing found"
+                                   : fmt::format("{} finding{}", exploration.findings.size(),
+                                                 exploration.findings.size() == 1 ? "" : "s"),
+      exploration.complete() ? ", complete" : ", not complete", exploration.executions,
+      exploration.classes, exploration.blocked, exploration.redundant);
+  for (const auto& [outcome, count] : exploration.outcomes) {
+    text += fmt::format("  outcome {}: {} class{}\n", printable(outcome), count,
+                        count == 1 ? "" : "es");
+  }
+  for (const ExploreFinding& finding : exploration.findings) {
+    text += fmt::format("{}: {} ({} class{})\n", finding.kind, printable(finding.text),
+                        finding.classes, finding.classes == 1 ? "" : "es");
+    for (const std::string& location : finding.locations) {
+      text += fmt::format("  at {}\n", printable(location));
+    }
+    if (!finding.outcome.empty()) {
+      text += fmt::format("  outcome {}\n", printable(finding.outcome));
+    }
+    text += fmt::format("  --replay '{}'\n", finding.schedule);
+  }
+  for (const std::string& note : exploration.notes) {
+    text += fmt::format("not complete: {}\n", printable(note));
+  }
+  return text;
+}
+
+nlohmann::ordered_json exploration_json(const Exploration& exploration,
+                                        const ExploreOptions& options) {
+  auto outcomes = nlohmann::ordered_json::object();
+  for (const auto& [outcome, count] : exploration.outcomes) {
+    outcomes[outcome] = count;
+  }
+  auto findings = nlohmann::ordered_json::array();
+  for (const ExploreFinding& finding : exploration.findings) {
+    findings.push_back({{"kind", finding.kind},
+                        {"schedule", finding.schedule},
+                        {"locations", finding.locations},
+                        {"text", finding.text},
+                        {"classes", finding.classes},
+                        {"steps", finding.steps},
+                        {"outcome", finding.outcome},
+                        {"fingerprint", finding.fingerprint}});
+  }
+  return {{"program", exploration.program},
+          {"model", options.model == Model::kTso ? "tso" : "sc"},
+          {"strategy", strategy_text(options.strategy)},
+          {"executions", exploration.executions},
+          {"blocked", exploration.blocked},
+          {"redundant", exploration.redundant},
+          {"classes", exploration.classes},
+          {"outcomes", std::move(outcomes)},
+          {"complete", exploration.complete()},
+          {"findings", std::move(findings)},
+          {"notes", exploration.notes},
+          {"seconds", exploration.seconds}};
+}
+
+}  // namespace tsomon::explore

@@ -1,0 +1,355 @@
+#include "monitor/explore/program_process.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include <elf.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "monitor/explore/channel.h"
+#include "tso/work.h"
+
+namespace tsomon::explore {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int kTickMilliseconds = 50;
+constexpr double kStartSeconds = 30;
+
+void sleep_on(std::atomic<uint32_t>* word, uint32_t value) {
+  const timespec tick{0, kTickMilliseconds * 1'000'000};
+  syscall(SYS_futex, word, FUTEX_WAIT, value, &tick, nullptr, 0);
+}
+
+// Of processor time; 0 when it cannot be told. Others may need the processors.
+double used_seconds(pid_t process) {
+  clockid_t clock = 0;
+  timespec time{};
+  if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &time) != 0) {
+    return 0;
+  }
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+Error start_error(const std::string& program, const std::string& message) {
+  return {ErrorKind::kEnvironment, program, {}, message};
+}
+
+bool is_position_independent(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  Elf64_Ehdr header{};
+  file.read(reinterpret_cast<char*>(&header), sizeof header);
+  return !file || header.e_type == ET_DYN;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ProgramProcess>> ProgramProcess::start(
+    const std::vector<std::string>& command, const ProcessOptions& options) {
+  std::unique_ptr<ProgramProcess> process(new ProgramProcess);
+  process->options_ = options;
+  process->options_.max_steps = std::min(options.max_steps, kMaxSteps);
+  if (const auto begun = process->begin(command); !begun) {
+    return tl::unexpected(begun.error());
+  }
+  return process;
+}
+
+Result<bool> ProgramProcess::begin(const std::vector<std::string>& command) {
+  const auto failed = [&](const std::string& what, int error) {
+    return tl::unexpected(start_error(command[0], what + ": " + std::strerror(error)));
+  };
+  const int memory = memfd_create("tsomon-explore", 0);
+  errors_ = memfd_create("tsomon-explore-errors", MFD_CLOEXEC);
+  if (memory < 0 || errors_ < 0 || ftruncate(memory, sizeof(Channel)) != 0) {
+    return failed("no memory to share with the program", errno);
+  }
+  void* const mapped =
+      mmap(nullptr, sizeof(Channel), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+  std::array<int, 2> told{};
+  if (mapped == MAP_FAILED || pipe2(told.data(), O_CLOEXEC) != 0) {
+    return failed("no memory to share with the program", errno);
+  }
+  channel_ = static_cast<Channel*>(mapped);
+  std::vector<char*> arguments;
+  for (const std::string& argument : command) {
+    arguments.push_back(const_cast<char*>(argument.c_str()));
+  }
+  arguments.push_back(nullptr);
+  const std::string number = std::to_string(memory);
+  server_ = fork();
+  if (server_ == 0) {
+    personality(ADDR_NO_RANDOMIZE);
+    setenv(kChannelVariable, number.c_str(), 1);
+    unsetenv("TSOMON_OPTIONS");
+    if (!options_.show_output) {
+      dup2(errors_, STDERR_FILENO);
+    }
+    execvp(arguments[0], arguments.data());
+    const int error = errno;
+    const ssize_t sent = ::write(told[1], &error, sizeof error);
+    _exit(sent == sizeof error ? 127 : 126);
+  }
+  const int fork_error = errno;
+  ::close(told[1]);
+  ::close(memory);
+  int exec_error = 0;
+  ssize_t got = 0;
+  while (server_ > 0 && (got = ::read(told[0], &exec_error, sizeof exec_error)) < 0 &&
+         errno == EINTR) {
+  }
+  ::close(told[0]);
+  if (server_ < 0) {
+    return failed("no process can be made", fork_error);
+  }
+  if (got == sizeof exec_error) {
+    Error error = start_error(command[0], std::strerror(exec_error));
+    error.kind = ErrorKind::kUnreadable;
+    return tl::unexpected(error);
+  }
+  const auto begin = Clock::now();
+  while (channel_->done.load(std::memory_order_acquire) == 0) {
+    int status = 0;
+    if (waitpid(server_, &status, WNOHANG) == server_) {
+      server_ = -1;
+      Error error = start_error(
+          command[0],
+          "it is not linked with the tsomon runtime. Build it with tsomon-c++ or tsomon-cc in the "
+          "place of its compiler");
+      error.kind = ErrorKind::kUnreadable;
+      return tl::unexpected(error);
+    }
+    if (seconds_since(begin) > kStartSeconds || stop_asked()) {
+      return tl::unexpected(start_error(command[0], "it did not come to the start of the runtime"));
+    }
+    sleep_on(&channel_->done, 0);
+  }
+  served_ = 1;
+  return true;
+}
+
+ProgramProcess::~ProgramProcess() {
+  if (server_ > 0) {
+    kill(server_, SIGKILL);
+    waitpid(server_, nullptr, 0);
+  }
+  if (channel_ != nullptr) {
+    munmap(channel_, sizeof(Channel));
+  }
+  if (errors_ >= 0) {
+    ::close(errors_);
+  }
+}
+
+const Run& ProgramProcess::run(const Request& request) {
+  run_ = {};
+  Channel& channel = *channel_;
+  if (request.prefix.size() > options_.max_steps) {
+    run_.end = End::kBound;
+    return run_;
+  }
+  channel.model = request.model;
+  channel.policy = request.policy;
+  channel.waiting_is_final = request.waiting_is_final;
+  channel.show_output = options_.show_output;
+  channel.waiting = request.waiting;
+  channel.seed = request.seed;
+  channel.depth = request.depth;
+  channel.length = request.length;
+  channel.max_steps = options_.max_steps;
+  channel.prefix_size = static_cast<uint32_t>(request.prefix.size());
+  std::copy(request.prefix.begin(), request.prefix.end(), channel.prefix);
+  channel.end = End::kHung;
+  channel.status = 0;
+  channel.detail[0] = 0;
+  channel.step_count = 0;
+  channel.mark_count = 0;
+  channel.waiting_count = 0;
+  channel.found_count = 0;
+  channel.outcome_bytes = 0;
+  channel.unsaid = 0;
+  if (lseek(errors_, 0, SEEK_END) > 0) {
+    lseek(errors_, 0, SEEK_SET);
+    static_cast<void>(ftruncate(errors_, 0));
+  }
+  channel.request.fetch_add(1, std::memory_order_release);
+  syscall(SYS_futex, &channel.request, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  if (wait_for_run()) {
+    take_run();
+  }
+  return run_;
+}
+
+// False: the run was ended from here, and why is in it.
+bool ProgramProcess::wait_for_run() {
+  Channel& channel = *channel_;
+  uint32_t steps = 0;
+  auto since = Clock::now();
+  double used = 0;  // by then
+  bool ended = false;
+  while (channel.done.load(std::memory_order_acquire) == served_) {
+    sleep_on(&channel.done, served_);
+    if (const uint32_t now = channel.step_count.load(); now != steps) {
+      steps = now;
+      since = Clock::now();
+      used = used_seconds(channel.child.load());
+    }
+    int status = 0;
+    if (server_ > 0 && waitpid(server_, &status, WNOHANG) == server_) {
+      server_ = -1;
+      run_.end = End::kFailed;
+      run_.detail = "the process that starts the runs has ended";
+      return false;
+    }
+    const bool hung = seconds_since(since) > options_.hang_seconds &&
+                      (used_seconds(channel.child.load()) - used > options_.hang_seconds / 2 ||
+                       seconds_since(since) > 10 * options_.hang_seconds);
+    if (!ended && (hung || stop_asked())) {
+      if (const pid_t child = channel.child.load(); child > 0) {
+        kill(child, SIGKILL);
+        ended = true;
+        run_.end = stop_asked() ? End::kStopped : End::kHung;
+      }
+    }
+  }
+  ++served_;
+  if (ended && run_.end == End::kHung) {
+    take_run();
+    run_.end = End::kHung;
+    return false;
+  }
+  return !ended;
+}
+
+void ProgramProcess::take_run() {
+  const Channel& channel = *channel_;
+  run_.end = channel.end;
+  run_.status = channel.status;
+  run_.detail = channel.detail;
+  if (WIFSIGNALED(channel.wait_status)) {
+    run_.end = End::kCrashed;
+    run_.signal = WTERMSIG(channel.wait_status);
+  } else if (run_.end == End::kHung) {
+    run_.end = End::kRefused;
+    run_.detail = "exit_group";
+  }
+  run_.steps.assign(channel.steps, channel.steps + channel.step_count.load());
+  run_.marks.assign(channel.marks, channel.marks + channel.mark_count);
+  run_.waiting.assign(channel.waiting_threads, channel.waiting_threads + channel.waiting_count);
+  run_.unsaid = channel.unsaid;
+  for (uint32_t at = 0; at < channel.outcome_bytes;) {
+    run_.outcomes.emplace_back(channel.outcomes + at);
+    at += static_cast<uint32_t>(run_.outcomes.back().size()) + 1;
+  }
+}
+
+void ProgramProcess::share(uint64_t word) {
+  if (word == 0 || is_shared_word(*channel_, word) || channel_->shared_count >= kSharedTable / 2) {
+    return;
+  }
+  uint32_t at = shared_home(word);
+  while (channel_->shared[at] != 0) {
+    at = (at + 1) & (kSharedTable - 1);
+  }
+  channel_->shared[at] = word;
+  ++channel_->shared_count;
+}
+
+bool ProgramProcess::learn_shared() {
+  const uint32_t before = channel_->shared_count;
+  for (uint32_t i = 0; i < channel_->found_count; ++i) {
+    share(channel_->found[i]);
+  }
+  return channel_->shared_count != before;
+}
+
+std::vector<uint64_t> ProgramProcess::shared_words() const {
+  std::vector<uint64_t> words;
+  for (const uint64_t word : channel_->shared) {
+    if (word != 0) {
+      words.push_back(word);
+    }
+  }
+  std::sort(words.begin(), words.end());
+  return words;
+}
+
+std::vector<ThreadOrigin> ProgramProcess::origins() const {
+  std::vector<ThreadOrigin> origins;
+  for (uint32_t number = 1; number <= kMaxThreads; ++number) {
+    const ThreadName& name = channel_->threads[number];
+    if (name.child != 0 && (name.parent != 0 || name.child != number)) {
+      origins.push_back({number, name.parent, name.child});
+    }
+  }
+  return origins;
+}
+
+void ProgramProcess::set_origin(const ThreadOrigin& origin) {
+  channel_->threads[origin.number] = {origin.parent, origin.child};
+}
+
+const std::string& ProgramProcess::label(uint32_t number) {
+  while (labels_.size() <= number && labels_.size() < channel_->label_count) {
+    labels_.emplace_back(channel_->labels[labels_.size()]);
+  }
+  static const std::string kNone;
+  return number < labels_.size() ? labels_[number] : kNone;
+}
+
+std::string ProgramProcess::error_output() const {
+  std::string text(4096, '\0');
+  const ssize_t size = pread(errors_, text.data(), text.size(), 0);
+  text.resize(size > 0 ? static_cast<size_t>(size) : 0);
+  return text;
+}
+
+std::vector<capture::Module> ProgramProcess::modules() const {
+  std::vector<capture::Module> modules;
+  std::map<std::string, uint64_t> bases;
+  std::ifstream maps(fmt::format("/proc/{}/maps", server_));
+  for (std::string line; std::getline(maps, line);) {
+    std::istringstream fields(line);
+    std::string range;
+    std::string rights;
+    std::string offset;
+    std::string device;
+    std::string node;
+    std::string path;
+    fields >> range >> rights >> offset >> device >> node;
+    std::getline(fields >> std::ws, path);
+    const size_t dash = range.find('-');
+    if (path.empty() || path[0] != '/' || dash == std::string::npos) {
+      continue;
+    }
+    capture::Module module;
+    module.begin = std::stoull(range.substr(0, dash), nullptr, 16);
+    module.end = std::stoull(range.substr(dash + 1), nullptr, 16);
+    const auto base = bases.try_emplace(path, module.begin).first->second;
+    module.bias = is_position_independent(path) ? base : 0;
+    module.path = path;
+    modules.push_back(module);
+  }
+  return modules;
+}
+
+}  // namespace tsomon::explore

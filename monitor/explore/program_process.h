@@ -1,0 +1,73 @@
+// A real program to explore, in a process of its own.
+//
+// Purpose     Starts the program with the runtime under control (channel.h) and runs it under one
+//             schedule after the other. Addresses are the same in every run: no randomisation.
+// Errors      start(): the program cannot be started, or has no runtime. A run that the environment
+//             ends says End::kFailed; one whose thread does not come to an operation for
+//             `hang_seconds` is ended, and so is one when a stop was asked for (tso/work.h).
+// Thread-safety: none.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "decoders/capture/reader.h"
+#include "offline/explore/program.h"
+#include "tso/result.h"
+
+namespace tsomon::explore {
+
+struct Channel;
+
+// A thread's number, the number of who starts it, and as which of its threads.
+struct ThreadOrigin {
+  uint32_t number = 0;
+  uint32_t parent = 0;
+  uint32_t child = 0;
+};
+
+struct ProcessOptions {
+  uint32_t max_steps = 10000;
+  double hang_seconds = 10;
+  bool show_output = false;
+};
+
+class ProgramProcess : public Program {
+ public:
+  static Result<std::unique_ptr<ProgramProcess>> start(const std::vector<std::string>& command,
+                                                       const ProcessOptions& options);
+  ~ProgramProcess() override;
+
+  const Run& run(const Request& request) override;
+  // Words that several threads accessed in the last run, and that were not known to be shared:
+  // they are now. True: there were some, and what was run before is not to be trusted.
+  bool learn_shared();
+  std::vector<uint64_t> shared_words() const;  // increasing
+  void share(uint64_t word);
+  std::vector<ThreadOrigin> origins() const;  // those that are not children of the first, in order
+  void set_origin(const ThreadOrigin& origin);
+  const std::string& label(uint32_t number);
+  // What the last run wrote to its standard error, at most 4 KiB.
+  std::string error_output() const;
+  std::vector<capture::Module> modules() const;
+
+ private:
+  ProgramProcess() = default;
+  Result<bool> begin(const std::vector<std::string>& command);
+  bool wait_for_run();
+  void take_run();
+
+  ProcessOptions options_;
+  Channel* channel_ = nullptr;
+  int errors_ = -1;
+  pid_t server_ = -1;
+  uint32_t served_ = 0;
+  Run run_;
+  std::vector<std::string> labels_;
+};
+
+}  // namespace tsomon::explore

@@ -1,0 +1,300 @@
+// The hooks of accesses. This file is compiled without the use of callee-saved registers, and the
+// compiler's hooks jump here, so at the beginning of each function they hold what the program has.
+#include "monitor/explore/runtime/runtime.h"
+#include "monitor/probe/copy.h"
+
+namespace tsomon::explore {
+namespace {
+
+constexpr int kRelaxed = 0;
+constexpr int kRelease = 3;
+constexpr int kSeqCst = 5;
+
+#define TSOMON_STATE()                                             \
+  State state;                                                     \
+  asm volatile("movq %%rbx, %0" : "=m"(state.registers[0]));       \
+  asm volatile("movq %%rbp, %0" : "=m"(state.registers[1]));       \
+  asm volatile("movq %%r12, %0" : "=m"(state.registers[2]));       \
+  asm volatile("movq %%r13, %0" : "=m"(state.registers[3]));       \
+  asm volatile("movq %%r14, %0" : "=m"(state.registers[4]));       \
+  asm volatile("movq %%r15, %0" : "=m"(state.registers[5]));       \
+  state.stack = reinterpret_cast<uint64_t>(__builtin_dwarf_cfa()); \
+  const uint64_t pc = reinterpret_cast<uint64_t>(__builtin_return_address(0))
+
+// Words and who has accessed them since there are several threads.
+struct Owner {
+  uint64_t word;  // 0: free
+  uint32_t thread;
+  bool written;
+  bool several;
+};
+constexpr uint32_t kOwners = 1U << 18;
+Owner owners[kOwners];
+uint32_t owner_count = 0;
+
+// A word that nobody has told of: whether it turns out to be shared.
+void note_owner(uint64_t word, bool write) {
+  uint32_t at = static_cast<uint32_t>((word * 0x9E3779B97F4A7C15ULL) >> 40) & (kOwners - 1);
+  while (owners[at].word != 0 && owners[at].word != word) {
+    at = (at + 1) & (kOwners - 1);
+  }
+  Owner& owner = owners[at];
+  if (owner.word == 0) {
+    if (++owner_count > kOwners / 2) {
+      end_run(End::kFailed, "more than a megabyte is accessed by explored threads");
+    }
+    owner = {word, this_thread(), write, false};
+    return;
+  }
+  const bool was = owner.several && owner.written;
+  owner.several = owner.several || owner.thread != this_thread();
+  owner.written = owner.written || write;
+  Channel& channel = *the_channel();
+  if (!was && owner.several && owner.written && channel.found_count < kMaxFound) {
+    channel.found[channel.found_count++] = word;
+  }
+}
+
+bool is_shared(uint64_t address, uint32_t size, bool write) {
+  const Channel& channel = *the_channel();
+  bool shared = false;
+  for (uint64_t word = word_of(address); word <= word_of(address + size - 1); ++word) {
+    if (is_shared_word(channel, word)) {
+      shared = true;
+    } else {
+      note_owner(word, write);
+    }
+  }
+  return shared;
+}
+
+template <typename T>
+uint64_t address_of(const volatile T* pointer) {
+  return reinterpret_cast<uint64_t>(pointer);
+}
+
+// Atomics are operations whoever accesses them; others may access them plainly, too.
+void note_atomic(uint64_t address, uint32_t size, bool write) {
+  if (is_concurrent()) {
+    is_shared(address, size, write);
+  }
+}
+
+template <typename T>
+Operation operation_of(Op op, const volatile T* address, const State* state, uint64_t pc) {
+  Operation operation;
+  operation.op = op;
+  operation.address = address_of(address);
+  operation.size = sizeof(T);
+  operation.pc = pc;
+  operation.state = state;
+  return operation;
+}
+
+}  // namespace
+
+void plain(bool write, const volatile void* pointer, uint32_t size, uint64_t) {
+  TSOMON_STATE();
+  const uint64_t address = address_of(pointer);
+  if (!is_concurrent()) {
+    return;
+  }
+  if (!is_shared(address, size, write)) {
+    if (write && !on_stack(address, state.stack)) {
+      had_effect();
+    }
+    return;
+  }
+  Operation operation;
+  operation.op = write ? Op::kStore : Op::kLoad;
+  operation.plain = true;
+  operation.address = address;
+  operation.size = static_cast<uint8_t>(size);
+  operation.pc = pc;
+  operation.state = write ? nullptr : &state;
+  step(operation);
+}
+
+// The program's own instructions follow: only one step can be made of them.
+void range(bool write, const volatile void* pointer, size_t size, uint64_t pc) {
+  const uint64_t address = address_of(pointer);
+  if (!is_concurrent() || size == 0) {
+    return;
+  }
+  uint32_t shared = 0;
+  uint64_t begin = 0;
+  for (uint64_t at = address; at < address + size; at = (word_of(at) + 1) << 3) {
+    const uint64_t end = (word_of(at) + 1) << 3;
+    const auto part = static_cast<uint32_t>((end < address + size ? end : address + size) - at);
+    if (is_shared(at, part, write)) {
+      begin = shared == 0 ? at : begin;
+      ++shared;
+    }
+  }
+  had_effect();
+  if (shared == 0) {
+    return;
+  }
+  if (shared > 1) {
+    note_unsaid();
+  }
+  const uint64_t end = (word_of(begin) + 1) << 3;
+  Operation operation;
+  operation.op = write ? Op::kStore : Op::kLoad;
+  operation.plain = true;
+  operation.address = begin;
+  operation.size = static_cast<uint8_t>((end < address + size ? end : address + size) - begin);
+  operation.pc = pc;
+  step(operation);
+}
+
+namespace {
+
+// One step for every shared word, or for what of it is accessed.
+void load_bytes(char* to, const void* from, size_t size, uint64_t pc) {
+  const uint64_t address = address_of(static_cast<const char*>(from));
+  for (uint64_t at = address; at < address + size;) {
+    const uint64_t word_end = (word_of(at) + 1) << 3;
+    const auto part =
+        static_cast<uint8_t>((word_end < address + size ? word_end : address + size) - at);
+    char* const target = to + (at - address);
+    if (is_shared(at, part, false)) {
+      Operation operation;
+      operation.address = at;
+      operation.size = part;
+      operation.pc = pc;
+      const Value value = step(operation).read;
+      probe::copy(target, &value, part);
+    } else {
+      probe::copy(target, reinterpret_cast<const void*>(at), part);
+    }
+    at += part;
+  }
+}
+
+void store_bytes(void* to, const char* from, size_t size, uint64_t pc) {
+  const uint64_t address = address_of(static_cast<char*>(to));
+  for (uint64_t at = address; at < address + size;) {
+    const uint64_t word_end = (word_of(at) + 1) << 3;
+    const auto part =
+        static_cast<uint8_t>((word_end < address + size ? word_end : address + size) - at);
+    const char* const source = from + (at - address);
+    if (is_shared(at, part, true)) {
+      Operation operation;
+      operation.op = Op::kStore;
+      operation.address = at;
+      operation.size = part;
+      operation.pc = pc;
+      probe::copy(&operation.a, source, part);
+      step(operation);
+    } else {
+      probe::copy(reinterpret_cast<void*>(at), source, part);
+    }
+    at += part;
+  }
+  had_effect();
+}
+
+}  // namespace
+
+bool copy(void* to, const void* from, size_t size, uint64_t pc) {
+  if (!is_concurrent() || size == 0 || size > (size_t{1} << 20)) {
+    if (size > (size_t{1} << 20) && is_concurrent()) {
+      note_unsaid();
+    }
+    return false;
+  }
+  char small[256];
+  char* const between = size <= sizeof small ? small : static_cast<char*>(allocate(size, 16));
+  if (between == nullptr) {
+    return false;
+  }
+  load_bytes(between, from, size, pc);
+  store_bytes(to, between, size, pc);
+  return true;
+}
+
+bool fill(void* to, int value, size_t size, uint64_t pc) {
+  if (!is_concurrent() || size == 0) {
+    return false;
+  }
+  char part[256];
+  for (size_t i = 0; i < sizeof part; ++i) {
+    part[i] = static_cast<char>(value);
+  }
+  for (size_t at = 0; at < size; at += sizeof part) {
+    store_bytes(static_cast<char*>(to) + at, part,
+                size - at < sizeof part ? size - at : sizeof part, pc);
+  }
+  return true;
+}
+
+template <typename T>
+T load(const volatile T* address, int) {
+  TSOMON_STATE();
+  note_atomic(address_of(address), sizeof(T), false);
+  if (sizeof(T) == 16) {  // lock cmpxchg16b
+    return static_cast<T>(step(operation_of(Op::kAdd, address, &state, pc)).read);
+  }
+  return static_cast<T>(step(operation_of(Op::kLoad, address, &state, pc)).read);
+}
+
+template <typename T>
+void store(volatile T* address, T value, int order) {
+  TSOMON_STATE();
+  note_atomic(address_of(address), sizeof(T), true);
+  const bool locked = sizeof(T) == 16 || (order != kRelaxed && order != kRelease);
+  Operation operation =
+      operation_of(locked ? Op::kExchange : Op::kStore, address, locked ? &state : nullptr, pc);
+  operation.a = static_cast<Value>(value);
+  step(operation);
+}
+
+template <typename T>
+T modify(volatile T* address, T value, Op op) {
+  TSOMON_STATE();
+  note_atomic(address_of(address), sizeof(T), true);
+  Operation operation = operation_of(op, address, &state, pc);
+  operation.a = static_cast<Value>(value);
+  return static_cast<T>(step(operation).read);
+}
+
+template <typename T>
+int compare_exchange(volatile T* address, T* expected, T desired) {
+  TSOMON_STATE();
+  note_atomic(address_of(address), sizeof(T), true);
+  Operation operation = operation_of(Op::kCompareExchange, address, &state, pc);
+  const T wanted = *expected;
+  operation.a = static_cast<Value>(wanted);
+  operation.b = static_cast<Value>(desired);
+  const T seen = static_cast<T>(step(operation).read);
+  if (seen != wanted) {
+    *expected = seen;
+  }
+  return seen == wanted ? 1 : 0;
+}
+
+void fence(int order) {
+  TSOMON_STATE();
+  if (order != kSeqCst || !is_concurrent()) {
+    return;
+  }
+  Operation operation;
+  operation.op = Op::kFence;
+  operation.pc = pc;
+  operation.state = &state;
+  step(operation);
+}
+
+#define TSOMON_ATOMICS(T)                      \
+  template T load<T>(const volatile T*, int);  \
+  template void store<T>(volatile T*, T, int); \
+  template T modify<T>(volatile T*, T, Op);    \
+  template int compare_exchange<T>(volatile T*, T*, T);
+TSOMON_ATOMICS(uint8_t)
+TSOMON_ATOMICS(uint16_t)
+TSOMON_ATOMICS(uint32_t)
+TSOMON_ATOMICS(uint64_t)
+TSOMON_ATOMICS(unsigned __int128)
+
+}  // namespace tsomon::explore

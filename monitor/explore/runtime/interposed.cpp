@@ -1,0 +1,128 @@
+// Functions that only programs under control need: elsewhere each calls the next definition.
+#include <cerrno>
+#include <cstdarg>
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "monitor/explore/runtime/runtime.h"
+#include "monitor/probe/real.h"
+#include "monitor/probe/runtime.h"
+
+extern "C" {
+int __cxa_guard_acquire(uint64_t* guard);
+void __cxa_guard_abort(uint64_t* guard);
+}
+TSOMON_REAL(__cxa_guard_acquire)
+TSOMON_REAL(__cxa_guard_abort)
+TSOMON_REAL(sched_yield)
+TSOMON_REAL(clock_gettime)
+TSOMON_REAL(pthread_exit)
+TSOMON_REAL(pthread_cancel)
+TSOMON_REAL(pthread_kill)
+TSOMON_REAL_VERSION(pthread_cond_signal, "GLIBC_2.3.2")
+TSOMON_REAL_VERSION(pthread_cond_broadcast, "GLIBC_2.3.2")
+
+namespace explore = tsomon::explore;
+using namespace tsomon::probe;
+
+TSOMON_HOOK int __cxa_guard_acquire(uint64_t* guard) {
+  if (TSOMON_UNLIKELY(explore::active)) {
+    return explore::guard_acquire(guard, TSOMON_PC());
+  }
+  return real___cxa_guard_acquire(guard);
+}
+TSOMON_HOOK void __cxa_guard_abort(uint64_t* guard) {
+  if (TSOMON_UNLIKELY(explore::active)) {
+    return explore::guard_release(guard, false, TSOMON_PC());
+  }
+  real___cxa_guard_abort(guard);
+}
+
+TSOMON_HOOK int sched_yield() noexcept { return explore::active ? 0 : real_sched_yield(); }
+
+TSOMON_HOOK int clock_gettime(clockid_t clock, timespec* time) noexcept {
+  if (TSOMON_LIKELY(!explore::active) || clock < 0 || clock > CLOCK_TAI) {
+    return real_clock_gettime(clock, time);
+  }
+  const int64_t now = explore::virtual_time();
+  time->tv_sec = now / 1'000'000'000;
+  time->tv_nsec = now % 1'000'000'000;
+  return 0;
+}
+
+TSOMON_HOOK __attribute__((noreturn)) void pthread_exit(void* value) {
+  if (TSOMON_UNLIKELY(explore::active)) {
+    explore::set_thread_result(value);
+  }
+  real_pthread_exit(value);
+  __builtin_unreachable();
+}
+TSOMON_HOOK int pthread_cancel(pthread_t handle) {
+  if (TSOMON_UNLIKELY(explore::active)) {
+    explore::refuse("pthread_cancel");
+  }
+  return real_pthread_cancel(handle);
+}
+TSOMON_HOOK int pthread_kill(pthread_t handle, int number) noexcept {
+  // abort() and raise() send themselves a signal inside the C library, not by this.
+  if (TSOMON_UNLIKELY(explore::active)) {
+    explore::refuse("pthread_kill");
+  }
+  return real_pthread_kill(handle, number);
+}
+
+TSOMON_HOOK int pthread_cond_signal(pthread_cond_t* condition) noexcept {
+  if (TSOMON_UNLIKELY(explore::active)) {
+    return explore::object(explore::Op::kConditionSignal, condition, TSOMON_PC());
+  }
+  return real_pthread_cond_signal(condition);
+}
+TSOMON_HOOK int pthread_cond_broadcast(pthread_cond_t* condition) noexcept {
+  if (TSOMON_UNLIKELY(explore::active)) {
+    return explore::object(explore::Op::kConditionBroadcast, condition, TSOMON_PC());
+  }
+  return real_pthread_cond_broadcast(condition);
+}
+
+// std::atomic::wait and what is like it: a wait that ends at once, as it may, is a loop that looks
+// again; a wake-up wakes nobody then.
+TSOMON_HOOK long syscall(long number, ...) noexcept {
+  va_list list;
+  va_start(list, number);
+  long arguments[6];
+  for (long& argument : arguments) {
+    argument = va_arg(list, long);
+  }
+  va_end(list);
+  if (TSOMON_UNLIKELY(explore::active) && number == SYS_futex &&
+      explore::controls_futex(arguments[0])) {
+    const long operation = arguments[1] & FUTEX_CMD_MASK;
+    if (operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET) {
+      errno = EAGAIN;
+      return -1;
+    }
+    if (operation == FUTEX_WAKE || operation == FUTEX_WAKE_BITSET) {
+      return 0;
+    }
+    explore::refuse("syscall(SYS_futex)");
+  }
+  long result = 0;
+  register long r10 asm("r10") = arguments[3];
+  register long r8 asm("r8") = arguments[4];
+  register long r9 asm("r9") = arguments[5];
+  asm volatile("syscall"
+               : "=a"(result)
+               : "a"(number), "D"(arguments[0]), "S"(arguments[1]), "d"(arguments[2]), "r"(r10),
+                 "r"(r8), "r"(r9)
+               : "rcx", "r11", "memory");
+  if (result < 0 && result > -4096) {
+    errno = static_cast<int>(-result);
+    return -1;
+  }
+  return result;
+}

@@ -1,0 +1,217 @@
+// Locks, condition variables, semaphores, barriers, one-time initialisation; memory; time.
+#include <cerrno>
+#include <climits>
+
+#include <semaphore.h>
+#include <sys/mman.h>
+
+#include "monitor/explore/runtime/runtime.h"
+#include "monitor/probe/copy.h"
+
+namespace tsomon::explore {
+namespace {
+
+uint64_t id(const volatile void* object) { return reinterpret_cast<uint64_t>(object); }
+
+Done on_object(Op op, const volatile void* object, uint64_t pc, Value a = 0) {
+  Operation operation;
+  operation.op = op;
+  operation.address = id(object);
+  operation.size = 16;
+  operation.a = a;
+  operation.pc = pc;
+  return step(operation);
+}
+
+// How often its owner has taken a recursive mutex, beyond the first time.
+struct Depth {
+  const pthread_mutex_t* mutex;
+  uint32_t owner;  // 1 + its number
+  uint32_t deeper;
+};
+constexpr uint32_t kDepths = 1024;
+Depth depths[kDepths];
+
+Depth& depth_of(const pthread_mutex_t* mutex) {
+  for (Depth& depth : depths) {
+    if (depth.mutex == mutex || depth.mutex == nullptr) {
+      depth.mutex = mutex;
+      return depth;
+    }
+  }
+  end_run(End::kFailed, "more than 1024 recursive mutexes");
+}
+
+bool is_kind(const pthread_mutex_t* mutex, int kind) { return (mutex->__data.__kind & 3) == kind; }
+bool keeps_owner(const pthread_mutex_t* mutex) {
+  return is_kind(mutex, PTHREAD_MUTEX_RECURSIVE_NP) || is_kind(mutex, PTHREAD_MUTEX_ERRORCHECK_NP);
+}
+
+}  // namespace
+
+int object(Op op, const volatile void* what, uint64_t pc) {
+  const Done done = on_object(op, what, pc);
+  return done.read == done.written && (op == Op::kTryReadLock || op == Op::kTryWriteLock) ? EBUSY
+                                                                                          : 0;
+}
+
+int mutex_lock(pthread_mutex_t* mutex, bool waits, uint64_t pc) {
+  if (keeps_owner(mutex)) {
+    Depth& depth = depth_of(mutex);
+    if (depth.owner == this_thread() + 1) {
+      if (is_kind(mutex, PTHREAD_MUTEX_ERRORCHECK_NP)) {
+        return waits ? EDEADLK : EBUSY;
+      }
+      ++depth.deeper;
+      return 0;
+    }
+  }
+  const Done done = on_object(waits ? Op::kLock : Op::kTryLock, mutex, pc);
+  if (done.read != 0) {
+    return EBUSY;
+  }
+  if (keeps_owner(mutex)) {
+    depth_of(mutex).owner = this_thread() + 1;
+  }
+  return 0;
+}
+
+int mutex_unlock(pthread_mutex_t* mutex, uint64_t pc) {
+  if (keeps_owner(mutex)) {
+    Depth& depth = depth_of(mutex);
+    if (depth.owner != this_thread() + 1) {
+      return EPERM;
+    }
+    if (depth.deeper != 0) {
+      --depth.deeper;
+      return 0;
+    }
+    depth.owner = 0;
+  }
+  on_object(Op::kUnlock, mutex, pc);
+  return 0;
+}
+
+int spin(Op op, const volatile void* lock, uint64_t pc) {
+  Operation operation;
+  operation.op = op;
+  operation.address = id(lock);
+  operation.size = sizeof(pthread_spinlock_t);
+  operation.a = 1;  // of a store: the lock is free
+  operation.pc = pc;
+  const Done done = step(operation);
+  return op == Op::kSpinTryLock && done.read != 1 ? EBUSY : 0;
+}
+
+int condition_wait(pthread_cond_t* condition, pthread_mutex_t* mutex, uint64_t pc) {
+  if (!is_concurrent()) {
+    refuse("pthread_cond_wait before the first thread is started");
+  }
+  on_object(Op::kConditionEnter, condition, pc);
+  mutex_unlock(mutex, pc);
+  on_object(Op::kConditionLeave, condition, pc);
+  return mutex_lock(mutex, true, pc);
+}
+
+int semaphore(Op op, void* what, uint64_t pc) {
+  Operation operation;
+  operation.op = op;
+  operation.address = id(what);
+  operation.size = 16;
+  operation.pc = pc;
+  const Done done = step(operation);
+  if (op == Op::kSemaphoreTryWait && done.read == 0) {
+    errno = EAGAIN;
+    return -1;
+  }
+  return 0;
+}
+
+int barrier_wait(pthread_barrier_t* barrier, uint64_t pc) {
+  // glibc: rounds begun, this round's first, how many come together.
+  uint32_t words[3];
+  probe::copy(words, barrier, sizeof words);
+  const Done arrived = on_object(Op::kBarrierArrive, barrier, pc, words[2]);
+  if (arrived.read >> 32 != arrived.written >> 32) {
+    return PTHREAD_BARRIER_SERIAL_THREAD;
+  }
+  on_object(Op::kBarrierLeave, barrier, pc, arrived.read >> 32);
+  return 0;
+}
+
+int once(pthread_once_t* control, void (*routine)(), uint64_t pc) {
+  if (on_object(Op::kOnceEnter, control, pc).read == 0) {
+    routine();  // an exception leaves it begun, which no thread gets past
+    on_object(Op::kOnceLeave, control, pc, 2);
+  }
+  return 0;
+}
+
+int guard_acquire(uint64_t* guard, uint64_t pc) {
+  return on_object(Op::kOnceEnter, guard, pc).read == 0 ? 1 : 0;
+}
+
+void guard_release(uint64_t* guard, bool done, uint64_t pc) {
+  if (done) {
+    store<uint8_t>(reinterpret_cast<volatile uint8_t*>(guard), 1, 3);
+  }
+  on_object(Op::kOnceLeave, guard, pc, done ? 2 : 0);
+}
+
+namespace {
+
+constexpr uint64_t kHeapBase = 0x300000000000;
+constexpr uint64_t kHeapStride = uint64_t{1} << 32;
+constexpr size_t kHeader = 16;
+
+struct Heap {
+  uint64_t next;
+  uint64_t end;  // of what is mapped
+};
+Heap heaps[kMaxThreads + 1];
+int64_t passed[kMaxThreads + 1];  // of each thread: what one reads depends on itself alone
+
+}  // namespace
+
+void* allocate(size_t size, size_t alignment) {
+  had_effect();
+  Heap& heap = heaps[this_thread()];
+  const uint64_t base = kHeapBase + this_thread() * kHeapStride;
+  heap.next = heap.next == 0 ? base : heap.next;
+  heap.end = heap.end == 0 ? base : heap.end;
+  alignment = alignment < 16 ? 16 : alignment;
+  const uint64_t at = (heap.next + kHeader + alignment - 1) & ~(alignment - 1);
+  if (size > kHeapStride / 2 || at + size > base + kHeapStride) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  const uint64_t end = at + (size == 0 ? 1 : size);
+  while (heap.end < end) {
+    const uint64_t more = (end - heap.end + 0xFFFFF) & ~uint64_t{0xFFFFF};
+    if (mmap(reinterpret_cast<void*>(heap.end), more, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
+             0) == MAP_FAILED) {
+      errno = ENOMEM;
+      return nullptr;
+    }
+    heap.end += more;
+  }
+  *reinterpret_cast<uint64_t*>(at - 8) = size;
+  heap.next = end;
+  return reinterpret_cast<void*>(at);
+}
+
+bool owns(const void* pointer) {
+  const uint64_t address = id(pointer);
+  return address >= kHeapBase && address < kHeapBase + (kMaxThreads + 1) * kHeapStride;
+}
+
+size_t size_of(const void* pointer) { return *reinterpret_cast<const uint64_t*>(id(pointer) - 8); }
+
+int64_t virtual_time() {
+  had_effect();
+  return 1'000'000'000'000'000 + (passed[this_thread()] += 1000);
+}
+void pass_time(int64_t nanoseconds) { passed[this_thread()] += nanoseconds > 0 ? nanoseconds : 0; }
+
+}  // namespace tsomon::explore

@@ -1,0 +1,135 @@
+// The controlled runtime of explored programs.
+//
+// Purpose     In a program that `tsomon explore` starts, the hooks of the compiler and the
+// functions
+//             of threads and locks come here instead of to the recorder. One thread runs at a time,
+//             chosen at each operation on memory that threads share, or on an object of
+//             synchronisation, by the schedule of the request.
+// Threads     Each thread of the program is a real thread, and they hand over a baton (a futex),
+// all
+//             on one processor. So thread-local storage, errno, exceptions, pthread_self and
+//             debuggers work as ever, which fibers would have to imitate behind the C library's
+//             back. A switch costs some two microseconds, less than the fork that begins every
+//             execution with the same memory.
+// Start       Until the program starts its first thread nothing is an operation: that is the
+// initial
+//             state. What one thread alone accesses is none either; words that turn out to be
+//             shared are told, and the exploration begins again with them.
+// Store buffer  Under TSO the thread that runs sees its own buffered stores in memory, and the
+//             baton passes without them: they are taken out, newest first, and put back when the
+//             thread goes on. The value of a plain store is known when the thread comes to its next
+//             operation.
+// Loops       At each load the runtime compares the thread's state, callee-saved registers and
+//             stack, with that at earlier loads since it last had an effect. The same state at the
+//             same place means an iteration without effect: the thread waits until one of the
+//             values that the iteration read is another one.
+// Determinism Addresses of stacks and heap blocks depend on the thread and on how many it has had;
+//             freed memory is not used again. Clocks are virtual.
+// Misses      Libraries that are not instrumented, inline assembly, which address a later malloc
+//             could reuse. Copies of aggregates of several shared words are one step (`unsaid`).
+// Thread-safety: all of it runs with the baton.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <pthread.h>
+
+#include "monitor/explore/channel.h"
+
+namespace tsomon::explore {
+
+// This process runs under control: all hooks come here.
+extern bool active;
+
+// Callee-saved registers and the stack at the call of a hook.
+struct State {
+  uint64_t registers[6];
+  uint64_t stack;  // above the return address
+};
+
+struct Operation {
+  Op op = Op::kLoad;
+  bool plain = false;  // the program performs it itself behind the hook
+  uint8_t size = 0;
+  uint64_t address = 0;
+  Value a = 0;
+  Value b = 0;
+  uint64_t pc = 0;
+  const State* state = nullptr;  // of loads
+};
+
+struct Done {
+  Value read = 0;
+  Value written = 0;
+};
+
+void serve_if_asked();  // at the start; returns in children that explore, and where nobody asked
+
+Channel* the_channel();
+// The address is in the calling thread's stack above `from`.
+bool on_stack(uint64_t address, uint64_t from);
+
+// Waits for its turn and performs the operation.
+Done step(const Operation& operation);
+// Started threads are there, or were.
+bool is_concurrent();
+uint32_t this_thread();
+// An effect that no operation tells of: the thread is not in a loop without effect.
+void had_effect();
+void mark(MarkKind kind, uint32_t value);
+uint32_t label(const char* name, size_t size);
+unsigned enter_unit(const char* name);
+void leave_unit(unsigned unit);
+void say_outcome(const char* text);
+[[noreturn]] void refuse(const char* function);
+[[noreturn]] void finish(End end, int status);
+[[noreturn]] void end_run(End end, const char* why);
+// The C library's memcpy is a hook: here probe::copy() is used.
+void note_unsaid();
+
+// The hooks, with the arguments of the compiler's.
+void plain(bool store, const volatile void* address, uint32_t size, uint64_t pc);
+void range(bool store, const volatile void* address, size_t size, uint64_t pc);
+// False: nothing was done, there is nothing to be done step by step.
+bool copy(void* to, const void* from, size_t size, uint64_t pc);
+bool fill(void* to, int value, size_t size, uint64_t pc);
+template <typename T>
+T load(const volatile T* address, int order);
+template <typename T>
+void store(volatile T* address, T value, int order);
+template <typename T>
+T modify(volatile T* address, T value, Op op);
+template <typename T>
+int compare_exchange(volatile T* address, T* expected, T desired);
+void fence(int order);
+
+// Threads.
+int create_thread(pthread_t* handle, const pthread_attr_t* attributes, void* (*routine)(void*),
+                  void* argument);
+int join_thread(pthread_t handle, void** value);
+int detach_thread(pthread_t handle);
+void set_thread_result(void* value);
+
+// Objects of synchronisation; what the functions of the C library return.
+int mutex_lock(pthread_mutex_t* mutex, bool waits, uint64_t pc);
+int mutex_unlock(pthread_mutex_t* mutex, uint64_t pc);
+int object(Op op, const volatile void* object, uint64_t pc);  // 0, or EBUSY of a try that failed
+int spin(Op op, const volatile void* lock, uint64_t pc);
+int condition_wait(pthread_cond_t* condition, pthread_mutex_t* mutex, uint64_t pc);
+int semaphore(Op op, void* semaphore, uint64_t pc);  // 0, or -1
+int barrier_wait(pthread_barrier_t* barrier, uint64_t pc);
+int once(pthread_once_t* control, void (*routine)(), uint64_t pc);
+int guard_acquire(uint64_t* guard, uint64_t pc);
+void guard_release(uint64_t* guard, bool done, uint64_t pc);
+
+// Memory.
+void* allocate(size_t size, size_t alignment);
+bool owns(const void* pointer);
+size_t size_of(const void* pointer);
+
+bool controls_futex(long address);  // the runtime sleeps on words of its own
+int64_t virtual_time();             // nanoseconds; every call is later than the one before
+void pass_time(int64_t nanoseconds);
+
+}  // namespace tsomon::explore

@@ -1,0 +1,166 @@
+#include "offline/explore/class_properties.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "tso/work.h"
+
+namespace tsomon::explore {
+namespace {
+
+std::map<uint16_t, std::vector<uint32_t>> by_thread(const Graph& graph) {
+  std::map<uint16_t, std::vector<uint32_t>> threads;
+  for (uint32_t e = 0; e < graph.events.size(); ++e) {
+    threads[graph.events[e].thread].push_back(e);
+  }
+  for (auto& [thread, events] : threads) {
+    std::sort(events.begin(), events.end(), [&](uint32_t a, uint32_t b) {
+      return graph.events[a].index < graph.events[b].index;
+    });
+  }
+  return threads;
+}
+
+// Program order that the memory model keeps, between all pairs of one thread.
+template <typename Add>
+void add_program_order(const Graph& graph, Model model, const std::vector<uint32_t>& events,
+                       const Add& add) {
+  for (size_t i = 0; i < events.size(); ++i) {
+    const GraphEvent& e = graph.events[events[i]];
+    const bool forwarded =
+        e.op == Op::kLoad && e.source >= 0 && graph.events[e.source].thread == e.thread &&
+        graph.events[e.source].op == Op::kStore &&
+        std::none_of(events.begin(), events.begin() + static_cast<ptrdiff_t>(i), [&](uint32_t f) {
+          return graph.events[f].index > graph.events[e.source].index && drains(graph.events[f].op);
+        });
+    spend(events.size());
+    for (size_t j = i + 1; j < events.size(); ++j) {
+      const GraphEvent& f = graph.events[events[j]];
+      const bool other_load = f.op == Op::kLoad && f.cell != e.cell;
+      const bool relaxed = model == Model::kTso && other_load && (e.op == Op::kStore || forwarded);
+      if (!relaxed) {
+        add(events[i], events[j], false);
+      }
+    }
+  }
+}
+
+template <typename Add>
+void add_conflicts(const Graph& graph, const Add& add) {
+  std::vector<std::map<int32_t, size_t>> places(graph.cells.size());
+  for (size_t c = 0; c < graph.cells.size(); ++c) {
+    const auto& order = graph.cells[c].order;
+    for (size_t i = 0; i < order.size(); ++i) {
+      places[c][order[i]] = i;
+      for (size_t j = 0; j < i; ++j) {
+        add(static_cast<uint32_t>(order[j]), static_cast<uint32_t>(order[i]), true);
+      }
+    }
+  }
+  for (uint32_t e = 0; e < graph.events.size(); ++e) {
+    const GraphEvent& load = graph.events[e];
+    if (!reads(load.op) || load.waits) {
+      continue;
+    }
+    const auto& order = graph.cells[load.cell].order;
+    const size_t seen = load.source < 0 ? 0 : places[load.cell][load.source] + 1;
+    spend(order.size());
+    for (size_t i = 0; i < order.size(); ++i) {
+      const auto write = static_cast<uint32_t>(order[i]);
+      if (write == e) {
+        continue;
+      }
+      i < seen ? add(write, e, true) : add(e, write, true);
+    }
+  }
+}
+
+}  // namespace
+
+bool is_robust(const Graph& graph) { return linearize(graph, Model::kSc, nullptr); }
+
+std::vector<uint32_t> units_of(const Graph& graph, const std::vector<Mark>& marks) {
+  std::vector<uint32_t> units(graph.events.size());
+  uint32_t next = 0;
+  for (const auto& [thread, events] : by_thread(graph)) {
+    // Where units begin and end, before which operation.
+    std::map<uint32_t, std::vector<MarkKind>> boundaries;
+    for (const Mark& mark : marks) {
+      if (mark.thread == thread && mark.kind != MarkKind::kIteration) {
+        boundaries[mark.operation].push_back(mark.kind);
+      }
+    }
+    auto boundary = boundaries.begin();
+    uint32_t depth = 0;
+    uint32_t current = 0;
+    for (const uint32_t e : events) {
+      for (; boundary != boundaries.end() && boundary->first <= graph.events[e].operation;
+           ++boundary) {
+        for (const MarkKind kind : boundary->second) {
+          if (kind == MarkKind::kUnitBegin) {
+            current = depth++ == 0 ? next++ : current;
+          } else if (depth > 0) {
+            --depth;
+          }
+        }
+      }
+      units[e] = depth > 0 ? current : next++;
+    }
+  }
+  return units;
+}
+
+std::optional<std::vector<UnitEdge>> unit_cycle(const Graph& graph, Model model,
+                                                const std::vector<uint32_t>& units) {
+  std::map<uint32_t, std::map<uint32_t, UnitEdge>> edges;
+  const auto add = [&](uint32_t from, uint32_t to, bool conflict) {
+    if (units[from] == units[to]) {
+      return;
+    }
+    UnitEdge& edge =
+        edges[units[from]].try_emplace(units[to], UnitEdge{from, to, conflict}).first->second;
+    if (conflict && !edge.conflict) {
+      edge = {from, to, true};
+    }
+  };
+  for (const auto& [thread, events] : by_thread(graph)) {
+    add_program_order(graph, model, events, add);
+  }
+  add_conflicts(graph, add);
+  std::optional<std::vector<UnitEdge>> best;
+  for (const auto& [start, ignored] : edges) {
+    // Breadth first from each unit back to it.
+    std::map<uint32_t, UnitEdge> reached;
+    std::vector<uint32_t> queue = {start};
+    for (size_t at = 0; at < queue.size() && !reached.contains(start); ++at) {
+      const auto out = edges.find(queue[at]);
+      if (out == edges.end()) {
+        continue;
+      }
+      spend(out->second.size());
+      for (const auto& [unit, edge] : out->second) {
+        if (reached.try_emplace(unit, edge).second) {
+          queue.push_back(unit);
+        }
+      }
+    }
+    if (!reached.contains(start)) {
+      continue;
+    }
+    std::vector<UnitEdge> cycle;
+    uint32_t unit = start;
+    do {
+      cycle.push_back(reached.at(unit));
+      unit = units[reached.at(unit).from];
+    } while (unit != start);
+    if (!best || cycle.size() < best->size()) {
+      std::reverse(cycle.begin(), cycle.end());
+      best = std::move(cycle);
+    }
+  }
+  return best;
+}
+
+}  // namespace tsomon::explore

@@ -1,0 +1,148 @@
+// `tsomon explore`: every execution of a small program, under SC or TSO.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "monitor/explore/explore.h"
+#include "tools/command.h"
+#include "tools/number_option.h"
+#include "tools/output.h"
+#include "tools/output_option.h"
+#include "tools/property_option.h"
+#include "tools/stop_signals.h"
+
+namespace tsomon {
+namespace {
+
+constexpr const char* kTool = "tsomon explore";
+
+struct Options {
+  explore::ExploreOptions explore;
+  std::string model = "tso";
+  std::string strategy = "dpor";
+  std::vector<std::string> properties;
+  uint32_t jobs = 1;
+  OutputFormat output = OutputFormat::kText;
+};
+
+bool asks(const Options& options, const char* property) {
+  return std::find(options.properties.begin(), options.properties.end(), property) !=
+         options.properties.end();
+}
+
+int refuse(const Options& options, const Error& error) {
+  put_message(kTool, error.to_string());
+  if (options.output == OutputFormat::kJson) {
+    put_error_json(options.explore.command.empty() ? "" : options.explore.command[0], "", error,
+                   kTool);
+  }
+  return error.kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
+}
+
+int run_explore(Options& options) {
+  explore::ExploreOptions& asked = options.explore;
+  asked.model = options.model == "sc" ? explore::Model::kSc : explore::Model::kTso;
+  asked.strategy = options.strategy == "naive"    ? explore::Strategy::kNaive
+                   : options.strategy == "random" ? explore::Strategy::kRandom
+                   : options.strategy == "pct"    ? explore::Strategy::kPct
+                                                  : explore::Strategy::kDpor;
+  asked.serializability = asks(options, "serializability");
+  asked.robustness = asks(options, "robustness");
+  if (options.jobs != 1) {
+    put_message(kTool, "--jobs: one at a time so far");
+  }
+  const StopSignals signals;
+  const auto explored = explore::explore(asked);
+  if (!explored) {
+    return refuse(options, explored.error());
+  }
+  if (options.output == OutputFormat::kJson) {
+    put_json(stdout, explore::exploration_json(*explored, asked), kTool);
+  } else {
+    put_lines(stdout, explore::exploration_text(*explored, asked));
+  }
+  for (const std::string& note : explored->notes) {
+    put_message(kTool, note);
+  }
+  return !explored->findings.empty() ? kExitViolation
+         : explored->refused         ? kExitBadInput
+         : explored->complete()      ? kExitClean
+                                     : kExitInconclusive;
+}
+
+// What does not exist yet is refused, not answered with nothing.
+void refuse_missing(const Options& options) {
+  if (asks(options, "linearizability")) {
+    throw CLI::ValidationError("--property",
+                               "linearizability of executions cannot be asked for yet");
+  }
+  if (options.explore.preemptions != UINT32_MAX && options.strategy != "naive") {
+    throw CLI::ValidationError("--preemptions", "needs --strategy naive");
+  }
+  if (options.explore.command.empty()) {
+    throw CLI::RequiredError("A program, after --");
+  }
+}
+
+}  // namespace
+
+void add_explore_command(CLI::App& app, int& exit_status) {
+  CLI::App* command = app.add_subcommand(
+      "explore", "Run every execution of a small program built with tsomon-c++, under SC or TSO");
+  auto options = std::make_shared<Options>();
+  explore::ExploreOptions& asked = options->explore;
+  command->add_option("--model", options->model, "The memory model of the executions")
+      ->check(CLI::IsMember({"sc", "tso"}))
+      ->capture_default_str();
+  command
+      ->add_option("--strategy", options->strategy,
+                   "dpor: one execution of every class; naive: every sequence of steps; random\n"
+                   "and pct: as many as --executions says (1000)")
+      ->check(CLI::IsMember({"dpor", "naive", "random", "pct"}))
+      ->capture_default_str();
+  command
+      ->add_option("--preemptions", asked.preemptions,
+                   "Of naive: only executions with at most so many")
+      ->option_text("N");
+  command->add_option("--executions", asked.executions, "End after so many")
+      ->check(positive_number())
+      ->option_text("N");
+  command->add_option("--time", asked.seconds, "End after so many seconds")
+      ->check(CLI::Range(0.001, 1e9))
+      ->option_text("S");
+  command->add_option("--seed", asked.seed, "Of random and pct")->capture_default_str();
+  command->add_option("--depth", asked.depth, "Of pct: priorities change depth - 1 times")
+      ->check(CLI::Range(1, 16))
+      ->capture_default_str();
+  command->add_option("--steps", asked.max_steps, "Steps of one execution at most")
+      ->check(CLI::Range(1, 16000))
+      ->capture_default_str();
+  command->add_option("--replay", asked.replay, "Run the schedule of a finding, with its output")
+      ->option_text("SCHEDULE");
+  command->add_option("--jobs", options->jobs, "Accepted; one at a time so far")
+      ->check(positive_number())
+      ->option_text("N");
+  add_property_option(*command, options->properties,
+                      {"serializability", "robustness", "linearizability"},
+                      "Judge every execution, too");
+  command->add_option("-o", asked.folder, "Write a text trace of every class into this folder")
+      ->option_text("DIR");
+  add_output_option(*command, options->output);
+  command->add_option("command", asked.command, "The program and its arguments, after --")
+      ->option_text("CMD...");
+  command->positionals_at_end();
+  command->footer(
+      "Exit status: 0 every class was explored and nothing was found; 1 something was found;\n"
+      "2 bad usage, a program that was not built with tsomon-c++ or calls what cannot be\n"
+      "controlled; 3 nothing was found, but not every class was explored; 4 the environment.");
+  command->callback([options, &exit_status] {
+    refuse_missing(*options);
+    exit_status = run_explore(*options);
+  });
+}
+
+}  // namespace tsomon
