@@ -65,8 +65,8 @@ int run_explore(Options& options) {
   } else {
     put_lines(stdout, explore::exploration_text(*explored, asked));
   }
-  for (const std::string& note : explored->notes) {
-    put_message(kTool, note);
+  for (size_t i = 0; options.output == OutputFormat::kJson && i < explored->notes.size(); ++i) {
+    put_message(kTool, explored->notes[i]);
   }
   return !explored->findings.empty() ? kExitViolation
          : explored->refused         ? kExitBadInput

@@ -5,6 +5,7 @@
 //
 // Blocks that were freed are not used again in an exploration, so no ABA comes from the allocator.
 #include <atomic>
+#undef NDEBUG  // the assertions are what is explored
 #include <cassert>
 #include <cstring>
 #include <thread>

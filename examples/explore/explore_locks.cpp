@@ -3,6 +3,7 @@
 //   explore_locks peterson | peterson_fenced | dekker | dekker_fenced | test_and_set | ticket |
 //                 compare_exchange | mcs | mutex | spin | none
 #include <atomic>
+#undef NDEBUG  // the assertions are what is explored
 #include <cassert>
 #include <cstring>
 #include <mutex>

@@ -5,6 +5,7 @@
 //                   once | static_local | read_write | flag | flag_never | atomic_wait | seqlock |
 //                   seqlock_unchecked | double_checked | double_checked_early | crash | fork
 #include <atomic>
+#undef NDEBUG  // the assertions are what is explored
 #include <cassert>
 #include <condition_variable>
 #include <cstring>

@@ -385,7 +385,8 @@ bool GraphBuilder::extend(Graph* graph, const Run& run, size_t replayed, Model m
   }
   const size_t known = graph->events.size();
   const bool tso = model == Model::kTso;
-  if (run.steps.size() < replayed) {
+  // A load that was given another value can end the program before the others have run.
+  if (run.steps.size() < replayed && run.end != End::kCrashed && run.end != End::kExited) {
     return false;
   }
   for (size_t i = 0; i < run.steps.size(); ++i) {

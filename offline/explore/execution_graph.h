@@ -87,7 +87,7 @@ class GraphBuilder {
   Graph of_run(const Run& run, Model model, bool drop_iterations);
   // Continues `graph`, which the first `replayed` steps of the run ran, by the rest of it, which
   // was scheduled by Policy::kFirst. Values are those of the run. False: the run did something
-  // else.
+  // else. That it crashed before the end is not something else.
   bool extend(Graph* graph, const Run& run, size_t replayed, Model model);
   // Accesses of different sizes to the same bytes were seen here; 0: nowhere.
   uint64_t mixed_at() const { return mixed_at_; }

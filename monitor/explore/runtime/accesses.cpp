@@ -29,7 +29,7 @@ struct Owner {
   bool several;
 };
 constexpr uint32_t kOwners = 1U << 18;
-Owner owners[kOwners];
+Owner* owners = nullptr;
 uint32_t owner_count = 0;
 
 // A word that nobody has told of: whether it turns out to be shared.
@@ -92,6 +92,8 @@ Operation operation_of(Op op, const volatile T* address, const State* state, uin
 }
 
 }  // namespace
+
+void take_owners() { owners = static_cast<Owner*>(take_zeroed(kOwners * sizeof(Owner))); }
 
 void plain(bool write, const volatile void* pointer, uint32_t size, uint64_t) {
   TSOMON_STATE();

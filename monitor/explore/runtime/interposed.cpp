@@ -1,9 +1,13 @@
 // Functions that only programs under control need: elsewhere each calls the next definition.
 #include <cerrno>
 #include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
 
 #include <linux/futex.h>
 #include <sched.h>
+#include <spawn.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
@@ -75,6 +79,30 @@ TSOMON_HOOK int pthread_kill(pthread_t handle, int number) noexcept {
   }
   return real_pthread_kill(handle, number);
 }
+
+// Other processes are not controlled.
+#define TSOMON_REFUSED(RESULT, NAME, PARAMETERS, ARGUMENTS) \
+  TSOMON_REAL(NAME)                                         \
+  TSOMON_HOOK RESULT NAME PARAMETERS {                      \
+    if (TSOMON_UNLIKELY(explore::active)) {                 \
+      explore::refuse(#NAME);                               \
+    }                                                       \
+    return real_##NAME ARGUMENTS;                           \
+  }
+TSOMON_REFUSED(pid_t, fork, () noexcept, ())
+TSOMON_REFUSED(int, system, (const char* command), (command))
+TSOMON_REFUSED(FILE*, popen, (const char* command, const char* mode), (command, mode))
+TSOMON_REFUSED(int, posix_spawn,
+               (pid_t * process, const char* path, const posix_spawn_file_actions_t* actions,
+                const posix_spawnattr_t* attributes, char* const* arguments,
+                char* const* environment),
+               (process, path, actions, attributes, arguments, environment))
+TSOMON_REFUSED(int, posix_spawnp,
+               (pid_t * process, const char* file, const posix_spawn_file_actions_t* actions,
+                const posix_spawnattr_t* attributes, char* const* arguments,
+                char* const* environment),
+               (process, file, actions, attributes, arguments, environment))
+TSOMON_REFUSED(int, socket, (int domain, int type, int protocol) noexcept, (domain, type, protocol))
 
 TSOMON_HOOK int pthread_cond_signal(pthread_cond_t* condition) noexcept {
   if (TSOMON_UNLIKELY(explore::active)) {

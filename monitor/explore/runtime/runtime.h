@@ -87,6 +87,9 @@ void say_outcome(const char* text);
 [[noreturn]] void end_run(End end, const char* why);
 // The C library's memcpy is a hook: here probe::copy() is used.
 void note_unsaid();
+// Tables that only programs under control have.
+void* take_zeroed(size_t bytes);
+void take_owners();
 
 // The hooks, with the arguments of the compiler's.
 void plain(bool store, const volatile void* address, uint32_t size, uint64_t pc);

@@ -118,7 +118,7 @@ struct Entry {
   Value value;
 };
 constexpr uint32_t kEntries = 1U << 14;
-Entry entries[kEntries];
+Entry* entries = nullptr;
 uint32_t entry_count = 0;
 
 Entry& entry_of(uint64_t address, uint32_t size, bool is_object) {
@@ -854,6 +854,15 @@ bool on_stack(uint64_t address, uint64_t from) {
 
 Channel* the_channel() { return channel; }
 
+void* take_zeroed(size_t bytes) {
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    end_run(End::kFailed, "no memory for the runtime's tables");
+  }
+  return memory;
+}
+
 void serve_if_asked() {
   const char* const text = std::getenv(kChannelVariable);
   if (text == nullptr) {
@@ -868,6 +877,8 @@ void serve_if_asked() {
   }
   close(descriptor);
   channel = static_cast<Channel*>(memory);
+  entries = static_cast<Entry*>(take_zeroed(kEntries * sizeof(Entry)));
+  take_owners();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   // The threads of an execution run one at a time: on one processor they hand over fastest.
   cpu_set_t processors;
