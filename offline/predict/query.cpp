@@ -71,19 +71,37 @@ std::optional<Meeting> Query::answer(const Asked& asked, bool sync_preserving) {
 // The events of a set, and those up to the nodes that meet.
 std::vector<uint32_t> Query::in_trace_order(const std::vector<uint32_t>& counts,
                                             std::span<const NodeId> nodes) {
-  next_.assign(model_.threads(), 0);
+  next_.assign(model_.threads(), 0);  // how many events of each thread
   for (uint32_t thread = 0; thread < counts.size(); ++thread) {
     if (counts[thread] > 0) {
-      next_[thread] = model_.node(model_.of_thread(thread)[counts[thread] - 1]).event + 1;
+      next_[thread] = model_.node(model_.of_thread(thread)[counts[thread] - 1]).place + 1;
     }
   }
   for (const NodeId id : nodes) {
-    next_[model_.node(id).thread] = model_.node(id).event;
+    next_[model_.node(id).thread] = model_.node(id).place;
   }
-  const std::vector<Event>& events = model_.trace().events;
-  const uint32_t end = *std::max_element(next_.begin(), next_.end());
-  spend(end);
+  const auto total = std::accumulate(next_.begin(), next_.end(), size_t{0});
+  uint32_t end = 0;
+  for (uint32_t thread = 0; thread < next_.size(); ++thread) {
+    // From here on: up to which event.
+    next_[thread] = next_[thread] == 0 ? 0 : model_.events_of(thread)[next_[thread] - 1] + 1;
+    end = std::max(end, next_[thread]);
+  }
   std::vector<uint32_t> witness;
+  witness.reserve(total + 2);
+  constexpr size_t kSparse = 20;  // sorting is cheaper than looking at all events
+  if (total < end / kSparse) {
+    spend(kSparse * total);
+    for (uint32_t thread = 0; thread < next_.size(); ++thread) {
+      const auto mine = model_.events_of(thread);
+      const auto last = std::lower_bound(mine.begin(), mine.end(), next_[thread]);
+      witness.insert(witness.end(), mine.begin(), last);
+    }
+    std::sort(witness.begin(), witness.end());
+    return witness;
+  }
+  spend(end);
+  const std::vector<Event>& events = model_.trace().events;
   for (uint32_t i = 0; i < end; ++i) {
     if (i < next_[events[i].thread]) {
       witness.push_back(i);
