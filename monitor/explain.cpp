@@ -48,7 +48,14 @@ std::vector<std::vector<CycleEdge>> cycles_of(const ExplainedInput& input) {
 Result<void> check(ExplainedInput* input, const ExplainOptions& options) {
   CheckOptions how = options.check;
   how.source = input->basis;
-  auto report = check_trace(input->trace, how);
+  Result<CheckReport> report = CheckReport();
+  try {
+    report = check_trace(input->trace, how);
+  } catch (const WorkEnded& ended) {
+    const WorkPause outside;
+    report->property = how.property;
+    report->missing(limit_text(ended.limit()));
+  }
   if (!report) {
     Error error = report.error();
     error.input = input->input;
@@ -142,6 +149,7 @@ Result<Explanation> explain_inputs(std::vector<ExplainedInput> inputs,
     if (auto checked = check(&input, options); !checked) {
       return tl::unexpected<Error>(checked.error());
     }
+    const WorkPause outside;  // what was found is reported, whoever asks for a stop
     auto cycles = cycles_of(input);
     if (!cycles.empty()) {
       violating.push_back({&input.trace, std::move(cycles), places_of(input.names)});
@@ -154,6 +162,9 @@ Result<Explanation> explain_inputs(std::vector<ExplainedInput> inputs,
   explain::RepairOptions how;
   how.analysis = options.check.analysis;
   how.analysis.property = analysed_property(options.check.property);
+  // Of a sample there may be fences that were not seen.
+  how.fences = std::none_of(explanation.violating.begin(), explanation.violating.end(),
+                            [](const ExplainedInput& input) { return input.trace.sampled; });
   WorkMeter meter(options.bounds);
   const WorkScope scope(&meter);
   explanation.repairs = explain::find_repairs(violating, without, how);

@@ -1,4 +1,5 @@
 // `tsomon explain`: what would have ruled the violations of a run out.
+#include <algorithm>
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -19,6 +20,7 @@ namespace tsomon {
 namespace {
 
 constexpr const char* kExplainTool = "tsomon explain";
+constexpr uint64_t kMaxViolations = 10'000;
 
 struct ExplainArguments {
   std::vector<std::string> files;
@@ -70,7 +72,8 @@ Result<std::vector<ExplainedInput>> read_all(const std::vector<std::string>& fil
 int explain_files(const ExplainArguments& options) {
   ExplainOptions asked;
   asked.check.property = *check_property(options.property);
-  asked.check.analysis.max_findings = static_cast<uint32_t>(options.violations);
+  asked.check.analysis.max_findings =
+      static_cast<uint32_t>(std::min(options.violations, kMaxViolations));
   asked.format = *input_format(options.format);
   asked.bounds.max_work = options.max_work;
   const std::string& first = options.files.front();

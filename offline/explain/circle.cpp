@@ -100,13 +100,11 @@ CircleCauses causes_of(const OrderedTrace& ordered, const std::vector<UnitId>& c
       const uint32_t method = code.method(trace, ordered.units()[unit]);
       const size_t first = index_of(events[unit], segment.first);
       const size_t last = index_of(events[unit], segment.last);
-      const auto block = method == CodeMap::kNone
-                             ? std::nullopt
-                             : code.block_of(method, trace, events[unit], first, last);
-      has_code = has_code && block.has_value();
-      if (block) {
-        blocks = merged(blocks, {*block});
-        found.push_back({*block, unit, events[unit][first], events[unit][last]});
+      has_code = has_code && method != CodeMap::kNone;
+      if (has_code) {
+        const Segment block = code.block_of(method, trace, events[unit], first, last);
+        blocks = merged(blocks, {block});
+        found.push_back({block, unit, events[unit][first], events[unit][last]});
       }
     }
     if (!has_code) {

@@ -105,9 +105,15 @@ std::vector<uint32_t> CodeMap::lines_of(uint32_t method, const Trace& trace,
   return lines;
 }
 
-std::optional<Segment> CodeMap::block_of(uint32_t method, const Trace& trace,
-                                         const std::vector<uint32_t>& unit_events, size_t first,
-                                         size_t last) const {
+Segment CodeMap::whole(uint32_t method) const {
+  const Method& mine = methods_[method];
+  const auto& texts = mine.one_function ? mine.at_line : mine.at_rank;
+  return {method, texts.begin()->first, texts.rbegin()->first};
+}
+
+Segment CodeMap::block_of(uint32_t method, const Trace& trace,
+                          const std::vector<uint32_t>& unit_events, size_t first,
+                          size_t last) const {
   const std::vector<uint32_t> lines = lines_of(method, trace, unit_events);
   // Grows to the front until the block is entered once: a loop that turns inside of the segment has
   // to turn inside of the block.
@@ -136,7 +142,7 @@ std::optional<Segment> CodeMap::block_of(uint32_t method, const Trace& trace,
       return Segment{method, least, most};
     }
   }
-  return std::nullopt;
+  return whole(method);
 }
 
 std::vector<uint32_t> CodeMap::occurrences(const Trace& trace, const UnitTable& units,
@@ -165,7 +171,8 @@ std::vector<uint32_t> CodeMap::occurrences(const Trace& trace, const UnitTable& 
       });
       const Segment* now = block == blocks.end() ? nullptr : &*block;
       const bool goes_on =
-          now != nullptr && now == inside && (lines[i] >= before || lines[i] > now->first);
+          now != nullptr && now == inside &&
+          (lines[i] >= before || lines[i] > now->first || now->contains(whole(own)));
       if (goes_on) {
         for (const uint32_t e : between) {
           found[e] = *count - 1;

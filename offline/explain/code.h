@@ -10,7 +10,7 @@
 // Blocks      Segments (segments.h) whose `operation` is a method and whose ends are lines.
 // Occurrences Within a unit, the run of consecutive events whose lines lie in the block. A step
 //             back to the first line of the block, or before it, begins another one: the next turn
-//             of a loop that is around the block. Events that are no
+//             of a loop that is around the block. The whole method is one. Events that are no
 //             accesses go with those around them.
 // Complexity  O(events) each. Thread-safety: const access is safe.
 #pragma once
@@ -18,7 +18,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,12 +53,12 @@ class CodeMap {
   // The text of the location at the line.
   const std::string& location(uint32_t method, uint32_t line) const;
 
-  // The least block that holds the events of a unit from `first` to `last` in one occurrence.
-  // Nothing: none does. `unit_events`: of the unit, in program order; first and last are places in
-  // it.
-  std::optional<Segment> block_of(uint32_t method, const Trace& trace,
-                                  const std::vector<uint32_t>& unit_events, size_t first,
-                                  size_t last) const;
+  // The least block that holds the events of a unit from `first` to `last` in one occurrence, which
+  // the whole method does if nothing less. `unit_events`: of the unit, in program order; first and
+  // last are places in it.
+  Segment block_of(uint32_t method, const Trace& trace, const std::vector<uint32_t>& unit_events,
+                   size_t first, size_t last) const;
+  Segment whole(uint32_t method) const;
 
   // By event the occurrence it belongs to, numbered from 0; kNone: to none. `count`: how many.
   std::vector<uint32_t> occurrences(const Trace& trace, const UnitTable& units,

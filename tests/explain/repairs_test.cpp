@@ -1,10 +1,12 @@
 // Repairs of small traces with known answers.
 #include "offline/explain/repairs.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "decoders/std/reader.h"
 #include "offline/orientation_search.h"
@@ -116,6 +118,113 @@ TEST_CASE("the stack of Afek et al. has two repairs, its pop is the better one")
     }
     CHECK(found.notes.complete());
   }
+}
+
+TEST_CASE("a stretch around a loop becomes the loop with what is before it, or the whole method") {
+  // The second turn reads what the first one wrote, and another thread comes between.
+  static constexpr const char kLoop[] = R"(T1|begin(count)|1
+T1|w(z)|{}
+T1|r(x)|3
+T1|w(y)|4
+T2|begin(other)|10
+T2|r(y)|11
+T2|w(x)|12
+T2|end|13
+T1|r(x)|3
+T1|w(y)|4
+T1|end|5
+)";
+  for (const bool has_head : {true, false}) {
+    const std::string text = fmt::format(kLoop, has_head ? 2 : 3);
+    const Repairs found = repairs_of({read(text)}, {}, Property::kScSerializability);
+    REQUIRE(!found.repairs.empty());
+    const auto loop =
+        std::find_if(found.repairs.begin(), found.repairs.end(),
+                     [](const Repair& repair) { return repair.blocks.front().method == "count"; });
+    REQUIRE(loop != found.repairs.end());
+    CHECK(loop->code[0].first == (has_head ? 2 : 3));
+    CHECK(loop->code[0].last == 4);
+    CHECK(loop->verified == std::optional(true));
+  }
+}
+
+TEST_CASE("several violations have a common repair") {
+  // The first trace is ruled out by a block of either thread, the second by one of them alone.
+  const char* const kFirst = R"(T1|begin(a)|1
+T1|w(x)|2
+T2|begin(b)|11
+T2|r(x)|12
+T2|w(y)|13
+T1|r(y)|3
+T1|w(z)|4
+T2|r(z)|14
+T1|end|5
+T2|end|15
+)";
+  const char* const kSecond = R"(T1|begin(a)|1
+T1|r(x)|2
+T2|w(x)|21
+T1|r(x)|3
+T1|end|4
+)";
+  const Repairs first = repairs_of({read(kFirst)}, {}, Property::kScSerializability);
+  REQUIRE(first.repairs.size() == 2);
+  check_block(first.repairs[0], "a", 2, 3);
+  check_block(first.repairs[1], "b", 13, 14);
+  const Repairs both = repairs_of({read(kFirst), read(kSecond)}, {}, Property::kScSerializability);
+  CHECK(both.violations == 2);
+  REQUIRE(both.repairs.size() == 1);
+  check_block(both.repairs[0], "a", 2, 3);
+  CHECK(both.repairs[0].verified == std::optional(true));
+}
+
+TEST_CASE("a lock that protects some of a block's locations is named, with what is not covered") {
+  const char* const kLocked = R"(T1|begin(a)|1
+T1|acq(m)|2
+T1|r(x)|3
+T1|rel(m)|4
+T2|w(x)|21
+T1|acq(m)|5
+T1|w(x)|6
+T1|rel(m)|7
+T1|end|8
+T3|acq(m)|31
+T3|r(x)|32
+T3|rel(m)|33
+)";
+  const Trace trace = read(kLocked);
+  const Repairs found = repairs_of({trace}, {}, Property::kScSerializability);
+  REQUIRE(found.repairs.size() == 1);
+  check_block(found.repairs[0], "a", 3, 6);
+  const auto& lock = found.repairs[0].blocks[0].lock;
+  REQUIRE(lock);
+  CHECK(trace.symbols.access_text(trace.events[lock->acquisition]) == "m");
+  CHECK(lock->with == 3);
+  CHECK(lock->without == 1);
+  CHECK(lock->uncovered == std::vector<std::string>{"21"});
+}
+
+TEST_CASE("a repair holds in every order that a store buffer allows, or is refuted") {
+  // Either store may commit first: one of the two blocks alone is not enough.
+  const char* const kStores = R"(T1|w(x=1)|1
+T1|begin(a)|2
+T1|r(y=0)|3
+T1|w(z)|4
+T1|end|5
+T2|w(y=1)|21
+T2|begin(b)|22
+T2|r(x=0)|23
+T2|w(z)|24
+T2|end|25
+)";
+  const Repairs found = repairs_of({read(kStores)}, {}, Property::kSerializability);
+  REQUIRE(found.repairs.size() == 2);
+  REQUIRE(found.repairs[0].fences.size() == 2);
+  CHECK(found.repairs[0].fences[0].location == "1");
+  CHECK(found.repairs[0].fences[1].location == "21");
+  CHECK(!found.repairs[0].assumes_times);
+  CHECK(found.repairs[1].blocks.size() == 2);
+  CHECK(found.repairs[1].verified == std::optional(true));
 }
 
 }  // namespace
