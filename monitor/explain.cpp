@@ -162,6 +162,7 @@ Result<Explanation> explain_inputs(std::vector<ExplainedInput> inputs,
   explain::RepairOptions how;
   how.analysis = options.check.analysis;
   how.analysis.property = analysed_property(options.check.property);
+  how.minimize = options.minimize;
   // Of a sample there may be fences that were not seen.
   how.fences = std::none_of(explanation.violating.begin(), explanation.violating.end(),
                             [](const ExplainedInput& input) { return input.trace.sampled; });

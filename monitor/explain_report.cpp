@@ -208,6 +208,13 @@ std::string explanation_text(const Explanation& explanation) {
       text += block_text(*inputs[block.input], block);
     }
   }
+  for (const explain::SmallestTrace& smallest : explanation.repairs.smallest) {
+    text += fmt::format("smallest trace{}:\n", smallest.complete ? "" : " so far");
+    for (const uint32_t e : smallest.events) {
+      const ReportedAccess access = access_of(*inputs[smallest.input], e);
+      text += fmt::format("  {} {}\n", printable(access.thread), access_line(access));
+    }
+  }
   for (const std::string& note : notes_of(explanation)) {
     text += "note: " + note + "\n";
   }
@@ -245,6 +252,15 @@ nlohmann::ordered_json explanation_json(const Explanation& explanation) {
       {"complete", explanation.complete()},
       {"violations", explanation.violations()},
       {"eliminators", std::move(repairs)}};
+  if (!explanation.repairs.smallest.empty()) {
+    auto all = nlohmann::ordered_json::array();
+    for (const explain::SmallestTrace& smallest : explanation.repairs.smallest) {
+      all.push_back({{"file", inputs[smallest.input]->file},
+                     {"events", smallest.events},
+                     {"complete", smallest.complete}});
+    }
+    object["smallest"] = std::move(all);
+  }
   if (const auto notes = notes_of(explanation); !notes.empty()) {
     object["notes"] = notes;
   }

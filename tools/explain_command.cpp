@@ -29,6 +29,7 @@ struct ExplainArguments {
   std::string format = "auto";
   uint64_t max_work = 20'000'000'000;
   uint64_t violations = 32;
+  bool minimize = false;
   OutputFormat output = OutputFormat::kText;
 };
 
@@ -75,6 +76,7 @@ int explain_files(const ExplainArguments& options) {
   asked.check.analysis.max_findings =
       static_cast<uint32_t>(std::min(options.violations, kMaxViolations));
   asked.format = *input_format(options.format);
+  asked.minimize = options.minimize;
   asked.bounds.max_work = options.max_work;
   const std::string& first = options.files.front();
   auto inputs = read_all(options.files, asked);
@@ -141,6 +143,8 @@ void add_explain_command(CLI::App& app, int& exit_status) {
                    "How many violations of an input are looked at")
       ->check(positive_number())
       ->capture_default_str();
+  command->add_flag("--minimize", options->minimize,
+                    "Show the smallest part of the trace that shows each violation");
   command
       ->add_option("--max-work", options->max_work,
                    "Steps of the search, some nanoseconds each; beyond it is not complete")

@@ -152,6 +152,22 @@ Question with_units(const Question& question, const std::vector<uint32_t>& label
   return copy.finish();
 }
 
+Question with_only(const Question& question, const std::vector<bool>& keep) {
+  Copy copy(question);
+  for (uint32_t e = 0; e < question.trace.events.size(); ++e) {
+    if (keep[e]) {
+      copy.keep(e);
+    } else {
+      copy.leave_out();
+    }
+  }
+  Question result = copy.finish();
+  result.options.only.clear();
+  result.trace.symbols.initial_values.clear();
+  result.trace.symbols.initial_zero = false;
+  return result;
+}
+
 Left violations_left(const Question& question) {
   const auto found = analyse_exactly(question.trace, question.options);
   if (!found) {

@@ -43,6 +43,10 @@ Question with_fences(const Question& question, const std::vector<uint32_t>& afte
 Question with_units(const Question& question, const std::vector<uint32_t>& labels,
                     const std::vector<uint32_t>& unit_of);
 
+// Without these events: `keep` says for each event of the question whether it stays. What memory
+// held is not known then.
+Question with_only(const Question& question, const std::vector<bool>& keep);
+
 // Violations are left in no execution, in some, in all; there is no execution; it was not decided.
 enum class Left : uint8_t { kNothing, kSome, kAlways, kNoExecution, kUnknown };
 Left violations_left(const Question& question);

@@ -41,6 +41,9 @@ class Search {
     step([&] { find_violations(); });
     result_.violations = violations_.size();
     step([&] { look_at_stretches(); });
+    if (options_.minimize) {
+      step([&] { minimize(); });
+    }
     if (options_.fences) {
       step([&] { find_fences(); });
     }
@@ -174,6 +177,17 @@ class Search {
         labels.push_back(inputs_[one.input].ordered->units()[unit].label);
       }
       one.stretch.emplace(*inputs_[one.input].trace, one.members, labels, options_.analysis);
+    }
+  }
+
+  void minimize() {
+    constexpr uint64_t kMaxQuestions = 5'000;
+    for (const OneViolation& one : violations_) {
+      if (one.stretch && one.stretch->can_ask()) {
+        SmallestTrace smallest{one.input, {}, true};
+        smallest.events = one.stretch->smallest(kMaxQuestions, &smallest.complete);
+        result_.smallest.push_back(std::move(smallest));
+      }
     }
   }
 

@@ -67,16 +67,25 @@ struct Repair {
   bool assumes_times = false;
 };
 
+// The smallest part of a trace that shows a violation.
+struct SmallestTrace {
+  uint32_t input = 0;
+  std::vector<uint32_t> events;  // without those that begin and end units
+  bool complete = true;          // false: it may not be the smallest
+};
+
 struct Repairs {
-  std::vector<Repair> repairs;  // the best first
-  uint64_t violations = 0;      // circles
-  Notes notes;                  // what is missing
+  std::vector<SmallestTrace> smallest;  // with RepairOptions::minimize, of each violation
+  std::vector<Repair> repairs;          // the best first
+  uint64_t violations = 0;              // circles
+  Notes notes;                          // what is missing
 };
 
 struct RepairOptions {
   AnalysisOptions analysis;
   bool blocks = true;
   bool fences = true;
+  bool minimize = false;
   size_t max_repairs = 32;
   RootCauseBounds causes;
 };

@@ -94,6 +94,61 @@ void ViolatedStretch::find_late_stores(const std::vector<EventRange>& ranges) {
   std::sort(late_stores_.begin(), late_stores_.end());
 }
 
+std::vector<uint32_t> ViolatedStretch::smallest(uint64_t max_questions, bool* complete) const {
+  const auto& events = question_.trace.events;
+  constexpr uint32_t kUnits = kind_mask(EventKind::kUnitBegin) | kind_mask(EventKind::kUnitEnd);
+  std::vector<bool> keep(events.size(), true);
+  const auto violated = [&](const std::vector<bool>& some) {
+    if (max_questions == 0) {
+      *complete = false;
+      return false;
+    }
+    --max_questions;
+    const Left left = violations_left(with_only(question_, some));
+    return left == Left::kSome || left == Left::kAlways;
+  };
+  // First all that is not of the violation, then ever smaller pieces.
+  std::vector<bool> own(events.size());
+  std::vector<uint32_t> rest;
+  for (uint32_t e = 0; e < events.size(); ++e) {
+    own[e] = is(events[e], kUnits) || has(question_.origin[e]);
+  }
+  if (violated(own)) {
+    keep = own;
+  }
+  for (uint32_t e = 0; e < events.size(); ++e) {
+    if (keep[e] && !is(events[e], kUnits)) {
+      rest.push_back(e);
+    }
+  }
+  for (size_t piece = std::max<size_t>(1, rest.size() / 2);; piece /= 2) {
+    bool less = false;
+    for (size_t begin = 0; begin < rest.size();) {
+      const size_t end = std::min(rest.size(), begin + piece);
+      std::vector<bool> without = keep;
+      for (size_t i = begin; i < end; ++i) {
+        without[rest[i]] = false;
+      }
+      if (violated(without)) {
+        keep = std::move(without);
+        rest.erase(rest.begin() + static_cast<ptrdiff_t>(begin),
+                   rest.begin() + static_cast<ptrdiff_t>(end));
+        less = true;
+      } else {
+        begin = end;
+      }
+    }
+    if (piece == 1 && !less) {
+      break;
+    }
+    piece = less && piece == 1 ? 2 : std::max<size_t>(piece, 2);
+  }
+  for (uint32_t& e : rest) {
+    e = question_.origin[e];
+  }
+  return rest;
+}
+
 Left ViolatedStretch::with_fences_after(std::vector<uint32_t> stores, FenceTime time) const {
   std::sort(stores.begin(), stores.end());
   return violations_left(with_fences(question_, stores, time));

@@ -36,6 +36,11 @@ class ViolatedStretch {
   // Stores of the trace whose commit may come after what their thread does next: since each thread
   // last emptied its buffer, until it last takes part.
   const std::vector<uint32_t>& late_stores() const { return late_stores_; }
+  // The smallest part of the stretch that is still violated: no single event can be left out. In
+  // events of the trace, without what begins and ends units. At most max_questions are asked, after
+  // which there may be smaller ones: *complete becomes false.
+  std::vector<uint32_t> smallest(uint64_t max_questions, bool* complete) const;
+
   Left with_fences_after(std::vector<uint32_t> stores, FenceTime time) const;
   // `unit_of`: by event of the trace, as occurrences() gives it. Those outside of the violation's
   // units are none.

@@ -148,6 +148,40 @@ T1|end|5
   }
 }
 
+TEST_CASE("the smallest trace of a violation loses it with any event less") {
+  const Trace trace = read(kStack);
+  RepairOptions options;
+  options.analysis.property = Property::kScSerializability;
+  options.minimize = true;
+  const auto found = analyse_exactly(trace, options.analysis);
+  REQUIRE(found);
+  REQUIRE(found->findings.size() == 1);
+  const Repairs repairs =
+      find_repairs({{&trace, {found->findings[0].cycle}, by_number}}, {}, options);
+  REQUIRE(repairs.smallest.size() == 1);
+  const std::vector<uint32_t>& events = repairs.smallest[0].events;
+  CHECK(repairs.smallest[0].complete);
+  CHECK(events.size() >= 3);
+  CHECK(events.size() <= 4);
+  for (size_t without = 0; without <= events.size(); ++without) {
+    Trace smaller;
+    smaller.symbols = trace.symbols;
+    for (uint32_t e = 0; e < trace.events.size(); ++e) {
+      const auto at = std::find(events.begin(), events.end(), e);
+      const bool stays =
+          trace.events[e].kind() == EventKind::kUnitBegin ||
+          trace.events[e].kind() == EventKind::kUnitEnd ||
+          (at != events.end() && static_cast<size_t>(at - events.begin()) != without);
+      if (stays) {
+        smaller.append(trace, e, e + 1);
+      }
+    }
+    const auto left = analyse_exactly(smaller, options.analysis);
+    REQUIRE(left);
+    CHECK(left->findings.empty() == (without < events.size()));
+  }
+}
+
 TEST_CASE("several violations have a common repair") {
   // The first trace is ruled out by a block of either thread, the second by one of them alone.
   const char* const kFirst = R"(T1|begin(a)|1
