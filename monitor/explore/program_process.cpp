@@ -101,8 +101,11 @@ Result<bool> ProgramProcess::begin(const std::vector<std::string>& command) {
     personality(ADDR_NO_RANDOMIZE);
     setenv(kChannelVariable, number.c_str(), 1);
     unsetenv("TSOMON_OPTIONS");
+    setenv("LD_BIND_NOW", "1", 0);  // once, instead of in every execution
     if (!options_.show_output) {
       dup2(errors_, STDERR_FILENO);
+      // A signal to the group ends the exploration, not the program under it.
+      setpgid(0, 0);
     }
     execvp(arguments[0], arguments.data());
     const int error = errno;
