@@ -1,7 +1,8 @@
 // Two threads and a critical section, by locks of several kinds.
 //
 //   explore_locks peterson | peterson_fenced | dekker | dekker_fenced | test_and_set | ticket |
-//                 compare_exchange | mcs | mutex | spin | none
+//                 compare_exchange | mcs | mutex | spin | none |
+//                 mutex_three | test_and_set_three
 #include <atomic>
 #undef NDEBUG  // the assertions are what is explored
 #include <cassert>
@@ -15,6 +16,7 @@
 namespace {
 
 bool fenced = false;
+bool three = false;  // threads
 std::atomic<int> flag[2];
 std::atomic<int> turn{0};
 std::atomic<int> next_ticket{0};
@@ -151,8 +153,15 @@ void work(int me) {
 template <typename Lock>
 int run() {
   std::thread other([] { work<Lock>(1); });
+  std::thread third;
+  if (three) {
+    third = std::thread([] { work<Lock>(2); });
+  }
   work<Lock>(0);
   other.join();
+  if (three) {
+    third.join();
+  }
   tsomon_outcome("count=%d", count);
   return 0;
 }
@@ -162,6 +171,7 @@ int run() {
 int main(int argc, char** argv) {
   const char* const what = argc > 1 ? argv[1] : "";
   fenced = std::strstr(what, "_fenced") != nullptr;
+  three = std::strstr(what, "_three") != nullptr;
   pthread_spin_init(&spin_lock, 0);
   const auto is = [what](const char* name) {
     return std::strncmp(what, name, std::strlen(name)) == 0;
