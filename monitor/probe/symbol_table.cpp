@@ -40,6 +40,7 @@ struct Patterns {
 // Of the runtime itself, which is part of the executable.
 bool is_ours(const char* mangled) {
   return std::strstr(mangled, "6tsomon5probe") != nullptr ||
+         std::strstr(mangled, "6tsomon7explore") != nullptr ||
          std::strstr(mangled, "6tsomon7capture") != nullptr ||
          std::strcmp(mangled, "tsomon_not_instrumented") == 0;
 }
