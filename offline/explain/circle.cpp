@@ -97,7 +97,7 @@ CircleCauses causes_of(const OrderedTrace& ordered, const std::vector<UnitId>& c
     bool has_code = true;
     for (const Segment& segment : set) {
       const UnitId unit = circle[segment.operation];
-      const uint32_t method = code.method(trace, ordered.units()[unit]);
+      const uint32_t method = code.method(trace, ordered.units()[unit], events[unit]);
       const size_t first = index_of(events[unit], segment.first);
       const size_t last = index_of(events[unit], segment.last);
       has_code = has_code && method != CodeMap::kNone;

@@ -1,6 +1,7 @@
 #include "offline/explain/code.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tso/work.h"
 
@@ -36,44 +37,81 @@ std::vector<std::vector<uint32_t>> events_of_units(const Trace& trace, const Uni
   return events;
 }
 
+// The label, and the function if it is one.
+std::string CodeMap::key_of(const Trace& trace, const Unit& unit,
+                            const std::vector<uint32_t>& events) const {
+  const std::string* function = nullptr;
+  for (const uint32_t e : events) {
+    spend(8);
+    if (!has_place(trace, e)) {
+      continue;
+    }
+    const auto place = places_.find(location_of(trace, e));
+    if (place == places_.end() || (function != nullptr && *function != place->second.function)) {
+      function = nullptr;
+      break;
+    }
+    function = &place->second.function;
+  }
+  std::string key(unit_label(trace.symbols.labels.text(unit.label)));
+  key += '\n';
+  return function == nullptr ? key : key + *function;
+}
+
 void CodeMap::add(const Trace& trace, const UnitTable& units, const PlaceOf& place_of) {
-  for (uint32_t e = 0; e < trace.events.size(); ++e) {
-    spend(4);
-    const UnitId unit = units.of_event(e);
-    if (unit == UnitTable::kNone || units[unit].label == Interner::kNone || !has_place(trace, e)) {
+  const std::vector<std::vector<uint32_t>> events = events_of_units(trace, units);
+  for (UnitId unit = 0; unit < units.size(); ++unit) {
+    if (units[unit].label == Interner::kNone) {
       continue;
     }
-    const std::string label(unit_label(trace.symbols.labels.text(units[unit].label)));
-    const auto [known, is_new] =
-        by_label_.try_emplace(label, static_cast<uint32_t>(methods_.size()));
+    for (const uint32_t e : events[unit]) {
+      if (!has_place(trace, e)) {
+        continue;
+      }
+      std::string location = location_of(trace, e);
+      if (places_.count(location) == 0) {
+        CodePlace place = place_of(location);
+        places_.emplace(std::move(location), std::move(place));
+      }
+    }
+    const auto [known, is_new] = by_key_.try_emplace(key_of(trace, units[unit], events[unit]),
+                                                     static_cast<uint32_t>(methods_.size()));
     if (is_new) {
-      methods_.emplace_back().label = label;
+      methods_.emplace_back().label = unit_label(trace.symbols.labels.text(units[unit].label));
     }
-    Method& method = methods_[known->second];
-    const std::string location = location_of(trace, e);
-    const auto rank = static_cast<uint32_t>(method.ranks.size());
-    if (!method.ranks.try_emplace(location, rank).second) {
-      continue;
+    for (const uint32_t e : events[unit]) {
+      spend(8);
+      if (has_place(trace, e)) {
+        add_place(location_of(trace, e), &methods_[known->second]);
+      }
     }
-    method.at_rank[rank] = location;
-    const CodePlace place = place_of(location);
-    if (rank == 0) {
-      method.function = place.function;
-      method.file = place.file;
-    }
-    method.one_function = method.one_function && place.line != 0 &&
-                          place.function == method.function && place.file == method.file;
-    method.lines[location] = place.line;
-    method.at_line.try_emplace(place.line, location);
   }
 }
 
-uint32_t CodeMap::method(const Trace& trace, const Unit& unit) const {
+void CodeMap::add_place(const std::string& location, Method* method) const {
+  const auto rank = static_cast<uint32_t>(method->ranks.size());
+  if (!method->ranks.try_emplace(location, rank).second) {
+    return;
+  }
+  method->at_rank[rank] = location;
+  const CodePlace& place = places_.at(location);
+  if (rank == 0) {
+    method->function = place.function;
+    method->file = place.file;
+  }
+  method->one_function = method->one_function && place.line != 0 &&
+                         place.function == method->function && place.file == method->file;
+  method->lines[location] = place.line;
+  method->at_line.try_emplace(place.line, location);
+}
+
+uint32_t CodeMap::method(const Trace& trace, const Unit& unit,
+                         const std::vector<uint32_t>& events) const {
   if (unit.label == Interner::kNone) {
     return kNone;
   }
-  const auto known = by_label_.find(std::string(unit_label(trace.symbols.labels.text(unit.label))));
-  return known == by_label_.end() ? kNone : known->second;
+  const auto known = by_key_.find(key_of(trace, unit, events));
+  return known == by_key_.end() ? kNone : known->second;
 }
 
 uint32_t CodeMap::line(uint32_t method, const Trace& trace, uint32_t e) const {
@@ -108,7 +146,8 @@ std::vector<uint32_t> CodeMap::lines_of(uint32_t method, const Trace& trace,
 Segment CodeMap::whole(uint32_t method) const {
   const Method& mine = methods_[method];
   const auto& texts = mine.one_function ? mine.at_line : mine.at_rank;
-  return {method, texts.begin()->first, texts.rbegin()->first};
+  return texts.empty() ? Segment{method, 0, 0}
+                       : Segment{method, texts.begin()->first, texts.rbegin()->first};
 }
 
 Segment CodeMap::block_of(uint32_t method, const Trace& trace,
@@ -151,7 +190,7 @@ std::vector<uint32_t> CodeMap::occurrences(const Trace& trace, const UnitTable& 
   *count = 0;
   const std::vector<std::vector<uint32_t>> events = events_of_units(trace, units);
   for (UnitId unit = 0; unit < units.size(); ++unit) {
-    const uint32_t own = method(trace, units[unit]);
+    const uint32_t own = method(trace, units[unit], events[unit]);
     if (own == kNone || std::none_of(blocks.begin(), blocks.end(), [&](const Segment& block) {
           return block.operation == own;
         })) {

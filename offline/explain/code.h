@@ -4,7 +4,9 @@
 // one
 //             question, so that a segment of one trace is a block of code, and the block has
 //             occurrences in another.
-// Methods     Units with the same label. Their lines are those of the source where all of a
+// Methods     Units with the same label whose accesses are in the same function, or in several.
+// Their
+//             lines are those of the source where all of a
 //             method's accesses are in one function of one file; else its places are numbered as
 //             they first come.
 // Blocks      Segments (segments.h) whose `operation` is a method and whose ends are lines.
@@ -45,8 +47,9 @@ class CodeMap {
   // Of all inputs, before anything is asked.
   void add(const Trace& trace, const UnitTable& units, const PlaceOf& place_of);
 
-  // The method of a unit; kNone: an event of its own, or a method that no input had.
-  uint32_t method(const Trace& trace, const Unit& unit) const;
+  // The method of a unit with these events; kNone: an event of its own, or a method that no input
+  // had.
+  uint32_t method(const Trace& trace, const Unit& unit, const std::vector<uint32_t>& events) const;
   const std::string& method_name(uint32_t method) const { return methods_[method].label; }
   // The line of an event in the method; kNone: it is no access.
   uint32_t line(uint32_t method, const Trace& trace, uint32_t e) const;
@@ -75,11 +78,15 @@ class CodeMap {
     std::map<uint32_t, std::string> at_rank;
     std::map<uint32_t, std::string> at_line;
   };
+  void add_place(const std::string& location, Method* method) const;
+  std::string key_of(const Trace& trace, const Unit& unit,
+                     const std::vector<uint32_t>& events) const;
   std::vector<uint32_t> lines_of(uint32_t method, const Trace& trace,
                                  const std::vector<uint32_t>& events) const;
 
   std::vector<Method> methods_;
-  std::map<std::string, uint32_t> by_label_;
+  std::map<std::string, uint32_t> by_key_;
+  std::map<std::string, CodePlace> places_;  // by location
 };
 
 // The events of each unit, its begin and end included, in program order.

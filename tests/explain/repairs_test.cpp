@@ -148,6 +148,35 @@ T1|end|5
   }
 }
 
+TEST_CASE("units with one label in two functions have blocks of their own") {
+  const char* const kTwo = R"(T1|begin(take)|h1
+T1|r(x)|h2
+T2|begin(take)|t1
+T2|r(x)|t2
+T2|r(x)|t3
+T1|w(x)|h3
+T2|w(x)|t4
+T1|end|h4
+T2|end|t5
+)";
+  const Trace trace = read(kTwo);
+  RepairOptions options;
+  options.analysis.property = Property::kScSerializability;
+  const auto found = analyse_exactly(trace, options.analysis);
+  REQUIRE(found);
+  const auto by_letter = [](const std::string& location) {
+    return CodePlace{location.substr(0, 1), "f.cpp",
+                     static_cast<uint32_t>(std::stoul(location.substr(1)))};
+  };
+  const Repairs repairs =
+      find_repairs({{&trace, {found->findings[0].cycle}, by_letter}}, {}, options);
+  REQUIRE(repairs.repairs.size() == 1);
+  check_block(repairs.repairs[0], "take", 3, 4);
+  CHECK(repairs.repairs[0].blocks[0].first_location == "t3");
+  CHECK(repairs.repairs[0].blocks[0].last_location == "t4");
+  CHECK(repairs.repairs[0].verified == std::optional(true));
+}
+
 TEST_CASE("the smallest trace of a violation loses it with any event less") {
   const Trace trace = read(kStack);
   RepairOptions options;
