@@ -184,6 +184,9 @@ class Explorer {
     }
     switch (run.end) {
       case End::kFinished:
+        if (run.steps.empty()) {
+          note("the program starts no thread: there is nothing to explore");
+        }
         count(next, std::nullopt);
         return true;
       case End::kStuck:
@@ -213,7 +216,9 @@ class Explorer {
         return false;
       case End::kHung:
         note(fmt::format("a thread runs on without an operation on shared memory{}",
-                         run.steps.empty() ? "" : ", after " + place(run.steps.back().pc)));
+                         run.steps.empty() || run.steps.back().pc == 0
+                             ? ""
+                             : ", after " + place(run.steps.back().pc)));
         return false;
       case End::kFailed:
         note(run.detail);
