@@ -121,6 +121,9 @@ class StreamCheck::Impl {
       judged_whole_ = false;  // the detector goes on with what it missed
       everything_ = false;
       raised_.clear();
+      if (too_dear_) {
+        detector_.simplify();
+      }
     }
     if (everything_ && options_.property != CheckProperty::kAtomicSets) {
       threads_.add(block);
@@ -142,6 +145,9 @@ class StreamCheck::Impl {
       options_.progress->events += block.events.size();
     }
     judge_pending(judged_up_to());
+    if (judging_ > kWindowsBudget.of(report_.events).max_work) {
+      detector_.simplify();
+    }
     if (detector_.exhausted()) {
       ended_ = WorkLimit::kWork;
     }
@@ -158,6 +164,12 @@ class StreamCheck::Impl {
       judge_restored();
     } else {
       judge_everything(UINT64_MAX);
+    }
+    if (everything_ && too_dear_ && !reordered_) {
+      everything_ = false;
+      detector_.simplify();
+      detector_.finish();
+      judge_pending(UINT64_MAX);
     }
   }
 
@@ -407,7 +419,7 @@ class StreamCheck::Impl {
       }
       const uint64_t begin = window.units.front().first;
       const uint64_t end = end_of(window);
-      if (detector_.simple() && end - begin > BoundedDetector::kMostEvents) {
+      if (detector_.simple() && !detector_.affords(end - begin + 1)) {
         ++unjudged_;
         continue;
       }
@@ -445,6 +457,7 @@ class StreamCheck::Impl {
     std::vector<uint64_t> index;
     std::optional<Result<Analysis>> analysis;
     uint64_t events = 0;  // that were analysed, some of them more than once
+    uint64_t work = 0;
   };
 
   WindowShare bounds_left(const Stretch& stretch) const {
@@ -484,10 +497,15 @@ class StreamCheck::Impl {
         options.analysis.max_total_work = std::min(options.analysis.max_total_work, kFirstLookWork);
       }
       options.analysis.only = ranges_of(stretch.windows, &detected.index);
-      Result<Analysis> analysis =
-          options.property == CheckProperty::kAtomicSets
-              ? analyse_sets(stretch, options.analysis, &trace, &detected.index)
-              : analyse_property(trace, options);
+      WorkMeter meter(kWindowsBudget.of(report_.events));
+      Result<Analysis> analysis = [&] {
+        const WorkScope scope(&meter);
+        return options.property == CheckProperty::kAtomicSets
+                   ? analyse_sets(stretch, options.analysis, &trace, &detected.index)
+                   : analyse_property(trace, options);
+      }();
+      judged.work += meter.work();
+      const bool too_dear = meter.over_work();
       const bool possible = analysis && analysis->all().possible > 0;
       const bool undecided = analysis && analysis->undecided_parts > 0;
       // With more events it may have become too large; it was not, without.
@@ -504,7 +522,7 @@ class StreamCheck::Impl {
       judged.trace = std::move(trace);
       judged.index = std::move(detected.index);
       judged.analysis = std::move(analysis);
-      if (!(possible || undecided) || !options_.analysis.values ||
+      if (too_dear || !(possible || undecided) || !options_.analysis.values ||
           (around != 0 && !judged.trace.has_read_values())) {
         break;
       }
@@ -530,6 +548,7 @@ class StreamCheck::Impl {
   void take(const Stretch& stretch, JudgedStretch&& judged) {
     if (judged.bounds.affordable) {
       costs_.add_events(judged.events);
+      judging_ += judged.work;
       const uint64_t found = report_.violations();
       take(std::move(*judged.analysis), judged.trace, &judged.index);
       if (report_.violations() > found) {
@@ -592,7 +611,13 @@ class StreamCheck::Impl {
              const std::vector<DetectedWindow>& windows) {
     CheckOptions options = options_;
     options.analysis.only = ranges_of(windows, index);
-    take(analyse_property(trace, options), trace, index);
+    WorkMeter meter(kWholeBudget.of(trace.events.size()));
+    Result<Analysis> analysis = [&] {
+      const WorkScope scope(&meter);
+      return analyse_property(trace, options);
+    }();
+    too_dear_ = too_dear_ || meter.over_work();
+    take(std::move(analysis), trace, index);
   }
 
   // `index`: of the events, in the input (nullptr: as they stand).
@@ -645,6 +670,7 @@ class StreamCheck::Impl {
   bool everything_ = true;               // the whole input is in the history
   bool trace_complete_ = true;
   bool judged_whole_ = false;      // not only what was flagged
+  bool too_dear_ = false;          // the analysis of the whole input came to no end
   bool certain_cycle_ = false;     // of the detector's own
   bool certain_analysis_ = false;  // of what it flagged
   bool reported_loss_ = false;
@@ -653,7 +679,8 @@ class StreamCheck::Impl {
   uint64_t surprising_units_ = 0;
   uint64_t unjudged_ = 0;
   uint64_t unseen_ = 0;
-  WindowCosts costs_;  // of what has been judged; stretches that are analysed ahead look at them
+  WindowCosts costs_;     // of what has been judged; stretches that are analysed ahead look at them
+  uint64_t judging_ = 0;  // work of the analyses of windows
   ThreadsAtOnce threads_;
   EventLines lines_;
   bool reordered_ = false;

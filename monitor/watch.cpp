@@ -22,6 +22,7 @@
 #include "monitor/set_window.h"
 #include "monitor/window_bounds.h"
 #include "offline/orientation_search.h"
+#include "online/bounded_detector.h"
 #include "tso/analysis_budget.h"
 #include "tso/cancelled_units.h"
 #include "tso/units.h"
@@ -216,6 +217,9 @@ class Watch::Impl {
       objects_->add(block.events[i], summary_.events + i);
     }
     unless_stopped([&] { detector_.add(block, summary_.events); });
+    if (judging_ > kWindowsBudget.of(summary_.events).max_work) {
+      detector_.simplify();
+    }
     lock_cycles_.follow(block, summary_.events, count_);
     count_.add(block);
     summary_.events += block.events.size();
@@ -392,7 +396,7 @@ class Watch::Impl {
     }
     ++summary_.windows;
     if (!window.complete || window.events.events.empty() ||
-        (detector_.simple() && window.index.size() > BoundedDetector::kMostEvents)) {
+        (detector_.simple() && !detector_.affords(window.index.size()))) {
       ++summary_.unjudged;
       return;
     }
@@ -502,9 +506,13 @@ class Watch::Impl {
       options.max_total_work = std::min(options.max_total_work, kFirstLookWork);
     }
     const WorkScope apart(current_meter(), WorkScope::Counted::kNo);  // it has bounds of its own
+    WorkMeter meter(kWindowsBudget.of(summary_.events));
+    std::optional<WorkScope> counted(std::in_place, &meter);
     const Result<Analysis> analysis = sets_ ? analyse_set_windows(*symbols_, {&waiting->window, 1},
                                                                   options, &trace, &stretch.index)
                                             : analyse_exactly(trace, options);
+    counted.reset();
+    judging_ += meter.work();
     const WorkPause outside;  // what was found is told, whoever asks for a stop
     if (analysis) {
       costs_.add(*analysis);
@@ -629,6 +637,7 @@ class Watch::Impl {
   std::optional<HeldUnits> held_;
   HeldUnits::Part part_;  // what lies in front of the next events
   std::unordered_map<std::string, bool> reported_;
+  uint64_t judging_ = 0;  // work of the analyses of windows
   BoundedDetector detector_;
 };
 

@@ -4,6 +4,14 @@
 #include <utility>
 
 namespace tsomon {
+namespace {
+
+constexpr uint64_t kMostEvents = 2048;  // of a window
+// Pairs of events in windows: those of some at once, and about a microsecond for each event.
+constexpr uint64_t kPairsAtFirst = 50'000'000;
+constexpr uint64_t kPairsPerEvent = 100;
+
+}  // namespace
 
 BoundedDetector::BoundedDetector(const Symbols& symbols, const DetectorOptions& options,
                                  DetectorCallbacks callbacks, WorkBudget mixed)
@@ -20,9 +28,8 @@ void BoundedDetector::add(const EventBlock& block, uint64_t first_index) {
     const WorkScope scope(&meter_);
     detector_.add(block, first_index);
   }
-  if (!simple_ && options_.policy == DetectorPolicy::kTso && callbacks_.on_window &&
-      meter_.work() >= mixed_.of(events_).max_work) {
-    look_at_one_execution();
+  if (meter_.work() >= mixed_.of(events_).max_work) {
+    simplify();
   }
   tell_cycles();
 }
@@ -54,6 +61,15 @@ bool BoundedDetector::exhausted() const {
   return meter_.work() - work_before_ > kDetectionBudget.of(events_).max_work;
 }
 
+bool BoundedDetector::affords(uint64_t events) {
+  const uint64_t all = events + kMostInFront + 2 * kMostAround;
+  if (events > kMostEvents || pairs_ > kPairsAtFirst + kPairsPerEvent * events_) {
+    return false;
+  }
+  pairs_ += all * all;
+  return true;
+}
+
 DetectorStatistics BoundedDetector::statistics() const {
   DetectorStatistics all = detector_.statistics();
   if (simple_) {
@@ -79,7 +95,10 @@ DetectorCallbacks BoundedDetector::callbacks_of_simple() {
   return own;
 }
 
-void BoundedDetector::look_at_one_execution() {
+void BoundedDetector::simplify() {
+  if (simple_ || options_.policy != DetectorPolicy::kTso || !callbacks_.on_window) {
+    return;
+  }
   const DetectedStretch kept =
       detector_.stretch(end_ - std::min(end_, options_.history_events), end_ - 1);
   before_ = detector_.statistics();

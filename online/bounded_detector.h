@@ -47,9 +47,10 @@ class BoundedDetector {
   DetectedStretch stretch(uint64_t first, uint64_t last, uint64_t around = 0,
                           bool all_behind = false) const;
   static constexpr uint32_t kMostInFront = 64;
-  // Of a window of so many events, and with so many more around it, the open orders can be
-  // followed: they are quadratic in the events. For those who judge what a simple detector flags.
-  static constexpr uint64_t kMostEvents = 2048;
+  // For those who judge what a simple detector flags: the open orders of a window are quadratic in
+  // its events. True, and it counts: one of so many is to be judged, with at most kMostAround
+  // around it.
+  bool affords(uint64_t events);
   static constexpr uint64_t kMostAround = 256;
 
   bool complete() const { return !simple_ && detector_.complete(); }
@@ -57,13 +58,15 @@ class BoundedDetector {
   bool simple() const { return simple_; }
   // It has done more than any input of so many events should ask for, and is to be used no more.
   bool exhausted() const;
+  // Simple from now on, if it ever can be: for those to whom the windows are too dear to judge. Not
+  // inside a callback.
+  void simplify();
   // Of gaps those before as well.
   DetectorStatistics statistics() const;
   // Of the cycles that were reported to on_cycle.
   const std::vector<uint64_t>& cycle_counts() const;
 
  private:
-  void look_at_one_execution();
   void tell_cycles();
   DetectorCallbacks callbacks_of_simple();
 
@@ -72,7 +75,8 @@ class BoundedDetector {
   DetectorCallbacks callbacks_;
   WorkBudget mixed_;
   uint64_t events_ = 0;
-  uint64_t end_ = 0;  // index behind the last event
+  uint64_t pairs_ = 0;  // of events in windows that were to be judged
+  uint64_t end_ = 0;    // index behind the last event
   bool simple_ = false;
   uint64_t work_before_ = 0;  // it was simple
   DetectorStatistics before_;

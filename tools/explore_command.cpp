@@ -18,9 +18,9 @@
 namespace tsomon {
 namespace {
 
-constexpr const char* kTool = "tsomon explore";
+constexpr const char* kExploreTool = "tsomon explore";
 
-struct Options {
+struct ExploreArguments {
   explore::ExploreOptions explore;
   std::string model = "tso";
   std::string strategy = "dpor";
@@ -29,21 +29,21 @@ struct Options {
   OutputFormat output = OutputFormat::kText;
 };
 
-bool asks(const Options& options, const char* property) {
+bool asks(const ExploreArguments& options, const char* property) {
   return std::find(options.properties.begin(), options.properties.end(), property) !=
          options.properties.end();
 }
 
-int refuse(const Options& options, const Error& error) {
-  put_message(kTool, error.to_string());
+int refuse(const ExploreArguments& options, const Error& error) {
+  put_message(kExploreTool, error.to_string());
   if (options.output == OutputFormat::kJson) {
     put_error_json(options.explore.command.empty() ? "" : options.explore.command[0], "", error,
-                   kTool);
+                   kExploreTool);
   }
   return error.kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
 }
 
-int run_explore(Options& options) {
+int run_explore(ExploreArguments& options) {
   explore::ExploreOptions& asked = options.explore;
   asked.model = options.model == "sc" ? explore::Model::kSc : explore::Model::kTso;
   asked.strategy = options.strategy == "naive"    ? explore::Strategy::kNaive
@@ -53,7 +53,7 @@ int run_explore(Options& options) {
   asked.serializability = asks(options, "serializability");
   asked.robustness = asks(options, "robustness");
   if (options.jobs != 1) {
-    put_message(kTool, "--jobs: one at a time so far");
+    put_message(kExploreTool, "--jobs: one at a time so far");
   }
   const StopSignals signals;
   const auto explored = explore::explore(asked);
@@ -61,12 +61,12 @@ int run_explore(Options& options) {
     return refuse(options, explored.error());
   }
   if (options.output == OutputFormat::kJson) {
-    put_json(stdout, explore::exploration_json(*explored, asked), kTool);
+    put_json(stdout, explore::exploration_json(*explored, asked), kExploreTool);
   } else {
     put_lines(stdout, explore::exploration_text(*explored, asked));
   }
   for (size_t i = 0; options.output == OutputFormat::kJson && i < explored->notes.size(); ++i) {
-    put_message(kTool, explored->notes[i]);
+    put_message(kExploreTool, explored->notes[i]);
   }
   return !explored->findings.empty() ? kExitViolation
          : explored->refused         ? kExitBadInput
@@ -75,7 +75,7 @@ int run_explore(Options& options) {
 }
 
 // What does not exist yet is refused, not answered with nothing.
-void refuse_missing(const Options& options) {
+void refuse_missing(const ExploreArguments& options) {
   if (asks(options, "linearizability")) {
     throw CLI::ValidationError("--property",
                                "linearizability of executions cannot be asked for yet");
@@ -93,7 +93,7 @@ void refuse_missing(const Options& options) {
 void add_explore_command(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand(
       "explore", "Run every execution of a small program built with tsomon-c++, under SC or TSO");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExploreArguments>();
   explore::ExploreOptions& asked = options->explore;
   command->add_option("--model", options->model, "The memory model of the executions")
       ->check(CLI::IsMember({"sc", "tso"}))

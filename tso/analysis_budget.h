@@ -18,14 +18,20 @@ namespace tsomon {
 // everything is in an open order with everything. An outer scope may leave less.
 inline constexpr WorkBudget kAnalysisBudget = {
     .work_at_first = 2'000'000'000,
-    .work_per_event = 50'000,
+    .work_per_event = 10'000,
     .bytes_at_first = uint64_t{1} << 29,
     .bytes_per_event = 32 << 10,
 };
 
 // Of what finds windows whose cycles may close in any order of what is open, before it looks at one
 // execution alone (online/bounded_detector.h).
-inline constexpr WorkBudget kMixedBudget = {.work_at_first = 20'000'000, .work_per_event = 1'000};
+inline constexpr WorkBudget kMixedBudget = {.work_at_first = 20'000'000, .work_per_event = 500};
+
+// Of the analysis of a whole input that the detector could not follow, before the same.
+inline constexpr WorkBudget kWholeBudget = {.work_at_first = 1'000'000'000, .work_per_event = 200};
+
+// Of the analyses of all windows, before the same.
+inline constexpr WorkBudget kWindowsBudget = {.work_at_first = 500'000'000, .work_per_event = 200};
 
 // Of what finds the windows, over all events so far: the edges of fence-free units are quadratic.
 inline constexpr WorkBudget kDetectionBudget = {.work_at_first = 500'000'000,

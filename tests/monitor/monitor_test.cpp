@@ -17,6 +17,9 @@ using namespace tsomon;
 
 namespace {
 
+// Than the margin of any clock: nobody knows the order of what is closer together.
+void longer_than_margins() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
+
 struct Watched {
   std::vector<Found> found;
   WatchSummary summary;
@@ -185,8 +188,10 @@ TEST_CASE("an embedded monitor watches declared sets and objects") {
       a.read(&x, sizeof x);
       b.begin("inc;one");
       b.read(&x, sizeof x);
+      longer_than_margins();
       b.write(&x, sizeof x);
       b.end();
+      longer_than_margins();
       a.write(&x, sizeof x);
       a.end();
       a.free(&x);
@@ -240,13 +245,11 @@ TEST_CASE("monitor: findings arrive on its thread while the program runs") {
   a.read(&x, sizeof x, line);
   b.begin("inc");
   b.read(&x, sizeof x, line);
-  // Longer than any clock's margin: nobody knows the order of what is closer together.
-  const auto wait = [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); };
-  wait();
+  longer_than_margins();
   a.write(&x, sizeof x, line);
   a.fence();
   a.end();
-  wait();
+  longer_than_margins();
   b.write(&x, sizeof x, line);
   a.pause();
   b.pause();
