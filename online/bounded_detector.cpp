@@ -1,6 +1,7 @@
 #include "online/bounded_detector.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 namespace tsomon {
@@ -10,6 +11,7 @@ constexpr uint64_t kMostEvents = 2048;  // of a window
 // Pairs of events in windows: those of some at once, and about a microsecond for each event.
 constexpr uint64_t kPairsAtFirst = 50'000'000;
 constexpr uint64_t kPairsPerEvent = 100;
+constexpr size_t kSpreadTogether = 8192;
 
 }  // namespace
 
@@ -27,6 +29,9 @@ void BoundedDetector::add(const EventBlock& block, uint64_t first_index) {
   {
     const WorkScope scope(&meter_);
     detector_.add(block, first_index);
+    if (simple_) {
+      spread(block, first_index);
+    }
   }
   if (meter_.work() >= mixed_.of(events_).max_work) {
     simplify();
@@ -36,6 +41,9 @@ void BoundedDetector::add(const EventBlock& block, uint64_t first_index) {
 
 void BoundedDetector::finish() {
   detector_.finish();
+  if (simple_) {
+    look_at_spread();
+  }
   tell_cycles();
 }
 
@@ -114,7 +122,91 @@ void BoundedDetector::simplify() {
     EventBlock events;
     events.append(kept.events, kept.in_front, kept.events.events.size());
     detector_.add(events, kept.index[kept.in_front]);
+    spread(events, kept.index[kept.in_front]);
   }
+}
+
+void BoundedDetector::spread(const EventBlock& block, uint64_t first_index) {
+  for (const Event& event : block.events) {
+    waiting_.push_back({event, block.hi(event), first_index++});
+    Event& own = waiting_.back().event;
+    own.has_hi = own.has_read_value = own.has_write_value = 0;
+    own.span_or_extra = 0;
+    if (waiting_.size() >= kSpreadTogether) {
+      look_at_spread();
+    }
+  }
+}
+
+void BoundedDetector::look_at_spread() {
+  // Events of a thread in one interval follow each other in equal steps, and those of its next one,
+  // which may begin before that ends.
+  struct Thread {
+    std::vector<Waiting*> together;
+    int64_t last = INT64_MIN;
+  };
+  std::unordered_map<ThreadId, Thread> threads;
+  const auto place = [](Thread& thread) {
+    std::vector<Waiting*>& events = thread.together;
+    const int64_t lo = events.front()->event.lo;
+    const auto width = static_cast<uint64_t>(events.front()->hi) - static_cast<uint64_t>(lo);
+    for (size_t i = 0; i < events.size(); ++i) {
+      const auto step = static_cast<unsigned __int128>(width) * (i + 1) / (events.size() + 1);
+      thread.last = std::max(thread.last, lo + static_cast<int64_t>(step));
+      events[i]->event.lo = thread.last;
+    }
+    events.clear();
+  };
+  for (Waiting& waiting : waiting_) {
+    Thread& thread = threads[waiting.event.thread];
+    if (!thread.together.empty() && (thread.together.front()->event.lo != waiting.event.lo ||
+                                     thread.together.front()->hi != waiting.hi)) {
+      place(thread);
+    }
+    thread.together.push_back(&waiting);
+  }
+  for (auto& [id, thread] : threads) {
+    place(thread);
+  }
+  std::stable_sort(waiting_.begin(), waiting_.end(),
+                   [](const Waiting& a, const Waiting& b) { return a.event.lo < b.event.lo; });
+  EventBlock block;
+  for (Waiting& waiting : waiting_) {
+    // Those that were spread before have gone on already.
+    spread_time_ = std::max(spread_time_, waiting.event.lo);
+    waiting.event.lo = spread_time_;
+    block.events.push_back(waiting.event);
+    places_.push_back(waiting.index);
+  }
+  waiting_.clear();
+  while (places_.size() > options_.history_events) {
+    places_.pop_front();
+  }
+  if (!spread_) {
+    DetectorOptions options = options_;
+    options.policy = DetectorPolicy::kSc;
+    options.history_events = 0;
+    DetectorCallbacks callbacks;
+    callbacks.on_cycle = [this](const DetectedCycle& cycle) { add_cycle_of_spread(cycle); };
+    spread_.emplace(symbols_, options, callbacks);
+  }
+  const uint64_t first = spread_events_;
+  spread_events_ += block.events.size();
+  spread_->add(block, first);
+}
+
+// Its units, where they are in the input.
+void BoundedDetector::add_cycle_of_spread(const DetectedCycle& cycle) {
+  const uint64_t kept_from = spread_events_ - places_.size();
+  DetectedCycle own = cycle;
+  for (DetectedStep& step : own.steps) {
+    if (step.unit.first < kept_from) {
+      return;
+    }
+    step.unit.first = places_[step.unit.first - kept_from];
+    step.unit.last = places_[step.unit.last - kept_from];
+  }
+  closed_.push_back(std::move(own));
 }
 
 void BoundedDetector::tell_cycles() {

@@ -5,6 +5,11 @@
 //             it in a much simpler way: in the execution in which every store commits at once,
 //             which is one of those that the input allows as far as intervals and values do not
 //             contradict it.
+// Spread      Recordings say of many events of a thread only that they lie in one interval. In the
+// order
+//             of the input those of one thread then stand together, and nothing overlaps. So a
+//             second execution is looked at: events are spread over their intervals, and each store
+//             commits at once.
 // Simple      Once the work of the detector has exceeded a bound (tso/analysis_budget.h) it
 //             is replaced by one with the policy kSc, which starts with what is in the history.
 //             The units of each cycle that this closes are a window like any other, to be judged
@@ -18,6 +23,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <vector>
 
 #include "online/detector.h"
@@ -69,6 +76,9 @@ class BoundedDetector {
  private:
   void tell_cycles();
   DetectorCallbacks callbacks_of_simple();
+  void spread(const EventBlock& block, uint64_t first_index);
+  void look_at_spread();
+  void add_cycle_of_spread(const DetectedCycle& cycle);
 
   const Symbols& symbols_;
   DetectorOptions options_;
@@ -84,6 +94,18 @@ class BoundedDetector {
   std::vector<DetectedCycle> closed_;  // since the last call of add()
   WorkMeter meter_;
   Detector detector_;
+
+  // The second execution: what is to be spread yet, and of what has been the places in the input.
+  struct Waiting {
+    Event event;
+    int64_t hi = 0;
+    uint64_t index = 0;
+  };
+  std::vector<Waiting> waiting_;
+  std::optional<Detector> spread_;
+  std::deque<uint64_t> places_;  // of the latest events that were spread
+  uint64_t spread_events_ = 0;
+  int64_t spread_time_ = INT64_MIN;
 };
 
 }  // namespace tsomon
