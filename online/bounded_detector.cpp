@@ -4,6 +4,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "online/stretch.h"
+
 namespace tsomon {
 namespace {
 
@@ -28,9 +30,11 @@ void BoundedDetector::add(const EventBlock& block, uint64_t first_index) {
   end_ = first_index + block.events.size();
   {
     const WorkScope scope(&meter_);
-    detector_.add(block, first_index);
     if (simple_) {
+      history_->add(block, first_index);
       spread(block, first_index);
+    } else {
+      detector_.add(block, first_index);
     }
   }
   if (meter_.work() >= mixed_.of(events_).max_work) {
@@ -39,18 +43,32 @@ void BoundedDetector::add(const EventBlock& block, uint64_t first_index) {
   tell_cycles();
 }
 
-void BoundedDetector::finish() {
-  detector_.finish();
+void BoundedDetector::lost(ThreadId thread) {
   if (simple_) {
     look_at_spread();
+    history_->lost(thread, end_);
+  } else {
+    detector_.lost(thread);
+  }
+}
+
+void BoundedDetector::finish() {
+  if (simple_) {
+    history_->finish();
+    look_at_spread();
+  } else {
+    detector_.finish();
   }
   tell_cycles();
 }
 
 DetectedStretch BoundedDetector::stretch(uint64_t first, uint64_t last, uint64_t around,
                                          bool all_behind) const {
-  DetectedStretch all = detector_.stretch(first, last, around, all_behind);
-  if (!simple_ || all.in_front <= kMostInFront) {
+  if (!simple_) {
+    return detector_.stretch(first, last, around, all_behind);
+  }
+  DetectedStretch all = stretch_of(*history_, end_, first, last, around, all_behind);
+  if (all.in_front <= kMostInFront) {
     return all;
   }
   // Those of a thread commit in their order, so the oldest can go first.
@@ -79,32 +97,16 @@ bool BoundedDetector::affords(uint64_t events) {
 }
 
 DetectorStatistics BoundedDetector::statistics() const {
-  DetectorStatistics all = detector_.statistics();
-  if (simple_) {
-    all.late_events = std::max(all.late_events, before_.late_events);
-    all.forced += before_.forced;
-    all.windows += before_.windows;
-    all.incomplete_windows += before_.incomplete_windows;
-    all.cycles = before_.cycles;
-    all.different_cycles = before_.different_cycles;
-  }
-  return all;
+  return simple_ ? before_ : detector_.statistics();
 }
 
 const std::vector<uint64_t>& BoundedDetector::cycle_counts() const {
   return simple_ ? counts_before_ : detector_.cycle_counts();
 }
 
-DetectorCallbacks BoundedDetector::callbacks_of_simple() {
-  DetectorCallbacks own;
-  own.on_cycle = [this](const DetectedCycle& cycle) { closed_.push_back(cycle); };
-  own.on_window = [](DetectedWindow&&) {};  // it keeps a history then
-  own.wants_events = [](const DetectedWindow&) { return false; };
-  return own;
-}
-
 void BoundedDetector::simplify() {
-  if (simple_ || options_.policy != DetectorPolicy::kTso || !callbacks_.on_window) {
+  if (simple_ || options_.policy != DetectorPolicy::kTso || !callbacks_.on_window ||
+      options_.history_events == 0) {
     return;
   }
   const DetectedStretch kept =
@@ -113,15 +115,14 @@ void BoundedDetector::simplify() {
   counts_before_ = detector_.cycle_counts();
   simple_ = true;
   work_before_ = meter_.work();
-  DetectorOptions options = options_;
-  options.policy = DetectorPolicy::kSc;
-  detector_ = Detector(symbols_, options, callbacks_of_simple());
+  detector_ = Detector(symbols_, options_, {});  // what it remembers goes
+  history_.emplace(options_.history_events, drains_of(options_));
   if (!kept.index.empty()) {
     const WorkScope scope(&meter_);
     // Stores that may have been in a buffer stand in front, apart from the rest.
     EventBlock events;
     events.append(kept.events, kept.in_front, kept.events.events.size());
-    detector_.add(events, kept.index[kept.in_front]);
+    history_->add(events, kept.index[kept.in_front]);
     spread(events, kept.index[kept.in_front]);
   }
 }
@@ -132,6 +133,9 @@ void BoundedDetector::spread(const EventBlock& block, uint64_t first_index) {
     Event& own = waiting_.back().event;
     own.has_hi = own.has_read_value = own.has_write_value = 0;
     own.span_or_extra = 0;
+    if (event.kind() == EventKind::kWrite) {
+      own.set_kind(EventKind::kReadModifyWrite);  // it conflicts with the same, and commits at once
+    }
     if (waiting_.size() >= kSpreadTogether) {
       look_at_spread();
     }
@@ -182,17 +186,16 @@ void BoundedDetector::look_at_spread() {
   while (places_.size() > options_.history_events) {
     places_.pop_front();
   }
-  if (!spread_) {
-    DetectorOptions options = options_;
-    options.policy = DetectorPolicy::kSc;
-    options.history_events = 0;
-    DetectorCallbacks callbacks;
-    callbacks.on_cycle = [this](const DetectedCycle& cycle) { add_cycle_of_spread(cycle); };
-    spread_.emplace(symbols_, options, callbacks);
-  }
   const uint64_t first = spread_events_;
   spread_events_ += block.events.size();
-  spread_->add(block, first);
+  // A new one for each portion: what overlaps lies close together, and what a location has to
+  // remember, where nothing is ever over, stays small.
+  DetectorOptions options = options_;
+  options.policy = DetectorPolicy::kSc;
+  options.history_events = 0;
+  DetectorCallbacks callbacks;
+  callbacks.on_cycle = [this](const DetectedCycle& cycle) { add_cycle_of_spread(cycle); };
+  Detector(symbols_, options, callbacks).add(block, first);
 }
 
 // Its units, where they are in the input.

@@ -5,13 +5,10 @@
 //             it in a much simpler way: in the execution in which every store commits at once,
 //             which is one of those that the input allows as far as intervals and values do not
 //             contradict it.
-// Spread      Recordings say of many events of a thread only that they lie in one interval. In the
-// order
-//             of the input those of one thread then stand together, and nothing overlaps. So a
-//             second execution is looked at: events are spread over their intervals, and each store
-//             commits at once.
 // Simple      Once the work of the detector has exceeded a bound (tso/analysis_budget.h) it
 //             is replaced by one with the policy kSc, which starts with what is in the history.
+//             Recordings say of many events of a thread only that they lie in one interval: they
+//             are spread over it, or those of one thread would stand together and nothing overlap.
 //             The units of each cycle that this closes are a window like any other, to be judged
 //             by the exact analysis: it may find that they are not violated. What is no such cycle
 //             is not seen: complete() is false from there on.
@@ -28,6 +25,7 @@
 #include <vector>
 
 #include "online/detector.h"
+#include "online/history.h"
 #include "tso/analysis_budget.h"
 #include "tso/work.h"
 
@@ -47,7 +45,7 @@ class BoundedDetector {
 
   // Throws WorkEnded when a stop was asked for.
   void add(const EventBlock& block, uint64_t first_index);
-  void lost(ThreadId thread) { detector_.lost(thread); }
+  void lost(ThreadId thread);
   void finish();
   // As the detector's. Once it is simple, of the stores that may have been in a buffer the latest
   // kMostInFront: without fences nearly all of the input may have been.
@@ -75,7 +73,6 @@ class BoundedDetector {
 
  private:
   void tell_cycles();
-  DetectorCallbacks callbacks_of_simple();
   void spread(const EventBlock& block, uint64_t first_index);
   void look_at_spread();
   void add_cycle_of_spread(const DetectedCycle& cycle);
@@ -95,14 +92,14 @@ class BoundedDetector {
   WorkMeter meter_;
   Detector detector_;
 
-  // The second execution: what is to be spread yet, and of what has been the places in the input.
+  // Simple: what is to be spread yet, and of what has been the places in the input.
   struct Waiting {
     Event event;
     int64_t hi = 0;
     uint64_t index = 0;
   };
+  std::optional<EventHistory> history_;
   std::vector<Waiting> waiting_;
-  std::optional<Detector> spread_;
   std::deque<uint64_t> places_;  // of the latest events that were spread
   uint64_t spread_events_ = 0;
   int64_t spread_time_ = INT64_MIN;

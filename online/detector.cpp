@@ -10,6 +10,7 @@
 #include "online/history.h"
 #include "online/known_order.h"
 #include "online/order_policy.h"
+#include "online/stretch.h"
 
 namespace tsomon {
 namespace {
@@ -29,8 +30,6 @@ constexpr uint64_t kMaxUndirected = 16;
 constexpr uint64_t kLittleKnown = 4;
 constexpr uint64_t kAskedAtFirst = 1ULL << 20;
 constexpr uint64_t kAskedPerEvent = 2;
-// How far back it is looked for what memory held.
-constexpr uint64_t kLookBack = 1ULL << 17;
 // Merged units of which it stays known which they were, for each that is kept before some are.
 constexpr size_t kTrailsPerUnit = 8;
 
@@ -129,31 +128,10 @@ class Detector::Impl {
   const ConflictGraph& graph() const { return graph_; }
 
   DetectedStretch stretch(uint64_t first, uint64_t last, uint64_t around, bool all_behind) const {
-    first = std::max(first, history_.oldest());
-    const bool exactly = around == 0;
-    const uint64_t from =
-        std::min(first, std::max(first - std::min(first, around), history_.oldest()));
-    uint64_t to = last;
-    if (!exactly && all_behind) {
-      to = std::min(last + around, now_ - 1);
-    } else if (!exactly) {
-      to = history_.overlapped(first, last, around);
-    }
-    EventHistory::Slice slice = history_.slice(from, to);
-    std::vector<InitialValue> initial;
-    if (!exactly) {
-      initial = history_.initial_values(slice, kLookBack);
-    }
-    return {
-        std::move(slice.events), std::move(slice.index), slice.in_front, slice.all_stores, false,
-        std::move(initial)};
+    return stretch_of(history_, now_, first, last, around, all_behind);
   }
 
  private:
-  static uint32_t drains_of(const DetectorOptions& options) {
-    return kinds::kDrains | (options.relation.fenced_release ? kind_mask(EventKind::kRelease) : 0U);
-  }
-
   // How many events the next sweep may wait for.
   uint64_t quiet() const {
     return std::min(longest_quiet_, std::max<uint64_t>(kQuiet, kQuietPerUnit * graph_.size()));
