@@ -1,7 +1,8 @@
 // How many rounds random tests take.
 //
-// All of them belong to the full run of the tests. The short one takes a quarter, but no fewer than with sanitizers:
-// those are always enough for what a test asks of its rounds. TSOMON_ROUNDS is the share in percent; 25 without it.
+// All of them belong to the full run of the tests. The short one takes a quarter, but no fewer than
+// with sanitizers: those are always enough for what a test asks of its rounds. TSOMON_ROUNDS is the
+// share in percent; 25 without it.
 #pragma once
 
 #include <algorithm>

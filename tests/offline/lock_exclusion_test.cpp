@@ -1,5 +1,4 @@
 // That locks exclude: verdicts with and without it, against all orientations and all executions.
-#include "tests/rounds.h"
 #include "tso/lock_exclusion.h"
 
 #include <random>
@@ -8,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "offline/orientation_search.h"
+#include "tests/rounds.h"
 #include "tests/tso/executions.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/naive_checker.h"

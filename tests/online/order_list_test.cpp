@@ -1,12 +1,13 @@
 // OrderList against a vector that holds the same order.
 #include "online/order_list.h"
-#include "tests/rounds.h"
 
 #include <algorithm>
 #include <random>
 #include <vector>
 
 #include <doctest/doctest.h>
+
+#include "tests/rounds.h"
 
 using namespace tsomon;
 

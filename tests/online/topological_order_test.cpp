@@ -1,7 +1,6 @@
 // TopologicalOrder against a twin that recomputes everything: a bit matrix of the edges and its
 // closure, over at most 16 nodes.
 #include "online/topological_order.h"
-#include "tests/rounds.h"
 
 #include <algorithm>
 #include <array>
@@ -10,6 +9,8 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+
+#include "tests/rounds.h"
 
 using namespace tsomon;
 

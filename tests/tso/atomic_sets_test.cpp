@@ -1,5 +1,4 @@
 // Atomic sets over whole traces: what is certain about overlapping intervals is what happened.
-#include "tests/rounds.h"
 #include "tso/atomic_sets.h"
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
 #include "tests/tso/sequences.h"

@@ -1,5 +1,4 @@
 // Traces with cancelled units against the same traces without these units.
-#include "tests/rounds.h"
 #include "tso/cancelled_units.h"
 
 #include <random>
@@ -8,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/naive_checker.h"
 #include "tests/tso/random_trace.h"

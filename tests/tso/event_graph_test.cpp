@@ -1,5 +1,4 @@
 // The edges that are left out follow from others, however many threads there are.
-#include "tests/rounds.h"
 #include "tso/event_graph.h"
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
 #include "tests/tso/search.h"

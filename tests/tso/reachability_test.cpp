@@ -1,5 +1,4 @@
 // What comes before what: the clocks against a search of the edges.
-#include "tests/rounds.h"
 #include "tso/reachability.h"
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
 #include "tests/tso/search.h"

@@ -15,7 +15,8 @@ int main() {
   second.begin("add");
   first.read(&value, sizeof value);
   second.read(&value, sizeof value);
-  // Longer than any clock's margin: of events closer together than it, nobody knows which came first.
+  // Longer than any clock's margin: of events closer together than it, nobody knows which came
+  // first.
   std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (tsomon::Monitor::Thread* thread : {&first, &second}) {
     thread->write(&value, sizeof value);
