@@ -156,7 +156,9 @@ void BoundedDetector::look_at_spread() {
     const auto width = static_cast<uint64_t>(events.front()->hi) - static_cast<uint64_t>(lo);
     for (size_t i = 0; i < events.size(); ++i) {
       const auto step = static_cast<unsigned __int128>(width) * (i + 1) / (events.size() + 1);
-      thread.last = std::max(thread.last, lo + static_cast<int64_t>(step));
+      // Unsigned: an interval may be everything.
+      const uint64_t at = static_cast<uint64_t>(lo) + static_cast<uint64_t>(step);
+      thread.last = std::max(thread.last, static_cast<int64_t>(at));
       events[i]->event.lo = thread.last;
     }
     events.clear();

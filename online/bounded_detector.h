@@ -6,16 +6,19 @@
 //             which is one of those that the input allows as far as intervals and values do not
 //             contradict it.
 // Simple      Once the work of the detector has exceeded a bound (tso/analysis_budget.h) it
-//             is replaced by one with the policy kSc, which starts with what is in the history.
-//             Recordings say of many events of a thread only that they lie in one interval: they
-//             are spread over it, or those of one thread would stand together and nothing overlap.
-//             The units of each cycle that this closes are a window like any other, to be judged
-//             by the exact analysis: it may find that they are not violated. What is no such cycle
-//             is not seen: complete() is false from there on.
-//             Of other policies than kTso nothing changes but that the work is counted.
+//             is replaced by others with the policy kSc, one for each portion of some thousand
+//             events, which start with what is in the history. Recordings say of many events of a
+//             thread only that they lie in one interval: they are spread over it, or those of one
+//             thread would stand together and nothing overlap. The units of each cycle that these
+//             close are a window like any other, to be judged by the exact analysis: it may find
+//             that they are not violated. What is no such cycle is not seen: complete() is false
+//             from there on. Of other policies than kTso nothing changes but that the work is
+//             counted.
 // Callbacks   As Detector's. Windows of cycles come after add() of the events that closed them,
 //             are not `directed`, and hold the events so far of their units.
-// Complexity  Linear in the events after the bound, as kSc is.
+// Complexity  Linear in the events after the bound.
+// Misses      Of what comes after the bound, whatever is no cycle of that execution, and cycles
+//             across portions.
 // Thread-safety: as Detector's.
 #pragma once
 
