@@ -145,9 +145,6 @@ class StreamCheck::Impl {
       options_.progress->events += block.events.size();
     }
     judge_pending(judged_up_to());
-    if (judging_ > kWindowsBudget.of(report_.events).max_work) {
-      detector_.simplify();
-    }
     if (detector_.exhausted()) {
       ended_ = WorkLimit::kWork;
     }
@@ -165,7 +162,8 @@ class StreamCheck::Impl {
     } else {
       judge_everything(UINT64_MAX);
     }
-    if (everything_ && too_dear_ && !reordered_) {
+    // What the analysis found before it came to its end is not to be found again.
+    if (everything_ && too_dear_ && !reordered_ && report_.violations() == 0) {
       everything_ = false;
       detector_.simplify();
       detector_.finish();
@@ -419,7 +417,7 @@ class StreamCheck::Impl {
       }
       const uint64_t begin = window.units.front().first;
       const uint64_t end = end_of(window);
-      if (detector_.simple() && !detector_.affords(end - begin + 1)) {
+      if (!detector_.affords(end - begin + 1)) {
         ++unjudged_;
         continue;
       }
@@ -473,7 +471,7 @@ class StreamCheck::Impl {
       return judged;
     }
     for (const uint64_t around : Detector::kAround) {
-      if (detector_.simple() && around > BoundedDetector::kMostAround) {
+      if (!detector_.affords_around(around)) {
         break;
       }
       DetectedStretch detected = detector_.stretch(stretch.first, stretch.last, around,
@@ -497,15 +495,13 @@ class StreamCheck::Impl {
         options.analysis.max_total_work = std::min(options.analysis.max_total_work, kFirstLookWork);
       }
       options.analysis.only = ranges_of(stretch.windows, &detected.index);
-      WorkMeter meter(kWindowsBudget.of(report_.events));
-      Result<Analysis> analysis = [&] {
-        const WorkScope scope(&meter);
-        return options.property == CheckProperty::kAtomicSets
-                   ? analyse_sets(stretch, options.analysis, &trace, &detected.index)
-                   : analyse_property(trace, options);
-      }();
-      judged.work += meter.work();
-      const bool too_dear = meter.over_work();
+      Result<Analysis> analysis;
+      const WorkSpent spent = measured(kWindowsBudget.of(report_.events), [&] {
+        analysis = options.property == CheckProperty::kAtomicSets
+                       ? analyse_sets(stretch, options.analysis, &trace, &detected.index)
+                       : analyse_property(trace, options);
+      });
+      judged.work += spent.work;
       const bool possible = analysis && analysis->all().possible > 0;
       const bool undecided = analysis && analysis->undecided_parts > 0;
       // With more events it may have become too large; it was not, without.
@@ -522,7 +518,7 @@ class StreamCheck::Impl {
       judged.trace = std::move(trace);
       judged.index = std::move(detected.index);
       judged.analysis = std::move(analysis);
-      if (too_dear || !(possible || undecided) || !options_.analysis.values ||
+      if (spent.over || !(possible || undecided) || !options_.analysis.values ||
           (around != 0 && !judged.trace.has_read_values())) {
         break;
       }
@@ -548,7 +544,7 @@ class StreamCheck::Impl {
   void take(const Stretch& stretch, JudgedStretch&& judged) {
     if (judged.bounds.affordable) {
       costs_.add_events(judged.events);
-      judging_ += judged.work;
+      detector_.judged(judged.work);
       const uint64_t found = report_.violations();
       take(std::move(*judged.analysis), judged.trace, &judged.index);
       if (report_.violations() > found) {
@@ -611,12 +607,10 @@ class StreamCheck::Impl {
              const std::vector<DetectedWindow>& windows) {
     CheckOptions options = options_;
     options.analysis.only = ranges_of(windows, index);
-    WorkMeter meter(kWholeBudget.of(trace.events.size()));
-    Result<Analysis> analysis = [&] {
-      const WorkScope scope(&meter);
-      return analyse_property(trace, options);
-    }();
-    too_dear_ = too_dear_ || meter.over_work();
+    Result<Analysis> analysis;
+    const WorkSpent spent = measured(kWholeBudget.of(trace.events.size()),
+                                     [&] { analysis = analyse_property(trace, options); });
+    too_dear_ = too_dear_ || spent.over;
     take(std::move(analysis), trace, index);
   }
 
@@ -679,8 +673,7 @@ class StreamCheck::Impl {
   uint64_t surprising_units_ = 0;
   uint64_t unjudged_ = 0;
   uint64_t unseen_ = 0;
-  WindowCosts costs_;     // of what has been judged; stretches that are analysed ahead look at them
-  uint64_t judging_ = 0;  // work of the analyses of windows
+  WindowCosts costs_;  // of what has been judged; stretches that are analysed ahead look at them
   ThreadsAtOnce threads_;
   EventLines lines_;
   bool reordered_ = false;

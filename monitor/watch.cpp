@@ -217,9 +217,6 @@ class Watch::Impl {
       objects_->add(block.events[i], summary_.events + i);
     }
     unless_stopped([&] { detector_.add(block, summary_.events); });
-    if (judging_ > kWindowsBudget.of(summary_.events).max_work) {
-      detector_.simplify();
-    }
     lock_cycles_.follow(block, summary_.events, count_);
     count_.add(block);
     summary_.events += block.events.size();
@@ -396,7 +393,7 @@ class Watch::Impl {
     }
     ++summary_.windows;
     if (!window.complete || window.events.events.empty() ||
-        (detector_.simple() && !detector_.affords(window.index.size()))) {
+        !detector_.affords(window.index.size())) {
       ++summary_.unjudged;
       return;
     }
@@ -409,7 +406,7 @@ class Watch::Impl {
     waiting.window.events = EventBlock();
     waiting.window.index.clear();
     for (const uint64_t around : Detector::kAround) {
-      if (detector_.simple() && around > BoundedDetector::kMostAround) {
+      if (!detector_.affords_around(around)) {
         break;
       }
       if (around == Detector::kAround.back() && !finished_) {
@@ -506,13 +503,12 @@ class Watch::Impl {
       options.max_total_work = std::min(options.max_total_work, kFirstLookWork);
     }
     const WorkScope apart(current_meter(), WorkScope::Counted::kNo);  // it has bounds of its own
-    WorkMeter meter(kWindowsBudget.of(summary_.events));
-    std::optional<WorkScope> counted(std::in_place, &meter);
-    const Result<Analysis> analysis = sets_ ? analyse_set_windows(*symbols_, {&waiting->window, 1},
-                                                                  options, &trace, &stretch.index)
-                                            : analyse_exactly(trace, options);
-    counted.reset();
-    judging_ += meter.work();
+    Result<Analysis> analysis;
+    detector_.judged(measured(kWindowsBudget.of(summary_.events), [&] {
+                       analysis = sets_ ? analyse_set_windows(*symbols_, {&waiting->window, 1},
+                                                              options, &trace, &stretch.index)
+                                        : analyse_exactly(trace, options);
+                     }).work);
     const WorkPause outside;  // what was found is told, whoever asks for a stop
     if (analysis) {
       costs_.add(*analysis);
@@ -637,7 +633,6 @@ class Watch::Impl {
   std::optional<HeldUnits> held_;
   HeldUnits::Part part_;  // what lies in front of the next events
   std::unordered_map<std::string, bool> reported_;
-  uint64_t judging_ = 0;  // work of the analyses of windows
   BoundedDetector detector_;
 };
 

@@ -32,14 +32,12 @@ void BoundedDetector::add(const EventBlock& block, uint64_t first_index) {
     const WorkScope scope(&meter_);
     if (simple_) {
       history_->add(block, first_index);
-      spread(block, first_index);
+      spread(block, 0, first_index);
     } else {
       detector_.add(block, first_index);
     }
   }
-  if (meter_.work() >= mixed_.of(events_).max_work) {
-    simplify();
-  }
+  simplify_if_dear();
   tell_cycles();
 }
 
@@ -53,6 +51,7 @@ void BoundedDetector::lost(ThreadId thread) {
 }
 
 void BoundedDetector::finish() {
+  simplify_if_dear();
   if (simple_) {
     history_->finish();
     look_at_spread();
@@ -88,6 +87,9 @@ bool BoundedDetector::exhausted() const {
 }
 
 bool BoundedDetector::affords(uint64_t events) {
+  if (!simple_) {
+    return true;
+  }
   const uint64_t all = events + kMostInFront + 2 * kMostAround;
   if (events > kMostEvents || pairs_ > kPairsAtFirst + kPairsPerEvent * events_) {
     return false;
@@ -104,9 +106,16 @@ const std::vector<uint64_t>& BoundedDetector::cycle_counts() const {
   return simple_ ? counts_before_ : detector_.cycle_counts();
 }
 
+void BoundedDetector::simplify_if_dear() {
+  if (meter_.work() >= mixed_.of(events_).max_work ||
+      judging_ > kWindowsBudget.of(events_).max_work) {
+    simplify();
+  }
+}
+
 void BoundedDetector::simplify() {
   if (simple_ || options_.policy != DetectorPolicy::kTso || !callbacks_.on_window ||
-      options_.history_events == 0) {
+      options_.history_events == 0 || events_ == 0) {
     return;
   }
   const DetectedStretch kept =
@@ -115,20 +124,16 @@ void BoundedDetector::simplify() {
   counts_before_ = detector_.cycle_counts();
   simple_ = true;
   work_before_ = meter_.work();
+  history_.emplace(detector_.release_history());
   detector_ = Detector(symbols_, options_, {});  // what it remembers goes
-  history_.emplace(options_.history_events, drains_of(options_));
-  if (!kept.index.empty()) {
-    const WorkScope scope(&meter_);
-    // Stores that may have been in a buffer stand in front, apart from the rest.
-    EventBlock events;
-    events.append(kept.events, kept.in_front, kept.events.events.size());
-    history_->add(events, kept.index[kept.in_front]);
-    spread(events, kept.index[kept.in_front]);
-  }
+  const WorkScope scope(&meter_);
+  // Stores that may have been in a buffer stand in front, apart from the rest.
+  spread(kept.events, kept.in_front, kept.index[kept.in_front]);
 }
 
-void BoundedDetector::spread(const EventBlock& block, uint64_t first_index) {
-  for (const Event& event : block.events) {
+void BoundedDetector::spread(const EventBlock& block, size_t from, uint64_t first_index) {
+  for (size_t i = from; i < block.events.size(); ++i) {
+    const Event& event = block.events[i];
     waiting_.push_back({event, block.hi(event), first_index++});
     Event& own = waiting_.back().event;
     own.has_hi = own.has_read_value = own.has_write_value = 0;

@@ -55,28 +55,32 @@ class BoundedDetector {
   DetectedStretch stretch(uint64_t first, uint64_t last, uint64_t around = 0,
                           bool all_behind = false) const;
   static constexpr uint32_t kMostInFront = 64;
-  // For those who judge what a simple detector flags: the open orders of a window are quadratic in
-  // its events. True, and it counts: one of so many is to be judged, with at most kMostAround
-  // around it.
+  // For those who judge the windows. The open orders of one that a simple detector flags are
+  // quadratic in its events: whether one of so many is to be judged, which it counts, and whether
+  // with so many more around it. Of others always.
   bool affords(uint64_t events);
-  static constexpr uint64_t kMostAround = 256;
+  bool affords_around(uint64_t around) const { return !simple_ || around <= kMostAround; }
+  // So much work was done to judge one. Too much of it, and it is simple from the next events on.
+  void judged(uint64_t work) { judging_ += work; }
 
   bool complete() const { return !simple_ && detector_.complete(); }
   // It looks at one execution alone. It will not take that back.
   bool simple() const { return simple_; }
   // It has done more than any input of so many events should ask for, and is to be used no more.
   bool exhausted() const;
-  // Simple from now on, if it ever can be: for those to whom the windows are too dear to judge. Not
-  // inside a callback.
+  // Simple from now on, if it ever can be. Not inside a callback.
   void simplify();
   // Of gaps those before as well.
   DetectorStatistics statistics() const;
-  // Of the cycles that were reported to on_cycle.
+  // As the detector's; what was reported to on_cycle counts.
   const std::vector<uint64_t>& cycle_counts() const;
 
  private:
+  static constexpr uint64_t kMostAround = 256;
+
+  void simplify_if_dear();
   void tell_cycles();
-  void spread(const EventBlock& block, uint64_t first_index);
+  void spread(const EventBlock& block, size_t from, uint64_t first_index);
   void look_at_spread();
   void add_cycle_of_spread(const DetectedCycle& cycle);
 
@@ -85,8 +89,9 @@ class BoundedDetector {
   DetectorCallbacks callbacks_;
   WorkBudget mixed_;
   uint64_t events_ = 0;
-  uint64_t pairs_ = 0;  // of events in windows that were to be judged
-  uint64_t end_ = 0;    // index behind the last event
+  uint64_t pairs_ = 0;    // of events in windows that were to be judged
+  uint64_t judging_ = 0;  // work
+  uint64_t end_ = 0;      // index behind the last event
   bool simple_ = false;
   uint64_t work_before_ = 0;  // it was simple
   DetectorStatistics before_;

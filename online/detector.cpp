@@ -126,12 +126,17 @@ class Detector::Impl {
   }
 
   const ConflictGraph& graph() const { return graph_; }
+  EventHistory release_history() { return std::move(history_); }
 
   DetectedStretch stretch(uint64_t first, uint64_t last, uint64_t around, bool all_behind) const {
     return stretch_of(history_, now_, first, last, around, all_behind);
   }
 
  private:
+  static uint32_t drains_of(const DetectorOptions& options) {
+    return kinds::kDrains | (options.relation.fenced_release ? kind_mask(EventKind::kRelease) : 0U);
+  }
+
   // How many events the next sweep may wait for.
   uint64_t quiet() const {
     return std::min(longest_quiet_, std::max<uint64_t>(kQuiet, kQuietPerUnit * graph_.size()));
@@ -281,6 +286,7 @@ void Detector::add(const EventBlock& block, uint64_t first_index) {
 void Detector::lost(ThreadId thread) { impl_->lost(thread); }
 void Detector::sweep() { impl_->sweep(); }
 void Detector::finish() { impl_->finish(); }
+EventHistory Detector::release_history() { return impl_->release_history(); }
 bool Detector::complete() const { return impl_->complete(); }
 DetectorStatistics Detector::statistics() const { return impl_->statistics(); }
 const std::vector<uint64_t>& Detector::cycle_counts() const {

@@ -54,6 +54,8 @@
 
 namespace tsomon {
 
+class EventHistory;
+
 enum class DetectorPolicy : uint8_t {
   kSc,          // program order and all conflicts in the order of the input
   kTso,         // directed and undirected edges
@@ -240,6 +242,9 @@ class Detector {
   // store behind its end has lost its value: the more is known of both, the more values say. A
   // window that some executions violate, and some do not, is worth a look with so many more events.
   static constexpr std::array<uint64_t, 3> kAround{0, 256, 8192};
+
+  // What stretch() reads, to go on with by itself: nothing is to be asked of the detector any more.
+  EventHistory release_history();
 
   // Nothing was late, lost or given up: what was not reported or flagged is serializable.
   bool complete() const;

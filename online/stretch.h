@@ -15,9 +15,4 @@ namespace tsomon {
 DetectedStretch stretch_of(const EventHistory& history, uint64_t end, uint64_t first, uint64_t last,
                            uint64_t around, bool all_behind);
 
-// The kinds of events that drain a buffer, for the history.
-inline uint32_t drains_of(const DetectorOptions& options) {
-  return kinds::kDrains | (options.relation.fenced_release ? kind_mask(EventKind::kRelease) : 0U);
-}
-
 }  // namespace tsomon

@@ -200,4 +200,21 @@ std::optional<WorkLimit> within(WorkBounds bounds, const Work& work) {
   return std::nullopt;
 }
 
+struct WorkSpent {
+  uint64_t work = 0;
+  bool over = false;  // the bound on work was met
+};
+
+// Calls work() inside a scope with these bounds, which those of every within() inside keep to, and
+// says what it took. What is thrown comes out of it.
+template <typename Work>
+WorkSpent measured(WorkBounds bounds, const Work& work) {
+  WorkMeter meter(bounds);
+  {
+    const WorkScope scope(&meter);
+    work();
+  }
+  return {meter.work(), meter.over_work()};
+}
+
 }  // namespace tsomon
