@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "monitor/check_parts.h"
-#include "tso/cancelled_units.h"
+#include "monitor/load.h"
 
 namespace tsomon {
 namespace {
@@ -104,36 +104,14 @@ Result<ExplainedInput> read_for_explaining(const std::string& file, const Explai
   ExplainedInput input;
   input.file = file;
   input.input = source.input();
-  EventBlock block;
-  for (;;) {
-    auto more = source.next(block);
-    if (!more) {
-      more.error().input = source.input();
-      return tl::unexpected<Error>(std::move(more.error()));
-    }
-    if (!*more) {
-      break;
-    }
-    input.trace.append(block);
-    if (input.trace.events.size() >= ExplainOptions::kMaxEvents) {
-      input.notes.push_back(
-          fmt::format("only the first {} events were looked at", input.trace.events.size()));
-      break;
-    }
-    if (stop_asked()) {
-      input.notes.emplace_back(limit_text(WorkLimit::kStopped));
-      break;
-    }
+  auto trace = collect(source, ExplainOptions::kMaxEvents, &input.notes);
+  if (!trace) {
+    return tl::unexpected<Error>(std::move(trace.error()));
   }
-  input.trace.complete = source.complete() && input.notes.empty();
-  input.trace.sampled = source.sampled();
-  input.trace.selection = source.selection();
-  input.trace.lost_events = source.lost_events();
-  input.trace.symbols = source.take_symbols();
+  input.trace = std::move(*trace);
   input.basis = source.basis();
   input.warnings = source.warnings();
   input.names = source.names();
-  resolve_cancelled_units(input.trace, source.may_cancel());
   return input;
 }
 

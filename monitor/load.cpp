@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "tso/cancelled_units.h"
+#include "tso/work.h"
 
 namespace tsomon {
 
@@ -32,7 +33,21 @@ std::string missing_events(uint64_t count) {
                     : fmt::format("the trace says that {} events are missing", count);
 }
 
-Result<Trace> collect(EventSource& source) {
+namespace {
+
+// Why no more is to be read; empty: nothing speaks against it.
+std::string end_of_reading(uint64_t events, uint64_t max_events) {
+  if (events >= max_events) {
+    return fmt::format("only the first {} events were looked at", events);
+  }
+  return stop_asked() ? limit_text(WorkLimit::kStopped) : "";
+}
+
+}  // namespace
+
+Result<Trace> collect(EventSource& source) { return collect(source, UINT64_MAX, nullptr); }
+
+Result<Trace> collect(EventSource& source, uint64_t max_events, std::vector<std::string>* notes) {
   Trace trace;
   EventBlock block;
   for (;;) {
@@ -46,8 +61,14 @@ Result<Trace> collect(EventSource& source) {
       break;
     }
     trace.append(block);
+    if (notes != nullptr) {
+      if (std::string why = end_of_reading(trace.events.size(), max_events); !why.empty()) {
+        notes->push_back(std::move(why));
+        break;
+      }
+    }
   }
-  trace.complete = source.complete();
+  trace.complete = source.complete() && (notes == nullptr || notes->empty());
   trace.sampled = source.sampled();
   trace.selection = source.selection();
   trace.lost_events = source.lost_events();

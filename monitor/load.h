@@ -39,6 +39,8 @@ std::string missing_events(uint64_t count);
 
 // What is left of the source, its cancelled units resolved. `warnings` stay with the source.
 Result<Trace> collect(EventSource& source);
+// Up to so many events, or a stop: then the trace is not complete, and `notes` say why.
+Result<Trace> collect(EventSource& source, uint64_t max_events, std::vector<std::string>* notes);
 
 // `path` "-" is standard input.
 Result<LoadedTrace> load_trace(const std::string& path, InputFormat format = InputFormat::kAuto,
