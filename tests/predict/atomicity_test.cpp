@@ -7,7 +7,6 @@
 #include <set>
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
 #include "decoders/std/reader.h"
 #include "tests/predict/small_traces.h"
@@ -20,25 +19,12 @@ using predict::Query;
 using tsomon::testing::NaivePlayer;
 using tsomon::testing::random_small_trace;
 using tsomon::testing::SmallTraceShape;
+using tsomon::testing::Tally;
+using tsomon::testing::text;
 
 namespace {
 
 const int kRounds = rounds(200, 2'000);
-
-std::string text(const Trace& trace) {
-  static constexpr const char* kNames[] = {"r",    "w",    "rmw",  "fence", "acq", "rel", "racq",
-                                           "rrel", "fork", "join", "begin", "end", "br"};
-  std::string all;
-  for (const Event& event : trace.events) {
-    all += fmt::format("T{}|{}({})\n", event.thread, kNames[event.kind_bits], event.address);
-  }
-  return all;
-}
-
-struct Tally {
-  uint64_t feasible = 0;
-  uint64_t refused = 0;
-};
 
 Tally compare(uint32_t seed, const SmallTraceShape& shape, Branches branches) {
   std::mt19937 random(seed);

@@ -19,6 +19,7 @@ using predict::Query;
 using tsomon::testing::NaivePlayer;
 using tsomon::testing::random_small_trace;
 using tsomon::testing::SmallTraceShape;
+using tsomon::testing::Tally;
 
 namespace {
 
@@ -35,11 +36,6 @@ Circles circles_of(const DeadlockResult& result) {
   }
   return circles;
 }
-
-struct Tally {
-  uint64_t feasible = 0;
-  uint64_t refused = 0;
-};
 
 Tally compare(uint32_t seed, const SmallTraceShape& shape, Branches branches) {
   std::mt19937 random(seed);

@@ -7,7 +7,6 @@
 #include <set>
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
 #include "decoders/std/reader.h"
 #include "tests/predict/small_traces.h"
@@ -21,6 +20,8 @@ using predict::RaceResult;
 using tsomon::testing::NaivePlayer;
 using tsomon::testing::random_small_trace;
 using tsomon::testing::SmallTraceShape;
+using tsomon::testing::Tally;
+using tsomon::testing::text;
 
 namespace {
 
@@ -35,23 +36,6 @@ Pairs pairs_of(const RaceResult& result) {
   }
   return pairs;
 }
-
-std::string text(const Trace& trace) {
-  std::string all;
-  for (const Event& event : trace.events) {
-    static constexpr const char* kNames[] = {"r",   "w",    "rmw",  "fence", "acq",
-                                             "rel", "racq", "rrel", "fork",  "join"};
-    all += fmt::format("T{}|{}({})\n", event.thread,
-                       event.kind_bits < 10 ? kNames[event.kind_bits] : "branch", event.address);
-  }
-  return all;
-}
-
-struct Tally {
-  uint64_t feasible = 0;
-  uint64_t refused = 0;
-  uint64_t invalid = 0;
-};
 
 // Compares everything that is reported and everything that there is.
 Tally compare(uint32_t seed, int rounds, const SmallTraceShape& shape, Branches branches,

@@ -5,6 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include <fmt/format.h>
+
 namespace tsomon::testing {
 namespace {
 
@@ -95,6 +97,16 @@ Trace random_small_trace(std::mt19937& random, const SmallTraceShape& shape) {
     builder.add(0, EventKind::kWrite, below(shape.variables));
   }
   return std::move(builder.trace);
+}
+
+std::string text(const Trace& trace) {
+  static constexpr const char* kNames[] = {"r",    "w",    "rmw",  "fence", "acq", "rel", "racq",
+                                           "rrel", "fork", "join", "begin", "end", "br"};
+  std::string all;
+  for (const Event& event : trace.events) {
+    all += fmt::format("T{}|{}({})\n", event.thread, kNames[event.kind_bits], event.address);
+  }
+  return all;
 }
 
 NaivePlayer::NaivePlayer(const Trace& trace, Branches branches)

@@ -32,6 +32,16 @@ struct SmallTraceShape {
 // Each event has a source location of its own.
 Trace random_small_trace(std::mt19937& random, const SmallTraceShape& shape);
 
+// An event a line, for messages.
+std::string text(const Trace& trace);
+
+// What there is according to NaivePlayer, and how much of it was not found.
+struct Tally {
+  uint64_t feasible = 0;
+  uint64_t refused = 0;
+  uint64_t invalid = 0;
+};
+
 // Plays traces by the definition of a reordering, one state after another.
 class NaivePlayer {
  public:
