@@ -19,8 +19,8 @@ inline constexpr int kExitBadInput = 2;      // bad usage; an input is unreadabl
 inline constexpr int kExitInconclusive = 3;  // events were lost or a bound was hit
 inline constexpr int kExitEnvironment = 4;   // permission, kernel feature or hardware missing
 
-// Of the statuses of two inputs the one to end with. As grep does: an input that was not judged
-// outranks what was found in the others.
+// Two inputs have these statuses; the program ends with the worse. An input that was not judged
+// outranks what was found in the others, as with grep.
 inline int worse(int a, int b) {
   constexpr int kOrder[] = {kExitClean, kExitInconclusive, kExitViolation, kExitBadInput,
                             kExitEnvironment};

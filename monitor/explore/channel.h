@@ -42,7 +42,7 @@ struct Channel {
   int32_t wait_status;
   uint64_t load_base;  // of the program
 
-  // Of the request.
+  // The explorer writes these before it asks for a run.
   Model model;
   Policy policy;
   bool waiting_is_final;
@@ -61,7 +61,7 @@ struct Channel {
   uint32_t label_count;
   char labels[kMaxLabels][kLabelSize];
 
-  // Of the run.
+  // The program writes these while it runs.
   End end;
   int32_t status;
   char detail[256];

@@ -37,14 +37,14 @@ struct CodePlace {
 };
 // The location of an event as text, or its kind and what it accesses.
 std::string location_of(const Trace& trace, uint32_t e);
-// Of such a text.
+// Finds the place that such a text names.
 using PlaceOf = std::function<CodePlace(const std::string& location)>;
 
 class CodeMap {
  public:
   static constexpr uint32_t kNone = 0xFFFFFFFFU;
 
-  // Of all inputs, before anything is asked.
+  // Every input is added before anything is asked.
   void add(const Trace& trace, const UnitTable& units, const PlaceOf& place_of);
 
   // The method of a unit with these events; kNone: an event of its own, or a method that no input
