@@ -1,0 +1,83 @@
+// What a run tells beside its steps: its end, marks, labels, outcomes.
+#include <cstring>
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "monitor/explore/runtime/scheduler.h"
+
+namespace tsomon::explore {
+
+void had_effect() { threads[self].recent_count = 0; }
+void note_unsaid() { ++channel->unsaid; }
+
+void finish(End end, int status) {
+  channel->end = end;
+  channel->status = status;
+  publish();
+  syscall(SYS_exit_group, 0);
+  __builtin_unreachable();
+}
+
+void end_run(End end, const char* why) {
+  const size_t size = std::strlen(why);
+  probe::copy(channel->detail, why,
+              size < sizeof channel->detail ? size + 1 : sizeof channel->detail);
+  channel->detail[sizeof channel->detail - 1] = 0;
+  finish(end, 0);
+}
+
+void refuse(const char* function) { end_run(End::kRefused, function); }
+
+void mark(MarkKind kind, uint32_t value) {
+  if (kind == MarkKind::kUnitCancel && threads[self].units != 0) {
+    --threads[self].units;
+  }
+  if (!concurrent) {
+    return;
+  }
+  if (channel->mark_count >= kMaxMarks) {
+    finish(End::kBound, 0);
+  }
+  channel->marks[channel->mark_count++] = {kind, static_cast<uint16_t>(self), steps, value,
+                                           threads[self].operations};
+}
+
+uint32_t label(const char* name, size_t size) {
+  char text[kLabelSize] = {};
+  probe::copy(text, name, size < kLabelSize - 1 ? size : kLabelSize - 1);
+  for (uint32_t i = 0; i < channel->label_count; ++i) {
+    if (std::strcmp(channel->labels[i], text) == 0) {
+      return i;
+    }
+  }
+  if (channel->label_count == kMaxLabels) {
+    return kMaxLabels - 1;
+  }
+  probe::copy(channel->labels[channel->label_count], text, kLabelSize);
+  return channel->label_count++;
+}
+
+unsigned enter_unit(const char* name) {
+  mark(MarkKind::kUnitBegin, label(name, std::strlen(name)));
+  return ++threads[self].units;
+}
+
+// One that was cancelled ended then.
+void leave_unit(unsigned unit) {
+  if (threads[self].units >= unit) {
+    mark(MarkKind::kUnitEnd, 0);
+    threads[self].units = unit - 1;
+  }
+}
+
+void say_outcome(const char* text) {
+  had_effect();
+  const size_t size = std::strlen(text) + 1;
+  if (channel->outcome_bytes + size <= kOutcomeBytes) {
+    probe::copy(channel->outcomes + channel->outcome_bytes, text, size);
+    channel->outcome_bytes += static_cast<uint32_t>(size);
+  }
+}
+
+}  // namespace tsomon::explore

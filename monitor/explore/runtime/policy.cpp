@@ -1,0 +1,87 @@
+#include "monitor/explore/runtime/policy.h"
+
+namespace tsomon::explore {
+namespace {
+
+uint64_t random_state = 1;
+uint32_t priorities[2 * (kMaxThreads + 1)];
+uint32_t lowest_priority = 0;
+uint32_t changes[16];
+
+uint64_t next_random() {
+  random_state ^= random_state << 13;
+  random_state ^= random_state >> 7;
+  random_state ^= random_state << 17;
+  return random_state;
+}
+
+uint32_t bit_at(uint64_t mask, uint32_t place) {
+  while (place-- != 0) {
+    mask &= mask - 1;
+  }
+  return static_cast<uint32_t>(__builtin_ctzll(mask));
+}
+
+Choice choose_at_random() {
+  const auto enabled = static_cast<uint32_t>(__builtin_popcountll(enabled_now));
+  const auto commits = static_cast<uint32_t>(__builtin_popcountll(commits_now));
+  const auto place = static_cast<uint32_t>(next_random() % (enabled + commits));
+  return place < enabled ? Choice{static_cast<uint16_t>(bit_at(enabled_now, place)), 0}
+                         : Choice{static_cast<uint16_t>(bit_at(commits_now, place - enabled)), 1};
+}
+
+// Priorities of threads and of their buffers, drawn when they are first seen.
+Choice choose_by_priority() {
+  uint32_t best = UINT32_MAX;
+  for (uint32_t actor = 0; actor < 2 * thread_count; ++actor) {
+    const uint64_t mask = actor % 2 == 0 ? enabled_now : commits_now;
+    if (((mask >> (actor / 2)) & 1) == 0) {
+      continue;
+    }
+    if (priorities[actor] == 0) {
+      priorities[actor] = (1U << 20) + static_cast<uint32_t>(next_random() % (1U << 20));
+    }
+    best = best == UINT32_MAX || priorities[actor] > priorities[best] ? actor : best;
+  }
+  for (uint32_t i = 0; i + 1 < channel->depth && i < 16; ++i) {
+    if (changes[i] == steps) {
+      priorities[best] = (1U << 19) - ++lowest_priority;
+      changes[i] = UINT32_MAX;
+      return choose_by_priority();
+    }
+  }
+  return {static_cast<uint16_t>(best / 2), static_cast<uint16_t>(best % 2)};
+}
+
+}  // namespace
+
+void begin_policy() {
+  random_state = channel->seed * 0x9E3779B97F4A7C15ULL + 0x1234567;
+  random_state = random_state == 0 ? 1 : random_state;
+  for (int i = 0; i < 8; ++i) {
+    next_random();
+  }
+  for (uint32_t& change : changes) {
+    change = static_cast<uint32_t>(next_random() % (channel->length == 0 ? 1 : channel->length));
+  }
+}
+
+Choice choose_by_policy() {
+  switch (channel->policy) {
+    case Policy::kRandom:
+      return choose_at_random();
+    case Policy::kPct:
+      return choose_by_priority();
+    case Policy::kContinue:
+      if (commits_now == 0 && ((enabled_now >> self) & 1) != 0) {
+        return {static_cast<uint16_t>(self), 0};
+      }
+      break;
+    case Policy::kFirst:
+      break;
+  }
+  return commits_now != 0 ? Choice{static_cast<uint16_t>(__builtin_ctzll(commits_now)), 1}
+                          : Choice{static_cast<uint16_t>(__builtin_ctzll(enabled_now)), 0};
+}
+
+}  // namespace tsomon::explore

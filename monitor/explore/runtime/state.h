@@ -1,0 +1,84 @@
+// What the parts of the controlled runtime share: the program's threads and where the run is.
+//
+// Thread-safety: all of it is read and written with the baton.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include <pthread.h>
+
+#include "monitor/explore/runtime/runtime.h"
+#include "monitor/probe/copy.h"
+
+namespace tsomon::explore {
+
+inline constexpr uint32_t kBufferSize = 64;
+inline constexpr uint32_t kRecent = 64;
+
+struct Buffered {
+  uint64_t address;
+  uint32_t size;
+  uint32_t step;
+  Value value;
+  Value covered;  // what memory held when it was put there
+};
+
+struct LoopRead {
+  uint64_t pc;
+  uint64_t address;
+  uint32_t size;
+  uint64_t hash;
+  Value value;
+};
+
+struct Thread {
+  std::atomic<uint32_t> turn{0};
+  bool exists = false;
+  bool ended = false;
+  bool waits_for_good = false;
+  bool in_loop = false;
+  bool joined = false;
+  Operation pending;
+  uint32_t buffered = 0;
+  Buffered buffer[kBufferSize]{};
+  bool store_open = false;  // of the buffer's newest under TSO; its value is not known yet
+  uint64_t open_address = 0;
+  uint32_t open_size = 0;
+  uint32_t open_step = 0;
+  Value open_covered = 0;
+  uint32_t operations = 0;
+  uint32_t children = 0;
+  uint32_t units = 0;  // open ones
+  uint32_t recent_count = 0;
+  LoopRead recent[kRecent]{};
+  uint32_t loop_from = 0;  // the iteration: recent[loop_from ...)
+  void* (*routine)(void*) = nullptr;
+  void* argument = nullptr;
+  void* result = nullptr;
+  pthread_t handle{};
+  uint64_t stack_end = 0;
+};
+
+extern Channel* channel;
+extern Thread threads[kMaxThreads + 1];
+extern uint32_t thread_count;
+extern __thread uint32_t self;
+extern bool concurrent;  // started threads are there, or were
+extern uint32_t steps;
+// Threads that can go on, and buffers that can commit, a bit each.
+extern uint64_t enabled_now;
+extern uint64_t commits_now;
+
+long futex(void* word, int operation, uint32_t value);
+
+inline Value get(uint64_t address, uint32_t size) {
+  Value value = 0;
+  probe::copy(&value, reinterpret_cast<const void*>(address), size);
+  return value;
+}
+inline void put(uint64_t address, uint32_t size, Value value) {
+  probe::copy(reinterpret_cast<void*>(address), &value, size);
+}
+
+}  // namespace tsomon::explore
