@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -13,10 +11,10 @@
 #include <fmt/format.h>
 
 #include "monitor/explore/class_trace.h"
+#include "monitor/explore/found.h"
 #include "monitor/explore/program_process.h"
 #include "monitor/explore/schedule.h"
 #include "monitor/symbols.h"
-#include "offline/explore/class_properties.h"
 #include "offline/explore/execution_graph.h"
 #include "offline/explore/graph_search.h"
 #include "offline/explore/naive_search.h"
@@ -28,8 +26,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr size_t kMaxClasses = 1'000'000;
 constexpr size_t kMaxFindings = 100;
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 std::string hash_text(const std::string& text) {
   uint64_t hash = 0xcbf29ce484222325U;
@@ -193,13 +189,10 @@ class Explorer {
         judge_stuck(next);
         return true;
       case End::kCrashed:
-        count(next, crash(run));
+        count(next, found_crash(run, process_.error_output()));
         return true;
       case End::kExited:
-        count(next, Found{"assertion",
-                          fmt::format("the program ended with status {}", run.status),
-                          {},
-                          last_places(run)});
+        count(next, found_status(run));
         return true;
       case End::kBound:
         ++result_.blocked;
@@ -230,50 +223,13 @@ class Explorer {
     return false;
   }
 
-  struct Found {
-    std::string kind;
-    std::string text;
-    std::string message;  // of the program
-    std::vector<uint64_t> places;
-  };
-
-  Found crash(const Run& run) {
-    const std::string said = first_line(process_.error_output());
-    const bool aborted = run.signal == SIGABRT;
-    std::string text = aborted ? "the program aborted"
-                               : fmt::format("the program crashed with signal {} ({})", run.signal,
-                                             strsignal(run.signal));
-    return {aborted ? "assertion" : "crash", text, said, last_places(run)};
-  }
-
-  static std::vector<uint64_t> last_places(const Run& run) {
-    for (size_t i = run.steps.size(); i-- > 0;) {
-      if (run.steps[i].choice.commit == 0 && run.steps[i].pc != 0) {
-        return {run.steps[i].pc};
-      }
-    }
-    return {};
-  }
-
   // Threads wait: for ever, or only for what this run did not let them have.
   void judge_stuck(const NextRun& next) {
-    bool loop = false;
-    std::vector<uint64_t> places;
-    for (const Waiting& waiting : next.run->waiting) {
-      if (waiting.can_go_on) {
-        ++result_.blocked;
-        return;
-      }
-      loop = loop || waiting.in_loop;
-      if (waiting.pc != 0) {
-        places.push_back(waiting.pc);
-      }
+    if (waits_for_scheduler(*next.run)) {
+      ++result_.blocked;
+    } else {
+      count(next, found_stuck(*next.run));
     }
-    std::string text = loop ? "threads wait in loops that nothing ends:" : "threads wait for ever:";
-    for (const Waiting& waiting : next.run->waiting) {
-      text += fmt::format(" T{}{}", waiting.thread, waiting.op == Op::kJoin ? " (join)" : "");
-    }
-    count(next, Found{loop ? "livelock" : "deadlock", text, {}, places});
   }
 
   void count(const NextRun& next, const std::optional<Found>& found) {
@@ -313,38 +269,11 @@ class Explorer {
   }
 
   void judge_properties(const NextRun& next, const std::string& outcome) {
-    if (options_.robustness && !is_robust(next.graph)) {
-      report(next, {"robustness", "an execution that SC does not have", {}, writes_read_late(next)},
-             outcome);
+    for (const Found& found :
+         violated_properties(next.graph, *next.run, options_.model,
+                             {options_.serializability, options_.robustness})) {
+      report(next, found, outcome);
     }
-    if (!options_.serializability) {
-      return;
-    }
-    const std::vector<uint32_t> units = units_of(next.graph, next.run->marks);
-    if (const auto cycle = unit_cycle(next.graph, options_.model, units)) {
-      std::vector<uint64_t> places;
-      std::string text = fmt::format("a cycle of {} units:", cycle->size());
-      for (const UnitEdge& edge : *cycle) {
-        places.push_back(next.graph.events[edge.from].pc);
-        places.push_back(next.graph.events[edge.to].pc);
-        text += fmt::format(" T{} before T{} ({});", next.graph.events[edge.from].thread,
-                            next.graph.events[edge.to].thread,
-                            edge.conflict ? "conflict" : "program order");
-      }
-      text.pop_back();
-      report(next, {"serializability", text, {}, places}, outcome);
-    }
-  }
-
-  // The loads that read what is older than SC would have it, as far as their threads go on.
-  static std::vector<uint64_t> writes_read_late(const NextRun& next) {
-    std::vector<uint64_t> places;
-    for (const GraphEvent& event : next.graph.events) {
-      if (event.op == Op::kLoad && event.source != next.graph.newest(event.cell) && event.pc != 0) {
-        places.push_back(event.pc);
-      }
-    }
-    return places;
   }
 
   std::string place(uint64_t pc) { return pc == 0 ? std::string() : symbols_.text(pc); }

@@ -1,0 +1,102 @@
+#include "monitor/explore/found.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "offline/explore/class_properties.h"
+
+namespace tsomon::explore {
+namespace {
+
+std::vector<uint64_t> last_places(const Run& run) {
+  for (size_t i = run.steps.size(); i-- > 0;) {
+    if (run.steps[i].choice.commit == 0 && run.steps[i].pc != 0) {
+      return {run.steps[i].pc};
+    }
+  }
+  return {};
+}
+
+// The loads that read what is older than SC would have it, as far as their threads go on.
+std::vector<uint64_t> writes_read_late(const Graph& graph) {
+  std::vector<uint64_t> places;
+  for (const GraphEvent& event : graph.events) {
+    if (event.op == Op::kLoad && event.source != graph.newest(event.cell) && event.pc != 0) {
+      places.push_back(event.pc);
+    }
+  }
+  return places;
+}
+
+Found found_cycle(const Graph& graph, const std::vector<UnitEdge>& cycle) {
+  Found found{"serializability", fmt::format("a cycle of {} units:", cycle.size()), {}, {}};
+  for (const UnitEdge& edge : cycle) {
+    found.places.push_back(graph.events[edge.from].pc);
+    found.places.push_back(graph.events[edge.to].pc);
+    found.text +=
+        fmt::format(" T{} before T{} ({});", graph.events[edge.from].thread,
+                    graph.events[edge.to].thread, edge.conflict ? "conflict" : "program order");
+  }
+  found.text.pop_back();
+  return found;
+}
+
+}  // namespace
+
+Found found_crash(const Run& run, const std::string& error_output) {
+  const bool aborted = run.signal == SIGABRT;
+  std::string text = aborted ? "the program aborted"
+                             : fmt::format("the program crashed with signal {} ({})", run.signal,
+                                           strsignal(run.signal));
+  return {aborted ? "assertion" : "crash", std::move(text),
+          error_output.substr(0, error_output.find('\n')), last_places(run)};
+}
+
+Found found_status(const Run& run) {
+  return {"assertion",
+          fmt::format("the program ended with status {}", run.status),
+          {},
+          last_places(run)};
+}
+
+bool waits_for_scheduler(const Run& run) {
+  return std::any_of(run.waiting.begin(), run.waiting.end(),
+                     [](const Waiting& waiting) { return waiting.can_go_on; });
+}
+
+Found found_stuck(const Run& run) {
+  const bool loop = std::any_of(run.waiting.begin(), run.waiting.end(),
+                                [](const Waiting& waiting) { return waiting.in_loop; });
+  Found found{loop ? "livelock" : "deadlock",
+              loop ? "threads wait in loops that nothing ends:" : "threads wait for ever:",
+              {},
+              {}};
+  for (const Waiting& waiting : run.waiting) {
+    found.text += fmt::format(" T{}{}", waiting.thread, waiting.op == Op::kJoin ? " (join)" : "");
+    if (waiting.pc != 0) {
+      found.places.push_back(waiting.pc);
+    }
+  }
+  return found;
+}
+
+std::vector<Found> violated_properties(const Graph& graph, const Run& run, Model model,
+                                       const JudgedProperties& asked) {
+  std::vector<Found> all;
+  if (asked.robustness && !is_robust(graph)) {
+    all.push_back(
+        {"robustness", "an execution that SC does not have", {}, writes_read_late(graph)});
+  }
+  if (asked.serializability) {
+    if (const auto cycle = unit_cycle(graph, model, units_of(graph, run.marks))) {
+      all.push_back(found_cycle(graph, *cycle));
+    }
+  }
+  return all;
+}
+
+}  // namespace tsomon::explore

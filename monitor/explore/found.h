@@ -1,0 +1,37 @@
+// What one execution shows: how it ended, and what properties it violates.
+//
+// Purpose     The strategies that run executions judge them alike, and report them in one way.
+// Thread-safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "offline/explore/execution_graph.h"
+
+namespace tsomon::explore {
+
+struct Found {
+  std::string kind;
+  std::string text;
+  std::string message;           // of the program
+  std::vector<uint64_t> places;  // instruction pointers
+};
+
+// The runs ended so: End::kCrashed, kExited, kStuck.
+Found found_crash(const Run& run, const std::string& error_output);
+Found found_status(const Run& run);
+Found found_stuck(const Run& run);
+// A thread of a stuck run only has not been let (Request::waiting_is_final).
+bool waits_for_scheduler(const Run& run);
+
+struct JudgedProperties {
+  bool serializability = false;
+  bool robustness = false;
+  bool operator==(const JudgedProperties&) const = default;
+};
+std::vector<Found> violated_properties(const Graph& graph, const Run& run, Model model,
+                                       const JudgedProperties& asked);
+
+}  // namespace tsomon::explore
