@@ -13,6 +13,7 @@
 #include "monitor/linearizability_check.h"
 #include "monitor/read_input.h"
 #include "tools/command.h"
+#include "tools/object_option.h"
 #include "tools/output.h"
 #include "tools/output_option.h"
 #include "tools/perf_option.h"
@@ -245,19 +246,9 @@ int check_file(const std::string& file, const CheckArguments& options) {
 }
 
 void add_linearizability_options(CLI::App& command, CheckArguments& options) {
-  command
-      .add_option("--object", options.object,
-                  "Of linearizability: what the operations are of; auto: as the input says, or by "
-                  "their names")
-      ->check(CLI::Validator(
-          [](const std::string& name) {
-            return name == "auto" || linearizability::object_kind(name)
-                       ? std::string()
-                       : "unknown object '" + name + "'";
-          },
-          "auto|register|cas-register|counter|set|map|kv-append|queue|stack|priority-queue|deque|"
-          "mutex"))
-      ->capture_default_str();
+  add_object_option(
+      command, options.object,
+      "Of linearizability: what the operations are of; auto: as the input says, or by their names");
   command
       .add_option("--max-work", options.history_bounds.max_work,
                   "Of linearizability: steps of the search, per object and key")

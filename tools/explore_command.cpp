@@ -10,6 +10,7 @@
 #include "monitor/explore/explore.h"
 #include "tools/command.h"
 #include "tools/number_option.h"
+#include "tools/object_option.h"
 #include "tools/output.h"
 #include "tools/output_option.h"
 #include "tools/property_option.h"
@@ -25,6 +26,7 @@ struct ExploreArguments {
   std::string model = "tso";
   std::string strategy = "dpor";
   std::vector<std::string> properties;
+  std::string object = "auto";
   uint32_t jobs = 1;
   OutputFormat output = OutputFormat::kText;
 };
@@ -52,6 +54,8 @@ int run_explore(ExploreArguments& options) {
                                                   : explore::Strategy::kDpor;
   asked.serializability = asks(options, "serializability");
   asked.robustness = asks(options, "robustness");
+  asked.linearizability = asks(options, "linearizability");
+  asked.object = linearizability::object_kind(options.object);
   if (options.jobs != 1) {
     put_message(kExploreTool, "--jobs: one at a time so far");
   }
@@ -74,11 +78,9 @@ int run_explore(ExploreArguments& options) {
                                      : kExitInconclusive;
 }
 
-// What does not exist yet is refused, not answered with nothing.
-void refuse_missing(const ExploreArguments& options) {
-  if (asks(options, "linearizability")) {
-    throw CLI::ValidationError("--property",
-                               "linearizability of executions cannot be asked for yet");
+void refuse_unfit(const ExploreArguments& options) {
+  if (options.object != "auto" && !asks(options, "linearizability")) {
+    throw CLI::ValidationError("--object", "belongs to --property linearizability");
   }
   if (options.explore.preemptions != UINT32_MAX && options.strategy != "naive") {
     throw CLI::ValidationError("--preemptions", "needs --strategy naive");
@@ -129,6 +131,8 @@ void add_explore_command(CLI::App& app, int& exit_status) {
   add_property_option(*command, options->properties,
                       {"serializability", "robustness", "linearizability"},
                       "Judge every execution, too");
+  add_object_option(*command, options->object,
+                    "Of linearizability: what the operations are of; auto: by their names");
   command->add_option("-o", asked.folder, "Write a text trace of every class into this folder")
       ->option_text("DIR");
   add_output_option(*command, options->output);
@@ -140,7 +144,7 @@ void add_explore_command(CLI::App& app, int& exit_status) {
       "2 bad usage, a program that was not built with tsomon-c++ or calls what cannot be\n"
       "controlled; 3 nothing was found, but not every class was explored; 4 the environment.");
   command->callback([options, &exit_status] {
-    refuse_missing(*options);
+    refuse_unfit(*options);
     exit_status = run_explore(*options);
   });
 }

@@ -8,7 +8,8 @@
 // Protocol    `request` and `done` count; who waits for one sleeps on it (futex). All else is
 //             written before the count changes and read after.
 // Kept        From run to run: `shared`, the words of memory that several threads access; the
-//             numbers of threads, given by who starts them; the names of labels.
+//             numbers of threads, given by who starts them; the names of labels, which are those of
+//             units, calls and results.
 #pragma once
 
 #include <atomic>
@@ -19,12 +20,12 @@
 namespace tsomon::explore {
 
 inline constexpr const char* kChannelVariable = "TSOMON_EXPLORE";
-inline constexpr uint64_t kChannelMagic = 0x3130786C70786574;
+inline constexpr uint64_t kChannelMagic = 0x3230786C70786574;
 inline constexpr uint32_t kMaxSteps = 1U << 14;
 inline constexpr uint32_t kMaxMarks = 1U << 14;
 inline constexpr uint32_t kSharedTable = 1U << 16;  // words, at most half full
 inline constexpr uint32_t kMaxFound = 4096;
-inline constexpr uint32_t kMaxLabels = 1024;
+inline constexpr uint32_t kMaxLabels = 4096;
 inline constexpr uint32_t kLabelSize = 64;
 inline constexpr uint32_t kOutcomeBytes = 1U << 16;
 

@@ -31,6 +31,7 @@ std::string operation_text(const Step& step) {
       return fmt::format("join(T{})", value_text(step.a));
     case Op::kBegin:
     case Op::kEnd:
+    case Op::kCall:
       return {};
     case Op::kLock:
     case Op::kWriteLock:
@@ -62,7 +63,10 @@ std::string trace_text(const Graph&, const Run& run,
   const auto put_marks = [&](size_t step) {
     for (; mark < run.marks.size() && run.marks[mark].step <= step; ++mark) {
       const Mark& at = run.marks[mark];
-      if (at.kind == MarkKind::kUnitBegin) {
+      if (at.kind == MarkKind::kCall || at.kind == MarkKind::kReturn) {
+        text += fmt::format("T{}|{}({})|\n", at.thread, at.kind == MarkKind::kCall ? "call" : "ret",
+                            label(at.value));
+      } else if (at.kind == MarkKind::kUnitBegin) {
         text += fmt::format("T{}|begin({})|\n", at.thread, label(at.value));
         ++open[at.thread];
       } else if (at.kind != MarkKind::kIteration && open[at.thread] > 0) {

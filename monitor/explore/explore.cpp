@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "monitor/explore/class_linearizability.h"
 #include "monitor/explore/class_trace.h"
 #include "monitor/explore/found.h"
 #include "monitor/explore/program_process.h"
@@ -55,7 +56,11 @@ std::vector<Choice> executed(const Run& run) {
 class Explorer {
  public:
   Explorer(const ExploreOptions& options, ProgramProcess& process)
-      : options_(options), process_(process), symbols_(process.modules()), begun_(Clock::now()) {}
+      : options_(options),
+        process_(process),
+        symbols_(process.modules()),
+        begun_(Clock::now()),
+        linearizability_(options.object) {}
 
   Exploration explore() {
     do {
@@ -252,6 +257,7 @@ class Explorer {
     }
     const size_t before = reported_;
     reported_ = 0;
+    bad_order_.clear();
     if (found) {
       report(next, *found, outcome);
     } else {
@@ -259,8 +265,15 @@ class Explorer {
     }
     const bool bad = reported_ != 0;
     reported_ = before;
+    const Run* shown = next.run;
+    if (!bad_order_.empty() && !options_.folder.empty()) {
+      Request again;
+      again.model = options_.model;
+      again.prefix = bad_order_;
+      shown = &process_.run(again);
+    }
     if (const std::string problem =
-            traces_->write(next.graph, *next.run, options_.model, bad, &process_,
+            traces_->write(next.graph, *shown, options_.model, bad, &process_,
                            [this](uint64_t pc) { return place(pc); });
         !problem.empty()) {
       note(problem);
@@ -274,12 +287,33 @@ class Explorer {
                              {options_.serializability, options_.robustness})) {
       report(next, found, outcome);
     }
+    if (options_.linearizability) {
+      judge_linearizability(next, outcome);
+    }
+  }
+
+  void judge_linearizability(const NextRun& next, const std::string& outcome) {
+    auto bad = linearizability_.judge(next.graph, options_.model, next.run->marks,
+                                      [this](uint32_t number) { return process_.label(number); });
+    if (!linearizability_.open().empty()) {
+      note(linearizability_.open());
+    }
+    if (bad) {
+      bad_order_ = bad->schedule;
+      report(next,
+             {"linearizability", fmt::format("the {} is not linearizable", bad->object), bad->text,
+              bad->places, bad->history, bad->schedule},
+             outcome);
+    }
   }
 
   std::string place(uint64_t pc) { return pc == 0 ? std::string() : symbols_.text(pc); }
 
-  std::string schedule_of(const NextRun& next) const {
-    return schedule_text({next.schedule, process_.shared_words(), process_.origins()});
+  static const std::vector<Choice>& steps_of(const NextRun& next, const Found& found) {
+    return found.schedule.empty() ? next.schedule : found.schedule;
+  }
+  std::string schedule_of(const std::vector<Choice>& steps) const {
+    return schedule_text({steps, process_.shared_words(), process_.origins()});
   }
 
   struct Key {
@@ -318,31 +352,32 @@ class Explorer {
       finding.fingerprint = hash_text(key.text);
       finding.outcome = outcome;
       finding.classes = 1;
-      finding.schedule = schedule_of(next);
-      finding.steps = next.schedule.size();
+      finding.history = found.history;
+      finding.schedule = schedule_of(steps_of(next, found));
+      finding.steps = steps_of(next, found).size();
       result_.findings.push_back(std::move(finding));
       return;
     }
     ExploreFinding& finding = result_.findings[known->second];
     ++finding.classes;
-    replace_longer(next, &finding);
+    replace_longer(steps_of(next, found), &finding);
   }
 
-  void replace_longer(const NextRun& next, ExploreFinding* finding) const {
-    if (next.schedule.size() > finding->steps) {
+  void replace_longer(const std::vector<Choice>& steps, ExploreFinding* finding) const {
+    if (steps.size() > finding->steps) {
       return;
     }
-    std::string schedule = schedule_of(next);
+    std::string schedule = schedule_of(steps);
     if (schedule.size() < finding->schedule.size()) {
       finding->schedule = std::move(schedule);
-      finding->steps = next.schedule.size();
+      finding->steps = steps.size();
     }
   }
 
   void shorten(const NextRun& next, const std::optional<Found>& found) {
     if (found) {
       if (const auto known = keys_.find(key_of(*found).text); known != keys_.end()) {
-        replace_longer(next, &result_.findings[known->second]);
+        replace_longer(steps_of(next, *found), &result_.findings[known->second]);
       }
     }
   }
@@ -355,6 +390,9 @@ class Explorer {
     }
     if (sequences_->bounded()) {
       note("other executions have more preemptions (--preemptions)");
+    }
+    if (options_.linearizability && !linearizability_.any()) {
+      note("the program calls no operation of an object (tsomon_call): none was judged");
     }
     result_.seconds = std::chrono::duration<double>(Clock::now() - begun_).count();
     std::stable_sort(result_.findings.begin(), result_.findings.end(),
@@ -374,6 +412,8 @@ class Explorer {
   uint32_t length_ = 16;
   std::unordered_set<uint64_t> classes_;
   std::map<std::string, size_t> keys_;
+  ClassLinearizability linearizability_;
+  std::vector<Choice> bad_order_;  // of the class: a schedule that is not linearizable
   size_t reported_ = 0;
   uint64_t more_ = 0;
   Exploration result_;

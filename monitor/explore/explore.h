@@ -20,10 +20,12 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "offline/explore/program.h"
+#include "offline/linearizability/operation.h"
 #include "tso/result.h"
 
 namespace tsomon::explore {
@@ -43,7 +45,9 @@ struct ExploreOptions {
   std::string replay;                 // a schedule; empty: none
   bool serializability = false;
   bool robustness = false;
-  std::string folder;  // for a trace of every class; empty: none
+  bool linearizability = false;
+  std::optional<linearizability::ObjectKind> object;  // of the operations; nothing: by their names
+  std::string folder;                                 // for a trace of every class; empty: none
 };
 inline constexpr uint64_t kSampled = 1000;
 
@@ -54,7 +58,8 @@ struct ExploreFinding {
   std::vector<std::string> locations;
   std::string fingerprint;
   std::string outcome;
-  uint64_t classes = 0;  // that show it
+  std::vector<std::string> history;  // of linearizability: the smallest part that has no order
+  uint64_t classes = 0;              // that show it
   size_t steps = 0;
 };
 

@@ -30,6 +30,9 @@ std::string exploration_text(const Exploration& exploration, const ExploreOption
     if (!finding.outcome.empty()) {
       text += fmt::format("  outcome {}\n", printable(finding.outcome));
     }
+    for (const std::string& operation : finding.history) {
+      text += fmt::format("  {}\n", printable(operation));
+    }
     text += fmt::format("  --replay '{}'\n", finding.schedule);
   }
   for (const std::string& note : exploration.notes) {
@@ -54,6 +57,9 @@ nlohmann::ordered_json exploration_json(const Exploration& exploration,
                         {"steps", finding.steps},
                         {"outcome", finding.outcome},
                         {"fingerprint", finding.fingerprint}});
+    if (!finding.history.empty()) {
+      findings.back()["history"] = finding.history;
+    }
   }
   return {{"program", exploration.program},
           {"model", options.model == Model::kTso ? "tso" : "sc"},

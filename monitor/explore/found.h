@@ -15,8 +15,10 @@ namespace tsomon::explore {
 struct Found {
   std::string kind;
   std::string text;
-  std::string message;           // of the program
-  std::vector<uint64_t> places;  // instruction pointers
+  std::string message;                 // of the program
+  std::vector<uint64_t> places;        // instruction pointers
+  std::vector<std::string> history{};  // of linearizability: calls that have no order
+  std::vector<Choice> schedule{};      // that shows it; empty: that of the run
 };
 
 // The runs ended so: End::kCrashed, kExited, kStuck.

@@ -51,6 +51,8 @@ __attribute__((weak)) void tsomon_runtime_unit_cancel(void);
 __attribute__((weak)) unsigned tsomon_runtime_unit_enter(const char* name);
 __attribute__((weak)) void tsomon_runtime_unit_leave(unsigned unit);
 __attribute__((weak)) void tsomon_runtime_outcome(const char* text);
+__attribute__((weak)) void tsomon_runtime_call(const char* text, const void* caller);
+__attribute__((weak)) void tsomon_runtime_return(const char* text);
 __attribute__((weak)) void tsomon_runtime_atomic_set(const char* name, const volatile void* address,
                                                      unsigned long size);
 
@@ -103,6 +105,33 @@ __attribute__((format(printf, 1, 2))) static __inline__ void tsomon_outcome(cons
     __builtin_vsnprintf(text, sizeof text, format, arguments);
     __builtin_va_end(arguments);
     tsomon_runtime_outcome(text);
+  }
+}
+
+/* tsomon_call("push,%d", value) ... tsomon_return("%d", result): an operation of a concurrent
+ * object begins and ends, for `tsomon explore --property linearizability`; elsewhere nothing. The
+ * name of the operation and its arguments; what it returned, nothing ("") or nil. Of several
+ * objects: "name.push,%d". At most 63 bytes each. They may nest. */
+__attribute__((format(printf, 1, 2), noinline, unused)) static void tsomon_call(const char* format,
+                                                                                ...) {
+  if (tsomon_runtime_call) {
+    char text[256];
+    __builtin_va_list arguments;
+    __builtin_va_start(arguments, format);
+    __builtin_vsnprintf(text, sizeof text, format, arguments);
+    __builtin_va_end(arguments);
+    tsomon_runtime_call(text, __builtin_return_address(0));
+  }
+}
+__attribute__((format(printf, 1, 2))) static __inline__ void tsomon_return(const char* format,
+                                                                           ...) {
+  if (tsomon_runtime_return) {
+    char text[256];
+    __builtin_va_list arguments;
+    __builtin_va_start(arguments, format);
+    __builtin_vsnprintf(text, sizeof text, format, arguments);
+    __builtin_va_end(arguments);
+    tsomon_runtime_return(text);
   }
 }
 

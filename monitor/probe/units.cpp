@@ -165,6 +165,17 @@ TSOMON_HOOK void tsomon_runtime_outcome(const char* text) {
   }
 }
 
+TSOMON_HOOK void tsomon_runtime_call(const char* text, const void* caller) {
+  if (explore::active) {
+    explore::say_call(text, reinterpret_cast<uint64_t>(caller));
+  }
+}
+TSOMON_HOOK void tsomon_runtime_return(const char* text) {
+  if (explore::active) {
+    explore::say_return(text);
+  }
+}
+
 TSOMON_HOOK void tsomon_runtime_unit_begin(const char* name) {
   if (explored_unit(explore::MarkKind::kUnitBegin, name)) {
     return;

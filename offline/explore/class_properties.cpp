@@ -13,7 +13,9 @@ namespace {
 std::map<uint16_t, std::vector<uint32_t>> by_thread(const Graph& graph) {
   std::map<uint16_t, std::vector<uint32_t>> threads;
   for (uint32_t e = 0; e < graph.events.size(); ++e) {
-    threads[graph.events[e].thread].push_back(e);
+    if (graph.events[e].op != Op::kCall) {
+      threads[graph.events[e].thread].push_back(e);
+    }
   }
   for (auto& [thread, events] : threads) {
     std::sort(events.begin(), events.end(), [&](uint32_t a, uint32_t b) {
@@ -88,7 +90,7 @@ std::vector<uint32_t> units_of(const Graph& graph, const std::vector<Mark>& mark
     // Where units begin and end, before which operation.
     std::map<uint32_t, std::vector<MarkKind>> boundaries;
     for (const Mark& mark : marks) {
-      if (mark.thread == thread && mark.kind != MarkKind::kIteration) {
+      if (mark.thread == thread && is_unit_mark(mark.kind)) {
         boundaries[mark.operation].push_back(mark.kind);
       }
     }

@@ -23,6 +23,31 @@ class StepGraph {
     return coherent_ && atomic();
   }
 
+  void put_in_order(const std::vector<uint32_t>& events) {
+    for (size_t i = 1; i < events.size(); ++i) {
+      if (events[i] != events[i - 1]) {
+        add(execution(events[i - 1]), execution(events[i]));
+      }
+    }
+  }
+
+  // The steps that come after the execution of the event.
+  std::vector<bool> after(size_t event) const {
+    std::vector<bool> found(next_.size(), false);
+    std::vector<uint32_t> todo = {execution(event)};
+    while (!todo.empty()) {
+      const uint32_t node = todo.back();
+      todo.pop_back();
+      for (const uint32_t next : next_[node]) {
+        if (!found[next]) {
+          found[next] = true;
+          todo.push_back(next);
+        }
+      }
+    }
+    return found;
+  }
+
   bool sort(std::vector<Choice>* schedule) {
     std::vector<uint32_t> ready;
     size_t steps = 0;
@@ -241,10 +266,31 @@ Effect effect_of(const Graph& graph, const GraphEvent& event, int32_t write) {
                      : apply(event.op, old, event.a, event.b, event.size, event.thread);
 }
 
-bool linearize(const Graph& graph, Model model, std::vector<Choice>* schedule) {
+bool linearize(const Graph& graph, Model model, std::vector<Choice>* schedule,
+               const std::vector<uint32_t>& executed) {
   StepGraph steps(graph, model);
   steps.place();
-  return steps.build() && steps.sort(schedule);
+  if (!steps.build()) {
+    return false;
+  }
+  steps.put_in_order(executed);
+  return steps.sort(schedule);
+}
+
+std::vector<std::vector<bool>> executed_before(const Graph& graph, Model model,
+                                               const std::vector<uint32_t>& events) {
+  StepGraph steps(graph, model);
+  steps.place();
+  steps.build();
+  std::vector<std::vector<bool>> before;
+  for (const uint32_t event : events) {
+    const std::vector<bool> after = steps.after(event);
+    std::vector<bool>& row = before.emplace_back(events.size());
+    for (size_t other = 0; other < events.size(); ++other) {
+      row[other] = after[2 * size_t{events[other]}];
+    }
+  }
+  return before;
 }
 
 std::string class_name(const Graph& graph) {

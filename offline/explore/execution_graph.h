@@ -72,9 +72,12 @@ struct Graph {
 Effect effect_of(const Graph& graph, const GraphEvent& event, int32_t write);
 
 // A schedule that runs the graph, events that wait left out; false: the model has none.
-// `schedule` may be nullptr.
-bool linearize(const Graph& graph, Model model, std::vector<Choice>* schedule);
-// The same for the events that `kept` marks.
+// `schedule` may be nullptr. `executed`: events that are executed in this order, besides.
+bool linearize(const Graph& graph, Model model, std::vector<Choice>* schedule,
+               const std::vector<uint32_t>& executed = {});
+// Whether the i-th of `events` is executed before the j-th in every order of the steps.
+std::vector<std::vector<bool>> executed_before(const Graph& graph, Model model,
+                                               const std::vector<uint32_t>& events);
 // Names the class: equal names, equal classes (of one program).
 std::string class_name(const Graph& graph);
 uint64_t class_hash(const Graph& graph);

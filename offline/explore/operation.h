@@ -64,6 +64,7 @@ enum class Op : uint8_t {
   kCreate,  // a: the thread
   kJoin,    // a: the thread
   kEnd,
+  kCall,  // an operation of a concurrent object is called: only its place in time matters
 };
 
 inline bool has_cell(Op op) { return op < Op::kFence; }
@@ -74,7 +75,9 @@ inline bool is_object(Op op) {
   return op >= Op::kLock && op < Op::kFence && op != Op::kSpinLock && op != Op::kSpinTryLock;
 }
 // Waits until the thread's store buffer is empty.
-inline bool drains(Op op) { return op != Op::kLoad && op != Op::kStore && op != Op::kBegin; }
+inline bool drains(Op op) {
+  return op != Op::kLoad && op != Op::kStore && op != Op::kBegin && op != Op::kCall;
+}
 
 struct Effect {
   bool enabled = true;
@@ -197,6 +200,7 @@ inline Effect apply_exactly(Op op, Value old, Value a, Value b, uint32_t size, u
     case Op::kCreate:
     case Op::kJoin:
     case Op::kEnd:
+    case Op::kCall:
       break;
   }
   return keep(old);

@@ -71,14 +71,17 @@ enum class MarkKind : uint8_t {
   kUnitEnd,
   kUnitCancel,
   kIteration,  // the last `value` operations of the thread were an iteration without effect
+  kCall,       // an operation of a concurrent object, right after its step of this name
+  kReturn,     // of the innermost one
 };
+inline bool is_unit_mark(MarkKind kind) { return kind < MarkKind::kIteration; }
 
 // Something that a thread did between its operations.
 struct Mark {
   MarkKind kind = MarkKind::kUnitBegin;
   uint16_t thread = 0;
   uint32_t step = 0;       // before this one
-  uint32_t value = 0;      // of kUnitBegin: its label
+  uint32_t value = 0;      // of kUnitBegin, kCall, kReturn: its label
   uint32_t operation = 0;  // before this one of the thread, counted from 0
 };
 

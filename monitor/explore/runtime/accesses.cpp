@@ -266,12 +266,23 @@ int compare_exchange(volatile T* address, T* expected, T desired) {
   TSOMON_STATE();
   note_atomic(address_of(address), sizeof(T), true);
   Operation operation = operation_of(Op::kCompareExchange, address, &state, pc);
-  const T wanted = *expected;
+  const bool own = !is_concurrent() || on_stack(address_of(expected), state.stack);
+  T wanted{};
+  if (own) {
+    wanted = *expected;
+  } else {
+    load_bytes(reinterpret_cast<char*>(&wanted), expected, sizeof(T), pc);
+  }
   operation.a = static_cast<Value>(wanted);
   operation.b = static_cast<Value>(desired);
   const T seen = static_cast<T>(step(operation).read);
   if (seen != wanted) {
-    *expected = seen;
+    // What is on the stack is part of the thread's state, by which loops are recognised.
+    if (own) {
+      *expected = seen;
+    } else {
+      store_bytes(expected, reinterpret_cast<const char*>(&seen), sizeof(T), pc);
+    }
   }
   return seen == wanted ? 1 : 0;
 }

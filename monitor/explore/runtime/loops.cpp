@@ -66,7 +66,7 @@ void begin_loop_anew(Thread& thread, const Operation& operation) {
 void note_effect_on_loop(Thread& thread, const Operation& operation, const Done& done) {
   const bool changed_nothing =
       operation.state != nullptr && done.read == done.written && is_locked(operation.op);
-  if (changed_nothing || operation.op == Op::kLoad) {
+  if (changed_nothing || (operation.op == Op::kLoad && operation.state != nullptr)) {
     thread.recent[thread.recent_count - 1].value = done.read;
   } else if (operation.op != Op::kFence) {
     thread.recent_count = 0;

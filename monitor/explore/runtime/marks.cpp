@@ -33,7 +33,7 @@ void mark(MarkKind kind, uint32_t value) {
   if (kind == MarkKind::kUnitCancel && threads[self].units != 0) {
     --threads[self].units;
   }
-  if (!concurrent) {
+  if (!concurrent && is_unit_mark(kind)) {
     return;
   }
   if (channel->mark_count >= kMaxMarks) {
@@ -70,6 +70,34 @@ void leave_unit(unsigned unit) {
     threads[self].units = unit - 1;
   }
 }
+
+namespace {
+
+void mark_call(MarkKind kind, const char* text) {
+  had_effect();
+  const size_t size = std::strlen(text);
+  const uint32_t number = label(text, size);
+  if (size >= kLabelSize || number == kMaxLabels - 1) {
+    end_run(End::kFailed, size >= kLabelSize
+                              ? "a call or a result of more than 63 bytes (tsomon_call)"
+                              : "more than 4094 different calls and results (tsomon_call)");
+  }
+  mark(kind, number);
+}
+
+}  // namespace
+
+void say_call(const char* text, uint64_t pc) {
+  if (concurrent) {
+    Operation operation;
+    operation.op = Op::kCall;
+    operation.pc = pc;
+    step(operation);
+  }
+  mark_call(MarkKind::kCall, text);
+}
+
+void say_return(const char* text) { mark_call(MarkKind::kReturn, text); }
 
 void say_outcome(const char* text) {
   had_effect();

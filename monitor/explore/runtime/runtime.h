@@ -82,6 +82,8 @@ uint32_t label(const char* name, size_t size);
 unsigned enter_unit(const char* name);
 void leave_unit(unsigned unit);
 void say_outcome(const char* text);
+void say_call(const char* text, uint64_t pc);
+void say_return(const char* text);
 [[noreturn]] void refuse(const char* function);
 [[noreturn]] void finish(End end, int status);
 [[noreturn]] void end_run(End end, const char* why);
