@@ -1,13 +1,17 @@
 #include "decoders/capture/clock_margin.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
 namespace tsomon::capture {
 
-void ClockMargin::add(const ClockEntry& entry) {
+void ClockMargin::add(const ClockEntry& entry, uint64_t place) {
   ++entries_;
+  if (place != place_) {
+    before_ = std::exchange(place_, place);
+  }
   backwards_ = std::max(backwards_, entry.backwards);
   early_ = std::max(early_, entry.early);
   until_ = std::max(until_, std::min(entry.until, static_cast<uint64_t>(kMost)));
@@ -16,22 +20,27 @@ void ClockMargin::add(const ClockEntry& entry) {
   } else {
     margin_ = std::max(margin_, entry.margin);
   }
+  if (trusted()) {
+    good_ = {before_, entry.since, margin_};
+  }
 }
 
-std::string ClockMargin::problem() const {
+std::string ClockMargin::problem(const std::string& from) const {
   if (trusted()) {
     return {};
   }
   return fmt::format(
-      "the processors' time-stamp counters are not to be trusted: {}; no order between threads is "
-      "claimed",
+      "the processors' time-stamp counters are not to be trusted{}: {}; no order between threads is "
+      "claimed{}",
+      from.empty() ? "" : " from " + from + " on",
       !trusted_   ? "messages between processors contradict one another"
       : !covered_ ? "they were not compared again when recording ended"
                   : fmt::format("a stamp went back by {} cycles, where {} were measured at most",
-                                backwards_, margin_));
+                                backwards_, margin_),
+      from.empty() ? "" : " from there on");
 }
 
-void widen(EventBlock& block, size_t begin, int64_t margin) {
+void widen(EventBlock& block, size_t begin, int64_t margin, bool lock_stamps) {
   if (margin == 0) {
     return;
   }
@@ -39,7 +48,7 @@ void widen(EventBlock& block, size_t begin, int64_t margin) {
     Event& event = block.events[i];
     const int64_t lo = widened(event.lo, margin);
     const auto more = static_cast<uint64_t>(event.lo) - static_cast<uint64_t>(lo);
-    if (is(event, kinds::kLocks)) {
+    if (lock_stamps && is(event, kinds::kLocks)) {
       const auto stamp = static_cast<uint64_t>(event.lo);
       const int64_t hi = block.hi(event);
       event.lo = lo;

@@ -15,8 +15,21 @@
 //             margin. Where intervals are widened, events of locks carry their stamp as the value
 //             that they write, which says that events of their lock come in the order of `lo`; the
 //             interval says only how they lie to what is not of the lock (tso/relation.cpp).
-// Trust       A measurement that contradicts itself, or a stamp that went back by more than the
-//             margin: no stamps of different threads can be compared, in the whole capture.
+// Trust       A measurement that contradicts itself, a stamp that went back by more than the margin,
+//             or an end without a measurement: the clock is untrusted from the last good measurement
+//             on, the last one up to which nothing of that kind was told. What was recorded before
+//             it began keeps its bounds: the counters differed by no more than its margin then, as
+//             ever between two measurements (clock_entry.h), and whatever they did comes later.
+//             Which records these are stamps cannot tell, since a counter may have gone back behind
+//             them. Their place in the file can: a chunk that stands before the one which told of
+//             the clock before that measurement was written before it began, by whichever thread.
+//             (The probe repeats what it knows when a measurement begins.) Of a chunk that came
+//             whole only later that holds for the parts of it that stand there, but for their last
+//             records, which may not have been finished.
+//             All other records have no stamps (ThreadStream::distrust()): they come after the last
+//             good stamp of their thread, by program order. What waits for a stamp at that point is
+//             open to the end. Events of locks carry no value then (see Locks): those on the two
+//             sides could not be put into one order.
 // End         Threads that run on when recording ends are cut at a stamp. What was recorded is then
 // all
 //             that others have heard of, unless stamps may go back: then nothing is cut by a stamp
@@ -42,9 +55,16 @@ class ClockMargin {
   void at_least(int64_t cycles) {
     margin_ = std::max(margin_, static_cast<uint64_t>(std::clamp<int64_t>(cycles, 0, kMost)));
   }
-  void add(const ClockEntry& entry);
+  // `place`: of its chunk in the file, 0: not known.
+  void add(const ClockEntry& entry, uint64_t place = 0);
   bool any() const { return entries_ != 0; }
   bool trusted() const { return trusted_ && covered_ && backwards_ <= margin_; }
+  // While it is not trusted: chunks that end before this place of the file may be. 0: none.
+  uint64_t trusted_places() const { return good_.places; }
+  // Stamps from here on are not; of the last good measurement.
+  uint64_t trusted_since() const { return good_.since; }
+  // What holds in those chunks becomes what holds.
+  void keep_good() { margin_ = good_.margin; }
   // Recording ended at this stamp. Without a measurement since nothing is known of what came after
   // the one before: then it is not trusted.
   void end_at(uint64_t cut) { covered_ = !any() || cut <= until_ + margin_; }
@@ -59,8 +79,8 @@ class ClockMargin {
     const auto end = static_cast<int64_t>(std::min(cut, static_cast<uint64_t>(kMost)));
     return may_go_back() ? end + margin() : end;
   }
-  // Why it is not trusted.
-  std::string problem() const;
+  // Why it is not trusted. `from`: and since when, as text; empty: nowhere.
+  std::string problem(const std::string& from = {}) const;
 
  private:
   uint64_t entries_ = 0;
@@ -70,6 +90,15 @@ class ClockMargin {
   uint64_t margin_ = 0;
   uint64_t backwards_ = 0;
   uint64_t early_ = 0;
+  uint64_t place_ = 0;   // of the chunk that told last
+  uint64_t before_ = 0;  // of the one before it
+  // Of the last measurement up to which all was well.
+  struct Good {
+    uint64_t places = 0;
+    uint64_t since = 0;
+    uint64_t margin = 0;
+  };
+  Good good_;
 };
 
 inline constexpr const char* kRanOn =
@@ -77,7 +106,8 @@ inline constexpr const char* kRanOn =
     "before that";
 
 // Intervals of the events from number `begin` on begin so much earlier; open ones stay as they are.
-void widen(EventBlock& block, size_t begin, int64_t margin);
+// `lock_stamps`: events of locks get their stamps as values.
+void widen(EventBlock& block, size_t begin, int64_t margin, bool lock_stamps = true);
 inline int64_t widened(int64_t lo, int64_t margin) {
   return lo < kTimeMin + margin ? kTimeMin : lo - margin;
 }

@@ -79,13 +79,13 @@ bool read_sets(EntryReader& reader, std::vector<AtomicSet>& sets, uint32_t& rang
   return true;
 }
 
-bool read_clock(EntryReader& reader, ClockMargin& clock) {
+bool read_clock(EntryReader& reader, ClockMargin& clock, uint64_t place) {
   while (!reader.at_end()) {
     ClockEntry entry;
     if (!reader.entry(entry)) {
       return false;
     }
-    clock.add(entry);
+    clock.add(entry, place);
   }
   return true;
 }

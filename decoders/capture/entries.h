@@ -65,7 +65,7 @@ void read_command_line(std::string_view payload, std::vector<std::string>& comma
 // What is wrong with them goes to `problems`. `ranges` counts them over all chunks.
 bool read_sets(EntryReader& reader, std::vector<AtomicSet>& sets, uint32_t& ranges,
                std::vector<std::string>& problems);
-bool read_clock(EntryReader& reader, ClockMargin& clock);
+bool read_clock(EntryReader& reader, ClockMargin& clock, uint64_t place = 0);
 // By thread; a later trailer knows more.
 bool read_end(EntryReader& reader, std::map<uint32_t, EndEntry>& totals);
 

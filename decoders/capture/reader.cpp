@@ -16,6 +16,7 @@
 #include "decoders/capture/entries.h"
 #include "decoders/capture/partial.h"
 #include "decoders/capture/stream.h"
+#include "decoders/capture/trusted_records.h"
 #include "tso/cancelled_units.h"
 #include "tso/work.h"
 
@@ -39,6 +40,7 @@ struct Open {
   std::string payload;
   ChunkStart start;
   std::unique_ptr<Decoder> decoder;
+  uint64_t trusted = TrustedRecords::kAll;  // records left of those with stamps to be trusted
 };
 
 }  // namespace
@@ -251,7 +253,7 @@ class CaptureReader::Impl {
         break;
       default:
         if (chunk.header.type == static_cast<uint32_t>(kClockChunk)) {
-          whole = read_clock(reader, clock_);
+          whole = read_clock(reader, clock_, chunk.offset);
           break;
         }
         problem(describe(
@@ -366,6 +368,10 @@ class CaptureReader::Impl {
     Open& open = *thread.open.back();
     open.decoder = pool_.take();
     open.decoder->start(std::string_view(open.payload).substr(sizeof(ChunkStart)));
+    if (!thread.stream->is_distrusted()) {
+      open.trusted = trusted_.of(*open.chunk, !partial_.has(*open.chunk), pool_,
+                                 [this](const Chunk& part) { return unpacked(part); });
+    }
     thread.stream->enter_chunk(sequence);
     stop_at_interruption(thread);
   }
@@ -399,6 +405,22 @@ class CaptureReader::Impl {
     stop_at_interruption(thread);
   }
 
+  // At most a portion. False: the chunk ended or stops here.
+  bool take_records(Thread& thread, Open& open) {
+    if (open.trusted == 0 && !thread.stream->is_distrusted()) {
+      thread.stream->distrust();
+    }
+    const size_t limit = thread.stream->is_distrusted()
+                             ? kPortion
+                             : static_cast<size_t>(std::min<uint64_t>(kPortion, open.trusted));
+    const uint64_t before = thread.stream->records();
+    const bool more = thread.stream->take(*open.decoder, limit);
+    if (open.trusted != TrustedRecords::kAll) {
+      open.trusted -= std::min(open.trusted, thread.stream->records() - before);
+    }
+    return more;
+  }
+
   // Decodes until an event is ready. False at the end of the thread.
   bool refill(Thread& thread) {
     while (thread.next_event == thread.block.events.size() && !thread.finished) {
@@ -407,7 +429,7 @@ class CaptureReader::Impl {
       thread.next_event = 0;
       if (!thread.open.empty()) {
         Open& open = *thread.open.back();
-        if (!thread.stream->take(*open.decoder, kPortion)) {
+        if (!take_records(thread, open)) {
           leave_or_interrupt(thread);
         }
       } else if (thread.next_chunk != thread.chunks.size()) {
@@ -440,7 +462,7 @@ class CaptureReader::Impl {
     for (auto& [number, thread] : threads_) {
       thread.stream.emplace(number, names_);
       const auto total = totals_.find(number);
-      if (ordered_ && total != totals_.end() && total->second.cut != 0) {
+      if (!is_untrusted() && total != totals_.end() && total->second.cut != 0) {
         thread.stream->cut_after(clock_.end_of(total->second.cut));
       }
     }
@@ -452,7 +474,9 @@ class CaptureReader::Impl {
   }
 
   // Stamps say little of what was heard of when recording ended.
-  bool may_go_back() const { return !ordered_ || clock_.may_go_back(); }
+  bool may_go_back() const { return is_untrusted() || clock_.may_go_back(); }
+  // At the end.
+  bool is_untrusted() const { return !ordered_ || trusted_.is_limited(); }
 
   void choose_clock() {
     for (const auto& [number, total] : totals_) {
@@ -460,13 +484,26 @@ class CaptureReader::Impl {
     }
     // Without its header nothing is known of what the stamps are worth.
     const bool compared = list_.header && (list_.header->flags & kFileUnordered) == 0;
-    ordered_ = compared && clock_.trusted();
-    if (compared && !ordered_) {
-      capture_.notes.push_back(clock_.problem());
-    } else if (!ordered_) {
+    ordered_ = compared && (clock_.trusted() || clock_.trusted_places() != 0);
+    if (!compared) {
       capture_.notes.emplace_back(
           "the time stamps of different threads are not compared: all intervals are open");
+    } else if (!ordered_) {
+      capture_.notes.push_back(clock_.problem());
+    } else if (!clock_.trusted()) {
+      capture_.notes.push_back(clock_.problem(moment(clock_.trusted_since())));
+      trusted_.only_before(clock_.trusted_places(), list_.chunks);
+      clock_.keep_good();
     }
+  }
+
+  // A stamp, for people.
+  std::string moment(uint64_t stamp) const {
+    const FileHeader& header = *list_.header;
+    return header.tsc_hz == 0 || stamp < header.tsc
+               ? fmt::format("stamp {}", stamp)
+               : fmt::format("second {:.1f}", static_cast<double>(stamp - header.tsc) /
+                                                  static_cast<double>(header.tsc_hz));
   }
 
   // Events of the block while they begin before `until`, at least one and at most `limit`.
@@ -481,7 +518,7 @@ class CaptureReader::Impl {
     if (ordered_) {
       const size_t before = out.events.size();
       out.append(block, begin, end);
-      return widen(out, before, clock_.margin());
+      return widen(out, before, clock_.margin(), !trusted_.is_limited());
     }
     for (size_t i = begin; i != end; ++i) {
       Event event = block.events[i];
@@ -512,6 +549,7 @@ class CaptureReader::Impl {
   ClockMargin clock_;
   uint64_t running_on_ = 0;  // threads that did not end; the one that ends the process is one
   bool ordered_ = false;     // stamps of different threads are compared
+  TrustedRecords trusted_;   // ... of these records
   UnseenCode unseen_;
   bool has_trailer_ = false;
   std::priority_queue<Head, std::vector<Head>, Later> heads_;

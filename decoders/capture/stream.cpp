@@ -248,7 +248,7 @@ void ThreadStream::add(const Record& record) {
                         static_cast<int>(record.type)));
     ++lost_;
   }
-  if (has_stamps(record.type)) {
+  if (has_stamps(record.type) && !distrusted_) {
     for (uint32_t i = 0; i < std::min(record.count, 2U); ++i) {
       latest_ = std::max(latest_, static_cast<int64_t>(
                                       std::min(record.words[i], static_cast<uint64_t>(kTimeMax))));
@@ -292,8 +292,17 @@ void ThreadStream::gap() {
 
 void ThreadStream::finish() { flush(kTimeMax); }
 
+void ThreadStream::distrust() {
+  flush(kTimeMax);
+  distrusted_ = true;
+  cut_ = kTimeMax;
+}
+
 // Ends the intervals of what came before; `from_` moves on.
 void ThreadStream::point(int64_t lo, int64_t hi, bool separates) {
+  if (distrusted_) {
+    return;
+  }
   const bool first = !stamped_in_chunk_;
   stamped_in_chunk_ = true;
   if (hi < from_) {
@@ -360,7 +369,7 @@ void ThreadStream::add_ordered(const Record& record) {
                    load ? value : std::nullopt, load ? std::nullopt : value);
     return;
   }
-  const bool has_stamp = record.count != 0;
+  const bool has_stamp = record.count != 0 && !distrusted_;
   int64_t begin = 0;
   int64_t end = 0;
   // Its stamp is older than what a handler recorded, some of which waits for its own: so does this.
@@ -618,6 +627,9 @@ bool ThreadStream::take(Decoder& decoder, size_t limit) {
         return false;
     }
     add(record);
+  }
+  if (distrusted_) {
+    flush(kTimeMax);
   }
   return !is_cut_;
 }

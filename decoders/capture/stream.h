@@ -93,6 +93,11 @@ class ThreadStream {
 
   // Nothing later than this stamp counts: the process ended then.
   void cut_after(int64_t stamp) { cut_ = stamp; }
+  // Stamps from here on say nothing: what follows, and what waits, is open to the end, and nothing
+  // is cut off any more.
+  void distrust();
+  bool is_distrusted() const { return distrusted_; }
+  uint64_t records() const { return records_; }  // taken so far
   // What is added from here on belongs to a chunk that begins. `chunk` numbers it in messages.
   void enter_chunk(uint64_t chunk);
   // A signal handler begins here; leave_handler goes on with the chunk that it interrupted.
@@ -188,6 +193,7 @@ class ThreadStream {
   int64_t from_before_handler_ = kTimeMax;
   int64_t cut_ = kTimeMax;
   bool is_cut_ = false;
+  bool distrusted_ = false;
   bool saw_end_ = false;
   std::vector<std::string> problems_;
   StrayEnds stray_ends_;

@@ -401,8 +401,11 @@ void* writer_thread(void*) {
       wake(&state);
     }
     const bool records = state.load(std::memory_order_seq_cst) == 0;
-    if (records && next_measurement() == 0 && measure_clock(false)) {
-      write_clock();
+    if (records && next_measurement() == 0) {
+      write_clock();  // again: what stands before it comes before the new one (clock_margin.h)
+      if (measure_clock(false)) {
+        write_clock();
+      }
     }
     const bool live = options.live != 0 && records;
     if (live && milliseconds() >= next_round) {
