@@ -58,8 +58,12 @@ Event* EventHistory::Memory::take() {
 }
 
 void EventHistory::start_block(uint64_t first_index, int64_t time) {
-  if (!blocks_.empty()) {
+  if (!blocks_.empty() && !too_many_) {
     follow_buffers(blocks_.back(), time);
+    if (followed_.size() > kMaxFollowed) {
+      too_many_ = true;
+      followed_.clear();
+    }
   }
   Block block;
   if (blocks_.size() > 1 && size_ - blocks_.front().size >= capacity_) {
@@ -76,11 +80,18 @@ void EventHistory::start_block(uint64_t first_index, int64_t time) {
   units_.start_block(first_index, blocks_.empty() ? first_index : blocks_.front().first);
   block.pending.clear();
   block.overflow.clear();
+  block.unknown = too_many_;
   for (const auto& [id, thread] : followed_) {
     if (thread.overflow >= time) {
       block.overflow.push_back(id);
     }
     block.pending.insert(block.pending.end(), thread.pending.begin(), thread.pending.end());
+    if (block.pending.size() > kMaxInAll) {
+      block.unknown = true;
+      block.pending.clear();
+      block.overflow.clear();
+      break;
+    }
   }
   blocks_.push_back(std::move(block));
 }
@@ -330,6 +341,9 @@ EventHistory::Slice EventHistory::slice(uint64_t first, uint64_t last) const {
       if (drains || is(event, kinds::kStores) || event.kind() == EventKind::kRead) {
         accesses.push_back({b, i});
       }
+    }
+    if (block.unknown) {
+      continue;
     }
     // Where the block begins it is known what a buffer may hold, unless that is too much.
     std::vector<ThreadId> more;

@@ -15,7 +15,9 @@
 //             block; where a buffer held more than kMaxPending stores then, as far as it held one,
 //             at most kMaxLookBack events; times the number of stores in front for loads of byte
 //             ranges.
-// Memory      32 bytes an event, 8 more for each value or long interval.
+// Memory      32 bytes an event, 8 more for each value or long interval. Where a block begins with
+//             more than kMaxInAll stores in buffers slices look back for them; and from where more
+//             than kMaxFollowed threads have some at once, which nothing drains, for ever.
 // Thread-safety: none.
 #pragma once
 
@@ -74,6 +76,8 @@ class EventHistory {
  private:
   static constexpr size_t kBlockEvents = 2048;
   static constexpr size_t kMaxPending = 256;  // of a thread
+  static constexpr size_t kMaxInAll = 1U << 16;
+  static constexpr size_t kMaxFollowed = 1U << 13;  // threads
   // A store or draining event, and until when it can have been on its way.
   struct Pending {
     uint64_t index = 0;
@@ -98,6 +102,7 @@ class EventHistory {
     // What may be in a buffer when the block begins, or was not over then.
     std::vector<Pending> pending;
     std::vector<ThreadId> overflow;  // of which `pending` lacks stores
+    bool unknown = false;            // of all threads
   };
   // Where the events of blocks are: chunks that grow, up to the size of a huge page. A million
   // events fault in some thousand small pages otherwise, which takes longer than copying them.
@@ -137,6 +142,7 @@ class EventHistory {
   std::deque<Block> blocks_;
   // Those that had something in the buffer where the last block begins, or may have had.
   std::unordered_map<ThreadId, Thread> followed_;
+  bool too_many_ = false;  // to be followed
   // Of follow_buffers(), by thread: the earliest end of a drain that comes after the event in hand.
   struct Drained {
     int64_t hi = kTimeMax;

@@ -9,6 +9,10 @@ namespace tsomon::capture {
 
 void ClockMargin::add(const ClockEntry& entry, uint64_t place) {
   ++entries_;
+  // One that is told once more has seen nothing new.
+  const bool again = entries_ > 1 && entry.since == since_ && entry.until == last_until_;
+  since_ = entry.since;
+  last_until_ = entry.until;
   if (place != place_) {
     before_ = std::exchange(place_, place);
   }
@@ -20,7 +24,7 @@ void ClockMargin::add(const ClockEntry& entry, uint64_t place) {
   } else {
     margin_ = std::max(margin_, entry.margin);
   }
-  if (trusted()) {
+  if (trusted() && !again) {
     good_ = {before_, entry.since, margin_};
   }
 }
@@ -30,7 +34,8 @@ std::string ClockMargin::problem(const std::string& from) const {
     return {};
   }
   return fmt::format(
-      "the processors' time-stamp counters are not to be trusted{}: {}; no order between threads is "
+      "the processors' time-stamp counters are not to be trusted{}: {}; no order between threads "
+      "is "
       "claimed{}",
       from.empty() ? "" : " from " + from + " on",
       !trusted_   ? "messages between processors contradict one another"

@@ -418,6 +418,27 @@ inline __attribute__((always_inline)) void put_open(Encoder& e, uint64_t key, ui
   publish(e, end);
 }
 
+// Whether the token from there to the end is one of put_open of which everything was foreseen: the
+// same instruction, address and value as the token before it had. Then all further ones that
+// follow at once are the same bytes, with stamps between or not, and whatever was recorded before.
+inline constexpr uint32_t kForeseenOpen = 3;  // its size
+inline uint8_t* put_foreseen_open(uint8_t* to) {
+  constexpr uint16_t kFlags = 3 | kFlagSeparates | kFlagOpen;
+  *to = kExtras;
+  return encoding::put(to + 1, kFlags);
+}
+inline bool is_foreseen_open(const Encoder& e, uint32_t begin) {
+  uint8_t token[kForeseenOpen];
+  put_foreseen_open(token);
+  return e.end == begin + kForeseenOpen && std::memcmp(e.tokens + begin, token, sizeof token) == 0;
+}
+// A stamp, whatever the last one was.
+inline uint8_t* put_whole_stamp(uint8_t* to, uint64_t stamp) {
+  *to = static_cast<uint8_t>((static_cast<uint32_t>(Site::kControl) << kSiteShift) |
+                             (static_cast<uint32_t>(Control::kStamp64) << kFormShift));
+  return encoding::put(to + 1, stamp);
+}
+
 // A fence from a stamp that was recorded to the next one.
 inline __attribute__((always_inline)) void put_open_fence(Encoder& e, uint64_t pc, uint64_t since) {
   using namespace encoding;

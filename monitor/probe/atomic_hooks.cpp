@@ -77,7 +77,8 @@ T load(const volatile T* address, uint64_t pc) {
       return value;
     }
     noise();
-    Context* const context = is_chosen_atomic(address) ? begin_open(true) : nullptr;
+    const uint64_t key = capture::other_key(RecordType::kAtomicLoad, sizeof(T), pc);
+    Context* const context = is_chosen_atomic(address) ? begin_load(key, address) : nullptr;
     if (context != nullptr) {
       announce_stamp(*context);
     }
@@ -85,8 +86,7 @@ T load(const volatile T* address, uint64_t pc) {
     const T value = *address;
     asm volatile("" : : : "memory");
     if (context != nullptr) {
-      put_open(context, capture::other_key(RecordType::kAtomicLoad, sizeof(T), pc), address,
-               value_of(value));
+      put_load(context, key, address, value_of(value));
     }
     return value;
   }

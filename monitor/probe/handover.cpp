@@ -164,7 +164,7 @@ void drain(bool pack, bool keep) {
 
 // What lies in a chunk whose owner may be going on.
 void write_open(Thread* thread, const Context& context, bool pack) {
-  alignas(64) static uint8_t payload[sizeof(Chunk)];
+  alignas(64) static uint8_t payload[sizeof(Chunk) + kMostHeld];
   capture::Position position;
   if (context.chunk == nullptr || !capture::snapshot(context.encoder, &position)) {
     return;
@@ -174,6 +174,8 @@ void write_open(Thread* thread, const Context& context, bool pack) {
   copy(payload, &chunk.start, size);
   if (position.count != 0) {
     size += capture::put_end(payload + size, position);
+  } else {
+    size += copy_held(context, position.end, payload + size);
   }
   thread->bytes += size;
   write(capture::ChunkType::kEvents, thread->number, chunk.sequence, payload, size, pack);
@@ -240,7 +242,8 @@ bool observe(Thread* thread, uint64_t since) {
   const volatile Context& seen = *context;
   const uint32_t announced_at = seen.announced;
   const bool announced = announced_at == seen.encoder.end + 1 || seen.encoder.before != 0 ||
-                         thread->unrecorded.load(std::memory_order_relaxed);
+                         thread->unrecorded.load(std::memory_order_relaxed) ||
+                         seen.repeats.word != 0;
   capture::Position position;
   if (context->outer != nullptr || !capture::snapshot(context->encoder, &position) ||
       position.count == capture::kMaxCount) {
@@ -280,7 +283,7 @@ bool observe(Thread* thread, uint64_t since) {
 // the last look. A chunk is looked at when it is the same as at the look before: what it holds
 // may be that old.
 void write_parts(Thread* thread) {
-  alignas(64) static uint8_t payload[sizeof(capture::PartEntry) + sizeof(Chunk)];
+  alignas(64) static uint8_t payload[sizeof(capture::PartEntry) + sizeof(Chunk) + kMostHeld];
   for (const Context* context = *const_cast<Context* volatile*>(&thread->context);
        context != nullptr; context = context->outer) {
     Chunk* const chunk = *const_cast<Chunk* volatile*>(&context->chunk);
@@ -296,7 +299,8 @@ void write_parts(Thread* thread) {
       continue;
     }
     const auto size = static_cast<uint32_t>(sizeof chunk->start + position.end);
-    if (chunk->told.end == size && chunk->told.slot == position.slot &&
+    const bool holds = context->repeats.word != 0;
+    if (!holds && chunk->told.end == size && chunk->told.slot == position.slot &&
         chunk->told.count == position.count) {
       continue;
     }
@@ -307,8 +311,10 @@ void write_parts(Thread* thread) {
     size_t all = sizeof entry + size - entry.from;
     if (position.count != 0) {
       entry.tail = capture::put_end(payload + all, position);
-      all += entry.tail;
+    } else {
+      entry.tail = copy_held(*context, position.end, payload + all);
     }
+    all += entry.tail;
     copy(payload, &entry, sizeof entry);
     // None of it is used again before drain(), which this thread does.
     if (thread->busy.load(std::memory_order_seq_cst) ||

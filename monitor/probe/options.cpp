@@ -84,6 +84,10 @@ const char* set(Options* options, const char* key, const char* value) {
     options->share = static_cast<uint64_t>(number);
     return good ? nullptr : "a number from 0 to 1000000000";
   }
+  if (std::strcmp(key, "repeats") == 0) {
+    options->all_repeats = std::strcmp(value, "all") == 0;
+    return options->all_repeats || std::strcmp(value, "few") == 0 ? nullptr : "'few' or 'all'";
+  }
   if (std::strcmp(key, "spin") == 0) {
     const bool good = parse_integer(value, 0, 1000000000, &number);
     options->spin = static_cast<uint64_t>(number);
@@ -166,10 +170,10 @@ const char* set(Options* options, const char* key, const char* value) {
 
 namespace {
 
-constexpr const char* kKeys[] = {"output",  "existing", "stamp_every", "share",     "spin",
-                                 "buffer",  "on_full",  "unit",        "set",       "accesses",
-                                 "outside", "objects",  "follow_fork", "cancels",   "live",
-                                 "clock",   "level",    "noise",       "noise_seed"};
+constexpr const char* kKeys[] = {"output",  "existing", "stamp_every", "share",      "spin",
+                                 "buffer",  "on_full",  "unit",        "set",        "accesses",
+                                 "outside", "objects",  "follow_fork", "cancels",    "live",
+                                 "clock",   "level",    "noise",       "noise_seed", "repeats"};
 
 void say_unknown(const char* key, char* error, size_t error_size) {
   Nearest nearest(key);

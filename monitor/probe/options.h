@@ -16,6 +16,8 @@
 //   atomics
 //                      that are a mov, use the thread's last stamp when it is not older than this;
 //                      0: each load and store has its own two stamps
+//   repeats=few|all    of loads that a thread repeats while it waits record some that stand for all
+//                      (default; repeats.h), or every one
 //   spin=CYCLES        0..1000000000 (default 100000): how long a thread tries for a lock that is
 //                      taken before it sleeps (spinning.h)
 //   buffer=SIZE        64K..16G (default 16M), with K, M or G: memory for records on their way to
@@ -59,6 +61,7 @@ struct Options {
   uint64_t stamp_every = 256;
   uint64_t buffer = 16U << 20;
   uint64_t share = 10000;
+  bool all_repeats = false;
   uint64_t spin = 100000;
   uint64_t objects = 0;
   bool drop_when_full = false;

@@ -73,6 +73,7 @@ bool open_chunk(Thread* thread, Context* context) {
   context->begun = kNowhere;
   context->owed = kNowhere;
   context->locked = kNowhere;
+  context->repeats.end = kNowhere;
   context->encoder.blind = options.stamp_every != 0 && options.stamp_every < kSharpest;
   // A hook records what is foreseen without a look at its address: not where there is a choice.
   context->encoder.disguise = options.only_sets ? capture::kDisguise : 0;
@@ -82,6 +83,7 @@ bool open_chunk(Thread* thread, Context* context) {
 
 // `ends`: the thread.
 void close_chunk(Thread* thread, Context* context, bool ends = false) {
+  record_held(*context);
   Chunk* const chunk = context->chunk;
   if (capture::has_run(context->encoder)) {
     capture::put_nothing(context->encoder);
@@ -163,10 +165,19 @@ Guard::~Guard() {
   restore_signals(mask_);
 }
 
+// More than whoever records asks room for.
+constexpr uint32_t kMostTokens = 80;
+
 Context* writable_slow() {
   Thread* const thread = local.thread;
   if (TSOMON_LIKELY(thread == nullptr)) {
     return nullptr;  // not recording, or not yet
+  }
+  if (Context* const context = local.context; context->repeats.word != 0) {
+    record_held(*context);
+    if (capture::has_room(context->encoder, kMostTokens)) {
+      return context;
+    }
   }
   // After a failure nothing is tried until a chunk came back: dropping must not cost system calls.
   const bool failed = local.context == &inactive;
@@ -458,12 +469,14 @@ void put_boundary(RecordType type, uint64_t address, uint64_t pc) {
 
 __attribute__((noinline)) Context* begin_open(bool load) {
   Context* const context = writable();
+  const bool repeats = context != nullptr && is_last(*context, context->repeats.end);
   if (context != nullptr && load && is_last(*context, context->locked)) {
     context->load_follows[context->locked_slot] = true;
   }
   if (context != nullptr &&
       (owes_stamp(*context) ? !load : !stamped_within(*context, options.share))) {
     put_stamp(*context);
+    context->repeats.end = repeats ? context->encoder.end : kNowhere;
   }
   return context;
 }
@@ -697,6 +710,9 @@ void switch_thread(Thread* to) {
     return;
   }
   const uint64_t mask = block_signals();
+  if (local.context->repeats.word != 0) {
+    record_held(*local.context);
+  }
   from->units = local.units;
   become(to);
   begin_thread(to);
@@ -786,7 +802,11 @@ void enter_handler(HandlerFrame* frame) {
   ++local.interruptions;
   Context* const inner = thread->spare != nullptr ? thread->spare : new_context();
   capture::Position position;
-  if (inner != nullptr && capture::snapshot(outer->encoder, &position)) {
+  const bool records = outer->repeats.ending;  // what it held back
+  if (!records) {
+    record_held(*outer);
+  }
+  if (inner != nullptr && !records && capture::snapshot(outer->encoder, &position)) {
     Context* const spare = inner->outer;
     inner->start = {outer->chunk->sequence + 1, position.end, static_cast<uint16_t>(position.slot),
                     static_cast<uint16_t>(position.count)};

@@ -30,6 +30,7 @@
 #include "monitor/probe/last_stamps.h"
 #include "monitor/probe/messages.h"
 #include "monitor/probe/options.h"
+#include "monitor/probe/repeats.h"
 #include "monitor/probe/stamp.h"
 
 // Programs that `tsomon explore` controls (monitor/explore/runtime).
@@ -77,6 +78,7 @@ struct Context {
   uint32_t owed;           // behind a locked operation that left its stamp to what comes next
   uint32_t locked;         // behind a locked operation
   uint32_t locked_slot;    // ... of which this is the place in
+  Repeats repeats;         // loads at the end of it
   bool load_follows[256];  // whether an atomic load came next the last time (done_locked)
 };
 inline constexpr uint32_t kNowhere = ~0U;
