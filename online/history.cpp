@@ -4,6 +4,7 @@
 #include <cstring>
 #include <iterator>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -211,6 +212,12 @@ void EventHistory::for_each_from(uint64_t first, const Function& function) const
       }
     }
   }
+}
+
+uint64_t EventHistory::in_buffers() const {
+  return std::accumulate(
+      blocks_.begin(), blocks_.end(), uint64_t{0},
+      [](uint64_t sum, const Block& block) { return sum + block.pending.size(); });
 }
 
 uint64_t EventHistory::overlapped(uint64_t first, uint64_t last, uint64_t events) const {

@@ -63,6 +63,8 @@ class EventHistory {
   };
   bool contains(uint64_t first) const { return !blocks_.empty() && blocks_.front().first <= first; }
   uint64_t oldest() const { return blocks_.empty() ? UINT64_MAX : blocks_.front().first; }
+  // Stores of buffers that are kept, where blocks begin.
+  uint64_t in_buffers() const;
   // The last event, at most so many behind `last`, that began before everything from `first` to
   // `last` was over. Requires contains(first).
   uint64_t overlapped(uint64_t first, uint64_t last, uint64_t events) const;

@@ -57,6 +57,30 @@ TEST_CASE("a load that may have read a store behind the stretch has no value in 
   CHECK(value(2, 3) == 2);
 }
 
+TEST_CASE("of very many threads with stores in their buffers not all are kept") {
+  constexpr uint32_t kThreads = 40'000;
+  EventHistory history(1U << 20, kinds::kDrains);
+  Trace trace;
+  for (uint32_t i = 0; i < 2 * kThreads; ++i) {
+    Event store;
+    store.set_kind(i < kThreads ? EventKind::kWrite : EventKind::kRead);
+    store.thread = i % kThreads;
+    store.address = 8 * i;
+    store.size = 8;
+    trace.add(store, i, i);
+  }
+  history.add(trace, 0);
+  CHECK(history.in_buffers() < 10 * kThreads);
+  // What lies further back than is looked is said to be missing.
+  const uint64_t last = 2 * kThreads - 1;
+  const EventHistory::Slice late = history.slice(last, last);
+  CHECK(!late.all_stores);
+  CHECK(late.in_front <= EventHistory::kMaxLookBack);
+  const EventHistory::Slice early = history.slice(1000, 1001);
+  CHECK(early.all_stores);
+  CHECK(early.in_front == 1000);
+}
+
 TEST_CASE("what begins before all of a stretch is over") {
   Trace trace;
   for (int64_t i = 0; i < 10; ++i) {
