@@ -4,10 +4,9 @@
 include(CMakePackageConfigHelpers)
 
 install(TARGETS tsomon RUNTIME DESTINATION bin)
-install(TARGETS tsomon_monitor tsomon_decoders tsomon_online tsomon_offline tsomon_linearizability
-                tsomon_tso
+install(TARGETS tsomon_monitor tsomon_decoders tsomon_online tsomon_offline tsomon_tso
         ARCHIVE DESTINATION lib)
-install(FILES ${PROJECT_SOURCE_DIR}/monitor/monitor.h DESTINATION include/tsomon)
+install(FILES ${PROJECT_SOURCE_DIR}/monitor/live/monitor.h DESTINATION include/tsomon)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tsomonConfigVersion.cmake
                                  COMPATIBILITY SameMajorVersion)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/tsomonConfig.cmake ${PROJECT_BINARY_DIR}/tsomonConfig.cmake

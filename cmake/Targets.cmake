@@ -33,12 +33,43 @@ function(tsomon_unite target)
   endif()
 endfunction()
 
-# tsomon_add_library(NAME SOURCES... ) declares static library tsomon_NAME from the sources of the
-# current folder. What it may include follows from what it is linked with in its CMakeLists.txt;
-# tests/layers checks that the includes agree.
-function(tsomon_add_library name)
-  add_library(tsomon_${name} STATIC ${ARGN})
+# A room is a folder of sources with one purpose:
+#
+#   tsomon_room(FOLDER/NAME USES rooms... LINK libraries... PRIVATE_LINK libraries... SOURCES more...)
+#
+# USES names the rooms that it may include from, besides itself; tests/layers reads these lines and the includes. The sources of
+# the rooms of a folder make one library, which tsomon_folder() declares behind them.
+function(tsomon_room room)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;LINK;PRIVATE_LINK;SOURCES")
+  string(REPLACE "/" "_" name ${room})
+  string(REGEX REPLACE "/.*" "" folder ${room})
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${room}/*.cpp)
+  add_library(tsomon_${name} OBJECT ${sources} ${arg_SOURCES})
   target_include_directories(tsomon_${name} PUBLIC ${PROJECT_SOURCE_DIR})
-  target_link_libraries(tsomon_${name} PRIVATE tsomon_options)
+  target_link_libraries(tsomon_${name} PUBLIC ${arg_LINK} PRIVATE ${arg_PRIVATE_LINK} tsomon_options)
+  # Nobody replaces our functions when programs are loaded: calls of them may be compiled away.
+  target_compile_options(tsomon_${name} PRIVATE -fno-semantic-interposition)
+  foreach(used ${arg_USES})
+    string(REPLACE "/" "_" used ${used})
+    if(TARGET tsomon_${used})
+      target_link_libraries(tsomon_${name} PUBLIC tsomon_${used})
+    endif()
+  endforeach()
   tsomon_unite(tsomon_${name})
+  set_property(GLOBAL APPEND PROPERTY TSOMON_ROOMS_${folder} tsomon_${name})
+  set_property(GLOBAL APPEND PROPERTY TSOMON_LINKS_${folder} ${arg_LINK} ${arg_PRIVATE_LINK})
+endfunction()
+
+# A room whose sources are compiled elsewhere, in a way of their own.
+function(tsomon_separate_room room)
+endfunction()
+
+# The library tsomon_FOLDER of all its rooms, linked with LIBRARIES.
+function(tsomon_folder folder)
+  get_property(rooms GLOBAL PROPERTY TSOMON_ROOMS_${folder})
+  get_property(links GLOBAL PROPERTY TSOMON_LINKS_${folder})
+  list(TRANSFORM rooms REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
+  add_library(tsomon_${folder} STATIC ${objects})
+  target_include_directories(tsomon_${folder} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(tsomon_${folder} PUBLIC ${links} ${ARGN})
 endfunction()

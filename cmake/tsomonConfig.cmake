@@ -21,7 +21,6 @@ if(NOT TARGET tsomon::monitor)
     tsomon::monitor
     INTERFACE ${_tsomon_prefix}/lib/libtsomon_decoders.a ${_tsomon_prefix}/lib/libtsomon_online.a
               ${_tsomon_prefix}/lib/libtsomon_offline.a
-              ${_tsomon_prefix}/lib/libtsomon_linearizability.a
               ${_tsomon_prefix}/lib/libtsomon_tso.a fmt dw elf zstd Threads::Threads)
   # The decoders and probes beside the monitor, and the libraries that they need, are left out.
   target_link_options(tsomon::monitor INTERFACE LINKER:--gc-sections)

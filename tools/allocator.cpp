@@ -1,5 +1,5 @@
 // The allocation functions of the program `tsomon`: mimalloc, a heap for each analysis, and what
-// the analysis may use of it (tso/work.h).
+// the analysis may use of it (tso/support/work.h).
 //
 // Which      operator new and delete are replaced here; malloc() and its relatives are mimalloc's
 //            because the program is linked with it. Neither is ever in the probe or in a program
@@ -15,7 +15,7 @@
 
 #include <mimalloc.h>
 
-#include "tso/work.h"
+#include "tso/support/work.h"
 
 namespace tsomon {
 namespace {

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "monitor/attach/attach.h"
-#include "monitor/attach/find_process.h"
+#include "monitor/process/find_process.h"
 #include "tools/command.h"
 #include "tools/discover_report.h"
 #include "tools/flight_option.h"

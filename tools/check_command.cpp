@@ -8,10 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "monitor/check_input.h"
-#include "monitor/consistency_check.h"
-#include "monitor/linearizability_check.h"
-#include "monitor/read_input.h"
+#include "monitor/check/check_input.h"
+#include "monitor/check/consistency_check.h"
+#include "monitor/check/linearizability_check.h"
+#include "monitor/events/read_input.h"
+#include "monitor/input/open_events.h"
 #include "tools/command.h"
 #include "tools/object_option.h"
 #include "tools/output.h"
@@ -21,7 +22,7 @@
 #include "tools/property_option.h"
 #include "tools/relation_option.h"
 #include "tools/stop_signals.h"
-#include "tso/work.h"
+#include "tso/support/work.h"
 
 namespace tsomon {
 namespace {

@@ -7,7 +7,7 @@
 #include "monitor/attach/discover.h"
 #include "tools/command.h"
 #include "tools/output.h"
-#include "tso/printable.h"
+#include "tso/support/printable.h"
 
 namespace tsomon {
 namespace {

@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 
-#include "monitor/doctor.h"
+#include "monitor/doctor/doctor.h"
 #include "tools/command.h"
 #include "tools/output.h"
 #include "tools/output_option.h"
-#include "tso/printable.h"
+#include "tso/support/printable.h"
 
 namespace tsomon {
 namespace {

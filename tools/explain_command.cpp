@@ -7,9 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "monitor/explain.h"
-#include "monitor/load.h"
-#include "monitor/read_input.h"
+#include "monitor/events/read_input.h"
+#include "monitor/explain/explain.h"
+#include "monitor/input/load.h"
+#include "monitor/input/open_events.h"
 #include "tools/command.h"
 #include "tools/number_option.h"
 #include "tools/output.h"

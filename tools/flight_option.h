@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 #include "monitor/pt_live/flight_recorder.h"
-#include "tso/result.h"
+#include "tso/support/result.h"
 
 namespace tsomon {
 

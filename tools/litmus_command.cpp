@@ -14,13 +14,13 @@
 
 #include "decoders/litmus/judge.h"
 #include "decoders/litmus/parser.h"
-#include "monitor/read_input.h"
+#include "monitor/events/read_input.h"
 #include "tools/command.h"
 #include "tools/number_option.h"
 #include "tools/output.h"
 #include "tools/output_option.h"
 #include "tools/stop_signals.h"
-#include "tso/printable.h"
+#include "tso/support/printable.h"
 
 namespace tsomon {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "monitor/result_json.h"
-#include "tso/printable.h"
+#include "monitor/findings/result_json.h"
+#include "tso/support/printable.h"
 
 namespace tsomon {
 namespace {

@@ -2,9 +2,9 @@
 //
 // Purpose     The last net in front of a terminal: whatever a name, a path or a message holds, what
 // is
-//             written has no control characters but the ends of lines (tso/printable.h). Names that
-//             stand inside a line have been through printable() before; a line that a name forged
-//             would not be noticed here.
+//             written has no control characters but the ends of lines (tso/support/printable.h).
+//             Names that stand inside a line have been through printable() before; a line that a
+//             name forged would not be noticed here.
 // Thread-safety: as that of the streams.
 #pragma once
 
@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "tso/result.h"
+#include "tso/support/result.h"
 
 namespace tsomon {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "monitor/event_source.h"
+#include "monitor/events/event_source.h"
 
 namespace tsomon {
 

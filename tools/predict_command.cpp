@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "monitor/load.h"
-#include "monitor/predict.h"
-#include "monitor/read_input.h"
+#include "monitor/events/read_input.h"
+#include "monitor/input/load.h"
+#include "monitor/input/open_events.h"
+#include "monitor/predict/predict.h"
 #include "tools/command.h"
 #include "tools/number_option.h"
 #include "tools/output.h"

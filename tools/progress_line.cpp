@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "tso/printable.h"
+#include "tso/support/printable.h"
 
 namespace tsomon {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-#include "tso/progress.h"
+#include "tso/support/progress.h"
 
 namespace tsomon {
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "monitor/pt_live/pt_record.h"
-#include "monitor/record.h"
+#include "monitor/record/record.h"
 #include "tools/command.h"
 #include "tools/number_option.h"
 #include "tools/output.h"

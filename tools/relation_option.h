@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "tso/relation.h"
+#include "tso/model/relation.h"
 
 namespace tsomon {
 
@@ -46,7 +46,8 @@ inline void add_relation_options(CLI::App& command, RelationChoice& choice) {
       ->capture_default_str();
 }
 
-// `sets` keeps its value as the default and must outlive the parsing; monitor/check.h reads it.
+// `sets` keeps its value as the default and must outlive the parsing; monitor/judge/check.h reads
+// it.
 inline void add_sets_option(CLI::App& command, std::string& sets) {
   command
       .add_option("--sets", sets,

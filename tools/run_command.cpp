@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "monitor/check.h"
-#include "monitor/record.h"
-#include "monitor/run.h"
+#include "monitor/judge/check.h"
+#include "monitor/live/run.h"
+#include "monitor/record/record.h"
 #include "tools/command.h"
 #include "tools/flight_option.h"
 #include "tools/output.h"

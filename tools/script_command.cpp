@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "decoders/std/writer.h"
-#include "monitor/load.h"
-#include "monitor/perf_source.h"
-#include "monitor/symbols.h"
+#include "monitor/input/load.h"
+#include "monitor/input/open_events.h"
+#include "monitor/input/perf_source.h"
+#include "monitor/process/symbols.h"
 #include "tools/command.h"
 #include "tools/output.h"
 #include "tools/perf_option.h"
-#include "tso/printable.h"
+#include "tso/support/printable.h"
 
 namespace tsomon {
 namespace {

@@ -13,7 +13,7 @@
 #include "tools/command.h"
 #include "tools/number_option.h"
 #include "tools/output.h"
-#include "tso/printable.h"
+#include "tso/support/printable.h"
 
 namespace {
 

@@ -4,12 +4,12 @@
 
 #include <fmt/format.h>
 
-#include "monitor/check.h"
+#include "monitor/judge/check.h"
 #include "tools/command.h"
 #include "tools/output.h"
 #include "tools/property_option.h"
-#include "tso/printable.h"
-#include "tso/work.h"
+#include "tso/support/printable.h"
+#include "tso/support/work.h"
 
 namespace tsomon {
 namespace {

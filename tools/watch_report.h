@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "monitor/watch.h"
+#include "monitor/judge/watch.h"
 #include "tools/output_option.h"
 
 namespace tsomon {

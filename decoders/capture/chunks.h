@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "decoders/capture/format.h"
-#include "tso/result.h"
+#include "tso/support/result.h"
 
 namespace tsomon::capture {
 

@@ -14,7 +14,7 @@
 // Locks       Stamps of events of one lock grow from holder to holder (last_stamps.h), whatever the
 //             margin. Where intervals are widened, events of locks carry their stamp as the value
 //             that they write, which says that events of their lock come in the order of `lo`; the
-//             interval says only how they lie to what is not of the lock (tso/relation.cpp).
+//             interval says only how they lie to what is not of the lock (tso/model/relation.cpp).
 // Trust       A measurement that contradicts itself, a stamp that went back by more than the
 // margin,
 //             or an end without a measurement: the clock is untrusted from the last good
@@ -43,7 +43,7 @@
 #include <string>
 
 #include "decoders/capture/clock_entry.h"
-#include "tso/trace.h"
+#include "tso/model/trace.h"
 
 namespace tsomon::capture {
 

@@ -32,8 +32,8 @@
 #include <vector>
 
 #include "decoders/capture/reader.h"
-#include "tso/result.h"
-#include "tso/trace.h"
+#include "tso/model/trace.h"
+#include "tso/support/result.h"
 
 namespace tsomon::capture {
 

@@ -17,8 +17,8 @@
 #include "decoders/capture/partial.h"
 #include "decoders/capture/stream.h"
 #include "decoders/capture/trusted_records.h"
-#include "tso/cancelled_units.h"
-#include "tso/work.h"
+#include "tso/model/cancelled_units.h"
+#include "tso/support/work.h"
 
 namespace tsomon::capture {
 namespace {

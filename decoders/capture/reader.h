@@ -8,8 +8,8 @@
 //             cycles. Where the capture says that stamps of different threads must not be
 //             compared, or its header is lost, all intervals are open. Locks and condition
 //             variables are size-0 locations at their raw address. Source locations are the
-//             instruction pointers as text, "0x401136", until monitor/symbols.h replaces them.
-//             Nothing is known of memory before the start.
+//             instruction pointers as text, "0x401136", until monitor/process/symbols.h replaces
+//             them. Nothing is known of memory before the start.
 // Complexity  O(n log threads). Memory: the trace, the file, two unpacked chunks per
 //             thread and 250 KB. A small file may hold many events: max_events bounds the trace.
 // Thread-safety: pure function.
@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "decoders/capture/format.h"
-#include "tso/result.h"
-#include "tso/trace.h"
+#include "tso/model/trace.h"
+#include "tso/support/result.h"
 
 namespace tsomon::capture {
 
@@ -53,7 +53,7 @@ struct Capture {
 };
 
 // What lies behind max_events is left out, which is a problem. Cancelled units are resolved
-// (tso/cancelled_units.h); what next() gives has them as they stand.
+// (tso/model/cancelled_units.h); what next() gives has them as they stand.
 Result<Capture> read_capture(std::string_view bytes, uint64_t max_events = UINT64_MAX);
 
 // The same piece by piece: the events are given out instead of being collected in the trace.

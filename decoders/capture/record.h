@@ -56,7 +56,7 @@ enum class RecordType : uint8_t {
   kLost = 22,                  // address 0; number of records that could not be stored here
   kAllocate = 23,              // where the object begins; lo, hi, its size in bytes
   kFree = 24,                  // where the object begins; lo, [hi]: before it ends
-  kUnitCancel = 25,            // as kUnitEnd: the unit is none (tso/cancelled_units.h)
+  kUnitCancel = 25,            // as kUnitEnd: the unit is none (tso/model/cancelled_units.h)
 };
 inline constexpr int kRecordTypes = 26;
 

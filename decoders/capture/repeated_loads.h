@@ -33,7 +33,7 @@
 // Complexity  O(n). Thread-safety: pure.
 #pragma once
 
-#include "tso/trace.h"
+#include "tso/model/trace.h"
 
 namespace tsomon::capture {
 

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "decoders/capture/repeated_loads.h"
-#include "tso/cancelled_units.h"
+#include "tso/model/cancelled_units.h"
 
 namespace tsomon::capture {
 namespace {

@@ -33,7 +33,7 @@
 #include <vector>
 
 #include "decoders/capture/decoder.h"
-#include "tso/trace.h"
+#include "tso/model/trace.h"
 
 namespace tsomon::capture {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string_view>
 
-#include "tso/work.h"
+#include "tso/support/work.h"
 
 namespace tsomon::capture {
 namespace {

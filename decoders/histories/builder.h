@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tso/history.h"
-#include "tso/result.h"
+#include "tso/model/history.h"
+#include "tso/support/result.h"
 
 namespace tsomon::histories {
 

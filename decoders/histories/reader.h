@@ -23,8 +23,8 @@
 #include <string>
 #include <string_view>
 
-#include "tso/history.h"
-#include "tso/result.h"
+#include "tso/model/history.h"
+#include "tso/support/result.h"
 
 namespace tsomon {
 

@@ -19,7 +19,7 @@
 #include "decoders/litmus/known_registers.h"
 #include "decoders/litmus/operands.h"
 #include "decoders/litmus/tokens.h"
-#include "tso/program.h"
+#include "tso/machine/program.h"
 
 namespace tsomon::litmus {
 

@@ -5,8 +5,9 @@
 //             distinct (reads-from, coherence) classes, and whether the proposition of the
 //             condition holds never, sometimes or always. And whether the test is robust: every
 //             TSO class is an SC class.
-// Bounds      Those of tso/explore.h. When one is hit, `complete` is false, states and executions
-//             count what was seen, and only those verdicts are given that hold nevertheless.
+// Bounds      Those of tso/machine/explore.h. When one is hit, `complete` is false, states and
+//             executions count what was seen, and only those verdicts are given that hold
+//             nevertheless.
 // Cost        That of two explorations, exponential in the number of accesses that race.
 // Thread-safety: no shared state.
 #pragma once
@@ -18,7 +19,7 @@
 #include <vector>
 
 #include "decoders/litmus/test.h"
-#include "tso/explore.h"
+#include "tso/machine/explore.h"
 
 namespace tsomon::litmus {
 

@@ -1,6 +1,6 @@
 #include "decoders/litmus/known_registers.h"
 
-#include "tso/alu.h"
+#include "tso/machine/alu.h"
 
 namespace tsomon::litmus {
 

@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-#include "tso/program.h"
+#include "tso/machine/program.h"
 
 namespace tsomon::litmus {
 

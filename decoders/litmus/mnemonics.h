@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "tso/program.h"
+#include "tso/machine/program.h"
 
 namespace tsomon::litmus {
 

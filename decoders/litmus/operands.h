@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "decoders/litmus/tokens.h"
-#include "tso/interner.h"
-#include "tso/program.h"
+#include "tso/machine/program.h"
+#include "tso/support/interner.h"
 
 namespace tsomon::litmus {
 

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "decoders/litmus/test.h"
-#include "tso/result.h"
+#include "tso/support/result.h"
 
 namespace tsomon::litmus {
 

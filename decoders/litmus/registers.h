@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "tso/program.h"
+#include "tso/machine/program.h"
 
 namespace tsomon::litmus {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "tso/program.h"
+#include "tso/machine/program.h"
 
 namespace tsomon::litmus {
 

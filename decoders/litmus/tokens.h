@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tso/result.h"
+#include "tso/support/result.h"
 
 namespace tsomon::litmus {
 

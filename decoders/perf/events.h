@@ -50,8 +50,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tso/result.h"
-#include "tso/trace.h"
+#include "tso/model/trace.h"
+#include "tso/support/result.h"
 
 namespace tsomon::perf {
 

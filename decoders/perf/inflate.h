@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "tso/result.h"
+#include "tso/support/result.h"
 
 struct ZSTD_DCtx_s;
 

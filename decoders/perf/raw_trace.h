@@ -28,7 +28,7 @@
 #include <string>
 #include <string_view>
 
-#include "tso/result.h"
+#include "tso/support/result.h"
 
 namespace tsomon::perf {
 

@@ -25,7 +25,7 @@
 
 #include "decoders/perf/info.h"
 #include "decoders/perf/record.h"
-#include "tso/result.h"
+#include "tso/support/result.h"
 
 namespace tsomon::perf {
 

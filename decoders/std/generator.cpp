@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "tso/none.h"
+#include "tso/support/none.h"
 
 namespace tsomon {
 namespace {

@@ -30,7 +30,7 @@
 #include <memory>
 #include <string>
 
-#include "tso/result.h"
+#include "tso/support/result.h"
 
 namespace tsomon {
 

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "tso/stoppable_read.h"
+#include "tso/support/stoppable_read.h"
 
 namespace tsomon::std_trace {
 

@@ -15,7 +15,7 @@
 #include <memory>
 #include <string_view>
 
-#include "tso/result.h"
+#include "tso/support/result.h"
 
 namespace tsomon::std_trace {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "tso/cancelled_units.h"
-#include "tso/event.h"
+#include "tso/model/cancelled_units.h"
+#include "tso/model/event.h"
 
 namespace tsomon::std_trace {
 

@@ -17,7 +17,7 @@
 #include "decoders/std/scan.h"
 #include "decoders/std/text.h"
 #include "decoders/std/token_cache.h"
-#include "tso/cancelled_units.h"
+#include "tso/model/cancelled_units.h"
 
 namespace tsomon {
 
@@ -421,7 +421,7 @@ inline bool StdReader::Impl::parse(const Fields& fields, EventBlock& block) {
   Interval interval{events_, events_};
   if (fields.location_end != fields.end) {
     const char* const begin = fields.location_end + 1;
-    // Of a lock "LO..HI!": tso/lock_order.h.
+    // Of a lock "LO..HI!": tso/model/lock_order.h.
     const bool by_start = is(event, kinds::kLocks) && fields.end[-1] == '!';
     const auto parsed =
         parse_interval({begin, static_cast<size_t>(fields.end - begin) - (by_start ? 1 : 0)});

@@ -22,8 +22,8 @@
 #include <string>
 #include <string_view>
 
-#include "tso/result.h"
-#include "tso/trace.h"
+#include "tso/model/trace.h"
+#include "tso/support/result.h"
 
 namespace tsomon {
 
@@ -69,8 +69,8 @@ class StdReader {
   std::unique_ptr<Impl> impl_;
 };
 
-// Whole traces, with their cancelled units resolved (tso/cancelled_units.h); blocks of next() have
-// them as they stand.
+// Whole traces, with their cancelled units resolved (tso/model/cancelled_units.h); blocks of next()
+// have them as they stand.
 Result<Trace> read_std(const std::string& path, const StdOptions& options = {});
 Result<Trace> read_std_text(std::string_view text, const std::string& name,
                             const StdOptions& options = {});

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "tso/event.h"
+#include "tso/model/event.h"
 
 namespace tsomon::std_trace {
 namespace {

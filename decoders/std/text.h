@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "tso/result.h"
-#include "tso/trace.h"
+#include "tso/model/trace.h"
+#include "tso/support/result.h"
 
 namespace tsomon::std_trace {
 

@@ -9,9 +9,9 @@
 
 #include "decoders/std/ops.h"
 #include "decoders/std/text.h"
-#include "tso/cancelled_units.h"
-#include "tso/lock_order.h"
-#include "tso/printable.h"
+#include "tso/model/cancelled_units.h"
+#include "tso/model/lock_order.h"
+#include "tso/support/printable.h"
 
 namespace tsomon {
 namespace {

@@ -7,7 +7,7 @@
 // Names       Names of threads, locations and sets may hold characters that the format cannot:
 //             those are written as %HH, and so is '%' itself, which keeps distinct names distinct.
 //             Labels, texts and source locations hold everything except '|' and what a terminal
-//             would not show as text (tso/printable.h), and only these are written as %HH.
+//             would not show as text (tso/support/printable.h), and only these are written as %HH.
 // Misses      Values of accesses longer than 8 bytes, and an empty source location's difference
 //             from none: events cannot have the first, and nothing tells the second apart.
 // Complexity  O(bytes written). Thread-safety: one writer, one thread; Symbols are only read.
@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tso/trace.h"
+#include "tso/model/trace.h"
 
 namespace tsomon {
 

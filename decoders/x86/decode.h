@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "decoders/x86/instruction.h"
-#include "tso/result.h"
+#include "tso/support/result.h"
 
 namespace tsomon::x86 {
 

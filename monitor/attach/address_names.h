@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "monitor/attach/elf_image.h"
-#include "monitor/attach/target.h"
+#include "monitor/process/elf_image.h"
+#include "monitor/process/target.h"
 
 namespace tsomon::attach {
 

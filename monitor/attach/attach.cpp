@@ -26,9 +26,9 @@
 #include "monitor/attach/perf_uprobes.h"
 #include "monitor/attach/proved_watch_points.h"
 #include "monitor/attach/saved_trace.h"
-#include "monitor/attach/target.h"
 #include "monitor/attach/watched_code.h"
-#include "tso/work.h"
+#include "monitor/process/target.h"
+#include "tso/support/work.h"
 
 namespace tsomon::attach {
 namespace {

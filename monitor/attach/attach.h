@@ -28,8 +28,8 @@
 
 #include "monitor/attach/hit_values.h"
 #include "monitor/attach/plan.h"
-#include "monitor/watch.h"
-#include "tso/result.h"
+#include "monitor/judge/watch.h"
+#include "tso/support/result.h"
 
 namespace tsomon::attach {
 

@@ -13,9 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "monitor/attach/elf_image.h"
-#include "monitor/attach/perf_event.h"
-#include "monitor/attach/target.h"
+#include "monitor/perf_events/perf_event.h"
+#include "monitor/process/elf_image.h"
+#include "monitor/process/target.h"
 
 namespace tsomon::attach {
 namespace {

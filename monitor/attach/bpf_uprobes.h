@@ -24,8 +24,8 @@
 #include <sys/types.h>
 
 #include "monitor/attach/uprobes.h"
-#include "monitor/descriptor.h"
-#include "tso/result.h"
+#include "monitor/process/descriptor.h"
+#include "tso/support/result.h"
 
 namespace tsomon::attach {
 

@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-#include "monitor/attach/target.h"
+#include "monitor/process/target.h"
 
 namespace tsomon::attach {
 namespace {

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "monitor/attach/memory_samples.h"
-#include "monitor/attach/target.h"
-#include "tso/result.h"
+#include "monitor/perf_events/memory_samples.h"
+#include "monitor/process/target.h"
+#include "tso/support/result.h"
 
 namespace tsomon::attach {
 

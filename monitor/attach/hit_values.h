@@ -26,7 +26,7 @@
 #include "decoders/x86/registers.h"
 #include "monitor/attach/hit.h"
 #include "monitor/attach/plan.h"
-#include "tso/trace.h"
+#include "tso/model/trace.h"
 
 namespace tsomon::attach {
 

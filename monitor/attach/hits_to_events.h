@@ -47,8 +47,8 @@
 #include "monitor/attach/hit.h"
 #include "monitor/attach/hit_values.h"
 #include "monitor/attach/plan.h"
-#include "online/event_merge.h"
-#include "tso/trace.h"
+#include "online/stream/event_merge.h"
+#include "tso/model/trace.h"
 
 namespace tsomon::attach {
 

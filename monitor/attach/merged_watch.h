@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "monitor/watches.h"
-#include "online/event_merge.h"
+#include "monitor/judge/watches.h"
+#include "online/stream/event_merge.h"
 
 namespace tsomon {
 

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "monitor/attach/perf_event.h"
+#include "monitor/perf_events/perf_event.h"
 
 namespace tsomon::attach {
 namespace {

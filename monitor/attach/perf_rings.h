@@ -26,8 +26,8 @@
 
 #include "monitor/attach/hit.h"
 #include "monitor/attach/plan.h"
-#include "monitor/descriptor.h"
-#include "tso/result.h"
+#include "monitor/process/descriptor.h"
+#include "tso/support/result.h"
 
 namespace tsomon::attach {
 

@@ -24,10 +24,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "monitor/attach/perf_event.h"
-#include "monitor/attach/sample_ring.h"
-#include "monitor/attach/target.h"
-#include "monitor/descriptor.h"
+#include "monitor/perf_events/perf_event.h"
+#include "monitor/perf_events/sample_ring.h"
+#include "monitor/process/descriptor.h"
+#include "monitor/process/target.h"
 
 namespace tsomon::attach {
 namespace {

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <fnmatch.h>
 
-#include "monitor/attach/names.h"
 #include "monitor/attach/planner.h"
+#include "monitor/process/names.h"
 
 namespace tsomon::attach {
 namespace {

@@ -37,11 +37,11 @@
 #include <vector>
 
 #include "decoders/x86/instruction.h"
-#include "monitor/attach/elf_image.h"
-#include "monitor/attach/target.h"
 #include "monitor/attach/uprobes.h"
-#include "monitor/symbols.h"
-#include "tso/trace.h"
+#include "monitor/process/elf_image.h"
+#include "monitor/process/symbols.h"
+#include "monitor/process/target.h"
+#include "tso/model/trace.h"
 
 namespace tsomon::attach {
 

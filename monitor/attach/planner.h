@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "monitor/attach/names.h"
 #include "monitor/attach/plan.h"
-#include "monitor/symbols.h"
+#include "monitor/process/names.h"
+#include "monitor/process/symbols.h"
 
 namespace tsomon::attach {
 

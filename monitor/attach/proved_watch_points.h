@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "monitor/attach/plan.h"
-#include "tso/result.h"
+#include "tso/support/result.h"
 
 namespace tsomon::attach {
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "decoders/std/writer.h"
-#include "monitor/descriptor.h"
-#include "online/event_merge.h"
-#include "tso/trace.h"
+#include "monitor/process/descriptor.h"
+#include "online/stream/event_merge.h"
+#include "tso/model/trace.h"
 
 namespace tsomon::attach {
 

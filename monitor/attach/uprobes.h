@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "monitor/attach/hit.h"
-#include "tso/result.h"
+#include "tso/support/result.h"
 
 namespace tsomon::attach {
 

@@ -16,7 +16,7 @@
 
 #include "monitor/attach/hits_to_events.h"
 #include "monitor/attach/plan.h"
-#include "monitor/symbols.h"
+#include "monitor/process/symbols.h"
 
 namespace tsomon::attach {
 

@@ -15,11 +15,11 @@
 #include "monitor/explore/found.h"
 #include "monitor/explore/program_process.h"
 #include "monitor/explore/schedule.h"
-#include "monitor/symbols.h"
+#include "monitor/process/symbols.h"
 #include "offline/explore/execution_graph.h"
 #include "offline/explore/graph_search.h"
 #include "offline/explore/naive_search.h"
-#include "tso/work.h"
+#include "tso/support/work.h"
 
 namespace tsomon::explore {
 namespace {

@@ -26,7 +26,7 @@
 
 #include "offline/explore/program.h"
 #include "offline/linearizability/operation.h"
-#include "tso/result.h"
+#include "tso/support/result.h"
 
 namespace tsomon::explore {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "monitor/explore/explore.h"
-#include "tso/printable.h"
+#include "tso/support/printable.h"
 
 namespace tsomon::explore {
 

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "monitor/explore/channel.h"
-#include "tso/work.h"
+#include "tso/support/work.h"
 
 namespace tsomon::explore {
 namespace {

@@ -4,7 +4,8 @@
 //             schedule after the other. Addresses are the same in every run: no randomisation.
 // Errors      start(): the program cannot be started, or has no runtime. A run that the environment
 //             ends says End::kFailed; one whose thread does not come to an operation for
-//             `hang_seconds` is ended, and so is one when a stop was asked for (tso/work.h).
+//             `hang_seconds` is ended, and so is one when a stop was asked for
+//             (tso/support/work.h).
 // Thread-safety: none.
 #pragma once
 
@@ -17,7 +18,7 @@
 
 #include "decoders/capture/reader.h"
 #include "offline/explore/program.h"
-#include "tso/result.h"
+#include "tso/support/result.h"
 
 namespace tsomon::explore {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "tso/result.h"
+#include "tso/support/result.h"
 
 namespace tsomon::pt_live {
 

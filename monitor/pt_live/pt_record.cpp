@@ -11,8 +11,8 @@
 #include <fnmatch.h>
 #include <unistd.h>
 
-#include "monitor/attach/elf_image.h"
-#include "monitor/child.h"
+#include "monitor/process/child.h"
+#include "monitor/process/elf_image.h"
 #include "monitor/pt_live/pt_device.h"
 
 namespace tsomon::pt_live {

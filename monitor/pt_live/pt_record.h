@@ -23,7 +23,7 @@
 #include <sys/types.h>
 
 #include "monitor/pt_live/recording.h"
-#include "tso/result.h"
+#include "tso/support/result.h"
 
 namespace tsomon::pt_live {
 

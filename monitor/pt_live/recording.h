@@ -14,10 +14,10 @@
 
 #include <sys/types.h>
 
-#include "monitor/pt_live/event_rings.h"
-#include "monitor/pt_live/perf_file.h"
+#include "monitor/perf_events/event_rings.h"
+#include "monitor/perf_events/perf_file.h"
 #include "monitor/pt_live/recent_records.h"
-#include "tso/result.h"
+#include "tso/support/result.h"
 
 namespace tsomon::pt_live {
 

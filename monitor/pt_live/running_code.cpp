@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 
 #include "decoders/perf/writer.h"
-#include "monitor/attach/target.h"
+#include "monitor/process/target.h"
 
 namespace tsomon::pt_live {
 namespace {

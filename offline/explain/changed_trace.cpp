@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <string>
 
-#include "offline/orientation_search.h"
-#include "tso/analysis_budget.h"
-#include "tso/units.h"
-#include "tso/work.h"
+#include "offline/check/orientation_search.h"
+#include "tso/check/analysis_budget.h"
+#include "tso/model/units.h"
+#include "tso/support/work.h"
 
 namespace tsomon::explain {
 namespace {

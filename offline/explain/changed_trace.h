@@ -17,9 +17,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "tso/analysis.h"
-#include "tso/event_ranges.h"
-#include "tso/trace.h"
+#include "tso/check/analysis.h"
+#include "tso/model/trace.h"
+#include "tso/order/event_ranges.h"
 
 namespace tsomon::explain {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "tso/work.h"
+#include "tso/support/work.h"
 
 namespace tsomon::explain {
 namespace {

@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "offline/explain/segments.h"
-#include "tso/trace.h"
-#include "tso/units.h"
+#include "tso/model/trace.h"
+#include "tso/model/units.h"
 
 namespace tsomon::explain {
 

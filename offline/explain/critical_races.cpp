@@ -6,7 +6,7 @@
 #include <memory>
 #include <unordered_map>
 
-#include "tso/work.h"
+#include "tso/support/work.h"
 
 namespace tsomon::explain {
 namespace {

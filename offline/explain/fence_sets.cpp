@@ -4,7 +4,7 @@
 #include <limits>
 #include <optional>
 
-#include "tso/work.h"
+#include "tso/support/work.h"
 
 namespace tsomon::explain {
 namespace {

@@ -17,7 +17,7 @@
 #include <functional>
 #include <vector>
 
-#include "tso/orientations.h"
+#include "tso/order/orientations.h"
 
 namespace tsomon::explain {
 

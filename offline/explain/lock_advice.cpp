@@ -5,8 +5,8 @@
 #include <set>
 
 #include "offline/explain/code.h"
-#include "tso/location_table.h"
-#include "tso/work.h"
+#include "tso/model/location_table.h"
+#include "tso/support/work.h"
 
 namespace tsomon::explain {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "tso/trace.h"
+#include "tso/model/trace.h"
 
 namespace tsomon::explain {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "tso/cycle.h"
-#include "tso/mixed_graph.h"
-#include "tso/work.h"
+#include "tso/check/cycle.h"
+#include "tso/order/mixed_graph.h"
+#include "tso/support/work.h"
 
 namespace tsomon::explain {
 namespace {

@@ -16,9 +16,9 @@
 #include <optional>
 #include <vector>
 
-#include "tso/refinement.h"
-#include "tso/relation.h"
-#include "tso/units.h"
+#include "tso/model/relation.h"
+#include "tso/model/units.h"
+#include "tso/order/refinement.h"
 
 namespace tsomon::explain {
 

@@ -10,7 +10,7 @@
 #include "offline/explain/executions.h"
 #include "offline/explain/fence_sets.h"
 #include "offline/explain/violation.h"
-#include "tso/work.h"
+#include "tso/support/work.h"
 
 namespace tsomon::explain {
 namespace {

@@ -22,9 +22,9 @@
 #include "offline/explain/circle.h"
 #include "offline/explain/code.h"
 #include "offline/explain/lock_advice.h"
-#include "tso/analysis.h"
-#include "tso/outcome.h"
-#include "tso/trace.h"
+#include "tso/check/analysis.h"
+#include "tso/model/outcome.h"
+#include "tso/model/trace.h"
 
 namespace tsomon::explain {
 

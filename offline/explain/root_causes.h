@@ -13,7 +13,7 @@
 //             conflicts of one access with a thread those are left out that another one makes
 //             superfluous.
 // Complexity  O(accesses^k) sequences for cycles of k threads at worst. Bounded by max_sequences,
-//             by the cycles' length, and by the meter of the thread (tso/work.h).
+//             by the cycles' length, and by the meter of the thread (tso/support/work.h).
 // Misses      With store buffers, sets in which a cycle needs two segments of one thread between
 //             coming in and leaving (1 of 3,000 random executions in the tests).
 //             complete == false: there may be smaller sets than those that were found; each that
@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "offline/explain/segments.h"
-#include "tso/event_graph.h"
+#include "tso/order/event_graph.h"
 
 namespace tsomon::explain {
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "tso/work.h"
+#include "tso/support/work.h"
 
 namespace tsomon::explain {
 

@@ -12,7 +12,7 @@
 
 #include "offline/explain/changed_trace.h"
 #include "offline/explain/ordered_trace.h"
-#include "tso/analysis.h"
+#include "tso/check/analysis.h"
 
 namespace tsomon::explain {
 

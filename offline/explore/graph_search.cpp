@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "tso/work.h"
+#include "tso/support/work.h"
 
 namespace tsomon::explore {
 namespace {

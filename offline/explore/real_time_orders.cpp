@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "tso/work.h"
+#include "tso/support/work.h"
 
 namespace tsomon::explore {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "offline/linearizability/operation.h"
-#include "tso/flat_map.h"
+#include "tso/support/flat_map.h"
 
 namespace tsomon::linearizability {
 

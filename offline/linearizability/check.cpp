@@ -10,7 +10,7 @@
 #include "offline/linearizability/decide.h"
 #include "offline/linearizability/shrink.h"
 #include "offline/linearizability/validate.h"
-#include "tso/printable.h"
+#include "tso/support/printable.h"
 
 namespace tsomon::linearizability {
 namespace {

@@ -24,8 +24,8 @@
 
 #include "offline/linearizability/operation.h"
 #include "offline/linearizability/search.h"
-#include "tso/history.h"
-#include "tso/result.h"
+#include "tso/model/history.h"
+#include "tso/support/result.h"
 
 namespace tsomon::linearizability {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tso/flat_map.h"
+#include "tso/support/flat_map.h"
 
 namespace tsomon::linearizability {
 namespace {

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "offline/linearizability/names.h"
-#include "tso/flat_map.h"
-#include "tso/printable.h"
+#include "tso/support/flat_map.h"
+#include "tso/support/printable.h"
 
 namespace tsomon::linearizability {
 namespace {

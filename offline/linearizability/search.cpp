@@ -7,7 +7,7 @@
 #include "offline/linearizability/cell.h"
 #include "offline/linearizability/container.h"
 #include "offline/linearizability/failed_configurations.h"
-#include "tso/none.h"
+#include "tso/support/none.h"
 
 namespace tsomon::linearizability {
 namespace {

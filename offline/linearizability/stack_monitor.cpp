@@ -18,7 +18,7 @@
 #include <limits>
 
 #include "offline/linearizability/monitors.h"
-#include "tso/none.h"
+#include "tso/support/none.h"
 
 namespace tsomon::linearizability {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "offline/predict/access_groups.h"
-#include "tso/units.h"
+#include "tso/model/units.h"
 
 namespace tsomon::predict {
 namespace {

@@ -1,11 +1,11 @@
 // Atomicity violations that can happen in another schedule of the run that a trace shows.
 //
-// Purpose     Units (tso/units.h) that no order one after another explains: an access of a unit
-//             conflicts with one of another thread that comes after it, and that one, or another of
-//             its unit or later in its thread, conflicts with a later access of the unit. With one
-//             remote access these are the two-access patterns (read-write-read and so on); with
-//             two the cycle goes through two locations. Each comes with a reordering that ends when
-//             the cycle is closed, and the validator has accepted it.
+// Purpose     Units (tso/model/units.h) that no order one after another explains: an access of a
+//             unit conflicts with one of another thread that comes after it, and that one, or
+//             another of its unit or later in its thread, conflicts with a later access of the
+//             unit. With one remote access these are the two-access patterns (read-write-read and
+//             so on); with two the cycle goes through two locations. Each comes with a reordering
+//             that ends when the cycle is closed, and the validator has accepted it.
 // Candidates  Pairs of accesses of a unit and accesses of another thread that clocks do not put
 //             before or after both, and that no lock keeps out which the unit holds in between. One
 //             report for each tuple of source locations.
@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "offline/predict/query.h"
-#include "tso/work.h"
+#include "tso/support/work.h"
 
 namespace tsomon::predict {
 

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "tso/trace.h"
+#include "tso/model/trace.h"
 
 namespace tsomon::predict {
 

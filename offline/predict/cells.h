@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "tso/location_table.h"
-#include "tso/trace.h"
+#include "tso/model/location_table.h"
+#include "tso/model/trace.h"
 
 namespace tsomon::predict {
 

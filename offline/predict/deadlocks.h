@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "offline/predict/query.h"
-#include "tso/work.h"
+#include "tso/support/work.h"
 
 namespace tsomon::predict {
 

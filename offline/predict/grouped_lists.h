@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "tso/work.h"
+#include "tso/support/work.h"
 
 namespace tsomon::predict {
 

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "tso/work.h"
+#include "tso/support/work.h"
 
 namespace tsomon::predict {
 namespace {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "offline/predict/cells.h"
-#include "tso/trace.h"
+#include "tso/model/trace.h"
 
 namespace tsomon::predict {
 

@@ -11,7 +11,7 @@
 // Memory      4 bytes an event, 48 a node, about 28 for each cell it accesses, and 4 bytes a thread
 //             for each node that learns of another thread. Bounded by WorkMeter.
 // Complexity  O(n log n) and O(threads) for each node that learns of another thread.
-// Errors      Throws WorkEnded (tso/work.h).
+// Errors      Throws WorkEnded (tso/support/work.h).
 // Thread-safety: immutable after construction.
 #pragma once
 
@@ -25,9 +25,9 @@
 #include "offline/predict/cells.h"
 #include "offline/predict/grouped_lists.h"
 #include "offline/predict/hard_edges.h"
-#include "tso/flat_map.h"
-#include "tso/none.h"
-#include "tso/trace.h"
+#include "tso/model/trace.h"
+#include "tso/support/flat_map.h"
+#include "tso/support/none.h"
 
 namespace tsomon::predict {
 

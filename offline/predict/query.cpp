@@ -5,7 +5,7 @@
 #include <iterator>
 #include <numeric>
 
-#include "tso/work.h"
+#include "tso/support/work.h"
 
 namespace tsomon::predict {
 

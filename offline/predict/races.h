@@ -8,8 +8,8 @@
 // Misses      Cells that are accessed with atomic read-modify-writes are taken to be atomic
 //             altogether: the trace does not say which loads and stores are. With three threads or
 //             more `refused` pairs may still race.
-// Bounds      The meter of the calling thread (tso/work.h): when it ends, or a pair of locations
-//             has been refused kMaxAttempts times, the result is not complete.
+// Bounds      The meter of the calling thread (tso/support/work.h): when it ends, or a pair of
+//             locations has been refused kMaxAttempts times, the result is not complete.
 // Complexity  Candidates x tier. Memory: the model and the witnesses that are kept.
 // Thread-safety: a pure function.
 #pragma once
@@ -20,8 +20,8 @@
 
 #include "offline/predict/branches.h"
 #include "offline/predict/query.h"
-#include "tso/trace.h"
-#include "tso/work.h"
+#include "tso/model/trace.h"
+#include "tso/support/work.h"
 
 namespace tsomon::predict {
 

@@ -5,7 +5,7 @@
 // Thread-safety: changes the trace.
 #pragma once
 
-#include "tso/trace.h"
+#include "tso/model/trace.h"
 
 namespace tsomon::predict {
 

@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "offline/predict/model.h"
-#include "tso/flat_map.h"
+#include "tso/support/flat_map.h"
 
 namespace tsomon::predict {
 

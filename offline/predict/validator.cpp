@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "tso/work.h"
+#include "tso/support/work.h"
 
 namespace tsomon::predict {
 namespace {

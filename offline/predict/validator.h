@@ -29,8 +29,8 @@
 #include "offline/predict/branches.h"
 #include "offline/predict/cells.h"
 #include "offline/predict/hard_edges.h"
-#include "tso/trace.h"
-#include "tso/units.h"
+#include "tso/model/trace.h"
+#include "tso/model/units.h"
 
 namespace tsomon::predict {
 

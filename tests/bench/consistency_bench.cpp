@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include "offline/consistency.h"
+#include "offline/consistency/consistency.h"
 #include "tests/offline/simulated_run.h"
 
 using namespace tsomon;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "decoders/std/reader.h"
-#include "online/detector.h"
+#include "online/detector/detector.h"
 
 namespace {
 

@@ -21,9 +21,9 @@
 
 #include <fmt/format.h>
 
-#include "monitor/check.h"
-#include "monitor/stream_check.h"
-#include "offline/orientation_search.h"
+#include "monitor/judge/check.h"
+#include "monitor/judge/stream_check.h"
+#include "offline/check/orientation_search.h"
 
 using namespace tsomon;
 

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "offline/orientation_search.h"
+#include "offline/check/orientation_search.h"
 #include "tests/tso/random_trace.h"
 
 using namespace tsomon;

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "monitor/check.h"
-#include "monitor/load.h"
+#include "monitor/input/load.h"
+#include "monitor/judge/check.h"
 
 int main(int argc, char** argv) {
   using namespace tsomon;

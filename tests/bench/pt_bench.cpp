@@ -18,8 +18,8 @@
 #include <doctest/doctest.h>
 #include <intel-pt.h>
 
-#include "decoders/pt/trace.h"
-#include "decoders/pt/written_values.h"
+#include "decoders/pt/memory/trace.h"
+#include "decoders/pt/values/written_values.h"
 #include "tests/pt/traced_programs.h"
 
 namespace {

@@ -7,8 +7,8 @@
 
 #include <benchmark/benchmark.h>
 
-#include "online/event_merge.h"
-#include "online/stream_merger.h"
+#include "online/stream/event_merge.h"
+#include "online/stream/stream_merger.h"
 
 namespace {
 

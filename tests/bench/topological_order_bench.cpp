@@ -26,7 +26,7 @@
 #include <absl/synchronization/internal/graphcycles.h>
 #include <fmt/format.h>
 
-#include "online/topological_order.h"
+#include "online/order/topological_order.h"
 
 namespace {
 

@@ -37,9 +37,9 @@
 #include <fmt/format.h>
 #include <z3++.h>
 
-#include "offline/orientation_search.h"
+#include "offline/check/orientation_search.h"
 #include "tests/tso/random_trace.h"
-#include "tso/location_table.h"
+#include "tso/model/location_table.h"
 
 using namespace tsomon;
 

@@ -6,9 +6,9 @@
 #include <doctest/doctest.h>
 
 #include "decoders/std/reader.h"
-#include "tso/analysis.h"
-#include "tso/atomic_sets.h"
-#include "tso/cancelled_units.h"
+#include "tso/check/analysis.h"
+#include "tso/check/atomic_sets.h"
+#include "tso/model/cancelled_units.h"
 
 using namespace tsomon;
 

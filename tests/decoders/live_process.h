@@ -20,7 +20,7 @@
 #include "decoders/capture/encoder.h"
 #include "decoders/capture/format.h"
 #include "tests/decoders/recording.h"
-#include "tso/event.h"
+#include "tso/model/event.h"
 
 namespace tsomon::capture {
 

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "decoders/capture/writer.h"
-#include "tso/cancelled_units.h"
-#include "tso/trace.h"
+#include "tso/model/cancelled_units.h"
+#include "tso/model/trace.h"
 
 namespace tsomon::capture {
 

@@ -11,8 +11,8 @@
 #include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
-#include "tso/analysis.h"
-#include "tso/atomic_sets.h"
+#include "tso/check/analysis.h"
+#include "tso/check/atomic_sets.h"
 
 using namespace tsomon;
 using namespace tsomon::testing;

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "decoders/std/reader.h"
-#include "offline/orientation_search.h"
+#include "offline/check/orientation_search.h"
 
 namespace tsomon::explain {
 namespace {

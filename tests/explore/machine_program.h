@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "offline/explore/program.h"
-#include "tso/machine.h"
+#include "tso/machine/machine.h"
 
 namespace tsomon::explore {
 

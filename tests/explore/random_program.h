@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <random>
 
-#include "tso/machine.h"
+#include "tso/machine/machine.h"
 
 namespace tsomon::explore {
 

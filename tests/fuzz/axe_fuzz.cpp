@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "decoders/axe/reader.h"
-#include "offline/consistency.h"
+#include "offline/consistency/consistency.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto reader = tsomon::AxeReader::from_text({reinterpret_cast<const char*>(data), size}, "fuzz");

@@ -8,7 +8,7 @@
 
 #include "decoders/capture/reader.h"
 #include "tests/fuzz/reseal.h"
-#include "tso/result.h"
+#include "tso/support/result.h"
 
 namespace {
 

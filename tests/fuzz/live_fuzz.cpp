@@ -11,7 +11,7 @@
 
 #include "decoders/capture/live.h"
 #include "tests/fuzz/reseal.h"
-#include "tso/result.h"
+#include "tso/support/result.h"
 
 namespace {
 

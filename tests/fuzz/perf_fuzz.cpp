@@ -11,7 +11,7 @@
 #include "decoders/perf/listing.h"
 #include "decoders/perf/ordered.h"
 #include "decoders/perf/raw_trace.h"
-#include "tso/result.h"
+#include "tso/support/result.h"
 
 namespace {
 

@@ -13,9 +13,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "decoders/pt/packets.h"
-#include "decoders/pt/trace.h"
-#include "tso/result.h"
+#include "decoders/pt/memory/trace.h"
+#include "decoders/pt/packets/packets.h"
+#include "tso/support/result.h"
 
 namespace {
 

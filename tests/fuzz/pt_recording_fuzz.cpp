@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "monitor/pt_source.h"
-#include "tso/result.h"
+#include "monitor/pt/pt_source.h"
+#include "tso/support/result.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include "decoders/x86/dataflow.h"
 #include "decoders/x86/decode.h"
-#include "tso/result.h"
+#include "tso/support/result.h"
 
 namespace {
 

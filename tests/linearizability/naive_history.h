@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "offline/linearizability/operation.h"
-#include "tso/history.h"
+#include "tso/model/history.h"
 
 namespace tsomon::testing {
 

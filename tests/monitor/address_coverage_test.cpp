@@ -1,4 +1,4 @@
-#include "monitor/address_coverage.h"
+#include "monitor/events/address_coverage.h"
 
 #include <doctest/doctest.h>
 

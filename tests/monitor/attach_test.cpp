@@ -7,8 +7,8 @@
 
 #include "decoders/x86/decode.h"
 #include "monitor/attach/hits_to_events.h"
-#include "monitor/attach/names.h"
 #include "monitor/attach/overhead.h"
+#include "monitor/process/names.h"
 
 namespace tsomon::attach {
 namespace {

@@ -1,16 +1,16 @@
 // What a clean verdict needs to rest on.
-#include "monitor/basis.h"
+#include "monitor/findings/basis.h"
 
 #include <string>
 
 #include <doctest/doctest.h>
 
 #include "decoders/std/reader.h"
-#include "monitor/check_input.h"
-#include "monitor/monitor.h"
-#include "monitor/watch.h"
+#include "monitor/check/check_input.h"
+#include "monitor/judge/watch.h"
+#include "monitor/live/monitor.h"
 #include "tests/monitor/folder.h"
-#include "tso/cancelled_units.h"
+#include "tso/model/cancelled_units.h"
 
 namespace tsomon {
 namespace {

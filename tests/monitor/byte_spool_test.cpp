@@ -1,5 +1,5 @@
 // What goes in comes out, whatever waits in memory and whatever in the file.
-#include "monitor/byte_spool.h"
+#include "monitor/live/byte_spool.h"
 
 #include <cstdlib>
 #include <random>

@@ -1,5 +1,5 @@
 // Checked as a stream, an input is judged like the whole trace, and its events keep their numbers.
-#include "monitor/check_input.h"
+#include "monitor/check/check_input.h"
 
 #include <algorithm>
 #include <map>
@@ -16,7 +16,7 @@
 #include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
-#include "tso/location_table.h"
+#include "tso/model/location_table.h"
 
 using namespace tsomon;
 using namespace tsomon::testing;

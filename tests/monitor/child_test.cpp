@@ -1,5 +1,5 @@
 // Signals while a program runs are the program's; those after its end are the caller's.
-#include "monitor/child.h"
+#include "monitor/process/child.h"
 
 #include <chrono>
 #include <csignal>

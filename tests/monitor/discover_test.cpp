@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "monitor/attach/sample_ring.h"
+#include "monitor/perf_events/sample_ring.h"
 
 namespace tsomon::attach {
 

@@ -1,4 +1,4 @@
-#include "monitor/doctor.h"
+#include "monitor/doctor/doctor.h"
 
 #include <set>
 #include <string>
@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "monitor/doctor_parts.h"
+#include "monitor/doctor/doctor_parts.h"
 
 namespace tsomon {
 

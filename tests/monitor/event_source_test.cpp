@@ -1,5 +1,5 @@
 // Streamed inputs give what loading them whole gives.
-#include "monitor/event_source.h"
+#include "monitor/events/event_source.h"
 
 #include <algorithm>
 #include <atomic>
@@ -12,7 +12,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "monitor/load.h"
+#include "monitor/input/load.h"
+#include "monitor/input/open_events.h"
 #include "tests/monitor/folder.h"
 
 namespace tsomon {
@@ -63,7 +64,7 @@ TEST_CASE("text without intervals comes in the order of its lines") {
   REQUIRE(loaded);
   std::vector<Line> expected;
   append(loaded->trace, expected);
-  auto source = EventSource::open(path);
+  auto source = open_events(path);
   REQUIRE(source);
   CHECK(all(**source) == expected);
   CHECK((*source)->symbols().threads.size() == 3);
@@ -87,14 +88,14 @@ TEST_CASE("lines out of order within the bound come sorted, threads in program o
   std::stable_sort(expected.begin(), expected.end(),
                    [](const Line& a, const Line& b) { return a.lo < b.lo; });
   const std::string path = folder.write("intervals.std", text);
-  auto source = EventSource::open(path);
+  auto source = open_events(path);
   REQUIRE(source);
   CHECK(all(**source) == expected);
 
   // Where each event was, and what it said, is known: the values count the lines.
   const auto loaded = load_trace(path);
   REQUIRE(loaded);
-  source = EventSource::open(path);
+  source = open_events(path);
   REQUIRE(source);
   EventBlock block;
   uint64_t position = 0;
@@ -135,7 +136,7 @@ TEST_CASE("a pipe gives what was written so far when the writer pauses") {
     }
     pipe << "A|w(z)|3\n";
   });
-  auto source = EventSource::open(path);
+  auto source = open_events(path);
   REQUIRE(source);
   EventBlock block;
   size_t events = 0;
@@ -153,7 +154,7 @@ TEST_CASE("a pipe gives what was written so far when the writer pauses") {
 
 TEST_CASE("malformed text fails after the events before it") {
   const Folder folder;
-  auto source = EventSource::open(folder.write("bad.std", "A|w(x)|\nA|w(x)|\nA|wibble(x)|\n"));
+  auto source = open_events(folder.write("bad.std", "A|w(x)|\nA|w(x)|\nA|wibble(x)|\n"));
   REQUIRE(source);
   EventBlock block;
   const auto first = (*source)->next(block);
@@ -162,7 +163,7 @@ TEST_CASE("malformed text fails after the events before it") {
   const auto second = (*source)->next(block);
   REQUIRE_FALSE(second);
   CHECK(second.error().where == "line 3");
-  CHECK_FALSE(EventSource::open("/nonexistent/trace"));
+  CHECK_FALSE(open_events("/nonexistent/trace"));
 }
 
 }  // namespace tsomon

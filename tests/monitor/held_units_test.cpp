@@ -1,5 +1,5 @@
 // Units whose end is waited for, against the trace that was resolved as a whole.
-#include "monitor/held_units.h"
+#include "monitor/events/held_units.h"
 
 #include <random>
 #include <utility>
@@ -7,11 +7,11 @@
 
 #include <doctest/doctest.h>
 
-#include "monitor/watch.h"
+#include "monitor/judge/watch.h"
 #include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
-#include "tso/cancelled_units.h"
+#include "tso/model/cancelled_units.h"
 
 using namespace tsomon;
 using namespace tsomon::testing;

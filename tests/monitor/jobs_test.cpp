@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "monitor/stream_check.h"
+#include "monitor/judge/stream_check.h"
 #include "tests/rounds.h"
 #include "tests/tso/random_trace.h"
 

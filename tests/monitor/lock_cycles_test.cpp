@@ -1,5 +1,5 @@
 // Cycles through a lock's own location are shown by what the lock guards, where that is possible.
-#include "monitor/lock_cycles.h"
+#include "monitor/judge/lock_cycles.h"
 
 #include <algorithm>
 #include <map>
@@ -13,15 +13,15 @@
 #include <doctest/doctest.h>
 
 #include "decoders/std/reader.h"
-#include "monitor/watch.h"
+#include "monitor/judge/watch.h"
 #include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
 #include "tests/tso/sequences.h"
-#include "tso/cycle.h"
-#include "tso/location_table.h"
-#include "tso/relation.h"
-#include "tso/units.h"
+#include "tso/check/cycle.h"
+#include "tso/model/location_table.h"
+#include "tso/model/relation.h"
+#include "tso/model/units.h"
 
 using namespace tsomon;
 using namespace tsomon::testing;

@@ -1,6 +1,6 @@
 // Code that another tool recorded, found on this machine by path, build-id and sysroot.
 
-#include "monitor/module_files.h"
+#include "monitor/process/module_files.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 #include <doctest/doctest.h>
 
-#include "monitor/symbols.h"
+#include "monitor/process/symbols.h"
 #include "tests/monitor/folder.h"
 
 using namespace tsomon;

@@ -1,5 +1,5 @@
 // The embedded monitor and the watch behind it.
-#include "monitor/monitor.h"
+#include "monitor/live/monitor.h"
 
 #include <atomic>
 #include <chrono>
@@ -11,7 +11,7 @@
 #include <doctest/doctest.h>
 
 #include "decoders/std/reader.h"
-#include "monitor/watch.h"
+#include "monitor/judge/watch.h"
 
 using namespace tsomon;
 

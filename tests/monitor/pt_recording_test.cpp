@@ -1,5 +1,5 @@
 // What the sideband of an Intel PT recording says: code, threads of CPUs, lost bytes.
-#include "monitor/pt_recording.h"
+#include "monitor/pt/pt_recording.h"
 
 #include <algorithm>
 #include <string>

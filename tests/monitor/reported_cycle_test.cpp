@@ -1,5 +1,5 @@
 // What reports show of a finding, in text and in JSON.
-#include "monitor/reported_cycle.h"
+#include "monitor/findings/reported_cycle.h"
 
 #include <algorithm>
 #include <map>
@@ -12,10 +12,10 @@
 
 #include "decoders/std/reader.h"
 #include "decoders/std/writer.h"
-#include "monitor/check.h"
-#include "monitor/result_json.h"
-#include "monitor/watch.h"
-#include "tso/printable.h"
+#include "monitor/findings/result_json.h"
+#include "monitor/judge/check.h"
+#include "monitor/judge/watch.h"
+#include "tso/support/printable.h"
 
 namespace tsomon {
 namespace {

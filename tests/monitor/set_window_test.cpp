@@ -1,5 +1,5 @@
 // Windows of atomic sets against what happened and what may have happened.
-#include "monitor/set_window.h"
+#include "monitor/judge/set_window.h"
 
 #include <random>
 #include <string>
@@ -9,12 +9,12 @@
 #include <doctest/doctest.h>
 
 #include "decoders/std/reader.h"
-#include "monitor/watch.h"
+#include "monitor/judge/watch.h"
 #include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
 #include "tests/tso/sequences.h"
-#include "tso/atomic_sets.h"
+#include "tso/check/atomic_sets.h"
 
 using namespace tsomon;
 using namespace tsomon::testing;

@@ -7,10 +7,10 @@
 
 #include <doctest/doctest.h>
 
-#include "monitor/check.h"
-#include "monitor/event_count.h"
-#include "monitor/stream_check.h"
-#include "monitor/watch.h"
+#include "monitor/findings/event_count.h"
+#include "monitor/judge/check.h"
+#include "monitor/judge/stream_check.h"
+#include "monitor/judge/watch.h"
 #include "tests/rounds.h"
 #include "tests/tso/executions.h"
 #include "tests/tso/mini_trace.h"

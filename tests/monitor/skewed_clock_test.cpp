@@ -13,13 +13,13 @@
 #include <doctest/doctest.h>
 
 #include "decoders/capture/clock_margin.h"
-#include "monitor/stream_check.h"
+#include "monitor/judge/stream_check.h"
 #include "tests/rounds.h"
 #include "tests/tso/executions.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/naive_checker.h"
 #include "tests/tso/random_trace.h"
-#include "tso/analysis.h"
+#include "tso/check/analysis.h"
 
 using namespace tsomon;
 using namespace tsomon::testing;

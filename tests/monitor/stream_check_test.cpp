@@ -1,5 +1,5 @@
 // The check of a stream against the analysis of the whole trace.
-#include "monitor/stream_check.h"
+#include "monitor/judge/stream_check.h"
 
 #include <algorithm>
 #include <optional>
@@ -7,12 +7,12 @@
 
 #include <doctest/doctest.h>
 
-#include "monitor/event_count.h"
-#include "monitor/window_bounds.h"
+#include "monitor/findings/event_count.h"
+#include "monitor/judge/window_bounds.h"
 #include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
-#include "tso/witness.h"
+#include "tso/check/witness.h"
 
 using namespace tsomon;
 using namespace tsomon::testing;

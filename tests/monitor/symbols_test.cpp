@@ -1,4 +1,4 @@
-#include "monitor/symbols.h"
+#include "monitor/process/symbols.h"
 
 #include <cstdlib>
 #include <cstring>

@@ -20,7 +20,7 @@
 
 #include "monitor/attach/bpf_uprobes.h"
 #include "monitor/attach/perf_uprobes.h"
-#include "monitor/attach/target.h"
+#include "monitor/process/target.h"
 
 asm(R"(
   .pushsection .text

@@ -1,11 +1,11 @@
 // What a watch says while events arrive against the analysis of the whole trace.
-#include "monitor/watch.h"
+#include "monitor/judge/watch.h"
 
 #include <random>
 
 #include <doctest/doctest.h>
 
-#include "monitor/check.h"
+#include "monitor/judge/check.h"
 #include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"

@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "decoders/axe/reader.h"
-#include "offline/consistency.h"
+#include "offline/consistency/consistency.h"
 
 using namespace tsomon;
 

@@ -7,12 +7,12 @@
 
 #include <doctest/doctest.h>
 
-#include "offline/consistency.h"
-#include "offline/orientation_search.h"
+#include "offline/check/orientation_search.h"
+#include "offline/consistency/consistency.h"
 #include "tests/tso/random_trace.h"
-#include "tso/analysis_budget.h"
-#include "tso/atomic_sets.h"
-#include "tso/work.h"
+#include "tso/check/analysis_budget.h"
+#include "tso/check/atomic_sets.h"
+#include "tso/support/work.h"
 
 using namespace tsomon;
 using namespace tsomon::testing;

@@ -5,9 +5,9 @@
 
 #include <doctest/doctest.h>
 
-#include "offline/consistency.h"
-#include "offline/memory_order.h"
-#include "offline/state_search.h"
+#include "offline/consistency/consistency.h"
+#include "offline/consistency/memory_order.h"
+#include "offline/consistency/state_search.h"
 #include "tests/offline/naive_consistency.h"
 #include "tests/offline/simulated_run.h"
 #include "tests/tso/mini_trace.h"

@@ -1,5 +1,5 @@
 // The consistency check against all executions of the abstract machine.
-#include "offline/consistency.h"
+#include "offline/consistency/consistency.h"
 
 #include <algorithm>
 #include <map>
@@ -14,8 +14,8 @@
 
 #include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
-#include "tso/explore.h"
-#include "tso/location_table.h"
+#include "tso/machine/explore.h"
+#include "tso/model/location_table.h"
 
 using namespace tsomon;
 using tsomon::testing::mini_trace;

@@ -1,12 +1,12 @@
 // The check of parts whose units end fenced: against the enumeration of all orientations and of all
 // executions, its advice, and its growth.
-#include "offline/fenced_check.h"
+#include "offline/check/fenced_check.h"
 
 #include <random>
 
 #include <doctest/doctest.h>
 
-#include "offline/orientation_search.h"
+#include "offline/check/orientation_search.h"
 #include "tests/rounds.h"
 #include "tests/tso/executions.h"
 #include "tests/tso/mini_trace.h"

@@ -10,7 +10,7 @@
 
 #include <doctest/doctest.h>
 
-#include "offline/orientation_search.h"
+#include "offline/check/orientation_search.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
 

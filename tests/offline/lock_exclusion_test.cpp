@@ -1,12 +1,12 @@
 // That locks exclude: verdicts with and without it, against all orientations and all executions.
-#include "tso/lock_exclusion.h"
+#include "tso/order/lock_exclusion.h"
 
 #include <random>
 #include <string>
 
 #include <doctest/doctest.h>
 
-#include "offline/orientation_search.h"
+#include "offline/check/orientation_search.h"
 #include "tests/rounds.h"
 #include "tests/tso/executions.h"
 #include "tests/tso/mini_trace.h"

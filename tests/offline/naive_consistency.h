@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "tso/relation.h"
-#include "tso/trace.h"
+#include "tso/model/relation.h"
+#include "tso/model/trace.h"
 
 namespace tsomon::testing {
 

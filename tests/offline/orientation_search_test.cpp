@@ -1,5 +1,5 @@
 // The search for cycles against the enumeration of all orientations and against the twins.
-#include "offline/orientation_search.h"
+#include "offline/check/orientation_search.h"
 
 #include <algorithm>
 #include <random>

@@ -6,8 +6,8 @@
 
 #include <doctest/doctest.h>
 
-#include "offline/growing_order.h"
-#include "offline/unit_order.h"
+#include "offline/check/growing_order.h"
+#include "offline/check/unit_order.h"
 #include "tests/rounds.h"
 
 using namespace tsomon;

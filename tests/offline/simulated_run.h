@@ -5,7 +5,7 @@
 #include <functional>
 #include <optional>
 
-#include "tso/trace.h"
+#include "tso/model/trace.h"
 
 namespace tsomon::testing {
 

@@ -1,5 +1,5 @@
 // AdjacencyLists against sets.
-#include "online/adjacency_lists.h"
+#include "online/order/adjacency_lists.h"
 
 #include <algorithm>
 #include <random>

@@ -1,5 +1,5 @@
 // What one execution shows, against the analysis of the whole trace.
-#include "online/bounded_detector.h"
+#include "online/detector/bounded_detector.h"
 
 #include <algorithm>
 #include <random>
@@ -10,7 +10,7 @@
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
 #include "tests/tso/sequences.h"
-#include "tso/analysis.h"
+#include "tso/check/analysis.h"
 
 using namespace tsomon;
 using namespace tsomon::testing;

@@ -1,5 +1,5 @@
 // The detector against the checkers of tso/ on random traces: cycles, parts, windows, collection.
-#include "online/detector.h"
+#include "online/detector/detector.h"
 
 #include <algorithm>
 #include <array>
@@ -16,8 +16,8 @@
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
 #include "tests/tso/sequences.h"
-#include "tso/analysis.h"
-#include "tso/atomic_sets.h"
+#include "tso/check/analysis.h"
+#include "tso/check/atomic_sets.h"
 
 using namespace tsomon;
 using namespace tsomon::testing;

@@ -1,5 +1,5 @@
 // EventMerge against std::stable_sort of everything that was pushed.
-#include "online/event_merge.h"
+#include "online/stream/event_merge.h"
 
 #include <algorithm>
 #include <random>

@@ -1,5 +1,5 @@
 // Fifo against std::deque.
-#include "online/fifo.h"
+#include "online/structures/fifo.h"
 
 #include <algorithm>
 #include <deque>

@@ -1,4 +1,4 @@
-#include "online/history.h"
+#include "online/stream/history.h"
 
 #include <algorithm>
 #include <random>
@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/tso/mini_trace.h"
-#include "tso/event.h"
+#include "tso/model/event.h"
 
 using namespace tsomon;
 using namespace tsomon::testing;

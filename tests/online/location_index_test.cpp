@@ -1,4 +1,4 @@
-#include "online/location_index.h"
+#include "online/structures/location_index.h"
 
 #include <algorithm>
 #include <random>

@@ -1,5 +1,5 @@
 // OrderList against a vector that holds the same order.
-#include "online/order_list.h"
+#include "online/order/order_list.h"
 
 #include <algorithm>
 #include <random>

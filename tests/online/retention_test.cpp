@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "online/detector.h"
+#include "online/detector/detector.h"
 #include "tests/tso/mini_trace.h"
 
 using namespace tsomon;

@@ -5,12 +5,12 @@
 
 #include <doctest/doctest.h>
 
-#include "online/detector.h"
-#include "online/order_threads.h"
+#include "online/detector/detector.h"
+#include "online/tso_policy/order_threads.h"
 #include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
-#include "tso/analysis.h"
+#include "tso/check/analysis.h"
 
 using namespace tsomon;
 using namespace tsomon::testing;

@@ -1,4 +1,4 @@
-#include "online/store_clock.h"
+#include "online/tso_policy/store_clock.h"
 
 #include <map>
 #include <random>

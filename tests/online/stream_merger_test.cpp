@@ -1,5 +1,5 @@
 // Producers on threads of their own; the result against std::stable_sort.
-#include "online/stream_merger.h"
+#include "online/stream/stream_merger.h"
 
 #include <algorithm>
 #include <atomic>

@@ -4,13 +4,13 @@
 
 #include <doctest/doctest.h>
 
-#include "online/history.h"
+#include "online/stream/history.h"
 #include "tests/rounds.h"
 #include "tests/tso/executions.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
 #include "tests/tso/sequences.h"
-#include "tso/analysis.h"
+#include "tso/check/analysis.h"
 
 using namespace tsomon;
 using namespace tsomon::testing;

@@ -1,6 +1,6 @@
 // TopologicalOrder against a twin that recomputes everything: a bit matrix of the edges and its
 // closure, over at most 16 nodes.
-#include "online/topological_order.h"
+#include "online/order/topological_order.h"
 
 #include <algorithm>
 #include <array>

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "offline/predict/branches.h"
-#include "tso/trace.h"
-#include "tso/units.h"
+#include "tso/model/trace.h"
+#include "tso/model/units.h"
 
 namespace tsomon::testing {
 

@@ -1,7 +1,7 @@
 #include <string>
 
 #include "tests/probe/recorded_program.h"
-#include "tso/cancelled_units.h"
+#include "tso/model/cancelled_units.h"
 
 using namespace tsomon;
 using namespace tsomon::probe_tests;

@@ -8,7 +8,7 @@
 
 #include "monitor/probe/clock.h"
 #include "tests/probe/recorded_program.h"
-#include "tso/units.h"
+#include "tso/model/units.h"
 
 using namespace tsomon;
 using namespace tsomon::probe_tests;

@@ -7,7 +7,7 @@
 
 #include "monitor/probe/clock.h"
 #include "tests/probe/recorded_program.h"
-#include "tso/event.h"
+#include "tso/model/event.h"
 
 using namespace tsomon;
 using namespace tsomon::probe_tests;

@@ -1,5 +1,5 @@
 // Reconstructed addresses against the registers that the processor had.
-#include "decoders/pt/accesses.h"
+#include "decoders/pt/memory/accesses.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -10,7 +10,7 @@
 
 #include <doctest/doctest.h>
 
-#include "decoders/pt/proved_memory.h"
+#include "decoders/pt/memory/proved_memory.h"
 #include "tests/pt/traced_programs.h"
 
 using namespace tsomon;

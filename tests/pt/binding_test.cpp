@@ -1,5 +1,5 @@
 // Where the loader binds symbols, against the stack pointers of the stepped runs.
-#include "decoders/pt/binding.h"
+#include "decoders/pt/memory/binding.h"
 
 #include <algorithm>
 #include <optional>

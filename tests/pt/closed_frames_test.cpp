@@ -1,6 +1,6 @@
 // Frames that no pointer goes to, and the table for unwinding: against libgcc's reader of the
 // table, against what the processor did, and rule by rule.
-#include "decoders/pt/closed_frames.h"
+#include "decoders/pt/code/closed_frames.h"
 
 #include <algorithm>
 #include <random>
@@ -9,7 +9,7 @@
 
 #include <doctest/doctest.h>
 
-#include "decoders/pt/unwind_table.h"
+#include "decoders/pt/code/unwind_table.h"
 #include "tests/pt/own_modules.h"
 #include "tests/pt/traced_programs.h"
 

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "decoders/pt/flow.h"
+#include "decoders/pt/flow/flow.h"
 #include "tests/pt/stepped_run.h"
 #include "tests/pt/trace_encoder.h"
 

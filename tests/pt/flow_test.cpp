@@ -1,5 +1,5 @@
 // Decoded control flow against what the processor executed, step by step.
-#include "decoders/pt/flow.h"
+#include "decoders/pt/flow/flow.h"
 
 #include <algorithm>
 #include <string>
@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "decoders/pt/written_values.h"
+#include "decoders/pt/values/written_values.h"
 #include "decoders/x86/dataflow.h"
 #include "tests/pt/compared_paths.h"
 #include "tests/pt/traced_programs.h"

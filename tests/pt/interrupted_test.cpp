@@ -5,8 +5,8 @@
 
 #include <doctest/doctest.h>
 
-#include "decoders/pt/path_times.h"
-#include "decoders/pt/trace.h"
+#include "decoders/pt/flow/path_times.h"
+#include "decoders/pt/memory/trace.h"
 #include "tests/pt/code_bytes.h"
 #include "tests/pt/proved_process.h"
 

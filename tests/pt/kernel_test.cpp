@@ -5,8 +5,8 @@
 
 #include <doctest/doctest.h>
 
-#include "decoders/pt/flow.h"
-#include "decoders/pt/user_packets.h"
+#include "decoders/pt/flow/flow.h"
+#include "decoders/pt/packets/user_packets.h"
 #include "tests/pt/compared_paths.h"
 #include "tests/pt/traced_programs.h"
 

@@ -13,8 +13,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "decoders/pt/accesses.h"
-#include "decoders/pt/constants.h"
+#include "decoders/pt/code/constants.h"
+#include "decoders/pt/memory/accesses.h"
 #include "decoders/x86/dataflow.h"
 #include "tests/pt/code_bytes.h"
 #include "tests/pt/own_modules.h"

@@ -1,6 +1,6 @@
 // What is passed on to new threads, and what the C library says of them: each rule with the case
 // that must stay unknown.
-#include "decoders/pt/new_threads.h"
+#include "decoders/pt/memory/new_threads.h"
 
 #include <algorithm>
 #include <cstring>

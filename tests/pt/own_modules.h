@@ -8,7 +8,7 @@
 
 #include <link.h>
 
-#include "decoders/pt/input.h"
+#include "decoders/pt/packets/input.h"
 
 namespace tsomon::test {
 

@@ -1,5 +1,5 @@
 // The walk from packet to packet against libipt's block decoder, on the same streams.
-#include "decoders/pt/packet_walk.h"
+#include "decoders/pt/flow/packet_walk.h"
 
 #include <algorithm>
 #include <string>
@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "decoders/pt/flow.h"
+#include "decoders/pt/flow/flow.h"
 #include "tests/pt/traced_programs.h"
 
 using namespace tsomon;

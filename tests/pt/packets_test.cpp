@@ -1,6 +1,6 @@
 // The packet reader against libipt's packet decoder, on streams of every packet type, cut at every
 // byte; and the packets of PEBS blocks, which libipt does not know, against their definition.
-#include "decoders/pt/packets.h"
+#include "decoders/pt/packets/packets.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,6 @@
 // Values carried through the data of files by proof: each rule with the case that must stay
 // unknown.
-#include "decoders/pt/proved_memory.h"
+#include "decoders/pt/memory/proved_memory.h"
 
 #include <algorithm>
 #include <random>
@@ -9,8 +9,8 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
-#include "decoders/pt/other_writers.h"
-#include "decoders/pt/trace.h"
+#include "decoders/pt/memory/other_writers.h"
+#include "decoders/pt/memory/trace.h"
 #include "tests/pt/proved_process.h"
 
 using namespace tsomon;

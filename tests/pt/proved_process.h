@@ -14,8 +14,8 @@
 
 #include <doctest/doctest.h>
 
-#include "decoders/pt/code.h"
-#include "decoders/pt/proved_memory.h"
+#include "decoders/pt/code/code.h"
+#include "decoders/pt/memory/proved_memory.h"
 #include "tests/pt/code_bytes.h"
 #include "tests/pt/own_modules.h"
 

@@ -8,10 +8,10 @@
 #include <doctest/doctest.h>
 #include <intel-pt.h>
 
-#include "decoders/pt/flow.h"
-#include "decoders/pt/trace.h"
-#include "monitor/check_input.h"
-#include "monitor/load.h"
+#include "decoders/pt/flow/flow.h"
+#include "decoders/pt/memory/trace.h"
+#include "monitor/check/check_input.h"
+#include "monitor/input/load.h"
 #include "tests/monitor/folder.h"
 #include "tests/pt/traced_programs.h"
 #include "tests/pt/written_recording.h"

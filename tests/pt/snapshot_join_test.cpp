@@ -1,6 +1,6 @@
 // Where copies of a trace overlap, against the definition, and on a trace that is known.
 
-#include "decoders/pt/snapshot_join.h"
+#include "decoders/pt/packets/snapshot_join.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // What system calls mean for the proofs of memory: each rule with the case that must stay unknown.
-#include "decoders/pt/system_calls.h"
+#include "decoders/pt/values/system_calls.h"
 
 #include <algorithm>
 #include <cstring>

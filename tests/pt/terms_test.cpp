@@ -1,5 +1,5 @@
 // Terms against the values that they stand for.
-#include "decoders/pt/terms.h"
+#include "decoders/pt/values/terms.h"
 
 #include <random>
 #include <vector>

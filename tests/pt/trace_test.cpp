@@ -1,5 +1,5 @@
 // PT as a trace of events: against the accesses and calls of the stepped run.
-#include "decoders/pt/trace.h"
+#include "decoders/pt/memory/trace.h"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 
 #include <doctest/doctest.h>
 
-#include "monitor/attach/elf_image.h"
+#include "monitor/process/elf_image.h"
 #include "tests/pt/traced_programs.h"
 
 using namespace tsomon;

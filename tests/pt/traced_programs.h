@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "decoders/pt/input.h"
+#include "decoders/pt/packets/input.h"
 #include "tests/pt/stepped_run.h"
 #include "tests/pt/trace_encoder.h"
-#include "tso/trace.h"
+#include "tso/model/trace.h"
 
 namespace tsomon::test {
 

@@ -8,7 +8,7 @@
 #include "decoders/perf/writer.h"
 #include "tests/pt/stepped_run.h"
 #include "tests/pt/trace_encoder.h"
-#include "tso/event.h"
+#include "tso/model/event.h"
 
 namespace tsomon::test {
 

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <string>
 
-#include "monitor/check_input.h"
-#include "monitor/symbols.h"
+#include "monitor/check/check_input.h"
+#include "monitor/process/symbols.h"
 
 namespace {
 

@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "monitor/live/run.h"
 #include "monitor/pt_live/flight_recorder.h"
 #include "monitor/pt_live/pt_record.h"
-#include "monitor/run.h"
 
 using namespace tsomon;
 

@@ -1,5 +1,5 @@
 // Atomic sets over whole traces: what is certain about overlapping intervals is what happened.
-#include "tso/atomic_sets.h"
+#include "tso/check/atomic_sets.h"
 
 #include <algorithm>
 #include <random>

@@ -1,5 +1,5 @@
 // Traces with cancelled units against the same traces without these units.
-#include "tso/cancelled_units.h"
+#include "tso/model/cancelled_units.h"
 
 #include <random>
 #include <set>
@@ -11,8 +11,8 @@
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/naive_checker.h"
 #include "tests/tso/random_trace.h"
-#include "tso/atomic_sets.h"
-#include "tso/units.h"
+#include "tso/check/atomic_sets.h"
+#include "tso/model/units.h"
 
 using namespace tsomon;
 using namespace tsomon::testing;
@@ -103,7 +103,7 @@ TEST_CASE("a cancelled unit is as if it had not been there") {
       }
     }
     ++verdicts[static_cast<int>(analysis->verdict())];
-    // Taking units apart only removes violations (tso/cancelled_units.h).
+    // Taking units apart only removes violations (tso/model/cancelled_units.h).
     const auto whole = analyse(uncancelled, options);
     REQUIRE(whole.has_value());
     REQUIRE((whole->verdict() != Verdict::kClean || analysis->verdict() == Verdict::kClean));

@@ -1,5 +1,5 @@
 // The edges that are left out follow from others, however many threads there are.
-#include "tso/event_graph.h"
+#include "tso/order/event_graph.h"
 
 #include <algorithm>
 #include <random>
@@ -11,8 +11,8 @@
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
 #include "tests/tso/search.h"
-#include "tso/cycle.h"
-#include "tso/location_table.h"
+#include "tso/check/cycle.h"
+#include "tso/model/location_table.h"
 
 using namespace tsomon;
 using namespace tsomon::testing;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tests/tso/plain_units.h"
-#include "tso/location_table.h"
+#include "tso/model/location_table.h"
 
 namespace tsomon::testing {
 namespace {

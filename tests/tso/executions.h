@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "tests/tso/naive_checker.h"
-#include "tso/analysis.h"
-#include "tso/execution.h"
-#include "tso/trace.h"
+#include "tso/check/analysis.h"
+#include "tso/model/trace.h"
+#include "tso/order/execution.h"
 
 namespace tsomon::testing {
 

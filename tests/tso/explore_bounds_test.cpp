@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "tso/explore.h"
+#include "tso/machine/explore.h"
 
 using namespace tsomon::machine;
 

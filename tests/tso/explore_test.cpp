@@ -1,6 +1,6 @@
 // Exploration of the abstract machine against two twins: the enumeration of all sequences of steps,
 // and the axioms of x86-TSO tried on every conceivable reads-from and coherence.
-#include "tso/explore.h"
+#include "tso/machine/explore.h"
 
 #include <algorithm>
 #include <set>

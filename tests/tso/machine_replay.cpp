@@ -7,7 +7,7 @@
 
 #include "tests/tso/naive_checker.h"
 #include "tests/tso/plain_units.h"
-#include "tso/machine.h"
+#include "tso/machine/machine.h"
 
 namespace tsomon::testing {
 namespace {

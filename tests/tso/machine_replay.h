@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "tso/analysis.h"
-#include "tso/execution.h"
-#include "tso/trace.h"
+#include "tso/check/analysis.h"
+#include "tso/model/trace.h"
+#include "tso/order/execution.h"
 
 namespace tsomon::testing {
 

@@ -1,5 +1,5 @@
 // The abstract machine step by step: what is enabled, what loads see, that steps can be taken back.
-#include "tso/machine.h"
+#include "tso/machine/machine.h"
 
 #include <array>
 #include <string>
@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/tso/random_program.h"
-#include "tso/alu.h"
+#include "tso/machine/alu.h"
 
 using namespace tsomon::machine;
 

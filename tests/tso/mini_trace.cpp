@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "tso/cancelled_units.h"
-#include "tso/result.h"
+#include "tso/model/cancelled_units.h"
+#include "tso/support/result.h"
 
 namespace tsomon::testing {
 namespace {

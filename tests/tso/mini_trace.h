@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "tso/trace.h"
+#include "tso/model/trace.h"
 
 namespace tsomon::testing {
 

@@ -1,5 +1,5 @@
 // Which nodes reach which, against a search from every root.
-#include "tso/mixed_graph.h"
+#include "tso/order/mixed_graph.h"
 
 #include <random>
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "tso/analysis.h"
-#include "tso/trace.h"
+#include "tso/check/analysis.h"
+#include "tso/model/trace.h"
 
 namespace tsomon::testing {
 
@@ -25,7 +25,8 @@ class NaiveChecker {
   Order between(uint32_t e, uint32_t f) const;
   bool buffered(uint32_t e) const { return source(e).has_value(); }
 
-  // From the acquisition of a lock to its release, where locks exclude (tso/lock_exclusion.h).
+  // From the acquisition of a lock to its release, where locks exclude
+  // (tso/order/lock_exclusion.h).
   struct Section {
     uint32_t acquisition;
     uint32_t release;

@@ -1,4 +1,4 @@
-#include "tso/ordered_work.h"
+#include "tso/support/ordered_work.h"
 
 #include <chrono>
 #include <cstdint>

@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "tso/trace.h"
+#include "tso/model/trace.h"
 
 namespace tsomon::testing {
 

@@ -1,4 +1,4 @@
-#include "tso/printable.h"
+#include "tso/support/printable.h"
 
 #include <random>
 #include <string>

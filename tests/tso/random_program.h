@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <random>
 
-#include "tso/program.h"
+#include "tso/machine/program.h"
 
 namespace tsomon::machine::testing {
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "tso/location_table.h"
+#include "tso/model/location_table.h"
 
 namespace tsomon::testing {
 namespace {

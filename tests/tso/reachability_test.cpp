@@ -1,5 +1,5 @@
 // What comes before what: the clocks against a search of the edges.
-#include "tso/reachability.h"
+#include "tso/order/reachability.h"
 
 #include <algorithm>
 #include <random>
@@ -13,8 +13,8 @@
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
 #include "tests/tso/search.h"
-#include "tso/location_table.h"
-#include "tso/refinement.h"
+#include "tso/model/location_table.h"
+#include "tso/order/refinement.h"
 
 using namespace tsomon;
 using namespace tsomon::testing;

@@ -12,7 +12,7 @@
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/plain_units.h"
 #include "tests/tso/random_trace.h"
-#include "tso/analysis.h"
+#include "tso/check/analysis.h"
 
 using namespace tsomon;
 using namespace tsomon::testing;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tso/reachability.h"
+#include "tso/order/reachability.h"
 
 namespace tsomon::testing {
 

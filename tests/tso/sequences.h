@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "tso/atomic_sets.h"
-#include "tso/trace.h"
+#include "tso/check/atomic_sets.h"
+#include "tso/model/trace.h"
 
 namespace tsomon::testing {
 

@@ -3,7 +3,7 @@
 
 #include "tests/tso/executions.h"
 #include "tests/tso/mini_trace.h"
-#include "tso/analysis.h"
+#include "tso/check/analysis.h"
 
 using namespace tsomon;
 using namespace tsomon::testing;

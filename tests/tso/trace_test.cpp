@@ -1,4 +1,4 @@
-#include "tso/trace.h"
+#include "tso/model/trace.h"
 
 #include <doctest/doctest.h>
 

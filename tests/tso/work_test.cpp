@@ -1,4 +1,4 @@
-#include "tso/work.h"
+#include "tso/support/work.h"
 
 #include <atomic>
 #include <chrono>
@@ -9,7 +9,7 @@
 
 #include <doctest/doctest.h>
 
-#include "tso/ordered_work.h"
+#include "tso/support/ordered_work.h"
 
 using namespace tsomon;
 

@@ -1,0 +1,97 @@
+// Events of a stream that wait until it is known whether their units are cancelled.
+//
+// Purpose     What reads events once adds them to their units as they come, so it must know how a
+//             unit ends when it begins (tso/model/cancelled_units.h says what cancelling means).
+//             Parts of the stream are held from the first unit on whose end has not come; those
+//             given out have kCancelledBegin where a unit is cancelled. Their order and events
+//             stay.
+// Bound       More than `most` events are not held: the unit that all wait for is let go of. Where
+//             units may be cancelled (the input says so, or one was) it goes without being one:
+//             no violation is told that a cancel would take away. If it ends all the same,
+//             taken_apart() counts it, and a clean verdict is none. Elsewhere it goes as the unit
+//             that it is. If it is cancelled all the same, misjudged() counts it, and nothing that
+//             was found means anything.
+// End         A unit that is still open stays one, but where the input says that units may be
+//             cancelled: it may have been about to be. The same holds where events are lost.
+// Complexity  O(1) for an event. Memory: `most` events and a part.
+// Thread-safety: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "monitor/events/event_source.h"
+#include "online/stream/event_merge.h"
+#include "tso/model/trace.h"
+
+namespace tsomon {
+
+class HeldUnits {
+ public:
+  static constexpr uint64_t kMost = 1U << 20;  // events
+
+  struct Part {
+    EventBlock events;
+    BlockOrigin origin;
+    std::vector<EventLoss> losses;  // in front of the events
+  };
+
+  explicit HeldUnits(uint64_t most = kMost) : most_(most) {}
+
+  // The input says that units may be cancelled.
+  void expect_cancels() { said_ = true; }
+  // The next part. `part` is left without contents, with memory that serves again.
+  void add(Part& part);
+  void finish();  // there are no more
+  // What comes next and waits for nothing any more; false: nothing does.
+  bool take(Part& part);
+
+  uint64_t taken_apart() const { return taken_apart_; }
+  uint64_t misjudged() const { return misjudged_; }
+  uint64_t cancelled() const { return cancelled_; }  // units; also those taken apart before
+
+ private:
+  enum class How : uint8_t { kWaits, kUnit, kNone };
+  struct Begin {
+    Event* event = nullptr;  // in a part that is held
+    How how = How::kWaits;
+  };
+  struct Open {
+    uint64_t number = 0;  // of its Begin
+    How how = How::kWaits;
+  };
+  struct Held {
+    Part part;
+    uint64_t last_begin = 0;  // numbers of begins in it are below this
+  };
+
+  void end(std::vector<Open>& open, Event& event);
+  void decide(uint64_t number, bool is_unit);
+  void decide_open(std::vector<Open>& open);
+  void lose(const EventLoss& loss);
+  void let_go();
+  void release();
+
+  uint64_t most_;
+  bool said_ = false;
+  bool seen_ = false;  // a cancel
+  std::deque<Held> held_;
+  std::vector<Part> spare_;              // for their memory
+  size_t ready_ = 0;                     // the first of held_
+  uint64_t waiting_ = 0;                 // events of the others
+  std::deque<Begin> begins_;             // from the first undecided one on
+  uint64_t first_begin_ = 0;             // its number
+  std::vector<std::vector<Open>> open_;  // innermost last, by thread
+  uint64_t taken_apart_ = 0;
+  uint64_t misjudged_ = 0;
+  uint64_t cancelled_ = 0;
+};
+
+// For reports; `units` of HeldUnits::taken_apart() and misjudged().
+std::string taken_apart_text(uint64_t units);
+std::string misjudged_text(uint64_t units);
+
+}  // namespace tsomon

@@ -1,0 +1,64 @@
+#include "monitor/findings/event_text.h"
+
+#include <fmt/format.h>
+
+#include "tso/support/printable.h"
+
+namespace tsomon {
+
+const char* operation_name(EventKind kind) {
+  switch (kind) {
+    case EventKind::kRead:
+      return "load";
+    case EventKind::kWrite:
+      return "store";
+    case EventKind::kReadModifyWrite:
+      return "locked";
+    case EventKind::kFence:
+      return "fence";
+    case EventKind::kAcquire:
+      return "acquire";
+    case EventKind::kRelease:
+      return "release";
+    case EventKind::kAcquireShared:
+      return "acquire shared";
+    case EventKind::kReleaseShared:
+      return "release shared";
+    case EventKind::kFork:
+      return "start thread";
+    case EventKind::kJoin:
+      return "join thread";
+    default:
+      return "event";
+  }
+}
+
+std::string thread_text(ThreadId thread, const Symbols& symbols) {
+  return thread < symbols.threads.size() ? std::string(symbols.threads.text(thread))
+                                         : fmt::format("T{}", thread);
+}
+
+std::string operand_text(const Event& event, const Symbols& symbols) {
+  if (event.kind() == EventKind::kFork || event.kind() == EventKind::kJoin) {
+    return thread_text(static_cast<ThreadId>(event.address), symbols);
+  }
+  return is(event, kinds::kAccesses) ? symbols.access_text(event) : std::string();
+}
+
+std::string operation_text(const std::string& operation, const std::string& operand,
+                           std::optional<uint64_t> read, std::optional<uint64_t> written) {
+  return fmt::format("{}{}{}{}{}", operation, operand.empty() ? "" : " ", printable(operand),
+                     read ? fmt::format(" = {}", *read) : "",
+                     written ? fmt::format(" := {}", *written) : "");
+}
+
+std::string event_text(const EventBlock& events, const Symbols& symbols, uint32_t e) {
+  const Event& event = events.events[e];
+  // What locks have beside them is no value.
+  const bool lock = is(event, kinds::kLocks);
+  return operation_text(operation_name(event.kind()), operand_text(event, symbols),
+                        lock ? std::nullopt : events.read_value(event),
+                        lock ? std::nullopt : events.write_value(event));
+}
+
+}  // namespace tsomon

@@ -1,0 +1,25 @@
+// What all JSON results have in common.
+//
+// Purpose     One object on one line, with `schema` and `tool`; docs/formats.md describes the rest.
+// Thread-safety: pure functions.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "tso/support/result.h"
+
+namespace tsomon {
+
+inline constexpr int kJsonSchema = 1;
+
+// One line without its end. Adds `schema` and `tool`, "tsomon check". Names come from outside:
+// bytes that are not UTF-8 are replaced, and no control character is left as it is.
+std::string json_line(nlohmann::ordered_json object, std::string_view tool);
+
+// Why an input was not judged: `message`, and where that is known `line`, `byte` or `where`,
+// `expected` and `found`.
+nlohmann::ordered_json error_json(const Error& error);
+
+}  // namespace tsomon

@@ -1,0 +1,281 @@
+#include "monitor/judge/check.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "monitor/events/read_ahead.h"
+#include "monitor/judge/check_parts.h"
+#include "offline/check/orientation_search.h"
+#include "tso/model/units.h"
+#include "tso/support/work.h"
+
+namespace tsomon {
+namespace {
+
+constexpr std::array<std::pair<CheckProperty, const char*>, 4> kProperties = {{
+    {CheckProperty::kSerializability, "serializability"},
+    {CheckProperty::kRobustness, "robustness"},
+    {CheckProperty::kScSerializability, "sc-serializability"},
+    {CheckProperty::kAtomicSets, "atomic-sets"},
+}};
+
+}  // namespace
+
+uint32_t threads_with_events(const Trace& trace) {
+  std::vector<bool> seen;
+  uint32_t count = 0;
+  for (const Event& event : trace.events) {
+    if (event.thread >= seen.size()) {
+      seen.resize(event.thread + 1, false);
+    }
+    count += seen[event.thread] ? 0 : 1;
+    seen[event.thread] = true;
+  }
+  return count;
+}
+
+const char* property_name(CheckProperty property) {
+  return kProperties[static_cast<size_t>(property)].second;
+}
+
+std::optional<CheckProperty> check_property(std::string_view name) {
+  for (const auto& [property, known] : kProperties) {
+    if (name == known) {
+      return property;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<SetChoice> set_choice(std::string_view name) {
+  return name == "auto"        ? std::optional(SetChoice::kAuto)
+         : name == "annotated" ? std::optional(SetChoice::kDeclared)
+         : name == "objects"   ? std::optional(SetChoice::kObjects)
+                               : std::nullopt;
+}
+
+CheckFinding make_finding(Violation violation, const EventBlock& events, const UnitTable& units,
+                          const std::vector<uint64_t>* index) {
+  // The units on the cycle whole, the events of the witness, and what the edges lead to.
+  std::vector<uint32_t> wanted = violation.window;
+  for (const CycleEdge& edge : violation.cycle) {
+    wanted.insert(wanted.end(), {edge.from, edge.to});
+    const Unit& unit = units[edge.unit];
+    wanted.push_back(unit.first_event);
+    for (uint32_t e = unit.first_event; e <= unit.last_event; ++e) {
+      if (units.of_event(e) == edge.unit) {
+        wanted.push_back(e);
+      }
+    }
+  }
+  std::sort(wanted.begin(), wanted.end());
+  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+
+  CheckFinding finding;
+  const auto place = [&](uint32_t e) {
+    return static_cast<uint32_t>(std::lower_bound(wanted.begin(), wanted.end(), e) -
+                                 wanted.begin());
+  };
+  for (const uint32_t e : wanted) {
+    finding.events.append(events, e, e + 1);
+    finding.index.push_back(index == nullptr ? e : (*index)[e]);
+  }
+  std::vector<UnitId> of_event;
+  std::vector<Unit> own;
+  std::map<UnitId, UnitId> number;
+  for (const uint32_t e : wanted) {
+    const UnitId unit = units.of_event(e);
+    if (unit == UnitTable::kNone) {
+      of_event.push_back(UnitTable::kNone);
+      continue;
+    }
+    const auto [known, is_new] = number.try_emplace(unit, static_cast<UnitId>(own.size()));
+    if (is_new) {
+      own.push_back(units[unit]);
+      own.back().first_event = place(units[unit].first_event);
+    }
+    own[known->second].last_event = place(e);
+    of_event.push_back(known->second);
+  }
+  finding.units = UnitTable(std::move(own), std::move(of_event));
+  finding.violation = std::move(violation);
+  for (CycleEdge& edge : finding.violation.cycle) {
+    edge.unit = number[edge.unit];
+    edge.from = place(edge.from);
+    edge.to = place(edge.to);
+  }
+  for (uint32_t& e : finding.violation.window) {
+    e = place(e);
+  }
+  for (Step& step : finding.violation.witness) {
+    step.event = place(step.event);
+  }
+  return finding;
+}
+
+void add_analysis(Analysis&& analysis, const Trace& trace, const std::vector<uint64_t>* index,
+                  CheckReport* report) {
+  const WorkPause outside;  // what was found is kept, whoever asks for a stop
+  const UnitTable units(trace);
+  report->parts += analysis.parts;
+  report->open_edges += analysis.open_edges;
+  report->more.add(analysis.more);
+  report->notes.add(analysis.notes);
+  add_fence_advice(analysis, trace, units, index, &report->unfenced);
+  for (Violation& violation : analysis.findings) {
+    report->findings.push_back(make_finding(std::move(violation), trace, units, index));
+  }
+}
+
+Property analysed_property(CheckProperty property) {
+  switch (property) {
+    case CheckProperty::kRobustness:
+      return Property::kRobustness;
+    case CheckProperty::kScSerializability:
+      return Property::kScSerializability;
+    default:
+      return Property::kSerializability;
+  }
+}
+
+Result<Analysis> analyse_property(const Trace& trace, const CheckOptions& options) {
+  if (options.property == CheckProperty::kAtomicSets) {
+    return analyse_atomic_sets(trace, {options.sets, true, options.analysis.values,
+                                       options.analysis.relation, options.analysis.max_undirected});
+  }
+  AnalysisOptions analysis = options.analysis;
+  analysis.property = analysed_property(options.property);
+  analysis.threads = options.jobs != 0 ? options.jobs : usable_processors();
+  analysis.progress = options.progress;
+  return analyse_exactly(trace, analysis);
+}
+
+Result<CheckReport> check_trace(const Trace& trace, const CheckOptions& options) {
+  CheckReport report;
+  report.property = options.property;
+  report.semantics = options.analysis.relation.semantics;
+  report.events = trace.events.size();
+  if (options.progress != nullptr) {
+    options.progress->events += report.events;
+  }
+  report.threads = threads_with_events(trace);
+  report.lost_events = trace.lost_events;
+  auto result = analyse_property(trace, options);
+  if (!result) {
+    return tl::unexpected<Error>(result.error());
+  }
+  report.units = result->units;
+  add_analysis(std::move(*result), trace, nullptr, &report);
+  if (!trace.complete) {
+    distrust_losses(&report);
+  }
+  report.arrange(options.analysis.max_findings);
+  EventCount count;
+  count.add(trace);
+  report.basis = basis_of(count, trace.symbols, trace.selection, options.source);
+  return report;
+}
+
+bool has_certain_orders(const Violation& violation) {
+  return std::all_of(violation.cycle.begin(), violation.cycle.end(), [](const CycleEdge& edge) {
+    return edge.kind == EdgeKind::kProgramOrder || edge.kind == EdgeKind::kConflict ||
+           edge.kind == EdgeKind::kThread;
+  });
+}
+
+namespace {
+
+// A load may have been forwarded from a store that is missing: then it comes before the stores of
+// others that it precedes, and before later loads of its thread, only if a fence is in between.
+bool stands_without_stores(const CheckFinding& finding) {
+  const EventBlock& events = finding.events;
+  const auto drained = [&](uint32_t load, uint32_t access, bool own) {
+    const auto first = events.events.begin();
+    return std::any_of(first + load + 1, events.events.end(), [&](const Event& event) {
+      return event.thread == events.events[load].thread && is(event, kinds::kDrains) &&
+             (own ? &event < &events.events[access] : events.hi(event) < events.events[access].lo);
+    });
+  };
+  const std::vector<CycleEdge>& cycle = finding.violation.cycle;
+  return std::all_of(cycle.begin(), cycle.end(), [&](const CycleEdge& edge) {
+    if (events.events[edge.from].kind() != EventKind::kRead) {
+      return true;
+    }
+    const bool own = edge.kind == EdgeKind::kProgramOrder;
+    return edge.kind == EdgeKind::kThread ||
+           (own && events.events[edge.to].kind() != EventKind::kRead) ||
+           drained(edge.from, edge.to, own);
+  });
+}
+
+}  // namespace
+
+void distrust_losses(CheckReport* report) {
+  const bool store_buffers = report->property == CheckProperty::kSerializability ||
+                             report->property == CheckProperty::kRobustness;
+  for (CheckFinding& finding : report->findings) {
+    if (!has_certain_orders(finding.violation) ||
+        (store_buffers && !stands_without_stores(finding))) {
+      finding.violation.verdict = Verdict::kPossible;
+    }
+  }
+  // Of those that are not shown it is not known.
+  report->more = {0, report->more.all()};
+}
+
+void keep_what_is_certain(CheckReport* report) {
+  const auto uncertain = [](const CheckFinding& finding) {
+    return finding.violation.cycle.empty() || !has_certain_orders(finding.violation);
+  };
+  const uint64_t found = report->violations();
+  std::vector<CheckFinding>& findings = report->findings;
+  findings.erase(std::remove_if(findings.begin(), findings.end(), uncertain), findings.end());
+  for (CheckFinding& finding : findings) {
+    finding.violation.verdict = Verdict::kDefinite;
+  }
+  report->more = {};
+  const uint64_t dropped = found - report->violations();
+  distrust_losses(report);  // what was not sampled is missing
+  const bool has_open = report->notes.take_back("more than 0 undirected edges");
+  report->unfenced.clear();  // there may be fences that were not seen
+  report->missing(
+      "a sample of the accesses: only cycles of certain orders count, and nothing is serializable");
+  if (has_open) {
+    report->missing("orders that are not certain were not looked at");
+  }
+  if (dropped > 0) {
+    report->missing(fmt::format(
+        "{} more groups of units may be violated: some order in them is not certain, or they were "
+        "not shown",
+        dropped));
+  }
+}
+
+std::string selection_text(const Selection& selection) {
+  std::string text;
+  for (const std::string_view name : selection.names()) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", name);
+  }
+  return text.empty() ? text : text + ": the verdict is about what was chosen to be recorded";
+}
+
+const char* verdict_name(const CheckReport& report) {
+  switch (report.verdict()) {
+    case Verdict::kPossible:
+      return "possible";
+    case Verdict::kDefinite:
+      return "definite";
+    case Verdict::kInconclusive:
+      return "inconclusive";
+    case Verdict::kClean:
+      break;
+  }
+  return report.property == CheckProperty::kRobustness ? "robust" : "serializable";
+}
+
+}  // namespace tsomon

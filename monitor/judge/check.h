@@ -1,0 +1,117 @@
+// From a loaded trace to a verdict and its report.
+//
+// Purpose     What `tsomon check` says about one input (interfaces.md), for programs and for
+// people. Event numbers in every report count the events of the input from 0, units and locks
+// included. Thread-safety: pure functions of their arguments.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "monitor/events/address_coverage.h"
+#include "monitor/findings/basis.h"
+#include "monitor/findings/reported_cycle.h"
+#include "monitor/judge/fence_advice.h"
+#include "tso/check/analysis.h"
+#include "tso/check/atomic_sets.h"
+#include "tso/model/trace.h"
+#include "tso/model/units.h"
+
+namespace tsomon {
+
+enum class CheckProperty : uint8_t {
+  kSerializability,
+  kRobustness,
+  kScSerializability,
+  kAtomicSets,
+};
+
+// The name as --property takes it.
+const char* property_name(CheckProperty property);
+std::optional<CheckProperty> check_property(std::string_view name);
+// "auto", "annotated" or "objects".
+std::optional<SetChoice> set_choice(std::string_view name);
+
+struct CheckOptions {
+  CheckProperty property = CheckProperty::kSerializability;
+  AnalysisOptions analysis;           // its `property` is set from the one above
+  SetChoice sets = SetChoice::kAuto;  // kAtomicSets
+  // Of a stream: events that are kept, so that what is flagged can be searched.
+  uint64_t history_events = 1ULL << 20;
+  // Events times threads at once up to which it is analysed as a whole: 8 bytes each of memory.
+  uint64_t max_whole = 1ULL << 28;
+  int64_t clock_margin = 0;                    // as SourceOptions::clock_margin
+  BasisSource source = BasisSource::kWritten;  // of a whole trace
+  unsigned jobs = 0;             // threads; 0: as many as there are processors and work for
+  Progress* progress = nullptr;  // told what is read and searched, if there is one
+};
+
+// A violation with the events it is explained by, cut out of the input.
+struct CheckFinding {
+  Violation violation;          // in positions of `events`
+  Trace events;                 // without symbols
+  std::vector<uint64_t> index;  // of each of them, in the input
+  // Of these events. The part of a unit that follows a condition wait begins with the wait, which
+  // belongs to the part before it.
+  UnitTable units;
+};
+
+inline Verdict verdict_of(const CheckFinding& finding) { return finding.violation.verdict; }
+
+struct CheckReport : Outcome<CheckFinding> {
+  CheckProperty property = CheckProperty::kSerializability;
+  Semantics semantics = Semantics::kExact;
+  Selection selection;  // what the verdict is about
+  uint64_t events = 0;
+  uint32_t threads = 0;  // that have events
+  uint64_t units = 0;
+  uint64_t lost_events = 0;
+  uint64_t parts = 0;       // groups of units that had to be searched
+  uint64_t open_edges = 0;  // undirected edges left after refinement, where it was searched
+  // Of the groups of units that are violated or not decided; the first kMaxFenceAdvice.
+  std::vector<FenceAdvice> unfenced;
+  std::optional<AddressCoverage> coverage;
+  std::optional<Basis> basis;  // what it rests on
+
+  // Why finding nothing means nothing, if nothing was found and nothing was missing.
+  std::vector<Shortfall> shortfalls() const {
+    return basis && Outcome::verdict() == Verdict::kClean
+               ? tsomon::shortfalls(*basis, property != CheckProperty::kRobustness)
+               : std::vector<Shortfall>();
+  }
+  Verdict verdict() const {
+    return shortfalls().empty() ? Outcome::verdict() : Verdict::kInconclusive;
+  }
+};
+
+// A whole trace, analysed at once.
+Result<CheckReport> check_trace(const Trace& trace, const CheckOptions& options);
+
+// Of a trace that shows a sample of the accesses: violations stay where every order of the cycle is
+// certain, everything else is inconclusive.
+void keep_what_is_certain(CheckReport* report);
+
+// What reports say where the user chose what is in the trace; empty: there was no choice.
+std::string selection_text(const Selection& selection);
+
+// "serializable", "robust", "possible", "definite" or "inconclusive".
+const char* verdict_name(const CheckReport& report);
+
+// How the findings of a report are named and how many of them it shows.
+struct ReportChoice {
+  ReportNames names;
+  bool all = false;  // every finding, not only the first; in JSON as an array
+};
+
+// One object.
+nlohmann::ordered_json report_json(const std::string& input, const Symbols& symbols,
+                                   const CheckReport& report, const ReportChoice& choice = {});
+
+// Several lines: verdict, what it rests on, cycle with source locations, witness.
+std::string report_text(const std::string& input, const Symbols& symbols, const CheckReport& report,
+                        const ReportChoice& choice = {});
+
+}  // namespace tsomon

@@ -1,0 +1,33 @@
+// What the checks of whole traces and of streams have in common.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "monitor/judge/check.h"
+#include "tso/model/units.h"
+
+namespace tsomon {
+
+// `violation` in positions of `events`, which are numbered by `index` (nullptr: as they stand).
+CheckFinding make_finding(Violation violation, const EventBlock& events, const UnitTable& units,
+                          const std::vector<uint64_t>* index);
+
+// Adds what an analysis of (a stretch of) the input found.
+void add_analysis(Analysis&& analysis, const Trace& trace, const std::vector<uint64_t>* index,
+                  CheckReport* report);
+
+// The trace itself shows every order of the cycle; no value, no choice of an execution is needed.
+bool has_certain_orders(const Violation& violation);
+
+// Of an input that may lack events: what is definite only by values, by looking at all executions,
+// or by loads that may have been forwarded from a missing store, is possible.
+void distrust_losses(CheckReport* report);
+
+uint32_t threads_with_events(const Trace& trace);
+
+Property analysed_property(CheckProperty property);
+Result<Analysis> analyse_property(const Trace& trace, const CheckOptions& options);
+
+}  // namespace tsomon

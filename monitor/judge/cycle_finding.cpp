@@ -1,0 +1,86 @@
+#include "monitor/judge/cycle_finding.h"
+
+#include <algorithm>
+#include <map>
+
+#include "monitor/judge/check_parts.h"
+#include "tso/check/witness.h"
+#include "tso/model/units.h"
+
+namespace tsomon {
+namespace {
+
+Event boundary_of(EventKind kind, ThreadId thread, uint64_t address) {
+  Event event;
+  event.set_kind(kind);
+  event.thread = thread;
+  event.address = address;
+  return event;
+}
+
+}  // namespace
+
+CheckFinding finding_of_cycle(const DetectedCycle& cycle, const CheckOptions& options) {
+  std::map<uint64_t, Event> lines;
+  for (const DetectedStep& step : cycle.steps) {
+    lines.emplace(step.from.index, event_of(step.from));
+    lines.emplace(step.to.index, event_of(step.to));
+  }
+  for (const DetectedStep& step : cycle.steps) {
+    if (step.unit.label == Interner::kNone) {
+      continue;
+    }
+    // A unit that begins where another one of its thread ends is the part after a condition wait.
+    const auto add = [&](uint64_t index, EventKind kind, uint64_t address) {
+      const auto [at, is_new] = lines.emplace(index, boundary_of(kind, step.unit.thread, address));
+      if (!is_new && at->second.kind() != kind &&
+          is(at->second, kind_mask(EventKind::kUnitBegin) | kind_mask(EventKind::kUnitEnd))) {
+        at->second = boundary_of(EventKind::kWait, step.unit.thread, 0);
+      }
+    };
+    add(step.unit.first, EventKind::kUnitBegin, step.unit.label);
+    if (step.unit.finished) {
+      add(step.unit.last, EventKind::kUnitEnd, 0);
+    }
+  }
+  CheckFinding finding;
+  for (const auto& [index, event] : lines) {
+    const auto time = static_cast<int64_t>(index);
+    finding.events.add(event, time, time);
+    finding.index.push_back(index);
+  }
+  const auto place = [&](uint64_t index) {
+    return static_cast<uint32_t>(
+        std::lower_bound(finding.index.begin(), finding.index.end(), index) -
+        finding.index.begin());
+  };
+  finding.units = UnitTable(finding.events);
+  const UnitTable& units = finding.units;
+  finding.violation.verdict = cycle.certain() ? Verdict::kDefinite : Verdict::kPossible;
+  for (const DetectedStep& step : cycle.steps) {
+    const uint32_t from = place(step.from.index);
+    const uint32_t to = place(step.to.index);
+    finding.violation.cycle.push_back({units.of_event(from), from, to, step.kind});
+    finding.violation.window.insert(finding.violation.window.end(), {from, to});
+  }
+  auto& window = finding.violation.window;
+  std::sort(window.begin(), window.end());
+  window.erase(std::unique(window.begin(), window.end()), window.end());
+  // Every store committing at once, in the order of the input, is one of the executions.
+  auto& witness = finding.violation.witness;
+  for (const uint32_t e : window) {
+    witness.push_back({false, e});
+    if (is(finding.events.events[e], kinds::kStores)) {
+      witness.push_back({true, e});
+    }
+  }
+  if (options.property != CheckProperty::kAtomicSets &&
+      !check_witness(
+          finding.events, witness,
+          {analysed_property(options.property), options.analysis.relation, false, false})) {
+    witness.clear();  // what orders its events inside of a thread has left the history
+  }
+  return finding;
+}
+
+}  // namespace tsomon

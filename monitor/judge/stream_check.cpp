@@ -1,0 +1,701 @@
+#include "monitor/judge/stream_check.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "monitor/events/event_lines.h"
+#include "monitor/events/read_ahead.h"
+#include "monitor/judge/check_parts.h"
+#include "monitor/judge/cycle_finding.h"
+#include "monitor/judge/set_window.h"
+#include "monitor/judge/window_bounds.h"
+#include "online/detector/bounded_detector.h"
+#include "tso/check/analysis_budget.h"
+#include "tso/support/ordered_work.h"
+#include "tso/support/work.h"
+
+namespace tsomon {
+namespace {
+
+DetectorPolicy policy_of(CheckProperty property) {
+  switch (property) {
+    case CheckProperty::kScSerializability:
+      return DetectorPolicy::kSc;
+    case CheckProperty::kAtomicSets:
+      return DetectorPolicy::kAtomicSets;
+    case CheckProperty::kRobustness:
+      return DetectorPolicy::kRobustness;
+    default:
+      return DetectorPolicy::kTso;
+  }
+}
+
+// How many threads there were at once: those that were joined leave their clocks to later ones
+// (tso/order/reachability.h).
+class ThreadsAtOnce {
+ public:
+  void add(const EventBlock& block) {
+    for (const Event& event : block.events) {
+      set(event.thread, true);
+      if (event.kind() == EventKind::kJoin) {
+        set(event.address, false);
+      }
+    }
+  }
+  uint64_t most() const { return most_; }
+
+ private:
+  void set(uint64_t thread, bool there) {
+    if (thread >= there_.size()) {
+      if (!there) {
+        return;  // it did nothing
+      }
+      there_.resize(thread + 1, 0);
+    }
+    now_ += there ? 1 : 0;
+    now_ -= there_[thread];
+    there_[thread] = there ? 1 : 0;
+    most_ = std::max(most_, now_);
+  }
+
+  std::vector<uint8_t> there_;
+  uint64_t now_ = 0;
+  uint64_t most_ = 0;
+};
+
+}  // namespace
+
+class StreamCheck::Impl {
+ public:
+  Impl(const Symbols& symbols, const CheckOptions& options)
+      : symbols_(symbols), options_(options), detector_(symbols, detector_options(), callbacks()) {
+    report_.property = options.property;
+    report_.semantics = options.analysis.relation.semantics;
+  }
+
+  void expect_no_units() {
+    no_units_ = options_.property == CheckProperty::kSerializability ||
+                options_.property == CheckProperty::kScSerializability;
+  }
+
+  void add(const EventBlock& block, const BlockOrigin& origin) {
+    unless_ended([&] { take(block, origin); });
+  }
+
+  void end(WorkLimit limit) { ended_ = limit; }
+
+  Result<CheckReport> finish(bool complete, uint64_t lost_events) {
+    trace_complete_ = complete;
+    unless_ended([&] { judge_rest(); });
+    // What is found is reported, whoever asks for a stop now.
+    const WorkPause outside;
+    return report(complete, lost_events);
+  }
+
+ private:
+  // A stop leaves what has been found so far. The detector is not asked to go on then.
+  template <typename Function>
+  void unless_ended(const Function& function) {
+    if (ended_) {
+      return;
+    }
+    try {
+      function();
+    } catch (const WorkEnded& end) {
+      ended_ = end.limit();
+    }
+  }
+
+  void take(const EventBlock& block, const BlockOrigin& origin) {
+    if (no_units_) {
+      count(block);
+      return;
+    }
+    if (everything_ && report_.events + block.events.size() > options_.history_events) {
+      judge_everything(judged_up_to());
+      judged_whole_ = false;  // the detector goes on with what it missed
+      everything_ = false;
+      raised_.clear();
+      if (too_dear_) {
+        detector_.simplify();
+      }
+    }
+    if (everything_ && options_.property != CheckProperty::kAtomicSets) {
+      threads_.add(block);
+      if ((report_.events + block.events.size()) * threads_.most() > options_.max_whole) {
+        everything_ = false;
+        raised_.clear();
+      }
+    }
+    if (!origin.lines.empty()) {
+      remember(origin);
+    }
+    detector_.add(block, report_.events);
+    if (detector_.simple()) {
+      everything_ = false;
+      raised_.clear();
+    }
+    report_.events += block.events.size();
+    if (options_.progress != nullptr) {
+      options_.progress->events += block.events.size();
+    }
+    judge_pending(judged_up_to());
+    if (detector_.exhausted()) {
+      ended_ = WorkLimit::kWork;
+    }
+  }
+
+  void judge_rest() {
+    detector_.finish();
+    if (surprising_units_ != 0) {
+      incomplete(fmt::format("{} units in a recording that names none", surprising_units_));
+    }
+    if (!everything_) {
+      judge_pending(UINT64_MAX);
+    } else if (reordered_) {
+      judge_restored();
+    } else {
+      judge_everything(UINT64_MAX);
+    }
+    // What the analysis found before it came to its end is not to be found again.
+    if (everything_ && too_dear_ && !reordered_ && report_.violations() == 0) {
+      everything_ = false;
+      detector_.simplify();
+      detector_.finish();
+      judge_pending(UINT64_MAX);
+    }
+  }
+
+  Result<CheckReport> report(bool complete, uint64_t lost_events) {
+    report_.lost_events = lost_events;
+    if (ended_) {
+      incomplete(limit_text(*ended_));
+    }
+    if (error_) {
+      return tl::unexpected<Error>(*error_);
+    }
+    const DetectorStatistics seen = detector_.statistics();
+    if (!complete && !reported_loss_) {
+      incomplete(lost_events == 0 ? "events were lost"
+                                  : fmt::format("{} events were lost", lost_events));
+    }
+    if (seen.late_events > 0 && !judged_whole_) {
+      incomplete(
+          fmt::format("{} events contradict the order of those before them", seen.late_events));
+    }
+    if (seen.forced > 0 && !judged_whole_) {
+      incomplete(
+          fmt::format("{} stores that nothing drains were given up; --store-buffer bounds "
+                      "what a store buffer holds",
+                      seen.forced));
+    }
+    if (seen.uncertain > 0 && !judged_whole_) {
+      incomplete("the order of conflicting accesses to an atomic set is not certain");
+    }
+    if (options_.property == CheckProperty::kAtomicSets && options_.sets == SetChoice::kObjects &&
+        seen.objects == 0 && !judged_whole_) {
+      incomplete(kNoObjects);
+    }
+    if (detector_.simple()) {
+      incomplete(kOneExecution);
+    }
+    if (unjudged_ > 0) {
+      incomplete(fmt::format("{} groups of units spread too far to be searched", unjudged_));
+    }
+    if (unseen_ > 0) {
+      report_.notes.say(
+          fmt::format("{} further groups of units were counted, not searched", unseen_));
+    }
+    add_cycles();
+    if (!complete) {
+      distrust_losses(&report_);
+    }
+    for (CheckFinding& finding : report_.findings) {
+      for (uint64_t& index : finding.index) {
+        index = lines_.line(index);
+      }
+    }
+    for (FenceAdvice& advice : report_.unfenced) {
+      for (uint64_t* index : {&advice.first, &advice.last, &advice.after}) {
+        *index = lines_.line(*index);
+      }
+    }
+    report_.arrange(options_.analysis.max_findings);
+    return std::move(report_);
+  }
+
+  DetectorOptions detector_options() const {
+    DetectorOptions options;
+    options.policy = policy_of(options_.property);
+    options.relation = options_.analysis.relation;
+    options.sets = options_.sets;
+    options.history_events = options_.history_events;
+    options.values = options_.analysis.values;
+    return options;
+  }
+
+  DetectorCallbacks callbacks() {
+    DetectorCallbacks callbacks;
+    callbacks.on_cycle = [this](const DetectedCycle& cycle) { keep(cycle); };
+    callbacks.on_window = [this](DetectedWindow&& window) {
+      pending_.push_back(std::move(window));
+    };
+    callbacks.wants_events = [](const DetectedWindow&) { return false; };
+    return callbacks;
+  }
+
+  void incomplete(std::string why) { report_.missing(std::move(why)); }
+
+  // One of each part, a certain one if there is one.
+  void keep(const DetectedCycle& cycle) {
+    certain_cycle_ = certain_cycle_ || cycle.certain();
+    const auto same = std::find_if(cycles_.begin(), cycles_.end(), [&](const DetectedCycle& kept) {
+      return kept.part == cycle.part && kept.set == cycle.set;
+    });
+    if (same != cycles_.end()) {
+      if (cycle.certain() && !same->certain()) {
+        *same = cycle;
+      }
+    } else if (cycles_.size() < options_.analysis.max_findings) {
+      cycles_.push_back(cycle);
+    }
+  }
+
+  // No cycle of units can be closed: orders of single events alone have none.
+  void count(const EventBlock& block) {
+    everything_ = false;
+    report_.events += block.events.size();
+    if (options_.progress != nullptr) {
+      options_.progress->events += block.events.size();
+    }
+    surprising_units_ += static_cast<uint64_t>(
+        std::count_if(block.events.begin(), block.events.end(),
+                      [](const Event& event) { return event.kind() == EventKind::kUnitBegin; }));
+  }
+
+  void remember(const BlockOrigin& origin) {
+    reordered_ = true;
+    if (auto kept = lines_.add(report_.events, origin.lines); !kept && !error_) {
+      error_ = kept.error();
+    }
+    for (const BlockOrigin::Raised& raised : origin.raised) {
+      if (everything_) {
+        raised_.push_back({report_.events + raised.event, raised.lo});
+      }
+    }
+  }
+
+  Trace everything() const {
+    Trace trace;
+    if (report_.events > 0) {
+      static_cast<EventBlock&>(trace) = detector_.stretch(0, report_.events - 1).events;
+    }
+    trace.symbols = symbols_;
+    trace.complete = trace_complete_;
+    trace.lost_events = report_.lost_events;
+    return trace;
+  }
+
+  // The whole input as it was before it was put in order.
+  void judge_restored() {
+    if (error_) {
+      return;
+    }
+    const Trace ordered = everything();
+    std::vector<int64_t> lo;
+    std::vector<uint64_t> place(ordered.events.size());  // in the input -> in the stream
+    for (uint64_t position = 0; position < place.size(); ++position) {
+      lo.push_back(ordered.events[position].lo);
+      const uint64_t line = lines_.line(position);
+      if (line >= place.size()) {
+        error_ = Error{ErrorKind::kEnvironment, {}, {}, "a temporary file cannot be read"};
+        return;
+      }
+      place[line] = position;
+    }
+    for (const auto& [position, earlier] : raised_) {
+      lo[position] = earlier;
+    }
+    Trace trace;
+    trace.symbols = symbols_;
+    trace.complete = trace_complete_;
+    trace.lost_events = report_.lost_events;
+    for (const uint64_t position : place) {
+      const Event& event = ordered.events[position];
+      Event own = event;
+      own.has_hi = own.has_read_value = own.has_write_value = 0;
+      trace.add(own, lo[position], ordered.hi(event), ordered.read_value(event),
+                ordered.write_value(event));
+    }
+    judge(trace, &place, {});
+    judged_whole_ = true;
+    reported_loss_ = !trace_complete_;
+    forget_cycles();
+    pending_.clear();
+  }
+
+  // What comes behind a window tells something of it: one that ends later has to wait.
+  uint64_t judged_up_to() const {
+    const uint64_t behind = std::min(Detector::kAround.back(), options_.history_events / 8);
+    return report_.events - std::min(report_.events, behind);
+  }
+
+  static uint64_t end_of(const DetectedWindow& window) {
+    uint64_t end = 0;
+    for (const DetectedUnit& unit : window.units) {
+      end = std::max(end, unit.last);
+    }
+    return end;
+  }
+
+  // The windows that end before that event.
+  std::vector<DetectedWindow> take_pending(uint64_t end_before) {
+    const auto wait = std::stable_partition(
+        pending_.begin(), pending_.end(),
+        [&](const DetectedWindow& window) { return end_of(window) < end_before; });
+    std::vector<DetectedWindow> windows(std::make_move_iterator(pending_.begin()),
+                                        std::make_move_iterator(wait));
+    pending_.erase(pending_.begin(), wait);
+    return windows;
+  }
+
+  static DetectedWindow all_before(const Trace& trace, uint64_t end) {
+    DetectedWindow all;
+    for (const Event& event : trace.events) {
+      while (all.units.size() <= event.thread) {
+        const auto thread = static_cast<ThreadId>(all.units.size());
+        all.units.push_back({thread, Interner::kNone, 0, end - 1, true, 0});
+      }
+    }
+    return all;
+  }
+
+  // Windows up to an event, in the whole input so far; all of it where the detector did not see
+  // everything.
+  void judge_everything(uint64_t end_before) {
+    const DetectorStatistics seen = detector_.statistics();
+    const bool whole = seen.late_events > 0 || seen.uncertain > 0 || seen.forced > 0;
+    std::vector<DetectedWindow> windows = take_pending(end_before);
+    if (error_ || (windows.empty() && cycles_.empty() && !whole)) {
+      return;
+    }
+    const Trace trace = everything();
+    if (whole) {
+      windows.assign(end_before < trace.events.size() ? 1 : 0, all_before(trace, end_before));
+    }
+    judge(trace, nullptr, windows);
+    judged_whole_ = whole;
+    reported_loss_ = !trace_complete_;
+    forget_cycles();
+  }
+
+  // The analysis of the whole input has reported them, if it came to its end.
+  void forget_cycles() {
+    if (!analysis_ended_) {
+      cycles_.clear();
+    }
+  }
+
+  // Windows up to an event, of an input that is too long to be kept, each with those it overlaps.
+  void judge_pending(uint64_t end_before) {
+    if (everything_ || error_) {
+      return;
+    }
+    std::vector<DetectedWindow> windows = take_pending(end_before);
+    std::sort(windows.begin(), windows.end(), [](const DetectedWindow& a, const DetectedWindow& b) {
+      return a.units.front().first < b.units.front().first;
+    });
+    std::vector<Stretch> stretches;
+    for (DetectedWindow& window : windows) {
+      if (!wanted(window)) {
+        continue;
+      }
+      const uint64_t begin = window.units.front().first;
+      const uint64_t end = end_of(window);
+      if (!detector_.affords(end - begin + 1)) {
+        ++unjudged_;
+        continue;
+      }
+      // Cycles of one execution may overlap without end.
+      if (stretches.empty() || begin > stretches.back().last || detector_.simple()) {
+        stretches.push_back({begin, end, {}});
+      }
+      stretches.back().last = std::max(stretches.back().last, end);
+      stretches.back().windows.push_back(std::move(window));
+    }
+    const unsigned jobs = options_.jobs != 0 ? options_.jobs : usable_processors();
+    const auto analyse = [&](size_t i) {
+      return analyse_stretch(stretches[i], bounds_left(stretches[i]),
+                             stretches.size() > 1 ? 1 : options_.jobs);
+    };
+    work_in_order(stretches.size(), jobs, analyse, [&](size_t i, JudgedStretch&& judged) {
+      // What is left depends on the stretches before, which may still have been at work.
+      if (bounds_left(stretches[i]) != judged.bounds) {
+        judged = analyse(i);
+      }
+      take(stretches[i], std::move(judged));
+    });
+  }
+
+  // Windows that overlap, and the events that they span.
+  struct Stretch {
+    uint64_t first;
+    uint64_t last;
+    std::vector<DetectedWindow> windows;
+  };
+
+  struct JudgedStretch {
+    WindowShare bounds;
+    Trace trace;
+    std::vector<uint64_t> index;
+    std::optional<Result<Analysis>> analysis;
+    uint64_t events = 0;  // that were analysed, some of them more than once
+    uint64_t work = 0;
+  };
+
+  WindowShare bounds_left(const Stretch& stretch) const {
+    return costs_.left(options_.analysis, report_.events, stretch.last - stretch.first + 1);
+  }
+
+  // May run on any thread.
+  JudgedStretch analyse_stretch(const Stretch& stretch, const WindowShare& bounds,
+                                unsigned jobs) const {
+    JudgedStretch judged;
+    judged.bounds = bounds;
+    if (!bounds.affordable) {
+      return judged;
+    }
+    for (const uint64_t around : Detector::kAround) {
+      if (!detector_.affords_around(around)) {
+        break;
+      }
+      DetectedStretch detected = detector_.stretch(stretch.first, stretch.last, around,
+                                                   around == Detector::kAround.back());
+      if (around != 0 && detected.index == judged.index && judged.analysis && *judged.analysis &&
+          (*judged.analysis)->undecided_parts == 0) {
+        break;  // there is no more
+      }
+      judged.events += detected.index.size();
+      const uint64_t worked = judged.analysis ? (*judged.analysis)->work : 0;
+      Trace trace;
+      static_cast<EventBlock&>(trace) = std::move(detected.events);
+      trace.symbols.initial_zero = false;
+      trace.symbols.initial_values = std::move(detected.initial);
+      trace.in_front = detected.in_front;
+      CheckOptions options = options_;
+      options.jobs = jobs;
+      options.analysis.values &= detected.all_stores;
+      bounds.limit(&options.analysis);
+      if (around == 0 && options.analysis.values && trace.has_read_values()) {
+        options.analysis.max_total_work = std::min(options.analysis.max_total_work, kFirstLookWork);
+      }
+      options.analysis.only = ranges_of(stretch.windows, &detected.index);
+      Result<Analysis> analysis;
+      const WorkSpent spent = measured(kWindowsBudget.of(report_.events), [&] {
+        analysis = options.property == CheckProperty::kAtomicSets
+                       ? analyse_sets(stretch, options.analysis, &trace, &detected.index)
+                       : analyse_property(trace, options);
+      });
+      judged.work += spent.work;
+      const bool possible = analysis && analysis->all().possible > 0;
+      const bool undecided = analysis && analysis->undecided_parts > 0;
+      // With more events it may have become too large; it was not, without.
+      if (judged.analysis && *judged.analysis && undecided &&
+          analysis->undecided_parts > (*judged.analysis)->undecided_parts) {
+        break;
+      }
+      if (analysis) {
+        analysis->work += worked;
+        if (detected.some_executions) {
+          only_possible(&*analysis);
+        }
+      }
+      judged.trace = std::move(trace);
+      judged.index = std::move(detected.index);
+      judged.analysis = std::move(analysis);
+      if (spent.over || !(possible || undecided) || !options_.analysis.values ||
+          (around != 0 && !judged.trace.has_read_values())) {
+        break;
+      }
+    }
+    return judged;
+  }
+
+  static void only_possible(Analysis* analysis) {
+    for (Violation& violation : analysis->findings) {
+      violation.verdict = Verdict::kPossible;
+    }
+    analysis->more = {0, analysis->more.all()};
+  }
+
+  // What is not certain was counted by the detector.
+  Analysis analyse_sets(const Stretch& stretch, const AnalysisOptions& options, Trace* trace,
+                        std::vector<uint64_t>* index) const {
+    Analysis analysis = analyse_set_windows(symbols_, stretch.windows, options, trace, index);
+    analysis.notes = {};
+    return analysis;
+  }
+
+  void take(const Stretch& stretch, JudgedStretch&& judged) {
+    if (judged.bounds.affordable) {
+      costs_.add_events(judged.events);
+      detector_.judged(judged.work);
+      const uint64_t found = report_.violations();
+      take(std::move(*judged.analysis), judged.trace, &judged.index);
+      if (report_.violations() > found) {
+        return;
+      }
+      // Nothing that the analysis says of a stretch takes a cycle of certain orders away.
+      for (const DetectedWindow& window : stretch.windows) {
+        counted_ += window.directed ? 1 : 0;
+      }
+      return;
+    }
+    for (const DetectedWindow& window : stretch.windows) {
+      ++(window.directed ? counted_ : unjudged_);
+    }
+  }
+
+  // What the detector reported and no analysis shows, and what it closed and did not report.
+  void add_cycles() {
+    // In an input that was to be analysed as a whole, and was not, some were not compared with it.
+    const bool early = analysis_ended_ || (ended_ && everything_);
+    const bool sure = !reordered_ && detector_.statistics().late_events == 0;
+    for (const DetectedCycle& cycle : cycles_) {
+      if (early && !(sure && cycle.certain())) {
+        continue;
+      }
+      if (std::none_of(report_.findings.begin(), report_.findings.end(),
+                       [&](const CheckFinding& finding) { return shows(finding, cycle); })) {
+        report_.findings.push_back(finding_of_cycle(cycle, options_));
+        counted_ -= std::min<uint64_t>(counted_, 1);
+      }
+    }
+    // Of sets what was reported of a cycle is all that is known of it.
+    const bool sets = options_.property == CheckProperty::kAtomicSets;
+    const bool certain =
+        !sets || detector_.statistics().uncertain == 0 || certain_cycle_ || certain_analysis_;
+    report_.more.add(certain ? Verdict::kDefinite : Verdict::kPossible, counted_);
+  }
+
+  // Counts the windows that are not analysed.
+  bool wanted(const DetectedWindow& window) {
+    // A cycle in the graph of an atomic set needs no further search.
+    const bool found = options_.property == CheckProperty::kAtomicSets || !window.complete;
+    if (window.directed && (found || report_.findings.size() >= options_.analysis.max_findings)) {
+      ++counted_;
+      ++report_.parts;
+      return false;
+    }
+    if ((counted_ > 0 || certain_analysis_) &&
+        report_.findings.size() >= options_.analysis.max_findings) {
+      ++unseen_;
+      return false;
+    }
+    if (!window.complete) {
+      ++unjudged_;
+    }
+    return window.complete;
+  }
+
+  void judge(const Trace& trace, const std::vector<uint64_t>* index,
+             const std::vector<DetectedWindow>& windows) {
+    CheckOptions options = options_;
+    options.analysis.only = ranges_of(windows, index);
+    Result<Analysis> analysis;
+    const WorkSpent spent = measured(kWholeBudget.of(trace.events.size()),
+                                     [&] { analysis = analyse_property(trace, options); });
+    too_dear_ = too_dear_ || spent.over;
+    take(std::move(analysis), trace, index);
+  }
+
+  // `index`: of the events, in the input (nullptr: as they stand).
+  static std::vector<EventRange> ranges_of(const std::vector<DetectedWindow>& windows,
+                                           const std::vector<uint64_t>* index) {
+    const auto place = [&](uint64_t event) {
+      return static_cast<uint32_t>(
+          index == nullptr
+              ? event
+              : static_cast<uint64_t>(std::lower_bound(index->begin(), index->end(), event) -
+                                      index->begin()));
+    };
+    std::vector<EventRange> ranges;
+    for (const DetectedWindow& window : windows) {
+      for (const DetectedUnit& unit : window.units) {
+        ranges.push_back({unit.thread, place(unit.first), place(unit.last)});
+      }
+    }
+    return ranges;
+  }
+
+  void take(Result<Analysis>&& analysis, const Trace& trace, const std::vector<uint64_t>* index) {
+    if (!analysis) {
+      error_ = analysis.error();
+      return;
+    }
+    analysis_ended_ = analysis_ended_ || (everything_ && ended_early(*analysis));
+    certain_analysis_ = certain_analysis_ || analysis->verdict() == Verdict::kDefinite;
+    costs_.add(*analysis);
+    add_analysis(std::move(*analysis), trace, index, &report_);
+  }
+
+  // The finding has an edge of the cycle's.
+  static bool shows(const CheckFinding& finding, const DetectedCycle& cycle) {
+    return std::any_of(
+        finding.violation.cycle.begin(), finding.violation.cycle.end(), [&](const CycleEdge& edge) {
+          const uint64_t unit = finding.index[edge.from];
+          return std::any_of(cycle.steps.begin(), cycle.steps.end(), [&](const DetectedStep& step) {
+            return step.unit.first <= unit && unit <= step.unit.last &&
+                   step.unit.thread == finding.events.events[edge.from].thread;
+          });
+        });
+  }
+
+  const Symbols& symbols_;
+  CheckOptions options_;
+  CheckReport report_;
+  std::vector<DetectedWindow> pending_;  // not analysed yet
+  std::vector<DetectedCycle> cycles_;    // the first ones
+  bool everything_ = true;               // the whole input is in the history
+  bool trace_complete_ = true;
+  bool judged_whole_ = false;      // not only what was flagged
+  bool too_dear_ = false;          // the analysis of the whole input came to no end
+  bool certain_cycle_ = false;     // of the detector's own
+  bool certain_analysis_ = false;  // of what it flagged
+  bool reported_loss_ = false;
+  uint64_t counted_ = 0;  // violated groups of units that are in no finding
+  bool no_units_ = false;
+  uint64_t surprising_units_ = 0;
+  uint64_t unjudged_ = 0;
+  uint64_t unseen_ = 0;
+  WindowCosts costs_;  // of what has been judged; stretches that are analysed ahead look at them
+  ThreadsAtOnce threads_;
+  EventLines lines_;
+  bool reordered_ = false;
+  // While everything is kept: events that begin later in the stream than in the input, and when
+  // they begin there.
+  std::vector<std::pair<uint64_t, int64_t>> raised_;
+  std::optional<Error> error_;
+  std::optional<WorkLimit> ended_;  // nothing more is judged
+  bool analysis_ended_ = false;     // of the whole input: its cycles may not all be in findings
+  BoundedDetector detector_;
+};
+
+StreamCheck::StreamCheck(const Symbols& symbols, const CheckOptions& options)
+    : impl_(std::make_unique<Impl>(symbols, options)) {}
+StreamCheck::~StreamCheck() = default;
+void StreamCheck::expect_no_units() { impl_->expect_no_units(); }
+void StreamCheck::end(WorkLimit limit) { impl_->end(limit); }
+void StreamCheck::add(const EventBlock& block, const BlockOrigin& origin) {
+  impl_->add(block, origin);
+}
+Result<CheckReport> StreamCheck::finish(bool complete, uint64_t lost_events) {
+  return impl_->finish(complete, lost_events);
+}
+
+}  // namespace tsomon

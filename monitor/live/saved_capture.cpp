@@ -1,0 +1,62 @@
+#include "monitor/live/saved_capture.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace tsomon {
+
+SavedCapture::SavedCapture(const std::string& path) : path_(path) {
+  if (path.empty()) {
+    return;
+  }
+  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd_ < 0) {
+    problem_ = fmt::format("{}: cannot be written: {}", path_, std::strerror(errno));
+  }
+}
+
+void SavedCapture::add(std::string_view bytes) {
+  while (fd_ >= 0 && !bytes.empty()) {
+    const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) {
+      continue;
+    }
+    if (written <= 0) {
+      not_whole();
+      finish();
+      return;
+    }
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+Descriptor SavedCapture::reopen() const {
+  struct stat status {};
+  if (fd_ < 0 || ::fstat(fd_, &status) != 0 || !S_ISREG(status.st_mode)) {
+    return Descriptor();
+  }
+  return Descriptor(::open(fmt::format("/proc/self/fd/{}", fd_).c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+void SavedCapture::finish() {
+  // Some file systems tell only now that there was no room.
+  if (fd_ >= 0 && ::close(fd_) != 0) {
+    not_whole();
+  }
+  fd_ = -1;
+}
+
+// The first reason is the one that counts.
+void SavedCapture::not_whole() {
+  if (problem_.empty()) {
+    problem_ =
+        fmt::format("{}: is not whole, it cannot be written: {}", path_, std::strerror(errno));
+  }
+}
+
+}  // namespace tsomon

@@ -1,0 +1,65 @@
+// One input of `tsomon predict`, from its bytes to a report.
+//
+// Purpose     Reads an input, asks offline/predict what could have happened in another schedule of
+//             the same run, and puts the answer into words.
+// Clean       Nothing is predicted with certainty only where the input lacks nothing and no bound
+//             was met: otherwise it is inconclusive.
+// Errors      As EventSource. A stop or a bound that is met while reading is reported as such.
+// Memory      The trace, the model of offline/predict, the witnesses that are kept.
+// Thread-safety: standard input apart, calls are independent.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "monitor/events/event_source.h"
+#include "offline/predict/atomicity.h"
+#include "offline/predict/deadlocks.h"
+#include "offline/predict/races.h"
+#include "tso/model/trace.h"
+#include "tso/support/result.h"
+
+namespace tsomon {
+
+struct PredictOptions {
+  bool races = true;
+  bool deadlocks = true;
+  bool atomicity = true;
+  predict::RaceOptions race;
+  WorkBounds bounds;  // of all kinds together; reading has none
+};
+
+struct Prediction {
+  std::string input;  // as in messages
+  Trace trace;
+  std::vector<uint64_t> lines;  // the event line of each event; empty: its number
+  PredictOptions asked;
+  predict::Branches branches = predict::Branches::kAuto;  // what was taken
+  predict::RaceResult races;
+  predict::DeadlockResult deadlocks;
+  predict::AtomicityResult atomicity;
+  std::optional<WorkLimit> ended;  // before anything was asked about
+  std::vector<std::string> notes;  // why it is not complete, and what was left out
+  std::vector<std::string> warnings;
+  ReportNames names;
+
+  bool complete() const {
+    return trace.complete && !trace.sampled && !ended && races.complete() && deadlocks.complete() &&
+           atomicity.complete();
+  }
+  bool found() const {
+    return !races.races.empty() || !deadlocks.deadlocks.empty() || !atomicity.violations.empty();
+  }
+  uint64_t line(uint32_t event) const { return lines.empty() ? event : lines[event]; }
+};
+
+// `path` "-" is standard input.
+Result<Prediction> predict_input(const std::string& path, InputFormat format,
+                                 const PredictOptions& options);
+
+std::string prediction_text(const Prediction& prediction);
+nlohmann::ordered_json prediction_json(const std::string& file, const Prediction& prediction);
+
+}  // namespace tsomon

@@ -1,0 +1,476 @@
+#include "monitor/process/symbols.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <iterator>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include <cxxabi.h>
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwfl.h>
+#include <fmt/format.h>
+
+namespace tsomon {
+namespace {
+
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+std::string demangle(const char* name) {
+  int status = 0;
+  char* demangled = abi::__cxa_demangle(name, nullptr, nullptr, &status);
+  std::string text = status == 0 ? demangled : name;
+  std::free(demangled);
+  // Not written in the source, so not read there either.
+  constexpr std::string_view kAnonymous = "(anonymous namespace)::";
+  for (size_t at = 0; (at = text.find(kAnonymous, at)) != std::string::npos;) {
+    text.erase(at, kAnonymous.size());
+  }
+  return text;
+}
+
+// "ns::f(int, g<(A)1>) const" is "ns::f"; "A::operator()(int)" is "A::operator()".
+std::string without_parameters(std::string name) {
+  const size_t last = name.rfind(')');
+  if (last == std::string::npos) {
+    return name;
+  }
+  int depth = 0;
+  for (size_t at = last + 1; at-- > 0;) {
+    depth += name[at] == ')' ? 1 : name[at] == '(' ? -1 : 0;
+    if (depth == 0) {
+      constexpr std::string_view kOperator = "operator";
+      const std::string_view before = std::string_view(name).substr(0, at);
+      const bool is_call_operator = before.size() >= kOperator.size() &&
+                                    before.substr(before.size() - kOperator.size()) == kOperator;
+      if (at != 0 && !is_call_operator) {
+        name.resize(at);
+      }
+      return name;
+    }
+  }
+  return name;
+}
+
+std::string function_name(Dwarf_Die& die) {
+  Dwarf_Attribute attribute;
+  for (const unsigned int kind : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
+    if (const char* name = dwarf_formstring(dwarf_attr_integrate(&die, kind, &attribute))) {
+      return readable_name(name);
+    }
+  }
+  const char* name = dwarf_diename(&die);
+  return name == nullptr ? std::string() : std::string(name);
+}
+
+// Where an inlined function was called.
+void read_call_site(Dwarf_Die& inlined, Dwarf_Die& unit, SourceFrame& caller) {
+  Dwarf_Attribute attribute;
+  Dwarf_Word number = 0;
+  Dwarf_Files* files = nullptr;
+  if (dwarf_formudata(dwarf_attr(&inlined, DW_AT_call_file, &attribute), &number) == 0 &&
+      dwarf_getsrcfiles(&unit, &files, nullptr) == 0) {
+    if (const char* file = dwarf_filesrc(files, number, nullptr, nullptr)) {
+      caller.file = file;
+    }
+  }
+  if (dwarf_formudata(dwarf_attr(&inlined, DW_AT_call_line, &attribute), &number) == 0) {
+    caller.line = static_cast<int>(number);
+  }
+}
+
+bool is_system_header(const std::string& file) {
+  return file.rfind("/usr/include/", 0) == 0 || file.rfind("/usr/lib/", 0) == 0 ||
+         file.find("/include/c++/") != std::string::npos;
+}
+
+// The text stands in fields that end at '|' and in lines.
+std::string one_field(std::string text) {
+  for (char& c : text) {
+    if (c == '|' || static_cast<unsigned char>(c) < ' ') {
+      c = '_';
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string readable_name(const char* linker_name) {
+  return without_parameters(demangle(linker_name));
+}
+
+struct Symboliser::OpenModule {
+  OpenModule(const capture::Module& module, std::vector<std::string>& warnings)
+      : name(base_name(module.path)),
+        debug_path(module.debug_path),
+        debug_path_text(debug_path.data()) {
+    if (!debug_path.empty()) {
+      callbacks.debuginfo_path = &debug_path_text;
+    }
+    dwfl = dwfl_begin(&callbacks);
+    const std::string& path = module.file.empty() ? module.path : module.file;
+    if (dwfl == nullptr || path.empty() || path[0] != '/') {
+      return;  // [vdso] and its like have no file
+    }
+    dwfl_report_begin(dwfl);
+    // Base 0: addresses are as the file counts them.
+    file = dwfl_report_elf(dwfl, module.path.c_str(), path.c_str(), -1, 0, true);
+    dwfl_report_end(dwfl, nullptr, nullptr);
+    if (file == nullptr) {
+      warnings.push_back(fmt::format("{}: no symbols: {}", module.path, dwfl_errmsg(-1)));
+      return;
+    }
+    const unsigned char* bits = nullptr;
+    GElf_Addr address = 0;
+    const int size = dwfl_module_build_id(file, &bits, &address);
+    const std::string on_disk(reinterpret_cast<const char*>(bits),
+                              size > 0 ? static_cast<size_t>(size) : 0);
+    build_id = on_disk.empty() ? std::string() : hex(on_disk);
+    if (!module.build_id.empty() && on_disk != module.build_id) {
+      warnings.push_back(fmt::format(
+          "{}: has been replaced since it was recorded (build-id {}, recorded {}): its source "
+          "lines are not shown",
+          module.path, hex(on_disk), hex(module.build_id)));
+      file = nullptr;
+    }
+  }
+  OpenModule(const OpenModule&) = delete;
+  OpenModule& operator=(const OpenModule&) = delete;
+  ~OpenModule() { dwfl_end(dwfl); }
+
+  static std::string hex(const std::string& bytes) {
+    std::string text;
+    for (const char byte : bytes) {
+      text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+    }
+    return text.empty() ? "none" : text;
+  }
+
+  // The compilation units by address. Not left to dwfl_module_addrdie: it needs .debug_aranges,
+  // which clang does not write.
+  struct UnitRange {
+    uint64_t begin = 0;
+    uint64_t end = 0;
+    Dwarf_Die* unit = nullptr;
+  };
+  void index_units() {
+    if (units_indexed) {
+      return;
+    }
+    units_indexed = true;
+    Dwarf_Die* unit = nullptr;
+    while ((unit = dwfl_module_nextcu(file, unit, &bias)) != nullptr) {
+      Dwarf_Addr base = 0;
+      UnitRange range;
+      range.unit = unit;
+      ptrdiff_t at = 0;
+      while ((at = dwarf_ranges(unit, at, &base, &range.begin, &range.end)) > 0) {
+        units.push_back(range);
+      }
+    }
+    std::sort(units.begin(), units.end(), [](const UnitRange& left, const UnitRange& right) {
+      return left.begin < right.begin;
+    });
+  }
+
+  Dwarf_Die* unit_at(uint64_t address) const {
+    auto after = std::upper_bound(
+        units.begin(), units.end(), address,
+        [](uint64_t wanted, const UnitRange& range) { return wanted < range.begin; });
+    return after == units.begin() || address >= (--after)->end ? nullptr : after->unit;
+  }
+
+  // The function whose code is at `address` and what is inlined there, outermost first. (The
+  // scopes of dwarf_getscopes go on with where an inlined function is defined.) With `local_types`
+  // also below functions without code there: a lambda belongs to the function that it is written
+  // in, and that may have been inlined everywhere.
+  static bool functions_at(Dwarf_Die parent, uint64_t address, bool local_types,
+                           std::vector<Dwarf_Die>& functions) {
+    Dwarf_Die die;
+    for (int more = dwarf_child(&parent, &die); more == 0; more = dwarf_siblingof(&die, &die)) {
+      switch (dwarf_tag(&die)) {
+        case DW_TAG_subprogram:
+        case DW_TAG_inlined_subroutine:
+          if (dwarf_haspc(&die, address) > 0) {
+            functions.push_back(die);
+            functions_at(die, address, local_types, functions);
+            return true;
+          }
+          if (local_types && functions_at(die, address, true, functions)) {
+            return true;
+          }
+          break;
+        case DW_TAG_lexical_block:
+          if (dwarf_haspc(&die, address) > 0) {
+            return functions_at(die, address, local_types, functions);
+          }
+          break;
+        case DW_TAG_namespace:
+        case DW_TAG_class_type:
+        case DW_TAG_structure_type:
+          if (functions_at(die, address, local_types, functions)) {
+            return true;
+          }
+          break;
+        default:
+          break;
+      }
+    }
+    return false;
+  }
+
+  // `address` as the file counts it.
+  std::vector<SourceFrame> frames(uint64_t address) {
+    index_units();
+    address -= bias;
+    Dwarf_Die* unit = unit_at(address);
+    if (unit == nullptr) {
+      return {};
+    }
+    SourceFrame frame;
+    if (Dwarf_Line* line = dwarf_getsrc_die(unit, address)) {
+      const char* path = dwarf_linesrc(line, nullptr, nullptr);
+      if (path != nullptr && dwarf_lineno(line, &frame.line) == 0) {
+        frame.file = path;
+      }
+    }
+    std::vector<SourceFrame> frames;
+    std::vector<Dwarf_Die> functions;
+    if (!functions_at(*unit, address, false, functions)) {
+      functions_at(*unit, address, true, functions);
+    }
+    while (!functions.empty()) {
+      Dwarf_Die function = functions.back();
+      functions.pop_back();
+      frame.function = function_name(function);
+      frames.push_back(frame);
+      frame = SourceFrame{};
+      read_call_site(function, *unit, frame);
+    }
+    if (frames.empty() && !frame.file.empty()) {
+      frames.push_back(frame);
+    }
+    return frames;
+  }
+
+  // "function+0x1a module" from the symbol table.
+  std::string symbol(uint64_t address) const {
+    GElf_Off offset = 0;
+    GElf_Sym symbol;
+    const char* symbol_name =
+        dwfl_module_addrinfo(file, address, &offset, &symbol, nullptr, nullptr, nullptr);
+    return symbol_name == nullptr
+               ? std::string()
+               : fmt::format("{}+0x{:x} {}", readable_name(symbol_name), offset, name);
+  }
+
+  // Memory of the file that holds data.
+  bool has_data_at(uint64_t address) const {
+    GElf_Addr unused = 0;
+    Elf* elf = file == nullptr ? nullptr : dwfl_module_getelf(file, &unused);
+    size_t count = 0;
+    if (elf == nullptr || elf_getphdrnum(elf, &count) != 0) {
+      return false;
+    }
+    for (size_t i = 0; i < count; ++i) {
+      GElf_Phdr segment;
+      if (gelf_getphdr(elf, static_cast<int>(i), &segment) != nullptr &&
+          segment.p_type == PT_LOAD && (segment.p_flags & PF_X) == 0 &&
+          segment.p_vaddr <= address && address - segment.p_vaddr < segment.p_memsz) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  struct Variable {
+    uint64_t begin = 0;
+    uint64_t end = 0;
+    std::string linker_name;
+  };
+  void index_variables() {
+    variables_indexed = true;
+    const int count = dwfl_module_getsymtab(file);
+    for (int i = 1; i < count; ++i) {
+      GElf_Sym symbol;
+      GElf_Addr address = 0;
+      const char* text =
+          dwfl_module_getsym_info(file, i, &symbol, &address, nullptr, nullptr, nullptr);
+      if (text != nullptr && *text != '\0' && symbol.st_size != 0 && symbol.st_shndx != SHN_UNDEF &&
+          GELF_ST_TYPE(symbol.st_info) == STT_OBJECT) {
+        variables.push_back({address, address + symbol.st_size, text});
+      }
+    }
+    // Of several names the first; of what lies inside something else the inner one.
+    std::sort(variables.begin(), variables.end(), [](const Variable& left, const Variable& right) {
+      return std::tie(left.begin, right.end, right.linker_name) <
+             std::tie(right.begin, left.end, left.linker_name);
+    });
+  }
+
+  std::string variable(uint64_t address) {
+    if (!variables_indexed) {
+      index_variables();
+    }
+    const auto after = std::upper_bound(
+        variables.begin(), variables.end(), address,
+        [](uint64_t wanted, const Variable& variable) { return wanted < variable.begin; });
+    const bool known = after != variables.begin() && address < (after - 1)->end;
+    const std::string what = known ? readable_name((after - 1)->linker_name.c_str()) : name;
+    const uint64_t offset = known ? address - (after - 1)->begin : address;
+    return offset == 0 ? what : fmt::format("{}+0x{:x}", what, offset);
+  }
+
+  std::string name;
+  std::string build_id;  // of the file that is here, in hexadecimal
+  std::string debug_path;
+  char* debug_path_text;
+  Dwfl_Callbacks callbacks = {dwfl_build_id_find_elf, dwfl_standard_find_debuginfo,
+                              dwfl_offline_section_address, nullptr};
+  Dwfl* dwfl = nullptr;
+  Dwarf_Addr bias = 0;  // of the DWARF data's addresses
+  bool units_indexed = false;
+  std::vector<UnitRange> units;
+  bool variables_indexed = false;
+  std::vector<Variable> variables;  // by begin
+  Dwfl_Module* file = nullptr;      // absent when there are no symbols to be had
+};
+
+Symboliser::Symboliser(std::vector<capture::Module> modules) : modules_(std::move(modules)) {}
+Symboliser::~Symboliser() = default;
+
+const capture::Module* Symboliser::find(uint64_t address) const {
+  for (size_t i = modules_.size(); i-- > 0;) {
+    if (modules_[i].begin <= address && address < modules_[i].end) {
+      return &modules_[i];
+    }
+  }
+  return nullptr;
+}
+
+Symboliser::OpenModule& Symboliser::open(const capture::Module& module) {
+  std::unique_ptr<OpenModule>& opened = open_[module.path + '\0' + module.build_id];
+  if (opened == nullptr) {
+    opened = std::make_unique<OpenModule>(module, warnings_);
+  }
+  return *opened;
+}
+
+std::vector<SourceFrame> Symboliser::frames(uint64_t pc) {
+  const capture::Module* module = find(pc - 1);
+  if (module == nullptr) {
+    return {};
+  }
+  OpenModule& opened = open(*module);
+  return opened.file == nullptr ? std::vector<SourceFrame>{} : opened.frames(pc - 1 - module->bias);
+}
+
+SourcePlace Symboliser::make_place(uint64_t pc) {
+  SourcePlace place;
+  const capture::Module* module = find(pc - 1);
+  if (module == nullptr) {
+    place.text = fmt::format("0x{:x}", pc);
+    return place;
+  }
+  place.module = module->path;
+  const std::vector<SourceFrame> chain = frames(pc);
+  const OpenModule& opened = open(*module);
+  place.build_id = module->build_id.empty() ? opened.build_id : OpenModule::hex(module->build_id);
+  const SourceFrame* chosen = chain.empty() ? nullptr : &chain.front();
+  for (const SourceFrame& frame : chain) {
+    if (!frame.file.empty() && !is_system_header(frame.file)) {
+      chosen = &frame;
+      break;
+    }
+  }
+  if (chosen != nullptr && !chosen->file.empty()) {
+    place.function = chosen->function;
+    place.file = chosen->file;
+    place.line = chosen->line;
+    place.text = frame_text(*chosen);
+    std::copy_if(chain.begin() + (chosen - chain.data()) + 1, chain.end(),
+                 std::back_inserter(place.callers),
+                 [](const SourceFrame& frame) { return !is_system_header(frame.file); });
+    return place;
+  }
+  const std::string symbol =
+      opened.file == nullptr ? std::string() : opened.symbol(pc - 1 - module->bias);
+  place.text = symbol.empty() ? fmt::format("{}+0x{:x}", opened.name, pc - module->bias) : symbol;
+  return place;
+}
+
+const SourcePlace& Symboliser::place(uint64_t pc) {
+  const auto [entry, is_new] = places_.try_emplace(pc);
+  if (is_new) {
+    entry->second = make_place(pc);
+    entry->second.text = one_field(std::move(entry->second.text));
+  }
+  return entry->second;
+}
+
+std::string Symboliser::variable(uint64_t address) {
+  for (size_t i = modules_.size(); i-- > 0;) {
+    const capture::Module& module = modules_[i];
+    OpenModule& opened = open(module);
+    if (opened.has_data_at(address - module.bias)) {
+      return opened.variable(address - module.bias);
+    }
+  }
+  return {};
+}
+
+std::string frame_text(const SourceFrame& frame) {
+  if (frame.file.empty()) {
+    return frame.function;
+  }
+  return fmt::format("{}{}{}:{}", frame.function, frame.function.empty() ? "" : " ",
+                     base_name(frame.file), frame.line);
+}
+
+void add_place(const SourcePlace& place, SourcePlaces* places) {
+  const auto [entry, is_new] = places->try_emplace(place.text, place);
+  SourcePlace& known = entry->second;
+  if (is_new) {
+    return;
+  }
+  const auto [own, other] = std::mismatch(known.callers.begin(), known.callers.end(),
+                                          place.callers.begin(), place.callers.end());
+  std::vector<SourceFrame> common(known.callers.begin(), own);
+  if (place.build_id < known.build_id) {
+    known = place;
+  }
+  known.callers = std::move(common);
+}
+
+void LocationTexts::replace(const Interner& pcs, EventBlock& block) {
+  while (ids_.size() < pcs.size()) {
+    const std::string_view text = pcs.text(static_cast<uint32_t>(ids_.size()));
+    uint64_t pc = 0;
+    const bool is_pc = text.substr(0, 2) == "0x" &&
+                       std::from_chars(text.data() + 2, text.data() + text.size(), pc, 16).ptr ==
+                           text.data() + text.size();
+    if (is_pc) {
+      const SourcePlace& place = symboliser_.place(pc);
+      add_place(place, &places_);
+    }
+    ids_.push_back(texts_.intern_location(is_pc ? std::string_view(symboliser_.text(pc)) : text));
+  }
+  for (Event& event : block.events) {
+    if ((event.location & Event::kNumericLocation) == 0) {
+      event.location = ids_[event.location];
+    }
+  }
+}
+
+std::vector<std::string> symbolise(Trace& trace, const std::vector<capture::Module>& modules) {
+  LocationTexts texts(modules);
+  texts.replace(trace.symbols.locations, trace);
+  trace.symbols.locations = texts.take();
+  return texts.warnings();
+}
+
+}  // namespace tsomon

@@ -1,0 +1,114 @@
+// Instruction pointers of a recorded program to functions and source lines, with elfutils libdw.
+//
+// Addresses   Recorded pcs are return addresses (decoders/capture/record.h): pc - 1 is looked up.
+// Inlining    frames() gives the whole chain of inlined calls. The text of a location names the
+//             innermost frame outside the system's headers: the line that uses std::atomic, not
+//             the line inside <atomic>. The frames around that one are its callers. Code that ended
+//             up in several functions has one text: of its callers those stay that all agree on.
+// Build-ids   A file that has another build-id than the recorded module is not used: its lines
+//             would be wrong. Then, and without symbols, the text is "module+0xOFFSET", where
+//             OFFSET is the address as the file counts it.
+// Variables   variable() names what lies in the data of a file: its symbol and the offset in it. No
+//             symbol is there for memory of threads (thread-local), of the heap and of stacks.
+// Misses      Lines of code that was unloaded and replaced at the same address; the callers of a
+//             function that was not inlined; code generated at run time.
+// Complexity  A module is opened at its first lookup; every pc is looked up once.
+// Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "decoders/capture/reader.h"
+#include "tso/model/trace.h"
+
+namespace tsomon {
+
+struct SourceFrame {
+  std::string function;  // demangled, without parameters; "" when it is not known
+  std::string file;      // as the compiler recorded it; "" when it is not known
+  int line = 0;
+  bool operator==(const SourceFrame&) const = default;
+};
+
+// Where code is, as far as it is known. The same code has the same build-id, function and line on
+// every machine and in every run; without a line, the same text.
+struct SourcePlace {
+  std::string text;      // as reports show it
+  std::string module;    // the file that the code is in
+  std::string build_id;  // of that file, in hexadecimal
+  std::string function;
+  std::string file;  // as the compiler recorded it
+  int line = 0;      // 0: not known
+  // The calls that it was inlined for, the innermost first; those in system headers are left out.
+  std::vector<SourceFrame> callers;
+};
+// By text. Of different places with one text (an inlined function of several files) the first by
+// build-id.
+using SourcePlaces = std::unordered_map<std::string, SourcePlace>;
+void add_place(const SourcePlace& place, SourcePlaces* places);
+
+// "function file.cpp:123", as far as it is known.
+std::string frame_text(const SourceFrame& frame);
+
+// "ns::f(int)" as "ns::f", for the name that the linker knows.
+std::string readable_name(const char* linker_name);
+
+class Symboliser {
+ public:
+  explicit Symboliser(std::vector<capture::Module> modules);
+  ~Symboliser();
+  Symboliser(const Symboliser&) = delete;
+  Symboliser& operator=(const Symboliser&) = delete;
+
+  // Innermost first; empty when nothing is known.
+  std::vector<SourceFrame> frames(uint64_t pc);
+  // Its text is "function file.cpp:123", "function+0x1a module", "module+0x401136" or "0x401136".
+  const SourcePlace& place(uint64_t pc);
+  const std::string& text(uint64_t pc) { return place(pc).text; }
+  // Of the data at `address`: "counter", "accounts+0x10", "module+0x4028" where no symbol covers
+  // it; empty when it is in no file.
+  std::string variable(uint64_t address);
+  // Modules that could not be used, and why.
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+ private:
+  struct OpenModule;
+  const capture::Module* find(uint64_t address) const;
+  OpenModule& open(const capture::Module& module);
+  SourcePlace make_place(uint64_t pc);
+
+  std::vector<capture::Module> modules_;
+  std::unordered_map<std::string, std::unique_ptr<OpenModule>> open_;
+  std::unordered_map<uint64_t, SourcePlace> places_;
+  std::vector<std::string> warnings_;
+};
+
+// Replaces source locations that are pcs ("0x401136") by their text, block by block.
+class LocationTexts {
+ public:
+  explicit LocationTexts(std::vector<capture::Module> modules) : symboliser_(std::move(modules)) {}
+
+  // `pcs` may have grown since the last call; it is always the same table.
+  void replace(const Interner& pcs, EventBlock& block);
+  // The table that the replaced locations refer to.
+  Interner take() { return std::move(texts_.locations); }
+  // Of the texts in it that instruction pointers became.
+  const SourcePlaces& places() const { return places_; }
+  std::string variable(uint64_t address) { return symboliser_.variable(address); }
+  const std::vector<std::string>& warnings() const { return symboliser_.warnings(); }
+
+ private:
+  Symboliser symboliser_;
+  std::vector<uint32_t> ids_;  // by id in `pcs`
+  Symbols texts_;              // its locations
+  SourcePlaces places_;
+};
+
+// The same for a whole trace. Returns the warnings.
+std::vector<std::string> symbolise(Trace& trace, const std::vector<capture::Module>& modules);
+
+}  // namespace tsomon

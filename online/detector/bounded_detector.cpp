@@ -1,0 +1,251 @@
+#include "online/detector/bounded_detector.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "online/detector/stretch.h"
+
+namespace tsomon {
+namespace {
+
+constexpr uint64_t kMostEvents = 2048;  // of a window
+// Pairs of events in windows: those of some at once, and about a microsecond for each event.
+constexpr uint64_t kPairsAtFirst = 50'000'000;
+constexpr uint64_t kPairsPerEvent = 100;
+constexpr size_t kSpreadTogether = 8192;
+
+}  // namespace
+
+BoundedDetector::BoundedDetector(const Symbols& symbols, const DetectorOptions& options,
+                                 DetectorCallbacks callbacks, WorkBudget mixed)
+    : symbols_(symbols),
+      options_(options),
+      callbacks_(std::move(callbacks)),
+      mixed_(mixed),
+      detector_(symbols, options, callbacks_) {}
+
+void BoundedDetector::add(const EventBlock& block, uint64_t first_index) {
+  events_ += block.events.size();
+  end_ = first_index + block.events.size();
+  {
+    const WorkScope scope(&meter_);
+    if (simple_) {
+      history_->add(block, first_index);
+      spread(block, 0, first_index);
+    } else {
+      detector_.add(block, first_index);
+    }
+  }
+  simplify_if_dear();
+  tell_cycles();
+}
+
+void BoundedDetector::lost(ThreadId thread) {
+  if (simple_) {
+    look_at_spread();
+    history_->lost(thread, end_);
+  } else {
+    detector_.lost(thread);
+  }
+}
+
+void BoundedDetector::finish() {
+  simplify_if_dear();
+  if (simple_) {
+    history_->finish();
+    look_at_spread();
+  } else {
+    detector_.finish();
+  }
+  tell_cycles();
+}
+
+DetectedStretch BoundedDetector::stretch(uint64_t first, uint64_t last, uint64_t around,
+                                         bool all_behind) const {
+  if (!simple_) {
+    return detector_.stretch(first, last, around, all_behind);
+  }
+  DetectedStretch all = stretch_of(*history_, end_, first, last, around, all_behind);
+  if (all.in_front <= kMostInFront) {
+    return all;
+  }
+  // Those of a thread commit in their order, so the oldest can go first.
+  const uint32_t left_out = all.in_front - kMostInFront;
+  DetectedStretch late;
+  late.events.append(all.events, left_out, all.events.events.size());
+  late.index.assign(all.index.begin() + left_out, all.index.end());
+  late.in_front = kMostInFront;
+  late.all_stores = all.all_stores;
+  late.some_executions = true;
+  late.initial = std::move(all.initial);
+  return late;
+}
+
+bool BoundedDetector::exhausted() const {
+  return meter_.work() - work_before_ > kDetectionBudget.of(events_).max_work;
+}
+
+bool BoundedDetector::affords(uint64_t events) {
+  if (!simple_) {
+    return true;
+  }
+  const uint64_t all = events + kMostInFront + 2 * kMostAround;
+  if (events > kMostEvents || pairs_ > kPairsAtFirst + kPairsPerEvent * events_) {
+    return false;
+  }
+  pairs_ += all * all;
+  return true;
+}
+
+DetectorStatistics BoundedDetector::statistics() const {
+  return simple_ ? before_ : detector_.statistics();
+}
+
+const std::vector<uint64_t>& BoundedDetector::cycle_counts() const {
+  return simple_ ? counts_before_ : detector_.cycle_counts();
+}
+
+void BoundedDetector::simplify_if_dear() {
+  if (meter_.work() >= mixed_.of(events_).max_work ||
+      judging_ > kWindowsBudget.of(events_).max_work) {
+    simplify();
+  }
+}
+
+void BoundedDetector::simplify() {
+  if (simple_ || options_.policy != DetectorPolicy::kTso || !callbacks_.on_window ||
+      options_.history_events == 0 || events_ == 0) {
+    return;
+  }
+  const DetectedStretch kept =
+      detector_.stretch(end_ - std::min(end_, options_.history_events), end_ - 1);
+  before_ = detector_.statistics();
+  counts_before_ = detector_.cycle_counts();
+  simple_ = true;
+  work_before_ = meter_.work();
+  history_.emplace(detector_.release_history());
+  detector_ = Detector(symbols_, options_, {});  // what it remembers goes
+  const WorkScope scope(&meter_);
+  // Stores that may have been in a buffer stand in front, apart from the rest.
+  spread(kept.events, kept.in_front, kept.index[kept.in_front]);
+}
+
+void BoundedDetector::spread(const EventBlock& block, size_t from, uint64_t first_index) {
+  for (size_t i = from; i < block.events.size(); ++i) {
+    const Event& event = block.events[i];
+    waiting_.push_back({event, block.hi(event), first_index++});
+    Event& own = waiting_.back().event;
+    own.has_hi = own.has_read_value = own.has_write_value = 0;
+    own.span_or_extra = 0;
+    if (event.kind() == EventKind::kWrite) {
+      own.set_kind(EventKind::kReadModifyWrite);  // it conflicts with the same, and commits at once
+    }
+    if (waiting_.size() >= kSpreadTogether) {
+      look_at_spread();
+    }
+  }
+}
+
+void BoundedDetector::look_at_spread() {
+  // Events of a thread in one interval follow each other in equal steps, and those of its next one,
+  // which may begin before that ends.
+  struct Thread {
+    std::vector<Waiting*> together;
+    int64_t last = INT64_MIN;
+  };
+  std::unordered_map<ThreadId, Thread> threads;
+  const auto place = [](Thread& thread) {
+    std::vector<Waiting*>& events = thread.together;
+    const int64_t lo = events.front()->event.lo;
+    const auto width = static_cast<uint64_t>(events.front()->hi) - static_cast<uint64_t>(lo);
+    for (size_t i = 0; i < events.size(); ++i) {
+      const auto step = static_cast<unsigned __int128>(width) * (i + 1) / (events.size() + 1);
+      // Unsigned: an interval may be everything.
+      const uint64_t at = static_cast<uint64_t>(lo) + static_cast<uint64_t>(step);
+      thread.last = std::max(thread.last, static_cast<int64_t>(at));
+      events[i]->event.lo = thread.last;
+    }
+    events.clear();
+  };
+  for (Waiting& waiting : waiting_) {
+    Thread& thread = threads[waiting.event.thread];
+    if (!thread.together.empty() && (thread.together.front()->event.lo != waiting.event.lo ||
+                                     thread.together.front()->hi != waiting.hi)) {
+      place(thread);
+    }
+    thread.together.push_back(&waiting);
+  }
+  for (auto& [id, thread] : threads) {
+    place(thread);
+  }
+  std::stable_sort(waiting_.begin(), waiting_.end(),
+                   [](const Waiting& a, const Waiting& b) { return a.event.lo < b.event.lo; });
+  EventBlock block;
+  for (Waiting& waiting : waiting_) {
+    // Those that were spread before have gone on already.
+    spread_time_ = std::max(spread_time_, waiting.event.lo);
+    waiting.event.lo = spread_time_;
+    block.events.push_back(waiting.event);
+    places_.push_back(waiting.index);
+  }
+  waiting_.clear();
+  while (places_.size() > options_.history_events) {
+    places_.pop_front();
+  }
+  const uint64_t first = spread_events_;
+  spread_events_ += block.events.size();
+  // A new one for each portion: what overlaps lies close together, and what a location has to
+  // remember, where nothing is ever over, stays small.
+  DetectorOptions options = options_;
+  options.policy = DetectorPolicy::kSc;
+  options.history_events = 0;
+  DetectorCallbacks callbacks;
+  callbacks.on_cycle = [this](const DetectedCycle& cycle) { add_cycle_of_spread(cycle); };
+  Detector(symbols_, options, callbacks).add(block, first);
+}
+
+// Its units, where they are in the input.
+void BoundedDetector::add_cycle_of_spread(const DetectedCycle& cycle) {
+  const uint64_t kept_from = spread_events_ - places_.size();
+  DetectedCycle own = cycle;
+  for (DetectedStep& step : own.steps) {
+    if (step.unit.first < kept_from) {
+      return;
+    }
+    step.unit.first = places_[step.unit.first - kept_from];
+    step.unit.last = places_[step.unit.last - kept_from];
+  }
+  closed_.push_back(std::move(own));
+}
+
+void BoundedDetector::tell_cycles() {
+  for (const DetectedCycle& cycle : std::exchange(closed_, {})) {
+    DetectedWindow window;
+    for (const DetectedStep& step : cycle.steps) {
+      window.units.push_back(step.unit);
+    }
+    std::sort(window.units.begin(), window.units.end(),
+              [](const DetectedUnit& a, const DetectedUnit& b) { return a.first < b.first; });
+    uint64_t last = 0;
+    for (const DetectedUnit& unit : window.units) {
+      last = std::max(last, unit.last);
+      window.complete = window.complete && unit.merged == 0;
+    }
+    if (!callbacks_.wants_events || callbacks_.wants_events(window)) {
+      DetectedStretch found = stretch(window.units.front().first, last);
+      window.complete = window.complete && found.index.size() != found.in_front &&
+                        found.index[found.in_front] == window.units.front().first;
+      if (window.complete) {
+        window.events = std::move(found.events);
+        window.index = std::move(found.index);
+        window.in_front = found.in_front;
+        window.all_stores = found.all_stores;
+        window.some_executions = found.some_executions;
+      }
+    }
+    callbacks_.on_window(std::move(window));
+  }
+}
+
+}  // namespace tsomon

@@ -1,0 +1,612 @@
+// Collection: units that no future cycle can use are dropped, their windows flagged, and those that
+// no future cycle can tell apart become one.
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <span>
+#include <utility>
+
+#include "online/graph/conflict_graph.h"
+#include "tso/order/mixed_graph.h"
+#include "tso/order/reachability.h"
+#include "tso/support/result.h"
+#include "tso/support/work.h"
+
+namespace tsomon {
+namespace {
+
+constexpr size_t kMaxReportedMembers = 64;
+constexpr size_t kMaxReachWords = size_t{1} << 22;
+
+bool by_first_event(const DetectedUnit& a, const DetectedUnit& b) { return a.first < b.first; }
+
+}  // namespace
+
+// One collection: the units of one group count as one element. Elements are numbered: groups first,
+// then the units without a group.
+class ConflictGraph::Sweep {
+ public:
+  Sweep(ConflictGraph& graph, const OnWindow& on_window, const SweepBounds& bounds)
+      : graph_(graph),
+        on_window_(on_window),
+        bounds_(bounds),
+        groups_(static_cast<uint32_t>(graph.groups_.size())),
+        closed_(graph.scratch_.closed),
+        marked_(graph.scratch_.marked),
+        work_(graph.scratch_.work),
+        dropped_(graph.scratch_.elements) {}
+
+  // True if units were merged.
+  bool run(const std::function<bool(Node)>& closed, const AskOrder& ask_order) {
+    closed_.assign(graph_.nodes_.size(), 0);
+    marked_.assign(groups_ + graph_.nodes_.size(), 0);
+    work_.clear();
+    spend(4 * graph_.in_use_.size());
+    for (const Node node : graph_.in_use_) {
+      closed_[node] = closed(node) ? 1 : 0;
+      if (closed_[node] == 0) {
+        mark(element_of(node));
+      }
+    }
+    while (!work_.empty()) {
+      const uint32_t element = work_.back();
+      work_.pop_back();
+      if (element < groups_) {
+        for (const Vertex next : graph_.order_.successors(graph_.groups_[element].vertex)) {
+          mark(graph_.group_of_vertex_[next]);
+        }
+      }
+      for (const Node node : members(element)) {
+        spend(1 + graph_.nodes_[node].undirected.size());
+        for (const Neighbour& neighbour : graph_.nodes_[node].undirected) {
+          mark(element_of(neighbour.other));
+        }
+      }
+    }
+    size_t retained = split_by_marks();
+    flag(dropped_);
+    drop_all();
+    if (retained > bounds_.ask_at) {
+      if (const auto known = ask_order()) {
+        mark_by(*known);
+        retained = split_by_marks();
+        flag_by(*known);
+        drop_all();
+        forget_undirected();
+        add_undirected(*known);
+      }
+    }
+    return retained > bounds_.max_retained && merge();
+  }
+
+ private:
+  // Elements without a mark are to be dropped. The number of finished units that have one.
+  size_t split_by_marks() {
+    dropped_.clear();
+    size_t retained = 0;
+    for (const Node node : graph_.in_use_) {
+      const uint32_t element = element_of(node);
+      if (marked_[element] != 0) {
+        retained += closed_[node];
+      } else if (members(element).front() == node) {
+        dropped_.push_back(element);
+      }
+    }
+    return retained;
+  }
+
+  void drop_all() {
+    for (const uint32_t element : dropped_) {
+      drop(element);
+    }
+    if (dropped_.empty()) {
+      return;
+    }
+    graph_.forget_gone();
+    const auto gone = [this](Node node) { return graph_.moved_to_[node] == kNone; };
+    for (const Node node : graph_.in_use_) {
+      spend(1 + graph_.nodes_[node].in.size());
+      std::erase_if(graph_.nodes_[node].in, [&](const InEdge& edge) { return gone(edge.from); });
+    }
+  }
+
+  // What unfinished units reach in the known order, and what those that it does not know reach by
+  // any edges. (What has a mark is closed under directed edges, on which the graph relies where it
+  // leaves out edges that follow from others.)
+  void mark_by(const Known& known) {
+    constexpr uint8_t kByOrder = 1;
+    constexpr uint8_t kByEdges = 2;
+    std::vector<uint32_t> place(graph_.nodes_.size(), kNone);
+    for (uint32_t i = 0; i < known.units.size(); ++i) {
+      place[known.units[i]] = i;
+    }
+    std::vector<Edge> ways;
+    for (const MixedEdge& edge : known.order.edges) {
+      ways.push_back({edge.from, edge.to});
+      if (edge.undirected) {
+        ways.push_back({edge.to, edge.from});
+      }
+    }
+    const Adjacency successors(known.units.size(), ways);
+    marked_.assign(marked_.size(), 0);
+    const auto mark_as = [this](uint32_t element, uint8_t how) {
+      if (marked_[element] < how) {
+        marked_[element] = how;
+        work_.push_back(element);
+      }
+    };
+    for (const Node node : graph_.in_use_) {
+      if (place[node] == kNone) {
+        mark_as(element_of(node), kByEdges);
+      } else if (closed_[node] == 0) {
+        mark_as(element_of(node), kByOrder);
+      }
+    }
+    while (!work_.empty()) {
+      const uint32_t element = work_.back();
+      work_.pop_back();
+      const uint8_t how = marked_[element];
+      if (element < groups_) {
+        for (const Vertex next : graph_.order_.successors(graph_.groups_[element].vertex)) {
+          mark_as(graph_.group_of_vertex_[next], how);
+        }
+      }
+      for (const Node node : members(element)) {
+        if (how == kByEdges) {
+          for (const Neighbour& neighbour : graph_.nodes_[node].undirected) {
+            mark_as(element_of(neighbour.other), how);
+          }
+        }
+        spend(1);
+        if (place[node] != kNone) {
+          spend(successors.successors(place[node]).size());
+          for (const uint32_t next : successors.successors(place[node])) {
+            mark_as(element_of(known.units[next]), kByOrder);
+          }
+        }
+      }
+    }
+  }
+
+  // One window for all groups of units, since what is known of one tells something of others.
+  void flag_by(const Known& known) {
+    const std::vector<uint32_t> local = local_numbers(dropped_);
+    std::vector<MixedEdge> edges;
+    for (const MixedEdge& edge : known.order.edges) {
+      const uint32_t from = local[element_of(known.units[edge.from])];
+      const uint32_t to = local[element_of(known.units[edge.to])];
+      if (from != kNone && to != kNone && from != to) {
+        edges.push_back({from, to, edge.undirected});
+      }
+    }
+    std::vector<Window> windows = windows_among(dropped_, edges);
+    Window together;
+    for (Window& window : windows) {
+      if (window.directed) {
+        hand_over(std::move(window));
+      } else if (!window.only_events) {
+        together.only_events = false;
+        together.units.insert(together.units.end(), window.units.begin(), window.units.end());
+        together.complete = together.complete && window.complete;
+      }
+    }
+    if (!together.units.empty()) {
+      hand_over(std::move(together));
+    }
+  }
+
+  // Undirected edges of what the marks by edges have left end there, too; not so by a known order.
+  void forget_undirected() {
+    for (const Node node : graph_.in_use_) {
+      UnitNode& unit = graph_.nodes_[node];
+      spend(1 + unit.undirected.size());
+      std::erase_if(unit.undirected, [this](const Neighbour& neighbour) {
+        return graph_.moved_to_[neighbour.other] == kNone;
+      });
+      unit.places.reset();
+    }
+  }
+
+  // Between those that stay: some of their edges followed from others by way of what is gone.
+  void add_undirected(const Known& known) {
+    auto pairs = known.order.beyond_clock;
+    std::sort(pairs.begin(), pairs.end());
+    for (auto begin = pairs.begin(); begin != pairs.end();) {
+      const auto end = std::find_if(begin, pairs.end(), [&](const auto& p) { return p != *begin; });
+      const Node a = known.units[begin->first];
+      const Node b = known.units[begin->second];
+      const bool several = end - begin > 1;
+      const bool stay = graph_.moved_to_[a] != kNone && graph_.moved_to_[b] != kNone;
+      if (stay && (several || graph_.find_undirected(a, b) == nullptr)) {
+        graph_.add_undirected(a, b, several);
+      }
+      begin = end;
+    }
+  }
+
+  uint32_t element_of(Node node) const {
+    const uint32_t group = graph_.nodes_[node].group;
+    return group != kNoGroup ? group : groups_ + node;
+  }
+  // Valid until the graph changes.
+  std::span<const Node> members(uint32_t element) {
+    if (element < groups_) {
+      return graph_.groups_[element].members;
+    }
+    alone_ = element - groups_;
+    return {&alone_, 1};
+  }
+  void mark(uint32_t element) {
+    if (marked_[element] == 0) {
+      marked_[element] = 1;
+      work_.push_back(element);
+    }
+  }
+
+  // The edges between the given elements, in their local numbers; `of_element` translates, and has
+  // kNone for all others.
+  std::vector<MixedEdge> edges_between(std::span<const uint32_t> elements,
+                                       const std::vector<uint32_t>& of_element) {
+    std::vector<MixedEdge> edges;
+    for (uint32_t to = 0; to < elements.size(); ++to) {
+      for (const Node node : members(elements[to])) {
+        for (const InEdge& edge : graph_.nodes_[node].in) {
+          const uint32_t from = of_element[element_of(edge.from)];
+          if (from != kNone && from != to) {
+            edges.push_back({from, to, false});
+          }
+        }
+        for (const Neighbour& neighbour : graph_.nodes_[node].undirected) {
+          const uint32_t other = of_element[element_of(neighbour.other)];
+          if (node < neighbour.other && other != kNone && other != to) {
+            edges.insert(edges.end(), neighbour.several ? 2 : 1, {to, other, true});
+          }
+        }
+      }
+    }
+    return edges;
+  }
+  std::vector<uint32_t> local_numbers(std::span<const uint32_t> elements) const {
+    std::vector<uint32_t> local(marked_.size(), kNone);
+    for (uint32_t i = 0; i < elements.size(); ++i) {
+      local[elements[i]] = i;
+    }
+    return local;
+  }
+
+  // Windows among the given elements, which gain no edges any more.
+  void flag(std::span<const uint32_t> elements) {
+    // Between elements directed edges alone close no cycle.
+    const bool open_order = std::any_of(elements.begin(), elements.end(), [&](uint32_t element) {
+      const auto units = members(element);
+      return std::any_of(units.begin(), units.end(),
+                         [&](Node node) { return !graph_.nodes_[node].undirected.empty(); });
+    });
+    std::vector<MixedEdge> edges;
+    if (open_order) {
+      edges = edges_between(elements, local_numbers(elements));
+    }
+    for (Window& window : windows_among(elements, edges)) {
+      hand_over(std::move(window));
+    }
+  }
+
+  // `edges` between the elements, by their places.
+  std::vector<Window> windows_among(std::span<const uint32_t> elements,
+                                    const std::vector<MixedEdge>& edges) {
+    std::vector<Window> windows;
+    MixedParts parts;
+    if (!edges.empty()) {
+      parts = split_into_parts(static_cast<uint32_t>(elements.size()), edges);
+      windows.resize(parts.count);
+    }
+    for (uint32_t i = 0; i < elements.size(); ++i) {
+      const auto units = members(elements[i]);
+      if (!edges.empty() && parts.part_of_node[i] != MixedParts::kNone) {
+        add_members(units, &windows[parts.part_of_node[i]]);
+      } else if (units.size() > 1) {
+        add_members(units, &windows.emplace_back());
+      }
+    }
+    return windows;
+  }
+
+  void hand_over(Window&& window) {
+    // A valid orientation is acyclic over events, hence over units of one event each.
+    if (window.only_events && !window.directed) {
+      return;
+    }
+    std::sort(window.units.begin(), window.units.end(), by_first_event);
+    on_window_(std::move(window));
+  }
+
+  void add_members(std::span<const Node> units, Window* window) {
+    window->directed = window->directed || units.size() > 1;
+    for (const Node node : units) {
+      const UnitNode& member = graph_.nodes_[node];
+      if (member.trail != nullptr) {
+        window->units.insert(window->units.end(), member.trail->begin(), member.trail->end());
+      } else {
+        window->units.push_back(member.unit);
+        window->complete = window->complete && member.unit.merged == 0;
+      }
+      window->only_events = window->only_events && member.only_events;
+    }
+  }
+
+  void drop(uint32_t element) {
+    const auto units = members(element);
+    graph_.statistics_.collected += units.size();
+    for (const Node node : units) {
+      graph_.release(node);
+    }
+    drop_vertex(element);
+  }
+
+  // The units stay as they are, without a group.
+  void drop_vertex(uint32_t group) {
+    if (group >= groups_) {
+      return;
+    }
+    Group& gone = graph_.groups_[group];
+    if (gone.part != 0 && graph_.callbacks_->on_part) {
+      DetectedPart part{gone.part, gone.units, {}};
+      for (const Node node : gone.members) {
+        if (part.members.size() < kMaxReportedMembers) {
+          part.members.push_back(graph_.nodes_[node].unit);
+        }
+      }
+      std::sort(part.members.begin(), part.members.end(), by_first_event);
+      graph_.callbacks_->on_part(part);
+    }
+    graph_.group_of_vertex_[gone.vertex] = kNoGroup;
+    graph_.order_.remove_node(gone.vertex);
+    for (const Node node : gone.members) {
+      graph_.nodes_[node].group = kNoGroup;
+    }
+    gone.members.clear();
+    gone.vertex = TopologicalOrder::kNone;
+    graph_.free_groups_.push_back(group);
+  }
+
+  // Elements reached from the same open ones, by directed edges and by all edges alike, become one.
+  bool merge() {
+    std::vector<uint32_t> elements;
+    std::vector<uint32_t> roots;
+    for (uint32_t element = 0; element < marked_.size(); ++element) {
+      if (marked_[element] == 0) {
+        continue;
+      }
+      const auto units = members(element);
+      if (std::any_of(units.begin(), units.end(), [&](Node node) { return closed_[node] == 0; })) {
+        roots.push_back(static_cast<uint32_t>(elements.size()));
+      }
+      elements.push_back(element);
+    }
+    const auto count = static_cast<uint32_t>(elements.size());
+    const size_t words = (roots.size() + 63) / 64;
+    if (count * words > kMaxReachWords) {
+      return false;
+    }
+    const std::vector<MixedEdge> edges = edges_between(elements, local_numbers(elements));
+    std::vector<MixedEdge> directed;
+    std::copy_if(edges.begin(), edges.end(), std::back_inserter(directed),
+                 [](const MixedEdge& edge) { return !edge.undirected; });
+    const auto by_all = reached_from(count, edges, roots);
+    const auto by_directed =
+        directed.size() == edges.size() ? by_all : reached_from(count, directed, roots);
+    std::vector<bool> open(count, false);
+    for (const uint32_t root : roots) {
+      open[root] = true;
+    }
+    std::map<std::vector<uint64_t>, std::vector<uint32_t>> classes;
+    std::vector<uint64_t> roots_of;  // of one element
+    for (uint32_t i = 0; i < count; ++i) {
+      const auto units = members(elements[i]);
+      if (open[i]) {
+        std::vector<Node> finished;
+        std::copy_if(units.begin(), units.end(), std::back_inserter(finished),
+                     [&](Node node) { return closed_[node] != 0; });
+        merge_members(finished);
+        continue;
+      }
+      const auto at = static_cast<ptrdiff_t>(i * words);
+      const auto size = static_cast<ptrdiff_t>(words);
+      roots_of.assign(by_all.begin() + at, by_all.begin() + at + size);
+      roots_of.insert(roots_of.end(), by_directed.begin() + at, by_directed.begin() + at + size);
+      roots_of.push_back(graph_.nodes_[units.front()].set);
+      classes[roots_of].push_back(elements[i]);
+    }
+    for (const auto& [key, alike] : classes) {
+      std::vector<Node> all;
+      for (const uint32_t element : alike) {
+        const auto units = members(element);
+        all.insert(all.end(), units.begin(), units.end());
+      }
+      if (all.size() == 1) {
+        continue;
+      }
+      flag(alike);
+      for (const uint32_t element : alike) {
+        drop_vertex(element);
+      }
+      merge_members(all);
+    }
+    graph_.rewrite_edges();
+    return true;
+  }
+
+  // The first of the units stays, with the edges of all of them.
+  void merge_members(std::vector<Node>& members) {
+    if (members.size() < 2) {
+      return;
+    }
+    const auto earliest = std::min_element(members.begin(), members.end(), [&](Node a, Node b) {
+      return by_first_event(graph_.nodes_[a].unit, graph_.nodes_[b].unit);
+    });
+    std::iter_swap(members.begin(), earliest);
+    const Node stays = members.front();
+    const uint32_t group = graph_.nodes_[stays].group;
+    for (size_t i = 1; i < members.size(); ++i) {
+      graph_.moved_to_[members[i]] = stays;
+    }
+    join_trails(members);
+    for (size_t i = 1; i < members.size(); ++i) {
+      UnitNode& gone = graph_.nodes_[members[i]];
+      UnitNode& whole = graph_.nodes_[stays];
+      whole.unit.merged += gone.unit.merged + 1;
+      whole.unit.last = std::max(whole.unit.last, gone.unit.last);
+      whole.only_events = whole.only_events && gone.only_events;
+      // Most edges are between two of them.
+      std::copy_if(gone.in.begin(), gone.in.end(), std::back_inserter(whole.in),
+                   [&](const InEdge& edge) { return graph_.moved_to_[edge.from] != stays; });
+      std::copy_if(gone.undirected.begin(), gone.undirected.end(),
+                   std::back_inserter(whole.undirected),
+                   [&](const Neighbour& edge) { return graph_.moved_to_[edge.other] != stays; });
+      graph_.release(members[i]);
+      graph_.moved_to_[members[i]] = stays;
+    }
+    graph_.statistics_.merged += members.size() - 1;
+    if (group != kNoGroup) {
+      auto& list = graph_.groups_[group].members;
+      std::erase_if(list, [&](Node node) { return graph_.moved_to_[node] != node; });
+    }
+  }
+
+  // Before the first of the units becomes all of them: the longest trail gets the others.
+  void join_trails(std::span<const Node> members) {
+    const auto length = [&](Node node) {
+      const auto& trail = graph_.nodes_[node].trail;
+      return trail != nullptr ? trail->size() : 0;
+    };
+    const Node longest = *std::max_element(members.begin(), members.end(),
+                                           [&](Node a, Node b) { return length(a) < length(b); });
+    graph_.trails_ -= length(longest);
+    auto trail = std::move(graph_.nodes_[longest].trail);
+    bool whole = true;
+    for (const Node node : members) {
+      UnitNode& member = graph_.nodes_[node];
+      if (member.trail != nullptr) {
+        trail->insert(trail->end(), member.trail->begin(), member.trail->end());
+        graph_.drop_trail(member);
+      } else if (member.unit.merged == 0) {
+        trail = trail != nullptr ? std::move(trail) : std::make_unique<Trail>();
+        trail->push_back(member.unit);
+      } else {
+        whole = whole && node == longest && trail != nullptr;
+      }
+    }
+    if (whole && graph_.trails_ + trail->size() <= bounds_.max_trails) {
+      graph_.trails_ += trail->size();
+      graph_.nodes_[members.front()].trail = std::move(trail);
+    }
+  }
+
+  ConflictGraph& graph_;
+  const OnWindow& on_window_;
+  const SweepBounds& bounds_;
+  const uint32_t groups_;           // elements below are groups
+  std::vector<uint8_t>& closed_;    // of a node
+  std::vector<uint8_t>& marked_;    // of an element
+  std::vector<uint32_t>& work_;     // elements marked and not looked into
+  std::vector<uint32_t>& dropped_;  // elements to be dropped, or that were
+  Node alone_ = kNone;
+};
+
+void ConflictGraph::sweep(const std::function<bool(Node)>& closed, const OnWindow& on_window,
+                          const SweepBounds& bounds, const AskOrder& ask_order) {
+  if (merged_) {
+    std::fill(moved_to_.begin(), moved_to_.end(), kNone);
+  }
+  moved_to_.resize(nodes_.size(), kNone);
+  for (const Node node : in_use_) {
+    moved_to_[node] = node;
+    nodes_[node].last_from = kNone;
+  }
+  merged_ = Sweep(*this, on_window, bounds).run(closed, ask_order);
+  if (merged_) {
+    forget_gone();
+  }
+}
+
+void ConflictGraph::release(Node node) {
+  UnitNode& gone = nodes_[node];
+  gone.used = false;
+  ++generations_[node];
+  gone.group = kNoGroup;
+  gone.last_from = kNone;
+  gone.in.clear();
+  gone.undirected.clear();
+  gone.places.reset();
+  drop_trail(gone);
+  moved_to_[node] = kNone;
+  free_nodes_.push_back(node);
+  --live_;
+}
+
+void ConflictGraph::forget_gone() {
+  std::erase_if(in_use_, [this](Node node) { return !nodes_[node].used; });
+}
+
+// Edges follow their units to where they were merged; those of dropped units go.
+void ConflictGraph::rewrite_edges() {
+  std::vector<Node> seen(nodes_.size(), kNone);
+  for (Node node = 0; node < nodes_.size(); ++node) {
+    UnitNode& unit = nodes_[node];
+    if (!unit.used) {
+      continue;
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < unit.in.size(); ++i) {
+      const Node from = moved_to_[unit.in[i].from];
+      if (from == kNone || from == node || seen[from] == node) {
+        continue;
+      }
+      seen[from] = node;
+      unit.in[kept] = unit.in[i];
+      unit.in[kept++].from = from;
+    }
+    unit.in.resize(kept);
+  }
+  std::vector<Node> owner(nodes_.size(), kNone);
+  std::vector<size_t> place(nodes_.size(), 0);
+  for (Node node = 0; node < nodes_.size(); ++node) {
+    UnitNode& unit = nodes_[node];
+    if (!unit.used) {
+      continue;
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < unit.undirected.size(); ++i) {
+      Neighbour neighbour = unit.undirected[i];
+      neighbour.other = moved_to_[neighbour.other];
+      if (neighbour.other == kNone || neighbour.other == node) {
+        continue;
+      }
+      if (owner[neighbour.other] == node) {
+        unit.undirected[place[neighbour.other]].several = true;
+        continue;
+      }
+      owner[neighbour.other] = node;
+      place[neighbour.other] = kept;
+      unit.undirected[kept++] = neighbour;
+    }
+    unit.undirected.resize(kept);
+    unit.places.reset();
+  }
+  for (Node node = 0; node < nodes_.size(); ++node) {
+    if (!nodes_[node].used) {
+      continue;
+    }
+    for (size_t i = 0; i < nodes_[node].in.size(); ++i) {
+      const Node from = nodes_[node].in[i].from;
+      if ((nodes_[from].unit.merged > 0 || nodes_[node].unit.merged > 0) && !joined(from, node)) {
+        const Vertex a = vertex(from);
+        const Vertex b = vertex(node);
+        TSOMON_CHECK(order_.insert_edge(a, b) != EdgeInsertion::kCycle,
+                     "merging units closed a cycle");
+      }
+    }
+  }
+}
+
+}  // namespace tsomon

@@ -1,0 +1,124 @@
+// Verdicts over whole traces: serializability, robustness, SC-serializability, by a search inside
+// the parts of the mixed conflict graph.
+//
+// Source      Theory sections 3, 5 and 6.
+// Purpose     The ground truth of the project, and enough for recorded runs whose parts are small.
+// Verdicts    kClean: no valid orientation is bad. kDefinite: every one is. kPossible: some are, or
+//             some are and whether all are was not decided (then `complete` is false).
+//             kInconclusive: a bound was hit, or events were lost, and nothing bad was found.
+// Findings    One for each violated part, at most `max_findings` of them with cycle and witness.
+//             Every witness has passed check_witness(); one that does not is an internal error that
+//             makes the analysis inconclusive instead of being reported.
+// Exactness   Under Semantics::kExact an orientation counts only if realise() finds an execution
+//             for it that returns the recorded values. The ties of theory section 5.1 are a part of
+//             that and prune the search; alone they admit slightly more (6 of 100,000 random traces
+//             in the tests). A part of more than 1,500 events is too large to be realised as a
+//             whole: there ties and the fixed point of the values decide, and the events of the
+//             cycle that is shown are realised.
+// SC          Values are not those of an SC execution and are compared with none. What they show
+//             about the order of the issues is used: what lies before a load from memory, or a
+//             locked operation, in every TSO execution with these values, was issued before it; and
+//             a load was issued after one of the stores that it may have read.
+// Bounds      AnalysisOptions: a part is decided quickly while its open edges are a few dozen, or
+//             its violations plain. For all together, up to the witness:
+//             tso/check/analysis_budget.h.
+// Complexity  Linear in the trace but for undirected edges; exponential inside a part, bounded in
+//             decisions and in what they cost.
+// Misses      What uninstrumented code does: its stores are invisible, and values that it wrote are
+//             taken for initial values.
+// Threads     Parts are searched by AnalysisOptions::threads of them, and judged in their order;
+//             each has the bounds it would have if they came one after the other. The bound on
+//             memory is that of one part: as many parts as there are threads may need it at once.
+// Thread-safety: a pure function of its arguments; `search` is called from several threads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tso/check/part_check.h"
+#include "tso/check/witness.h"
+#include "tso/model/outcome.h"
+#include "tso/model/relation.h"
+#include "tso/model/units.h"
+#include "tso/order/event_ranges.h"
+#include "tso/order/execution.h"
+#include "tso/order/orientations.h"
+#include "tso/support/progress.h"
+#include "tso/support/result.h"
+
+namespace tsomon {
+
+// How two neighbours on a cycle are ordered.
+enum class EdgeKind : uint8_t {
+  kProgramOrder,
+  kConflict,    // the trace shows the order
+  kValues,      // the recorded values (or a chain of certain orders) imply it
+  kReordering,  // the execution of the witness chooses it
+  kThread,      // fork or join
+  kOverlap,     // of an atomic set: the intervals overlap, this one begins first
+};
+
+struct CycleEdge {
+  UnitId unit = 0;    // that the edge leaves
+  uint32_t from = 0;  // the two events behind the edge
+  uint32_t to = 0;
+  EdgeKind kind = EdgeKind::kConflict;
+};
+
+struct Violation {
+  Verdict verdict = Verdict::kPossible;
+  bool complete = true;          // false: whether it is definite was not decided
+  std::vector<CycleEdge> cycle;  // ends where it begins
+  // Events of the witness, in trace order: as few as show the cycle, and the stores that the loads
+  // among them may be forwarded from. Of the plain relation, without a witness, all of the units.
+  std::vector<uint32_t> window;
+  std::vector<Step> witness;  // empty: no execution shows it (paper relation only)
+};
+
+inline Verdict verdict_of(const Violation& finding) { return finding.verdict; }
+
+// A unit that does not end fenced, and its last store that may commit after it
+// (tso/order/fences.h).
+struct UnfencedUnit {
+  UnitId unit = 0;
+  uint32_t after = 0;
+};
+
+struct AnalysisOptions {
+  Property property = Property::kSerializability;
+  RelationOptions relation;
+  bool values = true;
+  uint64_t max_undirected = 20'000'000;
+  OrientationBounds bounds;
+  OrientationSearch search = enumerate_orientations;  // of each part
+  // Asked first about parts whose units all end fenced, for serializability under exact semantics.
+  PartCheck fenced;
+  // Decisions, and their work (OrientationBounds), over all parts; when either is used up, every
+  // further part gets a small share.
+  uint64_t max_total_steps = 200'000;
+  uint64_t max_total_work = 2'000'000'000;
+  uint32_t max_findings = 16;
+  unsigned threads = 1;          // that search parts; the result does not depend on it
+  Progress* progress = nullptr;  // told what is searched, if there is one
+  // Cycles are searched between units of these events; empty: between all. The whole trace is still
+  // what orders and values are taken from.
+  std::vector<EventRange> only;
+};
+
+// One finding for each violated part.
+struct Analysis : Outcome<Violation> {
+  uint64_t units = 0;
+  uint64_t parts = 0;  // that had to be searched
+  uint64_t undecided_parts = 0;
+  uint64_t fenced_parts = 0;  // of the searched ones: what AnalysisOptions::fenced decided
+  uint64_t open_edges = 0;    // undirected edges left after refinement
+  uint64_t work = 0;          // of the search
+  // Serializability under TSO: of the parts that are violated or not decided.
+  std::vector<UnfencedUnit> unfenced;
+};
+
+// An error only for a trace whose stated order contradicts itself.
+Result<Analysis> analyse(const Trace& trace, const AnalysisOptions& options);
+
+}  // namespace tsomon

@@ -1,0 +1,328 @@
+#include "tso/check/explanation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tso/check/cycle.h"
+#include "tso/check/definitions.h"
+#include "tso/support/work.h"
+
+namespace tsomon {
+namespace {
+
+constexpr size_t kMaxWindow = 4000;  // events that a finding is shown with
+
+}  // namespace
+
+void add_members(const AnalysedTrace& analysed, uint32_t node, std::vector<uint32_t>* events) {
+  if (analysed.options.property == Property::kRobustness) {
+    return;  // the events on the cycle themselves
+  }
+  const Unit& unit = analysed.units[node];
+  spend(1 + (unit.last_event - unit.first_event));
+  for (uint32_t e = unit.first_event; e <= unit.last_event; ++e) {
+    if (analysed.classes.class_of(e) == node) {
+      events->push_back(e);
+    }
+  }
+}
+
+bool Explainer::explain(const ViolatedPart& part, Violation* finding, std::string* why) {
+  Orientation chosen = orientation_of(part);
+  // Undirected edges that were not chosen are decided by what is certain; those of other parts stay
+  // open.
+  const OrientationOracle before = [&](uint32_t e, uint32_t f) {
+    const Order order = chosen.pairs.order(chosen.forward, e, f);
+    return order != Order::kNone ? order : certain(e, f);
+  };
+  finding->cycle =
+      shortened(in_.relation, in_.classes.class_of(),
+                shortest_cycle_of_data(in_.trace, cycle_in(part, before), in_.classes.class_of()));
+  TSOMON_CHECK(!finding->cycle.empty(), "a cyclic part has no cycle");
+  collect_window(finding);
+  if (!part.result.has_orientation) {
+    // Too large to be oriented as a whole: directed edges, and at most one more, close the cycle;
+    // the window suffices.
+    auto window = orient_window(part, finding->window);
+    if (window) {
+      chosen = std::move(*window);
+    } else if (part.closing) {
+      *why = fmt::format("a part with {} open edges exceeds the bound", part.open.size());
+      return false;
+    } else {
+      chosen = {};
+    }
+  }
+  return show(part, before, finding, why);
+}
+
+// The open edges of the part as the search left them.
+Explainer::Orientation Explainer::orientation_of(const ViolatedPart& part) const {
+  Orientation chosen;
+  if (part.result.has_orientation) {
+    chosen.pairs.reserve(part.open.size());
+    for (const uint32_t i : part.open) {
+      chosen.pairs.add(in_.classes.events_behind(i));
+    }
+    chosen.forward = part.result.orientation;
+  } else if (part.closing) {
+    chosen.pairs.add(*part.closing);
+    chosen.forward.push_back(true);
+  }
+  return chosen;
+}
+
+// The edges between classes that the orientation decides.
+std::vector<CycleEdge> Explainer::cycle_in(const ViolatedPart& part,
+                                           const OrientationOracle& before) const {
+  std::vector<CycleEdge> edges;
+  edges.reserve(part.edges.size());
+  spend(8 * part.edges.size());
+  for (const uint32_t i : part.edges) {
+    Edge behind = in_.classes.events_behind(i);
+    EdgeKind kind = EdgeKind::kConflict;
+    if (in_.classes.edges()[i].undirected) {
+      const Order order = before(behind.from, behind.to);
+      if (order == Order::kNone) {
+        continue;
+      }
+      if (order == Order::kAfter) {
+        std::swap(behind.from, behind.to);
+      }
+      kind = EdgeKind::kReordering;
+    } else {
+      kind = directed_kind(behind);
+    }
+    edges.push_back({in_.classes.class_of(behind.from), behind.from, behind.to, kind});
+  }
+  return edges;
+}
+
+// Some valid orientation of the open edges among the events of a window, `closing` as it is;
+// nothing: none was found.
+std::optional<Explainer::Orientation> Explainer::orient_window(
+    const ViolatedPart& part, const std::vector<uint32_t>& window) const {
+  const auto inside = [&](uint32_t e) {
+    return std::binary_search(window.begin(), window.end(), e);
+  };
+  const auto index = [&](uint32_t e) {
+    return static_cast<uint32_t>(std::lower_bound(window.begin(), window.end(), e) -
+                                 window.begin());
+  };
+  OrientationProblem problem;
+  problem.events = window;
+  problem.class_of.assign(window.size(), 0);
+  problem.class_count = 1;
+  Orientation chosen;
+  for (const uint32_t i : part.open) {
+    const Edge& edge = in_.classes.events_behind(i);
+    if (inside(edge.from) && inside(edge.to)) {
+      problem.open.push_back({index(edge.from), index(edge.to), true});
+      problem.hint.push_back(in_.relation.lo(edge.from) <= in_.relation.lo(edge.to) ? 1 : 0);
+      chosen.pairs.add(edge);
+    }
+  }
+  for (const ReadsFrom& rule : in_.graph.rules) {
+    if (inside(rule.read) && inside(rule.write) && inside(rule.other)) {
+      problem.rules.push_back({index(rule.read), index(rule.write), index(rule.other)});
+    }
+  }
+  problem.event_order = in_.graph.order.among(window);
+  uint64_t work = 0;
+  if (part.closing &&
+      !problem.event_order.insert(index(part.closing->from), index(part.closing->to), &work)) {
+    return std::nullopt;
+  }
+  problem.accept = [&](const std::vector<bool>& orientation) {
+    return realise(in_.relation, window,
+                   [&](uint32_t e, uint32_t f) {
+                     const Order order = chosen.pairs.order(orientation, e, f);
+                     return order != Order::kNone ? order : certain(e, f);
+                   })
+        .has_value();
+  };
+  OrientationBounds bounds = in_.options.bounds;
+  bounds.max_bytes = std::max(bounds.max_bytes, bytes_of_part(kMaxWindow, 0));
+  OrientationResult found = enumerate_orientations(problem, bounds);
+  if (!found.has_orientation || chosen.pairs.empty()) {
+    return std::nullopt;
+  }
+  chosen.forward = std::move(found.orientation);
+  return chosen;
+}
+
+// From the cycle and its window to the execution, and to the cycle that is left in it.
+bool Explainer::show(const ViolatedPart& part, const OrientationOracle& before, Violation* finding,
+                     std::string* why) {
+  const auto& class_of = in_.classes.class_of();
+  // Edges that follow from others were left out of the graph: a detour may have a short cut.
+  auto shorter =
+      shortest_cycle_among(in_.relation, class_of, finding->window, before, program_order());
+  if (!shorter.empty()) {
+    finding->cycle = std::move(shorter);
+    collect_window(finding);
+  }
+  name_cycle(finding);
+  const auto steps = realise(in_.relation, finding->window, before);
+  if (!steps) {
+    if (in_.options.relation.semantics == Semantics::kPaper) {
+      *why = "a violation of the paper's relation that no execution has";
+      return true;
+    }
+    *why = "internal error: no execution has the orientation that was found";
+    return false;
+  }
+  if (!witnesses_) {
+    witnesses_.emplace(in_.trace, WitnessClaim{in_.options.property, in_.options.relation, false,
+                                               !in_.graph.locks_contradict});
+  }
+  const bool values = in_.values && part.realised;
+  const auto checked = witnesses_->check(*steps, values);
+  if (!checked) {
+    *why = "internal error: " + checked.error().to_string();
+    return false;
+  }
+  std::vector<uint32_t> ends;
+  for (const CycleEdge& edge : finding->cycle) {
+    ends.insert(ends.end(), {edge.from, edge.to});
+  }
+  complete(finding->cycle, &ends);
+  finding->witness = minimal_witness(*witnesses_, in_.relation, *steps, values, ends);
+  finding->window.clear();
+  for (const Step& step : finding->witness) {
+    if (!step.commit) {
+      finding->window.push_back(step.event);
+    }
+  }
+  std::sort(finding->window.begin(), finding->window.end());
+  // The cycle that is left may be another one, and nothing but what is left orders it.
+  ThreadOrder in_thread = program_order();
+  const ThreadDefinitions own(in_.trace, in_.relation.options(), finding->window);
+  if (!in_thread) {
+    in_thread = [&own](uint32_t e, uint32_t f) { return own.directed_in_thread(e, f); };
+  }
+  auto left = shortest_cycle_among(in_.relation, class_of, finding->window, before, in_thread);
+  if (!left.empty()) {
+    finding->cycle = std::move(left);
+    name_cycle(finding);
+  }
+  return true;
+}
+
+Order Explainer::certain(uint32_t e, uint32_t f) const {
+  if (in_.graph.order.reaches(e, f)) {
+    return Order::kBefore;
+  }
+  return in_.graph.order.reaches(f, e) ? Order::kAfter : Order::kNone;
+}
+
+EdgeKind Explainer::directed_kind(const Edge& edge) const {
+  const Event& from = in_.trace.events[edge.from];
+  const Event& to = in_.trace.events[edge.to];
+  if (from.thread == to.thread) {
+    return EdgeKind::kProgramOrder;
+  }
+  if (from.kind() == EventKind::kFork || to.kind() == EventKind::kJoin) {
+    return EdgeKind::kThread;
+  }
+  return in_.relation.between(edge.from, edge.to) == Order::kBefore ? EdgeKind::kConflict
+                                                                    : EdgeKind::kValues;
+}
+
+void Explainer::name_cycle(Violation* finding) const {
+  for (CycleEdge& edge : finding->cycle) {
+    edge.unit = in_.units.of_event(edge.from);
+    if (edge.kind == EdgeKind::kReordering && in_.graph.order.reaches(edge.from, edge.to)) {
+      edge.kind = EdgeKind::kValues;
+    }
+  }
+}
+
+// The events of the classes on the cycle and the stores their loads may be forwarded from. Of
+// very long units only the ends of the cycle's edges: every pair of the window will be ordered.
+void Explainer::collect_window(Violation* finding) const {
+  auto& window = finding->window;
+  window.clear();
+  for (const CycleEdge& edge : finding->cycle) {
+    add_members(in_, in_.classes.class_of(edge.from), &window);
+  }
+  if (window.size() > kMaxWindow) {
+    window.clear();
+  }
+  for (const CycleEdge& edge : finding->cycle) {
+    window.insert(window.end(), {edge.from, edge.to});
+  }
+  complete(finding->cycle, &window);
+}
+
+// Full program order, of a property that asks for it.
+ThreadOrder Explainer::program_order() const {
+  if (in_.options.property != Property::kRobustness) {
+    return {};
+  }
+  return [this](uint32_t e, uint32_t f) {
+    return in_.relation.position(e) < in_.relation.position(f);
+  };
+}
+
+// Adds the stores that loads may be forwarded from, and what the edges of the cycle inside of
+// threads rest on.
+void Explainer::complete(const std::vector<CycleEdge>& cycle, std::vector<uint32_t>* events) const {
+  constexpr int kMostRounds = 8;
+  for (int round = 0; round < kMostRounds; ++round) {
+    for (size_t i = events->size(); i-- > 0;) {
+      if (const uint32_t source = in_.relation.source((*events)[i]); source != Relation::kNever) {
+        events->push_back(source);
+      }
+    }
+    std::sort(events->begin(), events->end());
+    events->erase(std::unique(events->begin(), events->end()), events->end());
+    const size_t size = events->size();
+    if (in_.options.property != Property::kSerializability) {
+      return;
+    }
+    const ThreadDefinitions own(in_.trace, in_.relation.options(), *events);
+    for (const CycleEdge& edge : cycle) {
+      if (own.same_thread(edge.from, edge.to) && !own.directed_in_thread(edge.from, edge.to)) {
+        add_supports(edge.from, edge.to, own, events);
+      }
+    }
+    if (events->size() == size) {
+      return;
+    }
+  }
+}
+
+// A store, or a load that the store may seem to have been forwarded to, comes before a later load
+// because of a fence, of later stores that do not fit into the buffer beside it, or of a load that
+// had to wait for one of them.
+void Explainer::add_supports(uint32_t from, uint32_t to, const ThreadDefinitions& known,
+                             std::vector<uint32_t>* events) const {
+  const Relation& relation = in_.relation;
+  const uint32_t store = relation.is_store(from) ? from : known.source(from);
+  const uint32_t by = store == Relation::kNever ? store : relation.settled_by(store);
+  if (by == Relation::kNever || relation.position(by) > relation.position(to)) {
+    return;
+  }
+  events->push_back(by);
+  if (relation.drains(by)) {
+    return;
+  }
+  const auto thread = relation.of_thread(in_.trace.events[store].thread);
+  for (size_t at = relation.position(by); at-- > relation.position(store);) {
+    const uint32_t between = thread[at];
+    if (!relation.is_store(between)) {
+      continue;
+    }
+    if (relation.is_store(by)) {
+      events->push_back(between);
+    } else if (known.same_bytes(between, by)) {
+      events->push_back(between);
+      return;
+    }
+  }
+}
+
+}  // namespace tsomon

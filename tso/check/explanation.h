@@ -1,0 +1,78 @@
+// What a finding is shown with: a short cycle, the events around it, and an execution that has it.
+//
+// Purpose     From a part of a trace and the orientation that a search found in it to the cycle,
+//             window and witness of a Violation. Every witness has been accepted by the witness
+//             checker, which shares nothing with the searches.
+// Complexity  As shortest_cycle() (tso/check/cycle.h) and minimal_witness() (tso/check/witness.h).
+// Thread-safety: none; one explainer serves all findings of a trace.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tso/check/analysis.h"
+#include "tso/check/class_graph.h"
+#include "tso/check/cycle.h"
+#include "tso/check/definitions.h"
+#include "tso/order/open_pairs.h"
+
+namespace tsomon {
+
+// All of these outlive the explainer. `values`: there are values that witnesses have to return.
+struct AnalysedTrace {
+  const Trace& trace;
+  const AnalysisOptions& options;
+  const UnitTable& units;
+  const Relation& relation;
+  const RefinedGraph& graph;
+  const ClassGraph& classes;
+  bool values = false;
+};
+
+// What a search said of one part.
+struct ViolatedPart {
+  const std::vector<uint32_t>& edges;  // of the ClassGraph
+  const std::vector<uint32_t>& open;   // of these
+  const OrientationResult& result;
+  std::optional<Edge> closing;  // as in `result`, by events of the trace
+  bool realised = false;        // the orientation is that of an execution with the recorded values
+};
+
+class Explainer {
+ public:
+  explicit Explainer(const AnalysedTrace& analysed) : in_(analysed) {}
+
+  // Fills cycle, window and witness of the finding. False: `why` says why there is no witness that
+  // holds. True with `why`: there need not be one (the paper's relation).
+  bool explain(const ViolatedPart& part, Violation* finding, std::string* why);
+
+ private:
+  struct Orientation {
+    OpenPairs pairs;
+    std::vector<bool> forward;
+  };
+  Orientation orientation_of(const ViolatedPart& part) const;
+  std::optional<Orientation> orient_window(const ViolatedPart& part,
+                                           const std::vector<uint32_t>& window) const;
+  std::vector<CycleEdge> cycle_in(const ViolatedPart& part, const OrientationOracle& before) const;
+  bool show(const ViolatedPart& part, const OrientationOracle& before, Violation* finding,
+            std::string* why);
+  Order certain(uint32_t e, uint32_t f) const;
+  EdgeKind directed_kind(const Edge& edge) const;
+  void name_cycle(Violation* finding) const;
+  void collect_window(Violation* finding) const;
+  void complete(const std::vector<CycleEdge>& cycle, std::vector<uint32_t>* events) const;
+  void add_supports(uint32_t from, uint32_t to, const ThreadDefinitions& known,
+                    std::vector<uint32_t>* events) const;
+  ThreadOrder program_order() const;
+
+  AnalysedTrace in_;
+  std::optional<WitnessChecker> witnesses_;  // made for the first one
+};
+
+// The events of a unit that are nodes of the event graph; of single events as classes none.
+void add_members(const AnalysedTrace& analysed, uint32_t node, std::vector<uint32_t>* events);
+
+}  // namespace tsomon

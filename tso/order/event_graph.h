@@ -1,0 +1,77 @@
+// The event graph of a trace: directed and undirected edges between events.
+//
+// Source      Theory section 2 (EG), refined by 5.1 to 5.4.
+// Purpose     The same order as Relation::between for all pairs of events, with far fewer edges:
+//             a directed edge that follows from others is left out (per thread, per location and
+//             pair of threads only the latest predecessor is kept; of many threads' those that no
+//             store to the location lies behind), undirected edges are all there.
+//             Nodes are event indices of the trace; events that are no nodes have no edges.
+// Complexity  O(n * (threads + overlapping ranges) + u) for u undirected edges; u is quadratic for
+//             stores that no fence ever settles, so it is bounded: past the bound the graph is
+//             incomplete() and only a violation found in it may be reported.
+// Thread-safety: immutable once built.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tso/model/relation.h"
+
+namespace tsomon {
+
+struct Edge {
+  uint32_t from = 0;
+  uint32_t to = 0;
+  bool operator==(const Edge&) const = default;
+};
+
+// The accesses of one thread to one location, in program order.
+struct ThreadAccesses {
+  ThreadId thread = 0;
+  std::span<const uint32_t> writes;  // everything that conflicts with a load
+  std::span<const uint32_t> reads;   // loads and reader locks
+};
+
+class AccessIndex {
+ public:
+  static constexpr uint32_t kNone = 0xFFFFFFFFU;
+
+  explicit AccessIndex(const Relation& relation);
+  AccessIndex(AccessIndex&&) = default;
+  AccessIndex(const AccessIndex&) = delete;  // the lists point into it
+
+  // One for each thread that accesses the location, in the order of the first accesses.
+  std::span<const ThreadAccesses> at(LocationId location) const {
+    return {of_threads_.data() + first_[location], of_threads_.data() + first_[location + 1]};
+  }
+
+  // All lists lie one behind the other in events(): of at(location)[i] the writes are list
+  // first_list(location) + 2i, the reads the next one.
+  uint32_t first_list(LocationId location) const { return 2 * first_[location]; }
+  uint32_t list_of(uint32_t e) const { return list_of_[e]; }  // kNone: no access
+  uint32_t lists() const { return 2 * static_cast<uint32_t>(of_threads_.size()); }
+  std::span<const uint32_t> list(uint32_t number) const {
+    const ThreadAccesses& accesses = of_threads_[number / 2];
+    return number % 2 == 0 ? accesses.writes : accesses.reads;
+  }
+  const std::vector<uint32_t>& events() const { return events_; }
+
+ private:
+  std::vector<uint32_t> events_;
+  std::vector<ThreadAccesses> of_threads_;
+  std::vector<uint32_t> first_;    // of each location in of_threads_
+  std::vector<uint32_t> list_of_;  // by event
+};
+
+struct EventGraph {
+  std::vector<Edge> directed;
+  std::vector<Edge> undirected;  // each once, in either direction
+  bool complete = true;
+};
+
+// max_undirected bounds the undirected edges (12 bytes each while the graph is built).
+EventGraph build_event_graph(const Relation& relation, const AccessIndex& accesses,
+                             uint64_t max_undirected = 20'000'000);
+
+}  // namespace tsomon

@@ -1,0 +1,139 @@
+#include "tso/support/work.h"
+
+#include <algorithm>
+
+namespace tsomon {
+namespace {
+
+HeapHooks heap_hooks;
+
+uint64_t saturated(uint64_t at_first, uint64_t each, uint64_t count) {
+  const unsigned __int128 all =
+      static_cast<unsigned __int128>(each) * count + static_cast<unsigned __int128>(at_first);
+  return all > UINT64_MAX ? UINT64_MAX : static_cast<uint64_t>(all);
+}
+
+}  // namespace
+
+namespace work_internal {
+
+constinit thread_local ThreadWork this_thread;
+
+void tell_meter() {
+  ThreadWork& mine = this_thread;
+  const uint64_t work = mine.pending;
+  mine.pending = 0;
+  if (mine.meter == nullptr) {
+    return;
+  }
+  if (mine.counted) {
+    mine.meter->add_work(work);
+    if (mine.meter->over_work()) {
+      throw WorkEnded(WorkLimit::kWork);
+    }
+  }
+  if (mine.meter->stop_asked()) {
+    throw WorkEnded(WorkLimit::kStopped);
+  }
+}
+
+}  // namespace work_internal
+
+using work_internal::this_thread;
+
+const char* limit_text(WorkLimit limit) {
+  switch (limit) {
+    case WorkLimit::kStopped:
+      return "interrupted";
+    case WorkLimit::kWork:
+      return "the analysis exceeds its bound on work";
+    case WorkLimit::kMemory:
+      break;
+  }
+  return "the analysis exceeds its bound on memory";
+}
+
+WorkBounds WorkBudget::of(uint64_t events) const {
+  return {saturated(work_at_first, work_per_event, events),
+          saturated(bytes_at_first, bytes_per_event, events)};
+}
+
+WorkMeter::WorkMeter(WorkBounds bounds, const StopFlag* stop)
+    : bounds_(bounds),
+      stop_(stop),
+      outer_(this_thread.meter),
+      counted_outside_(outer_ != nullptr && this_thread.counted) {
+  if (counted_outside_ && outer_->bounds().max_work != UINT64_MAX) {
+    const uint64_t used = outer_->work() + this_thread.pending;
+    const uint64_t all = outer_->bounds().max_work;
+    bounds_.max_work = std::min(bounds_.max_work, all - std::min(all, used));
+  }
+}
+
+WorkMeter::~WorkMeter() {
+  if (counted_outside_) {
+    outer_->add_work(work());
+  }
+}
+
+bool WorkMeter::add_bytes(int64_t bytes) noexcept {
+  const int64_t now = bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  int64_t most = most_bytes();
+  while (now > most && !most_bytes_.compare_exchange_weak(most, now, std::memory_order_relaxed)) {
+  }
+  if (now <= 0 || static_cast<uint64_t>(now) <= bounds_.max_bytes) {
+    return true;
+  }
+  over_bytes_.store(true, std::memory_order_relaxed);
+  return false;
+}
+
+void set_heap_hooks(const HeapHooks& hooks) { heap_hooks = hooks; }
+
+void expect_bytes(uint64_t bytes) {
+  const WorkMeter* const meter = this_thread.meter;
+  if (meter != nullptr && bytes > meter->bounds().max_bytes) {
+    throw WorkEnded(WorkLimit::kMemory);
+  }
+}
+
+bool stop_asked() { return this_thread.meter != nullptr && this_thread.meter->stop_asked(); }
+
+WorkMeter* current_meter() { return this_thread.meter; }
+
+WorkScope::WorkScope(WorkMeter* meter, Counted counted, Heap heap)
+    : before_(this_thread), entered_(meter != nullptr) {
+  if (!entered_) {
+    return;
+  }
+  if (heap == Heap::kOwn && heap_hooks.create != nullptr) {
+    heap_ = heap_hooks.create();
+  }
+  this_thread.meter = meter;
+  this_thread.pending = 0;
+  this_thread.bytes = 0;
+  this_thread.heap = heap_ != nullptr ? heap_ : before_.heap;
+  this_thread.bounded = meter->bounds().max_bytes != UINT64_MAX;
+  this_thread.counted = counted == Counted::kYes && (before_.meter != meter || before_.counted);
+}
+
+WorkScope::~WorkScope() {
+  if (!entered_) {
+    return;
+  }
+  WorkMeter* const meter = this_thread.meter;
+  if (this_thread.counted) {
+    meter->add_work(this_thread.pending);
+  }
+  meter->add_bytes(this_thread.bytes);
+  this_thread = before_;
+  if (heap_ != nullptr) {
+    heap_hooks.end(heap_);
+  }
+}
+
+WorkPause::WorkPause() : before_(this_thread) { this_thread = work_internal::ThreadWork(); }
+
+WorkPause::~WorkPause() { this_thread = before_; }
+
+}  // namespace tsomon
