@@ -29,7 +29,8 @@ constexpr const char* kRunTool = "tsomon run";
 constexpr uint64_t kObjectBytes = 65536;
 
 // Of what has run on a processor: more than twice the entries of any x86-64 processor's buffer.
-// Without a bound a thread that goes on for long without a fence settles nothing (docs/online.md).
+// Without a bound a thread that goes on for long without a fence settles nothing
+// (docs/design/detection.md).
 constexpr uint32_t kRunStoreBuffer = 256;
 
 struct RunArguments {

@@ -2,8 +2,8 @@
 //
 // Purpose     One link sets any number of probes in one file for one process, for all its threads
 //             and those to come, and takes them out again. A perf event is needed for every probe,
-//             thread and processor, and closing one waits for the whole kernel (docs/attach.md has
-//             the figures).
+//             thread and processor, and closing one waits for the whole kernel
+//             (docs/design/attach.md has the figures).
 // Program     Assembled here, some 100 instructions: time, thread, number of the site, registers;
 //             and the contents of one location of the program, where a probe asks for them
 //             (ProbePlace::memory; not when its page is not there).

@@ -3,7 +3,7 @@
 // Why         Recording makes critical sections longer, so more threads find a lock taken, and one
 //             that sleeps holds up the others, too: the owner has to wake it, inside its next
 //             section. A sleep costs as much as dozens of short operations, and programs of such
-//             fall into a state in which up to one in four sleeps (docs/probe.md).
+//             fall into a state in which up to one in four sleeps (docs/design/probe.md).
 // How long    As long as sleeping and waking cost: then no more than twice the best is spent,
 //             whenever the lock becomes free (Karlin, Li, Manasse, Owicki: Empirical studies of
 //             competitive spinning for a shared-memory multiprocessor, SOSP 1991). Option spin.

@@ -40,7 +40,8 @@
 //             own one, t <= s <= max(r, s) <= max(u, t) + margin = t + margin: what is promised of
 //             a stamp holds of the maximum, too. A lock is handed over, a thread started or joined
 //             in more than one cycle, so it holds of r + 1.
-// Cost        Some 60 cycles on a current AMD server inside a virtual machine (docs/probe.md).
+// Cost        Some 60 cycles on a current AMD server inside a virtual machine
+//             (docs/design/probe.md).
 #pragma once
 
 #include <cstdint>
