@@ -19,6 +19,7 @@
 #include "monitor/probe/copy.h"
 #include "monitor/probe/modules.h"
 #include "monitor/probe/not_instrumented.h"
+#include "monitor/probe/open_chunks.h"
 #include "monitor/probe/packing.h"
 #include "monitor/probe/process_clock.h"
 #include "monitor/probe/real.h"
@@ -60,8 +61,6 @@ constexpr uint32_t kShared = 2;
 uint32_t labels_written = 0;
 uint32_t sets_written = 0;
 size_t modules_written = 0;
-Thread* in_rounds = nullptr;       // threads that have not ended, linked by next_in_round
-Thread* last_in_rounds = nullptr;  // the first of threads() when `in_rounds` was made
 Packing packing;
 
 void wait_while(std::atomic<uint32_t>* word, uint32_t value, long milliseconds) {
@@ -83,9 +82,10 @@ void wake_writer() {
   }
 }
 
-// `pack`: with zstd, only on the writer thread; otherwise async-signal-safe.
-void write(capture::ChunkType type, uint32_t thread, uint64_t sequence, const void* data,
-           size_t size, bool pack) {
+}  // namespace
+
+void write_chunk(capture::ChunkType type, uint32_t thread, uint64_t sequence, const void* data,
+                 size_t size, bool pack) {
   if (pack &&
       (type == capture::ChunkType::kEvents ? packing.wanted(options, size) : options.level != 0)) {
     handover->file.write(type, thread, sequence, data, size);
@@ -97,38 +97,37 @@ void write(capture::ChunkType type, uint32_t thread, uint64_t sequence, const vo
 void write_labels(bool pack) {
   char buffer[4096];
   while (char* const end = copy_sets(&sets_written, buffer, buffer + sizeof buffer)) {
-    write(capture::ChunkType::kSets, capture::kNoThread, 0, buffer,
-          static_cast<size_t>(end - buffer), pack);
+    write_chunk(capture::ChunkType::kSets, capture::kNoThread, 0, buffer,
+                static_cast<size_t>(end - buffer), pack);
   }
   for (char* end = nullptr; (end = copy_thread_names(buffer, buffer + sizeof buffer)) != buffer;) {
-    write(capture::ChunkType::kThreadNames, capture::kNoThread, 0, buffer,
-          static_cast<size_t>(end - buffer), pack);
+    write_chunk(capture::ChunkType::kThreadNames, capture::kNoThread, 0, buffer,
+                static_cast<size_t>(end - buffer), pack);
   }
   for (;;) {
     char* const end = copy_labels(&labels_written, buffer, buffer + sizeof buffer);
     if (end == buffer) {
       return;
     }
-    write(capture::ChunkType::kLabels, capture::kNoThread, 0, buffer,
-          static_cast<size_t>(end - buffer), pack);
+    write_chunk(capture::ChunkType::kLabels, capture::kNoThread, 0, buffer,
+                static_cast<size_t>(end - buffer), pack);
   }
 }
+
+namespace {
 
 void write_modules() {
   size_t size = 0;
   if (const char* const data = noted_modules(&modules_written, &size)) {
-    write(capture::ChunkType::kModules, capture::kNoThread, 0, data, size, false);
+    write_chunk(capture::ChunkType::kModules, capture::kNoThread, 0, data, size, false);
   }
   char buffer[4096];
   for (char* end = nullptr;
        (end = copy_not_instrumented(buffer, buffer + sizeof buffer)) != buffer;) {
-    write(capture::ChunkType::kNotInstrumented, capture::kNoThread, 0, buffer,
-          static_cast<size_t>(end - buffer), false);
+    write_chunk(capture::ChunkType::kNotInstrumented, capture::kNoThread, 0, buffer,
+                static_cast<size_t>(end - buffer), false);
   }
 }
-
-// Its owner ended: Thread::emptied.
-Chunk* const kEnded = reinterpret_cast<Chunk*>(1);
 
 void recycle(Chunk* chunk) {
   Chunk* none = nullptr;
@@ -144,17 +143,19 @@ void recycle(Chunk* chunk) {
 // The measurement that was made last.
 void write_clock() {
   if (const capture::ClockEntry* const entry = clock_entry()) {
-    write(capture::kClockChunk, capture::kNoThread, 0, entry, sizeof *entry, false);
+    write_chunk(capture::kClockChunk, capture::kNoThread, 0, entry, sizeof *entry, false);
   }
 }
+
+}  // namespace
 
 void drain(bool pack, bool keep) {
   Chunk* chunk = nullptr;
   while (handover->full.try_dequeue(chunk)) {
     if (chunk->size != 0) {
       write_labels(pack);
-      write(capture::ChunkType::kEvents, chunk->owner->number, chunk->sequence, &chunk->start,
-            chunk->size, pack);
+      write_chunk(capture::ChunkType::kEvents, chunk->owner->number, chunk->sequence, &chunk->start,
+                  chunk->size, pack);
     }
     if (!keep) {
       recycle(chunk);
@@ -162,24 +163,7 @@ void drain(bool pack, bool keep) {
   }
 }
 
-// What lies in a chunk whose owner may be going on.
-void write_open(Thread* thread, const Context& context, bool pack) {
-  alignas(64) static uint8_t payload[sizeof(Chunk) + kMostHeld];
-  capture::Position position;
-  if (context.chunk == nullptr || !capture::snapshot(context.encoder, &position)) {
-    return;
-  }
-  const Chunk& chunk = *context.chunk;
-  size_t size = sizeof chunk.start + position.end;
-  copy(payload, &chunk.start, size);
-  if (position.count != 0) {
-    size += capture::put_end(payload + size, position);
-  } else {
-    size += copy_held(context, position.end, payload + size);
-  }
-  thread->bytes += size;
-  write(capture::ChunkType::kEvents, thread->number, chunk.sequence, payload, size, pack);
-}
+namespace {
 
 void flush_everything(bool pack, bool keep) {
   // A thread that is changing chunks finishes that first; the limit is for one that cannot.
@@ -211,175 +195,12 @@ void flush_everything(bool pack, bool keep) {
     entry.lost = thread->lost.load(std::memory_order_relaxed) - thread->lost_reported;
     std::memcpy(ends + count * sizeof entry, &entry, sizeof entry);
     if (++count == 64) {
-      write(capture::ChunkType::kEnd, capture::kNoThread, 0, ends, sizeof ends, false);
+      write_chunk(capture::ChunkType::kEnd, capture::kNoThread, 0, ends, sizeof ends, false);
       count = 0;
     }
   }
-  write(capture::ChunkType::kEnd, capture::kNoThread, 0, ends, count * sizeof(capture::EndEntry),
-        false);
-}
-
-// Live: what the thread has recorded so far, and what that says about its accesses. False: the
-// thread promises nothing now.
-//
-// All threads passed a full barrier after `since` was taken. What a thread stored before its
-// barrier is seen here; so what is not seen was stored after it, and comes after `since`, as do the
-// accesses that follow a record. A stamp is taken before it is recorded, and a load of an atomic
-// performed: `announced` tells.
-bool observe(Thread* thread, uint64_t since) {
-  alignas(64) static uint8_t payload[sizeof(capture::OpenEntry) + sizeof(Chunk)];
-  if (thread->busy.load(std::memory_order_seq_cst)) {
-    return false;
-  }
-  Context* const context = *const_cast<Context* volatile*>(&thread->context);
-  if (context == nullptr) {
-    return true;  // not begun, or ended: its chunks are in the queue
-  }
-  Chunk* const chunk = *const_cast<Chunk* volatile*>(&context->chunk);
-  if (chunk == nullptr) {
-    return true;  // nothing can be recorded before the next chunk, which begins with a stamp
-  }
-  const volatile Context& seen = *context;
-  const uint32_t announced_at = seen.announced;
-  const bool announced = announced_at == seen.encoder.end + 1 || seen.encoder.before != 0 ||
-                         thread->unrecorded.load(std::memory_order_relaxed) ||
-                         seen.repeats.word != 0;
-  capture::Position position;
-  if (context->outer != nullptr || !capture::snapshot(context->encoder, &position) ||
-      position.count == capture::kMaxCount) {
-    return false;
-  }
-  capture::OpenEntry entry;
-  size_t size = sizeof entry;
-  const bool changed = thread->told_chunk != chunk->sequence + 1 ||
-                       thread->told.end != position.end || thread->told.slot != position.slot ||
-                       thread->told.count != position.count;
-  if (changed) {
-    copy(payload + size, &chunk->start, sizeof chunk->start + position.end);
-    size += sizeof chunk->start + position.end;
-    if (position.count != 0) {
-      size += capture::put_end(payload + size, position);
-    }
-  }
-  const uint64_t sequence = chunk->sequence;
-  entry.since = announced ? 0 : since;
-  entry.until = stamp();
-  copy(payload, &entry, sizeof entry);
-  // A chunk that was changed meanwhile has another address: none is used again before drain().
-  if (thread->busy.load(std::memory_order_seq_cst) ||
-      *const_cast<Context* volatile*>(&thread->context) != context ||
-      *const_cast<Chunk* volatile*>(&context->chunk) != chunk) {
-    return false;
-  }
-  drain(true, false);  // what stands before it
-  write_labels(true);
-  write(capture::ChunkType::kOpen, thread->number, sequence, payload, size, true);
-  thread->told_chunk = sequence + 1;
-  thread->told = position;
-  return !announced;
-}
-
-// Of a thread that fills its chunks slowly: what its chunk, and those of handlers, have got since
-// the last look. A chunk is looked at when it is the same as at the look before: what it holds
-// may be that old.
-void write_parts(Thread* thread) {
-  alignas(64) static uint8_t payload[sizeof(capture::PartEntry) + sizeof(Chunk) + kMostHeld];
-  for (const Context* context = *const_cast<Context* volatile*>(&thread->context);
-       context != nullptr; context = context->outer) {
-    Chunk* const chunk = *const_cast<Chunk* volatile*>(&context->chunk);
-    capture::Position position;
-    if (thread->busy.load(std::memory_order_seq_cst) || chunk == nullptr ||
-        !capture::snapshot(context->encoder, &position)) {
-      return;
-    }
-    const uint64_t sequence = chunk->sequence;
-    if (chunk->looked != sequence + 1) {
-      chunk->looked = sequence + 1;
-      chunk->told = {};
-      continue;
-    }
-    const auto size = static_cast<uint32_t>(sizeof chunk->start + position.end);
-    const bool holds = context->repeats.word != 0;
-    if (!holds && chunk->told.end == size && chunk->told.slot == position.slot &&
-        chunk->told.count == position.count) {
-      continue;
-    }
-    capture::PartEntry entry;
-    entry.from = chunk->told.end;
-    uint8_t* const bytes = payload + sizeof entry;
-    copy(bytes, reinterpret_cast<const uint8_t*>(&chunk->start) + entry.from, size - entry.from);
-    size_t all = sizeof entry + size - entry.from;
-    if (position.count != 0) {
-      entry.tail = capture::put_end(payload + all, position);
-    } else {
-      entry.tail = copy_held(*context, position.end, payload + all);
-    }
-    all += entry.tail;
-    copy(payload, &entry, sizeof entry);
-    // None of it is used again before drain(), which this thread does.
-    if (thread->busy.load(std::memory_order_seq_cst) ||
-        *const_cast<Chunk* volatile*>(&context->chunk) != chunk || chunk->sequence != sequence) {
-      return;
-    }
-    write_labels(true);
-    write(capture::ChunkType::kPart, thread->number, sequence, payload, all, true);
-    chunk->told = {size, position.slot, position.count};
-  }
-}
-
-// The threads of a round. Not all there ever were: programs start millions.
-void follow_threads() {
-  Thread* const newest = threads();
-  for (Thread* thread = newest; thread != last_in_rounds; thread = thread->next) {
-    thread->next_in_round = in_rounds;
-    in_rounds = thread;
-  }
-  last_in_rounds = newest;
-  for (Thread** link = &in_rounds; *link != nullptr;) {
-    if ((*link)->emptied.load(std::memory_order_acquire) == kEnded) {
-      *link = (*link)->next_in_round;
-    } else {
-      link = &(*link)->next_in_round;
-    }
-  }
-}
-
-void write_round() {
-  constexpr uint32_t kMax = 4096;
-  alignas(8) static struct {
-    capture::RoundEntry entry;
-    uint32_t silent[kMax];
-  } round;
-  round.entry.since = stamp();
-  if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) {
-    return;
-  }
-  uint32_t count = 0;
-  follow_threads();
-  for (Thread* thread = in_rounds; thread != nullptr; thread = thread->next_in_round) {
-    if (!observe(thread, round.entry.since)) {
-      if (count == kMax) {
-        return;  // too many to say so
-      }
-      round.silent[count++] = thread->number;
-    }
-  }
-  drain(true, false);
-  write(capture::ChunkType::kRound, capture::kNoThread, 0, &round,
-        sizeof round.entry + count * sizeof(uint32_t), false);
-}
-
-// So that a process that is killed leaves all that is older than a second. Live rounds tell what
-// threads do outside of signal handlers.
-constexpr long kLook = 400;  // milliseconds: twice that, and the time of writing
-void look_at_parts() {
-  follow_threads();
-  for (Thread* thread = in_rounds; thread != nullptr; thread = thread->next_in_round) {
-    const Context* const context = *const_cast<Context* volatile*>(&thread->context);
-    if (context != nullptr && (options.live == 0 || context->outer != nullptr)) {
-      write_parts(thread);
-    }
-  }
+  write_chunk(capture::ChunkType::kEnd, capture::kNoThread, 0, ends,
+              count * sizeof(capture::EndEntry), false);
 }
 
 uint64_t milliseconds() {
@@ -438,34 +259,6 @@ void* writer_thread(void*) {
 }
 
 }  // namespace
-
-void* take_memory(size_t size) {
-  static std::atomic<uint64_t> next{0};
-  static std::atomic<uint64_t> last{0};
-  constexpr size_t kBlock = size_t{1} << 20;
-  size = (size + 63) & ~size_t{63};
-  if (size < kBlock / 4) {
-    // A race for a new block wastes what is left of one of them.
-    const uint64_t limit = last.load(std::memory_order_acquire);
-    const uint64_t at = next.fetch_add(size, std::memory_order_acq_rel);
-    if (at != 0 && at + size <= limit && at + kBlock >= limit) {
-      return reinterpret_cast<void*>(at);
-    }
-  }
-  const size_t wanted = size < kBlock / 4 ? kBlock : size;
-  void* const memory = mmap(nullptr, wanted, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) {
-    return nullptr;
-  }
-  if (wanted == kBlock && size < kBlock / 4) {
-    const auto base = reinterpret_cast<uint64_t>(memory);
-    last.store(0, std::memory_order_release);
-    next.store(base + size, std::memory_order_release);
-    last.store(base + kBlock, std::memory_order_release);
-  }
-  return memory;
-}
 
 void wait_until_finished() {
   while (state.load(std::memory_order_seq_cst) == 1) {
@@ -565,8 +358,7 @@ bool start_handover(const char* path) {
   sets_written = 0;
   modules_written = 0;
   forget_not_instrumented();
-  in_rounds = nullptr;
-  last_in_rounds = nullptr;
+  forget_rounds();
   packing = Packing();
   static char command_line[65536];
   capture::Writer::Options file_options;

@@ -1,0 +1,50 @@
+// How the chunks of a thread, or of a handler that interrupted it, follow one another.
+//
+// Thread-safety: the thread that they belong to.
+#pragma once
+
+#include <cerrno>
+#include <cstdint>
+
+#include "monitor/probe/context.h"
+#include "monitor/probe/guard.h"
+#include "monitor/probe/handover.h"
+
+namespace tsomon::probe {
+
+// Zeroed but for what encoders leave behind.
+Context* new_context();
+
+// Continues the thread's stream in an empty chunk. False: there is none.
+bool open_chunk(Thread* thread, Context* context);
+// `ends`: the thread.
+void close_chunk(Thread* thread, Context* context, bool ends = false);
+
+// While one lives, signals are blocked and the thread's chunks may change hands, unless recording
+// has ended: finish() waits for it.
+class Change {
+ public:
+  explicit Change(Thread* thread) : thread_(thread), mask_(block_signals()), errno_(errno) {
+    thread_->busy.store(true, std::memory_order_seq_cst);
+    if (finishing()) {
+      thread_->busy.store(false, std::memory_order_seq_cst);
+      allowed_ = false;
+    }
+  }
+  ~Change() {
+    thread_->busy.store(false, std::memory_order_seq_cst);
+    errno = errno_;
+    restore_signals(mask_);
+  }
+  Change(const Change&) = delete;
+  Change& operator=(const Change&) = delete;
+  bool allowed() const { return allowed_; }
+
+ private:
+  Thread* thread_;
+  uint64_t mask_;
+  int errno_;
+  bool allowed_ = true;
+};
+
+}  // namespace tsomon::probe

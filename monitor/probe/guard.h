@@ -1,0 +1,26 @@
+// Signals blocked, and small locks. Thread-safety: async-signal-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace tsomon::probe {
+
+// Of the calling thread; what restore_signals() takes.
+uint64_t block_signals();
+void restore_signals(uint64_t mask);
+
+// Signals blocked and a spin lock held.
+class Guard {
+ public:
+  explicit Guard(std::atomic<uint32_t>* lock);
+  ~Guard();
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+ private:
+  std::atomic<uint32_t>* lock_;
+  uint64_t mask_ = 0;
+};
+
+}  // namespace tsomon::probe

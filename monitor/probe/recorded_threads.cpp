@@ -1,0 +1,332 @@
+// The threads that are recorded: their beginning and end, fork, fibers and signal handlers.
+#include <cerrno>
+#include <new>
+
+#include <sched.h>
+#include <unistd.h>
+
+#include "monitor/probe/chunks.h"
+#include "monitor/probe/handover.h"
+#include "monitor/probe/patterns.h"
+#include "monitor/probe/runtime.h"
+
+namespace tsomon::probe {
+
+__thread Local local;
+Context inactive;
+Options options;
+bool selective = false;
+bool recording = false;
+
+namespace {
+
+std::atomic<bool> active{false};
+std::atomic<uint32_t> threads_lock{0};
+std::atomic<uint32_t> next_number{0};
+std::atomic<Thread*> all_threads{nullptr};
+uint32_t generation = 0;  // of processes, by fork
+// Under threads_lock: contexts of threads that have ended, linked by `outer`, how many threads live
+// or lived at once, and blocks that were given back.
+Context* free_contexts = nullptr;
+uint64_t live_threads = 0;
+void* free_blocks = nullptr;  // each holds the address of the next
+uint64_t most_threads = 0;
+
+}  // namespace
+
+void* take_block() {
+  {
+    const Guard guard(&threads_lock);
+    if (void* const block = free_blocks; block != nullptr) {
+      free_blocks = *static_cast<void**>(block);
+      return block;
+    }
+  }
+  return take_memory(kBlockSize);
+}
+
+void give_block(void* block) {
+  const Guard guard(&threads_lock);
+  *static_cast<void**>(block) = free_blocks;
+  free_blocks = block;
+}
+
+Thread* new_thread() {
+  if (!recording) {
+    return nullptr;
+  }
+  void* const memory = take_memory(sizeof(Thread));
+  if (memory == nullptr) {
+    return nullptr;
+  }
+  auto* const thread = new (memory) Thread;
+  thread->generation = generation;
+  thread->number = next_number.fetch_add(1, std::memory_order_relaxed);
+  {
+    const Guard guard(&threads_lock);
+    thread->token = new_token();
+    if (++live_threads > most_threads) {
+      most_threads = live_threads;
+      add_chunks(2);
+    }
+    thread->spare = free_contexts;
+    if (free_contexts != nullptr) {
+      free_contexts = free_contexts->outer;
+      thread->spare->outer = nullptr;
+    }
+  }
+  if (thread->spare == nullptr && (thread->spare = new_context()) == nullptr) {
+    return nullptr;
+  }
+  Thread* head = all_threads.load(std::memory_order_relaxed);
+  do {
+    thread->next = head;
+  } while (!all_threads.compare_exchange_weak(head, thread, std::memory_order_release));
+  return thread;
+}
+
+void begin_thread(Thread* thread) {
+  if (thread == nullptr || local.off || local.thread != nullptr) {
+    return;
+  }
+  {
+    const Change change(thread);
+    thread->has_begun = true;
+    if (!thread->is_fiber) {
+      thread->handle = pthread_self();
+      local.own = thread;
+    }
+    thread->id = gettid();
+    if (change.allowed()) {
+      Context* const context = thread->spare;
+      thread->spare = context->outer;
+      context->outer = nullptr;
+      context->start = {};
+      context->encoder.stamp = 0;
+      context->floor = thread->began;
+      if (open_chunk(thread, context)) {
+        local.context = context;
+      }
+      thread->context = context;
+      local.thread = thread;
+    }
+  }
+  put_point_now(RecordType::kThreadBegin, 0, 0);
+}
+
+namespace {
+
+// With signals blocked. A thread that has not begun records nothing yet.
+void become(Thread* thread) {
+  exchange_calls(local.thread, thread);
+  thread->id = local.thread->id;
+  Context* const context = thread->context;
+  local.thread = thread->has_begun ? thread : nullptr;
+  local.context =
+      context == nullptr || context->chunk == nullptr || thread->muted ? &inactive : context;
+  local.units = thread->units;
+}
+
+// Ends what the calling thread runs.
+void end_this() {
+  Thread* const thread = local.thread;
+  if (thread == nullptr || local.off) {
+    return;
+  }
+  thread->ended = put_point_now(RecordType::kThreadEnd, 0, 0);
+  const Change change(thread);
+  if (!change.allowed()) {
+    // finish() reads this thread's memory: it must not go away before that is over.
+    wait_until_finished();
+  } else {
+    Context* free = thread->spare;
+    for (Context* context = thread->context; context != nullptr;) {
+      if (context->chunk != nullptr) {
+        close_chunk(thread, context, true);
+      }
+      Context* const outer = context->outer;
+      context->outer = free;
+      free = context;
+      context = outer;
+    }
+    thread->context = nullptr;
+    thread->spare = nullptr;
+    give_up_emptied(thread);
+    free_token(thread->token);
+    thread->token = nullptr;
+    const Guard guard(&threads_lock);
+    --live_threads;
+    while (free != nullptr) {
+      Context* const next = free->outer;
+      free->outer = free_contexts;
+      free_contexts = free;
+      free = next;
+    }
+  }
+  thread->context = nullptr;
+  // Hooks that still come find nowhere to record, and count it.
+  thread->muted = true;
+  local = Local{};
+  local.thread = thread;
+  local.off = true;
+}
+
+}  // namespace
+
+void end_thread() {
+  if (local.own != nullptr && local.thread != local.own && !local.off) {
+    drain_before_sleeping(0);
+    switch_thread(local.own);
+  }
+  end_this();
+}
+
+void switch_thread(Thread* to) {
+  Thread* const from = local.thread;
+  if (from == nullptr || to == from || local.off) {
+    return;
+  }
+  const uint64_t mask = block_signals();
+  if (local.context->repeats.word != 0) {
+    record_held(*local.context);
+  }
+  from->units = local.units;
+  become(to);
+  begin_thread(to);
+  restore_signals(mask);
+}
+
+bool is_of_this_process(const Thread* thread) { return thread->generation == generation; }
+
+void end_fiber(Thread* fiber) {
+  Thread* const current = local.thread;
+  if (current == nullptr || current == fiber || local.off) {
+    return;
+  }
+  if (!fiber->has_begun) {
+    abandon_thread(fiber);
+    return;
+  }
+  const uint64_t mask = block_signals();
+  const Local before = local;
+  become(fiber);
+  leave_calls();
+  end_this();
+  exchange_calls(fiber, current);
+  local = before;
+  restore_signals(mask);
+}
+
+void abandon_thread(Thread* thread) {
+  if (thread != nullptr) {
+    thread->gone = true;
+    const Guard guard(&threads_lock);
+    --live_threads;
+    thread->spare->outer = free_contexts;
+    free_contexts = thread->spare;
+    thread->spare = nullptr;
+  }
+}
+
+Thread* threads() { return all_threads.load(std::memory_order_acquire); }
+
+// Only while the process has one thread: nobody races with the first call.
+void activate() {
+  if (TSOMON_UNLIKELY(recording && !active.load(std::memory_order_relaxed))) {
+    active.store(true, std::memory_order_relaxed);
+    begin_thread(new_thread());
+    put_known_objects();
+  }
+}
+bool activated() { return active.load(std::memory_order_relaxed); }
+
+void lock_for_fork() {
+  while (threads_lock.exchange(1, std::memory_order_acquire) != 0) {
+    sched_yield();
+  }
+  lock_labels();
+  lock_sets();
+}
+void unlock_after_fork() {
+  unlock_sets();
+  unlock_labels();
+  threads_lock.store(0, std::memory_order_release);
+}
+void reset_after_fork() {
+  unlock_after_fork();
+  local = Local{};
+  all_threads.store(nullptr, std::memory_order_relaxed);
+  next_number.store(0, std::memory_order_relaxed);
+  ++generation;
+  forget_thread_names();
+  live_threads = 0;
+  most_threads = 0;
+  active.store(false, std::memory_order_relaxed);
+}
+
+void enter_handler(HandlerFrame* frame) {
+  Thread* const thread = local.thread;
+  Context* const outer = local.context;
+  frame->context = nullptr;
+  if (thread == nullptr || outer == &inactive || thread->muted) {
+    return;
+  }
+  const Change change(thread);
+  if (!change.allowed()) {
+    return;
+  }
+  frame->context = outer;
+  ++local.interruptions;
+  Context* const inner = thread->spare != nullptr ? thread->spare : new_context();
+  capture::Position position;
+  const bool records = outer->repeats.ending;  // what it held back
+  if (!records) {
+    record_held(*outer);
+  }
+  if (inner != nullptr && !records && capture::snapshot(outer->encoder, &position)) {
+    Context* const spare = inner->outer;
+    inner->start = {outer->chunk->sequence + 1, position.end, static_cast<uint16_t>(position.slot),
+                    static_cast<uint16_t>(position.count)};
+    inner->encoder.stamp = outer->encoder.stamp;
+    inner->floor = outer->floor;
+    if (open_chunk(thread, inner)) {
+      thread->spare = spare;
+      inner->outer = outer;
+      thread->context = inner;
+      local.context = inner;
+      capture::put_stamp(inner->encoder, in_order(*inner, stamp()));
+      return;
+    }
+    thread->spare = inner;
+  }
+  thread->muted = true;
+  local.context = &inactive;
+}
+
+void leave_handler(HandlerFrame* frame) {
+  Thread* const thread = local.thread;
+  // A handler within this one that left with siglongjmp lasts on.
+  if (frame->context == nullptr || thread == nullptr ||
+      (thread->muted ? thread->context : thread->context->outer) != frame->context) {
+    return;
+  }
+  const Change change(thread);
+  if (!change.allowed()) {
+    return;
+  }
+  if (!thread->muted) {
+    Context* const inner = thread->context;
+    if (inner->chunk != nullptr) {
+      close_chunk(thread, inner);
+    }
+    thread->context = frame->context;
+    thread->context->floor =
+        inner->encoder.stamp > inner->floor ? inner->encoder.stamp : inner->floor;
+    inner->outer = thread->spare;
+    thread->spare = inner;
+  }
+  thread->muted = false;
+  local.context = frame->context;
+}
+
+}  // namespace tsomon::probe

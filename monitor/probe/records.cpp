@@ -1,0 +1,118 @@
+#include "monitor/probe/records.h"
+
+#include "monitor/probe/record_stamps.h"
+
+namespace tsomon::probe {
+
+uint64_t put_point_now(RecordType type, uint64_t address, uint64_t pc) {
+  Context* const context = writable();
+  if (context == nullptr) {
+    return 0;
+  }
+  const uint64_t now = new_stamp(*context);
+  capture::put_point(context->encoder, type, address, pc, now);
+  context->stamped = context->encoder.end;
+  return now;
+}
+
+uint64_t put_point_after(RecordType type, uint64_t address, uint64_t pc, uint64_t last) {
+  Context* const context = writable();
+  if (context == nullptr) {
+    return 0;
+  }
+  uint64_t now = new_stamp(*context);
+  if (TSOMON_UNLIKELY(now <= last)) {
+    note_backwards(last - now);
+    now = last + 1;
+  }
+  capture::put_point(context->encoder, type, address, pc, now);
+  context->stamped = context->encoder.end;
+  return now;
+}
+
+void put_drain(uint64_t released, uint64_t pc) {
+  Context* context = local.context;
+  if (released == 0) {
+    return;
+  }
+  // Behind a point there is room for another record.
+  if (TSOMON_LIKELY(is_last(*context, context->stamped) && context->encoder.stamp == released)) {
+    capture::put_drain(context->encoder);
+    context->stamped = context->encoder.end;
+  } else if ((context = writable()) != nullptr) {
+    capture::put_open_fence(context->encoder, pc, released);
+  }
+}
+
+void put_object(uint64_t address, uint64_t size, uint64_t pc) {
+  if (Context* const context = writable()) {
+    const uint64_t now = new_stamp(*context);
+    capture::put_record(
+        context->encoder,
+        {RecordType::kAllocate, 0, capture::kSeparates, 3, address, pc, {now, now, size}});
+    context->stamped = context->encoder.end;
+  }
+}
+
+void put_stamp_now() {
+  if (Context* const context = writable()) {
+    put_stamp(*context);
+  }
+}
+
+void put_boundary(RecordType type, uint64_t address, uint64_t pc) {
+  if (type == RecordType::kUnitBegin) {
+    ++local.units;
+  } else if (local.units != 0) {
+    --local.units;
+  }
+  Context* const context = writable();
+  if (context == nullptr) {
+    return;
+  }
+  if (options.share == 0) {
+    put_point_now(type, address, pc);
+    return;
+  }
+  const bool begins = type == RecordType::kUnitBegin;
+  const bool stamped = is_last(*context, context->stamped);
+  const bool owed = owes_stamp(*context);
+  if (!begins && !stamped && (owed || !stamped_within(*context, options.share))) {
+    put_point_now(type, address, pc);
+    return;
+  }
+  capture::put_bare(context->encoder, type, address, pc);
+  context->stamped = stamped ? context->encoder.end : kNowhere;
+  if (begins) {
+    context->begun = context->encoder.end;
+    context->owed = owed ? context->encoder.end : kNowhere;
+    if (capture::foresees_access(context->encoder)) {
+      look_at_clock(*context);
+    }
+  }
+}
+
+__attribute__((noinline)) Context* begin_open(bool load) {
+  Context* const context = writable();
+  const bool repeats = context != nullptr && is_last(*context, context->repeats.end);
+  if (context != nullptr && load && is_last(*context, context->locked)) {
+    context->load_follows[context->locked_slot] = true;
+  }
+  if (context != nullptr &&
+      (owes_stamp(*context) ? !load : !stamped_within(*context, options.share))) {
+    put_stamp(*context);
+    context->repeats.end = repeats ? context->encoder.end : kNowhere;
+  }
+  return context;
+}
+
+__attribute__((noinline)) void put_open(Context* context, uint64_t key,
+                                        const volatile void* address, uint64_t value) {
+  const bool owed = owes_stamp(*context);
+  capture::put_open(context->encoder, key, reinterpret_cast<uint64_t>(address), value);
+  if (owed) {
+    put_stamp(*context);
+  }
+}
+
+}  // namespace tsomon::probe
