@@ -12,17 +12,17 @@ namespace {
 // The last records of a part may have been unfinished, and written anew; and five at most stand for
 // loads that were held back (monitor/probe/repeats.h).
 constexpr uint64_t kUnsettled = 8;
-constexpr size_t kPortion = 4096;
+constexpr size_t kEventsAtOnce = 4096;
 
 uint64_t count_records(std::string_view tokens, DecoderPool& decoders) {
   std::unique_ptr<Decoder> decoder = decoders.take();
   decoder->start(tokens);
   uint64_t count = 0;
   for (Record record;;) {
-    const uint64_t foreseen = decoder->take_foreseen(kPortion, [](uint64_t, uint64_t, uint32_t) {});
+    const uint64_t foreseen = decoder->take_foreseen(kEventsAtOnce, [](uint64_t, uint64_t, uint32_t) {});
     spend(1 + foreseen);
     count += foreseen;
-    if (foreseen == kPortion) {
+    if (foreseen == kEventsAtOnce) {
       continue;
     }
     if (decoder->next(record) != Decoder::Step::kRecord) {
