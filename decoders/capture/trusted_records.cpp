@@ -19,7 +19,8 @@ uint64_t count_records(std::string_view tokens, DecoderPool& decoders) {
   decoder->start(tokens);
   uint64_t count = 0;
   for (Record record;;) {
-    const uint64_t foreseen = decoder->take_foreseen(kEventsAtOnce, [](uint64_t, uint64_t, uint32_t) {});
+    const uint64_t foreseen =
+        decoder->take_foreseen(kEventsAtOnce, [](uint64_t, uint64_t, uint32_t) {});
     spend(1 + foreseen);
     count += foreseen;
     if (foreseen == kEventsAtOnce) {

@@ -10,7 +10,7 @@
 
 #include "monitor/events/read_ahead.h"
 #include "monitor/judge/check_parts.h"
-#include "offline/check/orientation_search.h"
+#include "offline/check/crossing_units.h"
 #include "tso/model/units.h"
 #include "tso/support/work.h"
 
@@ -152,7 +152,7 @@ Result<Analysis> analyse_property(const Trace& trace, const CheckOptions& option
   analysis.property = analysed_property(options.property);
   analysis.threads = options.jobs != 0 ? options.jobs : usable_processors();
   analysis.progress = options.progress;
-  return analyse_exactly(trace, analysis);
+  return analyse_in_steps(trace, analysis);
 }
 
 Result<CheckReport> check_trace(const Trace& trace, const CheckOptions& options) {

@@ -14,6 +14,7 @@
 #include "monitor/judge/cycle_finding.h"
 #include "monitor/judge/set_window.h"
 #include "monitor/judge/window_bounds.h"
+#include "offline/check/crossing_units.h"
 #include "online/detector/bounded_detector.h"
 #include "tso/check/analysis_budget.h"
 #include "tso/support/ordered_work.h"
@@ -21,6 +22,8 @@
 
 namespace tsomon {
 namespace {
+
+constexpr uint64_t kMostExact = 100'000;  // events that are searched, of which much is open
 
 DetectorPolicy policy_of(CheckProperty property) {
   switch (property) {
@@ -132,6 +135,8 @@ class StreamCheck::Impl {
         raised_.clear();
       }
     }
+    kept_whole_ = kept_whole_ && report_.events + block.events.size() <= options_.history_events &&
+                  origin.lines.empty();
     if (!origin.lines.empty()) {
       remember(origin);
     }
@@ -144,7 +149,9 @@ class StreamCheck::Impl {
     if (options_.progress != nullptr) {
       options_.progress->events += block.events.size();
     }
-    judge_pending(judged_up_to());
+    if (!(kept_whole_ && detector_.simple())) {
+      judge_pending(judged_up_to());
+    }
     if (detector_.exhausted()) {
       ended_ = WorkLimit::kWork;
     }
@@ -154,6 +161,9 @@ class StreamCheck::Impl {
     detector_.finish();
     if (surprising_units_ != 0) {
       incomplete(fmt::format("{} units in a recording that names none", surprising_units_));
+    }
+    if (kept_whole_ && detector_.simple() && (judge_crossing() || judge_exactly())) {
+      return;
     }
     if (!everything_) {
       judge_pending(UINT64_MAX);
@@ -201,8 +211,8 @@ class StreamCheck::Impl {
         seen.objects == 0 && !judged_whole_) {
       incomplete(kNoObjects);
     }
-    if (detector_.simple()) {
-      incomplete(kOneExecution);
+    if (detector_.simple() && !judged_whole_) {
+      incomplete(options_.property == CheckProperty::kRobustness ? kNoExecution : kOneExecution);
     }
     if (unjudged_ > 0) {
       incomplete(fmt::format("{} groups of units spread too far to be searched", unjudged_));
@@ -392,6 +402,40 @@ class StreamCheck::Impl {
     judged_whole_ = whole;
     reported_loss_ = !trace_complete_;
     forget_cycles();
+  }
+
+  // The whole input, of which so much is open that the detector looked at one execution alone.
+  // False: that decides nothing.
+  bool judge_crossing() {
+    if (error_ || report_.violations() > 0 || !cycles_.empty()) {
+      return false;
+    }
+    const Trace trace = everything();
+    AnalysisOptions asked = options_.analysis;
+    asked.property = analysed_property(options_.property);
+    Result<Analysis> analysis;
+    const WorkSpent spent = measured(kWholeBudget.of(trace.events.size()),
+                                     [&] { analysis = analyse_crossing_units(trace, asked); });
+    if (spent.over || !analysis || analysis->verdict() == Verdict::kInconclusive) {
+      return false;
+    }
+    take(std::move(analysis), trace, nullptr);
+    judged_whole_ = true;
+    pending_.clear();
+    return true;
+  }
+
+  // The same with the exact search, where the input is not too long for it.
+  bool judge_exactly() {
+    if (error_ || report_.events > kMostExact || report_.violations() > 0 || !cycles_.empty()) {
+      return false;
+    }
+    judge(everything(), nullptr, {});
+    judged_whole_ = !too_dear_;
+    if (judged_whole_) {
+      pending_.clear();
+    }
+    return judged_whole_;
   }
 
   // The analysis of the whole input has reported them, if it came to its end.
@@ -661,7 +705,8 @@ class StreamCheck::Impl {
   CheckReport report_;
   std::vector<DetectedWindow> pending_;  // not analysed yet
   std::vector<DetectedCycle> cycles_;    // the first ones
-  bool everything_ = true;               // the whole input is in the history
+  bool everything_ = true;               // the whole input is in the history, and to be analysed
+  bool kept_whole_ = true;               // it is in the history, in the order of the stream
   bool trace_complete_ = true;
   bool judged_whole_ = false;      // not only what was flagged
   bool too_dear_ = false;          // the analysis of the whole input came to no end

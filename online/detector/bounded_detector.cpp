@@ -114,8 +114,10 @@ void BoundedDetector::simplify_if_dear() {
 }
 
 void BoundedDetector::simplify() {
-  if (simple_ || options_.policy != DetectorPolicy::kTso || !callbacks_.on_window ||
-      options_.history_events == 0 || events_ == 0) {
+  const bool bounded =
+      options_.policy == DetectorPolicy::kTso || options_.policy == DetectorPolicy::kRobustness;
+  if (simple_ || !bounded || !callbacks_.on_window || options_.history_events == 0 ||
+      events_ == 0) {
     return;
   }
   const DetectedStretch kept =
@@ -132,6 +134,9 @@ void BoundedDetector::simplify() {
 }
 
 void BoundedDetector::spread(const EventBlock& block, size_t from, uint64_t first_index) {
+  if (options_.policy == DetectorPolicy::kRobustness) {
+    return;  // an execution in which stores commit at once is one of SC
+  }
   for (size_t i = from; i < block.events.size(); ++i) {
     const Event& event = block.events[i];
     waiting_.push_back({event, block.hi(event), first_index++});

@@ -12,8 +12,8 @@
 //             thread would stand together and nothing overlap. The units of each cycle that these
 //             close are a window like any other, to be judged by the exact analysis: it may find
 //             that they are not violated. What is no such cycle is not seen: complete() is false
-//             from there on. Of other policies than kTso nothing changes but that the work is
-//             counted.
+//             from there on. Under kRobustness, where that execution shows nothing, only the
+//             history goes on. Of other policies nothing changes but that the work is counted.
 // Callbacks   As Detector's. Windows of cycles come after add() of the events that closed them,
 //             are not `directed`, and hold the events so far of their units.
 // Complexity  Linear in the events after the bound.
@@ -38,6 +38,8 @@ namespace tsomon {
 inline constexpr const char* kOneExecution =
     "too much is in no certain order, for want of fences: of what came later only the execution "
     "was looked at in which every store commits at once";
+inline constexpr const char* kNoExecution =
+    "too much is in no certain order, for want of fences: what came later was not looked at";
 
 class BoundedDetector {
  public:

@@ -380,6 +380,90 @@ void add_open_thread_edges(const Relation& relation, uint64_t max_undirected, Ev
   }
 }
 
+// Of threads, forks and joins, and the hand-overs of locks.
+void add_certain_edges(const Relation& relation, EventGraph* graph) {
+  graph->directed.reserve(4 * relation.trace().events.size());
+  for (ThreadId thread = 0; thread < relation.threads(); ++thread) {
+    ThreadEdges order(relation, &graph->directed);
+    for (const uint32_t e : relation.of_thread(thread)) {
+      if (is_node(relation, e)) {
+        order.add(e);
+      }
+    }
+  }
+  if (relation.options().thread_order) {
+    add_thread_edges(relation, graph);
+  }
+  for (const uint32_t e : relation.acquisitions()) {
+    if (relation.lock_source(e) != kNone) {
+      graph->directed.push_back({relation.lock_source(e), e});
+    }
+  }
+}
+
+// Accesses of one thread to one location that are ordered among each other: when each, or one
+// behind it, is certainly before what begins later.
+struct SettledAccesses {
+  std::vector<uint32_t> events;
+  std::vector<int64_t> settled;
+
+  void add(uint32_t e, int64_t at) {
+    events.push_back(e);
+    settled.push_back(at);
+  }
+  void finish() {
+    for (size_t i = settled.size(); i > 1; --i) {
+      settled[i - 2] = std::min(settled[i - 2], settled[i - 1]);
+    }
+  }
+  // The last one that is before what begins at `lo`.
+  void link(int64_t lo, uint32_t to, std::vector<Edge>* edges) const {
+    const auto behind = std::lower_bound(settled.begin(), settled.end(), lo);
+    if (behind != settled.begin()) {
+      edges->push_back({events[static_cast<size_t>(behind - settled.begin()) - 1], to});
+    }
+  }
+};
+
+// From each list of an AccessIndex the latest access that is certainly before an access of another
+// thread. Forwarded loads are no part of the order of the other loads.
+void add_latest_before(const Relation& relation, const AccessIndex& accesses,
+                       std::vector<Edge>* edges) {
+  std::vector<SettledAccesses> lists(accesses.lists());
+  std::vector<SettledAccesses> forwarded(accesses.lists());
+  for (uint32_t number = 0; number < lists.size(); ++number) {
+    for (const uint32_t e : accesses.list(number)) {
+      (relation.source(e) == kNone ? lists : forwarded)[number].add(e, directed_from(relation, e));
+    }
+    lists[number].finish();
+    forwarded[number].finish();
+  }
+  const auto n = static_cast<uint32_t>(relation.trace().events.size());
+  for (uint32_t e = 0; e < n; ++e) {
+    const LocationId location = relation.locations().of_event(e);
+    if (location == LocationTable::kNone) {
+      continue;
+    }
+    const int64_t lo = relation.lo(e);
+    const auto link = [&](uint32_t number) {
+      lists[number].link(lo, e, edges);
+      forwarded[number].link(lo, e, edges);
+    };
+    for (const LocationId other : relation.locations().overlapping(location)) {
+      const auto threads = accesses.at(other);
+      spend(1 + 8 * threads.size());
+      for (uint32_t i = 0; i < threads.size(); ++i) {
+        if (threads[i].thread != relation.trace().events[e].thread) {
+          link(accesses.first_list(other) + 2 * i);
+          if (!relation.only_reads(e)) {
+            link(accesses.first_list(other) + 2 * i + 1);
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 
 AccessIndex::AccessIndex(const Relation& relation)
@@ -446,28 +530,21 @@ AccessIndex::AccessIndex(const Relation& relation)
 EventGraph build_event_graph(const Relation& relation, const AccessIndex& accesses,
                              uint64_t max_undirected) {
   EventGraph graph;
-  const Trace& trace = relation.trace();
-  graph.directed.reserve(4 * trace.events.size());
-  for (ThreadId thread = 0; thread < relation.threads(); ++thread) {
-    ThreadEdges order(relation, &graph.directed);
-    for (const uint32_t e : relation.of_thread(thread)) {
-      if (is_node(relation, e)) {
-        order.add(e);
-      }
-    }
-  }
-  if (relation.options().thread_order) {
-    add_thread_edges(relation, &graph);
-  } else {
+  add_certain_edges(relation, &graph);
+  if (!relation.options().thread_order) {
     add_open_thread_edges(relation, max_undirected, &graph);
-  }
-  for (const uint32_t e : relation.acquisitions()) {
-    if (relation.lock_source(e) != kNone) {
-      graph.directed.push_back({relation.lock_source(e), e});
-    }
   }
   add_conflicts(relation, accesses, max_undirected, &graph);
   return graph;
+}
+
+std::vector<Edge> directed_edges(const Relation& relation, const AccessIndex& accesses) {
+  EventGraph graph;
+  add_certain_edges(relation, &graph);
+  if (relation.options().order == TraceOrder::kIssue) {
+    add_latest_before(relation, accesses, &graph.directed);
+  }
+  return std::move(graph.directed);
 }
 
 }  // namespace tsomon

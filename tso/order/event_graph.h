@@ -74,4 +74,8 @@ struct EventGraph {
 EventGraph build_event_graph(const Relation& relation, const AccessIndex& accesses,
                              uint64_t max_undirected = 20'000'000);
 
+// The directed edges of that graph and others that follow from them, without looking at what is
+// open: linear in the trace however much that is. O(n * threads * overlapping ranges * log n).
+std::vector<Edge> directed_edges(const Relation& relation, const AccessIndex& accesses);
+
 }  // namespace tsomon

@@ -1,0 +1,405 @@
+#include "offline/check/crossing_units.h"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "offline/check/crossing_witness.h"
+#include "offline/check/issue_edges.h"
+#include "offline/check/orientation_search.h"
+#include "offline/check/thread_lists.h"
+#include "offline/check/value_edges.h"
+#include "tso/check/analysis_budget.h"
+#include "tso/order/reachability.h"
+#include "tso/support/work.h"
+
+namespace tsomon {
+namespace {
+
+constexpr uint32_t kEnd = ThreadLists::kEnd;
+constexpr uint64_t kMostRefused = 1000;
+constexpr size_t kLongTrace = 4096;  // events
+// What the exact analysis may do first: where little is open it is done by then.
+constexpr WorkBudget kFirstLook = {.work_at_first = 1'000'000, .work_per_event = 100};
+
+// What can be reached from one event that leaves a unit.
+class Reach {
+ public:
+  struct Entry {
+    Edge edge;        // from an event of another thread's to one of this thread's
+    uint32_t before;  // the entry that led to edge.from; kEnd: edge.from is where it all began
+  };
+
+  explicit Reach(const ThreadLists& lists, ThreadId threads) : lists_(lists), threads_(threads) {}
+
+  void clear() {
+    for (const ThreadId thread : touched_) {
+      threads_[thread] = {};
+    }
+    touched_.clear();
+    open_.clear();
+    entries_.clear();
+  }
+
+  void enter(ThreadId thread, Edge edge, uint32_t before) {
+    const uint32_t unit = lists_.unit(edge.to);
+    const uint32_t full = lists_.full_from(thread, unit);
+    Reached& mine = threads_[thread];
+    if (mine.full == kEnd && mine.some == kEnd) {
+      touched_.push_back(thread);
+    }
+    const bool some = full != unit && unit < mine.some && unit < mine.full;
+    const bool more = full < lists_.units(thread) && full < mine.full;
+    if (some) {
+      mine.some = unit;
+      mine.some_by = add({edge, before});
+    }
+    if (more) {
+      mine.full = full;
+      mine.full_by = add({edge, before});
+    }
+    if (some || more) {
+      look_at(thread);
+    }
+  }
+
+  // All units from this one on.
+  void enter_from(ThreadId thread, uint32_t unit, Edge edge, uint32_t before) {
+    Reached& mine = threads_[thread];
+    if (mine.full == kEnd && mine.some == kEnd) {
+      touched_.push_back(thread);
+    }
+    if (unit < mine.full) {
+      mine.full = unit;
+      mine.full_by = add({edge, before});
+      look_at(thread);
+    }
+  }
+  // The entry by which a unit that is entered by all is reached; kEnd: it is not.
+  uint32_t reaches(ThreadId thread, uint32_t unit) const {
+    const Reached& mine = threads_[thread];
+    return mine.full <= unit ? mine.full_by : mine.some <= unit ? mine.some_by : kEnd;
+  }
+  // One by which any unit is.
+  uint32_t reaches_any(ThreadId thread) const {
+    const Reached& mine = threads_[thread];
+    return mine.some != kEnd ? mine.some_by : mine.full_by;
+  }
+
+  bool next(ThreadId* thread) {
+    if (open_.empty()) {
+      return false;
+    }
+    *thread = open_.front();
+    open_.pop_front();
+    threads_[*thread].open = false;
+    return true;
+  }
+
+  // The first place of the list in a unit that is reached, and the entry that says so.
+  uint32_t first_of(uint32_t list, ThreadId thread, uint32_t* by) const {
+    const Reached& mine = threads_[thread];
+    const uint32_t full = mine.full == kEnd ? kEnd : lists_.first_from(list, mine.full);
+    const uint32_t some = mine.some == kEnd ? kEnd : lists_.first_entered_from(list, mine.some);
+    *by = some < full ? mine.some_by : mine.full_by;
+    return std::min(some, full);
+  }
+
+  const Entry& entry(uint32_t number) const { return entries_[number]; }
+
+ private:
+  struct Reached {
+    uint32_t full = kEnd;  // all units from this one on
+    uint32_t some = kEnd;  // those from this one on that are entered by all
+    uint32_t full_by = kEnd;
+    uint32_t some_by = kEnd;
+    bool open = false;
+  };
+
+  uint32_t add(const Entry& entry) {
+    entries_.push_back(entry);
+    return static_cast<uint32_t>(entries_.size() - 1);
+  }
+  void look_at(ThreadId thread) {
+    if (!threads_[thread].open) {
+      threads_[thread].open = true;
+      open_.push_back(thread);
+    }
+  }
+
+  const ThreadLists& lists_;
+  std::vector<Reached> threads_;
+  std::vector<ThreadId> touched_;
+  std::deque<ThreadId> open_;
+  std::vector<Entry> entries_;
+};
+
+class CrossingSearch {
+ public:
+  CrossingSearch(const Trace& trace, const AnalysisOptions& options)
+      : trace_(trace),
+        options_(options),
+        units_(trace),
+        locations_(trace),
+        relation_(trace, locations_, options.relation),
+        accesses_(relation_),
+        by_event_(options.property == Property::kRobustness) {}
+
+  CrossingUnits run() {
+    CrossingUnits result;
+    result.units = units_.size();
+    std::vector<Edge> edges = directed_edges(relation_, accesses_);
+    const bool values = options_.values && add_value_edges(relation_, accesses_, &edges);
+    if (options_.relation.semantics == Semantics::kExact) {
+      add_issue_edges(relation_, accesses_, &edges);
+    }
+    order_ = Reachability::build(relation_, edges);
+    edges = {};
+    if (!order_) {
+      return result;  // the values, or what the trace says, fit no execution
+    }
+    lists_.emplace(relation_, accesses_, units_, by_event_);
+    if (!add_passages()) {
+      return result;
+    }
+    reach_.emplace(*lists_, relation_.threads());
+    targets_.assign(lists_->lists().size(), kEnd);
+    const bool shown = !values && relation_.acquisitions().empty();
+    for (uint32_t list = 0; list < targets_.size(); ++list) {
+      if (!search_from(list, shown, &result)) {
+        return result;
+      }
+    }
+    result.cyclic = result.refused == 0 ? Answer::kNo : Answer::kUnknown;
+    return result;
+  }
+
+ private:
+  // False: that is the answer.
+  bool search_from(uint32_t list, bool shown, CrossingUnits* result) {
+    const ThreadLists::List& events = lists_->lists()[list];
+    uint32_t last_unit = kEnd;
+    for (const uint32_t b : events.events) {
+      spend(1);
+      // Of one unit the first leaves to all that the others leave to.
+      if (events.partners.empty() || lists_->unit(b) == last_unit) {
+        continue;
+      }
+      last_unit = lists_->unit(b);
+      if (!aim(events.thread, b)) {
+        continue;
+      }
+      if (const auto cycle = cycle_from(events.thread, b)) {
+        result->violation = shown ? show(*cycle) : std::nullopt;
+        if (result->violation) {
+          result->cyclic = Answer::kYes;
+          return false;
+        }
+        if (++result->refused == kMostRefused || !shown) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  // Where the search from `b` is to come back to: of each list of its thread the latest access
+  // whose unit is that of `b` or leads to it, and that is not before it.
+  bool aim(ThreadId thread, uint32_t b) {
+    bool any = false;
+    start_ = b;
+    horizon_ = 0;
+    for (const uint32_t list : lists_->of_thread(thread)) {
+      spend(4);
+      const uint32_t place = lists_->last_leading_to(list, lists_->unit(b));
+      const uint32_t a = place == kEnd ? kEnd : lists_->lists()[list].events[place];
+      targets_[list] = a != kEnd && a != b && !order_->reaches(a, b) ? a : kEnd;
+      if (targets_[list] != kEnd) {
+        any = true;
+        const uint32_t unit = lists_->unit(a);
+        horizon_ = std::max(horizon_, lists_->full_from(thread, unit));
+      }
+    }
+    return any;
+  }
+
+  // Whether a way from `b` may lead through its thread once more, by way of this unit: not where
+  // that leads to the unit of `b`, for a shorter cycle is then closed there; and not behind what
+  // the units that are to be come back to lead to, for these could be left there at once.
+  bool may_return(ThreadId thread, uint32_t unit) const {
+    const uint32_t start = lists_->unit(start_);
+    const bool leads = unit <= start && (unit == start || lists_->entered_by_all(thread, start) ||
+                                         lists_->full_from(thread, unit) <= start);
+    return !leads && unit < horizon_;
+  }
+
+  // The edges of a cycle, in the order of the cycle.
+  std::optional<std::vector<Edge>> cycle_from(ThreadId start, uint32_t b) {
+    reach_->clear();
+    if (auto cycle = leave(start, b, kEnd)) {
+      return cycle;
+    }
+    ThreadId thread = 0;
+    while (reach_->next(&thread)) {
+      for (const uint32_t list : lists_->of_thread(thread)) {
+        uint32_t by = kEnd;
+        const uint32_t place = reach_->first_of(list, thread, &by);
+        spend(8);
+        if (place == kEnd) {
+          continue;
+        }
+        if (auto cycle = leave(start, lists_->lists()[list].events[place], by)) {
+          return cycle;
+        }
+      }
+      for (const uint32_t passage : passages_) {
+        spend(1);
+        pass(passage, thread);
+      }
+    }
+    return std::nullopt;
+  }
+
+  // Along the conflicts of an event to other threads.
+  std::optional<std::vector<Edge>> leave(ThreadId start, uint32_t from, uint32_t by) {
+    for (const uint32_t partner : lists_->lists()[lists_->list_of(from)].partners) {
+      const ThreadLists::List& theirs = lists_->lists()[partner];
+      spend(8);
+      if (theirs.thread == start) {
+        const uint32_t target = targets_[partner];
+        if (target != kEnd && !comes_before(theirs, lists_->place_of(target), from)) {
+          return cycle_to({from, target}, by);
+        }
+      }
+      const uint32_t first = first_not_before(theirs, from);
+      if (first < theirs.events.size() &&
+          (theirs.thread != start || may_return(start, lists_->unit(theirs.events[first])))) {
+        reach_->enter(theirs.thread, {from, theirs.events[first]}, by);
+      }
+    }
+    return std::nullopt;
+  }
+
+  bool comes_before(const ThreadLists::List& list, uint32_t place, uint32_t e) const {
+    return order_->reaches(list.events[place], e) ||
+           (!list.issued.empty() && list.issued[place] < relation_.lo(e));
+  }
+  uint32_t first_not_before(const ThreadLists::List& list, uint32_t e) const {
+    uint32_t low = 0;
+    auto high = static_cast<uint32_t>(list.events.size());
+    while (low < high) {
+      const uint32_t middle = low + (high - low) / 2;
+      if (comes_before(list, middle, e)) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  }
+
+  std::vector<Edge> cycle_to(Edge last, uint32_t by) const {
+    std::vector<Edge> cycle{last};
+    for (; by != kEnd; by = reach_->entry(by).before) {
+      cycle.push_back(reach_->entry(by).edge);
+    }
+    std::reverse(cycle.begin(), cycle.end());
+    return cycle;
+  }
+
+  // Forks and joins lead from thread to thread, too. False: one lies inside of a unit, which may
+  // begin a cycle.
+  bool add_passages() {
+    for (const uint32_t e : relation_.thread_events()) {
+      const Event& event = trace_.events[e];
+      if (!options_.relation.thread_order ||
+          (!by_event_ && units_[units_.of_event(e)].label != Interner::kNone)) {
+        return false;
+      }
+      if (event.address < relation_.threads() && event.address != event.thread) {
+        passages_.push_back(e);
+      }
+    }
+    return true;
+  }
+
+  void pass(uint32_t passage, ThreadId thread) {
+    const Event& event = trace_.events[passage];
+    const auto child = static_cast<ThreadId>(event.address);
+    if (event.kind() == EventKind::kFork && event.thread == thread && lists_->units(child) > 0) {
+      const uint32_t by = reach_->reaches(thread, lists_->unit(passage));
+      if (by != kEnd) {
+        reach_->enter_from(child, 0, {passage, relation_.of_thread(child).front()}, by);
+      }
+    } else if (event.kind() == EventKind::kJoin && child == thread) {
+      const uint32_t by = reach_->reaches_any(thread);
+      reach_->enter_from(event.thread, lists_->unit(passage), {reach_->entry(by).edge.to, passage},
+                         by);
+    }
+  }
+
+  std::optional<Violation> show(const std::vector<Edge>& cycle) const {
+    return witness_of_cycle({trace_, options_, units_, relation_, *order_, by_event_}, cycle);
+  }
+
+  const Trace& trace_;
+  const AnalysisOptions& options_;
+  UnitTable units_;
+  LocationTable locations_;
+  Relation relation_;
+  AccessIndex accesses_;
+  bool by_event_;
+  std::optional<Reachability> order_;
+  std::optional<ThreadLists> lists_;
+  std::optional<Reach> reach_;
+  uint32_t start_ = kEnd;  // where the search began
+  // All units that it may come back to lead to those from here on.
+  uint32_t horizon_ = 0;
+  std::vector<uint32_t> targets_;   // by list of the thread that is looked at
+  std::vector<uint32_t> passages_;  // forks and joins
+};
+
+}  // namespace
+
+CrossingUnits find_crossing_units(const Trace& trace, const AnalysisOptions& options) {
+  return CrossingSearch(trace, options).run();
+}
+
+Result<Analysis> analyse_crossing_units(const Trace& trace, const AnalysisOptions& options) {
+  return analysed_within(kAnalysisBudget, trace, [&](Analysis* result) -> Result<void> {
+    CrossingUnits found = find_crossing_units(trace, options);
+    result->units = found.units;
+    if (found.violation) {
+      result->add(std::move(*found.violation), options.max_findings);
+      result->missing("whether a violation is definite was not decided");
+    } else if (found.cyclic == Answer::kUnknown) {
+      result->missing(
+          fmt::format("{} cycles were met that no execution was found for", found.refused));
+    }
+    return {};
+  });
+}
+
+Result<Analysis> analyse_in_steps(const Trace& trace, const AnalysisOptions& options) {
+  if (trace.events.size() < kLongTrace || options.property == Property::kScSerializability ||
+      options.relation.model != MemoryModel::kTso) {
+    return analyse_exactly(trace, options);
+  }
+  Result<Analysis> exact;
+  const WorkSpent spent = measured(kFirstLook.of(trace.events.size()),
+                                   [&] { exact = analyse_exactly(trace, options); });
+  if (!exact || (!spent.over && exact->verdict() != Verdict::kInconclusive) ||
+      exact->violations() > 0 || stop_asked()) {
+    return exact;
+  }
+  auto crossing = analyse_crossing_units(trace, options);
+  if (crossing && crossing->verdict() != Verdict::kInconclusive) {
+    return crossing;
+  }
+  return spent.over ? analyse_exactly(trace, options) : std::move(exact);
+}
+
+}  // namespace tsomon

@@ -1,0 +1,282 @@
+#include "offline/check/crossing_witness.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tso/check/cycle.h"
+#include "tso/check/witness.h"
+#include "tso/order/execution.h"
+#include "tso/support/none.h"
+#include "tso/support/work.h"
+
+namespace tsomon {
+namespace {
+
+constexpr size_t kMaxWindow = 1000;
+constexpr size_t kMaxSteps = 100'000;  // of a thread, between two events of a cycle
+
+class CycleWitness {
+ public:
+  CycleWitness(const OrderedUnits& in, const std::vector<Edge>& cycle) : in_(in), cycle_(cycle) {}
+
+  std::optional<Violation> run() {
+    for (const Edge& edge : cycle_) {
+      if (!fork_or_join(edge)) {
+        open_.push_back(edge);
+      }
+    }
+    if (!fit_together() || !collect_window() || !put_in_order()) {
+      return std::nullopt;
+    }
+    return show();
+  }
+
+ private:
+  bool fork_or_join(const Edge& edge) const {
+    return in_.trace.events[edge.from].kind() == EventKind::kFork ||
+           in_.trace.events[edge.to].kind() == EventKind::kJoin;
+  }
+
+  // The load from memory, store or fence that comes next; kNone: none near by.
+  uint32_t next_in_thread(uint32_t e) const {
+    const auto thread = in_.relation.of_thread(in_.trace.events[e].thread);
+    const size_t first = in_.relation.position(e) + 1;
+    for (size_t at = first; at < std::min(thread.size(), first + kMaxSteps); ++at) {
+      spend(1);
+      if (is(in_.trace.events[thread[at]], kinds::kNodes) &&
+          in_.relation.source(thread[at]) == Relation::kNever && in_.relation.is_read(thread[at])) {
+        return thread[at];
+      }
+    }
+    return kNone;
+  }
+
+  bool before(uint32_t e, uint32_t f) const {
+    if (in_.order.reaches(e, f)) {
+      return true;
+    }
+    if (in_.relation.source(e) == Relation::kNever) {
+      return false;
+    }
+    const uint32_t next = next_in_thread(e);
+    return next != kNone && (next == f || in_.order.reaches(next, f));
+  }
+
+  // The open edges, with what they lead to by way of others: no edge leads to itself.
+  bool fit_together() {
+    const auto count = static_cast<uint32_t>(open_.size());
+    after_.assign(count, std::vector<bool>(count, false));
+    for (uint32_t i = 0; i < count; ++i) {
+      for (uint32_t j = 0; j < count; ++j) {
+        after_[i][j] = open_[i].to == open_[j].from || before(open_[i].to, open_[j].from);
+      }
+    }
+    for (uint32_t k = 0; k < count; ++k) {
+      for (uint32_t i = 0; i < count; ++i) {
+        for (uint32_t j = 0; j < count; ++j) {
+          after_[i][j] = after_[i][j] || (after_[i][k] && after_[k][j]);
+        }
+      }
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+      if (after_[i][i]) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  bool collect_window() {
+    for (size_t i = 0; i < cycle_.size(); ++i) {
+      const uint32_t entered = cycle_[i].to;
+      const uint32_t left = cycle_[(i + 1) % cycle_.size()].from;
+      window_.insert(window_.end(), {cycle_[i].from, entered});
+      if (!in_.by_event && in_.units.of_event(entered) != in_.units.of_event(left) &&
+          !add_way(entered, left)) {
+        return false;
+      }
+    }
+    for (size_t i = 0; i < window_.size(); ++i) {
+      const uint32_t source = in_.relation.source(window_[i]);
+      if (source != Relation::kNever) {
+        window_.push_back(source);
+      }
+      if (window_.size() > kMaxWindow) {
+        return false;
+      }
+    }
+    add_drains();
+    std::sort(window_.begin(), window_.end());
+    window_.erase(std::unique(window_.begin(), window_.end()), window_.end());
+    return true;
+  }
+
+  // The events by which the unit of `from` leads to that of `to`, which comes later in the thread:
+  // in the first unit, or in one between them, an event after which `to` comes.
+  bool add_way(uint32_t from, uint32_t to) {
+    const auto thread = in_.relation.of_thread(in_.trace.events[from].thread);
+    const UnitId first = in_.units.of_event(from);
+    const UnitId last = in_.units.of_event(to);
+    UnitId unit = UnitTable::kNone;
+    uint32_t entered = kNone;
+    const size_t begin = in_.relation.position(in_.units[first].first_event);
+    for (size_t at = begin; at < std::min(thread.size(), begin + kMaxSteps); ++at) {
+      spend(4);
+      const uint32_t e = thread[at];
+      if (!is(in_.trace.events[e], kinds::kNodes)) {
+        continue;
+      }
+      if (in_.units.of_event(e) != unit) {
+        unit = in_.units.of_event(e);
+        entered = unit == first ? from : kNone;
+      }
+      if (entered == kNone && in_.order.reaches(from, e)) {
+        entered = e;
+      }
+      if (entered != kNone && (unit == last || in_.order.reaches(e, to))) {
+        window_.insert(window_.end(), {entered, e});
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // What orders a store and a later load of its thread is to be among the events.
+  void add_drains() {
+    std::vector<uint32_t> drains;
+    for (const uint32_t e : window_) {
+      const uint32_t by = in_.relation.settled_by(e);
+      if (by != Relation::kNever && by != e) {
+        drains.push_back(by);
+      }
+    }
+    window_.insert(window_.end(), drains.begin(), drains.end());
+  }
+
+  // One order of all events of the window that is part of one of all events of the trace.
+  bool put_in_order() {
+    const auto count = static_cast<uint32_t>(window_.size());
+    spend(static_cast<uint64_t>(count) * count * (1 + open_.size()));
+    const auto reaches = [&](uint32_t e, uint32_t f) { return e == f || before(e, f); };
+    std::vector<std::vector<bool>> to_open(count), from_open(count);
+    for (uint32_t i = 0; i < count; ++i) {
+      for (const Edge& edge : open_) {
+        to_open[i].push_back(reaches(window_[i], edge.from));
+        from_open[i].push_back(reaches(edge.to, window_[i]));
+      }
+    }
+    const auto comes_before = [&](uint32_t i, uint32_t j) {
+      if (before(window_[i], window_[j])) {
+        return true;
+      }
+      for (size_t k = 0; k < open_.size(); ++k) {
+        for (size_t l = 0; to_open[i][k] && l < open_.size(); ++l) {
+          if ((k == l || after_[k][l]) && from_open[j][l]) {
+            return true;
+          }
+        }
+      }
+      return false;
+    };
+    std::vector<std::vector<uint32_t>> later(count);
+    std::vector<uint32_t> missing(count, 0);
+    for (uint32_t i = 0; i < count; ++i) {
+      for (uint32_t j = 0; j < count; ++j) {
+        if (i != j && comes_before(i, j)) {
+          later[i].push_back(j);
+          ++missing[j];
+        }
+      }
+    }
+    place_.assign(count, kNone);
+    for (uint32_t next = 0; next < count; ++next) {
+      const auto ready = std::find_if(missing.begin(), missing.end(),
+                                      [](uint32_t before_it) { return before_it == 0; });
+      if (ready == missing.end()) {
+        return false;
+      }
+      const auto i = static_cast<uint32_t>(ready - missing.begin());
+      *ready = kNone;
+      place_[i] = next;
+      for (const uint32_t j : later[i]) {
+        --missing[j];
+      }
+    }
+    return true;
+  }
+
+  Order order_of(uint32_t e, uint32_t f) const {
+    const auto place = [&](uint32_t event) {
+      return place_[static_cast<size_t>(std::lower_bound(window_.begin(), window_.end(), event) -
+                                        window_.begin())];
+    };
+    return place(e) < place(f) ? Order::kBefore : Order::kAfter;
+  }
+
+  std::optional<Violation> show() const {
+    const OrientationOracle before = [this](uint32_t e, uint32_t f) { return order_of(e, f); };
+    const auto steps = realise(in_.relation, window_, before);
+    if (!steps) {
+      return std::nullopt;
+    }
+    const WitnessChecker checker(in_.trace,
+                                 {in_.options.property, in_.options.relation, false, true});
+    if (!checker.check(*steps, false)) {
+      return std::nullopt;
+    }
+    std::vector<uint32_t> ends;
+    for (const Edge& edge : cycle_) {
+      ends.insert(ends.end(), {edge.from, edge.to});
+    }
+    Violation found;
+    found.complete = false;
+    found.witness = minimal_witness(checker, in_.relation, *steps, false, ends);
+    for (const Step& step : found.witness) {
+      if (!step.commit) {
+        found.window.push_back(step.event);
+      }
+    }
+    std::sort(found.window.begin(), found.window.end());
+    if (!checker.check(found.witness, false)) {
+      return std::nullopt;
+    }
+    name_cycle(before, &found);
+    return found.cycle.empty() ? std::nullopt : std::optional(std::move(found));
+  }
+
+  // The cycle that the execution shows, by its edges.
+  void name_cycle(const OrientationOracle& before, Violation* found) const {
+    std::vector<uint32_t> class_of(in_.trace.events.size(), kNone);
+    for (const uint32_t e : found->window) {
+      class_of[e] = in_.by_event ? e : in_.units.of_event(e);
+    }
+    ThreadOrder in_thread;
+    if (in_.by_event) {
+      in_thread = [this](uint32_t e, uint32_t f) {
+        return in_.relation.position(e) < in_.relation.position(f);
+      };
+    }
+    found->cycle = shortest_cycle_among(in_.relation, class_of, found->window, before, in_thread);
+    for (CycleEdge& edge : found->cycle) {
+      edge.unit = in_.units.of_event(edge.from);
+      if (edge.kind == EdgeKind::kReordering && in_.order.reaches(edge.from, edge.to)) {
+        edge.kind = EdgeKind::kValues;
+      }
+    }
+  }
+
+  const OrderedUnits& in_;
+  const std::vector<Edge>& cycle_;
+  std::vector<Edge> open_;  // without forks and joins
+  std::vector<std::vector<bool>> after_;
+  std::vector<uint32_t> window_;
+  std::vector<uint32_t> place_;  // in the order, by place in the window
+};
+
+}  // namespace
+
+std::optional<Violation> witness_of_cycle(const OrderedUnits& in, const std::vector<Edge>& cycle) {
+  return CycleWitness(in, cycle).run();
+}
+
+}  // namespace tsomon

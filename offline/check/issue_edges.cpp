@@ -1,0 +1,97 @@
+#include "offline/check/issue_edges.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "tso/support/none.h"
+#include "tso/support/work.h"
+
+namespace tsomon {
+namespace {
+
+// Of each event the load from memory, or what drains, in its thread: itself or the last before, and
+// the first behind.
+struct Neighbours {
+  explicit Neighbours(const Relation& relation)
+      : before(relation.trace().events.size(), kNone), behind(before) {
+    const auto takes_effect = [&](uint32_t e) {
+      return is(relation.trace().events[e], kinds::kNodes) && !relation.is_store(e) &&
+             relation.source(e) == Relation::kNever;
+    };
+    for (ThreadId thread = 0; thread < relation.threads(); ++thread) {
+      const auto events = relation.of_thread(thread);
+      spend(4 * events.size());
+      uint32_t last = kNone;
+      for (const uint32_t e : events) {
+        last = takes_effect(e) ? e : last;
+        before[e] = last;
+      }
+      uint32_t next = kNone;
+      for (size_t at = events.size(); at-- > 0;) {
+        behind[events[at]] = next;
+        next = takes_effect(events[at]) ? events[at] : next;
+      }
+    }
+  }
+
+  std::vector<uint32_t> before;
+  std::vector<uint32_t> behind;
+};
+
+}  // namespace
+
+void add_issue_edges(const Relation& relation, const AccessIndex& accesses,
+                     std::vector<Edge>* edges) {
+  if (relation.options().order != TraceOrder::kIssue) {
+    return;
+  }
+  const Neighbours neighbours(relation);
+  // By list: when each access, or one behind it, was certainly issued.
+  std::vector<std::vector<int64_t>> issued(accesses.lists());
+  for (uint32_t number = 0; number < issued.size(); ++number) {
+    const auto list = accesses.list(number);
+    issued[number].resize(list.size());
+    for (size_t i = list.size(), j = list.size(); i-- > 0; j = i) {
+      issued[number][i] =
+          std::min(relation.hi(list[i]), j < list.size() ? issued[number][j] : INT64_MAX);
+    }
+  }
+  const auto n = static_cast<uint32_t>(relation.trace().events.size());
+  for (uint32_t f = 0; f < n; ++f) {
+    const LocationId location = relation.locations().of_event(f);
+    if (location == LocationTable::kNone) {
+      continue;
+    }
+    const bool later_effect = relation.is_store(f) || relation.source(f) != Relation::kNever;
+    const auto link = [&](uint32_t number) {
+      const std::vector<int64_t>& times = issued[number];
+      const auto after = std::lower_bound(times.begin(), times.end(), relation.lo(f));
+      if (after == times.begin()) {
+        return;
+      }
+      const uint32_t e = accesses.list(number)[static_cast<size_t>(after - times.begin()) - 1];
+      const uint32_t from = neighbours.before[e];
+      if (from == kNone) {
+        return;
+      }
+      edges->push_back({from, f});
+      if (later_effect && neighbours.behind[f] != kNone) {
+        edges->push_back({from, neighbours.behind[f]});
+      }
+    };
+    for (const LocationId other : relation.locations().overlapping(location)) {
+      const auto threads = accesses.at(other);
+      spend(1 + 8 * threads.size());
+      for (uint32_t i = 0; i < threads.size(); ++i) {
+        if (threads[i].thread != relation.trace().events[f].thread) {
+          link(accesses.first_list(other) + 2 * i);
+          if (!relation.only_reads(f)) {
+            link(accesses.first_list(other) + 2 * i + 1);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace tsomon

@@ -1,0 +1,235 @@
+#include "offline/check/thread_lists.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "tso/support/flat_map.h"
+#include "tso/support/work.h"
+
+namespace tsomon {
+
+ThreadLists::ThreadLists(const Relation& relation, const AccessIndex& accesses,
+                         const UnitTable& units, bool by_event) {
+  number_units(relation, units, by_event);
+  sort_units(relation, by_event);
+  make_lists(relation, accesses);
+  add_partners(relation, accesses);
+}
+
+void ThreadLists::number_units(const Relation& relation, const UnitTable& units, bool by_event) {
+  const auto& events = relation.trace().events;
+  unit_.assign(events.size(), kEnd);
+  kind_.resize(relation.threads());
+  for (ThreadId thread = 0; thread < relation.threads(); ++thread) {
+    UnitId last = UnitTable::kNone;
+    for (const uint32_t e : relation.of_thread(thread)) {
+      spend(4);
+      if (!is(events[e], kinds::kNodes)) {
+        continue;
+      }
+      const UnitId unit = by_event ? e : units.of_event(e);
+      if (kind_[thread].empty() || unit != last) {
+        kind_[thread].push_back(kRelaxed | kLoads);
+        last = unit;
+      } else {
+        kind_[thread].back() |= kSeveral;
+      }
+      unit_[e] = static_cast<uint32_t>(kind_[thread].size() - 1);
+    }
+  }
+}
+
+void ThreadLists::sort_units(const Relation& relation, bool by_event) {
+  const auto& events = relation.trace().events;
+  for (uint32_t e = 0; e < unit_.size(); ++e) {
+    if (unit_[e] == kEnd) {
+      continue;
+    }
+    uint8_t& kind = kind_[events[e].thread][unit_[e]];
+    if (by_event) {
+      kind = 0;
+      continue;
+    }
+    const bool load = relation.is_read(e) || events[e].kind() == EventKind::kJoin;
+    kind &= static_cast<uint8_t>(load ? kSeveral | kLoads | kRelaxed : kSeveral | kRelaxed);
+    if (!relation.is_store(e) && relation.source(e) == Relation::kNever) {
+      kind &= static_cast<uint8_t>(~kRelaxed);
+    }
+  }
+  full_from_.resize(kind_.size());
+  for (ThreadId thread = 0; thread < kind_.size(); ++thread) {
+    find_full(relation, thread);
+  }
+}
+
+// From the last event of the thread to the first.
+void ThreadLists::find_full(const Relation& relation, ThreadId thread) {
+  const auto count = static_cast<uint32_t>(kind_[thread].size());
+  std::vector<uint32_t>& full = full_from_[thread];
+  full.assign(count, count);
+  const LocationTable& locations = relation.locations();
+  // Of the next load, and of the next one in another unit, of those that lead on by themselves.
+  struct Loads {
+    uint32_t unit = kEnd;
+    uint32_t later = kEnd;
+  };
+  FlatMap<LocationId, Loads> loads;
+  uint32_t later = count;  // where the later units that are entered by all lead
+  uint32_t current = count;
+  const auto of_thread = relation.of_thread(thread);
+  for (size_t at = of_thread.size(); at-- > 0;) {
+    const uint32_t e = of_thread[at];
+    const uint32_t unit = unit_[e];
+    if (unit == kEnd) {
+      continue;
+    }
+    if (unit != current) {
+      later = current < count && entered_by_all(thread, current) ? std::min(later, full[current])
+                                                                 : later;
+      current = unit;
+      full[unit] = leads_to_all(thread, unit) ? unit : later;
+    }
+    if (const uint32_t by = relation.settled_by(e); by != Relation::kNever) {
+      full[unit] = std::min(full[unit], std::max(unit, unit_[by]));
+    }
+    const LocationId here = locations.of_event(e);
+    if (here == LocationTable::kNone) {
+      continue;
+    }
+    if (relation.is_read(e)) {
+      if (leads_to_all(thread, unit)) {
+        Loads& next = loads[here];
+        next = next.unit == unit ? next : Loads{unit, next.unit};
+      }
+      continue;
+    }
+    spend(locations.overlapping(here).size());
+    for (const LocationId other : locations.overlapping(here)) {
+      if (const Loads* const next = loads.find(other)) {
+        full[unit] = std::min(full[unit], next->unit > unit ? next->unit : next->later);
+      }
+    }
+  }
+}
+
+void ThreadLists::make_lists(const Relation& relation, const AccessIndex& accesses) {
+  list_of_.assign(unit_.size(), kEnd);
+  place_.assign(unit_.size(), kEnd);
+  // Of each list of the index two: what may be forwarded is apart.
+  lists_.resize(2 * static_cast<size_t>(accesses.lists()));
+  for (uint32_t number = 0; number < accesses.lists(); ++number) {
+    for (const uint32_t e : accesses.list(number)) {
+      const uint32_t list = 2 * number + (relation.source(e) == Relation::kNever ? 0 : 1);
+      list_of_[e] = list;
+      place_[e] = static_cast<uint32_t>(lists_[list].events.size());
+      lists_[list].thread = relation.trace().events[e].thread;
+      lists_[list].events.push_back(e);
+    }
+  }
+  const bool ties = relation.options().semantics == Semantics::kExact &&
+                    relation.options().order == TraceOrder::kIssue;
+  for (uint32_t number = 1; ties && number < lists_.size(); number += 2) {
+    List& list = lists_[number];
+    list.issued.resize(list.events.size());
+    int64_t issued = INT64_MAX;
+    for (size_t i = list.events.size(); i-- > 0;) {
+      issued = std::min(issued, relation.hi(list.events[i]));
+      list.issued[i] = issued;
+    }
+  }
+  for (List& list : lists_) {
+    const size_t count = list.events.size();
+    list.full_from.resize(count);
+    list.next_entered.resize(count);
+    bool all_entered = true;
+    uint32_t full = kEnd;
+    uint32_t next = kEnd;
+    for (size_t i = count; i-- > 0;) {
+      const uint32_t unit = unit_[list.events[i]];
+      full = std::min(full, full_from_[list.thread][unit]);
+      if (entered_by_all(list.thread, unit)) {
+        next = static_cast<uint32_t>(i);
+      } else {
+        all_entered = false;
+      }
+      list.full_from[i] = full;
+      list.next_entered[i] = next;
+    }
+    if (all_entered) {
+      list.next_entered = {};
+    }
+  }
+}
+
+void ThreadLists::add_partners(const Relation& relation, const AccessIndex& accesses) {
+  const LocationTable& locations = relation.locations();
+  for (LocationId location = 0; location < locations.size(); ++location) {
+    const auto mine = accesses.at(location);
+    for (const LocationId other : locations.overlapping(location)) {
+      const auto theirs = accesses.at(other);
+      spend(1 + 8 * mine.size() * theirs.size());
+      for (uint32_t i = 0; i < mine.size(); ++i) {
+        for (uint32_t j = 0; j < theirs.size(); ++j) {
+          if (mine[i].thread == theirs[j].thread) {
+            continue;
+          }
+          const uint32_t from = 2 * (accesses.first_list(location) + 2 * i);
+          const uint32_t to = 2 * (accesses.first_list(other) + 2 * j);
+          // Stores, forwarded ones (none), loads, forwarded ones.
+          for (uint32_t a = 0; a < 4; ++a) {
+            for (uint32_t b = 0; b < 4; ++b) {
+              if ((a < 2 || b < 2) && !lists_[from + a].events.empty() &&
+                  !lists_[to + b].events.empty()) {
+                lists_[from + a].partners.push_back(to + b);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  thread_begin_.assign(kind_.size() + 1, 0);
+  for (const List& list : lists_) {
+    thread_begin_[list.thread + 1] += list.partners.empty() ? 0 : 1;
+  }
+  std::partial_sum(thread_begin_.begin(), thread_begin_.end(), thread_begin_.begin());
+  by_thread_.resize(thread_begin_.back());
+  std::vector<uint32_t> next(thread_begin_.begin(), thread_begin_.end() - 1);
+  for (uint32_t i = 0; i < lists_.size(); ++i) {
+    if (!lists_[i].partners.empty()) {
+      by_thread_[next[lists_[i].thread]++] = i;
+    }
+  }
+}
+
+uint32_t ThreadLists::first_from(uint32_t list, uint32_t unit) const {
+  const std::vector<uint32_t>& events = lists_[list].events;
+  const auto at = std::partition_point(events.begin(), events.end(),
+                                       [&](uint32_t e) { return unit_[e] < unit; });
+  return at == events.end() ? kEnd : static_cast<uint32_t>(at - events.begin());
+}
+
+uint32_t ThreadLists::last_leading_to(uint32_t list, uint32_t unit) const {
+  const std::vector<uint32_t>& events = lists_[list].events;
+  const auto behind = std::partition_point(events.begin(), events.end(),
+                                           [&](uint32_t e) { return unit_[e] <= unit; });
+  if (behind == events.begin()) {
+    return kEnd;
+  }
+  const auto last = static_cast<uint32_t>(behind - events.begin()) - 1;
+  if (unit_[events[last]] == unit || entered_by_all(lists_[list].thread, unit)) {
+    return last;
+  }
+  const std::vector<uint32_t>& full = lists_[list].full_from;
+  const auto leading = std::partition_point(full.begin(), full.begin() + last + 1,
+                                            [&](uint32_t from) { return from <= unit; });
+  return leading == full.begin() ? kEnd : static_cast<uint32_t>(leading - full.begin()) - 1;
+}
+
+uint32_t ThreadLists::first_entered_from(uint32_t list, uint32_t unit) const {
+  const uint32_t first = first_from(list, unit);
+  return first == kEnd || lists_[list].next_entered.empty() ? first
+                                                            : lists_[list].next_entered[first];
+}
+
+}  // namespace tsomon
