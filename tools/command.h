@@ -32,6 +32,7 @@ inline int worse(int a, int b) {
 
 void add_attach_command(CLI::App& app, int& exit_status);
 void add_check_command(CLI::App& app, int& exit_status);
+void add_critical_races_command(CLI::App& app, int& exit_status);
 void add_doctor_command(CLI::App& app, int& exit_status);
 void add_explain_command(CLI::App& app, int& exit_status);
 void add_explore_command(CLI::App& app, int& exit_status);

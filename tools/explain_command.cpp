@@ -1,17 +1,22 @@
 // `tsomon explain`: what would have ruled the violations of a run out.
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "monitor/events/read_input.h"
 #include "monitor/explain/explain.h"
+#include "monitor/explain/explain_explored.h"
 #include "monitor/input/load.h"
 #include "monitor/input/open_events.h"
 #include "tools/command.h"
+#include "tools/exploration_options.h"
 #include "tools/number_option.h"
 #include "tools/output.h"
 #include "tools/output_option.h"
@@ -23,7 +28,7 @@ namespace {
 constexpr const char* kExplainTool = "tsomon explain";
 constexpr uint64_t kMaxViolations = 10'000;
 
-struct ExplainArguments {
+struct ExplainArguments : ExplorationArguments {
   std::vector<std::string> files;
   std::vector<std::string> passing;
   std::string property = "serializability";
@@ -31,6 +36,7 @@ struct ExplainArguments {
   uint64_t max_work = 20'000'000'000;
   uint64_t violations = 32;
   bool minimize = false;
+  bool with_program = false;
   OutputFormat output = OutputFormat::kText;
 };
 
@@ -71,7 +77,35 @@ Result<std::vector<ExplainedInput>> read_all(const std::vector<std::string>& fil
   return inputs;
 }
 
-int explain_files(const ExplainArguments& options) {
+// A folder that `explore -o` wrote stands for its traces.
+void expand_folders(ExplainArguments* options) {
+  std::vector<std::string> files;
+  for (const std::string& file : options->files) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(file, error)) {
+      files.push_back(file);
+      continue;
+    }
+    for (const auto& entry : std::filesystem::directory_iterator(file, error)) {
+      const std::string name = entry.path().filename().string();
+      if (name.rfind("bad-", 0) == 0) {
+        files.push_back(entry.path().string());
+      } else if (name.rfind("good-", 0) == 0) {
+        options->passing.push_back(entry.path().string());
+      }
+    }
+  }
+  const auto by_number = [](const std::string& a, const std::string& b) {
+    return std::pair(a.size(), a) < std::pair(b.size(), b);
+  };
+  if (files.size() != options->files.size()) {
+    std::sort(files.begin(), files.end(), by_number);
+    std::sort(options->passing.begin(), options->passing.end(), by_number);
+  }
+  options->files = std::move(files);
+}
+
+int explain_files(ExplainArguments& options) {
   ExplainOptions asked;
   asked.check.property = *check_property(options.property);
   asked.check.analysis.max_findings =
@@ -92,15 +126,31 @@ int explain_files(const ExplainArguments& options) {
   if (!explanation) {
     return refuse(first, options, explanation.error(), kExitBadInput);
   }
+  std::optional<ExploredRepairs> explored;
+  if (options.with_program && explanation->violations() > 0) {
+    auto tried = explore_repairs(*explanation, options.asked());
+    if (!tried) {
+      return refuse(
+          options.explore.command[0], options, tried.error(),
+          tried.error().kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput);
+    }
+    explored = std::move(*tried);
+  }
+  const ExploredRepairs* const shown = explored ? &*explored : nullptr;
   if (options.output == OutputFormat::kJson) {
-    put_json(stdout, explanation_json(*explanation), kExplainTool);
+    put_json(stdout, explanation_json(*explanation, shown), kExplainTool);
   } else {
-    put_lines(stdout, explanation_text(*explanation));
+    put_lines(stdout, explanation_text(*explanation, shown));
   }
   return status_of(*explanation);
 }
 
-int run_explain(const ExplainArguments& options) {
+int run_explain(ExplainArguments& options) {
+  expand_folders(&options);
+  if (options.files.empty()) {
+    put_message(kExplainTool, "no bad-*.std is there");
+    return kExitBadInput;
+  }
   const StopSignals signals;
   const std::string input = input_name(options.files.front());
   try {
@@ -126,7 +176,8 @@ void add_explain_command(CLI::App& app, int& exit_status) {
   auto options = std::make_shared<ExplainArguments>();
   command
       ->add_option("FILE", options->files,
-                   "Captures, perf.data or text traces with violations; - is standard input")
+                   "Captures, perf.data or text traces with violations; - is standard input; a\n"
+                   "folder of explore -o stands for its traces")
       ->required()
       ->option_text("...");
   command
@@ -151,11 +202,21 @@ void add_explain_command(CLI::App& app, int& exit_status) {
                    "Steps of the search, some nanoseconds each; beyond it is not complete")
       ->check(positive_number())
       ->capture_default_str();
+  command->add_flag("--explore", options->with_program,
+                    "Try each repair on the program that is named after --, with these options of\n"
+                    "explore");
+  add_exploration_options(*command, *options);
   add_output_option(*command, options->output);
+  command->add_option("--program", options->explore.command)->group("")->allow_extra_args(false);
   command->footer(
       "Exit status: 0 nothing to explain; 1 a violation; 2 bad usage, or an input that cannot be\n"
       "read or is malformed; 3 inconclusive; 4 out of memory.");
-  command->callback([options, &exit_status] { exit_status = run_explain(*options); });
+  command->callback([options, &exit_status] {
+    if (options->with_program == options->explore.command.empty()) {
+      throw CLI::RequiredError(options->with_program ? "A program, after --" : "--explore");
+    }
+    exit_status = run_explain(*options);
+  });
 }
 
 }  // namespace tsomon

@@ -1,10 +1,12 @@
 // The program `tsomon`: one subcommand per file tools/*_command.cpp.
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -76,6 +78,26 @@ void keep_standard_descriptors_apart() {
   }
 }
 
+// The words of the command line, the last first, as CLI11 takes them. `explain --explore` has files
+// and a program: what follows -- becomes the values of an option, or it would be files, too.
+std::vector<std::string> words_of(int argc, char** argv) {
+  std::vector<std::string> words;
+  bool program = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (program) {
+      words.push_back("--program=" + word);
+    } else if (word == "--" && !words.empty() && words.front() == "explain" &&
+               std::find(words.begin(), words.end(), "--explore") != words.end()) {
+      program = true;
+    } else {
+      words.push_back(word);
+    }
+  }
+  std::reverse(words.begin(), words.end());
+  return words;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Finds atomicity violations of multithreaded programs under x86-TSO.", "tsomon");
   app.set_version_flag("--version", "tsomon " TSOMON_VERSION);
@@ -89,6 +111,7 @@ int run(int argc, char** argv) {
   int exit_status = tsomon::kExitClean;
   tsomon::add_attach_command(app, exit_status);
   tsomon::add_check_command(app, exit_status);
+  tsomon::add_critical_races_command(app, exit_status);
   tsomon::add_doctor_command(app, exit_status);
   tsomon::add_explain_command(app, exit_status);
   tsomon::add_explore_command(app, exit_status);
@@ -101,7 +124,7 @@ int run(int argc, char** argv) {
   tsomon::refuse_negative_numbers(app);
 
   try {
-    app.parse(argc, argv);
+    app.parse(words_of(argc, argv));
     if (app.get_subcommands().empty()) {
       throw CLI::RequiredError("A subcommand");
     }

@@ -12,6 +12,22 @@
 namespace tsomon {
 namespace {
 
+// "function file.cpp:123", as locations of traces that were made from a program have it.
+explain::CodePlace place_in(const std::string& location) {
+  explain::CodePlace found;
+  const size_t colon = location.rfind(':');
+  const size_t space = location.rfind(' ', colon);
+  if (colon == std::string::npos || space == std::string::npos || space == 0 ||
+      colon + 1 == location.size() || location.size() - colon > 9 ||
+      location.find_first_not_of("0123456789", colon + 1) != std::string::npos) {
+    return found;
+  }
+  found.function = location.substr(0, space);
+  found.file = location.substr(space + 1, colon - space - 1);
+  found.line = static_cast<uint32_t>(std::stoul(location.substr(colon + 1)));
+  return found;
+}
+
 explain::PlaceOf places_of(const ReportNames& names) {
   return [place = names.place](const std::string& location) {
     explain::CodePlace found;
@@ -24,7 +40,7 @@ explain::PlaceOf places_of(const ReportNames& names) {
       found.file = source.file;
       found.line = source.line > 0 ? static_cast<uint32_t>(source.line) : 0;
     }
-    return found;
+    return found.line == 0 ? place_in(location) : found;
   };
 }
 

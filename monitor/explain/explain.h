@@ -59,7 +59,11 @@ Result<Explanation> explain_inputs(std::vector<ExplainedInput> inputs,
                                    std::vector<ExplainedInput> passing,
                                    const ExplainOptions& options);
 
-std::string explanation_text(const Explanation& explanation);
-nlohmann::ordered_json explanation_json(const Explanation& explanation);
+struct ExploredRepairs;  // explain_explored.h
+// `explored`: nullptr, the repairs were not tried on the program.
+std::string explanation_text(const Explanation& explanation,
+                             const ExploredRepairs* explored = nullptr);
+nlohmann::ordered_json explanation_json(const Explanation& explanation,
+                                        const ExploredRepairs* explored = nullptr);
 
 }  // namespace tsomon

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "monitor/explain/explain.h"
+#include "monitor/explain/explain_explored.h"
 #include "monitor/findings/event_text.h"
 #include "tso/support/printable.h"
 
@@ -39,8 +40,58 @@ std::string span_text(const BlockPlace& block) {
   return first == last ? first : first + " to " + last;
 }
 
-const char* verified_text(const Repair& repair) {
-  return !repair.verified ? "not verified" : *repair.verified ? "verified" : "refuted";
+// Of the i-th repair; nullptr: it was not explored.
+const ExploredRepair* explored_at(const ExploredRepairs* explored, size_t i) {
+  return explored != nullptr && i < explored->repairs.size() ? &explored->repairs[i] : nullptr;
+}
+
+std::string verified_text(const Repair& repair, const ExploredRepair* explored) {
+  const std::optional<bool> verified = both_verified(repair, explored);
+  std::string text = !verified ? "not verified" : *verified ? "verified" : "refuted";
+  return explored == nullptr ? text : text + ", by exploring";
+}
+
+std::string explored_text(const ExploredRepair& explored) {
+  std::string text =
+      fmt::format("  explored with it: {} executions, the violation {}\n", explored.executions,
+                  !explored.gone   ? "was not decided"
+                  : *explored.gone ? "is gone from all of them"
+                                   : "is still there");
+  for (const OtherFinding& other : explored.others) {
+    text += fmt::format("    {}: {}: {}\n", other.is_new ? "new" : "also there", other.kind,
+                        printable(other.text));
+    for (const std::string& location : other.locations) {
+      text += fmt::format("      at {}\n", printable(location));
+    }
+  }
+  for (const std::string& other : explored.went_too) {
+    text += "    gone, too: " + printable(other) + "\n";
+  }
+  for (const std::string& note : explored.notes) {
+    text += "    not complete: " + printable(note) + "\n";
+  }
+  return text;
+}
+
+nlohmann::ordered_json explored_json(const ExploredRepair& explored) {
+  auto others = nlohmann::ordered_json::array();
+  for (const OtherFinding& other : explored.others) {
+    others.push_back({{"kind", other.kind},
+                      {"text", other.text},
+                      {"locations", other.locations},
+                      {"new", other.is_new}});
+  }
+  nlohmann::ordered_json object = {{"gone", nullptr},
+                                   {"complete", explored.complete},
+                                   {"executions", explored.executions},
+                                   {"classes", explored.classes},
+                                   {"others", std::move(others)},
+                                   {"gone_too", explored.went_too},
+                                   {"notes", explored.notes}};
+  if (explored.gone) {
+    object["gone"] = *explored.gone;
+  }
+  return object;
 }
 
 std::string lock_name(const ExplainedInput& input, uint32_t acquisition) {
@@ -127,7 +178,7 @@ nlohmann::ordered_json block_json(const ExplainedInput& input, const BlockPlace&
 }
 
 nlohmann::ordered_json repair_json(const std::vector<const ExplainedInput*>& inputs,
-                                   const Repair& repair) {
+                                   const Repair& repair, const ExploredRepair* explored) {
   auto blocks = nlohmann::ordered_json::array();
   auto fences = nlohmann::ordered_json::array();
   for (const BlockPlace& block : repair.blocks) {
@@ -149,13 +200,16 @@ nlohmann::ordered_json repair_json(const std::vector<const ExplainedInput*>& inp
   if (repair.assumes_times) {
     object["assumes_times"] = true;
   }
-  if (repair.verified) {
-    object["verified"] = *repair.verified;
+  if (const std::optional<bool> verified = both_verified(repair, explored)) {
+    object["verified"] = *verified;
+  }
+  if (explored != nullptr) {
+    object["explored"] = explored_json(*explored);
   }
   return object;
 }
 
-std::vector<std::string> notes_of(const Explanation& explanation) {
+std::vector<std::string> notes_of(const Explanation& explanation, const ExploredRepairs* explored) {
   std::vector<std::string> notes;
   const auto add = [&](const ExplainedInput& input, const auto& more) {
     for (const std::string& note : more) {
@@ -175,12 +229,15 @@ std::vector<std::string> notes_of(const Explanation& explanation) {
   for (const std::string& note : explanation.repairs.notes) {
     notes.push_back(note);
   }
+  for (size_t i = 0; explored != nullptr && i < explored->notes.size(); ++i) {
+    notes.push_back("explored: " + explored->notes[i]);
+  }
   return notes;
 }
 
 }  // namespace
 
-std::string explanation_text(const Explanation& explanation) {
+std::string explanation_text(const Explanation& explanation, const ExploredRepairs* explored) {
   const std::vector<const ExplainedInput*> inputs = explained(explanation);
   std::string text;
   for (const ExplainedInput& input : explanation.violating) {
@@ -193,8 +250,10 @@ std::string explanation_text(const Explanation& explanation) {
                         explanation.repairs.violations == 1 ? "it" : "them all",
                         explanation.repairs.repairs.size());
   }
-  for (const Repair& repair : explanation.repairs.repairs) {
-    text += fmt::format("[{}] {}", repair.rank, verified_text(repair));
+  for (size_t i = 0; i < explanation.repairs.repairs.size(); ++i) {
+    const Repair& repair = explanation.repairs.repairs[i];
+    const ExploredRepair* const tried = explored_at(explored, i);
+    text += fmt::format("[{}] {}", repair.rank, verified_text(repair, tried));
     text += explanation.passing.empty() ? std::string("\n")
                                         : fmt::format("; forbids {} of {} passing traces\n",
                                                       repair.forbids, explanation.passing.size());
@@ -207,6 +266,7 @@ std::string explanation_text(const Explanation& explanation) {
     for (const BlockPlace& block : repair.blocks) {
       text += block_text(*inputs[block.input], block);
     }
+    text += tried != nullptr ? explored_text(*tried) : std::string();
   }
   for (const explain::SmallestTrace& smallest : explanation.repairs.smallest) {
     text += fmt::format("smallest trace{}:\n", smallest.complete ? "" : " so far");
@@ -215,13 +275,14 @@ std::string explanation_text(const Explanation& explanation) {
       text += fmt::format("  {} {}\n", printable(access.thread), access_line(access));
     }
   }
-  for (const std::string& note : notes_of(explanation)) {
+  for (const std::string& note : notes_of(explanation, explored)) {
     text += "note: " + note + "\n";
   }
   return text;
 }
 
-nlohmann::ordered_json explanation_json(const Explanation& explanation) {
+nlohmann::ordered_json explanation_json(const Explanation& explanation,
+                                        const ExploredRepairs* explored) {
   const std::vector<const ExplainedInput*> inputs = explained(explanation);
   auto files = nlohmann::ordered_json::array();
   Violations found;
@@ -239,8 +300,9 @@ nlohmann::ordered_json explanation_json(const Explanation& explanation) {
                                     return one.report.verdict() == verdict_of(found, !inconclusive);
                                   });
   auto repairs = nlohmann::ordered_json::array();
-  for (const Repair& repair : explanation.repairs.repairs) {
-    repairs.push_back(repair_json(inputs, repair));
+  for (size_t i = 0; i < explanation.repairs.repairs.size(); ++i) {
+    repairs.push_back(
+        repair_json(inputs, explanation.repairs.repairs[i], explored_at(explored, i)));
   }
   nlohmann::ordered_json object = {
       {"file", explanation.violating.front().file},
@@ -261,7 +323,7 @@ nlohmann::ordered_json explanation_json(const Explanation& explanation) {
     }
     object["smallest"] = std::move(all);
   }
-  if (const auto notes = notes_of(explanation); !notes.empty()) {
+  if (const auto notes = notes_of(explanation, explored); !notes.empty()) {
     object["notes"] = notes;
   }
   return object;

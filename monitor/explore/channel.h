@@ -9,7 +9,8 @@
 //             written before the count changes and read after.
 // Kept        From run to run: `shared`, the words of memory that several threads access; the
 //             numbers of threads, given by who starts them; the names of labels, which are those of
-//             units, calls and results.
+//             units, calls and results; the fences and atomic blocks that were put into the
+//             program.
 #pragma once
 
 #include <atomic>
@@ -28,6 +29,7 @@ inline constexpr uint32_t kMaxFound = 4096;
 inline constexpr uint32_t kMaxLabels = 4096;
 inline constexpr uint32_t kLabelSize = 64;
 inline constexpr uint32_t kOutcomeBytes = 1U << 16;
+inline constexpr uint32_t kMaxRepairs = 1024;  // places of either kind
 
 struct ThreadName {
   uint32_t parent;  // its number
@@ -55,6 +57,14 @@ struct Channel {
   uint32_t max_steps;
   uint32_t prefix_size;
   Choice prefix[kMaxSteps];
+  uint32_t contended_count;
+  uint64_t contended[kSharedTable];  // of Policy::kLocalFirst; 0: free
+
+  // What the exploration changes in the program.
+  uint32_t fence_count;
+  uint64_t fences[kMaxRepairs];  // stores behind which a full fence comes
+  uint32_t atomic_count;
+  AtomicPlace atomic[kMaxRepairs];
 
   uint32_t shared_count;
   uint64_t shared[kSharedTable];  // 0: free
@@ -72,6 +82,7 @@ struct Channel {
   uint32_t found_count;
   uint32_t outcome_bytes;
   uint64_t unsaid;
+  uint64_t interrupted;  // times that a thread had to wait inside an atomic block
   Step steps[kMaxSteps];
   Mark marks[kMaxMarks];
   Waiting waiting_threads[kMaxThreads + 1];
@@ -83,14 +94,29 @@ inline uint64_t word_of(uint64_t address) { return address >> 3; }
 inline uint32_t shared_home(uint64_t word) {
   return static_cast<uint32_t>((word * 0x9E3779B97F4A7C15ULL) >> 48) & (kSharedTable - 1);
 }
-inline bool is_shared_word(const Channel& channel, uint64_t word) {
-  for (uint32_t at = shared_home(word); channel.shared[at] != 0;
-       at = (at + 1) & (kSharedTable - 1)) {
-    if (channel.shared[at] == word) {
+inline bool table_has(const uint64_t (&table)[kSharedTable], uint64_t word) {
+  for (uint32_t at = shared_home(word); table[at] != 0; at = (at + 1) & (kSharedTable - 1)) {
+    if (table[at] == word) {
       return true;
     }
   }
   return false;
+}
+// False: it was there, or there is no room.
+inline bool table_add(uint64_t (&table)[kSharedTable], uint32_t* count, uint64_t word) {
+  if (word == 0 || table_has(table, word) || *count >= kSharedTable / 2) {
+    return false;
+  }
+  uint32_t at = shared_home(word);
+  while (table[at] != 0) {
+    at = (at + 1) & (kSharedTable - 1);
+  }
+  table[at] = word;
+  ++*count;
+  return true;
+}
+inline bool is_shared_word(const Channel& channel, uint64_t word) {
+  return table_has(channel.shared, word);
 }
 
 }  // namespace tsomon::explore

@@ -13,12 +13,14 @@
 #include "monitor/explore/class_linearizability.h"
 #include "monitor/explore/class_trace.h"
 #include "monitor/explore/found.h"
+#include "monitor/explore/learning_program.h"
 #include "monitor/explore/program_process.h"
 #include "monitor/explore/schedule.h"
 #include "monitor/process/symbols.h"
 #include "offline/explore/execution_graph.h"
 #include "offline/explore/graph_search.h"
 #include "offline/explore/naive_search.h"
+#include "offline/explore/state_search.h"
 #include "tso/support/work.h"
 
 namespace tsomon::explore {
@@ -59,6 +61,8 @@ class Explorer {
       : options_(options),
         process_(process),
         symbols_(process.modules()),
+        places_(options.repair != nullptr ? *options.repair : no_repair_, process, symbols_),
+        program_(process, options.repair != nullptr ? &places_ : nullptr),
         begun_(Clock::now()),
         linearizability_(options.object) {}
 
@@ -82,8 +86,12 @@ class Explorer {
     classes_.clear();
     keys_.clear();
     random_runs_ = 0;
-    graphs_ = std::make_unique<GraphSearch>(process_, builder_, options_.model);
-    sequences_ = std::make_unique<NaiveSearch>(process_, options_.model, options_.preemptions);
+    graphs_ = std::make_unique<GraphSearch>(program_, builder_, options_.model);
+    sequences_ = std::make_unique<NaiveSearch>(program_, options_.model, options_.preemptions);
+    states_ = std::make_unique<StateSearch>(
+        program_, options_.model,
+        options_.serializability || options_.robustness || options_.linearizability ? Judged::kGraph
+                                                                                    : Judged::kEnd);
     traces_ = std::make_unique<ClassTraces>(options_.folder);
   }
 
@@ -96,6 +104,8 @@ class Explorer {
         return graphs_->done();
       case Strategy::kNaive:
         return sequences_->done();
+      case Strategy::kStates:
+        return states_->done();
       case Strategy::kRandom:
       case Strategy::kPct:
         break;
@@ -116,6 +126,11 @@ class Explorer {
     }
     if (options_.replay.empty() && options_.strategy == Strategy::kNaive) {
       next.run = &sequences_->next();
+    } else if (options_.replay.empty() && options_.strategy == Strategy::kStates) {
+      next.run = states_->next();
+      if (next.run == nullptr) {
+        return next;
+      }
     } else {
       Request request;
       request.model = options_.model;
@@ -127,7 +142,7 @@ class Explorer {
         request.depth = options_.depth;
         request.length = length_;
       }
-      next.run = &process_.run(request);
+      next.run = &program_.run(request);
       length_ = std::max(length_, static_cast<uint32_t>(next.run->steps.size()));
     }
     if (next.run->end != End::kDiverged) {
@@ -156,14 +171,17 @@ class Explorer {
         return note("so many executions were asked for (--executions)");
       }
       const NextRun run = next();
-      if (process_.learn_shared()) {
+      if (program_.take_learnt()) {
         again_ = true;
         ++result_.restarts;
         return;
       }
       if (run.run == nullptr) {
-        return note(
-            "the program is not deterministic: under the same schedule it did not do the same");
+        return options_.strategy == Strategy::kStates
+                   ? void()
+                   : note(
+                         "the program is not deterministic: under the same schedule it did not do "
+                         "the same");
       }
       if (!judge(run)) {
         return;
@@ -201,31 +219,25 @@ class Explorer {
         return true;
       case End::kBound:
         ++result_.blocked;
-        note(fmt::format("an execution has more than {} steps (--steps)", options_.max_steps));
+        note(why_not_judged(run));
         return true;
       case End::kDiverged:
-        note(options_.replay.empty() ? "the program is not deterministic: a schedule could not be "
-                                       "followed a second time"
+        note(options_.replay.empty() ? why_not_judged(run)
                                      : "the schedule does not fit to the program");
         return false;
       case End::kRefused:
-        result_.refused = true;
-        note(fmt::format("the program calls {}, which cannot be controlled", run.detail));
-        return false;
       case End::kHung:
-        note(fmt::format("a thread runs on without an operation on shared memory{}",
-                         run.steps.empty() || run.steps.back().pc == 0
-                             ? ""
-                             : ", after " + place(run.steps.back().pc)));
-        return false;
       case End::kFailed:
-        note(run.detail);
-        return false;
       case End::kStopped:
-        note("interrupted");
+        result_.refused = run.end == End::kRefused;
+        note(why_not_judged(run));
         return false;
     }
     return false;
+  }
+
+  std::string why_not_judged(const Run& run) {
+    return not_judged_text(run, options_.max_steps, [this](uint64_t pc) { return place(pc); });
   }
 
   // Threads wait: for ever, or only for what this run did not let them have.
@@ -394,6 +406,11 @@ class Explorer {
     if (options_.linearizability && !linearizability_.any()) {
       note("the program calls no operation of an object (tsomon_call): none was judged");
     }
+    result_.applied = places_.applied();
+    result_.interrupted = program_.interrupted();
+    if (!places_.has_room()) {
+      note("the repair has too many places");
+    }
     result_.seconds = std::chrono::duration<double>(Clock::now() - begun_).count();
     std::stable_sort(result_.findings.begin(), result_.findings.end(),
                      [](const auto& a, const auto& b) { return a.steps < b.steps; });
@@ -402,11 +419,15 @@ class Explorer {
   const ExploreOptions& options_;
   ProgramProcess& process_;
   Symboliser symbols_;
+  const ProgramRepair no_repair_;
+  RepairPlaces places_;
+  LearningProgram program_;
   const Clock::time_point begun_;
   bool again_ = false;
   GraphBuilder builder_;
   std::unique_ptr<GraphSearch> graphs_;
   std::unique_ptr<NaiveSearch> sequences_;
+  std::unique_ptr<StateSearch> states_;
   std::unique_ptr<ClassTraces> traces_;
   uint64_t random_runs_ = 0;
   uint32_t length_ = 16;
@@ -429,6 +450,8 @@ const char* strategy_text(Strategy strategy) {
       return "naive";
     case Strategy::kRandom:
       return "random";
+    case Strategy::kStates:
+      return "states";
     case Strategy::kPct:
       break;
   }

@@ -30,7 +30,10 @@
 
 namespace tsomon::explore {
 
-enum class Strategy : uint8_t { kDpor, kNaive, kRandom, kPct };
+struct ProgramRepair;
+
+// States: every state once, which is what atomic blocks need.
+enum class Strategy : uint8_t { kDpor, kNaive, kRandom, kPct, kStates };
 
 struct ExploreOptions {
   std::vector<std::string> command;
@@ -48,6 +51,7 @@ struct ExploreOptions {
   bool linearizability = false;
   std::optional<linearizability::ObjectKind> object;  // of the operations; nothing: by their names
   std::string folder;                                 // for a trace of every class; empty: none
+  const ProgramRepair* repair = nullptr;  // to be tried; with blocks the strategy is kStates
 };
 inline constexpr uint64_t kSampled = 1000;
 
@@ -76,6 +80,9 @@ struct Exploration {
   bool refused = false;            // the program calls what cannot be controlled
   double seconds = 0;
   uint64_t traces = 0;
+  // Of a repair: some of its places came up; times that a thread had to wait inside a block.
+  bool applied = false;
+  uint64_t interrupted = 0;
 
   bool complete() const { return notes.empty(); }
 };

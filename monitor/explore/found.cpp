@@ -84,6 +84,32 @@ Found found_stuck(const Run& run) {
   return found;
 }
 
+std::string not_judged_text(const Run& run, uint32_t max_steps,
+                            const std::function<std::string(uint64_t)>& place) {
+  switch (run.end) {
+    case End::kBound:
+      return fmt::format("an execution has more than {} steps (--steps)", max_steps);
+    case End::kDiverged:
+      return "the program is not deterministic: a schedule could not be followed a second time";
+    case End::kRefused:
+      return fmt::format("the program calls {}, which cannot be controlled", run.detail);
+    case End::kHung:
+      return fmt::format("a thread runs on without an operation on shared memory{}",
+                         run.steps.empty() || run.steps.back().pc == 0
+                             ? ""
+                             : ", after " + place(run.steps.back().pc));
+    case End::kStopped:
+      return "interrupted";
+    case End::kFailed:
+    case End::kFinished:
+    case End::kStuck:
+    case End::kCrashed:
+    case End::kExited:
+      break;
+  }
+  return run.detail;
+}
+
 std::vector<Found> violated_properties(const Graph& graph, const Run& run, Model model,
                                        const JudgedProperties& asked) {
   std::vector<Found> all;

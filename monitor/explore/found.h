@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,10 @@ Found found_status(const Run& run);
 Found found_stuck(const Run& run);
 // A thread of a stuck run only has not been let (Request::waiting_is_final).
 bool waits_for_scheduler(const Run& run);
+
+// Why a run of another end is no execution that could be judged.
+std::string not_judged_text(const Run& run, uint32_t max_steps,
+                            const std::function<std::string(uint64_t)>& place);
 
 struct JudgedProperties {
   bool serializability = false;

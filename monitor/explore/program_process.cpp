@@ -10,6 +10,7 @@
 #include <fstream>
 #include <map>
 #include <sstream>
+#include <utility>
 
 #include <elf.h>
 #include <fcntl.h>
@@ -181,6 +182,13 @@ const Run& ProgramProcess::run(const Request& request) {
   channel.max_steps = options_.max_steps;
   channel.prefix_size = static_cast<uint32_t>(request.prefix.size());
   std::copy(request.prefix.begin(), request.prefix.end(), channel.prefix);
+  if (channel.contended_count != 0 && request.contended.size() != channel.contended_count) {
+    std::fill(std::begin(channel.contended), std::end(channel.contended), 0);
+    channel.contended_count = 0;
+  }
+  for (const uint64_t word : request.contended) {
+    table_add(channel.contended, &channel.contended_count, word);
+  }
   channel.end = End::kHung;
   channel.status = 0;
   channel.detail[0] = 0;
@@ -190,6 +198,7 @@ const Run& ProgramProcess::run(const Request& request) {
   channel.found_count = 0;
   channel.outcome_bytes = 0;
   channel.unsaid = 0;
+  channel.interrupted = 0;
   if (lseek(errors_, 0, SEEK_END) > 0) {
     lseek(errors_, 0, SEEK_SET);
     static_cast<void>(ftruncate(errors_, 0));
@@ -259,6 +268,7 @@ void ProgramProcess::take_run() {
   run_.marks.assign(channel.marks, channel.marks + channel.mark_count);
   run_.waiting.assign(channel.waiting_threads, channel.waiting_threads + channel.waiting_count);
   run_.unsaid = channel.unsaid;
+  run_.interrupted = channel.interrupted;
   for (uint32_t at = 0; at < channel.outcome_bytes;) {
     run_.outcomes.emplace_back(channel.outcomes + at);
     at += static_cast<uint32_t>(run_.outcomes.back().size()) + 1;
@@ -266,20 +276,29 @@ void ProgramProcess::take_run() {
 }
 
 void ProgramProcess::share(uint64_t word) {
-  if (word == 0 || is_shared_word(*channel_, word) || channel_->shared_count >= kSharedTable / 2) {
-    return;
+  table_add(channel_->shared, &channel_->shared_count, word);
+}
+
+bool ProgramProcess::add_fence(uint64_t pc) {
+  if (channel_->fence_count == kMaxRepairs) {
+    return false;
   }
-  uint32_t at = shared_home(word);
-  while (channel_->shared[at] != 0) {
-    at = (at + 1) & (kSharedTable - 1);
+  channel_->fences[channel_->fence_count++] = pc;
+  return true;
+}
+
+bool ProgramProcess::add_atomic(const AtomicPlace& place) {
+  if (channel_->atomic_count == kMaxRepairs) {
+    return false;
   }
-  channel_->shared[at] = word;
-  ++channel_->shared_count;
+  channel_->atomic[channel_->atomic_count++] = place;
+  return true;
 }
 
 bool ProgramProcess::learn_shared() {
   const uint32_t before = channel_->shared_count;
-  for (uint32_t i = 0; i < channel_->found_count; ++i) {
+  const uint32_t found = std::exchange(channel_->found_count, 0);
+  for (uint32_t i = 0; i < found; ++i) {
     share(channel_->found[i]);
   }
   return channel_->shared_count != before;

@@ -51,6 +51,10 @@ class ProgramProcess : public Program {
   void share(uint64_t word);
   std::vector<ThreadOrigin> origins() const;  // those that are not children of the first, in order
   void set_origin(const ThreadOrigin& origin);
+  // Changes the program for all later runs: a full fence behind the store at `pc`; a part that is
+  // not interrupted. False: there is no room.
+  bool add_fence(uint64_t pc);
+  bool add_atomic(const AtomicPlace& place);
   const std::string& label(uint32_t number);
   // What the last run wrote to its standard error, at most 4 KiB.
   std::string error_output() const;

@@ -150,6 +150,31 @@ Segment CodeMap::whole(uint32_t method) const {
                        : Segment{method, texts.begin()->first, texts.rbegin()->first};
 }
 
+BlockCode CodeMap::code_of(const Segment& block) const {
+  const Method& mine = methods_[block.operation];
+  BlockCode code;
+  code.whole = block.contains(whole(block.operation));
+  if (mine.one_function) {
+    code.function = mine.function;
+    code.file = mine.file;
+    code.first_line = block.first;
+    code.last_line = block.last;
+  }
+  std::vector<std::pair<uint32_t, std::string>> inside;
+  for (const auto& [location, line] : mine.one_function ? mine.lines : mine.ranks) {
+    if (block.first <= line && line <= block.last) {
+      inside.emplace_back(line, location);
+    } else {
+      code.outside.push_back(location);
+    }
+  }
+  std::sort(inside.begin(), inside.end());
+  for (auto& [line, location] : inside) {
+    code.inside.push_back(std::move(location));
+  }
+  return code;
+}
+
 Segment CodeMap::block_of(uint32_t method, const Trace& trace,
                           const std::vector<uint32_t>& unit_events, size_t first,
                           size_t last) const {

@@ -40,6 +40,18 @@ std::string location_of(const Trace& trace, uint32_t e);
 // Finds the place that such a text names.
 using PlaceOf = std::function<CodePlace(const std::string& location)>;
 
+// Where a block is in the code.
+struct BlockCode {
+  // Its lines in a function, where all of its method is in one; empty: by locations alone.
+  std::string function;
+  std::string file;
+  uint32_t first_line = 0;
+  uint32_t last_line = 0;
+  std::vector<std::string> inside;   // locations, in the order of the block
+  std::vector<std::string> outside;  // others of the method
+  bool whole = false;                // all of the method
+};
+
 class CodeMap {
  public:
   static constexpr uint32_t kNone = 0xFFFFFFFFU;
@@ -62,6 +74,7 @@ class CodeMap {
   Segment block_of(uint32_t method, const Trace& trace, const std::vector<uint32_t>& unit_events,
                    size_t first, size_t last) const;
   Segment whole(uint32_t method) const;
+  BlockCode code_of(const Segment& block) const;
 
   // By event the occurrence it belongs to, numbered from 0; kNone: to none. `count`: how many.
   std::vector<uint32_t> occurrences(const Trace& trace, const UnitTable& units,

@@ -5,16 +5,16 @@
 //             Faults": the labelled interleaving tree; for more than two threads by the kinds of
 //             the children.
 // Labels      W: every leaf below is good, B: every one is faulty. Of nodes at which several
-// threads
-//             may go on: G children of W and of B alone, WG of W and mixed ones, BG of B and mixed
-//             ones, GG mixed ones alone; of all three it counts as WG and as BG. A node with one
-//             child has that one's label, and no race.
+//             threads may go on: G children of W and of B alone, WG of W and mixed ones, BG of B
+//             and mixed ones, GG mixed ones alone; of all three it counts as WG and as BG. A node
+//             with one child has that one's label, and no race.
 // Sequences   On the way to a faulty leaf the nodes WG, BG and G, in their order: the races whose
 //             outcome mattered, each with the access that came first.
 // Merging     Nodes with the same key have the same subtree: they are visited once.
-// Complexity  Nodes times what the tree takes for a step, and the sequences kept at each. Bounded
-// by
-//             max_nodes and max_sequences, and by the meter of the thread.
+// Bounds      What was not visited counts as if it were not there: leaves, labels and sequences are
+//             those of the rest, and `notes` say why.
+// Complexity  Nodes times what the tree takes for a step, and the sequences kept at each, 16 bytes
+//             each. Bounded by CriticalRaceBounds, and by the meter of the thread.
 // Thread-safety: that of the tree.
 #pragma once
 
@@ -43,6 +43,8 @@ class InterleavingTree {
   virtual bool faulty() = 0;
   // Equal for states with equal subtrees: memory, threads, and the history so far. Empty: unknown.
   virtual std::string key() = 0;
+  // Asked after next(): nothing more can be visited, and what next() said is void.
+  virtual bool ended() const { return false; }
 };
 
 enum class RaceLabel : uint8_t { kGood, kBad, kG, kGG, kWG, kBG, kWGandBG };
@@ -52,6 +54,8 @@ struct CriticalRace {
   RaceLabel label = RaceLabel::kG;
   std::string first;   // the place that came first, on the way to the fault
   std::string second;  // the one that lost
+  // Of the node to which the other winner leads: W never wrong, B always, else sometimes.
+  RaceLabel otherwise = RaceLabel::kGood;
   auto operator<=>(const CriticalRace&) const = default;
 };
 
@@ -66,11 +70,13 @@ struct CriticalRaces {
   std::vector<Sequence> sequences;  // the most frequent first
   RaceLabel root = RaceLabel::kGood;
   bool complete = true;
+  std::vector<std::string> notes;  // which bounds were met
 };
 
 struct CriticalRaceBounds {
   uint64_t max_nodes = 10'000'000;
-  size_t max_sequences = 1'000;  // of one node
+  uint64_t max_kept = 20'000'000;  // sequences of all nodes
+  size_t max_sequences = 1'000;    // of one node
   size_t max_depth = 10'000;
 };
 

@@ -348,6 +348,7 @@ class Search {
     BlockPlace place;
     place.found.block = block;
     place.method = code_.method_name(block.operation);
+    place.code = code_.code_of(block);
     place.first_location = code_.location(block.operation, block.first);
     place.last_location = code_.location(block.operation, block.last);
     bool is_whole = false;

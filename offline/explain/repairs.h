@@ -52,6 +52,7 @@ struct BlockPlace {
   std::string method;
   std::string first_location;  // of the block
   std::string last_location;
+  BlockCode code;
   std::optional<LockAdvice> lock;
 };
 

@@ -31,6 +31,10 @@ enum class Policy : uint8_t {
   kRandom,    // all that is enabled alike
   kContinue,  // the commits first, then the thread that ran, then as kFirst
   kPct,       // priorities that change at `depth` - 1 places among the first `length` steps
+  // Steps that no other thread can notice the time of, then as kFirst: threads that start, are
+  // started, joined or end, fences, stores that enter a buffer, and whatever is done to words that
+  // are not `contended`.
+  kLocalFirst,
 };
 
 struct Request {
@@ -45,6 +49,15 @@ struct Request {
   uint32_t length = 64;
   uint32_t preemptions = UINT32_MAX;  // in the part after the prefix kFirst does not preempt anyway
   std::vector<Choice> prefix;
+  std::vector<uint64_t> contended;  // of kLocalFirst: words (address / 8)
+};
+
+// A place in the code, and the part of the program, to be executed without interruption, that it
+// is in.
+struct AtomicPlace {
+  uint64_t pc = 0;
+  uint32_t block = 0;  // 0: in none, which ends the block that a thread is in
+  uint32_t order = 0;  // a step back to 0 begins the block anew
 };
 
 struct Step {
@@ -118,6 +131,7 @@ struct Run {
   std::vector<Waiting> waiting;
   std::vector<std::string> outcomes;  // in the order in which they were named
   uint64_t unsaid = 0;  // accesses that were not told one by one: several threads' at one place
+  uint64_t interrupted = 0;  // times that a thread had to wait inside an atomic block
 };
 
 class Program {

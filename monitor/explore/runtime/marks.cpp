@@ -33,6 +33,7 @@ void mark(MarkKind kind, uint32_t value) {
   if (kind == MarkKind::kUnitCancel && threads[self].units != 0) {
     --threads[self].units;
   }
+  threads[self].unit_marks += is_unit_mark(kind) ? 1 : 0;
   if (!concurrent && is_unit_mark(kind)) {
     return;
   }

@@ -53,6 +53,39 @@ Choice choose_by_priority() {
   return {static_cast<uint16_t>(best / 2), static_cast<uint16_t>(best % 2)};
 }
 
+bool is_contended(uint64_t address, uint32_t size) {
+  for (uint64_t word = word_of(address); word <= word_of(address + (size == 0 ? 0 : size - 1));
+       ++word) {
+    if (table_has(channel->contended, word)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Of the thread's next operation.
+bool is_local(const Operation& next) {
+  return !has_cell(next.op) || (next.op == Op::kStore && channel->model == Model::kTso) ||
+         !is_contended(next.address, next.size);
+}
+
+// False: there is none.
+bool choose_local(Choice* choice) {
+  for (uint16_t number = 0; number < thread_count; ++number) {
+    const Thread& thread = threads[number];
+    if (((commits_now >> number) & 1) != 0 &&
+        !is_contended(thread.buffer[0].address, thread.buffer[0].size)) {
+      *choice = {number, 1};
+      return true;
+    }
+    if (((enabled_now >> number) & 1) != 0 && is_local(thread.pending)) {
+      *choice = {number, 0};
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 void begin_policy() {
@@ -75,6 +108,11 @@ Choice choose_by_policy() {
     case Policy::kContinue:
       if (commits_now == 0 && ((enabled_now >> self) & 1) != 0) {
         return {static_cast<uint16_t>(self), 0};
+      }
+      break;
+    case Policy::kLocalFirst:
+      if (Choice local; choose_local(&local)) {
+        return local;
       }
       break;
     case Policy::kFirst:

@@ -50,7 +50,8 @@ struct State {
 
 struct Operation {
   Op op = Op::kLoad;
-  bool plain = false;  // the program performs it itself behind the hook
+  bool plain = false;     // the program performs it itself behind the hook
+  bool inserted = false;  // by the exploration (repairs.h)
   uint8_t size = 0;
   uint64_t address = 0;
   Value a = 0;

@@ -6,6 +6,7 @@
 #include "monitor/explore/runtime/cells.h"
 #include "monitor/explore/runtime/loops.h"
 #include "monitor/explore/runtime/policy.h"
+#include "monitor/explore/runtime/repairs.h"
 #include "monitor/explore/runtime/stores.h"
 
 namespace tsomon::explore {
@@ -43,6 +44,7 @@ void look_around() {
     enabled_now |= is_enabled(number) ? uint64_t{1} << number : 0;
     commits_now |= threads[number].buffered != 0 ? uint64_t{1} << number : 0;
   }
+  keep_blocks_whole();
 }
 
 Step* new_step(Choice choice) {
@@ -241,6 +243,9 @@ Done step(const Operation& operation) {
     return perform(thread, operation, false);
   }
   close_store(thread);
+  if (is_repaired()) {
+    before_repaired(thread, operation);
+  }
   thread.pending = operation;
   if (operation.state != nullptr) {
     look_for_loop(thread, operation);
@@ -250,6 +255,9 @@ Done step(const Operation& operation) {
   put_in(thread);
   if (thread.in_loop) {
     begin_loop_anew(thread, operation);
+  }
+  if (is_repaired()) {
+    at_repaired(thread, operation);
   }
   Step* const step = new_step(self, operation);
   if (has_cell(operation.op)) {

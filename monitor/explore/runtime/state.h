@@ -50,6 +50,12 @@ struct Thread {
   uint32_t operations = 0;
   uint32_t children = 0;
   uint32_t units = 0;  // open ones
+  uint32_t unit_marks = 0;
+  bool fence_due = false;  // behind the store that it has done
+  bool in_block = false;   // an atomic one
+  uint32_t block = 0;
+  uint32_t block_order = 0;  // of its last place there
+  uint32_t block_marks = 0;
   uint32_t recent_count = 0;
   LoopRead recent[kRecent]{};
   uint32_t loop_from = 0;  // the iteration: recent[loop_from ...)

@@ -1,0 +1,57 @@
+// Repairs that are tried on the program itself.
+//
+// Purpose     A repair was found in traces. Here it is put into the program that they are of, by
+// the
+//             runtime (monitor/explore/program_repair.h), and every execution is explored: whether
+//             the violation is gone from all of them, and what else there is then.
+// Verdict     Gone: every class was explored, and none is violated at a place of the violations
+// that
+//             are explained. Not gone: some is. Nothing: the program does not show the violation
+//             without the repair, its places never came up, or not all was explored.
+// Blocks      The program enters and leaves a block with an empty store buffer. A thread that has
+// to
+//             wait inside one lets others in; then nothing is proved.
+// Complexity  An exploration for each repair, and one without.
+// Thread-safety: none.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "monitor/explain.h"
+#include "monitor/explore/explore.h"
+
+namespace tsomon {
+
+struct OtherFinding {
+  std::string kind;
+  std::string text;
+  std::vector<std::string> locations;
+  bool is_new = false;  // the program does not have it without the repair
+};
+
+struct ExploredRepair {
+  std::optional<bool> gone;
+  bool complete = false;
+  uint64_t executions = 0;
+  uint64_t classes = 0;
+  std::vector<OtherFinding> others;   // that are there with the repair
+  std::vector<std::string> went_too;  // kinds and texts of others that are not there any more
+  std::vector<std::string> notes;
+};
+
+struct ExploredRepairs {
+  bool shown = false;  // the violation, without a repair
+  std::vector<std::string> notes;
+  std::vector<ExploredRepair> repairs;  // as in the explanation
+};
+
+// The repair is verified if the trace and the exploration say so.
+std::optional<bool> both_verified(const explain::Repair& repair, const ExploredRepair* explored);
+
+// Of `options`: the command, the model and the bounds.
+Result<ExploredRepairs> explore_repairs(const Explanation& explanation,
+                                        explore::ExploreOptions options);
+
+}  // namespace tsomon

@@ -1,0 +1,41 @@
+// `tsomon critical-races`: at which races of a real program it was decided that it goes wrong.
+//
+// Purpose     Walks the tree of all interleavings of a program (offline/explore/step_tree.h) and
+//             labels it (offline/explain/critical_races.h). A leaf is faulty if the exploration
+//             would report it: a failed assertion, a crash, threads that wait for ever, a violated
+//             property that was asked for.
+// Complete    As for explore: not when a bound was hit, a stop was asked for, or the program cannot
+//             be controlled (`notes` say which).
+// Thread-safety: none.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "monitor/explore/explore.h"
+#include "offline/explain/critical_races.h"
+#include "tso/result.h"
+
+namespace tsomon::explore {
+
+struct RacesExplored {
+  std::string program;
+  explain::CriticalRaces races;
+  std::vector<ExploreFinding> faults;  // each with a schedule; `classes`: visited leaves
+  uint64_t runs = 0;
+  std::vector<std::string> notes;  // why it is not complete
+  bool refused = false;            // the program calls what cannot be controlled
+  double seconds = 0;
+
+  bool complete() const { return notes.empty(); }
+};
+
+// Of the options: command, model, executions (runs), seconds, max_steps, the properties.
+Result<RacesExplored> explore_races(const ExploreOptions& options);
+
+std::string races_text(const RacesExplored& explored, const ExploreOptions& options);
+nlohmann::ordered_json races_json(const RacesExplored& explored, const ExploreOptions& options);
+
+}  // namespace tsomon::explore

@@ -1,0 +1,309 @@
+#include "offline/explore/step_tree.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+namespace tsomon::explore {
+namespace {
+
+uint64_t first_word(const Step& step) { return step.address >> 3; }
+uint64_t last_word(const Step& step) {
+  return (step.address + (step.size == 0 ? 0 : step.size - 1U)) >> 3;
+}
+
+// What threads have done that is certainly over, by starts and joins.
+class ThreadClocks {
+ public:
+  // Who: the thread; then its clock counts its operations.
+  void step(const Step& step) {
+    const uint16_t thread = step.choice.thread;
+    ++clocks_[thread][thread];
+    const auto other = static_cast<uint16_t>(step.a);
+    if (step.op == Op::kCreate && other <= kMaxThreads) {
+      clocks_[other] = clocks_[thread];
+    } else if (step.op == Op::kJoin && other <= kMaxThreads) {
+      for (size_t i = 0; i <= kMaxThreads; ++i) {
+        clocks_[thread][i] = std::max(clocks_[thread][i], clocks_[other][i]);
+      }
+    }
+  }
+  uint32_t now(uint16_t thread) const { return clocks_[thread][thread]; }
+  bool is_over(uint16_t thread, uint16_t other, uint32_t when) const {
+    return clocks_[thread][other] >= when;
+  }
+
+ private:
+  std::array<std::array<uint32_t, kMaxThreads + 1>, kMaxThreads + 1> clocks_{};
+};
+
+struct LastAccess {
+  uint32_t read = 0;  // by the clock of its thread; 0: none
+  uint32_t write = 0;
+};
+
+struct KeyHash {
+  uint64_t a = 0x9E3779B97F4A7C15U;
+  uint64_t b = 0xC2B2AE3D27D4EB4FU;
+
+  void add(uint64_t word) {
+    a = (a ^ word) * 0xff51afd7ed558ccdU;
+    a ^= a >> 32;
+    b = (b + word) * 0xc4ceb9fe1a85ec53U;
+    b ^= b >> 29;
+  }
+  void add(Value value) {
+    add(static_cast<uint64_t>(value));
+    add(static_cast<uint64_t>(value >> 64));
+  }
+  void add(const KeyHash& other) {
+    add(other.a);
+    add(other.b);
+  }
+};
+
+// A cell of memory byte by byte, as accesses of several sizes may meet; an object as a whole.
+class StateHash {
+ public:
+  StateHash(const Run& run, Judged judged) : run_(run), judged_(judged) {}
+
+  std::string of(size_t depth, Model model) {
+    size_t mark = 0;
+    for (size_t i = 0; i < depth; ++i) {
+      step(run_.steps[i], model);
+    }
+    for (; mark < run_.marks.size() && run_.marks[mark].step <= depth; ++mark) {
+      if (const Mark& at = run_.marks[mark];
+          judged_ != Judged::kEnd && at.kind != MarkKind::kIteration) {
+        KeyHash& into = judged_ == Judged::kHistory ? history_ : threads_[at.thread];
+        into.add(uint64_t{at.thread} << 32 | at.operation);
+        into.add(uint64_t{static_cast<uint8_t>(at.kind)} << 32 | at.value);
+      }
+    }
+    KeyHash all = history_;
+    for (const auto& [number, thread] : threads_) {
+      all.add(uint64_t{number});
+      all.add(thread);
+      all.add(commits_[number]);
+    }
+    for (const auto& [cell, content] : memory_) {
+      all.add(cell.first * 2 + (cell.second ? 1 : 0));
+      all.add(content);
+    }
+    std::string key(16, '\0');
+    for (size_t i = 0; i < 8; ++i) {
+      key[i] = static_cast<char>(all.a >> (8 * i));
+      key[8 + i] = static_cast<char>(all.b >> (8 * i));
+    }
+    return key;
+  }
+
+ private:
+  using Cell = std::pair<uint64_t, bool>;
+
+  void step(const Step& step, Model model) {
+    const uint16_t thread = step.choice.thread;
+    const bool object = is_object(step.op);
+    if (step.choice.commit != 0) {
+      ++commits_[thread];
+      write(step, object, thread, commits_[thread]);
+      return;
+    }
+    KeyHash& mine = threads_[thread];
+    mine.add(uint64_t{static_cast<uint8_t>(step.op)} << 8 | step.size);
+    mine.add(step.address);
+    if (reads(step.op)) {
+      mine.add(step.read);
+      if (judged_ == Judged::kGraph) {
+        mine.add(content(step, object));
+      }
+    }
+    ++operations_[thread];
+    const bool waits = step.op == Op::kStore && model == Model::kTso;
+    if (has_cell(step.op) && step.op != Op::kLoad && !waits &&
+        (step.op == Op::kStore || step.written != step.read)) {
+      write(step, object, thread, operations_[thread] << 32);
+    }
+  }
+
+  void write(const Step& step, bool object, uint16_t thread, uint64_t serial) {
+    const uint32_t size = object ? 1 : step.size;
+    for (uint32_t i = 0; i < size; ++i) {
+      KeyHash& content = memory_[{step.address + i, object}];
+      if (judged_ == Judged::kGraph) {
+        content.add(uint64_t{thread} << 56 ^ serial);
+      } else {
+        content = {};
+        content.add(object ? step.written : (step.written >> (8 * i)) & 0xFF);
+      }
+    }
+  }
+
+  KeyHash content(const Step& step, bool object) const {
+    KeyHash all;
+    for (uint32_t i = 0; i < (object ? 1 : step.size); ++i) {
+      if (const auto known = memory_.find({step.address + i, object}); known != memory_.end()) {
+        all.add(known->second);
+      }
+    }
+    return all;
+  }
+
+  const Run& run_;
+  const Judged judged_;
+  KeyHash history_;
+  std::map<uint16_t, KeyHash> threads_;
+  std::map<uint16_t, uint64_t> commits_;
+  std::map<uint16_t, uint64_t> operations_;
+  std::map<Cell, KeyHash> memory_;
+};
+
+// Of the store of the thread that is committed next.
+uint64_t place_of_oldest_store(const Run& run, size_t depth, uint16_t thread) {
+  size_t commits = 0;
+  std::vector<uint64_t> stores;
+  for (size_t i = 0; i < depth; ++i) {
+    const Step& step = run.steps[i];
+    if (step.choice.thread == thread && step.op == Op::kStore) {
+      if (step.choice.commit != 0) {
+        ++commits;
+      } else {
+        stores.push_back(step.pc);
+      }
+    }
+  }
+  return commits < stores.size() ? stores[commits] : 0;
+}
+
+}  // namespace
+
+std::set<uint64_t> contended_words(const Run& run) {
+  std::set<uint64_t> contended;
+  ThreadClocks clocks;
+  std::map<uint64_t, std::map<uint16_t, LastAccess>> words;
+  for (const Step& step : run.steps) {
+    if (step.choice.commit != 0) {
+      continue;
+    }
+    clocks.step(step);
+    if (!has_cell(step.op)) {
+      continue;
+    }
+    const uint16_t thread = step.choice.thread;
+    for (uint64_t word = first_word(step); word <= last_word(step); ++word) {
+      auto& accesses = words[word];
+      for (const auto& [other, last] : accesses) {
+        const uint32_t when = step.op == Op::kLoad ? last.write : std::max(last.write, last.read);
+        if (other != thread && !clocks.is_over(thread, other, when)) {
+          contended.insert(word);
+        }
+      }
+      LastAccess& mine = accesses[thread];
+      (step.op == Op::kLoad ? mine.read : mine.write) = clocks.now(thread);
+    }
+  }
+  return contended;
+}
+
+StepTree::StepTree(Program& program, Model model, Judged judged, std::set<uint64_t> contended)
+    : program_(program), model_(model), judged_(judged), contended_(std::move(contended)) {}
+
+void StepTree::begin() {
+  run_ = make_run(0, nullptr);
+  path_.push_back({});
+  path_.back().depth = after_local_steps(*run_, 0);
+}
+
+std::shared_ptr<const Run> StepTree::make_run(size_t depth, const Choice* then) {
+  Request request;
+  request.model = model_;
+  request.policy = Policy::kLocalFirst;
+  request.contended.assign(contended_.begin(), contended_.end());
+  for (size_t i = 0; i < depth; ++i) {
+    request.prefix.push_back(run_->steps[i].choice);
+  }
+  if (then != nullptr) {
+    request.prefix.push_back(*then);
+  }
+  ++runs_;
+  auto run = std::make_shared<const Run>(program_.run(request));
+  const size_t before = contended_.size();
+  contended_.merge(contended_words(*run));
+  changed_ = changed_ || contended_.size() != before;
+  const bool over = run->end == End::kFinished || run->end == End::kStuck ||
+                    run->end == End::kCrashed || run->end == End::kExited;
+  if (!over || run->steps.size() < request.prefix.size()) {
+    ended_ = true;
+    run_ = run;
+  }
+  return run;
+}
+
+bool StepTree::is_local(const Step& step) const {
+  if (!has_cell(step.op) ||
+      (step.choice.commit == 0 && step.op == Op::kStore && model_ == Model::kTso)) {
+    return true;
+  }
+  for (uint64_t word = first_word(step); word <= last_word(step); ++word) {
+    if (contended_.count(word) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+size_t StepTree::after_local_steps(const Run& run, size_t depth) const {
+  while (depth < run.steps.size() && is_local(run.steps[depth])) {
+    ++depth;
+  }
+  return depth;
+}
+
+const std::vector<Step>& StepTree::choices() {
+  Frame& frame = path_.back();
+  if (frame.made || ended_ || frame.depth >= run_->steps.size()) {
+    return frame.choices;
+  }
+  frame.made = true;
+  const Step at = run_->steps[frame.depth];
+  for (uint16_t thread = 0; thread <= kMaxThreads; ++thread) {
+    for (const uint16_t commit : {uint16_t{0}, uint16_t{1}}) {
+      if ((((commit != 0 ? at.commits : at.enabled) >> thread) & 1) == 0) {
+        continue;
+      }
+      const Choice choice{thread, commit};
+      auto run = choice == at.choice ? run_ : make_run(frame.depth, &choice);
+      if (ended_ || changed_) {
+        frame.choices.clear();
+        return frame.choices;
+      }
+      frame.choices.push_back(run->steps[frame.depth]);
+      if (commit != 0) {
+        frame.choices.back().pc = place_of_oldest_store(*run, frame.depth, thread);
+      }
+      frame.runs.push_back(std::move(run));
+    }
+  }
+  return frame.choices;
+}
+
+void StepTree::take(size_t which) {
+  const Frame& frame = path_.back();
+  run_ = frame.runs[which];
+  Frame next;
+  next.depth = after_local_steps(*run_, frame.depth + 1);
+  path_.push_back(std::move(next));
+}
+
+void StepTree::back() {
+  path_.pop_back();
+  // Any run through the node will do.
+  run_ = path_.back().runs.front();
+}
+
+std::string StepTree::key() const {
+  return StateHash(*run_, judged_).of(path_.back().depth, model_);
+}
+
+}  // namespace tsomon::explore
