@@ -51,8 +51,11 @@ void add_critical_races_command(CLI::App& app, int& exit_status) {
       "critical-races", "Find the races at which the interleavings of a small program go wrong");
   auto options = std::make_shared<RacesArguments>();
   add_exploration_options(*command, *options);
-  add_property_option(*command, options->properties, {"serializability", "robustness"},
+  add_property_option(*command, options->properties,
+                      {"serializability", "robustness", "linearizability"},
                       "An interleaving that violates it is faulty, too");
+  add_object_option(*command, options->object,
+                    "Of linearizability: what the operations are of; auto: by their names");
   add_output_option(*command, options->output);
   add_explored_program(*command, *options);
   command->footer(

@@ -8,6 +8,7 @@
 
 #include "monitor/explore/explore.h"
 #include "tools/number_option.h"
+#include "tools/object_option.h"
 #include "tools/property_option.h"
 
 namespace tsomon {
@@ -15,6 +16,7 @@ namespace tsomon {
 struct ExplorationArguments {
   std::string model = "tso";
   std::vector<std::string> properties;
+  std::string object = "auto";
   explore::ExploreOptions explore;
 
   // What the texts say, in explore's terms.
@@ -25,6 +27,8 @@ struct ExplorationArguments {
     explore.model = model == "sc" ? explore::Model::kSc : explore::Model::kTso;
     explore.serializability = asks("serializability");
     explore.robustness = asks("robustness");
+    explore.linearizability = asks("linearizability");
+    explore.object = linearizability::object_kind(object);
     return explore;
   }
 };

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 namespace {
 
@@ -71,23 +72,43 @@ bool attempt_mark(Node* node, uintptr_t expected) {
   return (link & 1) != 0 || node->next.compare_exchange_strong(link, link | 1);
 }
 
-bool remove(int key) {
+// The first node that does not come before the key, and the one before it. Marked nodes are taken
+// out on the way.
+std::pair<Node*, Node*> find(int key) {
   for (;;) {
     Node* before = &head;
     Node* node = node_of(before->next.load(kRelaxed));
-    while (node->key < key) {
+    for (;;) {
+      const uintptr_t link = node == &tail ? 0 : node->next.load(kRelaxed);
+      auto old = reinterpret_cast<uintptr_t>(node);
+      if ((link & 1) != 0) {
+        if (!before->next.compare_exchange_strong(old, link & ~uintptr_t{1})) {
+          break;
+        }
+        node = node_of(link);
+        continue;
+      }
+      if (node->key >= key) {
+        return {before, node};
+      }
       before = node;
-      node = node_of(node->next.load(kRelaxed));
+      node = node_of(link);
     }
+  }
+}
+
+bool remove(int key) {
+  for (;;) {
+    const auto [before, node] = find(key);
     if (node->key != key) {
       return false;
     }
-    const uintptr_t after = node->next.load(kRelaxed);
+    const uintptr_t after = node->next.load(kRelaxed) & ~uintptr_t{1};
     if (!attempt_mark(node, after)) {
       continue;
     }
     auto link = reinterpret_cast<uintptr_t>(node);
-    before->next.compare_exchange_strong(link, after & ~uintptr_t{1});
+    before->next.compare_exchange_strong(link, after);
     return true;
   }
 }
@@ -102,7 +123,7 @@ void run() {
 }
 }  // namespace lock_free_list
 
-// A queue that looks at its head again when it has moved it.
+// A queue whose poll() does not look whether it was the one that moved the head.
 namespace optimistic_queue {
 struct Node {
   int item;
@@ -110,18 +131,15 @@ struct Node {
 };
 Node two{2, nullptr};
 Node one{1, &two};
-Node dummy{0, &one};
-std::atomic<Node*> head{&dummy};
+std::atomic<Node*> head{&one};
 
 bool cas_head(Node* from, Node* to) { return head.compare_exchange_strong(from, to); }
 
 int poll() {
-  for (;;) {
-    Node* const first = head.load(kRelaxed);
-    if (cas_head(first, first->next)) {
-      return head.load(kRelaxed)->item;
-    }
-  }
+  Node* const first = head.load(kRelaxed);
+  const int item = first->item;
+  cas_head(first, first->next);
+  return item;
 }
 
 void run() {

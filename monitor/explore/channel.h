@@ -58,7 +58,7 @@ struct Channel {
   uint32_t prefix_size;
   Choice prefix[kMaxSteps];
   uint32_t contended_count;
-  uint64_t contended[kSharedTable];  // of Policy::kLocalFirst; 0: free
+  uint64_t contended[kSharedTable];  // accesses, of Policy::kLocalFirst; 0: free
 
   // What the exploration changes in the program.
   uint32_t fence_count;

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "monitor/explore/class_linearizability.h"
 #include "monitor/explore/found.h"
 #include "monitor/explore/learning_program.h"
 #include "monitor/explore/schedule.h"
@@ -28,7 +29,8 @@ class RaceExplorer : private explain::InterleavingTree {
         process_(process),
         program_(process, nullptr),
         symbols_(process.modules()),
-        begun_(Clock::now()) {}
+        begun_(Clock::now()),
+        linearizability_(options.object) {}
 
   RacesExplored explore() {
     std::set<uint64_t> contended;
@@ -51,7 +53,9 @@ class RaceExplorer : private explain::InterleavingTree {
 
  private:
   Judged judged() const {
-    return options_.serializability || options_.robustness ? Judged::kGraph : Judged::kEnd;
+    return options_.serializability || options_.robustness || options_.linearizability
+               ? Judged::kGraph
+               : Judged::kEnd;
   }
 
   // More is a step, or branches, than this tree knows.
@@ -108,14 +112,30 @@ class RaceExplorer : private explain::InterleavingTree {
       keep(run, found_stuck(run));
     } else {
       const Graph graph = builder_.of_run(run, options_.model, true);
-      const std::vector<Found> all = violated_properties(
-          graph, run, options_.model, {options_.serializability, options_.robustness});
+      std::vector<Found> all = violated_properties(graph, run, options_.model,
+                                                   {options_.serializability, options_.robustness});
+      if (options_.linearizability) {
+        add_linearizability(graph, run, &all);
+      }
       for (const Found& found : all) {
         keep(run, found);
       }
       return !all.empty();
     }
     return true;
+  }
+
+  // Of any order of calls and returns that the interleaving of the accesses leaves open.
+  void add_linearizability(const Graph& graph, const Run& run, std::vector<Found>* all) {
+    const auto bad = linearizability_.judge(graph, options_.model, run.marks,
+                                            [this](uint32_t one) { return process_.label(one); });
+    if (!linearizability_.open().empty()) {
+      note(linearizability_.open());
+    }
+    if (bad) {
+      all->push_back({"linearizability", fmt::format("the {} is not linearizable", bad->object),
+                      bad->text, bad->places, bad->history, bad->schedule});
+    }
   }
 
   std::string place(uint64_t pc) { return pc == 0 ? std::string() : symbols_.text(pc); }
@@ -141,16 +161,16 @@ class RaceExplorer : private explain::InterleavingTree {
       result_.faults.emplace_back();
       known = std::prev(result_.faults.end());
       known->kind = found.kind;
-      known->text = found.text;
+      known->text = found.text + (found.message.empty() ? "" : ": " + found.message);
       known->locations = locations;
     } else if (++known->classes, run.steps.size() >= known->steps) {
       return;
     }
     known->classes = std::max<uint64_t>(known->classes, 1);
     known->steps = run.steps.size();
-    std::vector<Choice> schedule;
-    for (const Step& step : run.steps) {
-      schedule.push_back(step.choice);
+    std::vector<Choice> schedule = found.schedule;
+    for (size_t i = 0; found.schedule.empty() && i < run.steps.size(); ++i) {
+      schedule.push_back(run.steps[i].choice);
     }
     known->schedule = schedule_text({schedule, process_.shared_words(), process_.origins()});
   }
@@ -184,6 +204,9 @@ class RaceExplorer : private explain::InterleavingTree {
     if (program_.unsaid()) {
       note("copies of several shared words at once were taken for one step");
     }
+    if (options_.linearizability && !linearizability_.any()) {
+      note("the program calls no operation of an object (tsomon_call): none was judged");
+    }
     for (const std::string& why : result_.races.notes) {
       note(why);
     }
@@ -196,6 +219,7 @@ class RaceExplorer : private explain::InterleavingTree {
   LearningProgram program_;
   Symboliser symbols_;
   const Clock::time_point begun_;
+  ClassLinearizability linearizability_;
   GraphBuilder builder_;
   std::unique_ptr<StepTree> tree_;
   uint64_t runs_ = 0;

@@ -1,236 +1,150 @@
 #include "offline/explain/root_causes.h"
 
 #include <algorithm>
+#include <queue>
+#include <utility>
 
-#include "tso/support/work.h"
+#include "offline/explain/reachable.h"
+#include "tso/work.h"
 
 namespace tsomon::explain {
 namespace {
 
 using Access = RootCauseProblem::Access;
 
+constexpr uint32_t kNoAccess = 0xFFFFFFFFU;
+
 class RootCauseFinder {
  public:
   RootCauseFinder(const RootCauseProblem& problem, const RootCauseBounds& bounds)
-      : problem_(problem), accesses_(problem.accesses), bounds_(bounds) {
-    for (const Access& access : accesses_) {
-      threads_ = std::max(threads_, access.thread + 1);
-    }
-    lines_.resize(threads_);
-    for (uint32_t i = 0; i < accesses_.size(); ++i) {
-      lines_[accesses_[i].thread].push_back(i);
-    }
-    place_.resize(accesses_.size());
-    for (std::vector<uint32_t>& line : lines_) {
-      std::sort(line.begin(), line.end(), [&](uint32_t a, uint32_t b) {
-        return accesses_[a].position < accesses_[b].position;
-      });
-      for (size_t place = 0; place < line.size(); ++place) {
-        place_[line[place]] = place;
-      }
-    }
-    keep_needed_conflicts();
-    visits_.assign(threads_, 0);
-    // Stores and loads of a thread are two chains where a store buffer keeps them apart, and a
-    // cycle may need both.
-    max_visits_ = std::all_of(accesses_.begin(), accesses_.end(),
-                              [](const Access& access) {
-                                return access.before_later && access.after_earlier;
-                              })
-                      ? 1
-                      : 2;
+      : accesses_(problem.accesses), bounds_(bounds), reach_(problem) {
+    result_.complete = reach_.exact() && !reach_.is_cyclic();
   }
 
   RootCauses find() {
-    for (start_thread_ = 0; start_thread_ < threads_ && !ended_; ++start_thread_) {
-      visits_[start_thread_] = 1;
-      for (const uint32_t start : sources_[start_thread_]) {
-        start_ = start;
-        follow(start, 1, {});
+    if (!reach_.is_cyclic()) {
+      for (uint32_t start = 0; start < accesses_.size() && !ended_; ++start) {
+        search(start);
       }
-      visits_[start_thread_] = max_visits_;  // cycles begin at their smallest thread
     }
     result_.minimal = minimal_.sets();
     return std::move(result_);
   }
 
  private:
-  bool ordered(uint32_t earlier, uint32_t later) const {
-    return accesses_[earlier].before_later || accesses_[later].after_earlier ||
-           (problem_.ordered && problem_.ordered(earlier, later));
-  }
+  // The walk has come back to `at`, by the segments of the set.
+  struct State {
+    uint64_t length = 0;
+    uint32_t at = 0;
+    SegmentSet set;
+    bool operator<(const State& other) const {
+      return length > other.length;
+    }  // the shortest first
+  };
 
-  // A cycle comes into a thread at `in` and leaves it at `out`: the stretches of which one has to
-  // be atomic for that. `free`: program order alone does it.
-  void pass(uint32_t in, uint32_t out, bool* free, std::vector<Segment>* segments) const {
-    const Access& a = accesses_[in];
-    const Access& b = accesses_[out];
-    segments->clear();
-    *free = in == out || (a.position < b.position && ordered(in, out));
-    if (*free) {
-      return;
-    }
-    if (max_visits_ == 1) {
-      if (a.operation == b.operation) {
-        segments->push_back({a.operation, b.position, a.position});
-      }
-      return;
-    }
-    // Where a store buffer keeps accesses apart, any stretch helps that holds one which comes after
-    // `in` for certain, and one which comes before `out` for certain.
-    const std::vector<uint32_t>& line = lines_[a.thread];
-    const auto operation_at = [&](size_t place) { return accesses_[line[place]].operation; };
-    for (size_t after = place_[in]; after < line.size(); ++after) {
-      if (after > place_[out] && operation_at(after) != b.operation) {
-        break;
-      }
-      if (line[after] != in && !ordered(in, line[after])) {
+  // Walks that begin at `start`, which a segment leads to.
+  void search(uint32_t start) {
+    start_ = start;
+    waiting_ = {};
+    seen_.clear();
+    expand({0, start, {}}, true);
+    while (!waiting_.empty() && !ended_) {
+      const State state = waiting_.top();
+      waiting_.pop();
+      if (is_superfluous(state)) {
         continue;
       }
-      size_t first = after;
-      while (first > 0 && operation_at(first - 1) == operation_at(after)) {
-        --first;
+      expand(state, false);
+      seen_.push_back(state);
+    }
+  }
+
+  // A walk with less leads as far.
+  bool is_superfluous(const State& state) {
+    if (minimal_.covers(state.set)) {
+      return true;
+    }
+    spend(seen_.size());
+    return std::any_of(seen_.begin(), seen_.end(), [&](const State& other) {
+      return reach_.has(other.at, state.at) && below(other.set, state.set);
+    });
+  }
+
+  void expand(const State& state, bool first) {
+    for (uint32_t thread = 0; thread < reach_.threads() && !ended_; ++thread) {
+      const uint32_t from = reach_.first(state.at, thread);
+      if (from == Reachable::kNever) {
+        continue;
       }
-      for (size_t before = first;
-           before <= place_[out] && operation_at(before) == operation_at(after); ++before) {
-        spend(2);
-        if (line[before] == out || ordered(line[before], out)) {
-          const auto [from, to] = std::minmax(before, after);
-          if (from == to) {  // through a third access
-            *free = true;
-            segments->clear();
-            return;
-          }
-          add_minimal(
-              {operation_at(after), accesses_[line[from]].position, accesses_[line[to]].position},
-              segments);
+      const std::vector<uint32_t>& line = reach_.line(thread);
+      const size_t end = std::min<size_t>(reach_.all_from(state.at, thread), line.size());
+      // Operations of which a part comes after `at`, and a part does not.
+      size_t begin = from;
+      while (begin > 0 && same_operation(line[begin - 1], line[from])) {
+        --begin;
+      }
+      while (begin <= end && begin < line.size() && !ended_) {
+        size_t behind = begin;
+        while (behind < line.size() && same_operation(line[behind], line[begin])) {
+          ++behind;
         }
+        jump_inside(state, first, line, begin, behind);
+        begin = behind;
       }
     }
   }
 
-  static void add_minimal(const Segment& segment, std::vector<Segment>* segments) {
-    const auto inside = [&](const Segment& other) { return segment.contains(other); };
-    if (std::none_of(segments->begin(), segments->end(), inside)) {
-      segments->erase(std::remove_if(segments->begin(), segments->end(),
-                                     [&](const Segment& other) { return other.contains(segment); }),
-                      segments->end());
-      segments->push_back(segment);
-    }
+  bool same_operation(uint32_t a, uint32_t b) const {
+    return accesses_[a].operation == accesses_[b].operation;
   }
 
-  // An access conflicts with many of another thread. The earliest that is ordered before all later
-  // ones leaves no use for those behind it; of those that come before it likewise the latest.
-  void keep_needed_conflicts() {
-    std::vector<std::vector<uint32_t>> out(accesses_.size());
-    for (const Edge& edge : problem_.conflicts) {
-      spend(4);
-      out[edge.from].push_back(edge.to);
-    }
-    std::vector<std::vector<uint32_t>> in(accesses_.size());
-    const auto earlier = [&](uint32_t a, uint32_t b) {
-      return accesses_[a].position < accesses_[b].position;
+  // From what the walk reaches of an operation to what it does not, each by the shortest segments.
+  void jump_inside(const State& state, bool first, const std::vector<uint32_t>& line, size_t begin,
+                   size_t end) {
+    // A walk that has not left the operation is none yet.
+    const bool own = first && same_operation(line[begin], start_);
+    const auto reached = [&](uint32_t access) {
+      return own ? reach_.has_through_conflict(state.at, access) : reach_.has(state.at, access);
     };
-    std::vector<bool> closed(threads_, false);
-    const auto keep = [&](std::vector<uint32_t>& list, auto last) {
-      std::fill(closed.begin(), closed.end(), false);
-      const auto gone = std::remove_if(list.begin(), list.end(), [&](uint32_t access) {
-        spend(4);
-        const bool needless = closed[accesses_[access].thread];
-        closed[accesses_[access].thread] = needless || last(accesses_[access]);
-        return needless;
-      });
-      list.erase(gone, list.end());
-    };
-    for (uint32_t from = 0; from < accesses_.size(); ++from) {
-      std::sort(out[from].begin(), out[from].end(), earlier);
-      keep(out[from], [](const Access& access) { return access.before_later; });
-      for (const uint32_t to : out[from]) {
-        in[to].push_back(from);
-      }
+    uint32_t last = kNoAccess;
+    for (size_t i = begin; i < end && !ended_; ++i) {
+      last = jump(state, reached(line[i]), line[i], last);
     }
-    targets_.resize(accesses_.size());
-    for (uint32_t to = 0; to < accesses_.size(); ++to) {
-      std::sort(in[to].begin(), in[to].end(),
-                [&](uint32_t a, uint32_t b) { return earlier(b, a); });
-      keep(in[to], [](const Access& access) { return access.after_earlier; });
-      for (const uint32_t from : in[to]) {
-        targets_[from].push_back(to);
-      }
-    }
-    sources_.resize(threads_);
-    for (uint32_t from = 0; from < accesses_.size(); ++from) {
-      if (!targets_[from].empty()) {
-        sources_[accesses_[from].thread].push_back(from);
-      }
-    }
-    for (std::vector<uint32_t>& sources : sources_) {
-      std::sort(sources.begin(), sources.end(), earlier);
+    last = kNoAccess;
+    for (size_t i = end; i-- > begin && !ended_;) {
+      last = jump(state, reached(line[i]), line[i], last);
     }
   }
 
-  void follow(uint32_t from, uint32_t length, const SegmentSet& segments) {
-    for (const uint32_t to : targets_[from]) {
-      const uint32_t thread = accesses_[to].thread;
-      if (ended_ || !count()) {
-        return;
-      }
-      if (thread == start_thread_) {
-        close(to, segments);
-      }
-      if (visits_[thread] < max_visits_) {
-        if (length == bounds_.max_visits) {
-          result_.complete = false;
-          continue;
-        }
-        ++visits_[thread];
-        leave(to, length, segments);
-        --visits_[thread];
-      }
+  // `last`: of what is reached, the nearest one. Returns that for the next access.
+  uint32_t jump(const State& state, bool reached, uint32_t to, uint32_t last) {
+    if (reached) {
+      return to;
     }
-  }
-
-  void close(uint32_t in, const SegmentSet& segments) {
-    bool free = false;
-    std::vector<Segment> choices;
-    pass(in, start_, &free, &choices);
-    // Without a segment the order contradicts itself; that is no root cause.
-    if (free && !segments.empty()) {
-      add(segments);
+    if (last == kNoAccess || (to != start_ && reach_.has(state.at, to)) || !count()) {
+      return last;
     }
-    for (const Segment& last : choices) {
-      SegmentSet all = segments;
-      all.push_back(last);
-      add(all);
+    const auto [a, b] = std::minmax(accesses_[last].position, accesses_[to].position);
+    State next{0, to, merged(state.set, {{accesses_[to].operation, a, b}})};
+    if (minimal_.covers(next.set)) {
+      return last;
     }
+    if (reach_.has(to, start_)) {
+      add(next.set);
+      return last;
+    }
+    for (const Segment& segment : next.set) {
+      next.length += segment.last - segment.first + 1;
+    }
+    waiting_.push(std::move(next));
+    return last;
   }
 
   void add(const SegmentSet& set) {
-    minimal_.add(merged(set, {}));
+    minimal_.add(set);
     if (minimal_.sets().size() > bounds_.max_sets) {
       ended_ = true;
       result_.complete = false;
-    }
-  }
-
-  void leave(uint32_t in, uint32_t length, const SegmentSet& segments) {
-    bool free = false;
-    std::vector<Segment> choices;
-    for (const uint32_t out : sources_[accesses_[in].thread]) {
-      if (ended_ || !count()) {
-        return;
-      }
-      pass(in, out, &free, &choices);
-      if (free) {
-        follow(out, length + 1, segments);
-      }
-      for (const Segment& segment : choices) {
-        SegmentSet more = segments;
-        more.push_back(segment);
-        if (!minimal_.covers(more)) {
-          follow(out, length + 1, more);
-        }
-      }
     }
   }
 
@@ -243,18 +157,12 @@ class RootCauseFinder {
     return !ended_;
   }
 
-  const RootCauseProblem& problem_;
   const std::vector<Access>& accesses_;
   RootCauseBounds bounds_;
-  uint32_t threads_ = 0;
-  std::vector<std::vector<uint32_t>> lines_;    // by thread, in program order
-  std::vector<size_t> place_;                   // of an access in its thread's line
-  std::vector<std::vector<uint32_t>> targets_;  // by access
-  std::vector<std::vector<uint32_t>> sources_;  // by thread, in program order
-  std::vector<uint32_t> visits_;                // by thread
-  uint32_t max_visits_ = 1;
-  uint32_t start_thread_ = 0;
+  Reachable reach_;
   uint32_t start_ = 0;
+  std::priority_queue<State> waiting_;
+  std::vector<State> seen_;  // of this start
   MinimalSets minimal_;
   RootCauses result_;
   bool ended_ = false;

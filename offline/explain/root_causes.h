@@ -5,17 +5,18 @@
 // Purpose     The minimal sets of segments of operations such that no execution with the same
 //             program order and the same order of conflicting accesses runs each of them without
 //             interruption.
-// Method      Cycles through conflicts that visit every thread at most once (twice, where a store
-// buffer
-//             makes two chains of a thread). Where a cycle leaves
-//             a thread before it came in (or after, where a store buffer keeps the two unordered),
-//             only the atomicity of one operation closes it: that stretch is a segment. Of the
-//             conflicts of one access with a thread those are left out that another one makes
-//             superfluous.
-// Complexity  O(accesses^k) sequences for cycles of k threads at worst. Bounded by max_sequences,
-//             by the cycles' length, and by the meter of the thread (tso/support/work.h).
-// Misses      With store buffers, sets in which a cycle needs two segments of one thread between
-//             coming in and leaving (1 of 3,000 random executions in the tests).
+// Method      What a set of segments adds to the order of the execution are ways back inside an
+//             operation. So a set is a root cause if a walk by the order and by its segments comes
+//             back to where it began, and left an operation on the way. Such walks are searched
+//             for, the shortest segments first; one that leads no further than another one with
+//             less is not gone on with (reachable.h says what the order alone leads to). In the
+//             paper's terms: the cycles of theorem 4, but a thread may be visited as often as it
+//             takes, which store buffers need.
+// Complexity  Polynomial for a fixed number of threads: accesses times the walks that nothing
+//             dominates, each O(length of the operations that are reached in part). Bounded by
+//             max_sequences, and by the meter of the thread (tso/work.h).
+// Misses      Where store buffers keep accesses of a thread apart and there are more than
+//             Reachable::kMostPairs of them, what only `ordered` says is not used.
 //             complete == false: there may be smaller sets than those that were found; each that
 //             was found is a root cause all the same.
 // Thread-safety: a pure function of its arguments.
@@ -27,7 +28,7 @@
 #include <vector>
 
 #include "offline/explain/segments.h"
-#include "tso/order/event_graph.h"
+#include "tso/event_graph.h"
 
 namespace tsomon::explain {
 
@@ -50,8 +51,7 @@ struct RootCauseProblem {
 };
 
 struct RootCauseBounds {
-  uint64_t max_sequences = 20'000'000;  // of conflicts that are looked at
-  uint32_t max_visits = 8;              // of threads, on one cycle
+  uint64_t max_sequences = 20'000'000;  // steps of walks
   size_t max_sets = 2'000;
 };
 

@@ -61,6 +61,8 @@ inline const char* operation_name(Op op) {
       return "join";
     case Op::kEnd:
       return "end";
+    case Op::kCall:
+      return "call";
   }
   return "";
 }

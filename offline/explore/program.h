@@ -32,8 +32,8 @@ enum class Policy : uint8_t {
   kContinue,  // the commits first, then the thread that ran, then as kFirst
   kPct,       // priorities that change at `depth` - 1 places among the first `length` steps
   // Steps that no other thread can notice the time of, then as kFirst: threads that start, are
-  // started, joined or end, fences, stores that enter a buffer, and whatever is done to words that
-  // are not `contended`.
+  // started, joined or end, fences, stores that enter a buffer, and accesses to words that are not
+  // `contended`.
   kLocalFirst,
 };
 
@@ -49,8 +49,13 @@ struct Request {
   uint32_t length = 64;
   uint32_t preemptions = UINT32_MAX;  // in the part after the prefix kFirst does not preempt anyway
   std::vector<Choice> prefix;
-  std::vector<uint64_t> contended;  // of kLocalFirst: words (address / 8)
+  std::vector<uint64_t> contended;  // of kLocalFirst: contended_access() of each
 };
+
+// That the loads (or the writes) of a thread in a word of memory are in a race with others.
+inline uint64_t contended_access(uint64_t word, uint16_t thread, bool load) {
+  return word << 7 | uint64_t{thread} << 1 | (load ? 1 : 0);
+}
 
 // A place in the code, and the part of the program, to be executed without interruption, that it
 // is in.

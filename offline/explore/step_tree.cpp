@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <map>
 #include <utility>
 
@@ -120,10 +121,16 @@ class StateHash {
       }
     }
     ++operations_[thread];
-    const bool waits = step.op == Op::kStore && model == Model::kTso;
-    if (has_cell(step.op) && step.op != Op::kLoad && !waits &&
-        (step.op == Op::kStore || step.written != step.read)) {
-      write(step, object, thread, operations_[thread] << 32);
+    const uint64_t serial = operations_[thread] << 32;
+    if (step.op == Op::kStore && model == Model::kSc) {
+      write(step, object, thread, serial);
+    } else if (is_locked(step.op)) {
+      Step made = step;
+      const Effect effect = apply(step.op, step.read, step.a, step.b, step.size, thread);
+      made.written = effect.value;
+      if (effect.writes) {
+        write(made, object, thread, serial);
+      }
     }
   }
 
@@ -159,26 +166,31 @@ class StateHash {
   std::map<Cell, KeyHash> memory_;
 };
 
-// Of the store of the thread that is committed next.
-uint64_t place_of_oldest_store(const Run& run, size_t depth, uint16_t thread) {
-  size_t commits = 0;
-  std::vector<uint64_t> stores;
-  for (size_t i = 0; i < depth; ++i) {
-    const Step& step = run.steps[i];
-    if (step.choice.thread == thread && step.op == Op::kStore) {
-      if (step.choice.commit != 0) {
-        ++commits;
-      } else {
-        stores.push_back(step.pc);
+// A commit has the place of its store, and what it stores.
+void fill_commits(Run* run) {
+  std::map<uint16_t, std::deque<size_t>> buffers;
+  for (size_t i = 0; i < run->steps.size(); ++i) {
+    Step& step = run->steps[i];
+    std::deque<size_t>& buffer = buffers[step.choice.thread];
+    if (step.choice.commit == 0) {
+      if (step.op == Op::kStore) {
+        buffer.push_back(i);
       }
+    } else if (!buffer.empty()) {
+      const Step& store = run->steps[buffer.front()];
+      step.op = Op::kStore;
+      step.address = store.address;
+      step.size = store.size;
+      step.written = store.written;
+      step.pc = store.pc;
+      buffer.pop_front();
     }
   }
-  return commits < stores.size() ? stores[commits] : 0;
 }
 
 }  // namespace
 
-std::set<uint64_t> contended_words(const Run& run) {
+std::set<uint64_t> contended_accesses(const Run& run) {
   std::set<uint64_t> contended;
   ThreadClocks clocks;
   std::map<uint64_t, std::map<uint16_t, LastAccess>> words;
@@ -193,14 +205,21 @@ std::set<uint64_t> contended_words(const Run& run) {
     const uint16_t thread = step.choice.thread;
     for (uint64_t word = first_word(step); word <= last_word(step); ++word) {
       auto& accesses = words[word];
+      const bool load = step.op == Op::kLoad;
       for (const auto& [other, last] : accesses) {
-        const uint32_t when = step.op == Op::kLoad ? last.write : std::max(last.write, last.read);
-        if (other != thread && !clocks.is_over(thread, other, when)) {
-          contended.insert(word);
+        if (other == thread) {
+          continue;
+        }
+        for (const bool other_load : {false, true}) {
+          if (!(load && other_load) &&
+              !clocks.is_over(thread, other, other_load ? last.read : last.write)) {
+            contended.insert(contended_access(word, thread, load));
+            contended.insert(contended_access(word, other, other_load));
+          }
         }
       }
       LastAccess& mine = accesses[thread];
-      (step.op == Op::kLoad ? mine.read : mine.write) = clocks.now(thread);
+      (load ? mine.read : mine.write) = clocks.now(thread);
     }
   }
   return contended;
@@ -227,9 +246,11 @@ std::shared_ptr<const Run> StepTree::make_run(size_t depth, const Choice* then) 
     request.prefix.push_back(*then);
   }
   ++runs_;
-  auto run = std::make_shared<const Run>(program_.run(request));
+  auto made = std::make_shared<Run>(program_.run(request));
+  fill_commits(made.get());
+  std::shared_ptr<const Run> run = std::move(made);
   const size_t before = contended_.size();
-  contended_.merge(contended_words(*run));
+  contended_.merge(contended_accesses(*run));
   changed_ = changed_ || contended_.size() != before;
   const bool over = run->end == End::kFinished || run->end == End::kStuck ||
                     run->end == End::kCrashed || run->end == End::kExited;
@@ -246,7 +267,7 @@ bool StepTree::is_local(const Step& step) const {
     return true;
   }
   for (uint64_t word = first_word(step); word <= last_word(step); ++word) {
-    if (contended_.count(word) != 0) {
+    if (contended_.count(contended_access(word, step.choice.thread, step.op == Op::kLoad)) != 0) {
       return false;
     }
   }
@@ -279,9 +300,6 @@ const std::vector<Step>& StepTree::choices() {
         return frame.choices;
       }
       frame.choices.push_back(run->steps[frame.depth]);
-      if (commit != 0) {
-        frame.choices.back().pc = place_of_oldest_store(*run, frame.depth, thread);
-      }
       frame.runs.push_back(std::move(run));
     }
   }

@@ -4,12 +4,12 @@
 //             what others can notice; its children are what each of them does next. A leaf is a
 //             complete execution.
 // Local steps What no other thread can notice the time of is no branching: threads that are
-//             started, joined or end, fences, a store that enters its buffer, and accesses to words
-//             that no two threads access without an order by starts and joins, one of them
-//             writing. They are executed as soon as they can. Such a step commutes with all steps
-//             of others, so that a tree that had it elsewhere has the same leaves, each several
-//             times. Which words are contended is learnt from the runs: contended() grew means that
-//             the tree has to be begun anew (`changed`).
+//             started, joined or end, fences, a store that enters its buffer, and a thread's loads
+//             (or writes) of words with which no access of another one conflicts, unless starts and
+//             joins order them. They are executed as soon as they can. Such a step commutes with
+//             all steps of others, so that a tree that had it elsewhere has the same leaves, each
+//             several times. Which accesses are contended is learnt from the runs: contended() grew
+//             means that the tree has to be begun anew (`changed`).
 // Runs        One for every edge, but those that a run for another one went along.
 // Keys        Nodes with the same key have the same subtree, up to what the leaves are judged by:
 //             Judged::kEnd the state of the threads (all that they read) and of the memory;
@@ -31,8 +31,9 @@ namespace tsomon::explore {
 
 enum class Judged : uint8_t { kEnd, kHistory, kGraph };
 
-// Words that two threads access without an order by starts and joins, one of them writing.
-std::set<uint64_t> contended_words(const Run& run);
+// contended_access() of all that conflict with another thread's, without an order by starts and
+// joins.
+std::set<uint64_t> contended_accesses(const Run& run);
 
 class StepTree {
  public:

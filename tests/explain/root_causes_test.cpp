@@ -215,7 +215,7 @@ TEST_CASE("root causes are those of all decompositions") {
   }
   CHECK(with_causes > 500);
   CHECK(of_several > 50);
-  CHECK(missed <= 6);
+  CHECK(missed == 0);
 }
 
 TEST_CASE("a bound leaves a part of the root causes, and says so") {

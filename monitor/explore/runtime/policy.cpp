@@ -53,10 +53,10 @@ Choice choose_by_priority() {
   return {static_cast<uint16_t>(best / 2), static_cast<uint16_t>(best % 2)};
 }
 
-bool is_contended(uint64_t address, uint32_t size) {
+bool is_contended(uint16_t thread, bool load, uint64_t address, uint32_t size) {
   for (uint64_t word = word_of(address); word <= word_of(address + (size == 0 ? 0 : size - 1));
        ++word) {
-    if (table_has(channel->contended, word)) {
+    if (table_has(channel->contended, contended_access(word, thread, load))) {
       return true;
     }
   }
@@ -64,9 +64,9 @@ bool is_contended(uint64_t address, uint32_t size) {
 }
 
 // Of the thread's next operation.
-bool is_local(const Operation& next) {
+bool is_local(uint16_t thread, const Operation& next) {
   return !has_cell(next.op) || (next.op == Op::kStore && channel->model == Model::kTso) ||
-         !is_contended(next.address, next.size);
+         !is_contended(thread, next.op == Op::kLoad, next.address, next.size);
 }
 
 // False: there is none.
@@ -74,11 +74,11 @@ bool choose_local(Choice* choice) {
   for (uint16_t number = 0; number < thread_count; ++number) {
     const Thread& thread = threads[number];
     if (((commits_now >> number) & 1) != 0 &&
-        !is_contended(thread.buffer[0].address, thread.buffer[0].size)) {
+        !is_contended(number, false, thread.buffer[0].address, thread.buffer[0].size)) {
       *choice = {number, 1};
       return true;
     }
-    if (((enabled_now >> number) & 1) != 0 && is_local(thread.pending)) {
+    if (((enabled_now >> number) & 1) != 0 && is_local(number, thread.pending)) {
       *choice = {number, 0};
       return true;
     }
