@@ -1,4 +1,4 @@
-#include "monitor/explain_explored.h"
+#include "monitor/explain/explain_explored.h"
 
 #include <algorithm>
 #include <set>

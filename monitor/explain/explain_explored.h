@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "monitor/explain.h"
+#include "monitor/explain/explain.h"
 #include "monitor/explore/explore.h"
 
 namespace tsomon {

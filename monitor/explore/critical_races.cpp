@@ -12,10 +12,10 @@
 #include "monitor/explore/found.h"
 #include "monitor/explore/learning_program.h"
 #include "monitor/explore/schedule.h"
-#include "monitor/symbols.h"
+#include "monitor/process/symbols.h"
 #include "offline/explore/operation_name.h"
 #include "offline/explore/step_tree.h"
-#include "tso/work.h"
+#include "tso/support/work.h"
 
 namespace tsomon::explore {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "monitor/explore/explore.h"
 #include "offline/explain/critical_races.h"
-#include "tso/result.h"
+#include "tso/support/result.h"
 
 namespace tsomon::explore {
 

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "monitor/explore/critical_races.h"
-#include "tso/printable.h"
+#include "tso/support/printable.h"
 
 namespace tsomon::explore {
 namespace {

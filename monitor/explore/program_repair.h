@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "monitor/explore/program_process.h"
-#include "monitor/symbols.h"
+#include "monitor/process/symbols.h"
 
 namespace tsomon::explore {
 

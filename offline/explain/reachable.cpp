@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tso/work.h"
+#include "tso/support/work.h"
 
 namespace tsomon::explain {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "offline/explain/reachable.h"
-#include "tso/work.h"
+#include "tso/support/work.h"
 
 namespace tsomon::explain {
 namespace {

@@ -14,7 +14,7 @@
 //             takes, which store buffers need.
 // Complexity  Polynomial for a fixed number of threads: accesses times the walks that nothing
 //             dominates, each O(length of the operations that are reached in part). Bounded by
-//             max_sequences, and by the meter of the thread (tso/work.h).
+//             max_sequences, and by the meter of the thread (tso/support/work.h).
 // Misses      Where store buffers keep accesses of a thread apart and there are more than
 //             Reachable::kMostPairs of them, what only `ordered` says is not used.
 //             complete == false: there may be smaller sets than those that were found; each that
@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "offline/explain/segments.h"
-#include "tso/event_graph.h"
+#include "tso/order/event_graph.h"
 
 namespace tsomon::explain {
 

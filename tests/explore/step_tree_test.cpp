@@ -14,7 +14,7 @@
 #include "offline/explore/state_search.h"
 #include "tests/explore/machine_program.h"
 #include "tests/explore/random_program.h"
-#include "tso/explore.h"
+#include "tso/machine/explore.h"
 
 namespace {
 
