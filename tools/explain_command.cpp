@@ -122,7 +122,7 @@ int explain_files(ExplainArguments& options) {
   if (!passing) {
     return refuse(first, options, passing.error(), kExitBadInput);
   }
-  const auto explanation = explain_inputs(std::move(*inputs), std::move(*passing), asked);
+  auto explanation = explain_inputs(std::move(*inputs), std::move(*passing), asked);
   if (!explanation) {
     return refuse(first, options, explanation.error(), kExitBadInput);
   }
@@ -135,6 +135,7 @@ int explain_files(ExplainArguments& options) {
           tried.error().kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput);
     }
     explored = std::move(*tried);
+    put_refuted_last(&*explanation, &*explored);
   }
   const ExploredRepairs* const shown = explored ? &*explored : nullptr;
   if (options.output == OutputFormat::kJson) {

@@ -102,13 +102,12 @@ std::optional<bool> both_verified(const explain::Repair& repair, const ExploredR
 Result<ExploredRepairs> explore_repairs(const Explanation& explanation,
                                         explore::ExploreOptions options) {
   ExploredRepairs result;
-  const std::string kind = property_name(explanation.property);
-  options.serializability = explanation.property == CheckProperty::kSerializability;
   options.robustness = explanation.property == CheckProperty::kRobustness;
-  if (!options.serializability && !options.robustness) {
-    result.notes.emplace_back("explorations do not judge " + kind);
-    return result;
+  options.serializability = !options.robustness;
+  if (explanation.property == CheckProperty::kScSerializability) {
+    options.model = explore::Model::kSc;
   }
+  const std::string kind = options.robustness ? "robustness" : "serializability";
   const auto before = explore::explore(options);
   if (!before) {
     return tl::unexpected<Error>(before.error());
@@ -135,6 +134,30 @@ Result<ExploredRepairs> explore_repairs(const Explanation& explanation,
     result.repairs.push_back(compare(*before, *after, kind, locations));
   }
   return result;
+}
+
+void put_refuted_last(Explanation* explanation, ExploredRepairs* explored) {
+  std::vector<explain::Repair>& repairs = explanation->repairs.repairs;
+  if (explored->repairs.size() != repairs.size()) {
+    return;
+  }
+  const auto is_refuted = [](const explain::Repair& repair, const ExploredRepair& tried) {
+    return both_verified(repair, &tried) == std::optional(false);
+  };
+  std::vector<std::pair<explain::Repair, ExploredRepair>> both;
+  for (size_t i = 0; i < repairs.size(); ++i) {
+    both.emplace_back(std::move(repairs[i]), std::move(explored->repairs[i]));
+  }
+  std::stable_partition(both.begin(), both.end(),
+                        [&](const auto& one) { return !is_refuted(one.first, one.second); });
+  for (size_t i = 0; i < both.size(); ++i) {
+    repairs[i] = std::move(both[i].first);
+    explored->repairs[i] = std::move(both[i].second);
+    const bool same = i > 0 && repairs[i].forbids == repairs[i - 1].forbids &&
+                      is_refuted(repairs[i], explored->repairs[i]) ==
+                          is_refuted(repairs[i - 1], explored->repairs[i - 1]);
+    repairs[i].rank = i == 0 ? 1 : repairs[i - 1].rank + (same ? 0 : 1);
+  }
 }
 
 }  // namespace tsomon

@@ -54,4 +54,7 @@ std::optional<bool> both_verified(const explain::Repair& repair, const ExploredR
 Result<ExploredRepairs> explore_repairs(const Explanation& explanation,
                                         explore::ExploreOptions options);
 
+// Repairs that the exploration refuted come last.
+void put_refuted_last(Explanation* explanation, ExploredRepairs* explored);
+
 }  // namespace tsomon

@@ -272,9 +272,8 @@ class Explorer {
     bad_order_.clear();
     if (found) {
       report(next, *found, outcome);
-    } else {
-      judge_properties(next, outcome);
     }
+    judge_properties(next, outcome);
     const bool bad = reported_ != 0;
     reported_ = before;
     const Run* shown = next.run;
@@ -293,13 +292,17 @@ class Explorer {
     result_.traces = traces_->written();
   }
 
+  // A program that was ended may have violated a property before.
   void judge_properties(const NextRun& next, const std::string& outcome) {
+    if (next.run->end == End::kStuck) {
+      return;
+    }
     for (const Found& found :
          violated_properties(next.graph, *next.run, options_.model,
                              {options_.serializability, options_.robustness})) {
       report(next, found, outcome);
     }
-    if (options_.linearizability) {
+    if (options_.linearizability && next.run->end == End::kFinished) {
       judge_linearizability(next, outcome);
     }
   }

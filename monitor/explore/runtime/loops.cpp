@@ -5,7 +5,10 @@
 namespace tsomon::explore {
 namespace {
 
-uint64_t hash_of(const State& state, uint64_t end) {
+// A loop that is entered in its middle comes to its first load with registers of what was before
+// it: what the load is called with tells it apart.
+uint64_t hash_of(const Operation& operation, uint64_t end) {
+  const State& state = *operation.state;
   uint64_t hash = state.stack;
   const auto add = [&hash](uint64_t word) {
     hash = (hash ^ word) * 0x9E3779B97F4A7C15ULL;
@@ -13,6 +16,10 @@ uint64_t hash_of(const State& state, uint64_t end) {
   };
   for (const uint64_t word : state.registers) {
     add(word);
+  }
+  for (const Value value : {Value{operation.address}, operation.a, operation.b}) {
+    add(static_cast<uint64_t>(value));
+    add(static_cast<uint64_t>(value >> 64));
   }
   for (uint64_t at = state.stack; at + 8 <= end; at += 8) {
     add(*reinterpret_cast<const uint64_t*>(at));
@@ -39,7 +46,7 @@ bool loop_may_go_on(const Thread& thread) {
 }
 
 void look_for_loop(Thread& thread, const Operation& operation) {
-  const uint64_t hash = hash_of(*operation.state, thread.stack_end);
+  const uint64_t hash = hash_of(operation, thread.stack_end);
   for (uint32_t i = 0; i < thread.recent_count; ++i) {
     if (thread.recent[i].pc == operation.pc && thread.recent[i].hash == hash) {
       thread.in_loop = true;
@@ -60,7 +67,7 @@ void begin_loop_anew(Thread& thread, const Operation& operation) {
   thread.in_loop = false;
   thread.recent_count = 1;
   thread.recent[0] = {operation.pc, operation.address, operation.size,
-                      hash_of(*operation.state, thread.stack_end), 0};
+                      hash_of(operation, thread.stack_end), 0};
 }
 
 void note_effect_on_loop(Thread& thread, const Operation& operation, const Done& done) {
