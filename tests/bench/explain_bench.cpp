@@ -7,11 +7,11 @@
 // the execution, so that an access conflicts with a constant share of the others ("dense": 4
 // locations) or with some twenty ("sparse").
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <random>
 #include <vector>
 
@@ -63,10 +63,9 @@ void measure(uint32_t threads, uint32_t target, bool dense, bool store_buffers) 
   const uint32_t locations =
       dense ? 4 : std::max<uint32_t>(1, static_cast<uint32_t>(share * count * count / target));
   const RootCauseProblem problem = random_problem(random, threads, count, locations, store_buffers);
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();
   const explain::RootCauses causes = explain::find_root_causes(problem);
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   std::printf("| %u | %s | %s | %zu | %zu | %llu | %zu | %.3f | %s |\n", threads,
               dense ? "dense" : "sparse", store_buffers ? "TSO" : "SC", problem.accesses.size(),
               problem.conflicts.size(), static_cast<unsigned long long>(causes.sequences),
@@ -81,7 +80,7 @@ int main(int argc, char** argv) {
       argc > 1 ? static_cast<uint32_t>(std::strtoul(argv[1], nullptr, 10)) : 100'000;
   std::printf(
       "| threads | conflicts are | order | accesses | conflicts | sequences | minimal sets | "
-      "seconds | complete |\n|---|---|---|---|---|---|---|---|---|\n");
+      "processor seconds | complete |\n|---|---|---|---|---|---|---|---|---|\n");
   for (const bool store_buffers : {false, true}) {
     for (const bool dense : {true, false}) {
       for (uint32_t threads = 2; threads <= 4; ++threads) {
