@@ -15,7 +15,7 @@
 // Ignoring    has no meaning here: what is left out could make verdicts wrong.
 // External    reads and writes of objects that only a library knows are recorded as accesses of one
 //             byte at the object's address.
-// All are weak: a program that has its own keeps it. docs/design/probe.md has the table.
+// All are weak: a program that has its own keeps it. docs/guide/record.md has the table.
 #include "monitor/probe/operation.h"
 
 using namespace tsomon::probe;
