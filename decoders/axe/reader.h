@@ -1,4 +1,4 @@
-// Reader of the traces of the axe checker (docs/formats.md, "Axe traces").
+// Reader of the traces of the axe checker (docs/formats/axe.md).
 //
 // Purpose     Operations with values, thread by thread, without any order between threads. A file
 //             holds one or more tests, each ended by a line `check`; the end of the file also ends

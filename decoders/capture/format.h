@@ -1,4 +1,4 @@
-// The capture file: a header, then chunks in any order. docs/formats.md is the full description.
+// The capture file: a header, then chunks in any order. All of it: docs/formats/capture.md.
 //
 // Bytes       Little endian (the only byte order of x86-64; the header says so), no padding.
 // Checks      XXH3-64 of every chunk's stored payload and of every chunk header, so that a reader

@@ -18,8 +18,8 @@
 // Values      Words after the stamps; exact. Left out together when they are not known or the
 //             access is wider than 8 bytes.
 // Extending   Add a type at the end of the list, raise kMinorVersion in format.h, describe it in
-//             docs/formats.md. A reader skips a type it does not know and reports the trace as
-//             incomplete; it ignores words beyond those that it knows.
+//             docs/formats/capture.md. A reader skips a type it does not know and reports the trace
+//             as incomplete; it ignores words beyond those that it knows.
 //
 // Header only, no dependencies: it is compiled into monitored programs. Thread-safety: pure.
 #pragma once

@@ -1,4 +1,4 @@
-// Packed records: the payload of an events chunk. docs/formats.md describes the bytes.
+// Packed records: the payload of an events chunk. docs/formats/capture.md describes the bytes.
 //
 // Idea        Most accesses are foreseeable: the same instructions follow one another, each with
 //             its last address, the next of a sweep, or as far from another access as last time:

@@ -10,7 +10,7 @@
 // Errors      errno values or kNotACapture (output_file.h), 0 for success. After a failed append
 // the writer stays usable; a torn
 //             chunk in the file costs the reader that chunk alone. error() keeps the first failure.
-// Cost        write() on records of real programs: see docs/formats.md.
+// Cost        write() on records of real programs: see docs/measurements/recording.md.
 // Dependencies: libc, zstd, xxhash (inlined). No C++ library at run time: it lives in programs that
 // may not link one.
 #pragma once

@@ -1,4 +1,4 @@
-// Readers of histories of concurrent objects (docs/formats.md, "Histories").
+// Readers of histories of concurrent objects (docs/formats/histories.md).
 //
 // Purpose     Calls and returns of operations, in the formats that checkers of linearizability
 //             read, to a History.

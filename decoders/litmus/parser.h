@@ -1,6 +1,6 @@
 // Reads litmus tests in herd's X86 and X86_64 syntax.
 //
-// Format      docs/formats.md, "Litmus files". Not read: addresses that depend on what is loaded,
+// Format      docs/formats/litmus.md. Not read: addresses that depend on what is loaded,
 //             addresses in memory, arrays, `observed`, mixed sizes, and other instructions than
 //             those that decoders/litmus/mnemonics.cpp lists.
 // Errors      kMalformed with the file, the line, what was expected and what was found; the first

@@ -1,4 +1,4 @@
-// Reader of text traces: RAPID's STD lines, extended (docs/formats.md, "Text traces").
+// Reader of text traces: RAPID's STD lines, extended (docs/formats/text-traces.md).
 //
 // Purpose     THREAD|OP|LOCATION|LO..HI lines to events, block by block, while the input is read.
 // Time        Without the fourth field lo = hi = the number of event lines before this one.

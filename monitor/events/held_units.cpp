@@ -149,7 +149,8 @@ std::string taken_apart_text(uint64_t units) {
 std::string misjudged_text(uint64_t units) {
   return fmt::format(
       "{} units were cancelled that had been taken for units, more than {} events after they began:"
-      " nothing found counts; say from the beginning that units may be cancelled (docs/formats.md)",
+      " nothing found counts; say from the beginning that units may be cancelled "
+      "(docs/formats/text-traces.md)",
       units, HeldUnits::kMost);
 }
 

@@ -10,7 +10,7 @@
 //             event.
 // Text traces What somebody wrote down, as a question about these very events, is answered even if
 //             each of them is a unit of its own; only without any event it is not. A text trace of
-//             a recording says that it is one (`recorded()`, docs/formats.md).
+//             a recording says that it is one (`recorded()`, docs/formats/text-traces.md).
 // Cancelled   Attempts that failed are no units. Where all failed, nothing was meant to be atomic.
 // Misses      How much of the program was instrumented, as long as the recording does not say so.
 // Thread-safety: pure functions.

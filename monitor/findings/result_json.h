@@ -1,6 +1,7 @@
 // What all JSON results have in common.
 //
-// Purpose     One object on one line, with `schema` and `tool`; docs/formats.md describes the rest.
+// Purpose     One object on one line, with `schema` and `tool`; the rest is in
+//             docs/formats/json.md.
 // Thread-safety: pure functions.
 #pragma once
 
