@@ -297,9 +297,18 @@ class AvlTree : public Set {
     }
     return found;
   }
+  // The last node before the key, as far as it can be seen: what the tree does not show yet, the
+  // list does.
   Node* predecessor(int key) {
-    Node* const node = search(key);
-    return node->key >= key ? node->before.load(kRelaxed) : node;
+    Node* node = search(key);
+    while (node->key >= key || node->removed.load(kRelaxed)) {
+      node = node->before.load(kRelaxed);
+    }
+    for (Node* after = node->next.load(kRelaxed); after->key < key;
+         after = node->next.load(kRelaxed)) {
+      node = after;
+    }
+    return node;
   }
 
   static int height(Node* node) { return node == nullptr ? 0 : node->height; }
@@ -448,6 +457,9 @@ std::vector<Outcome> allowed(const Client& client) {
   return outcomes;
 }
 
+std::atomic<char> results[4][8];
+const Client* the_client = nullptr;
+
 template <typename Object>
 void run(const Client& client) {
   const std::vector<Outcome> right = allowed(client);
@@ -456,19 +468,26 @@ void run(const Client& client) {
   fill(set, client);
   late_add = late[0];
   late_remove = late[1];
-  static Outcome outcome;
+  the_client = &client;
   std::vector<std::thread> threads;
   for (size_t number = 0; number < client.threads.size(); ++number) {
-    threads.emplace_back([&client, number] {
-      const std::string& operations = client.threads[number];
+    // What it captures is one word: a copy of several that threads share would be one step.
+    threads.emplace_back([number] {
+      const std::string& operations = the_client->threads[number];
       for (size_t i = 0; i + 1 < operations.size(); i += 2) {
-        outcome.results[number][i / 2] =
-            perform(set, operations[i], operations[i + 1] - '0') ? '1' : '0';
+        const bool result = perform(set, operations[i], operations[i + 1] - '0');
+        results[number][i / 2].store(result ? '1' : '0', kRelaxed);
       }
     });
   }
   for (std::thread& thread : threads) {
     thread.join();
+  }
+  Outcome outcome;
+  for (size_t number = 0; number < client.threads.size(); ++number) {
+    for (size_t i = 0; i < client.threads[number].size() / 2; ++i) {
+      outcome.results[number][i] = results[number][i].load(kRelaxed);
+    }
   }
   for (int key = 0; key < 10; ++key) {
     outcome.content[static_cast<size_t>(key)] = set.contains(key);
