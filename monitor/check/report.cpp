@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "monitor/explain/explain_line.h"
 #include "monitor/findings/event_text.h"
 #include "monitor/findings/reported_cycle.h"
 #include "monitor/judge/check.h"
@@ -158,6 +159,9 @@ class Report {
     }
     if (!report_.findings.empty()) {
       add_cycle_json(cycle_of(report_.findings.front()), &object);
+      if (const std::string repair = repair_of(report_.findings.front()); !repair.empty()) {
+        object["repair"] = repair;
+      }
     }
     if (choice_.all) {
       object["findings"] = findings_json();
@@ -207,6 +211,9 @@ class Report {
       out += fmt::format("  cycle of {} {}:\n", cycle.steps.size(),
                          cycle.of_events ? "events" : "units");
       out += cycle_text(cycle) + witness_text(cycle);
+      if (i < kMostExplained) {
+        out += repair_text(findings[i]);
+      }
     }
     return out + unfenced_text();
   }
@@ -230,6 +237,16 @@ class Report {
 
   ReportedCycle cycle_of(const CheckFinding& finding) const {
     return FindingCycle(finding, symbols_, choice_.names, report_.property).make();
+  }
+
+  static constexpr size_t kMostExplained = 8;
+
+  std::string repair_of(const CheckFinding& finding) const {
+    return repair_line(finding, symbols_, choice_.names, report_.property);
+  }
+  std::string repair_text(const CheckFinding& finding) const {
+    const std::string repair = repair_of(finding);
+    return repair.empty() ? repair : fmt::format("  would rule it out: {}\n", repair);
   }
 
   static const char* verdict_of(const CheckFinding& finding) {

@@ -28,6 +28,8 @@ explain::CodePlace place_in(const std::string& location) {
   return found;
 }
 
+}  // namespace
+
 explain::PlaceOf places_of(const ReportNames& names) {
   return [place = names.place](const std::string& location) {
     explain::CodePlace found;
@@ -43,6 +45,8 @@ explain::PlaceOf places_of(const ReportNames& names) {
     return found.line == 0 ? place_in(location) : found;
   };
 }
+
+namespace {
 
 // The cycles of the findings, in events and units of the trace.
 std::vector<std::vector<CycleEdge>> cycles_of(const ExplainedInput& input) {

@@ -54,6 +54,9 @@ struct Explanation {
 
 Result<ExplainedInput> read_for_explaining(const std::string& file, const ExplainOptions& options);
 
+// What the texts of locations say of places in the source.
+explain::PlaceOf places_of(const ReportNames& names);
+
 // Checks the first ones and looks for repairs.
 Result<Explanation> explain_inputs(std::vector<ExplainedInput> inputs,
                                    std::vector<ExplainedInput> passing,
