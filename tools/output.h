@@ -1,10 +1,10 @@
 // Everything that the subcommands write, for people and for programs.
 //
-// Purpose     The last net in front of a terminal: whatever a name, a path or a message holds, what
-// is
-//             written has no control characters but the ends of lines (tso/support/printable.h).
-//             Names that stand inside a line have been through printable() before; a line that a
-//             name forged would not be noticed here.
+// Purpose     The last net in front of a terminal: whatever a name, a path or a message
+//             holds, what is written has no control characters but the ends of lines
+//             (tso/support/printable.h). Names that stand inside a line have been
+//             through printable() before; a line that a name forged would not be noticed
+//             here.
 // Thread-safety: as that of the streams.
 #pragma once
 

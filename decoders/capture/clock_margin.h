@@ -16,25 +16,25 @@
 //             that they write, which says that events of their lock come in the order of `lo`; the
 //             interval says only how they lie to what is not of the lock (tso/model/relation.cpp).
 // Trust       A measurement that contradicts itself, a stamp that went back by more than the
-// margin,
-//             or an end without a measurement: the clock is untrusted from the last good
-//             measurement on, the last one up to which nothing of that kind was told. What was
-//             recorded before it began keeps its bounds: the counters differed by no more than its
-//             margin then, as ever between two measurements (clock_entry.h), and whatever they did
-//             comes later. Which records these are stamps cannot tell, since a counter may have
-//             gone back behind them. Their place in the file can: a chunk that stands before the
-//             one which told of the clock before that measurement was written before it began, by
-//             whichever thread. (The probe repeats what it knows when a measurement begins.) Of a
-//             chunk that came whole only later that holds for the parts of it that stand there, but
-//             for their last records, which may not have been finished. All other records have no
-//             stamps (ThreadStream::distrust()): they come after the last good stamp of their
-//             thread, by program order. What waits for a stamp at that point is open to the end.
-//             Events of locks carry no value then (see Locks): those on the two sides could not be
-//             put into one order.
-// End         Threads that run on when recording ends are cut at a stamp. What was recorded is then
-// all
-//             that others have heard of, unless stamps may go back: then nothing is cut by a stamp
-//             that may have come before the end, and a thread that ran on is a problem.
+//             margin, or an end without a measurement: the clock is untrusted from the last
+//             good measurement on, the last one up to which nothing of that kind was told.
+//             What was recorded before it began keeps its bounds: the counters differed by no
+//             more than its margin then, as ever between two measurements (clock_entry.h),
+//             and whatever they did comes later. Which records these are stamps cannot tell,
+//             since a counter may have gone back behind them. Their place in the file can: a
+//             chunk that stands before the one which told of the clock before that
+//             measurement was written before it began, by whichever thread. (The probe
+//             repeats what it knows when a measurement begins.) Of a chunk that came whole
+//             only later that holds for the parts of it that stand there, but for their last
+//             records, which may not have been finished. All other records have no stamps
+//             (ThreadStream::distrust()): they come after the last good stamp of their
+//             thread, by program order. What waits for a stamp at that point is open to the
+//             end. Events of locks carry no value then (see Locks): those on the two sides
+//             could not be put into one order.
+// End         Threads that run on when recording ends are cut at a stamp. What was recorded is
+//             then all that others have heard of, unless stamps may go back: then nothing is cut
+//             by a stamp that may have come before the end, and a thread that ran on is a
+//             problem.
 // Thread-safety: plain data and pure functions.
 #pragma once
 

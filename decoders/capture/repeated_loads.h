@@ -25,11 +25,11 @@
 // Precision   The other way round as well where no value is written twice: a store w is then on the
 //             same side of all loads of the run. Where others write the same value again meanwhile
 //             (A, B, A) what was clean or definite can become possible.
-// Misses      Loads without a value: without it nothing says on which side of a store the middle
-// is.
-//             Groups of loads of several locations: in r1(x) r1(y) r2(x) r2(y) ... the pair r2(x),
-//             r2(y) may order stores to x and y which no event of the others orders.
-//             Read-modify-writes: they are stores.
+// Misses      Loads without a value: without it nothing says on which side of a
+//             store the middle is. Groups of loads of several locations: in r1(x)
+//             r1(y) r2(x) r2(y) ... the pair r2(x), r2(y) may order stores to x and
+//             y which no event of the others orders. Read-modify-writes: they are
+//             stores.
 // Complexity  O(n). Thread-safety: pure.
 #pragma once
 

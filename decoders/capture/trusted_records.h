@@ -1,7 +1,8 @@
 // Which records of a capture were written before its clock was untrusted (clock_margin.h).
 //
 // Complexity  Linear in the parts of the chunks that are asked for. Memory: a few words for each
-// part. Thread-safety: none.
+//             part.
+// Thread-safety: none.
 #pragma once
 
 #include <cstdint>

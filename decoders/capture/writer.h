@@ -8,8 +8,8 @@
 //             Every chunk is whole when the call returns, so the file is readable whenever the
 //             process ends.
 // Errors      errno values or kNotACapture (output_file.h), 0 for success. After a failed append
-// the writer stays usable; a torn
-//             chunk in the file costs the reader that chunk alone. error() keeps the first failure.
+//             the writer stays usable; a torn chunk in the file costs the reader that chunk alone.
+//             error() keeps the first failure.
 // Cost        write() on records of real programs: see docs/measurements/recording.md.
 // Dependencies: libc, zstd, xxhash (inlined). No C++ library at run time: it lives in programs that
 // may not link one.

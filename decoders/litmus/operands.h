@@ -1,9 +1,9 @@
 // The operands of the instructions of litmus tests, in Intel and in AT&T syntax.
 //
 // Intel       A register, `[x]` with or without `dword ptr`, `$1` or `1`.
-// AT&T        `%eax` (or `eax`, as herd has it), `$1` or `1`, `$x` for the address of x, and
-// memory:
-//             `(x)`, `[x]`, `x`, `x(%rip)`, `8(%rdi)`, `(%rdi,%rsi,4)`.
+// AT&T        `%eax` (or `eax`, as herd has it), `$1` or `1`, `$x` for the address of
+//             x, and memory: `(x)`, `[x]`, `x`, `x(%rip)`, `8(%rdi)`,
+//             `(%rdi,%rsi,4)`.
 // Errors      The tokens keep the first one. O(length).
 // Thread-safety: no shared state.
 #pragma once

@@ -1,11 +1,11 @@
 // Whether this machine reports what its hardware breakpoints see.
 //
-// Purpose     Some virtual machines accept a breakpoint and never report it: a watched location
-// then
-//             looks as if nobody accessed it. Before a process is watched, locations of this
-//             process are, with events of the same kind, as many at once and of the same sizes,
-//             through the same rings; they are loaded and stored on each processor that this
-//             process may use.
+// Purpose     Some virtual machines accept a breakpoint and never report it: a
+//             watched location then looks as if nobody accessed it. Before a process
+//             is watched, locations of this process are, with events of the same
+//             kind, as many at once and of the same sizes, through the same rings;
+//             they are loaded and stored on each processor that this process may
+//             use.
 // Misses      Processors that this process may not run on. That the address in the other process is
 //             the one that is meant.
 // Errors      kEnvironment with the remedy: the first watch point that is not reported, or what

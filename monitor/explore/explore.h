@@ -5,8 +5,7 @@
 //             assertions, crashes, deadlocks, livelocks, and classes that violate a property. Each
 //             finding has the shortest schedule that was seen.
 // Start       The exploration begins anew whenever a run shows that several threads access a word
-// of
-//             memory that was taken for one thread's own. Counts are those since the last
+//             of memory that was taken for one thread's own. Counts are those since the last
 //             beginning.
 // Complete    Only if every class was explored: not when a bound was hit, a stop was asked for, the
 //             program cannot be controlled, did not do the same again, or accesses memory in ways

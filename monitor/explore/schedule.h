@@ -1,11 +1,11 @@
 // Schedules as text, for `--replay`.
 //
-// Format      STEPS[;WORDS[;THREADS]]. STEPS: comma-separated, in order: the number of the thread
-// that
-//             executes, with c behind it the thread whose oldest store is committed, with xN behind
-//             it N times. WORDS: the shared words of memory, hexadecimal, +N for N more behind it;
-//             without them the same places would be no operations. THREADS: NUMBER:PARENT.CHILD of
-//             threads that others than the first started.
+// Format      STEPS[;WORDS[;THREADS]]. STEPS: comma-separated, in order: the number of the
+//             thread that executes, with c behind it the thread whose oldest store is
+//             committed, with xN behind it N times. WORDS: the shared words of memory,
+//             hexadecimal, +N for N more behind it; without them the same places would be no
+//             operations. THREADS: NUMBER:PARENT.CHILD of threads that others than the first
+//             started.
 // Thread-safety: pure functions.
 #pragma once
 

@@ -1,10 +1,10 @@
 // What a verdict rests on, and what is missing for a clean one.
 //
 // Purpose     "Nothing found" means something only if there was something to find it in. A
-// recording
-//             without any unit of two or more accesses, or without any event, shows nothing: of it
-//             a clean verdict is `inconclusive`, with the reason and the remedy. One place decides
-//             so for `check`, `run`, `attach` and the embedded monitor.
+//             recording without any unit of two or more accesses, or without any event, shows
+//             nothing: of it a clean verdict is `inconclusive`, with the reason and the
+//             remedy. One place decides so for `check`, `run`, `attach` and the embedded
+//             monitor.
 // Units       Serializability and atomic sets are about units of several accesses: between single
 //             accesses there is nothing to interrupt. Robustness is not about units. It needs an
 //             event.

@@ -2,8 +2,8 @@
 // embedded monitor.
 //
 // Purpose     The one place that puts a finding into words. Who found it fills a ReportedCycle,
-// with
-//             names as they came in: text escapes them (tso/support/printable.h), JSON does not.
+//             with names as they came in: text escapes them (tso/support/printable.h), JSON does
+//             not.
 // Folding     Text shows the first and the last units of a long cycle, and the first and the last
 //             steps of a long witness, and says how many are left out. JSON has all, but for the
 //             accesses of a unit beyond kMaxAccesses.

@@ -1,8 +1,8 @@
 // From a loaded trace to a verdict and its report.
 //
-// Purpose     What `tsomon check` says about one input (interfaces.md), for programs and for
-// people. Event numbers in every report count the events of the input from 0, units and locks
-// included. Thread-safety: pure functions of their arguments.
+// Purpose     What `tsomon check` says about one input (docs/interfaces.md), for programs and for
+//             people. Event numbers count the events of the input from 0, units and locks included.
+// Thread-safety: pure functions of their arguments.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,10 +1,10 @@
 // Bytes from one thread to another, of which any number may wait when they are in a file as well.
 //
 // Purpose     `tsomon run --save` must not hold up what is saved because judging takes long: what
-// is
-//             recorded then waits in the recorded program, and is lost when that is killed. So what
-//             waits is kept in memory as far as that is little; the rest is read from the file
-//             again. Where nothing is saved the writing thread waits, and with it the program.
+//             is recorded then waits in the recorded program, and is lost when that is killed. So
+//             what waits is kept in memory as far as that is little; the rest is read from the
+//             file again. Where nothing is saved the writing thread waits, and with it the
+//             program.
 // Memory      kMost bytes and one piece.
 // Thread-safety: one thread calls push() and end(), one pop().
 #pragma once

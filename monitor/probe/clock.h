@@ -10,7 +10,7 @@
 //             counters are constant in rate and were found synchronised at start, and virtual
 //             machines have others where the counters are as good.
 // Cost        Some 20 microseconds, once. No allocation, no lock. Thread-safety: pure but for
-// files.
+//             files.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,7 @@
 //
 // Linked      objects that tools/tsomon-not-instrumented found when the program was linked.
 // Loaded      modules that refer to no hook. Of those of the system (/usr/lib, /lib) only the
-// number
-//             is told: nobody builds them anew.
+//             number is told: nobody builds them anew.
 // Children    processes that it forked and that are not recorded.
 // Misses      Objects without instrumentation in a module that has some; programs that are linked
 //             without the wrappers.

@@ -1,10 +1,9 @@
-// What is told of chunks that are not full: of threads that go on when recording ends, to who
-// watches the program live, and to who reads what a killed process left.
+// What is handed over of chunks that are not full: of threads that go on when recording ends, to
+// who watches the program live, and to who reads what a killed process left.
 //
 // Complexity  For each look linear in what the chunks of the threads have got since the last one,
-// or
-//             live in what they have. Thread-safety: one thread at a time, the writer's, while the
-//             owners go on.
+//             or live in what they have. Thread-safety: one thread at a time, the writer's, while
+//             the owners go on.
 #pragma once
 
 #include <cstddef>

@@ -5,17 +5,15 @@
 // an error; nothing is guessed. Fixed memory, no allocation: it runs before main.
 //
 //   output=FILE        where to record; without it the program runs unrecorded
-//   existing=replace|keep  when FILE exists, replace it (default) or keep it and record to
-//   FILE.PID:
+//   existing=replace|keep
+//                      when FILE exists, replace it (default) or keep it and record to FILE.PID:
 //                      several processes of one `tsomon record`
 //   stamp_every=N      0..1048576 (default 256): a stamp after N plain accesses. From 256 on those
-//   that
-//                      are foreseen (encoder.h) count only when their instruction has run 127
+//                      that are foreseen (encoder.h) count only when their instruction has run 127
 //                      times. 0: stamps only at synchronisation, atomics and unit boundaries
 //   share=CYCLES       0..1000000000 (default 10000): unit boundaries, and loads and stores of
-//   atomics
-//                      that are a mov, use the thread's last stamp when it is not older than this;
-//                      0: each load and store has its own two stamps
+//                      atomics that are a mov, use the thread's last stamp when it is not older
+//                      than this; 0: each load and store has its own two stamps
 //   repeats=few|all    of loads that a thread repeats while it waits record some that stand for all
 //                      (default; repeats.h), or every one
 //   spin=CYCLES        0..1000000000 (default 100000): how long a thread tries for a lock that is
@@ -34,15 +32,14 @@
 //   follow_fork=0|1    1: a child of fork records to FILE.PID; 0 (default): it is not recorded
 //   cancels=0|1        1: code that is loaded later may cancel units (TSOMON_UNIT_CANCEL); of what
 //                      the program is linked with the probe knows by itself
-//   clock=auto|trust|none  whether stamps of different threads are compared: within the margin that
-//                      is measured (default; clock_meter.h), without a margin, or never
+//   clock=auto|trust|none
+//                      whether stamps of different threads are compared: within the margin that is
+//                      measured (default; clock_meter.h), without a margin, or never
 //   clock_test=LIST    for tests: lets processors disagree (skewed_clock.h)
-//   live=MILLISECONDS  0..10000 (default 0: no): at least that often tells all that was recorded so
-//   far; only
-//                      the first process is recorded then
+//   live=MILLISECONDS  0..10000 (default 0: no): at least that often hands over all that was
+//                      recorded so far; only the first process is recorded then
 //   level=N            -50..19: zstd level; 0: not compressed. Default: -1, but not compressed
-//   while
-//                      the processors are busy (packing.h)
+//                      while the processors are busy (packing.h)
 //   noise=N            0..1000 (default 0): of 1000 synchronisation operations, atomics and unit
 //                      boundaries, how many are delayed (noise.h)
 //   noise_seed=N       0..2147483647 (default 0): which of them, and how long

@@ -1,9 +1,9 @@
 // The clock of the recorded process: how far the processors' counters differ, measured at the start
 // and again while it runs (clock_meter.h), for the capture and its readers.
 //
-// Start       Before the program's threads: prepare_clock() sets options.clock_unused where no
-// order
-//             between threads can be claimed, and says why.
+// Start       Before the program's threads: prepare_clock() sets
+//             options.clock_unused where no order between threads can be claimed,
+//             and says why.
 // Running     The writer thread measures again a second later, then after twice as long each time,
 //             up to eight seconds, as long as the margin does not grow, and never for more than a
 //             thousandth of the time; and once when recording ends. A measurement that no

@@ -1,8 +1,7 @@
 // What hooks record: accesses, points in time, boundaries, each packed into the thread's chunk.
 //
 // Cost        A foreseen access some 20 instructions, others some 50 (decoders/capture/encoder.h),
-// and
-//             the stamps.
+//             and the stamps.
 // Thread-safety: each thread for itself. Async-signal-safe inside of enter_handler and
 // leave_handler.
 #pragma once

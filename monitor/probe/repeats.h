@@ -22,8 +22,7 @@
 //             so by itself what the handler records is lost, and counted. The word is changed by
 //             one instruction, so what a handler did in between shows.
 // Misses      Atomics with two stamps of their own (share=0). Compare-exchanges that fail, which
-// are
-//             fences: readers fold them.
+//             are fences: readers fold them.
 // Cost        Of a load that is not repeated one comparison.
 // Thread-safety: of the owner, and its handlers; copy_held() from any thread.
 #pragma once

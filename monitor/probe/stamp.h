@@ -15,8 +15,7 @@
 //              longer (55 against 49 cycles on an AMD EPYC of the Zen 5 kind).
 //   Locked     A locked instruction and MFENCE are ordered before every later load. The stamp that
 //   and fences follows them comes after a dummy load: the load cannot be performed before the
-//   locked
-//              store is visible, or the buffer is empty, and the stamp waits for the load.
+//              locked store is visible, or the buffer is empty, and the stamp waits for the load.
 //
 // So, with t the stamps of one thread in program order:
 //   atomics    lo and hi are taken around the access: it executed inside [lo, hi].
@@ -26,14 +25,12 @@
 //   locks      one stamp while the lock is held: after it was taken, before it is given back. By
 //              mutual exclusion the stamps of one lock are in the order of its critical sections.
 //   fences     lo before, hi after the buffer is empty. That of an unlock ends with the thread's
-//   next
-//              stamp: the return from the unlock is a load, which comes after the locked
+//              next stamp: the return from the unlock is a load, which comes after the locked
 //              instruction.
 //
 // Margin      Counters of different processors may differ by a bound that clock_meter.h measures
-// and
-//             the capture carries; readers add it. There is a time common to all processors, so
-//             that a stamp s taken at time t has t <= s <= t + margin.
+//             and the capture carries; readers add it. There is a time common to all processors,
+//             so that a stamp s taken at time t has t <= s <= t + margin.
 // In order    A stamp that is smaller than an earlier one of its thread (on another processor), or
 //             than the last one under the lock that the thread has just taken, becomes that one, or
 //             one more: last_stamps.h. With r the earlier stamp, taken at time u <= t, and s the

@@ -1,11 +1,11 @@
 // From a cycle of units, given by its edges between threads, to an execution that has it.
 //
-// Purpose     Decides whether open edges fit together, and with all directed ones, then looks for
-// an
-//             execution of the few events that the cycle needs and has the witness checker look at
-//             it. The order of these events is one of all events of the trace, so what lies between
-//             them is respected. A load that may be forwarded is taken to come before the later
-//             loads of its thread: that is one of the possible executions.
+// Purpose     Decides whether open edges fit together, and with all directed ones, then looks
+//             for an execution of the few events that the cycle needs and has the witness
+//             checker look at it. The order of these events is one of all events of the trace,
+//             so what lies between them is respected. A load that may be forwarded is taken to
+//             come before the later loads of its thread: that is one of the possible
+//             executions.
 // Complexity  O(edges^3 + window^2), and the witness checker's O(n).
 // Thread-safety: a pure function of its arguments.
 #pragma once

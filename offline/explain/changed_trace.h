@@ -1,9 +1,9 @@
 // A trace as it would be with a repair, and whether its violation is still there.
 //
-// Purpose     A repair is applied to the trace and put to the exact checker. Fences: events of
-// their
-//             own. Blocks: the units of the trace are the blocks, so that a trace in which every
-//             execution violates them could not have happened.
+// Purpose     A repair is applied to the trace and put to the exact checker. Fences:
+//             events of their own. Blocks: the units of the trace are the blocks, so
+//             that a trace in which every execution violates them could not have
+//             happened.
 // Fences      One takes its time, and delays what follows it. So nothing is concluded from when it
 //             has ended, but that it has when something else drains the buffer: FenceTime::kOpen.
 //             With kRecorded what follows it keeps its time: a fence has ended when the next event

@@ -1,8 +1,7 @@
 // Blocks of code: what a segment of a run is called in the program.
 //
 // Purpose     Numbers the lines of the methods whose calls are units of work, over all inputs of
-// one
-//             question, so that a segment of one trace is a block of code, and the block has
+//             one question, so that a segment of one trace is a block of code, and the block has
 //             occurrences in another.
 // Methods     Units with the same label whose accesses are in the same function, or in several.
 // Their

@@ -1,9 +1,9 @@
 // What rules a violation out in all executions of its stretch of the trace.
 //
-// Purpose     Root causes are those of one order of the conflicting accesses. Where the trace
-// leaves
-//             the order of some of them open, another execution may be violated in another way, and
-//             a repair has to rule out each.
+// Purpose     Root causes are those of one order of the conflicting accesses.
+//             Where the trace leaves the order of some of them open, another
+//             execution may be violated in another way, and a repair has to rule
+//             out each.
 // Method      The conflicts inside of the circle whose order is open are oriented in all ways, at
 //             most kMaxOpen of them.
 // Complexity  2^open times that of causes_of(). Thread-safety: a pure function.

@@ -2,10 +2,10 @@
 //
 // Source      Implicit hitting sets (as in MaxSAT and MUS enumeration): a set that does not help is
 //             grown until every further place would make it help; whatever helps has one of these.
-// Purpose     Exact: each set that is found helps, no part of it does, and they come in the order
-// of
-//             their cost. What "helps" means is asked (fenced_trace.h), one violation at a time.
-//             More fences never help less.
+// Purpose     Exact: each set that is found helps, no part of it does, and they come
+//             in the order of their cost. What "helps" means is asked
+//             (fenced_trace.h), one violation at a time. More fences never help
+//             less.
 // Complexity  Questions: places for each clause, and one for each set that is tried. Cheapest
 //             hitting sets are exponential in the places at worst. Bounded by max_questions and by
 //             the meter of the thread.

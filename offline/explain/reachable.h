@@ -5,8 +5,9 @@
 //             come after it, and the first one that does at all. Where store buffers keep accesses
 //             of a thread apart, also every pair, if there are at most kMostPairs accesses: past
 //             that only what the flags of the accesses say is known (`exact` is false).
-// Complexity  O((accesses + conflicts) * threads), with pairs accesses * (accesses + conflicts)
-// / 64. Thread-safety: const access is safe.
+// Complexity  O((accesses + conflicts) * threads), with pairs accesses * (accesses + conflicts) /
+//             64.
+// Thread-safety: const access is safe.
 #pragma once
 
 #include <cstddef>

@@ -4,8 +4,8 @@
 //             writes are known. So its conflict graph is, and every answer is exact.
 // Robustness  The execution is one of SC: its program order, reads-from, coherence and from-read
 //             have no cycle (theory section 6).
-// Serializability  The units, every event outside of all a unit of its own, in the conflict graph
-// of the
+// Serializability
+//             The units, every event outside of all a unit of its own, in the conflict graph of the
 //             execution: program order but for a store before a load of another cell and a
 //             forwarded load before a load of another cell (under SC all of it), and the conflicts
 //             (sections 2 and 3).

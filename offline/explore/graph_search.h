@@ -10,11 +10,11 @@
 //             the load, and the store does not depend on, is taken away; only if it was added
 //             maximally, so that one of all the graphs that differ in it goes on. Each alternative
 //             is the beginning of another run.
-// Locks       An operation that has to wait is a load that reads what makes it wait; its thread
-// adds
-//             no more. A later write that lets it go on revisits it. So does a loop that waits.
-//             Graphs that end with a thread that only waits for what has happened since are counted
-//             as blocked: no execution ends so.
+// Locks       An operation that has to wait is a load that reads what makes it wait;
+//             its thread adds no more. A later write that lets it go on revisits it.
+//             So does a loop that waits. Graphs that end with a thread that only waits
+//             for what has happened since are counted as blocked: no execution ends
+//             so.
 // Complexity  One run for every class, and for every blocked graph; no class twice. Alternatives
 //             cost O(n^2) for each pair of a load and a store on the same cell.
 // Memory      The graphs along one path of the search, O(n) each.

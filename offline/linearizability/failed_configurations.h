@@ -1,8 +1,8 @@
 // The configurations that a search has found to lead nowhere.
 //
-// Purpose     Lowe's memoisation, exactly: a hash finds candidates, all of their words are
-// compared. Memory      The words, and 16 bytes an entry in a table at most half full. Complexity
-// O(words) to add, O(1) to look up what is not there. Not thread-safe.
+// Purpose     Lowe's memoisation, exactly: a hash finds candidates, whose words are all compared.
+// Memory      The words, and 16 bytes an entry in a table at most half full.
+// Complexity  O(words) to add, O(1) to look up what is not there. Not thread-safe.
 #pragma once
 
 #include <cstddef>

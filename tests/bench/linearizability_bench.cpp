@@ -1,7 +1,7 @@
 // How fast are histories of known verdict read and judged?
 //
-//   linearizability_bench KIND OPERATIONS [PROCESSES [faulty]]     KIND: queue stack priority-queue
-//   set
+//   linearizability_bench KIND OPERATIONS [PROCESSES [faulty]]
+//   KIND: queue stack priority-queue set
 //
 // Operations take effect at a random moment between call and return, so that the history is
 // linearizable; `faulty` adds a few at the end that are not. Values are distinct.

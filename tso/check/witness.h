@@ -60,8 +60,8 @@ class WitnessChecker {
 // The witness without the events that it does not need: of what is left, no single event could be
 // left out without the checker refusing the rest or a load losing a store it may be forwarded from.
 // `first_kept` are events that suffice, as far as known: the ends of the cycle's edges, and what
-// orders them. More than
-// kMaxMinimised events are returned as they are. O(w) checks for w of these.
+// orders them. More than kMaxMinimised events are returned as they are.
+// O(w) checks for w of these.
 inline constexpr size_t kMaxMinimised = 200;
 std::vector<Step> minimal_witness(const WitnessChecker& checker, const Relation& relation,
                                   const std::vector<Step>& witness, bool values,

@@ -1,19 +1,18 @@
 // What is certain because two threads never hold a lock at once.
 //
-// Source      Theory section 2: each acq(l) reads the latest earlier rel(l), so no other acq(l)
-// lies
-//             between an acquisition and its release. Of two critical sections one is over, its
-//             release committed, before the other begins.
+// Source      Theory section 2: each acq(l) reads the latest earlier rel(l), so no
+//             other acq(l) lies between an acquisition and its release. Of two
+//             critical sections one is over, its release committed, before the other
+//             begins.
 // Sections    From a thread's acquisition to the release of the same lock by which it holds it no
 //             more; what it acquires again in between is part of it. Two sections of readers
 //             exclude nothing.
-// Misses      Sections that never end or have a condition wait inside, which gives a lock back, and
-// all
-//             sections of a lock that some thread releases without holding it: it was acquired
-//             before the trace began, or by another thread.
+// Misses      Sections that never end or have a condition wait inside, which gives a
+//             lock back, and all sections of a lock that some thread releases without
+//             holding it: it was acquired before the trace began, or by another
+//             thread.
 // Complexity  O(n) to build; infer() O(log n) for each open edge, common_lock() O(log n + the locks
-// that
-//             the thread holds).
+//             that the thread holds).
 // Thread-safety: immutable once built.
 #pragma once
 

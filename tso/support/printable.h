@@ -1,9 +1,9 @@
 // Text from outside, made safe to show in a line of a report or a message.
 //
-// Purpose     Labels, names of threads, files and symbols, and messages that quote them may hold
-// any
-//             bytes. Shown as they are, they could move the cursor, change the title of a terminal,
-//             or look like lines of the report that they stand in.
+// Purpose     Labels, names of threads, files and symbols, and messages that quote them
+//             may hold any bytes. Shown as they are, they could move the cursor, change
+//             the title of a terminal, or look like lines of the report that they stand
+//             in.
 // Escaped     Control characters (C0, DEL, C1), line and paragraph separators, the marks that turn
 //             the direction of text, and bytes that are not UTF-8: each byte becomes `\xHH`. All
 //             else stays as it is, the backslash too, so that escaping twice changes nothing.

@@ -1,15 +1,15 @@
 // Where a copy of the last bytes of a trace goes on behind an earlier copy.
 //
 // Purpose     With AUX area samples (PERF_SAMPLE_AUX) every sample holds the last bytes of the
-// trace
-//             of its CPU or thread. Of two of them one after another, the second one overlaps the
-//             first, or continues it, or begins later: the bytes themselves have to tell.
+//             trace of its CPU or thread. Of two of them one after another, the second one
+//             overlaps the first, or continues it, or begins later: the bytes themselves have to
+//             tell.
 // Overlap     The longest one: the earlier copy's end is put as far back in the next one as both
 //             agree. So no byte of the trace is there twice, whatever repeats itself in it.
-// Certain     Only when what both have in common holds a PSB group with a TSC packet: no other
-// place
-//             of the trace has the same time. Otherwise a trace that repeats itself looks the same,
-//             and bytes may be missing; the pieces must not be read as one.
+// Certain     Only when what both have in common holds a PSB group with a TSC packet: no
+//             other place of the trace has the same time. Otherwise a trace that repeats
+//             itself looks the same, and bytes may be missing; the pieces must not be read as
+//             one.
 // Padding     The kernel fills a sample up to a multiple of 8 bytes with zeros, which the next copy
 //             does not have.
 // Complexity  O(bytes of both), eight times that at most where the earlier one ends with zeros.

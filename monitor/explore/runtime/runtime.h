@@ -1,20 +1,20 @@
 // The controlled runtime of explored programs.
 //
-// Purpose     In a program that `tsomon explore` starts, the hooks of the compiler and the
-// functions
-//             of threads and locks come here instead of to the recorder. One thread runs at a time,
-//             chosen at each operation on memory that threads share, or on an object of
-//             synchronisation, by the schedule of the request.
-// Threads     Each thread of the program is a real thread, and they hand over a baton (a futex),
-// all
-//             on one processor. So thread-local storage, errno, exceptions, pthread_self and
-//             debuggers work as ever, which fibers would have to imitate behind the C library's
-//             back. A switch costs some two microseconds, less than the fork that begins every
-//             execution with the same memory.
-// Start       Until the program starts its first thread nothing is an operation: that is the
-// initial
-//             state. What one thread alone accesses is none either; words that turn out to be
-//             shared are told, and the exploration begins again with them.
+// Purpose     In a program that `tsomon explore` starts, the hooks of the compiler and
+//             the functions of threads and locks come here instead of to the recorder.
+//             One thread runs at a time, chosen at each operation on memory that
+//             threads share, or on an object of synchronisation, by the schedule of the
+//             request.
+// Threads     Each thread of the program is a real thread, and they hand over a baton
+//             (a futex), all on one processor. So thread-local storage, errno,
+//             exceptions, pthread_self and debuggers work as ever, which fibers would
+//             have to imitate behind the C library's back. A switch costs some two
+//             microseconds, less than the fork that begins every execution with the
+//             same memory.
+// Start       Until the program starts its first thread nothing is an operation: that is
+//             the initial state. What one thread alone accesses is none either; words
+//             that turn out to be shared are told, and the exploration begins again with
+//             them.
 // Store buffer  Under TSO the thread that runs sees its own buffered stores in memory, and the
 //             baton passes without them: they are taken out, newest first, and put back when the
 //             thread goes on. The value of a plain store is known when the thread comes to its next
