@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "monitor/explain/explain_line.h"
 #include "monitor/explore/explore.h"
 #include "tools/command.h"
 #include "tools/number_option.h"
@@ -45,6 +46,20 @@ int refuse(const ExploreArguments& options, const Error& error) {
   return error.kind == ErrorKind::kEnvironment ? kExitEnvironment : kExitBadInput;
 }
 
+// What is cheap of `explain`, of the first findings.
+void say_repairs(explore::Model model, explore::Exploration* explored) {
+  constexpr size_t kMostExplained = 8;
+  for (size_t i = 0; i < std::min(kMostExplained, explored->findings.size()); ++i) {
+    explore::ExploreFinding& finding = explored->findings[i];
+    if (!finding.trace.empty()) {
+      finding.repair = repair_line(
+          finding.trace, finding.kind == "robustness"   ? CheckProperty::kRobustness
+                         : model == explore::Model::kSc ? CheckProperty::kScSerializability
+                                                        : CheckProperty::kSerializability);
+    }
+  }
+}
+
 int run_explore(ExploreArguments& options) {
   explore::ExploreOptions& asked = options.explore;
   asked.model = options.model == "sc" ? explore::Model::kSc : explore::Model::kTso;
@@ -60,10 +75,11 @@ int run_explore(ExploreArguments& options) {
     put_message(kExploreTool, "--jobs: one at a time so far");
   }
   const StopSignals signals;
-  const auto explored = explore::explore(asked);
+  auto explored = explore::explore(asked);
   if (!explored) {
     return refuse(options, explored.error());
   }
+  say_repairs(asked.model, &*explored);
   if (options.output == OutputFormat::kJson) {
     put_json(stdout, explore::exploration_json(*explored, asked), kExploreTool);
   } else {

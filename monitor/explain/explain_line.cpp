@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "decoders/std/reader.h"
 #include "monitor/explain/explain.h"
 #include "monitor/judge/check_parts.h"
 #include "offline/explain/repairs.h"
@@ -80,6 +81,24 @@ std::string repair_line(const CheckFinding& finding, const Symbols& symbols,
     return best_repair(finding, symbols, names, property);
   } catch (const WorkEnded&) {
     return {};  // the finding stands without it
+  }
+}
+
+std::string repair_line(const std::string& trace, CheckProperty property) {
+  const auto read = read_std_text(trace, "execution");
+  if (!read || read->events.size() > kMostEventsExplained) {
+    return {};
+  }
+  CheckOptions how;
+  how.property = property;
+  how.analysis.max_findings = 1;
+  try {
+    const auto report = check_trace(*read, how);
+    return !report || report->findings.empty()
+               ? std::string()
+               : repair_line(report->findings.front(), read->symbols, {}, property);
+  } catch (const WorkEnded&) {
+    return {};
   }
 }
 

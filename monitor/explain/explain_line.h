@@ -25,4 +25,7 @@ inline constexpr uint64_t kMostWorkExplained = 4'000'000;
 std::string repair_line(const CheckFinding& finding, const Symbols& symbols,
                         const ReportNames& names, CheckProperty property);
 
+// The same of the first violation of a text trace.
+std::string repair_line(const std::string& trace, CheckProperty property);
+
 }  // namespace tsomon

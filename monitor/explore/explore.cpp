@@ -368,6 +368,11 @@ class Explorer {
       finding.outcome = outcome;
       finding.classes = 1;
       finding.history = found.history;
+      if (found.kind == "serializability" || found.kind == "robustness") {
+        finding.trace = trace_text(
+            next.graph, *next.run, [this](uint32_t number) { return process_.label(number); },
+            [this](uint64_t pc) { return place(pc); });
+      }
       finding.schedule = schedule_of(steps_of(next, found));
       finding.steps = steps_of(next, found).size();
       result_.findings.push_back(std::move(finding));

@@ -62,7 +62,9 @@ struct ExploreFinding {
   std::string fingerprint;
   std::string outcome;
   std::vector<std::string> history;  // of linearizability: the smallest part that has no order
-  uint64_t classes = 0;              // that show it
+  std::string trace;     // of serializability and robustness: the execution, as a text trace
+  std::string repair;    // what would have ruled it out, in words; empty: nobody has said it
+  uint64_t classes = 0;  // that show it
   size_t steps = 0;
 };
 

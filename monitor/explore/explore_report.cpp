@@ -30,6 +30,9 @@ std::string exploration_text(const Exploration& exploration, const ExploreOption
     if (!finding.outcome.empty()) {
       text += fmt::format("  outcome {}\n", printable(finding.outcome));
     }
+    if (!finding.repair.empty()) {
+      text += fmt::format("  would rule it out: {}\n", finding.repair);
+    }
     for (const std::string& operation : finding.history) {
       text += fmt::format("  {}\n", printable(operation));
     }
@@ -57,6 +60,9 @@ nlohmann::ordered_json exploration_json(const Exploration& exploration,
                         {"steps", finding.steps},
                         {"outcome", finding.outcome},
                         {"fingerprint", finding.fingerprint}});
+    if (!finding.repair.empty()) {
+      findings.back()["repair"] = finding.repair;
+    }
     if (!finding.history.empty()) {
       findings.back()["history"] = finding.history;
     }
