@@ -1,10 +1,16 @@
 // How the time per event of the exact check grows with the trace: growth_bench [MOST EVENTS]
+// [fenced | plain]
 //
 // Traces   Units of 2 to 6 accesses by 2, 4 or 8 threads to 4 or 16 locations, made here: a unit
 //          begins when the one before it has ended, or (one in twenty) while it runs; most units
 //          end drained, as those under a lock do, one in fifty leaves its stores in the buffer. A
 //          plain access is known to lie between its own stamp and the next one of its thread, the
 //          end of its unit, as in a recording.
+//          plain: without any fence. random: units of 2 to 4 loads and stores; rmw: a load and a
+//          store of one location; queue: pairs of threads with a ring between two indices, with
+//          values, and consumers that spin; clean: each thread on data of its own, with a load of
+//          the first thread's data in a hundredth of the units; planted: the same, and one pair of
+//          units in the middle that store and then load what the other one stores.
 // Checks   stream: what `tsomon check` does, the detector first and the search on what it flags;
 //          whole: the analysis of all of the trace, as for `--order thread` and robustness, here
 //          with the question of robustness and that of serializability.
@@ -12,11 +18,15 @@
 //          that take turns over the sizes, and how far the dearest size lies above the cheapest
 //          one. Of short traces as many are judged as have the events of the longest one.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
+#include <deque>
+#include <optional>
 #include <random>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <fmt/format.h>
@@ -114,6 +124,144 @@ class Maker {
   Trace trace_;
 };
 
+enum class Plain { kRandom, kReadWrite, kQueue, kClean, kPlanted };
+constexpr std::array<const char*, 5> kPlainNames = {"random", "rmw", "queue", "clean", "planted"};
+
+// Threads that take turns, at random, without any fence.
+class PlainMaker {
+ public:
+  PlainMaker(Plain kind, uint32_t threads, uint32_t locations, uint64_t seed)
+      : kind_(kind), threads_(threads), locations_(locations), random_(seed), waiting_(threads) {
+    for (uint32_t t = 0; t < threads; ++t) {
+      trace_.symbols.threads.intern(fmt::format("T{}", t));
+    }
+    trace_.symbols.labels.intern("unit");
+    done_.assign(threads, 0);
+  }
+
+  Trace make(size_t events) {
+    bool planted = kind_ != Plain::kPlanted;
+    while (trace_.events.size() < events) {
+      if (!planted && trace_.events.size() > events / 2) {
+        plant();
+        planted = true;
+      }
+      const uint32_t thread = below(threads_);
+      if (waiting_[thread].empty()) {
+        plan(thread);
+      }
+      if (!waiting_[thread].empty()) {
+        add(thread, waiting_[thread].front());
+        waiting_[thread].pop_front();
+      }
+    }
+    return std::move(trace_);
+  }
+
+ private:
+  struct Step {
+    EventKind kind;
+    uint64_t address = 0;
+    uint64_t value = 0;  // 0: not known
+  };
+
+  uint32_t below(uint32_t bound) { return static_cast<uint32_t>(random_() % bound); }
+
+  void add(uint32_t thread, const Step& step) {
+    Event event;
+    event.set_kind(step.kind);
+    event.thread = thread;
+    event.address = step.address;
+    const auto time = static_cast<int64_t>(trace_.events.size());
+    const bool load = step.kind == EventKind::kRead;
+    if (!load && step.value != 0) {
+      memory_[step.address] = step.value;
+    }
+    const auto known = step.value != 0 ? std::optional(step.value) : std::nullopt;
+    trace_.add(event, time, time, load ? known : std::nullopt, load ? std::nullopt : known);
+  }
+
+  void plan(uint32_t thread) {
+    std::deque<Step>& steps = waiting_[thread];
+    if (kind_ == Plain::kQueue) {
+      plan_queue(thread);
+      return;
+    }
+    steps.push_back({EventKind::kUnitBegin});
+    if (kind_ == Plain::kRandom) {
+      for (uint32_t left = 2 + below(3); left > 0; --left) {
+        steps.push_back({below(2) == 0 ? EventKind::kWrite : EventKind::kRead, below(locations_)});
+      }
+    } else if (kind_ == Plain::kReadWrite) {
+      const uint64_t at = below(locations_);
+      steps.push_back({EventKind::kRead, at});
+      steps.push_back({EventKind::kWrite, at});
+    } else {
+      steps.push_back({EventKind::kRead, own(thread)});
+      steps.push_back({EventKind::kWrite, own(thread)});
+      if (thread != 0 && below(100) == 0) {
+        steps.push_back({EventKind::kRead, own(0)});
+      }
+    }
+    steps.push_back({EventKind::kUnitEnd});
+  }
+  uint64_t own(uint32_t thread) { return 1000 * (thread + 1) + below(locations_); }
+
+  // Even threads hand over to the next one: a slot, then the tail; what is handed over is taken in
+  // a unit, then the head tells. Every store commits at once.
+  void plan_queue(uint32_t thread) {
+    std::deque<Step>& steps = waiting_[thread];
+    const uint64_t ring = 10'000 * (thread / 2 + 1);
+    const uint64_t tail = ring + 8000;
+    const uint64_t head = ring + 9000;
+    const bool produces = thread % 2 == 0;
+    if ((thread ^ 1U) >= threads_) {
+      steps.push_back({EventKind::kRead, 5});
+      return;
+    }
+    const uint64_t seen = std::max<uint64_t>(memory_[produces ? head : tail], 1);
+    add(thread, {EventKind::kRead, produces ? head : tail, seen});
+    uint64_t& done = done_[thread];
+    if (produces && done + 1 - seen < locations_) {
+      ++done;
+      steps = {{EventKind::kUnitBegin},
+               {EventKind::kWrite, ring + done % locations_},
+               {EventKind::kWrite, tail, 1 + done},
+               {EventKind::kUnitEnd}};
+    } else if (!produces && seen > done + 1) {
+      ++done;
+      steps = {{EventKind::kUnitBegin},
+               {EventKind::kRead, ring + done % locations_},
+               {EventKind::kUnitEnd},
+               {EventKind::kWrite, head, 1 + done}};
+    }
+  }
+
+  void plant() {
+    for (uint32_t thread : {0U, 1U}) {
+      while (!waiting_[thread].empty()) {
+        add(thread, waiting_[thread].front());
+        waiting_[thread].pop_front();
+      }
+      add(thread, {EventKind::kUnitBegin});
+      add(thread, {EventKind::kWrite, 1 + thread});
+    }
+    for (uint32_t thread : {0U, 1U}) {
+      add(thread, {EventKind::kRead, 2 - thread});
+      add(thread, {EventKind::kUnitEnd});
+    }
+  }
+
+  Plain kind_;
+  uint32_t threads_;
+  uint32_t locations_;
+  std::mt19937_64 random_;
+  std::vector<std::deque<Step>> waiting_;
+  std::vector<uint64_t> done_;                     // handed over, or taken
+  std::unordered_map<uint64_t, uint64_t> memory_;  // of the queues
+  Trace trace_;
+};
+
 struct Judged {
   double seconds = 0;
   std::string verdict;
@@ -126,13 +274,16 @@ double processor_seconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-enum class Way { kStream, kWhole, kRobustness };
+enum class Way { kStream, kWhole, kRobustness, kThreadOrder };
 
 Judged judge(const Trace& trace, Way way) {
   CheckOptions options;
   options.jobs = 1;
   if (way == Way::kRobustness) {
     options.property = CheckProperty::kRobustness;
+  }
+  if (way == Way::kThreadOrder) {
+    options.analysis.relation.order = TraceOrder::kThread;
   }
   const double start = processor_seconds();
   Result<CheckReport> report;
@@ -157,57 +308,99 @@ Judged judge(const Trace& trace, Way way) {
   return judged;
 }
 
+const char* name_of(Way way) {
+  switch (way) {
+    case Way::kStream:
+      return "stream";
+    case Way::kWhole:
+      return "whole";
+    case Way::kRobustness:
+      return "robustness";
+    default:
+      return "thread order";
+  }
+}
+
+// Nanoseconds per event for each size, the best of `rounds`.
+void print_row(const std::string& name, const std::vector<std::vector<Trace>>& traces, Way way,
+               int rounds) {
+  std::vector<double> best(traces.size(), 1e18);
+  Judged last;
+  for (int round = 0; round < rounds; ++round) {
+    for (size_t i = 0; i < traces.size(); ++i) {
+      double seconds = 0;
+      size_t events = 0;
+      for (const Trace& trace : traces[i]) {
+        last = judge(trace, way);
+        seconds += last.seconds;
+        events += trace.events.size();
+      }
+      best[i] = std::min(best[i], seconds * 1e9 / static_cast<double>(events));
+    }
+  }
+  fmt::print("{} ", name);
+  for (const double nanoseconds : best) {
+    fmt::print("{:>9.0f}", nanoseconds);
+  }
+  fmt::print(
+      "  {:>16.2f}  {}, {}\n",
+      *std::max_element(best.begin(), best.end()) / *std::min_element(best.begin(), best.end()),
+      last.parts, last.verdict);
+  std::fflush(stdout);
+}
+
+void print_fenced(const std::vector<size_t>& sizes, uint32_t threads, uint32_t locations) {
+  // As many events of each size: short traces are many, and all different.
+  std::vector<std::vector<Trace>> traces(sizes.size());
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    for (size_t made = 0; made < sizes.back(); made += sizes[i]) {
+      traces[i].push_back(Maker(threads, locations, made).make(sizes[i]));
+    }
+  }
+  for (const Way way : {Way::kStream, Way::kWhole, Way::kRobustness}) {
+    print_row(fmt::format("{:<22} {:>7} {:>9}", name_of(way), threads, locations), traces, way,
+              kRounds);
+  }
+}
+
+void print_plain(const std::vector<size_t>& sizes, uint32_t threads, uint32_t locations) {
+  for (size_t kind = 0; kind < kPlainNames.size(); ++kind) {
+    std::vector<std::vector<Trace>> traces(sizes.size());
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      traces[i].push_back(
+          PlainMaker(static_cast<Plain>(kind), threads, locations, i).make(sizes[i]));
+    }
+    for (const Way way : {Way::kStream, Way::kThreadOrder}) {
+      print_row(fmt::format("{:<8} {:<13} {:>7} {:>9}", kPlainNames[kind], name_of(way), threads,
+                            locations),
+                traces, way, 1);
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const size_t most = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1'000'000;
+  const std::string which = argc > 2 ? argv[2] : "";
   std::vector<size_t> sizes;
   for (const size_t size : {10'000U, 30'000U, 100'000U, 300'000U, 1'000'000U}) {
     if (size <= most) {
       sizes.push_back(size);
     }
   }
-  fmt::print("{:<12} {:>7} {:>9} ", "check", "threads", "locations");
+  fmt::print("{:<22} {:>7} {:>9} ", "check", "threads", "locations");
   for (const size_t size : sizes) {
     fmt::print("{:>9}", size);
   }
   fmt::print("  dearest/cheapest  parts, verdict of the longest\n");
   for (const uint32_t threads : {2U, 4U, 8U}) {
     for (const uint32_t locations : {4U, 16U}) {
-      // As many events of each size: short traces are many, and all different.
-      std::vector<std::vector<Trace>> traces(sizes.size());
-      for (size_t i = 0; i < sizes.size(); ++i) {
-        for (size_t made = 0; made < sizes.back(); made += sizes[i]) {
-          traces[i].push_back(Maker(threads, locations, made).make(sizes[i]));
-        }
+      if (which != "plain") {
+        print_fenced(sizes, threads, locations);
       }
-      for (const Way way : {Way::kStream, Way::kWhole, Way::kRobustness}) {
-        std::vector<double> best(sizes.size(), 1e9);
-        Judged last;
-        for (int round = 0; round < kRounds; ++round) {
-          for (size_t i = 0; i < sizes.size(); ++i) {
-            double seconds = 0;
-            size_t events = 0;
-            for (const Trace& trace : traces[i]) {
-              last = judge(trace, way);
-              seconds += last.seconds;
-              events += trace.events.size();
-            }
-            best[i] = std::min(best[i], seconds * 1e9 / static_cast<double>(events));
-          }
-        }
-        const char* const name = way == Way::kStream  ? "stream"
-                                 : way == Way::kWhole ? "whole"
-                                                      : "robustness";
-        fmt::print("{:<12} {:>7} {:>9} ", name, threads, locations);
-        for (const double nanoseconds : best) {
-          fmt::print("{:>9.0f}", nanoseconds);
-        }
-        fmt::print("  {:>16.2f}  {}, {}\n",
-                   *std::max_element(best.begin(), best.end()) /
-                       *std::min_element(best.begin(), best.end()),
-                   last.parts, last.verdict);
-        std::fflush(stdout);
+      if (which != "fenced") {
+        print_plain(sizes, threads, locations);
       }
     }
   }
