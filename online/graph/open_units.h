@@ -3,9 +3,11 @@
 // Source      Theory section 7: the outermost enclosing unit that is declared on the set.
 // Scopes      Declared sets differ in the units that are declared on them: each is a scope. Where
 //             all units are declared on all sets (one set of everything, objects), there is one
-//             scope, in which each object has a node of its own.
-// Complexity  begin(), end(), wait(): the scopes that the unit is declared on. Nodes: O(1), or
-//             linear in at most kLinear objects of a unit.
+//             scope, in which each object has a node of its own. A unit that is declared on all
+//             scopes is opened in those alone that have an access in it: there may be very many.
+// Complexity  begin(), end(), wait(): the scopes that the unit is declared on, of one that is
+//             declared on all of them those with an access. Nodes: O(1), or linear in at most
+//             kLinear objects of a unit.
 // Thread-safety: none.
 #pragma once
 
@@ -39,11 +41,21 @@ class OpenUnits {
     open(scopes, label, index, static_cast<uint32_t>(frames_.size()));
     frames_.push_back({label, index});
   }
-  // The scopes have changed: scopes_of(label) are those of a unit now. What was open stays so.
-  template <typename ScopesOf>
-  void reopen(const ScopesOf& scopes_of) {
+  void begin_on_all(uint32_t label, uint64_t index) {
+    open_on_all(label, index, static_cast<uint32_t>(frames_.size()));
+    frames_.push_back({label, index});
+  }
+  // The scopes have changed: scopes_of(label) are those of a unit now, unless it is on all of them.
+  // What was open stays so.
+  template <typename IsOnAll, typename ScopesOf>
+  void reopen(const IsOnAll& is_on_all, const ScopesOf& scopes_of) {
     for (uint32_t depth = 0; depth < frames_.size(); ++depth) {
-      open(scopes_of(frames_[depth].label), frames_[depth].label, frames_[depth].begin, depth);
+      const auto& [label, begin] = frames_[depth];
+      if (is_on_all(label)) {
+        open_on_all(label, begin, depth);
+      } else {
+        open(scopes_of(label), label, begin, depth);
+      }
     }
     std::stable_sort(open_.begin(), open_.end(),
                      [this](uint32_t a, uint32_t b) { return units_[a].depth < units_[b].depth; });
@@ -61,6 +73,7 @@ class OpenUnits {
       unit.open = false;
       open_.pop_back();
     }
+    on_all_.open = on_all_.open && on_all_.depth != frames_.size();
   }
   template <typename Finish>
   void wait(uint64_t index, const Finish& finish) {
@@ -68,6 +81,7 @@ class OpenUnits {
       leave(units_[scope], finish);
       units_[scope].begin = index;
     }
+    on_all_.begin = index;
   }
   // All of them end here.
   template <typename Finish>
@@ -83,13 +97,20 @@ class OpenUnits {
       units_[scope].open = false;
     }
     open_.clear();
+    on_all_.open = false;
   }
 
+  // Of an access to the scope; not open: it is in none.
   Unit& unit(uint32_t scope) {
-    if (scope >= units_.size()) {
-      units_.resize(scope + 1);
+    Unit& unit = of(scope);
+    if (!unit.open && on_all_.open) {
+      unit = on_all_;
+      const auto behind = std::upper_bound(
+          open_.begin(), open_.end(), unit.depth,
+          [this](uint32_t depth, uint32_t at) { return depth < units_[at].depth; });
+      open_.insert(behind, scope);
     }
-    return units_[scope];
+    return unit;
   }
 
   // Of the open unit and an object; kNone: it has none yet.
@@ -179,10 +200,25 @@ class OpenUnits {
     }
   }
 
+  Unit& of(uint32_t scope) {
+    if (scope >= units_.size()) {
+      units_.resize(scope + 1);
+    }
+    return units_[scope];
+  }
+
+  void open_on_all(uint32_t label, uint64_t index, uint32_t depth) {
+    if (!on_all_.open) {
+      on_all_ = {true, depth, label, index, kNone};
+    }
+  }
   template <typename Scopes>
   void open(const Scopes& scopes, uint32_t label, uint64_t index, uint32_t depth) {
+    if (on_all_.open && on_all_.depth < depth) {
+      return;  // they belong to that one
+    }
     for (const uint32_t scope : scopes) {
-      Unit& unit = this->unit(scope);
+      Unit& unit = of(scope);
       if (!unit.open) {
         unit = {true, depth, label, index, kNone};
         open_.push_back(scope);
@@ -197,6 +233,9 @@ class OpenUnits {
   std::vector<Frame> frames_;
   std::vector<Unit> units_;     // by scope
   std::vector<uint32_t> open_;  // scopes with an open unit, outermost first
+  // The outermost unit that is declared on all scopes, in which it is the unit of those that have
+  // none in `open_`.
+  Unit on_all_;
   std::vector<ObjectNode> nodes_;
   tsl::robin_map<uint32_t, size_t> places_;  // in nodes_, when there are many
 };

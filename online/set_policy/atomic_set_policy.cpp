@@ -41,11 +41,13 @@ void AtomicSetPolicy::refresh_sets() {
 void AtomicSetPolicy::reopen_units() {
   for (OpenUnits& thread : threads_) {
     if (mode_ == Mode::kDeclared) {
-      thread.reopen([this](uint32_t label) -> const std::vector<uint32_t>& {
-        return members_.sets_of_label(symbols_, label);
-      });
+      thread.reopen([this](uint32_t label) { return members_.is_on_all(symbols_, label); },
+                    [this](uint32_t label) -> const std::vector<uint32_t>& {
+                      return members_.sets_of_label(symbols_, label);
+                    });
     } else {
-      thread.reopen([](uint32_t) -> const std::array<uint32_t, 1>& { return kOneScope; });
+      thread.reopen([](uint32_t) { return false; },
+                    [](uint32_t) -> const std::array<uint32_t, 1>& { return kOneScope; });
     }
   }
 }
@@ -158,7 +160,9 @@ void AtomicSetPolicy::boundary(const Event& event, uint64_t index) {
   switch (event.kind()) {
     case EventKind::kUnitBegin: {
       const auto label = static_cast<uint32_t>(event.address);
-      if (mode_ == Mode::kDeclared) {
+      if (mode_ == Mode::kDeclared && members_.is_on_all(symbols_, label)) {
+        thread(event.thread).begin_on_all(label, index);
+      } else if (mode_ == Mode::kDeclared) {
         thread(event.thread).begin(members_.sets_of_label(symbols_, label), label, index);
       } else {
         thread(event.thread).begin(kOneScope, label, index);

@@ -18,11 +18,9 @@ bool SetMembers::refresh(const Symbols& symbols) {
   ranges_.clear();
   names_.clear();
   bytes_.clear();
-  all_.clear();
   by_name_.clear();
   for (uint32_t set = 0; set < symbols.sets.size(); ++set) {
     bytes_.emplace_back(symbols.sets[set].members);
-    all_.push_back(set);
     by_name_[symbols.sets[set].name].push_back(set);
     for (const LocationKey& key : symbols.sets[set].members) {
       (key.size == 0 ? names_ : ranges_)
@@ -62,7 +60,7 @@ void SetMembers::sets_of(const LocationKey& key, std::vector<uint32_t>* sets) co
   sets->erase(std::unique(sets->begin(), sets->end()), sets->end());
 }
 
-const std::vector<uint32_t>& SetMembers::sets_of_label(const Symbols& symbols, uint32_t label) {
+const SetMembers::Label& SetMembers::known(const Symbols& symbols, uint32_t label) {
   if (label >= labels_.size()) {
     labels_.resize(label + 1);
   }
@@ -79,7 +77,7 @@ const std::vector<uint32_t>& SetMembers::sets_of_label(const Symbols& symbols, u
     std::sort(known.sets.begin(), known.sets.end());
     known.sets.erase(std::unique(known.sets.begin(), known.sets.end()), known.sets.end());
   }
-  return known.all ? all_ : known.sets;
+  return known;
 }
 
 }  // namespace tsomon

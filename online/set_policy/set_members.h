@@ -2,7 +2,7 @@
 //
 // Complexity  refresh(): O(members * log members) when something was declared, else O(sets). A
 //             location: O(log members + members that overlap), a little more where ranges nest. A
-//             label: O(sets that it names); labels that name none share one list.
+//             label: O(sets that it names).
 // Thread-safety: none.
 #pragma once
 
@@ -26,8 +26,11 @@ class SetMembers {
   bool share(uint32_t set, const LocationKey& a, const LocationKey& b) const {
     return bytes_[set].meets_both(a, b);
   }
-  // That units with this label are declared on; those that name no set are on all of them.
-  const std::vector<uint32_t>& sets_of_label(const Symbols& symbols, uint32_t label);
+  // Units whose labels name no set are declared on all of them; the others on these.
+  bool is_on_all(const Symbols& symbols, uint32_t label) { return known(symbols, label).all; }
+  const std::vector<uint32_t>& sets_of_label(const Symbols& symbols, uint32_t label) {
+    return known(symbols, label).sets;
+  }
 
  private:
   struct Range {
@@ -42,13 +45,14 @@ class SetMembers {
     std::vector<uint32_t> sets;
   };
 
+  const Label& known(const Symbols& symbols, uint32_t label);
+
   uint64_t known_members_ = 0;
   size_t known_sets_ = 0;
   std::vector<Range> ranges_;    // by first byte
   std::vector<Range> names_;     // by id
   std::vector<SetBytes> bytes_;  // of each set
   std::vector<Label> labels_;
-  std::vector<uint32_t> all_;
   std::unordered_map<std::string, std::vector<uint32_t>> by_name_;
 };
 
