@@ -1,7 +1,7 @@
 // The chunks of a capture file, found in its bytes: every intact one, and what is damaged.
 //
 // Damage      A chunk whose header or payload fails its checksum is left out; the search goes on
-//             behind its header for the next chunk magic, so a chunk torn by a full disk or by two
+//             after its header for the next chunk magic, so a chunk torn by a full disk or by two
 //             writers costs itself alone. What lies between two intact chunks is reported.
 // Complexity  Linear in the size of the file, also on hostile input.
 // Misses      Damage that keeps both XXH3-64 sums (2^-64 for accidental damage; XXH3 is no
@@ -39,7 +39,7 @@ struct ChunkList {
   std::vector<Damage> damage;        // in file order
 };
 
-// True for what begins like a capture file, also when its header is damaged behind the magic or
+// True for what begins like a capture file, also when its header is damaged after the magic or
 // only its first chunk is whole. The first 128 bytes are enough.
 bool looks_like_capture(std::string_view bytes);
 

@@ -21,7 +21,7 @@
 //             What was recorded before it began keeps its bounds: the counters differed by no
 //             more than its margin then, as ever between two measurements (clock_entry.h),
 //             and whatever they did comes later. Which records these are stamps cannot tell,
-//             since a counter may have gone back behind them. Their place in the file can: a
+//             since a counter may have gone back after them. Their place in the file can: a
 //             chunk that stands before the one which told of the clock before that
 //             measurement was written before it began, by whichever thread. (The probe
 //             repeats what it knows when a measurement begins.) Of a chunk that came whole

@@ -119,7 +119,7 @@ Decoder::Step Decoder::next(Record& record) {
     }
     switch (phase_) {
       case Phase::kToken:
-        // Behind the position: the token there was an operation under way.
+        // After the position: the token there was an operation under way.
         if (stops_ && (cursor_ == tokens_.size() || cursor_ > stop_.end ||
                        (cursor_ == stop_.end && stop_.count == 0))) {
           stops_ = false;
@@ -224,7 +224,7 @@ bool Decoder::control(Record& record) {
   }
 }
 
-// What stands behind the run.
+// What stands after the run.
 Decoder::Step Decoder::rest(Record& record) {
   const auto site = static_cast<Site>((first_ >> kSiteShift) & 3);
   if (site == Site::kControl) {

@@ -27,7 +27,7 @@ class Decoder {
 
   Decoder();
 
-  // Begins a chunk. `tokens`, the payload behind ChunkStart, must live on.
+  // Begins a chunk. `tokens`, the payload after ChunkStart, must live on.
   void start(std::string_view tokens);
   void stop_at(const Position& position);
   Step next(Record& record);

@@ -125,7 +125,7 @@ uint8_t* put(uint8_t* to, T value) {
   return to + sizeof value;
 }
 
-// The run in front of a token that begins at `first`; its bits go into `head`.
+// The run before a token that begins at `first`; its bits go into `head`.
 inline __attribute__((always_inline)) uint8_t* put_run(Encoder& e, uint8_t* first, uint32_t* head) {
   uint32_t& count = entry(e, e.last).count;
   const uint32_t executed = executions(count);
@@ -520,7 +520,7 @@ inline void end_record(Encoder& e, Ending ending, bool separates, uint64_t hi, u
   publish(e, to);
 }
 
-// The position behind everything that is recorded. False: the owner, another thread, never rested.
+// The position after everything that is recorded. False: the owner, another thread, never rested.
 inline bool snapshot(const Encoder& encoder, Position* position) {
   const volatile Encoder& e = encoder;
   for (int tries = 0; tries < 1000000; ++tries) {

@@ -18,7 +18,7 @@
 
 namespace tsomon::capture {
 
-// Reads entries of fixed size with bytes behind them from a payload.
+// Reads entries of fixed size with bytes after them from a payload.
 class EntryReader {
  public:
   explicit EntryReader(std::string_view payload) : rest_(payload) {}

@@ -139,7 +139,7 @@ struct OpenEntry {
 static_assert(sizeof(OpenEntry) == 16);
 
 // Bytes [from, ...) of the payload follow; the last `tail` of them end it for as long as no later
-// part of the same payload comes, which begins in front of them.
+// part of the same payload comes, which begins before them.
 struct PartEntry {
   uint32_t from = 0;
   uint32_t tail = 0;

@@ -12,7 +12,7 @@
 namespace tsomon::capture {
 namespace {
 
-constexpr size_t kMaxHeldBack = 256;  // chunks of one thread behind a missing one
+constexpr size_t kMaxHeldBack = 256;  // chunks of one thread after a missing one
 constexpr size_t kMaxDepth = 64;      // handlers that interrupt one another
 
 int64_t time(uint64_t stamp) {
@@ -122,12 +122,12 @@ bool LiveThread::perform(Task& task, size_t limit) {
   return true;
 }
 
-// The chunk, or its beginning, stands in the payload behind `from`.
+// The chunk, or its beginning, stands in the payload after `from`.
 void LiveThread::store(uint64_t sequence, std::string&& payload, size_t from, bool whole) {
   if (sequence < expected_ || payload.size() < from + sizeof(ChunkStart)) {
     return;
   }
-  if (sequence == UINT64_MAX) {  // nothing could come behind it, or say that it interrupted it
+  if (sequence == UINT64_MAX) {  // nothing could come after it, or say that it interrupted it
     return problem(fmt::format("chunk {} of a thread: no number of a chunk", sequence));
   }
   Item& item = items_[sequence];
@@ -195,7 +195,7 @@ bool LiveThread::advance(size_t limit) {
     if (!item.consumed) {
       const bool is_cut = !item.whole && rest_is_missing();
       if (item.whole || item.told || is_cut || at_end_) {
-        // Where handlers interrupted what is missing is not known: they come behind it.
+        // Where handlers interrupted what is missing is not known: they come after it.
         if (!deliver(first->first, item, 0, !is_cut, delivery_, decoder(), limit)) {
           return false;
         }
@@ -216,7 +216,7 @@ bool LiveThread::advance(size_t limit) {
   return true;
 }
 
-// Of a chunk of which a part is known: another one that does not interrupt it stands behind it;
+// Of a chunk of which a part is known: another one that does not interrupt it stands after it;
 // or the end has come, and the process had said that it wrote everything, or a handler
 // interrupted what was not told.
 bool LiveThread::rest_is_missing() const {

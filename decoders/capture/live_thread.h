@@ -3,7 +3,7 @@
 //
 // Laziness    add_...() only keep what they are given; work() looks into it.
 // Chunks      The records of a chunk are told in parts, each a longer beginning of the chunk. The
-//             records of a signal handler have chunks of their own, behind the one that it
+//             records of a signal handler have chunks of their own, after the one that it
 //             interrupted.
 // Complexity  Linear, but that the unfinished chunk of a thread is decoded anew for each round.
 // Thread-safety: none.

@@ -45,7 +45,7 @@ class OutputFile {
   void close();
   bool is_open() const { return fd_.load(std::memory_order_relaxed) >= 0; }
 
-  // All of it, behind what is there. `parts` are changed. Adds to `written`.
+  // All of it, after what is there. `parts` are changed. Adds to `written`.
   int append(iovec* parts, int count, std::atomic<uint64_t>* written);
 
  private:

@@ -1,6 +1,6 @@
 // Events chunks of which only the beginning is in a capture: the process was killed.
 //
-// A recording tells again and again what lies in chunks that are not full: kPart, each behind the
+// A recording tells again and again what lies in chunks that are not full: kPart, each after the
 // one before, or, live, kOpen, each the whole beginning. They matter only where the events chunk
 // with the same thread and sequence is missing.
 // Complexity  Linear in the parts. Memory: a few words for each chunk that is left, and for each

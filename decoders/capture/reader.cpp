@@ -139,7 +139,7 @@ class CaptureReader::Impl {
     size_t next_event = 0;
     size_t next_chunk = 0;
     std::optional<Open> ahead;                // chunk next_chunk, unpacked
-    std::vector<std::unique_ptr<Open>> open;  // a handler's chunk behind the one it interrupted
+    std::vector<std::unique_ptr<Open>> open;  // a handler's chunk after the one it interrupted
     bool finished = false;
   };
 

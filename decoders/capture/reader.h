@@ -43,7 +43,7 @@ struct Module {
 
 struct Capture {
   Trace trace;
-  FileHeader header;  // all zero behind the versions when it is damaged
+  FileHeader header;  // all zero after the versions when it is damaged
   std::vector<std::string> command_line;
   std::vector<Module> modules;        // later ones win where ranges overlap
   std::vector<std::string> problems;  // empty iff trace.complete
@@ -52,7 +52,7 @@ struct Capture {
   bool may_have_units = true;         // false: it is whole and names no label of any
 };
 
-// What lies behind max_events is left out, which is a problem. Cancelled units are resolved
+// What lies after max_events is left out, which is a problem. Cancelled units are resolved
 // (tso/model/cancelled_units.h); what next() gives has them as they stand.
 Result<Capture> read_capture(std::string_view bytes, uint64_t max_events = UINT64_MAX);
 

@@ -12,9 +12,9 @@
 //             what was recorded in between is then only known to lie at or before hi.
 //             Plain accesses have no stamps: they lie between the records with stamps around
 //             them, and their value is not known.
-// Handlers    What a signal handler records stands behind the last record that was begun when it
+// Handlers    What a signal handler records stands after the last record that was begun when it
 //             interrupted the thread. The access of that record may have come after the handler,
-//             and that of the first record behind the handler's before it; so may its stamp.
+//             and that of the first record after the handler's before it; so may its stamp.
 // Values      Words after the stamps; exact. Left out together when they are not known or the
 //             access is wider than 8 bytes.
 // Extending   Add a type at the end of the list, raise kMinorVersion in format.h, describe it in

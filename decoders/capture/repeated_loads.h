@@ -7,7 +7,7 @@
 //             fail again and again, each of which is a fence and a load. So a thread that waits
 //             costs three events for each change of the value, and as many for each block.
 // Soundness   The three stand for the run. Let r be a load of it, f the first and l the last, w and
-//             w' stores of other threads, p and q events of its own before and behind the run. In
+//             w' stores of other threads, p and q events of its own before and after the run. In
 //             every execution loads of one location read ever later stores of it, also those that
 //             are forwarded from the thread's own buffer, and nothing lies between f and l. So
 //               w before r  implies  w before l;       r before w'  implies  f before w';
@@ -20,7 +20,7 @@
 //             cyclic if the whole one is for some of these places, and only then: what is clean or
 //             definite here is so in the whole trace. That holds for serializability, also under
 //             sequential consistency and of atomic sets, and robustness. A load more or less
-//             between equal ones changes no consistency of values either. Of pairs: behind the
+//             between equal ones changes no consistency of values either. Of pairs: after the
 //             first fence of the run the buffer is empty, so the others order nothing else.
 // Precision   The other way round as well where no value is written twice: a store w is then on the
 //             same side of all loads of the run. Where others write the same value again meanwhile

@@ -167,7 +167,7 @@ void ThreadStream::flush(int64_t until) {
   waiting_since_ = kTimeMax;
 }
 
-// Behind what is ready; nothing is waiting.
+// After what is ready; nothing is waiting.
 void ThreadStream::add_ready(const Event& event, int64_t lo, int64_t hi,
                              std::optional<uint64_t> read, std::optional<uint64_t> write) {
   events_.add(event, lo, hi, read, write);

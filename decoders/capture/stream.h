@@ -1,8 +1,8 @@
 // The records of one thread become events.
 //
 // Intervals   theory section 5.2; record.h says what a stamp promises. A plain access lies between
-//             the records with stamps around it; behind the last one its interval is open
-//             (kTimeMax), in front of the first one of the thread it begins at kTimeMin. What a
+//             the records with stamps around it; after the last one its interval is open
+//             (kTimeMax), before the first one of the thread it begins at kTimeMin. What a
 //             signal handler interrupted may have come after it: the interval is open.
 // Events      A failed compare-exchange becomes a fence and a load: it drains the store buffer and
 //             writes nothing, and with an empty buffer its load is ordered with all that follows.
@@ -187,7 +187,7 @@ class ThreadStream {
   uint64_t lost_ = 0;
   uint64_t chunk_ = 0;
   uint64_t place_ = 0;  // byte of the tokens, for messages
-  // from_ where a handler interrupted. The first record behind it may have been made of an access
+  // from_ where a handler interrupted. The first record after it may have been made of an access
   // that came before it.
   std::vector<int64_t> interrupted_;
   int64_t from_before_handler_ = kTimeMax;

@@ -14,7 +14,7 @@
 //             as they are.
 // Chunks      Every chunk begins with an empty table: it can be read without the others.
 // Position    A place between two records is given by the bytes of the tokens before it, and by how
-//             far the foreseen accesses behind them went: the site that was executed last, and how
+//             far the foreseen accesses after them went: the site that was executed last, and how
 //             often since the last token that named it. That number stays below 128.
 // Misses      Sites whose instructions are a multiple of 32 KiB apart share an entry of the table
 //             and displace each other; it costs bytes, nothing else.
@@ -30,7 +30,7 @@ namespace tsomon::capture {
 
 // First bytes of a payload. The records of a signal handler interrupt another chunk of the thread.
 struct ChunkStart {
-  uint64_t interrupted = 0;  // 1 + sequence of the chunk that goes on behind this one; 0: none
+  uint64_t interrupted = 0;  // 1 + sequence of the chunk that goes on after this one; 0: none
   uint32_t end = 0;          // Position where it was interrupted
   uint16_t slot = 0;
   uint16_t count = 0;
@@ -190,7 +190,7 @@ enum class Control : uint8_t {
   kStamp16 = 1,  // difference to the last stamp, not negative
   kStamp32 = 2,
   kStamp64 = 3,   // the stamp
-  kBefore16 = 4,  // as above; it stands in front of the last foreseen access
+  kBefore16 = 4,  // as above; it stands before the last foreseen access
   kBefore32 = 5,
   kBefore64 = 6,
   kLost = 7,  // 64 bits: how many

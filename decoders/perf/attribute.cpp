@@ -74,7 +74,7 @@ uint32_t AttributeTable::of_id(uint64_t id) const {
 
 std::optional<uint64_t> AttributeTable::id_of(RecordType type, std::string_view payload) const {
   const Attribute& first = attributes_.front();
-  uint64_t before = 0;  // of a sample: bytes in front of the id; else: behind its begin
+  uint64_t before = 0;  // of a sample: bytes before the id; else: after its begin
   if (type == RecordType::kSample) {
     if (!first.has(sample_type::kIdentifier)) {
       if (!first.has(sample_type::kId)) {

@@ -99,7 +99,7 @@ Result<JoinedDirectory> join_directory(std::string_view data,
   const uint64_t more = joined.bytes.size() - end;
   joined.bytes += data.substr(end);
   put_number(joined.bytes, kDataSize, size + more);
-  // What comes behind the records has moved.
+  // What comes after the records has moved.
   size_t features = 0;
   for (size_t word = 0; word < kFeatureBits / 64; ++word) {
     features += std::bitset<64>(number_at(data, kFeatures + 8 * word)).count();

@@ -4,8 +4,8 @@
 // Source      perf's perf.data-directory-format: DIR/data is a perf.data, the DIR/data.N have
 //             records only, each with a compression of its own.
 // Contract    The records of `data`, then those of the parts in the order of their time (those
-//             without one stay behind the one in front of them), decompressed, with the trace data
-//             behind them.
+//             without one stay after the one before them), decompressed, with the trace data
+//             after them.
 // Memory      The recording twice, decompressed.
 // Errors      As Reader::open(); kMalformed: the recording was not ended.
 // Complexity  O(n log n). Thread-safety: pure function.

@@ -251,7 +251,7 @@ class Sampler {
     return pending;
   }
 
-  // `pc` is a return address, as in captures: one behind the instruction's begin.
+  // `pc` is a return address, as in captures: one after the instruction's begin.
   uint32_t location(uint64_t pc) {
     return result_.trace.symbols.intern_location(fmt::format("0x{:x}", pc));
   }

@@ -188,7 +188,7 @@ void add_numbers(const std::vector<uint64_t>& numbers, std::string& text) {
   }
 }
 
-// What stands behind the name in the line.
+// What stands after the name in the line.
 void add_details(const Record& record, std::string& text) {
   switch (record.type) {
     case RecordType::kMmap:

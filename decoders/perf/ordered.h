@@ -29,7 +29,7 @@ class OrderedReader {
   bool next(Record& record);
 
   const Reader& reader() const { return reader_; }
-  uint64_t late() const { return late_; }  // records given out behind newer ones
+  uint64_t late() const { return late_; }  // records given out after newer ones
 
  private:
   struct Held {

@@ -33,10 +33,10 @@ struct SampleId {
 struct Record {
   RecordType type = RecordType::kSample;
   uint16_t misc = 0;
-  uint32_t size = 0;         // header included, behind it not
+  uint32_t size = 0;         // header included, after it not
   uint64_t offset = 0;       // in the file; of what was compressed that of the compressed record
-  std::string_view payload;  // behind the header, with the trailer
-  std::string_view follows;  // of kAuxtrace and kHeaderTracingData: the data behind the record
+  std::string_view payload;  // after the header, with the trailer
+  std::string_view follows;  // of kAuxtrace and kHeaderTracingData: the data after the record
   uint32_t attribute = AttributeTable::kNone;
   uint64_t sample_fields = 0;       // sample_type bits that the record has: its own or a trailer's
   SampleId sample_id;               // as far as sample_fields says

@@ -16,7 +16,7 @@ std::string_view take_line(std::string_view& text) {
   return line;
 }
 
-// The number behind `key` in the line.
+// The number after `key` in the line.
 std::optional<uint64_t> number_after(std::string_view line, std::string_view key) {
   const size_t at = line.find(key);
   if (at == std::string_view::npos) {

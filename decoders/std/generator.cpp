@@ -38,7 +38,7 @@ enum class Phase : uint8_t { kIdle, kBefore, kAcquire, kInside, kRelease, kGap, 
 
 struct Thread {
   Phase phase = Phase::kIdle;
-  uint32_t before = 0;  // accesses left in front of the critical section, in it, behind it
+  uint32_t before = 0;  // accesses left before the critical section, in it, after it
   uint32_t inside = 0;
   uint32_t after = 0;
   std::array<uint32_t, 2> lock = {kNone, kNone};

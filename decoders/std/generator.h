@@ -15,7 +15,7 @@
 //             reached late or, with units that are short of threads, not quite. With `cancelled`
 //             some or all of them are cancelled in the end and so violate nothing.
 // Buffered    Stores and loads of a few locations without any lock: what they order is mostly open.
-// Waits       A share of the units waits for a condition in front of its first critical section,
+// Waits       A share of the units waits for a condition before its first critical section,
 //             which splits it: what violates lies in the part that follows.
 // Long unit   The first thread opens a unit that it leaves only at the end. With `shared` it first
 //             writes one location under every lock, before any other unit begins: every other

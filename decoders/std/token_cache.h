@@ -1,4 +1,4 @@
-// A direct-mapped cache from short tokens to their ids, in front of an Interner.
+// A direct-mapped cache from short tokens to their ids, before an Interner.
 //
 // Purpose     Nearly every token of a trace was seen a moment ago. A hit costs one 16-byte
 //             compare on one cache line, instead of a hash, a slot, an entry and the bytes.
@@ -18,7 +18,7 @@ namespace tsomon::std_trace {
 
 inline constexpr size_t kShortToken = 16;
 
-// The token's first `length` <= 16 bytes, zeros behind.
+// The token's first `length` <= 16 bytes, zeros after.
 inline __m128i token_key(const char* token, size_t length) {
   alignas(16) static constexpr unsigned char kMask[32] = {255, 255, 255, 255, 255, 255, 255, 255,
                                                           255, 255, 255, 255, 255, 255, 255, 255};

@@ -71,7 +71,7 @@ void put_name(std::string_view name, std::string& out) {
 }
 
 // The tables may be incomplete in traces that were put together by hand: the id serves then, with
-// a '%' that no name has in front of a letter.
+// a '%' that no name has before a letter.
 void put_interned(const Interner& table, uint64_t id, char fallback, std::string& out) {
   if (id < table.size()) {
     put_name(table.text(static_cast<uint32_t>(id)), out);

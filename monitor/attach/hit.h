@@ -7,11 +7,11 @@
 //             rate changes by at most 500 parts in a million, for at most the few milliseconds
 //             between two updates.
 // Order       With t the times of one thread's hits, in program order:
-//               probe        the trap is taken in front of the instruction, its time is read before
+//               probe        the trap is taken before the instruction, its time is read before
 //                            the kernel returns to carry the instruction out, and that return
 //                            (IRET) is serialising: the access begins after t.
 //               next hit     the thread traps again only after the access has retired, and the
-//                            clock is read behind a barrier that waits for earlier loads and for
+//                            clock is read after a barrier that waits for earlier loads and for
 //                            stores to be issued: the access is performed (a load) or issued (a
 //                            store) before t of the next hit.
 //             An access therefore lies in [t, next t], widened by kClockError.
@@ -37,11 +37,11 @@ struct Hit {
   uint32_t source = 0;  // number of the site, or of the watch point
   enum class Kind : uint8_t {
     kProbe,  // before its instruction
-    kWatch,  // behind the access
+    kWatch,  // after the access
     kSleep,  // the thread gives its processor up by itself, or ends
   };
   Kind kind = Kind::kProbe;
-  uint64_t ip = 0;  // of a watch point: behind the instruction
+  uint64_t ip = 0;  // of a watch point: after the instruction
   x86::RegisterFile registers;
   std::optional<uint64_t> memory;  // contents of a location, before the instruction
 };

@@ -3,7 +3,7 @@
 // Sources     - Registers, exact: what an instruction stores from registers (those at its hit), and
 //               what it has read and left in a register, seen at the thread's next hit, straight on
 //               in the same function. Locked instructions that return the old contents (xadd,
-//               xchg, cmpxchg) have that next hit right behind them.
+//               xchg, cmpxchg) have that next hit right after them.
 //             - Contents of memory at the hit, before the instruction. They are what the
 //               instruction reads unless somebody stores in between.
 //                 exact    while the process's memory is the thread's alone: one thread, no memory
@@ -15,7 +15,7 @@
 // Check       Where registers show what was read, contents of memory that were read as well are
 //             compared with it: `differed` says how often the assumption would have been wrong.
 // Misses      Accesses of more than 8 bytes, repeated ones; locked instructions told by the probe
-//             behind them: what they have written.
+//             after them: what they have written.
 // Thread-safety: pure functions.
 #pragma once
 
@@ -55,7 +55,7 @@ struct PendingAccess {
   bool memory_exact = false;
 };
 
-// From the registers at this hit back to those behind each access that has been passed since the
+// From the registers at this hit back to those after each access that has been passed since the
 // last.
 void see_registers(const Plan& plan, const Site& site, const Hit& hit,
                    std::vector<PendingAccess>& pending);

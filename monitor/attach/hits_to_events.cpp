@@ -356,7 +356,7 @@ void HitsToEvents::watched(Thread& thread, const Hit& hit) {
 }
 
 // The scheduler's locked instructions drain the buffer of a thread that sleeps. Where it slept is
-// not known: behind its last access, or (a page had to be read) in the middle of it. Behind loads,
+// not known: after its last access, or (a page had to be read) in the middle of it. After loads,
 // and before stores, the fence says no more than is true of both.
 void HitsToEvents::slept(Thread& thread, int64_t time) {
   const auto is_kind = [](EventKind kind) {

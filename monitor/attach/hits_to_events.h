@@ -52,7 +52,7 @@
 
 namespace tsomon::attach {
 
-// The access behind which a watch point was hit; size 0: none that could be told.
+// The access after which a watch point was hit; size 0: none that could be told.
 struct WatchedAccess {
   x86::AccessKind kind = x86::AccessKind::kLoad;
   bool also_stores = false;  // an unlocked read-modify-write: a load, then a store
@@ -86,7 +86,7 @@ class HitsToEvents {
   // Every probe of the plan is live at `time`: what came before is not told.
   void all_live_from(int64_t time) { live_from_ = time; }
   // The probes of the group count from then on, or until then: some were not there before, or are
-  // not behind. Those of locks count from then on also before all is live.
+  // not after. Those of locks count from then on also before all is live.
   void group_live_from(uint32_t group, int64_t time);
   void group_gone_at(uint32_t group, int64_t time);
   void watching_ends_at(int64_t time) { watching_ends_at_ = time; }

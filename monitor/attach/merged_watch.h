@@ -22,7 +22,7 @@ class MergedWatch {
   // Of events held back for a thread that is silent; a block has at most some hundred thousand
   // events.
   static constexpr size_t kMaxHeld = 4096;
-  // Sees every block in its final order, and the losses in front of it, before they are judged.
+  // Sees every block in its final order, and the losses before it, before they are judged.
   using Tap = std::function<void(const EventBlock&, const std::vector<EventLoss>&)>;
 
   MergedWatch(const Symbols& symbols, const std::vector<WatchOptions>& options,

@@ -4,7 +4,7 @@
 //             location and an event that tells when the thread gives its processor up by itself,
 //             when it maps memory and when it starts threads and processes. Threads that are
 //             started later inherit the events of the one that starts them.
-// Watch       Hardware breakpoints: the trap comes behind the instruction; the kernel's own
+// Watch       Hardware breakpoints: the trap comes after the instruction; the kernel's own
 //             accesses are not told. Four at most, fewer when a debugger has some.
 // Uprobes     Not here: an inherited uprobe event makes the kernel read the name of the file again,
 //             from the memory of the thread that is being started, and starting it fails.

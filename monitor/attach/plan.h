@@ -20,7 +20,7 @@
 //                 conditional or masked ones: a note says where.
 // Locked      The kernel sets no uprobe on an instruction with a LOCK prefix. Such an instruction
 //             is told by the probe of one before it in the same straight run of code, with the
-//             registers carried over, or by the one behind it; where neither works, by a note, and
+//             registers carried over, or by the one after it; where neither works, by a note, and
 //             the result is incomplete.
 // Locks       pthread_mutex_*, pthread_rwlock_*, pthread_spin_*, pthread_cond_*: acquired when the
 //             function returns 0, released when the release is called.

@@ -76,7 +76,7 @@ class Planner {
   // Whether the registers at code[from] say what the accesses of code[to] need.
   static bool known_at(const std::vector<x86::Instruction>& code, uint32_t from, uint32_t to,
                        const std::vector<Action>& actions);
-  // A probe behind instruction i, where a register holds what it has read.
+  // A probe after instruction i, where a register holds what it has read.
   void look_behind(uint32_t index, uint32_t i, const ElfImage& elf, const std::string& group);
   // Says which location's contents are read at a hit.
   void choose_memory(Site& site) const;

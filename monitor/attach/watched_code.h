@@ -1,4 +1,4 @@
-// What a watch point was hit by: the instruction in front of the one that was to run next.
+// What a watch point was hit by: the instruction before the one that was to run next.
 //
 // Contract    Instructions are decoded from the start of the function on, so that the one that ends
 //             where the hit was is certain. A repeated string instruction is met before its end:

@@ -30,7 +30,7 @@
 #include "monitor/process/descriptor.h"
 
 // Code whose instructions are known: the kernel carries a load out in a copy of it, with a second
-// trap behind it, but emulates the `push` that most functions begin with. One place for each
+// trap after it, but emulates the `push` that most functions begin with. One place for each
 // measurement, so that none has to wait for the probe of another to be gone.
 #define TSOMON_DOCTOR_PLACE(name, code)               \
   asm(".pushsection .text\n"                          \

@@ -36,7 +36,7 @@ class HeldUnits {
   struct Part {
     EventBlock events;
     BlockOrigin origin;
-    std::vector<EventLoss> losses;  // in front of the events
+    std::vector<EventLoss> losses;  // before the events
   };
 
   explicit HeldUnits(uint64_t most = kMost) : most_(most) {}

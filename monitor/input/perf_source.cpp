@@ -81,7 +81,7 @@ class PerfSource : public EventSource {
   size_t at_ = 0;
 };
 
-// The files of a directory behind its `data`, by number.
+// The files of a directory after its `data`, by number.
 Result<perf::JoinedDirectory> join_files(const MappedInput& bytes, const std::string& folder) {
   constexpr std::string_view kPart = "data.";
   std::map<unsigned, std::string> names;

@@ -20,7 +20,7 @@ void ByteSpool::push(std::string_view bytes, bool saved) {
   pushed_ += bytes.size();
   const bool in_file = saved && file_.get() >= 0;
   if (in_file && in_memory_ >= kMost) {
-    // One range with what waits in front of it; they are one in the file.
+    // One range with what waits before it; they are one in the file.
     if (!pieces_.empty() && pieces_.back().bytes.empty()) {
       pieces_.back().size += bytes.size();
     } else {

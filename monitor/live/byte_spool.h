@@ -28,7 +28,7 @@ class ByteSpool {
   // `file`: what is saved can be read there; none: an invalid descriptor.
   explicit ByteSpool(Descriptor file) : file_(std::move(file)) {}
 
-  // `saved`: they are in the file, behind those that were pushed before.
+  // `saved`: they are in the file, after those that were pushed before.
   void push(std::string_view bytes, bool saved);
   void end();
 

@@ -274,7 +274,7 @@ struct Monitor::Producer {
 
   ~Producer() { probe::leave_stamp(end_of(number), static_cast<uint64_t>(last), true); }
 
-  // The stamp of what happens now, in the order of the thread's others and behind `before`, the
+  // The stamp of what happens now, in the order of the thread's others and after `before`, the
   // stamp of another thread (monitor/probe/stamp.h).
   int64_t stamp(uint64_t before = 0) {
     const int64_t time = now();

@@ -11,7 +11,7 @@
 
 namespace tsomon::attach {
 
-// In front of the data of a ring lies one page, and what is mapped is counted in such.
+// Before the data of a ring lies one page, and what is mapped is counted in such.
 inline constexpr size_t kPage = 4096;
 
 // The body of PERF_RECORD_LOST.

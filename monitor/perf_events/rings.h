@@ -22,7 +22,7 @@ namespace tsomon::pt_live {
 
 class RecordRing {
  public:
-  // `size` bytes of records behind the control page at `control`.
+  // `size` bytes of records after the control page at `control`.
   RecordRing(perf_event_mmap_page* control, char* records, size_t size)
       : control_(control), records_(records), size_(size) {}
 

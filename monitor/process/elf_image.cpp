@@ -35,7 +35,7 @@ std::optional<uint8_t> pointer_encoding(const Dwarf_CIE& cie) {
       return *at;
     }
     if (*letter == 'P') {
-      const uint8_t size = *at & 7;  // of the pointer behind it: 3 and its signed twin have 4 bytes
+      const uint8_t size = *at & 7;  // of the pointer after it: 3 and its signed twin have 4 bytes
       at += 1 + (size == 3 ? 4 : 8);
     } else if (*letter == 'L') {
       ++at;

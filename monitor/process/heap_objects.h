@@ -3,7 +3,7 @@
 // Purpose     `objects=` records where memory is allocated and freed. A report then says which
 //             allocation an access went to: "object(make_account bank.cpp:30)+0x8".
 // Memory      The last kMaxObjects allocations. What an older one allocated has no name.
-// Misses      An object behind kMaxPassed others that were allocated inside the same bytes.
+// Misses      An object after kMaxPassed others that were allocated inside the same bytes.
 // Complexity  O(log objects) for an allocation or its end, O(1) for other events.
 // Thread-safety: none.
 #pragma once

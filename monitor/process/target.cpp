@@ -48,7 +48,7 @@ std::string status_field(pid_t pid, const std::string& name) {
   return {};
 }
 
-// The fields of /proc/PID/stat behind the name: [0] is the state, field 3 of proc(5).
+// The fields of /proc/PID/stat after the name: [0] is the state, field 3 of proc(5).
 std::vector<std::string> stat_fields(pid_t pid) {
   std::ifstream file(proc(pid, "stat"));
   std::string line;
@@ -79,7 +79,7 @@ std::string identity_of(pid_t pid) {
                      exe.st_ino);
 }
 
-// Opens the file behind a mapping. `file` is what to open it by again.
+// Opens the file of a mapping. `file` is what to open it by again.
 Descriptor open_mapped(pid_t pid, const Mapping& mapping) {
   const std::string exact =
       proc(pid, fmt::format("map_files/{:x}-{:x}", mapping.begin, mapping.end));

@@ -4,7 +4,7 @@
 //             to.
 // Moment      A sample that an interrupt, a breakpoint or a probe takes has the registers in front
 //             of its address, and nothing of the thread is executed until its time is read. A
-//             precise event (PEBS) has those behind the instruction when its address is exact. Its
+//             precise event (PEBS) has those after the instruction when its address is exact. Its
 //             time may be the one at which the buffer was emptied: it was written later than the
 //             last emptying before, which is not one of the last millisecond.
 // Misses      Samples without address, thread or time, of the kernel or of 32-bit code: counted.

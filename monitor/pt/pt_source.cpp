@@ -41,7 +41,7 @@ std::map<int, uint64_t> number_processes(pt::Flow& flow) {
   return numbers;
 }
 
-// Addresses with the number of the process; source locations as pcs behind the instruction's begin,
+// Addresses with the number of the process; source locations as pcs after the instruction's begin,
 // as captures have them.
 void tag_addresses(Trace& trace, const std::map<int, uint64_t>& numbers) {
   std::vector<uint64_t> tags;  // by thread

@@ -1,13 +1,13 @@
 // Trace data of a perf.data, put together to one stream for each AUX buffer.
 //
 // Losses      Bytes are missing where the offsets of the pieces leave some out, where an AUX record
-//             says TRUNCATED, PARTIAL or COLLISION, and behind a piece that the file cuts off.
+//             says TRUNCATED, PARTIAL or COLLISION, and after a piece that the file cuts off.
 //             Those that lie in no piece are a problem.
 // Snapshots   The last one of each buffer counts.
 // AUX samples Each holds the last bytes of the trace of its CPU or thread. They are joined where
 // that
 //             is certain (decoders/pt/packets/snapshot_join.h); elsewhere bytes are missing. What
-//             is before the first one and behind the last one always is.
+//             is before the first one and after the last one always is.
 // Memory      Views of the records' bytes; streams of several pieces, and samples, are joined.
 // Complexity  O(bytes + pieces * losses).
 // Thread-safety: none.
@@ -54,7 +54,7 @@ class PtStreams {
     std::vector<Piece> pieces;
   };
   struct Loss {
-    uint64_t offset = 0;  // behind the last byte before it
+    uint64_t offset = 0;  // after the last byte before it
     std::optional<uint32_t> cpu;
     std::optional<uint32_t> tid;
     bool found = false;  // in a piece

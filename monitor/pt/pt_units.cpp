@@ -56,7 +56,7 @@ std::optional<uint64_t> number(std::string_view text) {
   return whole ? std::optional(value) : std::nullopt;
 }
 
-// The end of a marker's range and its label come behind "ptwrite:".
+// The end of a marker's range and its label come after "ptwrite:".
 std::optional<pt::WrittenMarker> written_marker(std::string_view text) {
   const size_t dots = text.find("..");
   if (dots == std::string_view::npos) {

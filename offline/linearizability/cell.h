@@ -18,7 +18,7 @@ namespace tsomon::linearizability {
 
 class TextTree {
  public:
-  // The node of the text at `node` with `text` behind it. 0 is the empty text.
+  // The node of the text at `node` with `text` after it. 0 is the empty text.
   uint32_t walk(uint32_t node, std::string_view text) {
     for (const char c : text) {
       const uint64_t edge = (uint64_t{node} << 8) | static_cast<unsigned char>(c);

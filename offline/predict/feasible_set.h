@@ -1,7 +1,7 @@
 // Which events a reordering that ends in a given state has to contain.
 //
 // Purpose     A reordering is made of the first nodes of each thread: `counts` says how many. The
-//             smallest set in front of nodes that meet, each next in its thread, is closed under
+//             smallest set before nodes that meet, each next in its thread, is closed under
 //             what they need; what sections need depends on how locks may be reordered:
 //   kKept     Sections of a lock keep their order, so all but the last one are complete. Then the
 //             trace restricted to the set is the reordering: a sync-preserving one (Mathur,

@@ -133,7 +133,7 @@ ShortWitness shortened(const Trace& trace, const std::vector<uint32_t>& witness)
   return brief;
 }
 
-// With the events in front of each node that are no nodes.
+// With the events before each node that are no nodes.
 std::vector<uint32_t> Query::events(const std::vector<NodeId>& order,
                                     std::span<const NodeId> nodes) {
   next_.assign(model_.threads(), 0);

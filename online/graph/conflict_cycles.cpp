@@ -1,5 +1,5 @@
 // Cycles of directed edges: the strongly connected part becomes one node of the order, and the
-// edges behind the cycle are looked for.
+// edges of the cycle are looked for.
 #include <algorithm>
 #include <utility>
 
@@ -207,7 +207,7 @@ void ConflictGraph::shorten(std::vector<Step>* all) {
   std::rotate(steps.begin(), jump + 1, steps.end());
   size_t kept = 0;
   size_t end = 0;         // of the steps in program order from here on in this thread
-  size_t end_stores = 0;  // ... behind the last one that leads to a store or a drain
+  size_t end_stores = 0;  // ... after the last one that leads to a store or a drain
   for (size_t i = 0; i < steps.size(); ++i) {
     const DetectedAccess& from = *steps[i].from;
     if (i >= end) {

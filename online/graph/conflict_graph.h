@@ -4,7 +4,7 @@
 //             are reached from the same unfinished units are this project's own.
 // Purpose     Nodes are units of work, edges the conflicts that some policy finds between them. A
 //             directed edge that closes a cycle is reported at once with the path and the two
-//             accesses behind every edge, and the strongly connected part becomes one node of the
+//             accesses of every edge, and the strongly connected part becomes one node of the
 //             order. Undirected edges are kept for the windows, which sweep() looks for.
 // Collection  sweep() marks what unfinished (or undrained) units reach, undirected edges counting
 //             both ways, and drops the rest: a finished, drained unit gains no incoming edge, so
@@ -64,7 +64,7 @@ class ConflictGraph {
   // Of a merged unit: all that it stands for. nullptr: too many, or it is not merged.
   const std::vector<DetectedUnit>* trail(Node node) const { return nodes_[node].trail.get(); }
 
-  // `access` makes the two accesses behind the edge; it is called only for a new edge.
+  // `access` makes the two accesses that make the edge; it is called only for a new edge.
   template <typename Accesses>
   void add_directed(Node from, Node to, EdgeKind kind, const Accesses& accesses) {
     if (from == to || nodes_[to].last_from == from) {

@@ -106,12 +106,12 @@ void TopologicalOrder::next_epoch() {
 // `to` to `from`.
 //
 // `ahead` and `back` are the next nodes to look into: of all that `to` reaches the first in the
-// order, and of all that reaches `from` the last. Behind `back` the backward side has nothing left
+// order, and of all that reaches `from` the last. After `back` the backward side has nothing left
 // to find, so the forward side need not remember what it reaches there, and the other way round.
 //
 // Once the two have passed each other, or one side is through, all that was looked into moves to
 // where they passed: first what leads to `from`, then what `to` leads to, each in its old order.
-// Until then `ahead` was before `back`, so the place is behind all of the forward side and before
+// Until then `ahead` was before `back`, so the place is after all of the forward side and before
 // all of the backward side; what either reaches and was not looked into is on the far side of the
 // place.
 bool TopologicalOrder::reorder(NodeId from, NodeId to) {
@@ -294,7 +294,7 @@ TopologicalOrder::NodeId TopologicalOrder::contract(std::span<const NodeId> path
     }
   }
   // The one node comes to lie where `from` is, which is after all that leads to any of them; what
-  // else `to` reaches goes behind it.
+  // else `to` reaches goes after it.
   reachable_end = std::remove_if(reachable, reachable_end,
                                  [&](NodeId node) { return visits_[node].mark == both; });
   std::sort(reachable, reachable_end, [this](NodeId a, NodeId b) { return order_.before(a, b); });

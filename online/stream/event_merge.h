@@ -4,8 +4,8 @@
 //             can no longer be preceded by anything. Used directly by inputs that read a file, and
 //             by StreamMerger, which adds the threads.
 // Order       By `lo`, then by the rank of the stream, then by the place in the stream: the order
-//             that std::stable_sort gives to the streams put one behind the other by rank. Events
-//             of a stream should not go back in `lo`; one that does stays behind its predecessor.
+//             that std::stable_sort gives to the streams put one after the other by rank. Events
+//             of a stream should not go back in `lo`; one that does stays after its predecessor.
 //             The events of one thread belong into one stream, unless their times differ.
 // Watermark   A stream promises that nothing earlier than the last event pushed, or than the time
 //             given to promise(), follows. While a stream has nothing to offer, only what comes
@@ -64,7 +64,7 @@ class EventMerge {
   void close(Stream stream);
 
   // Appends at most about `max_events` events to `out`; false when there is nothing to give out
-  // now. `losses` (appended) lie in front of the events of this call.
+  // now. `losses` (appended) lie before the events of this call.
   bool next(EventBlock& out, std::vector<EventLoss>& losses, size_t max_events);
 
   // The stream that next() is waiting for; nothing when it can go on or all are closed.

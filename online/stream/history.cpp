@@ -268,7 +268,7 @@ EventHistory::Later EventHistory::later_stores(uint64_t index, int64_t time) con
   return later;
 }
 
-// Whether a load of a stretch may have read a store behind it.
+// Whether a load of a stretch may have read a store after it.
 bool EventHistory::may_read(const Event& load, int64_t hi, uint64_t value, const Later& later) {
   return (later.known_until && hi >= *later.known_until) ||
          std::any_of(later.stores.begin(), later.stores.end(), [&](const Pending& store) {

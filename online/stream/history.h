@@ -2,7 +2,7 @@
 //
 // Purpose     A flagged window is judged on the stretch of the input that it spans, so this keeps
 //             the last `capacity` events (a little more), and cuts stretches out of them.
-// Stretch     slice() returns the events from `first` to `last`, and in front of them the stores
+// Stretch     slice() returns the events from `first` to `last`, and before them the stores
 //             that may still have been in a store buffer when `first` was issued, and the begins
 //             (and the latest wait) of the units that are open then (unit_stacks.h). The stores: of
 //             each thread since its last draining event that was certainly over by then, with later
@@ -65,7 +65,7 @@ class EventHistory {
   uint64_t oldest() const { return blocks_.empty() ? UINT64_MAX : blocks_.front().first; }
   // Stores of buffers that are kept, where blocks begin.
   uint64_t in_buffers() const;
-  // The last event, at most so many behind `last`, that began before everything from `first` to
+  // The last event, at most so many after `last`, that began before everything from `first` to
   // `last` was over. Requires contains(first).
   uint64_t overlapped(uint64_t first, uint64_t last, uint64_t events) const;
   // Requires contains(first).
@@ -145,7 +145,7 @@ class EventHistory {
   // Those that had something in the buffer where the last block begins, or may have had.
   std::unordered_map<ThreadId, Thread> followed_;
   bool too_many_ = false;  // to be followed
-  // Of follow_buffers(), by thread: the earliest end of a drain that comes after the event in hand.
+  // Of follow_buffers(), by thread: the earliest end of a drain that comes after the current event.
   struct Drained {
     int64_t hi = kTimeMax;
     uint64_t round = 0;  // of another one: not drained

@@ -16,7 +16,7 @@ namespace tsomon {
 struct StreamMerger::Block {
   std::shared_ptr<Shared> stream;
   EventBlock events;
-  EventLoss loss;  // in front of the events
+  EventLoss loss;  // before the events
   bool is_loss = false;
   bool closes = false;
 };

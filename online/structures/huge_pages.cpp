@@ -12,7 +12,7 @@ size_t whole_pages(size_t bytes) { return (bytes + kHugePage - 1) / kHugePage * 
 }  // namespace
 
 void* map_huge_pages(size_t bytes) {
-  // One page more, of which what stands in front of and behind the aligned ones is given back.
+  // One page more, of which what stands before and after the aligned ones is given back.
   const size_t size = whole_pages(bytes);
   void* const mapped = ::mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -110,7 +110,7 @@ class Search {
     size_t next = 0;
   };
 
-  // Opens a frame for the current state; false if nothing new lies behind it.
+  // Opens a frame for the current state; false if nothing new lies after it.
   bool enter() {
     for (const ThreadState& thread : state_.threads) {
       if (thread.backward_jumps > limits_.max_backward_jumps ||

@@ -402,7 +402,7 @@ void add_certain_edges(const Relation& relation, EventGraph* graph) {
 }
 
 // Accesses of one thread to one location that are ordered among each other: when each, or one
-// behind it, is certainly before what begins later.
+// after it, is certainly before what begins later.
 struct SettledAccesses {
   std::vector<uint32_t> events;
   std::vector<int64_t> settled;

@@ -4,7 +4,7 @@
 // Purpose     The same order as Relation::between for all pairs of events, with far fewer edges:
 //             a directed edge that follows from others is left out (per thread, per location and
 //             pair of threads only the latest predecessor is kept; of many threads' those that no
-//             store to the location lies behind), undirected edges are all there.
+//             store to the location comes after), undirected edges are all there.
 //             Nodes are event indices of the trace; events that are no nodes have no edges.
 // Complexity  O(n * (threads + overlapping ranges) + u) for u undirected edges; u is quadratic for
 //             stores that no fence ever settles, so it is bounded: past the bound the graph is
@@ -46,7 +46,7 @@ class AccessIndex {
     return {of_threads_.data() + first_[location], of_threads_.data() + first_[location + 1]};
   }
 
-  // All lists lie one behind the other in events(): of at(location)[i] the writes are list
+  // All lists lie one after the other in events(): of at(location)[i] the writes are list
   // first_list(location) + 2i, the reads the next one.
   uint32_t first_list(LocationId location) const { return 2 * first_[location]; }
   uint32_t list_of(uint32_t e) const { return list_of_[e]; }  // kNone: no access

@@ -45,7 +45,7 @@ bool in_topological_order(uint32_t nodes, const std::vector<Edge>& edges,
   return done == nodes;
 }
 
-// Which two chains each thread has, by number. A thread that was started behind the join of others,
+// Which two chains each thread has, by number. A thread that was started after the join of others,
 // by the thread that joined them, goes on with the chains of one of these: all that was there is
 // before the join, that is before the start, and the start before all that comes.
 std::vector<uint32_t> lanes_of(const Relation& relation) {

@@ -41,7 +41,7 @@ class Adjacency {
 
 // The nodes in an order that agrees with the edges; of those that may come next, the one with the
 // smallest key does (without keys: the smallest), and of equal ones the smallest. Without the nodes
-// that lie on cycles or behind them. O((nodes + edges) log nodes).
+// that lie on cycles or after them. O((nodes + edges) log nodes).
 std::vector<uint32_t> smallest_first(const Adjacency& edges, std::span<const uint32_t> keys = {});
 
 class Reachability {

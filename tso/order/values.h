@@ -3,7 +3,7 @@
 // Soundness   A load is explained only when every access that could have provided its value is
 //             known: all stores to bytes of it have its very range; a store without a value could
 //             have written any. The initial value is a candidate like a store's. Whether it is
-//             older than the stores in front of a stretch (Trace::in_front) is not known.
+//             older than the stores before a stretch (Trace::in_front) is not known.
 // Misses      Loads that mix the bytes of several stores, and accesses of more than 8 bytes.
 // Three uses  infer_from_values() finds what is certain for the whole trace. values_agree() rejects
 //             a complete orientation under which some load would have returned something else.

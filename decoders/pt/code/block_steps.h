@@ -41,7 +41,7 @@ struct Step {
     kSetStack,      // likewise, the stack pointer
     kSetAtOnce,     // likewise, all of those in a row at once
     kComplex,       // the whole instruction, on the registers
-    kMultiplyWide,  // to and the slot behind it = the halves of a * b, each `size` bytes
+    kMultiplyWide,  // to and the slot after it = the halves of a * b, each `size` bytes
     kTested,        // the flags come from a compared with b
     kDecide,        // whether a compared with b meets the instruction's condition
     kSelect,        // to = b where it does, else a

@@ -194,7 +194,7 @@ std::map<uint64_t, int64_t> ClosedFrames::sizes_of(const Code& code, uint64_t be
   return different.empty() ? sizes : std::map<uint64_t, int64_t>();
 }
 
-// Everything that comes behind what may have made a pointer.
+// Everything that comes after what may have made a pointer.
 std::set<uint64_t> ClosedFrames::exposed_by(const Code& code) {
   std::set<uint64_t> exposed;
   std::vector<uint64_t> open;

@@ -1,6 +1,6 @@
 // Functions whose code has made no pointer into their own frame: nobody else can have one.
 //
-// Purpose     Frames that were there before the path began, or behind a gap, are as good as those
+// Purpose     Frames that were there before the path began, or after a gap, are as good as those
 //             that it shows the call of, when the code that they belong to cannot have given a
 //             pointer to them away: whatever ran before.
 // Method      All the code of the function that runs on the frame is looked at: its range of the
@@ -35,7 +35,7 @@ class ClosedFrames {
   ClosedFrames(int process, const Constants* constants)
       : process_(process), constants_(constants) {}
 
-  // Bytes from the stack pointer, in front of the instruction at `ip`, to the return address of a
+  // Bytes from the stack pointer, before the instruction at `ip`, to the return address of a
   // frame that no pointer goes to. Nothing: not known to be one.
   std::optional<int64_t> return_address(uint64_t ip);
 

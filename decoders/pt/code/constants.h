@@ -8,7 +8,7 @@
 //             itself and changes it is not noticed.
 // Settled     What only the loader writes, and before any code but its own reads it: of executables
 //             with a loader, the segment that is made read-only after relocation, and the two words
-//             in front of the addresses of functions that are bound when they are first called. The
+//             before the addresses of functions that are bound when they are first called. The
 //             file does not tell what they hold, but it is always the same.
 // Input       Files that are no ELF files for this machine, or are cut short, give nothing.
 // Memory      The segments that were asked for, of each file once: they are read when that happens.

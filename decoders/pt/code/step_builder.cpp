@@ -164,7 +164,7 @@ void StepBuilder::flush() {
 }
 
 // Whether the step that makes the value can put it into the register itself: what the register held
-// before must not be read behind it.
+// before must not be read after it.
 bool StepBuilder::write_at_once(uint16_t to, Ref value) {
   if (value.slot < kFirstTemporary || value.offset != 0) {
     return false;

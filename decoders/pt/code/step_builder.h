@@ -29,9 +29,9 @@ class StepBuilder {
   Step& step(Step::Kind kind);
   // A step that gives a value.
   Step& computed(Step::Kind kind);
-  // The slot behind that of the last step that gives a value.
+  // The slot after that of the last step that gives a value.
   uint16_t another() { return static_cast<uint16_t>(made_.slots++); }
-  // Null in front of the first one.
+  // Null before the first one.
   Step* last_step() { return made_.steps.empty() ? nullptr : &made_.steps.back(); }
 
   Ref reg(x86::Register name) const { return registers_[static_cast<unsigned>(name)]; }

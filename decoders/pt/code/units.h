@@ -6,11 +6,11 @@
 //             closes the innermost open unit of its label, one without a begin is left out.
 // Uncertain   A unit ends where it begins to be uncertain whether the thread is still in it: where
 //             something is missing, where a function is entered that leaves others without their
-//             returns (longjmp, an exception), where a jump over a long way goes behind a call or
+//             returns (longjmp, an exception), where a jump over a long way goes after a call or
 //             through a register (as longjmp does; calls of other modules go through memory).
 //             A return to another address than its call's shows too late that functions were left:
 //             the units that are open, or end there, are dissolved, their accesses are in no unit.
-//             So a unit never holds what was executed behind its end.
+//             So a unit never holds what was executed after its end.
 // Misses      Jumps out of a function over less than 64 KB that are in no function known by name,
 //             until a return shows it.
 // Complexity  O(1) for each call. Thread-safety: none.

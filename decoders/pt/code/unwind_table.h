@@ -34,7 +34,7 @@ class UnwindTable {
 
   // Whose code `ip` is. Parts of a function that lie elsewhere (.cold) are functions here.
   std::optional<Function> find(uint64_t ip) const;
-  // Bytes from the stack pointer, in front of the instruction at `ip`, up to behind the frame's
+  // Bytes from the stack pointer, before the instruction at `ip`, up to after the frame's
   // return address. Nothing where that distance is not constant.
   std::optional<int64_t> frame_size(const Function& function, uint64_t ip) const;
   // Where exceptions go on in the function. Nothing: not known.

@@ -77,7 +77,7 @@ bool PacketWalk::enable(Next next) {
   return code_ != nullptr && go_to(ip_);
 }
 
-// One block, and what the trace says behind it.
+// One block, and what the trace says after it.
 bool PacketWalk::follow() {
   const Node& node = *at_;
   switch (node.ends) {
@@ -385,7 +385,7 @@ PacketWalk::Next PacketWalk::read_slowly() {
       has_ip_ = address(packet, ip_);
       return enabled_ ? Next::kDisabled : Next::kUnknown;
     case PacketType::kFup: {
-      // In front of the packet that switches the trace off.
+      // Before the packet that switches the trace off.
       if (!enabled_ || !address(packet, from_)) {
         return Next::kUnknown;
       }

@@ -47,8 +47,8 @@ class PacketWalk {
     kBranches,   // bits_
     kTarget,     // ip_
     kEnabled,    // at ip_, which began at packet_
-    kDisabled,   // behind a branch, or in front of ip_
-    kInterrupt,  // disabled, in front of from_
+    kDisabled,   // after a branch, or before ip_
+    kInterrupt,  // disabled, before from_
     kValue,      // value_ was written, by the instruction at ip_ if that is known
     kEnd,
     kUnknown,
@@ -58,7 +58,7 @@ class PacketWalk {
     x86::Branch ends = x86::Branch::kNone;  // kNone: what follows needs no packet
     bool ptwrite = false;
     int isid = 0;
-    uint64_t next = 0;            // in front of what follows, in memory
+    uint64_t next = 0;            // before what follows, in memory
     uint64_t target = 0;          // of a direct branch
     std::vector<uint64_t> calls;  // the return addresses that it leaves on the stack
     Node* taken = nullptr;
@@ -120,7 +120,7 @@ class PacketWalk {
     }
     return next_;
   }
-  // The same for the block in hand, which a PSB that came before must lie in, or before it.
+  // The same for the current block, which a PSB that came before must lie in, or before it.
   Next ahead() {
     peek();
     return psb_ip_ ? behind_psb() : next_;

@@ -1,9 +1,9 @@
 // When the entries of a path took place at the earliest and at the latest, by their own times and
-// by those of the ones in front of them and behind them. Both ascend.
+// by those of the ones before them and after them. Both ascend.
 //
 // Parts       An instruction that repeats or stores to several places may have been interrupted
 //             half done: the path has it once, where it was come back to, or not at all, where the
-//             path goes on elsewhere. It may be as old as what is in front of that.
+//             path goes on elsewhere. It may be as old as what is before that.
 // Memory      16 bytes an entry. Complexity O(entries).
 // Thread-safety: plain data.
 #pragma once

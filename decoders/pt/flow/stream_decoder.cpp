@@ -60,7 +60,7 @@ pt_errata errata_of(const Processor& processor) {
 // One part of a stream, without lost bytes inside, by libipt's block decoder.
 class PartDecoder {
  public:
-  // `bytes`: behind room for restarts.
+  // `bytes`: after room for restarts.
   PartDecoder(const Input& input, const TraceStream& stream, std::string& bytes, Times& times,
               Images& images, DecodedStream& out)
       : bytes_(bytes),
@@ -238,7 +238,7 @@ class PartDecoder {
 
   int event() {
     pt_event event;
-    const uint64_t at = offset();  // afterwards it is behind the next event
+    const uint64_t at = offset();  // afterwards it is after the next event
     const int status = pt_blk_event(decoder_.get(), &event, sizeof event);
     if (status < 0) {
       return status;

@@ -37,7 +37,7 @@ enum class AddressSource : uint8_t {
   kUnknown,
   kInstruction,  // absolute, or relative to the instruction pointer
   kForward,      // registers carried along from facts before
-  kBackward,     // ... from facts behind
+  kBackward,     // ... from facts after
   kStack,        // carried through the thread's stack as well
   kMemory,       // ... through other memory
   kOwnStack,  // no address, but certainly the thread's stack, where no other thread can get at it
@@ -56,12 +56,12 @@ struct FoundAccess {
 
 // Registers between two instructions that the thread executed, as they were at some moment of
 // [min(earliest, time), time]: nothing that comes before them in the path was executed later, and
-// nothing behind them earlier.
+// nothing after them earlier.
 struct RegisterSample {
   int process = 0;
   int thread = 0;
   int64_t time = 0;
-  uint64_t ip = 0;  // of the instruction behind them; with `after`, of the one in front
+  uint64_t ip = 0;  // of the instruction that follows them; with `after`, of the one before
   x86::RegisterFile registers;
   int64_t earliest = kTimeMax;
   bool after = false;
@@ -100,7 +100,7 @@ class AccessSink {
   virtual void entry(const PathEntry& entry, const std::vector<FoundAccess>& accesses) = 0;
   // Where asked for: the block that comes next is the loader's while it binds a symbol (binding.h).
   virtual void binds() {}
-  // Where asked for, behind the last entry: what is known of the registers in front of the first.
+  // Where asked for, after the last entry: what is known of the registers before the first.
   virtual void began(const x86::RegisterFile& registers) { static_cast<void>(registers); }
   // Where asked for: the block before ended with it.
   virtual void system_call(const SystemCall& call) { static_cast<void>(call); }

@@ -3,7 +3,7 @@
 // Purpose     What the loader reads then are its own lists of files and the tables of symbols in
 //             them: no code of the program writes these. Such loads are told apart from what is
 //             lost.
-// Begins      At a jump through the word that the loader has put in front of the addresses that it
+// Begins      At a jump through the word that the loader has put before the addresses that it
 //             binds late (the third one of DT_PLTGOT; only the first entry of a procedure linkage
 //             table jumps so): where it goes is the loader's file.
 // Ends        With the jump to the function that was looked up: at the depth of calls at which it

@@ -1,7 +1,7 @@
 // What is known of the registers where the threads of a process begin, and where they create each
 // other.
 //
-// Purpose     A new thread has the registers of its creator in front of the call, but for the stack
+// Purpose     A new thread has the registers of its creator before the call, but for the stack
 //             pointer, what the call changes, and the base of fs where the call gives another one.
 //             What is known at one end is a fact at the other one.
 // Pairs       Which call created which thread is certain where one of them has only one left that

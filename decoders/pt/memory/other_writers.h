@@ -50,7 +50,7 @@ namespace tsomon::pt {
 class WriteTimes {
  public:
   void add(size_t thread, int64_t from, int64_t until) { all_.push_back({from, until, thread}); }
-  // Behind the last one.
+  // After the last one.
   void finish();
   // Whether another thread than `but` may have written in [from, to].
   bool meets(size_t but, int64_t from, int64_t to) const;
@@ -111,7 +111,7 @@ class ThreadStores : public AccessSink {
   };
   // Calls that have perhaps created a thread.
   const std::vector<Creation>& creations() const { return creations_; }
-  // What is known of the registers in front of the path.
+  // What is known of the registers before the path.
   const x86::RegisterFile& began() const { return began_; }
   int64_t first() const { return first_; }         // when the path begins at the latest
   uint64_t first_ip() const { return first_ip_; }  // 0: not with a block

@@ -103,7 +103,7 @@ void PathWalk::block(const CodeBlock& block, const PlacedSample* samples,
   size_t done = 0;
   for (; samples != samples_end; ++samples) {
     if (samples->instruction < done || samples->instruction >= block.instructions.size()) {
-      continue;  // of no place in front of us
+      continue;  // of no place before us
     }
     if (samples->instruction != done) {
       run(steps_of(first + done, first + samples->instruction));

@@ -81,7 +81,7 @@ class PathWalk {
   const Place* recorded() const { return place_; }
   std::vector<Repeats>& repeats() { return repeats_; }
   std::vector<Call>& calls() { return calls_; }
-  // In front of the path.
+  // Before the path.
   const Registers& first() const { return first_; }
   Terms& terms() { return terms_; }
   // Facts that need more than equations, then the equations.
@@ -311,7 +311,7 @@ class PathWalk {
   Term perhaps_on_stack(Term address) const;
   // The registers that a signal handler's return restores.
   void frame_written(Term address, uint64_t size) {
-    // The return address in front of them is the handler's.
+    // The return address before them is the handler's.
     if (!interrupted_.empty() && address.node == interrupted_.back().frame &&
         static_cast<int64_t>(address.offset) > 8 - static_cast<int64_t>(size)) {
       interrupted_.back().intact = false;

@@ -138,7 +138,7 @@ void PathWalk::string(const Instruction& instruction) {
   }
 }
 
-// In front of a call; `in_memory`: rdi points to what clone has in registers.
+// Before a call; `in_memory`: rdi points to what clone has in registers.
 PathWalk::NewThreadTerms PathWalk::new_thread(bool in_memory) {
   NewThreadTerms made;
   std::copy_n(slots_.begin(), made.registers.size(), made.registers.begin());

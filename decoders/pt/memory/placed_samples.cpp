@@ -40,7 +40,7 @@ class Placer {
   }
 
  private:
-  // `whole`: else only the place in front of it was in time.
+  // `whole`: else only the place before it was in time.
   void block(size_t i, bool whole) {
     const auto& code = entries_[i].block->instructions;
     if (sample_->interrupt && !entries_[i].resumed) {

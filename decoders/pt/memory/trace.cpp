@@ -107,7 +107,7 @@ class ThreadEvents : public AccessSink, public UnitEvents {
   }
 
  private:
-  // Program order: no event begins before the one in front of it, or ends after the one behind.
+  // Program order: no event begins before the one before it, or ends after the one after.
   void narrow() {
     int64_t hi = kTimeMax;
     for (size_t i = events_.size(); i-- != 0;) {

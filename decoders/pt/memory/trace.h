@@ -7,7 +7,7 @@
 //             something is missing, or where the path goes on elsewhere (a signal handler), ends
 //             there: it is incomplete.
 // Unknown     An access whose address is not known, that a mask or a condition may have left out,
-//             or that was begun before a signal handler and ended behind it (rep), is no event; it
+//             or that was begun before a signal handler and ended after it (rep), is no event; it
 //             is counted, and the trace is then not complete. Accesses through the stack pointer
 //             are left out, as memory of the thread itself; that holds for programs that keep to
 //             themselves what is on their stacks. So are accesses that certainly go to frames of

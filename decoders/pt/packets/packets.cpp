@@ -86,7 +86,7 @@ PacketStatus PacketReader::extended(const uint8_t* at, size_t left, Packet& pack
     case 0xA3: {
       const PacketStatus status = give(PacketType::kTnt, 6);
       if (status == PacketStatus::kPacket) {
-        if (packet.payload <= 1) {  // no outcome in front of the stop bit
+        if (packet.payload <= 1) {  // no outcome before the stop bit
           return PacketStatus::kBad;
         }
         const auto stop = static_cast<unsigned>(63 - __builtin_clzll(packet.payload));

@@ -1,7 +1,7 @@
 // Where a decoder that cannot go on may begin again before the next PSB.
 //
-// Purpose     In front of code that is known: an indirect branch, or the processor switching the
-//             trace on, tells the address. The bytes in front of that place, which have been read,
+// Purpose     Before code that is known: an indirect branch, or the processor switching the
+//             trace on, tells the address. The bytes before that place, which have been read,
 //             are overwritten by a PSB group that says so.
 // Source      Intel SDM volume 3, "Intel Processor Trace", packet definitions.
 // Complexity  O(bytes since the PSB before + bytes up to the place).
@@ -22,9 +22,9 @@ struct Restart {
   size_t end = 0;     // ... and ended
 };
 
-inline constexpr size_t kRestartRoom = 64;  // bytes that must be free in front of the first packet
+inline constexpr size_t kRestartRoom = 64;  // bytes that must be free before the first packet
 
-// The first place behind `from` (a decoder has read so far) whose packet ends behind `least`.
+// The first place after `from` (a decoder has read so far) whose packet ends after `least`.
 // Nothing when a PSB or the end comes first. `known`: code that can be followed.
 std::optional<Restart> write_restart(std::string& bytes, size_t from, size_t least,
                                      const std::function<bool(uint64_t ip)>& known);

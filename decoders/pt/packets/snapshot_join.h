@@ -1,4 +1,4 @@
-// Where a copy of the last bytes of a trace goes on behind an earlier copy.
+// Where a copy of the last bytes of a trace goes on after an earlier copy.
 //
 // Purpose     With AUX area samples (PERF_SAMPLE_AUX) every sample holds the last bytes of the
 //             trace of its CPU or thread. Of two of them one after another, the second one

@@ -1,7 +1,7 @@
 // When packets were written, as intervals that are wide enough.
 //
 // Purpose     Bounds for what a control flow decoder makes of packets: it looks ahead, and a packet
-//             of branch outcomes holds branches from before the time packets in front of it.
+//             of branch outcomes holds branches from before the time packets before it.
 // Method      One pass over the packets. TSC and MTC packets are exact; between them CYC packets
 //             count on, never past the exact time that follows. A packet's branches come after the
 //             packet of branches before it was written, and before it is written itself; it may be
@@ -65,7 +65,7 @@ class Times {
   };
   struct End {
     size_t offset = 0;  // of a packet of branches
-    size_t mark = 0;    // the first one behind it
+    size_t mark = 0;    // the first one after it
   };
   std::vector<Start> starts_;
   std::vector<Mark> marks_;

@@ -20,7 +20,7 @@ namespace tsomon::pt {
 
 // What is known of what a call that creates a thread gives it.
 struct NewThread {
-  x86::RegisterFile registers;  // in front of the call
+  x86::RegisterFile registers;  // before the call
   std::optional<uint64_t> flags;
   std::optional<uint64_t> thread_pointer;  // the base of fs, where the flags have CLONE_SETTLS
 };

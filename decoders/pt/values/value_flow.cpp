@@ -17,7 +17,7 @@ namespace {
 
 using Kind = PathEntry::Kind;
 
-constexpr uint32_t kMostBehindValue = 64;  // behind a value
+constexpr uint32_t kMostBehindValue = 64;  // after a value
 
 // The bytes of the sections, read when they are needed first.
 class SectionBytes {
@@ -147,7 +147,7 @@ class ValueFlow {
 
   static constexpr uint32_t kNone = ~uint32_t{0};
   struct Counts {
-    uint64_t next = 0;         // behind the PTWRITE
+    uint64_t next = 0;         // after the PTWRITE
     uint32_t follows = kNone;  // instructions; kNone: there is no PTWRITE
   };
 

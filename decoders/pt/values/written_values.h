@@ -1,7 +1,7 @@
 // PTWRITE values straight from the packets: for traces without branches, where there is no control
 // flow to follow, and for whoever wants only the values.
 //
-// Time        Each value was written in [lo, hi]: between the times in front of it and behind it.
+// Time        Each value was written in [lo, hi]: between the times before it and after it.
 // Address     Of the instruction, where the trace was made with it (fup_on_ptw); else 0.
 // Loss        `gap`: before this value packets were lost, or bytes that are none were skipped up to
 //             the next PSB.
