@@ -1,6 +1,6 @@
 // Loads that a thread repeats while it waits: a run of equal ones becomes three events.
 //
-// Purpose     A thread that spins makes millions of events which say nothing new. Of a run of loads
+// Purpose     A thread that spins makes millions of events which say nothing new. In a run of loads
 //             by the same instruction, of the same bytes and with the same value, with nothing of
 //             the thread between, there stay the first, the last, and one for all between, whose
 //             interval is from the first of these to the last. Likewise of compare-exchanges that
@@ -20,7 +20,7 @@
 //             cyclic if the whole one is for some of these places, and only then: what is clean or
 //             definite here is so in the whole trace. That holds for serializability, also under
 //             sequential consistency and of atomic sets, and robustness. A load more or less
-//             between equal ones changes no consistency of values either. Of pairs: after the
+//             between equal ones changes no consistency of values either. For pairs: after the
 //             first fence of the run the buffer is empty, so the others order nothing else.
 // Precision   The other way round as well where no value is written twice: a store w is then on the
 //             same side of all loads of the run. Where others write the same value again meanwhile

@@ -3,7 +3,7 @@
 // Purpose     Samples that name data become accesses, probes at the begin and end of functions
 //             become units:
 //
-//   breakpoints     A hit is an access to the bytes that the breakpoint watches. Of write
+//   breakpoints     A hit is an access to the bytes that the breakpoint watches. With write
 //                   breakpoints it is a store. Hits of read-write ones do not say which they are;
 //                   where the same bytes have a write breakpoint, too, a hit of both is a store and
 //                   a hit of the first alone a load (only if both count every occurrence, exclude

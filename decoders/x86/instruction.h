@@ -154,7 +154,7 @@ enum class Operation : uint8_t {
 };
 
 // What a conditional branch is taken on, where that tells something about values; what a
-// conditional move depends on. Of comparisons: the last ones with signs.
+// conditional move depends on. The last ones are comparisons with signs.
 enum class Condition : uint8_t {
   kNone,
   kEqual,

@@ -5,7 +5,7 @@
 // Intervals   hit.h tells why an access lies between its hit and the thread's next one. An access
 //             is given out when the next hit has come, or when the thread was seen inside a system
 //             call, not running: it has left the access behind by then, and no thread is put to
-//             sleep with stores in its buffer, so that is also a fence. Of a thread that stays
+//             sleep with stores in its buffer, so that is also a fence. Where a thread stays
 //             silent otherwise the end is left open after kPatience.
 // Units       A stack of entered functions for each thread. A function has been left when its
 //             `ret` is hit, or when a hit shows a stack pointer above the one it was entered with

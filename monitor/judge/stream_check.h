@@ -49,8 +49,8 @@ class StreamCheck {
   // The next events. Ordered by `lo`; those of a thread in program order. `origin`: what putting
   // them in order did to them; reports then count the lines of the input.
   // The input says that no unit ever begins: with nothing but single events there is no cycle, and
-  // they are only counted. A unit all the same makes the result incomplete. Of serializability;
-  // before the first add().
+  // they are only counted. A unit all the same makes the result incomplete. For serializability
+  // only; before the first add().
   void expect_no_units();
   void add(const EventBlock& block, const BlockOrigin& origin = {});
 

@@ -91,7 +91,7 @@ class Monitor {
     size_t max_blocks = 2048;  // of 512 events on their way to the monitor
     bool drop = false;         // when there is no room: drop and count, instead of waiting
     // Thread::cancel() may be called: findings wait for the ends of units, and units that never end
-    // are none. Of a unit of more than a million events (of all threads) the accesses are judged
+    // are none. The accesses of a unit of more than a million events (of all threads) are judged
     // one by one, and Summary::complete is false if it ends after all.
     bool cancels = false;
   };

@@ -54,7 +54,7 @@ class EventRings {
   void read(std::string& records);
   // The trace data that has come; `end`: everything. Not of snapshots.
   Result<bool> write_trace(PerfFile& file, bool end);
-  // The trace areas as they are. Of snapshots alone; the trace stands still meanwhile.
+  // The trace areas as they are, for snapshots alone; the trace stands still meanwhile.
   void pause() { control_all(PERF_EVENT_IOC_DISABLE, true); }
   Result<bool> write_snapshot(PerfFile& file);
   void go_on() { control_all(PERF_EVENT_IOC_ENABLE, true); }

@@ -46,8 +46,8 @@ struct SourcePlace {
   // The calls that it was inlined for, the innermost first; those in system headers are left out.
   std::vector<SourceFrame> callers;
 };
-// By text. Of different places with one text (an inlined function of several files) the first by
-// build-id.
+// By text. Where different places have one text (an inlined function of several files) the first
+// by build-id.
 using SourcePlaces = std::unordered_map<std::string, SourcePlace>;
 void add_place(const SourcePlace& place, SourcePlaces* places);
 

@@ -11,7 +11,7 @@
 // Cuts        - An operation that only looks is taken as soon as it may be, and never tried later:
 //               in any linearization that has it later it could be moved to here, past operations
 //               that it does not change and that no real time puts before it.
-//             - Pending operations are tried last. Of those that are alike only the first called is
+//             - Pending operations are tried last. Where several are alike only the first called is
 //               tried; none that would change nothing; and no write right after one, which could as
 //               well be left out. A configuration that is given up for that alone has a
 //               linearization only if the one before the pending operation has it, too, no longer,

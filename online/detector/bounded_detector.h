@@ -13,7 +13,7 @@
 //             close are a window like any other, to be judged by the exact analysis: it may find
 //             that they are not violated. What is no such cycle is not seen: complete() is false
 //             from there on. Under kRobustness, where that execution shows nothing, only the
-//             history goes on. Of other policies nothing changes but that the work is counted.
+//             history goes on. With other policies nothing changes but that the work is counted.
 // Callbacks   As Detector's. Windows of cycles come after add() of the events that closed them,
 //             are not `directed`, and hold the events so far of their units.
 // Complexity  Linear in the events after the bound.
@@ -59,7 +59,7 @@ class BoundedDetector {
   static constexpr uint32_t kMostInFront = 64;
   // For those who judge the windows. The open orders of one that a simple detector flags are
   // quadratic in its events: whether one of so many is to be judged, which it counts, and whether
-  // with so many more around it. Of others always.
+  // with so many more around it. Others always.
   bool affords(uint64_t events);
   bool affords_around(uint64_t around) const { return !simple_ || around <= kMostAround; }
   // So much work was done to judge one. Too much of it, and it is simple from the next events on.

@@ -13,9 +13,9 @@
 //             flagged when it can no longer change. Every violating cycle of the input lies
 //             inside one window, as long as the window is `complete`. (Not of atomic sets.)
 // Collection  Finished units that no future cycle can use are dropped. When many remain because of
-//             undirected edges, recorded values tell the order of most of these, and which units
-//             can go after all (known_order.h). Of those that remain then, the ones that are
-//             reached from the same unfinished units are merged once there are more than
+//             undirected edges, recorded values give the order of most of these, and which units
+//             can go after all (known_order.h). Those that remain then, and are
+//             reached from the same unfinished units, are merged once there are more than
 //             `max_retained`. Memory depends on the units alive, the locations in use and the
 //             threads, not on the length of the input.
 // Complexity  Amortised O(threads) for an access and, for an edge against the present order,

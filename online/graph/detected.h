@@ -41,7 +41,7 @@ struct DetectorOptions {
   // of them as long as fewer than one unit in 1,024 has an undirected edge. Of eight times as many
   // merged ones it stays known which they were, for windows that they turn out to lie on.
   uint32_t max_retained = 16384;
-  // Where this is true, and nothing has been lost or was late, recorded values tell which finished
+  // Where this is true, and nothing has been lost or was late, recorded values say which finished
   // units can go when so many are kept. They are asked about so many of the latest events.
   bool values = true;
   uint32_t ask_values_at = 4096;
@@ -78,7 +78,7 @@ struct DetectedUnit {
   uint64_t last = 0;
   bool finished = true;
   uint32_t merged = 0;  // further units that were merged into this one
-  // Several events of their own share a node. Of the steps of a cycle there is one for each event.
+  // Several events of their own share a node. A cycle has a step for each event.
   bool shared() const { return label == Interner::kNone && merged == 0 && first != last; }
 };
 

@@ -12,7 +12,7 @@
 //             anything else. Such events, one after the other in a thread, share a node as long as
 //             nothing but the first has an edge that leads to it, and the first comes before all
 //             others: every path then enters by the first and may leave by any, so no cycle of
-//             directed edges appears or is lost. Of undirected edges there may be more windows,
+//             directed edges appears or is lost. Undirected edges may make more windows,
 //             never less. The release of a lock begins a node of its own.
 // Robustness  All events are outside units, and each has an edge to the next of its thread. So the
 //             first event of a shared node comes before all others of it.

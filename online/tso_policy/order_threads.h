@@ -7,8 +7,8 @@
 //             what chains of lock releases and acquisitions order.
 //             A clock keeps nothing of threads that had nothing to say since it was last looked
 //             at: what came from them is settled by its time.
-// Complexity  O(1) for an event, O(active threads) for locks, forks, joins and sweeps. Of a thread
-//             that was joined some hundred bytes stay.
+// Complexity  O(1) for an event, O(active threads) for locks, forks, joins and sweeps. A thread
+//             that was joined leaves some hundred bytes.
 // Thread-safety: none.
 #pragma once
 

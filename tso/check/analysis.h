@@ -71,7 +71,7 @@ struct Violation {
   bool complete = true;          // false: whether it is definite was not decided
   std::vector<CycleEdge> cycle;  // ends where it begins
   // Events of the witness, in trace order: as few as show the cycle, and the stores that the loads
-  // among them may be forwarded from. Of the plain relation, without a witness, all of the units.
+  // among them may be forwarded from. Without a witness (the plain relation): all of the units.
   std::vector<uint32_t> window;
   std::vector<Step> witness;  // empty: no execution shows it (paper relation only)
 };

@@ -2,7 +2,7 @@
 //
 // Source      Theory section 5.3, for questions about the order of the issues (SC-serializability,
 //             atomic sets).
-// Purpose     Recorded values show the order of effects. Of that, what comes before the effect of a
+// Purpose     Recorded values show the order of effects. What comes before the effect of a
 //             load from memory or of a locked operation was also issued before it. A load that
 //             has not returned what its thread stored last was from memory.
 // Soundness   Every edge holds in all TSO executions with the recorded values.

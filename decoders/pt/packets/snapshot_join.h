@@ -1,9 +1,9 @@
 // Where a copy of the last bytes of a trace goes on after an earlier copy.
 //
 // Purpose     With AUX area samples (PERF_SAMPLE_AUX) every sample holds the last bytes of the
-//             trace of its CPU or thread. Of two of them one after another, the second one
-//             overlaps the first, or continues it, or begins later: the bytes themselves have to
-//             tell.
+//             trace of its CPU or thread. Where one comes after another, the second one overlaps
+//             the first, or continues it, or begins later: the bytes themselves have to say
+//             which.
 // Overlap     The longest one: the earlier copy's end is put as far back in the next one as both
 //             agree. So no byte of the trace is there twice, whatever repeats itself in it.
 // Certain     Only when what both have in common holds a PSB group with a TSC packet: no

@@ -1,11 +1,11 @@
 // What a system call of Linux (x86-64) writes into the program's memory, and whom it creates.
 //
 // Contract    Calls that are not in the table, or whose number is not known, may write anywhere and
-//             create anybody. Of the others every byte that they may write is told.
-// Relies on   What documented calls do. What is told is what the call itself does, until it
+//             create anybody. Every byte that the others may write is given.
+// Relies on   What documented calls do. What is given is what the call itself does, until it
 //             returns; requests that the kernel carries out later (io_submit, io_uring) are not
 //             followed. A thread that ends writes to its own block and to the robust mutexes that
-//             it still holds: not told.
+//             it still holds: not given.
 // Thread-safety: pure functions.
 #pragma once
 

@@ -7,8 +7,8 @@
 // Facts       A sample, the target of an indirect branch or a comparison that a branch was taken on
 //             says that two terms are equal. learn() carries that into operands as far as the
 //             operations can be reversed, solve() to a fixed point, as in REPT (OSDI 2018).
-// Contract    What is known is what the processor had, provided that the facts are true. Of facts
-//             that contradict each other the first counts.
+// Contract    What is known is what the processor had, provided that the facts are true. Where
+//             facts contradict each other the first counts.
 // Complexity  make: O(1). solve: O(nodes), as often as something new came out.
 // Memory      64 bytes a node; forget_before() drops the definitions of old ones.
 // Thread-safety: none.
