@@ -17,12 +17,12 @@
 //             interval says only how they lie to what is not of the lock (tso/model/relation.cpp).
 // Trust       A measurement that contradicts itself, a stamp that went back by more than the
 //             margin, or an end without a measurement: the clock is untrusted from the last
-//             good measurement on, the last one up to which nothing of that kind was told.
+//             good measurement on, the last one up to which nothing of that kind was seen.
 //             What was recorded before it began keeps its bounds: the counters differed by no
 //             more than its margin then, as ever between two measurements (clock_entry.h),
 //             and whatever they did comes later. Which records these are stamps cannot tell,
 //             since a counter may have gone back after them. Their place in the file can: a
-//             chunk that stands before the one which told of the clock before that
+//             chunk that stands before the one which had the clock before that
 //             measurement was written before it began, by whichever thread. (The probe
 //             repeats what it knows when a measurement begins.) Of a chunk that came whole
 //             only later that holds for the parts of it that stand there, but for their last
@@ -93,7 +93,7 @@ class ClockMargin {
   uint64_t early_ = 0;
   uint64_t since_ = 0;  // of the last entry
   uint64_t last_until_ = 0;
-  uint64_t place_ = 0;   // of the chunk that told last
+  uint64_t place_ = 0;   // of the chunk that came last
   uint64_t before_ = 0;  // of the one before it
   // Of the last measurement up to which all was well.
   struct Good {

@@ -1,7 +1,7 @@
 // A live capture, read while it is written.
 //
 // Purpose     A live capture (kFileLive) says again and again what each thread has recorded so far
-//             and up to when all is told (kOpen, kRound in format.h). feed() takes its bytes as
+//             and up to when all is there (kOpen, kRound in format.h). feed() takes its bytes as
 //             they come; after every round each thread has new events and a time before which it
 //             has none any more.
 // Soundness   What is promised rests on the writer's observations: the probe's observer makes every
@@ -11,7 +11,7 @@
 //             intervals.
 // Clock       Events are given before it is known what later measurements of the processors'
 //             counters say. So their intervals are wider by half than the first measurement asks
-//             for; when a later one does not keep within that, clock_moved() tells, and orders
+//             for; when a later one does not keep within that, clock_moved() says so, and orders
 //             that were certain in what was given may not be.
 // Errors      feed() fails on what is not a live capture and on damage, and then takes nothing
 //             more; what came before is delivered. Missing chunks, records dropped while recording
@@ -62,7 +62,7 @@ class LiveReader {
   // The same for one thread, and some `events` of them at most; then `promise` is no more than what
   // was given out allows. False: there was nothing new.
   bool take(uint32_t thread, size_t events, const std::function<void(const News&)>& receive);
-  // Threads that there are, each told once; again where one goes on after its end.
+  // Threads that there are, each named once; again where one goes on after its end.
   void new_threads(const std::function<void(uint32_t)>& receive);
   size_t backlog() const;  // bytes of chunks that were not looked into yet
   // Threads that had no news yet have no event that begins earlier.

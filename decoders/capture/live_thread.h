@@ -1,8 +1,8 @@
-// One thread of a live capture (live.h): what was told of it, in the order in which it was told,
+// One thread of a live capture (live.h): what was handed over of it, in that order,
 // and its events.
 //
 // Laziness    add_...() only keep what they are given; work() looks into it.
-// Chunks      The records of a chunk are told in parts, each a longer beginning of the chunk. The
+// Chunks      The records of a chunk come in parts, each a longer beginning of the chunk. The
 //             records of a signal handler have chunks of their own, after the one that it
 //             interrupted.
 // Complexity  Linear, but that the unfinished chunk of a thread is decoded anew for each round.
@@ -53,7 +53,7 @@ class LiveThread {
   void add_chunk(uint64_t sequence, std::string&& payload);
   // An observation: OpenEntry, and the part of the chunk that is known.
   void add_open(uint64_t sequence, std::string&& payload);
-  // `excepted`: the round tells nothing of this thread.
+  // `excepted`: the round says nothing of this thread.
   void add_round(int64_t since, bool excepted);
   // Nothing that comes next needs to be known for what came so far.
   void add_pause();
@@ -87,7 +87,7 @@ class LiveThread {
     ChunkStart start;
     bool whole = false;
     // There is something to deliver of a part. Not when the chunk of a handler comes: that may
-    // have interrupted further on. What is told next of the interrupted chunk reaches that far.
+    // have interrupted further on. What comes next of the interrupted chunk reaches that far.
     bool told = false;
     uint64_t delivered = 0;  // records
     bool entered = false;

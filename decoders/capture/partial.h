@@ -1,6 +1,6 @@
 // Events chunks of which only the beginning is in a capture: the process was killed.
 //
-// A recording tells again and again what lies in chunks that are not full: kPart, each after the
+// A recording repeats again and again what lies in chunks that are not full: kPart, each after the
 // one before, or, live, kOpen, each the whole beginning. They matter only where the events chunk
 // with the same thread and sequence is missing.
 // Complexity  Linear in the parts. Memory: a few words for each chunk that is left, and for each
@@ -28,7 +28,7 @@ class PartialChunks {
 
   // In the order of the file. `chunk` must stay alive.
   void add(const Chunk& chunk);
-  // Its parts tell nothing more.
+  // Its parts add nothing more.
   void is_whole(const ChunkHeader& header) { parts_.erase(key(header)); }
 
   // After all of these: a chunk for each beginning that is left, with the header that it would

@@ -4,7 +4,7 @@
 //             thread, chunk. Any problem makes the trace incomplete. Reading fails only on
 //             what is not a capture, or of another major version.
 // Trace       Sorted by the start of the interval, events of one thread in program order
-//             (stream.h tells how records become events). Time is the time-stamp counter in
+//             (stream.h says how records become events). Time is the time-stamp counter in
 //             cycles. Where the capture says that stamps of different threads must not be
 //             compared, or its header is lost, all intervals are open. Locks and condition
 //             variables are size-0 locations at their raw address. Source locations are the

@@ -23,7 +23,7 @@
 //             Delivering an exception drains the store buffer, so a fence follows each hit: the
 //             order of hits is certain where these intervals do not overlap. perf record
 //             --switch-events makes them shorter for threads that wait. (Watching a program this
-//             way hides what its store buffers would do.) perf mem tells no such bound: its
+//             way hides what its store buffers would do.) perf mem gives no such bound: its
 //             accesses begin at any time, and loads, which a store that was not sampled may have
 //             been forwarded to, end at any time.
 // Sampling    What was sampled is never all. Why what is certain here stays certain in the whole

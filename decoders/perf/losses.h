@@ -1,6 +1,6 @@
 // The times in which samples of a perf.data are missing.
 //
-// LOST        tells how many records found no room in a buffer, when there is room again: they are
+// LOST        says how many records found no room in a buffer, when there is room again: they are
 //             missing since the record before it in that buffer. Which buffer is known where each
 //             belongs to a CPU (ID_INDEX says so); else the time begins with the recording.
 // LOST_SAMPLES  is perf's count at the end; what LOST does not explain is missing at any time.

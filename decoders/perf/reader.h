@@ -2,7 +2,7 @@
 // into a pipe.
 //
 // Contract    next() gives every record that is whole, those out of compressed records, too. What
-//             is missing or damaged is told by problems(), with the byte offset: a record whose
+//             is missing or damaged is in problems(), with the byte offset: a record whose
 //             size cannot be ends the reading, since nothing marks where the next one begins. Kinds
 //             of records that are not known are skipped by their size and counted.
 // Files       "PERFILE2" of either mode, little-endian. A recording that was not ended properly is

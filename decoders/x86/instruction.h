@@ -10,7 +10,7 @@
 //             addresses cannot be known from general registers at all (`opaque`): gathers and
 //             scatters, bit strings, table look-ups by a byte.
 // Misses      What the kernel does on behalf of `syscall`, page tables, descriptor tables; state
-//             that the extended save instructions write (told by `unlisted_stores`).
+//             that the extended save instructions write (`unlisted_stores` says so).
 // Thread-safety: plain data.
 #pragma once
 
@@ -153,7 +153,7 @@ enum class Operation : uint8_t {
   kTest,     // flags of a & b
 };
 
-// What a conditional branch is taken on, where that tells something about values; what a
+// What a conditional branch is taken on, where that says something about values; what a
 // conditional move depends on. The last ones are comparisons with signs.
 enum class Condition : uint8_t {
   kNone,

@@ -2,7 +2,7 @@
 //
 // Source      Theory sections 5.1 and 5.3, by way of tso/order/refinement.h.
 // Purpose     Most pairs of accesses that wait in buffers at the same time are left undirected by
-//             the clock, but a value that is read later tells many of them. Units whose order is
+//             the clock, but a value that is read later gives many of them. Units whose order is
 //             known so need not be kept because of what might have come the other way round.
 // Soundness   Holds for every execution of the whole input that has the recorded values, not only
 //             for those of the stretch: see EventHistory. Nothing is known of a stretch that lacks

@@ -17,7 +17,7 @@
 // Source      D. Desrochers' moodycamel::ConcurrentQueue carries the blocks (lock-free; order is
 //             kept for each producer).
 // Complexity  add() writes one event; a block costs a few atomic operations.
-// Thread-safety: as told above. The merger outlives its streams.
+// Thread-safety: as said above. The merger outlives its streams.
 #pragma once
 
 #include <chrono>

@@ -38,7 +38,7 @@ class LocationIndex {
     bool is_new = false;
     return find_or_add(address, size, &is_new);
   }
-  // `is_new` tells that the location was not in use.
+  // `is_new`: the location was not in use.
   LocationId find_or_add(uint64_t address, uint32_t size, bool* is_new) {
     if (size == 0 && address < named_.size() && named_[address] != LocationTable::kNone) {
       *is_new = false;

@@ -301,7 +301,7 @@ class OrderLocations {
   UpkeepPace pace_;
 };
 
-// Two accesses of a unit are told apart only where one can be settled before the other: a store
+// Two accesses of a unit are distinguished only where one can be settled before the other: a store
 // before the release of a lock is, when another thread has taken it.
 inline bool OrderLocations::stands_for(const Record& record, const OrderEvent& now) const {
   if (now.store == 0) {

@@ -26,7 +26,7 @@
 namespace tsomon {
 
 // Units or accesses whose intervals are not over yet, for every one that may wait for a fence: the
-// probe has 32,512 accesses between two stamps at most, unless it is told otherwise.
+// probe has 32,512 accesses between two stamps at most, unless an option says otherwise.
 inline constexpr uint64_t kMaxOpen = 8;
 
 // The last event of some kind and its unit.

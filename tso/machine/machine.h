@@ -82,7 +82,7 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-// What apply() changed and the rest of the state cannot tell.
+// What apply() changed and the rest of the state does not show.
 struct Undo {
   Step step;
   uint8_t flags = 0;

@@ -39,7 +39,7 @@ struct CodeBlock {
   uint64_t first = 0;          // address
   bool jumps_by_word = false;  // ends with a jump through a word at a constant address
   uint64_t ip() const { return first; }
-  // Where the program goes on, when that is one of two places; 0: none, or not told by the code.
+  // Where the program goes on, when that is one of two places; 0: none, or not known from the code.
   std::array<uint64_t, 2> goes_on_at() const;
 };
 

@@ -3,13 +3,13 @@
 //
 // Contract    All segments of a file lie at the same distance from where the file puts them, as
 //             loaders map them; so the mapping of the code gives the place of the others. Bytes
-//             that two mappings of a process tell differently are not given. Files with relocations
+//             that two mappings of a process give differently are left out. Files with relocations
 //             in such segments (DT_TEXTREL) are left out. A program that makes such memory writable
 //             itself and changes it is not noticed.
 // Settled     What only the loader writes, and before any code but its own reads it: of executables
 //             with a loader, the segment that is made read-only after relocation, and the two words
 //             before the addresses of functions that are bound when they are first called. The
-//             file does not tell what they hold, but it is always the same.
+//             file does not say what they hold, but it is always the same.
 // Input       Files that are no ELF files for this machine, or are cut short, give nothing.
 // Memory      The segments that were asked for, of each file once: they are read when that happens.
 //             A file that has changed by then gives nothing.
@@ -66,7 +66,7 @@ class Constants {
   // A file without a loader of its own that is mapped there: where its address 0 is.
   std::optional<uint64_t> loader_at(int process, uint64_t address) const;
   // Whether the loader may write to a byte of it while it binds a symbol: its own data, and the
-  // words of addresses that are bound late (as the files' relocations tell).
+  // words of addresses that are bound late (as the files' relocations say).
   bool may_change_by_binding(int process, uint64_t address, uint64_t size) const;
   // Whether the loader puts the way to its code that binds symbols into the word at the address.
   bool is_resolver(int process, uint64_t address) const;

@@ -1,5 +1,5 @@
 // Functions and their frames, as the table for unwinding (.eh_frame) that compilers leave in every
-// file tells them.
+// file gives them.
 //
 // Source      Linux Standard Base, "Exception Frames"; DWARF 4, 6.4.
 // Contract    What the table says; nothing where it is damaged, says it in a way that is not read

@@ -6,7 +6,7 @@
 //             which that meets anything unusual is libipt's block decoder's. Each stream is decoded
 //             by itself, in parallel; streams of CPUs are cut into threads where user code is
 //             entered, by the list of switches.
-// Loss        After an error decoding goes on where the trace tells the next address of code that
+// Loss        After an error decoding goes on where the trace gives the next address of code that
 //             is known (restart.h), or at the next PSB. Each loss is a gap in the path of every
 //             thread that may have run meanwhile: code that no section holds (generated at run
 //             time), too.
@@ -14,7 +14,7 @@
 // Transactions that abort leave no instructions.
 // Registers   A path goes on "elsewhere" where the program did not go itself: a signal handler
 //             begins, code that was not traced returns. Interrupts leave no mark.
-// Misses      Changes of the code that no section tells. A thread whose switch falls between two
+// Misses      Changes of the code that no section shows. A thread whose switch falls between two
 //             times that cannot be told apart: a gap.
 // Memory      32 bytes a block of the path.
 // Thread-safety: decode_flow() is safe to call concurrently.

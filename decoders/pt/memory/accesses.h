@@ -1,11 +1,11 @@
 // Which bytes the instructions of a path accessed.
 //
-// Purpose     PT tells the path, not the data. Addresses come from the instruction alone (absolute,
+// Purpose     PT shows the path, not the data. Addresses come from the instruction alone (absolute,
 //             relative to the instruction pointer), from values that the program wrote into the
 //             trace (PTWRITE), from samples of the registers, and from carrying all of these along
 //             the path, forwards and backwards (as in ProRace, OSDI 2017, and REPT, OSDI 2018).
 // Contract    What is found is what the processor accessed; what cannot be known is kUnknown.
-// Facts       Registers are carried along as terms (terms.h): what a later fact tells of a value
+// Facts       Registers are carried along as terms (terms.h): what a later fact says of a value
 //             also settles what was made of it before. Facts are samples, PTWRITE values, the
 //             targets of indirect branches, and comparisons that branches were taken on.
 // Constants   Memory that nobody writes is read from `constants`.
@@ -17,7 +17,7 @@
 //             can change them: the process has one thread and shares no writable memory. A store to
 //             an unknown address, and the kernel, end what is known.
 // Windows     Facts are carried backwards over kWindow blocks at least.
-// Masked      accesses are at most what is told; repeats with an unknown count are unknown.
+// Masked      accesses are at most what is given; repeats with an unknown count are unknown.
 // Thread-safety: distinct finders are independent.
 #pragma once
 
@@ -83,7 +83,7 @@ inline bool is_before(const PlacedSample& a, const PlacedSample& b) {
 // Where in the path the samples belong (placed_samples.cpp): the one place that has their address
 // at their time. Those that could belong to several places, or into a gap, are left out, and those
 // with more than 65,536 entries of the path to choose from. O(path + samples * (log path +
-// choice)). At an instruction that repeats they tell nothing of the registers that it changes: it
+// choice)). At an instruction that repeats they say nothing of the registers that it changes: it
 // may have been half done.
 std::vector<PlacedSample> place_samples(const ThreadPath& path,
                                         const std::vector<RegisterSample>& samples);

@@ -1,7 +1,7 @@
 // A path as terms: what its registers, its stack and, where asked for, other memory hold, and the
 // addresses of its accesses.
 //
-// Method      Every block's steps (block_steps.h) run on the state; what nothing tells is a leaf.
+// Method      Every block's steps (block_steps.h) run on the state; what nothing gives is a leaf.
 //             Samples, PTWRITE values, targets of indirect branches and comparisons that branches
 //             were taken on are facts about terms (terms.h). Addresses are terms: what becomes
 //             known of a node later settles the earlier ones.

@@ -25,7 +25,7 @@ inline constexpr unsigned kMostPasses = 4;
 
 // `threads`: all that ran in the process's memory while the trace was taken. `sink(i)`: a new sink
 // for the accesses of a thread; it is asked for again in every pass, and what the one before was
-// told no longer counts. Every sink is told one path, then the next one is asked for.
+// given no longer counts. Every sink is given one path, then the next one is asked for.
 void find_with_proofs(const std::vector<ThreadToFind>& threads, const AccessOptions& options,
                       const std::function<AccessSink&(size_t)>& sink);
 

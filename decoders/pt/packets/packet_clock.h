@@ -87,7 +87,7 @@ class PacketClock {
   }
 
   // `late`: how long after that time the packet may have been written; the CYC packet that comes
-  // with it tells, as far as the ratio is right.
+  // with it says, as far as the ratio is right.
   void exactly(uint64_t time, uint64_t late = 0) {
     now_ = {time, time};
     if (cycles_were_last_) {

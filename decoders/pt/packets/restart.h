@@ -1,7 +1,7 @@
 // Where a decoder that cannot go on may begin again before the next PSB.
 //
 // Purpose     Before code that is known: an indirect branch, or the processor switching the
-//             trace on, tells the address. The bytes before that place, which have been read,
+//             trace on, gives the address. The bytes before that place, which have been read,
 //             are overwritten by a PSB group that says so.
 // Source      Intel SDM volume 3, "Intel Processor Trace", packet definitions.
 // Complexity  O(bytes since the PSB before + bytes up to the place).

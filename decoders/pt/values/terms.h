@@ -2,7 +2,7 @@
 // settles the others, forwards and backwards.
 //
 // Purpose     What a register or a word of memory holds is a term: a node plus a constant. Node 0
-//             is zero, so terms of it are known values. Other nodes are values that nothing tells
+//             is zero, so terms of it are known values. Other nodes are values that nothing gives
 //             (leaves) or results of operations on terms.
 // Facts       A sample, the target of an indirect branch or a comparison that a branch was taken on
 //             says that two terms are equal. learn() carries that into operands as far as the
