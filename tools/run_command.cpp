@@ -127,7 +127,7 @@ void add_run_command(CLI::App& app, int& exit_status) {
   add_relation_options(*command, options->relation);
   command
       ->add_option("--interval", options->interval,
-                   "Milliseconds after which the program tells what it did at the latest")
+                   "Milliseconds after which the program hands over what it did at the latest")
       ->check(CLI::Range(1U, 10000U))
       ->capture_default_str();
   command
