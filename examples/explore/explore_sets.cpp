@@ -459,6 +459,23 @@ std::vector<Outcome> allowed(const Client& client) {
 
 std::atomic<char> results[4][8];
 const Client* the_client = nullptr;
+Set* the_set = nullptr;
+
+void work(size_t number) {
+  const std::string& operations = the_client->threads[number];
+  for (size_t i = 0; i + 1 < operations.size(); i += 2) {
+    const bool result = perform(*the_set, operations[i], operations[i + 1] - '0');
+    results[number][i / 2].store(result ? '1' : '0', kRelaxed);
+  }
+}
+
+// Nothing is captured: what a thread begins with would be several words, written at once while
+// others run.
+template <size_t kNumber>
+std::thread start() {
+  return std::thread([] { work(kNumber); });
+}
+constexpr std::thread (*kStart[4])() = {start<0>, start<1>, start<2>, start<3>};
 
 template <typename Object>
 void run(const Client& client) {
@@ -469,16 +486,10 @@ void run(const Client& client) {
   late_add = late[0];
   late_remove = late[1];
   the_client = &client;
+  the_set = &set;
   std::vector<std::thread> threads;
   for (size_t number = 0; number < client.threads.size(); ++number) {
-    // What it captures is one word: a copy of several that threads share would be one step.
-    threads.emplace_back([number] {
-      const std::string& operations = the_client->threads[number];
-      for (size_t i = 0; i + 1 < operations.size(); i += 2) {
-        const bool result = perform(set, operations[i], operations[i + 1] - '0');
-        results[number][i / 2].store(result ? '1' : '0', kRelaxed);
-      }
-    });
+    threads.push_back(kStart[number]());
   }
   for (std::thread& thread : threads) {
     thread.join();

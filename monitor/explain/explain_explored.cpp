@@ -82,8 +82,8 @@ ExploredRepair compare(const Exploration& before, const Exploration& after, cons
     result.notes.emplace_back("the program never came to the places of the repair");
   } else if (stays) {
     result.gone = false;
-  } else if (after.interrupted != 0) {
-    result.notes.emplace_back("a thread had to wait inside an atomic block");
+  } else if (after.executions == 0) {
+    result.notes.emplace_back("every execution has to wait inside an atomic block");
   } else if (after.complete()) {
     result.gone = true;
   }

@@ -1,16 +1,16 @@
 // Repairs that are tried on the program itself.
 //
-// Purpose     A repair was found in traces. Here it is put into the program that they are of,
-//             by the runtime (monitor/explore/program_repair.h), and every execution is
-//             explored: whether the violation is gone from all of them, and what else there is
-//             then.
-// Verdict     Gone: every class was explored, and none is violated at a place of the
-//             violations that are explained. Not gone: some is. Nothing: the program does not
-//             show the violation without the repair, its places never came up, or not all was
-//             explored.
-// Blocks      The program enters and leaves a block with an empty store buffer. A
-//             thread that has to wait inside one lets others in; then nothing is
-//             proved.
+// Purpose     A repair was found in traces. Here it is put into the program that they are of, by
+// the
+//             runtime (monitor/explore/program_repair.h), and every execution is explored: whether
+//             the violation is gone from all of them, and what else there is then.
+// Verdict     Gone: every class was explored, and none is violated at a place of the violations
+// that
+//             are explained. Not gone: some is. Nothing: the program does not show the violation
+//             without the repair, its places never came up, or not all was explored.
+// Blocks      The program enters and leaves a block with an empty store buffer, and enters it when
+//             it can come to the end without waiting. So a deadlock that a lock around the block
+//             would cause is not seen.
 // Complexity  An exploration for each repair, and one without.
 // Thread-safety: none.
 #pragma once

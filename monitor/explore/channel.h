@@ -82,7 +82,6 @@ struct Channel {
   uint32_t found_count;
   uint32_t outcome_bytes;
   uint64_t unsaid;
-  uint64_t interrupted;  // times that a thread had to wait inside an atomic block
   Step steps[kMaxSteps];
   Mark marks[kMaxMarks];
   Waiting waiting_threads[kMaxThreads + 1];

@@ -217,6 +217,9 @@ class Explorer {
       case End::kExited:
         count(next, found_status(run));
         return true;
+      case End::kInterrupted:
+        ++result_.blocked;
+        return true;
       case End::kBound:
         ++result_.blocked;
         note(why_not_judged(run));
@@ -415,7 +418,6 @@ class Explorer {
       note("the program calls no operation of an object (tsomon_call): none was judged");
     }
     result_.applied = places_.applied();
-    result_.interrupted = program_.interrupted();
     if (!places_.has_room()) {
       note("the repair has too many places");
     }

@@ -81,9 +81,7 @@ struct Exploration {
   bool refused = false;            // the program calls what cannot be controlled
   double seconds = 0;
   uint64_t traces = 0;
-  // Of a repair: some of its places came up; times that a thread had to wait inside a block.
-  bool applied = false;
-  uint64_t interrupted = 0;
+  bool applied = false;  // of a repair: some of its places came up
 
   bool complete() const { return notes.empty(); }
 };

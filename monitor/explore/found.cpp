@@ -105,6 +105,7 @@ std::string not_judged_text(const Run& run, uint32_t max_steps,
     case End::kStuck:
     case End::kCrashed:
     case End::kExited:
+    case End::kInterrupted:
       break;
   }
   return run.detail;

@@ -22,7 +22,6 @@ class LearningProgram : public Program {
     const Run& run = process_.run(request);
     learnt_ = process_.learn_shared() || learnt_;
     learnt_ = (repair_ != nullptr && repair_->learn(run)) || learnt_;
-    interrupted_ += run.interrupted;
     unsaid_ = unsaid_ || run.unsaid != 0;
     return run;
   }
@@ -30,15 +29,12 @@ class LearningProgram : public Program {
   bool take_learnt() { return std::exchange(learnt_, false); }
   // Copies of several shared words were one step.
   bool unsaid() const { return unsaid_; }
-  // Times that a thread had to wait inside an atomic block.
-  uint64_t interrupted() const { return interrupted_; }
 
  private:
   ProgramProcess& process_;
   RepairPlaces* repair_;
   bool learnt_ = false;
   bool unsaid_ = false;
-  uint64_t interrupted_ = 0;
 };
 
 }  // namespace tsomon::explore

@@ -198,7 +198,6 @@ const Run& ProgramProcess::run(const Request& request) {
   channel.found_count = 0;
   channel.outcome_bytes = 0;
   channel.unsaid = 0;
-  channel.interrupted = 0;
   if (lseek(errors_, 0, SEEK_END) > 0) {
     lseek(errors_, 0, SEEK_SET);
     static_cast<void>(ftruncate(errors_, 0));
@@ -268,7 +267,6 @@ void ProgramProcess::take_run() {
   run_.marks.assign(channel.marks, channel.marks + channel.mark_count);
   run_.waiting.assign(channel.waiting_threads, channel.waiting_threads + channel.waiting_count);
   run_.unsaid = channel.unsaid;
-  run_.interrupted = channel.interrupted;
   for (uint32_t at = 0; at < channel.outcome_bytes;) {
     run_.outcomes.emplace_back(channel.outcomes + at);
     at += static_cast<uint32_t>(run_.outcomes.back().size()) + 1;

@@ -105,15 +105,16 @@ struct Mark {
 
 enum class End : uint8_t {
   kFinished,
-  kStuck,     // no thread can go on, and not all have ended
-  kBound,     // more steps than may be
-  kCrashed,   // by `signal`
-  kExited,    // with `status`, not 0
-  kDiverged,  // the prefix does not fit: the program is not deterministic
-  kRefused,   // it called `detail`, which cannot be controlled
-  kHung,      // a thread runs without coming to an operation
-  kFailed,    // the environment: `detail`
-  kStopped,   // somebody asked for it
+  kStuck,        // no thread can go on, and not all have ended
+  kBound,        // more steps than may be
+  kCrashed,      // by `signal`
+  kExited,       // with `status`, not 0
+  kDiverged,     // the prefix does not fit: the program is not deterministic
+  kRefused,      // it called `detail`, which cannot be controlled
+  kHung,         // a thread runs without coming to an operation
+  kFailed,       // the environment: `detail`
+  kStopped,      // somebody asked for it
+  kInterrupted,  // a thread had to wait inside an atomic block: no execution of the changed program
 };
 
 // A thread that has not ended.
@@ -136,7 +137,6 @@ struct Run {
   std::vector<Waiting> waiting;
   std::vector<std::string> outcomes;  // in the order in which they were named
   uint64_t unsaid = 0;  // accesses that were not told one by one: several threads' at one place
-  uint64_t interrupted = 0;  // times that a thread had to wait inside an atomic block
 };
 
 class Program {

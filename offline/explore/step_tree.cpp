@@ -253,7 +253,8 @@ std::shared_ptr<const Run> StepTree::make_run(size_t depth, const Choice* then) 
   contended_.merge(contended_accesses(*run));
   changed_ = changed_ || contended_.size() != before;
   const bool over = run->end == End::kFinished || run->end == End::kStuck ||
-                    run->end == End::kCrashed || run->end == End::kExited;
+                    run->end == End::kCrashed || run->end == End::kExited ||
+                    run->end == End::kInterrupted;
   if (!over || run->steps.size() < request.prefix.size()) {
     ended_ = true;
     run_ = run;

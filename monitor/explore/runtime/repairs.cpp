@@ -83,8 +83,7 @@ void keep_blocks_whole() {
     }
     const uint64_t mine = uint64_t{1} << number;
     if (((enabled_now | commits_now) & mine) == 0) {
-      ++channel->interrupted;
-      continue;
+      finish(End::kInterrupted, 0);
     }
     enabled_now &= mine;
     commits_now &= mine;

@@ -5,7 +5,8 @@
 // Blocks      A thread is in a block from its first operation at one of the block's places to the
 //             first one at a place of none, or to the end of its unit; at places of which nothing
 //             is said it stays. Its store buffer is empty when it enters and when it leaves, as
-//             with a lock. If it has to wait inside, the others go on (Channel::interrupted).
+//             with a lock. If it has to wait inside, the run ends (End::kInterrupted): a block that
+//             is atomic begins when it can come to its end, which other runs show.
 // Thread-safety: as state.h.
 #pragma once
 
