@@ -1,13 +1,11 @@
 // Repairs that are tried on the program itself.
 //
-// Purpose     A repair was found in traces. Here it is put into the program that they are of, by
-// the
-//             runtime (monitor/explore/program_repair.h), and every execution is explored: whether
-//             the violation is gone from all of them, and what else there is then.
+// Purpose     A repair was found in traces. Here the runtime puts it into the program that they are
+//             of (monitor/explore/program_repair.h), and every execution is explored: whether the
+//             violation is gone from all of them, and what else there is then.
 // Verdict     Gone: every class was explored, and none is violated at a place of the violations
-// that
-//             are explained. Not gone: some is. Nothing: the program does not show the violation
-//             without the repair, its places never came up, or not all was explored.
+//             that are explained. Not gone: some is. Nothing: the program does not show the
+//             violation without the repair, its places never came up, or not all was explored.
 // Blocks      The program enters and leaves a block with an empty store buffer, and enters it when
 //             it can come to the end without waiting. So a deadlock that a lock around the block
 //             would cause is not seen.

@@ -1,8 +1,8 @@
 // What is cheap of `tsomon explain`: the best repair of one finding, in one line.
 //
-// Purpose     `check` says it under each finding that it shows. Only a repair that the exact
-// checker
-//             has verified on the events of the finding is said; the whole answer is explain's.
+// Purpose     `check` says it under each finding that it shows, `explore` under each property that
+//             is violated. Only a repair that the exact checker has verified on the events of the
+//             finding is said; the whole answer is explain's.
 // Bounds      Findings of at most kMostEvents events, kMostWork steps each. Past them nothing is
 //             said: that is no statement about the finding.
 // Thread-safety: pure function.

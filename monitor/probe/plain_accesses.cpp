@@ -159,7 +159,8 @@ __attribute__((noinline)) void access_expired() {
 
 void put_range(RecordType type, const volatile void* address, size_t size, uint64_t pc) {
   if (TSOMON_UNLIKELY(explore::active)) {
-    return explore::range(type == RecordType::kWrite, address, size, pc);
+    explore::range(type == RecordType::kWrite, address, size, pc);
+    return;
   }
   if (size == 0) {
     return;
@@ -194,9 +195,12 @@ void put_range(RecordType type, const volatile void* address, size_t size, uint6
 // Both are recorded before either is performed: neither a stamp nor a chunk's end may come between.
 void put_copy(const volatile void* to, const volatile void* from, size_t size, uint64_t pc) {
   if (TSOMON_UNLIKELY(explore::active)) {
-    explore::note_unsaid();
-    explore::range(false, from, size, pc);
-    return explore::range(true, to, size, pc);
+    // Others may come between the steps, but not between the copy's load and its store.
+    const bool loads = explore::range(false, from, size, pc);
+    if (explore::range(true, to, size, pc) && loads) {
+      explore::note_unsaid();
+    }
+    return;
   }
   if (TSOMON_UNLIKELY(options.only_sets)) {
     if (local.thread != nullptr) {

@@ -1,9 +1,8 @@
 // Every state of a program once: what an exploration without graphs needs.
 //
 // Purpose     For programs whose threads exclude one another in ways that graphs do not know:
-// atomic
-//             blocks that the exploration puts into them. Every execution ends in a state that one
-//             of the runs ends in, judged by what `judged` names (step_tree.h).
+//             atomic blocks that the exploration puts into them. Every execution ends in a state
+//             that one of the runs ends in, judged by what `judged` names (step_tree.h).
 // Complexity  One run for every edge between states, but those that a run for another one went
 //             along. Memory: 16 bytes and their hash entry for every state.
 // Thread-safety: none.

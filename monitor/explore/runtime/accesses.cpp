@@ -118,10 +118,10 @@ void plain(bool write, const volatile void* pointer, uint32_t size, uint64_t) {
 }
 
 // The program's own instructions follow: only one step can be made of them.
-void range(bool write, const volatile void* pointer, size_t size, uint64_t pc) {
+bool range(bool write, const volatile void* pointer, size_t size, uint64_t pc) {
   const uint64_t address = address_of(pointer);
   if (!is_concurrent() || size == 0) {
-    return;
+    return false;
   }
   uint32_t shared = 0;
   uint64_t begin = 0;
@@ -135,7 +135,7 @@ void range(bool write, const volatile void* pointer, size_t size, uint64_t pc) {
   }
   had_effect();
   if (shared == 0) {
-    return;
+    return false;
   }
   if (shared > 1) {
     note_unsaid();
@@ -148,6 +148,7 @@ void range(bool write, const volatile void* pointer, size_t size, uint64_t pc) {
   operation.size = static_cast<uint8_t>((end < address + size ? end : address + size) - begin);
   operation.pc = pc;
   step(operation);
+  return true;
 }
 
 namespace {

@@ -96,7 +96,8 @@ void take_owners();
 
 // The hooks, with the arguments of the compiler's.
 void plain(bool store, const volatile void* address, uint32_t size, uint64_t pc);
-void range(bool store, const volatile void* address, size_t size, uint64_t pc);
+// True: there was a step.
+bool range(bool store, const volatile void* address, size_t size, uint64_t pc);
 // False: nothing was done, there is nothing to be done step by step.
 bool copy(void* to, const void* from, size_t size, uint64_t pc);
 bool fill(void* to, int value, size_t size, uint64_t pc);
