@@ -213,6 +213,9 @@ void add_explain_command(CLI::App& app, int& exit_status) {
       "Exit status: 0 nothing to explain; 1 a violation; 2 bad usage, or an input that cannot be\n"
       "read or is malformed; 3 inconclusive; 4 out of memory.");
   command->callback([options, &exit_status] {
+    for (std::string& word : options->explore.command) {
+      word.erase(0, 1);  // tsomon.cpp
+    }
     if (options->with_program == options->explore.command.empty()) {
       throw CLI::RequiredError(options->with_program ? "A program, after --" : "--explore");
     }

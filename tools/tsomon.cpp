@@ -86,7 +86,7 @@ std::vector<std::string> words_of(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (program) {
-      words.push_back("--program=" + word);
+      words.push_back("--program=." + word);  // a value may be empty, or begin with a dash
     } else if (word == "--" && !words.empty() && words.front() == "explain" &&
                std::find(words.begin(), words.end(), "--explore") != words.end()) {
       program = true;
