@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include "monitor/input/load.h"
 #include "monitor/input/open_events.h"
 #include "offline/predict/rapid_threads.h"
+#include "offline/predict/value_order.h"
 #include "tso/model/cancelled_units.h"
 #include "tso/support/printable.h"
 
@@ -21,46 +23,86 @@ using predict::Branches;
 using predict::Race;
 using predict::Tier;
 
-// What is left of the source. A stop ends the reading, too.
-Result<bool> read(EventSource& source, Prediction* prediction) {
-  Trace& trace = prediction->trace;
-  EventBlock block;
-  for (;;) {
-    auto more = source.next(block);
-    if (!more) {
-      more.error().input = source.input();
-      return tl::unexpected<Error>(std::move(more.error()));
-    }
-    if (!*more) {
-      return true;
-    }
-    const auto& lines = source.origin().lines;
-    if (!lines.empty() && prediction->lines.empty()) {
-      for (uint64_t i = 0; i < trace.events.size(); ++i) {
-        prediction->lines.push_back(i);
+// The events of a source in an order that agrees with their values.
+class Reader {
+ public:
+  Reader(EventSource& source, Prediction* prediction) : source_(source), prediction_(prediction) {}
+
+  // What is left of the source. A stop ends the reading, too.
+  Result<bool> read() {
+    auto whole = read_blocks();
+    order_.finish();
+    take_ordered();
+    return whole;
+  }
+
+ private:
+  Result<bool> read_blocks() {
+    EventBlock block;
+    for (;;) {
+      auto more = source_.next(block);
+      if (!more) {
+        more.error().input = source_.input();
+        return tl::unexpected<Error>(std::move(more.error()));
+      }
+      if (!*more) {
+        return true;
+      }
+      const auto& lines = source_.origin().lines;
+      for (size_t i = 0; i < block.events.size(); ++i) {
+        const Event& event = block.events[i];
+        const predict::ValueOrder::Item item{event, block.hi(event), block.read_value(event),
+                                             block.write_value(event),
+                                             lines.empty() ? events_ : lines[i]};
+        ++events_;
+        if (order_.empty() && item.hi == event.lo) {
+          put(item);
+        } else {
+          order_.add(item);
+          take_ordered();
+        }
+      }
+      if (events_ >= predict::kMaxEvents) {
+        prediction_->notes.push_back(
+            fmt::format("only the first {} events were looked at", events_));
+        prediction_->trace.complete = false;
+        return false;
+      }
+      if (stop_asked()) {
+        prediction_->ended = WorkLimit::kStopped;
+        return false;
       }
     }
-    for (uint64_t i = 0; !prediction->lines.empty() && i < block.events.size(); ++i) {
-      prediction->lines.push_back(lines.empty() ? trace.events.size() + i : lines[i]);
-    }
-    // What lies on top of the events is not asked for.
-    for (Event event : block.events) {
-      event.span_or_extra = 0;
-      event.has_hi = event.has_read_value = event.has_write_value = 0;
-      trace.events.push_back(event);
-    }
-    if (trace.events.size() >= predict::kMaxEvents) {
-      prediction->notes.push_back(
-          fmt::format("only the first {} events were looked at", trace.events.size()));
-      trace.complete = false;
-      return false;
-    }
-    if (stop_asked()) {
-      prediction->ended = WorkLimit::kStopped;
-      return false;
+  }
+
+  void take_ordered() {
+    while (const auto item = order_.next()) {
+      put(*item);
     }
   }
-}
+
+  void put(const predict::ValueOrder::Item& item) {
+    std::vector<Event>& events = prediction_->trace.events;
+    std::vector<uint64_t>& lines = prediction_->lines;
+    if (lines.empty() && item.line != events.size()) {
+      lines.resize(events.size());
+      std::iota(lines.begin(), lines.end(), 0);
+    }
+    if (!lines.empty() || item.line != events.size()) {
+      lines.push_back(item.line);
+    }
+    // What lies on top of the events is not asked for any more.
+    Event event = item.event;
+    event.span_or_extra = 0;
+    event.has_hi = event.has_read_value = event.has_write_value = 0;
+    events.push_back(event);
+  }
+
+  EventSource& source_;
+  Prediction* prediction_;
+  predict::ValueOrder order_;
+  uint64_t events_ = 0;
+};
 
 const char* branches_name(Branches branches) {
   switch (branches) {
@@ -292,7 +334,7 @@ Result<Prediction> predict_input(const std::string& path, InputFormat format,
   prediction.asked = options;
   prediction.input = (*source)->input();
   try {
-    const auto whole = read(**source, &prediction);
+    const auto whole = Reader(**source, &prediction).read();
     if (!whole) {
       return tl::unexpected<Error>(whole.error());
     }

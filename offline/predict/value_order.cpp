@@ -1,0 +1,127 @@
+#include "offline/predict/value_order.h"
+
+#include <algorithm>
+
+#include "tso/support/work.h"
+
+namespace tsomon::predict {
+namespace {
+
+template <typename List>
+void forget(List* list, ThreadId thread, int64_t lo) {
+  const auto at = std::find(list->begin(), list->end(), std::pair(thread, lo));
+  if (at != list->end()) {
+    list->erase(at);
+  }
+}
+
+}  // namespace
+
+void ValueOrder::add(const Item& item) {
+  const ThreadId thread = item.event.thread;
+  if (thread >= threads_.size()) {
+    threads_.resize(thread + 1);
+  }
+  Thread& mine = threads_[thread];
+  mine.items.push_back(item);
+  mine.over.push_back(item.hi);
+  for (size_t i = mine.over.size() - 1; i > 0 && mine.over[i - 1] > item.hi; --i) {
+    spend(1);
+    mine.over[i - 1] = item.hi;
+  }
+  const Place place = place_of(item.event);
+  if (item.read) {
+    readers_[{place, *item.read}].emplace_back(thread, item.event.lo);
+  }
+  if (item.written) {
+    writers_[{place, *item.written}].emplace_back(thread, item.event.lo);
+  }
+  ++pending_;
+}
+
+// Another thread's event that began by then does.
+bool ValueOrder::brings(ThreadId except, const Place& place, uint64_t value, int64_t until) const {
+  const auto found = writers_.find({place, value});
+  return found != writers_.end() &&
+         std::any_of(found->second.begin(), found->second.end(),
+                     [&](const auto& one) { return one.first != except && one.second <= until; });
+}
+
+bool ValueOrder::wants(ThreadId except, const Place& place, uint64_t value, int64_t until) const {
+  const auto found = readers_.find({place, value});
+  return found != readers_.end() &&
+         std::any_of(found->second.begin(), found->second.end(),
+                     [&](const auto& one) { return one.first != except && one.second <= until; });
+}
+
+bool ValueOrder::waits(ThreadId thread, const Item& item, int64_t over) const {
+  if (!is(item.event, kinds::kAccesses)) {
+    return false;
+  }
+  const Place place = place_of(item.event);
+  const auto held = memory_.find(place);
+  if (held == memory_.end()) {
+    return false;
+  }
+  if (item.read && *item.read != held->second) {
+    return brings(thread, place, *item.read, over);
+  }
+  return item.written && *item.written != held->second && wants(thread, place, held->second, over);
+}
+
+ValueOrder::Item ValueOrder::take(ThreadId thread) {
+  Thread& mine = threads_[thread];
+  Item item = mine.items.front();
+  mine.items.pop_front();
+  mine.over.pop_front();
+  --pending_;
+  const Place place = place_of(item.event);
+  const auto drop = [&](auto* all, uint64_t value) {
+    const auto found = all->find({place, value});
+    forget(&found->second, thread, item.event.lo);
+    if (found->second.empty()) {
+      all->erase(found);
+    }
+  };
+  if (item.read) {
+    drop(&readers_, *item.read);
+    memory_[place] = *item.read;
+  }
+  if (item.written) {
+    drop(&writers_, *item.written);
+    memory_[place] = *item.written;
+  } else if (is(item.event, kinds::kStores) || is(item.event, kinds::kLocked)) {
+    memory_.erase(place);
+  }
+  return item;
+}
+
+std::optional<ValueOrder::Item> ValueOrder::next() {
+  if (pending_ == 0 || (!finished_ && pending_ < kLookAhead)) {
+    return std::nullopt;
+  }
+  constexpr ThreadId kNobody = 0xFFFFFFFFU;
+  ThreadId first = kNobody;     // that does not wait, by the beginning
+  ThreadId pressing = kNobody;  // of those that wait, by the end
+  for (ThreadId thread = 0; thread < threads_.size(); ++thread) {
+    spend(1);
+    const Thread& mine = threads_[thread];
+    if (mine.items.empty()) {
+      continue;
+    }
+    if (waits(thread, mine.items.front(), mine.over.front())) {
+      if (pressing == kNobody || mine.over.front() < threads_[pressing].over.front()) {
+        pressing = thread;
+      }
+    } else if (first == kNobody ||
+               mine.items.front().event.lo < threads_[first].items.front().event.lo) {
+      first = thread;
+    }
+  }
+  const bool press = first == kNobody ||
+                     (pressing != kNobody &&
+                      threads_[pressing].over.front() < threads_[first].items.front().event.lo);
+  return take(press ? pressing : first);
+}
+
+}  // namespace tsomon::predict

@@ -1,0 +1,73 @@
+// The order of a recording where the intervals of its events overlap, chosen so that loads return
+// what was recorded.
+//
+// Purpose     Predictions start from one order of the events. A recording knows of many events only
+//             an interval, and the order of their beginnings need not be one that happened: a
+//             locked operation may seem to come before the one whose value it has read, and what
+//             the two order would be lost.
+// Method      Events are given out by the beginning of their intervals, those of a thread in program
+//             order. One that reads a value which the location does not hold waits for the
+//             store of another thread that brings it; one that would overwrite a value waits for
+//             the loads that still have to read it. Nothing waits for what certainly came later,
+//             and nobody in a circle: then the one that has to be over first goes on.
+// Misses      Orders that no such choice of one step at a time leads to; values that are not known,
+//             and accesses to the same bytes with different sizes: they are taken as they come.
+// Complexity  O(log(threads) + threads) for an event that waits, O(threads) for another one; up to
+//             kLookAhead events are kept.
+// Thread-safety: none.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "tso/model/event.h"
+
+namespace tsomon::predict {
+
+class ValueOrder {
+ public:
+  static constexpr size_t kLookAhead = 4096;
+
+  struct Item {
+    Event event;
+    int64_t hi = 0;
+    std::optional<uint64_t> read;
+    std::optional<uint64_t> written;
+    uint64_t line = 0;  // of the input
+  };
+
+  // In the order of `lo`, those of one thread in program order.
+  void add(const Item& item);
+  // The next one in the order; nothing: add more, or finish() and ask again.
+  std::optional<Item> next();
+  void finish() { finished_ = true; }
+  bool empty() const { return pending_ == 0; }
+
+ private:
+  using Place = std::pair<uint64_t, uint64_t>;  // address, size
+
+  struct Thread {
+    std::deque<Item> items;
+    std::deque<int64_t> over;  // by when each is over: no later than those behind it
+  };
+
+  static Place place_of(const Event& event) { return {event.address, event.size}; }
+  bool waits(ThreadId thread, const Item& item, int64_t over) const;
+  bool brings(ThreadId except, const Place& place, uint64_t value, int64_t until) const;
+  bool wants(ThreadId except, const Place& place, uint64_t value, int64_t until) const;
+  Item take(ThreadId thread);
+
+  std::vector<Thread> threads_;
+  size_t pending_ = 0;
+  bool finished_ = false;
+  std::map<Place, uint64_t> memory_;  // values that are known
+  // Of pending events: who writes, and who reads, such a value there, and when they begin.
+  std::map<std::pair<Place, uint64_t>, std::vector<std::pair<ThreadId, int64_t>>> writers_;
+  std::map<std::pair<Place, uint64_t>, std::vector<std::pair<ThreadId, int64_t>>> readers_;
+};
+
+}  // namespace tsomon::predict

@@ -1,0 +1,137 @@
+#include "offline/predict/value_order.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "tests/rounds.h"
+
+namespace tsomon {
+namespace {
+
+using predict::ValueOrder;
+
+ValueOrder::Item access(ThreadId thread, EventKind kind, int64_t lo, int64_t hi,
+                        std::optional<uint64_t> read, std::optional<uint64_t> written,
+                        uint64_t line, uint64_t address = 8) {
+  ValueOrder::Item item;
+  item.event.set_kind(kind);
+  item.event.thread = thread;
+  item.event.address = address;
+  item.event.size = 8;
+  item.event.lo = lo;
+  item.hi = hi;
+  item.read = read;
+  item.written = written;
+  item.line = line;
+  return item;
+}
+
+std::vector<ValueOrder::Item> ordered(const std::vector<ValueOrder::Item>& items) {
+  ValueOrder order;
+  std::vector<ValueOrder::Item> result;
+  const auto take = [&] {
+    while (const auto item = order.next()) {
+      result.push_back(*item);
+    }
+  };
+  for (const ValueOrder::Item& item : items) {
+    order.add(item);
+    take();
+  }
+  order.finish();
+  take();
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("value order: a locked operation comes behind the one whose value it has read") {
+  constexpr EventKind kRmw = EventKind::kReadModifyWrite;
+  const auto all = ordered({access(0, kRmw, 0, 5, 0, 1, 0), access(1, kRmw, 10, 90, 2, 3, 1),
+                            access(0, kRmw, 20, 80, 1, 2, 2), access(0, kRmw, 95, 99, 3, 4, 3)});
+  REQUIRE(all.size() == 4);
+  CHECK(all[1].line == 2);
+  CHECK(all[2].line == 1);
+}
+
+TEST_CASE("value order: nothing waits for what came certainly later, nor in a circle") {
+  constexpr EventKind kRmw = EventKind::kReadModifyWrite;
+  auto all = ordered({access(0, kRmw, 0, 5, 0, 1, 0), access(1, kRmw, 10, 15, 2, 3, 1),
+                      access(0, kRmw, 20, 80, 1, 2, 2)});
+  CHECK(all[1].line == 1);
+  all = ordered({access(0, kRmw, 0, 1, 0, 1, 0), access(1, kRmw, 10, 90, 7, 8, 1),
+                 access(2, kRmw, 11, 80, 8, 7, 2)});
+  CHECK(all.size() == 3);
+}
+
+// Runs that happened, with an interval around each event: the order has the values of the run
+// wherever its own steps decide, keeps program order and contradicts no interval.
+TEST_CASE("value order: random runs") {
+  std::mt19937_64 random(30);
+  uint64_t right = 0;
+  uint64_t wrong = 0;
+  uint64_t wrong_by_begin = 0;
+  for (int round = 0; round < rounds(200, 4000); ++round) {
+    const uint32_t threads = 2 + random() % 3;
+    std::map<uint64_t, uint64_t> memory;
+    std::vector<ValueOrder::Item> run;
+    std::vector<int64_t> last_lo(threads, -1000);
+    uint64_t next = 1;
+    for (int64_t time = 0; time < 60; ++time) {
+      const auto thread = static_cast<ThreadId>(random() % threads);
+      const uint64_t address = 8 * (1 + random() % 2);
+      const uint64_t read = memory[address];
+      const bool writes = random() % 2 == 0;
+      const int64_t lo =
+          std::max<int64_t>(last_lo[thread], 10 * time - static_cast<int64_t>(random() % 60));
+      last_lo[thread] = lo;
+      const int64_t hi = 10 * time + static_cast<int64_t>(random() % 60);
+      if (writes) {
+        memory[address] = next;
+        run.push_back(access(thread, EventKind::kReadModifyWrite, lo, hi, read, next, 0, address));
+        ++next;
+      } else {
+        run.push_back(access(thread, EventKind::kRead, lo, hi, read, {}, 0, address));
+      }
+    }
+    std::stable_sort(run.begin(), run.end(),
+                     [](const auto& a, const auto& b) { return a.event.lo < b.event.lo; });
+    for (uint64_t i = 0; i < run.size(); ++i) {
+      run[i].line = i;
+    }
+    const auto mismatches = [](const std::vector<ValueOrder::Item>& items) {
+      std::map<uint64_t, uint64_t> held;
+      uint64_t count = 0;
+      for (const ValueOrder::Item& item : items) {
+        uint64_t& value = held[item.event.address];
+        count += *item.read != value ? 1 : 0;
+        value = item.written ? *item.written : *item.read;
+      }
+      return count;
+    };
+    const auto all = ordered(run);
+    REQUIRE(all.size() == run.size());
+    std::vector<uint64_t> latest(threads, 0);
+    int64_t begun = INT64_MIN;
+    for (const ValueOrder::Item& item : all) {
+      CHECK(item.hi >= begun);  // nothing that was over before comes behind
+      begun = std::max(begun, item.event.lo);
+      uint64_t& line = latest[item.event.thread];
+      CHECK(line <= item.line);
+      line = item.line;
+    }
+    wrong += mismatches(all);
+    wrong_by_begin += mismatches(run);
+    right += run.size();
+  }
+  MESSAGE(wrong << " of " << right << " values are not those of the order, " << wrong_by_begin
+                << " by the beginnings alone");
+  CHECK(wrong * 10 < wrong_by_begin);
+}
+
+}  // namespace tsomon
