@@ -1,0 +1,133 @@
+// Long traces of threads that never drain their store buffers.
+#include <algorithm>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "monitor/judge/check.h"
+#include "monitor/judge/stream_check.h"
+#include "tso/check/witness.h"
+
+namespace tsomon {
+namespace {
+
+constexpr uint64_t kEvents = 24'000;
+
+class Maker {
+ public:
+  Maker() {
+    trace_.symbols.threads.intern("T0");
+    trace_.symbols.threads.intern("T1");
+    trace_.symbols.labels.intern("unit");
+  }
+
+  void add(ThreadId thread, EventKind kind, uint64_t address = 0) {
+    Event event;
+    event.set_kind(kind);
+    event.thread = thread;
+    event.address = address;
+    const auto time = static_cast<int64_t>(trace_.events.size());
+    trace_.add(event, time, time);
+  }
+
+  // Each thread on its own data; T1 looks at one location of T0 now and then.
+  Trace make(bool planted) {
+    for (uint64_t unit = 0; trace_.events.size() < kEvents; ++unit) {
+      if (planted && trace_.events.size() >= kEvents / 2) {
+        plant();
+        planted = false;
+      }
+      for (const ThreadId thread : {0U, 1U}) {
+        const uint64_t own = 100 * (thread + 1) + unit % 7;
+        add(thread, EventKind::kUnitBegin);
+        add(thread, EventKind::kRead, own);
+        add(thread, EventKind::kWrite, own);
+        if (thread == 1 && unit % 10 == 0) {
+          add(thread, EventKind::kRead, 100 + unit % 7);
+        }
+        add(thread, EventKind::kUnitEnd);
+      }
+    }
+    return std::move(trace_);
+  }
+
+ private:
+  // Each stores what the other one then does not see.
+  void plant() {
+    for (const ThreadId thread : {0U, 1U}) {
+      add(thread, EventKind::kUnitBegin);
+      add(thread, EventKind::kWrite, 1 + thread);
+    }
+    for (const ThreadId thread : {0U, 1U}) {
+      add(thread, EventKind::kRead, 2 - thread);
+      add(thread, EventKind::kUnitEnd);
+    }
+  }
+
+  Trace trace_;
+};
+
+CheckReport judge(const Trace& trace, CheckOptions options) {
+  StreamCheck check(trace.symbols, options);
+  EventBlock block;
+  for (size_t first = 0; first < trace.events.size(); first += 1000) {
+    block.clear();
+    block.append(trace, first, std::min(first + 1000, trace.events.size()));
+    check.add(block);
+  }
+  auto report = check.finish(true, 0);
+  REQUIRE(report);
+  return std::move(*report);
+}
+
+}  // namespace
+
+TEST_CASE("plain traces: nothing that crosses is serializable, whatever its length") {
+  const Trace trace = Maker().make(false);
+  for (const CheckProperty property :
+       {CheckProperty::kSerializability, CheckProperty::kRobustness}) {
+    CheckOptions options;
+    options.property = property;
+    const CheckReport report = judge(trace, options);
+    for (const std::string& note : report.notes) {
+      INFO(note);
+    }
+    CHECK(report.verdict() == Verdict::kClean);
+  }
+  CheckOptions options;
+  options.analysis.relation.order = TraceOrder::kThread;
+  const auto report = check_trace(trace, options);
+  REQUIRE(report);
+  CHECK(report->verdict() == Verdict::kClean);
+}
+
+TEST_CASE("plain traces: a late store in the middle is found, with an execution") {
+  const Trace trace = Maker().make(true);
+  for (const CheckProperty property :
+       {CheckProperty::kSerializability, CheckProperty::kRobustness}) {
+    CheckOptions options;
+    options.property = property;
+    const CheckReport report = judge(trace, options);
+    REQUIRE(report.findings.size() == 1);
+    const CheckFinding& found = report.findings.front();
+    CHECK(found.violation.verdict == Verdict::kPossible);
+    WitnessClaim claim;
+    claim.property =
+        property == CheckProperty::kRobustness ? Property::kRobustness : Property::kSerializability;
+    CHECK(check_witness(found.events, found.violation.witness, claim));
+    CHECK(std::any_of(found.events.events.begin(), found.events.events.end(),
+                      [](const Event& event) { return event.address == 1 || event.address == 2; }));
+  }
+}
+
+TEST_CASE("plain traces: what is longer than the history is inconclusive") {
+  const Trace trace = Maker().make(false);
+  CheckOptions options;
+  options.history_events = 4000;
+  const CheckReport report = judge(trace, options);
+  CHECK(report.verdict() == Verdict::kInconclusive);
+  CHECK_FALSE(report.complete());
+  CHECK_FALSE(report.notes.empty());
+}
+
+}  // namespace tsomon
