@@ -146,6 +146,9 @@ void add_notes(Prediction* prediction) {
     notes.push_back(
         fmt::format("internal error: {} reorderings were not valid and not reported", invalid));
   }
+  if (prediction->asked.store_buffers) {
+    notes.push_back("schedules that need a store to commit late were not looked at");
+  }
   if (prediction->trace.sampled) {
     notes.push_back("the input is a sample: what is between its events is not known");
   }
@@ -239,6 +242,19 @@ std::string accesses_text(const Prediction& prediction, const std::vector<uint32
   return text;
 }
 
+// As `check` has them: every store commits when it is issued.
+nlohmann::ordered_json steps_json(const Prediction& prediction,
+                                  const std::vector<uint32_t>& witness) {
+  auto steps = nlohmann::ordered_json::array();
+  for (const uint32_t event : witness) {
+    steps.push_back({{"issue", prediction.line(event)}});
+    if (is(prediction.trace.events[event], kinds::kStores)) {
+      steps.push_back({{"commit", prediction.line(event)}});
+    }
+  }
+  return steps;
+}
+
 nlohmann::ordered_json entry_json(const Prediction& prediction, const std::vector<uint32_t>& events,
                                   Tier tier, const std::vector<uint32_t>& witness,
                                   const predict::ShortWitness& brief = {}) {
@@ -268,7 +284,8 @@ nlohmann::ordered_json entry_json(const Prediction& prediction, const std::vecto
     return all;
   };
   if (!witness.empty()) {
-    entry["witness"] = lines(witness);
+    entry["witness"] = prediction.asked.store_buffers ? steps_json(prediction, witness)
+                                                      : nlohmann::ordered_json(lines(witness));
   } else if (!brief.tail.empty()) {
     entry["short_witness"] = {{"last", lines(brief.last)}, {"tail", lines(brief.tail)}};
   }
@@ -435,6 +452,7 @@ nlohmann::ordered_json prediction_json(const std::string& file, const Prediction
       {"file", file},
       {"events", prediction.trace.events.size()},
       {"kinds", std::move(kinds)},
+      {"model", prediction.asked.store_buffers ? "tso" : "sc"},
       {"branches", branches_name(prediction.branches)},
       {"verdict", verdict_name(prediction)},
       {"complete", prediction.complete()},

@@ -27,6 +27,10 @@ struct PredictOptions {
   bool races = true;
   bool deadlocks = true;
   bool atomicity = true;
+  // TSO: witnesses say when stores commit. What is predicted is what happens with stores that commit
+  // at once, which is one of the executions; schedules that need a late one are not looked at, so
+  // that nothing found means nothing.
+  bool store_buffers = false;
   predict::RaceOptions race;
   WorkBounds bounds;  // of all kinds together; reading has none
 };
@@ -46,8 +50,8 @@ struct Prediction {
   ReportNames names;
 
   bool complete() const {
-    return trace.complete && !trace.sampled && !ended && races.complete() && deadlocks.complete() &&
-           atomicity.complete();
+    return trace.complete && !trace.sampled && !ended && !asked.store_buffers && races.complete() &&
+           deadlocks.complete() && atomicity.complete();
   }
   bool found() const {
     return !races.races.empty() || !deadlocks.deadlocks.empty() || !atomicity.violations.empty();
