@@ -9,6 +9,7 @@
 
 #include "monitor/explain/explain_line.h"
 #include "monitor/explore/explore.h"
+#include "monitor/explore/explore_clients.h"
 #include "tools/command.h"
 #include "tools/number_option.h"
 #include "tools/object_option.h"
@@ -28,7 +29,7 @@ struct ExploreArguments {
   std::string strategy = "dpor";
   std::vector<std::string> properties;
   std::string object = "auto";
-  uint32_t jobs = 1;
+  std::string clients;
   OutputFormat output = OutputFormat::kText;
 };
 
@@ -71,11 +72,9 @@ int run_explore(ExploreArguments& options) {
   asked.robustness = asks(options, "robustness");
   asked.linearizability = asks(options, "linearizability");
   asked.object = linearizability::object_kind(options.object);
-  if (options.jobs != 1) {
-    put_message(kExploreTool, "--jobs: one at a time so far");
-  }
   const StopSignals signals;
-  auto explored = explore::explore(asked);
+  auto explored = options.clients.empty() ? explore::explore(asked)
+                                          : explore::explore_clients(asked, options.clients);
   if (!explored) {
     return refuse(options, explored.error());
   }
@@ -95,8 +94,14 @@ int run_explore(ExploreArguments& options) {
 }
 
 void refuse_unfit(const ExploreArguments& options) {
-  if (options.object != "auto" && !asks(options, "linearizability")) {
+  if (options.object != "auto" && !asks(options, "linearizability") && options.clients.empty()) {
     throw CLI::ValidationError("--object", "belongs to --property linearizability");
+  }
+  if (!options.clients.empty() &&
+      (!options.explore.replay.empty() || !options.explore.folder.empty())) {
+    throw CLI::ValidationError("--clients",
+                               "explores many programs: --replay and -o belong to one, which is "
+                               "PROGRAM --client TEXT");
   }
   if (options.explore.preemptions != UINT32_MAX && options.strategy != "naive") {
     throw CLI::ValidationError("--preemptions", "needs --strategy naive");
@@ -141,14 +146,21 @@ void add_explore_command(CLI::App& app, int& exit_status) {
       ->capture_default_str();
   command->add_option("--replay", asked.replay, "Run the schedule of a finding, with its output")
       ->option_text("SCHEDULE");
-  command->add_option("--jobs", options->jobs, "Accepted; one at a time so far")
-      ->check(positive_number())
+  command->add_option("--jobs", asked.jobs, "Processes of the program that run at a time")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str()
       ->option_text("N");
   add_property_option(*command, options->properties,
                       {"serializability", "robustness", "linearizability"},
                       "Judge every execution, too");
   add_object_option(*command, options->object,
                     "Of linearizability: what the operations are of; auto: by their names");
+  command
+      ->add_option("--clients", options->clients,
+                   "Every client of the object that PROGRAM registers (tsomon_client.h), smallest\n"
+                   "first, within the bounds that this file says, until one goes wrong")
+      ->check(CLI::ExistingFile)
+      ->option_text("FILE");
   command->add_option("-o", asked.folder, "Write a text trace of every class into this folder")
       ->option_text("DIR");
   add_output_option(*command, options->output);

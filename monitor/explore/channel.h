@@ -2,9 +2,11 @@
 //
 // Purpose     The exploring process starts the program with the number of a descriptor in its
 //             environment. The runtime in the program maps it, stops before the program's
-//             constructors and serves: for every request it makes a child of itself, which runs the
-//             program under the schedule that the request has and leaves here what it did. Every
-//             execution begins with the same memory.
+//             constructors and serves: for a request it makes a child of itself, which runs the
+//             program under the schedule that the request has and leaves here what it did. A child
+//             that comes to its first thread has done so far what all executions do, and serves
+//             from there, this request and the later ones. Every execution begins with the same
+//             memory.
 // Protocol    `request` and `done` count; who waits for one sleeps on it (futex). All else is
 //             written before the count changes and read after.
 // Kept        From run to run: `shared`, the words of memory that several threads access; the
@@ -21,7 +23,7 @@
 namespace tsomon::explore {
 
 inline constexpr const char* kChannelVariable = "TSOMON_EXPLORE";
-inline constexpr uint64_t kChannelMagic = 0x3230786C70786574;
+inline constexpr uint64_t kChannelMagic = 0x3330786C70786574;
 inline constexpr uint32_t kMaxSteps = 1U << 14;
 inline constexpr uint32_t kMaxMarks = 1U << 14;
 inline constexpr uint32_t kSharedTable = 1U << 16;  // words, at most half full
@@ -44,6 +46,7 @@ struct Channel {
   std::atomic<int32_t> child;
   int32_t wait_status;
   uint64_t load_base;  // of the program
+  uint32_t processor;  // that it runs on: which of those that it may use, from 1; 0: any
 
   // The explorer writes these before it asks for a run.
   Model model;
@@ -82,6 +85,7 @@ struct Channel {
   uint32_t found_count;
   uint32_t outcome_bytes;
   uint64_t unsaid;
+  uint64_t fault_pc;
   Step steps[kMaxSteps];
   Mark marks[kMaxMarks];
   Waiting waiting_threads[kMaxThreads + 1];

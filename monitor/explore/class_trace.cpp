@@ -69,7 +69,7 @@ std::string trace_text(const Graph&, const Run& run,
       } else if (at.kind == MarkKind::kUnitBegin) {
         text += fmt::format("T{}|begin({})|\n", at.thread, label(at.value));
         ++open[at.thread];
-      } else if (at.kind != MarkKind::kIteration && open[at.thread] > 0) {
+      } else if (is_unit_mark(at.kind) && open[at.thread] > 0) {
         text += fmt::format("T{}|{}|\n", at.thread,
                             at.kind == MarkKind::kUnitCancel ? "cancel" : "end");
         --open[at.thread];

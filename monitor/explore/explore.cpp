@@ -4,23 +4,23 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
-#include <set>
+#include <thread>
+#include <tuple>
 #include <unordered_set>
 
 #include <fmt/format.h>
 
 #include "monitor/explore/class_linearizability.h"
 #include "monitor/explore/class_trace.h"
+#include "monitor/explore/explore_worker.h"
 #include "monitor/explore/found.h"
-#include "monitor/explore/learning_program.h"
 #include "monitor/explore/program_process.h"
 #include "monitor/explore/schedule.h"
 #include "monitor/process/symbols.h"
 #include "offline/explore/execution_graph.h"
-#include "offline/explore/graph_search.h"
-#include "offline/explore/naive_search.h"
-#include "offline/explore/state_search.h"
+#include "offline/explore/task_pool.h"
 #include "tso/support/work.h"
 
 namespace tsomon::explore {
@@ -38,33 +38,20 @@ std::string hash_text(const std::string& text) {
   return fmt::format("{:016x}", hash);
 }
 
-// What the strategies have in common: where the next run comes from.
-struct NextRun {
-  const Run* run = nullptr;  // nullptr: it did not fit
-  Graph graph;
-  std::vector<Choice> schedule;
-};
-
-std::vector<Choice> executed(const Run& run) {
-  std::vector<Choice> schedule;
-  for (const Step& step : run.steps) {
-    if (!step.waits) {
-      schedule.push_back(step.choice);
-    }
-  }
-  return schedule;
-}
-
 class Explorer {
  public:
-  Explorer(const ExploreOptions& options, ProgramProcess& process)
+  Explorer(const ExploreOptions& options, std::vector<std::unique_ptr<ExploreWorker>> workers)
       : options_(options),
-        process_(process),
-        symbols_(process.modules()),
-        places_(options.repair != nullptr ? *options.repair : no_repair_, process, symbols_),
-        program_(process, options.repair != nullptr ? &places_ : nullptr),
+        workers_(std::move(workers)),
+        at_(workers_.front().get()),
+        symbols_(at_->process().modules()),
+        places_(options.repair != nullptr ? *options.repair : no_repair_, at_->process(), symbols_),
         begun_(Clock::now()),
-        linearizability_(options.object) {}
+        linearizability_(options.object) {
+    if (options.repair != nullptr) {
+      at_->set_repair(&places_);
+    }
+  }
 
   Exploration explore() {
     do {
@@ -82,74 +69,26 @@ class Explorer {
     result_ = {};
     result_.program = options_.command[0];
     result_.restarts = restarts;
-    builder_ = {};
     classes_.clear();
     keys_.clear();
-    random_runs_ = 0;
-    graphs_ = std::make_unique<GraphSearch>(program_, builder_, options_.model);
-    sequences_ = std::make_unique<NaiveSearch>(program_, options_.model, options_.preemptions);
-    states_ = std::make_unique<StateSearch>(
-        program_, options_.model,
-        options_.serializability || options_.robustness || options_.linearizability ? Judged::kGraph
-                                                                                    : Judged::kEnd);
+    runs_ = 0;
+    picked_.begun = 0;
+    picked_.length = 0;
     traces_ = std::make_unique<ClassTraces>(options_.folder);
-  }
-
-  bool done() const {
-    if (!options_.replay.empty()) {
-      return random_runs_ == 1;
+    std::vector<uint64_t> words;
+    for (const auto& worker : workers_) {
+      worker->forget();
+      const std::vector<uint64_t> known = worker->process().shared_words();
+      words.insert(words.end(), known.begin(), known.end());
     }
-    switch (options_.strategy) {
-      case Strategy::kDpor:
-        return graphs_->done();
-      case Strategy::kNaive:
-        return sequences_->done();
-      case Strategy::kStates:
-        return states_->done();
-      case Strategy::kRandom:
-      case Strategy::kPct:
-        break;
-    }
-    return random_runs_ >= (options_.executions != 0 ? options_.executions : kSampled);
-  }
-
-  NextRun next() {
-    NextRun next;
-    if (options_.replay.empty() && options_.strategy == Strategy::kDpor) {
-      const GraphSearch::Result result = graphs_->next();
-      next.run = result.run;
-      next.schedule = result.schedule;
-      if (result.graph != nullptr) {
-        next.graph = *result.graph;
+    for (const auto& worker : workers_) {
+      for (const uint64_t word : words) {
+        worker->process().share(word);
       }
-      return next;
-    }
-    if (options_.replay.empty() && options_.strategy == Strategy::kNaive) {
-      next.run = &sequences_->next();
-    } else if (options_.replay.empty() && options_.strategy == Strategy::kStates) {
-      next.run = states_->next();
-      if (next.run == nullptr) {
-        return next;
+      if (workers_.size() > 1) {
+        worker->process().forget_threads();
       }
-    } else {
-      Request request;
-      request.model = options_.model;
-      request.seed = options_.seed + random_runs_++;
-      if (!options_.replay.empty()) {
-        request.prefix = parse_schedule(options_.replay)->steps;
-      } else {
-        request.policy = options_.strategy == Strategy::kPct ? Policy::kPct : Policy::kRandom;
-        request.depth = options_.depth;
-        request.length = length_;
-      }
-      next.run = &program_.run(request);
-      length_ = std::max(length_, static_cast<uint32_t>(next.run->steps.size()));
     }
-    if (next.run->end != End::kDiverged) {
-      next.graph = builder_.of_run(*next.run, options_.model, true);
-    }
-    next.schedule = executed(*next.run);
-    return next;
   }
 
   void note(const std::string& why) {
@@ -159,34 +98,123 @@ class Explorer {
   }
 
   void search() {
-    while (!done()) {
-      if (stop_asked()) {
-        return note("interrupted");
+    TaskPool<ExplorePart> pool(static_cast<uint32_t>(workers_.size()));
+    for (size_t part = 0; part < (picks() ? workers_.size() : 1); ++part) {
+      pool.give({});
+    }
+    WorkMeter* const meter = current_meter();
+    std::vector<std::thread> threads;
+    for (size_t w = 1; w < workers_.size(); ++w) {
+      threads.emplace_back([this, w, meter, &pool] {
+        const WorkScope scope(meter);
+        work(workers_[w].get(), &pool);
+      });
+    }
+    work(workers_.front().get(), &pool);
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+  }
+
+  void work(ExploreWorker* worker, TaskPool<ExplorePart>* pool) {
+    try {
+      while (const auto part = pool->take()) {
+        worker->begin(*part, &picked_);
+        while (!worker->done() && !pool->ended()) {
+          if (!step(worker)) {
+            return pool->end();
+          }
+          for (ExplorePart given; pool->wants_more() && worker->give(&given); given = {}) {
+            pool->give(std::move(given));
+          }
+        }
       }
-      if (options_.seconds > 0 &&
-          std::chrono::duration<double>(Clock::now() - begun_).count() > options_.seconds) {
-        return note("the time is over (--time)");
+    } catch (const WorkEnded& ended) {
+      const std::lock_guard lock(mutex_);
+      note(ended.what());
+      pool->end();
+    }
+  }
+
+  bool picks() const {
+    return !options_.replay.empty() || options_.strategy == Strategy::kRandom ||
+           options_.strategy == Strategy::kPct;
+  }
+
+  // False: nobody goes on.
+  bool step(ExploreWorker* worker) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (is_over()) {
+        return false;
       }
-      if (options_.executions != 0 && result_.executions + result_.blocked >= options_.executions) {
-        return note("so many executions were asked for (--executions)");
-      }
-      const NextRun run = next();
-      if (program_.take_learnt()) {
-        again_ = true;
-        ++result_.restarts;
-        return;
-      }
-      if (run.run == nullptr) {
-        return options_.strategy == Strategy::kStates
-                   ? void()
-                   : note(
-                         "the program is not deterministic: under the same schedule it did not do "
-                         "the same");
-      }
-      if (!judge(run)) {
-        return;
+      ++runs_;
+      for (const ThreadOrigin& origin : named_threads_) {
+        worker->process().set_origin(origin);
       }
     }
+    const NextRun run = worker->next();
+    const std::lock_guard lock(mutex_);
+    at_ = worker;
+    const bool agreed = agree_on_threads(worker->process());
+    if (worker->program().take_learnt() || !agreed) {
+      again_ = true;
+      ++result_.restarts;
+    }
+    if (again_) {
+      return false;
+    }
+    if (run.run == nullptr) {
+      if (options_.strategy == Strategy::kStates) {
+        return false;  // nothing is left
+      }
+      note("the program is not deterministic: under the same schedule it did not do the same");
+      return false;
+    }
+    return judge(run);
+  }
+
+  bool is_over() {
+    if (stop_asked()) {
+      note("interrupted");
+      return true;
+    }
+    if (options_.seconds > 0 &&
+        std::chrono::duration<double>(Clock::now() - begun_).count() > options_.seconds) {
+      note("the time is over (--time)");
+      return true;
+    }
+    const uint64_t most = picks() && options_.executions == 0 ? kSampled : options_.executions;
+    if (most == 0 || runs_ < most) {
+      return false;
+    }
+    if (!picks()) {
+      note("so many executions were asked for (--executions)");
+    }
+    return true;
+  }
+
+  // All workers number threads alike. False: this one has run with other numbers.
+  bool agree_on_threads(const ProgramProcess& process) {
+    bool agreed = true;
+    for (const ThreadOrigin& origin : process.named_threads()) {
+      bool known = false;
+      uint32_t free = 1;
+      bool taken = false;
+      for (const ThreadOrigin& named : named_threads_) {
+        if (named.parent == origin.parent && named.child == origin.child) {
+          known = true;
+          agreed = agreed && named.number == origin.number;
+        }
+        taken = taken || named.number == origin.number;
+        free = std::max(free, named.number + 1);
+      }
+      if (!known) {
+        agreed = agreed && !taken;
+        named_threads_.push_back({taken ? free : origin.number, origin.parent, origin.child});
+      }
+    }
+    return agreed;
   }
 
   // False: nothing more can be explored.
@@ -195,12 +223,7 @@ class Explorer {
     if (run.unsaid != 0) {
       note("copies of several shared words at once were taken for one step");
     }
-    if (builder_.mixed_at() != 0) {
-      note(
-          fmt::format("accesses of different sizes share bytes at {:#x} {}: their orders were not "
-                      "told apart",
-                      builder_.mixed_at(), symbols_.variable(builder_.mixed_at())));
-    }
+    note_mixed();
     switch (run.end) {
       case End::kFinished:
         if (run.steps.empty()) {
@@ -212,7 +235,7 @@ class Explorer {
         judge_stuck(next);
         return true;
       case End::kCrashed:
-        count(next, found_crash(run, process_.error_output()));
+        count(next, found_crash(run, at_->process().error_output()));
         return true;
       case End::kExited:
         count(next, found_status(run));
@@ -243,6 +266,15 @@ class Explorer {
     return not_judged_text(run, options_.max_steps, [this](uint64_t pc) { return place(pc); });
   }
 
+  void note_mixed() {
+    if (at_->builder().mixed_at() != 0) {
+      note(
+          fmt::format("accesses of different sizes share bytes at {:#x} {}: their orders were not "
+                      "told apart",
+                      at_->builder().mixed_at(), symbols_.variable(at_->builder().mixed_at())));
+    }
+  }
+
   // Threads wait: for ever, or only for what this run did not let them have.
   void judge_stuck(const NextRun& next) {
     if (waits_for_scheduler(*next.run)) {
@@ -252,7 +284,7 @@ class Explorer {
     }
   }
 
-  void count(const NextRun& next, const std::optional<Found>& found) {
+  void count(const NextRun& next, std::optional<Found> found) {
     ++result_.executions;
     bool is_new = true;
     if (classes_.size() < kMaxClasses) {
@@ -264,6 +296,9 @@ class Explorer {
       return;
     }
     ++result_.classes;
+    if (!found) {
+      found = found_early_free(next.graph, *next.run, options_.model);
+    }
     std::vector<std::string> outcomes = next.run->outcomes;
     std::sort(outcomes.begin(), outcomes.end());
     const std::string outcome = fmt::format("{}", fmt::join(outcomes, "; "));
@@ -284,10 +319,10 @@ class Explorer {
       Request again;
       again.model = options_.model;
       again.prefix = bad_order_;
-      shown = &process_.run(again);
+      shown = &at_->process().run(again);
     }
     if (const std::string problem =
-            traces_->write(next.graph, *shown, options_.model, bad, &process_,
+            traces_->write(next.graph, *shown, options_.model, bad, &at_->process(),
                            [this](uint64_t pc) { return place(pc); });
         !problem.empty()) {
       note(problem);
@@ -311,8 +346,9 @@ class Explorer {
   }
 
   void judge_linearizability(const NextRun& next, const std::string& outcome) {
-    auto bad = linearizability_.judge(next.graph, options_.model, next.run->marks,
-                                      [this](uint32_t number) { return process_.label(number); });
+    auto bad =
+        linearizability_.judge(next.graph, options_.model, next.run->marks,
+                               [this](uint32_t number) { return at_->process().label(number); });
     if (!linearizability_.open().empty()) {
       note(linearizability_.open());
     }
@@ -331,7 +367,7 @@ class Explorer {
     return found.schedule.empty() ? next.schedule : found.schedule;
   }
   std::string schedule_of(const std::vector<Choice>& steps) const {
-    return schedule_text({steps, process_.shared_words(), process_.origins()});
+    return schedule_text({steps, at_->process().shared_words(), at_->process().origins()});
   }
 
   struct Key {
@@ -391,7 +427,10 @@ class Explorer {
       return;
     }
     std::string schedule = schedule_of(steps);
-    if (schedule.size() < finding->schedule.size()) {
+    const auto place = [](size_t length, const std::string& text) {
+      return std::tuple(length, text.size(), std::string_view(text));
+    };
+    if (place(steps.size(), schedule) < place(finding->steps, finding->schedule)) {
       finding->schedule = std::move(schedule);
       finding->steps = steps.size();
     }
@@ -411,7 +450,14 @@ class Explorer {
     } else if (options_.strategy == Strategy::kRandom || options_.strategy == Strategy::kPct) {
       note(fmt::format("{} picks executions", strategy_text(options_.strategy)));
     }
-    if (sequences_->bounded()) {
+    for (const auto& worker : workers_) {
+      // What different workers saw of different sizes.
+      workers_.front()->builder().add_cells(worker->builder());
+    }
+    at_ = workers_.front().get();
+    note_mixed();
+    if (std::any_of(workers_.begin(), workers_.end(),
+                    [](const auto& worker) { return worker->bounded(); })) {
       note("other executions have more preemptions (--preemptions)");
     }
     if (options_.linearizability && !linearizability_.any()) {
@@ -423,24 +469,24 @@ class Explorer {
     }
     result_.seconds = std::chrono::duration<double>(Clock::now() - begun_).count();
     std::stable_sort(result_.findings.begin(), result_.findings.end(),
-                     [](const auto& a, const auto& b) { return a.steps < b.steps; });
+                     [](const auto& a, const auto& b) {
+                       return std::tie(a.steps, a.fingerprint) < std::tie(b.steps, b.fingerprint);
+                     });
   }
 
   const ExploreOptions& options_;
-  ProgramProcess& process_;
+  std::vector<std::unique_ptr<ExploreWorker>> workers_;
+  std::mutex mutex_;   // all that follows
+  ExploreWorker* at_;  // whose run is judged
   Symboliser symbols_;
   const ProgramRepair no_repair_;
   RepairPlaces places_;
-  LearningProgram program_;
   const Clock::time_point begun_;
   bool again_ = false;
-  GraphBuilder builder_;
-  std::unique_ptr<GraphSearch> graphs_;
-  std::unique_ptr<NaiveSearch> sequences_;
-  std::unique_ptr<StateSearch> states_;
+  PickedRuns picked_;
+  uint64_t runs_ = 0;
+  std::vector<ThreadOrigin> named_threads_;
   std::unique_ptr<ClassTraces> traces_;
-  uint64_t random_runs_ = 0;
-  uint32_t length_ = 16;
   std::unordered_set<uint64_t> classes_;
   std::map<std::string, size_t> keys_;
   ClassLinearizability linearizability_;
@@ -487,19 +533,27 @@ Result<Exploration> explore(const ExploreOptions& options) {
   ProcessOptions process_options;
   process_options.max_steps = options.max_steps;
   process_options.show_output = !options.replay.empty();
-  auto process = ProgramProcess::start(options.command, process_options);
-  if (!process) {
-    return tl::unexpected(process.error());
+  std::vector<std::unique_ptr<ExploreWorker>> workers;
+  // What a repair changes it learns from the runs of one process; so does a search of states.
+  const bool alone = schedule || options.repair != nullptr || options.strategy == Strategy::kStates;
+  const uint32_t jobs = alone ? 1 : std::max(options.jobs, 1U);
+  for (uint32_t w = 0; w < jobs; ++w) {
+    process_options.processor = jobs == 1 ? 0 : w + 1;
+    auto process = ProgramProcess::start(options.command, process_options);
+    if (!process) {
+      return tl::unexpected(process.error());
+    }
+    workers.push_back(std::make_unique<ExploreWorker>(options, std::move(*process)));
   }
   if (schedule) {
     for (const uint64_t word : schedule->words) {
-      (*process)->share(word);
+      workers.front()->process().share(word);
     }
     for (const ThreadOrigin& origin : schedule->origins) {
-      (*process)->set_origin(origin);
+      workers.front()->process().set_origin(origin);
     }
   }
-  return Explorer(options, **process).explore();
+  return Explorer(options, std::move(workers)).explore();
 }
 
 }  // namespace tsomon::explore

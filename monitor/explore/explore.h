@@ -12,6 +12,8 @@
 //             that steps cannot tell (`notes` say which). So not with a strategy that picks
 //             executions.
 // Redundant   Runs of a class that had been explored, counted for the first million classes.
+// Jobs        Each has a process of the program and a part of the search; the totals are the same
+//             for any number of them, but for the note that ends a search that met a bound.
 // Memory      That of the search, and of the names of classes: 8 bytes each, for at most a million.
 // Thread-safety: none.
 #pragma once
@@ -45,6 +47,7 @@ struct ExploreOptions {
   uint32_t preemptions = UINT32_MAX;  // of naive
   uint32_t max_steps = 10000;         // of one execution
   std::string replay;                 // a schedule; empty: none
+  uint32_t jobs = 1;                  // processes of the program
   bool serializability = false;
   bool robustness = false;
   bool linearizability = false;
@@ -82,6 +85,8 @@ struct Exploration {
   double seconds = 0;
   uint64_t traces = 0;
   bool applied = false;  // of a repair: some of its places came up
+  uint64_t clients = 0;  // that were explored (explore_clients.h); the counts are of all of them
+  std::string client;    // that shows the findings and the outcomes
 
   bool complete() const { return notes.empty(); }
 };

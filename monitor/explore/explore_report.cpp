@@ -17,6 +17,12 @@ std::string exploration_text(const Exploration& exploration, const ExploreOption
                                                  exploration.findings.size() == 1 ? "" : "s"),
       exploration.complete() ? ", complete" : ", not complete", exploration.executions,
       exploration.classes, exploration.blocked, exploration.redundant);
+  if (exploration.clients != 0) {
+    text += fmt::format("  clients: {}\n", exploration.clients);
+  }
+  if (!exploration.client.empty()) {
+    text += fmt::format("  the smallest that goes wrong: {}\n", printable(exploration.client));
+  }
   for (const auto& [outcome, count] : exploration.outcomes) {
     text += fmt::format("  outcome {}: {} class{}\n", printable(outcome), count,
                         count == 1 ? "" : "es");
@@ -36,7 +42,11 @@ std::string exploration_text(const Exploration& exploration, const ExploreOption
     for (const std::string& operation : finding.history) {
       text += fmt::format("  {}\n", printable(operation));
     }
-    text += fmt::format("  --replay '{}'\n", finding.schedule);
+    text += fmt::format("  --replay '{}'{}\n", finding.schedule,
+                        exploration.client.empty() ? ""
+                                                   : fmt::format(" -- {} ... --client '{}'",
+                                                                 printable(exploration.program),
+                                                                 printable(exploration.client)));
   }
   for (const std::string& note : exploration.notes) {
     text += fmt::format("not complete: {}\n", printable(note));
@@ -67,18 +77,24 @@ nlohmann::ordered_json exploration_json(const Exploration& exploration,
       findings.back()["history"] = finding.history;
     }
   }
-  return {{"program", exploration.program},
-          {"model", options.model == Model::kTso ? "tso" : "sc"},
-          {"strategy", strategy_text(options.strategy)},
-          {"executions", exploration.executions},
-          {"blocked", exploration.blocked},
-          {"redundant", exploration.redundant},
-          {"classes", exploration.classes},
-          {"outcomes", std::move(outcomes)},
-          {"complete", exploration.complete()},
-          {"findings", std::move(findings)},
-          {"notes", exploration.notes},
-          {"seconds", exploration.seconds}};
+  nlohmann::ordered_json json = {{"program", exploration.program},
+                                 {"model", options.model == Model::kTso ? "tso" : "sc"},
+                                 {"strategy", strategy_text(options.strategy)},
+                                 {"executions", exploration.executions},
+                                 {"blocked", exploration.blocked},
+                                 {"redundant", exploration.redundant},
+                                 {"classes", exploration.classes},
+                                 {"outcomes", std::move(outcomes)},
+                                 {"complete", exploration.complete()},
+                                 {"findings", std::move(findings)},
+                                 {"notes", exploration.notes},
+                                 {"seconds", exploration.seconds}};
+  if (exploration.clients != 0) {
+    json["clients"] = exploration.clients;
+    json["client"] = exploration.client.empty() ? nlohmann::ordered_json()
+                                                : nlohmann::ordered_json(exploration.client);
+  }
+  return json;
 }
 
 }  // namespace tsomon::explore

@@ -48,12 +48,29 @@ Found found_cycle(const Graph& graph, const std::vector<UnitEdge>& cycle) {
 }  // namespace
 
 Found found_crash(const Run& run, const std::string& error_output) {
+  if (run.signal == 0) {
+    const bool read = run.detail.find("nothing was written") != std::string::npos;
+    return {read ? "uninitialised" : "crash",
+            run.detail,
+            {},
+            run.fault_pc == 0 ? last_places(run) : std::vector<uint64_t>{run.fault_pc}};
+  }
   const bool aborted = run.signal == SIGABRT;
   std::string text = aborted ? "the program aborted"
                              : fmt::format("the program crashed with signal {} ({})", run.signal,
                                            strsignal(run.signal));
   return {aborted ? "assertion" : "crash", std::move(text),
           error_output.substr(0, error_output.find('\n')), last_places(run)};
+}
+
+std::optional<Found> found_early_free(const Graph& graph, const Run& run, Model model) {
+  const auto early = early_free(graph, model, run.marks);
+  if (!early) {
+    return std::nullopt;
+  }
+  Found found{"crash", "memory is used after it was freed", {}, {graph.events[early->access].pc}};
+  found.schedule = early->schedule;
+  return found;
 }
 
 Found found_status(const Run& run) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct Found {
 Found found_crash(const Run& run, const std::string& error_output);
 Found found_status(const Run& run);
 Found found_stuck(const Run& run);
+// Another execution of the class uses memory after it was freed.
+std::optional<Found> found_early_free(const Graph& graph, const Run& run, Model model);
 // A thread of a stuck run only has not been let (Request::waiting_is_final).
 bool waits_for_scheduler(const Run& run);
 

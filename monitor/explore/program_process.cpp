@@ -55,6 +55,21 @@ Error start_error(const std::string& program, const std::string& message) {
   return {ErrorKind::kEnvironment, program, {}, message};
 }
 
+std::vector<std::string> environment_for(int memory) {
+  std::vector<std::string> environment;
+  const std::string own = std::string(kChannelVariable) + "=";
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string text = *variable;
+    if (!text.starts_with(own) && !text.starts_with("TSOMON_OPTIONS=") &&
+        !text.starts_with("LD_BIND_NOW=")) {
+      environment.push_back(text);
+    }
+  }
+  environment.push_back(own + std::to_string(memory));
+  environment.emplace_back("LD_BIND_NOW=1");  // once, instead of in every execution
+  return environment;
+}
+
 bool is_position_independent(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   Elf64_Ehdr header{};
@@ -91,24 +106,28 @@ Result<bool> ProgramProcess::begin(const std::vector<std::string>& command) {
     return failed("no memory to share with the program", errno);
   }
   channel_ = static_cast<Channel*>(mapped);
+  channel_->processor = options_.processor;
   std::vector<char*> arguments;
   for (const std::string& argument : command) {
     arguments.push_back(const_cast<char*>(argument.c_str()));
   }
   arguments.push_back(nullptr);
-  const std::string number = std::to_string(memory);
+  // Between fork and exec nothing may be allocated: other threads may be in the allocator.
+  const std::vector<std::string> environment = environment_for(memory);
+  std::vector<char*> variables;
+  for (const std::string& variable : environment) {
+    variables.push_back(const_cast<char*>(variable.c_str()));
+  }
+  variables.push_back(nullptr);
   server_ = fork();
   if (server_ == 0) {
     personality(ADDR_NO_RANDOMIZE);
-    setenv(kChannelVariable, number.c_str(), 1);
-    unsetenv("TSOMON_OPTIONS");
-    setenv("LD_BIND_NOW", "1", 0);  // once, instead of in every execution
     if (!options_.show_output) {
       dup2(errors_, STDERR_FILENO);
       // A signal to the group ends the exploration, not the program under it.
       setpgid(0, 0);
     }
-    execvp(arguments[0], arguments.data());
+    execvpe(arguments[0], arguments.data(), variables.data());
     const int error = errno;
     const ssize_t sent = ::write(told[1], &error, sizeof error);
     _exit(sent == sizeof error ? 127 : 126);
@@ -198,6 +217,7 @@ const Run& ProgramProcess::run(const Request& request) {
   channel.found_count = 0;
   channel.outcome_bytes = 0;
   channel.unsaid = 0;
+  channel.fault_pc = 0;
   if (lseek(errors_, 0, SEEK_END) > 0) {
     lseek(errors_, 0, SEEK_SET);
     static_cast<void>(ftruncate(errors_, 0));
@@ -267,6 +287,7 @@ void ProgramProcess::take_run() {
   run_.marks.assign(channel.marks, channel.marks + channel.mark_count);
   run_.waiting.assign(channel.waiting_threads, channel.waiting_threads + channel.waiting_count);
   run_.unsaid = channel.unsaid;
+  run_.fault_pc = channel.fault_pc;
   for (uint32_t at = 0; at < channel.outcome_bytes;) {
     run_.outcomes.emplace_back(channel.outcomes + at);
     at += static_cast<uint32_t>(run_.outcomes.back().size()) + 1;
@@ -322,6 +343,20 @@ std::vector<ThreadOrigin> ProgramProcess::origins() const {
     }
   }
   return origins;
+}
+
+std::vector<ThreadOrigin> ProgramProcess::named_threads() const {
+  std::vector<ThreadOrigin> named;
+  for (uint32_t number = 1; number <= kMaxThreads; ++number) {
+    if (const ThreadName& name = channel_->threads[number]; name.child != 0) {
+      named.push_back({number, name.parent, name.child});
+    }
+  }
+  return named;
+}
+
+void ProgramProcess::forget_threads() {
+  std::fill(std::begin(channel_->threads), std::end(channel_->threads), ThreadName{});
 }
 
 void ProgramProcess::set_origin(const ThreadOrigin& origin) {

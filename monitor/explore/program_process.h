@@ -35,6 +35,7 @@ struct ProcessOptions {
   uint32_t max_steps = 10000;
   double hang_seconds = 10;
   bool show_output = false;
+  uint32_t processor = 0;  // which of those that may be used, from 1; 0: wherever it starts
 };
 
 class ProgramProcess : public Program {
@@ -55,6 +56,8 @@ class ProgramProcess : public Program {
   // not interrupted. False: there is no room.
   bool add_fence(uint64_t pc);
   bool add_atomic(const AtomicPlace& place);
+  std::vector<ThreadOrigin> named_threads() const;  // all that have a number
+  void forget_threads();
   const std::string& label(uint32_t number);
   // What the last run wrote to its standard error, at most 4 KiB.
   std::string error_output() const;

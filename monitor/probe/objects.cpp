@@ -244,6 +244,7 @@ static void* explored_resize(void* pointer, size_t size) {
                           : in_arena(pointer)            ? 0
                                                          : malloc_usable_size(pointer);
     std::memcpy(made, pointer, before < size ? before : size);
+    tsomon::explore::release(pointer, 0);
   }
   return made;
 }
@@ -253,7 +254,8 @@ TSOMON_ALLOCATOR void* malloc(size_t size) noexcept {
   return ready() ? begins(next.malloc(size), size, TSOMON_PC()) : take_from_arena(size);
 }
 TSOMON_ALLOCATOR void* calloc(size_t count, size_t size) noexcept {
-  TSOMON_IF_EXPLORED(allocate(size != 0 && count > SIZE_MAX / size ? SIZE_MAX : count * size, 16))
+  TSOMON_IF_EXPLORED(
+      allocate(size != 0 && count > SIZE_MAX / size ? SIZE_MAX : count * size, 16, true))
   return ready() ? begins(next.calloc(count, size), count * size, TSOMON_PC())
                  : take_from_arena(count * size);
 }
@@ -275,9 +277,7 @@ TSOMON_ALLOCATOR void* reallocarray(void* pointer, size_t count, size_t size) no
   return ready() ? resize(pointer, bytes, TSOMON_PC()) : take_from_arena(bytes);
 }
 TSOMON_ALLOCATOR void free(void* pointer) noexcept {
-  if (TSOMON_UNLIKELY(tsomon::explore::active)) {
-    return;
-  }
+  TSOMON_IF_EXPLORED(release(pointer, TSOMON_PC()))
   if (in_arena(pointer) || !ready()) {
     return;
   }

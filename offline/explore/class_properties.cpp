@@ -165,4 +165,38 @@ std::optional<std::vector<UnitEdge>> unit_cycle(const Graph& graph, Model model,
   return best;
 }
 
+std::optional<EarlyFree> early_free(const Graph& graph, Model model,
+                                    const std::vector<Mark>& marks) {
+  for (const Mark& mark : marks) {
+    if (mark.kind != MarkKind::kFree) {
+      continue;
+    }
+    const std::optional<uint32_t> freed = event_before(graph, mark);
+    std::vector<uint32_t> events;
+    for (uint32_t e = 0; freed && e < graph.events.size(); ++e) {
+      const GraphEvent& event = graph.events[e];
+      if (!has_cell(event.op) || event.waits || event.thread == mark.thread) {
+        continue;
+      }
+      const uint64_t address = graph.cells[event.cell].address;
+      if (address >= mark.address && address < mark.address + mark.size) {
+        events.push_back(e);
+      }
+    }
+    if (events.empty()) {
+      continue;
+    }
+    events.push_back(*freed);
+    const auto before = executed_before(graph, model, events);
+    for (size_t i = 0; i + 1 < events.size(); ++i) {
+      if (!before[i].back()) {
+        EarlyFree found{events[i], {}};
+        linearize(graph, model, &found.schedule, {*freed, events[i]});
+        return found;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace tsomon::explore

@@ -35,4 +35,13 @@ struct UnitEdge {
 std::optional<std::vector<UnitEdge>> unit_cycle(const Graph& graph, Model model,
                                                 const std::vector<uint32_t>& units);
 
+// Memory that some execution of the class uses after it was freed: an access of another thread that
+// does not have to come before the step after which it is freed.
+struct EarlyFree {
+  uint32_t access = 0;  // event
+  std::vector<Choice> schedule;
+};
+std::optional<EarlyFree> early_free(const Graph& graph, Model model,
+                                    const std::vector<Mark>& marks);
+
 }  // namespace tsomon::explore

@@ -277,6 +277,18 @@ bool linearize(const Graph& graph, Model model, std::vector<Choice>* schedule,
   return steps.sort(schedule);
 }
 
+std::optional<uint32_t> event_before(const Graph& graph, const Mark& mark) {
+  std::optional<uint32_t> last;
+  for (uint32_t e = 0; e < graph.events.size(); ++e) {
+    const GraphEvent& event = graph.events[e];
+    if (event.thread == mark.thread && !event.waits && event.operation < mark.operation &&
+        (!last || graph.events[*last].operation < event.operation)) {
+      last = e;
+    }
+  }
+  return last;
+}
+
 std::vector<std::vector<bool>> executed_before(const Graph& graph, Model model,
                                                const std::vector<uint32_t>& events) {
   StepGraph steps(graph, model);
@@ -336,20 +348,24 @@ uint64_t class_hash(const Graph& graph) {
   return hash;
 }
 
+uint32_t GraphBuilder::number_of(uint64_t address, uint8_t size, bool object) {
+  const auto key = std::tuple(address, size, object);
+  const auto [found, is_new] = numbers_.try_emplace(key, static_cast<uint32_t>(numbers_.size()));
+  if (is_new && !object) {
+    const uint64_t end = address + size;
+    const auto after = ranges_.lower_bound(address);
+    if ((after != ranges_.end() && after->first < end) ||
+        (after != ranges_.begin() && std::prev(after)->second > address)) {
+      mixed_at_ = mixed_at_ == 0 ? address : mixed_at_;
+    }
+    ranges_[address] = std::max(ranges_[address], end);
+  }
+  return found->second;
+}
+
 uint32_t GraphBuilder::cell_of(Graph* graph, const Step& step) {
   const bool object = is_object(step.op);
-  const auto key = std::tuple(step.address, step.size, object);
-  const auto [found, is_new] = numbers_.try_emplace(key, static_cast<uint32_t>(numbers_.size()));
-  const uint32_t cell = found->second;
-  if (is_new && !object) {
-    const uint64_t end = step.address + step.size;
-    const auto after = ranges_.lower_bound(step.address);
-    if ((after != ranges_.end() && after->first < end) ||
-        (after != ranges_.begin() && std::prev(after)->second > step.address)) {
-      mixed_at_ = mixed_at_ == 0 ? step.address : mixed_at_;
-    }
-    ranges_[step.address] = std::max(ranges_[step.address], end);
-  }
+  const uint32_t cell = number_of(step.address, step.size, object);
   if (graph->cells.size() <= cell) {
     graph->cells.resize(cell + 1);
   }
@@ -361,6 +377,33 @@ uint32_t GraphBuilder::cell_of(Graph* graph, const Step& step) {
     entry.initial = step.initial;
   }
   return cell;
+}
+
+Graph GraphBuilder::adopt(const Graph& graph) {
+  Graph adopted;
+  adopted.events = graph.events;
+  std::vector<uint32_t> numbers(graph.cells.size(), 0);
+  for (size_t c = 0; c < graph.cells.size(); ++c) {
+    const GraphCell& cell = graph.cells[c];
+    if (cell.size == 0) {
+      continue;  // of other graphs
+    }
+    numbers[c] = number_of(cell.address, cell.size, cell.object);
+    if (adopted.cells.size() <= numbers[c]) {
+      adopted.cells.resize(numbers[c] + 1);
+    }
+    adopted.cells[numbers[c]] = cell;
+  }
+  for (GraphEvent& event : adopted.events) {
+    event.cell = has_cell(event.op) ? numbers[event.cell] : 0;
+  }
+  return adopted;
+}
+
+void GraphBuilder::add_cells(const GraphBuilder& other) {
+  for (const auto& [key, number] : other.numbers_) {
+    number_of(std::get<0>(key), std::get<1>(key), std::get<2>(key));
+  }
 }
 
 Graph GraphBuilder::of_run(const Run& run, Model model, bool drop_iterations) {

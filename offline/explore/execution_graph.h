@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -75,6 +76,8 @@ Effect effect_of(const Graph& graph, const GraphEvent& event, int32_t write);
 // `schedule` may be nullptr. `executed`: events that are executed in this order, besides.
 bool linearize(const Graph& graph, Model model, std::vector<Choice>* schedule,
                const std::vector<uint32_t>& executed = {});
+// The last event of the mark's thread before it; nothing: it had none.
+std::optional<uint32_t> event_before(const Graph& graph, const Mark& mark);
 // Whether the i-th of `events` is executed before the j-th in every order of the steps.
 std::vector<std::vector<bool>> executed_before(const Graph& graph, Model model,
                                                const std::vector<uint32_t>& events);
@@ -94,9 +97,14 @@ class GraphBuilder {
   bool extend(Graph* graph, const Run& run, size_t replayed, Model model);
   // Accesses of different sizes to the same bytes were seen here; 0: nowhere.
   uint64_t mixed_at() const { return mixed_at_; }
+  // The graph of another builder with the numbers of this one.
+  Graph adopt(const Graph& graph);
+  // As if this builder had seen the other's cells.
+  void add_cells(const GraphBuilder& other);
 
  private:
   uint32_t cell_of(Graph* graph, const Step& step);
+  uint32_t number_of(uint64_t address, uint8_t size, bool object);
 
   std::map<std::tuple<uint64_t, uint8_t, bool>, uint32_t> numbers_;
   std::map<uint64_t, uint64_t> ranges_;  // begin to end of the cells in memory

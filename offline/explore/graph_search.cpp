@@ -306,6 +306,29 @@ size_t GraphSearch::pending() const {
   return count;
 }
 
+void GraphSearch::begin(const Subtree& subtree) {
+  if (subtree.graph == nullptr) {
+    return;
+  }
+  started_ = true;
+  stack_.clear();
+  stack_.push_back(
+      {std::make_shared<Graph>(builder_.adopt(*subtree.graph)), {subtree.alternative}});
+}
+
+std::optional<GraphSearch::Subtree> GraphSearch::give() {
+  if (stack_.empty() || (stack_.size() == 1 && stack_.front().alternatives.size() < 2)) {
+    return std::nullopt;
+  }
+  Node& node = stack_.front();
+  Subtree subtree{node.graph, node.alternatives.front()};
+  node.alternatives.erase(node.alternatives.begin());
+  if (node.alternatives.empty()) {
+    stack_.erase(stack_.begin());
+  }
+  return subtree;
+}
+
 GraphSearch::Result GraphSearch::next() {
   Result result;
   auto graph = std::make_shared<Graph>();

@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "offline/explore/execution_graph.h"
@@ -35,6 +36,23 @@ class GraphSearch {
  public:
   GraphSearch(Program& program, GraphBuilder& builder, Model model)
       : program_(program), builder_(builder), model_(model) {}
+
+  // Graphs that one alternative begins, to be searched by another.
+  struct Alternative {
+    uint32_t event = 0;           // added last
+    int32_t source = kReadsNone;  // what it reads then
+    uint32_t position = 0;        // of a store: in the order of its cell
+    int32_t revisited = -1;       // the load that reads it then
+  };
+  struct Subtree {
+    std::shared_ptr<const Graph> graph;  // nullptr: the whole search
+    Alternative alternative;
+  };
+  // Searches this instead of all. Before the first run.
+  void begin(const Subtree& subtree);
+  // Gives away the alternative nearest to the root, if there are two or more. No class is in both
+  // parts: the subtrees of a search are disjoint and know nothing of each other.
+  std::optional<Subtree> give();
 
   // Nothing is left.
   bool done() const { return started_ && stack_.empty(); }
@@ -50,12 +68,6 @@ class GraphSearch {
   size_t depth() const { return stack_.size(); }
 
  private:
-  struct Alternative {
-    uint32_t event = 0;           // added last
-    int32_t source = kReadsNone;  // what it reads then
-    uint32_t position = 0;        // of a store: in the order of its cell
-    int32_t revisited = -1;       // the load that reads it then
-  };
   struct Node {
     std::shared_ptr<const Graph> graph;
     std::vector<Alternative> alternatives;

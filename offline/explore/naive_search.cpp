@@ -15,6 +15,26 @@ bool preempts(const Step& step, int last, Choice choice) {
 
 }  // namespace
 
+std::optional<std::vector<Choice>> NaiveSearch::give() {
+  size_t left = 0;
+  for (const Frame& frame : stack_) {
+    left += frame.others.size();
+  }
+  if (left < 2) {
+    return std::nullopt;
+  }
+  std::vector<Choice> start;
+  for (Frame& frame : stack_) {
+    if (!frame.others.empty()) {
+      start.push_back(frame.others.front());
+      frame.others.erase(frame.others.begin());
+      break;
+    }
+    start.push_back(frame.taken);
+  }
+  return start;
+}
+
 const Run& NaiveSearch::next() {
   Request request;
   request.model = model_;
@@ -27,6 +47,8 @@ const Run& NaiveSearch::next() {
     for (const Frame& frame : stack_) {
       request.prefix.push_back(frame.taken);
     }
+  } else {
+    request.prefix = start_;
   }
   started_ = true;
   const Run& run = program_.run(request);
@@ -36,7 +58,9 @@ const Run& NaiveSearch::next() {
     const Step& step = run.steps[i];
     if (i >= stack_.size()) {
       Frame frame{step.choice, {}};
-      for (uint16_t thread = kMaxThreads; thread-- > 0;) {
+      // What else the given beginning could have done is searched by another.
+      const uint16_t threads = i < start_.size() ? uint16_t{0} : uint16_t{kMaxThreads};
+      for (uint16_t thread = threads; thread-- > 0;) {
         for (const uint16_t commit : {uint16_t{0}, uint16_t{1}}) {
           const Choice other{thread, commit};
           if (other == step.choice || !is_enabled(step, other)) {

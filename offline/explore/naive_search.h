@@ -9,6 +9,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "offline/explore/program.h"
@@ -19,6 +21,11 @@ class NaiveSearch {
  public:
   NaiveSearch(Program& program, Model model, uint32_t preemptions = UINT32_MAX)
       : program_(program), model_(model), preemptions_(preemptions) {}
+
+  // Searches the sequences that begin so instead of all. Before the first run.
+  void begin(std::vector<Choice> start) { start_ = std::move(start); }
+  // Gives away the shortest beginning that is left, if there are two or more.
+  std::optional<std::vector<Choice>> give();
 
   bool done() const { return started_ && stack_.empty(); }
   // Something was left out because of the bound.
@@ -35,6 +42,7 @@ class NaiveSearch {
   const Model model_;
   const uint32_t preemptions_;
   bool started_ = false;
+  std::vector<Choice> start_;
   bool bounded_ = false;
   std::vector<Frame> stack_;
 };

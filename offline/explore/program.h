@@ -91,6 +91,7 @@ enum class MarkKind : uint8_t {
   kIteration,  // the last `value` operations of the thread were an iteration without effect
   kCall,       // an operation of a concurrent object, right after its step of this name
   kReturn,     // of the innermost one
+  kFree,       // of memory that several threads access
 };
 inline bool is_unit_mark(MarkKind kind) { return kind < MarkKind::kIteration; }
 
@@ -101,6 +102,8 @@ struct Mark {
   uint32_t step = 0;       // before this one
   uint32_t value = 0;      // of kUnitBegin, kCall, kReturn: its label
   uint32_t operation = 0;  // before this one of the thread, counted from 0
+  uint64_t address = 0;    // of kFree
+  uint64_t size = 0;
 };
 
 enum class End : uint8_t {
@@ -136,6 +139,7 @@ struct Run {
   std::vector<Mark> marks;
   std::vector<Waiting> waiting;
   std::vector<std::string> outcomes;  // in the order in which they were named
+  uint64_t fault_pc = 0;              // of kCrashed without a signal, which `detail` describes
   uint64_t unsaid = 0;  // accesses that were not told one by one: several threads' at one place
 };
 

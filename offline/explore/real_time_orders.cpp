@@ -144,13 +144,6 @@ class OrderSearch {
 }  // namespace
 
 std::vector<CallMoment> call_moments(const Graph& graph, const std::vector<Mark>& marks) {
-  // By thread, the events by their number among its operations.
-  std::map<uint16_t, std::map<uint32_t, uint32_t>> events;
-  for (uint32_t e = 0; e < graph.events.size(); ++e) {
-    if (!graph.events[e].waits) {
-      events[graph.events[e].thread][graph.events[e].operation] = e;
-    }
-  }
   std::map<uint16_t, std::vector<CallMoment>> threads;
   for (const Mark& mark : marks) {
     if (mark.kind != MarkKind::kCall && mark.kind != MarkKind::kReturn) {
@@ -158,10 +151,7 @@ std::vector<CallMoment> call_moments(const Graph& graph, const std::vector<Mark>
     }
     CallMoment moment{mark.thread, mark.kind == MarkKind::kReturn, mark.value,
                       CallMoment::kAtFirst};
-    const auto& own = events[mark.thread];
-    if (const auto after = own.lower_bound(mark.operation); after != own.begin()) {
-      moment.event = std::prev(after)->second;
-    }
+    moment.event = event_before(graph, mark).value_or(CallMoment::kAtFirst);
     threads[mark.thread].push_back(moment);
   }
   std::vector<CallMoment> moments;

@@ -1,6 +1,6 @@
 // The hooks of accesses. This file is compiled without the use of callee-saved registers, and the
 // compiler's hooks jump here, so at the beginning of each function they hold what the program has.
-#include "monitor/explore/runtime/runtime.h"
+#include "monitor/explore/runtime/state.h"
 #include "monitor/probe/copy.h"
 
 namespace tsomon::explore {
@@ -55,7 +55,8 @@ void note_owner(uint64_t word, bool write) {
   }
 }
 
-bool is_shared(uint64_t address, uint32_t size, bool write) {
+bool is_shared(uint64_t address, uint32_t size, bool write, uint64_t pc = 0) {
+  check_alive(address, pc);
   const Channel& channel = *the_channel();
   bool shared = false;
   for (uint64_t word = word_of(address); word <= word_of(address + size - 1); ++word) {
@@ -74,9 +75,9 @@ uint64_t address_of(const volatile T* pointer) {
 }
 
 // Atomics are operations whoever accesses them; others may access them plainly, too.
-void note_atomic(uint64_t address, uint32_t size, bool write) {
+void note_atomic(uint64_t address, uint32_t size, bool write, uint64_t pc) {
   if (is_concurrent()) {
-    is_shared(address, size, write);
+    is_shared(address, size, write, pc);
   }
 }
 
@@ -95,14 +96,29 @@ Operation operation_of(Op op, const volatile T* address, const State* state, uin
 
 void take_owners() { owners = static_cast<Owner*>(take_zeroed(kOwners * sizeof(Owner))); }
 
+bool note_freed(uint64_t address, size_t size) {
+  bool shared = false;
+  for (uint64_t word = word_of(address); word <= word_of(address + (size == 0 ? 0 : size - 1));
+       ++word) {
+    if (is_shared_word(*the_channel(), word)) {
+      shared = true;
+    } else {
+      note_owner(word, true);
+    }
+  }
+  return shared;
+}
+
 void plain(bool write, const volatile void* pointer, uint32_t size, uint64_t) {
   TSOMON_STATE();
   const uint64_t address = address_of(pointer);
   if (!is_concurrent()) {
     return;
   }
-  if (!is_shared(address, size, write)) {
-    if (write && !on_stack(address, state.stack)) {
+  if (!is_shared(address, size, write, pc)) {
+    if (!write) {
+      check_written(address, size, get(address, size), pc);
+    } else if (!on_stack(address, state.stack)) {
       had_effect();
     }
     return;
@@ -114,7 +130,11 @@ void plain(bool write, const volatile void* pointer, uint32_t size, uint64_t) {
   operation.size = static_cast<uint8_t>(size);
   operation.pc = pc;
   operation.state = write ? nullptr : &state;
-  step(operation);
+  const Done done = step(operation);
+  check_alive(address, pc);  // others may have freed it
+  if (!write) {
+    check_written(address, size, done.read, pc);
+  }
 }
 
 // The program's own instructions follow: only one step can be made of them.
@@ -235,37 +255,45 @@ bool fill(void* to, int value, size_t size, uint64_t pc) {
 template <typename T>
 T load(const volatile T* address, int) {
   TSOMON_STATE();
-  note_atomic(address_of(address), sizeof(T), false);
+  note_atomic(address_of(address), sizeof(T), false, pc);
   if (sizeof(T) == 16) {  // lock cmpxchg16b
     return static_cast<T>(step(operation_of(Op::kAdd, address, &state, pc)).read);
   }
-  return static_cast<T>(step(operation_of(Op::kLoad, address, &state, pc)).read);
+  const Value value = step(operation_of(Op::kLoad, address, &state, pc)).read;
+  if (is_concurrent()) {
+    check_alive(address_of(address), pc);
+    check_written(address_of(address), sizeof(T), value, pc);
+  }
+  return static_cast<T>(value);
 }
 
 template <typename T>
 void store(volatile T* address, T value, int order) {
   TSOMON_STATE();
-  note_atomic(address_of(address), sizeof(T), true);
+  note_atomic(address_of(address), sizeof(T), true, pc);
   const bool locked = sizeof(T) == 16 || (order != kRelaxed && order != kRelease);
   Operation operation =
       operation_of(locked ? Op::kExchange : Op::kStore, address, locked ? &state : nullptr, pc);
   operation.a = static_cast<Value>(value);
   step(operation);
+  check_alive(address_of(address), pc);
 }
 
 template <typename T>
 T modify(volatile T* address, T value, Op op) {
   TSOMON_STATE();
-  note_atomic(address_of(address), sizeof(T), true);
+  note_atomic(address_of(address), sizeof(T), true, pc);
   Operation operation = operation_of(op, address, &state, pc);
   operation.a = static_cast<Value>(value);
-  return static_cast<T>(step(operation).read);
+  const Value before = step(operation).read;
+  check_alive(address_of(address), pc);
+  return static_cast<T>(before);
 }
 
 template <typename T>
 int compare_exchange(volatile T* address, T* expected, T desired) {
   TSOMON_STATE();
-  note_atomic(address_of(address), sizeof(T), true);
+  note_atomic(address_of(address), sizeof(T), true, pc);
   Operation operation = operation_of(Op::kCompareExchange, address, &state, pc);
   const bool own = !is_concurrent() || on_stack(address_of(expected), state.stack);
   T wanted{};
@@ -277,6 +305,7 @@ int compare_exchange(volatile T* address, T* expected, T desired) {
   operation.a = static_cast<Value>(wanted);
   operation.b = static_cast<Value>(desired);
   const T seen = static_cast<T>(step(operation).read);
+  check_alive(address_of(address), pc);
   if (seen != wanted) {
     // What is on the stack is part of the thread's state, by which loops are recognised.
     if (own) {

@@ -9,7 +9,8 @@
 namespace tsomon::explore {
 
 void had_effect() { threads[self].recent_count = 0; }
-void note_unsaid() { ++channel->unsaid; }
+// Before there are threads nothing is said.
+void note_unsaid() { channel->unsaid += concurrent ? 1 : 0; }
 
 void finish(End end, int status) {
   channel->end = end;
@@ -40,8 +41,15 @@ void mark(MarkKind kind, uint32_t value) {
   if (channel->mark_count >= kMaxMarks) {
     finish(End::kBound, 0);
   }
-  channel->marks[channel->mark_count++] = {kind, static_cast<uint16_t>(self), steps, value,
-                                           threads[self].operations};
+  channel->marks[channel->mark_count++] = {
+      kind, static_cast<uint16_t>(self), steps, value, threads[self].operations, 0, 0};
+}
+
+void mark_freed(uint64_t address, size_t size) {
+  mark(MarkKind::kFree, 0);
+  Mark& freed = channel->marks[channel->mark_count - 1];
+  freed.address = address;
+  freed.size = size;
 }
 
 uint32_t label(const char* name, size_t size) {

@@ -1,9 +1,8 @@
-// Locks, condition variables, semaphores, barriers, one-time initialisation; memory; time.
+// Locks, condition variables, semaphores, barriers, one-time initialisation; time.
 #include <cerrno>
 #include <climits>
 
 #include <semaphore.h>
-#include <sys/mman.h>
 
 #include "monitor/explore/runtime/runtime.h"
 #include "monitor/probe/copy.h"
@@ -20,7 +19,9 @@ Done on_object(Op op, const volatile void* object, uint64_t pc, Value a = 0) {
   operation.size = 16;
   operation.a = a;
   operation.pc = pc;
-  return step(operation);
+  const Done done = step(operation);
+  check_alive(operation.address, pc);
+  return done;
 }
 
 // How often its owner has taken a recursive mutex, beyond the first time.
@@ -160,53 +161,9 @@ void guard_release(uint64_t* guard, bool done, uint64_t pc) {
 
 namespace {
 
-constexpr uint64_t kHeapBase = 0x300000000000;
-constexpr uint64_t kHeapStride = uint64_t{1} << 32;
-constexpr size_t kHeader = 16;
-
-struct Heap {
-  uint64_t next;
-  uint64_t end;  // of what is mapped
-};
-Heap heaps[kMaxThreads + 1];
 int64_t passed[kMaxThreads + 1];  // of each thread: what one reads depends on itself alone
 
 }  // namespace
-
-void* allocate(size_t size, size_t alignment) {
-  had_effect();
-  Heap& heap = heaps[this_thread()];
-  const uint64_t base = kHeapBase + this_thread() * kHeapStride;
-  heap.next = heap.next == 0 ? base : heap.next;
-  heap.end = heap.end == 0 ? base : heap.end;
-  alignment = alignment < 16 ? 16 : alignment;
-  const uint64_t at = (heap.next + kHeader + alignment - 1) & ~(alignment - 1);
-  if (size > kHeapStride / 2 || at + size > base + kHeapStride) {
-    errno = ENOMEM;
-    return nullptr;
-  }
-  const uint64_t end = at + (size == 0 ? 1 : size);
-  while (heap.end < end) {
-    const uint64_t more = (end - heap.end + 0xFFFFF) & ~uint64_t{0xFFFFF};
-    if (mmap(reinterpret_cast<void*>(heap.end), more, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
-             0) == MAP_FAILED) {
-      errno = ENOMEM;
-      return nullptr;
-    }
-    heap.end += more;
-  }
-  *reinterpret_cast<uint64_t*>(at - 8) = size;
-  heap.next = end;
-  return reinterpret_cast<void*>(at);
-}
-
-bool owns(const void* pointer) {
-  const uint64_t address = id(pointer);
-  return address >= kHeapBase && address < kHeapBase + (kMaxThreads + 1) * kHeapStride;
-}
-
-size_t size_of(const void* pointer) { return *reinterpret_cast<const uint64_t*>(id(pointer) - 8); }
 
 int64_t virtual_time() {
   had_effect();

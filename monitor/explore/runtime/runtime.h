@@ -67,6 +67,9 @@ struct Done {
 
 void serve_if_asked();  // at the start; returns in children that explore, and where nobody asked
 
+// All executions do the same up to here; returns in each.
+void serve_from_first_thread();
+
 Channel* the_channel();
 // The address is in the calling thread's stack above `from`.
 bool on_stack(uint64_t address, uint64_t from);
@@ -90,6 +93,11 @@ void say_return(const char* text);
 [[noreturn]] void end_run(End end, const char* why);
 // The C library's memcpy is a hook: here probe::copy() is used.
 void note_unsaid();
+// Threads that the calling one has not joined.
+bool others_may_run();
+// As if all of it were written. True: several threads access some of it.
+bool note_freed(uint64_t address, size_t size);
+void mark_freed(uint64_t address, size_t size);
 // Tables that only programs under control have.
 void* take_zeroed(size_t bytes);
 void take_owners();
@@ -131,7 +139,11 @@ int guard_acquire(uint64_t* guard, uint64_t pc);
 void guard_release(uint64_t* guard, bool done, uint64_t pc);
 
 // Memory.
-void* allocate(size_t size, size_t alignment);
+void* allocate(size_t size, size_t alignment, bool zeroed = false);
+void release(void* pointer, uint64_t pc);
+// End the run: the access is to freed memory; the value that was read is nobody's.
+void check_alive(uint64_t address, uint64_t pc);
+void check_written(uint64_t address, uint32_t size, Value value, uint64_t pc);
 bool owns(const void* pointer);
 size_t size_of(const void* pointer);
 

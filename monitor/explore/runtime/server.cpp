@@ -1,4 +1,4 @@
-// The server of executions: a fork for each, from before the program's constructors.
+// The server of executions: a fork for each, from where the program starts its first thread.
 #include <atomic>
 #include <cerrno>
 #include <climits>
@@ -10,7 +10,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "monitor/explore/runtime/cells.h"
@@ -33,6 +33,57 @@ void silence(bool show) {
     dup2(nothing, STDIN_FILENO);
     dup2(nothing, STDOUT_FILENO);
   }
+}
+
+// The threads of an execution run one at a time: on one processor they hand over fastest.
+void stay_on_one_processor() {
+  cpu_set_t usable;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  int chosen = sched_getcpu();
+  if (channel->processor != 0 && sched_getaffinity(0, sizeof usable, &usable) == 0) {
+    int left =
+        static_cast<int>((channel->processor - 1) % static_cast<uint32_t>(CPU_COUNT(&usable)));
+    for (chosen = 0; left > 0 || !CPU_ISSET(chosen, &usable); ++chosen) {
+      left -= CPU_ISSET(chosen, &usable) ? 1 : 0;
+    }
+  }
+  CPU_SET(chosen, &one);
+  sched_setaffinity(0, sizeof one, &one);
+}
+
+void wait_for_request(uint32_t served) {
+  while (channel->request.load(std::memory_order_acquire) == served) {
+    futex(&channel->request, FUTEX_WAIT, served);
+  }
+}
+
+// 0 in the child; elsewhere it has ended.
+pid_t fork_execution() {
+  const pid_t child = probe::real__Fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return 0;
+  }
+  channel->child.store(child, std::memory_order_release);
+  int status = 0;
+  if (child < 0) {
+    channel->end = End::kFailed;
+    probe::copy(channel->detail, "fork failed", sizeof "fork failed");
+  } else {
+    // waitpid is refused in programs under control.
+    while (syscall(SYS_wait4, child, &status, 0, nullptr) < 0 && errno == EINTR) {
+    }
+  }
+  channel->child.store(0, std::memory_order_release);
+  channel->wait_status = status;
+  return child;
+}
+
+// The first answer is to the start.
+void answer(uint32_t request) {
+  channel->done.store(request + 1, std::memory_order_release);
+  futex(&channel->done, FUTEX_WAKE, INT_MAX);
 }
 
 }  // namespace
@@ -65,44 +116,46 @@ void serve_if_asked() {
   begin_cells();
   take_owners();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // The threads of an execution run one at a time: on one processor they hand over fastest.
-  cpu_set_t processors;
-  CPU_ZERO(&processors);
-  CPU_SET(sched_getcpu(), &processors);
-  sched_setaffinity(0, sizeof processors, &processors);
+  stay_on_one_processor();
   Dl_info module{};
   dladdr(reinterpret_cast<void*>(&serve_if_asked), &module);
   channel->load_base = reinterpret_cast<uint64_t>(module.dli_fbase);
   channel->server = getpid();
   channel->magic = kChannelMagic;
-  channel->done.store(1, std::memory_order_release);
-  futex(&channel->done, FUTEX_WAKE, INT_MAX);
+  answer(0);
   for (uint32_t served = 0;;) {
-    while (channel->request.load(std::memory_order_acquire) == served) {
-      futex(&channel->request, FUTEX_WAIT, served);
-    }
-    ++served;
-    const pid_t child = probe::real__Fork();
-    if (child == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
+    wait_for_request(served);
+    if (fork_execution() == 0) {
       silence(channel->show_output);
       begin_policy();
       begin_threads();
       return;
     }
-    channel->child.store(child, std::memory_order_release);
-    int status = 0;
-    if (child < 0) {
-      channel->end = End::kFailed;
-      probe::copy(channel->detail, "fork failed", sizeof "fork failed");
-    } else {
-      while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-      }
+    // A child that came to its first thread has served other requests since.
+    served = channel->request.load(std::memory_order_acquire);
+    answer(served);
+  }
+}
+
+void serve_from_first_thread() {
+  const uint32_t mark_count = channel->mark_count;
+  const uint32_t outcome_bytes = channel->outcome_bytes;
+  auto* const marks = static_cast<Mark*>(take_zeroed(mark_count * sizeof(Mark) + 1));
+  auto* const outcomes = static_cast<char*>(take_zeroed(outcome_bytes + 1));
+  probe::copy(marks, channel->marks, mark_count * sizeof(Mark));
+  probe::copy(outcomes, channel->outcomes, outcome_bytes);
+  for (;;) {
+    const uint32_t served = channel->request.load(std::memory_order_acquire);
+    if (fork_execution() == 0) {
+      begin_policy();
+      return;
     }
-    channel->child.store(0, std::memory_order_release);
-    channel->wait_status = status;
-    channel->done.fetch_add(1, std::memory_order_release);
-    futex(&channel->done, FUTEX_WAKE, INT_MAX);
+    answer(served);
+    wait_for_request(served);
+    probe::copy(channel->marks, marks, mark_count * sizeof(Mark));
+    probe::copy(channel->outcomes, outcomes, outcome_bytes);
+    channel->mark_count = mark_count;
+    channel->outcome_bytes = outcome_bytes;
   }
 }
 

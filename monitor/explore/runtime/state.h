@@ -39,6 +39,7 @@ struct Thread {
   bool waits_for_good = false;
   bool in_loop = false;
   bool joined = false;
+  uint32_t joined_by = 0;  // 1 + the number of the thread
   Operation pending;
   uint32_t buffered = 0;
   Buffered buffer[kBufferSize]{};

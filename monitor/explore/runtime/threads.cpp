@@ -79,6 +79,7 @@ void begin_threads() {
 int create_thread(pthread_t* handle, const pthread_attr_t* attributes, void* (*routine)(void*),
                   void* argument) {
   if (!concurrent) {
+    serve_from_first_thread();
     concurrent = true;
     // From here on the thread is under control.
     threads[0].operations = 0;
@@ -132,6 +133,15 @@ int create_thread(pthread_t* handle, const pthread_attr_t* attributes, void* (*r
   return 0;
 }
 
+bool others_may_run() {
+  for (uint32_t number = 0; number < thread_count; ++number) {
+    if (number != self && threads[number].exists && threads[number].joined_by != self + 1) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void set_thread_result(void* value) { threads[self].result = value; }
 
 int join_thread(pthread_t handle, void** value) {
@@ -148,6 +158,7 @@ int join_thread(pthread_t handle, void** value) {
     join.a = number;
     step(join);
     thread.joined = true;
+    thread.joined_by = self + 1;
     if (value != nullptr) {
       *value = thread.result;
     }

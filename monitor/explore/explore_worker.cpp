@@ -1,0 +1,128 @@
+#include "monitor/explore/explore_worker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "monitor/explore/schedule.h"
+
+namespace tsomon::explore {
+namespace {
+
+constexpr uint32_t kFirstLength = 16;
+
+std::vector<Choice> executed(const Run& run) {
+  std::vector<Choice> schedule;
+  for (const Step& step : run.steps) {
+    if (!step.waits) {
+      schedule.push_back(step.choice);
+    }
+  }
+  return schedule;
+}
+
+}  // namespace
+
+void ExploreWorker::forget() {
+  builder_ = {};
+  graphs_.reset();
+  sequences_.reset();
+  states_.reset();
+  bounded_ = false;
+}
+
+void ExploreWorker::begin(const ExplorePart& part, PickedRuns* picked) {
+  picked_ = picked;
+  if (options_.strategy == Strategy::kDpor) {
+    graphs_ = std::make_unique<GraphSearch>(*program_, builder_, options_.model);
+    graphs_->begin(part.subtree);
+  } else if (options_.strategy == Strategy::kNaive) {
+    sequences_ = std::make_unique<NaiveSearch>(*program_, options_.model, options_.preemptions);
+    sequences_->begin(part.start);
+  } else if (options_.strategy == Strategy::kStates) {
+    states_ = std::make_unique<StateSearch>(
+        *program_, options_.model,
+        options_.serializability || options_.robustness || options_.linearizability ? Judged::kGraph
+                                                                                    : Judged::kEnd);
+  }
+}
+
+bool ExploreWorker::done() const {
+  if (picks()) {
+    const uint64_t most = !options_.replay.empty()   ? 1
+                          : options_.executions != 0 ? options_.executions
+                                                     : kSampled;
+    return picked_->begun.load() >= most;
+  }
+  return options_.strategy == Strategy::kDpor     ? graphs_->done()
+         : options_.strategy == Strategy::kStates ? states_->done()
+                                                  : sequences_->done();
+}
+
+const Run& ExploreWorker::pick() {
+  Request request;
+  request.model = options_.model;
+  const uint64_t number = picked_->begun.fetch_add(1);
+  request.seed = options_.seed + number;
+  if (!options_.replay.empty()) {
+    request.prefix = parse_schedule(options_.replay)->steps;
+  } else {
+    request.policy = options_.strategy == Strategy::kPct ? Policy::kPct : Policy::kRandom;
+    request.depth = options_.depth;
+    const uint32_t length = picked_->length.load();
+    request.length = length == 0 ? kFirstLength : length;
+  }
+  const Run& run = program_->run(request);
+  if (number == 0) {
+    picked_->length = std::max(kFirstLength, static_cast<uint32_t>(run.steps.size()));
+  }
+  return run;
+}
+
+NextRun ExploreWorker::next() {
+  NextRun next;
+  if (!picks() && options_.strategy == Strategy::kDpor) {
+    GraphSearch::Result result = graphs_->next();
+    next.run = result.run;
+    next.schedule = std::move(result.schedule);
+    if (result.graph != nullptr) {
+      next.graph = *result.graph;
+    }
+    return next;
+  }
+  if (picks()) {
+    next.run = &pick();
+  } else if (options_.strategy == Strategy::kStates) {
+    next.run = states_->next();
+    if (next.run == nullptr) {
+      return next;
+    }
+  } else {
+    next.run = &sequences_->next();
+    bounded_ = bounded_ || sequences_->bounded();
+  }
+  if (next.run->end != End::kDiverged) {
+    next.graph = builder_.of_run(*next.run, options_.model, true);
+  }
+  next.schedule = executed(*next.run);
+  return next;
+}
+
+bool ExploreWorker::give(ExplorePart* part) {
+  if (picks() || options_.strategy == Strategy::kStates) {
+    return false;
+  }
+  if (options_.strategy == Strategy::kDpor) {
+    auto subtree = graphs_->give();
+    if (subtree) {
+      part->subtree = std::move(*subtree);
+    }
+    return subtree.has_value();
+  }
+  auto start = sequences_->give();
+  if (start) {
+    part->start = std::move(*start);
+  }
+  return start.has_value();
+}
+
+}  // namespace tsomon::explore
