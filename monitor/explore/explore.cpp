@@ -409,7 +409,7 @@ class Explorer {
       finding.history = found.history;
       if (found.kind == "serializability" || found.kind == "robustness") {
         finding.trace = trace_text(
-            next.graph, *next.run, [this](uint32_t number) { return process_.label(number); },
+            next.graph, *next.run, [this](uint32_t number) { return at_->process().label(number); },
             [this](uint64_t pc) { return place(pc); });
       }
       finding.schedule = schedule_of(steps_of(next, found));
