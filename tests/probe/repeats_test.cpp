@@ -32,7 +32,8 @@ std::vector<std::string> deeds(const Trace& trace, const std::string& thread, co
       }
       deed += " " + name->first;
       for (const auto& value : {trace.read_value(event), trace.write_value(event)}) {
-        deed += value ? " " + std::to_string(*value) : " -";
+        deed += ' ';
+        deed += value ? std::to_string(*value) : "-";
       }
     }
     if (list.empty() || list.back() != deed || event.kind() != EventKind::kRead) {
