@@ -11,6 +11,7 @@
 #include "monitor/events/read_ahead.h"
 #include "monitor/judge/check_parts.h"
 #include "offline/check/crossing_units.h"
+#include "offline/check/orientation_search.h"
 #include "tso/model/units.h"
 #include "tso/support/work.h"
 
@@ -143,7 +144,7 @@ Property analysed_property(CheckProperty property) {
   }
 }
 
-Result<Analysis> analyse_property(const Trace& trace, const CheckOptions& options) {
+Result<Analysis> analyse_property(const Trace& trace, const CheckOptions& options, Extent extent) {
   if (options.property == CheckProperty::kAtomicSets) {
     return analyse_atomic_sets(trace, {options.sets, true, options.analysis.values,
                                        options.analysis.relation, options.analysis.max_undirected});
@@ -152,7 +153,8 @@ Result<Analysis> analyse_property(const Trace& trace, const CheckOptions& option
   analysis.property = analysed_property(options.property);
   analysis.threads = options.jobs != 0 ? options.jobs : usable_processors();
   analysis.progress = options.progress;
-  return analyse_in_steps(trace, analysis);
+  return extent == Extent::kWhole ? analyse_in_steps(trace, analysis)
+                                  : analyse_exactly(trace, analysis);
 }
 
 Result<CheckReport> check_trace(const Trace& trace, const CheckOptions& options) {
@@ -165,7 +167,7 @@ Result<CheckReport> check_trace(const Trace& trace, const CheckOptions& options)
   }
   report.threads = threads_with_events(trace);
   report.lost_events = trace.lost_events;
-  auto result = analyse_property(trace, options);
+  auto result = analyse_property(trace, options, Extent::kWhole);
   if (!result) {
     return tl::unexpected<Error>(result.error());
   }

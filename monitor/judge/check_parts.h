@@ -28,6 +28,10 @@ void distrust_losses(CheckReport* report);
 uint32_t threads_with_events(const Trace& trace);
 
 Property analysed_property(CheckProperty property);
-Result<Analysis> analyse_property(const Trace& trace, const CheckOptions& options);
+enum class Extent : uint8_t { kSlice, kWhole };
+// kWhole: of an input as a whole, which may be long; what is decided without the exact search need
+// not come from it (offline/check/crossing_units.h).
+Result<Analysis> analyse_property(const Trace& trace, const CheckOptions& options,
+                                  Extent extent = Extent::kSlice);
 
 }  // namespace tsomon

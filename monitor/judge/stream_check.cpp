@@ -430,7 +430,7 @@ class StreamCheck::Impl {
     if (error_ || report_.events > kMostExact || report_.violations() > 0 || !cycles_.empty()) {
       return false;
     }
-    judge(everything(), nullptr, {});
+    judge(everything(), nullptr, {}, Extent::kSlice);  // the rest has been asked
     judged_whole_ = !too_dear_;
     if (judged_whole_) {
       pending_.clear();
@@ -648,12 +648,12 @@ class StreamCheck::Impl {
   }
 
   void judge(const Trace& trace, const std::vector<uint64_t>* index,
-             const std::vector<DetectedWindow>& windows) {
+             const std::vector<DetectedWindow>& windows, Extent extent = Extent::kWhole) {
     CheckOptions options = options_;
     options.analysis.only = ranges_of(windows, index);
     Result<Analysis> analysis;
     const WorkSpent spent = measured(kWholeBudget.of(trace.events.size()),
-                                     [&] { analysis = analyse_property(trace, options); });
+                                     [&] { analysis = analyse_property(trace, options, extent); });
     too_dear_ = too_dear_ || spent.over;
     take(std::move(analysis), trace, index);
   }

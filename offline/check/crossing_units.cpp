@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -47,37 +48,18 @@ class Reach {
   void enter(ThreadId thread, Edge edge, uint32_t before) {
     const uint32_t unit = lists_.unit(edge.to);
     const uint32_t full = lists_.full_from(thread, unit);
-    Reached& mine = threads_[thread];
-    if (mine.full == kEnd && mine.some == kEnd) {
-      touched_.push_back(thread);
+    if (full != unit && unit < threads_[thread].full) {
+      lower(thread, unit, {edge, before}, &Reached::some, &Reached::some_by);
     }
-    const bool some = full != unit && unit < mine.some && unit < mine.full;
-    const bool more = full < lists_.units(thread) && full < mine.full;
-    if (some) {
-      mine.some = unit;
-      mine.some_by = add({edge, before});
-    }
-    if (more) {
-      mine.full = full;
-      mine.full_by = add({edge, before});
-    }
-    if (some || more) {
-      look_at(thread);
+    if (full < lists_.units(thread)) {
+      enter_from(thread, full, edge, before);
     }
   }
-
   // All units from this one on.
   void enter_from(ThreadId thread, uint32_t unit, Edge edge, uint32_t before) {
-    Reached& mine = threads_[thread];
-    if (mine.full == kEnd && mine.some == kEnd) {
-      touched_.push_back(thread);
-    }
-    if (unit < mine.full) {
-      mine.full = unit;
-      mine.full_by = add({edge, before});
-      look_at(thread);
-    }
+    lower(thread, unit, {edge, before}, &Reached::full, &Reached::full_by);
   }
+
   // The entry by which a unit that is entered by all is reached; kEnd: it is not.
   uint32_t reaches(ThreadId thread, uint32_t unit) const {
     const Reached& mine = threads_[thread];
@@ -119,13 +101,21 @@ class Reach {
     bool open = false;
   };
 
-  uint32_t add(const Entry& entry) {
+  // The bound comes down to this unit, if it is above.
+  void lower(ThreadId thread, uint32_t unit, const Entry& entry, uint32_t Reached::*bound,
+             uint32_t Reached::*by) {
+    Reached& mine = threads_[thread];
+    if (mine.*bound <= unit) {
+      return;
+    }
+    if (mine.full == kEnd && mine.some == kEnd) {
+      touched_.push_back(thread);
+    }
+    mine.*bound = unit;
+    mine.*by = static_cast<uint32_t>(entries_.size());
     entries_.push_back(entry);
-    return static_cast<uint32_t>(entries_.size() - 1);
-  }
-  void look_at(ThreadId thread) {
-    if (!threads_[thread].open) {
-      threads_[thread].open = true;
+    if (!mine.open) {
+      mine.open = true;
       open_.push_back(thread);
     }
   }
@@ -255,7 +245,7 @@ class CrossingSearch {
           return cycle;
         }
       }
-      for (const uint32_t passage : passages_) {
+      for (const uint32_t passage : passages_[thread]) {
         spend(1);
         pass(passage, thread);
       }
@@ -288,17 +278,9 @@ class CrossingSearch {
            (!list.issued.empty() && list.issued[place] < relation_.lo(e));
   }
   uint32_t first_not_before(const ThreadLists::List& list, uint32_t e) const {
-    uint32_t low = 0;
-    auto high = static_cast<uint32_t>(list.events.size());
-    while (low < high) {
-      const uint32_t middle = low + (high - low) / 2;
-      if (comes_before(list, middle, e)) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    return low;
+    const auto places = std::views::iota(uint32_t{0}, static_cast<uint32_t>(list.events.size()));
+    return *std::ranges::partition_point(
+        places, [&](uint32_t place) { return comes_before(list, place, e); });
   }
 
   std::vector<Edge> cycle_to(Edge last, uint32_t by) const {
@@ -313,6 +295,7 @@ class CrossingSearch {
   // Forks and joins lead from thread to thread, too. False: one lies inside of a unit, which may
   // begin a cycle.
   bool add_passages() {
+    passages_.resize(relation_.threads());
     for (const uint32_t e : relation_.thread_events()) {
       const Event& event = trace_.events[e];
       if (!options_.relation.thread_order ||
@@ -320,7 +303,7 @@ class CrossingSearch {
         return false;
       }
       if (event.address < relation_.threads() && event.address != event.thread) {
-        passages_.push_back(e);
+        passages_[event.kind() == EventKind::kFork ? event.thread : event.address].push_back(e);
       }
     }
     return true;
@@ -329,12 +312,12 @@ class CrossingSearch {
   void pass(uint32_t passage, ThreadId thread) {
     const Event& event = trace_.events[passage];
     const auto child = static_cast<ThreadId>(event.address);
-    if (event.kind() == EventKind::kFork && event.thread == thread && lists_->units(child) > 0) {
+    if (event.kind() == EventKind::kFork) {
       const uint32_t by = reach_->reaches(thread, lists_->unit(passage));
-      if (by != kEnd) {
+      if (by != kEnd && lists_->units(child) > 0) {
         reach_->enter_from(child, 0, {passage, relation_.of_thread(child).front()}, by);
       }
-    } else if (event.kind() == EventKind::kJoin && child == thread) {
+    } else {
       const uint32_t by = reach_->reaches_any(thread);
       reach_->enter_from(event.thread, lists_->unit(passage), {reach_->entry(by).edge.to, passage},
                          by);
@@ -358,8 +341,8 @@ class CrossingSearch {
   uint32_t start_ = kEnd;  // where the search began
   // All units that it may come back to lead to those from here on.
   uint32_t horizon_ = 0;
-  std::vector<uint32_t> targets_;   // by list of the thread that is looked at
-  std::vector<uint32_t> passages_;  // forks and joins
+  std::vector<uint32_t> targets_;                // by list of the thread that is looked at
+  std::vector<std::vector<uint32_t>> passages_;  // forks, and joins, by the thread they lead from
 };
 
 }  // namespace
@@ -370,6 +353,10 @@ CrossingUnits find_crossing_units(const Trace& trace, const AnalysisOptions& opt
 
 Result<Analysis> analyse_crossing_units(const Trace& trace, const AnalysisOptions& options) {
   return analysed_within(kAnalysisBudget, trace, [&](Analysis* result) -> Result<void> {
+    if (!trace.complete || trace.sampled) {
+      result->missing("events are missing, which may have ordered or violated something");
+      return {};
+    }
     CrossingUnits found = find_crossing_units(trace, options);
     result->units = found.units;
     if (found.violation) {
@@ -377,7 +364,7 @@ Result<Analysis> analyse_crossing_units(const Trace& trace, const AnalysisOption
       result->missing("whether a violation is definite was not decided");
     } else if (found.cyclic == Answer::kUnknown) {
       result->missing(
-          fmt::format("{} cycles were met that no execution was found for", found.refused));
+          fmt::format("{} cycles of units were met that were not shown to be some", found.refused));
     }
     return {};
   });

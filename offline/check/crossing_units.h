@@ -46,7 +46,7 @@ struct CrossingUnits {
 CrossingUnits find_crossing_units(const Trace& trace, const AnalysisOptions& options);
 
 // The same as an analysis of the whole trace, with the same bounds: complete where the answer is
-// kNo, and with one finding where it is kYes.
+// kNo, and with one finding where it is kYes. A trace that lacks events is not decided.
 Result<Analysis> analyse_crossing_units(const Trace& trace, const AnalysisOptions& options);
 
 // The exact analysis (offline/check/orientation_search.h), and of long traces of which too much is

@@ -32,7 +32,7 @@ class LocationValues {
         if (const auto value = values.written(store)) {
           const auto [at, is_new] = writers_.try_emplace(*value, Writer{store, &list, true});
           at->second.only = at->second.only && is_new;
-        } else if (relation.is_store(store)) {
+        } else {
           unknown_ = true;  // it may have written any
         }
       }

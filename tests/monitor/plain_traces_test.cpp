@@ -67,7 +67,7 @@ class Maker {
   Trace trace_;
 };
 
-CheckReport judge(const Trace& trace, CheckOptions options) {
+CheckReport judge(const Trace& trace, CheckOptions options, bool complete = true) {
   StreamCheck check(trace.symbols, options);
   EventBlock block;
   for (size_t first = 0; first < trace.events.size(); first += 1000) {
@@ -75,7 +75,7 @@ CheckReport judge(const Trace& trace, CheckOptions options) {
     block.append(trace, first, std::min(first + 1000, trace.events.size()));
     check.add(block);
   }
-  auto report = check.finish(true, 0);
+  auto report = check.finish(complete, complete ? 0 : 3);
   REQUIRE(report);
   return std::move(*report);
 }
@@ -117,6 +117,22 @@ TEST_CASE("plain traces: a late store in the middle is found, with an execution"
     CHECK(check_witness(found.events, found.violation.witness, claim));
     CHECK(std::any_of(found.events.events.begin(), found.events.events.end(),
                       [](const Event& event) { return event.address == 1 || event.address == 2; }));
+  }
+}
+
+TEST_CASE("plain traces: with events lost nothing is serializable") {
+  Trace trace = Maker().make(false);
+  trace.complete = false;
+  trace.lost_events = 3;
+  for (const CheckProperty property :
+       {CheckProperty::kSerializability, CheckProperty::kRobustness}) {
+    CheckOptions options;
+    options.property = property;
+    CHECK(judge(trace, options, false).verdict() == Verdict::kInconclusive);
+    options.analysis.relation.order = TraceOrder::kThread;
+    const auto report = check_trace(trace, options);
+    REQUIRE(report);
+    CHECK(report->verdict() == Verdict::kInconclusive);
   }
 }
 
