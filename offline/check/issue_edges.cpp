@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "tso/support/none.h"
 #include "tso/support/work.h"
@@ -46,24 +47,15 @@ void add_issue_edges(const Relation& relation, const AccessIndex& accesses,
     return;
   }
   const Neighbours neighbours(relation);
-  // By list: when each access, or one behind it, was certainly issued.
   std::vector<std::vector<int64_t>> issued(accesses.lists());
   for (uint32_t number = 0; number < issued.size(); ++number) {
-    const auto list = accesses.list(number);
-    issued[number].resize(list.size());
-    for (size_t i = list.size(), j = list.size(); i-- > 0; j = i) {
-      issued[number][i] =
-          std::min(relation.hi(list[i]), j < list.size() ? issued[number][j] : INT64_MAX);
-    }
+    issued[number] =
+        earliest_from(accesses.list(number), [&](uint32_t e) { return relation.hi(e); });
   }
   const auto n = static_cast<uint32_t>(relation.trace().events.size());
   for (uint32_t f = 0; f < n; ++f) {
-    const LocationId location = relation.locations().of_event(f);
-    if (location == LocationTable::kNone) {
-      continue;
-    }
     const bool later_effect = relation.is_store(f) || relation.source(f) != Relation::kNever;
-    const auto link = [&](uint32_t number) {
+    for_each_conflicting_list(relation, accesses, f, [&](uint32_t number, ThreadId) {
       const std::vector<int64_t>& times = issued[number];
       const auto after = std::lower_bound(times.begin(), times.end(), relation.lo(f));
       if (after == times.begin()) {
@@ -78,19 +70,7 @@ void add_issue_edges(const Relation& relation, const AccessIndex& accesses,
       if (later_effect && neighbours.behind[f] != kNone) {
         edges->push_back({from, neighbours.behind[f]});
       }
-    };
-    for (const LocationId other : relation.locations().overlapping(location)) {
-      const auto threads = accesses.at(other);
-      spend(1 + 8 * threads.size());
-      for (uint32_t i = 0; i < threads.size(); ++i) {
-        if (threads[i].thread != relation.trace().events[f].thread) {
-          link(accesses.first_list(other) + 2 * i);
-          if (!relation.only_reads(f)) {
-            link(accesses.first_list(other) + 2 * i + 1);
-          }
-        }
-      }
-    }
+    });
   }
 }
 

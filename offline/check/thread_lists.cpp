@@ -130,12 +130,7 @@ void ThreadLists::make_lists(const Relation& relation, const AccessIndex& access
                     relation.options().order == TraceOrder::kIssue;
   for (uint32_t number = 1; ties && number < lists_.size(); number += 2) {
     List& list = lists_[number];
-    list.issued.resize(list.events.size());
-    int64_t issued = INT64_MAX;
-    for (size_t i = list.events.size(); i-- > 0;) {
-      issued = std::min(issued, relation.hi(list.events[i]));
-      list.issued[i] = issued;
-    }
+    list.issued = earliest_from(list.events, [&](uint32_t e) { return relation.hi(e); });
   }
   for (List& list : lists_) {
     const size_t count = list.events.size();

@@ -311,21 +311,9 @@ void add_conflicts(const Relation& relation, const AccessIndex& accesses, uint64
     if (location == LocationTable::kNone) {
       continue;
     }
-    for (const LocationId other : locations.overlapping(location)) {
-      uint32_t list = accesses.first_list(other);
-      spend(1 + accesses.at(other).size());
-      for (const ThreadAccesses& theirs : accesses.at(other)) {
-        const uint32_t writes = list++;
-        const uint32_t reads = list++;
-        if (theirs.thread == relation.trace().events[e].thread) {
-          continue;
-        }
-        edges.add(e, theirs.thread, &index[writes]);
-        if (!relation.only_reads(e)) {
-          edges.add(e, theirs.thread, &index[reads]);
-        }
-      }
-    }
+    for_each_conflicting_list(relation, accesses, e, [&](uint32_t list, ThreadId thread) {
+      edges.add(e, thread, &index[list]);
+    });
     edges.link_before(e, location);
   }
 }
@@ -401,21 +389,12 @@ void add_certain_edges(const Relation& relation, EventGraph* graph) {
   }
 }
 
-// Accesses of one thread to one location that are ordered among each other: when each, or one
-// after it, is certainly before what begins later.
+// Accesses of one thread to one location that are ordered among each other, and from when on each
+// is before what begins.
 struct SettledAccesses {
   std::vector<uint32_t> events;
   std::vector<int64_t> settled;
 
-  void add(uint32_t e, int64_t at) {
-    events.push_back(e);
-    settled.push_back(at);
-  }
-  void finish() {
-    for (size_t i = settled.size(); i > 1; --i) {
-      settled[i - 2] = std::min(settled[i - 2], settled[i - 1]);
-    }
-  }
   // The last one that is before what begins at `lo`.
   void link(int64_t lo, uint32_t to, std::vector<Edge>* edges) const {
     const auto behind = std::lower_bound(settled.begin(), settled.end(), lo);
@@ -429,38 +408,22 @@ struct SettledAccesses {
 // thread. Forwarded loads are no part of the order of the other loads.
 void add_latest_before(const Relation& relation, const AccessIndex& accesses,
                        std::vector<Edge>* edges) {
-  std::vector<SettledAccesses> lists(accesses.lists());
-  std::vector<SettledAccesses> forwarded(accesses.lists());
-  for (uint32_t number = 0; number < lists.size(); ++number) {
+  std::vector<SettledAccesses> lists(2 * static_cast<size_t>(accesses.lists()));
+  for (uint32_t number = 0; number < accesses.lists(); ++number) {
     for (const uint32_t e : accesses.list(number)) {
-      (relation.source(e) == kNone ? lists : forwarded)[number].add(e, directed_from(relation, e));
+      lists[2 * number + (relation.source(e) == kNone ? 0 : 1)].events.push_back(e);
     }
-    lists[number].finish();
-    forwarded[number].finish();
+  }
+  for (SettledAccesses& list : lists) {
+    list.settled =
+        earliest_from(list.events, [&](uint32_t e) { return directed_from(relation, e); });
   }
   const auto n = static_cast<uint32_t>(relation.trace().events.size());
   for (uint32_t e = 0; e < n; ++e) {
-    const LocationId location = relation.locations().of_event(e);
-    if (location == LocationTable::kNone) {
-      continue;
-    }
-    const int64_t lo = relation.lo(e);
-    const auto link = [&](uint32_t number) {
-      lists[number].link(lo, e, edges);
-      forwarded[number].link(lo, e, edges);
-    };
-    for (const LocationId other : relation.locations().overlapping(location)) {
-      const auto threads = accesses.at(other);
-      spend(1 + 8 * threads.size());
-      for (uint32_t i = 0; i < threads.size(); ++i) {
-        if (threads[i].thread != relation.trace().events[e].thread) {
-          link(accesses.first_list(other) + 2 * i);
-          if (!relation.only_reads(e)) {
-            link(accesses.first_list(other) + 2 * i + 1);
-          }
-        }
-      }
-    }
+    for_each_conflicting_list(relation, accesses, e, [&](uint32_t number, ThreadId) {
+      lists[2 * number].link(relation.lo(e), e, edges);
+      lists[2 * number + 1].link(relation.lo(e), e, edges);
+    });
   }
 }
 

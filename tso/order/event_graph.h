@@ -12,11 +12,13 @@
 // Thread-safety: immutable once built.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "tso/model/relation.h"
+#include "tso/support/work.h"
 
 namespace tsomon {
 
@@ -63,6 +65,42 @@ class AccessIndex {
   std::vector<uint32_t> first_;    // of each location in of_threads_
   std::vector<uint32_t> list_of_;  // by event
 };
+
+// Calls visit(number, thread) for each list with accesses of another thread that conflict with e.
+template <typename Visit>
+void for_each_conflicting_list(const Relation& relation, const AccessIndex& accesses, uint32_t e,
+                               const Visit& visit) {
+  const LocationId location = relation.locations().of_event(e);
+  if (location == LocationTable::kNone) {
+    return;
+  }
+  const ThreadId own = relation.trace().events[e].thread;
+  for (const LocationId other : relation.locations().overlapping(location)) {
+    uint32_t list = accesses.first_list(other);
+    spend(1 + accesses.at(other).size());
+    for (const ThreadAccesses& theirs : accesses.at(other)) {
+      if (theirs.thread != own) {
+        visit(list, theirs.thread);
+        if (!relation.only_reads(e)) {
+          visit(list + 1, theirs.thread);
+        }
+      }
+      list += 2;
+    }
+  }
+}
+
+// Of events in program order, when something holds of each: at each place when it holds of that one
+// or one after it, as it does of the first one then, too.
+template <typename Time>
+std::vector<int64_t> earliest_from(std::span<const uint32_t> events, const Time& time) {
+  std::vector<int64_t> times(events.size());
+  int64_t earliest = kTimeMax;
+  for (size_t i = events.size(); i-- > 0;) {
+    times[i] = earliest = std::min(earliest, time(events[i]));
+  }
+  return times;
+}
 
 struct EventGraph {
   std::vector<Edge> directed;
