@@ -21,11 +21,11 @@ if(TSOMON_BUILD_FUZZERS)
   target_compile_options(tsomon_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# With TSOMON_UNITY, TARGET is compiled eight sources at once, which takes less than half the time. So names in unnamed
+# With TSOMON_UNITY, TARGET is compiled sixteen sources at once, which takes less than half the time. So names in unnamed
 # namespaces are unique in a library.
 function(tsomon_unite target)
   if(TSOMON_UNITY)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
     # GCC takes a header's class with a member of such a type for a mistake, unless a main file declares both.
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>
     # A program that links with an installed library still takes what it needs of it alone (tsomonConfig.cmake).

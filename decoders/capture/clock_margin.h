@@ -95,7 +95,7 @@ class ClockMargin {
   uint64_t last_until_ = 0;
   uint64_t place_ = 0;   // of the chunk that came last
   uint64_t before_ = 0;  // of the one before it
-  // Of the last measurement up to which all was well.
+  // The last measurement up to which all was well.
   struct Good {
     uint64_t places = 0;
     uint64_t since = 0;

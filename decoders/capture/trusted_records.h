@@ -25,7 +25,8 @@ class TrustedRecords {
   void only_before(uint64_t place, const std::vector<Chunk>& chunks);
   bool is_limited() const { return place_ != kAll; }
 
-  // Of the chunk: how many of its first records. `is_whole`: it came whole, and stands there.
+  // How many of the first records of the chunk can be trusted. `is_whole`: it came whole, and stands
+  // there.
   uint64_t of(const Chunk& chunk, bool is_whole, DecoderPool& decoders,
               const PartialChunks::Unpack& unpack) const;
 

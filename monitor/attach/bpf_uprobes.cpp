@@ -256,7 +256,7 @@ std::vector<bpf_insn> assemble(int ring, int counter, const std::optional<PidNam
   return a.code();
 }
 
-tl::unexpected<Error> refused_by_kernel(const char* what, int error) {
+tl::unexpected<Error> bpf_refused(const char* what, int error) {
   return fail(ErrorKind::kEnvironment,
               fmt::format("{}: {}; {}", what, std::strerror(error),
                           error == EPERM || error == EACCES
@@ -306,7 +306,7 @@ Result<bool> BpfUprobes::load(size_t ring_bytes) {
   attributes.max_entries = static_cast<uint32_t>(ring_bytes);
   ring_ = Descriptor(static_cast<int>(bpf(BPF_MAP_CREATE, &attributes, sizeof attributes)));
   if (!ring_.is_open()) {
-    return refused_by_kernel("a BPF ring cannot be created", errno);
+    return bpf_refused("a BPF ring cannot be created", errno);
   }
   std::memset(&attributes, 0, sizeof attributes);
   attributes.map_type = BPF_MAP_TYPE_ARRAY;
@@ -316,7 +316,7 @@ Result<bool> BpfUprobes::load(size_t ring_bytes) {
   attributes.map_flags = BPF_F_MMAPABLE;
   counter_ = Descriptor(static_cast<int>(bpf(BPF_MAP_CREATE, &attributes, sizeof attributes)));
   if (!counter_.is_open()) {
-    return refused_by_kernel("a BPF map cannot be created", errno);
+    return bpf_refused("a BPF map cannot be created", errno);
   }
   const std::vector<bpf_insn> code = assemble(ring_.get(), counter_.get(), nested_pid_namespace());
   std::memset(&attributes, 0, sizeof attributes);
@@ -327,7 +327,7 @@ Result<bool> BpfUprobes::load(size_t ring_bytes) {
   attributes.license = reinterpret_cast<uint64_t>("GPL");
   program_ = Descriptor(static_cast<int>(bpf(BPF_PROG_LOAD, &attributes, sizeof attributes)));
   if (!program_.is_open()) {
-    return refused_by_kernel("the BPF program for uprobes cannot be loaded", errno);
+    return bpf_refused("the BPF program for uprobes cannot be loaded", errno);
   }
   ring_bytes_ = ring_bytes;
   void* const consumer = ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, ring_.get(), 0);
@@ -338,7 +338,7 @@ Result<bool> BpfUprobes::load(size_t ring_bytes) {
   void* const lost = ::mmap(nullptr, kPage, PROT_READ, MAP_SHARED, counter_.get(), 0);
   lost_ = lost == MAP_FAILED ? nullptr : static_cast<const uint64_t*>(lost);
   if (consumer_ == nullptr || producer_ == nullptr || lost_ == nullptr) {
-    return refused_by_kernel("the BPF ring cannot be mapped", errno);
+    return bpf_refused("the BPF ring cannot be mapped", errno);
   }
   return true;
 }
@@ -369,7 +369,7 @@ Result<ProbeHold> BpfUprobes::attach(pid_t pid, const std::string& file,
     if (refused != nullptr) {
       *refused = error;
     }
-    return refused_by_kernel("uprobes cannot be set", error);
+    return bpf_refused("uprobes cannot be set", error);
   }
   return ProbeHold(std::make_shared<Descriptor>(std::move(created)));
 }

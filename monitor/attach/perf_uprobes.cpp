@@ -99,7 +99,7 @@ perf_event_attr hit_attributes() {
   return attributes;
 }
 
-tl::unexpected<Error> refused_by_kernel(const std::string& what, int error) {
+tl::unexpected<Error> perf_refused(const std::string& what, int error) {
   std::string remedy = "use a kernel from 5.13 on with CONFIG_UPROBE_EVENTS and CONFIG_PERF_EVENTS";
   if (error == EPERM || error == EACCES) {
     remedy = "run as root";
@@ -168,7 +168,7 @@ class PerfUprobes : public Uprobes {
         continue;  // switched off
       }
       if (!owner.is_open()) {
-        return refused_by_kernel("perf events cannot be opened", errno);
+        return perf_refused("perf events cannot be opened", errno);
       }
       auto ring = SampleRing::map(owner, bytes);
       if (!ring) {
@@ -278,7 +278,7 @@ class PerfUprobes : public Uprobes {
     if (refused != nullptr) {
       *refused = error;
     }
-    return refused_by_kernel(what, error);
+    return perf_refused(what, error);
   }
 
   std::vector<pid_t> threads() const {

@@ -40,7 +40,7 @@ std::string span_text(const BlockPlace& block) {
   return first == last ? first : first + " to " + last;
 }
 
-// Of the i-th repair; nullptr: it was not explored.
+// What exploring the i-th repair showed; nullptr: it was not explored.
 const ExploredRepair* explored_at(const ExploredRepairs* explored, size_t i) {
   return explored != nullptr && i < explored->repairs.size() ? &explored->repairs[i] : nullptr;
 }

@@ -32,7 +32,7 @@ struct RacesExplored {
   bool complete() const { return notes.empty(); }
 };
 
-// Of the options: command, model, executions (runs), seconds, max_steps, the properties.
+// Looks at these options: command, model, executions (runs), seconds, max_steps, the properties.
 Result<RacesExplored> explore_races(const ExploreOptions& options);
 
 std::string races_text(const RacesExplored& explored, const ExploreOptions& options);

@@ -136,6 +136,7 @@ class CrossingSearch {
         locations_(trace),
         relation_(trace, locations_, options.relation),
         accesses_(relation_),
+        neighbours_(relation_),
         by_event_(options.property == Property::kRobustness) {}
 
   CrossingUnits run() {
@@ -144,7 +145,7 @@ class CrossingSearch {
     std::vector<Edge> edges = directed_edges(relation_, accesses_);
     const bool values = options_.values && add_value_edges(relation_, accesses_, &edges);
     if (options_.relation.semantics == Semantics::kExact) {
-      add_issue_edges(relation_, accesses_, &edges);
+      add_issue_edges(relation_, accesses_, neighbours_, &edges);
     }
     order_ = Reachability::build(relation_, edges);
     edges = {};
@@ -171,11 +172,14 @@ class CrossingSearch {
   // False: that is the answer.
   bool search_from(uint32_t list, bool shown, CrossingUnits* result) {
     const ThreadLists::List& events = lists_->lists()[list];
+    if (!events.shared) {
+      return true;
+    }
     uint32_t last_unit = kEnd;
     for (const uint32_t b : events.events) {
       spend(1);
-      // Of one unit the first leaves to all that the others leave to.
-      if (events.partners.empty() || lists_->unit(b) == last_unit) {
+      // The first access of a unit leaves to all that the later ones leave to.
+      if (lists_->unit(b) == last_unit) {
         continue;
       }
       last_unit = lists_->unit(b);
@@ -255,22 +259,31 @@ class CrossingSearch {
 
   // Along the conflicts of an event to other threads.
   std::optional<std::vector<Edge>> leave(ThreadId start, uint32_t from, uint32_t by) {
-    for (const uint32_t partner : lists_->lists()[lists_->list_of(from)].partners) {
-      const ThreadLists::List& theirs = lists_->lists()[partner];
-      spend(8);
-      if (theirs.thread == start) {
-        const uint32_t target = targets_[partner];
-        if (target != kEnd && !comes_before(theirs, lists_->place_of(target), from)) {
-          return cycle_to({from, target}, by);
-        }
-      }
-      const uint32_t first = first_not_before(theirs, from);
-      if (first < theirs.events.size() &&
-          (theirs.thread != start || may_return(start, lists_->unit(theirs.events[first])))) {
-        reach_->enter(theirs.thread, {from, theirs.events[first]}, by);
-      }
+    uint32_t target = kEnd;
+    any_conflicting_list(relation_, accesses_, from, [&](uint32_t index_list, ThreadId thread) {
+      const uint32_t first = ThreadLists::first_of(index_list);
+      return enter_list(start, thread, first, from, by, &target) ||
+             enter_list(start, thread, first + 1, from, by, &target);
+    });
+    return target == kEnd ? std::nullopt : std::optional(cycle_to({from, target}, by));
+  }
+
+  // True: that closes a cycle, at `target`.
+  bool enter_list(ThreadId start, ThreadId thread, uint32_t list, uint32_t from, uint32_t by,
+                  uint32_t* target) {
+    const ThreadLists::List& theirs = lists_->lists()[list];
+    spend(8);
+    if (thread == start && targets_[list] != kEnd &&
+        !comes_before(theirs, lists_->place_of(targets_[list]), from)) {
+      *target = targets_[list];
+      return true;
     }
-    return std::nullopt;
+    const uint32_t first = first_not_before(theirs, from);
+    if (first < theirs.events.size() &&
+        (thread != start || may_return(start, lists_->unit(theirs.events[first])))) {
+      reach_->enter(thread, {from, theirs.events[first]}, by);
+    }
+    return false;
   }
 
   bool comes_before(const ThreadLists::List& list, uint32_t place, uint32_t e) const {
@@ -325,7 +338,8 @@ class CrossingSearch {
   }
 
   std::optional<Violation> show(const std::vector<Edge>& cycle) const {
-    return witness_of_cycle({trace_, options_, units_, relation_, *order_, by_event_}, cycle);
+    return witness_of_cycle({trace_, options_, units_, relation_, *order_, neighbours_, by_event_},
+                            cycle);
   }
 
   const Trace& trace_;
@@ -334,6 +348,7 @@ class CrossingSearch {
   LocationTable locations_;
   Relation relation_;
   AccessIndex accesses_;
+  EffectNeighbours neighbours_;
   bool by_event_;
   std::optional<Reachability> order_;
   std::optional<ThreadLists> lists_;

@@ -37,20 +37,6 @@ class CycleWitness {
            in_.trace.events[edge.to].kind() == EventKind::kJoin;
   }
 
-  // The load from memory, store or fence that comes next; kNone: none near by.
-  uint32_t next_in_thread(uint32_t e) const {
-    const auto thread = in_.relation.of_thread(in_.trace.events[e].thread);
-    const size_t first = in_.relation.position(e) + 1;
-    for (size_t at = first; at < std::min(thread.size(), first + kMaxSteps); ++at) {
-      spend(1);
-      if (is(in_.trace.events[thread[at]], kinds::kNodes) &&
-          in_.relation.source(thread[at]) == Relation::kNever && in_.relation.is_read(thread[at])) {
-        return thread[at];
-      }
-    }
-    return kNone;
-  }
-
   bool before(uint32_t e, uint32_t f) const {
     if (in_.order.reaches(e, f)) {
       return true;
@@ -58,7 +44,7 @@ class CycleWitness {
     if (in_.relation.source(e) == Relation::kNever) {
       return false;
     }
-    const uint32_t next = next_in_thread(e);
+    const uint32_t next = in_.neighbours.behind[e];
     return next != kNone && (next == f || in_.order.reaches(next, f));
   }
 

@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "offline/check/issue_edges.h"
 #include "tso/check/analysis.h"
 #include "tso/model/relation.h"
 #include "tso/model/units.h"
@@ -26,7 +27,8 @@ struct OrderedUnits {
   const UnitTable& units;
   const Relation& relation;
   const Reachability& order;  // of the directed edges
-  bool by_event = false;      // units are single events, and program order is whole
+  const EffectNeighbours& neighbours;
+  bool by_event = false;  // units are single events, and program order is whole
 };
 
 // `cycle`: edges from thread to thread; the event that one leads to is in the unit that the next

@@ -8,45 +8,33 @@
 #include "tso/support/work.h"
 
 namespace tsomon {
-namespace {
-
-// Of each event the load from memory, or what drains, in its thread: itself or the last before, and
-// the first behind.
-struct Neighbours {
-  explicit Neighbours(const Relation& relation)
-      : before(relation.trace().events.size(), kNone), behind(before) {
-    const auto takes_effect = [&](uint32_t e) {
-      return is(relation.trace().events[e], kinds::kNodes) && !relation.is_store(e) &&
-             relation.source(e) == Relation::kNever;
-    };
-    for (ThreadId thread = 0; thread < relation.threads(); ++thread) {
-      const auto events = relation.of_thread(thread);
-      spend(4 * events.size());
-      uint32_t last = kNone;
-      for (const uint32_t e : events) {
-        last = takes_effect(e) ? e : last;
-        before[e] = last;
-      }
-      uint32_t next = kNone;
-      for (size_t at = events.size(); at-- > 0;) {
-        behind[events[at]] = next;
-        next = takes_effect(events[at]) ? events[at] : next;
-      }
+EffectNeighbours::EffectNeighbours(const Relation& relation)
+    : before(relation.trace().events.size(), kNone), behind(before) {
+  const auto takes_effect = [&](uint32_t e) {
+    return is(relation.trace().events[e], kinds::kNodes) && !relation.is_store(e) &&
+           relation.source(e) == Relation::kNever;
+  };
+  for (ThreadId thread = 0; thread < relation.threads(); ++thread) {
+    const auto events = relation.of_thread(thread);
+    spend(4 * events.size());
+    uint32_t last = kNone;
+    for (const uint32_t e : events) {
+      last = takes_effect(e) ? e : last;
+      before[e] = last;
+    }
+    uint32_t next = kNone;
+    for (size_t at = events.size(); at-- > 0;) {
+      behind[events[at]] = next;
+      next = takes_effect(events[at]) ? events[at] : next;
     }
   }
-
-  std::vector<uint32_t> before;
-  std::vector<uint32_t> behind;
-};
-
-}  // namespace
+}
 
 void add_issue_edges(const Relation& relation, const AccessIndex& accesses,
-                     std::vector<Edge>* edges) {
+                     const EffectNeighbours& neighbours, std::vector<Edge>* edges) {
   if (relation.options().order != TraceOrder::kIssue) {
     return;
   }
-  const Neighbours neighbours(relation);
   std::vector<std::vector<int64_t>> issued(accesses.lists());
   for (uint32_t number = 0; number < issued.size(); ++number) {
     issued[number] =

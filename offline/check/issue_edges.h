@@ -10,6 +10,7 @@
 // Complexity  O(n * threads * log n). Thread-safety: a pure function of its arguments.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "tso/model/relation.h"
@@ -17,7 +18,16 @@
 
 namespace tsomon {
 
+// What takes effect when it is issued, around each event of its thread: a load from memory, or an
+// event that drains. kNone: there is none. O(n) to build.
+struct EffectNeighbours {
+  explicit EffectNeighbours(const Relation& relation);
+
+  std::vector<uint32_t> before;  // the event itself, or the last one before it
+  std::vector<uint32_t> behind;  // the first one after it
+};
+
 void add_issue_edges(const Relation& relation, const AccessIndex& accesses,
-                     std::vector<Edge>* edges);
+                     const EffectNeighbours& neighbours, std::vector<Edge>* edges);
 
 }  // namespace tsomon

@@ -13,7 +13,7 @@ ThreadLists::ThreadLists(const Relation& relation, const AccessIndex& accesses,
   number_units(relation, units, by_event);
   sort_units(relation, by_event);
   make_lists(relation, accesses);
-  add_partners(relation, accesses);
+  find_shared(relation, accesses);
 }
 
 void ThreadLists::number_units(const Relation& relation, const UnitTable& units, bool by_event) {
@@ -68,7 +68,8 @@ void ThreadLists::find_full(const Relation& relation, ThreadId thread) {
   std::vector<uint32_t>& full = full_from_[thread];
   full.assign(count, count);
   const LocationTable& locations = relation.locations();
-  // Of the next load, and of the next one in another unit, of those that lead on by themselves.
+  // The units of the next load, and of the next one in another unit; only units that lead on by
+  // themselves.
   struct Loads {
     uint32_t unit = kEnd;
     uint32_t later = kEnd;
@@ -115,11 +116,11 @@ void ThreadLists::find_full(const Relation& relation, ThreadId thread) {
 void ThreadLists::make_lists(const Relation& relation, const AccessIndex& accesses) {
   list_of_.assign(unit_.size(), kEnd);
   place_.assign(unit_.size(), kEnd);
-  // Of each list of the index two: what may be forwarded is apart.
+  // Each list of the index makes two: what may be forwarded is apart.
   lists_.resize(2 * static_cast<size_t>(accesses.lists()));
   for (uint32_t number = 0; number < accesses.lists(); ++number) {
     for (const uint32_t e : accesses.list(number)) {
-      const uint32_t list = 2 * number + (relation.source(e) == Relation::kNever ? 0 : 1);
+      const uint32_t list = first_of(number) + (relation.source(e) == Relation::kNever ? 0 : 1);
       list_of_[e] = list;
       place_[e] = static_cast<uint32_t>(lists_[list].events.size());
       lists_[list].thread = relation.trace().events[e].thread;
@@ -156,42 +157,22 @@ void ThreadLists::make_lists(const Relation& relation, const AccessIndex& access
   }
 }
 
-void ThreadLists::add_partners(const Relation& relation, const AccessIndex& accesses) {
-  const LocationTable& locations = relation.locations();
-  for (LocationId location = 0; location < locations.size(); ++location) {
-    const auto mine = accesses.at(location);
-    for (const LocationId other : locations.overlapping(location)) {
-      const auto theirs = accesses.at(other);
-      spend(1 + 8 * mine.size() * theirs.size());
-      for (uint32_t i = 0; i < mine.size(); ++i) {
-        for (uint32_t j = 0; j < theirs.size(); ++j) {
-          if (mine[i].thread == theirs[j].thread) {
-            continue;
-          }
-          const uint32_t from = 2 * (accesses.first_list(location) + 2 * i);
-          const uint32_t to = 2 * (accesses.first_list(other) + 2 * j);
-          // Stores, forwarded ones (none), loads, forwarded ones.
-          for (uint32_t a = 0; a < 4; ++a) {
-            for (uint32_t b = 0; b < 4; ++b) {
-              if ((a < 2 || b < 2) && !lists_[from + a].events.empty() &&
-                  !lists_[to + b].events.empty()) {
-                lists_[from + a].partners.push_back(to + b);
-              }
-            }
-          }
-        }
-      }
-    }
+void ThreadLists::find_shared(const Relation& relation, const AccessIndex& accesses) {
+  for (List& list : lists_) {
+    list.shared = !list.events.empty() &&
+                  any_conflicting_list(
+                      relation, accesses, list.events.front(),
+                      [&](uint32_t theirs, ThreadId) { return !accesses.list(theirs).empty(); });
   }
   thread_begin_.assign(kind_.size() + 1, 0);
   for (const List& list : lists_) {
-    thread_begin_[list.thread + 1] += list.partners.empty() ? 0 : 1;
+    thread_begin_[list.thread + 1] += list.shared ? 1 : 0;
   }
   std::partial_sum(thread_begin_.begin(), thread_begin_.end(), thread_begin_.begin());
   by_thread_.resize(thread_begin_.back());
   std::vector<uint32_t> next(thread_begin_.begin(), thread_begin_.end() - 1);
   for (uint32_t i = 0; i < lists_.size(); ++i) {
-    if (!lists_[i].partners.empty()) {
+    if (lists_[i].shared) {
       by_thread_[next[lists_[i].thread]++] = i;
     }
   }

@@ -30,12 +30,12 @@ class ThreadLists {
   struct List {
     ThreadId thread = 0;
     std::vector<uint32_t> events;
-    std::vector<uint32_t> partners;  // lists of other threads that conflict with it
+    bool shared = false;  // accesses of other threads conflict with it
     // Where units are entered by all: from each place on the first such place. Empty: all are.
     std::vector<uint32_t> next_entered;
     // The least full_from() of the units from each place on.
     std::vector<uint32_t> full_from;
-    // Of forwarded loads under Semantics::kExact: when each was certainly issued. A store of
+    // When each forwarded load was certainly issued, under Semantics::kExact. A store of
     // another thread that was issued later comes before it only if it comes before its source, too
     // (theory 5.1): then the source is where the store leads to. Empty: not to be looked at.
     std::vector<int64_t> issued;
@@ -46,7 +46,10 @@ class ThreadLists {
               bool by_event);
 
   const std::vector<List>& lists() const { return lists_; }
-  // Those of a thread.
+  // The first of the two that a list of the index makes; loads that may be forwarded are in the
+  // second.
+  static uint32_t first_of(uint32_t index_list) { return 2 * index_list; }
+  // Those of a thread that are shared.
   std::span<const uint32_t> of_thread(ThreadId thread) const {
     return {by_thread_.data() + thread_begin_[thread],
             by_thread_.data() + thread_begin_[thread + 1]};
@@ -87,7 +90,7 @@ class ThreadLists {
   void sort_units(const Relation& relation, bool by_event);
   void find_full(const Relation& relation, ThreadId thread);
   void make_lists(const Relation& relation, const AccessIndex& accesses);
-  void add_partners(const Relation& relation, const AccessIndex& accesses);
+  void find_shared(const Relation& relation, const AccessIndex& accesses);
 
   std::vector<List> lists_;
   std::vector<uint32_t> by_thread_;

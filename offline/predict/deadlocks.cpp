@@ -11,7 +11,9 @@ namespace {
 // A lock and how it is held or asked for.
 using Mode = std::pair<uint32_t, bool>;  // lock, shared
 
-bool exclude(const Mode& a, const Mode& b) { return a.first == b.first && !(a.second && b.second); }
+bool modes_exclude(const Mode& a, const Mode& b) {
+  return a.first == b.first && !(a.second && b.second);
+}
 
 // Acquisitions of one thread that ask for the same lock and hold the same ones.
 struct Step {
@@ -22,7 +24,7 @@ struct Step {
 
   bool holds(const Mode& mode) const {
     return std::any_of(held.begin(), held.end(),
-                       [&](const Mode& mine) { return exclude(mine, mode); });
+                       [&](const Mode& mine) { return modes_exclude(mine, mode); });
   }
 };
 

@@ -65,7 +65,7 @@ class ValueOrder {
   size_t pending_ = 0;
   bool finished_ = false;
   std::map<Place, uint64_t> memory_;  // values that are known
-  // Of pending events: who writes, and who reads, such a value there, and when they begin.
+  // Who of the pending events writes, and reads, such a value there, and when they begin.
   std::map<std::pair<Place, uint64_t>, std::vector<std::pair<ThreadId, int64_t>>> writers_;
   std::map<std::pair<Place, uint64_t>, std::vector<std::pair<ThreadId, int64_t>>> readers_;
 };

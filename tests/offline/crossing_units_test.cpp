@@ -57,7 +57,7 @@ void compare(const Trace& trace, const AnalysisOptions& options, Count* count) {
   }
 }
 
-// Of some locked operations it is not known what they wrote.
+// The trace without what some locked operations wrote.
 Trace without_some_written(const Trace& trace, std::mt19937_64& random) {
   Trace made;
   made.symbols = trace.symbols;

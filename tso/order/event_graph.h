@@ -66,28 +66,39 @@ class AccessIndex {
   std::vector<uint32_t> list_of_;  // by event
 };
 
-// Calls visit(number, thread) for each list with accesses of another thread that conflict with e.
+// visit(number, thread) for the lists with accesses of another thread that conflict with e, until it
+// is true of one. Whether it was.
 template <typename Visit>
-void for_each_conflicting_list(const Relation& relation, const AccessIndex& accesses, uint32_t e,
-                               const Visit& visit) {
+bool any_conflicting_list(const Relation& relation, const AccessIndex& accesses, uint32_t e,
+                          const Visit& visit) {
   const LocationId location = relation.locations().of_event(e);
   if (location == LocationTable::kNone) {
-    return;
+    return false;
   }
   const ThreadId own = relation.trace().events[e].thread;
+  const bool only_reads = relation.only_reads(e);
   for (const LocationId other : relation.locations().overlapping(location)) {
     uint32_t list = accesses.first_list(other);
-    spend(1 + accesses.at(other).size());
     for (const ThreadAccesses& theirs : accesses.at(other)) {
-      if (theirs.thread != own) {
-        visit(list, theirs.thread);
-        if (!relation.only_reads(e)) {
-          visit(list + 1, theirs.thread);
-        }
+      spend(1);
+      if (theirs.thread != own &&
+          (visit(list, theirs.thread) || (!only_reads && visit(list + 1, theirs.thread)))) {
+        return true;
       }
       list += 2;
     }
   }
+  return false;
+}
+
+// For all of them.
+template <typename Visit>
+void for_each_conflicting_list(const Relation& relation, const AccessIndex& accesses, uint32_t e,
+                               const Visit& visit) {
+  any_conflicting_list(relation, accesses, e, [&](uint32_t list, ThreadId thread) {
+    visit(list, thread);
+    return false;
+  });
 }
 
 // Of events in program order, when something holds of each: at each place when it holds of that one

@@ -63,7 +63,7 @@ bool is_contended(uint16_t thread, bool load, uint64_t address, uint32_t size) {
   return false;
 }
 
-// Of the thread's next operation.
+// Whether no other thread can see the thread's next operation.
 bool is_local(uint16_t thread, const Operation& next) {
   return !has_cell(next.op) || (next.op == Op::kStore && channel->model == Model::kTso) ||
          !is_contended(thread, next.op == Op::kLoad, next.address, next.size);
