@@ -418,6 +418,89 @@ inline __attribute__((always_inline)) void put_open(Encoder& e, uint64_t key, ui
   publish(e, end);
 }
 
+// The same tokens in as few stores as can be ("Few stores" above), where little is new. False: nothing was done.
+namespace encoding {
+
+// A token of at most eight bytes, and the run before it: one store.
+inline __attribute__((always_inline)) void put_short(Encoder& e, uint32_t head, uint64_t rest,
+                                                     uint32_t size) {
+  Encoder::Entry& previous = entry(e, e.last);
+  const uint32_t executed = executions(previous.count);
+  const uint32_t run = executed == 0 ? 0 : executed < 16 ? 2 : 3;  // bytes
+  const Run form = executed == 0 ? Run::kNone : executed < 16 ? Run::kShort : Run::kLong;
+  const uint64_t counted = executed == 0 ? 0 : (e.last / 8) | (executed << 12);
+  const uint64_t token = head | static_cast<uint32_t>(form) | counted << 8 | rest << (8 + 8 * run);
+  std::memcpy(e.tokens + e.end, &token, sizeof token);
+  update(previous.count, kCountStep);
+  e.end += 1 + run + size;
+}
+
+// The site and its address are foreseen, so a token does not name them.
+inline __attribute__((always_inline)) bool is_foreseen(Encoder& e, uint32_t slot, uint64_t key,
+                                                       uint64_t address) {
+  return (entry(e, e.last).next ^ e.disguise) == key &&
+         foreseen_address(entry(e, slot), e.bases) == address && at(e.key, slot) == key;
+}
+
+inline __attribute__((always_inline)) void go_to(Encoder& e, uint32_t slot, uint64_t address) {
+  Encoder::Entry& mine = entry(e, slot);
+  advance(mine, e.bases, address);
+  update(mine.count, kCountStep);
+  update(e.last, slot);
+}
+
+}  // namespace encoding
+
+// put_open() with a value near the last one.
+inline __attribute__((always_inline)) bool put_open_foreseen(Encoder& e, uint64_t key,
+                                                             uint64_t address, uint64_t value) {
+  using namespace encoding;
+  const uint32_t slot = 8 * key_slot(key);
+  uint64_t& last_value = details(e, slot).value;
+  const uint64_t difference = value - last_value;
+  if (!is_foreseen(e, slot, key, address) || !fits<int16_t>(difference)) {
+    return false;
+  }
+  const uint64_t width = difference == 0 ? 0 : 1;
+  const uint64_t flags = 3 | kFlagSeparates | kFlagOpen | width << (8 + 2 * 2);
+  const Change change(e);
+  put_short(e, kExtras, flags | (difference & 0xFFFF) << 16, 2 + 2 * static_cast<uint32_t>(width));
+  go_to(e, slot, address);
+  update(last_value, value);
+  return true;
+}
+
+// put_bare().
+inline __attribute__((always_inline)) bool put_bare_foreseen(Encoder& e, RecordType type,
+                                                             uint64_t address, uint64_t pc) {
+  using namespace encoding;
+  const uint64_t key = other_key(type, 0, pc);
+  const uint32_t slot = 8 * key_slot(key);
+  if (!is_foreseen(e, slot, key, address)) {
+    return false;
+  }
+  const Change change(e);
+  put_short(e, kExtras, 0, 1);
+  go_to(e, slot, address);
+  return true;
+}
+
+// put_stamp() soon after the last one.
+inline __attribute__((always_inline)) bool put_stamp_soon(Encoder& e, uint64_t tsc) {
+  using namespace encoding;
+  const uint64_t delta = tsc - e.stamp;
+  if (delta >= 0x10000) {
+    return false;
+  }
+  const Change change(e);
+  put_short(e,
+            (static_cast<uint32_t>(Site::kControl) << kSiteShift) |
+                (static_cast<uint32_t>(Control::kStamp16) << kFormShift),
+            delta, 2);
+  e.stamp = tsc;
+  return true;
+}
+
 // Whether the token from there to the end is one of put_open of which everything was foreseen: the
 // same instruction, address and value as the token before it had. Then all further ones that
 // follow at once are the same bytes, with stamps between or not, and whatever was recorded before.

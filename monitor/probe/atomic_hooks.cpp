@@ -22,6 +22,7 @@
 // lie between it and the store before it.
 #include "monitor/explore/runtime/runtime.h"
 #include "monitor/probe/operation.h"
+#include "monitor/probe/record_stamps.h"
 
 namespace tsomon::probe {
 namespace {
@@ -56,8 +57,82 @@ bool compare_exchange(volatile T* address, T* expected, T desired) {
   }
 }
 
+// As begin_open() and put_load() have it, where nothing is held back and nothing to be noted.
+inline __attribute__((always_inline)) bool may_load_at_once(const Context& context) {
+  const capture::Encoder& encoder = context.encoder;
+  return context.repeats.word == 0 && encoder.end != context.locked &&
+         (owes_stamp(context) ? capture::has_room(encoder) : can_open(context));
+}
+inline __attribute__((always_inline)) bool put_load_at_once(Context& context, uint64_t key,
+                                                            const volatile void* address,
+                                                            uint64_t value) {
+  Repeats& repeats = context.repeats;
+  const bool owed = owes_stamp(context);
+  if (owed || repeats.end == context.encoder.end ||
+      !capture::put_open_foreseen(context.encoder, key, reinterpret_cast<uint64_t>(address),
+                                  value)) {
+    return false;
+  }
+  repeats.key = key;
+  repeats.address = address;
+  repeats.value = value;
+  repeats.recorded = 1;
+  repeats.end = context.encoder.end;
+  return true;
+}
+
+// Between a store and the load behind it lies as little as can be, and above all few stores of the probe's own: the
+// bug that is looked for needs the load to be performed while the store waits, and when some 50 stores wait behind
+// one that misses the caches, the processor waits, too. So what is foreseen is recorded here, without a call; the rest
+// by the functions below.
 template <typename T>
-T load(const volatile T* address, uint64_t pc) {
+T load_slow(const volatile T* address, uint64_t pc);
+template <typename T>
+void store_slow(volatile T* address, T value, int order, uint64_t pc);
+
+template <typename T>
+inline __attribute__((always_inline)) T load(const volatile T* address, uint64_t pc) {
+  if constexpr (sizeof(T) <= 8) {
+    Context& context = *local.context;
+    const uint64_t key = capture::other_key(RecordType::kAtomicLoad, sizeof(T), pc);
+    if (TSOMON_LIKELY(simple_atomics && local.lock_code == 0 && may_load_at_once(context))) {
+      announce_stamp(context);
+      asm volatile("" : : : "memory");
+      const T value = *address;
+      asm volatile("" : : : "memory");
+      if (TSOMON_LIKELY(put_load_at_once(context, key, address, value_of(value)))) {
+        return value;
+      }
+      return static_cast<T>(put_load(&context, key, address, value_of(value)));
+    }
+  }
+  return load_slow(address, pc);
+}
+
+template <typename T>
+inline __attribute__((always_inline)) void store(volatile T* address, T value, int order,
+                                                 uint64_t pc) {
+  if (sizeof(T) <= 8 && (order == kRelaxed || order == kRelease)) {
+    Context& context = *local.context;
+    const uint64_t key = capture::other_key(RecordType::kAtomicStore, sizeof(T), pc);
+    if (TSOMON_LIKELY(simple_atomics && can_open(context))) {
+      if (owes_stamp(context)) {
+        put_owed_stamp(context);
+      }
+      if (TSOMON_LIKELY(capture::put_open_foreseen(
+              context.encoder, key, reinterpret_cast<uint64_t>(address), value_of(value)))) {
+        asm volatile("" : : : "memory");
+        *address = value;
+        asm volatile("" : : : "memory");
+        return;
+      }
+    }
+  }
+  store_slow(address, value, order, pc);
+}
+
+template <typename T>
+__attribute__((noinline)) T load_slow(const volatile T* address, uint64_t pc) {
   if constexpr (sizeof(T) == 16) {
     Operation operation(RecordType::kFailedCompareExchange, address, sizeof(T), 1, pc);
     T seen = 0;
@@ -131,7 +206,7 @@ T fetch_add(volatile T* address, T value, uint64_t pc) {
 }
 
 template <typename T>
-void store(volatile T* address, T value, int order, uint64_t pc) {
+__attribute__((noinline)) void store_slow(volatile T* address, T value, int order, uint64_t pc) {
   if (sizeof(T) == 16 || (order != kRelaxed && order != kRelease)) {
     exchange(address, value, pc);
     return;

@@ -113,6 +113,10 @@ extern Options options;
 // Not everything is recorded: accesses=sets (watched.h), outside=stores.
 extern bool selective;
 
+// Atomic loads and stores by a mov are recorded and performed without more ado: no noise, no choice of memory, stamps
+// that are shared.
+extern bool simple_atomics;
+
 // False: nothing is recorded in this process (no output, or it could not be opened).
 extern bool recording;
 

@@ -231,6 +231,7 @@ void start() {
     return;  // who reads expects one process
   }
   selective = options.only_sets || options.stores_outside;
+  simple_atomics = options.share != 0 && options.noise == 0 && !options.only_sets;
   prepare_clock();
   // The patterns are meant for the first program: what it starts may have nothing of the kind.
   if (!find_unit_functions(first) || !declare_named_sets(first)) {

@@ -26,6 +26,20 @@ inline bool is_last(const Context& context, uint32_t place) {
   return context.encoder.end == place && !capture::has_run(context.encoder);
 }
 
+// Whether an atomic load or store by a mov can be recorded as things are: there is room, and the last stamp is recent.
+inline bool can_open(const Context& context) {
+  return capture::has_room(context.encoder) && stamped_within(context, options.share);
+}
+
+// The stamp that a locked operation owes, in few stores (encoder.h).
+inline void put_owed_stamp(Context& context) {
+  const uint64_t now = new_stamp(context);
+  if (!capture::put_stamp_soon(context.encoder, now)) {
+    capture::put_stamp(context.encoder, now);
+  }
+  context.stamped = context.encoder.end;
+}
+
 // Before the first access behind a unit's beginning that did not look, or a locked operation.
 inline void look_at_clock(Context& context) {
   context.begun = kNowhere;

@@ -16,6 +16,7 @@ __thread Local local;
 Context inactive;
 Options options;
 bool selective = false;
+bool simple_atomics = false;
 bool recording = false;
 
 namespace {

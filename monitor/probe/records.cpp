@@ -81,7 +81,9 @@ void put_boundary(RecordType type, uint64_t address, uint64_t pc) {
     put_point_now(type, address, pc);
     return;
   }
-  capture::put_bare(context->encoder, type, address, pc);
+  if (!capture::put_bare_foreseen(context->encoder, type, address, pc)) {
+    capture::put_bare(context->encoder, type, address, pc);
+  }
   context->stamped = stamped ? context->encoder.end : kNowhere;
   if (begins) {
     context->begun = context->encoder.end;

@@ -66,8 +66,8 @@ Context* begin_load(uint64_t key, const volatile void* address) {
   return begin_open(true);
 }
 
-__attribute__((noinline)) void put_load(Context* context, uint64_t key,
-                                        const volatile void* address, uint64_t value) {
+__attribute__((noinline)) uint64_t put_load(Context* context, uint64_t key,
+                                            const volatile void* address, uint64_t value) {
   Repeats& repeats = context->repeats;
   capture::Encoder& encoder = context->encoder;
   std::atomic<bool>& unrecorded = local.thread->unrecorded;
@@ -77,7 +77,7 @@ __attribute__((noinline)) void put_load(Context* context, uint64_t key,
   if (held) {
     if (value == repeats.value &&
         ((word & kLoads) == kLoads || replace(&repeats.word, word, word + 1))) {
-      return;
+      return value;
     }
     // Another value, or a handler came.
     unrecorded.store(true, std::memory_order_relaxed);
@@ -99,6 +99,7 @@ __attribute__((noinline)) void put_load(Context* context, uint64_t key,
       capture::is_foreseen_open(encoder, before) && capture::has_room(encoder, kTokens)) {
     hold_back(*context);
   }
+  return value;
 }
 
 void record_held(Context& context) {

@@ -49,7 +49,8 @@ struct Repeats {
 
 // Around an atomic load by a mov. nullptr: it is not recorded.
 Context* begin_load(uint64_t key, const volatile void* address);
-void put_load(Context* context, uint64_t key, const volatile void* address, uint64_t value);
+// Returns the value.
+uint64_t put_load(Context* context, uint64_t key, const volatile void* address, uint64_t value);
 
 // Records what is held back.
 void record_held(Context& context);

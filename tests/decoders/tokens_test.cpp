@@ -299,6 +299,103 @@ TEST_CASE("fields of objects are foreseen, the first access to an object is not"
   thread.check_snapshot();
 }
 
+// What a thread does over and over, by either kind of functions.
+void encode(Encoder& e, bool short_ways, int what, uint64_t address, uint64_t pc, uint64_t value,
+            int* taken) {
+  const auto took = [&](bool done) {
+    *taken += done ? 1 : 0;
+    return done;
+  };
+  switch (what) {
+    case 0: {
+      const uint64_t key = make_key(RecordType::kWrite, 8, pc);
+      const Foreseen foreseen = foresee(e, address, key, 8 * key_slot(key));
+      if (foreseen == Foreseen::kNo) {
+        put_access(e, address, key);
+      } else if (foreseen == Foreseen::kExpired) {
+        put_nothing(e);
+      }
+      return;
+    }
+    case 1:
+      if (!short_ways || !took(put_stamp_soon(e, value))) {
+        put_stamp(e, value);
+      }
+      return;
+    case 2:
+      if (!short_ways || !took(put_bare_foreseen(e, RecordType::kUnitBegin, address, pc))) {
+        put_bare(e, RecordType::kUnitBegin, address, pc);
+      }
+      return;
+    default: {
+      const uint64_t key = other_key(RecordType::kAtomicStore, 8, pc);
+      if (!short_ways || !took(put_open_foreseen(e, key, address, value))) {
+        put_open(e, key, address, value);
+      }
+    }
+  }
+}
+
+TEST_CASE("what is recorded in few stores is the same bytes") {
+  const uint32_t seed = 20261125;
+  CAPTURE(seed);
+  std::mt19937_64 random(seed);
+  const auto below = [&](uint64_t bound) { return random() % bound; };
+  int taken[4] = {};
+  for (int round = 0; round < kRounds; ++round) {
+    CAPTURE(round);
+    Encoder encoders[2] = {};
+    std::vector<uint8_t> tokens[2];
+    for (int i = 0; i < 2; ++i) {
+      tokens[i].resize(kCapacity + kMaxToken);
+      start_chunk(encoders[i], tokens[i].data(), kCapacity);
+    }
+    struct Site {
+      int what;
+      uint64_t address;
+      uint64_t stride;
+      uint64_t pc;
+      uint64_t value;
+      uint64_t step;
+    };
+    std::vector<Site> body(1 + below(6));
+    for (Site& site : body) {
+      const uint64_t steps[] = {0, 1, 2, 40'000, uint64_t{0} - 1, 1 << 20};
+      site = {static_cast<int>(below(4)),
+              0x600000 + 8 * below(20),
+              8 * below(3) * below(2),
+              0x500000 + 8 * below(30),
+              below(1000),
+              steps[below(6)]};
+    }
+    uint64_t stamp = 1'000'000;
+    for (int i = 0; i < 400 && has_room(encoders[0]); ++i) {
+      for (Site& site : body) {
+        const int times =
+            site.what == 0 ? 1 + static_cast<int>(below(below(20) == 0 ? 200 : 3)) : 1;
+        for (int k = 0; k < times && has_room(encoders[0]); ++k) {
+          stamp += below(20) == 0 ? below(1 << 20) : below(3000);
+          const uint64_t value = site.what == 1 ? stamp : site.value;
+          for (int e = 0; e < 2; ++e) {
+            encode(encoders[e], e == 0, site.what, site.address, site.pc, value, &taken[site.what]);
+          }
+          REQUIRE(encoders[0].end == encoders[1].end);
+          REQUIRE(encoders[0].last == encoders[1].last);
+          REQUIRE(encoders[0].before == 0);
+          site.address += site.stride;
+          site.value += below(10) == 0 ? random() : site.step;
+        }
+      }
+    }
+    tokens[0].resize(encoders[0].end);
+    tokens[1].resize(encoders[1].end);
+    CHECK(tokens[0] == tokens[1]);
+  }
+  CHECK(taken[1] > 100 * kRounds);
+  CHECK(taken[2] > 50 * kRounds);
+  CHECK(taken[3] > 50 * kRounds);
+}
+
 TEST_CASE("random sequences come back from every chunk") {
   const uint32_t seed = 20261121;
   CAPTURE(seed);
