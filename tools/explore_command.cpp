@@ -150,6 +150,8 @@ void add_explore_command(CLI::App& app, int& exit_status) {
       ->check(CLI::Range(1, 1024))
       ->capture_default_str()
       ->option_text("N");
+  command->add_flag("--fork", asked.fork,
+                    "Run every execution in a process of its own: slower, and finds the same");
   add_property_option(*command, options->properties,
                       {"serializability", "robustness", "linearizability"},
                       "Judge every execution, too");

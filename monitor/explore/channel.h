@@ -6,7 +6,9 @@
 //             program under the schedule that the request has and leaves here what it did. A child
 //             that comes to its first thread has done so far what all executions do, and serves
 //             from there, this request and the later ones. Every execution begins with the same
-//             memory.
+//             memory: in a child of its own, or in one child that brings its memory back after each
+//             (`run_in_place`, runtime/in_place.h). That one asks for forks of executions that it
+//             cannot bring back (`forks_asked`).
 // Protocol    `request` and `done` count; who waits for one sleeps on it (futex). All else is
 //             written before the count changes and read after.
 // Kept        From run to run: `shared`, the words of memory that several threads access; the
@@ -47,6 +49,13 @@ struct Channel {
   int32_t wait_status;
   uint64_t load_base;  // of the program
   uint32_t processor;  // that it runs on: which of those that it may use, from 1; 0: any
+  int32_t runs_on;     // the processor's number
+  bool run_in_place;
+  std::atomic<uint32_t> forks_asked;
+  std::atomic<uint32_t> no_executor;  // executions cannot run in place
+  std::atomic<uint32_t> ended_here;   // `child` was ended by the explorer
+  uint64_t in_place;                  // executions that ran so
+  char forked_because[64];            // the last one that did not
 
   // The explorer writes these before it asks for a run.
   Model model;

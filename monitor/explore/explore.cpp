@@ -455,6 +455,7 @@ class Explorer {
       workers_.front()->builder().add_cells(worker->builder());
     }
     at_ = workers_.front().get();
+    count_processes();
     note_mixed();
     if (std::any_of(workers_.begin(), workers_.end(),
                     [](const auto& worker) { return worker->bounded(); })) {
@@ -472,6 +473,17 @@ class Explorer {
                      [](const auto& a, const auto& b) {
                        return std::tie(a.steps, a.fingerprint) < std::tie(b.steps, b.fingerprint);
                      });
+  }
+
+  void count_processes() {
+    for (const auto& worker : workers_) {
+      const ProgramProcess& process = worker->process();
+      result_.in_place += process.in_place();
+      result_.forked += process.runs() - std::min(process.runs(), process.in_place());
+      if (result_.forked_because.empty()) {
+        result_.forked_because = process.forked_because();
+      }
+    }
   }
 
   const ExploreOptions& options_;
@@ -533,6 +545,7 @@ Result<Exploration> explore(const ExploreOptions& options) {
   ProcessOptions process_options;
   process_options.max_steps = options.max_steps;
   process_options.show_output = !options.replay.empty();
+  process_options.fork = options.fork;
   std::vector<std::unique_ptr<ExploreWorker>> workers;
   // What a repair changes it learns from the runs of one process; so does a search of states.
   const bool alone = schedule || options.repair != nullptr || options.strategy == Strategy::kStates;

@@ -48,6 +48,7 @@ struct ExploreOptions {
   uint32_t max_steps = 10000;         // of one execution
   std::string replay;                 // a schedule; empty: none
   uint32_t jobs = 1;                  // processes of the program
+  bool fork = false;                  // for every execution
   bool serializability = false;
   bool robustness = false;
   bool linearizability = false;
@@ -84,7 +85,11 @@ struct Exploration {
   bool refused = false;            // the program calls what cannot be controlled
   double seconds = 0;
   uint64_t traces = 0;
-  bool applied = false;  // of a repair: some of its places came up
+  // Executions that ran without a fork, and with one, those before the last beginning too.
+  uint64_t in_place = 0;
+  uint64_t forked = 0;
+  std::string forked_because;  // of the last one; empty: nothing made it necessary
+  bool applied = false;        // of a repair: some of its places came up
   uint64_t clients = 0;  // that were explored (explore_clients.h); the counts are of all of them
   std::string client;    // that shows the findings and the outcomes
 

@@ -119,6 +119,11 @@ class SizeExplorer {
       all->blocked += explored->blocked;
       all->redundant += explored->redundant;
       all->classes += explored->classes;
+      all->in_place += explored->in_place;
+      all->forked += explored->forked;
+      if (all->forked_because.empty()) {
+        all->forked_because = explored->forked_because;
+      }
       all->refused = all->refused || explored->refused;
       for (const std::string& why : explored->notes) {
         add_note(all, fmt::format("{} ({})", why, clients_[number]));

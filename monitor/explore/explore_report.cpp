@@ -17,6 +17,10 @@ std::string exploration_text(const Exploration& exploration, const ExploreOption
                                                  exploration.findings.size() == 1 ? "" : "s"),
       exploration.complete() ? ", complete" : ", not complete", exploration.executions,
       exploration.classes, exploration.blocked, exploration.redundant);
+  if (!exploration.forked_because.empty()) {
+    text += fmt::format("  forked: {}, as {}\n", exploration.forked,
+                        printable(exploration.forked_because));
+  }
   if (exploration.clients != 0) {
     text += fmt::format("  clients: {}\n", exploration.clients);
   }
@@ -88,6 +92,9 @@ nlohmann::ordered_json exploration_json(const Exploration& exploration,
                                  {"complete", exploration.complete()},
                                  {"findings", std::move(findings)},
                                  {"notes", exploration.notes},
+                                 {"in_place", exploration.in_place},
+                                 {"forked", exploration.forked},
+                                 {"forked_because", exploration.forked_because},
                                  {"seconds", exploration.seconds}};
   if (exploration.clients != 0) {
     json["clients"] = exploration.clients;

@@ -107,6 +107,8 @@ Result<bool> ProgramProcess::begin(const std::vector<std::string>& command) {
   }
   channel_ = static_cast<Channel*>(mapped);
   channel_->processor = options_.processor;
+  // A schedule that somebody looks at runs as what it is, a process with threads.
+  channel_->run_in_place = !options_.fork && !options_.show_output;
   std::vector<char*> arguments;
   for (const std::string& argument : command) {
     arguments.push_back(const_cast<char*>(argument.c_str()));
@@ -185,6 +187,7 @@ ProgramProcess::~ProgramProcess() {
 
 const Run& ProgramProcess::run(const Request& request) {
   run_ = {};
+  ++runs_;
   Channel& channel = *channel_;
   if (request.prefix.size() > options_.max_steps) {
     run_.end = End::kBound;
@@ -239,6 +242,9 @@ bool ProgramProcess::wait_for_run() {
   bool ended = false;
   while (channel.done.load(std::memory_order_acquire) == served_) {
     sleep_on(&channel.done, served_);
+    if (channel.done.load(std::memory_order_acquire) != served_) {
+      break;
+    }
     if (const uint32_t now = channel.step_count.load(); now != steps) {
       steps = now;
       since = Clock::now();
@@ -256,6 +262,7 @@ bool ProgramProcess::wait_for_run() {
                        seconds_since(since) > 10 * options_.hang_seconds);
     if (!ended && (hung || stop_asked())) {
       if (const pid_t child = channel.child.load(); child > 0) {
+        channel.ended_here = 1;
         kill(child, SIGKILL);
         ended = true;
         run_.end = stop_asked() ? End::kStopped : End::kHung;
@@ -377,6 +384,10 @@ std::string ProgramProcess::error_output() const {
   text.resize(size > 0 ? static_cast<size_t>(size) : 0);
   return text;
 }
+
+uint64_t ProgramProcess::in_place() const { return channel_->in_place; }
+std::string ProgramProcess::forked_because() const { return channel_->forked_because; }
+int ProgramProcess::runs_on() const { return channel_->runs_on; }
 
 std::vector<capture::Module> ProgramProcess::modules() const {
   std::vector<capture::Module> modules;

@@ -35,6 +35,7 @@ struct ProcessOptions {
   uint32_t max_steps = 10000;
   double hang_seconds = 10;
   bool show_output = false;
+  bool fork = false;       // every execution; else only those that need it
   uint32_t processor = 0;  // which of those that may be used, from 1; 0: wherever it starts
 };
 
@@ -62,6 +63,12 @@ class ProgramProcess : public Program {
   // What the last run wrote to its standard error, at most 4 KiB.
   std::string error_output() const;
   std::vector<capture::Module> modules() const;
+  // Runs so far, those of them that were not forked, and why the last one was.
+  uint64_t runs() const { return runs_; }
+  uint64_t in_place() const;
+  std::string forked_because() const;
+  // The number of the processor that it runs on.
+  int runs_on() const;
 
  private:
   ProgramProcess() = default;
@@ -74,6 +81,7 @@ class ProgramProcess : public Program {
   int errors_ = -1;
   pid_t server_ = -1;
   uint32_t served_ = 0;
+  uint64_t runs_ = 0;
   Run run_;
   std::vector<std::string> labels_;
 };

@@ -391,6 +391,9 @@ TSOMON_HOOK int daemon(int keep_folder, int keep_files) noexcept {
 
 // The program's handler runs first, and may go elsewhere; if it returns, the process ends.
 TSOMON_HOOK __attribute__((noreturn)) void abort() noexcept {
+  if (TSOMON_UNLIKELY(tsomon::explore::active)) {
+    tsomon::explore::end_by_abort();
+  }
   if (recording && getpid() == recorded_pid) {
     sigset_t one;
     sigemptyset(&one);

@@ -30,6 +30,7 @@ struct Owner {
 };
 constexpr uint32_t kOwners = 1U << 18;
 Owner* owners = nullptr;
+uint32_t* owner_places = nullptr;  // those that are not free
 uint32_t owner_count = 0;
 
 // A word that nobody has told of: whether it turns out to be shared.
@@ -43,6 +44,7 @@ void note_owner(uint64_t word, bool write) {
     if (++owner_count > kOwners / 2) {
       end_run(End::kFailed, "more than a megabyte is accessed by explored threads");
     }
+    owner_places[owner_count - 1] = at;
     owner = {word, this_thread(), write, false};
     return;
   }
@@ -94,7 +96,17 @@ Operation operation_of(Op op, const volatile T* address, const State* state, uin
 
 }  // namespace
 
-void take_owners() { owners = static_cast<Owner*>(take_zeroed(kOwners * sizeof(Owner))); }
+void take_owners() {
+  owners = static_cast<Owner*>(take_zeroed(kOwners * sizeof(Owner)));
+  owner_places = static_cast<uint32_t*>(take_zeroed(kOwners / 2 * sizeof(uint32_t)));
+}
+
+void forget_owners() {
+  for (uint32_t i = 0; i < owner_count && i < kOwners / 2; ++i) {
+    owners[owner_places[i]] = {};
+  }
+  owner_count = 0;
+}
 
 bool note_freed(uint64_t address, size_t size) {
   bool shared = false;

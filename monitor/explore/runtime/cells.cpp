@@ -15,6 +15,7 @@ struct Entry {
 
 constexpr uint32_t kEntries = 1U << 14;
 Entry* entries = nullptr;
+uint32_t* entry_places = nullptr;  // those that are not free
 uint32_t entry_count = 0;
 
 Entry& entry_of(uint64_t address, uint32_t size, bool is_object) {
@@ -30,6 +31,7 @@ Entry& entry_of(uint64_t address, uint32_t size, bool is_object) {
   if (++entry_count > kEntries / 2) {
     end_run(End::kFailed, "more than 8192 shared cells");
   }
+  entry_places[entry_count - 1] = at;
   entries[at].address = address;
   entries[at].size = static_cast<uint8_t>(size);
   entries[at].object = is_object;
@@ -59,7 +61,17 @@ Entry& object_of(const Operation& operation) {
 
 }  // namespace
 
-void begin_cells() { entries = static_cast<Entry*>(take_zeroed(kEntries * sizeof(Entry))); }
+void begin_cells() {
+  entries = static_cast<Entry*>(take_zeroed(kEntries * sizeof(Entry)));
+  entry_places = static_cast<uint32_t*>(take_zeroed(kEntries / 2 * sizeof(uint32_t)));
+}
+
+void forget_cells() {
+  for (uint32_t i = 0; i < entry_count && i < kEntries / 2; ++i) {
+    entries[entry_places[i]] = {};
+  }
+  entry_count = 0;
+}
 
 Value& object_value(const Operation& operation) { return object_of(operation).value; }
 

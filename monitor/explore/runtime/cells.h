@@ -10,6 +10,7 @@
 namespace tsomon::explore {
 
 void begin_cells();
+void forget_cells();  // all of them
 
 // The value of the object that the operation is on, to be written.
 Value& object_value(const Operation& operation);

@@ -5,7 +5,8 @@
 
 #include <sys/mman.h>
 
-#include "monitor/explore/runtime/state.h"
+#include "monitor/explore/runtime/in_place.h"
+#include "monitor/explore/runtime/threads.h"
 
 namespace tsomon::explore {
 namespace {
@@ -38,6 +39,9 @@ bool is_in_heap(uint64_t address) {
 }
 
 bool map_at(uint64_t address, uint64_t size) {
+  if (in_place::is_on()) {
+    return in_place::map(address, size);
+  }
   return mmap(reinterpret_cast<void*>(address), size, PROT_READ | PROT_WRITE,
               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
               0) != MAP_FAILED;
@@ -45,7 +49,9 @@ bool map_at(uint64_t address, uint64_t size) {
 
 bool grow(Heap* heap, uint64_t end) {
   while (heap->end < end) {
-    const uint64_t more = (end - heap->end + kChunk - 1) & ~(kChunk - 1);
+    // In place every chunk is mapped once, whatever an execution takes of them.
+    const uint64_t more =
+        in_place::is_on() ? kChunk : (end - heap->end + kChunk - 1) & ~(kChunk - 1);
     if (!map_at(heap->end, more) ||
         !map_at(reinterpret_cast<uint64_t>(state_of(heap->end)), more / 16)) {
       return false;
@@ -64,8 +70,9 @@ bool grow(Heap* heap, uint64_t end) {
 
 void* allocate(size_t size, size_t alignment, bool zeroed) {
   had_effect();
-  Heap& heap = heaps[this_thread()];
-  const uint64_t base = kHeapBase + this_thread() * kHeapStride;
+  const uint32_t owner = thread_being_started() != 0 ? thread_being_started() : this_thread();
+  Heap& heap = heaps[owner];
+  const uint64_t base = kHeapBase + owner * kHeapStride;
   heap.next = heap.next == 0 ? base : heap.next;
   heap.end = heap.end == 0 ? base : heap.end;
   alignment = alignment < 16 ? 16 : alignment;

@@ -13,16 +13,21 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "monitor/explore/runtime/in_place.h"
+#include "monitor/explore/runtime/kernel.h"
 #include "monitor/explore/runtime/runtime.h"
 #include "monitor/probe/real.h"
 #include "monitor/probe/runtime.h"
 
 extern "C" {
+void __assert_fail(const char* assertion, const char* file, unsigned line,
+                   const char* function) noexcept;
 int __cxa_guard_acquire(uint64_t* guard);
 void __cxa_guard_abort(uint64_t* guard);
 }
 TSOMON_REAL(__cxa_guard_acquire)
 TSOMON_REAL(__cxa_guard_abort)
+TSOMON_REAL(__assert_fail)
 TSOMON_REAL(sched_yield)
 TSOMON_REAL(clock_gettime)
 TSOMON_REAL(pthread_exit)
@@ -45,6 +50,25 @@ TSOMON_HOOK void __cxa_guard_abort(uint64_t* guard) {
     return explore::guard_release(guard, false, TSOMON_PC());
   }
   real___cxa_guard_abort(guard);
+}
+
+// Where executions run in place it ends one.
+TSOMON_HOOK __attribute__((noreturn)) void __assert_fail(const char* assertion, const char* file,
+                                                         unsigned line,
+                                                         const char* function) noexcept {
+  if (TSOMON_UNLIKELY(explore::active) && explore::in_place::is_on()) {
+    // The C library's words. It would map memory for them.
+    char text[4096];
+    const int size = std::snprintf(
+        text, sizeof text, "%s%s%s:%u: %s%sAssertion `%s' failed.\n", program_invocation_short_name,
+        program_invocation_short_name[0] != 0 ? ": " : "", file, line,
+        function != nullptr ? function : "", function != nullptr ? ": " : "", assertion);
+    explore::kernel_call(SYS_write, STDERR_FILENO, text,
+                         size < static_cast<int>(sizeof text) ? size : sizeof text - 1);
+    explore::end_by_abort();
+  }
+  real___assert_fail(assertion, file, line, function);
+  __builtin_unreachable();
 }
 
 TSOMON_HOOK int sched_yield() noexcept { return explore::active ? 0 : real_sched_yield(); }

@@ -1,9 +1,11 @@
 // What a run tells beside its steps: its end, marks, labels, outcomes.
+#include <csignal>
 #include <cstring>
 
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "monitor/explore/runtime/in_place.h"
 #include "monitor/explore/runtime/scheduler.h"
 
 namespace tsomon::explore {
@@ -16,6 +18,9 @@ void finish(End end, int status) {
   channel->end = end;
   channel->status = status;
   publish();
+  if (in_place::is_on()) {
+    in_place::end();
+  }
   syscall(SYS_exit_group, 0);
   __builtin_unreachable();
 }
@@ -26,6 +31,12 @@ void end_run(End end, const char* why) {
               size < sizeof channel->detail ? size + 1 : sizeof channel->detail);
   channel->detail[sizeof channel->detail - 1] = 0;
   finish(end, 0);
+}
+
+void end_by_abort() {
+  if (in_place::is_on()) {
+    in_place::end_by_signal(SIGABRT);
+  }
 }
 
 void refuse(const char* function) { end_run(End::kRefused, function); }

@@ -5,12 +5,9 @@
 //             One thread runs at a time, chosen at each operation on memory that
 //             threads share, or on an object of synchronisation, by the schedule of the
 //             request.
-// Threads     Each thread of the program is a real thread, and they hand over a baton
-//             (a futex), all on one processor. So thread-local storage, errno,
-//             exceptions, pthread_self and debuggers work as ever, which fibers would
-//             have to imitate behind the C library's back. A switch costs some two
-//             microseconds, less than the fork that begins every execution with the
-//             same memory.
+// Threads     Where executions run in place (in_place.h) the program's threads take turns on one
+//             thread of the kernel. In an execution that was forked each is a real thread, and they
+//             hand over a baton (a futex), all on one processor, which debuggers understand.
 // Start       Until the program starts its first thread nothing is an operation: that is
 //             the initial state. What one thread alone accesses is none either; words
 //             that turn out to be shared are told, and the exploration begins again with
@@ -91,6 +88,8 @@ void say_return(const char* text);
 [[noreturn]] void refuse(const char* function);
 [[noreturn]] void finish(End end, int status);
 [[noreturn]] void end_run(End end, const char* why);
+// Returns where an execution has a process of its own, which ends.
+void end_by_abort();
 // The C library's memcpy is a hook: here probe::copy() is used.
 void note_unsaid();
 // Threads that the calling one has not joined.
@@ -101,6 +100,7 @@ void mark_freed(uint64_t address, size_t size);
 // Tables that only programs under control have.
 void* take_zeroed(size_t bytes);
 void take_owners();
+void forget_owners();  // all that were noted
 
 // The hooks, with the arguments of the compiler's.
 void plain(bool store, const volatile void* address, uint32_t size, uint64_t pc);

@@ -4,6 +4,7 @@
 #include <linux/futex.h>
 
 #include "monitor/explore/runtime/cells.h"
+#include "monitor/explore/runtime/in_place.h"
 #include "monitor/explore/runtime/loops.h"
 #include "monitor/explore/runtime/policy.h"
 #include "monitor/explore/runtime/repairs.h"
@@ -172,6 +173,9 @@ void schedule(bool wait) {
     }
     if (wait && choice.thread == self) {
       return;
+    }
+    if (in_place::is_on()) {
+      return in_place::go_to(choice.thread);
     }
     give_turn(choice.thread);
     if (!wait) {

@@ -1,4 +1,5 @@
-// The server of executions: a fork for each, from where the program starts its first thread.
+// The server of executions, which all begin where the program starts its first thread: in a process
+// that runs one after the other (in_place.h), or in one that is forked for it.
 #include <atomic>
 #include <cerrno>
 #include <climits>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "monitor/explore/runtime/cells.h"
+#include "monitor/explore/runtime/in_place.h"
 #include "monitor/explore/runtime/policy.h"
 #include "monitor/explore/runtime/scheduler.h"
 #include "monitor/probe/real.h"
@@ -49,6 +51,7 @@ void stay_on_one_processor() {
     }
   }
   CPU_SET(chosen, &one);
+  channel->runs_on = chosen;
   sched_setaffinity(0, sizeof one, &one);
 }
 
@@ -76,6 +79,7 @@ pid_t fork_execution() {
     }
   }
   channel->child.store(0, std::memory_order_release);
+  channel->ended_here = 0;
   channel->wait_status = status;
   return child;
 }
@@ -137,25 +141,139 @@ void serve_if_asked() {
   }
 }
 
+namespace {
+
+// What the program has said so far, which every execution begins with.
+Mark* first_marks = nullptr;
+char* first_outcomes = nullptr;
+uint32_t first_mark_count = 0;
+uint32_t first_outcome_bytes = 0;
+
+void keep_beginning() {
+  first_mark_count = channel->mark_count;
+  first_outcome_bytes = channel->outcome_bytes;
+  first_marks = static_cast<Mark*>(take_zeroed(first_mark_count * sizeof(Mark) + 1));
+  first_outcomes = static_cast<char*>(take_zeroed(first_outcome_bytes + 1));
+  probe::copy(first_marks, channel->marks, first_mark_count * sizeof(Mark));
+  probe::copy(first_outcomes, channel->outcomes, first_outcome_bytes);
+}
+
+void begin_execution() {
+  probe::copy(channel->marks, first_marks, first_mark_count * sizeof(Mark));
+  probe::copy(channel->outcomes, first_outcomes, first_outcome_bytes);
+  channel->mark_count = first_mark_count;
+  channel->outcome_bytes = first_outcome_bytes;
+  channel->end = End::kHung;
+  channel->status = 0;
+  channel->detail[0] = 0;
+  channel->step_count.store(0, std::memory_order_relaxed);
+  channel->waiting_count = 0;
+  channel->found_count = 0;
+  channel->unsaid = 0;
+  channel->fault_pc = 0;
+  channel->wait_status = 0;
+  begin_policy();
+}
+
+bool is_answered() { return channel->done.load() != channel->request.load(); }
+
+void wait_for_any_request() {
+  for (uint32_t now = channel->request.load(); is_answered(); now = channel->request.load()) {
+    futex(&channel->request, FUTEX_WAIT, now);
+  }
+}
+
+// True: the caller is an execution.
+bool fork_and_answer() {
+  const uint32_t served = channel->request.load(std::memory_order_acquire);
+  if (fork_execution() == 0) {
+    begin_execution();
+    return true;
+  }
+  answer(served);
+  return false;
+}
+
+constexpr long kLookMilliseconds = 20;
+
+// The process that runs executions in place, as its maker sees it.
+class Executor {
+ public:
+  bool is_there() const { return process_ > 0; }
+  // True: the caller is that process.
+  bool start() {
+    forks_ = channel->forks_asked.load();
+    process_ = probe::real__Fork();
+    if (process_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      return true;
+    }
+    go_on();
+    return false;
+  }
+  void go_on() { channel->child.store(process_, std::memory_order_release); }
+  // Returns when a fork is to answer a request, or when it has ended.
+  void wait() {
+    while (channel->forks_asked.load() == forks_) {
+      const timespec tick{0, kLookMilliseconds * 1'000'000};
+      syscall(SYS_futex, &channel->forks_asked, FUTEX_WAIT, forks_, &tick, nullptr, 0);
+      if (look(WNOHANG)) {
+        return;
+      }
+    }
+    forks_ = channel->forks_asked.load();
+    if (channel->no_executor.load() != 0) {
+      while (!look(0)) {
+      }
+    }
+  }
+
+ private:
+  // True: it has ended.
+  bool look(int options) {
+    int status = 0;
+    if (syscall(SYS_wait4, process_, &status, options, nullptr) != process_) {
+      return false;
+    }
+    process_ = 0;
+    if (channel->ended_here.exchange(0) != 0) {
+      channel->wait_status = status;
+      if (!is_answered()) {
+        answer(channel->request.load());
+      }
+    } else if (++deaths_ == kMostDeaths) {
+      channel->no_executor = 1;
+    }
+    return true;
+  }
+
+  static constexpr uint32_t kMostDeaths = 3;
+  pid_t process_ = 0;
+  uint32_t forks_ = 0;
+  uint32_t deaths_ = 0;
+};
+
+}  // namespace
+
 void serve_from_first_thread() {
-  const uint32_t mark_count = channel->mark_count;
-  const uint32_t outcome_bytes = channel->outcome_bytes;
-  auto* const marks = static_cast<Mark*>(take_zeroed(mark_count * sizeof(Mark) + 1));
-  auto* const outcomes = static_cast<char*>(take_zeroed(outcome_bytes + 1));
-  probe::copy(marks, channel->marks, mark_count * sizeof(Mark));
-  probe::copy(outcomes, channel->outcomes, outcome_bytes);
+  keep_beginning();
+  Executor executor;
   for (;;) {
-    const uint32_t served = channel->request.load(std::memory_order_acquire);
-    if (fork_execution() == 0) {
-      begin_policy();
+    if (!executor.is_there() && channel->run_in_place && channel->no_executor.load() == 0 &&
+        executor.start()) {
+      return in_place::begin(begin_execution);
+    }
+    if (executor.is_there()) {
+      executor.wait();
+    }
+    if (!is_answered() && fork_and_answer()) {
       return;
     }
-    answer(served);
-    wait_for_request(served);
-    probe::copy(channel->marks, marks, mark_count * sizeof(Mark));
-    probe::copy(channel->outcomes, outcomes, outcome_bytes);
-    channel->mark_count = mark_count;
-    channel->outcome_bytes = outcome_bytes;
+    if (executor.is_there()) {
+      executor.go_on();
+    } else {
+      wait_for_any_request();
+    }
   }
 }
 

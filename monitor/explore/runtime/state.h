@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include "monitor/explore/runtime/kernel.h"
 #include "monitor/explore/runtime/runtime.h"
 #include "monitor/probe/copy.h"
 
@@ -64,6 +65,7 @@ struct Thread {
   void* argument = nullptr;
   void* result = nullptr;
   pthread_t handle{};
+  Context context{};  // where it goes on, in place
   uint64_t stack_end = 0;
 };
 

@@ -1,4 +1,6 @@
 // The program's threads: how they begin, end and wait for each other.
+#include "monitor/explore/runtime/threads.h"
+
 #include <cerrno>
 #include <cstdlib>
 
@@ -6,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "monitor/explore/runtime/in_place.h"
 #include "monitor/explore/runtime/scheduler.h"
 #include "monitor/probe/real.h"
 
@@ -19,6 +22,7 @@ constexpr uint64_t kStackStride = uint64_t{1} << 26;
 constexpr uint64_t kStackSize = uint64_t{1} << 20;
 
 pthread_key_t end_key;
+uint32_t being_started = 0;
 
 void at_end_of_thread(void* rounds) {
   const auto left = reinterpret_cast<uintptr_t>(rounds);
@@ -39,7 +43,11 @@ void* begin_thread(void* argument) {
   Thread& thread = threads[self];
   thread.stack_end = reinterpret_cast<uint64_t>(__builtin_frame_address(0));
   pthread_setspecific(end_key, reinterpret_cast<void*>(uintptr_t{PTHREAD_DESTRUCTOR_ITERATIONS}));
-  wait_for_turn(thread);
+  if (in_place::is_on()) {
+    in_place::stay();
+  } else {
+    wait_for_turn(thread);
+  }
   new_step(Op::kBegin);
   publish();
   ++thread.operations;
@@ -107,30 +115,44 @@ int create_thread(pthread_t* handle, const pthread_attr_t* attributes, void* (*r
     pthread_attr_getstacksize(attributes, &asked);
     size = asked > size && asked < kStackStride / 2 && asked != (size_t{8} << 20) ? asked : size;
   }
-  Thread& thread = threads[number];
-  void* const stack = mmap(
-      reinterpret_cast<void*>(kStackBase + number * kStackStride), size, PROT_READ | PROT_WRITE,
-      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE | MAP_STACK, -1, 0);
-  if (stack == MAP_FAILED) {
-    end_run(End::kFailed, "no memory for the stack of a thread");
+  if (in_place::is_on()) {
+    in_place::need_thread(number, size);
   }
+  Thread& thread = threads[number];
   thread.routine = routine;
   thread.argument = argument;
   thread.pending = {};
   thread.pending.op = Op::kBegin;
   thread.exists = true;
   thread_count = number >= thread_count ? number + 1 : thread_count;
-  pthread_attr_t own;
-  pthread_attr_init(&own);
-  pthread_attr_setstack(&own, stack, size);
-  const int result = probe::real_pthread_create(&thread.handle, &own, begin_thread,
-                                                reinterpret_cast<void*>(uintptr_t{number}));
-  pthread_attr_destroy(&own);
-  if (result != 0) {
+  if (!in_place::is_on() && !start_real_thread(number, size, &thread.handle)) {
     end_run(End::kFailed, "a thread cannot be started");
   }
   *handle = thread.handle;
   return 0;
+}
+
+// What the C library allocates for a thread is the thread's, whoever starts it and when.
+uint32_t thread_being_started() { return being_started; }
+
+uint64_t stack_begin(uint32_t number) { return kStackBase + number * kStackStride; }
+
+bool start_real_thread(uint32_t number, size_t stack_size, pthread_t* handle) {
+  void* const stack =
+      mmap(reinterpret_cast<void*>(stack_begin(number)), stack_size, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE | MAP_STACK, -1, 0);
+  if (stack == MAP_FAILED) {
+    return false;
+  }
+  pthread_attr_t own;
+  pthread_attr_init(&own);
+  pthread_attr_setstack(&own, stack, stack_size);
+  being_started = number;
+  const int result = probe::real_pthread_create(handle, &own, begin_thread,
+                                                reinterpret_cast<void*>(uintptr_t{number}));
+  being_started = 0;
+  pthread_attr_destroy(&own);
+  return result == 0;
 }
 
 bool others_may_run() {
