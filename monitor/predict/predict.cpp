@@ -158,10 +158,13 @@ void add_notes(Prediction* prediction) {
                     "schedules there are",
                     fmt::join(prediction->trace.selection.names(), ", ")));
   }
-  if (races.without_witness + atomicity.without_witness > 0) {
+  if (races.windowed || deadlocks.windowed || atomicity.windowed) {
+    notes.push_back("the input is long: some orders were looked for among the latest events alone");
+  }
+  if (races.without_witness + deadlocks.without_witness + atomicity.without_witness > 0) {
     notes.push_back(fmt::format(
         "{} witnesses were validated and are in short: raise --witness-events for all of it",
-        races.without_witness + atomicity.without_witness));
+        races.without_witness + deadlocks.without_witness + atomicity.without_witness));
   }
 }
 
@@ -214,16 +217,16 @@ std::string schedule_text(const Prediction& prediction, const std::vector<uint32
 
 // "as in the input T1 up to #4, T2 up to #9, then T1 #7, T2 #12".
 std::string brief_text(const Prediction& prediction, const predict::ShortWitness& brief) {
-  const auto list = [&](const std::vector<uint32_t>& events, const char* how) {
+  const auto list = [&](const std::vector<uint32_t>& events) {
     std::vector<std::string> all;
     for (const uint32_t event : events) {
       const ReportedAccess access = access_of(prediction, event);
-      all.push_back(fmt::format("{}{}#{}", printable(access.thread), how, access.index));
+      all.push_back(fmt::format("{} up to #{}", printable(access.thread), access.index));
     }
     return fmt::format("{}", fmt::join(all, ", "));
   };
-  return fmt::format("as in the input {}, then {}", list(brief.last, " up to "),
-                     list(brief.tail, " "));
+  return fmt::format("as in the input {}, then {}", list(brief.last),
+                     schedule_text(prediction, brief.tail));
 }
 
 std::string accesses_text(const Prediction& prediction, const std::vector<uint32_t>& events,
@@ -322,7 +325,8 @@ void judge(Prediction* prediction) {
   try {
     predict::Query query(prediction->trace, prediction->branches);
     if (prediction->asked.deadlocks) {
-      prediction->deadlocks = predict_deadlocks(query);
+      prediction->deadlocks =
+          predict_deadlocks(query, {true, prediction->asked.race.max_witness_events});
     }
     if (prediction->asked.atomicity) {
       prediction->atomicity =
@@ -394,7 +398,7 @@ std::string prediction_text(const Prediction& prediction) {
   }
   for (const predict::Deadlock& deadlock : deadlocks.deadlocks) {
     text += "deadlock, each waits for the next:\n" +
-            accesses_text(prediction, deadlock.requests, deadlock.witness);
+            accesses_text(prediction, deadlock.requests, deadlock.witness, deadlock.brief);
   }
   if (prediction.asked.atomicity) {
     const predict::AtomicityResult& atomicity = prediction.atomicity;
@@ -433,7 +437,8 @@ nlohmann::ordered_json prediction_json(const std::string& file, const Prediction
         entry_json(prediction, {race.first, race.second}, race.tier, race.witness, race.brief));
   }
   for (const predict::Deadlock& deadlock : deadlocks.deadlocks) {
-    auto entry = entry_json(prediction, deadlock.requests, deadlock.tier, deadlock.witness);
+    auto entry =
+        entry_json(prediction, deadlock.requests, deadlock.tier, deadlock.witness, deadlock.brief);
     std::vector<uint64_t> holders;
     for (const uint32_t event : deadlock.holders) {
       holders.push_back(prediction.line(event));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "offline/predict/access_groups.h"
+#include "offline/predict/kept_witnesses.h"
 #include "tso/model/units.h"
 
 namespace tsomon::predict {
@@ -34,7 +35,8 @@ class AtomicitySearch {
         result_(*result),
         query_(query),
         model_(query.model()),
-        units_(model_.trace()) {}
+        units_(model_.trace()),
+        kept_(query.model(), options.max_witness_events) {}
 
   void run() {
     find_units();
@@ -310,20 +312,17 @@ class AtomicitySearch {
     violation.last = event(detour.last);
     violation.label = units_[unit_of(detour.first)].label;
     violation.tier = meeting->tier;
-    violation.witness = std::move(meeting->witness);
     const std::array<uint32_t, 4> events = {violation.first, violation.to, violation.from,
                                             violation.last};
-    if (!query_.accepted(query_.validator().check_atomicity(violation.witness, events, units_),
-                         &result_.invalid)) {
+    const Witness& witness = meeting->witness;
+    if (!query_.accepted(
+            query_.validator().check_atomicity(witness.tail, witness.start, events, units_),
+            &result_.invalid)) {
       return false;
     }
-    if (violation.tier == Tier::kSyncPreserving &&
-        kept_ + violation.witness.size() > options_.max_witness_events) {
-      ++result_.without_witness;
-      violation.brief = shortened(model_.trace(), violation.witness);
-      violation.witness = {};
-    }
-    kept_ += violation.witness.size();
+    kept_.keep(witness, violation.tier == Tier::kSyncPreserving, &violation.witness,
+               &violation.brief);
+    result_.without_witness = kept_.in_short();
     result_.violations.push_back(std::move(violation));
     return true;
   }
@@ -339,7 +338,7 @@ class AtomicitySearch {
   std::vector<Span> spans_;      // by unit
   std::map<Key, size_t> known_;  // locals of the present cell and thread
   std::map<Places, Tried> tried_;
-  uint64_t kept_ = 0;
+  KeptWitnesses kept_;
 };
 
 }  // namespace
@@ -348,7 +347,9 @@ AtomicityResult predict_atomicity(Query& query, const AtomicityOptions& options)
   AtomicityResult result;
   try {
     if (has_units(query.model().trace())) {
+      const uint64_t cut_short = query.cut_short();
       AtomicitySearch(options, query, &result).run();
+      result.windowed = query.cut_short() > cut_short;
     }
   } catch (const WorkEnded& ended) {
     result.ended = ended.limit();

@@ -41,7 +41,7 @@ struct AtomicityViolation {
 
 struct AtomicityOptions {
   bool sync_preserving = true;
-  uint64_t max_witness_events = 5'000'000;  // of all sync-preserving witnesses that are kept
+  uint64_t max_witness_events = 5'000'000;  // of all witnesses that are kept whole
   // A cycle of two units and two locations is reported once, whichever of its accesses closes it;
   // true: for each of them.
   bool every_end = false;
@@ -57,9 +57,10 @@ struct AtomicityResult {
   uint64_t invalid = 0;                        // not accepted by the validator: an internal error
   uint64_t without_witness = 0;                // kept in short
   bool bounded = false;
+  bool windowed = false;  // some orders were looked for among the latest events alone
   std::optional<WorkLimit> ended;
 
-  bool complete() const { return !ended && !bounded && invalid == 0; }
+  bool complete() const { return !ended && !bounded && !windowed && invalid == 0; }
 };
 
 AtomicityResult predict_atomicity(Query& query, const AtomicityOptions& options = {});

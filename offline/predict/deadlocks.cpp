@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "offline/predict/kept_witnesses.h"
+
 namespace tsomon::predict {
 namespace {
 
@@ -30,8 +32,12 @@ struct Step {
 
 class DeadlockSearch {
  public:
-  DeadlockSearch(Query& query, bool sync_preserving, DeadlockResult* result)
-      : query_(query), model_(query.model()), sync_preserving_(sync_preserving), result_(*result) {}
+  DeadlockSearch(Query& query, const DeadlockOptions& options, DeadlockResult* result)
+      : query_(query),
+        model_(query.model()),
+        options_(options),
+        result_(*result),
+        kept_(query.model(), options.max_witness_events) {}
 
   void run() {
     find_steps();
@@ -177,13 +183,12 @@ class DeadlockSearch {
   }
 
   bool ask() {
-    auto meeting = query_.meet(nodes_, sync_preserving_);
+    auto meeting = query_.meet(nodes_, options_.sync_preserving);
     if (!meeting) {
       return false;
     }
     Deadlock deadlock;
     deadlock.tier = meeting->tier;
-    deadlock.witness = std::move(meeting->witness);
     for (const NodeId id : nodes_) {
       deadlock.requests.push_back(model_.node(id).event);
     }
@@ -195,10 +200,14 @@ class DeadlockSearch {
     for (size_t i = 0; i < nodes.size(); ++i) {
       deadlock.holders.push_back(holder(nodes[i], nodes[(i + 1) % nodes.size()]));
     }
-    if (!query_.accepted(query_.validator().check_deadlock(deadlock.witness, deadlock.requests),
-                         &result_.invalid)) {
+    const Witness& witness = meeting->witness;
+    if (!query_.accepted(
+            query_.validator().check_deadlock(witness.tail, deadlock.requests, witness.start),
+            &result_.invalid)) {
       return false;
     }
+    kept_.keep(witness, false, &deadlock.witness, &deadlock.brief);
+    result_.without_witness = kept_.in_short();
     result_.deadlocks.push_back(std::move(deadlock));
     return true;
   }
@@ -217,7 +226,7 @@ class DeadlockSearch {
 
   Query& query_;
   const Model& model_;
-  const bool sync_preserving_;
+  const DeadlockOptions& options_;
   DeadlockResult& result_;
   std::vector<Step> steps_;
   std::map<uint32_t, std::vector<uint32_t>> holding_;  // steps, by lock
@@ -226,14 +235,17 @@ class DeadlockSearch {
   std::map<std::vector<uint64_t>, Tried> tried_;
   uint64_t searched_ = 0;
   uint32_t attempts_ = 0;
+  KeptWitnesses kept_;
 };
 
 }  // namespace
 
-DeadlockResult predict_deadlocks(Query& query, bool sync_preserving) {
+DeadlockResult predict_deadlocks(Query& query, const DeadlockOptions& options) {
   DeadlockResult result;
   try {
-    DeadlockSearch(query, sync_preserving, &result).run();
+    const uint64_t cut_short = query.cut_short();
+    DeadlockSearch(query, options, &result).run();
+    result.windowed = query.cut_short() > cut_short;
   } catch (const WorkEnded& ended) {
     result.ended = ended.limit();
   }

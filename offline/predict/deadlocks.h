@@ -33,7 +33,14 @@ struct Deadlock {
   std::vector<uint32_t> requests;
   std::vector<uint32_t> holders;  // for each, the event that acquired that lock
   Tier tier = Tier::kSyncPreserving;
-  std::vector<uint32_t> witness;  // events of the reordering, without the requests
+  // Events of the reordering, without the requests. Empty: only `brief` was kept.
+  std::vector<uint32_t> witness;
+  ShortWitness brief;
+};
+
+struct DeadlockOptions {
+  bool sync_preserving = true;
+  uint64_t max_witness_events = 5'000'000;  // of all witnesses that are kept whole
 };
 
 struct DeadlockResult {
@@ -44,12 +51,14 @@ struct DeadlockResult {
   uint64_t candidates = 0;          // tuples of locations
   uint64_t refused = 0;             // of these, no reordering was found
   uint64_t invalid = 0;             // not accepted by the validator: an internal error
+  uint64_t without_witness = 0;     // kept in short
   bool bounded = false;
+  bool windowed = false;  // some orders were looked for among the latest events alone
   std::optional<WorkLimit> ended;
 
-  bool complete() const { return !ended && !bounded && invalid == 0; }
+  bool complete() const { return !ended && !bounded && !windowed && invalid == 0; }
 };
 
-DeadlockResult predict_deadlocks(Query& query, bool sync_preserving = true);
+DeadlockResult predict_deadlocks(Query& query, const DeadlockOptions& options = {});
 
 }  // namespace tsomon::predict

@@ -9,8 +9,9 @@
 
 namespace tsomon::predict {
 
-Query::Query(const Trace& trace, Branches branches)
+Query::Query(const Trace& trace, Branches branches, const Windows& windows)
     : branches_(branches),
+      windows_(windows),
       cells_(trace),
       edges_(hard_edges(trace, cells_)),
       model_(trace, cells_, edges_, branches) {}
@@ -35,12 +36,12 @@ std::optional<Meeting> Query::between(const Detour& detour, bool sync_preserving
   const std::array<NodeId, 2> both = {later, detour.last};
   auto meeting = answer({both, {}, std::span(order).first(to_first ? 1 : 0)}, sync_preserving);
   if (meeting) {
-    meeting->witness.push_back(model_.node(later).event);
+    meeting->witness.tail.push_back(model_.node(later).event);
   } else {
     meeting = answer({std::span(both).last(1), std::span(both).first(1), order}, sync_preserving);
   }
   if (meeting) {
-    meeting->witness.push_back(model_.node(detour.last).event);
+    meeting->witness.tail.push_back(model_.node(detour.last).event);
   }
   return meeting;
 }
@@ -56,101 +57,162 @@ std::optional<Meeting> Query::answer(const Asked& asked, bool sync_preserving) {
   if (!reordering_) {
     reordering_.emplace(model_);
   }
+  const uint64_t cut = cut_short_;
   for (const Sections sections : {Sections::kOpen, Sections::kClosed}) {
     const auto counts = set_before(model_, asked.meeting, sections, asked.included);
     if (!counts) {
       continue;
     }
-    if (const auto order = reordering_->order(*counts, asked.orders)) {
-      return Meeting{Tier::kClosure, events(*order, asked.meeting)};
+    if (auto witness = reordered(*counts, asked)) {
+      cut_short_ = cut;
+      return Meeting{Tier::kClosure, std::move(*witness)};
     }
   }
+  cut_short_ = std::min(cut_short_, cut + 1);
   return std::nullopt;
 }
 
-// The events of a set, and those up to the nodes that meet.
-std::vector<uint32_t> Query::in_trace_order(const std::vector<uint32_t>& counts,
-                                            std::span<const NodeId> nodes) {
-  next_.assign(model_.threads(), 0);  // how many events of each thread
+std::optional<Witness> Query::reordered(const std::vector<uint32_t>& counts, const Asked& asked) {
+  const NodeId moved = first_moved(counts, asked);
+  NodeId end = 0;
   for (uint32_t thread = 0; thread < counts.size(); ++thread) {
     if (counts[thread] > 0) {
-      next_[thread] = model_.node(model_.of_thread(thread)[counts[thread] - 1]).place + 1;
+      end = std::max(end, model_.of_thread(thread)[counts[thread] - 1] + 1);
+    }
+  }
+  for (uint32_t size = windows_.first;; size *= windows_.factor) {
+    const NodeId first = end > size ? end - size : 0;
+    looked_at_ += end - first;
+    const auto answer = reordering_->look(counts, asked.orders, first, first <= moved);
+    if (answer == Reordering::Answer::kOrder) {
+      return events(first, reordering_->order(), asked.meeting);
+    }
+    if (answer == Reordering::Answer::kNone || first == 0) {
+      return std::nullopt;
+    }
+    if (size > windows_.last / windows_.factor) {
+      ++cut_short_;
+      return std::nullopt;
+    }
+  }
+}
+
+NodeId Query::first_left_out(const std::vector<uint32_t>& counts) const {
+  NodeId first = model_.size();
+  for (uint32_t thread = 0; thread < counts.size(); ++thread) {
+    if (counts[thread] < model_.of_thread(thread).size()) {
+      first = std::min(first, model_.of_thread(thread)[counts[thread]]);
+    }
+  }
+  return first;
+}
+
+// Or whose place in the trace it certainly does not keep.
+NodeId Query::first_moved(const std::vector<uint32_t>& counts, const Asked& asked) const {
+  NodeId first = first_left_out(counts);
+  for (const Reordering::Pair& pair : asked.orders) {
+    first = std::min(first, pair.from < pair.to ? first : pair.to);
+  }
+  // A section that stays open comes after those of others.
+  for (uint32_t thread = 0; thread < counts.size(); ++thread) {
+    for (const uint32_t section : model_.held(thread, counts[thread])) {
+      const Section& mine = model_.sections()[section];
+      if (mine.acquire >= first) {
+        continue;
+      }
+      for (const ThreadList& list : model_.sections_of(mine.lock)) {
+        spend(1);
+        const uint32_t last = list.thread == thread
+                                  ? kNone
+                                  : model_.last_section(list, counts[list.thread], mine.shared);
+        if (last != kNone && model_.sections()[last].acquire > mine.acquire) {
+          first = mine.acquire;
+          break;
+        }
+      }
+    }
+  }
+  return first;
+}
+
+// All events before the node. next_: the events of each thread so far.
+void Query::start_from(Witness* witness, NodeId first) {
+  const std::vector<Event>& events = model_.trace().events;
+  witness->start =
+      first < model_.size() ? model_.node(first).event : static_cast<uint32_t>(events.size());
+  next_.assign(model_.threads(), 0);
+  for (uint32_t thread = 0; thread < next_.size(); ++thread) {
+    const auto mine = model_.events_of(thread);
+    next_[thread] = static_cast<uint32_t>(
+        std::lower_bound(mine.begin(), mine.end(), witness->start) - mine.begin());
+  }
+}
+
+// The events of a set, and those up to the nodes that meet.
+Witness Query::in_trace_order(const std::vector<uint32_t>& counts, std::span<const NodeId> nodes) {
+  Witness witness;
+  NodeId first = first_left_out(counts);
+  for (const NodeId id : nodes) {
+    first = std::min(first, id);
+  }
+  start_from(&witness, first);
+  const std::vector<uint32_t> begin = next_;
+  for (uint32_t thread = 0; thread < counts.size(); ++thread) {
+    if (counts[thread] > 0) {
+      const uint32_t place = model_.node(model_.of_thread(thread)[counts[thread] - 1]).place + 1;
+      next_[thread] = std::max(next_[thread], place);
     }
   }
   for (const NodeId id : nodes) {
     next_[model_.node(id).thread] = model_.node(id).place;
   }
-  const auto total = std::accumulate(next_.begin(), next_.end(), size_t{0});
-  uint32_t end = 0;
+  size_t total = 0;
+  uint32_t end = witness.start;
   for (uint32_t thread = 0; thread < next_.size(); ++thread) {
+    total += next_[thread] - std::min(begin[thread], next_[thread]);
     // From here on: up to which event.
     next_[thread] = next_[thread] == 0 ? 0 : model_.events_of(thread)[next_[thread] - 1] + 1;
     end = std::max(end, next_[thread]);
   }
-  std::vector<uint32_t> witness;
-  witness.reserve(total + 2);
+  std::vector<uint32_t>& tail = witness.tail;
+  tail.reserve(total + 2);
   constexpr size_t kSparse = 20;  // sorting is cheaper than looking at all events
-  if (total < end / kSparse) {
+  if (total < (end - witness.start) / kSparse) {
     spend(kSparse * total);
     for (uint32_t thread = 0; thread < next_.size(); ++thread) {
       const auto mine = model_.events_of(thread);
       const auto last = std::lower_bound(mine.begin(), mine.end(), next_[thread]);
-      witness.insert(witness.end(), mine.begin(), last);
+      if (last - mine.begin() > begin[thread]) {
+        tail.insert(tail.end(), mine.begin() + begin[thread], last);
+      }
     }
-    std::sort(witness.begin(), witness.end());
+    std::sort(tail.begin(), tail.end());
     return witness;
   }
-  spend(end);
+  spend(end - witness.start);
   const std::vector<Event>& events = model_.trace().events;
-  for (uint32_t i = 0; i < end; ++i) {
+  for (uint32_t i = witness.start; i < end; ++i) {
     if (i < next_[events[i].thread]) {
-      witness.push_back(i);
+      tail.push_back(i);
     }
   }
   return witness;
 }
 
-ShortWitness shortened(const Trace& trace, const std::vector<uint32_t>& witness) {
-  ShortWitness brief;
-  size_t sorted = 1;
-  while (sorted < witness.size() && witness[sorted - 1] < witness[sorted]) {
-    ++sorted;
-  }
-  // The last two are no part of the order, even if they keep it.
-  sorted = std::min(sorted, witness.size() - std::min<size_t>(2, witness.size()));
-  brief.tail.assign(witness.begin() + static_cast<ptrdiff_t>(sorted), witness.end());
-  std::vector<uint32_t> last;
-  for (size_t at = 0; at < sorted; ++at) {
-    const ThreadId thread = trace.events[witness[at]].thread;
-    if (thread >= last.size()) {
-      last.resize(thread + 1, kNone);
-    }
-    last[thread] = witness[at];
-  }
-  std::copy_if(last.begin(), last.end(), std::back_inserter(brief.last),
-               [](uint32_t event) { return event != kNone; });
-  spend(witness.size());
-  return brief;
-}
-
 // With the events before each node that are no nodes.
-std::vector<uint32_t> Query::events(const std::vector<NodeId>& order,
-                                    std::span<const NodeId> nodes) {
-  next_.assign(model_.threads(), 0);
-  std::vector<uint32_t> witness;
-  for (const std::span<const NodeId> part : {std::span<const NodeId>(order), nodes}) {
-    for (const NodeId id : part) {
-      next_[model_.node(id).thread] = model_.node(id).place + 1;
-    }
-  }
-  witness.reserve(std::accumulate(next_.begin(), next_.end(), size_t{0}));
-  std::fill(next_.begin(), next_.end(), 0);
+Witness Query::events(NodeId first, const std::vector<NodeId>& order,
+                      std::span<const NodeId> nodes) {
+  Witness witness;
+  start_from(&witness, first);
   const auto go_on = [&](NodeId id, uint32_t inclusive) {
     const Node& node = model_.node(id);
     const auto mine = model_.events_of(node.thread);
     uint32_t& next = next_[node.thread];
-    witness.insert(witness.end(), mine.begin() + next, mine.begin() + node.place + inclusive);
-    next = node.place + inclusive;
+    const uint32_t end = node.place + inclusive;
+    if (next < end) {
+      witness.tail.insert(witness.tail.end(), mine.begin() + next, mine.begin() + end);
+      next = end;
+    }
   };
   for (const NodeId id : order) {
     go_on(id, 1);
@@ -158,7 +220,7 @@ std::vector<uint32_t> Query::events(const std::vector<NodeId>& order,
   for (const NodeId id : nodes) {
     go_on(id, 0);
   }
-  spend(witness.size());
+  spend(witness.tail.size());
   return witness;
 }
 

@@ -4,6 +4,9 @@
 //             result is a witness of whole events, which the caller has the validator check.
 // Tiers       The sync-preserving set, which takes the time of the set alone; then the closed order
 //             (reordering.h), with as few sections completed as possible, then all.
+// Windows     The closed order is looked for among the latest nodes, then among more of them, up to
+//             Windows::last: what comes before stays as it is in the trace. A refusal is final
+//             where no larger window could change it; otherwise it is counted in cut_short().
 // Errors      Throws WorkEnded.
 // Thread-safety: none; a query has scratch memory.
 #pragma once
@@ -17,6 +20,7 @@
 #include "offline/predict/model.h"
 #include "offline/predict/reordering.h"
 #include "offline/predict/validator.h"
+#include "offline/predict/witness.h"
 
 namespace tsomon::predict {
 
@@ -24,7 +28,14 @@ enum class Tier : uint8_t { kSyncPreserving, kClosure };
 
 struct Meeting {
   Tier tier = Tier::kSyncPreserving;
-  std::vector<uint32_t> witness;  // events, up to the nodes that meet and without them
+  Witness witness;  // up to the nodes that meet and without them
+};
+
+// Nodes of the trace among which the closed order is looked for.
+struct Windows {
+  uint32_t first = 1U << 12;
+  uint32_t factor = 16;
+  uint32_t last = 1U << 20;
 };
 
 // What another thread does between two accesses of a thread: `first` comes before `to`, `from`
@@ -36,19 +47,10 @@ struct Detour {
   NodeId last = kNone;  // after `first` in its thread
 };
 
-// A sync-preserving witness in few numbers: the events up to `last`, one of each thread that has
-// some, in the order of the trace, and then the tail.
-struct ShortWitness {
-  std::vector<uint32_t> last;
-  std::vector<uint32_t> tail;
-};
-
-ShortWitness shortened(const Trace& trace, const std::vector<uint32_t>& witness);
-
 class Query {
  public:
   // `branches` is not kAuto. The trace must outlive it.
-  Query(const Trace& trace, Branches branches);
+  Query(const Trace& trace, Branches branches, const Windows& windows = {});
   Query(const Query&) = delete;
   Query& operator=(const Query&) = delete;
 
@@ -64,6 +66,10 @@ class Query {
     return wrong.empty();
   }
 
+  // Refusals that a larger window might have turned into an answer; nodes of all windows.
+  uint64_t cut_short() const { return cut_short_; }
+  uint64_t looked_at() const { return looked_at_; }
+
   std::optional<Meeting> meet(std::span<const NodeId> nodes, bool sync_preserving = true);
   // The detour with its last access at the end. The witness has all four accesses.
   std::optional<Meeting> between(const Detour& detour, bool sync_preserving = true);
@@ -76,17 +82,23 @@ class Query {
   };
 
   std::optional<Meeting> answer(const Asked& asked, bool sync_preserving);
-  std::vector<uint32_t> in_trace_order(const std::vector<uint32_t>& counts,
-                                       std::span<const NodeId> nodes);
-  std::vector<uint32_t> events(const std::vector<NodeId>& order, std::span<const NodeId> nodes);
+  std::optional<Witness> reordered(const std::vector<uint32_t>& counts, const Asked& asked);
+  NodeId first_left_out(const std::vector<uint32_t>& counts) const;
+  NodeId first_moved(const std::vector<uint32_t>& counts, const Asked& asked) const;
+  Witness in_trace_order(const std::vector<uint32_t>& counts, std::span<const NodeId> nodes);
+  Witness events(NodeId first, const std::vector<NodeId>& order, std::span<const NodeId> nodes);
+  void start_from(Witness* witness, NodeId first);
 
   Branches branches_;
+  Windows windows_;
   CellTable cells_;
   std::vector<HardEdge> edges_;
   Model model_;
   std::optional<Validator> validator_;
   std::optional<Reordering> reordering_;
   std::vector<uint32_t> next_;  // event of each thread
+  uint64_t cut_short_ = 0;
+  uint64_t looked_at_ = 0;
 };
 
 }  // namespace tsomon::predict

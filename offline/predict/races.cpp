@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <queue>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "offline/predict/access_groups.h"
+#include "offline/predict/kept_witnesses.h"
 #include "offline/predict/query.h"
 
 namespace tsomon::predict {
@@ -19,7 +21,11 @@ using Places = std::tuple<uint64_t, uint64_t, uint32_t>;
 class RaceSearch {
  public:
   RaceSearch(const RaceOptions& options, Query& query, RaceResult* result)
-      : options_(options), result_(*result), query_(query), model_(query.model()) {}
+      : options_(options),
+        result_(*result),
+        query_(query),
+        model_(query.model()),
+        kept_(query.model(), options.max_witness_events) {}
 
   void run() {
     for (uint32_t cell = 0; cell < model_.cell_count(); ++cell) {
@@ -48,11 +54,34 @@ class RaceSearch {
   struct Tried {
     bool found = false;
     uint32_t attempts = 0;
-  };
+    uint64_t nodes = 0;  // of the windows in which an order was looked for
 
-  // The accesses of two threads that nothing orders.
+    bool over() const {
+      return found || attempts >= RaceResult::kMaxAttempts || nodes >= RaceResult::kMaxNodes;
+    }
+  };
+  static constexpr size_t kClosest = 16;
+
+  // The accesses of two threads that nothing orders: first those that are closest in the trace,
+  // whose meeting takes the least to find and to tell.
   void pairs(uint32_t cell, const AccessGroup& mine, const AccessGroup& theirs) {
     const Places both = places(mine.nodes.front(), theirs.nodes.front(), cell);
+    if (const auto at = tried_.find(both); at != tried_.end() && at->second.over()) {
+      result_.attempts_bounded = result_.attempts_bounded || !at->second.found;
+      return;
+    }
+    for (const auto& [a, b] : closest(mine, theirs)) {
+      if (!consider(std::min(a, b), std::max(a, b), both)) {
+        return;
+      }
+    }
+    each_open(mine, theirs,
+              [&](NodeId a, NodeId b) { return consider(std::min(a, b), std::max(a, b), both); });
+  }
+
+  // visit(a, b) until it returns false.
+  template <typename Visit>
+  void each_open(const AccessGroup& mine, const AccessGroup& theirs, const Visit& visit) const {
     size_t begin = 0;
     for (const NodeId a : mine.nodes) {
       spend(2);
@@ -66,11 +95,42 @@ class RaceSearch {
         if (model_.always_before(a, b)) {
           break;
         }
-        if (!consider(std::min(a, b), std::max(a, b), both)) {
+        if (!visit(a, b)) {
           return;
         }
       }
     }
+  }
+
+  // Of the pairs that follow each other in the trace.
+  std::vector<std::pair<NodeId, NodeId>> closest(const AccessGroup& mine,
+                                                 const AccessGroup& theirs) const {
+    using Near = std::tuple<NodeId, NodeId, NodeId>;  // distance, mine, theirs
+    std::priority_queue<Near> found;
+    const auto consider = [&](NodeId a, NodeId b) {
+      const NodeId distance = a < b ? b - a : a - b;
+      if (found.size() == kClosest && std::get<0>(found.top()) <= distance) {
+        return;
+      }
+      spend(4);
+      if (!model_.always_before(std::min(a, b), std::max(a, b))) {
+        found.emplace(distance, a, b);
+        if (found.size() > kClosest) {
+          found.pop();
+        }
+      }
+    };
+    for (size_t i = 0, j = 0; i < mine.nodes.size() && j < theirs.nodes.size();) {
+      spend(2);
+      consider(mine.nodes[i], theirs.nodes[j]);
+      mine.nodes[i] < theirs.nodes[j] ? ++i : ++j;
+    }
+    std::vector<std::pair<NodeId, NodeId>> pairs;
+    for (; !found.empty(); found.pop()) {
+      pairs.emplace_back(std::get<1>(found.top()), std::get<2>(found.top()));
+    }
+    std::reverse(pairs.begin(), pairs.end());
+    return pairs;
   }
 
   Places places(NodeId a, NodeId b, uint32_t cell) const {
@@ -91,11 +151,8 @@ class RaceSearch {
   bool consider(NodeId a, NodeId b, const Places& both) {
     const auto [at, is_new] = tried_.try_emplace(both);
     Tried& tried = at->second;
-    if (tried.found) {
-      return false;
-    }
-    if (tried.attempts == RaceResult::kMaxAttempts) {
-      result_.attempts_bounded = true;
+    if (tried.over()) {
+      result_.attempts_bounded = result_.attempts_bounded || !tried.found;
       return false;
     }
     ++tried.attempts;
@@ -103,11 +160,13 @@ class RaceSearch {
       ++result_.candidates;
       ++result_.refused;
     }
+    const uint64_t before = query_.looked_at();
     if (ask(a, b)) {
       tried.found = true;
       --result_.refused;
       return false;
     }
+    tried.nodes += query_.looked_at() - before;
     return true;
   }
 
@@ -117,21 +176,19 @@ class RaceSearch {
     if (!meeting) {
       return false;
     }
-    Race race{
-        model_.node(a).event, model_.node(b).event, meeting->tier, std::move(meeting->witness), {}};
-    race.witness.push_back(race.second);
-    race.witness.push_back(race.first);
-    if (!query_.accepted(query_.validator().check_race(race.witness), &result_.invalid)) {
+    Race race;
+    race.first = model_.node(a).event;
+    race.second = model_.node(b).event;
+    race.tier = meeting->tier;
+    Witness& witness = meeting->witness;
+    witness.tail.push_back(race.second);
+    witness.tail.push_back(race.first);
+    if (!query_.accepted(query_.validator().check_race(witness.tail, witness.start),
+                         &result_.invalid)) {
       return false;
     }
-    // Those that keep the order of the trace are said in few numbers.
-    if (race.tier == Tier::kSyncPreserving &&
-        kept_ + race.witness.size() > options_.max_witness_events) {
-      ++result_.without_witness;
-      race.brief = shortened(model_.trace(), race.witness);
-      race.witness = {};
-    }
-    kept_ += race.witness.size();
+    kept_.keep(witness, race.tier == Tier::kSyncPreserving, &race.witness, &race.brief);
+    result_.without_witness = kept_.in_short();
     result_.races.push_back(std::move(race));
     return true;
   }
@@ -141,7 +198,7 @@ class RaceSearch {
   Query& query_;
   const Model& model_;
   std::map<Places, Tried> tried_;
-  uint64_t kept_ = 0;
+  KeptWitnesses kept_;
 };
 
 }  // namespace
@@ -150,7 +207,10 @@ RaceResult predict_races(Query& query, const RaceOptions& options) {
   RaceResult result;
   result.branches = query.branches();
   try {
-    RaceSearch(options, query, &result).run();
+    const uint64_t cut_short = query.cut_short();
+    RaceSearch search(options, query, &result);
+    search.run();
+    result.windowed = query.cut_short() > cut_short;
   } catch (const WorkEnded& ended) {
     result.ended = ended.limit();
   }
@@ -164,7 +224,7 @@ RaceResult predict_races(const Trace& trace, const RaceOptions& options) {
   RaceResult result;
   result.branches = resolved(options.branches, trace);
   try {
-    Query query(trace, result.branches);
+    Query query(trace, result.branches, options.windows);
     return predict_races(query, options);
   } catch (const WorkEnded& ended) {
     result.ended = ended.limit();

@@ -9,7 +9,8 @@
 //             altogether: the trace does not say which loads and stores are. With three threads or
 //             more `refused` pairs may still race.
 // Bounds      The meter of the calling thread (tso/support/work.h): when it ends, or a pair of
-//             locations has been refused kMaxAttempts times, the result is not complete.
+//             locations has been refused kMaxAttempts times or kMaxNodes have been looked at for
+//             it, the result is not complete. Windows (query.h) bound what one pair takes.
 // Complexity  Candidates x tier. Memory: the model and the witnesses that are kept.
 // Thread-safety: a pure function.
 #pragma once
@@ -40,13 +41,15 @@ struct Race {
 
 struct RaceOptions {
   Branches branches = Branches::kAuto;
-  // Of all sync-preserving witnesses that are kept.
+  // Of all witnesses that are kept whole.
   uint64_t max_witness_events = 5'000'000;
   bool sync_preserving = true;  // the first tier
+  Windows windows;              // where the query is made from a trace
 };
 
 struct RaceResult {
   static constexpr uint32_t kMaxAttempts = 200;
+  static constexpr uint64_t kMaxNodes = 8'000'000;
 
   std::vector<Race> races;              // in the order of their events
   Branches branches = Branches::kAuto;  // what was taken
@@ -55,9 +58,10 @@ struct RaceResult {
   uint64_t invalid = 0;          // reorderings that the validator did not accept: an internal error
   uint64_t without_witness = 0;  // witnesses that were kept in short
   bool attempts_bounded = false;   // a pair of locations has more pairs of events
+  bool windowed = false;           // some orders were looked for among the latest events alone
   std::optional<WorkLimit> ended;  // why it stopped before the end
 
-  bool complete() const { return !ended && !attempts_bounded && invalid == 0; }
+  bool complete() const { return !ended && !attempts_bounded && !windowed && invalid == 0; }
 };
 
 RaceResult predict_races(const Trace& trace, const RaceOptions& options);

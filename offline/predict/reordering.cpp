@@ -7,16 +7,15 @@
 namespace tsomon::predict {
 
 Reordering::Reordering(const Model& model)
-    : model_(model),
-      changed_(model.size(), kNone),
-      queued_(model.size()),
-      last_use_(model.cell_count(), kNone),
-      inside_(model.lock_count()) {}
+    : model_(model), last_use_(model.cell_count(), kNone), inside_(model.lock_count()) {}
 
 // Of what comes before the node, without its own thread.
 const uint32_t* Reordering::clock(NodeId id) const {
-  if (changed_[id] != kNone) {
-    return clocks_.data() + static_cast<size_t>(changed_[id]) * model_.threads();
+  if (id >= first_) {
+    const uint32_t changed = changed_[local(id)];
+    if (changed != kNone) {
+      return clocks_.data() + static_cast<size_t>(changed) * model_.threads();
+    }
   }
   return (model_.bound_at_once(id) ? model_.needed(id) : model_.before(id)).data();
 }
@@ -32,20 +31,57 @@ bool Reordering::ordered(NodeId a, NodeId b) const {
 }
 
 void Reordering::clear() {
-  for (const NodeId id : nodes_) {
-    changed_[id] = kNone;
-    queued_[id] = false;
-  }
   nodes_.clear();
+  order_.clear();
   clocks_.clear();
   first_edge_.clear();
   edges_.clear();
   queue_ = {};
 }
 
+// Its nodes, in the order of the trace.
+void Reordering::choose_window(NodeId first) {
+  first_ = first;
+  base_.assign(counts_.size(), 0);
+  offset_.assign(counts_.size(), 0);
+  uint32_t total = 0;
+  NodeId end = first;
+  for (uint32_t thread = 0; thread < counts_.size(); ++thread) {
+    const auto& mine = model_.of_thread(thread);
+    const auto last = mine.begin() + counts_[thread];
+    base_[thread] =
+        static_cast<uint32_t>(std::lower_bound(mine.begin(), last, first) - mine.begin());
+    offset_[thread] = total - base_[thread];
+    total += counts_[thread] - base_[thread];
+    if (base_[thread] < counts_[thread]) {
+      end = std::max(end, *(last - 1) + 1);
+    }
+  }
+  spend(total + counts_.size());
+  changed_.assign(total, kNone);
+  queued_.assign(total, false);
+  nodes_.reserve(total);
+  constexpr uint32_t kSparse = 10;  // sorting is cheaper than looking at all nodes
+  if (total < (end - first) / kSparse) {
+    for (uint32_t thread = 0; thread < counts_.size(); ++thread) {
+      const auto& mine = model_.of_thread(thread);
+      nodes_.insert(nodes_.end(), mine.begin() + base_[thread], mine.begin() + counts_[thread]);
+    }
+    spend(kSparse * total);
+    std::sort(nodes_.begin(), nodes_.end());
+    return;
+  }
+  for (NodeId id = first; id < end; ++id) {
+    if (in_set(id)) {
+      nodes_.push_back(id);
+    }
+  }
+}
+
 void Reordering::enqueue(NodeId id) {
-  if (!queued_[id]) {
-    queued_[id] = true;
+  const uint32_t at = local(id);
+  if (!queued_[at]) {
+    queued_[at] = true;
     queue_.push(id);
   }
 }
@@ -68,15 +104,15 @@ bool Reordering::join(NodeId to, NodeId from) {
   if (!news) {
     return true;
   }
-  if (changed_[to] == kNone) {
+  if (changed_[local(to)] == kNone) {
     const size_t made = clocks_.size();
     const uint32_t* const base = clock(to);
     std::vector<uint32_t> copy(base, base + k);
     clocks_.insert(clocks_.end(), copy.begin(), copy.end());
-    changed_[to] = static_cast<uint32_t>(made / k);
+    changed_[local(to)] = static_cast<uint32_t>(made / k);
     other = clock(from);
   }
-  uint32_t* const target_clock = clocks_.data() + static_cast<size_t>(changed_[to]) * k;
+  uint32_t* const target_clock = clocks_.data() + static_cast<size_t>(changed_[local(to)]) * k;
   for (uint32_t thread = 0; thread < k; ++thread) {
     if (thread != source.thread) {
       target_clock[thread] = std::max(target_clock[thread], other[thread]);
@@ -95,6 +131,12 @@ bool Reordering::add(NodeId from, NodeId to) {
   }
   if (ordered(from, to)) {
     return true;
+  }
+  if (to < first_) {
+    return true;  // the place of that one is not looked for
+  }
+  if (from < first_) {
+    return join(to, from);
   }
   const auto [first, is_new] = first_edge_.try_emplace(from, kNone);
   edges_.push_back({to, *first});
@@ -144,10 +186,11 @@ bool Reordering::close() {
   while (!queue_.empty()) {
     const NodeId id = queue_.top();
     queue_.pop();
-    queued_[id] = false;
+    const uint32_t at = local(id);
+    queued_[at] = false;
     spend(4);
     // A clock of the model is closed under what is recorded there.
-    if (changed_[id] != kNone && !propagate(id)) {
+    if (changed_[at] != kNone && !propagate(id)) {
       return false;
     }
     if (!apply_rules(id)) {
@@ -249,12 +292,6 @@ bool Reordering::open_sections_last() {
 }
 
 bool Reordering::begin(std::span<const Pair> asked) {
-  for (uint32_t thread = 0; thread < counts_.size(); ++thread) {
-    const auto& mine = model_.of_thread(thread);
-    nodes_.insert(nodes_.end(), mine.begin(), mine.begin() + counts_[thread]);
-  }
-  spend(nodes_.size());
-  std::sort(nodes_.begin(), nodes_.end());
   for (const NodeId id : nodes_) {
     // Reads that a later branch binds: their clocks do not have it.
     if (model_.node(id).reads && bound(id) && !model_.bound_at_once(id)) {
@@ -274,11 +311,105 @@ bool Reordering::begin(std::span<const Pair> asked) {
   return open_sections_last() && close();
 }
 
+// What comes before the window stays there.
+bool Reordering::fix_start() {
+  std::vector<uint32_t> cells;
+  for (const NodeId id : nodes_) {
+    if (!model_.node(id).writes) {
+      continue;
+    }
+    for (const Use& use : model_.uses(id)) {
+      if (last_use_[use.cell] == kNone) {
+        last_use_[use.cell] = 0;
+        cells.push_back(use.cell);
+      }
+    }
+  }
+  spend(nodes_.size());
+  for (const uint32_t cell : cells) {
+    last_use_[cell] = kNone;
+  }
+  return std::all_of(cells.begin(), cells.end(),
+                     [&](uint32_t cell) { return first_writes_last(cell); }) &&
+         [&] {
+           for (uint32_t thread = 0; thread < counts_.size(); ++thread) {
+             if (!first_sections_end(thread)) {
+               return false;
+             }
+           }
+           return close();
+         }();
+}
+
+// Whoever reads what the cell held before the window reads it before the window's writes.
+bool Reordering::first_writes_last(uint32_t cell) {
+  const auto writers = model_.writes_of(cell);
+  uint32_t source = kNone;
+  for (const ThreadList& list : writers) {
+    const uint32_t last = model_.last_use(list, base_[list.thread]);
+    if (last != kNone && (source == kNone || source < last)) {
+      source = last;  // uses ascend with nodes
+    }
+  }
+  const auto readers =
+      source == kNone ? model_.readers_of_initial(cell) : model_.readers_of(source);
+  for (const ThreadList& list : readers) {
+    spend(2);
+    const NodeId read = model_.last_bound(list, counts_[list.thread]);
+    if (read == kNone || read < first_) {
+      continue;
+    }
+    for (const ThreadList& writes : writers) {
+      spend(2);
+      const auto first =
+          std::partition_point(writes.items.begin(), writes.items.end(),
+                               [&](uint32_t use) { return model_.use(use).node < first_; });
+      if (first == writes.items.end()) {
+        continue;
+      }
+      const NodeId write = model_.use(*first).node;
+      if (write != read && in_set(write) && (writes.thread != list.thread || write < read) &&
+          !add(read, write)) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+// Sections that are open before the window end before those of other threads begin there.
+bool Reordering::first_sections_end(uint32_t thread) {
+  for (const uint32_t section : model_.held(thread, base_[thread])) {
+    const Section& mine = model_.sections()[section];
+    for (const ThreadList& list : model_.sections_of(mine.lock)) {
+      spend(2);
+      if (list.thread == thread) {
+        continue;
+      }
+      auto at = std::partition_point(list.items.begin(), list.items.end(), [&](uint32_t other) {
+        return model_.sections()[other].acquire < first_;
+      });
+      while (at != list.items.end() && !mine.excludes(model_.sections()[*at])) {
+        spend(1);
+        ++at;
+      }
+      if (at == list.items.end() || !in_set(model_.sections()[*at].acquire)) {
+        continue;
+      }
+      if (mine.release == kNone || !in_set(mine.release) ||
+          !add(mine.release, model_.sections()[*at].acquire)) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
 // The order of the trace as far as the clocks allow.
 std::vector<NodeId> Reordering::linear() const {
   std::vector<NodeId> order;
   order.reserve(nodes_.size());
-  std::vector<uint32_t> done(counts_.size(), 0);
+  std::vector<uint32_t> done = base_;
   std::vector<std::vector<std::pair<uint32_t, uint32_t>>> waiting(counts_.size());
   std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
   // Its next node is ready, or it waits for another thread to get so far.
@@ -360,7 +491,7 @@ std::vector<Reordering::Pair> Reordering::broken(const std::vector<NodeId>& orde
         continue;
       }
       const NodeId write = model_.use(seen).node;
-      if (source != kNone && write < model_.use(source).node) {
+      if (source != kNone && inside(model_.use(source).node) && write < model_.use(source).node) {
         pairs.push_back({write, model_.use(source).node});
       } else {
         pairs.push_back({id, write});
@@ -384,18 +515,30 @@ std::vector<Reordering::Pair> Reordering::broken(const std::vector<NodeId>& orde
   return pairs;
 }
 
-std::optional<std::vector<NodeId>> Reordering::order(const std::vector<uint32_t>& counts,
-                                                     std::span<const Pair> asked) {
+Reordering::Answer Reordering::look(const std::vector<uint32_t>& counts,
+                                    std::span<const Pair> asked, NodeId first, bool fixed) {
   clear();
   counts_ = counts;
+  choose_window(first);
   if (!begin(asked)) {
-    return std::nullopt;
+    return Answer::kNone;
   }
+  if (!fixed) {
+    return Answer::kOther;
+  }
+  if (first > 0 && !fix_start()) {
+    return Answer::kOther;
+  }
+  return mend() ? Answer::kOrder : first > 0 ? Answer::kOther : Answer::kNone;
+}
+
+// Chooses what is not forced until a linear order breaks nothing.
+bool Reordering::mend() {
   for (;;) {
-    std::vector<NodeId> order = linear();
-    const std::vector<Pair> pairs = broken(order);
+    order_ = linear();
+    const std::vector<Pair> pairs = broken(order_);
     if (pairs.empty()) {
-      return order.size() == nodes_.size() ? std::optional(std::move(order)) : std::nullopt;
+      return order_.size() == nodes_.size();
     }
     bool changed = false;
     for (const Pair& pair : pairs) {
@@ -405,11 +548,11 @@ std::optional<std::vector<NodeId>> Reordering::order(const std::vector<uint32_t>
       }
       changed = true;
       if (!add(pair.from, pair.to) || !close()) {
-        return std::nullopt;
+        return false;
       }
     }
     if (!changed) {
-      return std::nullopt;
+      return false;
     }
   }
 }

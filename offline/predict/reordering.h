@@ -11,8 +11,13 @@
 //             The initial value is a write before everything, so free reads need nothing.
 // Choice      What is not forced keeps the order of the trace, but only where a linear order would
 //             otherwise break a read or a lock: each choice is closed before the next one is made.
-// Result      Nothing when the forced order has a cycle. With two threads that is exact; with more,
-//             a choice may have been the wrong one. Whoever uses an order validates it.
+// Window      The nodes from a given one on. What comes before them is as in the trace: bound reads
+//             that saw a write from there come before all writes of the window, and a section that
+//             is open there ends before others begin. Orders that need more are not found; but a
+//             cycle of what is forced without this is one in every larger window, too.
+// Result      No order when the forced order has a cycle. With two threads and all nodes in the
+//             window that is exact; with more, a choice may have been the wrong one. Whoever uses
+//             an order validates it.
 // Complexity  O(c (k + log n + l)) for n nodes, k threads, c changes of clocks, l threads that
 //             share a lock or a cell. A clock changes at most n times.
 // Errors      Throws WorkEnded.
@@ -37,15 +42,32 @@ class Reordering {
     NodeId to = kNone;
   };
 
+  enum class Answer : uint8_t {
+    kOrder,
+    kNone,   // whatever the window
+    kOther,  // not with this one
+  };
+
   explicit Reordering(const Model& model);
 
-  // All nodes of the set, so many of each thread, and these pairs of them in this order.
-  std::optional<std::vector<NodeId>> order(const std::vector<uint32_t>& counts,
-                                           std::span<const Pair> asked = {});
+  // So many nodes of each thread, and these pairs of them in this order. The window begins with
+  // `first`. What comes before may stay as it is in the trace if `fixed`; otherwise no order is
+  // looked for, only whether there is none.
+  Answer look(const std::vector<uint32_t>& counts, std::span<const Pair> asked, NodeId first,
+              bool fixed);
+  // The nodes of the window, after kOrder.
+  const std::vector<NodeId>& order() const { return order_; }
 
  private:
   bool in_set(NodeId id) const {
     return model_.node(id).position < counts_[model_.node(id).thread];
+  }
+  // Whose order is looked for.
+  bool inside(NodeId id) const { return id >= first_ && in_set(id); }
+  // Number among the nodes of the window.
+  uint32_t local(NodeId id) const {
+    const Node& node = model_.node(id);
+    return offset_[node.thread] + node.position;
   }
   bool bound(NodeId id) const {
     return model_.node(id).bound_at <= counts_[model_.node(id).thread];
@@ -55,7 +77,12 @@ class Reordering {
   bool ordered(NodeId a, NodeId b) const;
 
   void clear();
+  void choose_window(NodeId first);
   bool begin(std::span<const Pair> asked);
+  bool fix_start();
+  bool first_writes_last(uint32_t cell);
+  bool first_sections_end(uint32_t thread);
+  bool mend();
   bool open_sections_last();
   void enqueue(NodeId id);
   bool add(NodeId from, NodeId to);
@@ -73,7 +100,10 @@ class Reordering {
 
   const Model& model_;
   std::vector<uint32_t> counts_;
-  std::vector<uint32_t> changed_;  // number of the clock in clocks_, by node; kNone: the model's
+  NodeId first_ = 0;
+  std::vector<uint32_t> base_;     // nodes of each thread before the window
+  std::vector<uint32_t> offset_;   // local() less the position, modulo 2^32, by thread
+  std::vector<uint32_t> changed_;  // number of the clock in clocks_, by local(); kNone: the model's
   std::vector<uint32_t> clocks_;
   std::vector<NodeId> nodes_;  // of the set, in trace order
   FlatMap<NodeId, uint32_t> first_edge_;
@@ -83,7 +113,8 @@ class Reordering {
   };
   std::vector<Edge> edges_;
   std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> queue_;
-  std::vector<bool> queued_;
+  std::vector<bool> queued_;  // by local()
+  std::vector<NodeId> order_;
   std::vector<uint32_t> last_use_;             // of the replay, by cell
   std::vector<std::vector<uint32_t>> inside_;  // likewise: sections, by lock
 };

@@ -24,45 +24,81 @@ Validator::Validator(const Trace& trace, const CellTable& cells, const std::vect
   const auto n = static_cast<uint32_t>(trace.events.size());
   steps_.resize(n);
   first_source_.assign(n, 0);
-  first_edge_.resize(n + 1);
   last_.assign(cells.size(), kInitial);
   locks_.resize(cells.locations());
   std::vector<std::vector<uint32_t>> waiting;  // reads of each thread since its last branch
-  uint32_t edge = 0;
   for (uint32_t i = 0; i < n; ++i) {
     const Event& event = trace.events[i];
     spend(1);
-    while (edge < edges.size() && edges[edge].to < i) {
-      ++edge;
-    }
-    first_edge_[i] = edge;
     if (event.thread >= done_.size()) {
-      done_.resize(event.thread + 1, 0);
+      done_.resize(event.thread + 1, kNobody);
       waiting.resize(event.thread + 1);
     }
-    steps_[i].thread = event.thread;
-    steps_[i].position = done_[event.thread]++;
+    steps_[i].thread = event.thread & 0x7FFFFFFFU;
+    steps_[i].previous = done_[event.thread];
+    done_[event.thread] = i;
     const CellSpan span = cells.of_event(i);
     if (may_read(event)) {
       first_source_[i] = static_cast<uint32_t>(sources_.size());
       sources_.insert(sources_.end(), last_.begin() + span.first,
                       last_.begin() + span.first + span.count);
-      waiting[event.thread].push_back(i);
+      if (branches == Branches::kAsRecorded) {
+        waiting[event.thread].push_back(i);
+      }
     }
     if (may_write(event)) {
       std::fill_n(last_.begin() + span.first, span.count, i);
     }
     if (event.kind() == EventKind::kBranch) {
       for (const uint32_t read : waiting[event.thread]) {
-        steps_[read].next_branch = steps_[i].position;
+        steps_[read].next_branch = i;
       }
       waiting[event.thread].clear();
     }
   }
-  first_edge_[n] = static_cast<uint32_t>(edges.size());
   std::fill(last_.begin(), last_.end(), kInitial);
-  ends_.resize(done_.size());
+  std::fill(done_.begin(), done_.end(), kNobody);
+  ends_.assign(done_.size(), kNobody);
+  group_locks();
   find_plain();
+}
+
+// What happens to each lock, in the order of the trace.
+void Validator::group_locks() {
+  first_change_.assign(locks_.size() + 1, 0);
+  const auto each = [&](const auto& visit) {
+    for (uint32_t i = 0; i < steps_.size(); ++i) {
+      if (is(trace_.events[i], kinds::kLocks)) {
+        visit(i, cells_.lock_of(i));
+      }
+    }
+  };
+  each([&](uint32_t, LocationId lock) { ++first_change_[lock + 1]; });
+  for (size_t lock = 0; lock < locks_.size(); ++lock) {
+    first_change_[lock + 1] += first_change_[lock];
+  }
+  changes_.resize(first_change_.back());
+  free_before_.resize(changes_.size());
+  std::vector<uint32_t> next(first_change_.begin(), first_change_.end() - 1);
+  each([&](uint32_t i, LocationId id) {
+    Lock& lock = locks_[id];
+    free_before_[next[id]] = lock.owner == kNobody && lock.readers.empty();
+    changes_[next[id]++] = i;
+    change(lock, trace_.events[i]);
+    spend(1);
+  });
+  locks_.assign(locks_.size(), Lock());
+  known_.resize(locks_.size());
+}
+
+std::span<const HardEdge> Validator::edges_to(uint32_t event) const {
+  const auto first = std::partition_point(edges_.begin(), edges_.end(),
+                                          [&](const HardEdge& edge) { return edge.to < event; });
+  auto last = first;
+  while (last != edges_.end() && last->to == event) {
+    ++last;
+  }
+  return {first, last};
 }
 
 void Validator::find_plain() {
@@ -76,32 +112,70 @@ void Validator::find_plain() {
       user[cell] = steps_[i].thread;
     }
   }
+  size_t edge = 0;
   for (uint32_t i = 0; i < steps_.size(); ++i) {
     const CellSpan span = cells_.of_event(i);
-    bool plain = !is(trace_.events[i], kinds::kLocks) && first_edge_[i] == first_edge_[i + 1];
+    for (; edge < edges_.size() && edges_[edge].to < i; ++edge) {
+    }
+    bool plain =
+        !is(trace_.events[i], kinds::kLocks) && (edge == edges_.size() || edges_[edge].to != i);
     for (uint32_t cell = span.first; plain && cell < span.first + span.count; ++cell) {
       plain = !several[cell];
     }
-    steps_[i].plain = plain;
+    steps_[i].plain = plain ? 1 : 0;
   }
 }
 
 void Validator::reset() {
-  std::fill(done_.begin(), done_.end(), 0);
-  std::fill(ends_.begin(), ends_.end(), 0);
+  for (const ThreadId thread : used_threads_) {
+    done_[thread] = kNobody;
+    ends_[thread] = kNobody;
+  }
+  used_threads_.clear();
   for (const uint32_t cell : touched_) {
     last_[cell] = kInitial;
   }
   touched_.clear();
   for (const LocationId lock : used_locks_) {
     locks_[lock] = Lock();
+    known_[lock] = false;
   }
   used_locks_.clear();
 }
 
-bool Validator::acquire(const Event& event, LocationId id) {
+// From where it was free for the last time before the tail.
+Validator::Lock& Validator::lock_now(LocationId id) {
   Lock& lock = locks_[id];
+  if (known_[id]) {
+    return lock;
+  }
+  known_[id] = true;
   used_locks_.push_back(id);
+  const auto first = changes_.begin() + first_change_[id];
+  const auto end = std::lower_bound(first, changes_.begin() + first_change_[id + 1], start_);
+  auto at = end;
+  while (at != first) {
+    --at;
+    spend(1);
+    if (free_before_[static_cast<size_t>(at - changes_.begin())]) {
+      break;
+    }
+  }
+  for (; at != end; ++at) {
+    change(lock, trace_.events[*at]);
+  }
+  return lock;
+}
+
+void Validator::change(Lock& lock, const Event& event) {
+  if (is(event, kinds::kAcquisitions)) {
+    acquire(lock, event);
+  } else {
+    release(lock, event);
+  }
+}
+
+bool Validator::acquire(Lock& lock, const Event& event) {
   if (lock.owner != kNobody && lock.owner != event.thread) {
     return false;
   }
@@ -131,8 +205,7 @@ bool Validator::acquire(const Event& event, LocationId id) {
   return true;
 }
 
-void Validator::release(const Event& event, LocationId id) {
-  Lock& lock = locks_[id];
+void Validator::release(Lock& lock, const Event& event) {
   if (lock.owner == event.thread) {
     const bool shared = event.kind() == EventKind::kReleaseShared;
     --(shared && lock.reads > 0 ? lock.reads : lock.depth);
@@ -152,26 +225,50 @@ void Validator::release(const Event& event, LocationId id) {
   }
 }
 
-std::string Validator::step(uint32_t i, bool bound) {
-  const Event& event = trace_.events[i];
-  for (uint32_t edge = first_edge_[i]; edge < first_edge_[i + 1]; ++edge) {
-    const uint32_t from = edges_[edge].from;
-    if (done_[steps_[from].thread] <= steps_[from].position) {
-      return fmt::format("event {} comes before event {}, which starts, ends or hands over", i,
-                         from);
+// Before the tail, or in what has been replayed of it.
+bool Validator::executed(uint32_t event) const {
+  const uint32_t done = done_[steps_[event].thread];
+  return event < start_ || (done != kNobody && event <= done);
+}
+
+bool Validator::hard_edges_kept(uint32_t event, uint32_t* missing) const {
+  for (const HardEdge& edge : edges_to(event)) {
+    if (!executed(edge.from)) {
+      *missing = edge.from;
+      return false;
     }
   }
+  return true;
+}
+
+bool Validator::next_in_thread(uint32_t event) const {
+  if (event >= steps_.size() || event < start_) {
+    return false;
+  }
+  const uint32_t previous = steps_[event].previous;
+  const uint32_t done = done_[steps_[event].thread];
+  return done != kNobody ? previous == done : previous == kNobody || previous < start_;
+}
+
+std::string Validator::step(uint32_t i, bool bound) {
+  const Event& event = trace_.events[i];
+  if (uint32_t from = 0; !hard_edges_kept(i, &from)) {
+    return fmt::format("event {} comes before event {}, which starts, ends or hands over", i, from);
+  }
   if (is(event, kinds::kAcquisitions)) {
-    if (!acquire(event, cells_.lock_of(i))) {
+    if (!acquire(lock_now(cells_.lock_of(i)), event)) {
       return fmt::format("event {} acquires a lock that another thread holds", i);
     }
   } else if (is(event, kinds::kLocks)) {
-    release(event, cells_.lock_of(i));
+    release(lock_now(cells_.lock_of(i)), event);
   }
   const CellSpan span = cells_.of_event(i);
   if (may_read(event) && bound) {
     for (uint32_t at = 0; at < span.count; ++at) {
-      if (last_[span.first + at] != sources(i)[at]) {
+      const uint32_t seen = last_[span.first + at];
+      const uint32_t source = sources(i)[at];
+      // The last write before the tail is the one that the read saw, if that one is there at all.
+      if (seen != source && (seen != kInitial || source >= start_)) {
         return fmt::format("event {} reads another write than it did", i);
       }
     }
@@ -187,38 +284,45 @@ std::string Validator::step(uint32_t i, bool bound) {
   return {};
 }
 
-std::string Validator::replay(std::span<const uint32_t> witness, size_t free_tail) {
+std::string Validator::replay(std::span<const uint32_t> tail, uint32_t start, size_t free_tail) {
   reset();
-  for (const uint32_t i : witness) {
+  start_ = start;
+  for (const uint32_t i : tail) {
     if (i >= steps_.size()) {
       return fmt::format("there is no event {}", i);
     }
-    ++ends_[steps_[i].thread];
+    uint32_t& end = ends_[steps_[i].thread];
+    if (end == kNobody) {
+      used_threads_.push_back(steps_[i].thread);
+    }
+    end = i;
   }
-  spend(witness.size());
-  for (size_t at = 0; at < witness.size(); ++at) {
-    const uint32_t i = witness[at];
+  spend(tail.size());
+  for (size_t at = 0; at < tail.size(); ++at) {
+    const uint32_t i = tail[at];
     const Step& mine = steps_[i];
-    if (mine.position != done_[mine.thread]) {
+    if (!next_in_thread(i)) {
       return fmt::format("event {} comes out of its thread's order", i);
     }
     if (!mine.plain) {
       const bool bound =
-          at + free_tail < witness.size() &&
+          at + free_tail < tail.size() &&
           (branches_ == Branches::kAfterEveryRead ||
            trace_.events[i].kind() == EventKind::kReadModifyWrite ||
-           (branches_ == Branches::kAsRecorded && mine.next_branch < ends_[mine.thread]));
+           (branches_ == Branches::kAsRecorded && mine.next_branch <= ends_[mine.thread]));
       if (std::string wrong = step(i, bound); !wrong.empty()) {
         return wrong;
       }
       spend(1);
     }
-    ++done_[mine.thread];
+    done_[mine.thread] = i;
   }
   return {};
 }
 
-std::string Validator::check_order(std::span<const uint32_t> witness) { return replay(witness, 0); }
+std::string Validator::check_order(std::span<const uint32_t> tail, uint32_t start) {
+  return replay(tail, start, 0);
+}
 
 bool Validator::conflict(uint32_t a, uint32_t b) const {
   const CellSpan x = cells_.of_event(a);
@@ -230,40 +334,40 @@ bool Validator::conflict(uint32_t a, uint32_t b) const {
          y.first < x.first + x.count;
 }
 
-std::string Validator::check_race(std::span<const uint32_t> witness) {
-  if (witness.size() < 2) {
+std::string Validator::check_race(std::span<const uint32_t> tail, uint32_t start) {
+  if (tail.size() < 2) {
     return "a race is between two events";
   }
-  if (std::string wrong = replay(witness, 2); !wrong.empty()) {
+  if (std::string wrong = replay(tail, start, 2); !wrong.empty()) {
     return wrong;
   }
-  const uint32_t a = witness[witness.size() - 2];
-  const uint32_t b = witness[witness.size() - 1];
+  const uint32_t a = tail[tail.size() - 2];
+  const uint32_t b = tail[tail.size() - 1];
   if (!conflict(a, b) || steps_[a].thread == steps_[b].thread) {
     return "the last two events do not conflict";
   }
   // Either may come first: the second one is not held up by the first.
-  for (uint32_t edge = first_edge_[b]; edge < first_edge_[b + 1]; ++edge) {
-    if (edges_[edge].from == a) {
+  for (const HardEdge& edge : edges_to(b)) {
+    if (edge.from == a) {
       return "the last event waits for the one before it";
     }
   }
   return {};
 }
 
-std::string Validator::check_atomicity(std::span<const uint32_t> witness,
+std::string Validator::check_atomicity(std::span<const uint32_t> tail, uint32_t start,
                                        const std::array<uint32_t, 4>& detour,
                                        const UnitTable& units) {
   std::array<size_t, 4> at{};
   for (size_t i = 0; i < detour.size(); ++i) {
-    at[i] =
-        static_cast<size_t>(std::find(witness.begin(), witness.end(), detour[i]) - witness.begin());
-    if (at[i] == witness.size() || detour[i] >= steps_.size()) {
+    const auto found = std::find(tail.begin(), tail.end(), detour[i]);
+    at[i] = detour[i] < start ? detour[i] : start + static_cast<size_t>(found - tail.begin());
+    if (detour[i] >= steps_.size() || (detour[i] >= start && found == tail.end())) {
       return fmt::format("the reordering does not have event {}", detour[i]);
     }
   }
   const auto [first, to, from, last] = detour;
-  if (at[3] + 1 != witness.size() || at[0] > at[1] || at[2] > at[3]) {
+  if (at[3] + 1 != start + tail.size() || at[0] > at[1] || at[2] > at[3]) {
     return "the events are not in the order that is claimed";
   }
   if (first == last || steps_[first].thread == steps_[to].thread ||
@@ -271,42 +375,29 @@ std::string Validator::check_atomicity(std::span<const uint32_t> witness,
       units.of_event(first) == UnitTable::kNone) {
     return "the events are not of one unit and another thread";
   }
-  if (steps_[to].position > steps_[from].position && units.of_event(to) != units.of_event(from)) {
+  if (to > from && units.of_event(to) != units.of_event(from)) {
     return "what leads back comes before what led away";
   }
   if (!conflict(first, to) || !conflict(from, last)) {
     return "the events do not conflict";
   }
   const bool two_threads =
-      steps_[witness[witness.size() - 2]].thread != steps_[witness.back()].thread;
-  return replay(witness, two_threads ? 2 : 1);
-}
-
-bool Validator::next_in_thread(uint32_t event) const {
-  if (event >= steps_.size() || done_[steps_[event].thread] != steps_[event].position) {
-    return false;
-  }
-  for (uint32_t edge = first_edge_[event]; edge < first_edge_[event + 1]; ++edge) {
-    const uint32_t from = edges_[edge].from;
-    if (done_[steps_[from].thread] <= steps_[from].position) {
-      return false;
-    }
-  }
-  return true;
+      tail.size() > 1 && steps_[tail[tail.size() - 2]].thread != steps_[tail.back()].thread;
+  return replay(tail, start, two_threads ? 2 : 1);
 }
 
 // In a mode that keeps the request waiting.
-bool Validator::holds(ThreadId thread, const Event& request, LocationId id) const {
-  const Lock& lock = locks_[id];
+bool Validator::holds(ThreadId thread, const Event& request, LocationId id) {
+  const Lock& lock = lock_now(id);
   return lock.owner == thread ||
          (request.kind() == EventKind::kAcquire &&
           std::any_of(lock.readers.begin(), lock.readers.end(),
                       [&](const auto& entry) { return entry.first == thread; }));
 }
 
-std::string Validator::check_deadlock(std::span<const uint32_t> witness,
-                                      std::span<const uint32_t> requests) {
-  if (std::string wrong = replay(witness, 0); !wrong.empty()) {
+std::string Validator::check_deadlock(std::span<const uint32_t> tail,
+                                      std::span<const uint32_t> requests, uint32_t start) {
+  if (std::string wrong = replay(tail, start, 0); !wrong.empty()) {
     return wrong;
   }
   if (requests.size() < 2) {
@@ -315,7 +406,8 @@ std::string Validator::check_deadlock(std::span<const uint32_t> witness,
   for (size_t i = 0; i < requests.size(); ++i) {
     const uint32_t request = requests[i];
     const uint32_t other = requests[(i + 1) % requests.size()];
-    if (!next_in_thread(request) || !next_in_thread(other)) {
+    uint32_t missing = 0;
+    if (!next_in_thread(request) || !next_in_thread(other) || !hard_edges_kept(request, &missing)) {
       return fmt::format("event {} is not next in its thread", request);
     }
     const Event& event = trace_.events[request];

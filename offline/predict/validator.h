@@ -16,7 +16,11 @@
 //             events of another thread, the earlier one comes before its partner there, and the
 //             other partner, of the same unit or later in that thread, before the last event. What
 //             the last event and, if it is of another thread, the one before it read is free.
-// Complexity  O(n) to make, O(events and their cells) for a witness.
+// Start       Witnesses begin with the first events of the trace in its order (witness.h), which are
+//             not replayed: what they leave behind is known. A read of the tail whose write is
+//             among them sees it unless the tail has written the cell.
+// Complexity  O(n) to make, O(log n + events and their cells) for the tail of a witness.
+// Memory      About 20 bytes an event.
 // Thread-safety: none; a validator has scratch memory.
 #pragma once
 
@@ -41,13 +45,14 @@ class Validator {
             Branches branches);
 
   // Empty: it is one. Otherwise what is wrong.
-  std::string check_order(std::span<const uint32_t> witness);
-  std::string check_race(std::span<const uint32_t> witness);
+  std::string check_order(std::span<const uint32_t> tail, uint32_t start = 0);
+  std::string check_race(std::span<const uint32_t> tail, uint32_t start = 0);
   // The four are events of the witness; see Detour in query.h.
-  std::string check_atomicity(std::span<const uint32_t> witness,
+  std::string check_atomicity(std::span<const uint32_t> tail, uint32_t start,
                               const std::array<uint32_t, 4>& detour, const UnitTable& units);
   // After the witness each of the threads is about to acquire what the next one holds.
-  std::string check_deadlock(std::span<const uint32_t> witness, std::span<const uint32_t> requests);
+  std::string check_deadlock(std::span<const uint32_t> tail, std::span<const uint32_t> requests,
+                             uint32_t start = 0);
 
  private:
   struct Lock {
@@ -59,24 +64,30 @@ class Validator {
   static constexpr uint32_t kNobody = 0xFFFFFFFFU;
   static constexpr uint32_t kInitial = 0xFFFFFFFFU;  // what memory held at first
 
-  // An event in four words, so that long witnesses are replayed quickly.
+  // An event in three words, so that long witnesses are replayed quickly.
   struct Step {
-    ThreadId thread = 0;
-    uint32_t position = 0;           // in its thread
-    uint32_t next_branch = kNobody;  // position of the first branch after it
+    uint32_t previous = kNobody;     // event of its thread
+    uint32_t next_branch = kNobody;  // of its thread, after it
+    ThreadId thread : 31 = 0;
     // Neither a lock nor a hard edge nor a cell that another thread uses: only its thread's order
     // matters, which gives its reads what they saw.
-    bool plain = true;
+    ThreadId plain : 1 = 1;
   };
 
+  void group_locks();
   void find_plain();
-  std::string replay(std::span<const uint32_t> witness, size_t free_tail);
+  std::string replay(std::span<const uint32_t> tail, uint32_t start, size_t free_tail);
   std::string step(uint32_t event, bool bound);
+  bool executed(uint32_t event) const;
   bool next_in_thread(uint32_t event) const;
+  bool hard_edges_kept(uint32_t event, uint32_t* missing) const;
   bool conflict(uint32_t a, uint32_t b) const;
-  bool holds(ThreadId thread, const Event& request, LocationId lock) const;
-  bool acquire(const Event& event, LocationId lock);
-  void release(const Event& event, LocationId lock);
+  bool holds(ThreadId thread, const Event& request, LocationId lock);
+  Lock& lock_now(LocationId lock);
+  static bool acquire(Lock& lock, const Event& event);
+  static void release(Lock& lock, const Event& event);
+  static void change(Lock& lock, const Event& event);
+  std::span<const HardEdge> edges_to(uint32_t event) const;
   const uint32_t* sources(uint32_t event) const { return &sources_[first_source_[event]]; }
   void reset();
 
@@ -87,14 +98,19 @@ class Validator {
   std::vector<Step> steps_;
   std::vector<uint32_t> first_source_;  // of a reading event
   std::vector<uint32_t> sources_;       // the write seen, for each of its cells
-  std::vector<uint32_t> first_edge_;    // of an event, in edges_
+  std::vector<uint32_t> first_change_;  // of a lock, in changes_
+  std::vector<uint32_t> changes_;       // lock events, by lock
+  std::vector<bool> free_before_;       // such a change finds the lock free
 
   // Of the replay.
-  std::vector<uint32_t> done_;  // events of each thread
-  std::vector<uint32_t> ends_;  // events of each thread in the whole witness
-  std::vector<uint32_t> last_;  // write to each cell
+  uint32_t start_ = 0;
+  std::vector<uint32_t> done_;  // last event of each thread in the tail so far
+  std::vector<uint32_t> ends_;  // and in the whole tail
+  std::vector<ThreadId> used_threads_;
+  std::vector<uint32_t> last_;  // write of the tail to each cell
   std::vector<uint32_t> touched_;
   std::vector<Lock> locks_;
+  std::vector<bool> known_;  // locks whose state is in locks_
   std::vector<LocationId> used_locks_;
 };
 

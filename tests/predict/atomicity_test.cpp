@@ -18,6 +18,7 @@ using predict::Branches;
 using predict::Query;
 using tsomon::testing::NaivePlayer;
 using tsomon::testing::random_small_trace;
+using tsomon::testing::small_windows;
 using tsomon::testing::SmallTraceShape;
 using tsomon::testing::Tally;
 using tsomon::testing::text;
@@ -31,7 +32,7 @@ Tally compare(uint32_t seed, const SmallTraceShape& shape, Branches branches) {
   Tally tally;
   for (int round = 0; round < kRounds; ++round) {
     const Trace trace = random_small_trace(random, shape);
-    Query query(trace, branches);
+    Query query(trace, branches, small_windows(round));
     const AtomicityResult result =
         predict::predict_atomicity(query, {round % 2 == 0, UINT64_MAX, true});
     REQUIRE(result.invalid == 0);

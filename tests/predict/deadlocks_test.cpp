@@ -18,6 +18,7 @@ using predict::DeadlockResult;
 using predict::Query;
 using tsomon::testing::NaivePlayer;
 using tsomon::testing::random_small_trace;
+using tsomon::testing::small_windows;
 using tsomon::testing::SmallTraceShape;
 using tsomon::testing::Tally;
 
@@ -42,8 +43,8 @@ Tally compare(uint32_t seed, const SmallTraceShape& shape, Branches branches) {
   Tally tally;
   for (int round = 0; round < kRounds; ++round) {
     const Trace trace = random_small_trace(random, shape);
-    Query query(trace, branches);
-    const DeadlockResult result = predict::predict_deadlocks(query, round % 2 == 0);
+    Query query(trace, branches, small_windows(round));
+    const DeadlockResult result = predict::predict_deadlocks(query, {round % 2 == 0});
     REQUIRE(result.invalid == 0);
     const Circles found = circles_of(result);
     const Circles all = NaivePlayer(trace, branches).deadlocks();

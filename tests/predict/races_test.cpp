@@ -19,6 +19,7 @@ using predict::RaceOptions;
 using predict::RaceResult;
 using tsomon::testing::NaivePlayer;
 using tsomon::testing::random_small_trace;
+using tsomon::testing::small_windows;
 using tsomon::testing::SmallTraceShape;
 using tsomon::testing::Tally;
 using tsomon::testing::text;
@@ -47,6 +48,7 @@ Tally compare(uint32_t seed, int rounds, const SmallTraceShape& shape, Branches 
     RaceOptions options;
     options.branches = branches;
     options.sync_preserving = sync_preserving;
+    options.windows = small_windows(round);
     const RaceResult result = predict_races(trace, options);
     tally.invalid += result.invalid;
     const Pairs found = pairs_of(result);
@@ -214,6 +216,28 @@ TEST_CASE("a witness in short is that witness") {
     }
   }
   CHECK(kept > 50);
+}
+
+TEST_CASE("windows: what is found among the latest events is valid, what is missed is said") {
+  std::mt19937 random(6);
+  SmallTraceShape shape;
+  shape.threads = 3;
+  shape.events = 40;
+  int missed = 0;
+  for (int round = 0; round < 300; ++round) {
+    const Trace trace = random_small_trace(random, shape);
+    RaceOptions options;
+    options.sync_preserving = false;
+    const Pairs all = pairs_of(predict_races(trace, options));
+    options.windows = {2, 2, 8};
+    const RaceResult some = predict_races(trace, options);
+    const Pairs found = pairs_of(some);
+    CHECK(some.invalid == 0);
+    REQUIRE(std::includes(all.begin(), all.end(), found.begin(), found.end()));
+    REQUIRE((found == all || some.windowed));
+    missed += found == all ? 0 : 1;
+  }
+  CHECK(missed > 0);
 }
 
 TEST_CASE("one report for a pair of source locations") {

@@ -99,6 +99,10 @@ Trace random_small_trace(std::mt19937& random, const SmallTraceShape& shape) {
   return std::move(builder.trace);
 }
 
+predict::Windows small_windows(int round) {
+  return round % 4 < 2 ? predict::Windows{} : predict::Windows{2, 2, 1U << 20};
+}
+
 std::string text(const Trace& trace) {
   static constexpr const char* kNames[] = {"r",    "w",    "rmw",  "fence", "acq", "rel", "racq",
                                            "rrel", "fork", "join", "begin", "end", "br"};

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "offline/predict/branches.h"
+#include "offline/predict/query.h"
 #include "tso/model/trace.h"
 #include "tso/model/units.h"
 
@@ -34,6 +35,9 @@ Trace random_small_trace(std::mt19937& random, const SmallTraceShape& shape);
 
 // An event a line, for messages.
 std::string text(const Trace& trace);
+
+// From two nodes on in every other round; the last ones are the whole trace.
+predict::Windows small_windows(int round);
 
 // What there is according to NaivePlayer, and how much of it was not found.
 struct Tally {

@@ -2,10 +2,12 @@
 #include "offline/predict/validator.h"
 
 #include <algorithm>
+#include <iterator>
 #include <random>
 
 #include <doctest/doctest.h>
 
+#include "offline/predict/witness.h"
 #include "tests/predict/small_traces.h"
 #include "tests/rounds.h"
 
@@ -71,6 +73,13 @@ TEST_CASE("the validator accepts what the definition allows, and nothing else") 
       const bool expected = player.allows(order);
       REQUIRE(validator.check_order(order).empty() == expected);
       ++(expected ? allowed : refused);
+      // The same with a start that is as in the trace.
+      const auto start = static_cast<uint32_t>(random() % 5);
+      std::vector<uint32_t> tail;
+      std::copy_if(order.begin(), order.end(), std::back_inserter(tail),
+                   [&](uint32_t event) { return event >= start; });
+      const std::vector<uint32_t> whole = predict::Witness{start, tail}.whole();
+      REQUIRE(validator.check_order(tail, start).empty() == player.allows(whole));
     }
   }
   CHECK(allowed > 1000);
