@@ -9,8 +9,8 @@
 //             memory: in a child of its own, or in one child that brings its memory back after each
 //             (`run_in_place`, runtime/in_place.h). That one asks for forks of executions that it
 //             cannot bring back (`forks_asked`).
-// Protocol    `request` and `done` count; who waits for one sleeps on it (futex). All else is
-//             written before the count changes and read after.
+// Protocol    `request` and `done` count; who waits for one sleeps on it (futex), which `sleepers`
+//             counts. All else is written before the count changes and read after.
 // Kept        From run to run: `shared`, the words of memory that several threads access; the
 //             numbers of threads, given by who starts them; the names of labels, which are those of
 //             units, calls and results; the fences and atomic blocks that were put into the
@@ -44,6 +44,7 @@ struct Channel {
   uint64_t magic;
   std::atomic<uint32_t> request;
   std::atomic<uint32_t> done;
+  std::atomic<uint32_t> sleepers;  // on one of them
   int32_t server;
   std::atomic<int32_t> child;
   int32_t wait_status;

@@ -117,6 +117,7 @@ class Explorer {
   }
 
   void work(ExploreWorker* worker, TaskPool<ExplorePart>* pool) {
+    const NearProcess near(worker->process());
     try {
       while (const auto part = pool->take()) {
         worker->begin(*part, &picked_);

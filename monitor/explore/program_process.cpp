@@ -32,9 +32,11 @@ using Clock = std::chrono::steady_clock;
 constexpr int kTickMilliseconds = 50;
 constexpr double kStartSeconds = 30;
 
-void sleep_on(std::atomic<uint32_t>* word, uint32_t value) {
+void sleep_on(std::atomic<uint32_t>* word, uint32_t value, std::atomic<uint32_t>* sleepers) {
   const timespec tick{0, kTickMilliseconds * 1'000'000};
+  sleepers->fetch_add(1);
   syscall(SYS_futex, word, FUTEX_WAIT, value, &tick, nullptr, 0);
+  sleepers->fetch_sub(1);
 }
 
 // Of processor time; 0 when it cannot be told. Others may need the processors.
@@ -166,7 +168,7 @@ Result<bool> ProgramProcess::begin(const std::vector<std::string>& command) {
     if (seconds_since(begin) > kStartSeconds || stop_asked()) {
       return tl::unexpected(start_error(command[0], "it did not come to the start of the runtime"));
     }
-    sleep_on(&channel_->done, 0);
+    sleep_on(&channel_->done, 0, &channel_->sleepers);
   }
   served_ = 1;
   return true;
@@ -225,8 +227,10 @@ const Run& ProgramProcess::run(const Request& request) {
     lseek(errors_, 0, SEEK_SET);
     static_cast<void>(ftruncate(errors_, 0));
   }
-  channel.request.fetch_add(1, std::memory_order_release);
-  syscall(SYS_futex, &channel.request, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  channel.request.fetch_add(1);
+  if (channel.sleepers.load() != 0) {
+    syscall(SYS_futex, &channel.request, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  }
   if (wait_for_run()) {
     take_run();
   }
@@ -241,7 +245,7 @@ bool ProgramProcess::wait_for_run() {
   double used = 0;  // by then
   bool ended = false;
   while (channel.done.load(std::memory_order_acquire) == served_) {
-    sleep_on(&channel.done, served_);
+    sleep_on(&channel.done, served_, &channel.sleepers);
     if (channel.done.load(std::memory_order_acquire) != served_) {
       break;
     }
@@ -387,7 +391,17 @@ std::string ProgramProcess::error_output() const {
 
 uint64_t ProgramProcess::in_place() const { return channel_->in_place; }
 std::string ProgramProcess::forked_because() const { return channel_->forked_because; }
-int ProgramProcess::runs_on() const { return channel_->runs_on; }
+
+NearProcess::NearProcess(const ProgramProcess& process) {
+  if (sched_getaffinity(0, sizeof before_, &before_) != 0) {
+    return;
+  }
+  cpu_set_t there;
+  CPU_ZERO(&there);
+  CPU_SET(process.channel_->runs_on, &there);
+  sched_setaffinity(0, sizeof there, &there);
+}
+NearProcess::~NearProcess() { sched_setaffinity(0, sizeof before_, &before_); }
 
 std::vector<capture::Module> ProgramProcess::modules() const {
   std::vector<capture::Module> modules;

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include <sched.h>
 #include <sys/types.h>
 
 #include "decoders/capture/reader.h"
@@ -67,10 +68,9 @@ class ProgramProcess : public Program {
   uint64_t runs() const { return runs_; }
   uint64_t in_place() const;
   std::string forked_because() const;
-  // The number of the processor that it runs on.
-  int runs_on() const;
 
  private:
+  friend class NearProcess;
   ProgramProcess() = default;
   Result<bool> begin(const std::vector<std::string>& command);
   bool wait_for_run();
@@ -84,6 +84,19 @@ class ProgramProcess : public Program {
   uint64_t runs_ = 0;
   Run run_;
   std::vector<std::string> labels_;
+};
+
+// The calling thread runs on the processor of the process from now on. They take turns: a processor
+// of its own would be idle half of the time, or busy with others when it is needed.
+class NearProcess {
+ public:
+  explicit NearProcess(const ProgramProcess& process);
+  ~NearProcess();
+  NearProcess(const NearProcess&) = delete;
+  NearProcess& operator=(const NearProcess&) = delete;
+
+ private:
+  cpu_set_t before_{};
 };
 
 }  // namespace tsomon::explore

@@ -72,13 +72,17 @@ bool start_thread(uint32_t number) {
 }
 
 void answer() {
-  channel->done.store(executor->served + 1, std::memory_order_release);
-  kernel_call(SYS_futex, &channel->done, FUTEX_WAKE, INT_MAX);
+  channel->done.store(executor->served + 1);
+  if (channel->sleepers.load() != 0) {
+    kernel_call(SYS_futex, &channel->done, FUTEX_WAKE, INT_MAX);
+  }
 }
 
 void wait_for_request() {
   while (channel->request.load(std::memory_order_acquire) == executor->served) {
+    channel->sleepers.fetch_add(1);
     kernel_call(SYS_futex, &channel->request, FUTEX_WAIT, executor->served);
+    channel->sleepers.fetch_sub(1);
   }
   executor->served = channel->request.load(std::memory_order_acquire);
 }
@@ -145,7 +149,6 @@ void begin(void (*begin_execution)()) {
     stop(why);
   }
   executor = static_cast<Executor*>(take_zeroed(sizeof(Executor)));
-  image::leave_out(executor, sizeof(Executor));
   take_system_calls();
   executor->begin = begin_execution;
   executor->served = channel->request.load(std::memory_order_acquire);

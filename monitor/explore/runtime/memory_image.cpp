@@ -57,7 +57,7 @@ struct Range {
 };
 
 Tables* tables = nullptr;
-Range left_out[8];
+Range left_out[16];
 uint32_t left_out_count = 0;
 
 const uint8_t* kept_content(const Page& page) { return tables->kept[page.content]; }

@@ -22,7 +22,7 @@ namespace tsomon::explore::image {
 size_t memory_size();
 // Protects what there is, but for `memory` and the ranges that leave_out() named. False: it failed.
 bool begin(void* memory);
-// Of memory that is not the program's: at most eight ranges, before begin().
+// Of memory that is not the program's: at most 16 ranges, before begin().
 void leave_out(const void* begin, size_t size);
 // New memory: it is protected, and what it holds is what it goes back to.
 bool add(uint64_t begin, uint64_t size);

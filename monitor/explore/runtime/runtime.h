@@ -97,7 +97,7 @@ bool others_may_run();
 // As if all of it were written. True: several threads access some of it.
 bool note_freed(uint64_t address, size_t size);
 void mark_freed(uint64_t address, size_t size);
-// Tables that only programs under control have.
+// Tables that only programs under control have, and that no memory is brought back in.
 void* take_zeroed(size_t bytes);
 void take_owners();
 void forget_owners();  // all that were noted

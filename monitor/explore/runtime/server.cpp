@@ -16,6 +16,7 @@
 
 #include "monitor/explore/runtime/cells.h"
 #include "monitor/explore/runtime/in_place.h"
+#include "monitor/explore/runtime/memory_image.h"
 #include "monitor/explore/runtime/policy.h"
 #include "monitor/explore/runtime/scheduler.h"
 #include "monitor/probe/real.h"
@@ -55,9 +56,15 @@ void stay_on_one_processor() {
   sched_setaffinity(0, sizeof one, &one);
 }
 
+void sleep_on_request(uint32_t served) {
+  channel->sleepers.fetch_add(1);
+  futex(&channel->request, FUTEX_WAIT, served);
+  channel->sleepers.fetch_sub(1);
+}
+
 void wait_for_request(uint32_t served) {
   while (channel->request.load(std::memory_order_acquire) == served) {
-    futex(&channel->request, FUTEX_WAIT, served);
+    sleep_on_request(served);
   }
 }
 
@@ -100,6 +107,7 @@ void* take_zeroed(size_t bytes) {
   if (memory == MAP_FAILED) {
     end_run(End::kFailed, "no memory for the runtime's tables");
   }
+  image::leave_out(memory, bytes);
   return memory;
 }
 
@@ -179,7 +187,7 @@ bool is_answered() { return channel->done.load() != channel->request.load(); }
 
 void wait_for_any_request() {
   for (uint32_t now = channel->request.load(); is_answered(); now = channel->request.load()) {
-    futex(&channel->request, FUTEX_WAIT, now);
+    sleep_on_request(now);
   }
 }
 

@@ -43,7 +43,7 @@ struct Thread {
   uint32_t joined_by = 0;  // 1 + the number of the thread
   Operation pending;
   uint32_t buffered = 0;
-  Buffered buffer[kBufferSize]{};
+  Buffered* buffer = nullptr;
   bool store_open = false;  // of the buffer's newest under TSO; its value is not known yet
   uint64_t open_address = 0;
   uint32_t open_size = 0;
@@ -59,7 +59,7 @@ struct Thread {
   uint32_t block_order = 0;  // of its last place there
   uint32_t block_marks = 0;
   uint32_t recent_count = 0;
-  LoopRead recent[kRecent]{};
+  LoopRead* recent = nullptr;
   uint32_t loop_from = 0;  // the iteration: recent[loop_from ...)
   void* (*routine)(void*) = nullptr;
   void* argument = nullptr;
@@ -81,13 +81,45 @@ extern uint64_t commits_now;
 
 long futex(void* word, int operation, uint32_t value);
 
+// Whatever the program's type is.
+template <typename T>
+struct Any {
+  T value;
+} __attribute__((packed, may_alias));
+template <typename T>
+Any<T>& at_address(uint64_t address) {
+  return *reinterpret_cast<Any<T>*>(address);
+}
 inline Value get(uint64_t address, uint32_t size) {
+  switch (size) {
+    case 1:
+      return at_address<uint8_t>(address).value;
+    case 4:
+      return at_address<uint32_t>(address).value;
+    case 8:
+      return at_address<uint64_t>(address).value;
+    default:
+      break;
+  }
   Value value = 0;
   probe::copy(&value, reinterpret_cast<const void*>(address), size);
   return value;
 }
 inline void put(uint64_t address, uint32_t size, Value value) {
-  probe::copy(reinterpret_cast<void*>(address), &value, size);
+  switch (size) {
+    case 1:
+      at_address<uint8_t>(address).value = static_cast<uint8_t>(value);
+      break;
+    case 4:
+      at_address<uint32_t>(address).value = static_cast<uint32_t>(value);
+      break;
+    case 8:
+      at_address<uint64_t>(address).value = static_cast<uint64_t>(value);
+      break;
+    default:
+      probe::copy(reinterpret_cast<void*>(address), &value, size);
+      break;
+  }
 }
 
 }  // namespace tsomon::explore

@@ -186,9 +186,7 @@ const char* why_not_watched() {
 
 void take_system_calls() {
   watch = static_cast<Watch*>(take_zeroed(sizeof(Watch)));
-  image::leave_out(watch, sizeof(Watch));
   memory = take_zeroed(image::memory_size());
-  image::leave_out(memory, image::memory_size());
 }
 
 void* image_memory() { return memory; }

@@ -76,6 +76,16 @@ uint32_t this_thread() { return self; }
 bool is_concurrent() { return concurrent; }
 
 void begin_threads() {
+  // Apart from the rest, which is brought back after each execution: what these hold is told by how
+  // many of them there are.
+  auto* const buffers =
+      static_cast<Buffered*>(take_zeroed(sizeof(Buffered) * kBufferSize * (kMaxThreads + 1)));
+  auto* const reads =
+      static_cast<LoopRead*>(take_zeroed(sizeof(LoopRead) * kRecent * (kMaxThreads + 1)));
+  for (uint32_t number = 0; number <= kMaxThreads; ++number) {
+    threads[number].buffer = buffers + number * kBufferSize;
+    threads[number].recent = reads + number * kRecent;
+  }
   threads[0].exists = true;
   threads[0].handle = pthread_self();
   threads[0].stack_end = reinterpret_cast<uint64_t>(__libc_stack_end);
