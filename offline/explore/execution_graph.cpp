@@ -2,18 +2,39 @@
 
 #include <algorithm>
 #include <deque>
+#include <numeric>
 #include <set>
 #include <utility>
 
 namespace tsomon::explore {
 namespace {
 
+// Numbers of events, by thread and place in it.
+std::vector<uint32_t> in_program_order(const Graph& graph) {
+  std::vector<uint32_t> events(graph.events.size());
+  std::iota(events.begin(), events.end(), 0U);
+  std::sort(events.begin(), events.end(), [&graph](uint32_t a, uint32_t b) {
+    const GraphEvent& x = graph.events[a];
+    const GraphEvent& y = graph.events[b];
+    return std::tie(x.thread, x.index) < std::tie(y.thread, y.index);
+  });
+  return events;
+}
+
 // Nodes are steps: 2e executes event e, 2e + 1 commits it where that is another step.
 class StepGraph {
  public:
   StepGraph(const Graph& graph, Model model)
-      : graph_(graph), tso_(model == Model::kTso), next_(2 * graph.events.size()) {
-    degree_.assign(next_.size(), 0);
+      : graph_(graph),
+        tso_(model == Model::kTso),
+        nodes_(2 * graph.events.size()),
+        place_(graph.events.size(), 0) {
+    edges_.reserve(4 * nodes_.size());
+    for (const GraphCell& cell : graph_.cells) {
+      for (size_t i = 0; i < cell.order.size(); ++i) {
+        place_[cell.order[i]] = i;
+      }
+    }
   }
 
   // False: some load reads an older write than one of its own thread.
@@ -33,30 +54,31 @@ class StepGraph {
 
   // The steps that come after the execution of the event.
   std::vector<bool> after(size_t event) const {
-    std::vector<bool> found(next_.size(), false);
+    std::vector<bool> found(nodes_.size(), false);
     std::vector<uint32_t> todo = {execution(event)};
     while (!todo.empty()) {
       const uint32_t node = todo.back();
       todo.pop_back();
-      for (const uint32_t next : next_[node]) {
+      for_each_after(node, [&](uint32_t next) {
         if (!found[next]) {
           found[next] = true;
           todo.push_back(next);
         }
-      }
+      });
     }
     return found;
   }
 
   bool sort(std::vector<Choice>* schedule) {
     std::vector<uint32_t> ready;
+    ready.reserve(nodes_.size());
     size_t steps = 0;
     for (size_t e = graph_.events.size(); e-- > 0;) {
       if (graph_.events[e].waits) {
         continue;
       }
       steps += commits_later(e) ? 2 : 1;
-      if (degree_[2 * e] == 0) {
+      if (nodes_[2 * e].degree == 0) {
         ready.push_back(static_cast<uint32_t>(2 * e));
       }
     }
@@ -68,89 +90,130 @@ class StepGraph {
       if (schedule != nullptr) {
         schedule->push_back({graph_.events[node / 2].thread, static_cast<uint16_t>(node % 2)});
       }
-      for (const uint32_t after : next_[node]) {
-        if (--degree_[after] == 0) {
+      for_each_after(node, [&](uint32_t after) {
+        if (--nodes_[after].degree == 0) {
           ready.push_back(after);
         }
-      }
+      });
     }
     return done == steps;
   }
 
  private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+  // A step, and the list of the edges that leave it, in the order in which they were added.
+  struct Node {
+    uint32_t degree = 0;
+    uint32_t first = kNone;
+    uint32_t last = kNone;
+  };
+  struct Edge {
+    uint32_t to;
+    uint32_t next;
+  };
+
   bool commits_later(size_t e) const { return tso_ && graph_.events[e].op == Op::kStore; }
   uint32_t execution(size_t e) const { return static_cast<uint32_t>(2 * e); }
   uint32_t commit(size_t e) const {
     return static_cast<uint32_t>(commits_later(e) ? 2 * e + 1 : 2 * e);
   }
   void add(uint32_t before, uint32_t after) {
-    next_[before].push_back(after);
-    ++degree_[after];
+    const auto edge = static_cast<uint32_t>(edges_.size());
+    edges_.push_back({after, kNone});
+    Node& node = nodes_[before];
+    if (node.first == kNone) {
+      node.first = edge;
+    } else {
+      edges_[node.last].next = edge;
+    }
+    node.last = edge;
+    ++nodes_[after].degree;
+  }
+  template <typename Visit>
+  void for_each_after(uint32_t node, const Visit& visit) const {
+    for (uint32_t edge = nodes_[node].first; edge != kNone; edge = edges_[edge].next) {
+      visit(edges_[edge].to);
+    }
   }
 
   void order_threads() {
-    std::map<uint16_t, std::vector<size_t>> threads;
-    for (size_t e = 0; e < graph_.events.size(); ++e) {
-      threads[graph_.events[e].thread].push_back(e);
-    }
-    std::map<Value, size_t> creations;
-    std::map<Value, size_t> ends;
-    for (auto& [number, events] : threads) {
-      std::sort(events.begin(), events.end(), [this](size_t a, size_t b) {
-        return graph_.events[a].index < graph_.events[b].index;
-      });
-      order_thread(events);
-      for (const size_t e : events) {
-        if (graph_.events[e].op == Op::kCreate) {
-          creations[graph_.events[e].a] = e;
-        } else if (graph_.events[e].op == Op::kEnd) {
-          ends[number] = e;
+    const std::vector<uint32_t> events = in_program_order(graph_);
+    std::vector<std::pair<Value, uint32_t>> creations;  // the thread, the event
+    std::vector<std::pair<Value, uint32_t>> ends;
+    for_each_thread(events, [&](size_t begin, size_t end) {
+      order_thread(events, begin, end);
+      for (size_t at = begin; at < end; ++at) {
+        const GraphEvent& event = graph_.events[events[at]];
+        if (event.op == Op::kCreate) {
+          creations.emplace_back(event.a, events[at]);
+        } else if (event.op == Op::kEnd) {
+          ends.emplace_back(event.thread, events[at]);
         }
       }
-    }
-    for (const auto& [number, events] : threads) {
-      if (const auto creation = creations.find(number); creation != creations.end()) {
-        add(execution(creation->second), execution(events.front()));
+    });
+    for_each_thread(events, [&](size_t begin, size_t end) {
+      if (const auto creation = last_of(creations, graph_.events[events[begin]].thread)) {
+        add(execution(*creation), execution(events[begin]));
       }
-      for (const size_t e : events) {
-        if (graph_.events[e].op != Op::kJoin) {
+      for (size_t at = begin; at < end; ++at) {
+        const GraphEvent& event = graph_.events[events[at]];
+        if (event.op != Op::kJoin) {
           continue;
         }
-        if (const auto end = ends.find(graph_.events[e].a); end != ends.end()) {
-          add(execution(end->second), execution(e));
+        if (const auto ended = last_of(ends, event.a)) {
+          add(execution(*ended), execution(events[at]));
         } else {
           coherent_ = false;
         }
       }
-    }
+    });
   }
 
-  void order_thread(const std::vector<size_t>& events) {
-    size_t before = events.size();
-    size_t last_store = events.size();
-    std::map<uint32_t, size_t> newest;  // own write by cell
-    for (size_t at = 0; at < events.size(); ++at) {
-      const size_t e = events[at];
+  template <typename Visit>
+  void for_each_thread(const std::vector<uint32_t>& events, const Visit& visit) const {
+    for (size_t begin = 0, end = 0; begin < events.size(); begin = end) {
+      while (end < events.size() &&
+             graph_.events[events[end]].thread == graph_.events[events[begin]].thread) {
+        ++end;
+      }
+      visit(begin, end);
+    }
+  }
+  static std::optional<uint32_t> last_of(const std::vector<std::pair<Value, uint32_t>>& of,
+                                         Value thread) {
+    std::optional<uint32_t> found;
+    for (const auto& [number, event] : of) {
+      found = number == thread ? event : found;
+    }
+    return found;
+  }
+
+  void order_thread(const std::vector<uint32_t>& events, size_t begin, size_t end) {
+    size_t before = end;
+    size_t last_store = end;
+    newest_.assign(graph_.cells.size(), kInitial);
+    for (size_t at = begin; at < end; ++at) {
+      const uint32_t e = events[at];
       const GraphEvent& event = graph_.events[e];
       if (event.waits) {
         continue;
       }
-      if (before != events.size()) {
+      if (before != end) {
         add(execution(events[before]), execution(e));
       }
       before = at;
-      if (drains(event.op) && last_store != events.size()) {
+      if (drains(event.op) && last_store != end) {
         add(commit(events[last_store]), execution(e));
       }
       if (reads(event.op)) {
-        check_own(event, newest);
+        check_own(event);
       }
       if (event.writes) {
-        newest[event.cell] = e;
+        newest_[event.cell] = static_cast<int32_t>(e);
       }
       if (commits_later(e)) {
         add(execution(e), commit(e));
-        if (last_store != events.size()) {
+        if (last_store != end) {
           add(commit(events[last_store]), commit(e));
         }
         last_store = at;
@@ -158,23 +221,22 @@ class StepGraph {
     }
   }
 
-  void check_own(const GraphEvent& load, const std::map<uint32_t, size_t>& newest) {
-    const auto own = newest.find(load.cell);
+  void check_own(const GraphEvent& load) {
+    const int32_t own = newest_[load.cell];
     const int32_t source = load.source;
-    if (own == newest.end()) {
+    if (own == kInitial) {
       // A later store of its own cannot be read.
       coherent_ = coherent_ && (source < 0 || graph_.events[source].thread != load.thread);
-    } else if (source != static_cast<int32_t>(own->second)) {
+    } else if (source != own) {
       coherent_ = coherent_ && source >= 0 && graph_.events[source].thread != load.thread &&
-                  place_[load.cell][source] > place_[load.cell][own->second];
+                  place_[source] > place_[own];
     }
   }
 
   void order_cells() {
-    for (size_t c = 0; c < graph_.cells.size(); ++c) {
-      const auto& order = graph_.cells[c].order;
-      for (size_t i = 1; i < order.size(); ++i) {
-        add(commit(order[i - 1]), commit(order[i]));
+    for (const GraphCell& cell : graph_.cells) {
+      for (size_t i = 1; i < cell.order.size(); ++i) {
+        add(commit(cell.order[i - 1]), commit(cell.order[i]));
       }
     }
     for (size_t e = 0; e < graph_.events.size(); ++e) {
@@ -185,7 +247,7 @@ class StepGraph {
       const auto& order = graph_.cells[load.cell].order;
       size_t after = 0;
       if (load.source >= 0) {
-        after = place_[load.cell][load.source] + 1;
+        after = place_[load.source] + 1;
         const auto source = static_cast<size_t>(load.source);
         if (graph_.events[source].thread != load.thread || !commits_later(source)) {
           add(commit(source), execution(e));
@@ -215,22 +277,12 @@ class StepGraph {
     return true;
   }
 
- public:
-  void place() {
-    place_.resize(graph_.cells.size());
-    for (size_t c = 0; c < graph_.cells.size(); ++c) {
-      for (size_t i = 0; i < graph_.cells[c].order.size(); ++i) {
-        place_[c][graph_.cells[c].order[i]] = i;
-      }
-    }
-  }
-
- private:
   const Graph& graph_;
   const bool tso_;
-  std::vector<std::vector<uint32_t>> next_;
-  std::vector<uint32_t> degree_;
-  std::vector<std::map<int32_t, size_t>> place_;  // by cell and write: where in its order
+  std::vector<Node> nodes_;
+  std::vector<Edge> edges_;
+  std::vector<size_t> place_;    // of each write in the order of its cell
+  std::vector<int32_t> newest_;  // own write by cell, of the thread that is put in order
   bool coherent_ = true;
 };
 
@@ -269,7 +321,6 @@ Effect effect_of(const Graph& graph, const GraphEvent& event, int32_t write) {
 bool linearize(const Graph& graph, Model model, std::vector<Choice>* schedule,
                const std::vector<uint32_t>& executed) {
   StepGraph steps(graph, model);
-  steps.place();
   if (!steps.build()) {
     return false;
   }
@@ -292,7 +343,6 @@ std::optional<uint32_t> event_before(const Graph& graph, const Mark& mark) {
 std::vector<std::vector<bool>> executed_before(const Graph& graph, Model model,
                                                const std::vector<uint32_t>& events) {
   StepGraph steps(graph, model);
-  steps.place();
   steps.build();
   std::vector<std::vector<bool>> before;
   for (const uint32_t event : events) {
@@ -306,31 +356,31 @@ std::vector<std::vector<bool>> executed_before(const Graph& graph, Model model,
 }
 
 std::string class_name(const Graph& graph) {
-  std::map<std::pair<uint16_t, uint32_t>, int32_t> events;
-  for (size_t e = 0; e < graph.events.size(); ++e) {
-    events[{graph.events[e].thread, graph.events[e].index}] = static_cast<int32_t>(e);
-  }
   std::string name;
+  name.reserve(16 * graph.events.size());
   const auto put_write = [&](int32_t write) {
     put(&name, write < 0 ? 0xFFFF : graph.events[write].thread, 2);
     put(&name, write < 0 ? 0 : graph.events[write].index, 4);
   };
-  for (const auto& [place, e] : events) {
+  for (const uint32_t e : in_program_order(graph)) {
     const GraphEvent& event = graph.events[e];
-    put(&name, place.first, 2);
+    put(&name, event.thread, 2);
     put(&name, static_cast<uint64_t>(event.op) << 1 | (event.waits ? 1 : 0), 2);
     if (reads(event.op)) {
       put_write(event.source);
     }
   }
   // Cells by address: their numbers depend on the order in which they were seen.
-  std::map<std::tuple<uint64_t, uint8_t, bool>, const GraphCell*> cells;
+  std::vector<const GraphCell*> cells;
   for (const GraphCell& cell : graph.cells) {
     if (!cell.order.empty()) {
-      cells[{cell.address, cell.size, cell.object}] = &cell;
+      cells.push_back(&cell);
     }
   }
-  for (const auto& [key, cell] : cells) {
+  std::sort(cells.begin(), cells.end(), [](const GraphCell* a, const GraphCell* b) {
+    return std::tie(a->address, a->size, a->object) < std::tie(b->address, b->size, b->object);
+  });
+  for (const GraphCell* const cell : cells) {
     put(&name, cell->address, 8);
     for (const int32_t write : cell->order) {
       put_write(write);
