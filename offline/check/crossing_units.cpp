@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "offline/check/crossing_witness.h"
+#include "offline/check/crossing_proof.h"
 #include "offline/check/issue_edges.h"
 #include "offline/check/orientation_search.h"
 #include "offline/check/thread_lists.h"
@@ -22,6 +22,7 @@ namespace {
 
 constexpr uint32_t kEnd = ThreadLists::kEnd;
 constexpr uint64_t kMostRefused = 1000;
+constexpr uint64_t kMostShown = 8;   // where each costs executions of the whole trace
 constexpr size_t kLongTrace = 4096;  // events
 // What the exact analysis may do first: where little is open it is done by then.
 constexpr WorkBudget kFirstLook = {.work_at_first = 1'000'000, .work_per_event = 100};
@@ -143,11 +144,18 @@ class CrossingSearch {
     CrossingUnits result;
     result.units = units_.size();
     std::vector<Edge> edges = directed_edges(relation_, accesses_);
-    const bool values = options_.values && add_value_edges(relation_, accesses_, &edges);
+    std::optional<ValueReads> values;
+    if (options_.values) {
+      values.emplace(relation_, accesses_);
+      values->add_edges(&edges);
+    }
     if (options_.relation.semantics == Semantics::kExact) {
       add_issue_edges(relation_, accesses_, neighbours_, &edges);
     }
     order_ = Reachability::build(relation_, edges);
+    if (order_ && values && !values->draw(&*order_)) {
+      order_.reset();
+    }
     edges = {};
     if (!order_) {
       return result;  // the values, or what the trace says, fit no execution
@@ -158,19 +166,27 @@ class CrossingSearch {
     }
     reach_.emplace(*lists_, relation_.threads());
     targets_.assign(lists_->lists().size(), kEnd);
-    const bool shown = !values && relation_.acquisitions().empty();
-    for (uint32_t list = 0; list < targets_.size(); ++list) {
-      if (!search_from(list, shown, &result)) {
-        return result;
-      }
+    const OrderedUnits in{trace_, options_, units_, relation_, *order_, neighbours_, by_event_};
+    CrossingProof proof(in, accesses_, *lists_, values ? &*values : nullptr);
+    bool all = true;
+    for (uint32_t list = 0; all && list < targets_.size(); ++list) {
+      all = search_from(list, &proof, &result);
     }
-    result.cyclic = result.refused == 0 ? Answer::kNo : Answer::kUnknown;
+    if (!result.violation && result.refused > 0) {
+      result.violation = proof.show_any();
+    }
+    if (result.violation) {
+      result.cyclic = Answer::kYes;
+      proof.settle(&*result.violation);
+    } else if (all && result.refused == 0) {
+      result.cyclic = Answer::kNo;
+    }
     return result;
   }
 
  private:
-  // False: that is the answer.
-  bool search_from(uint32_t list, bool shown, CrossingUnits* result) {
+  // False: there is no need to look on.
+  bool search_from(uint32_t list, CrossingProof* proof, CrossingUnits* result) {
     const ThreadLists::List& events = lists_->lists()[list];
     if (!events.shared) {
       return true;
@@ -187,12 +203,9 @@ class CrossingSearch {
         continue;
       }
       if (const auto cycle = cycle_from(events.thread, b)) {
-        result->violation = shown ? show(*cycle) : std::nullopt;
-        if (result->violation) {
-          result->cyclic = Answer::kYes;
-          return false;
-        }
-        if (++result->refused == kMostRefused || !shown) {
+        result->violation = proof->show(*cycle);
+        if (result->violation || proof->exhausted() ||
+            ++result->refused == (proof->direct() ? kMostRefused : kMostShown)) {
           return false;
         }
       }
@@ -337,11 +350,6 @@ class CrossingSearch {
     }
   }
 
-  std::optional<Violation> show(const std::vector<Edge>& cycle) const {
-    return witness_of_cycle({trace_, options_, units_, relation_, *order_, neighbours_, by_event_},
-                            cycle);
-  }
-
   const Trace& trace_;
   const AnalysisOptions& options_;
   UnitTable units_;
@@ -375,8 +383,11 @@ Result<Analysis> analyse_crossing_units(const Trace& trace, const AnalysisOption
     CrossingUnits found = find_crossing_units(trace, options);
     result->units = found.units;
     if (found.violation) {
+      if (!found.violation->complete) {
+        result->missing("whether a violation is definite was not decided");
+      }
+      result->notes.say("the first violation that was met is shown, others were not looked for");
       result->add(std::move(*found.violation), options.max_findings);
-      result->missing("whether a violation is definite was not decided");
     } else if (found.cyclic == Answer::kUnknown) {
       result->missing(
           fmt::format("{} cycles of units were met that were not shown to be some", found.refused));

@@ -15,12 +15,11 @@
 //             after these), but for units between that have both.
 // kNo         is exact: the trace is serializable. Ties (theory 5.1), values and locks that exclude
 //             each other only take executions away. Values that have one source count as edges.
-// kYes        A cycle whose open edges fit together with the directed ones, with an execution that
-//             the witness checker has accepted. Not where loads have recorded values, or locks
-//             exclude each other: what these say of events that are not on the cycle is not looked
-//             at.
-// kUnknown    Cycles whose edges do not fit together were met (three or more threads), or those of
-//             an execution that was not found; or the work is used up.
+// kYes        A cycle with an execution that has it, which the witness checker has accepted: of the
+//             events that it needs, where loads have no recorded values and no lock excludes, else
+//             of the whole trace (offline/check/crossing_proof.h). Whether all executions have one
+//             is decided where few executions show it.
+// kUnknown    Cycles were met, and no execution that has one was found; or the work is used up.
 // Complexity  O(n log n) for the edges and their order; then for each unit, each location of its
 //             thread, and each event that leaves it and may be passed: O(threads * locations * log
 //             n). Memory 16 bytes for an event and a thread, and some 60 for an event.
@@ -37,7 +36,7 @@ namespace tsomon {
 
 struct CrossingUnits {
   Answer cyclic = Answer::kUnknown;
-  std::optional<Violation> violation;  // of kYes; whether all executions have one is not decided
+  std::optional<Violation> violation;  // of kYes
   uint64_t units = 0;
   uint64_t refused = 0;  // cycles that were met and no execution was found for
 };

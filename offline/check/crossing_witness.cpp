@@ -28,7 +28,44 @@ class CycleWitness {
     if (!fit_together() || !collect_window() || !put_in_order()) {
       return std::nullopt;
     }
-    return show();
+    const auto steps =
+        realise(in_.relation, window_, [this](uint32_t e, uint32_t f) { return order_of(e, f); });
+    return steps ? show(*steps) : std::nullopt;
+  }
+
+  // What the execution does with the events that the cycle needs.
+  std::optional<Violation> run_in(const std::vector<Step>& execution) {
+    if (!collect_window()) {
+      return std::nullopt;
+    }
+    spend(execution.size());
+    std::vector<Step> steps;
+    std::vector<bool> committed(window_.size(), false);
+    place_.assign(window_.size(), kNone);
+    std::vector<bool> wanted(in_.trace.events.size(), false);
+    for (const uint32_t e : window_) {
+      wanted[e] = true;
+    }
+    for (const Step& step : execution) {
+      if (!wanted[step.event]) {
+        continue;
+      }
+      // As the witness checker has it: what was forwarded has its place right behind its source.
+      const uint32_t source = in_.relation.source(step.event);
+      const bool forwarded = source != Relation::kNever && !committed[index(source)];
+      const auto place = static_cast<uint32_t>(2 * steps.size());
+      if (step.commit || !in_.relation.is_store(step.event)) {
+        place_[index(step.event)] = forwarded ? kNone : place;
+      }
+      committed[index(step.event)] = step.commit;
+      steps.push_back(step);
+    }
+    for (const uint32_t e : window_) {
+      if (place_[index(e)] == kNone && in_.relation.source(e) != Relation::kNever) {
+        place_[index(e)] = place_[index(in_.relation.source(e))] + 1;
+      }
+    }
+    return show(steps);
   }
 
  private:
@@ -191,23 +228,20 @@ class CycleWitness {
     return true;
   }
 
-  Order order_of(uint32_t e, uint32_t f) const {
-    const auto place = [&](uint32_t event) {
-      return place_[static_cast<size_t>(std::lower_bound(window_.begin(), window_.end(), event) -
-                                        window_.begin())];
-    };
-    return place(e) < place(f) ? Order::kBefore : Order::kAfter;
+  size_t index(uint32_t e) const {
+    return static_cast<size_t>(std::lower_bound(window_.begin(), window_.end(), e) -
+                               window_.begin());
   }
 
-  std::optional<Violation> show() const {
+  Order order_of(uint32_t e, uint32_t f) const {
+    return place_[index(e)] < place_[index(f)] ? Order::kBefore : Order::kAfter;
+  }
+
+  std::optional<Violation> show(const std::vector<Step>& steps) const {
     const OrientationOracle before = [this](uint32_t e, uint32_t f) { return order_of(e, f); };
-    const auto steps = realise(in_.relation, window_, before);
-    if (!steps) {
-      return std::nullopt;
-    }
     const WitnessChecker checker(in_.trace,
                                  {in_.options.property, in_.options.relation, false, true});
-    if (!checker.check(*steps, false)) {
+    if (!checker.check(steps, false)) {
       return std::nullopt;
     }
     std::vector<uint32_t> ends;
@@ -216,7 +250,7 @@ class CycleWitness {
     }
     Violation found;
     found.complete = false;
-    found.witness = minimal_witness(checker, in_.relation, *steps, false, ends);
+    found.witness = minimal_witness(checker, in_.relation, steps, false, ends);
     for (const Step& step : found.witness) {
       if (!step.commit) {
         found.window.push_back(step.event);
@@ -263,6 +297,12 @@ class CycleWitness {
 
 std::optional<Violation> witness_of_cycle(const OrderedUnits& in, const std::vector<Edge>& cycle) {
   return CycleWitness(in, cycle).run();
+}
+
+std::optional<Violation> witness_in_execution(const OrderedUnits& in,
+                                              const std::vector<Edge>& cycle,
+                                              const std::vector<Step>& execution) {
+  return CycleWitness(in, cycle).run_in(execution);
 }
 
 }  // namespace tsomon

@@ -1,4 +1,4 @@
-// From a cycle of units, given by its edges between threads, to an execution that has it.
+// From a cycle of units, given by its edges between threads, to an execution that shows it.
 //
 // Purpose     Decides whether open edges fit together, and with all directed ones, then looks
 //             for an execution of the few events that the cycle needs and has the witness
@@ -17,6 +17,7 @@
 #include "tso/check/analysis.h"
 #include "tso/model/relation.h"
 #include "tso/model/units.h"
+#include "tso/order/execution.h"
 #include "tso/order/reachability.h"
 
 namespace tsomon {
@@ -34,5 +35,10 @@ struct OrderedUnits {
 // `cycle`: edges from thread to thread; the event that one leads to is in the unit that the next
 // one leaves, or its unit leads to that one. Nothing: no execution was found.
 std::optional<Violation> witness_of_cycle(const OrderedUnits& in, const std::vector<Edge>& cycle);
+
+// The same from an execution of the whole trace that has the cycle. O(n).
+std::optional<Violation> witness_in_execution(const OrderedUnits& in,
+                                              const std::vector<Edge>& cycle,
+                                              const std::vector<Step>& execution);
 
 }  // namespace tsomon

@@ -7,6 +7,8 @@
 #include <doctest/doctest.h>
 
 #include "decoders/std/writer.h"
+#include "offline/check/execution_cycle.h"
+#include "offline/check/full_execution.h"
 #include "offline/check/orientation_search.h"
 #include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
@@ -29,6 +31,9 @@ struct Count {
   uint64_t found = 0;
   uint64_t unknown = 0;
   uint64_t missed = 0;  // of the unknown ones: violated
+  uint64_t definite = 0;
+  uint64_t unsettled = 0;  // found, and not known whether definite
+  uint64_t unsettled_definite = 0;
 };
 
 // Against the search, which has brute-force twins of its own.
@@ -49,6 +54,14 @@ void compare(const Trace& trace, const AnalysisOptions& options, Count* count) {
     ++count->found;
     CHECK(verdict != Verdict::kClean);
     REQUIRE(found.violation);
+    if (found.violation->complete) {
+      CHECK(found.violation->verdict == verdict);
+      count->definite += verdict == Verdict::kDefinite ? 1 : 0;
+    } else {
+      CHECK(found.violation->verdict == Verdict::kPossible);
+      ++count->unsettled;
+      count->unsettled_definite += verdict == Verdict::kDefinite ? 1 : 0;
+    }
     CHECK(check_witness(trace, found.violation->witness, {options.property, options.relation}));
     CHECK_FALSE(found.violation->cycle.empty());
   } else {
@@ -71,7 +84,96 @@ Trace without_some_written(const Trace& trace, std::mt19937_64& random) {
   return made;
 }
 
+// Everything that the linear check is made of, for one trace.
+struct Parts {
+  Parts(const Trace& all, const AnalysisOptions& asked)
+      : trace(all),
+        options(asked),
+        units(all),
+        locations(all),
+        relation(all, locations, asked.relation),
+        accesses(relation),
+        neighbours(relation),
+        values(relation, accesses) {
+    std::vector<Edge> edges = directed_edges(relation, accesses);
+    values.add_edges(&edges);
+    order = Reachability::build(relation, edges);
+    if (order && !values.draw(&*order)) {
+      order.reset();
+    }
+  }
+
+  const Trace& trace;
+  const AnalysisOptions& options;
+  UnitTable units;
+  LocationTable locations;
+  Relation relation;
+  AccessIndex accesses;
+  EffectNeighbours neighbours;
+  ValueReads values;
+  std::optional<Reachability> order;
+};
+
 }  // namespace
+
+TEST_CASE("executions of a whole trace are some, and their cycles are those of the checker") {
+  std::mt19937_64 random(kSeed + 2);
+  uint64_t made = 0;
+  uint64_t stuck = 0;
+  uint64_t cyclic = 0;
+  for (uint32_t round = 0; round < kRounds; ++round) {
+    RandomTraceOptions options = testing::random_options(random);
+    options.locks = round % 3 == 0 ? 10 : options.locks;
+    Trace trace = random_trace(random, options).trace;
+    if (round % 5 == 0) {
+      trace.symbols.initial_zero = false;
+    }
+    AnalysisOptions asked = testing::random_analysis(random, options);
+    if (asked.property == Property::kScSerializability) {
+      asked.property = Property::kSerializability;
+    }
+    asked.relation.model = MemoryModel::kTso;
+    asked.relation.semantics = Semantics::kExact;
+    asked.relation.thread_order = true;
+    const Parts parts(trace, asked);
+    if (!parts.order) {
+      continue;
+    }
+    const bool by_event = asked.property == Property::kRobustness;
+    const OrderedUnits in{
+        trace, asked, parts.units, parts.relation, *parts.order, parts.neighbours, by_event};
+    const FullExecutions executions(in, parts.accesses, &parts.values);
+    const ThreadLists lists(parts.relation, parts.accesses, parts.units, by_event);
+    const CertainUnits certain = certain_units(in, parts.accesses, lists);
+    INFO(write_std(trace));
+    for (const CommitTime time : {CommitTime::kAtOnce, CommitTime::kUnitEnd,
+                                  CommitTime::kRemoteAccess, CommitTime::kDrain}) {
+      for (const bool by_units : {false, true}) {
+        const auto execution =
+            executions.make({time, by_units ? certain.place : std::span<const uint32_t>()}, {});
+        if (!execution) {
+          ++stuck;
+          continue;
+        }
+        ++made;
+        const auto cycle = cycle_of_execution(in, *execution);
+        const auto checked =
+            check_witness(trace, *execution, {asked.property, asked.relation, true, true});
+        if (checked) {
+          ++cyclic;
+          CHECK(cycle);
+        } else {
+          CHECK(checked.error().message.find("without a cycle") != std::string::npos);
+          CHECK_FALSE(cycle);
+          CHECK_FALSE(certain.cycle);
+        }
+      }
+    }
+  }
+  MESSAGE(made << " made, of which cyclic " << cyclic << ", " << stuck << " stuck");
+  CHECK(cyclic > 0);
+  CHECK(made > 20 * stuck);
+}
 
 TEST_CASE("directed edges without the open ones order the same events") {
   std::mt19937_64 random(kSeed);
@@ -118,7 +220,9 @@ TEST_CASE("crossing units: two threads without values are decided") {
     compare(trace, options, &count);
   }
   MESSAGE(count.clean << " clean, " << count.found << " found, " << count.unknown
-                      << " unknown, of which violated " << count.missed);
+                      << " unknown, of which violated " << count.missed << "; " << count.definite
+                      << " definite, " << count.unsettled << " unsettled, of which definite "
+                      << count.unsettled_definite);
   CHECK(count.clean > 0);
   CHECK(count.found > 0);
   CHECK(count.unknown * 100 < count.clean + count.found);
@@ -135,6 +239,9 @@ TEST_CASE("crossing units: whatever the trace, no answer is wrong") {
     if (forget) {
       trace = without_some_written(trace, random);
     }
+    if (round % 7 == 0) {
+      trace.symbols.initial_zero = false;
+    }
     AnalysisOptions options = testing::random_analysis(random, made);
     if (options.property == Property::kScSerializability) {
       options.property = Property::kSerializability;
@@ -145,7 +252,9 @@ TEST_CASE("crossing units: whatever the trace, no answer is wrong") {
     compare(trace, options, &count);
   }
   MESSAGE(count.clean << " clean, " << count.found << " found, " << count.unknown
-                      << " unknown, of which violated " << count.missed);
+                      << " unknown, of which violated " << count.missed << "; " << count.definite
+                      << " definite, " << count.unsettled << " unsettled, of which definite "
+                      << count.unsettled_definite);
   CHECK(count.clean > 0);
   CHECK(count.found > 0);
 }

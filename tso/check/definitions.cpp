@@ -101,18 +101,41 @@ uint32_t ThreadDefinitions::find_newest_match(uint32_t load) const {
 uint32_t ThreadDefinitions::find_settled(uint32_t s) const {
   const auto& thread = threads_.at(event(s).thread);
   uint32_t later_stores = 0;
-  for (uint32_t at = position(s) + 1; at < thread.size(); ++at) {
+  // The stores from s on, of each range the newest.
+  std::map<std::pair<uint64_t, uint32_t>, uint32_t> newest;
+  uint64_t longest = 0;
+  const auto newest_of = [&](uint32_t load) {
+    const Event& a = event(load);
+    uint32_t found = kNone;
+    const uint64_t first = a.address - std::min<uint64_t>(a.address, longest);
+    for (auto range = newest.lower_bound({first, 0}); range != newest.end(); ++range) {
+      spend(1);
+      if (range->first.first > a.address && range->first.first - a.address >= a.size) {
+        break;
+      }
+      if (same_bytes(range->second, load) &&
+          (found == kNone || position(found) < position(range->second))) {
+        found = range->second;
+      }
+    }
+    return found;
+  };
+  for (uint32_t at = position(s); at < thread.size(); ++at) {
     spend(1);
     const uint32_t e = thread[at];
     if (drains(e)) {
       return e;
     }
-    if (store(e) && ++later_stores == options_.store_buffer) {
-      return e;
+    if (store(e)) {
+      if (e != s && ++later_stores == options_.store_buffer) {
+        return e;
+      }
+      newest[{event(e).address, event(e).size}] = e;
+      longest = std::max<uint64_t>(longest, event(e).size);
     }
     if (load(e)) {
-      const uint32_t match = newest_match(e);
-      if (match != kNone && !inside(e, match) && position(match) >= position(s)) {
+      const uint32_t match = newest_of(e);
+      if (match != kNone && !inside(e, match)) {
         return e;
       }
     }

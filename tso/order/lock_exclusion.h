@@ -40,6 +40,9 @@ class LockExclusion {
 
   explicit LockExclusion(const Relation& relation);
 
+  // The event is the acquisition or the release of one.
+  bool is_section(uint32_t e) const { return sections_.contains(e); }
+
   // What follows from an order for the edges that it leaves open, some of which are of locks.
   Inference infer(std::span<const Edge> open, const Reachability& order) const;
 

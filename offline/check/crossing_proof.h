@@ -1,0 +1,67 @@
+// What shows that a trace is violated, and whether every execution of it is.
+//
+// Purpose     Asked about cycles of units that offline/check/crossing_units.h meets. An execution
+//             that has one proves a violation and is its witness; one without proves that it is
+//             not definite; a cycle that every execution has proves that it is.
+// Direct      Where no load has a recorded value that says something, and no lock excludes
+//             anything, the edges of a cycle decide by themselves, from the few events that it
+//             needs.
+// Executions  Else, or where that fails, a few executions of the whole trace are made: as they
+//             come, and with the edges of the cycle. At most kMostExecutions for one trace.
+// Misses      Executions that none of these choices leads to.
+// Complexity  That of offline/check/full_execution.h and execution_cycle.h, so many times.
+// Thread-safety: none. Throws WorkEnded.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "offline/check/crossing_witness.h"
+#include "offline/check/execution_cycle.h"
+#include "offline/check/full_execution.h"
+#include "offline/check/thread_lists.h"
+
+namespace tsomon {
+
+class CrossingProof {
+ public:
+  static constexpr uint32_t kMostExecutions = 24;
+
+  // `values`: nullptr where they are not to be looked at. All must outlive this.
+  CrossingProof(const OrderedUnits& in, const AccessIndex& accesses, const ThreadLists& lists,
+                const ValueReads* values);
+
+  // Decides from the edges of a cycle alone.
+  bool direct() const { return direct_; }
+
+  // An execution that has a cycle, this one if it can.
+  std::optional<Violation> show(const std::vector<Edge>& cycle);
+  // One of those that are made without knowing any.
+  std::optional<Violation> show_any();
+
+  // Decides whether a violation is definite: Violation::verdict and complete. Where it is, the cycle
+  // becomes one that all executions have.
+  void settle(Violation* violation);
+
+  bool exhausted() const { return made_ >= kMostExecutions; }
+
+ private:
+  std::optional<std::vector<Step>> make(const ExecutionChoice& choice, std::vector<Edge> open);
+  std::optional<Violation> look_at(const ExecutionChoice& choice);
+  const CertainUnits& certain();
+  bool find_acyclic();
+
+  OrderedUnits in_;
+  const AccessIndex& accesses_;
+  const ThreadLists& lists_;
+  const ValueReads* values_;
+  bool direct_;
+  std::optional<FullExecutions> executions_;
+  uint32_t made_ = 0;
+  size_t looked_at_ = 0;  // of the choices
+  std::optional<CertainUnits> certain_;
+  bool acyclic_ = false;                   // an execution without a cycle was seen
+  std::optional<std::vector<Step>> last_;  // an execution
+};
+
+}  // namespace tsomon
