@@ -19,7 +19,8 @@ namespace tsomon::explore::in_place {
 namespace {
 
 constexpr uint64_t kStack = uint64_t{1} << 18;
-constexpr uint64_t kPthread = 0x900;  // of glibc's, at the thread pointer
+// Of glibc's at the thread pointer, where the kernel writes the processor that a thread is on.
+constexpr uint64_t kPthread = 0x900;
 constexpr unsigned long kMayUseWrfsbase = 2;
 
 enum class Left : uint8_t { kEnded, kNeedsThread, kGaveUp };
@@ -67,8 +68,8 @@ bool start_thread(uint32_t number) {
     *reinterpret_cast<volatile uint64_t*>(word) = 0;
   }
   executor->is_started[number] = true;
-  return image::add(begin, executor->stack_size[number]) &&
-         image::always_let_write(at.thread_pointer, kPthread) && image::renew();
+  return image::add(begin, executor->stack_size[number], {at.thread_pointer, kPthread}) &&
+         image::renew();
 }
 
 void answer() {
@@ -111,8 +112,8 @@ void say_why(const char* why) {
 }
 
 [[noreturn]] void supervise() {
-  if (!begin_system_calls() || !image::begin(image_memory()) ||
-      !image::always_let_write(executor->first.thread_pointer, kPthread)) {
+  if (!begin_system_calls() ||
+      !image::begin(image_memory(), {executor->first.thread_pointer, kPthread})) {
     stop("its memory cannot be protected");
   }
   for (;;) {

@@ -1,5 +1,7 @@
 #include "monitor/explore/runtime/memory_image.h"
 
+#include <algorithm>
+
 #include <emmintrin.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -144,19 +146,39 @@ bool keep(uint64_t address, uint32_t* content) {
   return true;
 }
 
-bool add_region(uint64_t begin, uint64_t end, bool code) {
+// The page can be written to.
+bool add_page(const Region& region, uint64_t address, bool always) {
+  Page page{address, 0, tables->executions, always};
+  if (tables->pages == kMaxPages || !keep(address, &page.content)) {
+    return false;
+  }
+  flip(mark_of(region, address));
+  tables->page[tables->pages++] = page;
+  return true;
+}
+
+bool protect(const Region& region, uint64_t begin, uint64_t end) {
+  return begin >= end || set_rights(region, begin, end - begin, false);
+}
+
+bool add_region(uint64_t begin, uint64_t end, bool code, const Open& open) {
   const uint64_t marks = (end - begin) / kPage;
   if (tables->regions == kMaxRegions || tables->marks_used + marks > kMarkBytes * 8) {
     return false;
   }
   Region& region = tables->region[tables->regions];
   region = {begin, end, tables->marks_used, code};
-  if (!set_rights(region, begin, end - begin, false)) {
-    return false;
-  }
   ++tables->regions;
   tables->marks_used += marks;
-  return true;
+  const uint64_t open_begin = std::clamp(open.begin & ~(kPage - 1), begin, end);
+  const uint64_t open_end =
+      std::clamp((open.begin + open.size + kPage - 1) & ~(kPage - 1), open_begin, end);
+  for (uint64_t page = open_begin; page < open_end; page += kPage) {
+    if (!add_page(region, page, true)) {
+      return false;
+    }
+  }
+  return protect(region, begin, open_begin) && protect(region, open_end, end);
 }
 
 bool is_left_out(uint64_t begin, uint64_t end) {
@@ -169,14 +191,14 @@ bool is_left_out(uint64_t begin, uint64_t end) {
 }
 
 // What of [begin, end) is not left out; the kernel joins neighbours of the same kind.
-bool add_parts(uint64_t begin, uint64_t end, bool code) {
+bool add_parts(uint64_t begin, uint64_t end, bool code, const Open& open) {
   while (begin < end) {
     uint64_t to = begin + kPage;
     const bool out = is_left_out(begin, to);
     while (to < end && is_left_out(to, to + kPage) == out) {
       to += kPage;
     }
-    if (!out && !add_region(begin, to, code)) {
+    if (!out && !add_region(begin, to, code, open)) {
       return false;
     }
     begin = to;
@@ -244,7 +266,7 @@ void leave_out(const void* begin, size_t size) {
   }
 }
 
-bool begin(void* memory) {
+bool begin(void* memory, const Open& open) {
   tables = static_cast<Tables*>(memory);
   tables->next_look = kIdle;
   if (!read_maps()) {
@@ -256,7 +278,7 @@ bool begin(void* memory) {
     const uint64_t to = read_number(&at);
     ++at;
     const bool kept = at[0] == 'r' && at[1] == 'w' && at[3] == 'p';
-    if (kept && !add_parts(from, to, at[2] == 'x')) {
+    if (kept && !add_parts(from, to, at[2] == 'x', open)) {
       return false;
     }
     while (*at != 0 && *at != '\n') {
@@ -267,21 +289,15 @@ bool begin(void* memory) {
   return true;
 }
 
-bool add(uint64_t begin, uint64_t size) { return add_region(begin, begin + size, false); }
+bool add(uint64_t begin, uint64_t size, const Open& open) {
+  return add_region(begin, begin + size, false, open);
+}
 
 bool note_write(uint64_t address) {
   address &= ~(kPage - 1);
   Region* const region = region_of(address);
-  if (region == nullptr || is_marked(mark_of(*region, address)) || tables->pages == kMaxPages) {
-    return false;
-  }
-  Page page{address, 0, tables->executions, false};
-  if (!keep(address, &page.content) || !set_rights(*region, address, kPage, true)) {
-    return false;
-  }
-  flip(mark_of(*region, address));
-  tables->page[tables->pages++] = page;
-  return true;
+  return region != nullptr && !is_marked(mark_of(*region, address)) &&
+         add_page(*region, address, false) && set_rights(*region, address, kPage, true);
 }
 
 bool let_write(uint64_t address, uint64_t size) {
@@ -290,17 +306,6 @@ bool let_write(uint64_t address, uint64_t size) {
     if (region != nullptr && !is_marked(mark_of(*region, at)) && !note_write(at)) {
       return false;
     }
-  }
-  return true;
-}
-
-bool always_let_write(uint64_t address, uint64_t size) {
-  if (!let_write(address, size)) {
-    return false;
-  }
-  for (uint32_t i = 0; i < tables->pages; ++i) {
-    Page& page = tables->page[i];
-    page.always = page.always || (page.address + kPage > address && page.address < address + size);
   }
   return true;
 }

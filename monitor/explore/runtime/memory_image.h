@@ -20,18 +20,21 @@ namespace tsomon::explore::image {
 
 // What the tables take; zeroed.
 size_t memory_size();
+// Memory that the kernel may write to at any time: brought back, and never protected.
+struct Open {
+  uint64_t begin = 0;
+  uint64_t size = 0;
+};
 // Protects what there is, but for `memory` and the ranges that leave_out() named. False: it failed.
-bool begin(void* memory);
+bool begin(void* memory, const Open& open);
 // Of memory that is not the program's: at most 16 ranges, before begin().
 void leave_out(const void* begin, size_t size);
 // New memory: it is protected, and what it holds is what it goes back to.
-bool add(uint64_t begin, uint64_t size);
+bool add(uint64_t begin, uint64_t size, const Open& open = {});
 // Somebody cannot write to the page. True: now they can.
 bool note_write(uint64_t address);
 // The kernel writes to it, or will.
 bool let_write(uint64_t address, uint64_t size);
-// Never protected again.
-bool always_let_write(uint64_t address, uint64_t size);
 bool is_in(uint64_t address);
 void restore();
 // From now on memory goes back to what it holds now.
