@@ -97,12 +97,6 @@ void refuse_unfit(const ExploreArguments& options) {
   if (options.object != "auto" && !asks(options, "linearizability") && options.clients.empty()) {
     throw CLI::ValidationError("--object", "belongs to --property linearizability");
   }
-  if (!options.clients.empty() &&
-      (!options.explore.replay.empty() || !options.explore.folder.empty())) {
-    throw CLI::ValidationError("--clients",
-                               "explores many programs: --replay and -o belong to one, which is "
-                               "PROGRAM --client TEXT");
-  }
   if (options.explore.preemptions != UINT32_MAX && options.strategy != "naive") {
     throw CLI::ValidationError("--preemptions", "needs --strategy naive");
   }
@@ -144,7 +138,10 @@ void add_explore_command(CLI::App& app, int& exit_status) {
   command->add_option("--steps", asked.max_steps, "Steps of one execution at most")
       ->check(CLI::Range(1, 16000))
       ->capture_default_str();
-  command->add_option("--replay", asked.replay, "Run the schedule of a finding, with its output")
+  command
+      ->add_option(
+          "--replay", asked.replay,
+          "Run the schedule of a finding, with its output; with --clients it is CLIENT@SCHEDULE")
       ->option_text("SCHEDULE");
   command->add_option("--jobs", asked.jobs, "Processes of the program that run at a time")
       ->check(CLI::Range(1, 1024))
@@ -163,7 +160,10 @@ void add_explore_command(CLI::App& app, int& exit_status) {
                    "first, within the bounds that this file says, until one goes wrong")
       ->check(CLI::ExistingFile)
       ->option_text("FILE");
-  command->add_option("-o", asked.folder, "Write a text trace of every class into this folder")
+  command
+      ->add_option("-o", asked.folder,
+                   "Write a text trace of every class into this folder; with --clients\nof the "
+                   "client that goes wrong")
       ->option_text("DIR");
   add_output_option(*command, options->output);
   command->add_option("command", asked.command, "The program and its arguments, after --")

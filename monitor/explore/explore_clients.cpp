@@ -82,6 +82,42 @@ Result<bool> keep_chosen(const ExploreOptions& options, const ClientPlan& plan,
   return true;
 }
 
+// What `--replay` says with clients: a client, and a schedule of it.
+struct ClientSchedule {
+  std::string client;
+  std::string schedule;
+};
+
+Result<ClientSchedule> parse_client_schedule(const std::string& text, const Listed& listed) {
+  const auto wrong = [](const std::string& message) {
+    return tl::unexpected(Error{ErrorKind::kUsage, {}, {}, "--replay: " + message});
+  };
+  const size_t at = text.rfind('@');
+  if (at == std::string::npos) {
+    return wrong("with --clients it is CLIENT@SCHEDULE, as a finding has it");
+  }
+  ClientSchedule parsed{text.substr(0, at), text.substr(at + 1)};
+  std::istringstream calls(parsed.client);
+  for (std::string call; calls >> call;) {
+    if (call == "|") {
+      continue;
+    }
+    const std::string name = call.substr(0, call.find('('));
+    if (std::none_of(listed.operations.begin(), listed.operations.end(),
+                     [&](const ClientOperation& operation) { return operation.name == name; })) {
+      return wrong(fmt::format("the program has no operation {}", name));
+    }
+  }
+  return parsed;
+}
+
+// The client's traces, or its replay.
+Result<Exploration> explore_client(ExploreOptions options, const std::string& client) {
+  options.command.emplace_back("--client");
+  options.command.push_back(client);
+  return explore(options);
+}
+
 // The clients of one size, by several threads.
 class SizeExplorer {
  public:
@@ -172,9 +208,8 @@ class SizeExplorer {
         }
       }
       options.jobs = 1;
-      options.command.emplace_back("--client");
-      options.command.push_back(clients_[number]);
-      auto explored = explore(options);
+      options.folder.clear();
+      auto explored = explore_client(options, clients_[number]);
       const std::lock_guard lock(mutex_);
       if (!explored || !explored->findings.empty() || explored->refused) {
         last_ = std::min(last_, number);
@@ -225,6 +260,19 @@ Result<Exploration> explore_clients(const ExploreOptions& options, const std::st
     }
     each.linearizability = true;
   }
+  if (!options.replay.empty()) {
+    const auto asked = parse_client_schedule(options.replay, *listed);
+    if (!asked) {
+      return tl::unexpected(asked.error());
+    }
+    each.replay = asked->schedule;
+    auto replayed = explore_client(each, asked->client);
+    if (replayed) {
+      replayed->clients = 1;
+      replayed->client = asked->client;
+    }
+    return replayed;
+  }
   const auto begun = Clock::now();
   Exploration all;
   all.program = options.command[0];
@@ -249,6 +297,13 @@ Result<Exploration> explore_clients(const ExploreOptions& options, const std::st
           fmt::format("there are more than {} clients of {} calls", kMostClients, calls));
       break;
     }
+  }
+  if (!options.folder.empty() && !all.client.empty()) {
+    const auto again = explore_client(each, all.client);
+    if (!again) {
+      return tl::unexpected(again.error());
+    }
+    all.traces = again->traces;
   }
   all.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
   return all;

@@ -1,19 +1,18 @@
 // `tsomon explore --clients`: the smallest client of an object that goes wrong.
 //
-// Purpose     A program that registers an object and its operations (tsomon_client.h) runs any
-// client
+// Purpose     A program that registers an object and its operations (tsomon_client.h) runs any client
 //             of it. This runs all clients within bounds, smallest first
 //             (offline/explore/clients.h), each under every schedule, until one shows something.
 // Bounds file Lines `key = value`, a part of TOML; `#` begins a comment. calls, threads, before,
 //             after: ClientBounds; operations = ["push", "pop"]: only these, else all.
 // Complete    All clients within the bounds, up to the one that is reported, were explored, each
 //             completely.
-// Jobs        Each explores a client at a time. What is reported and the totals do not depend on
-// how
+// Traces      `-o DIR`: of the classes of the client that is reported; that one is explored again.
+// Replay      `--replay CLIENT@SCHEDULE`: of this client alone, judged as all are.
+// Jobs        Each explores a client at a time. What is reported and the totals do not depend on how
 //             many there are: clients behind the reported one do not count.
-// Errors      A bounds file that cannot be read or understood (kMalformed, with the line); a
-// program
-//             that lists no operations.
+// Errors      A bounds file that cannot be read or understood (kMalformed, with the line); a program
+//             that lists no operations; a replay of what is none of its clients (kUsage).
 // Thread-safety: none.
 #pragma once
 

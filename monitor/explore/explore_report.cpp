@@ -7,6 +7,15 @@
 
 namespace tsomon::explore {
 
+namespace {
+
+std::string replay_text(const Exploration& exploration, const ExploreFinding& finding) {
+  return exploration.client.empty() ? finding.schedule
+                                    : exploration.client + "@" + finding.schedule;
+}
+
+}  // namespace
+
 std::string exploration_text(const Exploration& exploration, const ExploreOptions& options) {
   std::string text = fmt::format(
       "{}: {} under {}: {}{}\n  executions: {}, classes: {}, blocked: {}, redundant: {}\n",
@@ -46,11 +55,7 @@ std::string exploration_text(const Exploration& exploration, const ExploreOption
     for (const std::string& operation : finding.history) {
       text += fmt::format("  {}\n", printable(operation));
     }
-    text += fmt::format("  --replay '{}'{}\n", finding.schedule,
-                        exploration.client.empty() ? ""
-                                                   : fmt::format(" -- {} ... --client '{}'",
-                                                                 printable(exploration.program),
-                                                                 printable(exploration.client)));
+    text += fmt::format("  --replay '{}'\n", printable(replay_text(exploration, finding)));
   }
   for (const std::string& note : exploration.notes) {
     text += fmt::format("not complete: {}\n", printable(note));
@@ -74,6 +79,9 @@ nlohmann::ordered_json exploration_json(const Exploration& exploration,
                         {"steps", finding.steps},
                         {"outcome", finding.outcome},
                         {"fingerprint", finding.fingerprint}});
+    if (!exploration.client.empty()) {
+      findings.back()["replay"] = replay_text(exploration, finding);
+    }
     if (!finding.repair.empty()) {
       findings.back()["repair"] = finding.repair;
     }
