@@ -45,8 +45,12 @@ std::vector<AccessGroup> groups_of(const Model& model, uint32_t cell) {
       if (group == SIZE_MAX || key != last) {
         const auto [at, is_new] = known.try_emplace(key, groups.size());
         if (is_new) {
-          groups.push_back(
-              {list.thread, model.node(id).writes != 0, std::get<2>(key), std::get<3>(key), {}});
+          groups.push_back({list.thread,
+                            model.node(id).writes != 0,
+                            event.location,
+                            std::get<2>(key),
+                            std::get<3>(key),
+                            {}});
         }
         group = at->second;
         last = key;

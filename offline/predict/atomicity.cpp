@@ -8,6 +8,7 @@
 #include "offline/predict/access_groups.h"
 #include "offline/predict/kept_witnesses.h"
 #include "tso/model/units.h"
+#include "tso/support/flat_map.h"
 
 namespace tsomon::predict {
 namespace {
@@ -46,13 +47,13 @@ class AtomicitySearch {
       if (locals.empty()) {
         continue;
       }
-      const std::vector<AccessGroup> groups = groups_of(model_, cell);
+      std::vector<AccessGroup> groups = groups_of(model_, cell);
+      std::stable_sort(
+          groups.begin(), groups.end(),
+          [](const AccessGroup& a, const AccessGroup& b) { return a.location < b.location; });
       for (const UnitPairs& local : locals) {
-        for (const AccessGroup& group : groups) {
-          spend(2);
-          if (local.thread != group.thread && (local.last_writes || group.writes)) {
-            pairs(cell, local, group);
-          }
+        for (size_t begin = 0; begin < groups.size();) {
+          begin = pairs_of_places(cell, local, groups, begin);
         }
       }
     }
@@ -70,9 +71,17 @@ class AtomicitySearch {
     uint32_t count = 0;
     NodeId last = kNone;
   };
+  static constexpr uint32_t kMaxSteps = 5'000;  // for three places in the source
+
   struct Tried {
     bool found = false;
     uint32_t attempts = 0;
+    uint64_t nodes = 0;  // of the windows in which an order was looked for
+
+    bool over() const {
+      return found || attempts >= AtomicityResult::kMaxAttempts ||
+             nodes >= AtomicityResult::kMaxNodes;
+    }
   };
   using Places = std::array<uint64_t, 4>;
 
@@ -177,36 +186,122 @@ class AtomicitySearch {
     return is_unit(unit) ? spans_[unit].last : id;
   }
 
-  void pairs(uint32_t cell, const UnitPairs& local, const AccessGroup& group) {
+  // Groups of one place in the source, which differ in threads and locks. Where the next one begins.
+  size_t pairs_of_places(uint32_t cell, const UnitPairs& local,
+                         const std::vector<AccessGroup>& groups, size_t begin) {
+    uint32_t own = 0;
+    uint32_t* const steps = &steps_of(local, groups[begin].location, &own);
+    size_t at = begin;
+    for (; at < groups.size() && groups[at].location == groups[begin].location; ++at) {
+      const AccessGroup& group = groups[at];
+      spend(2);
+      if (local.thread == group.thread || !(local.last_writes || group.writes)) {
+        continue;
+      }
+      if (++*steps > kMaxSteps) {
+        result_.bounded = true;
+        break;
+      }
+      pairs(cell, local, group, steps);
+    }
+    return static_cast<size_t>(
+        std::partition_point(
+            groups.begin() + static_cast<ptrdiff_t>(at), groups.end(),
+            [&](const AccessGroup& group) { return group.location == groups[begin].location; }) -
+        groups.begin());
+  }
+
+  void pairs(uint32_t cell, const UnitPairs& local, const AccessGroup& group, uint32_t* steps) {
     if (exclude(local.locks, model_.lock_sets()[group.set])) {
       return;
     }
-    size_t begin = 0;
-    uint32_t asked = 0;
-    for (const auto& [first, last] : local.access) {
-      spend(2);
-      while (begin < group.nodes.size() &&
-             model_.always_before(unit_end(group.nodes[begin]), first)) {
-        spend(2);
-        ++begin;
+    if (local.far == cell) {
+      two_access_patterns(local, group, steps);
+    } else {
+      two_conflicts(local, group, steps);
+    }
+  }
+
+  // That were taken for these places in the source so far, whatever the cells. Different places may
+  // share a number: there is a bit less for each then. `own`: where there are no places.
+  uint32_t& steps_of(const UnitPairs& local, uint32_t location, uint32_t* own) {
+    uint64_t key = 0;
+    for (const uint32_t place : {model_.event(local.access.front().first).location,
+                                 model_.event(local.access.front().second).location, location}) {
+      if (place == Event::kNoLocation) {
+        return *own;
       }
+      key = (key ^ place) * 0x9E3779B97F4A7C15U;
+      key ^= key >> 29;
+    }
+    return *steps_.try_emplace(key, 0).first;
+  }
+
+  // The other thread's access conflicts with both.
+  void two_access_patterns(const UnitPairs& local, const AccessGroup& group, uint32_t* steps) {
+    const auto [first_of_all, last_of_all] = local.access.front();
+    const NodeId there = group.nodes.front();
+    if (!(local.first_writes || group.writes) || over({first_of_all, there, there, last_of_all})) {
+      return;
+    }
+    size_t begin = 0;
+    for (const auto& [first, last] : local.access) {
+      if (++*steps > kMaxSteps) {
+        result_.bounded = true;
+        return;
+      }
+      begin = skip_while(group.nodes, begin,
+                         [&, id = first](NodeId from) { return model_.always_before(from, id); });
       for (size_t at = begin; at < group.nodes.size(); ++at) {
         const NodeId from = group.nodes[at];
         spend(2);
         if (model_.always_before(last, from)) {
           break;
         }
-        if (local.far == cell) {
-          const bool conflict = local.first_writes || group.writes;
-          if (conflict && !model_.always_before(from, first) &&
-              !consider({first, from, from, last})) {
-            return;
-          }
-          continue;
+        if (!consider({first, from, from, last})) {
+          return;
         }
-        for (const NodeId to : ways_out(local, first, from)) {
+      }
+    }
+  }
+
+  // The other thread goes from an access that conflicts with the first to one of the group.
+  void two_conflicts(const UnitPairs& local, const AccessGroup& group, uint32_t* steps) {
+    const auto far =
+        local.first_writes ? model_.accesses_of(local.far) : model_.writes_of(local.far);
+    const auto ways = std::find_if(far.begin(), far.end(), [&](const ThreadList& mine) {
+      return mine.thread == model_.node(group.nodes.front()).thread;
+    });
+    if (ways == far.end() || kept_away(local, *ways)) {
+      return;
+    }
+    size_t begin = 0;
+    uint32_t asked = 0;
+    for (const auto& [first, last] : local.access) {
+      if (++*steps > kMaxSteps) {
+        result_.bounded = true;
+        return;
+      }
+      begin = skip_while(group.nodes, begin, [&, id = first](NodeId from) {
+        return model_.always_before(unit_end(from), id);
+      });
+      for (size_t at = begin; at < group.nodes.size(); ++at) {
+        const NodeId from = group.nodes[at];
+        spend(2);
+        if (model_.always_before(last, from)) {
+          break;
+        }
+        if (++*steps > kMaxSteps) {
+          result_.bounded = true;
+          return;
+        }
+        for (const NodeId to : ways_out((*ways).items, first, from)) {
+          if (exclude(local.locks, model_.lock_sets()[model_.lock_set(to)])) {
+            continue;
+          }
           consider({first, to, from, last});
           if (++asked > AtomicityResult::kMaxAttempts) {
+            result_.bounded = true;
             return;
           }
         }
@@ -214,29 +309,41 @@ class AtomicitySearch {
     }
   }
 
+  // The unit holds a lock that keeps out all these accesses of the other thread to `far`.
+  bool kept_away(const UnitPairs& local, const ThreadList& ways) {
+    if (local.locks.empty()) {
+      return false;
+    }
+    const auto [at, is_new] =
+        sets_.try_emplace({local.far, ways.thread, local.first_writes}, std::vector<uint32_t>());
+    std::vector<uint32_t>& sets = at->second;
+    if (is_new) {
+      spend(4 * ways.items.size());
+      for (const uint32_t use : ways.items) {
+        const uint32_t set = model_.lock_set(model_.use(use).node);
+        if (std::find(sets.rbegin(), sets.rend(), set) == sets.rend()) {
+          sets.push_back(set);
+        }
+      }
+    }
+    return std::all_of(sets.begin(), sets.end(),
+                       [&](uint32_t set) { return exclude(local.locks, model_.lock_sets()[set]); });
+  }
+
   // Accesses of the other thread that `first` may come before and that lead on to `from`: the last
   // one up to there, and the first one later in its unit.
-  std::vector<NodeId> ways_out(const UnitPairs& local, NodeId first, NodeId from) const {
+  std::vector<NodeId> ways_out(std::span<const uint32_t> ways, NodeId first, NodeId from) const {
     std::vector<NodeId> found;
-    const uint32_t thread = model_.node(from).thread;
-    const auto lists =
-        local.first_writes ? model_.accesses_of(local.far) : model_.writes_of(local.far);
-    const auto list = std::find_if(lists.begin(), lists.end(),
-                                   [&](const ThreadList& mine) { return mine.thread == thread; });
-    if (list == lists.end()) {
-      return found;
-    }
-    const auto after =
-        std::partition_point((*list).items.begin(), (*list).items.end(),
-                             [&](uint32_t use) { return model_.use(use).node <= from; });
-    if (after != (*list).items.begin()) {
+    const auto after = std::partition_point(
+        ways.begin(), ways.end(), [&](uint32_t use) { return model_.use(use).node <= from; });
+    if (after != ways.begin()) {
       const NodeId to = model_.use(*(after - 1)).node;
       if (!model_.always_before(to, first)) {
         found.push_back(to);
       }
     }
     const NodeId end = unit_end(from);
-    for (auto at = after; at != (*list).items.end() && model_.use(*at).node <= end; ++at) {
+    for (auto at = after; at != ways.end() && model_.use(*at).node <= end; ++at) {
       spend(1);
       const NodeId to = model_.use(*at).node;
       if (!model_.always_before(to, first)) {
@@ -262,6 +369,16 @@ class AtomicitySearch {
     return places;
   }
 
+  // Nothing more is to be learnt about these places.
+  bool over(const Detour& detour) {
+    const auto at = tried_.find(places(detour));
+    if (at == tried_.end()) {
+      return false;
+    }
+    result_.bounded = result_.bounded || (at->second.over() && !at->second.found);
+    return at->second.over();
+  }
+
   // False: enough of these places.
   bool consider(const Detour& detour) {
     if (mirrored(detour)) {
@@ -269,11 +386,8 @@ class AtomicitySearch {
     }
     const auto [at, is_new] = tried_.try_emplace(places(detour));
     Tried& tried = at->second;
-    if (tried.found) {
-      return false;
-    }
-    if (tried.attempts == AtomicityResult::kMaxAttempts) {
-      result_.bounded = true;
+    if (tried.over()) {
+      result_.bounded = result_.bounded || !tried.found;
       return false;
     }
     ++tried.attempts;
@@ -281,11 +395,13 @@ class AtomicitySearch {
       ++result_.candidates;
       ++result_.refused;
     }
+    const uint64_t before = query_.looked_at();
     if (ask(detour)) {
       tried.found = true;
       --result_.refused;
       return false;
     }
+    tried.nodes += query_.looked_at() - before;
     return true;
   }
 
@@ -335,8 +451,11 @@ class AtomicitySearch {
   const Model& model_;
   const UnitTable units_;
   std::vector<Touched> touched_;
-  std::vector<Span> spans_;      // by unit
+  std::vector<Span> spans_;  // by unit
+  // Locks that a thread holds at accesses to a cell, all of them or those that write.
+  std::map<std::tuple<uint32_t, uint32_t, bool>, std::vector<uint32_t>> sets_;
   std::map<Key, size_t> known_;  // locals of the present cell and thread
+  FlatMap<uint64_t, uint32_t> steps_;
   std::map<Places, Tried> tried_;
   KeptWitnesses kept_;
 };

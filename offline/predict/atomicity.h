@@ -13,7 +13,8 @@
 // Misses      Cycles that need three threads or more. Reads and writes of atomic sets are judged as
 //             all others: a unit that is declared on some sets is atomic as a whole. With three
 //             threads or more `refused` tuples may still be possible.
-// Bounds      The meter of the calling thread, kMaxAttempts for each tuple, kMaxCells of a unit;
+// Bounds      The meter of the calling thread, kMaxAttempts and kMaxNodes for each tuple, kMaxCells
+//             of a unit, and steps from one kind of accesses to another;
 //             beyond them the result is not complete.
 // Thread-safety: a pure function.
 #pragma once
@@ -49,6 +50,7 @@ struct AtomicityOptions {
 
 struct AtomicityResult {
   static constexpr uint32_t kMaxAttempts = 200;
+  static constexpr uint64_t kMaxNodes = 8'000'000;
   static constexpr uint32_t kMaxCells = 256;
 
   std::vector<AtomicityViolation> violations;  // in the order of their events

@@ -41,6 +41,7 @@ class DeadlockSearch {
 
   void run() {
     find_steps();
+    drop_dead_ends();
     for (uint32_t first = 0; first < steps_.size(); ++first) {
       circle_ = {first};
       extend();
@@ -75,11 +76,44 @@ class DeadlockSearch {
         known->try_emplace({node.thread, asked, modes}, static_cast<uint32_t>(steps_.size()));
     if (is_new) {
       steps_.push_back({node.thread, asked, modes, {}});
-      for (const Mode& mode : modes) {
-        holding_[mode.first].push_back(at->second);
-      }
     }
     steps_[at->second].nodes.push_back(id);
+  }
+
+  // On no circle of locks: nobody holds what a step asks for, or asks for what it holds.
+  void drop_dead_ends() {
+    std::map<uint32_t, uint32_t> asked;
+    std::map<uint32_t, uint32_t> held;
+    for (const Step& step : steps_) {
+      ++asked[step.asked.first];
+      for (const Mode& mode : step.held) {
+        ++held[mode.first];
+      }
+    }
+    const auto dead = [&](const Step& step) {
+      spend(1 + step.held.size());
+      return held[step.asked.first] == 0 ||
+             std::all_of(step.held.begin(), step.held.end(),
+                         [&](const Mode& mode) { return asked[mode.first] == 0; });
+    };
+    for (size_t before = SIZE_MAX; steps_.size() < before;) {
+      before = steps_.size();
+      std::erase_if(steps_, [&](const Step& step) {
+        if (!dead(step)) {
+          return false;
+        }
+        --asked[step.asked.first];
+        for (const Mode& mode : step.held) {
+          --held[mode.first];
+        }
+        return true;
+      });
+    }
+    for (uint32_t step = 0; step < steps_.size(); ++step) {
+      for (const Mode& mode : steps_[step].held) {
+        holding_[mode.first].push_back(step);
+      }
+    }
   }
 
   // The circle so far begins with its least step; each one asks for what the next one holds.

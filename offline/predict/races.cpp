@@ -86,10 +86,7 @@ class RaceSearch {
     for (const NodeId a : mine.nodes) {
       spend(2);
       // What is before this one is before all that follow it.
-      while (begin < theirs.nodes.size() && model_.always_before(theirs.nodes[begin], a)) {
-        spend(2);
-        ++begin;
-      }
+      begin = skip_while(theirs.nodes, begin, [&](NodeId b) { return model_.always_before(b, a); });
       for (size_t at = begin; at < theirs.nodes.size(); ++at) {
         const NodeId b = theirs.nodes[at];
         if (model_.always_before(a, b)) {
