@@ -13,6 +13,7 @@
 #include "monitor/check/linearizability_check.h"
 #include "monitor/events/read_input.h"
 #include "monitor/input/open_events.h"
+#include "monitor/specification/sequential_program.h"
 #include "tools/command.h"
 #include "tools/object_option.h"
 #include "tools/output.h"
@@ -36,6 +37,7 @@ struct CheckArguments {
   std::string format = "auto";
   PerfOptions perf;
   std::string object = "auto";
+  std::string specification;
   linearizability::SearchBounds history_bounds;
   std::string model = "both";
   uint64_t max_decisions = ConsistencyOptions().max_decisions;
@@ -170,6 +172,16 @@ int check_file_linearizability(const std::string& file, const CheckArguments& op
   asked.object = linearizability::object_kind(options.object);
   asked.bounds = options.history_bounds;
   asked.want_linearization = options.all;
+  // One for each input: several are judged at a time.
+  std::unique_ptr<SequentialProgram> specification;
+  if (!options.specification.empty()) {
+    auto started = SequentialProgram::start(options.specification);
+    if (!started) {
+      return refuse(file, options, started.error());
+    }
+    specification = std::move(*started);
+    asked.specification = specification.get();
+  }
   const auto checked = check_linearizability_of(file, *history_format(options.format), asked);
   if (!checked) {
     return refuse(file, options, checked.error());
@@ -250,6 +262,7 @@ void add_linearizability_options(CLI::App& command, CheckArguments& options) {
   add_object_option(
       command, options.object,
       "Of linearizability: what the operations are of; auto: as the input says, or by their names");
+  add_specification_option(command, options.specification);
   command
       .add_option("--max-work", options.history_bounds.max_work,
                   "Of linearizability: steps of the search, per object and key")
@@ -275,6 +288,9 @@ void check_format(const CheckArguments& options) {
   }
   if (!histories && options.object != "auto") {
     throw CLI::ValidationError("--object", "belongs to --property linearizability");
+  }
+  if (!histories && !options.specification.empty()) {
+    throw CLI::ValidationError("--specification", "belongs to --property linearizability");
   }
 }
 

@@ -10,6 +10,7 @@
 #include "monitor/explain/explain_line.h"
 #include "monitor/explore/explore.h"
 #include "monitor/explore/explore_clients.h"
+#include "monitor/specification/sequential_program.h"
 #include "tools/command.h"
 #include "tools/number_option.h"
 #include "tools/object_option.h"
@@ -29,6 +30,7 @@ struct ExploreArguments {
   std::string strategy = "dpor";
   std::vector<std::string> properties;
   std::string object = "auto";
+  std::string specification;
   std::string clients;
   OutputFormat output = OutputFormat::kText;
 };
@@ -72,6 +74,13 @@ int run_explore(ExploreArguments& options) {
   asked.robustness = asks(options, "robustness");
   asked.linearizability = asks(options, "linearizability");
   asked.object = linearizability::object_kind(options.object);
+  if (!options.specification.empty()) {
+    auto started = SequentialProgram::start(options.specification);
+    if (!started) {
+      return refuse(options, started.error());
+    }
+    asked.specification = std::move(*started);
+  }
   const StopSignals signals;
   auto explored = options.clients.empty() ? explore::explore(asked)
                                           : explore::explore_clients(asked, options.clients);
@@ -96,6 +105,10 @@ int run_explore(ExploreArguments& options) {
 void refuse_unfit(const ExploreArguments& options) {
   if (options.object != "auto" && !asks(options, "linearizability") && options.clients.empty()) {
     throw CLI::ValidationError("--object", "belongs to --property linearizability");
+  }
+  if (!options.specification.empty() && !asks(options, "linearizability") &&
+      options.clients.empty()) {
+    throw CLI::ValidationError("--specification", "belongs to --property linearizability");
   }
   if (options.explore.preemptions != UINT32_MAX && options.strategy != "naive") {
     throw CLI::ValidationError("--preemptions", "needs --strategy naive");
@@ -154,6 +167,7 @@ void add_explore_command(CLI::App& app, int& exit_status) {
                       "Judge every execution, too");
   add_object_option(*command, options->object,
                     "Of linearizability: what the operations are of; auto: by their names");
+  add_specification_option(*command, options->specification);
   command
       ->add_option("--clients", options->clients,
                    "Every client of the object that PROGRAM registers (tsomon_client.h), smallest\n"

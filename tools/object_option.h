@@ -1,4 +1,4 @@
-// The option --object, for every subcommand that judges linearizability.
+// The options --object and --specification, for every subcommand that judges linearizability.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -20,6 +20,14 @@ inline void add_object_option(CLI::App& command, std::string& object, const std:
           "auto|register|cas-register|counter|set|map|kv-append|queue|stack|priority-queue|deque|"
           "mutex"))
       ->capture_default_str();
+}
+
+inline void add_specification_option(CLI::App& command, std::string& program) {
+  command
+      .add_option("--specification", program,
+                  "Of linearizability: a program that says what calls return one after the other\n"
+                  "(PROGRAM --specification of tsomon_client.h), in the place of --object")
+      ->option_text("COMMAND");
 }
 
 }  // namespace tsomon

@@ -38,8 +38,11 @@ class ClassLinearizability {
   static constexpr uint64_t kMostOrders = 100'000;
   static constexpr size_t kMostKept = 200'000;
 
-  explicit ClassLinearizability(std::optional<linearizability::ObjectKind> object) {
+  // `specification` may be nullptr, and has to outlive this.
+  ClassLinearizability(std::optional<linearizability::ObjectKind> object,
+                       linearizability::SequentialObject* specification) {
     options_.object = object;
+    options_.specification = specification;
   }
 
   // Nothing: every execution of the class is linearizable, or why not all are known to be is in

@@ -30,7 +30,7 @@ class RaceExplorer : private explain::InterleavingTree {
         program_(process, nullptr),
         symbols_(process.modules()),
         begun_(Clock::now()),
-        linearizability_(options.object) {}
+        linearizability_(options.object, options.specification.get()) {}
 
   RacesExplored explore() {
     std::set<uint64_t> contended;

@@ -47,7 +47,7 @@ class Explorer {
         symbols_(at_->process().modules()),
         places_(options.repair != nullptr ? *options.repair : no_repair_, at_->process(), symbols_),
         begun_(Clock::now()),
-        linearizability_(options.object) {
+        linearizability_(options.object, options.specification.get()) {
     if (options.repair != nullptr) {
       at_->set_repair(&places_);
     }

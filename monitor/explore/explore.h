@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -27,6 +28,7 @@
 
 #include "offline/explore/program.h"
 #include "offline/linearizability/operation.h"
+#include "offline/linearizability/sequential.h"
 #include "tso/support/result.h"
 
 namespace tsomon::explore {
@@ -53,7 +55,9 @@ struct ExploreOptions {
   bool robustness = false;
   bool linearizability = false;
   std::optional<linearizability::ObjectKind> object;  // of the operations; nothing: by their names
-  std::string folder;                                 // for a trace of every class; empty: none
+  // Of the operations, in the place of an object that is known.
+  std::shared_ptr<linearizability::SequentialObject> specification;
+  std::string folder;                     // for a trace of every class; empty: none
   const ProgramRepair* repair = nullptr;  // to be tried; with blocks the strategy is kStates
 };
 inline constexpr uint64_t kSampled = 1000;

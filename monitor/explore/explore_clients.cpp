@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "monitor/explore/program_process.h"
+#include "monitor/specification/sequential_program.h"
 #include "tso/support/work.h"
 
 namespace tsomon::explore {
@@ -249,8 +250,17 @@ Result<Exploration> explore_clients(const ExploreOptions& options, const std::st
     return tl::unexpected(chosen.error());
   }
   ExploreOptions each = options;
+  if (listed->object == "sequential" && !each.specification) {
+    std::vector<std::string> command = options.command;
+    command.emplace_back("--specification");
+    auto specification = SequentialProgram::start(command);
+    if (!specification) {
+      return tl::unexpected(specification.error());
+    }
+    each.specification = std::move(*specification);
+  }
   if (!listed->object.empty()) {
-    if (!each.object) {
+    if (!each.object && !each.specification) {
       each.object = linearizability::object_kind(listed->object);
       if (!each.object) {
         return tl::unexpected(program_error(

@@ -2,7 +2,12 @@
  *
  *   #include <tsomon_client.h>
  *
- *   int main(int argc, char** argv) {
+ *   Clients& specification(std::function<Specification*()> make) {
+    make_specification_ = std::move(make);
+    return *this;
+  }
+
+  int main(int argc, char** argv) {
  *     return tsomon::Clients<Stack>("stack")
  *         .call("push", tsomon::kFresh, [](Stack& stack, int value) { stack.push(value); })
  *         .call("pop", [](Stack& stack) { return stack.pop(); })
@@ -10,8 +15,9 @@
  *   }
  *
  * The text says what the object is for `--property linearizability` (stack, queue, set, map,
- * register
- * ...); empty: only assertions, crashes and deadlocks are looked for. An operation takes nothing,
+ * register ...); empty: only assertions, crashes and deadlocks are looked for. "sequential": it is
+ * what it does itself when calls come one after the other, or what another class does, given as
+ * Clients<Stack, Specification> with operations that take either ([](auto& stack, int value)). An operation takes nothing,
  * or one int: any of those that are listed, {1, 2}, or kFresh, which gives every call of a client a
  * value of its own, from 1 in the order of the text. It returns nothing, a bool, an integer, or a
  * std::optional of one, which is nil if it is empty.
@@ -21,8 +27,10 @@
  *   push(1); push(2) pop() | pop()
  *
  * BEFORE and AFTER are what the first thread calls before the others start and after they have
- * ended. `PROGRAM --client TEXT` runs one, `PROGRAM --operations` lists the calls. Other arguments
- * are the program's own.
+ * ended. `PROGRAM --client TEXT` runs one, `PROGRAM --operations` lists the calls. `PROGRAM
+ * --specification` reads lines of calls, carries each out one after the other on a new
+ * Specification, and writes a line of what they returned, separated by bars. Other arguments are
+ * the program's own.
  *
  * Each run makes one object, by default with no arguments; it is not destroyed. Needs C++17.
  */
@@ -72,16 +80,22 @@ struct Call {
 
 }  // namespace client_internal
 
-template <typename Object>
+template <typename Object, typename Specification = Object>
 class Clients {
  public:
   explicit Clients(
       const char* kind, std::function<Object*()> make = [] { return new Object; })
-      : kind_(kind), make_(std::move(make)) {}
+      : kind_(kind), make_(std::move(make)) {
+    if constexpr (std::is_same_v<Object, Specification>) {
+      make_specification_ = make_;
+    } else {
+      make_specification_ = [] { return new Specification; };
+    }
+  }
 
   template <typename Function>
   Clients& call(const char* name, Function function) {
-    add(name, false, {}, [function](Object& object, int) mutable { return function(object); });
+    add(name, false, {}, [function](auto& object, int) mutable { return function(object); });
     return *this;
   }
   template <typename Function>
@@ -105,6 +119,9 @@ class Clients {
       if (std::strcmp(argv[i], "--operations") == 0) {
         return list();
       }
+      if (std::strcmp(argv[i], "--specification") == 0) {
+        return serve();
+      }
       if (std::strcmp(argv[i], "--client") == 0 && i + 1 < argc) {
         return parse(argv[i + 1]) ? run() : 2;
       }
@@ -120,13 +137,14 @@ class Clients {
     std::vector<int> arguments;
     bool takes_argument;
     std::function<void(Object&, int, char*, size_t)> run;
+    std::function<void(Specification&, int, char*, size_t)> specify;
   };
   using Calls = std::vector<client_internal::Call>;
 
   template <typename Function>
   void add(const char* name, bool fresh, std::initializer_list<int> arguments, Function function) {
-    Operation operation{name, fresh, arguments, fresh || arguments.size() != 0, {}};
-    operation.run = [function](Object& object, int argument, char* text, size_t size) mutable {
+    Operation operation{name, fresh, arguments, fresh || arguments.size() != 0, {}, {}};
+    const auto run = [function](auto& object, int argument, char* text, size_t size) mutable {
       if constexpr (std::is_void_v<decltype(function(object, argument))>) {
         function(object, argument);
         text[0] = 0;
@@ -134,6 +152,8 @@ class Clients {
         client_internal::put_result(text, size, function(object, argument));
       }
     };
+    operation.run = run;
+    operation.specify = run;
     operations_.push_back(std::move(operation));
   }
 
@@ -152,6 +172,46 @@ class Clients {
         line += std::to_string(argument);
       }
       say(line);
+    }
+    return 0;
+  }
+
+  // A line that goes on where the one before it ended uses the same object.
+  int serve() {
+    std::string line;
+    Calls done;
+    std::string results;
+    Specification* object = nullptr;
+    for (int c = std::getchar(); c != EOF; c = std::getchar()) {
+      if (c != '\n') {
+        line += static_cast<char>(c);
+        continue;
+      }
+      Calls calls;
+      const char* at = line.c_str();
+      if (!parse_calls(&at, &calls) || *at != 0) {
+        return 2;
+      }
+      bool continues = object != nullptr && done.size() <= calls.size();
+      for (size_t i = 0; continues && i < done.size(); ++i) {
+        continues =
+            done[i].operation == calls[i].operation && done[i].argument == calls[i].argument;
+      }
+      if (!continues) {
+        object = make_specification_();  // as in each run, it is not destroyed
+        done.clear();
+        results.clear();
+      }
+      for (size_t i = done.size(); i < calls.size(); ++i) {
+        char text[64];
+        operations_[calls[i].operation].specify(*object, calls[i].argument, text, sizeof text);
+        results += i == 0 ? "" : "|";
+        results += text;
+      }
+      done = std::move(calls);
+      std::printf("%s\n", results.c_str());
+      std::fflush(stdout);
+      line.clear();
     }
     return 0;
   }
@@ -261,6 +321,7 @@ class Clients {
 
   const std::string kind_;
   std::function<Object*()> make_;
+  std::function<Specification*()> make_specification_;
   std::function<void(Object&)> check_;
   std::vector<Operation> operations_;
   Calls before_;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "offline/linearizability/decide.h"
+#include "offline/linearizability/sequential.h"
 #include "offline/linearizability/shrink.h"
 #include "offline/linearizability/validate.h"
 #include "tso/support/printable.h"
@@ -161,6 +162,9 @@ const char* verdict_name(Verdict verdict) {
 }
 
 Result<Report> check(const History& history, const Options& options) {
+  if (options.specification != nullptr) {
+    return check_sequentially(history, options);
+  }
   auto parts = parts_of(history, options.object);
   if (!parts) {
     return tl::unexpected<Error>(std::move(parts.error()));

@@ -29,10 +29,13 @@
 
 namespace tsomon::linearizability {
 
+class SequentialObject;
+
 struct Options {
   std::optional<ObjectKind> object;  // of all; nothing: as declared, or by the operations' names
   SearchBounds bounds;
   bool want_linearization = false;
+  SequentialObject* specification = nullptr;  // of all objects, instead (sequential.h)
 };
 
 enum class Verdict : uint8_t { kLinearizable, kViolation, kInconclusive };

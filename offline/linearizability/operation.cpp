@@ -481,7 +481,10 @@ class Partition {
 
 }  // namespace
 
-const char* kind_name(ObjectKind kind) { return kKindNames[static_cast<size_t>(kind)]; }
+const char* kind_name(ObjectKind kind) {
+  return kind == ObjectKind::kSequential ? "sequential object"
+                                         : kKindNames[static_cast<size_t>(kind)];
+}
 
 std::optional<ObjectKind> object_kind(std::string_view name) {
   for (size_t i = 0; i < kKindNames.size(); ++i) {
