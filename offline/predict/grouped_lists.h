@@ -65,40 +65,45 @@ class GroupedLists {
   };
 
   GroupedLists() = default;
-  // Items with their keys, which are below `keys`. visit(add) calls add(thread, key, item), thread
-  // after thread, and is called twice.
+  // Items with their keys, which are below `keys`. visit(add) calls add(thread, key, item), for each
+  // key with ascending items of each thread, and is called twice. What is visited in the order of
+  // memory is fast: lists are put in the order of their threads afterwards.
   template <typename Visit>
   GroupedLists(uint32_t keys, const Visit& visit) {
-    constexpr uint32_t kNobody = 0xFFFFFFFFU;
-    first_.assign(keys + 1, 0);
     std::vector<uint32_t> items(keys + 1, 0);
-    std::vector<uint32_t> last(keys, kNobody);  // the thread of the key's last item
-    visit([&](uint32_t thread, uint32_t key, uint32_t) {
-      ++items[key + 1];
-      first_[key + 1] += last[key] != thread ? 1 : 0;
-      last[key] = thread;
-    });
+    visit([&](uint32_t, uint32_t key, uint32_t) { ++items[key + 1]; });
     for (uint32_t key = 0; key < keys; ++key) {
-      first_[key + 1] += first_[key];
       items[key + 1] += items[key];
     }
-    spend(4 * uint64_t{keys} + 4 * uint64_t{items[keys]});
-    items_.resize(items[keys]);
-    starts_.resize(first_[keys] + 1);
-    starts_.back().first = items[keys];
-    std::fill(last.begin(), last.end(), kNobody);
+    spend(4 * uint64_t{keys} + 8 * uint64_t{items[keys]});
+    std::vector<uint64_t> sorted(items[keys]);  // by key; thread and item
     // Each key's place moves on to that of the next key.
     visit([&](uint32_t thread, uint32_t key, uint32_t item) {
-      if (last[key] != thread) {
-        starts_[first_[key]++] = {thread, items[key]};
-        last[key] = thread;
-      }
-      items_[items[key]++] = item;
+      sorted[items[key]++] = (uint64_t{thread} << 32) | item;
     });
-    for (uint32_t key = keys; key > 0; --key) {
-      first_[key] = first_[key - 1];
+    first_.assign(keys + 1, 0);
+    items_.resize(sorted.size());
+    uint32_t begin = 0;
+    for (uint32_t key = 0; key < keys; ++key) {
+      const uint32_t end = items[key];
+      const auto first = sorted.begin() + begin;
+      const auto last = sorted.begin() + end;
+      if (!std::is_sorted(first, last)) {
+        std::sort(first, last);
+      }
+      first_[key] = static_cast<uint32_t>(starts_.size());
+      for (uint32_t at = begin; at < end; ++at) {
+        const auto thread = static_cast<uint32_t>(sorted[at] >> 32);
+        if (at == begin || thread != starts_.back().thread) {
+          starts_.push_back({thread, at});
+        }
+        items_[at] = static_cast<uint32_t>(sorted[at]);
+      }
+      begin = end;
     }
-    first_[0] = 0;
+    first_[keys] = static_cast<uint32_t>(starts_.size());
+    starts_.push_back({0, begin});
+    starts_.shrink_to_fit();
   }
 
   Lists of(uint32_t key) const {

@@ -1,7 +1,6 @@
 #include "offline/predict/hard_edges.h"
 
 #include <algorithm>
-#include <map>
 #include <tuple>
 #include <unordered_map>
 
@@ -33,9 +32,9 @@ class Finder {
 
  private:
   struct ThreadState {
-    uint32_t last = kNoEvent;              // of its events
-    std::vector<uint32_t> started_by;      // forks since then
-    std::map<LocationId, uint32_t> depth;  // of locks that it holds
+    uint32_t last = kNoEvent;                            // of its events
+    std::vector<uint32_t> started_by;                    // forks since then
+    std::vector<std::pair<LocationId, uint32_t>> depth;  // of locks that it holds
   };
   // Of an object's bytes since the last allocation or end there.
   struct CellState {
@@ -87,9 +86,21 @@ class Finder {
     thread(event.thread).last = i;
   }
 
+  uint32_t& depth(ThreadId id, LocationId lock) {
+    auto& held = thread(id).depth;
+    // Few are held at a time: those that are not held any more make room.
+    const auto at = std::find_if(held.begin(), held.end(),
+                                 [&](const auto& entry) { return entry.first == lock; });
+    if (at != held.end()) {
+      return at->second;
+    }
+    std::erase_if(held, [](const auto& entry) { return entry.second == 0; });
+    return held.emplace_back(lock, 0).second;
+  }
+
   void acquire(uint32_t i, const Event& event) {
     const LocationId lock = cells_.lock_of(i);
-    ++thread(event.thread).depth[lock];
+    ++depth(event.thread, lock);
     const auto [first, last] = held_at_start_.equal_range(lock);
     for (auto at = first; at != last; ++at) {
       if (trace_.events[at->second].thread != event.thread) {
@@ -100,9 +111,8 @@ class Finder {
 
   void release(uint32_t i, const Event& event) {
     const LocationId lock = cells_.lock_of(i);
-    uint32_t& depth = thread(event.thread).depth[lock];
-    if (depth > 0) {
-      --depth;
+    if (uint32_t& held = depth(event.thread, lock); held > 0) {
+      --held;
       return;
     }
     // One for each thread: a second one follows the first.

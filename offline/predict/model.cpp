@@ -58,7 +58,7 @@ Model::Model(const Trace& trace, const CellTable& cells, const std::vector<HardE
     has_edge[edge.from] = true;
     has_edge[edge.to] = true;
   }
-  std::vector<NodeId> node_of(edges.empty() ? 0 : events, kNone);
+  FlatMap<uint32_t, NodeId> node_of;  // of the sources of edges
   std::vector<std::pair<NodeId, NodeId>> hard;
   std::vector<ThreadState> states(threads());
   size_t edge = 0;
@@ -82,11 +82,12 @@ Model::Model(const Trace& trace, const CellTable& cells, const std::vector<HardE
     }
     const auto id = static_cast<NodeId>(nodes_.size());
     for (; edge < edges.size() && edges[edge].to <= i; ++edge) {
-      hard.emplace_back(node_of[edges[edge].from], id);
-      learn(state, id, node_of[edges[edge].from]);
+      const NodeId from = *node_of.find(edges[edge].from);
+      hard.emplace_back(from, id);
+      learn(state, id, from);
     }
     if (has_edge[i]) {
-      node_of[i] = id;
+      node_of.try_emplace(i, id);
     }
     if (upgrades) {
       upgrades_.push_back(id);
@@ -264,54 +265,42 @@ void Model::add_uses(NodeId id, CellSpan span, ThreadState& state) {
 
 // What was noted in the order of the trace, by cell, lock or write.
 void Model::group() {
-  const auto each_node = [&](const auto& visit) {
-    for (uint32_t thread = 0; thread < threads(); ++thread) {
-      for (const NodeId id : by_thread_[thread]) {
-        visit(thread, id);
-      }
-    }
-  };
   const auto each_use = [&](const auto& visit) {
-    each_node([&](uint32_t thread, NodeId id) {
-      const auto count = static_cast<uint32_t>(uses(id).size());
-      for (uint32_t use = nodes_[id].first_use; use < nodes_[id].first_use + count; ++use) {
-        visit(thread, nodes_[id], use);
-      }
-    });
+    for (uint32_t use = 0; use < uses_.size(); ++use) {
+      visit(nodes_[uses_[use].node], uses_[use], use);
+    }
   };
   const auto cells = cells_.size();
   accesses_ = GroupedLists(cells, [&](const auto& add) {
-    each_use(
-        [&](uint32_t thread, const Node&, uint32_t use) { add(thread, uses_[use].cell, use); });
+    each_use([&](const Node& node, const Use& use, uint32_t number) {
+      add(node.thread, use.cell, number);
+    });
   });
   writes_ = GroupedLists(cells, [&](const auto& add) {
-    each_use([&](uint32_t thread, const Node& node, uint32_t use) {
+    each_use([&](const Node& node, const Use& use, uint32_t number) {
       if (node.writes != 0) {
-        add(thread, uses_[use].cell, use);
+        add(node.thread, use.cell, number);
       }
     });
   });
   readers_ = GroupedLists(static_cast<uint32_t>(uses_.size()), [&](const auto& add) {
-    each_use([&](uint32_t thread, const Node&, uint32_t use) {
-      if (uses_[use].source != kNone) {
-        add(thread, uses_[use].source, use);
+    each_use([&](const Node& node, const Use& use, uint32_t number) {
+      if (use.source != kNone) {
+        add(node.thread, use.source, number);
       }
     });
   });
   initial_readers_ = GroupedLists(cells, [&](const auto& add) {
-    each_use([&](uint32_t thread, const Node& node, uint32_t use) {
-      if (node.reads != 0 && uses_[use].source == kNone) {
-        add(thread, uses_[use].cell, use);
+    each_use([&](const Node& node, const Use& use, uint32_t number) {
+      if (node.reads != 0 && use.source == kNone) {
+        add(node.thread, use.cell, number);
       }
     });
   });
   lock_sections_ = GroupedLists(cells_.locations(), [&](const auto& add) {
-    each_node([&](uint32_t thread, NodeId id) {
-      const uint32_t section = nodes_[id].section;
-      if (section != kNone && sections_[section].acquire == id) {
-        add(thread, sections_[section].lock, section);
-      }
-    });
+    for (uint32_t section = 0; section < sections_.size(); ++section) {
+      add(sections_[section].thread, sections_[section].lock, section);
+    }
   });
   spend(10 * uint64_t{nodes_.size()});
   last_write_ = {};
