@@ -1,8 +1,9 @@
 // Memory that is used too late or too early.
 //
 //   explore_memory freed | freed_later | freed_after_join | freed_by_last | freed_twice |
-//                  unwritten | written
+//                  unwritten | written | copied | mixed
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -95,6 +96,36 @@ int publish(bool written) {
   return 0;
 }
 
+// A copy of several fields at once is none of the memory: the fields may be of different times.
+int copied() {
+  struct Pair {
+    int a;
+    int b;
+  };
+  static Pair pair{};
+  std::thread writer([] {
+    pair.a = 1;
+    pair.b = 1;
+  });
+  volatile size_t size = sizeof pair;
+  Pair mine{};
+  std::memcpy(&mine, &pair, size);
+  writer.join();
+  tsomon_outcome("a=%d b=%d", mine.a, mine.b);
+  return 0;
+}
+
+// A half of what the other thread writes as a whole.
+int mixed() {
+  static uint64_t whole = 0;
+  std::thread writer([] { __atomic_store_n(&whole, 0x100000001, __ATOMIC_RELEASE); });
+  const uint32_t low = __atomic_load_n(reinterpret_cast<uint32_t*>(&whole), __ATOMIC_ACQUIRE);
+  const uint32_t high = __atomic_load_n(reinterpret_cast<uint32_t*>(&whole) + 1, __ATOMIC_ACQUIRE);
+  writer.join();
+  tsomon_outcome("low=%u high=%u", low, high);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -107,5 +138,7 @@ int main(int argc, char** argv) {
          : is("freed_twice")      ? freed_twice()
          : is("unwritten")        ? publish(false)
          : is("written")          ? publish(true)
+         : is("copied")           ? copied()
+         : is("mixed")            ? mixed()
                                   : 2;
 }

@@ -11,8 +11,8 @@
 //             cannot bring back (`forks_asked`).
 // Protocol    `request` and `done` count; who waits for one sleeps on it (futex), which `sleepers`
 //             counts. All else is written before the count changes and read after.
-// Kept        From run to run: `shared`, the words of memory that several threads access; the
-//             numbers of threads, given by who starts them; the names of labels, which are those of
+// Kept        From run to run: `shared`, the words of memory that several threads access; `split`,
+//             those that are accessed in parts; the numbers of threads, given by who starts them; the names of labels, which are those of
 //             units, calls and results; the fences and atomic blocks that were put into the
 //             program.
 #pragma once
@@ -25,7 +25,8 @@
 namespace tsomon::explore {
 
 inline constexpr const char* kChannelVariable = "TSOMON_EXPLORE";
-inline constexpr uint64_t kChannelMagic = 0x3330786C70786574;
+// The layout below: a program that was linked with another one is refused.
+inline constexpr uint64_t kChannelMagic = 0x3430786C70786574;
 inline constexpr uint32_t kMaxSteps = 1U << 14;
 inline constexpr uint32_t kMaxMarks = 1U << 14;
 inline constexpr uint32_t kSharedTable = 1U << 16;  // words, at most half full
@@ -33,11 +34,18 @@ inline constexpr uint32_t kMaxFound = 4096;
 inline constexpr uint32_t kMaxLabels = 4096;
 inline constexpr uint32_t kLabelSize = 64;
 inline constexpr uint32_t kOutcomeBytes = 1U << 16;
+inline constexpr uint32_t kMaxSplit = 256;     // words
 inline constexpr uint32_t kMaxRepairs = 1024;  // places of either kind
 
 struct ThreadName {
   uint32_t parent;  // its number
   uint32_t child;   // of its children, counted from 1; 0: not given yet
+};
+
+// A word that copies go through in parts: bit N, a part begins at its byte N.
+struct SplitWord {
+  uint64_t word;
+  uint8_t starts;
 };
 
 struct Channel {
@@ -81,6 +89,8 @@ struct Channel {
 
   uint32_t shared_count;
   uint64_t shared[kSharedTable];  // 0: free
+  uint32_t split_count;
+  SplitWord split[kMaxSplit];
   ThreadName threads[kMaxThreads + 1];
   uint32_t label_count;
   char labels[kMaxLabels][kLabelSize];

@@ -172,7 +172,8 @@ class RaceExplorer : private explain::InterleavingTree {
     for (size_t i = 0; found.schedule.empty() && i < run.steps.size(); ++i) {
       schedule.push_back(run.steps[i].choice);
     }
-    known->schedule = schedule_text({schedule, process_.shared_words(), process_.origins()});
+    known->schedule = schedule_text(
+        {schedule, process_.shared_words(), process_.origins(), process_.split_words()});
   }
 
   // The words of a program that aborted: each fault's schedule is run once more.

@@ -30,14 +30,6 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kMaxClasses = 1'000'000;
 constexpr size_t kMaxFindings = 100;
 
-std::string hash_text(const std::string& text) {
-  uint64_t hash = 0xcbf29ce484222325U;
-  for (const char byte : text) {
-    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
-  }
-  return fmt::format("{:016x}", hash);
-}
-
 class Explorer {
  public:
   Explorer(const ExploreOptions& options, std::vector<std::unique_ptr<ExploreWorker>> workers)
@@ -82,6 +74,9 @@ class Explorer {
       words.insert(words.end(), known.begin(), known.end());
     }
     for (const auto& worker : workers_) {
+      for (const auto& [word, starts] : parts_) {
+        worker->process().split(word, starts);
+      }
       for (const uint64_t word : words) {
         worker->process().share(word);
       }
@@ -158,7 +153,8 @@ class Explorer {
     const std::lock_guard lock(mutex_);
     at_ = worker;
     const bool agreed = agree_on_threads(worker->process());
-    if (worker->program().take_learnt() || !agreed) {
+    const bool learnt = worker->program().take_learnt();
+    if (learn_parts(worker) || learnt || !agreed) {
       again_ = true;
       ++result_.restarts;
     }
@@ -173,6 +169,20 @@ class Explorer {
       return false;
     }
     return judge(run);
+  }
+
+  // True: copies go through some words in parts from now on.
+  bool learn_parts(ExploreWorker* worker) {
+    const auto parts = worker->builder().take_parts();
+    bool learnt = false;
+    for (const auto& [word, starts] : parts) {
+      parts_[word] |= starts;
+      learnt = worker->process().split(word, parts_[word]) || learnt;
+    }
+    if (!parts.empty() && !learnt) {
+      note("copies of several shared parts of words were taken for one step");
+    }
+    return learnt;
   }
 
   bool is_over() {
@@ -225,6 +235,10 @@ class Explorer {
       note("copies of several shared words at once were taken for one step");
     }
     note_mixed();
+    if (is_refused()) {
+      result_.refused = true;
+      return false;
+    }
     switch (run.end) {
       case End::kFinished:
         if (run.steps.empty()) {
@@ -267,12 +281,14 @@ class Explorer {
     return not_judged_text(run, options_.max_steps, [this](uint64_t pc) { return place(pc); });
   }
 
+  bool is_mixed() const { return at_->builder().mixed().address != 0; }
+  bool is_refused() const {
+    return is_mixed() && options_.strategy == Strategy::kDpor && options_.replay.empty();
+  }
   void note_mixed() {
-    if (at_->builder().mixed_at() != 0) {
-      note(
-          fmt::format("accesses of different sizes share bytes at {:#x} {}: their orders were not "
-                      "told apart",
-                      at_->builder().mixed_at(), symbols_.variable(at_->builder().mixed_at())));
+    if (const GraphBuilder::Mixed& mixed = at_->builder().mixed(); mixed.address != 0) {
+      note(mixed_text(mixed, is_refused(), symbols_.variable(mixed.address),
+                      [this](uint64_t pc) { return place(pc); }));
     }
   }
 
@@ -289,7 +305,8 @@ class Explorer {
     ++result_.executions;
     bool is_new = true;
     if (classes_.size() < kMaxClasses) {
-      is_new = classes_.insert(class_hash(next.graph)).second;
+      is_new = classes_.insert(class_hash(next.graph) ^ (is_mixed() ? values_hash(next.graph) : 0))
+                   .second;
     }
     if (!is_new) {
       ++result_.redundant;
@@ -368,7 +385,8 @@ class Explorer {
     return found.schedule.empty() ? next.schedule : found.schedule;
   }
   std::string schedule_of(const std::vector<Choice>& steps) const {
-    return schedule_text({steps, at_->process().shared_words(), at_->process().origins()});
+    return schedule_text({steps, at_->process().shared_words(), at_->process().origins(),
+                          at_->process().split_words()});
   }
 
   struct Key {
@@ -499,6 +517,7 @@ class Explorer {
   PickedRuns picked_;
   uint64_t runs_ = 0;
   std::vector<ThreadOrigin> named_threads_;
+  std::map<uint64_t, uint8_t> parts_;  // of words that copies go through in parts
   std::unique_ptr<ClassTraces> traces_;
   std::unordered_set<uint64_t> classes_;
   std::map<std::string, size_t> keys_;
@@ -562,6 +581,9 @@ Result<Exploration> explore(const ExploreOptions& options) {
   if (schedule) {
     for (const uint64_t word : schedule->words) {
       workers.front()->process().share(word);
+    }
+    for (const auto& [word, starts] : schedule->parts) {
+      workers.front()->process().split(word, starts);
     }
     for (const ThreadOrigin& origin : schedule->origins) {
       workers.front()->process().set_origin(origin);

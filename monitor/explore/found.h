@@ -35,6 +35,12 @@ bool waits_for_scheduler(const Run& run);
 // Why a run of another end is no execution that could be judged.
 std::string not_judged_text(const Run& run, uint32_t max_steps,
                             const std::function<std::string(uint64_t)>& place);
+// Accesses of different sizes to `variable`, which may be empty; `refused`: what was asked for
+// cannot be done with them.
+std::string mixed_text(const GraphBuilder::Mixed& mixed, bool refused, const std::string& variable,
+                       const std::function<std::string(uint64_t)>& place);
+// Stable, for fingerprints.
+std::string hash_text(const std::string& text);
 
 struct JudgedProperties {
   bool serializability = false;

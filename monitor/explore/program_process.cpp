@@ -170,6 +170,12 @@ Result<bool> ProgramProcess::begin(const std::vector<std::string>& command) {
     }
     sleep_on(&channel_->done, 0, &channel_->sleepers);
   }
+  if (channel_->magic != kChannelMagic) {
+    Error error = start_error(
+        command[0], "it is linked with the runtime of another version of tsomon. Build it again");
+    error.kind = ErrorKind::kUnreadable;
+    return tl::unexpected(error);
+  }
   served_ = 1;
   return true;
 }
@@ -307,6 +313,31 @@ void ProgramProcess::take_run() {
 
 void ProgramProcess::share(uint64_t word) {
   table_add(channel_->shared, &channel_->shared_count, word);
+}
+
+bool ProgramProcess::split(uint64_t word, uint8_t starts) {
+  uint32_t at = 0;
+  while (at < channel_->split_count && channel_->split[at].word != word) {
+    ++at;
+  }
+  if (at == kMaxSplit) {
+    return false;
+  }
+  if (at == channel_->split_count) {
+    channel_->split[at] = {word, 0};
+    ++channel_->split_count;
+  }
+  const uint8_t before = channel_->split[at].starts;
+  channel_->split[at].starts |= starts;
+  return channel_->split[at].starts != before;
+}
+
+std::map<uint64_t, uint8_t> ProgramProcess::split_words() const {
+  std::map<uint64_t, uint8_t> words;
+  for (uint32_t i = 0; i < channel_->split_count; ++i) {
+    words[channel_->split[i].word] = channel_->split[i].starts;
+  }
+  return words;
 }
 
 bool ProgramProcess::add_fence(uint64_t pc) {

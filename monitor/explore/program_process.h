@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,6 +53,10 @@ class ProgramProcess : public Program {
   bool learn_shared();
   std::vector<uint64_t> shared_words() const;  // increasing
   void share(uint64_t word);
+  // Copies go through the word in parts from now on (GraphBuilder::take_parts). False: they did so
+  // before, or there is no room.
+  bool split(uint64_t word, uint8_t starts);
+  std::map<uint64_t, uint8_t> split_words() const;
   std::vector<ThreadOrigin> origins() const;  // those that are not children of the first, in order
   void set_origin(const ThreadOrigin& origin);
   // Changes the program for all later runs: a full fence behind the store at `pc`; a part that is

@@ -11,6 +11,7 @@ class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
   bool at_end() const { return text_.empty(); }
+  bool is_at(char c) const { return !text_.empty() && text_[0] == c; }
   bool take(char c) {
     if (text_.empty() || text_[0] != c) {
       return false;
@@ -79,6 +80,19 @@ bool parse_origins(Reader* reader, Schedule* schedule) {
   return true;
 }
 
+bool parse_parts(Reader* reader, Schedule* schedule) {
+  do {
+    uint64_t word = 0;
+    uint64_t starts = 0;
+    if (!reader->number(&word, 16) || !reader->take('.') || !reader->number(&starts, 16) ||
+        starts > UINT8_MAX) {
+      return false;
+    }
+    schedule->parts[word] = static_cast<uint8_t>(starts);
+  } while (reader->take(','));
+  return true;
+}
+
 }  // namespace
 
 std::string schedule_text(const Schedule& schedule) {
@@ -94,7 +108,7 @@ std::string schedule_text(const Schedule& schedule) {
     text += end - i > 1 ? fmt::format("x{}", end - i) : "";
     i = end;
   }
-  if (!schedule.words.empty() || !schedule.origins.empty()) {
+  if (!schedule.words.empty() || !schedule.origins.empty() || !schedule.parts.empty()) {
     text += ';';
   }
   for (size_t i = 0; i < schedule.words.size();) {
@@ -107,11 +121,15 @@ std::string schedule_text(const Schedule& schedule) {
     text += end - i > 1 ? fmt::format("+{}", end - i - 1) : "";
     i = end;
   }
-  text += schedule.origins.empty() ? "" : ";";
+  text += schedule.origins.empty() && schedule.parts.empty() ? "" : ";";
   for (size_t i = 0; i < schedule.origins.size(); ++i) {
     const ThreadOrigin& origin = schedule.origins[i];
     comma(i == 0);
     text += fmt::format("{}:{}.{}", origin.number, origin.parent, origin.child);
+  }
+  for (const auto& [word, starts] : schedule.parts) {
+    text +=
+        fmt::format("{}{:x}.{:x}", word == schedule.parts.begin()->first ? ";" : ",", word, starts);
   }
   return text;
 }
@@ -122,16 +140,12 @@ std::optional<Schedule> parse_schedule(std::string_view text) {
   if (!parse_steps(&reader, &schedule)) {
     return std::nullopt;
   }
-  if (reader.take(';')) {
+  // A section may be empty.
+  for (const auto parse : {parse_words, parse_origins, parse_parts}) {
     if (!reader.take(';')) {
-      if (!reader.at_end() && !parse_words(&reader, &schedule)) {
-        return std::nullopt;
-      }
-      if (!reader.take(';')) {
-        return reader.at_end() ? std::optional(schedule) : std::nullopt;
-      }
+      break;
     }
-    if (!parse_origins(&reader, &schedule)) {
+    if (!reader.at_end() && !reader.is_at(';') && !parse(&reader, &schedule)) {
       return std::nullopt;
     }
   }

@@ -292,24 +292,6 @@ void put(std::string* name, uint64_t number, int bytes) {
   }
 }
 
-GraphEvent event_of(const Step& step, uint32_t cell, uint32_t index) {
-  GraphEvent event;
-  event.thread = step.choice.thread;
-  event.index = index;
-  event.operation = index;
-  event.op = step.op;
-  event.size = step.size;
-  event.exact = step.exact;
-  event.waits = step.waits;
-  event.cell = cell;
-  event.a = step.a;
-  event.b = step.b;
-  event.read = step.read;
-  event.written = step.written;
-  event.pc = step.pc;
-  return event;
-}
-
 }  // namespace
 
 Effect effect_of(const Graph& graph, const GraphEvent& event, int32_t write) {
@@ -398,188 +380,15 @@ uint64_t class_hash(const Graph& graph) {
   return hash;
 }
 
-uint32_t GraphBuilder::number_of(uint64_t address, uint8_t size, bool object) {
-  const auto key = std::tuple(address, size, object);
-  const auto [found, is_new] = numbers_.try_emplace(key, static_cast<uint32_t>(numbers_.size()));
-  if (is_new && !object) {
-    const uint64_t end = address + size;
-    const auto after = ranges_.lower_bound(address);
-    if ((after != ranges_.end() && after->first < end) ||
-        (after != ranges_.begin() && std::prev(after)->second > address)) {
-      mixed_at_ = mixed_at_ == 0 ? address : mixed_at_;
-    }
-    ranges_[address] = std::max(ranges_[address], end);
+uint64_t values_hash(const Graph& graph) {
+  uint64_t hash = 0;
+  for (const uint32_t e : in_program_order(graph)) {
+    const Value read = graph.events[e].read;
+    hash = (hash ^ static_cast<uint64_t>(read) ^ static_cast<uint64_t>(read >> 64)) *
+           0x9E3779B97F4A7C15ULL;
+    hash ^= hash >> 32;
   }
-  return found->second;
-}
-
-uint32_t GraphBuilder::cell_of(Graph* graph, const Step& step) {
-  const bool object = is_object(step.op);
-  const uint32_t cell = number_of(step.address, step.size, object);
-  if (graph->cells.size() <= cell) {
-    graph->cells.resize(cell + 1);
-  }
-  GraphCell& entry = graph->cells[cell];
-  if (entry.size == 0) {
-    entry.address = step.address;
-    entry.size = step.size;
-    entry.object = object;
-    entry.initial = step.initial;
-  }
-  return cell;
-}
-
-Graph GraphBuilder::adopt(const Graph& graph) {
-  Graph adopted;
-  adopted.events = graph.events;
-  std::vector<uint32_t> numbers(graph.cells.size(), 0);
-  for (size_t c = 0; c < graph.cells.size(); ++c) {
-    const GraphCell& cell = graph.cells[c];
-    if (cell.size == 0) {
-      continue;  // of other graphs
-    }
-    numbers[c] = number_of(cell.address, cell.size, cell.object);
-    if (adopted.cells.size() <= numbers[c]) {
-      adopted.cells.resize(numbers[c] + 1);
-    }
-    adopted.cells[numbers[c]] = cell;
-  }
-  for (GraphEvent& event : adopted.events) {
-    event.cell = has_cell(event.op) ? numbers[event.cell] : 0;
-  }
-  return adopted;
-}
-
-void GraphBuilder::add_cells(const GraphBuilder& other) {
-  for (const auto& [key, number] : other.numbers_) {
-    number_of(std::get<0>(key), std::get<1>(key), std::get<2>(key));
-  }
-}
-
-Graph GraphBuilder::of_run(const Run& run, Model model, bool drop_iterations) {
-  Graph graph;
-  struct Thread {
-    std::vector<int32_t> events;  // in program order
-    std::deque<int32_t> buffer;   // stores that have not been committed
-  };
-  std::map<uint16_t, Thread> threads;
-  const bool tso = model == Model::kTso;
-  std::set<std::pair<uint16_t, uint32_t>> dropped;  // operations by thread and number
-  if (drop_iterations) {
-    for (const Mark& mark : run.marks) {
-      for (uint32_t i = 0; mark.kind == MarkKind::kIteration && i < mark.value; ++i) {
-        dropped.insert({mark.thread, mark.operation - 1 - i});
-      }
-    }
-  }
-  std::map<uint16_t, uint32_t> operations;
-  for (const Step& step : run.steps) {
-    Thread& thread = threads[step.choice.thread];
-    if (step.choice.commit != 0) {
-      if (thread.buffer.empty()) {
-        continue;
-      }
-      const int32_t store = thread.buffer.front();
-      thread.buffer.pop_front();
-      graph.cells[graph.events[store].cell].order.push_back(store);
-      continue;
-    }
-    const uint32_t operation = step.waits ? 0 : operations[step.choice.thread]++;
-    if (!step.waits && dropped.contains({step.choice.thread, operation})) {
-      continue;
-    }
-    const uint32_t cell = has_cell(step.op) ? cell_of(&graph, step) : 0;
-    GraphEvent event = event_of(step, cell, static_cast<uint32_t>(thread.events.size()));
-    event.operation = operation;
-    const auto e = static_cast<int32_t>(graph.events.size());
-    if (reads(step.op)) {
-      event.source = graph.newest(cell);
-      for (const int32_t store : thread.buffer) {
-        event.source = graph.events[store].cell == cell ? store : event.source;
-      }
-    }
-    if (is_locked(step.op) && !step.waits) {
-      event.writes = effect_of(graph, event, event.source).writes;
-    }
-    if (step.op == Op::kStore) {
-      event.writes = true;
-      if (tso) {
-        thread.buffer.push_back(e);
-      }
-    }
-    graph.events.push_back(event);
-    thread.events.push_back(e);
-    if (event.writes && !(tso && step.op == Op::kStore)) {
-      graph.cells[cell].order.push_back(e);
-    }
-  }
-  return graph;
-}
-
-bool GraphBuilder::extend(Graph* graph, const Run& run, size_t replayed, Model model) {
-  std::map<std::pair<uint16_t, uint32_t>, int32_t> place;
-  std::map<uint16_t, uint32_t> next;
-  for (size_t e = 0; e < graph->events.size(); ++e) {
-    place[{graph->events[e].thread, graph->events[e].index}] = static_cast<int32_t>(e);
-  }
-  const size_t known = graph->events.size();
-  const bool tso = model == Model::kTso;
-  // A load that was given another value can end the program before the others have run.
-  if (run.steps.size() < replayed && run.end != End::kCrashed && run.end != End::kExited) {
-    return false;
-  }
-  for (size_t i = 0; i < run.steps.size(); ++i) {
-    const Step& step = run.steps[i];
-    if (step.choice.commit != 0) {
-      continue;
-    }
-    const uint32_t index = next[step.choice.thread];
-    const uint32_t cell = has_cell(step.op) ? cell_of(graph, step) : 0;
-    if (i < replayed) {
-      const auto found = place.find({step.choice.thread, index});
-      if (found == place.end()) {
-        return false;
-      }
-      GraphEvent& event = graph->events[found->second];
-      if (event.op != step.op || event.waits ||
-          (has_cell(step.op) && (event.cell != cell || event.size != step.size))) {
-        return false;
-      }
-      if (reads(event.op) && event.source >= 0 &&
-          graph->events[event.source].written != step.read && !graph->events[event.source].waits &&
-          static_cast<size_t>(event.source) < known &&
-          graph->events[event.source].op != Op::kStore) {
-        return false;
-      }
-      event.read = step.read;
-      event.written = step.written;
-      event.a = step.a;
-      event.b = step.b;
-      event.pc = step.pc;
-      ++next[step.choice.thread];
-      continue;
-    }
-    if (place.contains({step.choice.thread, index})) {
-      continue;  // it is known to wait
-    }
-    GraphEvent event = event_of(step, cell, index);
-    const auto e = static_cast<int32_t>(graph->events.size());
-    if (reads(step.op)) {
-      event.source = graph->newest(cell);
-    }
-    if (is_locked(step.op) && !step.waits) {
-      event.writes = effect_of(*graph, event, event.source).writes;
-    }
-    event.writes = event.writes || step.op == Op::kStore;
-    place[{step.choice.thread, index}] = e;
-    ++next[step.choice.thread];
-    graph->events.push_back(event);
-    if (event.writes) {
-      graph->cells[cell].order.push_back(e);
-    }
-  }
-  static_cast<void>(tso);
-  return true;
+  return hash;
 }
 
 }  // namespace tsomon::explore

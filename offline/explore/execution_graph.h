@@ -22,6 +22,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "offline/explore/program.h"
@@ -84,6 +85,8 @@ std::vector<std::vector<bool>> executed_before(const Graph& graph, Model model,
 // Names the class: equal names, equal classes (of one program).
 std::string class_name(const Graph& graph);
 uint64_t class_hash(const Graph& graph);
+// Of what its events read: classes whose orders are not told apart may differ in it.
+uint64_t values_hash(const Graph& graph);
 
 // Makes graphs of runs. Cells and their numbers are those of one builder.
 class GraphBuilder {
@@ -95,8 +98,18 @@ class GraphBuilder {
   // was scheduled by Policy::kFirst. Values are those of the run. False: the run did something
   // else. That it crashed before the end is not something else.
   bool extend(Graph* graph, const Run& run, size_t replayed, Model model);
-  // Accesses of different sizes to the same bytes were seen here; 0: nowhere.
-  uint64_t mixed_at() const { return mixed_at_; }
+  // Accesses of different sizes to the same bytes, of which none is part of a copy.
+  struct Mixed {
+    uint64_t address = 0;  // 0: there are none
+    uint8_t size = 0;
+    uint64_t pc = 0;
+    uint8_t other_size = 0;
+    uint64_t other_pc = 0;
+  };
+  const Mixed& mixed() const { return mixed_; }
+  // Words of memory that copies should go through in parts, and where these begin (a bit for each
+  // byte): others access these parts by themselves. What was explored before is void then.
+  std::map<uint64_t, uint8_t> take_parts() { return std::exchange(parts_, {}); }
   // The graph of another builder with the numbers of this one.
   Graph adopt(const Graph& graph);
   // As if this builder had seen the other's cells.
@@ -104,11 +117,19 @@ class GraphBuilder {
 
  private:
   uint32_t cell_of(Graph* graph, const Step& step);
-  uint32_t number_of(uint64_t address, uint8_t size, bool object);
+  struct Cell {
+    uint32_t number = 0;
+    bool divisible = true;
+    uint64_t pc = 0;  // of an access
+  };
+  using Key = std::tuple<uint64_t, uint8_t, bool>;  // address, size, object
+  uint32_t number_of(const Key& key, bool divisible, uint64_t pc);
+  void look_for_others(const Key& key, const Cell& cell);
+  void put_parts(const Key& key);
 
-  std::map<std::tuple<uint64_t, uint8_t, bool>, uint32_t> numbers_;
-  std::map<uint64_t, uint64_t> ranges_;  // begin to end of the cells in memory
-  uint64_t mixed_at_ = 0;
+  std::map<Key, Cell> cells_;
+  Mixed mixed_;
+  std::map<uint64_t, uint8_t> parts_;
 };
 
 }  // namespace tsomon::explore

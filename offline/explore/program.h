@@ -73,6 +73,7 @@ struct Step {
   bool waits = false;
   // A locked operation that always counts as a write, but for a failed compare-exchange.
   bool exact = false;
+  bool divisible = false;  // part of a copy: it may as well be several steps
   uint64_t address = 0;
   Value a = 0;
   Value b = 0;

@@ -149,6 +149,22 @@ void plain(bool write, const volatile void* pointer, uint32_t size, uint64_t) {
   }
 }
 
+// Of the word, or of the part that others access by itself.
+uint64_t end_of_part(uint64_t address) {
+  const uint64_t word = word_of(address);
+  const Channel& channel = *the_channel();
+  for (uint32_t i = 0; i < channel.split_count; ++i) {
+    if (channel.split[i].word == word) {
+      for (uint64_t at = address + 1; word_of(at) == word; ++at) {
+        if (((channel.split[i].starts >> (at & 7)) & 1) != 0) {
+          return at;
+        }
+      }
+    }
+  }
+  return (word + 1) << 3;
+}
+
 // The program's own instructions follow: only one step can be made of them.
 bool range(bool write, const volatile void* pointer, size_t size, uint64_t pc) {
   const uint64_t address = address_of(pointer);
@@ -172,10 +188,11 @@ bool range(bool write, const volatile void* pointer, size_t size, uint64_t pc) {
   if (shared > 1) {
     note_unsaid();
   }
-  const uint64_t end = (word_of(begin) + 1) << 3;
+  const uint64_t end = end_of_part(begin);
   Operation operation;
   operation.op = write ? Op::kStore : Op::kLoad;
   operation.plain = true;
+  operation.divisible = true;
   operation.address = begin;
   operation.size = static_cast<uint8_t>((end < address + size ? end : address + size) - begin);
   operation.pc = pc;
@@ -185,16 +202,17 @@ bool range(bool write, const volatile void* pointer, size_t size, uint64_t pc) {
 
 namespace {
 
-// One step for every shared word, or for what of it is accessed.
+// One step for every shared word, or for its parts, or for what of it is accessed.
 void load_bytes(char* to, const void* from, size_t size, uint64_t pc) {
   const uint64_t address = address_of(static_cast<const char*>(from));
   for (uint64_t at = address; at < address + size;) {
-    const uint64_t word_end = (word_of(at) + 1) << 3;
+    const uint64_t part_end = end_of_part(at);
     const auto part =
-        static_cast<uint8_t>((word_end < address + size ? word_end : address + size) - at);
+        static_cast<uint8_t>((part_end < address + size ? part_end : address + size) - at);
     char* const target = to + (at - address);
     if (is_shared(at, part, false)) {
       Operation operation;
+      operation.divisible = true;
       operation.address = at;
       operation.size = part;
       operation.pc = pc;
@@ -210,13 +228,14 @@ void load_bytes(char* to, const void* from, size_t size, uint64_t pc) {
 void store_bytes(void* to, const char* from, size_t size, uint64_t pc) {
   const uint64_t address = address_of(static_cast<char*>(to));
   for (uint64_t at = address; at < address + size;) {
-    const uint64_t word_end = (word_of(at) + 1) << 3;
+    const uint64_t part_end = end_of_part(at);
     const auto part =
-        static_cast<uint8_t>((word_end < address + size ? word_end : address + size) - at);
+        static_cast<uint8_t>((part_end < address + size ? part_end : address + size) - at);
     const char* const source = from + (at - address);
     if (is_shared(at, part, true)) {
       Operation operation;
       operation.op = Op::kStore;
+      operation.divisible = true;
       operation.address = at;
       operation.size = part;
       operation.pc = pc;

@@ -47,8 +47,9 @@ struct State {
 
 struct Operation {
   Op op = Op::kLoad;
-  bool plain = false;     // the program performs it itself behind the hook
-  bool inserted = false;  // by the exploration (repairs.h)
+  bool plain = false;      // the program performs it itself behind the hook
+  bool inserted = false;   // by the exploration (repairs.h)
+  bool divisible = false;  // part of a copy
   uint8_t size = 0;
   uint64_t address = 0;
   Value a = 0;

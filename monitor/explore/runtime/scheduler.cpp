@@ -64,6 +64,7 @@ Step* new_step(uint32_t thread, const Operation& operation) {
   Step* const step = new_step(Choice{static_cast<uint16_t>(thread), 0});
   step->op = operation.op;
   step->size = operation.size;
+  step->divisible = operation.divisible;
   step->address = operation.address;
   step->a = operation.a;
   step->b = operation.b;
