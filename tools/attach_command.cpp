@@ -105,10 +105,11 @@ int run_attach(const AttachArguments& options) {
   if (auto started = flight->start(pid, true); !started) {
     return refuse(started.error());
   }
-  const auto summary = attach::attach_to(pid, attach_options(options), [&](const Found& violation) {
-    flight->dump();
-    print_found(violation, {options.output, stdout, kAttachTool});
-  });
+  const auto summary =
+      attach::attach_to(pid, attach_options(options), [&](const ReportedFinding& violation) {
+        flight->dump();
+        print_found(violation, {options.output, stdout, kAttachTool});
+      });
   if (!summary) {
     return refuse(summary.error());
   }

@@ -55,7 +55,7 @@ struct CheckArguments {
 
 CheckOptions check_options(const CheckArguments& options, const std::string& property) {
   CheckOptions result;
-  result.property = *check_property(property);
+  result.property = *property_named(property);
   result.sets = *set_choice(options.sets);
   RelationOptions& relation = result.analysis.relation;
   relation = options.relation.relation();

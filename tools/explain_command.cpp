@@ -107,7 +107,7 @@ void expand_folders(ExplainArguments* options) {
 
 int explain_files(ExplainArguments& options) {
   ExplainOptions asked;
-  asked.check.property = *check_property(options.property);
+  asked.check.property = *property_named(options.property);
   asked.check.analysis.max_findings =
       static_cast<uint32_t>(std::min(options.violations, kMaxViolations));
   asked.format = *input_format(options.format);

@@ -55,10 +55,10 @@ void say_repairs(explore::Model model, explore::Exploration* explored) {
   for (size_t i = 0; i < std::min(kMostExplained, explored->findings.size()); ++i) {
     explore::ExploreFinding& finding = explored->findings[i];
     if (!finding.trace.empty()) {
-      finding.repair = repair_line(
-          finding.trace, finding.kind == "robustness"   ? CheckProperty::kRobustness
-                         : model == explore::Model::kSc ? CheckProperty::kScSerializability
-                                                        : CheckProperty::kSerializability);
+      finding.repair =
+          repair_line(finding.trace, finding.kind == "robustness"   ? Property::kRobustness
+                                     : model == explore::Model::kSc ? Property::kScSerializability
+                                                                    : Property::kSerializability);
     }
   }
 }

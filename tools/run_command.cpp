@@ -54,7 +54,7 @@ RunOptions run_options(const RunArguments& options) {
   result.watches = watches_of(options.properties, options.relation.relation(), sets);
   const bool about_sets = std::any_of(
       result.watches.begin(), result.watches.end(),
-      [](const WatchOptions& watch) { return watch.property() == CheckProperty::kAtomicSets; });
+      [](const WatchOptions& watch) { return watch.property() == Property::kAtomicSets; });
   result.object_bytes = about_sets && sets == SetChoice::kObjects ? kObjectBytes : 0;
   return result;
 }
@@ -80,7 +80,7 @@ int run_run(const RunArguments& options) {
     recorded = flight->start(pid, false);
     return recorded.has_value();
   };
-  const RunResult result = run(options.command, asked, [&](const Found& found) {
+  const RunResult result = run(options.command, asked, [&](const ReportedFinding& found) {
     flight->dump();
     print_found(found, output);
   });

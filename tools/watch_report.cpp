@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "monitor/explain/explain_line.h"
 #include "monitor/judge/check.h"
 #include "tools/command.h"
 #include "tools/output.h"
@@ -12,25 +13,7 @@
 #include "tso/support/work.h"
 
 namespace tsomon {
-namespace {
-
-const char* verdict_text(const WatchSummary& summary) {
-  switch (summary.verdict()) {
-    case Verdict::kClean:
-      return summary.property == CheckProperty::kRobustness ? "robust" : "serializable";
-    case Verdict::kPossible:
-      return "possible";
-    case Verdict::kDefinite:
-      return "definite";
-    case Verdict::kInconclusive:
-      break;
-  }
-  return "inconclusive";
-}
-
-}  // namespace
-
-void print_found(const Found& found, const ReportOutput& output) {
+void print_found(const ReportedFinding& found, const ReportOutput& output) {
   if (output.format == OutputFormat::kJson) {
     put_json(output.file, found.json(), output.tool);
   } else {
@@ -48,7 +31,7 @@ void print_watch_summary(const std::string& name, const WatchSummary& summary,
                                      {"threads", summary.threads},
                                      {"units", summary.units},
                                      {"property", property},
-                                     {"verdict", verdict_text(summary)},
+                                     {"verdict", verdict_name(summary.verdict(), summary.property)},
                                      {"complete", summary.complete()},
                                      {"violations", summary.found.all()},
                                      {"occurrences", summary.occurrences},
@@ -70,7 +53,8 @@ void print_watch_summary(const std::string& name, const WatchSummary& summary,
     object.update(more);
     return put_json(file, object, output.tool);
   }
-  std::string out = fmt::format("{}: {}: {}\n", printable(name), property, verdict_text(summary));
+  std::string out = fmt::format("{}: {}: {}\n", printable(name), property,
+                                verdict_name(summary.verdict(), summary.property));
   out += fmt::format("  events: {}, threads: {}, units: {}\n", summary.events, summary.threads,
                      summary.units);
   out += fmt::format("  {}\n", basis_text(summary.basis));
@@ -117,7 +101,9 @@ std::vector<WatchOptions> watches_of(const std::vector<std::string>& names,
   for (const std::string& name : each_once(names)) {
     WatchOptions& watch = watches.emplace_back();
     watch.detector.relation = relation;
-    watch.ask(*check_property(name), sets);
+    watch.ask(*property_named(name), sets);
+    watch.repair = [](const Finding& finding, const Symbols& symbols, const ReportNames& names,
+                      Property property) { return repair_line(finding, symbols, names, property); };
   }
   return watches;
 }

@@ -17,7 +17,7 @@ struct ReportOutput {
   std::string tool;  // "tsomon run"
 };
 
-void print_found(const Found& found, const ReportOutput& output);
+void print_found(const ReportedFinding& found, const ReportOutput& output);
 // `more`: fields that the object ends with.
 void print_watch_summary(const std::string& name, const WatchSummary& summary,
                          const ReportOutput& output,

@@ -9,7 +9,8 @@
 #include <tsomon/monitor.h>
 
 int main() {
-  tsomon::Monitor monitor([](const tsomon::Finding& finding) { std::puts(finding.text.c_str()); });
+  tsomon::Monitor monitor(
+      [](const tsomon::Monitor::Finding& finding) { std::puts(finding.text.c_str()); });
   long balance = 0;
   std::mutex lock;
   std::barrier meet(2);
@@ -36,7 +37,7 @@ int main() {
   first.join();
   second.join();
 
-  const tsomon::Summary summary = monitor.finish();
+  const tsomon::Monitor::Summary summary = monitor.finish();
   std::printf("balance %ld after 2 deposits; %llu violations\n", balance,
               static_cast<unsigned long long>(summary.findings));
   return summary.findings == 0 ? 0 : 1;

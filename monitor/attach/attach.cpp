@@ -161,7 +161,7 @@ class Session {
     const WorkScope scope(&meter);
     merged_ = std::make_unique<MergedWatch>(
         symbols_, watches,
-        [this](const Found& found) {
+        [this](const ReportedFinding& found) {
           violation_ = true;
           report_(found);
         },

@@ -28,7 +28,7 @@ void add_objects(const EventBlock& block, uint64_t first, const std::vector<uint
 
 // What could not be waited for. Which accesses are a unit does not matter for robustness.
 void tell_of(const HeldUnits& held, CheckReport* report) {
-  if (report->property == CheckProperty::kRobustness) {
+  if (report->property == Property::kRobustness) {
     return;
   }
   if (held.misjudged() != 0) {

@@ -52,7 +52,7 @@ namespace {
 std::vector<std::vector<CycleEdge>> cycles_of(const ExplainedInput& input) {
   const UnitTable units(input.trace);
   std::vector<std::vector<CycleEdge>> cycles;
-  for (const CheckFinding& finding : input.report.findings) {
+  for (const Finding& finding : input.report.findings) {
     if (finding.violation.cycle.empty()) {
       continue;
     }
@@ -160,7 +160,7 @@ Result<Explanation> explain_inputs(std::vector<ExplainedInput> inputs,
   }
   explain::RepairOptions how;
   how.analysis = options.check.analysis;
-  how.analysis.property = analysed_property(options.check.property);
+  how.analysis.property = searched_as(options.check.property);
   how.minimize = options.minimize;
   // Of a sample there may be fences that were not seen.
   how.fences = std::none_of(explanation.violating.begin(), explanation.violating.end(),

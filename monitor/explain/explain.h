@@ -46,7 +46,7 @@ struct Explanation {
   std::vector<ExplainedInput> violating;
   std::vector<ExplainedInput> passing;
   explain::Repairs repairs;
-  CheckProperty property = CheckProperty::kSerializability;
+  Property property = Property::kSerializability;
 
   uint64_t violations() const;
   bool complete() const;

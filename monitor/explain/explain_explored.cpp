@@ -31,7 +31,7 @@ explore::ProgramRepair program_repair(const explain::Repair& repair) {
 std::set<std::string> explained_locations(const Explanation& explanation) {
   std::set<std::string> locations;
   for (const ExplainedInput& input : explanation.violating) {
-    for (const CheckFinding& finding : input.report.findings) {
+    for (const Finding& finding : input.report.findings) {
       for (const CycleEdge& edge : finding.violation.cycle) {
         for (const uint32_t e : {edge.from, edge.to}) {
           locations.insert(
@@ -102,9 +102,9 @@ std::optional<bool> both_verified(const explain::Repair& repair, const ExploredR
 Result<ExploredRepairs> explore_repairs(const Explanation& explanation,
                                         explore::ExploreOptions options) {
   ExploredRepairs result;
-  options.robustness = explanation.property == CheckProperty::kRobustness;
+  options.robustness = explanation.property == Property::kRobustness;
   options.serializability = !options.robustness;
-  if (explanation.property == CheckProperty::kScSerializability) {
+  if (explanation.property == Property::kScSerializability) {
     options.model = explore::Model::kSc;
   }
   const std::string kind = options.robustness ? "robustness" : "serializability";

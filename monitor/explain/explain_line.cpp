@@ -15,7 +15,7 @@
 namespace tsomon {
 namespace {
 
-std::string fences_line(const explain::Repair& repair, const CheckFinding& finding,
+std::string fences_line(const explain::Repair& repair, const Finding& finding,
                         const Symbols& symbols, const ReportNames& names) {
   std::vector<std::string> places;
   for (const explain::FencePlace& fence : repair.fences) {
@@ -29,18 +29,18 @@ std::string fences_line(const explain::Repair& repair, const CheckFinding& findi
   return fmt::format("a fence {}", fmt::join(places, " and "));
 }
 
-std::string block_line(const explain::BlockPlace& block, const CheckFinding& finding) {
+std::string block_line(const explain::BlockPlace& block, const Finding& finding) {
   const std::string from = printable(block.first_location);
   const std::string to = printable(block.last_location);
   return fmt::format("unit {} atomic from {} to {} (#{} to #{})", printable(block.method), from, to,
                      finding.index[block.found.first], finding.index[block.found.last]);
 }
 
-std::string best_repair(const CheckFinding& finding, const Symbols& symbols,
-                        const ReportNames& names, CheckProperty property) {
+std::string best_repair(const Finding& finding, const Symbols& symbols, const ReportNames& names,
+                        Property property) {
   if (finding.violation.cycle.empty() || finding.events.events.size() > kMostEventsExplained ||
-      (property != CheckProperty::kSerializability && property != CheckProperty::kRobustness &&
-       property != CheckProperty::kScSerializability)) {
+      (property != Property::kSerializability && property != Property::kRobustness &&
+       property != Property::kScSerializability)) {
     return {};
   }
   Trace trace = finding.events;
@@ -51,7 +51,7 @@ std::string best_repair(const CheckFinding& finding, const Symbols& symbols,
     edge.unit = units.of_event(edge.from);
   }
   explain::RepairOptions how;
-  how.analysis.property = analysed_property(property);
+  how.analysis.property = searched_as(property);
   how.max_repairs = 4;
   WorkMeter meter({.max_work = kMostWorkExplained});
   const WorkScope scope(&meter);
@@ -75,8 +75,8 @@ std::string best_repair(const CheckFinding& finding, const Symbols& symbols,
 
 }  // namespace
 
-std::string repair_line(const CheckFinding& finding, const Symbols& symbols,
-                        const ReportNames& names, CheckProperty property) {
+std::string repair_line(const Finding& finding, const Symbols& symbols, const ReportNames& names,
+                        Property property) {
   try {
     return best_repair(finding, symbols, names, property);
   } catch (const WorkEnded&) {
@@ -84,7 +84,7 @@ std::string repair_line(const CheckFinding& finding, const Symbols& symbols,
   }
 }
 
-std::string repair_line(const std::string& trace, CheckProperty property) {
+std::string repair_line(const std::string& trace, Property property) {
   const auto read = read_std_text(trace, "execution");
   if (!read || read->events.size() > kMostEventsExplained) {
     return {};

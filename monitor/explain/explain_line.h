@@ -22,10 +22,10 @@ inline constexpr uint64_t kMostWorkExplained = 4'000'000;
 
 // "a fence after #1 store x sb.c:3 and after #3 store y"; empty: none is known. Event numbers are
 // those of the input.
-std::string repair_line(const CheckFinding& finding, const Symbols& symbols,
-                        const ReportNames& names, CheckProperty property);
+std::string repair_line(const Finding& finding, const Symbols& symbols, const ReportNames& names,
+                        Property property);
 
 // The same of the first violation of a text trace.
-std::string repair_line(const std::string& trace, CheckProperty property);
+std::string repair_line(const std::string& trace, Property property);
 
 }  // namespace tsomon

@@ -27,7 +27,7 @@ std::vector<const ExplainedInput*> explained(const Explanation& explanation) {
   for (const ExplainedInput& input : explanation.violating) {
     const auto& findings = input.report.findings;
     if (std::any_of(findings.begin(), findings.end(),
-                    [](const CheckFinding& one) { return !one.violation.cycle.empty(); })) {
+                    [](const Finding& one) { return !one.violation.cycle.empty(); })) {
       inputs.push_back(&input);
     }
   }
@@ -242,7 +242,7 @@ std::string explanation_text(const Explanation& explanation, const ExploredRepai
   std::string text;
   for (const ExplainedInput& input : explanation.violating) {
     text += fmt::format("{}: {}: {}, violations: {}\n", input.input,
-                        property_name(explanation.property), verdict_name(input.report),
+                        property_name(explanation.property), input.report.verdict_name(),
                         input.report.violations());
   }
   if (explanation.violations() > 0) {
@@ -290,7 +290,7 @@ nlohmann::ordered_json explanation_json(const Explanation& explanation,
   for (const ExplainedInput& input : explanation.violating) {
     files.push_back({{"file", input.file},
                      {"events", input.trace.events.size()},
-                     {"verdict", verdict_name(input.report)},
+                     {"verdict", input.report.verdict_name()},
                      {"violations", input.report.violations()}});
     found.add(input.report.all());
     inconclusive = inconclusive || input.report.verdict() == Verdict::kInconclusive;
@@ -310,7 +310,7 @@ nlohmann::ordered_json explanation_json(const Explanation& explanation,
       {"passing", explanation.passing.size()},
       {"property", property_name(explanation.property)},
       {"verdict",
-       worst == explanation.violating.end() ? "inconclusive" : verdict_name(worst->report)},
+       worst == explanation.violating.end() ? "inconclusive" : worst->report.verdict_name()},
       {"complete", explanation.complete()},
       {"violations", explanation.violations()},
       {"eliminators", std::move(repairs)}};

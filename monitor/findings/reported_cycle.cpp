@@ -142,24 +142,6 @@ std::string commit_text(const ReportedAccess& access) {
 
 }  // namespace
 
-const char* edge_name(EdgeKind kind) {
-  switch (kind) {
-    case EdgeKind::kProgramOrder:
-      return "program-order";
-    case EdgeKind::kConflict:
-      return "conflict";
-    case EdgeKind::kValues:
-      return "implied";
-    case EdgeKind::kReordering:
-      return "reordering";
-    case EdgeKind::kThread:
-      return "thread";
-    case EdgeKind::kOverlap:
-      return "overlap";
-  }
-  return "";
-}
-
 ReportNames names_of(std::shared_ptr<LocationTexts> texts) {
   if (texts == nullptr) {
     return {};

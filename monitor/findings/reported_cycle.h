@@ -25,7 +25,7 @@
 
 #include "monitor/process/heap_objects.h"
 #include "monitor/process/symbols.h"
-#include "tso/check/analysis.h"
+#include "tso/model/finding.h"
 #include "tso/model/trace.h"
 
 namespace tsomon {
@@ -92,9 +92,6 @@ struct ReportedCycle {
   std::vector<WitnessStep> witness;      // may be empty
   std::vector<size_t> others;            // accesses of the witness that no step lists
 };
-
-// "program-order", "conflict", "implied", "reordering", "thread", "overlap".
-const char* edge_name(EdgeKind kind);
 
 std::string fingerprint(const ReportedCycle& cycle);
 

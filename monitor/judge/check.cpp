@@ -1,9 +1,6 @@
 #include "monitor/judge/check.h"
 
 #include <algorithm>
-#include <array>
-#include <map>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -16,17 +13,6 @@
 #include "tso/support/work.h"
 
 namespace tsomon {
-namespace {
-
-constexpr std::array<std::pair<CheckProperty, const char*>, 4> kProperties = {{
-    {CheckProperty::kSerializability, "serializability"},
-    {CheckProperty::kRobustness, "robustness"},
-    {CheckProperty::kScSerializability, "sc-serializability"},
-    {CheckProperty::kAtomicSets, "atomic-sets"},
-}};
-
-}  // namespace
-
 uint32_t threads_with_events(const Trace& trace) {
   std::vector<bool> seen;
   uint32_t count = 0;
@@ -40,83 +26,11 @@ uint32_t threads_with_events(const Trace& trace) {
   return count;
 }
 
-const char* property_name(CheckProperty property) {
-  return kProperties[static_cast<size_t>(property)].second;
-}
-
-std::optional<CheckProperty> check_property(std::string_view name) {
-  for (const auto& [property, known] : kProperties) {
-    if (name == known) {
-      return property;
-    }
-  }
-  return std::nullopt;
-}
-
 std::optional<SetChoice> set_choice(std::string_view name) {
   return name == "auto"        ? std::optional(SetChoice::kAuto)
          : name == "annotated" ? std::optional(SetChoice::kDeclared)
          : name == "objects"   ? std::optional(SetChoice::kObjects)
                                : std::nullopt;
-}
-
-CheckFinding make_finding(Violation violation, const EventBlock& events, const UnitTable& units,
-                          const std::vector<uint64_t>* index) {
-  // The units on the cycle whole, the events of the witness, and what the edges lead to.
-  std::vector<uint32_t> wanted = violation.window;
-  for (const CycleEdge& edge : violation.cycle) {
-    wanted.insert(wanted.end(), {edge.from, edge.to});
-    const Unit& unit = units[edge.unit];
-    wanted.push_back(unit.first_event);
-    for (uint32_t e = unit.first_event; e <= unit.last_event; ++e) {
-      if (units.of_event(e) == edge.unit) {
-        wanted.push_back(e);
-      }
-    }
-  }
-  std::sort(wanted.begin(), wanted.end());
-  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
-
-  CheckFinding finding;
-  const auto place = [&](uint32_t e) {
-    return static_cast<uint32_t>(std::lower_bound(wanted.begin(), wanted.end(), e) -
-                                 wanted.begin());
-  };
-  for (const uint32_t e : wanted) {
-    finding.events.append(events, e, e + 1);
-    finding.index.push_back(index == nullptr ? e : (*index)[e]);
-  }
-  std::vector<UnitId> of_event;
-  std::vector<Unit> own;
-  std::map<UnitId, UnitId> number;
-  for (const uint32_t e : wanted) {
-    const UnitId unit = units.of_event(e);
-    if (unit == UnitTable::kNone) {
-      of_event.push_back(UnitTable::kNone);
-      continue;
-    }
-    const auto [known, is_new] = number.try_emplace(unit, static_cast<UnitId>(own.size()));
-    if (is_new) {
-      own.push_back(units[unit]);
-      own.back().first_event = place(units[unit].first_event);
-    }
-    own[known->second].last_event = place(e);
-    of_event.push_back(known->second);
-  }
-  finding.units = UnitTable(std::move(own), std::move(of_event));
-  finding.violation = std::move(violation);
-  for (CycleEdge& edge : finding.violation.cycle) {
-    edge.unit = number[edge.unit];
-    edge.from = place(edge.from);
-    edge.to = place(edge.to);
-  }
-  for (uint32_t& e : finding.violation.window) {
-    e = place(e);
-  }
-  for (Step& step : finding.violation.witness) {
-    step.event = place(step.event);
-  }
-  return finding;
 }
 
 void add_analysis(Analysis&& analysis, const Trace& trace, const std::vector<uint64_t>* index,
@@ -133,24 +47,13 @@ void add_analysis(Analysis&& analysis, const Trace& trace, const std::vector<uin
   }
 }
 
-Property analysed_property(CheckProperty property) {
-  switch (property) {
-    case CheckProperty::kRobustness:
-      return Property::kRobustness;
-    case CheckProperty::kScSerializability:
-      return Property::kScSerializability;
-    default:
-      return Property::kSerializability;
-  }
-}
-
 Result<Analysis> analyse_property(const Trace& trace, const CheckOptions& options, Extent extent) {
-  if (options.property == CheckProperty::kAtomicSets) {
+  if (options.property == Property::kAtomicSets) {
     return analyse_atomic_sets(trace, {options.sets, true, options.analysis.values,
                                        options.analysis.relation, options.analysis.max_undirected});
   }
   AnalysisOptions analysis = options.analysis;
-  analysis.property = analysed_property(options.property);
+  analysis.property = options.property;
   analysis.threads = options.jobs != 0 ? options.jobs : usable_processors();
   analysis.progress = options.progress;
   return extent == Extent::kWhole ? analyse_in_steps(trace, analysis)
@@ -183,18 +86,11 @@ Result<CheckReport> check_trace(const Trace& trace, const CheckOptions& options)
   return report;
 }
 
-bool has_certain_orders(const Violation& violation) {
-  return std::all_of(violation.cycle.begin(), violation.cycle.end(), [](const CycleEdge& edge) {
-    return edge.kind == EdgeKind::kProgramOrder || edge.kind == EdgeKind::kConflict ||
-           edge.kind == EdgeKind::kThread;
-  });
-}
-
 namespace {
 
 // A load may have been forwarded from a store that is missing: then it comes before the stores of
 // others that it precedes, and before later loads of its thread, only if a fence is in between.
-bool stands_without_stores(const CheckFinding& finding) {
+bool stands_without_stores(const Finding& finding) {
   const EventBlock& events = finding.events;
   const auto drained = [&](uint32_t load, uint32_t access, bool own) {
     const auto first = events.events.begin();
@@ -218,9 +114,8 @@ bool stands_without_stores(const CheckFinding& finding) {
 }  // namespace
 
 void distrust_losses(CheckReport* report) {
-  const bool store_buffers = report->property == CheckProperty::kSerializability ||
-                             report->property == CheckProperty::kRobustness;
-  for (CheckFinding& finding : report->findings) {
+  const bool store_buffers = is_about_buffers(report->property);
+  for (Finding& finding : report->findings) {
     if (!has_certain_orders(finding.violation) ||
         (store_buffers && !stands_without_stores(finding))) {
       finding.violation.verdict = Verdict::kPossible;
@@ -231,13 +126,13 @@ void distrust_losses(CheckReport* report) {
 }
 
 void keep_what_is_certain(CheckReport* report) {
-  const auto uncertain = [](const CheckFinding& finding) {
+  const auto uncertain = [](const Finding& finding) {
     return finding.violation.cycle.empty() || !has_certain_orders(finding.violation);
   };
   const uint64_t found = report->violations();
-  std::vector<CheckFinding>& findings = report->findings;
+  std::vector<Finding>& findings = report->findings;
   findings.erase(std::remove_if(findings.begin(), findings.end(), uncertain), findings.end());
-  for (CheckFinding& finding : findings) {
+  for (Finding& finding : findings) {
     finding.violation.verdict = Verdict::kDefinite;
   }
   report->more = {};
@@ -264,20 +159,6 @@ std::string selection_text(const Selection& selection) {
     text += fmt::format("{}{}", text.empty() ? "" : ", ", name);
   }
   return text.empty() ? text : text + ": the verdict is about what was chosen to be recorded";
-}
-
-const char* verdict_name(const CheckReport& report) {
-  switch (report.verdict()) {
-    case Verdict::kPossible:
-      return "possible";
-    case Verdict::kDefinite:
-      return "definite";
-    case Verdict::kInconclusive:
-      return "inconclusive";
-    case Verdict::kClean:
-      break;
-  }
-  return report.property == CheckProperty::kRobustness ? "robust" : "serializable";
 }
 
 }  // namespace tsomon

@@ -17,26 +17,18 @@
 #include "monitor/judge/fence_advice.h"
 #include "tso/check/analysis.h"
 #include "tso/check/atomic_sets.h"
+#include "tso/model/finding.h"
+#include "tso/model/property.h"
 #include "tso/model/trace.h"
 #include "tso/model/units.h"
 
 namespace tsomon {
 
-enum class CheckProperty : uint8_t {
-  kSerializability,
-  kRobustness,
-  kScSerializability,
-  kAtomicSets,
-};
-
-// The name as --property takes it.
-const char* property_name(CheckProperty property);
-std::optional<CheckProperty> check_property(std::string_view name);
 // "auto", "annotated" or "objects".
 std::optional<SetChoice> set_choice(std::string_view name);
 
 struct CheckOptions {
-  CheckProperty property = CheckProperty::kSerializability;
+  Property property = Property::kSerializability;
   AnalysisOptions analysis;           // its `property` is set from the one above
   SetChoice sets = SetChoice::kAuto;  // kAtomicSets
   // Of a stream: events that are kept, so that what is flagged can be searched.
@@ -49,20 +41,8 @@ struct CheckOptions {
   Progress* progress = nullptr;  // told what is read and searched, if there is one
 };
 
-// A violation with the events it is explained by, cut out of the input.
-struct CheckFinding {
-  Violation violation;          // in positions of `events`
-  Trace events;                 // without symbols
-  std::vector<uint64_t> index;  // of each of them, in the input
-  // Of these events. The part of a unit that follows a condition wait begins with the wait, which
-  // belongs to the part before it.
-  UnitTable units;
-};
-
-inline Verdict verdict_of(const CheckFinding& finding) { return finding.violation.verdict; }
-
-struct CheckReport : Outcome<CheckFinding> {
-  CheckProperty property = CheckProperty::kSerializability;
+struct CheckReport : Outcome<Finding> {
+  Property property = Property::kSerializability;
   Semantics semantics = Semantics::kExact;
   Selection selection;  // what the verdict is about
   uint64_t events = 0;
@@ -79,12 +59,13 @@ struct CheckReport : Outcome<CheckFinding> {
   // Why finding nothing means nothing, if nothing was found and nothing was missing.
   std::vector<Shortfall> shortfalls() const {
     return basis && Outcome::verdict() == Verdict::kClean
-               ? tsomon::shortfalls(*basis, property != CheckProperty::kRobustness)
+               ? tsomon::shortfalls(*basis, property != Property::kRobustness)
                : std::vector<Shortfall>();
   }
   Verdict verdict() const {
     return shortfalls().empty() ? Outcome::verdict() : Verdict::kInconclusive;
   }
+  const char* verdict_name() const { return tsomon::verdict_name(verdict(), property); }
 };
 
 // A whole trace, analysed at once.
@@ -96,9 +77,6 @@ void keep_what_is_certain(CheckReport* report);
 
 // What reports say where the user chose what is in the trace; empty: there was no choice.
 std::string selection_text(const Selection& selection);
-
-// "serializable", "robust", "possible", "definite" or "inconclusive".
-const char* verdict_name(const CheckReport& report);
 
 // How the findings of a report are named and how many of them it shows.
 struct ReportChoice {

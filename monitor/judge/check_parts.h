@@ -10,16 +10,9 @@
 
 namespace tsomon {
 
-// `violation` in positions of `events`, which are numbered by `index` (nullptr: as they stand).
-CheckFinding make_finding(Violation violation, const EventBlock& events, const UnitTable& units,
-                          const std::vector<uint64_t>* index);
-
 // Adds what an analysis of (a stretch of) the input found.
 void add_analysis(Analysis&& analysis, const Trace& trace, const std::vector<uint64_t>* index,
                   CheckReport* report);
-
-// The trace itself shows every order of the cycle; no value, no choice of an execution is needed.
-bool has_certain_orders(const Violation& violation);
 
 // Of an input that may lack events: what is definite only by values, by looking at all executions,
 // or by loads that may have been forwarded from a missing store, is possible.
@@ -27,7 +20,6 @@ void distrust_losses(CheckReport* report);
 
 uint32_t threads_with_events(const Trace& trace);
 
-Property analysed_property(CheckProperty property);
 enum class Extent : uint8_t { kSlice, kWhole };
 // kWhole: of an input as a whole, which may be long; what is decided without the exact search need
 // not come from it (offline/check/crossing_units.h).

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "monitor/judge/check_parts.h"
 #include "tso/check/witness.h"
 #include "tso/model/units.h"
 
@@ -20,7 +19,8 @@ Event boundary_of(EventKind kind, ThreadId thread, uint64_t address) {
 
 }  // namespace
 
-CheckFinding finding_of_cycle(const DetectedCycle& cycle, const CheckOptions& options) {
+Finding finding_of_cycle(const DetectedCycle& cycle, Property property,
+                         const RelationOptions& relation) {
   std::map<uint64_t, Event> lines;
   for (const DetectedStep& step : cycle.steps) {
     lines.emplace(step.from.index, event_of(step.from));
@@ -43,7 +43,7 @@ CheckFinding finding_of_cycle(const DetectedCycle& cycle, const CheckOptions& op
       add(step.unit.last, EventKind::kUnitEnd, 0);
     }
   }
-  CheckFinding finding;
+  Finding finding;
   for (const auto& [index, event] : lines) {
     const auto time = static_cast<int64_t>(index);
     finding.events.add(event, time, time);
@@ -60,7 +60,11 @@ CheckFinding finding_of_cycle(const DetectedCycle& cycle, const CheckOptions& op
   for (const DetectedStep& step : cycle.steps) {
     const uint32_t from = place(step.from.index);
     const uint32_t to = place(step.to.index);
-    finding.violation.cycle.push_back({units.of_event(from), from, to, step.kind});
+    // What a thread does comes after its start, and before its end is waited for.
+    const bool other_thread = step.from.thread != step.to.thread;
+    const EdgeKind kind =
+        step.kind == EdgeKind::kProgramOrder && other_thread ? EdgeKind::kThread : step.kind;
+    finding.violation.cycle.push_back({units.of_event(from), from, to, kind});
     finding.violation.window.insert(finding.violation.window.end(), {from, to});
   }
   auto& window = finding.violation.window;
@@ -74,13 +78,36 @@ CheckFinding finding_of_cycle(const DetectedCycle& cycle, const CheckOptions& op
       witness.push_back({true, e});
     }
   }
-  if (options.property != CheckProperty::kAtomicSets &&
-      !check_witness(
-          finding.events, witness,
-          {analysed_property(options.property), options.analysis.relation, false, false})) {
+  if (property != Property::kAtomicSets &&
+      !check_witness(finding.events, witness, {property, relation, false, false})) {
     witness.clear();  // what orders its events inside of a thread has left the history
   }
   return finding;
+}
+
+bool shows(const Finding& finding, const DetectedCycle& cycle) {
+  return std::any_of(
+      finding.violation.cycle.begin(), finding.violation.cycle.end(), [&](const CycleEdge& edge) {
+        const uint64_t unit = finding.index[edge.from];
+        return std::any_of(cycle.steps.begin(), cycle.steps.end(), [&](const DetectedStep& step) {
+          return step.unit.first <= unit && unit <= step.unit.last &&
+                 step.unit.thread == finding.events.events[edge.from].thread;
+        });
+      });
+}
+
+DetectorPolicy policy_of(Property property) {
+  switch (property) {
+    case Property::kScSerializability:
+      return DetectorPolicy::kSc;
+    case Property::kAtomicSets:
+      return DetectorPolicy::kAtomicSets;
+    case Property::kRobustness:
+      return DetectorPolicy::kRobustness;
+    case Property::kSerializability:
+      break;
+  }
+  return DetectorPolicy::kTso;
 }
 
 }  // namespace tsomon

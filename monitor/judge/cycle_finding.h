@@ -7,11 +7,20 @@
 // Thread-safety: a pure function of its arguments.
 #pragma once
 
-#include "monitor/judge/check.h"
 #include "online/detector/detector.h"
+#include "tso/model/finding.h"
+#include "tso/model/property.h"
+#include "tso/model/relation.h"
 
 namespace tsomon {
 
-CheckFinding finding_of_cycle(const DetectedCycle& cycle, const CheckOptions& options);
+Finding finding_of_cycle(const DetectedCycle& cycle, Property property,
+                         const RelationOptions& relation);
+
+// Whether the finding has an edge of the cycle's.
+bool shows(const Finding& finding, const DetectedCycle& cycle);
+
+// By which the detector looks for violations of a property.
+DetectorPolicy policy_of(Property property);
 
 }  // namespace tsomon

@@ -17,6 +17,35 @@ std::string label_of(const FenceAdvice& advice, const Symbols& symbols) {
              : std::string(unit_label(symbols.labels.text(advice.label)));
 }
 
+nlohmann::ordered_json json_of(const FenceAdvice& advice, const Symbols& symbols,
+                               const ReportNames& names) {
+  const ReportedAccess store = reported_access(advice.after, advice.store, symbols, names);
+  return {{"thread", thread_text(advice.thread, symbols)},
+          {"label", label_of(advice, symbols)},
+          {"first", advice.first},
+          {"last", advice.last},
+          {"after", advice.after},
+          {"location", store.place.text},
+          {"units", advice.units},
+          {"is_unit", advice.label != Interner::kNone},
+          {"store", access_json(store)}};
+}
+
+std::string line_of(const FenceAdvice& advice, const Symbols& symbols, const ReportNames& names) {
+  const ReportedAccess store = reported_access(advice.after, advice.store, symbols, names);
+  const std::string label = printable(label_of(advice, symbols));
+  const std::string location = printable(store.place.text);
+  return fmt::format("{} {}: a fence is missing after #{} store {}{}{}{}",
+                     printable(thread_text(advice.thread, symbols)),
+                     advice.label == Interner::kNone ? "event of its own"
+                     : label.empty()                 ? "unit without a label"
+                                                     : "unit " + label,
+                     advice.after,
+                     printable(store.variable.empty() ? store.operand : store.variable),
+                     location.empty() ? "" : " ", location,
+                     advice.units == 1 ? "" : fmt::format(" ({} such units)", advice.units));
+}
+
 }  // namespace
 
 void add_fence_advice(const Analysis& analysis, const EventBlock& events, const UnitTable& units,
@@ -44,34 +73,13 @@ void add_fence_advice(const Analysis& analysis, const EventBlock& events, const 
   }
 }
 
-nlohmann::ordered_json fence_advice_json(const FenceAdvice& advice, const Symbols& symbols,
-                                         const ReportNames& names) {
-  const ReportedAccess store = reported_access(advice.after, advice.store, symbols, names);
-  return {{"thread", thread_text(advice.thread, symbols)},
-          {"label", label_of(advice, symbols)},
-          {"first", advice.first},
-          {"last", advice.last},
-          {"after", advice.after},
-          {"location", store.place.text},
-          {"units", advice.units},
-          {"is_unit", advice.label != Interner::kNone},
-          {"store", access_json(store)}};
-}
-
-std::string fence_advice_line(const FenceAdvice& advice, const Symbols& symbols,
-                              const ReportNames& names) {
-  const ReportedAccess store = reported_access(advice.after, advice.store, symbols, names);
-  const std::string label = printable(label_of(advice, symbols));
-  const std::string location = printable(store.place.text);
-  return fmt::format("{} {}: a fence is missing after #{} store {}{}{}{}",
-                     printable(thread_text(advice.thread, symbols)),
-                     advice.label == Interner::kNone ? "event of its own"
-                     : label.empty()                 ? "unit without a label"
-                                                     : "unit " + label,
-                     advice.after,
-                     printable(store.variable.empty() ? store.operand : store.variable),
-                     location.empty() ? "" : " ", location,
-                     advice.units == 1 ? "" : fmt::format(" ({} such units)", advice.units));
+std::vector<ReportedFence> reported(const std::vector<FenceAdvice>& advice, const Symbols& symbols,
+                                    const ReportNames& names) {
+  std::vector<ReportedFence> result;
+  for (const FenceAdvice& each : advice) {
+    result.push_back({json_of(each, symbols, names), line_of(each, symbols, names)});
+  }
+  return result;
 }
 
 }  // namespace tsomon

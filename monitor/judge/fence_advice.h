@@ -7,11 +7,9 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
-#include <string>
 #include <vector>
 
-#include "monitor/findings/reported_cycle.h"
+#include "monitor/findings/reported_finding.h"
 #include "tso/check/analysis.h"
 #include "tso/model/trace.h"
 #include "tso/model/units.h"
@@ -37,9 +35,7 @@ inline constexpr size_t kMaxFenceAdvice = 16;
 void add_fence_advice(const Analysis& analysis, const EventBlock& events, const UnitTable& units,
                       const std::vector<uint64_t>* index, std::vector<FenceAdvice>* advice);
 
-nlohmann::ordered_json fence_advice_json(const FenceAdvice& advice, const Symbols& symbols,
-                                         const ReportNames& names);
-std::string fence_advice_line(const FenceAdvice& advice, const Symbols& symbols,
-                              const ReportNames& names);
+std::vector<ReportedFence> reported(const std::vector<FenceAdvice>& advice, const Symbols& symbols,
+                                    const ReportNames& names);
 
 }  // namespace tsomon

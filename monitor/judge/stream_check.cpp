@@ -8,11 +8,12 @@
 
 #include <fmt/format.h>
 
-#include "monitor/events/event_lines.h"
 #include "monitor/events/read_ahead.h"
+#include "monitor/judge/candidate_judge.h"
 #include "monitor/judge/check_parts.h"
 #include "monitor/judge/cycle_finding.h"
-#include "monitor/judge/set_window.h"
+#include "monitor/judge/input_order.h"
+#include "monitor/judge/threads_at_once.h"
 #include "monitor/judge/window_bounds.h"
 #include "offline/check/crossing_units.h"
 #include "online/detector/bounded_detector.h"
@@ -25,65 +26,22 @@ namespace {
 
 constexpr uint64_t kMostExact = 100'000;  // events that are searched, of which much is open
 
-DetectorPolicy policy_of(CheckProperty property) {
-  switch (property) {
-    case CheckProperty::kScSerializability:
-      return DetectorPolicy::kSc;
-    case CheckProperty::kAtomicSets:
-      return DetectorPolicy::kAtomicSets;
-    case CheckProperty::kRobustness:
-      return DetectorPolicy::kRobustness;
-    default:
-      return DetectorPolicy::kTso;
-  }
-}
-
-// How many threads there were at once: those that were joined leave their clocks to later ones
-// (tso/order/reachability.h).
-class ThreadsAtOnce {
- public:
-  void add(const EventBlock& block) {
-    for (const Event& event : block.events) {
-      set(event.thread, true);
-      if (event.kind() == EventKind::kJoin) {
-        set(event.address, false);
-      }
-    }
-  }
-  uint64_t most() const { return most_; }
-
- private:
-  void set(uint64_t thread, bool there) {
-    if (thread >= there_.size()) {
-      if (!there) {
-        return;  // it did nothing
-      }
-      there_.resize(thread + 1, 0);
-    }
-    now_ += there ? 1 : 0;
-    now_ -= there_[thread];
-    there_[thread] = there ? 1 : 0;
-    most_ = std::max(most_, now_);
-  }
-
-  std::vector<uint8_t> there_;
-  uint64_t now_ = 0;
-  uint64_t most_ = 0;
-};
-
 }  // namespace
 
 class StreamCheck::Impl {
  public:
   Impl(const Symbols& symbols, const CheckOptions& options)
-      : symbols_(symbols), options_(options), detector_(symbols, detector_options(), callbacks()) {
+      : symbols_(symbols),
+        options_(options),
+        judge_(symbols, options.property, options.analysis),
+        detector_(symbols, detector_options(), callbacks()) {
     report_.property = options.property;
     report_.semantics = options.analysis.relation.semantics;
   }
 
   void expect_no_units() {
-    no_units_ = options_.property == CheckProperty::kSerializability ||
-                options_.property == CheckProperty::kScSerializability;
+    no_units_ = options_.property == Property::kSerializability ||
+                options_.property == Property::kScSerializability;
   }
 
   void add(const EventBlock& block, const BlockOrigin& origin) {
@@ -123,16 +81,16 @@ class StreamCheck::Impl {
       judge_everything(judged_up_to());
       judged_whole_ = false;  // the detector goes on with what it missed
       everything_ = false;
-      raised_.clear();
+      order_.forget_times();
       if (too_dear_) {
         detector_.simplify();
       }
     }
-    if (everything_ && options_.property != CheckProperty::kAtomicSets) {
+    if (everything_ && options_.property != Property::kAtomicSets) {
       threads_.add(block);
       if ((report_.events + block.events.size()) * threads_.most() > options_.max_whole) {
         everything_ = false;
-        raised_.clear();
+        order_.forget_times();
       }
     }
     kept_whole_ = kept_whole_ && report_.events + block.events.size() <= options_.history_events &&
@@ -143,7 +101,7 @@ class StreamCheck::Impl {
     detector_.add(block, report_.events);
     if (detector_.simple()) {
       everything_ = false;
-      raised_.clear();
+      order_.forget_times();
     }
     report_.events += block.events.size();
     if (options_.progress != nullptr) {
@@ -167,13 +125,13 @@ class StreamCheck::Impl {
     }
     if (!everything_) {
       judge_pending(UINT64_MAX);
-    } else if (reordered_) {
+    } else if (order_.changed()) {
       judge_restored();
     } else {
       judge_everything(UINT64_MAX);
     }
     // What the analysis found before it came to its end is not to be found again.
-    if (everything_ && too_dear_ && !reordered_ && report_.violations() == 0) {
+    if (everything_ && too_dear_ && !order_.changed() && report_.violations() == 0) {
       everything_ = false;
       detector_.simplify();
       detector_.finish();
@@ -207,12 +165,12 @@ class StreamCheck::Impl {
     if (seen.uncertain > 0 && !judged_whole_) {
       incomplete("the order of conflicting accesses to an atomic set is not certain");
     }
-    if (options_.property == CheckProperty::kAtomicSets && options_.sets == SetChoice::kObjects &&
+    if (options_.property == Property::kAtomicSets && options_.sets == SetChoice::kObjects &&
         seen.objects == 0 && !judged_whole_) {
       incomplete(kNoObjects);
     }
     if (detector_.simple() && !judged_whole_) {
-      incomplete(options_.property == CheckProperty::kRobustness ? kNoExecution : kOneExecution);
+      incomplete(options_.property == Property::kRobustness ? kNoExecution : kOneExecution);
     }
     if (unjudged_ > 0) {
       incomplete(fmt::format("{} groups of units spread too far to be searched", unjudged_));
@@ -225,14 +183,14 @@ class StreamCheck::Impl {
     if (!complete) {
       distrust_losses(&report_);
     }
-    for (CheckFinding& finding : report_.findings) {
+    for (Finding& finding : report_.findings) {
       for (uint64_t& index : finding.index) {
-        index = lines_.line(index);
+        index = order_.line(index);
       }
     }
     for (FenceAdvice& advice : report_.unfenced) {
       for (uint64_t* index : {&advice.first, &advice.last, &advice.after}) {
-        *index = lines_.line(*index);
+        *index = order_.line(*index);
       }
     }
     report_.arrange(options_.analysis.max_findings);
@@ -289,14 +247,8 @@ class StreamCheck::Impl {
   }
 
   void remember(const BlockOrigin& origin) {
-    reordered_ = true;
-    if (auto kept = lines_.add(report_.events, origin.lines); !kept && !error_) {
+    if (auto kept = order_.add(report_.events, origin, everything_); !kept && !error_) {
       error_ = kept.error();
-    }
-    for (const BlockOrigin::Raised& raised : origin.raised) {
-      if (everything_) {
-        raised_.push_back({report_.events + raised.event, raised.lo});
-      }
     }
   }
 
@@ -316,33 +268,13 @@ class StreamCheck::Impl {
     if (error_) {
       return;
     }
-    const Trace ordered = everything();
-    std::vector<int64_t> lo;
-    std::vector<uint64_t> place(ordered.events.size());  // in the input -> in the stream
-    for (uint64_t position = 0; position < place.size(); ++position) {
-      lo.push_back(ordered.events[position].lo);
-      const uint64_t line = lines_.line(position);
-      if (line >= place.size()) {
-        error_ = Error{ErrorKind::kEnvironment, {}, {}, "a temporary file cannot be read"};
-        return;
-      }
-      place[line] = position;
+    std::vector<uint64_t> place;
+    const auto trace = order_.restore(everything(), &place);
+    if (!trace) {
+      error_ = Error{ErrorKind::kEnvironment, {}, {}, "a temporary file cannot be read"};
+      return;
     }
-    for (const auto& [position, earlier] : raised_) {
-      lo[position] = earlier;
-    }
-    Trace trace;
-    trace.symbols = symbols_;
-    trace.complete = trace_complete_;
-    trace.lost_events = report_.lost_events;
-    for (const uint64_t position : place) {
-      const Event& event = ordered.events[position];
-      Event own = event;
-      own.has_hi = own.has_read_value = own.has_write_value = 0;
-      trace.add(own, lo[position], ordered.hi(event), ordered.read_value(event),
-                ordered.write_value(event));
-    }
-    judge(trace, &place, {});
+    judge(*trace, &place, {});
     judged_whole_ = true;
     reported_loss_ = !trace_complete_;
     forget_cycles();
@@ -412,7 +344,7 @@ class StreamCheck::Impl {
     }
     const Trace trace = everything();
     AnalysisOptions asked = options_.analysis;
-    asked.property = analysed_property(options_.property);
+    asked.property = options_.property;
     Result<Analysis> analysis;
     const WorkSpent spent = measured(kWholeBudget.of(trace.events.size()),
                                      [&] { analysis = analyse_crossing_units(trace, asked); });
@@ -495,9 +427,7 @@ class StreamCheck::Impl {
 
   struct JudgedStretch {
     WindowShare bounds;
-    Trace trace;
-    std::vector<uint64_t> index;
-    std::optional<Result<Analysis>> analysis;
+    Look look;
     uint64_t events = 0;  // that were analysed, some of them more than once
     uint64_t work = 0;
   };
@@ -518,71 +448,28 @@ class StreamCheck::Impl {
       if (!detector_.affords_around(around)) {
         break;
       }
-      DetectedStretch detected = detector_.stretch(stretch.first, stretch.last, around,
-                                                   around == Detector::kAround.back());
-      if (around != 0 && detected.index == judged.index && judged.analysis && *judged.analysis &&
-          (*judged.analysis)->undecided_parts == 0) {
+      DetectedStretch slice = detector_.stretch(stretch.first, stretch.last, around,
+                                                around == Detector::kAround.back());
+      if (judged.look.undecided() == 0 && judged.look.is_of(slice)) {
         break;  // there is no more
       }
-      judged.events += detected.index.size();
-      const uint64_t worked = judged.analysis ? (*judged.analysis)->work : 0;
-      Trace trace;
-      static_cast<EventBlock&>(trace) = std::move(detected.events);
-      trace.symbols.initial_zero = false;
-      trace.symbols.initial_values = std::move(detected.initial);
-      trace.in_front = detected.in_front;
-      CheckOptions options = options_;
-      options.jobs = jobs;
-      options.analysis.values &= detected.all_stores;
-      bounds.limit(&options.analysis);
-      if (around == 0 && options.analysis.values && trace.has_read_values()) {
-        options.analysis.max_total_work = std::min(options.analysis.max_total_work, kFirstLookWork);
-      }
-      options.analysis.only = ranges_of(stretch.windows, &detected.index);
-      Result<Analysis> analysis;
-      const WorkSpent spent = measured(kWindowsBudget.of(report_.events), [&] {
-        analysis = options.property == CheckProperty::kAtomicSets
-                       ? analyse_sets(stretch, options.analysis, &trace, &detected.index)
-                       : analyse_property(trace, options);
-      });
-      judged.work += spent.work;
-      const bool possible = analysis && analysis->all().possible > 0;
-      const bool undecided = analysis && analysis->undecided_parts > 0;
-      // With more events it may have become too large; it was not, without.
-      if (judged.analysis && *judged.analysis && undecided &&
-          analysis->undecided_parts > (*judged.analysis)->undecided_parts) {
+      judged.events += slice.index.size();
+      Look now = judge_.look(stretch.windows, std::move(slice), around, bounds, report_.events,
+                             true, jobs);
+      judged.work += now.work;
+      if (CandidateJudge::stands_beside(judged.look, now)) {
         break;
       }
-      if (analysis) {
-        analysis->work += worked;
-        if (detected.some_executions) {
-          only_possible(&*analysis);
-        }
+      const bool more = judge_.more_may_say(now, around);
+      if (!now.failed() && judged.look.done()) {
+        (*now.analysis)->work += judged.look.result().work;
       }
-      judged.trace = std::move(trace);
-      judged.index = std::move(detected.index);
-      judged.analysis = std::move(analysis);
-      if (spent.over || !(possible || undecided) || !options_.analysis.values ||
-          (around != 0 && !judged.trace.has_read_values())) {
+      judged.look = std::move(now);
+      if (!more) {
         break;
       }
     }
     return judged;
-  }
-
-  static void only_possible(Analysis* analysis) {
-    for (Violation& violation : analysis->findings) {
-      violation.verdict = Verdict::kPossible;
-    }
-    analysis->more = {0, analysis->more.all()};
-  }
-
-  // What is not certain was counted by the detector.
-  Analysis analyse_sets(const Stretch& stretch, const AnalysisOptions& options, Trace* trace,
-                        std::vector<uint64_t>* index) const {
-    Analysis analysis = analyse_set_windows(symbols_, stretch.windows, options, trace, index);
-    analysis.notes = {};
-    return analysis;
   }
 
   void take(const Stretch& stretch, JudgedStretch&& judged) {
@@ -590,7 +477,7 @@ class StreamCheck::Impl {
       costs_.add_events(judged.events);
       detector_.judged(judged.work);
       const uint64_t found = report_.violations();
-      take(std::move(*judged.analysis), judged.trace, &judged.index);
+      take(std::move(*judged.look.analysis), judged.look.slice, &judged.look.index);
       if (report_.violations() > found) {
         return;
       }
@@ -609,19 +496,20 @@ class StreamCheck::Impl {
   void add_cycles() {
     // In an input that was to be analysed as a whole, and was not, some were not compared with it.
     const bool early = analysis_ended_ || (ended_ && everything_);
-    const bool sure = !reordered_ && detector_.statistics().late_events == 0;
+    const bool sure = !order_.changed() && detector_.statistics().late_events == 0;
     for (const DetectedCycle& cycle : cycles_) {
       if (early && !(sure && cycle.certain())) {
         continue;
       }
       if (std::none_of(report_.findings.begin(), report_.findings.end(),
-                       [&](const CheckFinding& finding) { return shows(finding, cycle); })) {
-        report_.findings.push_back(finding_of_cycle(cycle, options_));
+                       [&](const Finding& finding) { return shows(finding, cycle); })) {
+        report_.findings.push_back(
+            finding_of_cycle(cycle, options_.property, options_.analysis.relation));
         counted_ -= std::min<uint64_t>(counted_, 1);
       }
     }
     // Of sets what was reported of a cycle is all that is known of it.
-    const bool sets = options_.property == CheckProperty::kAtomicSets;
+    const bool sets = options_.property == Property::kAtomicSets;
     const bool certain =
         !sets || detector_.statistics().uncertain == 0 || certain_cycle_ || certain_analysis_;
     report_.more.add(certain ? Verdict::kDefinite : Verdict::kPossible, counted_);
@@ -630,7 +518,7 @@ class StreamCheck::Impl {
   // Counts the windows that are not analysed.
   bool wanted(const DetectedWindow& window) {
     // A cycle in the graph of an atomic set needs no further search.
-    const bool found = options_.property == CheckProperty::kAtomicSets || !window.complete;
+    const bool found = options_.property == Property::kAtomicSets || !window.complete;
     if (window.directed && (found || report_.findings.size() >= options_.analysis.max_findings)) {
       ++counted_;
       ++report_.parts;
@@ -658,25 +546,6 @@ class StreamCheck::Impl {
     take(std::move(analysis), trace, index);
   }
 
-  // `index`: of the events, in the input (nullptr: as they stand).
-  static std::vector<EventRange> ranges_of(const std::vector<DetectedWindow>& windows,
-                                           const std::vector<uint64_t>* index) {
-    const auto place = [&](uint64_t event) {
-      return static_cast<uint32_t>(
-          index == nullptr
-              ? event
-              : static_cast<uint64_t>(std::lower_bound(index->begin(), index->end(), event) -
-                                      index->begin()));
-    };
-    std::vector<EventRange> ranges;
-    for (const DetectedWindow& window : windows) {
-      for (const DetectedUnit& unit : window.units) {
-        ranges.push_back({unit.thread, place(unit.first), place(unit.last)});
-      }
-    }
-    return ranges;
-  }
-
   void take(Result<Analysis>&& analysis, const Trace& trace, const std::vector<uint64_t>* index) {
     if (!analysis) {
       error_ = analysis.error();
@@ -686,18 +555,6 @@ class StreamCheck::Impl {
     certain_analysis_ = certain_analysis_ || analysis->verdict() == Verdict::kDefinite;
     costs_.add(*analysis);
     add_analysis(std::move(*analysis), trace, index, &report_);
-  }
-
-  // The finding has an edge of the cycle's.
-  static bool shows(const CheckFinding& finding, const DetectedCycle& cycle) {
-    return std::any_of(
-        finding.violation.cycle.begin(), finding.violation.cycle.end(), [&](const CycleEdge& edge) {
-          const uint64_t unit = finding.index[edge.from];
-          return std::any_of(cycle.steps.begin(), cycle.steps.end(), [&](const DetectedStep& step) {
-            return step.unit.first <= unit && unit <= step.unit.last &&
-                   step.unit.thread == finding.events.events[edge.from].thread;
-          });
-        });
   }
 
   const Symbols& symbols_;
@@ -719,12 +576,9 @@ class StreamCheck::Impl {
   uint64_t unjudged_ = 0;
   uint64_t unseen_ = 0;
   WindowCosts costs_;  // of what has been judged; stretches that are analysed ahead look at them
+  const CandidateJudge judge_;
   ThreadsAtOnce threads_;
-  EventLines lines_;
-  bool reordered_ = false;
-  // While everything is kept: events that begin later in the stream than in the input, and when
-  // they begin there.
-  std::vector<std::pair<uint64_t, int64_t>> raised_;
+  InputOrder order_;
   std::optional<Error> error_;
   std::optional<WorkLimit> ended_;  // nothing more is judged
   bool analysis_ended_ = false;     // of the whole input: its cycles may not all be in findings

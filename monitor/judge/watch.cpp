@@ -12,18 +12,13 @@
 #include <fmt/format.h>
 
 #include "monitor/events/held_units.h"
-#include "monitor/findings/cycle_accesses.h"
 #include "monitor/findings/event_count.h"
-#include "monitor/findings/event_text.h"
-#include "monitor/judge/check.h"
-#include "monitor/judge/check_parts.h"
+#include "monitor/judge/candidate_judge.h"
+#include "monitor/judge/cycle_finding.h"
 #include "monitor/judge/fence_advice.h"
 #include "monitor/judge/lock_cycles.h"
-#include "monitor/judge/set_window.h"
 #include "monitor/judge/window_bounds.h"
-#include "offline/check/orientation_search.h"
 #include "online/detector/bounded_detector.h"
-#include "tso/check/analysis_budget.h"
 #include "tso/model/cancelled_units.h"
 #include "tso/model/units.h"
 #include "tso/support/work.h"
@@ -36,65 +31,28 @@ WatchOptions::WatchOptions() {
   analysis.max_total_work = 500'000'000;
 }
 
-void WatchOptions::ask(CheckProperty property, SetChoice sets) {
-  switch (property) {
-    case CheckProperty::kSerializability:
-      detector.policy = DetectorPolicy::kTso;
-      break;
-    case CheckProperty::kRobustness:
-      detector.policy = DetectorPolicy::kRobustness;
-      break;
-    case CheckProperty::kScSerializability:
-      detector.policy = DetectorPolicy::kSc;
-      detector.relation.model = MemoryModel::kSc;
-      break;
-    case CheckProperty::kAtomicSets:
-      detector.policy = DetectorPolicy::kAtomicSets;
-      detector.sets = sets;
-      break;
+void WatchOptions::ask(Property property, SetChoice sets) {
+  detector.policy = policy_of(property);
+  if (property == Property::kScSerializability) {
+    detector.relation.model = MemoryModel::kSc;
   }
-  analysis.property = analysed_property(property);
+  if (property == Property::kAtomicSets) {
+    detector.sets = sets;
+  }
+  analysis.property = searched_as(property);
 }
 
-CheckProperty WatchOptions::property() const {
+Property WatchOptions::property() const {
   switch (detector.policy) {
     case DetectorPolicy::kSc:
-      return CheckProperty::kScSerializability;
+      return Property::kScSerializability;
     case DetectorPolicy::kRobustness:
-      return CheckProperty::kRobustness;
+      return Property::kRobustness;
     case DetectorPolicy::kAtomicSets:
-      return CheckProperty::kAtomicSets;
+      return Property::kAtomicSets;
     default:
-      return CheckProperty::kSerializability;
+      return Property::kSerializability;
   }
-}
-
-nlohmann::ordered_json Found::json() const {
-  nlohmann::ordered_json object = {{"violation", number},
-                                   {"property", property_name(property)},
-                                   {"verdict", definite ? "definite" : "possible"}};
-  add_cycle_json(cycle, &object);
-  if (!unfenced.empty()) {
-    object["unfenced_units"] = nlohmann::ordered_json::array();
-    for (const Unfenced& unit : unfenced) {
-      object["unfenced_units"].push_back(unit.json);
-    }
-  }
-  return object;
-}
-
-std::string Found::text() const {
-  std::string out = fmt::format("violation {} ({}, {}): cycle of {} {}\n", number,
-                                definite ? "definite" : "possible", property_name(property),
-                                cycle.steps.size(), cycle.of_events ? "events" : "units");
-  out += cycle_text(cycle);
-  if (!unfenced.empty()) {
-    out += "  units whose stores may commit after their end:\n";
-  }
-  for (const Unfenced& unit : unfenced) {
-    out += fmt::format("    {}\n", unit.line);
-  }
-  return out;
 }
 
 class Watch::Impl {
@@ -103,9 +61,8 @@ class Watch::Impl {
       : symbols_(&symbols),
         options_(std::move(options)),
         callback_(std::move(callback)),
-        sets_(options_.detector.policy == DetectorPolicy::kAtomicSets),
-        buffers_(options_.detector.policy == DetectorPolicy::kTso ||
-                 options_.detector.policy == DetectorPolicy::kRobustness),
+        property_(options_.property()),
+        judge_(symbols, property_, analysis_options(options_)),
         detector_(symbols, detector_options(options_),
                   {[this](const DetectedCycle& cycle) { on_cycle(cycle); },
                    {},
@@ -163,7 +120,7 @@ class Watch::Impl {
     });
     if (ended_) {
       while (const auto cycle = lock_cycles_.take(UINT64_MAX)) {
-        report(found_of(*cycle), 0);
+        report({finding_of(*cycle), {}}, 0);
       }
       std::for_each(waiting_.begin(), waiting_.end(),
                     [this](Waiting& waiting) { decline(&waiting); });
@@ -173,7 +130,7 @@ class Watch::Impl {
 
   WatchSummary summary() const {
     WatchSummary summary = summary_;
-    summary.property = options_.property();
+    summary.property = property_;
     summary.ended = ended_;
     summary.threads = count_.threads();
     summary.detector = detector_.statistics();
@@ -252,6 +209,12 @@ class Watch::Impl {
     unless_stopped([&] { detector_.lost(loss.thread); });
   }
 
+  static AnalysisOptions analysis_options(const WatchOptions& options) {
+    AnalysisOptions chosen = options.analysis;
+    chosen.relation = options.detector.relation;
+    return chosen;
+  }
+
   static DetectorOptions detector_options(const WatchOptions& options) {
     DetectorOptions chosen = options.detector;
     chosen.values = chosen.values && options.analysis.values;
@@ -281,25 +244,13 @@ class Watch::Impl {
     gap(summary->complete() && !detector_.complete(), "not all of it could be judged");
   }
 
-  ReportedAccess access(uint64_t index, const Event& event) const {
-    return reported_access(index, event, *symbols_, options_.names);
-  }
+  // A violation, and where fences are missing in the units that were judged with it.
+  struct Judged {
+    Finding finding;
+    std::vector<FenceAdvice> unfenced;
 
-  ReportedAccess access(const DetectedAccess& detected) const {
-    return access(detected.index, event_of(detected));
-  }
-
-  ReportedStep step(ThreadId thread, uint32_t label, uint64_t first, uint64_t last) const {
-    ReportedStep step;
-    step.thread = thread_text(thread, *symbols_);
-    step.label = label < symbols_->labels.size()
-                     ? std::string(unit_label(symbols_->labels.text(label)))
-                     : std::string();
-    step.is_unit = label != Interner::kNone;
-    step.first = first;
-    step.last = last;
-    return step;
-  }
+    bool definite() const { return verdict_of(finding) == Verdict::kDefinite; }
+  };
 
   // Where events are missing a load may have been forwarded from a store that is, and values may be
   // of one.
@@ -307,84 +258,61 @@ class Watch::Impl {
     const bool certain =
         edge == EdgeKind::kConflict || edge == EdgeKind::kProgramOrder || edge == EdgeKind::kThread;
     return (summary_.losses == 0 && !missing_) ||
-           (certain && (from != EventKind::kRead || edge == EdgeKind::kThread || !buffers_));
+           (certain && (from != EventKind::kRead || edge == EdgeKind::kThread ||
+                        !is_about_buffers(property_)));
   }
-
-  Found new_found(bool definite) const {
-    Found found;
-    found.property = options_.property();
-    found.definite = definite;
-    found.cycle.of_events = found.property == CheckProperty::kRobustness;
-    return found;
+  Finding as_far_as_it_stands(Finding finding) const {
+    const std::vector<CycleEdge>& cycle = finding.violation.cycle;
+    if (!std::all_of(cycle.begin(), cycle.end(), [&](const CycleEdge& edge) {
+          return stands(finding.events.events[edge.from].kind(), edge.kind);
+        })) {
+      finding.violation.verdict = Verdict::kPossible;
+    }
+    return finding;
   }
 
   void on_cycle(const DetectedCycle& cycle) {
     if (LockCycles::is_one(cycle)) {
       lock_cycles_.add(cycle);
     } else {
-      report(found_of(cycle), 0);
+      report({finding_of(cycle), {}}, 0);
     }
   }
 
   // By what the lock guards, if that shows it as well.
-  void tell_lock_cycle(const DetectedCycle& cycle) {
-    const WorkPause outside;  // it is told, whoever asks for a stop; few events are looked at
-    auto found = found_of_data(cycle);
-    report(found && found->definite ? std::move(*found) : found_of(cycle), 0);
+  void report_lock_cycle(const DetectedCycle& cycle) {
+    const WorkPause outside;  // it is reported, whoever asks for a stop; few events are looked at
+    auto found = finding_through_data(cycle);
+    const bool definite = found && verdict_of(*found) == Verdict::kDefinite;
+    report({definite ? std::move(*found) : finding_of(cycle), {}}, 0);
   }
 
-  std::optional<Found> found_of_data(const DetectedCycle& cycle) {
+  std::optional<Finding> finding_through_data(const DetectedCycle& cycle) {
     uint64_t first = UINT64_MAX;
     for (const DetectedStep& step : cycle.steps) {
       first = std::min(first, step.unit.first);
     }
-    DetectedStretch stretch = detector_.stretch(first, summary_.events - 1);
-    const uint64_t events = stretch.index.size();
-    if (events == stretch.in_front || stretch.index[stretch.in_front] > first ||
+    DetectedStretch slice = detector_.stretch(first, summary_.events - 1);
+    const uint64_t events = slice.index.size();
+    if (events == slice.in_front || slice.index[slice.in_front] > first ||
         !costs_.left(options_.analysis, summary_.events, events).affordable) {
       return std::nullopt;
     }
     costs_.add_events(events);
-    const Trace trace = trace_of(&stretch);
+    const Trace trace = trace_of(&slice);
     Violation violation;
     violation.verdict = Verdict::kDefinite;
-    violation.cycle = cycle_of_data(cycle, trace, stretch.index, options_.analysis.relation);
+    violation.cycle = cycle_of_data(cycle, trace, slice.index, options_.analysis.relation);
     if (violation.cycle.empty()) {
       return std::nullopt;
     }
-    return found_in(violation, trace, UnitTable(trace), stretch.index);
-  }
-
-  static Trace trace_of(DetectedStretch* stretch) {
-    Trace trace;
-    static_cast<EventBlock&>(trace) = std::move(stretch->events);
-    trace.symbols.initial_zero = false;
-    trace.symbols.initial_values = std::move(stretch->initial);
-    trace.in_front = stretch->in_front;
-    return trace;
+    return as_far_as_it_stands(
+        make_finding(std::move(violation), trace, UnitTable(trace), &slice.index));
   }
 
   // The detector counts the repetitions of its cycles itself.
-  Found found_of(const DetectedCycle& cycle) const {
-    Found found = new_found(cycle.certain());
-    CycleAccesses accesses;
-    for (const DetectedStep& detected : cycle.steps) {
-      found.definite = found.definite && stands(detected.from.kind, detected.kind);
-      accesses.add(access(detected.from));
-      accesses.add(access(detected.to));
-    }
-    accesses.move_to(&found.cycle.accesses);
-    for (const DetectedStep& detected : cycle.steps) {
-      const DetectedUnit& unit = detected.unit;
-      ReportedStep own = step(unit.thread, unit.label, unit.first, unit.last);
-      own.finished = unit.finished;
-      own.from = accesses.place(detected.from.index);
-      own.to = accesses.place(detected.to.index);
-      own.edge = detected.kind;
-      found.cycle.steps.push_back(std::move(own));
-    }
-    list_accesses(&found.cycle);
-    return found;
+  Finding finding_of(const DetectedCycle& cycle) const {
+    return as_far_as_it_stands(finding_of_cycle(cycle, property_, options_.analysis.relation));
   }
 
   void on_window(DetectedWindow&& window) {
@@ -400,8 +328,8 @@ class Watch::Impl {
     Waiting waiting;
     waiting.first = window.index[window.in_front];
     waiting.last = window.index.back();
-    waiting.stretch = {std::move(window.events), std::move(window.index), window.in_front,
-                       window.all_stores,        window.some_executions,  {}};
+    waiting.slice = {std::move(window.events), std::move(window.index), window.in_front,
+                     window.all_stores,        window.some_executions,  {}};
     waiting.window = std::move(window);
     waiting.window.events = EventBlock();
     waiting.window.index.clear();
@@ -417,48 +345,47 @@ class Watch::Impl {
         return;
       }
     }
-    tell(std::move(waiting));
+    report_all(std::move(waiting));
   }
 
   // Windows that more may be known of when more has come: those up to here.
   void judge_waiting(uint64_t last) {
     while (const auto cycle = lock_cycles_.take(last)) {
-      tell_lock_cycle(*cycle);
+      report_lock_cycle(*cycle);
     }
     while (!waiting_.empty() && (waiting_.front().last + Detector::kAround.back() <= last ||
                                  waiting_.size() > kMaxWaiting)) {
       Waiting waiting = std::move(waiting_.front());
       waiting_.pop_front();
       if (!look(Detector::kAround.back(), true, &waiting)) {
-        tell(std::move(waiting));
+        report_all(std::move(waiting));
       }
     }
   }
 
   // A window that may be violated, or was not decided, as far as it was looked at.
   struct Waiting {
-    DetectedWindow window;    // without events
-    DetectedStretch stretch;  // until it is looked at: those events
+    DetectedWindow window;  // without events
+    DetectedStretch slice;  // until it is looked at: those events
     uint64_t first = 0;
     uint64_t last = 0;
-    std::vector<Found> found;  // in the stretch that it was judged in last
-    uint64_t violated = 0;     // groups of units; not all of them may be in `found`
-    bool undecided = false;
-    uint64_t begin = UINT64_MAX;  // of that stretch
-    uint64_t end = 0;
+    Look look;  // the one that stands
   };
 
-  // It is not looked at any more: what was found so far is told as far as it stands. Always true.
+  // It is not looked at any more: what was found so far is reported as far as it stands. Always true.
   bool decline(Waiting* waiting) {
-    for (Found& found : waiting->found) {
+    bool undecided = !waiting->look.done() || waiting->look.undecided() > 0;
+    std::vector<Judged> all = judged(waiting->look);
+    const bool nothing = all.empty();
+    for (Judged& found : all) {
       // Possible ones, only where there is one like it that was looked at.
-      if (found.definite || reported_.count(report_key(found)) != 0) {
+      if (found.definite() || reported_.count(report_key(words(found))) != 0) {
         report(std::move(found), 1);
       } else {
-        waiting->undecided = true;
+        undecided = true;
       }
     }
-    summary_.unjudged += waiting->undecided || waiting->found.empty() ? 1 : 0;
+    summary_.unjudged += undecided || nothing ? 1 : 0;
     return true;
   }
 
@@ -467,22 +394,20 @@ class Watch::Impl {
     if (stop_asked()) {
       return decline(waiting);
     }
-    DetectedStretch stretch = std::exchange(waiting->stretch, {});
-    const uint64_t size = stretch.index.size();
+    DetectedStretch slice = std::exchange(waiting->slice, {});
+    const uint64_t size = slice.index.size();
     if (around != 0) {
       if (looked_around_ > kLookAroundAtFirst + kLookAroundPerEvent * summary_.events) {
         return decline(waiting);
       }
-      stretch = detector_.stretch(waiting->first, waiting->last, around, all_behind);
-      if (stretch.index.size() == stretch.in_front ||
-          stretch.index[stretch.in_front] > waiting->first) {
+      slice = detector_.stretch(waiting->first, waiting->last, around, all_behind);
+      if (slice.index.size() == slice.in_front || slice.index[slice.in_front] > waiting->first) {
         return false;  // it has left the history
       }
-      if (!waiting->undecided && stretch.index[stretch.in_front] == waiting->begin &&
-          stretch.index.back() == waiting->end) {
+      if (waiting->look.undecided() == 0 && waiting->look.is_of(slice)) {
         return false;  // there is no more
       }
-      looked_around_ += stretch.index.size();
+      looked_around_ += slice.index.size();
     }
     // What the windows before have left.
     const uint64_t events = around == 0 ? size : 0;
@@ -491,121 +416,80 @@ class Watch::Impl {
       return decline(waiting);
     }
     costs_.add_events(events);
-    waiting->begin = stretch.index[stretch.in_front];
-    waiting->end = stretch.index.back();
-    Trace trace = trace_of(&stretch);
-    AnalysisOptions options = options_.analysis;
-    options.values &= stretch.all_stores && summary_.losses == 0;
-    options.only = ranges_of(waiting->window.units, stretch.index);
-    share.limit(&options);
-    const bool has_values = trace.has_read_values();
-    if (around == 0 && options.values && has_values) {
-      options.max_total_work = std::min(options.max_total_work, kFirstLookWork);
-    }
     const WorkScope apart(current_meter(), WorkScope::Counted::kNo);  // it has bounds of its own
-    Result<Analysis> analysis;
-    detector_.judged(measured(kWindowsBudget.of(summary_.events), [&] {
-                       analysis = sets_ ? analyse_set_windows(*symbols_, {&waiting->window, 1},
-                                                              options, &trace, &stretch.index)
-                                        : analyse_exactly(trace, options);
-                     }).work);
-    const WorkPause outside;  // what was found is told, whoever asks for a stop
-    if (analysis) {
-      costs_.add(*analysis);
+    Look now = judge_.look({&waiting->window, 1}, std::move(slice), around, share, summary_.events,
+                           summary_.losses == 0, 1);
+    detector_.judged(now.work);
+    const WorkPause outside;  // what was found is reported, whoever asks for a stop
+    if (!now.failed()) {
+      costs_.add(now.result());
+      if (now.result().violations() == 0 && now.undecided() == 0) {
+        return true;
+      }
     }
-    waiting->found.clear();
-    waiting->violated = analysis ? analysis->violations() : 0;
-    // Of sets the detector has counted what is not certain.
-    waiting->undecided = !analysis || (!sets_ && (analysis->verdict() == Verdict::kInconclusive ||
-                                                  analysis->undecided_parts != 0));
-    bool definite = true;
-    for (size_t i = 0; analysis && i < analysis->findings.size(); ++i) {
-      waiting->found.push_back(found_in(*analysis, i, trace, stretch.index));
-      waiting->found.back().definite &= !stretch.some_executions;
-      definite = definite && waiting->found.back().definite;
+    const bool more = judge_.more_may_say(now, around);
+    const bool dear = around != 0 && !now.failed() && now.result().work > kWorkToLookAround;
+    if (!CandidateJudge::stands_beside(waiting->look, now)) {
+      waiting->look = std::move(now);
     }
-    if (waiting->found.empty() && !waiting->undecided) {
-      return true;
-    }
-    const bool more = options_.analysis.values && (around == 0 || has_values) &&
-                      around != Detector::kAround.back();
-    if ((definite && !waiting->undecided) || !more) {
-      tell(std::move(*waiting));
+    if (!more) {
+      report_all(std::move(*waiting));
       return true;
     }
     // What took long will take longer with more events.
-    return analysis && around != 0 && analysis->work > kWorkToLookAround ? decline(waiting) : false;
+    return dear ? decline(waiting) : false;
   }
 
-  void tell(Waiting&& waiting) {
-    summary_.unjudged += waiting.undecided ? 1 : 0;
-    summary_.occurrences += waiting.violated - std::min(waiting.violated, waiting.found.size());
-    for (Found& found : waiting.found) {
+  void report_all(Waiting&& waiting) {
+    const bool decided = waiting.look.done() && waiting.look.undecided() == 0;
+    summary_.unjudged += decided ? 0 : 1;
+    std::vector<Judged> all = judged(waiting.look);
+    const uint64_t violated = waiting.look.done() && !waiting.look.failed()
+                                  ? waiting.look.result().violations()
+                                  : all.size();
+    summary_.occurrences += violated - std::min<uint64_t>(violated, all.size());
+    for (Judged& found : all) {
       report(std::move(found), 1);
     }
   }
 
-  Found found_in(const Analysis& analysis, size_t finding, const Trace& trace,
-                 const std::vector<uint64_t>& index) const {
-    const UnitTable units(trace);
-    Found found = found_in(analysis.findings[finding], trace, units, index);
-    std::vector<FenceAdvice> unfenced;
-    add_fence_advice(analysis, trace, units, &index, &unfenced);
-    for (const FenceAdvice& advice : unfenced) {
-      found.unfenced.push_back({fence_advice_json(advice, *symbols_, options_.names),
-                                fence_advice_line(advice, *symbols_, options_.names)});
+  std::vector<Judged> judged(const Look& look) const {
+    std::vector<Judged> all;
+    if (!look.done() || look.failed()) {
+      return all;
     }
-    return found;
+    const UnitTable units(look.slice);
+    for (const Violation& violation : look.result().findings) {
+      Judged& one = all.emplace_back();
+      one.finding = as_far_as_it_stands(make_finding(violation, look.slice, units, &look.index));
+      add_fence_advice(look.result(), look.slice, units, &look.index, &one.unfenced);
+    }
+    return all;
   }
 
-  Found found_in(const Violation& violation, const Trace& trace, const UnitTable& units,
-                 const std::vector<uint64_t>& index) const {
-    Found found = new_found(violation.verdict == Verdict::kDefinite);
-    CycleAccesses accesses;
-    const auto add = [&](uint32_t e) {
-      ReportedAccess one = access(index[e], trace.events[e]);
-      add_values(trace, trace.events[e], &one);
-      accesses.add(std::move(one));
-    };
-    for (const CycleEdge& edge : violation.cycle) {
-      found.definite = found.definite && stands(trace.events[edge.from].kind(), edge.kind);
-      add(edge.from);
-      add(edge.to);
-    }
-    for (const Step& taken : violation.witness) {
-      add(taken.event);
-    }
-    accesses.move_to(&found.cycle.accesses);
-    for (const CycleEdge& edge : violation.cycle) {
-      const Unit& unit = units[edge.unit];
-      const bool one = found.cycle.of_events;
-      ReportedStep own = step(unit.thread, unit.label, index[one ? edge.from : unit.first_event],
-                              index[one ? edge.from : unit.last_event]);
-      own.finished = unit.finished;
-      own.from = accesses.place(index[edge.from]);
-      own.to = accesses.place(index[edge.to]);
-      own.edge = edge.kind;
-      found.cycle.steps.push_back(std::move(own));
-    }
-    for (const Step& taken : violation.witness) {
-      found.cycle.witness.push_back({accesses.place(index[taken.event]), taken.commit});
-    }
-    list_accesses(&found.cycle);
-    return found;
+  ReportedFinding words(const Judged& judged) const {
+    ReportedFinding words =
+        reported(judged.finding, property_, *symbols_, options_.names, ListedAccesses::kOnCycle);
+    words.unfenced = reported(judged.unfenced, *symbols_, options_.names);
+    return words;
   }
 
-  // A definite one is told even where a possible one with the same locations was.
-  static std::string report_key(const Found& found) {
-    return fmt::format("{} {}", found.definite ? "definite" : "possible", key_of(found.cycle));
+  // A definite one is reported even where a possible one with the same locations was.
+  static std::string report_key(const ReportedFinding& found) {
+    return fmt::format("{} {}", verdict_name(found.verdict), key_of(found.cycle));
   }
 
-  void report(Found&& found, uint64_t occurrences) {
+  void report(Judged&& judged, uint64_t occurrences) {
     summary_.occurrences += occurrences;
+    ReportedFinding found = words(judged);
     if (!reported_.emplace(report_key(found), true).second) {
       return;
     }
-    summary_.found.add(found.definite ? Verdict::kDefinite : Verdict::kPossible);
+    summary_.found.add(found.verdict);
     found.number = summary_.found.all();
+    if (options_.repair) {
+      found.repair = options_.repair(judged.finding, *symbols_, options_.names, property_);
+    }
     callback_(found);
   }
 
@@ -624,8 +508,8 @@ class Watch::Impl {
   bool missing_ = false;
   bool finished_ = false;
   std::optional<WorkLimit> ended_;  // nothing more is judged
-  const bool sets_;
-  const bool buffers_;  // the property is about store buffers
+  const Property property_;
+  const CandidateJudge judge_;
   std::deque<Waiting> waiting_;
   LockCycles lock_cycles_;
   EventCount count_;

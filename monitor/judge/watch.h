@@ -26,17 +26,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "monitor/findings/basis.h"
-#include "monitor/findings/reported_cycle.h"
-#include "monitor/judge/check.h"
+#include "monitor/findings/reported_finding.h"
 #include "online/detector/detector.h"
 #include "online/stream/event_merge.h"
 #include "tso/check/analysis.h"
+#include "tso/check/atomic_sets.h"
 #include "tso/model/trace.h"
 #include "tso/support/work.h"
 
@@ -45,35 +44,20 @@ namespace tsomon {
 struct WatchOptions {
   WatchOptions();
   // What is asked; `detector.relation` says what is ordered. Robustness: the nodes of cycles are
-  // single events, and so are those of Found.
-  void ask(CheckProperty property, SetChoice sets = SetChoice::kAuto);
-  CheckProperty property() const;
+  // single events, and so are those of findings.
+  void ask(Property property, SetChoice sets = SetChoice::kAuto);
+  Property property() const;
   DetectorOptions detector;
   AnalysisOptions analysis;  // of windows
   // Its `objects` are the watch's own.
   ReportNames names;
+  // What would rule a finding out, in one line; asked for those that are reported. May be empty.
+  std::function<std::string(const Finding&, const Symbols&, const ReportNames&, Property)> repair;
   BasisSource source = BasisSource::kProbe;
 };
 
-struct Found {
-  uint64_t number = 0;  // from 1
-  CheckProperty property = CheckProperty::kSerializability;
-  bool definite = false;
-  ReportedCycle cycle;  // with a witness only if an analysis found it
-  // Units of the window that do not end fenced, one entry for each label and source location, as
-  // `tsomon check` reports them: in JSON, and as a line. Empty for a cycle of certain orders.
-  struct Unfenced {
-    nlohmann::ordered_json json;
-    std::string line;
-  };
-  std::vector<Unfenced> unfenced;
-
-  nlohmann::ordered_json json() const;
-  std::string text() const;  // several lines
-};
-
 struct WatchSummary {
-  CheckProperty property = CheckProperty::kSerializability;
+  Property property = Property::kSerializability;
   Violations found;                // different ones
   Notes notes;                     // why it is not complete
   std::optional<WorkLimit> ended;  // not all was judged, because of a stop or a bound on work
@@ -95,7 +79,7 @@ struct WatchSummary {
   // Why finding nothing means nothing, if nothing was found and nothing was missing.
   std::vector<Shortfall> shortfalls() const {
     return verdict_of(found, complete()) == Verdict::kClean
-               ? tsomon::shortfalls(basis, property != CheckProperty::kRobustness)
+               ? tsomon::shortfalls(basis, property != Property::kRobustness)
                : std::vector<Shortfall>();
   }
   Verdict verdict() const {
@@ -105,7 +89,7 @@ struct WatchSummary {
 
 class Watch {
  public:
-  using Callback = std::function<void(const Found&)>;
+  using Callback = std::function<void(const ReportedFinding&)>;
 
   Watch(const Symbols& symbols, WatchOptions options, Callback callback);
   ~Watch();

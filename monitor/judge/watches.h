@@ -1,6 +1,6 @@
 // Several questions about the same events: a watch for each.
 //
-// Contract    As Watch. Findings say which property they are about (Found::property); their numbers
+// Contract    As Watch. Findings say which property they are about (ReportedFinding::property); their numbers
 //             count for each of them.
 // Complexity  That of all watches together: each has a detector and a history of its own.
 // Thread-safety: none.

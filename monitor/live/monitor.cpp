@@ -1,7 +1,6 @@
 #include "monitor/live/monitor.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -67,27 +66,26 @@ StreamMergerOptions merger_options(const Monitor::Options& options) {
   return result;
 }
 
-SummaryVerdict summary_verdict(Verdict verdict, bool complete) {
+Monitor::Verdict verdict_of(Verdict verdict) {
   switch (verdict) {
-    case Verdict::kDefinite:
-      return SummaryVerdict::kDefinite;
-    case Verdict::kPossible:
-      return SummaryVerdict::kPossible;
     case Verdict::kClean:
-      return complete ? SummaryVerdict::kClean : SummaryVerdict::kInconclusive;
+      return Monitor::Verdict::kClean;
+    case Verdict::kPossible:
+      return Monitor::Verdict::kPossible;
+    case Verdict::kDefinite:
+      return Monitor::Verdict::kDefinite;
     case Verdict::kInconclusive:
       break;
   }
-  return SummaryVerdict::kInconclusive;
+  return Monitor::Verdict::kInconclusive;
 }
 
-nlohmann::ordered_json summary_json(const Summary& summary, const WatchSummary& found) {
-  constexpr std::array<const char*, 4> kNames = {"serializable", "possible", "definite",
-                                                 "inconclusive"};
+nlohmann::ordered_json summary_json(const Monitor::Summary& summary, Verdict verdict,
+                                    const WatchSummary& found) {
   nlohmann::ordered_json object = {{"events", summary.events},
                                    {"threads", found.threads},
                                    {"units", summary.units},
-                                   {"verdict", kNames[static_cast<size_t>(summary.verdict)]},
+                                   {"verdict", verdict_name(verdict)},
                                    {"complete", summary.complete},
                                    {"violations", summary.findings},
                                    {"occurrences", summary.occurrences},
@@ -106,7 +104,8 @@ class Monitor::Impl {
       : margin_(allowed_margin()),
         merger_(merger_options(options)),
         callback_(std::move(callback)),
-        watch_(symbols_, watch_options(options), [this](const Found& found) { report(found); }),
+        watch_(symbols_, watch_options(options),
+               [this](const ReportedFinding& found) { report(found); }),
         cancels_(options.cancels),
         thread_([this] { run(); }) {}
   ~Impl() { stop(); }
@@ -164,17 +163,22 @@ class Monitor::Impl {
     summary.larger_units = found.basis.larger_units;
     const std::vector<Shortfall> shortfalls = found.shortfalls();
     // Orders of stamps, which "definite" rests on, may have been the wrong way round.
-    const Verdict verdict =
-        found.verdict() == Verdict::kDefinite && !trusted ? Verdict::kPossible : found.verdict();
-    summary.verdict = summary_verdict(verdict, summary.complete);
-    if (summary.verdict == SummaryVerdict::kInconclusive) {
+    tsomon::Verdict verdict = found.verdict();
+    if (verdict == tsomon::Verdict::kDefinite && !trusted) {
+      verdict = tsomon::Verdict::kPossible;
+    }
+    if (verdict == tsomon::Verdict::kClean && !summary.complete) {
+      verdict = tsomon::Verdict::kInconclusive;
+    }
+    summary.verdict = verdict_of(verdict);
+    if (summary.verdict == Verdict::kInconclusive) {
       summary.why =
           !shortfalls.empty() ? shortfalls.front().reason + "; " + shortfalls.front().remedy
           : !trusted ? "the processors' time-stamp counters differ by more than was measured"
           : found.notes.empty() ? "events were lost or late, or a bound was hit"
                                 : found.notes.front();
     }
-    summary.json = json_line(summary_json(summary, found), kTool);
+    summary.json = json_line(summary_json(summary, verdict, found), kTool);
     return summary;
   }
 
@@ -237,13 +241,13 @@ class Monitor::Impl {
     }
   }
 
-  void report(const Found& found) {
+  void report(const ReportedFinding& found) {
     if (!callback_) {
       return;
     }
     Finding finding;
     finding.number = found.number;
-    finding.verdict = found.definite ? FindingVerdict::kDefinite : FindingVerdict::kPossible;
+    finding.verdict = verdict_of(found.verdict);
     finding.text = found.text();
     finding.json = json_line(found.json(), kTool);
     callback_(finding);
@@ -440,6 +444,6 @@ uint32_t Monitor::location(std::string_view text) {
 void Monitor::atomic_set(std::string_view name, const volatile void* address, size_t size) {
   impl_->declare(name, reinterpret_cast<uint64_t>(address), size);
 }
-Summary Monitor::finish() { return impl_->finish(); }
+Monitor::Summary Monitor::finish() { return impl_->finish(); }
 
 }  // namespace tsomon

@@ -1,6 +1,6 @@
 // Embedding: a program feeds events of its own and is told of atomicity violations.
 //
-//   tsomon::Monitor monitor([](const tsomon::Finding& finding) { puts(finding.text.c_str()); });
+//   tsomon::Monitor monitor([](const tsomon::Monitor::Finding& finding) { puts(finding.text.c_str()); });
 //   // on every thread that takes part:
 //   tsomon::Monitor::Thread thread = monitor.thread("worker");
 //   thread.begin("deposit");
@@ -8,7 +8,7 @@
 //   thread.write(&balance, sizeof balance);
 //   thread.end();
 //   // when all handles are gone:
-//   tsomon::Summary summary = monitor.finish();
+//   tsomon::Monitor::Summary summary = monitor.finish();
 //
 // Ownership   The monitor outlives its handles. Nothing that is passed in is kept: texts are
 //             copied, addresses are never read.
@@ -42,45 +42,40 @@
 
 namespace tsomon {
 
-enum class FindingVerdict : uint8_t {
-  kDefinite,  // every execution that fits the events violates atomicity
-  kPossible,  // some do, depending on when stores left the store buffers
-};
-
-struct Finding {
-  uint64_t number = 0;  // from 1
-  FindingVerdict verdict = FindingVerdict::kDefinite;
-  std::string text;  // the cycle of units, several lines
-  std::string json;  // the same as one JSON object
-};
-
-enum class SummaryVerdict : uint8_t {
-  kClean,     // no execution that fits the events violates atomicity
-  kPossible,  // the gravest finding is of this verdict
-  kDefinite,
-  kInconclusive,  // nothing was found, and it means nothing: see Summary::why
-};
-
-struct Summary {
-  SummaryVerdict verdict = SummaryVerdict::kClean;
-  std::string why;  // of an inconclusive verdict: the reason, and what to do
-  uint64_t events = 0;
-  uint64_t units = 0;
-  uint64_t findings = 0;     // different ones: as often as the callback was called, if there is one
-  uint64_t occurrences = 0;  // all
-  bool complete = true;      // false: events were lost or late, or a bound was hit; then finding
-                             // nothing means nothing
-  uint64_t accesses = 0;     // read(), write() and update()
-  uint64_t larger_units = 0;  // units with two accesses or more: without any, a clean verdict would
-                              // rest on nothing
-  std::string json;           // the same as one JSON object
-};
-
 class Monitor {
   class Impl;
   struct Producer;
 
  public:
+  enum class Verdict : uint8_t {
+    kClean,         // of all events: no execution that fits them violates atomicity
+    kPossible,      // some do, depending on when stores left the store buffers
+    kDefinite,      // every one does
+    kInconclusive,  // of all events: nothing was found, and it means nothing (Summary::why)
+  };
+
+  struct Finding {
+    uint64_t number = 0;  // from 1
+    Verdict verdict = Verdict::kDefinite;
+    std::string text;  // the cycle of units, several lines
+    std::string json;  // the same as one JSON object
+  };
+
+  struct Summary {
+    Verdict verdict = Verdict::kClean;  // of the gravest finding
+    std::string why;                    // of an inconclusive verdict: the reason, and what to do
+    uint64_t events = 0;
+    uint64_t units = 0;
+    uint64_t findings = 0;  // different ones: as often as the callback was called, if there is one
+    uint64_t occurrences = 0;   // all
+    bool complete = true;       // false: events were lost or late, or a bound was hit; then finding
+                                // nothing means nothing
+    uint64_t accesses = 0;      // read(), write() and update()
+    uint64_t larger_units = 0;  // units with two accesses or more: without any, a clean verdict
+                                // would rest on nothing
+    std::string json;           // the same as one JSON object
+  };
+
   using Callback = std::function<void(const Finding&)>;
   struct Options {
     bool store_buffers = true;  // false: every store takes effect at once (sequential consistency)

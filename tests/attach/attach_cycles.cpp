@@ -62,8 +62,8 @@ int main(int argc, char** argv) {
       options.plan.watch = {"fees"};
     }
     options.duration = 0.02;
-    const auto summary =
-        tsomon::attach::attach_to(pid, options, [](const tsomon::Found& found) { (void)found; });
+    const auto summary = tsomon::attach::attach_to(
+        pid, options, [](const tsomon::ReportedFinding& found) { (void)found; });
     if (!summary) {
       std::fprintf(stderr, "time %d: %s\n", i, summary.error().to_string().c_str());
       return summary.error().kind == tsomon::ErrorKind::kEnvironment ? 4 : 1;

@@ -280,7 +280,7 @@ Judged judge(const Trace& trace, Way way) {
   CheckOptions options;
   options.jobs = 1;
   if (way == Way::kRobustness) {
-    options.property = CheckProperty::kRobustness;
+    options.property = Property::kRobustness;
   }
   if (way == Way::kThreadOrder) {
     options.analysis.relation.order = TraceOrder::kThread;
@@ -302,7 +302,7 @@ Judged judge(const Trace& trace, Way way) {
   Judged judged;
   judged.seconds = processor_seconds() - start;
   judged.verdict =
-      report ? fmt::format("{}{}", verdict_name(*report), report->complete() ? "" : ", incomplete")
+      report ? fmt::format("{}{}", report->verdict_name(), report->complete() ? "" : ", incomplete")
              : report.error().to_string();
   judged.parts = report ? report->parts : 0;
   return judged;

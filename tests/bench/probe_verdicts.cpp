@@ -14,7 +14,7 @@
 
 int main(int argc, char** argv) {
   using namespace tsomon;
-  const auto property = argc > 2 ? check_property(argv[1]) : std::nullopt;
+  const auto property = argc > 2 ? property_named(argv[1]) : std::nullopt;
   if (!property) {
     fmt::print(stderr, "usage: probe_verdicts serializability|robustness CAPTURE...\n");
     return 2;
@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
     }
     std::sort(widths.begin(), widths.end());
     const size_t count = std::max<size_t>(widths.size(), 1);
-    fmt::print("{} {} {} {} {:.0f} {:.0f} {}\n", verdict_name(*report), report->units,
+    fmt::print("{} {} {} {} {:.0f} {:.0f} {}\n", report->verdict_name(), report->units,
                report->open_edges, report->events, sum / static_cast<double>(count),
                widths.empty() ? 0.0 : widths[widths.size() / 2],
                std::filesystem::file_size(argv[i]));

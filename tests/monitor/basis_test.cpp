@@ -119,21 +119,20 @@ TEST_CASE("who knows more of why nothing was seen says it, once") {
 
 TEST_CASE("a check says so, for every property") {
   const testing::Folder folder;
-  const auto judged = [&](const std::string& text, CheckProperty property) {
+  const auto judged = [&](const std::string& text, Property property) {
     const std::string path = folder.write("t.std", text);
     CheckOptions options;
     options.property = property;
     const auto checked = check_input(path, InputFormat::kAuto, options);
     REQUIRE(checked);
     const std::string shown = report_text("t", checked->symbols, checked->report);
-    CHECK((std::string(verdict_name(checked->report)) == "inconclusive") ==
+    CHECK((std::string(checked->report.verdict_name()) == "inconclusive") ==
           (shown.find("  remedy: ") != std::string::npos));
-    return std::string(verdict_name(checked->report));
+    return std::string(checked->report.verdict_name());
   };
   const std::string recorded = "-|recorded()|\n";
-  for (const CheckProperty property :
-       {CheckProperty::kSerializability, CheckProperty::kScSerializability,
-        CheckProperty::kAtomicSets}) {
+  for (const Property property :
+       {Property::kSerializability, Property::kScSerializability, Property::kAtomicSets}) {
     CHECK(judged(recorded + kSingletons, property) == "inconclusive");
     CHECK(judged(recorded + kSmallUnits, property) == "inconclusive");
     CHECK(judged(recorded + kLarger, property) == "serializable");
@@ -142,11 +141,11 @@ TEST_CASE("a check says so, for every property") {
     CHECK(judged(recorded + cancelled, property) == "inconclusive");
     CHECK(judged(cancelled, property) == "serializable");
   }
-  CHECK(judged(recorded + kSingletons, CheckProperty::kRobustness) == "robust");
-  CHECK(judged(recorded + "A|acq(l)|\nA|rel(l)|\n", CheckProperty::kRobustness) == "inconclusive");
+  CHECK(judged(recorded + kSingletons, Property::kRobustness) == "robust");
+  CHECK(judged(recorded + "A|acq(l)|\nA|rel(l)|\n", Property::kRobustness) == "inconclusive");
   // A violation is one, whatever it rests on.
   CHECK(judged(recorded + "A|begin|\nA|r(x)|\nB|w(x)|\nB|fence|\nA|w(x)|\nA|end|\n",
-               CheckProperty::kSerializability) == "definite");
+               Property::kSerializability) == "definite");
 }
 
 TEST_CASE("a watch and an embedded monitor say so") {
@@ -155,7 +154,7 @@ TEST_CASE("a watch and an embedded monitor say so") {
     REQUIRE(trace);
     WatchOptions options;
     options.source = source;
-    Watch watch(trace->symbols, options, [](const Found&) {});
+    Watch watch(trace->symbols, options, [](const ReportedFinding&) {});
     watch.add(*trace);
     watch.finish();
     return watch.summary().verdict();
@@ -180,9 +179,9 @@ TEST_CASE("a watch and an embedded monitor say so") {
     }
     return monitor.finish();
   };
-  CHECK(fed(true).verdict == SummaryVerdict::kClean);
+  CHECK(fed(true).verdict == Monitor::Verdict::kClean);
   CHECK(fed(true).larger_units == 1);
-  CHECK(fed(false).verdict == SummaryVerdict::kInconclusive);
+  CHECK(fed(false).verdict == Monitor::Verdict::kInconclusive);
   CHECK(fed(false).why.find("no unit") != std::string::npos);
   CHECK(fed(false).json.find("\"verdict\":\"inconclusive\"") != std::string::npos);
 }

@@ -30,9 +30,8 @@ constexpr int kLong = 30'000;
 constexpr int kLong = 60'000;
 #endif
 
-constexpr CheckProperty kProperties[] = {CheckProperty::kSerializability,
-                                         CheckProperty::kScSerializability,
-                                         CheckProperty::kAtomicSets, CheckProperty::kRobustness};
+constexpr Property kProperties[] = {Property::kSerializability, Property::kScSerializability,
+                                    Property::kAtomicSets, Property::kRobustness};
 
 // Moves lines back and forth, each thread staying in order, and begins some intervals earlier.
 void disturb(std::mt19937_64& random, Trace& trace) {
@@ -53,7 +52,7 @@ void disturb(std::mt19937_64& random, Trace& trace) {
 }
 
 void check_events(const CheckReport& report, const Trace& trace) {
-  for (const CheckFinding& finding : report.findings) {
+  for (const Finding& finding : report.findings) {
     for (size_t i = 0; i < finding.index.size(); ++i) {
       REQUIRE(finding.index[i] < trace.events.size());
       const Event& shown = finding.events.events[i];
@@ -129,7 +128,7 @@ TEST_CASE("files of text traces are judged like the whole trace") {
     const bool in_order =
         std::is_sorted(trace.events.begin(), trace.events.end(),
                        [](const Event& a, const Event& b) { return a.lo < b.lo; });
-    if (!in_order && options.property != CheckProperty::kRobustness) {
+    if (!in_order && options.property != Property::kRobustness) {
       ++moved;
       // What was put in order is restored: the same report, to the last field.
       REQUIRE(report_json("t", trace.symbols, streamed) == report_json("t", trace.symbols, *whole));
@@ -140,8 +139,8 @@ TEST_CASE("files of text traces are judged like the whole trace") {
     check_events(shorter, trace);
     // An order restored from intervals is sharper than the lines' own, above all for atomic sets,
     // whose order is that of the events as they come.
-    if (in_order || (options.property != CheckProperty::kAtomicSets &&
-                     whole->verdict() == Verdict::kDefinite)) {
+    if (in_order ||
+        (options.property != Property::kAtomicSets && whole->verdict() == Verdict::kDefinite)) {
       REQUIRE((shorter.verdict() != Verdict::kClean || whole->verdict() == Verdict::kClean ||
                whole->verdict() == Verdict::kInconclusive));
     }
@@ -242,7 +241,7 @@ TEST_CASE("headers and new labels reach the judging thread with their events") {
   for (const unsigned jobs : {1U, 2U}) {
     CheckOptions options;
     options.jobs = jobs;
-    options.property = CheckProperty::kAtomicSets;
+    options.property = Property::kAtomicSets;
     const auto checked = check_input(path, InputFormat::kAuto, options);
     REQUIRE(checked);
     CHECK(checked->report.verdict() == Verdict::kDefinite);

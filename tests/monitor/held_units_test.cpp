@@ -75,7 +75,7 @@ std::vector<EventKind> kinds_of(const Trace& trace) {
 }
 
 Verdict watched(const Trace& trace, bool cancels, size_t block_events, WatchSummary* summary) {
-  Watch watch(trace.symbols, {}, [](const Found&) {});
+  Watch watch(trace.symbols, {}, [](const ReportedFinding&) {});
   if (cancels) {
     watch.expect_cancels();
   }

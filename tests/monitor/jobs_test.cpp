@@ -89,7 +89,7 @@ TEST_CASE("one job and four give the same report") {
   for (int round = 0; round < kRounds; ++round) {
     const Trace trace = windows(random, 30);
     CheckOptions options;
-    options.property = static_cast<CheckProperty>(random() % 3);
+    options.property = static_cast<Property>(random() % 3);
     // Bounds that are used up on the way: what a group may cost depends on those before it.
     if (random() % 2 == 0) {
       options.analysis.bounds.max_steps = 50 + random() % 300;
@@ -117,8 +117,7 @@ TEST_CASE("one job and four give the same report") {
 TEST_CASE("progress is counted") {
   std::mt19937_64 random(5);
   const Trace trace = windows(random, 20);
-  for (const CheckProperty property :
-       {CheckProperty::kSerializability, CheckProperty::kRobustness}) {
+  for (const Property property : {Property::kSerializability, Property::kRobustness}) {
     CheckOptions options;
     Progress progress;
     options.property = property;

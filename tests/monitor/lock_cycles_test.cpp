@@ -39,9 +39,11 @@ bool through_lock(const ReportedCycle& cycle) {
 }
 
 // What a watch reports after each event; the last of all: at the end.
-std::vector<std::vector<Found>> reported(const Trace& trace, const WatchOptions& options) {
-  std::vector<std::vector<Found>> found(1);
-  Watch watch(trace.symbols, options, [&](const Found& each) { found.back().push_back(each); });
+std::vector<std::vector<ReportedFinding>> reported(const Trace& trace,
+                                                   const WatchOptions& options) {
+  std::vector<std::vector<ReportedFinding>> found(1);
+  Watch watch(trace.symbols, options,
+              [&](const ReportedFinding& each) { found.back().push_back(each); });
   EventBlock block;
   for (size_t e = 0; e < trace.events.size(); ++e) {
     block.clear();
@@ -110,8 +112,8 @@ TEST_CASE("a unit that takes its lock twice is reported by the data, when it is 
   for (size_t e = 0; e < found.size(); ++e) {
     CHECK(found[e].size() == (e == 15 ? 1 : 0));  // not at the second acquisition, nor inside
   }
-  const Found& only = found[15].front();
-  CHECK(only.definite);
+  const ReportedFinding& only = found[15].front();
+  CHECK(only.definite());
   CHECK_FALSE(through_lock(only.cycle));
   REQUIRE(only.cycle.steps.size() == 2);
   for (const char* place : {"a:2", "a:5", "b:3"}) {
@@ -127,9 +129,9 @@ TEST_CASE("without data, or without an end, the lock tells") {
   for (const std::string& text : {open, open + "A|rel(l)|\nA|end|\n"}) {
     uint64_t findings = 0;
     for (const auto& each : reported(parsed(text), {})) {
-      for (const Found& found : each) {
+      for (const ReportedFinding& found : each) {
         ++findings;
-        CHECK(found.definite);
+        CHECK(found.definite());
         CHECK(through_lock(found.cycle));
       }
     }
@@ -177,9 +179,9 @@ TEST_CASE("a cycle of a lock is reported only where its units have none of data"
     INFO("seed " << kSeed << " round " << round << "\n" << show(trace));
     const UnitTable units(trace);
     for (const auto& each : reported(trace, {})) {
-      for (const Found& found : each) {
-        if (!found.definite || !through_lock(found.cycle)) {
-          of_data += found.definite ? 1 : 0;
+      for (const ReportedFinding& found : each) {
+        if (!found.definite() || !through_lock(found.cycle)) {
+          of_data += found.definite() ? 1 : 0;
           continue;
         }
         ++of_locks;

@@ -21,7 +21,7 @@ namespace {
 void longer_than_margins() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
 
 struct Watched {
-  std::vector<Found> found;
+  std::vector<ReportedFinding> found;
   WatchSummary summary;
 };
 
@@ -29,7 +29,8 @@ Watched watch(std::string_view text) {
   auto trace = read_std_text(text, "test");
   REQUIRE(trace);
   Watched result;
-  Watch watch(trace->symbols, {}, [&](const Found& found) { result.found.push_back(found); });
+  Watch watch(trace->symbols, {},
+              [&](const ReportedFinding& found) { result.found.push_back(found); });
   watch.add(*trace);
   watch.finish();
   result.summary = watch.summary();
@@ -44,8 +45,8 @@ TEST_CASE("a lost update is reported by the event that closes the cycle") {
       "A|end|\nB|w(x)|a.c:2\nB|end|\n",
       "test");
   REQUIRE(trace);
-  std::vector<Found> found;
-  Watch watch(trace->symbols, {}, [&](const Found& each) { found.push_back(each); });
+  std::vector<ReportedFinding> found;
+  Watch watch(trace->symbols, {}, [&](const ReportedFinding& each) { found.push_back(each); });
   EventBlock block;
   for (size_t i = 0; i < trace->events.size(); ++i) {
     block.clear();
@@ -55,7 +56,7 @@ TEST_CASE("a lost update is reported by the event that closes the cycle") {
   }
   watch.finish();
   REQUIRE(found.size() == 1);
-  CHECK(found[0].definite);
+  CHECK(found[0].definite());
   REQUIRE(found[0].cycle.steps.size() == 2);
   for (const ReportedStep& step : found[0].cycle.steps) {
     CHECK(step.label == "inc");
@@ -71,7 +72,7 @@ TEST_CASE("a window is judged: late commit is possible, with a fence clean") {
   const Watched late =
       watch("A|begin|\nA|w(x)|\nA|w(y)|\nA|end|\nB|begin|\nB|r(y)|\nB|r(x)|\nB|end|\n");
   REQUIRE(late.found.size() == 1);
-  CHECK_FALSE(late.found[0].definite);
+  CHECK_FALSE(late.found[0].definite());
   CHECK_FALSE(late.found[0].cycle.witness.empty());
   CHECK(late.summary.verdict() == Verdict::kPossible);
   const Watched fenced =
@@ -110,7 +111,7 @@ TEST_CASE("windows beyond what all of them may cost together are not judged") {
     WatchOptions options;
     options.analysis.max_undirected = max_undirected;
     options.analysis.values = false;  // one look at each
-    Watch watch(trace->symbols, options, [](const Found&) {});
+    Watch watch(trace->symbols, options, [](const ReportedFinding&) {});
     watch.add(*trace);
     watch.finish();
     CHECK(watch.summary().windows == static_cast<uint64_t>(windows));
@@ -130,8 +131,9 @@ TEST_CASE("atomic sets are watched: certain, possible and open orders") {
     options.source = BasisSource::kWritten;
     options.detector.policy = DetectorPolicy::kAtomicSets;
     options.detector.sets = sets;
-    std::vector<Found> found;
-    Watch watch(trace->symbols, options, [&](const Found& each) { found.push_back(each); });
+    std::vector<ReportedFinding> found;
+    Watch watch(trace->symbols, options,
+                [&](const ReportedFinding& each) { found.push_back(each); });
     watch.add(*trace);
     watch.finish();
     const WatchSummary summary = watch.summary();
@@ -170,10 +172,10 @@ TEST_CASE("an embedded monitor watches declared sets and objects") {
   int y = 0;
   for (const char* const sets : {"x", "y", "object"}) {
     CAPTURE(std::string(sets));
-    std::vector<Finding> findings;
+    std::vector<Monitor::Finding> findings;
     Monitor::Options options;
     options.atomic_sets = true;
-    Monitor monitor([&](const Finding& finding) { findings.push_back(finding); }, options);
+    Monitor monitor([&](const Monitor::Finding& finding) { findings.push_back(finding); }, options);
     const std::string_view kind = sets;
     if (kind != "object") {
       monitor.atomic_set("one", kind == "x" ? &x : &y, sizeof x);
@@ -196,7 +198,7 @@ TEST_CASE("an embedded monitor watches declared sets and objects") {
       a.end();
       a.free(&x);
     }
-    const Summary summary = monitor.finish();
+    const Monitor::Summary summary = monitor.finish();
     CHECK(findings.size() == (kind == "y" ? 0 : 1));
     CHECK(summary.complete);
   }
@@ -217,7 +219,7 @@ TEST_CASE("the same locations are reported once and counted") {
 TEST_CASE("a loss makes a clean result inconclusive") {
   Symbols symbols;
   symbols.threads.intern("A");
-  Watch watch(symbols, {}, [](const Found&) {});
+  Watch watch(symbols, {}, [](const ReportedFinding&) {});
   watch.lost({0, 3});
   watch.finish();
   CHECK(watch.summary().verdict() == Verdict::kInconclusive);
@@ -231,7 +233,7 @@ TEST_CASE("monitor: findings arrive on its thread while the program runs") {
   const auto here = std::this_thread::get_id();
   std::string text;
   std::string json;
-  Monitor monitor([&](const Finding& finding) {
+  Monitor monitor([&](const Monitor::Finding& finding) {
     same_thread = same_thread || std::this_thread::get_id() == here;
     text = finding.text;
     json = finding.json;
@@ -262,7 +264,7 @@ TEST_CASE("monitor: findings arrive on its thread while the program runs") {
   b.end();
   a.close();
   b.close();
-  const Summary summary = monitor.finish();
+  const Monitor::Summary summary = monitor.finish();
   CHECK(count == 1);
   CHECK_FALSE(same_thread);
   CHECK(text.find("bank.cpp:7") != std::string::npos);
@@ -274,7 +276,7 @@ TEST_CASE("monitor: findings arrive on its thread while the program runs") {
 }
 
 TEST_CASE("monitor: threads under a lock are serializable") {
-  Monitor monitor([](const Finding& finding) { FAIL_CHECK(finding.text); });
+  Monitor monitor([](const Monitor::Finding& finding) { FAIL_CHECK(finding.text); });
   std::mutex lock;
   int x = 0;
   const auto work = [&](Monitor::Thread thread) {
@@ -297,7 +299,7 @@ TEST_CASE("monitor: threads under a lock are serializable") {
   for (std::thread& thread : threads) {
     thread.join();
   }
-  const Summary summary = monitor.finish();
+  const Monitor::Summary summary = monitor.finish();
   CHECK(summary.events == 3 * 2000 * 6);
   CHECK(summary.units == 3 * 2000);
   CHECK(summary.findings == 0);
@@ -305,7 +307,7 @@ TEST_CASE("monitor: threads under a lock are serializable") {
 }
 
 TEST_CASE("monitor: what is lost makes it incomplete") {
-  Monitor monitor([](const Finding&) {});
+  Monitor monitor([](const Monitor::Finding&) {});
   {
     Monitor::Thread thread = monitor.thread("A");
     int x = 0;
@@ -313,13 +315,13 @@ TEST_CASE("monitor: what is lost makes it incomplete") {
     thread.lost(5);
     thread.write(&x, sizeof x);
   }
-  const Summary summary = monitor.finish();
+  const Monitor::Summary summary = monitor.finish();
   CHECK(summary.events == 2);
   CHECK_FALSE(summary.complete);
 }
 
 TEST_CASE("monitor: a closed handle has its number and ignores the rest") {
-  Monitor monitor([](const Finding&) {});
+  Monitor monitor([](const Monitor::Finding&) {});
   int x = 0;
   Monitor::Thread main = monitor.thread("main");
   Monitor::Thread closed = monitor.thread("worker");
@@ -354,7 +356,7 @@ TEST_CASE("monitor: a closed handle has its number and ignores the rest") {
   main.fork(none);
   main.join(none.id());
   main.close();
-  const Summary summary = monitor.finish();
+  const Monitor::Summary summary = monitor.finish();
   CHECK(summary.events == 2);
   CHECK(summary.complete);
 }
@@ -383,7 +385,7 @@ TEST_CASE("a cancelled unit is none, where cancels are expected") {
   for (const How how : {How::kEnd, How::kCancel, How::kUnexpectedCancel}) {
     Monitor::Options options;
     options.cancels = how != How::kUnexpectedCancel;
-    Monitor monitor([](const Finding&) {}, options);
+    Monitor monitor([](const Monitor::Finding&) {}, options);
     const int data = 0;
     Monitor::Thread reader = monitor.thread("reader");
     Monitor::Thread writer = monitor.thread("writer");
@@ -396,7 +398,7 @@ TEST_CASE("a cancelled unit is none, where cancels are expected") {
     how == How::kEnd ? reader.end() : reader.cancel();
     reader.close();
     writer.close();
-    const Summary summary = monitor.finish();
+    const Monitor::Summary summary = monitor.finish();
     CAPTURE(static_cast<int>(how));
     CHECK(summary.complete == (how != How::kUnexpectedCancel));
     CHECK((summary.findings == 0) == (how == How::kCancel));
@@ -404,7 +406,7 @@ TEST_CASE("a cancelled unit is none, where cancels are expected") {
 }
 
 TEST_CASE("a cancel that was not expected leaves a clean verdict inconclusive, and says so") {
-  Monitor monitor([](const Finding&) {});
+  Monitor monitor([](const Monitor::Finding&) {});
   const int data = 0;
   {
     Monitor::Thread reader = monitor.thread("reader");
@@ -413,7 +415,7 @@ TEST_CASE("a cancel that was not expected leaves a clean verdict inconclusive, a
     reader.read(&data, sizeof data);
     reader.cancel();
   }
-  const Summary summary = monitor.finish();
-  CHECK(summary.verdict == SummaryVerdict::kInconclusive);
+  const Monitor::Summary summary = monitor.finish();
+  CHECK(summary.verdict == Monitor::Verdict::kInconclusive);
   CHECK(summary.why == "units were cancelled by code that was loaded later");
 }

@@ -136,8 +136,7 @@ CheckReport judge(const Trace& trace, CheckOptions options, bool complete = true
 
 TEST_CASE("plain traces: nothing that crosses is serializable, whatever its length") {
   const Trace trace = Maker().make(false);
-  for (const CheckProperty property :
-       {CheckProperty::kSerializability, CheckProperty::kRobustness}) {
+  for (const Property property : {Property::kSerializability, Property::kRobustness}) {
     CheckOptions options;
     options.property = property;
     const CheckReport report = judge(trace, options);
@@ -155,17 +154,16 @@ TEST_CASE("plain traces: nothing that crosses is serializable, whatever its leng
 
 TEST_CASE("plain traces: a late store in the middle is found, with an execution") {
   const Trace trace = Maker().make(true);
-  for (const CheckProperty property :
-       {CheckProperty::kSerializability, CheckProperty::kRobustness}) {
+  for (const Property property : {Property::kSerializability, Property::kRobustness}) {
     CheckOptions options;
     options.property = property;
     const CheckReport report = judge(trace, options);
     REQUIRE(report.findings.size() == 1);
-    const CheckFinding& found = report.findings.front();
+    const Finding& found = report.findings.front();
     CHECK(found.violation.verdict == Verdict::kPossible);
     WitnessClaim claim;
     claim.property =
-        property == CheckProperty::kRobustness ? Property::kRobustness : Property::kSerializability;
+        property == Property::kRobustness ? Property::kRobustness : Property::kSerializability;
     CHECK(check_witness(found.events, found.violation.witness, claim));
     CHECK(std::any_of(found.events.events.begin(), found.events.events.end(),
                       [](const Event& event) { return event.address == 1 || event.address == 2; }));
@@ -194,8 +192,7 @@ TEST_CASE("plain traces: with events lost nothing is serializable") {
   Trace trace = Maker().make(false);
   trace.complete = false;
   trace.lost_events = 3;
-  for (const CheckProperty property :
-       {CheckProperty::kSerializability, CheckProperty::kRobustness}) {
+  for (const Property property : {Property::kSerializability, Property::kRobustness}) {
     CheckOptions options;
     options.property = property;
     CHECK(judge(trace, options, false).verdict() == Verdict::kInconclusive);

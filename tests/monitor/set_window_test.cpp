@@ -24,7 +24,7 @@ namespace {
 const int kRounds = rounds(2'000, 40'000);
 
 struct Watched {
-  std::vector<Found> found;
+  std::vector<ReportedFinding> found;
   WatchSummary summary;
 };
 
@@ -34,7 +34,8 @@ Watched watch_sets(const Trace& trace, SetChoice sets, uint64_t history = 1000) 
   options.detector.sets = sets;
   options.detector.history_events = history;
   Watched result;
-  Watch watch(trace.symbols, options, [&](const Found& found) { result.found.push_back(found); });
+  Watch watch(trace.symbols, options,
+              [&](const ReportedFinding& found) { result.found.push_back(found); });
   EventBlock block;
   for (size_t e = 0; e < trace.events.size(); ++e) {
     block.clear();

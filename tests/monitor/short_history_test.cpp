@@ -41,7 +41,7 @@ CheckReport streamed(const Trace& trace, const CheckOptions& options, size_t blo
 }
 
 WatchSummary watched(const Trace& trace, const WatchOptions& options, size_t block_events) {
-  Watch watch(trace.symbols, options, [](const Found&) {});
+  Watch watch(trace.symbols, options, [](const ReportedFinding&) {});
   EventBlock block;
   for (size_t first = 0; first < trace.events.size(); first += block_events) {
     block.clear();
@@ -80,19 +80,18 @@ Asked random_question(std::mt19937_64& random) {
   // Of mixed sizes a part of the trace may have values that can be compared where the whole has
   // not.
   made.values = !made.mixed_sizes && random() % 2 == 0;
-  constexpr CheckProperty kProperties[] = {CheckProperty::kSerializability,
-                                           CheckProperty::kScSerializability,
-                                           CheckProperty::kAtomicSets};
+  constexpr Property kProperties[] = {Property::kSerializability, Property::kScSerializability,
+                                      Property::kAtomicSets};
   asked.check.property = kProperties[random() % 3];
   asked.check.history_events = 2 + random() % 63;
   asked.check.analysis.relation.store_buffer = made.store_buffer;
   asked.watch.detector.policy =
-      asked.check.property == CheckProperty::kAtomicSets          ? DetectorPolicy::kAtomicSets
-      : asked.check.property == CheckProperty::kScSerializability ? DetectorPolicy::kSc
-                                                                  : DetectorPolicy::kTso;
+      asked.check.property == Property::kAtomicSets          ? DetectorPolicy::kAtomicSets
+      : asked.check.property == Property::kScSerializability ? DetectorPolicy::kSc
+                                                             : DetectorPolicy::kTso;
   asked.watch.detector.relation.store_buffer = made.store_buffer;
   asked.watch.detector.history_events = asked.check.history_events;
-  if (asked.check.property == CheckProperty::kScSerializability) {
+  if (asked.check.property == Property::kScSerializability) {
     asked.watch.analysis.property = Property::kScSerializability;
   }
   asked.block_events = 1 + random() % 7;
@@ -120,7 +119,7 @@ TEST_CASE("short histories know less than the whole trace, and nothing else") {
     const CheckReport stream = streamed(trace, asked.check, asked.block_events);
     const WatchSummary watch = watched(trace, asked.watch, asked.block_events);
     std::optional<Verdict> truth;
-    if (asked.check.property == CheckProperty::kSerializability && asked.made.steps < 9) {
+    if (asked.check.property == Property::kSerializability && asked.made.steps < 9) {
       truth = Executions(trace, asked.check.analysis.relation)
                   .verdict(Property::kSerializability, asked.made.values, kMaxSteps);
       executions_seen += truth ? 1 : 0;
@@ -229,7 +228,7 @@ TEST_CASE("atomic sets conflict by their own bytes") {
       cyclic_sets += cyclic ? 1 : 0;
     }
     CheckOptions options;
-    options.property = CheckProperty::kAtomicSets;
+    options.property = Property::kAtomicSets;
     const auto whole = check_trace(trace, options);
     REQUIRE(whole.has_value());
     REQUIRE(whole->complete());

@@ -39,7 +39,7 @@ CheckReport stream(const Trace& trace, const CheckOptions& options, size_t block
 }
 
 // The finding, in positions of the whole trace, is a cycle of units with a witness that holds.
-void check_finding(const Trace& trace, const CheckFinding& finding, const CheckOptions& options) {
+void check_finding(const Trace& trace, const Finding& finding, const CheckOptions& options) {
   REQUIRE(finding.events.events.size() == finding.index.size());
   REQUIRE(std::is_sorted(finding.index.begin(), finding.index.end()));
   const UnitTable units(trace);
@@ -116,9 +116,8 @@ TEST_CASE("a stream is judged like the whole trace") {
     const Trace trace = random_trace(random, made).trace;
     CheckOptions options;
     options.analysis.relation.store_buffer = made.store_buffer;
-    constexpr CheckProperty kProperties[] = {
-        CheckProperty::kSerializability, CheckProperty::kScSerializability,
-        CheckProperty::kAtomicSets, CheckProperty::kRobustness};
+    constexpr Property kProperties[] = {Property::kSerializability, Property::kScSerializability,
+                                        Property::kAtomicSets, Property::kRobustness};
     options.property = kProperties[random() % 4];
     const bool kept = random() % 2 == 0;
     if (kept || random() % 3 == 0) {
@@ -152,8 +151,8 @@ TEST_CASE("a stream is judged like the whole trace") {
     const bool bad =
         streamed.verdict() == Verdict::kDefinite || streamed.verdict() == Verdict::kPossible;
     REQUIRE(bad == !streamed.findings.empty());
-    for (const CheckFinding& finding : streamed.findings) {
-      if (options.property == CheckProperty::kSerializability) {
+    for (const Finding& finding : streamed.findings) {
+      if (options.property == Property::kSerializability) {
         check_finding(trace, finding, options);
       }
     }
@@ -240,7 +239,7 @@ TEST_CASE("without units there is no violation, and nothing is looked at") {
     });
     CheckOptions options;
     options.property =
-        random() % 2 == 0 ? CheckProperty::kSerializability : CheckProperty::kScSerializability;
+        random() % 2 == 0 ? Property::kSerializability : Property::kScSerializability;
     StreamCheck check(trace.symbols, options);
     check.expect_no_units();
     check.add(trace);

@@ -59,16 +59,16 @@ TEST_CASE("a watch with a short history may know less, and nothing else") {
     options.detector.max_retained = static_cast<uint32_t>(random() % 40);
     options.detector.ask_values_at = static_cast<uint32_t>(random() % 20);
     CheckOptions asked;
-    asked.property = round % 3 == 0 ? CheckProperty::kRobustness : CheckProperty::kSerializability;
+    asked.property = round % 3 == 0 ? Property::kRobustness : Property::kSerializability;
     options.ask(asked.property);
     INFO("seed " << kSeed << " round " << round << " history " << options.detector.history_events
                  << "\n"
                  << show(trace));
     uint64_t findings = 0;
     uint64_t definite = 0;
-    Watch watch(trace.symbols, options, [&](const Found& found) {
+    Watch watch(trace.symbols, options, [&](const ReportedFinding& found) {
       ++findings;
-      definite += found.definite ? 1 : 0;
+      definite += found.definite() ? 1 : 0;
     });
     EventBlock block;
     const size_t step = 1 + random() % 7;
@@ -93,7 +93,7 @@ TEST_CASE("a watch with a short history may know less, and nothing else") {
     REQUIRE((definite > 0) == (verdict == Verdict::kDefinite));
     REQUIRE((findings > 0) == (verdict == Verdict::kDefinite || verdict == Verdict::kPossible));
     ++judged[static_cast<int>(verdict)];
-    not_robust += asked.property == CheckProperty::kRobustness &&
+    not_robust += asked.property == Property::kRobustness &&
                           (verdict == Verdict::kPossible || verdict == Verdict::kDefinite)
                       ? 1
                       : 0;
@@ -121,7 +121,7 @@ TEST_CASE("a store that waits for longer than the history") {
   const Trace trace = behind_a_store(in_stream_order(random_trace(random, made).trace), 2);
   WatchOptions options;
   options.detector.history_events = 1;
-  Watch watch(trace.symbols, options, [](const Found&) {});
+  Watch watch(trace.symbols, options, [](const ReportedFinding&) {});
   EventBlock block;
   for (size_t e = 0; e < trace.events.size(); e += 1000) {
     block.clear();

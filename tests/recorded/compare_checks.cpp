@@ -19,18 +19,17 @@ bool same(const CheckReport& a, const CheckReport& b) {
 }
 
 bool numbered(const CheckReport& report, const Trace& trace) {
-  return std::all_of(report.findings.begin(), report.findings.end(),
-                     [&](const CheckFinding& finding) {
-                       for (size_t i = 0; i < finding.index.size(); ++i) {
-                         const Event& shown = finding.events.events[i];
-                         const Event& event = trace.events[finding.index[i]];
-                         if (shown.kind() != event.kind() || shown.thread != event.thread ||
-                             shown.address != event.address || shown.location != event.location) {
-                           return false;
-                         }
-                       }
-                       return true;
-                     });
+  return std::all_of(report.findings.begin(), report.findings.end(), [&](const Finding& finding) {
+    for (size_t i = 0; i < finding.index.size(); ++i) {
+      const Event& shown = finding.events.events[i];
+      const Event& event = trace.events[finding.index[i]];
+      if (shown.kind() != event.kind() || shown.thread != event.thread ||
+          shown.address != event.address || shown.location != event.location) {
+        return false;
+      }
+    }
+    return true;
+  });
 }
 
 int compare(const std::string& file) {
@@ -41,9 +40,8 @@ int compare(const std::string& file) {
   }
   symbolise(loaded->trace, loaded->modules);
   int different = 0;
-  for (const CheckProperty property :
-       {CheckProperty::kSerializability, CheckProperty::kScSerializability,
-        CheckProperty::kAtomicSets, CheckProperty::kRobustness}) {
+  for (const Property property : {Property::kSerializability, Property::kScSerializability,
+                                  Property::kAtomicSets, Property::kRobustness}) {
     CheckOptions options;
     options.property = property;
     options.source = loaded->basis;
@@ -54,8 +52,8 @@ int compare(const std::string& file) {
       if (!whole || !checked || !same(*whole, checked->report) ||
           !numbered(checked->report, loaded->trace)) {
         std::fprintf(stderr, "%s: %s, %u threads: %s as a whole, %s as a stream\n", file.c_str(),
-                     property_name(property), jobs, whole ? verdict_name(*whole) : "error",
-                     checked ? verdict_name(checked->report) : "error");
+                     property_name(property), jobs, whole ? whole->verdict_name() : "error",
+                     checked ? checked->report.verdict_name() : "error");
         ++different;
       }
     }

@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
     return true;
   };
   size_t violations = 0;
-  run({argv + 2, argv + argc}, options, [&](const Found&) {
+  run({argv + 2, argv + argc}, options, [&](const ReportedFinding&) {
     ++violations;
     recorder->dump();
   });

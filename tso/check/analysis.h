@@ -38,7 +38,9 @@
 
 #include "tso/check/part_check.h"
 #include "tso/check/witness.h"
+#include "tso/model/finding.h"
 #include "tso/model/outcome.h"
+#include "tso/model/property.h"
 #include "tso/model/relation.h"
 #include "tso/model/units.h"
 #include "tso/order/event_ranges.h"
@@ -48,35 +50,6 @@
 #include "tso/support/result.h"
 
 namespace tsomon {
-
-// How two neighbours on a cycle are ordered.
-enum class EdgeKind : uint8_t {
-  kProgramOrder,
-  kConflict,    // the trace shows the order
-  kValues,      // the recorded values (or a chain of certain orders) imply it
-  kReordering,  // the execution of the witness chooses it
-  kThread,      // fork or join
-  kOverlap,     // of an atomic set: the intervals overlap, this one begins first
-};
-
-struct CycleEdge {
-  UnitId unit = 0;    // that the edge leaves
-  uint32_t from = 0;  // the two events behind the edge
-  uint32_t to = 0;
-  EdgeKind kind = EdgeKind::kConflict;
-};
-
-struct Violation {
-  Verdict verdict = Verdict::kPossible;
-  bool complete = true;          // false: whether it is definite was not decided
-  std::vector<CycleEdge> cycle;  // ends where it begins
-  // Events of the witness, in trace order: as few as show the cycle, and the stores that the loads
-  // among them may be forwarded from. Without a witness (the plain relation): all of the units.
-  std::vector<uint32_t> window;
-  std::vector<Step> witness;  // empty: no execution shows it (paper relation only)
-};
-
-inline Verdict verdict_of(const Violation& finding) { return finding.verdict; }
 
 // A unit that does not end fenced, and its last store that may commit after it
 // (tso/order/fences.h).

@@ -24,13 +24,12 @@
 #include <string>
 #include <vector>
 
+#include "tso/model/property.h"
 #include "tso/model/relation.h"
 #include "tso/order/execution.h"
 #include "tso/support/result.h"
 
 namespace tsomon {
-
-enum class Property : uint8_t { kSerializability, kRobustness, kScSerializability };
 
 struct WitnessClaim {
   Property property = Property::kSerializability;

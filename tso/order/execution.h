@@ -14,16 +14,11 @@
 #include <optional>
 #include <vector>
 
+#include "tso/model/finding.h"
 #include "tso/model/relation.h"
 #include "tso/order/event_graph.h"
 
 namespace tsomon {
-
-struct Step {
-  bool commit = false;  // false: the event is issued (loads and locked operations: performed)
-  uint32_t event = 0;
-  bool operator==(const Step&) const = default;
-};
 
 // kBefore: the first event comes before the second; kAfter; kNone: either order will do. Asked for
 // pairs with an undirected edge.

@@ -7,7 +7,7 @@
 
 int main() {
   tsomon::Monitor monitor(
-      [](const tsomon::Finding& finding) { std::printf("%s\n", finding.text.c_str()); });
+      [](const tsomon::Monitor::Finding& finding) { std::printf("%s\n", finding.text.c_str()); });
   int value = 0;
   tsomon::Monitor::Thread first = monitor.thread("first");
   tsomon::Monitor::Thread second = monitor.thread("second");
