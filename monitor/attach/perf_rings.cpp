@@ -125,25 +125,17 @@ Result<std::unique_ptr<PerfRings>> PerfRings::create() {
       }
       return refused("perf events cannot be opened", errno);
     }
-    void* const memory = ::mmap(nullptr, kPage + kDataBytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-                                ring.owner.get(), 0);
-    if (memory == MAP_FAILED) {
-      return refused("the ring of perf events cannot be mapped", errno);
+    auto records = MappedRing::map(ring.owner, kDataBytes);
+    if (!records) {
+      return tl::unexpected<Error>(records.error());
     }
-    ring.memory = static_cast<char*>(memory);
+    ring.records.emplace(std::move(*records));
     rings->rings_.push_back(std::move(ring));
   }
   return rings;
 }
 
-PerfRings::~PerfRings() {
-  detach();
-  for (const Ring& ring : rings_) {
-    if (ring.memory != nullptr) {
-      ::munmap(ring.memory, kPage + kDataBytes);
-    }
-  }
-}
+PerfRings::~PerfRings() { detach(); }
 
 void PerfRings::detach() { events_.clear(); }
 
@@ -207,13 +199,15 @@ Result<bool> PerfRings::attach(pid_t pid, const std::function<std::vector<pid_t>
   return true;
 }
 
-void PerfRings::record(const char* bytes, size_t size, std::vector<Hit>& hits) {
-  perf_event_header header{};
-  std::memcpy(&header, bytes, sizeof header);
-  const char* at = bytes + sizeof header;
+void PerfRings::record(const perf_event_header& header, std::string_view body,
+                       std::vector<Hit>& hits) {
+  const char* at = body.data();
   // What sample_id_all adds to other records.
   constexpr size_t kTrailer = 8 + 8 + 8;
-  const char* trailer = bytes + size - kTrailer;
+  if (body.size() < kTrailer) {
+    return;
+  }
+  const char* trailer = body.data() + body.size() - kTrailer;
   const auto time_in = [](const char* from) {
     from += 8;  // process and thread
     return take<int64_t>(from);
@@ -310,34 +304,16 @@ void PerfRings::record(const char* bytes, size_t size, std::vector<Hit>& hits) {
 void PerfRings::not_alone_from(int64_t time) { alone_until_ = std::min(alone_until_, time); }
 
 void PerfRings::read(std::vector<Hit>& hits) {
-  constexpr uint64_t kNearlyFull = 8192;  // a record that found no room is told later
+  constexpr size_t kNearlyFull = 8192;  // a record that found no room is told later
   const int64_t now = hit_clock();
-  for (const Ring& ring : rings_) {
-    auto* const page = reinterpret_cast<perf_event_mmap_page*>(ring.memory);
-    const char* const data = ring.memory + kPage;
-    const uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
-    uint64_t tail = page->data_tail;
-    if (head - tail + kNearlyFull > kDataBytes) {
+  for (Ring& ring : rings_) {
+    std::string records;
+    if (ring.records->read(records) < kNearlyFull) {
       not_alone_from(last_read_);
     }
-    std::array<char, 65536> copy;
-    while (tail + sizeof(perf_event_header) <= head) {
-      const auto byte = [&](size_t i) { return data[(tail + i) % kDataBytes]; };
-      for (size_t i = 0; i < sizeof(perf_event_header); ++i) {
-        copy[i] = byte(i);
-      }
-      perf_event_header header{};
-      std::memcpy(&header, copy.data(), sizeof header);
-      if (header.size < sizeof header) {
-        break;
-      }
-      for (size_t i = sizeof header; i < header.size; ++i) {
-        copy[i] = byte(i);
-      }
-      record(copy.data(), header.size, hits);
-      tail += header.size;
-    }
-    __atomic_store_n(&page->data_tail, tail, __ATOMIC_RELEASE);
+    for_each_record(records, [&](const perf_event_header& header, std::string_view body) {
+      record(header, body, hits);
+    });
   }
   last_read_ = now;
 }

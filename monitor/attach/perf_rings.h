@@ -18,7 +18,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -26,6 +28,7 @@
 
 #include "monitor/attach/hit.h"
 #include "monitor/attach/plan.h"
+#include "monitor/perf_events/rings.h"
 #include "monitor/process/descriptor.h"
 #include "tso/support/result.h"
 
@@ -58,12 +61,12 @@ class PerfRings {
   struct Ring {
     int processor = 0;
     Descriptor owner;
-    char* memory = nullptr;
+    std::optional<MappedRing> records;
   };
   PerfRings() = default;
   Result<bool> attach_thread(pid_t thread, const std::vector<WatchPoint>& watch);
   void not_alone_from(int64_t time);
-  void record(const char* bytes, size_t size, std::vector<Hit>& hits);
+  void record(const perf_event_header& header, std::string_view body, std::vector<Hit>& hits);
 
   std::vector<Ring> rings_;
   std::vector<Descriptor> events_;

@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "monitor/perf_events/perf_event.h"
-#include "monitor/perf_events/sample_ring.h"
+#include "monitor/perf_events/rings.h"
 #include "monitor/process/descriptor.h"
 #include "monitor/process/target.h"
 
@@ -99,6 +99,9 @@ perf_event_attr hit_attributes() {
   return attributes;
 }
 
+// Less than this free: something may have been lost.
+constexpr size_t kNearlyFull = 1024;
+
 tl::unexpected<Error> perf_refused(const std::string& what, int error) {
   std::string remedy = "use a kernel from 5.13 on with CONFIG_UPROBE_EVENTS and CONFIG_PERF_EVENTS";
   if (error == EPERM || error == EACCES) {
@@ -170,7 +173,7 @@ class PerfUprobes : public Uprobes {
       if (!owner.is_open()) {
         return perf_refused("perf events cannot be opened", errno);
       }
-      auto ring = SampleRing::map(owner, bytes);
+      auto ring = MappedRing::map(owner, bytes);
       if (!ring) {
         return tl::unexpected<Error>(ring.error());
       }
@@ -209,18 +212,11 @@ class PerfUprobes : public Uprobes {
   void read(std::vector<Hit>& hits) override {
     std::vector<uint32_t> ended;
     for (Ring& ring : rings_) {
-      bool was_full = false;
-      const std::vector<char> bytes = ring.records.take(&was_full);
-      full_ |= was_full;
-      std::span<const char> records(bytes);
-      while (records.size() >= sizeof(perf_event_header)) {
-        perf_event_header header{};
-        std::memcpy(&header, records.data(), sizeof header);
-        TSOMON_CHECK(header.size >= sizeof header && header.size <= records.size(),
-                     "the kernel writes whole records");
-        take(header.type, records.subspan(sizeof header, header.size - sizeof header), hits, ended);
-        records = records.subspan(header.size);
-      }
+      std::string records;
+      full_ |= ring.records.read(records) < kNearlyFull;
+      for_each_record(records, [&](const perf_event_header& header, std::string_view body) {
+        take(header.type, {body.data(), body.size()}, hits, ended);
+      });
     }
     // Its last hits may be in a ring that had been read: one round later.
     for (const uint32_t thread : ended_) {
@@ -271,7 +267,7 @@ class PerfUprobes : public Uprobes {
   struct Ring {
     int processor = 0;
     Descriptor owner;
-    SampleRing records;
+    MappedRing records;
   };
 
   static tl::unexpected<Error> refusal(const char* what, int error, int* refused) {

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <fstream>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,7 +16,7 @@
 #include <unistd.h>
 
 #include "monitor/perf_events/perf_event.h"
-#include "monitor/perf_events/sample_ring.h"
+#include "monitor/perf_events/rings.h"
 #include "monitor/process/descriptor.h"
 
 namespace tsomon::attach {
@@ -159,13 +161,8 @@ tl::unexpected<Error> refusal(const std::string& reasons, int error) {
 uint64_t decode_memory_samples(std::span<const char> records, SampledAccess usual,
                                std::vector<MemorySample>& samples) {
   uint64_t lost = 0;
-  while (records.size() >= sizeof(perf_event_header)) {
-    perf_event_header header{};
-    std::memcpy(&header, records.data(), sizeof header);
-    if (header.size < sizeof header || header.size > records.size()) {
-      break;
-    }
-    const std::span<const char> body = records.subspan(sizeof header, header.size - sizeof header);
+  for_each_record({records.data(), records.size()}, [&](const perf_event_header& header,
+                                                        std::string_view body) {
     if (header.type == PERF_RECORD_SAMPLE && body.size() >= sizeof(KernelSample)) {
       KernelSample record{};
       std::memcpy(&record, body.data(), sizeof record);
@@ -180,14 +177,13 @@ uint64_t decode_memory_samples(std::span<const char> records, SampledAccess usua
       std::memcpy(&record, body.data(), sizeof record);
       lost += record.lost;
     }
-    records = records.subspan(header.size);
-  }
+  });
   return lost;
 }
 
 struct MemorySampler::Ring {
   Descriptor event;
-  SampleRing records;
+  MappedRing records;
   SampledAccess access = SampledAccess::kUnknown;
 };
 
@@ -212,7 +208,7 @@ Result<std::unique_ptr<MemorySampler>> MemorySampler::open(const std::vector<pid
         }
         return refusal(fmt::format("{}: {}", event.name, std::strerror(errno)), errno);
       }
-      auto ring = SampleRing::map(opened, kRingBytes);
+      auto ring = MappedRing::map(opened, kRingBytes);
       if (!ring) {
         return tl::unexpected<Error>(ring.error());
       }
@@ -224,7 +220,9 @@ Result<std::unique_ptr<MemorySampler>> MemorySampler::open(const std::vector<pid
 
 void MemorySampler::read(std::vector<MemorySample>& samples) {
   for (Ring& ring : rings_) {
-    lost_ += decode_memory_samples(ring.records.take(), ring.access, samples);
+    std::string records;
+    ring.records.read(records);
+    lost_ += decode_memory_samples(records, ring.access, samples);
   }
 }
 

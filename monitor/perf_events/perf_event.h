@@ -9,7 +9,7 @@
 #include <linux/perf_event.h>
 #include <sys/types.h>
 
-namespace tsomon::attach {
+namespace tsomon {
 
 // Before the data of a ring lies one page, and what is mapped is counted in such.
 inline constexpr size_t kPage = 4096;
@@ -23,4 +23,4 @@ struct LostRecord {
 // The descriptor, closed by exec, or -1 with errno. `processor` -1: all.
 int open_event(perf_event_attr attributes, pid_t thread, int processor);
 
-}  // namespace tsomon::attach
+}  // namespace tsomon

@@ -1,11 +1,16 @@
 #include "monitor/perf_events/rings.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <utility>
 
-#include <linux/perf_event.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
 
-namespace tsomon::pt_live {
+#include "monitor/perf_events/perf_event.h"
+
+namespace tsomon {
 namespace {
 
 uint64_t head_of(const __u64& head) { return __atomic_load_n(&head, __ATOMIC_ACQUIRE); }
@@ -19,7 +24,7 @@ std::array<std::string_view, 2> pieces(const char* area, size_t size, uint64_t f
 
 }  // namespace
 
-void RecordRing::read(std::string& to) {
+size_t RecordRing::read(std::string& to) {
   const uint64_t head = head_of(control_->data_head);
   uint64_t tail = control_->data_tail;
   if (head - tail > size_) {  // not what a kernel does
@@ -29,6 +34,35 @@ void RecordRing::read(std::string& to) {
   to += parts[0];
   to += parts[1];
   __atomic_store_n(&control_->data_tail, head, __ATOMIC_RELEASE);
+  return size_ - static_cast<size_t>(head - tail);
+}
+
+Result<MappedRing> MappedRing::map(const Descriptor& event, size_t bytes) {
+  void* const mapped =
+      ::mmap(nullptr, kPage + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, event.get(), 0);
+  if (mapped == MAP_FAILED) {
+    return fail(ErrorKind::kEnvironment,
+                fmt::format("a ring for perf events cannot be mapped: {}; run as root, or: sysctl "
+                            "kernel.perf_event_mlock_kb=100000",
+                            std::strerror(errno)));
+  }
+  return MappedRing(static_cast<perf_event_mmap_page*>(mapped), bytes);
+}
+
+MappedRing::MappedRing(perf_event_mmap_page* control, size_t bytes)
+    : control_(control),
+      bytes_(bytes),
+      records_(control, reinterpret_cast<char*>(control) + kPage, bytes) {}
+
+MappedRing::MappedRing(MappedRing&& other) noexcept
+    : control_(std::exchange(other.control_, nullptr)),
+      bytes_(other.bytes_),
+      records_(other.records_) {}
+
+MappedRing::~MappedRing() {
+  if (control_ != nullptr) {
+    ::munmap(control_, kPage + bytes_);
+  }
 }
 
 AuxRing::Piece AuxRing::read(bool end) const {
@@ -57,4 +91,4 @@ AuxRing::Piece AuxRing::snapshot() {
   return piece;
 }
 
-}  // namespace tsomon::pt_live
+}  // namespace tsomon

@@ -42,7 +42,7 @@ class Detector::Impl {
         callbacks_(std::move(callbacks)),
         graph_(&callbacks_, options.policy == DetectorPolicy::kRobustness),
         history_(callbacks_.on_window ? options.history_events : 0, drains_of(options)),
-        ask_at_(options.ask_values_at) {
+        ask_at_(options.tuning.value_inference_threshold) {
     if (callbacks_.on_window && options.history_events != 0) {
       longest_quiet_ = options.history_events / kHistoryShare;
     }
@@ -66,7 +66,7 @@ class Detector::Impl {
     history_.add(block, first_index);
     policy_->add(block, first_index);
     now_ = first_index + block.events.size();
-    if (options_.collect &&
+    if (options_.tuning.collect &&
         (graph_.size() >= next_sweep_ || now_ >= sweep_by_ || policy_->wants_sweep())) {
       sweep();
     }
@@ -126,7 +126,7 @@ class Detector::Impl {
   void run_sweep(const std::function<bool(Policy::Node)>& closed) {
     // All locations are looked at when units have been merged.
     const size_t least = policy_->locations() / kLocationsPerUnit;
-    const size_t most = options_.max_retained;
+    const size_t most = options_.tuning.max_retained;
     // What is open in atomic sets has no undirected edges.
     const DetectorStatistics& all = graph_.statistics();
     const bool rarely_open = options_.policy != DetectorPolicy::kAtomicSets &&
@@ -141,7 +141,7 @@ class Detector::Impl {
       graph_.statistics().known += gone;
       const bool little = 2 * gone < asked_->units;
       ask_again_ = now_ + (little ? kLittleKnown * asked_->events : 0);
-      ask_at_ = std::max<size_t>(options_.ask_values_at, 2 * graph_.size());
+      ask_at_ = std::max<size_t>(options_.tuning.value_inference_threshold, 2 * graph_.size());
       asked_.reset();
     }
     policy_->after_sweep();
@@ -155,7 +155,7 @@ class Detector::Impl {
       return std::nullopt;
     }
     const uint64_t oldest =
-        std::max(history_.oldest(), now_ - std::min(now_, options_.ask_values_of));
+        std::max(history_.oldest(), now_ - std::min(now_, options_.tuning.value_inference_span));
     ConflictGraph::Known known;
     std::vector<PlacedUnit> units;
     uint64_t first = now_;

@@ -28,27 +28,35 @@ enum class DetectorPolicy : uint8_t {
 // In place of a thread: events of some thread are missing.
 inline constexpr ThreadId kNoThread = 0xFFFFFFFFU;
 
-struct DetectorOptions {
-  DetectorPolicy policy = DetectorPolicy::kTso;
-  RelationOptions relation;           // model and order are not looked at
-  SetChoice sets = SetChoice::kAuto;  // kAtomicSets
-  bool collect = true;                // false: nothing is ever dropped (for tests)
-  bool share_nodes = true;            // of accesses outside units, where that changes nothing
-  bool short_ways = true;             // of accesses that meet nothing of other threads
+// What the tests of the detector change; everybody else takes it as it is.
+struct DetectorTuning {
+  bool collect = true;  // false: nothing is ever dropped
+  bool coalesce_singletons =
+      true;               // accesses outside units share nodes, where that changes nothing
+  bool fast_path = true;  // of accesses that meet nothing of other threads
   // Accesses that a location remembers; of more only those make edges from which others follow.
-  uint32_t few_accesses = 12;
+  uint32_t edge_reduction_above = 12;
   // Finished units kept before some are merged, or one for eight locations in memory; a sixteenth
   // of them as long as fewer than one unit in 1,024 has an undirected edge. Of eight times as many
   // merged ones it stays known which they were, for windows that they turn out to lie on.
   uint32_t max_retained = 16384;
+  // Finished units kept before recorded values are asked which can go, and of how many of the
+  // latest events.
+  uint32_t value_inference_threshold = 4096;
+  uint64_t value_inference_span = 1ULL << 17;
+  uint32_t max_pending_stores = 4096;  // of one thread to one location, and ...
+  uint32_t max_pending_units = 4096;   // ... units of one thread, that no fence ever settles
+};
+
+struct DetectorOptions {
+  DetectorPolicy policy = DetectorPolicy::kTso;
+  RelationOptions relation;           // model and order are not looked at
+  SetChoice sets = SetChoice::kAuto;  // kAtomicSets
   // Where this is true, and nothing has been lost or was late, recorded values say which finished
-  // units can go when so many are kept. They are asked about so many of the latest events.
+  // units can go when many are kept (DetectorTuning).
   bool values = true;
-  uint32_t ask_values_at = 4096;
-  uint64_t ask_values_of = 1ULL << 17;
-  uint32_t max_unsettled = 4096;         // stores of one thread to one location, and ...
-  uint32_t max_unsettled_units = 4096;   // ... units of one thread, that no fence ever settles
   uint64_t history_events = 1ULL << 20;  // kept for the traces of windows; 0: none
+  DetectorTuning tuning;
 };
 
 // One access, as much of it as a report needs.

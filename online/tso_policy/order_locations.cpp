@@ -204,7 +204,7 @@ inline void OrderLocations::conflicts(const OrderEvent& now, Location& location,
     kept += at->generation == generations[at->unit] && at->index >= dropped ? 1 : 0;
   }
   location.records.truncate(static_cast<size_t>(kept - begin));
-  const bool many = kept - begin > static_cast<ptrdiff_t>(options_.few_accesses);
+  const bool many = kept - begin > static_cast<ptrdiff_t>(options_.tuning.edge_reduction_above);
   if (many) {
     conflicts_of_many(begin, kept, now, writes, source, in_order);
   }

@@ -173,7 +173,7 @@ inline void OrderPolicy::run_or_unit(OrderEvent& now) {
   threads_.order<kKnown>(now);
   // A load that may have been forwarded comes before little of what follows.
   const bool load = !drains && !has<kKnown>(now.roles, kStore);
-  if (options_.share_nodes && !sc_ && (by_event_ || !(load && now.store != 0))) {
+  if (options_.tuning.coalesce_singletons && !sc_ && (by_event_ || !(load && now.store != 0))) {
     mine.run = now.unit;
     mine.run_in_order = by_event_ || !load || mine.stores == mine.drained;
     mine.run_after_all = by_event_ || (mine.run_in_order && (load || drains));
@@ -252,7 +252,7 @@ void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t ind
 inline bool OrderPolicy::access_plainly(const EventBlock& block, const Event& event, uint64_t index,
                                         bool writes, LocationId location) {
   OrderThread* const known = threads_.find(event.thread);
-  if (!options_.short_ways || known == nullptr) {
+  if (!options_.tuning.fast_path || known == nullptr) {
     return false;
   }
   OrderThread& mine = *known;
@@ -347,7 +347,7 @@ void OrderPolicy::before_sweep() {
     }
   }
   const auto undrained = [this](Node node) { return graph_.unit(node).finished && !closed(node); };
-  if (graph_.size() <= options_.max_unsettled_units) {
+  if (graph_.size() <= options_.tuning.max_pending_units) {
     return;
   }
   undrained_.clear();
@@ -363,7 +363,7 @@ void OrderPolicy::before_sweep() {
     const auto open = static_cast<uint64_t>(std::count_if(begin, end, [&](Node node) {
       return unit_times_[node].hi >= threads_.now() && unit_times_[node].hi != kTimeMax;
     }));
-    const uint64_t bound = options_.max_unsettled_units;
+    const uint64_t bound = options_.tuning.max_pending_units;
     const uint64_t most = bound + std::min(open, kMaxOpen * bound);
     if (const auto size = static_cast<uint64_t>(end - begin); size > most) {
       const auto keep = begin + static_cast<ptrdiff_t>(size - most / 2);

@@ -213,7 +213,7 @@ void OrderLocations::access_otherwise(const Event& event, uint64_t index, int64_
 template <uint8_t kKnown>
 void OrderLocations::access(const OrderEvent& now) {
   Location& here = locations_[now.location];
-  if (kKnown != 0 && options_.short_ways && now.others.empty() && !now.late) {
+  if (kKnown != 0 && options_.tuning.fast_path && now.others.empty() && !now.late) {
     if (access_shortly<kKnown>(now, here)) {
       return;
     }

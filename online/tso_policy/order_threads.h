@@ -107,7 +107,7 @@ class OrderThreads {
 
   OrderThreads(ConflictGraph& graph, const DetectorOptions& options)
       : graph_(graph),
-        max_unsettled_(options.max_unsettled_units),
+        max_unsettled_(options.tuning.max_pending_units),
         whole_order_(options.policy == DetectorPolicy::kSc ||
                      options.policy == DetectorPolicy::kRobustness) {}
 

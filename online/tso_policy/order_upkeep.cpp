@@ -32,7 +32,7 @@ void OrderLocations::prune(Location& location) {
     const LatestSettled& latest = latest_settled_[record.thread];
     return record.index < (record.writes ? latest.store : latest.access);
   });
-  size_t bound = options_.max_unsettled + threads_.size();
+  size_t bound = options_.tuning.max_pending_stores + threads_.size();
   if (records.size() > std::min(kManyRecords, bound)) {
     drop_between(location);
   }
@@ -41,7 +41,7 @@ void OrderLocations::prune(Location& location) {
         std::count_if(records.begin(), records.end(), [this](const Record& record) {
           return record.hi >= threads_.now() && record.hi != kTimeMax;
         }));
-    bound += std::min(open, kMaxOpen * options_.max_unsettled);
+    bound += std::min(open, kMaxOpen * options_.tuning.max_pending_stores);
   }
   if (records.size() > bound) {
     give_up_unsettled(location);

@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
     } else if (word == "--history" && i + 1 < argc) {
       options.history_events = std::strtoull(argv[++i], nullptr, 10);
     } else if (word == "--retained" && i + 1 < argc) {
-      options.max_retained = static_cast<uint32_t>(std::strtoul(argv[++i], nullptr, 10));
+      options.tuning.max_retained = static_cast<uint32_t>(std::strtoul(argv[++i], nullptr, 10));
     } else if (word == "--rounds" && i + 1 < argc) {
       rounds = std::atoi(argv[++i]);
     } else {

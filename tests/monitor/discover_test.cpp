@@ -12,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "monitor/perf_events/sample_ring.h"
 
 namespace tsomon::attach {
 
@@ -199,22 +198,6 @@ TEST_CASE("discover: samples are read from perf records") {
   std::vector<MemorySample> none;
   CHECK(decode_memory_samples(endless, SampledAccess::kLoad, none) == 0);
   CHECK(none.empty());
-}
-
-TEST_CASE("discover: rings are unrolled where they wrap") {
-  std::mt19937_64 random(5);
-  for (int round = 0; round < 300; ++round) {
-    std::vector<char> ring(64);
-    const uint64_t tail = random() % 1000;
-    const uint64_t head = tail + random() % 65;
-    std::vector<char> expected;
-    for (uint64_t at = tail; at < head; ++at) {
-      const char byte = static_cast<char>(random());
-      expected.push_back(byte);
-      ring[at % ring.size()] = byte;
-    }
-    CHECK(unroll_ring(ring, tail, head) == expected);
-  }
 }
 
 TEST_CASE("discover: what many threads access and some write comes first") {

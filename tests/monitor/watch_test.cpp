@@ -56,8 +56,8 @@ TEST_CASE("a watch with a short history may know less, and nothing else") {
     WatchOptions options;
     // A sweep comes after an eighth of the history.
     options.detector.history_events = random() % 2 == 0 ? 20 + random() % 200 : 1 + random() % 40;
-    options.detector.max_retained = static_cast<uint32_t>(random() % 40);
-    options.detector.ask_values_at = static_cast<uint32_t>(random() % 20);
+    options.detector.tuning.max_retained = static_cast<uint32_t>(random() % 40);
+    options.detector.tuning.value_inference_threshold = static_cast<uint32_t>(random() % 20);
     CheckOptions asked;
     asked.property = round % 3 == 0 ? Property::kRobustness : Property::kSerializability;
     options.ask(asked.property);

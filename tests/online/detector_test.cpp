@@ -43,8 +43,8 @@ struct Collection {
 
 Watched watch(const Trace& trace, DetectorOptions options, const Collection& collection) {
   Watched result;
-  options.collect = collection.collect;
-  options.max_retained = collection.max_retained;
+  options.tuning.collect = collection.collect;
+  options.tuning.max_retained = collection.max_retained;
   DetectorCallbacks callbacks;
   callbacks.on_cycle = [&](const DetectedCycle& cycle) { result.cycles.push_back(cycle); };
   callbacks.on_part = [&](const DetectedPart& part) { result.parts.push_back(part); };
@@ -226,9 +226,9 @@ Case random_case(std::mt19937_64& random) {
     result.detector.policy = DetectorPolicy::kRobustness;
   }
   result.detector.relation = result.analysis.relation;
-  result.detector.share_nodes = random() % 4 != 0;
-  result.detector.short_ways = random() % 4 != 0;
-  result.detector.few_accesses = static_cast<uint32_t>(random() % 5);
+  result.detector.tuning.coalesce_singletons = random() % 4 != 0;
+  result.detector.tuning.fast_path = random() % 4 != 0;
+  result.detector.tuning.edge_reduction_above = static_cast<uint32_t>(random() % 5);
   return result;
 }
 
@@ -328,7 +328,7 @@ TEST_CASE("cycles, parts and windows equal those of all pairs of events") {
                  << made.detector.relation.store_buffer << " fenced release "
                  << made.detector.relation.fenced_release << " collect " << collection.collect
                  << " retained " << collection.max_retained << " every " << collection.sweep_every
-                 << " shared " << made.detector.share_nodes << "\n"
+                 << " shared " << made.detector.tuning.coalesce_singletons << "\n"
                  << show(trace));
     RelationOptions relation = made.detector.relation;
     relation.model =
@@ -341,7 +341,7 @@ TEST_CASE("cycles, parts and windows equal those of all pairs of events") {
     // A cycle of directed edges is reported iff there is one, and the parts are the same. Among
     // single events there is none.
     const bool robustness = made.detector.policy == DetectorPolicy::kRobustness;
-    const bool own_nodes = !made.detector.share_nodes;
+    const bool own_nodes = !made.detector.tuning.coalesce_singletons;
     const auto parts = robustness ? std::set<std::set<uint64_t>>() : truth.parts(own_nodes);
     const bool thread_events = made.made.threads_start;
     REQUIRE((parts.empty() || !watched.cycles.empty()));
@@ -495,15 +495,16 @@ TEST_CASE("units that recorded values let go take no violation with them") {
     relation.fenced_release = false;
     made.detector.policy = DetectorPolicy::kTso;
     made.detector.relation = relation;
-    made.detector.ask_values_at = static_cast<uint32_t>(random() % (random() % 2 == 0 ? 2 : 12));
-    made.detector.ask_values_of = random() % 2 == 0 ? 1000 : 4 + random() % 30;
+    made.detector.tuning.value_inference_threshold =
+        static_cast<uint32_t>(random() % (random() % 2 == 0 ? 2 : 12));
+    made.detector.tuning.value_inference_span = random() % 2 == 0 ? 1000 : 4 + random() % 30;
     made.analysis.property = Property::kSerializability;
     made.analysis.values = true;
     const Collection collection{true,
                                 static_cast<uint32_t>(random() % 2 == 0 ? 4096 : random() % 16),
                                 1 + static_cast<uint32_t>(random() % 6)};
     INFO("seed " << kSeed << " round " << round << " sweep every " << collection.sweep_every
-                 << " ask at " << made.detector.ask_values_at << " merge at "
+                 << " ask at " << made.detector.tuning.value_inference_threshold << " merge at "
                  << collection.max_retained << "\n"
                  << show(trace));
     const Watched watched = watch(trace, made.detector, collection);
@@ -543,15 +544,15 @@ TEST_CASE("loads of a thread's own store that others stand for") {
   for (int round = 0; round < kTraces; ++round) {
     const Trace trace = random_spinning(random);
     DetectorOptions options;
-    options.max_unsettled = 2 + static_cast<uint32_t>(random() % 6);
-    options.few_accesses = static_cast<uint32_t>(random() % 5);
+    options.tuning.max_pending_stores = 2 + static_cast<uint32_t>(random() % 6);
+    options.tuning.edge_reduction_above = static_cast<uint32_t>(random() % 5);
     options.values = false;
     const Collection collection{true,
                                 static_cast<uint32_t>(random() % 2 == 0 ? 4096 : random() % 9),
                                 1 + static_cast<uint32_t>(random() % 9)};
     INFO("seed " << kSeed << " round " << round << " sweep every " << collection.sweep_every
                  << " merge at " << collection.max_retained << " unsettled "
-                 << options.max_unsettled << "\n"
+                 << options.tuning.max_pending_stores << "\n"
                  << show(trace));
     const Watched watched = watch(trace, options, collection);
     if (watched.statistics.forced > 0) {
@@ -581,13 +582,13 @@ TEST_CASE("threads that come, are joined, and are followed by others") {
   for (int round = 0; round < kRounds / 10; ++round) {
     const Trace trace = mini_trace(random_generations(random));
     DetectorOptions options;
-    options.share_nodes = random() % 2 == 0;
+    options.tuning.coalesce_singletons = random() % 2 == 0;
     const Collection collection = random_collection(random);
     INFO("seed " << kSeed << " round " << round << " every " << collection.sweep_every << "\n"
                  << show(trace));
     const Truth truth(trace, options.relation);
     const Watched watched = watch(trace, options, collection);
-    REQUIRE((truth.parts(!options.share_nodes).empty() || !watched.cycles.empty()));
+    REQUIRE((truth.parts(!options.tuning.coalesce_singletons).empty() || !watched.cycles.empty()));
     for (const DetectedCycle& cycle : watched.cycles) {
       check_cycle(trace, truth, cycle, true);
     }
@@ -819,9 +820,9 @@ TEST_CASE("the short ways change no part and no window") {
     made.detector.policy = DetectorPolicy::kTso;
     const Collection collection = random_collection(random);
     INFO("seed " << kSeed << " round " << round << "\n" << show(made.trace));
-    made.detector.short_ways = false;
+    made.detector.tuning.fast_path = false;
     Watched all = watch(made.trace, made.detector, collection);
-    made.detector.short_ways = true;
+    made.detector.tuning.fast_path = true;
     Watched watched = watch(made.trace, made.detector, collection);
     // Those of one sweep come in no particular order.
     for (std::vector<DetectedWindow>* windows : {&all.windows, &watched.windows}) {
@@ -893,8 +894,8 @@ TEST_CASE("collection and merging change no cycle of a long trace") {
     }
     DetectorOptions options;
     options.policy = random() % 3 == 0 ? DetectorPolicy::kSc : DetectorPolicy::kTso;
-    options.share_nodes = random() % 2 == 0;
-    options.few_accesses = static_cast<uint32_t>(random() % 16);
+    options.tuning.coalesce_singletons = random() % 2 == 0;
+    options.tuning.edge_reduction_above = static_cast<uint32_t>(random() % 16);
     if (random() % 2 == 0) {
       options.relation.store_buffer = 1 + static_cast<uint32_t>(random() % 8);
     }
@@ -917,7 +918,7 @@ TEST_CASE("collection and merging change no cycle of a long trace") {
       }
     }
     // A sweep ends what shares a node; how much does changes what is flagged, not what is violated.
-    REQUIRE((options.share_nodes || collected.windows.size() == all.windows.size()));
+    REQUIRE((options.tuning.coalesce_singletons || collected.windows.size() == all.windows.size()));
     REQUIRE(collected.parts.size() == all.parts.size());
     with_cycle += all.cycles.empty() ? 0 : 1;
     merged += contracted.statistics.merged;

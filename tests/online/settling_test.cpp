@@ -65,7 +65,7 @@ Trace touching(const std::string& text, int times) {
 
 TEST_CASE("one thread at work behind a fence that ends where its next access begins") {
   DetectorOptions options;
-  options.max_unsettled = 16;
+  options.tuning.max_pending_stores = 16;
   // The store is settled only after the next access to x, and is then covered by the next store.
   const Detected outcome = detect(touching("T0:R(x) W(x) F ", 500), options);
   CHECK(outcome.statistics.forced == 0);
@@ -153,8 +153,8 @@ TEST_CASE("a store before a release is settled before one behind it") {
 
 TEST_CASE("a thread that never drains its buffer") {
   DetectorOptions options;
-  options.max_unsettled = 64;
-  options.max_unsettled_units = 64;
+  options.tuning.max_pending_stores = 64;
+  options.tuning.max_pending_units = 64;
   const Trace trace = touching("T0:W(x) T0:R(x) ", 2'000);
   const Detected unbounded = detect(trace, options);
   CHECK(unbounded.statistics.forced > 0);
@@ -187,8 +187,8 @@ TEST_CASE("accesses between two stamps settle with the second one") {
     return detect(trace, options);
   };
   for (const bool units : {true, false}) {
-    options.max_unsettled_units = units ? 64 : 4096;
-    options.max_unsettled = units ? 4096 : 64;
+    options.tuning.max_pending_units = units ? 64 : 4096;
+    options.tuning.max_pending_stores = units ? 4096 : 64;
     CHECK(until(1000).complete);
     CHECK(until(1000).statistics.forced == 0);
     CHECK(until(kTimeMax).statistics.forced > 0);
@@ -197,7 +197,7 @@ TEST_CASE("accesses between two stamps settle with the second one") {
 
 TEST_CASE("events of their own, merged: no violation is possible, nothing is to be searched") {
   DetectorOptions options;
-  options.max_retained = 4;
+  options.tuning.max_retained = 4;
   options.relation.store_buffer = 4;
   const Trace trace = mini_trace([] {
     std::string text;
@@ -227,8 +227,8 @@ TEST_CASE("giving up never makes a clean verdict") {
     made.fences = static_cast<uint32_t>(random() % 3) * 20;
     const Trace trace = random_trace(random, made).trace;
     DetectorOptions options;
-    options.max_unsettled = 1 + static_cast<uint32_t>(random() % 6);
-    options.max_unsettled_units =
+    options.tuning.max_pending_stores = 1 + static_cast<uint32_t>(random() % 6);
+    options.tuning.max_pending_units =
         random() % 2 == 0 ? 4096 : 1 + static_cast<uint32_t>(random() % 8);
     INFO("seed " << kSeed << " round " << round << "\n" << show(trace));
     const Detected outcome = detect(trace, options);
