@@ -181,7 +181,7 @@ TEST_CASE("plain traces: counters with values are violated, and it is known how 
     for (const CheckReport* report : {&*checked, &streamed}) {
       REQUIRE(report->violations() > 0);
       CHECK(report->verdict() == Verdict::kDefinite);
-      const CheckFinding& found = report->findings.front();
+      const Finding& found = report->findings.front();
       CHECK(check_witness(found.events, found.violation.witness,
                           {Property::kSerializability, options.analysis.relation, false}));
     }
