@@ -15,6 +15,7 @@
 #include "tools/number_option.h"
 #include "tools/output.h"
 #include "tools/output_option.h"
+#include "tools/predict_option.h"
 #include "tools/property_option.h"
 #include "tools/relation_option.h"
 #include "tools/watch_report.h"
@@ -38,6 +39,7 @@ struct AttachArguments {
   std::string values;
   RelationChoice relation;
   FlightChoice flight;
+  PredictChoice predict;
   OutputFormat output = OutputFormat::kText;
 };
 
@@ -105,11 +107,13 @@ int run_attach(const AttachArguments& options) {
   if (auto started = flight->start(pid, true); !started) {
     return refuse(started.error());
   }
-  const auto summary =
-      attach::attach_to(pid, attach_options(options), [&](const ReportedFinding& violation) {
-        flight->dump();
-        print_found(violation, {options.output, stdout, kAttachTool});
-      });
+  OnlinePredictions predictions(options.predict, {options.output, stdout, kAttachTool});
+  attach::AttachOptions asked = attach_options(options);
+  asked.follower = predictions.follower();
+  const auto summary = attach::attach_to(pid, asked, [&](const ReportedFinding& violation) {
+    flight->dump();
+    print_found(violation, {options.output, stdout, kAttachTool});
+  });
   if (!summary) {
     return refuse(summary.error());
   }
@@ -121,6 +125,7 @@ int run_attach(const AttachArguments& options) {
                                        {"lost_hits", summary->lost_hits},
                                        {"lost_watch_hits", summary->lost_watch_hits},
                                        {"values", values_json(options.values, summary->values)}};
+  predictions.print_summary(summary->program);
   for (const WatchSummary& watch : summary->watches) {
     print_watch_summary(summary->program, watch, {options.output, stdout, kAttachTool}, more);
   }
@@ -128,7 +133,7 @@ int run_attach(const AttachArguments& options) {
     fmt::print("  hits: {}\n", summary->hits);
     print_values(options.values, summary->values);
   }
-  return watch_exit_status(summary->watches);
+  return predictions.worse(watch_exit_status(summary->watches));
 }
 
 }  // namespace
@@ -203,9 +208,11 @@ void add_attach_command(CLI::App& app, int& exit_status) {
                    "Also write the events to this file, as a text trace for tsomon check")
       ->option_text("FILE");
   add_flight_options(*command, options->flight);
+  add_predict_options(*command, options->predict);
   add_output_option(*command, options->output);
   command->footer(
-      "Exit status: 0 nothing found, 1 a violation was found, 2 bad usage or a process that cannot "
+      "Exit status: 0 nothing found, 1 a violation was found or predicted, 2 bad usage or a "
+      "process that cannot "
       "be\nwatched, 3 inconclusive, 4 a permission or a feature of the kernel is missing.\n"
       "SIGINT and SIGTERM detach and judge what was seen.");
   command->callback([options, &exit_status] { exit_status = run_attach(*options); });

@@ -1,5 +1,7 @@
 // `tsomon predict`: what could have happened in another schedule of the run that was recorded.
 #include <algorithm>
+#include <fstream>
+#include <limits>
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -27,10 +29,28 @@ struct PredictArguments {
   std::string model = "sc";
   std::string branches = "auto";
   std::string format = "auto";
+  uint64_t max_events = 0;  // as many as the memory holds
   uint64_t max_work = 100'000'000'000;
   uint64_t witness_events = predict::RaceOptions().max_witness_events;
   OutputFormat output = OutputFormat::kText;
 };
+
+// What an event takes in long recordings, with all that is made of it.
+constexpr uint64_t kBytesOfEvent = 160;
+
+// In bytes; as much as one can wish for where the system does not say.
+uint64_t available_memory() {
+  std::ifstream info("/proc/meminfo");
+  std::string name;
+  uint64_t kilobytes = 0;
+  while (info >> name >> kilobytes) {
+    if (name == "MemAvailable:") {
+      return kilobytes * 1024;
+    }
+    info.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return UINT64_MAX;
+}
 
 predict::Branches branches_of(const std::string& name) {
   return name == "as-recorded"        ? predict::Branches::kAsRecorded
@@ -59,6 +79,9 @@ int predict_file(const std::string& file, const PredictArguments& options) {
   asked.race.branches = branches_of(options.branches);
   asked.race.max_witness_events = options.witness_events;
   asked.bounds.max_work = options.max_work;
+  asked.max_events =
+      std::min(predict::kMaxEvents,
+               options.max_events != 0 ? options.max_events : available_memory() / kBytesOfEvent);
   asked.store_buffers = options.model == "tso";
   const auto prediction = predict_input(file, *input_format(options.format), asked);
   if (!prediction) {
@@ -136,6 +159,12 @@ void add_predict_command(CLI::App& app, int& exit_status) {
   command->add_option("--format", options->format, "Format of the inputs, auto: by content")
       ->check(CLI::IsMember({"auto", "std", "capture", "perf"}))
       ->capture_default_str();
+  command
+      ->add_option("--max-events", options->max_events,
+                   "Events of an input that are looked at, from its beginning; without it as many "
+                   "as fit\ninto memory")
+      ->check(positive_number())
+      ->option_text("N");
   command
       ->add_option("--max-work", options->max_work,
                    "Steps of the search, some nanoseconds each; beyond it is not complete")

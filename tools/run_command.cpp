@@ -16,6 +16,7 @@
 #include "tools/flight_option.h"
 #include "tools/output.h"
 #include "tools/output_option.h"
+#include "tools/predict_option.h"
 #include "tools/property_option.h"
 #include "tools/relation_option.h"
 #include "tools/watch_report.h"
@@ -44,6 +45,7 @@ struct RunArguments {
   std::string save;
   std::string report;
   FlightChoice flight;
+  PredictChoice predict;
 };
 
 RunOptions run_options(const RunArguments& options) {
@@ -55,7 +57,9 @@ RunOptions run_options(const RunArguments& options) {
   const bool about_sets = std::any_of(
       result.watches.begin(), result.watches.end(),
       [](const WatchOptions& watch) { return watch.property() == Property::kAtomicSets; });
-  result.object_bytes = about_sets && sets == SetChoice::kObjects ? kObjectBytes : 0;
+  // Memory that is freed and given out again is no race.
+  const bool objects = (about_sets && sets == SetChoice::kObjects) || options.predict.predict;
+  result.object_bytes = objects ? kObjectBytes : 0;
   return result;
 }
 
@@ -80,6 +84,8 @@ int run_run(const RunArguments& options) {
     recorded = flight->start(pid, false);
     return recorded.has_value();
   };
+  OnlinePredictions predictions(options.predict, output);
+  asked.follower = predictions.follower();
   const RunResult result = run(options.command, asked, [&](const ReportedFinding& found) {
     flight->dump();
     print_found(found, output);
@@ -96,6 +102,7 @@ int run_run(const RunArguments& options) {
     return result.status;
   }
   flight->stop("tsomon run");
+  predictions.print_summary(options.command[0]);
   for (const WatchSummary& summary : result.summaries) {
     print_watch_summary(options.command[0], summary, output);
   }
@@ -110,7 +117,7 @@ int run_run(const RunArguments& options) {
   if (result.status != 0) {
     return result.status;
   }
-  const int status = watch_exit_status(result.summaries);
+  const int status = predictions.worse(watch_exit_status(result.summaries));
   return status == kExitClean && !(result.saved && written) ? kExitEnvironment : status;
 }
 
@@ -142,6 +149,7 @@ void add_run_command(CLI::App& app, int& exit_status) {
           "the\nprogram has, too")
       ->option_text("FILE");
   add_flight_options(*command, options->flight);
+  add_predict_options(*command, options->predict);
   add_output_option(*command, options->output);
   command->add_option("command", options->command, "The program and its arguments, after --")
       ->required()
@@ -150,7 +158,8 @@ void add_run_command(CLI::App& app, int& exit_status) {
   command->footer(
       "Exit status: the program's, or 128+N when signal N ended it, unless that is 0; then 0 "
       "nothing\n"
-      "found, 1 a violation was found, 3 inconclusive, 4 a file to write is not whole. 127 the "
+      "found, 1 a violation was found or predicted, 3 inconclusive, 4 a file to write is not "
+      "whole. 127 the "
       "program\n"
       "was not found; 126 it cannot be executed; 125 it was not watched; 2 bad usage.\n"
       "TSOMON_OPTIONS in the environment reaches the probe.");

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -41,7 +42,7 @@ void one_after_another(const std::vector<Work>& works) {
 }
 
 std::array<std::mutex, 5> forks;
-uint64_t eaten = 0;
+std::atomic<uint64_t> eaten{0};
 
 void eat(size_t first, size_t second) {
   const std::lock_guard<std::mutex> one(forks[first]);

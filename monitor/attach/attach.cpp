@@ -153,8 +153,7 @@ class Session {
     for (WatchOptions& watch : watches) {
       watch.analysis.values &= options_.values != Values::kNone;
       watch.source = BasisSource::kAttached;
-      watch.names.place = [this](const std::string& text) { return place(text); };
-      watch.names.variable = [this](uint64_t address) { return variable(address); };
+      watch.names = report_names();
     }
     Signals signals;
     WorkMeter meter({}, &signals.stop());
@@ -167,6 +166,9 @@ class Session {
         },
         [this](const EventBlock& block, const std::vector<EventLoss>& losses) {
           saved_->add(block, losses);
+          if (options_.follower != nullptr) {
+            options_.follower->add(block, symbols_, report_names());
+          }
         });
     HitsToEventsOptions turning;
     turning.values = options_.values;
@@ -575,6 +577,13 @@ class Session {
     return names_->variable(address);
   }
 
+  ReportNames report_names() {
+    ReportNames names;
+    names.place = [this](const std::string& text) { return place(text); };
+    names.variable = [this](uint64_t address) { return variable(address); };
+    return names;
+  }
+
   Result<AttachSummary> finish() {
     events_->ends_at(hit_clock() - kClockError);
     links_.clear();
@@ -596,6 +605,9 @@ class Session {
       saved_->incomplete();
     }
     merged_->finish();
+    if (options_.follower != nullptr) {
+      options_.follower->finish(symbols_, report_names());
+    }
     summary_.watches = merged_->watches().summaries();
     summary_.program = target_.executable();
     judge_nothing();

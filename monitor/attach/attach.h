@@ -28,6 +28,7 @@
 
 #include "monitor/attach/hit_values.h"
 #include "monitor/attach/plan.h"
+#include "monitor/events/event_follower.h"
 #include "monitor/judge/watch.h"
 #include "tso/support/result.h"
 
@@ -40,8 +41,9 @@ struct AttachOptions {
   bool until_violation = false;
   double max_overhead = 0;  // percent of the processor time of the process; 0: no bound
   Values values = Values::kNone;
-  std::vector<std::string> modules;  // files that the process may load later: probed in advance
-  std::string save;                  // a text trace of all events, for `tsomon check`; empty: none
+  std::vector<std::string> modules;   // files that the process may load later: probed in advance
+  std::string save;                   // a text trace of all events, for `tsomon check`; empty: none
+  EventFollower* follower = nullptr;  // is told of all events that are judged
   // What the user should know while it runs.
   std::function<void(const std::string&)> note;
 };

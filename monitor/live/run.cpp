@@ -189,11 +189,11 @@ class Reading {
 class Judging {
  public:
   Judging(const RunOptions& options, const Watch::Callback& report)
-      : watches_(symbols_, completed(options.watches), report) {}
+      : follower_(options.follower), watches_(symbols_, completed(options.watches), report) {}
 
   // All that comes; after a stop nothing of it is judged.
   void judge(BlockQueue<JudgedBlock>& queue) {
-    while (auto block = queue.pop(kIdle, [this] { watches_.idle(); })) {
+    while (auto block = queue.pop(kIdle, [this] { idle(); })) {
       learn(std::move(block->news), symbols_);
       if (block->may_cancel) {
         watches_.expect_cancels();
@@ -207,6 +207,9 @@ class Judging {
           watches_.lost(loss);
         }
         watches_.add(block->events);
+        if (follower_ != nullptr) {
+          follower_->add(block->events, symbols_, names());
+        }
       }
       block->events.clear();
       block->losses.clear();
@@ -221,6 +224,9 @@ class Judging {
     }
     modules_ = reading.reader().modules();
     watches_.finish();
+    if (follower_ != nullptr) {
+      follower_->finish(symbols_, names());
+    }
   }
 
   std::vector<WatchSummary> summaries() const { return watches_.summaries(); }
@@ -231,10 +237,23 @@ class Judging {
  private:
   std::vector<WatchOptions> completed(std::vector<WatchOptions> watches) {
     for (WatchOptions& options : watches) {
-      options.names.place = [this](const std::string& text) { return place(text); };
-      options.names.variable = [this](uint64_t address) { return symboliser().variable(address); };
+      options.names = names();
     }
     return watches;
+  }
+
+  ReportNames names() {
+    ReportNames names;
+    names.place = [this](const std::string& text) { return place(text); };
+    names.variable = [this](uint64_t address) { return symboliser().variable(address); };
+    return names;
+  }
+
+  void idle() {
+    watches_.idle();
+    if (follower_ != nullptr) {
+      follower_->idle(names());
+    }
   }
 
   // Opened when something is found.
@@ -254,6 +273,7 @@ class Judging {
     return place;
   }
 
+  EventFollower* follower_;
   Symbols symbols_;
   std::vector<capture::Module> modules_;
   std::unique_ptr<Symboliser> symboliser_;

@@ -20,6 +20,7 @@
 
 #include <sys/types.h>
 
+#include "monitor/events/event_follower.h"
 #include "monitor/judge/watch.h"
 
 namespace tsomon {
@@ -32,7 +33,8 @@ struct RunOptions {
   std::string save;
   // Is called with the process that is going to execute the program; false: it does not.
   std::function<bool(pid_t)> before_start;
-  uint64_t object_bytes = 0;  // the probe's option objects=, unless TSOMON_OPTIONS has it
+  EventFollower* follower = nullptr;  // is told of all events that are judged
+  uint64_t object_bytes = 0;          // the probe's option objects=, unless TSOMON_OPTIONS has it
 };
 
 struct RunResult {

@@ -55,6 +55,14 @@ class Reader {
                                              block.write_value(event),
                                              lines.empty() ? events_ : lines[i]};
         ++events_;
+        if (unplaced(item)) {
+          prediction_->notes.push_back(
+              fmt::format("the time stamps order nothing from event {} on: only what comes before "
+                          "was looked at",
+                          item.line));
+          prediction_->trace.complete = false;
+          return false;
+        }
         if (order_.empty() && item.hi == event.lo) {
           put(item);
         } else {
@@ -62,7 +70,7 @@ class Reader {
           take_ordered();
         }
       }
-      if (events_ >= predict::kMaxEvents) {
+      if (events_ >= prediction_->asked.max_events) {
         prediction_->notes.push_back(
             fmt::format("only the first {} events were looked at", events_));
         prediction_->trace.complete = false;
@@ -73,6 +81,22 @@ class Reader {
         return false;
       }
     }
+  }
+
+  // Locks, forks and joins of recordings have stamps of both sides, but for the last one of a
+  // thread, which may be unfinished. Where the clocks of the processors are not trusted they have
+  // none, and what they order would be lost.
+  bool unplaced(const predict::ValueOrder::Item& item) {
+    if (item.hi != kTimeMax ||
+        !is(item.event, kinds::kLocks | kinds::kDrains | kind_mask(EventKind::kJoin))) {
+      return false;
+    }
+    if (item.event.thread >= unfinished_.size()) {
+      unfinished_.resize(item.event.thread + 1);
+    }
+    const bool again = unfinished_[item.event.thread];
+    unfinished_[item.event.thread] = true;
+    return again || item.event.kind() == EventKind::kJoin;
   }
 
   void take_ordered() {
@@ -101,6 +125,7 @@ class Reader {
   EventSource& source_;
   Prediction* prediction_;
   predict::ValueOrder order_;
+  std::vector<bool> unfinished_;  // threads
   uint64_t events_ = 0;
 };
 
@@ -318,26 +343,53 @@ const char* verdict_name(const Prediction& prediction) {
   return prediction.found() ? "predicted" : prediction.complete() ? "none" : "inconclusive";
 }
 
+// Runs what asks about one kind with a share of what is left of the work, which what takes less
+// leaves to the others.
+template <typename Kind>
+void judge_kind(uint32_t shares, const WorkBounds& bounds, uint64_t used, const Kind& kind) {
+  WorkBounds mine = bounds;
+  mine.max_work = (bounds.max_work - std::min(used, bounds.max_work)) / shares;
+  WorkMeter meter(mine);
+  const WorkScope scope(&meter);
+  kind();
+}
+
 // Deadlocks first: they are few. Races last: they are many.
 void judge(Prediction* prediction) {
-  WorkMeter meter(prediction->asked.bounds);
+  const PredictOptions& asked = prediction->asked;
+  WorkMeter meter(asked.bounds, asked.stop);
   const WorkScope scope(&meter);
   try {
     predict::Query query(prediction->trace, prediction->branches);
-    if (prediction->asked.deadlocks) {
-      prediction->deadlocks =
-          predict_deadlocks(query, {true, prediction->asked.race.max_witness_events});
+    const uint64_t witness_events = asked.race.max_witness_events;
+    uint32_t left = (asked.deadlocks ? 1 : 0) + (asked.atomicity ? 1 : 0) + (asked.races ? 1 : 0);
+    if (asked.deadlocks) {
+      judge_kind(left--, asked.bounds, meter.work(), [&] {
+        prediction->deadlocks = predict_deadlocks(query, {true, witness_events});
+      });
     }
-    if (prediction->asked.atomicity) {
-      prediction->atomicity =
-          predict_atomicity(query, {true, prediction->asked.race.max_witness_events, false});
+    if (asked.atomicity) {
+      judge_kind(left--, asked.bounds, meter.work(), [&] {
+        prediction->atomicity = predict_atomicity(query, {true, witness_events, false});
+      });
     }
-    if (prediction->asked.races) {
-      prediction->races = predict_races(query, prediction->asked.race);
+    if (asked.races) {
+      judge_kind(left--, asked.bounds, meter.work(),
+                 [&] { prediction->races = predict_races(query, asked.race); });
     }
   } catch (const WorkEnded& ended) {
     prediction->ended = ended.limit();
   }
+  prediction->work = meter.work();
+}
+
+std::string fingerprint_of_events(const Prediction& prediction,
+                                  const std::vector<uint32_t>& events) {
+  std::vector<ReportedAccess> accesses;
+  for (const uint32_t event : events) {
+    accesses.push_back(access_of(prediction, event));
+  }
+  return fingerprint_of(accesses);
 }
 
 }  // namespace
@@ -351,25 +403,29 @@ Result<Prediction> predict_input(const std::string& path, InputFormat format,
   if (!source) {
     return tl::unexpected<Error>(std::move(source.error()));
   }
+  return predict_source(**source, options);
+}
+
+Result<Prediction> predict_source(EventSource& source, const PredictOptions& options) {
   Prediction prediction;
   prediction.asked = options;
-  prediction.input = (*source)->input();
+  prediction.input = source.input();
   try {
-    const auto whole = Reader(**source, &prediction).read();
+    const auto whole = Reader(source, &prediction).read();
     if (!whole) {
       return tl::unexpected<Error>(whole.error());
     }
   } catch (const WorkEnded& end) {  // while it waited for the input
     prediction.ended = end.limit();
   }
-  prediction.trace.complete = prediction.trace.complete && (*source)->complete();
-  prediction.trace.sampled = (*source)->sampled();
-  prediction.trace.selection = (*source)->selection();
-  prediction.trace.lost_events = (*source)->lost_events();
-  prediction.trace.symbols = (*source)->take_symbols();
-  prediction.warnings = (*source)->warnings();
-  prediction.names = (*source)->names();
-  resolve_cancelled_units(prediction.trace, (*source)->may_cancel());
+  prediction.trace.complete = prediction.trace.complete && source.complete();
+  prediction.trace.sampled = source.sampled();
+  prediction.trace.selection = source.selection();
+  prediction.trace.lost_events = source.lost_events();
+  prediction.trace.symbols = source.take_symbols();
+  prediction.warnings = source.warnings();
+  prediction.names = source.names();
+  resolve_cancelled_units(prediction.trace, source.may_cancel());
   predict::unite_rapid_threads(prediction.trace);
   prediction.branches = resolved(options.race.branches, prediction.trace);
   if (!prediction.ended) {
@@ -379,36 +435,74 @@ Result<Prediction> predict_input(const std::string& path, InputFormat format,
   return prediction;
 }
 
+std::string prediction_fingerprint(const Prediction& prediction, const predict::Race& race) {
+  return fingerprint_of_events(prediction, {race.first, race.second});
+}
+std::string prediction_fingerprint(const Prediction& prediction,
+                                   const predict::Deadlock& deadlock) {
+  return fingerprint_of_events(prediction, deadlock.requests);
+}
+std::string prediction_fingerprint(const Prediction& prediction,
+                                   const predict::AtomicityViolation& violation) {
+  return fingerprint_of_events(prediction, accesses_of(violation));
+}
+
+namespace {
+
+std::string races_text(const Prediction& prediction) {
+  std::string text;
+  for (const Race& race : prediction.races.races) {
+    text +=
+        "race:\n" + accesses_text(prediction, {race.first, race.second}, race.witness, race.brief);
+  }
+  return text;
+}
+
+std::string deadlocks_text(const Prediction& prediction) {
+  std::string text;
+  for (const predict::Deadlock& deadlock : prediction.deadlocks.deadlocks) {
+    text += "deadlock, each waits for the next:\n" +
+            accesses_text(prediction, deadlock.requests, deadlock.witness, deadlock.brief);
+  }
+  return text;
+}
+
+std::string violations_text(const Prediction& prediction) {
+  std::string text;
+  for (const predict::AtomicityViolation& violation : prediction.atomicity.violations) {
+    text += fmt::format("not atomic{}:\n", unit_text(prediction, violation)) +
+            accesses_text(prediction, accesses_of(violation), violation.witness, violation.brief);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string predictions_text(const Prediction& prediction) {
+  return races_text(prediction) + deadlocks_text(prediction) + violations_text(prediction);
+}
+
 std::string prediction_text(const Prediction& prediction) {
   const predict::RaceResult& races = prediction.races;
   const predict::DeadlockResult& deadlocks = prediction.deadlocks;
+  const predict::AtomicityResult& atomicity = prediction.atomicity;
   std::string text = fmt::format("{}: {} (branches {})\n", prediction.input,
                                  verdict_name(prediction), branches_name(prediction.branches));
   if (prediction.asked.races) {
     text += fmt::format("data races: {} ({} pairs of locations asked about, {} refused)\n",
-                        races.races.size(), races.candidates, races.refused);
-  }
-  for (const Race& race : races.races) {
-    text +=
-        "race:\n" + accesses_text(prediction, {race.first, race.second}, race.witness, race.brief);
+                        races.races.size(), races.candidates, races.refused) +
+            races_text(prediction);
   }
   if (prediction.asked.deadlocks) {
     text += fmt::format("deadlocks: {} ({} circles of locations asked about, {} refused)\n",
-                        deadlocks.deadlocks.size(), deadlocks.candidates, deadlocks.refused);
-  }
-  for (const predict::Deadlock& deadlock : deadlocks.deadlocks) {
-    text += "deadlock, each waits for the next:\n" +
-            accesses_text(prediction, deadlock.requests, deadlock.witness, deadlock.brief);
+                        deadlocks.deadlocks.size(), deadlocks.candidates, deadlocks.refused) +
+            deadlocks_text(prediction);
   }
   if (prediction.asked.atomicity) {
-    const predict::AtomicityResult& atomicity = prediction.atomicity;
     text +=
         fmt::format("atomicity violations: {} ({} tuples of locations asked about, {} refused)\n",
-                    atomicity.violations.size(), atomicity.candidates, atomicity.refused);
-    for (const predict::AtomicityViolation& violation : atomicity.violations) {
-      text += fmt::format("not atomic{}:\n", unit_text(prediction, violation)) +
-              accesses_text(prediction, accesses_of(violation), violation.witness, violation.brief);
-    }
+                    atomicity.violations.size(), atomicity.candidates, atomicity.refused) +
+        violations_text(prediction);
   }
   for (const std::string& note : prediction.notes) {
     text += "note: " + note + "\n";

@@ -32,7 +32,10 @@ struct PredictOptions {
   // that nothing found means nothing.
   bool store_buffers = false;
   predict::RaceOptions race;
+  // What comes after that many is not looked at. At most predict::kMaxEvents.
+  uint64_t max_events = predict::kMaxEvents;
   WorkBounds bounds;  // of all kinds together; reading has none
+  const StopFlag* stop = nullptr;
 };
 
 struct Prediction {
@@ -44,6 +47,7 @@ struct Prediction {
   predict::RaceResult races;
   predict::DeadlockResult deadlocks;
   predict::AtomicityResult atomicity;
+  uint64_t work = 0;               // units that it took
   std::optional<WorkLimit> ended;  // before anything was asked about
   std::vector<std::string> notes;  // why it is not complete, and what was left out
   std::vector<std::string> warnings;
@@ -62,6 +66,17 @@ struct Prediction {
 // `path` "-" is standard input.
 Result<Prediction> predict_input(const std::string& path, InputFormat format,
                                  const PredictOptions& options);
+
+// Of a source that nothing was read from.
+Result<Prediction> predict_source(EventSource& source, const PredictOptions& options);
+
+// What it has found, without counts and notes.
+std::string predictions_text(const Prediction& prediction);
+// Of the places of the events: the same in every run.
+std::string prediction_fingerprint(const Prediction& prediction, const predict::Race& race);
+std::string prediction_fingerprint(const Prediction& prediction, const predict::Deadlock& deadlock);
+std::string prediction_fingerprint(const Prediction& prediction,
+                                   const predict::AtomicityViolation& violation);
 
 std::string prediction_text(const Prediction& prediction);
 nlohmann::ordered_json prediction_json(const std::string& file, const Prediction& prediction);

@@ -15,7 +15,8 @@ class Finder {
  public:
   Finder(const Trace& trace, const CellTable& cells) : trace_(trace), cells_(cells) {
     for (const Event& event : trace.events) {
-      has_objects_ = has_objects_ || event.kind() == EventKind::kAllocate;
+      has_objects_ =
+          has_objects_ || event.kind() == EventKind::kAllocate || event.kind() == EventKind::kFree;
     }
   }
 
@@ -147,11 +148,13 @@ class Finder {
   }
 
   void barrier(uint32_t i, const Event& event) {
-    const auto size = sizes_.find(event.address);
-    if (size == sizes_.end()) {
+    // Of an object that was allocated before the trace began, its end may say the size.
+    const auto known = sizes_.find(event.address);
+    const uint64_t size = known != sizes_.end() ? known->second : event.size;
+    if (size == 0) {
       return;
     }
-    const CellSpan span = cells_.of_range(event.address, size->second);
+    const CellSpan span = cells_.of_range(event.address, size);
     for (uint32_t cell = span.first; cell < span.first + span.count; ++cell) {
       CellState& state = cell_states_[cell];
       for (const auto& [thread, last] : state.last) {

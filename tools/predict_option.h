@@ -1,0 +1,39 @@
+// `--predict` of the commands that watch programs.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "monitor/predict/slices.h"
+#include "tools/watch_report.h"
+
+namespace tsomon {
+
+struct PredictChoice {
+  bool predict = false;
+  uint64_t events = SliceOptions().slice_events;
+  uint64_t work = SliceOptions().max_work;
+};
+
+void add_predict_options(CLI::App& command, PredictChoice& choice);
+
+// What is predicted is printed as it comes.
+class OnlinePredictions {
+ public:
+  OnlinePredictions(const PredictChoice& choice, const ReportOutput& output);
+
+  // Absent where nothing is asked for.
+  EventFollower* follower() { return predictor_.get(); }
+  void print_summary(const std::string& name) const;
+  // An exit status, with what was predicted.
+  int worse(int status) const;
+
+ private:
+  void print(const Prediction& prediction);
+
+  const ReportOutput output_;
+  std::unique_ptr<SlicePredictor> predictor_;
+};
+
+}  // namespace tsomon
