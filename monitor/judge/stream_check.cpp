@@ -501,8 +501,11 @@ class StreamCheck::Impl {
       if (early && !(sure && cycle.certain())) {
         continue;
       }
-      if (std::none_of(report_.findings.begin(), report_.findings.end(),
-                       [&](const Finding& finding) { return shows(finding, cycle); })) {
+      if (std::none_of(
+              report_.findings.begin(), report_.findings.end(), [&](const Finding& finding) {
+                return shows(finding, cycle) &&
+                       (!sure || !cycle.certain() || verdict_of(finding) == Verdict::kDefinite);
+              })) {
         report_.findings.push_back(
             finding_of_cycle(cycle, options_.property, options_.analysis.relation));
         counted_ -= std::min<uint64_t>(counted_, 1);

@@ -1,13 +1,18 @@
 #include "offline/check/crossing_proof.h"
 
+#include <algorithm>
 #include <utility>
 
-#include "tso/order/lock_exclusion.h"
+#include "offline/check/orientation_search.h"
+#include "tso/support/work.h"
 
 namespace tsomon {
 namespace {
 
-constexpr int kMostOrders = 6;     // of units, to find one that an execution has
+constexpr int kMostOrders = 6;                    // of units, to find one that an execution has
+constexpr size_t kLong = 100'000;                 // events: there one is tried
+constexpr size_t kStretches[] = {64, 256, 1024};  // events
+constexpr uint64_t kStretchWork = 5'000'000;
 constexpr size_t kMostEdges = 12;  // of a cycle that is met by chance: short ones are shown
 
 // Stores that commit as soon as they are issued, and later ones.
@@ -99,7 +104,8 @@ std::optional<Violation> CrossingProof::show(const std::vector<Edge>& cycle) {
 bool CrossingProof::find_acyclic() {
   std::vector<uint32_t> place = certain().place;
   std::vector<Edge> more;
-  for (int round = 0; round < kMostOrders && !place.empty(); ++round) {
+  const int orders = in_.trace.events.size() < kLong ? kMostOrders : 1;
+  for (int round = 0; round < orders && !place.empty(); ++round) {
     std::optional<std::vector<Edge>> cycle;
     for (const CommitTime time : {CommitTime::kAtOnce, CommitTime::kDrain}) {
       if (auto execution = make({time, place}, {})) {
@@ -131,6 +137,51 @@ bool CrossingProof::find_acyclic() {
   return false;
 }
 
+bool CrossingProof::definite_nearby(const Violation& violation) const {
+  const size_t n = in_.trace.events.size();
+  const size_t here = violation.window.empty() ? 0 : violation.window.front();
+  for (const size_t size : kStretches) {
+    for (const size_t middle : {here, n / 4, n / 2, n - n / 4}) {
+      const size_t begin = middle - std::min(middle, size / 2);
+      if (definite_within(begin, std::min(n, begin + size))) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// Of these events, and the stores that loads among them may be forwarded from.
+bool CrossingProof::definite_within(size_t begin, size_t end) const {
+  std::vector<uint32_t> events;
+  for (size_t e = begin; e < end; ++e) {
+    events.push_back(static_cast<uint32_t>(e));
+    const uint32_t source = in_.relation.source(static_cast<uint32_t>(e));
+    if (source != Relation::kNever && source < begin) {
+      events.push_back(source);
+    }
+  }
+  std::sort(events.begin(), events.end());
+  events.erase(std::unique(events.begin(), events.end()), events.end());
+  Trace stretch;
+  stretch.symbols.initial_zero = false;
+  for (const uint32_t e : events) {
+    stretch.in_front += e < begin ? 1 : 0;
+    stretch.append(in_.trace, e, e + 1);
+  }
+  AnalysisOptions options = in_.options;
+  options.values = false;
+  options.only.clear();
+  options.threads = 1;
+  options.progress = nullptr;
+  bool definite = false;
+  measured({.max_work = kStretchWork}, [&] {
+    const auto analysis = analyse_exactly(stretch, options);
+    definite = analysis && analysis->verdict() == Verdict::kDefinite;
+  });
+  return definite;
+}
+
 void CrossingProof::settle(Violation* violation) {
   violation->verdict = Verdict::kPossible;
   violation->complete = acyclic_;
@@ -141,6 +192,10 @@ void CrossingProof::settle(Violation* violation) {
     last_ = last_ ? std::move(last_) : make({CommitTime::kAtOnce, {}}, {});
   } else {
     violation->complete = find_acyclic();
+  }
+  if (!certain().cycle && !violation->complete && direct_ && definite_nearby(*violation)) {
+    violation->verdict = Verdict::kDefinite;
+    violation->complete = true;
   }
   const auto& cycle = certain().cycle;
   if (!cycle || !last_) {

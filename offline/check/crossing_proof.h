@@ -8,6 +8,10 @@
 //             needs.
 // Executions  Else, or where that fails, a few executions of the whole trace are made: as they
 //             come, and with the edges of the cycle. At most kMostExecutions for one trace.
+// Stretches   Where no cycle is certain, the exact search is asked about a few short stretches of the
+//             trace: if every execution of one has a cycle, so has every execution of all, for what
+//             it does with the events of the stretch is one of the stretch's. Direct only: what
+//             values and locks say of a stretch, others may say of all.
 // Misses      Executions that none of these choices leads to.
 // Complexity  That of offline/check/full_execution.h and execution_cycle.h, so many times.
 // Thread-safety: none. Throws WorkEnded.
@@ -50,6 +54,8 @@ class CrossingProof {
   std::optional<Violation> look_at(const ExecutionChoice& choice);
   const CertainUnits& certain();
   bool find_acyclic();
+  bool definite_nearby(const Violation& violation) const;
+  bool definite_within(size_t begin, size_t end) const;
 
   OrderedUnits in_;
   const AccessIndex& accesses_;

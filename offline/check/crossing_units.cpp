@@ -22,8 +22,14 @@ namespace {
 
 constexpr uint32_t kEnd = ThreadLists::kEnd;
 constexpr uint64_t kMostRefused = 1000;
+constexpr uint64_t kOrderSteps = 1'000'000'000;
+constexpr uint64_t kOrderStepsPerEvent = 1000;
 constexpr uint64_t kMostShown = 8;   // where each costs executions of the whole trace
 constexpr size_t kLongTrace = 4096;  // events
+// Pairs of accesses in an open order, of which the exact analysis may be done soon: of a fifth of
+// them faster than what follows.
+constexpr uint64_t kFewOpen = 5'000;
+constexpr uint64_t kEventsForOpen = 4;
 // What the exact analysis may do first: where little is open it is done by then.
 constexpr WorkBudget kFirstLook = {.work_at_first = 1'000'000, .work_per_event = 100};
 
@@ -143,6 +149,9 @@ class CrossingSearch {
   CrossingUnits run() {
     CrossingUnits result;
     result.units = units_.size();
+    if (too_many_threads(conflicting_lists())) {
+      return result;
+    }
     std::vector<Edge> edges = directed_edges(relation_, accesses_);
     std::optional<ValueReads> values;
     if (options_.values) {
@@ -185,6 +194,28 @@ class CrossingSearch {
   }
 
  private:
+  // How many edges between threads there may be.
+  uint64_t conflicting_lists() const {
+    uint64_t lists = 0;
+    for (LocationId location = 0; location < locations_.size(); ++location) {
+      uint64_t accesses = 0;
+      for (const ThreadAccesses& list : accesses_.at(location)) {
+        accesses += list.writes.size() + list.reads.size();
+      }
+      for (const LocationId other : locations_.overlapping(location)) {
+        spend(1);
+        lists += accesses * accesses_.at(other).size();
+      }
+    }
+    return lists;
+  }
+
+  // What comes before what takes a number for each event and thread, and a step for each edge.
+  bool too_many_threads(uint64_t edges) const {
+    return (edges + trace_.events.size()) * relation_.threads() >
+           kOrderSteps + kOrderStepsPerEvent * trace_.events.size();
+  }
+
   // False: there is no need to look on.
   bool search_from(uint32_t list, CrossingProof* proof, CrossingUnits* result) {
     const ThreadLists::List& events = lists_->lists()[list];
@@ -368,6 +399,14 @@ class CrossingSearch {
   std::vector<std::vector<uint32_t>> passages_;  // forks, and joins, by the thread they lead from
 };
 
+// Pairs of accesses in an open order, up to `most`.
+uint64_t count_open(const Trace& trace, const AnalysisOptions& options, uint64_t most) {
+  const LocationTable locations(trace);
+  const Relation relation(trace, locations, options.relation);
+  const AccessIndex accesses(relation);
+  return open_pairs(relation, accesses, most);
+}
+
 }  // namespace
 
 CrossingUnits find_crossing_units(const Trace& trace, const AnalysisOptions& options) {
@@ -397,22 +436,35 @@ Result<Analysis> analyse_crossing_units(const Trace& trace, const AnalysisOption
 }
 
 Result<Analysis> analyse_in_steps(const Trace& trace, const AnalysisOptions& options) {
-  if (trace.events.size() < kLongTrace || options.property == Property::kScSerializability ||
+  const uint64_t n = trace.events.size();
+  if (n < kLongTrace || options.property == Property::kScSerializability ||
       options.relation.model != MemoryModel::kTso) {
     return analyse_exactly(trace, options);
   }
-  Result<Analysis> exact;
-  const WorkSpent spent = measured(kFirstLook.of(trace.events.size()),
-                                   [&] { exact = analyse_exactly(trace, options); });
-  if (!exact || (!spent.over && exact->verdict() != Verdict::kInconclusive) ||
-      exact->violations() > 0 || stop_asked()) {
-    return exact;
+  const uint64_t open = count_open(trace, options, kFewOpen + n / kEventsForOpen);
+  std::optional<Result<Analysis>> crossing;
+  if (open >= kFewOpen / 5 + n / (4 * kEventsForOpen)) {
+    crossing = analyse_crossing_units(trace, options);
+    if (!*crossing || (*crossing)->verdict() == Verdict::kClean || stop_asked()) {
+      return std::move(*crossing);
+    }
   }
-  auto crossing = analyse_crossing_units(trace, options);
-  if (crossing && crossing->verdict() != Verdict::kInconclusive) {
-    return crossing;
+  std::optional<Result<Analysis>> exact;
+  WorkSpent spent{0, true};
+  if (open < kFewOpen + n / kEventsForOpen) {
+    spent = measured(kFirstLook.of(n), [&] { exact = analyse_exactly(trace, options); });
+    if (!*exact || (!spent.over && (*exact)->verdict() != Verdict::kInconclusive) ||
+        (*exact)->violations() > 0 || stop_asked()) {
+      return std::move(*exact);
+    }
   }
-  return spent.over ? analyse_exactly(trace, options) : std::move(exact);
+  if (!crossing) {
+    crossing = analyse_crossing_units(trace, options);
+  }
+  if (stop_asked() || (*crossing && (*crossing)->verdict() != Verdict::kInconclusive)) {
+    return std::move(*crossing);
+  }
+  return spent.over ? analyse_exactly(trace, options) : std::move(*exact);
 }
 
 }  // namespace tsomon

@@ -48,9 +48,9 @@ CrossingUnits find_crossing_units(const Trace& trace, const AnalysisOptions& opt
 // kNo, and with one finding where it is kYes. A trace that lacks events is not decided.
 Result<Analysis> analyse_crossing_units(const Trace& trace, const AnalysisOptions& options);
 
-// The exact analysis (offline/check/orientation_search.h), and of long traces of which too much is
-// open for it, the one above before it is given all the work that it may have: what that decides
-// is the answer.
+// The exact analysis (offline/check/orientation_search.h), which reports all that it finds, and the
+// one above: of long traces, the sooner the more pairs of accesses are open. The exact one gets all
+// the work that it may have only if that decides nothing.
 Result<Analysis> analyse_in_steps(const Trace& trace, const AnalysisOptions& options);
 
 }  // namespace tsomon

@@ -259,4 +259,31 @@ TEST_CASE("crossing units: whatever the trace, no answer is wrong") {
   CHECK(count.found > 0);
 }
 
+TEST_CASE("crossing units: longer traces, of which stretches are searched") {
+  std::mt19937_64 random(kSeed + 3);
+  Count count;
+  for (uint32_t round = 0; round < kRounds / 20; ++round) {
+    RandomTraceOptions made;
+    made.threads = 2 + round % 3;
+    made.locations = 2 + round % 5;
+    made.steps = 100 + round % 200;
+    made.fences = round % 4 == 0 ? 2 : 0;
+    made.locked = round % 4 == 1 ? 2 : 0;
+    made.intervals = round % 5 == 0;
+    made.mixed_sizes = round % 7 == 0;
+    made.values = round % 6 == 0;
+    const Trace trace = random_trace(random, made).trace;
+    AnalysisOptions options;
+    options.values = made.values;
+    options.relation.order = round % 8 == 0 ? TraceOrder::kThread : TraceOrder::kIssue;
+    INFO("round " << round);
+    compare(trace, options, &count);
+  }
+  MESSAGE(count.clean << " clean, " << count.found << " found, " << count.unknown
+                      << " unknown, of which violated " << count.missed << "; " << count.definite
+                      << " definite, " << count.unsettled << " unsettled, of which definite "
+                      << count.unsettled_definite);
+  CHECK(count.definite > 0);
+}
+
 }  // namespace tsomon

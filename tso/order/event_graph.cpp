@@ -1,6 +1,7 @@
 #include "tso/order/event_graph.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tso/support/flat_map.h"
 #include "tso/support/none.h"
@@ -131,6 +132,39 @@ int64_t directed_from(const Relation& relation, uint32_t e) {
   return std::max(relation.hi(e), relation.settled_at(e));
 }
 
+// As std::partition_point() over a sorted list, found in steps that double from where the last
+// answer was: events that come one after the other have answers that do.
+template <typename Below>
+size_t partition_near(std::span<const int64_t> sorted, size_t start, const Below& below) {
+  size_t low = 0;
+  size_t high = sorted.size();
+  size_t step = 1;
+  if (start < sorted.size() && below(sorted[start])) {
+    low = start + 1;
+    for (size_t at = low; at < sorted.size(); at += step, step *= 2) {
+      if (!below(sorted[at])) {
+        high = at;
+        break;
+      }
+      low = at + 1;
+    }
+  } else {
+    high = start;
+    for (size_t at = start; at > 0; step *= 2) {
+      at -= std::min(at, step);
+      if (below(sorted[at])) {
+        low = at + 1;
+        break;
+      }
+      high = at;
+    }
+  }
+  return static_cast<size_t>(std::partition_point(sorted.begin() + static_cast<ptrdiff_t>(low),
+                                                  sorted.begin() + static_cast<ptrdiff_t>(high),
+                                                  below) -
+                             sorted.begin());
+}
+
 // One list of an AccessIndex with what is needed to find the relevant stretch of it.
 struct TimedList {
   std::span<const uint32_t> events;
@@ -138,6 +172,13 @@ struct TimedList {
   std::span<int64_t> earliest;  // minimum of lo from here on
   size_t begin = 0;             // of the stretch that was looked for last
   size_t end = 0;
+
+  // The stretch of what is certainly neither before nor after an event.
+  std::pair<size_t, size_t> open_around(int64_t lo, int64_t directed) {
+    begin = partition_near(settled, begin, [&](int64_t time) { return time < lo; });
+    end = partition_near(earliest, end, [&](int64_t time) { return time <= directed; });
+    return {begin, end};
+  }
 };
 
 // The lists of all locations. Everything here goes through the trace from one end to the other,
@@ -195,39 +236,6 @@ class TimedIndex {
   std::vector<TimedList> lists_;
 };
 
-// As std::partition_point() over a sorted list, found in steps that double from where the last
-// answer was: events that come one after the other have answers that do.
-template <typename Below>
-size_t partition_near(std::span<const int64_t> sorted, size_t start, const Below& below) {
-  size_t low = 0;
-  size_t high = sorted.size();
-  size_t step = 1;
-  if (start < sorted.size() && below(sorted[start])) {
-    low = start + 1;
-    for (size_t at = low; at < sorted.size(); at += step, step *= 2) {
-      if (!below(sorted[at])) {
-        high = at;
-        break;
-      }
-      low = at + 1;
-    }
-  } else {
-    high = start;
-    for (size_t at = start; at > 0; step *= 2) {
-      at -= std::min(at, step);
-      if (below(sorted[at])) {
-        low = at + 1;
-        break;
-      }
-      high = at;
-    }
-  }
-  return static_cast<size_t>(std::partition_point(sorted.begin() + static_cast<ptrdiff_t>(low),
-                                                  sorted.begin() + static_cast<ptrdiff_t>(high),
-                                                  below) -
-                             sorted.begin());
-}
-
 class ConflictEdges {
  public:
   ConflictEdges(const Relation& relation, EventGraph* graph, uint64_t max_undirected)
@@ -238,10 +246,7 @@ class ConflictEdges {
     const std::span<const uint32_t> events = list->events;
     const int64_t lo = relation_.lo(e);
     const int64_t directed = directed_from(relation_, e);
-    list->begin =
-        partition_near(list->settled, list->begin, [&](int64_t time) { return time < lo; });
-    list->end =
-        partition_near(list->earliest, list->end, [&](int64_t time) { return time <= directed; });
+    list->open_around(lo, directed);
     if (list->begin > 0) {
       // The accesses of one thread to one location are ordered: the latest stands for all.
       before_.push_back({events[list->begin - 1], list->settled[list->begin - 1]});
@@ -440,6 +445,9 @@ AccessIndex::AccessIndex(const Relation& relation)
   };
   std::vector<Found> found;
   std::vector<uint32_t> head(relation.locations().size(), kNone);
+  std::vector<uint32_t> tail(head);
+  FlatMap<uint64_t, uint32_t> of_many;  // of a location and a thread, behind the first ones
+  constexpr uint32_t kSearched = 16;
   uint32_t accesses = 0;
   for (uint32_t e = 0; e < list_of_.size(); ++e) {
     const LocationId location = relation.locations().of_event(e);
@@ -448,17 +456,23 @@ AccessIndex::AccessIndex(const Relation& relation)
     }
     const ThreadId thread = relation.trace().events[e].thread;
     uint32_t at = head[location];
-    uint32_t last = kNone;
-    while (at != kNone && found[at].thread != thread) {
+    uint32_t looked_at = 0;
+    while (at != kNone && found[at].thread != thread && looked_at++ < kSearched) {
       spend(1);
-      last = at;
       at = found[at].next;
+    }
+    if (at != kNone && found[at].thread != thread) {
+      const uint32_t* const known = of_many.find(uint64_t{location} << 32U | thread);
+      at = known == nullptr ? kNone : *known;
     }
     if (at == kNone) {
       at = static_cast<uint32_t>(found.size());
-      (last == kNone ? head[location] : found[last].next) = at;
+      (head[location] == kNone ? head[location] : found[tail[location]].next) = at;
+      tail[location] = at;
       found.push_back({thread, kNone, {0, 0}, 0});
-      ++first_[location + 1];
+      if (first_[location + 1]++ >= kSearched) {
+        of_many.try_emplace(uint64_t{location} << 32U | thread, at);
+      }
     }
     const uint32_t reads = relation.only_reads(e) ? 1 : 0;
     ++found[at].sizes[reads];
@@ -499,6 +513,19 @@ EventGraph build_event_graph(const Relation& relation, const AccessIndex& access
   }
   add_conflicts(relation, accesses, max_undirected, &graph);
   return graph;
+}
+
+uint64_t open_pairs(const Relation& relation, const AccessIndex& accesses, uint64_t most) {
+  TimedIndex index(relation, accesses);
+  uint64_t pairs = 0;
+  for (uint32_t e = 0; e < relation.trace().events.size() && pairs / 2 < most; ++e) {
+    const int64_t directed = directed_from(relation, e);
+    for_each_conflicting_list(relation, accesses, e, [&](uint32_t number, ThreadId) {
+      const auto [begin, end] = index[number].open_around(relation.lo(e), directed);
+      pairs += end - std::min(begin, end);
+    });
+  }
+  return pairs / 2;
 }
 
 std::vector<Edge> directed_edges(const Relation& relation, const AccessIndex& accesses) {

@@ -169,6 +169,10 @@ std::optional<Reachability> Reachability::build(const Relation& relation,
     spend((1 + width / 8) * result.edges_.successors(e).size());
     for (const uint32_t next : result.edges_.successors(e)) {
       uint32_t* const theirs = result.clocks_.data() + next * width;
+      // All that comes before e does already, if e does by way of another event.
+      if (result.chain_of_[e] != kNoChain && theirs[result.chain_of_[e]] >= result.index_[e]) {
+        continue;
+      }
       for (size_t chain = 0; chain < width; ++chain) {
         theirs[chain] = std::max(theirs[chain], mine[chain]);
       }
