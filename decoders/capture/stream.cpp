@@ -20,16 +20,6 @@ constexpr uint64_t kLargestPiece = 4096;
 constexpr uint64_t kPiecesPerRecord = 4;
 constexpr size_t kMaxProblems = 8;  // of one thread; the rest is counted
 
-// Thread names appear in text traces between '|' and '('.
-std::string printable(std::string_view name) {
-  std::string text(name);
-  for (char& c : text) {
-    const bool plain = c > ' ' && c != 0x7F && c != '|' && c != '(' && c != ')' && c != '#';
-    c = plain ? c : '_';
-  }
-  return text;
-}
-
 // Such records have no bytes of memory. A lock, a condition variable and an object begin somewhere.
 bool has_no_location(RecordType type) {
   switch (type) {
@@ -53,49 +43,6 @@ uint64_t masked(uint64_t value, uint32_t size) {
 }
 
 }  // namespace
-
-void Names::set_thread_name(uint32_t number, std::string_view name) {
-  thread_names_[number] = printable(name);
-}
-
-ThreadId Names::thread(uint64_t number) {
-  const auto [entry, is_new] = threads_.try_emplace(number, 0);
-  if (is_new) {
-    std::string text = fmt::format("T{}", number);
-    if (const auto name = thread_names_.find(number);
-        name != thread_names_.end() && !name->second.empty()) {
-      text += "-" + name->second;
-    }
-    entry->second = symbols_->threads.intern(text);
-  }
-  return entry->second;
-}
-
-uint32_t Names::label(uint64_t id) {
-  const auto [entry, is_new] = label_ids_.try_emplace(id, 0);
-  if (is_new) {
-    const auto text = labels_.find(id);
-    undefined_labels_ += text == labels_.end() ? 1 : 0;
-    entry->second = symbols_->labels.intern(text == labels_.end() ? fmt::format("label#{}", id)
-                                                                  : std::string_view(text->second));
-  }
-  return entry->second;
-}
-
-uint32_t Names::location(uint64_t pc) {
-  if (pc == 0) {
-    return Event::kNoLocation;
-  }
-  Recent& recent = recent_[(pc ^ (pc >> 10)) % recent_.size()];
-  if (recent.pc != pc) {
-    const auto [entry, is_new] = locations_.try_emplace(pc, 0);
-    if (is_new) {
-      entry->second = symbols_->intern_location(fmt::format("0x{:x}", pc));
-    }
-    recent = {pc, entry->second};
-  }
-  return recent.id;
-}
 
 void StrayEnds::add(const StrayEnds& others) {
   if (count == 0 && others.count != 0) {

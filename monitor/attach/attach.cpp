@@ -1,15 +1,9 @@
 #include "monitor/attach/attach.h"
 
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,13 +11,13 @@
 #include <unistd.h>
 
 #include "monitor/attach/address_names.h"
-#include "monitor/attach/bpf_uprobes.h"
+#include "monitor/attach/attach_signals.h"
+#include "monitor/attach/choose_uprobes.h"
 #include "monitor/attach/cost.h"
 #include "monitor/attach/hits_to_events.h"
 #include "monitor/attach/merged_watch.h"
 #include "monitor/attach/overhead.h"
 #include "monitor/attach/perf_rings.h"
-#include "monitor/attach/perf_uprobes.h"
 #include "monitor/attach/proved_watch_points.h"
 #include "monitor/attach/saved_trace.h"
 #include "monitor/attach/watched_code.h"
@@ -45,64 +39,6 @@ constexpr const char* kAssumption =
     "values are what memory held when the hits were taken: that nobody stored before the "
     "instructions were carried out is assumed";
 
-// The signals that end the attachment wait here instead of ending this process. A thread takes
-// them, as this one may be judging: what it judges ends some time after the first, at once with the
-// second.
-class Signals {
- public:
-  Signals() {
-    sigemptyset(&set_);
-    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
-      sigaddset(&set_, number);
-    }
-    pthread_sigmask(SIG_BLOCK, &set_, &before_);
-    thread_ = std::thread([this] { take(); });
-  }
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
-  ~Signals() {
-    over_ = true;
-    thread_.join();
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-
-  // Its number, 0 when none came in that time.
-  int wait(int64_t nanoseconds) {
-    std::unique_lock lock(mutex_);
-    came_.wait_for(lock, std::chrono::nanoseconds(nanoseconds), [this] { return number_ != 0; });
-    return number_;
-  }
-  const StopFlag& stop() const { return stop_; }
-
- private:
-  void take() {
-    using Clock = std::chrono::steady_clock;
-    constexpr std::chrono::milliseconds kAfterSignal{400};
-    Clock::time_point first;
-    while (!over_) {
-      const timespec time{0, 50'000'000};
-      const int number = sigtimedwait(&set_, nullptr, &time);
-      const std::lock_guard lock(mutex_);
-      if (number > 0 && number_ == 0) {
-        number_ = number;
-        first = Clock::now();
-        came_.notify_all();
-      } else if (number > 0 || (number_ != 0 && Clock::now() - first > kAfterSignal)) {
-        stop_.ask();
-      }
-    }
-  }
-
-  sigset_t set_{};
-  sigset_t before_{};
-  std::mutex mutex_;
-  std::condition_variable came_;
-  int number_ = 0;  // of the first signal
-  StopFlag stop_;
-  std::atomic<bool> over_{false};
-  std::thread thread_;
-};
-
 class Session {
  public:
   Session(Target target, const AttachOptions& options, const Watch::Callback& report)
@@ -123,13 +59,13 @@ class Session {
       return tl::unexpected<Error>(plan.error());
     }
     plan_ = std::move(*plan);
-    auto probes = choose_uprobes(target_.pid());
+    auto probes = own_uprobes();
     if (!probes) {
       return tl::unexpected<Error>(probes.error());
     }
     probes_ = std::move(*probes);
     if (options_.max_overhead > 0) {
-      const auto cost = hit_cost();
+      const auto cost = uprobe_hit_cost();
       if (!cost) {
         return tl::unexpected<Error>(cost.error());
       }
@@ -188,7 +124,7 @@ class Session {
       return failed(set.error());
     }
     events_->all_live_from(hit_clock() + kClockError);
-    if (has_units(0)) {
+    if (has_units(plan_, 0)) {
       events_->units_were_set(target_.threads());
     }
     tell_start();
@@ -203,28 +139,15 @@ class Session {
   }
 
  private:
-  // Those that cost less at a hit, if this kernel has them.
-  Result<std::unique_ptr<Uprobes>> choose_uprobes(pid_t pid) const {
-    auto bpf = BpfUprobes::create();
-    if (bpf) {
-      return std::unique_ptr<Uprobes>(std::move(*bpf));
+  Result<std::unique_ptr<Uprobes>> own_uprobes() const {
+    auto chosen = choose_uprobes(target_.pid());
+    if (!chosen) {
+      return tl::unexpected<Error>(chosen.error());
     }
-    auto perf = create_perf_uprobes(pid);
-    if (!perf) {
-      return tl::unexpected<Error>(bpf.error());
+    if (!chosen->why_slower.empty()) {
+      note("probes through perf, which take longer: " + chosen->why_slower);
     }
-    if (pid == target_.pid()) {
-      note("probes through perf, which take longer: " + bpf.error().to_string());
-    }
-    return std::move(*perf);
-  }
-
-  Result<double> hit_cost() const {
-    auto probes = choose_uprobes(::getpid());
-    if (!probes) {
-      return tl::unexpected<Error>(probes.error());
-    }
-    return uprobe_hit_cost(**probes);
+    return std::move(chosen->probes);
   }
 
   // A process that has ended meanwhile is no fault of the kernel's.
@@ -233,15 +156,6 @@ class Session {
       return fail(ErrorKind::kUnreadable, fmt::format("process {} has ended", target_.pid()));
     }
     return tl::unexpected<Error>(error);
-  }
-  // Of the sites from `first` on.
-  bool has_units(size_t first) const {
-    const auto begin = plan_.sites.begin() + static_cast<std::ptrdiff_t>(first);
-    return std::any_of(begin, plan_.sites.end(), [](const Site& site) {
-      return std::any_of(site.actions.begin(), site.actions.end(), [](const Action& action) {
-        return action.kind == Action::Kind::kEnter || action.kind == Action::Kind::kBegin;
-      });
-    });
   }
   void note(const std::string& text) const {
     if (options_.note) {
@@ -544,7 +458,7 @@ class Session {
       incomplete_ = true;
       return;
     }
-    if (has_units(sites)) {
+    if (has_units(plan_, sites)) {
       events_->units_were_set(target_.threads());
     }
     // What ran of it meanwhile is not known.

@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include "monitor/attach/choose_uprobes.h"
 #include "monitor/process/target.h"
 
 namespace tsomon::attach {
@@ -61,6 +62,14 @@ Result<double> uprobe_hit_cost(Uprobes& probes) {
     }
   }
   return fail(ErrorKind::kEnvironment, "a uprobe of this process was not hit as often as expected");
+}
+
+Result<double> uprobe_hit_cost() {
+  auto chosen = choose_uprobes(::getpid());
+  if (!chosen) {
+    return tl::unexpected<Error>(chosen.error());
+  }
+  return uprobe_hit_cost(*chosen->probes);
 }
 
 }  // namespace tsomon::attach

@@ -14,7 +14,8 @@
 
 namespace tsomon::attach {
 
-// Nanoseconds. `probes`: for this process, and for nothing else.
+// Nanoseconds. Of the probes that choose_uprobes() chooses; `probes`: for this process, and for nothing else.
+Result<double> uprobe_hit_cost();
 Result<double> uprobe_hit_cost(Uprobes& probes);
 
 }  // namespace tsomon::attach

@@ -392,4 +392,13 @@ Result<Plan> extend_plan(Plan plan, uint32_t first, const Target& target,
   return Planner(target, request, symbols, std::move(plan), first).make();
 }
 
+bool has_units(const Plan& plan, size_t first) {
+  const auto begin = plan.sites.begin() + static_cast<std::ptrdiff_t>(first);
+  return std::any_of(begin, plan.sites.end(), [](const Site& site) {
+    return std::any_of(site.actions.begin(), site.actions.end(), [](const Action& action) {
+      return action.kind == Action::Kind::kEnter || action.kind == Action::Kind::kBegin;
+    });
+  });
+}
+
 }  // namespace tsomon::attach

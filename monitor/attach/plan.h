@@ -153,4 +153,7 @@ Result<Plan> make_plan(const Target& target, const PlanRequest& request, Symbols
 Result<Plan> extend_plan(Plan plan, uint32_t first, const Target& target,
                          const PlanRequest& request, Symbols& symbols);
 
+// Whether units begin at one of the sites from `first` on.
+bool has_units(const Plan& plan, size_t first);
+
 }  // namespace tsomon::attach

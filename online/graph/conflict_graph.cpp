@@ -132,4 +132,84 @@ void ConflictGraph::check_invariants() const {
   TSOMON_CHECK(live == live_, "the number of units is wrong");
 }
 
+void ConflictGraph::release(Node node) {
+  UnitNode& gone = nodes_[node];
+  gone.used = false;
+  ++generations_[node];
+  gone.group = kNoGroup;
+  gone.last_from = kNone;
+  gone.in.clear();
+  gone.undirected.clear();
+  gone.places.reset();
+  drop_trail(gone);
+  moved_to_[node] = kNone;
+  free_nodes_.push_back(node);
+  --live_;
+}
+
+void ConflictGraph::forget_gone() {
+  std::erase_if(in_use_, [this](Node node) { return !nodes_[node].used; });
+}
+
+// Edges follow their units to where they were merged; those of dropped units go.
+void ConflictGraph::rewrite_edges() {
+  std::vector<Node> seen(nodes_.size(), kNone);
+  for (Node node = 0; node < nodes_.size(); ++node) {
+    UnitNode& unit = nodes_[node];
+    if (!unit.used) {
+      continue;
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < unit.in.size(); ++i) {
+      const Node from = moved_to_[unit.in[i].from];
+      if (from == kNone || from == node || seen[from] == node) {
+        continue;
+      }
+      seen[from] = node;
+      unit.in[kept] = unit.in[i];
+      unit.in[kept++].from = from;
+    }
+    unit.in.resize(kept);
+  }
+  std::vector<Node> owner(nodes_.size(), kNone);
+  std::vector<size_t> place(nodes_.size(), 0);
+  for (Node node = 0; node < nodes_.size(); ++node) {
+    UnitNode& unit = nodes_[node];
+    if (!unit.used) {
+      continue;
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < unit.undirected.size(); ++i) {
+      Neighbour neighbour = unit.undirected[i];
+      neighbour.other = moved_to_[neighbour.other];
+      if (neighbour.other == kNone || neighbour.other == node) {
+        continue;
+      }
+      if (owner[neighbour.other] == node) {
+        unit.undirected[place[neighbour.other]].several = true;
+        continue;
+      }
+      owner[neighbour.other] = node;
+      place[neighbour.other] = kept;
+      unit.undirected[kept++] = neighbour;
+    }
+    unit.undirected.resize(kept);
+    unit.places.reset();
+  }
+  for (Node node = 0; node < nodes_.size(); ++node) {
+    if (!nodes_[node].used) {
+      continue;
+    }
+    for (size_t i = 0; i < nodes_[node].in.size(); ++i) {
+      const Node from = nodes_[node].in[i].from;
+      if ((nodes_[from].unit.merged > 0 || nodes_[node].unit.merged > 0) && !joined(from, node)) {
+        const Vertex a = vertex(from);
+        const Vertex b = vertex(node);
+        TSOMON_CHECK(order_.insert_edge(a, b) != EdgeInsertion::kCycle,
+                     "merging units closed a cycle");
+      }
+    }
+  }
+}
+
 }  // namespace tsomon
