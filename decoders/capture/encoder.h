@@ -12,7 +12,7 @@
 //             looked for disappears. So nothing is stored that did not change.
 // Not thread-safe otherwise. No allocation, no lock, no system call.
 //
-// Header only, no dependencies: it is compiled into monitored programs.
+// Header only, no dependencies, in one piece: it is compiled into monitored programs, and every hook inlines it.
 #pragma once
 
 #include <cstddef>

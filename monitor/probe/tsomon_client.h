@@ -2,12 +2,7 @@
  *
  *   #include <tsomon_client.h>
  *
- *   Clients& specification(std::function<Specification*()> make) {
-    make_specification_ = std::move(make);
-    return *this;
-  }
-
-  int main(int argc, char** argv) {
+ *   int main(int argc, char** argv) {
  *     return tsomon::Clients<Stack>("stack")
  *         .call("push", tsomon::kFresh, [](Stack& stack, int value) { stack.push(value); })
  *         .call("pop", [](Stack& stack) { return stack.pop(); })
@@ -31,6 +26,8 @@
  * --specification` reads lines of calls, carries each out one after the other on a new
  * Specification, and writes a line of what they returned, separated by bars. Other arguments are
  * the program's own.
+ *
+ * One header by itself, so that an object needs nothing else to be explored.
  *
  * Each run makes one object, by default with no arguments; it is not destroyed. Needs C++17.
  */
@@ -111,6 +108,12 @@ class Clients {
   // What has to hold when all threads have ended.
   Clients& at_end(std::function<void(Object&)> check) {
     check_ = std::move(check);
+    return *this;
+  }
+
+  // How the class of what the calls should return is made; by default with no arguments.
+  Clients& specification(std::function<Specification*()> make) {
+    make_specification_ = std::move(make);
     return *this;
   }
 

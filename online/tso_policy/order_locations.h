@@ -6,8 +6,9 @@
 //             orders them.
 // State       Per location and unit one record for its loads and one for its stores. Records that a
 //             later settled access stands for are dropped, so their number is bounded by the
-//             threads and by the stores that are not settled; beyond DetectorOptions::max_unsettled
+//             threads and by the stores that are not settled; beyond DetectorTuning::max_pending_stores
 //             the oldest are given up and counted in `forced`.
+// Length      One class, which the order policy calls for every access: its small functions are here to be inlined.
 // Complexity  O(records of the location and of those that overlap with it).
 // Files       order_short_ways.cpp: accesses that meet nothing of other threads;
 //             order_locations.cpp: all others; order_upkeep.cpp: what is forgotten, and when.

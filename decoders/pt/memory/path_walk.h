@@ -7,6 +7,7 @@
 //             known of a node later settles the earlier ones.
 // Signals     A handler that returns without having touched the registers that the kernel saved
 //             on its stack gives them back.
+// Length      One state, of which the steps of all instructions (path_walk_*.cpp) change parts.
 // Thread-safety: none.
 #pragma once
 
