@@ -319,6 +319,7 @@ void Model::reserve() {
   }
   // Most events are nodes. What is reserved and not used takes no memory of the machine.
   nodes_.reserve(trace_.events.size());
+  uses_.reserve(trace_.events.size());
   before_.reserve(trace_.events.size());
   needed_.reserve(trace_.events.size());
 }

@@ -26,6 +26,7 @@ Validator::Validator(const Trace& trace, const CellTable& cells, const std::vect
   first_source_.assign(n, 0);
   last_.assign(cells.size(), kInitial);
   locks_.resize(cells.locations());
+  sources_.reserve(n);                         // what is not used takes no memory of the machine
   std::vector<std::vector<uint32_t>> waiting;  // reads of each thread since its last branch
   for (uint32_t i = 0; i < n; ++i) {
     const Event& event = trace.events[i];
