@@ -9,9 +9,31 @@
 namespace tsomon::explore {
 namespace {
 
-// Numbers of events, by thread and place in it.
+// Numbers of events, by thread and place in it. A thread's events are its first ones, so each place
+// is known; what has others is sorted.
 std::vector<uint32_t> in_program_order(const Graph& graph) {
-  std::vector<uint32_t> events(graph.events.size());
+  std::vector<uint32_t> begin(2, 0);
+  for (const GraphEvent& event : graph.events) {
+    if (begin.size() < event.thread + 2U) {
+      begin.resize(event.thread + 2U, 0);
+    }
+    ++begin[event.thread + 1U];
+  }
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  constexpr uint32_t kFree = UINT32_MAX;
+  std::vector<uint32_t> events(graph.events.size(), kFree);
+  bool placed = true;
+  for (uint32_t e = 0; placed && e < graph.events.size(); ++e) {
+    const GraphEvent& event = graph.events[e];
+    const uint64_t at = uint64_t{begin[event.thread]} + event.index;
+    placed = at < begin[event.thread + 1U] && events[at] == kFree;
+    if (placed) {
+      events[at] = e;
+    }
+  }
+  if (placed) {
+    return events;
+  }
   std::iota(events.begin(), events.end(), 0U);
   std::sort(events.begin(), events.end(), [&graph](uint32_t a, uint32_t b) {
     const GraphEvent& x = graph.events[a];

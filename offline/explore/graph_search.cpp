@@ -189,7 +189,8 @@ bool revisit(const Graph& graph, int32_t load, const std::vector<bool>& needed, 
 
 // Everything about the alternative but its place in the order of its cell and its consistency is
 // checked when it is found.
-bool GraphSearch::make(const Graph& whole, const Alternative& alternative, Graph* made) const {
+bool GraphSearch::make(const Graph& whole, const Alternative& alternative, Graph* made,
+                       std::vector<Choice>* schedule) const {
   Graph graph = beginning(whole, alternative.event + 1);
   const auto last = static_cast<int32_t>(alternative.event);
   const bool store = graph.events[last].op == Op::kStore;
@@ -223,7 +224,7 @@ bool GraphSearch::make(const Graph& whole, const Alternative& alternative, Graph
     // The events in front of the load have kept their numbers.
     read_from(made, alternative.revisited, kept);
   }
-  return linearize(*made, model_, nullptr);
+  return linearize(*made, model_, schedule);
 }
 
 void GraphSearch::add_of_event(const Graph& graph, uint32_t e, Node* node) const {
@@ -241,7 +242,7 @@ void GraphSearch::add_of_event(const Graph& graph, uint32_t e, Node* node) const
   const auto offer = [&](const Alternative& alternative) {
     spend(e + 1);
     Graph made;
-    if (make(graph, alternative, &made)) {
+    if (make(graph, alternative, &made, nullptr)) {
       node->alternatives.push_back(alternative);
     }
   };
@@ -339,11 +340,10 @@ GraphSearch::Result GraphSearch::next() {
     Node& node = stack_.back();
     const Alternative alternative = node.alternatives.back();
     node.alternatives.pop_back();
-    make(*node.graph, alternative, graph.get());
+    make(*node.graph, alternative, graph.get(), &request.prefix);
     if (node.alternatives.empty()) {
       stack_.pop_back();
     }
-    linearize(*graph, model_, &request.prefix);
     for (const GraphEvent& event : graph->events) {
       request.waiting |= event.waits ? uint64_t{1} << event.thread : 0;
     }

@@ -73,7 +73,9 @@ class GraphSearch {
     std::vector<Alternative> alternatives;
   };
 
-  bool make(const Graph& whole, const Alternative& alternative, Graph* made) const;
+  // `schedule`: one that runs it; may be nullptr.
+  bool make(const Graph& whole, const Alternative& alternative, Graph* made,
+            std::vector<Choice>* schedule) const;
   void add_alternatives(const std::shared_ptr<const Graph>& graph, uint32_t from);
   void add_of_event(const Graph& graph, uint32_t e, Node* node) const;
 
