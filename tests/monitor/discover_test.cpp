@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/monitor/waiting_process.h"
 
 namespace tsomon::attach {
 
@@ -120,28 +121,6 @@ std::vector<SharedPlace> naive_ranking(const std::vector<MemorySample>& samples,
   return ranked;
 }
 
-// A process that waits, with this program's variables where they are here.
-class Waiting {
- public:
-  Waiting() : pid_(::fork()) {
-    if (pid_ == 0) {
-      for (;;) {
-        ::pause();
-      }
-    }
-  }
-  Waiting(const Waiting&) = delete;
-  Waiting& operator=(const Waiting&) = delete;
-  ~Waiting() {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  pid_t pid() const { return pid_; }
-
- private:
-  pid_t pid_;
-};
-
 }  // namespace
 
 TEST_CASE("discover: samples are read from perf records") {
@@ -229,7 +208,7 @@ TEST_CASE("discover: the ranking is that of counting one by one") {
 }
 
 TEST_CASE("discover: places have the names of the process") {
-  const Waiting process;
+  const testing::WaitingProcess process;
   const auto target = Target::open(process.pid());
   REQUIRE(target);
   const auto code = reinterpret_cast<uint64_t>(&discovered_function);
@@ -247,7 +226,7 @@ TEST_CASE("discover: places have the names of the process") {
 }
 
 TEST_CASE("discover: a machine that samples no accesses says so and what to do") {
-  const Waiting process;
+  const testing::WaitingProcess process;
   const auto target = Target::open(process.pid());
   REQUIRE(target);
   const auto found = discover(*target, 0.05, 5);

@@ -1,0 +1,102 @@
+// Plans of probes, made for the program of this test.
+#include "monitor/attach/plan.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "monitor/process/target.h"
+#include "tests/monitor/waiting_process.h"
+
+using namespace tsomon;
+using namespace tsomon::attach;
+
+extern "C" {
+uint64_t planned_counter = 0;
+// A load, a store and a return.
+__attribute__((noinline, used)) void planned_unit() {
+  asm volatile(
+      "movq planned_counter(%%rip), %%rax\n\tincq %%rax\n\tmovq %%rax, planned_counter(%%rip)"
+      :
+      :
+      : "rax", "memory");
+}
+}
+
+namespace {
+
+Target opened(const testing::WaitingProcess& process) {
+  auto target = Target::open(process.pid());
+  REQUIRE_MESSAGE(target.has_value(), target.error().to_string());
+  return std::move(*target);
+}
+
+size_t count(const Plan& plan, Action::Kind kind) {
+  size_t all = 0;
+  for (const Site& site : plan.sites) {
+    all += static_cast<size_t>(
+        std::count_if(site.actions.begin(), site.actions.end(),
+                      [&](const Action& action) { return action.kind == kind; }));
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("attach plan: a unit function has probes at its entry, its return and its accesses") {
+  planned_unit();
+  const testing::WaitingProcess process;
+  const Target target = opened(process);
+  PlanRequest request;
+  request.units = {"planned_unit"};
+  request.locks = false;
+  Symbols symbols;
+  const auto plan = make_plan(target, request, symbols);
+  REQUIRE_MESSAGE(plan.has_value(), plan.error().to_string());
+  REQUIRE(plan->functions.size() == 1);
+  CHECK(plan->functions[0].name == "planned_unit");
+  CHECK(plan->functions[0].unit);
+  CHECK(has_units(*plan, 0));
+  CHECK_FALSE(has_units(*plan, plan->sites.size()));
+  CHECK(plan->accesses == 2);
+  CHECK(count(*plan, Action::Kind::kEnter) == 1);
+  CHECK(count(*plan, Action::Kind::kLeave) == 1);
+  CHECK(count(*plan, Action::Kind::kAccess) == 2);
+  CHECK(std::all_of(plan->sites.begin(), plan->sites.end(), [&](const Site& site) {
+    return site.group < plan->groups.size() &&
+           target.modules()[site.module].path == target.executable();
+  }));
+  REQUIRE(symbols.labels.size() == 1);
+  CHECK(symbols.labels.text(0) == "planned_unit");
+}
+
+TEST_CASE("attach plan: accesses alone make no unit, a watch point names its bytes") {
+  const testing::WaitingProcess process;
+  const Target target = opened(process);
+  PlanRequest request;
+  request.accesses = {"planned_unit"};
+  request.watch = {"planned_counter:8"};
+  request.locks = false;
+  Symbols symbols;
+  const auto plan = make_plan(target, request, symbols);
+  REQUIRE_MESSAGE(plan.has_value(), plan.error().to_string());
+  CHECK_FALSE(has_units(*plan, 0));
+  CHECK(plan->accesses == 2);
+  REQUIRE(plan->watch.size() == 1);
+  CHECK(plan->watch[0].address == reinterpret_cast<uint64_t>(&planned_counter));
+  CHECK(plan->watch[0].size == 8);
+}
+
+TEST_CASE("attach plan: a name that nothing has is an error that suggests one") {
+  const testing::WaitingProcess process;
+  const Target target = opened(process);
+  PlanRequest request;
+  request.units = {"planed_unit"};
+  Symbols symbols;
+  const auto plan = make_plan(target, request, symbols);
+  REQUIRE_FALSE(plan.has_value());
+  CHECK(plan.error().to_string().find("planned_unit") != std::string::npos);
+}
