@@ -32,7 +32,7 @@ void one_after_another(const std::vector<Work>& works) {
   std::vector<std::thread> threads;
   for (size_t i = 0; i < works.size(); ++i) {
     threads.emplace_back([i, &work = works[i]] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(40 * i));
+      std::this_thread::sleep_for(std::chrono::milliseconds(100 * i));
       work();
     });
   }
