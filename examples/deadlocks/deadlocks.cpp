@@ -27,12 +27,14 @@ namespace {
 
 using Work = std::function<void()>;
 
-// Nobody joins or starts another one in between: nothing but time keeps them apart.
+// Nobody joins or starts another one in between: nothing but time keeps them apart. All are there
+// before the first one ends: what it leaves in memory would be given to a later one, which then
+// comes after it in every schedule.
 void one_after_another(const std::vector<Work>& works) {
   std::vector<std::thread> threads;
   for (size_t i = 0; i < works.size(); ++i) {
     threads.emplace_back([i, &work = works[i]] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(100 * i));
+      std::this_thread::sleep_for(std::chrono::milliseconds(100 * (i + 1)));
       work();
     });
   }
