@@ -32,7 +32,7 @@ CrossingProof::CrossingProof(const OrderedUnits& in, const AccessIndex& accesses
 
 std::optional<std::vector<Step>> CrossingProof::make(const ExecutionChoice& choice,
                                                      std::vector<Edge> open) {
-  if (exhausted() || in_.trace.in_front != 0) {
+  if (made_ >= kMostExecutions || (!direct_ && in_.trace.in_front != 0)) {
     return std::nullopt;
   }
   ++made_;
@@ -55,7 +55,7 @@ std::optional<Violation> CrossingProof::look_at(const ExecutionChoice& choice) {
 }
 
 std::optional<Violation> CrossingProof::show_any() {
-  while (looked_at_ <= std::size(kTimes) && !exhausted()) {
+  while (looked_at_ <= std::size(kTimes)) {
     // The second one is likely to have no cycle.
     const size_t at = looked_at_++;
     if (auto found = at == 1 ? look_at({CommitTime::kAtOnce, certain().place})
@@ -74,10 +74,10 @@ const CertainUnits& CrossingProof::certain() {
 }
 
 std::optional<Violation> CrossingProof::show(const std::vector<Edge>& cycle) {
-  if (direct_) {
-    return witness_of_cycle(in_, cycle);
+  if (direct_ && !may_fit_together(in_, cycle)) {
+    return std::nullopt;
   }
-  if (looked_at_ == 0) {
+  if (!direct_ && looked_at_ == 0) {
     if (auto found = look_at({kTimes[looked_at_++], {}})) {
       return found;
     }
@@ -96,7 +96,7 @@ std::optional<Violation> CrossingProof::show(const std::vector<Edge>& cycle) {
       }
     }
   }
-  return show_any();
+  return direct_ ? std::nullopt : show_any();
 }
 
 // Units one after the other, as far as what is certain allows. Where an execution has a cycle all the

@@ -4,10 +4,9 @@
 //             that has one proves a violation and is its witness; one without proves that it is
 //             not definite; a cycle that every execution has proves that it is.
 // Direct      Where no load has a recorded value that says something, and no lock excludes
-//             anything, the edges of a cycle decide by themselves, from the few events that it
-//             needs.
-// Executions  Else, or where that fails, a few executions of the whole trace are made: as they
-//             come, and with the edges of the cycle. At most kMostExecutions for one trace.
+//             anything, cycles whose edges contradict each other are refused at once.
+// Executions  A few executions of the whole trace are made: as they come, and with the edges of a
+//             cycle. At most kMostExecutions for one trace, fewer of a long one.
 // Stretches   Where no cycle is certain, the exact search is asked about a few short stretches of the
 //             trace: if every execution of one has a cycle, so has every execution of all, for what
 //             it does with the events of the stretch is one of the stretch's. Direct only: what
@@ -29,7 +28,7 @@ namespace tsomon {
 
 class CrossingProof {
  public:
-  static constexpr uint32_t kMostExecutions = 24;
+  static constexpr uint32_t kMostExecutions = 48;
 
   // `values`: nullptr where they are not to be looked at. All must outlive this.
   CrossingProof(const OrderedUnits& in, const AccessIndex& accesses, const ThreadLists& lists,
@@ -47,9 +46,15 @@ class CrossingProof {
   // becomes one that all executions have.
   void settle(Violation* violation);
 
-  bool exhausted() const { return made_ >= kMostExecutions; }
+  // No more cycles are to be shown.
+  bool exhausted() const {
+    return made_ >= kMostForCycles || made_ * uint64_t{in_.trace.events.size()} > kMostSteps;
+  }
 
  private:
+  static constexpr uint32_t kMostForCycles = 24;
+  static constexpr uint64_t kMostSteps = 8'000'000;  // events, of all executions for cycles
+
   std::optional<std::vector<Step>> make(const ExecutionChoice& choice, std::vector<Edge> open);
   std::optional<Violation> look_at(const ExecutionChoice& choice);
   const CertainUnits& certain();

@@ -97,6 +97,10 @@ class Reach {
     return std::min(some, full);
   }
 
+  uint32_t add(const Entry& entry) {
+    entries_.push_back(entry);
+    return static_cast<uint32_t>(entries_.size() - 1);
+  }
   const Entry& entry(uint32_t number) const { return entries_[number]; }
 
  private:
@@ -175,6 +179,7 @@ class CrossingSearch {
     }
     reach_.emplace(*lists_, relation_.threads());
     targets_.assign(lists_->lists().size(), kEnd);
+    passed_.assign(targets_.size(), kEnd);
     const OrderedUnits in{trace_, options_, units_, relation_, *order_, neighbours_, by_event_};
     CrossingProof proof(in, accesses_, *lists_, values ? &*values : nullptr);
     bool all = true;
@@ -235,8 +240,9 @@ class CrossingSearch {
       }
       if (const auto cycle = cycle_from(events.thread, b)) {
         result->violation = proof->show(*cycle);
+        result->refused += result->violation ? 0 : 1;
         if (result->violation || proof->exhausted() ||
-            ++result->refused == (proof->direct() ? kMostRefused : kMostShown)) {
+            result->refused == (proof->direct() ? kMostRefused : kMostShown)) {
           return false;
         }
       }
@@ -277,11 +283,23 @@ class CrossingSearch {
   // The edges of a cycle, in the order of the cycle.
   std::optional<std::vector<Edge>> cycle_from(ThreadId start, uint32_t b) {
     reach_->clear();
+    singles_.clear();
+    for (const uint32_t list : std::exchange(passed_lists_, {})) {
+      passed_[list] = kEnd;
+    }
     if (auto cycle = leave(start, b, kEnd)) {
       return cycle;
     }
     ThreadId thread = 0;
-    while (reach_->next(&thread)) {
+    while (!singles_.empty() || reach_->next(&thread)) {
+      if (!singles_.empty()) {
+        const auto [load, entry] = singles_.back();
+        singles_.pop_back();
+        if (auto cycle = leave(start, load, entry)) {
+          return cycle;
+        }
+        continue;
+      }
       for (const uint32_t list : lists_->of_thread(thread)) {
         uint32_t by = kEnd;
         const uint32_t place = reach_->first_of(list, thread, &by);
@@ -325,7 +343,16 @@ class CrossingSearch {
     const uint32_t first = first_not_before(theirs, from);
     if (first < theirs.events.size() &&
         (thread != start || may_return(start, lists_->unit(theirs.events[first])))) {
-      reach_->enter(thread, {from, theirs.events[first]}, by);
+      const Edge edge{from, theirs.events[first]};
+      reach_->enter(thread, edge, by);
+      // A unit of forwarded loads leads nowhere, but can be left by what it was entered by.
+      const uint32_t unit = lists_->unit(edge.to);
+      if (first < passed_[list] && !lists_->entered_by_all(thread, unit) &&
+          lists_->full_from(thread, unit) != unit) {
+        passed_[list] = first;
+        passed_lists_.push_back(list);
+        singles_.push_back({edge.to, reach_->add({edge, by})});
+      }
     }
     return false;
   }
@@ -395,6 +422,13 @@ class CrossingSearch {
   uint32_t start_ = kEnd;  // where the search began
   // All units that it may come back to lead to those from here on.
   uint32_t horizon_ = 0;
+  struct Single {
+    uint32_t load;
+    uint32_t entry;
+  };
+  std::vector<Single> singles_;   // entered and to be left by the same load
+  std::vector<uint32_t> passed_;  // by list: the first place of such a load
+  std::vector<uint32_t> passed_lists_;
   std::vector<uint32_t> targets_;                // by list of the thread that is looked at
   std::vector<std::vector<uint32_t>> passages_;  // forks, and joins, by the thread they lead from
 };

@@ -19,18 +19,13 @@ class CycleWitness {
  public:
   CycleWitness(const OrderedUnits& in, const std::vector<Edge>& cycle) : in_(in), cycle_(cycle) {}
 
-  std::optional<Violation> run() {
+  bool fits() {
     for (const Edge& edge : cycle_) {
       if (!fork_or_join(edge)) {
         open_.push_back(edge);
       }
     }
-    if (!fit_together() || !collect_window() || !put_in_order()) {
-      return std::nullopt;
-    }
-    const auto steps =
-        realise(in_.relation, window_, [this](uint32_t e, uint32_t f) { return order_of(e, f); });
-    return steps ? show(*steps) : std::nullopt;
+    return fit_together();
   }
 
   // What the execution does with the events that the cycle needs.
@@ -176,58 +171,6 @@ class CycleWitness {
     window_.insert(window_.end(), drains.begin(), drains.end());
   }
 
-  // One order of all events of the window that is part of one of all events of the trace.
-  bool put_in_order() {
-    const auto count = static_cast<uint32_t>(window_.size());
-    spend(static_cast<uint64_t>(count) * count * (1 + open_.size()));
-    const auto reaches = [&](uint32_t e, uint32_t f) { return e == f || before(e, f); };
-    std::vector<std::vector<bool>> to_open(count), from_open(count);
-    for (uint32_t i = 0; i < count; ++i) {
-      for (const Edge& edge : open_) {
-        to_open[i].push_back(reaches(window_[i], edge.from));
-        from_open[i].push_back(reaches(edge.to, window_[i]));
-      }
-    }
-    const auto comes_before = [&](uint32_t i, uint32_t j) {
-      if (before(window_[i], window_[j])) {
-        return true;
-      }
-      for (size_t k = 0; k < open_.size(); ++k) {
-        for (size_t l = 0; to_open[i][k] && l < open_.size(); ++l) {
-          if ((k == l || after_[k][l]) && from_open[j][l]) {
-            return true;
-          }
-        }
-      }
-      return false;
-    };
-    std::vector<std::vector<uint32_t>> later(count);
-    std::vector<uint32_t> missing(count, 0);
-    for (uint32_t i = 0; i < count; ++i) {
-      for (uint32_t j = 0; j < count; ++j) {
-        if (i != j && comes_before(i, j)) {
-          later[i].push_back(j);
-          ++missing[j];
-        }
-      }
-    }
-    place_.assign(count, kNone);
-    for (uint32_t next = 0; next < count; ++next) {
-      const auto ready = std::find_if(missing.begin(), missing.end(),
-                                      [](uint32_t before_it) { return before_it == 0; });
-      if (ready == missing.end()) {
-        return false;
-      }
-      const auto i = static_cast<uint32_t>(ready - missing.begin());
-      *ready = kNone;
-      place_[i] = next;
-      for (const uint32_t j : later[i]) {
-        --missing[j];
-      }
-    }
-    return true;
-  }
-
   size_t index(uint32_t e) const {
     return static_cast<size_t>(std::lower_bound(window_.begin(), window_.end(), e) -
                                window_.begin());
@@ -290,13 +233,13 @@ class CycleWitness {
   std::vector<Edge> open_;  // without forks and joins
   std::vector<std::vector<bool>> after_;
   std::vector<uint32_t> window_;
-  std::vector<uint32_t> place_;  // in the order, by place in the window
+  std::vector<uint32_t> place_;  // in the execution, by place in the window
 };
 
 }  // namespace
 
-std::optional<Violation> witness_of_cycle(const OrderedUnits& in, const std::vector<Edge>& cycle) {
-  return CycleWitness(in, cycle).run();
+bool may_fit_together(const OrderedUnits& in, const std::vector<Edge>& cycle) {
+  return CycleWitness(in, cycle).fits();
 }
 
 std::optional<Violation> witness_in_execution(const OrderedUnits& in,

@@ -1,13 +1,11 @@
-// From a cycle of units, given by its edges between threads, to an execution that shows it.
+// From a cycle of units, given by its edges between threads, to what a report shows of it.
 //
-// Purpose     Decides whether open edges fit together, and with all directed ones, then looks
-//             for an execution of the few events that the cycle needs and has the witness
-//             checker look at it. The order of these events is one of all events of the trace,
-//             so what lies between them is respected. A load that may be forwarded is taken to
-//             come before the later loads of its thread: that is one of the possible
-//             executions.
-// Complexity  O(edges^3 + window^2), and the witness checker's O(n).
-// Thread-safety: a pure function of its arguments.
+// Purpose     Refuses cycles whose open edges contradict each other or the directed ones, and takes
+//             out of an execution of the whole trace the few events that the cycle needs, for the
+//             witness checker to look at. Edges that do not contradict each other need not fit into
+//             an execution: what is known of issues says more than the order of events.
+// Complexity  O(edges^3); O(n + window^2), and the witness checker's O(n).
+// Thread-safety: pure functions of their arguments.
 #pragma once
 
 #include <optional>
@@ -33,10 +31,10 @@ struct OrderedUnits {
 };
 
 // `cycle`: edges from thread to thread; the event that one leads to is in the unit that the next
-// one leaves, or its unit leads to that one. Nothing: no execution was found.
-std::optional<Violation> witness_of_cycle(const OrderedUnits& in, const std::vector<Edge>& cycle);
+// one leaves, or its unit leads to that one.
+bool may_fit_together(const OrderedUnits& in, const std::vector<Edge>& cycle);
 
-// The same from an execution of the whole trace that has the cycle. O(n).
+// From an execution of all events that has the cycle. Nothing: the checker does not accept it.
 std::optional<Violation> witness_in_execution(const OrderedUnits& in,
                                               const std::vector<Edge>& cycle,
                                               const std::vector<Step>& execution);

