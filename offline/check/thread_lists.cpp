@@ -97,18 +97,18 @@ void ThreadLists::find_full(const Relation& relation, ThreadId thread) {
     if (here == LocationTable::kNone) {
       continue;
     }
-    if (relation.is_read(e)) {
-      if (leads_to_all(thread, unit)) {
-        Loads& next = loads[here];
-        next = next.unit == unit ? next : Loads{unit, next.unit};
+    // A store, or what was forwarded, comes before the later loads of the same bytes.
+    if (!relation.is_read(e) || relation.source(e) != Relation::kNever) {
+      spend(locations.overlapping(here).size());
+      for (const LocationId other : locations.overlapping(here)) {
+        if (const Loads* const next = loads.find(other)) {
+          full[unit] = std::min(full[unit], next->unit > unit ? next->unit : next->later);
+        }
       }
-      continue;
     }
-    spend(locations.overlapping(here).size());
-    for (const LocationId other : locations.overlapping(here)) {
-      if (const Loads* const next = loads.find(other)) {
-        full[unit] = std::min(full[unit], next->unit > unit ? next->unit : next->later);
-      }
+    if (relation.is_read(e) && leads_to_all(thread, unit)) {
+      Loads& next = loads[here];
+      next = next.unit == unit ? next : Loads{unit, next.unit};
     }
   }
 }
