@@ -103,6 +103,7 @@ class LiveReader::Impl {
   size_t backlog() const { return context_.backlog; }
   int64_t round() const { return unordered() ? kTimeMin : widened(round_, margin_); }
   bool clock_moved() const { return clock_moved_; }
+  uint64_t clock_checks() const { return clock_checks_; }
   bool any_header() const { return header_.has_value(); }
   bool may_cancel() const { return header_ && (header_->flags & kFileCancels) != 0; }
   Selection selection() const { return header_ ? selection_of(*header_) : Selection(); }
@@ -355,7 +356,11 @@ class LiveReader::Impl {
       margin_ = clock_.margin() + clock_.margin() / 2;
       context_.margin = margin_;
     }
-    if (clock_moved_ || (clock_.trusted() && clock_.margin() <= margin_)) {
+    if (clock_moved_) {
+      return;
+    }
+    if (clock_.trusted() && clock_.margin() <= margin_) {
+      ++clock_checks_;
       return;
     }
     clock_moved_ = true;
@@ -424,6 +429,7 @@ class LiveReader::Impl {
   ClockMargin clock_;
   int64_t margin_ = 0;
   bool clock_moved_ = false;
+  uint64_t clock_checks_ = 0;
   uint64_t running_on_ = 0;  // threads that did not end; the one that ends the process is one
   uint32_t set_ranges_ = 0;
   UnseenCode unseen_;
@@ -454,6 +460,7 @@ const std::vector<Module>& LiveReader::modules() const { return impl_->modules_;
 const std::vector<std::string>& LiveReader::problems() const { return impl_->problems(); }
 const std::vector<std::string>& LiveReader::notes() const { return impl_->notes_; }
 bool LiveReader::clock_moved() const { return impl_->clock_moved(); }
+uint64_t LiveReader::clock_checks() const { return impl_->clock_checks(); }
 uint64_t LiveReader::lost_events() const { return impl_->lost_events_; }
 
 }  // namespace tsomon::capture

@@ -77,6 +77,9 @@ class LiveReader {
   bool may_cancel() const;                           // likewise: units (kFileCancels)
   uint64_t lost_events() const;
   bool clock_moved() const;  // a problem says by how much
+  // Measurements so far that kept within what was allowed for, before one did not: what was received before the last
+  // of them was ordered by a clock that could be trusted.
+  uint64_t clock_checks() const;
 
  private:
   class Impl;

@@ -69,6 +69,7 @@ struct JudgedBlock {
   SymbolNews news;
   std::vector<capture::Module> modules;  // all of them, when there are more than before
   bool may_cancel = false;               // units
+  uint64_t clock_checks = 0;             // LiveReader::clock_checks() when it was filled
 };
 
 // From the bytes of the pipe to events in order. On a thread of its own.
@@ -166,6 +167,7 @@ class Reading {
   void send() {
     teller_.tell(reader_.symbols(), block_->news);
     block_->may_cancel = reader_.may_cancel();
+    block_->clock_checks = reader_.clock_checks();
     if (reader_.modules().size() != modules_) {
       modules_ = reader_.modules().size();
       block_->modules = reader_.modules();
@@ -195,6 +197,11 @@ class Judging {
   void judge(BlockQueue<JudgedBlock>& queue) {
     while (auto block = queue.pop(kIdle, [this] { idle(); })) {
       learn(std::move(block->news), symbols_);
+      if (block->clock_checks != clock_checks_) {
+        // What was judged so far lies before that measurement.
+        clock_checks_ = block->clock_checks;
+        trusted_ = watches_.summaries();
+      }
       if (block->may_cancel) {
         watches_.expect_cancels();
       }
@@ -229,7 +236,17 @@ class Judging {
     }
   }
 
-  std::vector<WatchSummary> summaries() const { return watches_.summaries(); }
+  // `clock_moved`: what was found after the last good measurement of the clock is not certain; with less certain
+  // orders there are more executions, and what some did, some still do.
+  std::vector<WatchSummary> summaries(bool clock_moved) const {
+    std::vector<WatchSummary> all = watches_.summaries();
+    for (size_t i = 0; clock_moved && i < all.size(); ++i) {
+      Violations& found = all[i].found;
+      const uint64_t certain = i < trusted_.size() ? trusted_[i].found.definite : 0;
+      found = {std::min(certain, found.definite), found.all() - std::min(certain, found.definite)};
+    }
+    return all;
+  }
   std::vector<std::string> warnings() const {
     return symboliser_ ? symboliser_->warnings() : std::vector<std::string>();
   }
@@ -278,6 +295,8 @@ class Judging {
   std::vector<capture::Module> modules_;
   std::unique_ptr<Symboliser> symboliser_;
   Watches watches_;
+  uint64_t clock_checks_ = 0;
+  std::vector<WatchSummary> trusted_;  // when the last good measurement came
 };
 
 std::vector<std::string> warnings_of(const Reading& reading, const Judging& judging) {
@@ -448,7 +467,8 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
   }
   const std::vector<std::string> warnings = warnings_of(reading, judging);
   result.warnings.insert(result.warnings.end(), warnings.begin(), warnings.end());
-  result.summaries = judging.summaries();
+  const bool clock_moved = reading.reader().clock_moved();
+  result.summaries = judging.summaries(clock_moved);
   // All watches saw the same units.
   if (const WatchSummary& seen = result.summaries.front(); seen.surprises != 0) {
     result.warnings.push_back(fmt::format(
@@ -471,18 +491,16 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
     result.saved = false;
     result.warnings.push_back(saved.problem());
   }
-  bool less_certain = false;
   for (WatchSummary& summary : result.summaries) {
-    // With less certain orders there are more executions: what some did, some still do.
-    if (reading.reader().clock_moved() && summary.found.definite > 0) {
-      summary.found = {0, summary.found.all()};
-      less_certain = true;
-    }
     summary.lost_events += reading.reader().lost_events();
     summary.basis.selection = reading.reader().selection();
   }
-  if (less_certain) {
-    result.warnings.emplace_back("violations that were reported as definite are possible ones");
+  if (clock_moved &&
+      std::any_of(result.summaries.begin(), result.summaries.end(),
+                  [](const WatchSummary& summary) { return summary.found.possible > 0; })) {
+    result.warnings.emplace_back(
+        "violations that were reported as definite after the last good measurement of the clock "
+        "are possible ones");
   }
   return result;
 }
