@@ -29,9 +29,13 @@ std::string fences_line(const explain::Repair& repair, const Finding& finding,
   return fmt::format("a fence {}", fmt::join(places, " and "));
 }
 
-std::string block_line(const explain::BlockPlace& block, const Finding& finding) {
-  const std::string from = printable(block.first_location);
-  const std::string to = printable(block.last_location);
+std::string block_line(const explain::BlockPlace& block, const Finding& finding,
+                       const ReportNames& names) {
+  const auto place = [&](const std::string& location) {
+    return printable(names.place && !location.empty() ? names.place(location).text : location);
+  };
+  const std::string from = place(block.first_location);
+  const std::string to = place(block.last_location);
   return fmt::format("unit {} atomic from {} to {} (#{} to #{})", printable(block.method), from, to,
                      finding.index[block.found.first], finding.index[block.found.last]);
 }
@@ -66,7 +70,7 @@ std::string best_repair(const Finding& finding, const Symbols& symbols, const Re
     }
     std::vector<std::string> blocks;
     for (const explain::BlockPlace& block : repair.blocks) {
-      blocks.push_back(block_line(block, finding));
+      blocks.push_back(block_line(block, finding, names));
     }
     return fmt::format("{}", fmt::join(blocks, " and "));
   }
