@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -362,9 +361,13 @@ class CrossingSearch {
            (!list.issued.empty() && list.issued[place] < relation_.lo(e));
   }
   uint32_t first_not_before(const ThreadLists::List& list, uint32_t e) const {
-    const auto places = std::views::iota(uint32_t{0}, static_cast<uint32_t>(list.events.size()));
-    return *std::ranges::partition_point(
-        places, [&](uint32_t place) { return comes_before(list, place, e); });
+    const auto place_of = [&](const uint32_t& event) {
+      return static_cast<uint32_t>(&event - list.events.data());
+    };
+    const auto first = std::partition_point(
+        list.events.begin(), list.events.end(),
+        [&](const uint32_t& event) { return comes_before(list, place_of(event), e); });
+    return static_cast<uint32_t>(first - list.events.begin());
   }
 
   std::vector<Edge> cycle_to(Edge last, uint32_t by) const {
