@@ -19,6 +19,7 @@
 #include "monitor/judge/lock_cycles.h"
 #include "monitor/judge/window_bounds.h"
 #include "online/detector/bounded_detector.h"
+#include "tso/check/analysis_budget.h"
 #include "tso/model/cancelled_units.h"
 #include "tso/model/units.h"
 #include "tso/support/work.h"
@@ -67,7 +68,8 @@ class Watch::Impl {
                   {[this](const DetectedCycle& cycle) { on_cycle(cycle); },
                    {},
                    [this](DetectedWindow&& window) { on_window(std::move(window)); },
-                   [](const DetectedWindow& window) { return !window.directed; }}) {
+                   [](const DetectedWindow& window) { return !window.directed; }},
+                  kMixedLiveBudget) {
     options_.analysis.relation = options_.detector.relation;
     options_.names.objects = objects_;
   }
