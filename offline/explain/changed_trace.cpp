@@ -11,8 +11,6 @@
 namespace tsomon::explain {
 namespace {
 
-constexpr uint32_t kAround = 2'000;  // events before and after a violation
-
 // Copies a trace event by event and puts others in between.
 class Copy {
  public:
@@ -58,12 +56,12 @@ class Copy {
 
 }  // namespace
 
-Question cut_out(const Trace& trace, uint32_t first, uint32_t last,
+Question cut_out(const Trace& trace, uint32_t first, uint32_t last, uint32_t around,
                  const AnalysisOptions& options) {
   Question question;
-  const uint32_t begin = first - std::min(first, kAround);
+  const uint32_t begin = first - std::min(first, around);
   const auto end =
-      static_cast<uint32_t>(std::min<uint64_t>(trace.events.size(), uint64_t{last} + 1 + kAround));
+      static_cast<uint32_t>(std::min<uint64_t>(trace.events.size(), uint64_t{last} + 1 + around));
   question.trace.append(trace, begin, end);
   for (uint32_t e = begin; e < end; ++e) {
     question.origin.push_back(e);

@@ -31,8 +31,12 @@ struct Question {
   static constexpr uint32_t kPut = 0xFFFFFFFFU;
 };
 
-// Events [first, last] of the trace with some around them.
-Question cut_out(const Trace& trace, uint32_t first, uint32_t last, const AnalysisOptions& options);
+inline constexpr uint32_t kAround = 2'000;  // events before and after a violation
+inline constexpr uint32_t kNear = 200;      // ... where it is not decided with so many
+
+// Events [first, last] of the trace with `around` on both sides.
+Question cut_out(const Trace& trace, uint32_t first, uint32_t last, uint32_t around,
+                 const AnalysisOptions& options);
 
 enum class FenceTime : uint8_t { kOpen, kRecorded };
 

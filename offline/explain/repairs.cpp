@@ -401,7 +401,7 @@ class Search {
       return ordered.has_cycle(count, classes);
     }
     const auto end = static_cast<uint32_t>(ordered.trace().events.size());
-    const Question question = cut_out(ordered.trace(), 0, end - 1, options_.analysis);
+    const Question question = cut_out(ordered.trace(), 0, end - 1, kAround, options_.analysis);
     std::vector<uint32_t> after;
     for (const FencePlace& fence : repair.fences) {
       if (const auto at = stores.find(fence.location); at != stores.end()) {

@@ -25,18 +25,28 @@ ViolatedStretch::ViolatedStretch(const Trace& trace, const std::vector<EventRang
       }
     }
   }
-  question_ = cut_out(trace, first, last, options);
-  find_late_stores(members);
-  if (!labels.empty()) {
-    question_ = with_units(question_, labels, unit_of_);
-  } else {
-    question_.options.only = members;
-    for (EventRange& range : question_.options.only) {
-      range.first -= question_.origin.front();
-      range.last -= question_.origin.front();
+  const auto ask = [&](uint32_t around) {
+    question_ = cut_out(trace, first, last, around, options);
+    late_stores_.clear();
+    find_late_stores(members);
+    if (!labels.empty()) {
+      question_ = with_units(question_, labels, unit_of_);
+    } else {
+      question_.options.only = members;
+      for (EventRange& range : question_.options.only) {
+        range.first -= question_.origin.front();
+        range.last -= question_.origin.front();
+      }
     }
+    before_ = violations_left(question_);
+    return can_ask();
+  };
+  // With much around it a violation may be too large to be decided; all of its cycles then, those of its neighbours
+  // among them, are no question that a repair of it answers.
+  if (ask(kAround) || ask(kNear)) {
+    return;
   }
-  before_ = violations_left(question_);
+  ask(kAround);
   if (!can_ask() && !question_.options.only.empty()) {
     question_.options.only.clear();  // the cycle leads through other events, too
     before_ = violations_left(question_);
