@@ -473,28 +473,15 @@ class Session {
                     names, plan_.sites.size() - sites, delay));
   }
 
-  SourcePlace place(const std::string& text) const {
-    const auto known = plan_.places.find(text);
-    if (known != plan_.places.end()) {
-      return known->second;
-    }
-    SourcePlace place;
-    place.text = text;
-    return place;
-  }
-
-  // Opened when something is found.
-  std::string variable(uint64_t address) {
-    if (!names_) {
-      names_.emplace(target_);
-    }
-    return names_->variable(address);
-  }
-
   ReportNames report_names() {
     ReportNames names;
-    names.place = [this](const std::string& text) { return place(text); };
-    names.variable = [this](uint64_t address) { return variable(address); };
+    names.place = [this](const std::string& text) { return place_in(plan_.places, text); };
+    names.variable = [this](uint64_t address) {
+      if (!names_) {  // opened when something is found
+        names_.emplace(target_);
+      }
+      return names_->variable(address);
+    };
     return names;
   }
 

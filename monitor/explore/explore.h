@@ -55,7 +55,7 @@ struct ExploreOptions {
   bool robustness = false;
   bool linearizability = false;
   std::optional<linearizability::ObjectKind> object;  // of the operations; nothing: by their names
-  // Of the operations, in the place of an object that is known.
+  // Says what operations return, in the place of an object that is known.
   std::shared_ptr<linearizability::SequentialObject> specification;
   std::string folder;                     // for a trace of every class; empty: none
   const ProgramRepair* repair = nullptr;  // to be tried; with blocks the strategy is kStates

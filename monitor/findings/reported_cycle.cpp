@@ -148,13 +148,7 @@ ReportNames names_of(std::shared_ptr<LocationTexts> texts) {
   }
   ReportNames names;
   names.place = [texts](const std::string& location) {
-    const auto known = texts->places().find(location);
-    if (known != texts->places().end()) {
-      return known->second;
-    }
-    SourcePlace place;
-    place.text = location;
-    return place;
+    return place_in(texts->places(), location);
   };
   names.variable = [texts](uint64_t address) { return texts->variable(address); };
   return names;

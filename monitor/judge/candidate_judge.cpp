@@ -43,20 +43,30 @@ Trace trace_of(DetectedStretch* slice) {
 
 std::vector<EventRange> ranges_of(std::span<const DetectedWindow> windows,
                                   const std::vector<uint64_t>* index) {
-  const auto place = [&](uint64_t event) {
-    return static_cast<uint32_t>(
-        index == nullptr
-            ? event
-            : static_cast<uint64_t>(std::lower_bound(index->begin(), index->end(), event) -
-                                    index->begin()));
-  };
   std::vector<EventRange> ranges;
   for (const DetectedWindow& window : windows) {
+    if (index != nullptr) {
+      const std::vector<EventRange> own = ranges_of(window.units, *index);
+      ranges.insert(ranges.end(), own.begin(), own.end());
+      continue;
+    }
     for (const DetectedUnit& unit : window.units) {
-      ranges.push_back({unit.thread, place(unit.first), place(unit.last)});
+      ranges.push_back(
+          {unit.thread, static_cast<uint32_t>(unit.first), static_cast<uint32_t>(unit.last)});
     }
   }
   return ranges;
+}
+
+DetectedWindow all_before(const Trace& trace, uint64_t end) {
+  DetectedWindow all;
+  for (const Event& event : trace.events) {
+    while (all.units.size() <= event.thread) {
+      const auto thread = static_cast<ThreadId>(all.units.size());
+      all.units.push_back({thread, Interner::kNone, 0, end - 1, true, 0});
+    }
+  }
+  return all;
 }
 
 Look CandidateJudge::look(std::span<const DetectedWindow> windows, DetectedStretch&& slice,

@@ -82,4 +82,7 @@ Trace trace_of(DetectedStretch* slice);
 std::vector<EventRange> ranges_of(std::span<const DetectedWindow> windows,
                                   const std::vector<uint64_t>* index);
 
+// A candidate of everything before that event.
+DetectedWindow all_before(const Trace& trace, uint64_t end);
+
 }  // namespace tsomon

@@ -306,17 +306,6 @@ class StreamCheck::Impl {
     return windows;
   }
 
-  static DetectedWindow all_before(const Trace& trace, uint64_t end) {
-    DetectedWindow all;
-    for (const Event& event : trace.events) {
-      while (all.units.size() <= event.thread) {
-        const auto thread = static_cast<ThreadId>(all.units.size());
-        all.units.push_back({thread, Interner::kNone, 0, end - 1, true, 0});
-      }
-    }
-    return all;
-  }
-
   // Windows up to an event, in the whole input so far; all of it where the detector did not see
   // everything.
   void judge_everything(uint64_t end_before) {

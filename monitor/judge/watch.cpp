@@ -461,10 +461,11 @@ class Watch::Impl {
       return all;
     }
     const UnitTable units(look.slice);
+    std::vector<FenceAdvice> unfenced;
+    add_fence_advice(look.result(), look.slice, units, &look.index, &unfenced);
     for (const Violation& violation : look.result().findings) {
-      Judged& one = all.emplace_back();
-      one.finding = as_far_as_it_stands(make_finding(violation, look.slice, units, &look.index));
-      add_fence_advice(look.result(), look.slice, units, &look.index, &one.unfenced);
+      all.push_back(
+          {as_far_as_it_stands(make_finding(violation, look.slice, units, &look.index)), unfenced});
     }
     return all;
   }

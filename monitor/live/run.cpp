@@ -200,7 +200,10 @@ class Judging {
       if (block->clock_checks != clock_checks_) {
         // What was judged so far lies before that measurement.
         clock_checks_ = block->clock_checks;
-        trusted_ = watches_.summaries();
+        certain_.clear();
+        for (const WatchSummary& summary : watches_.summaries()) {
+          certain_.push_back(summary.found.definite);
+        }
       }
       if (block->may_cancel) {
         watches_.expect_cancels();
@@ -236,17 +239,9 @@ class Judging {
     }
   }
 
-  // `clock_moved`: what was found after the last good measurement of the clock is not certain; with less certain
-  // orders there are more executions, and what some did, some still do.
-  std::vector<WatchSummary> summaries(bool clock_moved) const {
-    std::vector<WatchSummary> all = watches_.summaries();
-    for (size_t i = 0; clock_moved && i < all.size(); ++i) {
-      Violations& found = all[i].found;
-      const uint64_t certain = i < trusted_.size() ? trusted_[i].found.definite : 0;
-      found = {std::min(certain, found.definite), found.all() - std::min(certain, found.definite)};
-    }
-    return all;
-  }
+  std::vector<WatchSummary> summaries() const { return watches_.summaries(); }
+  // Definite findings of a watch that the last good measurement of the clock came after.
+  uint64_t certain(size_t watch) const { return watch < certain_.size() ? certain_[watch] : 0; }
   std::vector<std::string> warnings() const {
     return symboliser_ ? symboliser_->warnings() : std::vector<std::string>();
   }
@@ -296,7 +291,7 @@ class Judging {
   std::unique_ptr<Symboliser> symboliser_;
   Watches watches_;
   uint64_t clock_checks_ = 0;
-  std::vector<WatchSummary> trusted_;  // when the last good measurement came
+  std::vector<uint64_t> certain_;  // by watch
 };
 
 std::vector<std::string> warnings_of(const Reading& reading, const Judging& judging) {
@@ -467,8 +462,7 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
   }
   const std::vector<std::string> warnings = warnings_of(reading, judging);
   result.warnings.insert(result.warnings.end(), warnings.begin(), warnings.end());
-  const bool clock_moved = reading.reader().clock_moved();
-  result.summaries = judging.summaries(clock_moved);
+  result.summaries = judging.summaries();
   // All watches saw the same units.
   if (const WatchSummary& seen = result.summaries.front(); seen.surprises != 0) {
     result.warnings.push_back(fmt::format(
@@ -491,13 +485,19 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
     result.saved = false;
     result.warnings.push_back(saved.problem());
   }
-  for (WatchSummary& summary : result.summaries) {
+  bool less_certain = false;
+  for (size_t i = 0; i < result.summaries.size(); ++i) {
+    WatchSummary& summary = result.summaries[i];
+    // With less certain orders there are more executions: what some did, some still do.
+    const uint64_t certain = judging.certain(i);
+    if (reading.reader().clock_moved() && summary.found.definite > certain) {
+      summary.found = {certain, summary.found.all() - certain};
+      less_certain = true;
+    }
     summary.lost_events += reading.reader().lost_events();
     summary.basis.selection = reading.reader().selection();
   }
-  if (clock_moved &&
-      std::any_of(result.summaries.begin(), result.summaries.end(),
-                  [](const WatchSummary& summary) { return summary.found.possible > 0; })) {
+  if (less_certain) {
     result.warnings.emplace_back(
         "violations that were reported as definite after the last good measurement of the clock "
         "are possible ones");

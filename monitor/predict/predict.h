@@ -67,12 +67,12 @@ struct Prediction {
 Result<Prediction> predict_input(const std::string& path, InputFormat format,
                                  const PredictOptions& options);
 
-// Of a source that nothing was read from.
+// Predicts from a source that nothing was read from.
 Result<Prediction> predict_source(EventSource& source, const PredictOptions& options);
 
 // What it has found, without counts and notes.
 std::string predictions_text(const Prediction& prediction);
-// Of the places of the events: the same in every run.
+// The fingerprint is made of the places of the events, so it is the same in every run.
 std::string prediction_fingerprint(const Prediction& prediction, const predict::Race& race);
 std::string prediction_fingerprint(const Prediction& prediction, const predict::Deadlock& deadlock);
 std::string prediction_fingerprint(const Prediction& prediction,

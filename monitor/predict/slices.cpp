@@ -59,6 +59,9 @@ void SlicePredictor::add(const EventBlock& block, const Symbols& symbols,
   for (Event& event : kept_.back().block.events) {
     look(event);
     if (event.kind() == EventKind::kAllocate) {
+      if (sizes_.size() > kMaxKnown) {
+        sizes_.clear();
+      }
       *sizes_.try_emplace(event.address, 0).first = event.size;
     } else if (event.kind() == EventKind::kFree) {
       // Where the object began may be before the slice.

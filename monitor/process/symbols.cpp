@@ -431,6 +431,15 @@ std::string frame_text(const SourceFrame& frame) {
                      base_name(frame.file), frame.line);
 }
 
+SourcePlace place_in(const SourcePlaces& places, const std::string& text) {
+  if (const auto known = places.find(text); known != places.end()) {
+    return known->second;
+  }
+  SourcePlace place;
+  place.text = text;
+  return place;
+}
+
 void add_place(const SourcePlace& place, SourcePlaces* places) {
   const auto [entry, is_new] = places->try_emplace(place.text, place);
   SourcePlace& known = entry->second;

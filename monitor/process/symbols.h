@@ -50,6 +50,8 @@ struct SourcePlace {
 // by build-id.
 using SourcePlaces = std::unordered_map<std::string, SourcePlace>;
 void add_place(const SourcePlace& place, SourcePlaces* places);
+// The place with this text; where none is known the text alone.
+SourcePlace place_in(const SourcePlaces& places, const std::string& text);
 
 // "function file.cpp:123", as far as it is known.
 std::string frame_text(const SourceFrame& frame);

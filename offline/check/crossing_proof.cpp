@@ -151,7 +151,7 @@ bool CrossingProof::definite_nearby(const Violation& violation) const {
   return false;
 }
 
-// Of these events, and the stores that loads among them may be forwarded from.
+// Whether every execution of these events has a cycle; with the stores that loads among them may be forwarded from.
 bool CrossingProof::definite_within(size_t begin, size_t end) const {
   std::vector<uint32_t> events;
   for (size_t e = begin; e < end; ++e) {

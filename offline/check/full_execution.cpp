@@ -6,6 +6,7 @@
 #include "tso/support/work.h"
 
 namespace tsomon {
+
 FullExecutions::FullExecutions(const OrderedUnits& in, const AccessIndex& accesses,
                                const ValueReads* values)
     : in_(in), accesses_(accesses) {
@@ -62,8 +63,7 @@ void FullExecutions::find_loads() {
   }
 }
 
-// Beyond the order of issues, that of commits, and fences: what is found
-// committed by others.
+// Beyond the order of issues, that of commits, and fences: what is found committed by others.
 void FullExecutions::add_steps_of_thread(std::vector<Edge>* steps) const {
   const auto n = static_cast<uint32_t>(in_.trace.events.size());
   spend(n);
@@ -78,8 +78,7 @@ void FullExecutions::add_steps_of_thread(std::vector<Edge>* steps) const {
   }
 }
 
-// e has taken effect before the step: a forwarded load when it and its source
-// have.
+// e has taken effect before the step: a forwarded load when it and its source have.
 void FullExecutions::add_before(uint32_t e, uint32_t step, std::vector<Edge>* steps) const {
   steps->push_back({effect(e), step});
   if (const uint32_t source = in_.relation.source(e); source != Relation::kNever) {
@@ -128,8 +127,7 @@ void FullExecutions::add_open(const Edge& open, std::vector<Edge>* steps) const 
   const uint32_t source = in_.relation.source(open.to);
   uint32_t to = effect(open.to);
   if (source != Relation::kNever && in_.relation.certainly_before(open.to, open.from)) {
-    to = effect(source);  // issued later than the load: it is before it by way
-                          // of its source
+    to = effect(source);  // issued later than the load: it is before it by way of its source
   }
   add_before(open.from, to, steps);
 }

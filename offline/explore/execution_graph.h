@@ -85,7 +85,7 @@ std::vector<std::vector<bool>> executed_before(const Graph& graph, Model model,
 // Names the class: equal names, equal classes (of one program).
 std::string class_name(const Graph& graph);
 uint64_t class_hash(const Graph& graph);
-// Of what its events read: classes whose orders are not told apart may differ in it.
+// A hash of what its events read: classes whose orders are not told apart may differ in it.
 uint64_t values_hash(const Graph& graph);
 
 // Makes graphs of runs. Cells and their numbers are those of one builder.

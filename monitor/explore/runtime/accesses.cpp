@@ -149,7 +149,7 @@ void plain(bool write, const volatile void* pointer, uint32_t size, uint64_t) {
   }
 }
 
-// Of the word, or of the part that others access by itself.
+// Where the word ends, or the part of it that others access by itself.
 uint64_t end_of_part(uint64_t address) {
   const uint64_t word = word_of(address);
   const Channel& channel = *the_channel();
