@@ -36,6 +36,13 @@ struct Count {
   uint64_t unsettled_definite = 0;
 };
 
+void say(const Count& count) {
+  MESSAGE(count.clean << " clean, " << count.found << " found, " << count.unknown
+                      << " unknown, of which violated " << count.missed << "; " << count.definite
+                      << " definite, " << count.unsettled << " unsettled, of which definite "
+                      << count.unsettled_definite);
+}
+
 // Against the search, which has brute-force twins of its own.
 void compare(const Trace& trace, const AnalysisOptions& options, Count* count) {
   const auto analysis = analyse_exactly(trace, options);
@@ -226,10 +233,7 @@ TEST_CASE("crossing units: two threads without values are decided") {
     INFO("round " << round);
     compare(trace, options, &count);
   }
-  MESSAGE(count.clean << " clean, " << count.found << " found, " << count.unknown
-                      << " unknown, of which violated " << count.missed << "; " << count.definite
-                      << " definite, " << count.unsettled << " unsettled, of which definite "
-                      << count.unsettled_definite);
+  say(count);
   CHECK(count.clean > 0);
   CHECK(count.found > 0);
   CHECK(count.unknown * 100 < count.clean + count.found);
@@ -258,10 +262,7 @@ TEST_CASE("crossing units: whatever the trace, no answer is wrong") {
     INFO("round " << round);
     compare(trace, options, &count);
   }
-  MESSAGE(count.clean << " clean, " << count.found << " found, " << count.unknown
-                      << " unknown, of which violated " << count.missed << "; " << count.definite
-                      << " definite, " << count.unsettled << " unsettled, of which definite "
-                      << count.unsettled_definite);
+  say(count);
   CHECK(count.clean > 0);
   CHECK(count.found > 0);
 }
@@ -286,10 +287,7 @@ TEST_CASE("crossing units: longer traces, of which stretches are searched") {
     INFO("round " << round);
     compare(trace, options, &count);
   }
-  MESSAGE(count.clean << " clean, " << count.found << " found, " << count.unknown
-                      << " unknown, of which violated " << count.missed << "; " << count.definite
-                      << " definite, " << count.unsettled << " unsettled, of which definite "
-                      << count.unsettled_definite);
+  say(count);
   CHECK(count.definite > 0);
 }
 
