@@ -17,6 +17,7 @@
 namespace tsomon::capture {
 namespace {
 
+constexpr int64_t kMessage = 128;                 // cycles, between processors, where it is fast
 constexpr size_t kMaxPending = size_t{64} << 20;  // bytes without a round
 constexpr uint64_t kUsualFrequency = 2'000'000'000;
 
@@ -351,9 +352,11 @@ class LiveReader::Impl {
 
   // Every stamp is as far ahead of its moment as counters may differ, so that what is known to
   // come later than a stamp may have one that is smaller by as much (LiveContext::margin).
+  // Later measurements come while the processors are busy and are seldom as narrow as the first,
+  // by the way of a message through another cache at least.
   void learn_clock(bool first) {
     if (first && clock_.trusted()) {
-      margin_ = clock_.margin() + clock_.margin() / 2;
+      margin_ = clock_.margin() + std::max<int64_t>(clock_.margin() / 2, kMessage);
       context_.margin = margin_;
     }
     if (clock_moved_) {
@@ -364,11 +367,13 @@ class LiveReader::Impl {
       return;
     }
     clock_moved_ = true;
-    problem(!clock_.trusted()
-                ? clock_.problem()
-                : fmt::format("the processors' time-stamp counters moved apart, to {} cycles, "
-                              "where {} were allowed for: what was certain may not be",
-                              clock_.margin(), margin_));
+    problem(
+        !clock_.trusted()
+            ? clock_.problem()
+            : fmt::format(
+                  "the processors' time-stamp counters may have moved: they agree within {} cycles "
+                  "now, {} were allowed for, so what was certain may not be",
+                  clock_.margin(), margin_));
   }
 
   static int64_t time(uint64_t stamp) {

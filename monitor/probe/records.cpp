@@ -40,6 +40,9 @@ void put_drain(uint64_t released, uint64_t pc) {
     capture::put_drain(context->encoder);
     context->stamped = context->encoder.end;
   } else if ((context = writable()) != nullptr) {
+    // The encoder goes back to an earlier stamp; those to come do not.
+    context->floor =
+        context->encoder.stamp > context->floor ? context->encoder.stamp : context->floor;
     capture::put_open_fence(context->encoder, pc, released);
   }
 }

@@ -1,4 +1,5 @@
 // Recordings on processors whose counters are made to disagree (monitor/probe/skewed_clock.h).
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -60,6 +61,13 @@ void check_locks(const Trace& trace) {
   CHECK(handed_over > 0);
 }
 
+// There is a reason why its stamps cannot be compared, and none is used.
+bool claims_nothing(const capture::Capture& capture) {
+  return !capture.notes.empty() &&
+         std::all_of(capture.trace.events.begin(), capture.trace.events.end(),
+                     [&](const Event& event) { return capture.trace.lo(event) == kTimeMin; });
+}
+
 }  // namespace
 
 TEST_CASE("counters that disagree are measured, and locks are handed over in order all the same") {
@@ -68,21 +76,28 @@ TEST_CASE("counters that disagree are measured, and locks are handed over in ord
     return;
   }
   struct Case {
-    const char* skew;
+    std::string skew;
     int64_t least;
     int64_t most;
+    bool moves;
   };
   for (const Case& one : {
-           Case{"0", 1, 100'000}, Case{"0,1000000", 1'000'000, 1'100'000},  // ahead
-           Case{"0,-1000000", 1'000'000, 1'100'000},                        // behind
-           Case{"500000,0", 500'000, 600'000},              // the first one disagrees with all
-           Case{"0,0/0/5000000/1", 5'000'000, 5'100'000},   // a step, right after the start
-           Case{"0,0/0/-5000000/1", 5'000'000, 5'100'000},  // back
+           Case{"0", 1, 100'000, false}, Case{"0,1000000", 1'000'000, 1'100'000, false},  // ahead
+           Case{"0,-1000000", 1'000'000, 1'100'000, false},                               // behind
+           Case{"500000,0", 500'000, 600'000, false},            // the first one disagrees with all
+           Case{"0,0/0/5000000/1", 5'000'000, 5'100'000, true},  // a step, right after the start
+           Case{"0,0/0/-5000000/1", 5'000'000, 5'100'000, true},  // back
        }) {
     CAPTURE(one.skew);
-    const Run result = run("g++", "locks waits", std::string(":clock_test=") + one.skew);
+    const Run result = run("g++", "locks waits", ":clock_test=" + one.skew);
     CHECK(result.status == 0);
     const capture::Capture capture = read(result.path);
+    if (claims_nothing(capture)) {
+      // The counter moved while it was measured, or a processor was busy all the time.
+      CHECK(capture.notes.size() == 1);
+      CHECK((one.moves || capture.notes.front().find("too busy") != std::string::npos));
+      continue;
+    }
     CHECK(capture.notes.empty());
     CHECK(margin_of(capture.trace) >= one.least);
     CHECK(margin_of(capture.trace) <= one.most);
@@ -103,10 +118,7 @@ TEST_CASE("counters that drift have a margin that grows with the time") {
     CHECK(margin_of(capture.trace) > 20'000);
     check_locks(capture.trace);
   } else {
-    CHECK(log_of(result).size() + capture.notes.front().size() > 0);
-    for (const Event& event : capture.trace.events) {
-      REQUIRE(capture.trace.lo(event) == kTimeMin);
-    }
+    CHECK(claims_nothing(capture));
   }
 }
 
