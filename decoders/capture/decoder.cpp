@@ -153,7 +153,7 @@ Decoder::Step Decoder::next(Record& record) {
   }
 }
 
-// The next foreseen access.
+// The next cached access.
 Decoder::Step Decoder::step(Record& record) {
   const uint64_t key = entries_[last_].next;
   const uint32_t slot = key_slot(key);
@@ -167,7 +167,7 @@ Decoder::Step Decoder::step(Record& record) {
     stops_ = false;
     return Step::kStop;
   }
-  const uint64_t address = foreseen_address(entry, bases_);
+  const uint64_t address = cached_address(entry, bases_);
   set_site(record, key, address);
   advance(entry, bases_, address);
   ++entry.count;
@@ -265,13 +265,13 @@ Decoder::Step Decoder::rest(Record& record) {
     entry.count = count;
     details = Details();
   }
-  const uint64_t foreseen = foreseen_address(entry, bases_);
+  const uint64_t cached = cached_address(entry, bases_);
   const uint64_t last = last_address(entry);
   const uint64_t recent = bases_.recent();
-  uint64_t address = foreseen;
+  uint64_t address = cached;
   bool whole = true;
   switch (static_cast<Form>((first_ >> kFormShift) & 7)) {
-    case Form::kForeseen:
+    case Form::kCached:
       break;
     case Form::kLast8: {
       int8_t delta = 0;
@@ -313,7 +313,7 @@ Decoder::Step Decoder::rest(Record& record) {
   if (!whole) {
     return malformed();
   }
-  if (address == foreseen) {
+  if (address == cached) {
     advance(entry, bases_, address);
   } else {
     learn(entry, details, bases_, address, (key & kOtherKey) == 0, was_counted);

@@ -31,11 +31,11 @@ class Decoder {
   void start(std::string_view tokens);
   void stop_at(const Position& position);
   Step next(Record& record);
-  // The plain accesses of 1 to 8 bytes that were foreseen and come next, at most `limit`; returns
+  // The plain accesses of 1 to 8 bytes that were cached and come next, at most `limit`; returns
   // how many. For each visit(key, address, tag): a site keeps its tag, at first kUntagged, up to
   // the end of the chunk or until another site displaces it.
   template <typename Visit>
-  size_t take_foreseen(size_t limit, const Visit& visit);
+  size_t take_cached(size_t limit, const Visit& visit);
   static constexpr uint32_t kUntagged = 0xFFFFFFFEU;
 
   // Bytes of tokens that were read.
@@ -52,7 +52,7 @@ class Decoder {
     uint32_t count = 0;
     uint32_t tag = kUntagged;
   };
-  struct Details {  // not needed for foreseen accesses
+  struct Details {  // not needed for cached accesses
     uint64_t delta = 0;
     uint64_t behind = kNoOffset;
     uint64_t other = kNoOffset;
@@ -113,7 +113,7 @@ class DecoderPool {
 
 // What is rare is left to next().
 template <typename Visit>
-size_t Decoder::take_foreseen(size_t limit, const Visit& visit) {
+size_t Decoder::take_cached(size_t limit, const Visit& visit) {
   if (phase_ != Phase::kRun || stops_ || has_queued_) {
     return 0;
   }
@@ -132,7 +132,7 @@ size_t Decoder::take_foreseen(size_t limit, const Visit& visit) {
         (slot == target.slot && entry.count + 1 == stamp_at)) {
       break;
     }
-    const uint64_t address = foreseen_address(entry, bases);
+    const uint64_t address = cached_address(entry, bases);
     visit(key, address, entry.tag);
     advance(entry, bases, address);
     ++entry.count;

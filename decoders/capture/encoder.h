@@ -1,11 +1,11 @@
 // Packs the records of one thread into the payload of a chunk (tokens.h).
 //
-// Cost        A foreseen access: some 20 instructions, no byte. Others: some 50 instructions and
+// Cost        A cached access: some 20 instructions, no byte. Others: some 50 instructions and
 //             typically 2 to 6 bytes.
 // Memory      The table has 370 KB, of which the parts that are used are touched.
 // Consistent  snapshot() gives a position up to which everything is readable at any time: in a
 //             signal handler that interrupted any of these functions, and from another thread while
-//             the owner goes on. Functions other than foresee() keep the position from before in
+//             the owner goes on. Functions other than look_up_site() keep the position from before in
 //             `before` while they change the rest.
 // Few stores  A store of the program that waits for its cache line holds up all later ones. When
 //             they fill the store buffer, the next load waits too, and the reordering that is
@@ -23,32 +23,32 @@
 
 namespace tsomon::capture {
 
-// All zero: nothing is foreseen, and nothing can be recorded before start_chunk.
+// All zero: nothing is cached, and nothing can be recorded before start_chunk.
 struct Encoder {
   static constexpr size_t kEntries = kSlots + 136;
-  // Of a site; what a foreseen access needs lies in one cache line.
+  // Of a site; what a cached access needs lies in one cache line.
   struct Entry {
-    uint64_t address;  // that is foreseen, and stride and base: learn() in tokens.h
+    uint64_t address;  // that is cached, and stride and base: learn() in tokens.h
     uint64_t stride;
-    uint64_t next;   // key of the successor, disguised; 0: none
+    uint64_t next;   // key of the successor, masked; 0: none
     uint32_t count;  // kCountStep at the last token that named the site, and added each time
     Base base;
   };
   alignas(64) Entry entries[kEntries];
 
-  uint32_t last;    // 8 * slot of the last record's site; what is foreseen is its successor
+  uint32_t last;    // 8 * slot of the last record's site; what is cached is its successor
   uint32_t end;     // bytes of tokens
   uint64_t before;  // 0, or the position while the rest is being changed
   Bases bases;
   uint8_t* tokens;
   uint64_t stamp;     // the last one
   uint32_t capacity;  // of `tokens`
-  bool blind;         // every access becomes a token
-  // 0, or kDisguise: foresee() then sees through nothing but a disguised key, so that whoever calls
+  bool pc_only;       // every access becomes a token
+  // 0, or kFilterMask: look_up_site() then sees through nothing but a masked key, so that whoever calls
   // it can look at the access first.
-  uint64_t disguise;
+  uint64_t filter_mask;
 
-  // Not needed for foreseen accesses.
+  // Not needed for cached accesses.
   uint64_t key[kEntries];
   struct Details {
     uint64_t delta;
@@ -60,7 +60,7 @@ struct Encoder {
 
 // By which the keys of successors differ from those that their instructions have: no type, and no
 // address of a program, has these bits.
-inline constexpr uint64_t kDisguise = uint64_t{31} << 48;
+inline constexpr uint64_t kFilterMask = uint64_t{31} << 48;
 
 inline constexpr uint32_t kCountStep = 1U << 25;  // the 127th execution makes the count overflow
 
@@ -145,17 +145,17 @@ bool fits(uint64_t difference) {
   return static_cast<uint64_t>(static_cast<int64_t>(static_cast<T>(difference))) == difference;
 }
 
-// The site and the address of a token whose site or address was not foreseen; returns the bits of
+// The site and the address of a token whose site or address was not cached; returns the bits of
 // its first byte.
-inline uint32_t put_unforeseen(Encoder& e, uint32_t slot, uint64_t key, uint64_t address,
-                               bool was_counted, uint8_t** place) {
+inline uint32_t put_miss(Encoder& e, uint32_t slot, uint64_t key, uint64_t address,
+                         bool was_counted, uint8_t** place) {
   uint8_t* to = *place;
   uint64_t& successor = entry(e, e.last).next;
   const bool known = at(e.key, slot) == key;
   Encoder::Entry& mine = entry(e, slot);
   Encoder::Details& more = details(e, slot);
-  Site site = Site::kForeseen;
-  if (successor != (key ^ e.disguise)) {
+  Site site = Site::kCached;
+  if (successor != (key ^ e.filter_mask)) {
     if (known) {
       site = Site::kKnown;
       to = put(to, static_cast<uint16_t>(slot / 8));
@@ -163,8 +163,8 @@ inline uint32_t put_unforeseen(Encoder& e, uint32_t slot, uint64_t key, uint64_t
       site = Site::kNew;
       to = put(to, key);
     }
-    if (!e.blind) {
-      successor = key ^ e.disguise;
+    if (!e.pc_only) {
+      successor = key ^ e.filter_mask;
     }
   }
   if (!known) {
@@ -178,8 +178,8 @@ inline uint32_t put_unforeseen(Encoder& e, uint32_t slot, uint64_t key, uint64_t
     more.other = kNoOffset;
     more.value = 0;
   }
-  Form form = Form::kForeseen;
-  if (foreseen_address(mine, e.bases) == address) {
+  Form form = Form::kCached;
+  if (cached_address(mine, e.bases) == address) {
     advance(mine, e.bases, address);
   } else {
     const uint64_t delta = address - last_address(mine);
@@ -221,12 +221,12 @@ inline __attribute__((always_inline)) uint8_t* put_site(Encoder& e, uint64_t key
   uint8_t* const first = e.tokens + e.end;
   uint32_t run = 0;
   uint8_t* to = put_run(e, first, &run);
-  if (__builtin_expect((entry(e, e.last).next ^ e.disguise) == key &&
-                           foreseen_address(mine, e.bases) == address && at(e.key, slot) == key,
+  if (__builtin_expect((entry(e, e.last).next ^ e.filter_mask) == key &&
+                           cached_address(mine, e.bases) == address && at(e.key, slot) == key,
                        1)) {
     advance(mine, e.bases, address);
   } else {
-    head |= put_unforeseen(e, slot, key, address, was_counted, &to);
+    head |= put_miss(e, slot, key, address, was_counted, &to);
   }
   update(mine.count, kCountStep);
   update(e.last, slot);
@@ -291,21 +291,21 @@ inline bool has_room(const Encoder& e, uint32_t tokens = 2) {
   return e.end + tokens * kMaxToken <= e.capacity;
 }
 
-enum class Foreseen : uint8_t {
-  kNo,       // record it with put_access
-  kYes,      // recorded
+enum class SiteCache : uint8_t {
+  kMiss,     // record it with put_access
+  kHit,      // recorded
   kExpired,  // recorded; put_nothing or put_stamp_before is now due
 };
 
-// A plain access, if it is foreseen. `key`: make_key of it, with the encoder's disguise; `slot`:
+// A plain access, if it is cached. `key`: make_key of it, with the encoder's filter_mask; `slot`:
 // key_slot of it, without, times 8.
-inline __attribute__((always_inline)) Foreseen foresee(Encoder& e, uint64_t address, uint64_t key,
-                                                       uint64_t slot) {
+inline __attribute__((always_inline)) SiteCache look_up_site(Encoder& e, uint64_t address,
+                                                             uint64_t key, uint64_t slot) {
   using encoding::entry;
   Encoder::Entry& mine = entry(e, slot);
   if (__builtin_expect(entry(e, e.last).next != key, 0) ||
-      __builtin_expect(foreseen_address(mine, e.bases) != address, 0)) {
-    return Foreseen::kNo;
+      __builtin_expect(cached_address(mine, e.bases) != address, 0)) {
+    return SiteCache::kMiss;
   }
   if (mine.base == Base::kNone) {
     mine.address = address + mine.stride;
@@ -321,9 +321,9 @@ inline __attribute__((always_inline)) Foreseen foresee(Encoder& e, uint64_t addr
       : [count] "m"(mine.count), [last] "m"(e.last), [slot] "r"(slot), [step] "i"(kCountStep)
       : "memory", "cc"
       : expired);
-  return Foreseen::kYes;
+  return SiteCache::kHit;
 expired:
-  return Foreseen::kExpired;
+  return SiteCache::kExpired;
 }
 
 inline __attribute__((always_inline)) void put_access(Encoder& e, uint64_t address, uint64_t key) {
@@ -338,31 +338,31 @@ inline void put_stamp(Encoder& e, uint64_t tsc) {
 }
 
 // A stamp that was taken after the last access was recorded and before it took place. There is one,
-// and it was foreseen.
+// and it was cached.
 inline void put_stamp_before(Encoder& e, uint64_t tsc) {
   const encoding::Change change(e);
   encoding::publish(e, encoding::put_stamp_control(e, Control::kBefore16, tsc));
 }
 
-// Whether accesses were foreseen since the last token: put_nothing must end the chunk then.
+// Whether accesses were cached since the last token: put_nothing must end the chunk then.
 inline bool has_run(const Encoder& e) {
   return encoding::executions(e.entries[e.last / 8].count) != 0;
 }
 
-// Says where the foreseen accesses end.
+// Says where the cached accesses end.
 inline void put_nothing(Encoder& e) {
   const encoding::Change change(e);
   encoding::publish(e, encoding::put_control(e, Control::kNothing));
 }
 
-// Whether an access may come next that was foreseen.
-inline bool foresees_access(const Encoder& e) {
+// Whether an access may come next that was cached.
+inline bool expects_access(const Encoder& e) {
   const uint64_t next = e.entries[e.last / 8].next;
   return next != 0 && (next & kOtherKey) == 0;
 }
 
 // The next access is for put_access, wherever it is; its site will be named.
-inline void foresee_nothing(Encoder& e) { encoding::entry(e, e.last).next = 0; }
+inline void expect_nothing(Encoder& e) { encoding::entry(e, e.last).next = 0; }
 
 inline void put_lost(Encoder& e, uint64_t count) {
   const encoding::Change change(e);
@@ -435,11 +435,11 @@ inline __attribute__((always_inline)) void put_short(Encoder& e, uint32_t head, 
   e.end += 1 + run + size;
 }
 
-// The site and its address are foreseen, so a token does not name them.
-inline __attribute__((always_inline)) bool is_foreseen(Encoder& e, uint32_t slot, uint64_t key,
-                                                       uint64_t address) {
-  return (entry(e, e.last).next ^ e.disguise) == key &&
-         foreseen_address(entry(e, slot), e.bases) == address && at(e.key, slot) == key;
+// The site and its address are cached, so a token does not name them.
+inline __attribute__((always_inline)) bool is_cached(Encoder& e, uint32_t slot, uint64_t key,
+                                                     uint64_t address) {
+  return (entry(e, e.last).next ^ e.filter_mask) == key &&
+         cached_address(entry(e, slot), e.bases) == address && at(e.key, slot) == key;
 }
 
 inline __attribute__((always_inline)) void go_to(Encoder& e, uint32_t slot, uint64_t address) {
@@ -452,13 +452,13 @@ inline __attribute__((always_inline)) void go_to(Encoder& e, uint32_t slot, uint
 }  // namespace encoding
 
 // put_open() with a value near the last one.
-inline __attribute__((always_inline)) bool put_open_foreseen(Encoder& e, uint64_t key,
-                                                             uint64_t address, uint64_t value) {
+inline __attribute__((always_inline)) bool put_open_cached(Encoder& e, uint64_t key,
+                                                           uint64_t address, uint64_t value) {
   using namespace encoding;
   const uint32_t slot = 8 * key_slot(key);
   uint64_t& last_value = details(e, slot).value;
   const uint64_t difference = value - last_value;
-  if (!is_foreseen(e, slot, key, address) || !fits<int16_t>(difference)) {
+  if (!is_cached(e, slot, key, address) || !fits<int16_t>(difference)) {
     return false;
   }
   const uint64_t width = difference == 0 ? 0 : 1;
@@ -471,12 +471,12 @@ inline __attribute__((always_inline)) bool put_open_foreseen(Encoder& e, uint64_
 }
 
 // put_bare().
-inline __attribute__((always_inline)) bool put_bare_foreseen(Encoder& e, RecordType type,
-                                                             uint64_t address, uint64_t pc) {
+inline __attribute__((always_inline)) bool put_bare_cached(Encoder& e, RecordType type,
+                                                           uint64_t address, uint64_t pc) {
   using namespace encoding;
   const uint64_t key = other_key(type, 0, pc);
   const uint32_t slot = 8 * key_slot(key);
-  if (!is_foreseen(e, slot, key, address)) {
+  if (!is_cached(e, slot, key, address)) {
     return false;
   }
   const Change change(e);
@@ -501,19 +501,19 @@ inline __attribute__((always_inline)) bool put_stamp_soon(Encoder& e, uint64_t t
   return true;
 }
 
-// Whether the token from there to the end is one of put_open of which everything was foreseen: the
+// Whether the token from there to the end is one of put_open of which everything was cached: the
 // same instruction, address and value as the token before it had. Then all further ones that
 // follow at once are the same bytes, with stamps between or not, and whatever was recorded before.
-inline constexpr uint32_t kForeseenOpen = 3;  // its size
-inline uint8_t* put_foreseen_open(uint8_t* to) {
+inline constexpr uint32_t kCachedOpen = 3;  // its size
+inline uint8_t* put_cached_open(uint8_t* to) {
   constexpr uint16_t kFlags = 3 | kFlagSeparates | kFlagOpen;
   *to = kExtras;
   return encoding::put(to + 1, kFlags);
 }
-inline bool is_foreseen_open(const Encoder& e, uint32_t begin) {
-  uint8_t token[kForeseenOpen];
-  put_foreseen_open(token);
-  return e.end == begin + kForeseenOpen && std::memcmp(e.tokens + begin, token, sizeof token) == 0;
+inline bool is_cached_open(const Encoder& e, uint32_t begin) {
+  uint8_t token[kCachedOpen];
+  put_cached_open(token);
+  return e.end == begin + kCachedOpen && std::memcmp(e.tokens + begin, token, sizeof token) == 0;
 }
 // A stamp, whatever the last one was.
 inline uint8_t* put_whole_stamp(uint8_t* to, uint64_t stamp) {

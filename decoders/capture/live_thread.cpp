@@ -252,7 +252,7 @@ bool LiveThread::deliver(uint64_t sequence, Item& item, size_t depth, bool handl
     }
     if (delivery.number >= item.delivered) {
       const uint64_t wanted = std::min<uint64_t>(limit, context_->records_left);
-      const size_t taken = stream_.take_foreseen(decoder, static_cast<size_t>(wanted));
+      const size_t taken = stream_.take_cached(decoder, static_cast<size_t>(wanted));
       context_->records_left -= taken;
       item.delivered += taken;
       delivery.number += taken;
@@ -261,9 +261,8 @@ bool LiveThread::deliver(uint64_t sequence, Item& item, size_t depth, bool handl
         return false;
       }
     } else {
-      delivery.number +=
-          decoder.take_foreseen(static_cast<size_t>(item.delivered - delivery.number),
-                                [](uint64_t, uint64_t, uint32_t) {});
+      delivery.number += decoder.take_cached(static_cast<size_t>(item.delivered - delivery.number),
+                                             [](uint64_t, uint64_t, uint32_t) {});
     }
     switch (decoder.next(record)) {
       case Decoder::Step::kRecord:

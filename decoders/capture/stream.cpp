@@ -138,7 +138,7 @@ void ThreadStream::give(EventBlock& out) {
   merge_repeated_loads(out);
 }
 
-size_t ThreadStream::take_foreseen(Decoder& decoder, size_t limit) {
+size_t ThreadStream::take_cached(Decoder& decoder, size_t limit) {
   if (is_cut_) {
     return 0;
   }
@@ -146,7 +146,7 @@ size_t ThreadStream::take_foreseen(Decoder& decoder, size_t limit) {
   event.thread = thread_;
   event.lo = std::min(from_, from_before_handler_);
   const size_t taken =
-      decoder.take_foreseen(limit, [&](uint64_t key, uint64_t address, uint32_t& location) {
+      decoder.take_cached(limit, [&](uint64_t key, uint64_t address, uint32_t& location) {
         if (location == Decoder::kUntagged) {
           location = names_->location(key_pc(key));
         }
@@ -557,7 +557,7 @@ void ThreadStream::leave_handler(uint64_t chunk) {
 bool ThreadStream::take(Decoder& decoder, size_t limit) {
   Record record;
   for (; limit != 0 && !is_cut_; --limit) {
-    limit -= take_foreseen(decoder, limit);
+    limit -= take_cached(decoder, limit);
     if (limit == 0) {
       break;
     }

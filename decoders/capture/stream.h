@@ -106,8 +106,8 @@ class ThreadStream {
   // Takes up to `limit` records of the current chunk; false: it ended or stopped. Malformed records
   // are skipped and described in problems().
   bool take(Decoder& decoder, size_t limit);
-  // The foreseen accesses that come next, at most `limit`; returns how many.
-  size_t take_foreseen(Decoder& decoder, size_t limit);
+  // The cached accesses that come next, at most `limit`; returns how many.
+  size_t take_cached(Decoder& decoder, size_t limit);
   // One record.
   void add(const Record& record);
   // What another thread observed at this point of the stream (OpenEntry). Events that wait for a

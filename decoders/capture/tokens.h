@@ -1,20 +1,20 @@
 // Packed records: the payload of an events chunk. docs/formats/capture.md describes the bytes.
 //
-// Idea        Most accesses are foreseeable: the same instructions follow one another, each with
+// Idea        Most accesses are cached: the same instructions follow one another, each with
 //             its last address, the next of a sweep, or as far from another access as last time:
 //             the fields of whatever object the thread is at. Writer and reader keep the same table
-//             of sites (instruction, kind and size of an access). An access that the table foresees
+//             of sites (instruction, kind and size of an access). An access that hits this table (the site cache)
 //             costs no byte: it only moves a counter of its site. Any other record becomes a token
-//             that first says how far the foreseen accesses went, and then what came instead.
+//             that first says how far the cached accesses went, and then what came instead.
 //             (Last-value and stride predictors for trace compression: Burtscher, "VPC3", 2004;
 //             the successor of a site is a first-order context.)
-// Bases       Two addresses from which others are foreseen: that of the last plain access, and of
+// Bases       Two addresses from which others are cached: that of the last plain access, and of
 //             the last one before it that lay elsewhere, so that a thread may go to and fro between
 //             two objects. Accesses whose sites always have the same address, or sweep, leave them
 //             as they are.
 // Chunks      Every chunk begins with an empty table: it can be read without the others.
 // Position    A place between two records is given by the bytes of the tokens before it, and by how
-//             far the foreseen accesses after them went: the site that was executed last, and how
+//             far the cached accesses after them went: the site that was executed last, and how
 //             often since the last token that named it. That number stays below 128.
 // Misses      Sites whose instructions are a multiple of 32 KiB apart share an entry of the table
 //             and displace each other; it costs bytes, nothing else.
@@ -40,7 +40,7 @@ static_assert(sizeof(ChunkStart) == 16);
 struct Position {
   uint32_t end = 0;    // bytes of tokens
   uint32_t slot = 0;   // entry of the site executed last
-  uint32_t count = 0;  // foreseen executions of it; 0: none since the token before
+  uint32_t count = 0;  // cached executions of it; 0: none since the token before
 };
 
 // The table. An entry is found by the low bits of the instruction pointer.
@@ -84,10 +84,10 @@ constexpr uint32_t key_slot(uint64_t key) {
   return static_cast<uint32_t>(mixed >> 3) % kSlots;
 }
 
-// What the foreseen address of a site is counted from.
+// What the cached address of a site is counted from.
 enum class Base : uint32_t {
   kNone = 0,
-  kRecent = 1,  // the last plain access (of 1, 2, 4 or 8 bytes) that was not foreseen from kNone
+  kRecent = 1,  // the last plain access (of 1, 2, 4 or 8 bytes) that was not cached from kNone
   kOther = 2,   // the last one of these before it at least kNearby bytes away from its successor
 };
 inline constexpr uint64_t kNearby = 4096;
@@ -104,24 +104,24 @@ struct Bases {
   }
 };
 
-// The rules by which writer and reader foresee addresses. An Entry has
-//   address  that is foreseen, less the base
+// The rules by which writer and reader expect addresses. An Entry has
+//   address  that is cached, less the base
 //   stride   with kNone; else the address in the last token
 //   base     only plain accesses have one
-// and Details, of the last token whose address was not foreseen,
+// and Details, of the last token whose address was not cached,
 //   delta            to the address before
 //   behind, other    how far from the two bases
 inline constexpr uint64_t kNoOffset = uint64_t{1} << 63;  // of no two addresses of a program
 
 template <typename Entry>
-uint64_t foreseen_address(const Entry& entry, const Bases& bases) {
+uint64_t cached_address(const Entry& entry, const Bases& bases) {
   return entry.address + bases.at[static_cast<uint32_t>(entry.base)];
 }
 template <typename Entry>
 uint64_t last_address(const Entry& entry) {
   return entry.base == Base::kNone ? entry.address - entry.stride : entry.stride;
 }
-// The address was as foreseen.
+// The address was as cached.
 template <typename Entry>
 void advance(Entry& entry, Bases& bases, uint64_t address) {
   if (entry.base != Base::kNone) {
@@ -130,7 +130,7 @@ void advance(Entry& entry, Bases& bases, uint64_t address) {
     entry.address += entry.stride;
   }
 }
-// It was not. `was_counted`: foreseen accesses came since the last token that named the site.
+// It was not. `was_counted`: cached accesses came since the last token that named the site.
 template <typename Entry, typename Details>
 void learn(Entry& entry, Details& details, Bases& bases, uint64_t address, bool plain,
            bool was_counted) {
@@ -163,21 +163,21 @@ void learn(Entry& entry, Details& details, Bases& bases, uint64_t address, bool 
   }
 }
 
-// First byte of a token: how far the foreseen accesses went, what comes, its address, extras.
+// First byte of a token: how far the cached accesses went, what comes, its address, extras.
 enum class Run : uint8_t {
-  kNone = 0,   // nothing foreseen since the token before
+  kNone = 0,   // nothing cached since the token before
   kShort = 1,  // 16 bits: slot, count (4 bits)
   kLong = 2,   // 24 bits: slot, count
 };
 enum class Site : uint8_t {
-  kForeseen = 0,  // the successor of the last one
-  kKnown = 1,     // 16 bits: slot
-  kNew = 2,       // 64 bits: key
-  kControl = 3,   // no site: bits 4 to 7 are a Control
+  kCached = 0,   // the successor of the last one
+  kKnown = 1,    // 16 bits: slot
+  kNew = 2,      // 64 bits: key
+  kControl = 3,  // no site: bits 4 to 7 are a Control
 };
 enum class Form : uint8_t {
-  kForeseen = 0,  // the address that was foreseen
-  kLast8 = 1,     // difference to the site's last address, signed
+  kCached = 0,  // the address that was cached
+  kLast8 = 1,   // difference to the site's last address, signed
   kLast16 = 2,
   kLast32 = 3,
   kWhole = 4,     // 64 bits
@@ -190,7 +190,7 @@ enum class Control : uint8_t {
   kStamp16 = 1,  // difference to the last stamp, not negative
   kStamp32 = 2,
   kStamp64 = 3,   // the stamp
-  kBefore16 = 4,  // as above; it stands before the last foreseen access
+  kBefore16 = 4,  // as above; it stands before the last cached access
   kBefore32 = 5,
   kBefore64 = 6,
   kLost = 7,  // 64 bits: how many

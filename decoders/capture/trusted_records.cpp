@@ -19,11 +19,11 @@ uint64_t count_records(std::string_view tokens, DecoderPool& decoders) {
   decoder->start(tokens);
   uint64_t count = 0;
   for (Record record;;) {
-    const uint64_t foreseen =
-        decoder->take_foreseen(kEventsAtOnce, [](uint64_t, uint64_t, uint32_t) {});
-    spend(1 + foreseen);
-    count += foreseen;
-    if (foreseen == kEventsAtOnce) {
+    const uint64_t cached =
+        decoder->take_cached(kEventsAtOnce, [](uint64_t, uint64_t, uint32_t) {});
+    spend(1 + cached);
+    count += cached;
+    if (cached == kEventsAtOnce) {
       continue;
     }
     if (decoder->next(record) != Decoder::Step::kRecord) {

@@ -22,7 +22,7 @@
 #include "monitor/events/block_queue.h"
 #include "monitor/events/event_source.h"
 #include "monitor/events/held_units.h"
-#include "monitor/events/symbol_news.h"
+#include "monitor/events/symbol_delta.h"
 #include "monitor/findings/event_count.h"
 
 namespace tsomon {

@@ -22,7 +22,7 @@
 #include "decoders/capture/live.h"
 #include "monitor/events/block_queue.h"
 #include "monitor/events/held_units.h"
-#include "monitor/events/symbol_news.h"
+#include "monitor/events/symbol_delta.h"
 #include "monitor/judge/watches.h"
 #include "monitor/live/byte_spool.h"
 #include "monitor/live/saved_capture.h"

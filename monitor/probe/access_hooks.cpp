@@ -83,7 +83,7 @@ TSOMON_HOOK void tsomon_runtime_left_out(const volatile void* address, unsigned 
     const uint64_t pc = TSOMON_PC();
     Dl_info module{};
     dladdr(reinterpret_cast<void*>(pc), &module);
-    tsomon::probe::complain(
+    tsomon::probe::warn(
         "-ftsomon-files or -ftsomon-functions leaves out a %s of declared data at %#lx, by %s+%#lx "
         "(addr2line); more such accesses are counted as lost only",
         store != 0 ? "store" : "load", begin, module.dli_fname != nullptr ? module.dli_fname : "?",

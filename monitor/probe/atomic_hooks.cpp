@@ -14,7 +14,7 @@
 // that follows (Operation::done_locked). A stamp between a store and a load would keep the load
 // waiting while the store commits, and the reordering that is looked for would disappear. So loads
 // and stores that are a mov have a stamp before them only when the last one is not recent, and the
-// thread's next stamp ends their interval (option share; 0 gives each its own two).
+// thread's next stamp ends their interval (option stamp_max_age; 0 gives each its own two).
 //
 // The record of a locked operation is begun, with its first stamp, before the operation and
 // completed after it, so what a signal handler records in between stands after it, and a crash
@@ -69,8 +69,7 @@ inline __attribute__((always_inline)) bool put_load_at_once(Context& context, ui
   Repeats& repeats = context.repeats;
   const bool owed = owes_stamp(context);
   if (owed || repeats.end == context.encoder.end ||
-      !capture::put_open_foreseen(context.encoder, key, reinterpret_cast<uint64_t>(address),
-                                  value)) {
+      !capture::put_open_cached(context.encoder, key, reinterpret_cast<uint64_t>(address), value)) {
     return false;
   }
   repeats.key = key;
@@ -83,7 +82,7 @@ inline __attribute__((always_inline)) bool put_load_at_once(Context& context, ui
 
 // Between a store and the load behind it lies as little as can be, and above all few stores of the probe's own: the
 // bug that is looked for needs the load to be performed while the store waits, and when some 50 stores wait behind
-// one that misses the caches, the processor waits, too. So what is foreseen is recorded here, without a call; the rest
+// one that misses the caches, the processor waits, too. So what is cached is recorded here, without a call; the rest
 // by the functions below.
 template <typename T>
 T load_slow(const volatile T* address, uint64_t pc);
@@ -119,7 +118,7 @@ inline __attribute__((always_inline)) void store(volatile T* address, T value, i
       if (owes_stamp(context)) {
         put_owed_stamp(context);
       }
-      if (TSOMON_LIKELY(capture::put_open_foreseen(
+      if (TSOMON_LIKELY(capture::put_open_cached(
               context.encoder, key, reinterpret_cast<uint64_t>(address), value_of(value)))) {
         asm volatile("" : : : "memory");
         *address = value;
@@ -143,7 +142,7 @@ __attribute__((noinline)) T load_slow(const volatile T* address, uint64_t pc) {
     if (TSOMON_UNLIKELY(local.lock_code != 0)) {
       return __atomic_load_n(address, __ATOMIC_SEQ_CST);
     }
-    if (options.share == 0) {
+    if (options.stamp_max_age == 0) {
       Operation operation(RecordType::kAtomicLoad, address, sizeof(T), 1, pc);
       asm volatile("" : : : "memory");
       const T value = *address;
@@ -211,7 +210,7 @@ __attribute__((noinline)) void store_slow(volatile T* address, T value, int orde
     exchange(address, value, pc);
     return;
   }
-  if (options.share == 0) {
+  if (options.stamp_max_age == 0) {
     Operation operation(RecordType::kAtomicStore, address, sizeof(T), 1, pc);
     asm volatile("" : : : "memory");
     *address = value;

@@ -5,7 +5,7 @@
 namespace tsomon::probe {
 namespace {
 
-// Below, stamp_every counts every access; else foreseen ones only when their instruction has run
+// Below, stamp_every counts every access; else cached ones only when their instruction has run
 // 127 times.
 constexpr uint64_t kSharpest = 256;
 
@@ -31,9 +31,9 @@ bool open_chunk(Thread* thread, Context* context) {
   context->owed = kNowhere;
   context->locked = kNowhere;
   context->repeats.end = kNowhere;
-  context->encoder.blind = options.stamp_every != 0 && options.stamp_every < kSharpest;
-  // A hook records what is foreseen without a look at its address: not where there is a choice.
-  context->encoder.disguise = options.only_sets ? capture::kDisguise : 0;
+  context->encoder.pc_only = options.stamp_every != 0 && options.stamp_every < kSharpest;
+  // A hook records what is cached without a look at its address: not where there is a choice.
+  context->encoder.filter_mask = options.only_sets ? capture::kFilterMask : 0;
   capture::start_chunk(context->encoder, chunk->tokens, Chunk::kTokens - capture::kMaxToken);
   return true;
 }
@@ -55,7 +55,7 @@ namespace {
 // Hands the full chunk over and begins a new one; true when there is one.
 bool next_chunk() {
   Thread* const thread = local.thread;
-  const Change change(thread);
+  const ChunkSwitch change(thread);
   if (!change.allowed()) {
     return false;
   }

@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "monitor/probe/chunk_writer.h"
 #include "monitor/probe/context.h"
 #include "monitor/probe/guard.h"
-#include "monitor/probe/handover.h"
 
 namespace tsomon::probe {
 
@@ -22,22 +22,22 @@ void close_chunk(Thread* thread, Context* context, bool ends = false);
 
 // While one lives, signals are blocked and the thread's chunks may change hands, unless recording
 // has ended: finish() waits for it.
-class Change {
+class ChunkSwitch {
  public:
-  explicit Change(Thread* thread) : thread_(thread), mask_(block_signals()), errno_(errno) {
+  explicit ChunkSwitch(Thread* thread) : thread_(thread), mask_(block_signals()), errno_(errno) {
     thread_->busy.store(true, std::memory_order_seq_cst);
     if (finishing()) {
       thread_->busy.store(false, std::memory_order_seq_cst);
       allowed_ = false;
     }
   }
-  ~Change() {
+  ~ChunkSwitch() {
     thread_->busy.store(false, std::memory_order_seq_cst);
     errno = errno_;
     restore_signals(mask_);
   }
-  Change(const Change&) = delete;
-  Change& operator=(const Change&) = delete;
+  ChunkSwitch(const ChunkSwitch&) = delete;
+  ChunkSwitch& operator=(const ChunkSwitch&) = delete;
   bool allowed() const { return allowed_; }
 
  private:

@@ -98,7 +98,7 @@ struct Thread {
     void* block = nullptr;
     int depth = 0;
     uint32_t deeper = 0;
-  } calls;            // likewise, for patterns.cpp
+  } calls;            // likewise, for function_units.cpp
   bool gone = false;  // joined or detached: the handle may name another thread
   void* token = nullptr;
   Thread* next = nullptr;
@@ -110,7 +110,7 @@ inline Chunk* const kEnded = reinterpret_cast<Chunk*>(1);
 
 extern Options options;
 
-// Not everything is recorded: accesses=sets (watched.h), outside=stores.
+// Not everything is recorded: accesses=sets (watched_memory.h), outside=stores.
 extern bool selective;
 
 // Atomic loads and stores by a mov are recorded and performed without more ado: no noise, no choice of memory, stamps

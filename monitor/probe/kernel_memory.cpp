@@ -4,7 +4,7 @@
 
 #include <sys/mman.h>
 
-#include "monitor/probe/handover.h"
+#include "monitor/probe/chunk_writer.h"
 
 namespace tsomon::probe {
 

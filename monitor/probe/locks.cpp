@@ -13,10 +13,10 @@
 #include <cerrno>
 
 #include "monitor/explore/runtime/runtime.h"
+#include "monitor/probe/lock_spin.h"
 #include "monitor/probe/noise.h"
 #include "monitor/probe/real.h"
 #include "monitor/probe/runtime.h"
-#include "monitor/probe/spinning.h"
 
 TSOMON_REAL(pthread_mutex_lock)
 TSOMON_REAL(pthread_mutex_trylock)
@@ -121,9 +121,9 @@ void acquired(int result, RecordType type, const Lock* lock, uint64_t pc) {
 
 // The drain that a locked unlock performs lies between `released` and the thread's next stamp:
 // between the two the thread returns from the unlock, which is a load, and that comes after the
-// drain (stamp.h). share=0: a stamp of its own.
+// drain (stamp.h). stamp_max_age=0: a stamp of its own.
 void drained(uint64_t released, uint64_t pc) {
-  if (options.share != 0) {
+  if (options.stamp_max_age != 0) {
     return put_drain(released, pc);
   }
   Context* const context = writable();

@@ -59,7 +59,7 @@ void prepare_messages() {
   }
 }
 
-void complain(const char* format, ...) {
+void warn(const char* format, ...) {
   const int saved_errno = errno;
   char line[1025];  // the first byte: of the FIFO's line
   char* const text = line + 1;

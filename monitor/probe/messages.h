@@ -1,6 +1,6 @@
 // What the runtime tells the user.
 //
-// complain() writes a line on standard error, but only while that is what it was when the program
+// warn() writes a line on standard error, but only while that is what it was when the program
 // started: a daemon closes it, and a file of the program's gets its number. `tsomon record` and
 // `tsomon run` are told, too, through the FIFO that TSOMON_MESSAGES names: they say what could not
 // be said, and know that the program ended because the runtime refused.
@@ -17,7 +17,7 @@ inline constexpr const char* kMessagesVariable = "TSOMON_MESSAGES";
 void prepare_messages();
 
 // Message of one line, prefixed with "tsomon: ".
-__attribute__((format(printf, 1, 2))) void complain(const char* format, ...);
+__attribute__((format(printf, 1, 2))) void warn(const char* format, ...);
 
 // Ends the process: the runtime cannot do what was asked, which it has said.
 // kBadOptions: TSOMON_OPTIONS asks for something that is not there; kBadEnvironment: the machine

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "decoders/capture/format.h"
+#include "monitor/probe/chunk_writer.h"
 #include "monitor/probe/copy.h"
-#include "monitor/probe/handover.h"
 #include "monitor/probe/not_instrumented.h"
 #include "monitor/probe/real.h"
 

@@ -2,8 +2,8 @@
 #include <cstring>
 
 #include "decoders/capture/writer.h"
+#include "monitor/probe/chunk_writer.h"
 #include "monitor/probe/copy.h"
-#include "monitor/probe/handover.h"
 
 namespace tsomon::probe {
 namespace {

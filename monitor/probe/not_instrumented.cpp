@@ -6,7 +6,7 @@
 #include <elf.h>
 
 #include "decoders/capture/writer.h"
-#include "monitor/probe/handover.h"
+#include "monitor/probe/chunk_writer.h"
 
 // The text behind the colon is filled in when the program has been linked.
 extern "C" {

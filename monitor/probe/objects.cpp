@@ -23,7 +23,7 @@
 #include <malloc.h>
 
 #include "monitor/explore/runtime/runtime.h"
-#include "monitor/probe/handover.h"
+#include "monitor/probe/chunk_writer.h"
 #include "monitor/probe/real.h"
 
 namespace tsomon::probe {

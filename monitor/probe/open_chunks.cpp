@@ -4,8 +4,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "monitor/probe/chunk_writer.h"
 #include "monitor/probe/copy.h"
-#include "monitor/probe/handover.h"
 #include "monitor/probe/stamp.h"
 
 namespace tsomon::probe {

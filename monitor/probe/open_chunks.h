@@ -24,7 +24,7 @@ constexpr long kLook = 400;  // milliseconds: twice that, and the time of writin
 void look_at_parts();
 void forget_rounds();  // after fork
 
-// Of handover.cpp. `pack`: with zstd, only on the writer thread; otherwise async-signal-safe.
+// Of chunk_writer.cpp. `pack`: with zstd, only on the writer thread; otherwise async-signal-safe.
 void write_chunk(capture::ChunkType type, uint32_t thread, uint64_t sequence, const void* data,
                  size_t size, bool pack);
 void write_labels(bool pack);

@@ -4,7 +4,7 @@
 
 #include "monitor/probe/noise.h"
 #include "monitor/probe/runtime.h"
-#include "monitor/probe/watched.h"
+#include "monitor/probe/watched_memory.h"
 
 namespace tsomon::probe {
 
@@ -36,7 +36,7 @@ class Operation {
     noise();
     const bool move = type == RecordType::kAtomicLoad || type == RecordType::kAtomicStore;
     if (type == RecordType::kFence || is_chosen_atomic(address, size)) {
-      begin(type, address, size, pc, move ? options.share : kLockedShare);
+      begin(type, address, size, pc, move ? options.stamp_max_age : kLockedShare);
     } else if (!move) {
       is_fence_ = true;
       values_ = 0;
@@ -53,7 +53,7 @@ class Operation {
   // atomic load came next the last time, the stamp is left to what comes next: an atomic load has
   // it behind it, and it ends the intervals of both; anything else is preceded by it. (Elsewhere
   // it is taken here: the next record may be long in coming, and until then the operation would
-  // not have ended.) A plain access that is foreseen would not be preceded by it, so then it is
+  // not have ended.) A plain access that is cached would not be preceded by it, so then it is
   // taken here, too. It is a stamp after the operation also where nothing lies between but
   // the return from the hook: that is a load, which is performed after the locked instruction is
   // visible.
@@ -62,8 +62,8 @@ class Operation {
       return;
     }
     bool& load_follows = context_->load_follows[slot_];
-    const bool left = load_follows && options.share != 0 && !interrupted() &&
-                      !capture::foresees_access(context_->encoder);
+    const bool left = load_follows && options.stamp_max_age != 0 && !interrupted() &&
+                      !capture::expects_access(context_->encoder);
     load_follows = false;  // until it does again (begin_open)
     context_->locked_slot = slot_;
     if (!left) {

@@ -79,9 +79,9 @@ const char* set(Options* options, const char* key, const char* value) {
     options->stamp_every = static_cast<uint64_t>(number);
     return good ? nullptr : "a number from 0 to 1048576";
   }
-  if (std::strcmp(key, "share") == 0) {
+  if (std::strcmp(key, "stamp_max_age") == 0 || std::strcmp(key, "share") == 0) {
     const bool good = parse_integer(value, 0, 1000000000, &number);
-    options->share = static_cast<uint64_t>(number);
+    options->stamp_max_age = static_cast<uint64_t>(number);
     return good ? nullptr : "a number from 0 to 1000000000";
   }
   if (std::strcmp(key, "repeats") == 0) {
@@ -170,10 +170,10 @@ const char* set(Options* options, const char* key, const char* value) {
 
 namespace {
 
-constexpr const char* kKeys[] = {"output",  "existing", "stamp_every", "share",      "spin",
-                                 "buffer",  "on_full",  "unit",        "set",        "accesses",
-                                 "outside", "objects",  "follow_fork", "cancels",    "live",
-                                 "clock",   "level",    "noise",       "noise_seed", "repeats"};
+constexpr const char* kKeys[] = {"output",  "existing", "stamp_every", "stamp_max_age", "spin",
+                                 "buffer",  "on_full",  "unit",        "set",           "accesses",
+                                 "outside", "objects",  "follow_fork", "cancels",       "live",
+                                 "clock",   "level",    "noise",       "noise_seed",    "repeats"};
 
 void say_unknown(const char* key, char* error, size_t error_size) {
   Nearest nearest(key);

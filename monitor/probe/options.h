@@ -9,15 +9,16 @@
 //                      when FILE exists, replace it (default) or keep it and record to FILE.PID:
 //                      several processes of one `tsomon record`
 //   stamp_every=N      0..1048576 (default 256): a stamp after N plain accesses. From 256 on those
-//                      that are foreseen (encoder.h) count only when their instruction has run 127
+//                      that are cached (encoder.h) count only when their instruction has run 127
 //                      times. 0: stamps only at synchronisation, atomics and unit boundaries
-//   share=CYCLES       0..1000000000 (default 10000): unit boundaries, and loads and stores of
+//   stamp_max_age=CYCLES
+//                      0..1000000000 (default 10000): unit boundaries, and loads and stores of
 //                      atomics that are a mov, use the thread's last stamp when it is not older
-//                      than this; 0: each load and store has its own two stamps
+//                      than this; 0: each load and store has its own two stamps. Once named share=
 //   repeats=few|all    of loads that a thread repeats while it waits record some that stand for all
 //                      (default; repeats.h), or every one
 //   spin=CYCLES        0..1000000000 (default 100000): how long a thread tries for a lock that is
-//                      taken before it sleeps (spinning.h)
+//                      taken before it sleeps (lock_spin.h)
 //   buffer=SIZE        64K..16G (default 16M), with K, M or G: memory for records on their way to
 //                      the file, besides two chunks for each thread
 //   on_full=block|drop when the buffer is full, wait (default) or drop records and count them
@@ -25,7 +26,7 @@
 //   set=PATTERN        global variables with a matching name are one atomic set, which has the
 //                      pattern's name; may be repeated, the first that matches counts
 //   accesses=all|sets  sets: of plain accesses and atomics only those to what tsomon_atomic_set or
-//                      set= has declared (watched.h); not together with objects
+//                      set= has declared (watched_memory.h); not together with objects
 //   outside=all|stores stores: no plain loads outside of units
 //   objects=SIZE       0..16777215 (default 0: none), with K or M: what is allocated in one piece
 //                      of at most so many bytes is an object; beginning and end are recorded
@@ -57,7 +58,7 @@ struct Options {
   const char* output = nullptr;
   uint64_t stamp_every = 256;
   uint64_t buffer = 16U << 20;
-  uint64_t share = 10000;
+  uint64_t stamp_max_age = 10000;
   bool all_repeats = false;
   uint64_t spin = 100000;
   uint64_t objects = 0;

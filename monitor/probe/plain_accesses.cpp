@@ -1,7 +1,7 @@
 // Plain accesses that no table foresaw, ranges of them, and which of them are recorded.
 #include "monitor/explore/runtime/runtime.h"
 #include "monitor/probe/record_stamps.h"
-#include "monitor/probe/watched.h"
+#include "monitor/probe/watched_memory.h"
 
 namespace tsomon::probe {
 namespace {
@@ -61,10 +61,10 @@ class WatchedParts {
 };
 
 // outside=stores leaves out plain loads here. Of loads any part may be left out: they hide no store
-// and no order that a report relies on. So those that are foreseen need no look.
+// and no order that a report relies on. So those that are cached need no look.
 bool leaves_out_loads() { return options.stores_outside && local.units == 0; }
 
-// What was not foreseen.
+// What was not cached.
 __attribute__((noinline)) void record_access(uint64_t address, uint64_t key) {
   Context* const context = writable();
   if (context == nullptr) {
@@ -81,12 +81,13 @@ __attribute__((noinline)) void record_access(uint64_t address, uint64_t key) {
 
 inline __attribute__((always_inline)) void record_chosen(uint64_t address, uint64_t key) {
   capture::Encoder& encoder = local.context->encoder;
-  switch (capture::foresee(encoder, address, key ^ encoder.disguise, 8 * capture::key_slot(key))) {
-    case capture::Foreseen::kYes:
+  switch (capture::look_up_site(encoder, address, key ^ encoder.filter_mask,
+                                8 * capture::key_slot(key))) {
+    case capture::SiteCache::kHit:
       return;
-    case capture::Foreseen::kNo:
+    case capture::SiteCache::kMiss:
       return record_access(address, key);
-    case capture::Foreseen::kExpired:
+    case capture::SiteCache::kExpired:
       return access_expired();
   }
 }
@@ -149,7 +150,7 @@ __attribute__((noinline)) void access_expired() {
     // Not a new chunk: it begins with a stamp, and this access is still to come. The next one
     // begins it.
     capture::put_nothing(context->encoder);
-    capture::foresee_nothing(context->encoder);
+    capture::expect_nothing(context->encoder);
   } else if (stamp_due(*context)) {
     capture::put_stamp_before(context->encoder, new_stamp(*context));
   } else {

@@ -32,13 +32,13 @@
 #include <unistd.h>
 
 #include "monitor/explore/runtime/runtime.h"
-#include "monitor/probe/handover.h"
+#include "monitor/probe/chunk_writer.h"
+#include "monitor/probe/function_units.h"
 #include "monitor/probe/modules.h"
 #include "monitor/probe/not_instrumented.h"
-#include "monitor/probe/patterns.h"
 #include "monitor/probe/process_clock.h"
 #include "monitor/probe/real.h"
-#include "monitor/probe/watched.h"
+#include "monitor/probe/watched_memory.h"
 
 TSOMON_REAL(_exit)
 TSOMON_REAL(abort)
@@ -57,7 +57,7 @@ void* next_definition(const char* name, const char* version) {
   void* const found =
       version != nullptr ? dlvsym(RTLD_NEXT, name, version) : dlsym(RTLD_NEXT, name);
   if (found == nullptr) {
-    complain("the C library has no function '%s'", name);
+    warn("the C library has no function '%s'", name);
     abort();
   }
   return found;
@@ -141,14 +141,14 @@ void in_child() {
   const bool was_active = local.thread != nullptr || local.off;
   recording = false;
   recorded_pid = 0;
-  leave_handover();
+  leave_chunk_writer();
   reset_after_fork();
   reset_modules_after_fork();
   count_threads_after_fork();
   if (follow) {
     recorded_pid = getpid();
     prepare_clock_after_fork();
-    recording = start_handover(output_path(false));
+    recording = start_chunk_writer(output_path(false));
     if (recording && was_active) {
       activate();
     }
@@ -220,7 +220,7 @@ void start() {
   prepare_messages();
   char error[512];
   if (!parse_options(text, &options, error, sizeof error)) {
-    complain("TSOMON_OPTIONS: %s", error);
+    warn("TSOMON_OPTIONS: %s", error);
     refuse(kBadOptions);
   }
   if (options.output == nullptr) {
@@ -231,7 +231,7 @@ void start() {
     return;  // who reads expects one process
   }
   selective = options.only_sets || options.stores_outside;
-  simple_atomics = options.share != 0 && options.noise == 0 && !options.only_sets;
+  simple_atomics = options.stamp_max_age != 0 && options.noise == 0 && !options.only_sets;
   prepare_clock();
   // The patterns are meant for the first program: what it starts may have nothing of the kind.
   if (!find_unit_functions(first) || !declare_named_sets(first)) {
@@ -239,7 +239,7 @@ void start() {
   }
   prepare_threads();
   recorded_pid = getpid();
-  if (!start_handover(output_path(first))) {
+  if (!start_chunk_writer(output_path(first))) {
     refuse(kBadEnvironment);
   }
   if (first) {

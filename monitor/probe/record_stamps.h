@@ -28,7 +28,7 @@ inline bool is_last(const Context& context, uint32_t place) {
 
 // Whether an atomic load or store by a mov can be recorded as things are: there is room, and the last stamp is recent.
 inline bool can_open(const Context& context) {
-  return capture::has_room(context.encoder) && stamped_within(context, options.share);
+  return capture::has_room(context.encoder) && stamped_within(context, options.stamp_max_age);
 }
 
 // The stamp that a locked operation owes, in few stores (encoder.h).
@@ -43,7 +43,7 @@ inline void put_owed_stamp(Context& context) {
 // Before the first access behind a unit's beginning that did not look, or a locked operation.
 inline void look_at_clock(Context& context) {
   context.begun = kNowhere;
-  if (owes_stamp(context) || !stamped_within(context, options.share)) {
+  if (owes_stamp(context) || !stamped_within(context, options.stamp_max_age)) {
     put_stamp(context);
   }
 }

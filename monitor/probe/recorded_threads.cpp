@@ -5,9 +5,9 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "monitor/probe/chunk_writer.h"
 #include "monitor/probe/chunks.h"
-#include "monitor/probe/handover.h"
-#include "monitor/probe/patterns.h"
+#include "monitor/probe/function_units.h"
 #include "monitor/probe/runtime.h"
 
 namespace tsomon::probe {
@@ -91,7 +91,7 @@ void begin_thread(Thread* thread) {
     return;
   }
   {
-    const Change change(thread);
+    const ChunkSwitch change(thread);
     thread->has_begun = true;
     if (!thread->is_fiber) {
       thread->handle = pthread_self();
@@ -135,7 +135,7 @@ void end_this() {
     return;
   }
   thread->ended = put_point_now(RecordType::kThreadEnd, 0, 0);
-  const Change change(thread);
+  const ChunkSwitch change(thread);
   if (!change.allowed()) {
     // finish() reads this thread's memory: it must not go away before that is over.
     wait_until_finished();
@@ -272,7 +272,7 @@ void enter_handler(HandlerFrame* frame) {
   if (thread == nullptr || outer == &inactive || thread->muted) {
     return;
   }
-  const Change change(thread);
+  const ChunkSwitch change(thread);
   if (!change.allowed()) {
     return;
   }
@@ -311,7 +311,7 @@ void leave_handler(HandlerFrame* frame) {
       (thread->muted ? thread->context : thread->context->outer) != frame->context) {
     return;
   }
-  const Change change(thread);
+  const ChunkSwitch change(thread);
   if (!change.allowed()) {
     return;
   }

@@ -73,25 +73,25 @@ void put_boundary(RecordType type, uint64_t address, uint64_t pc) {
   if (context == nullptr) {
     return;
   }
-  if (options.share == 0) {
+  if (options.stamp_max_age == 0) {
     put_point_now(type, address, pc);
     return;
   }
   const bool begins = type == RecordType::kUnitBegin;
   const bool stamped = is_last(*context, context->stamped);
   const bool owed = owes_stamp(*context);
-  if (!begins && !stamped && (owed || !stamped_within(*context, options.share))) {
+  if (!begins && !stamped && (owed || !stamped_within(*context, options.stamp_max_age))) {
     put_point_now(type, address, pc);
     return;
   }
-  if (!capture::put_bare_foreseen(context->encoder, type, address, pc)) {
+  if (!capture::put_bare_cached(context->encoder, type, address, pc)) {
     capture::put_bare(context->encoder, type, address, pc);
   }
   context->stamped = stamped ? context->encoder.end : kNowhere;
   if (begins) {
     context->begun = context->encoder.end;
     context->owed = owed ? context->encoder.end : kNowhere;
-    if (capture::foresees_access(context->encoder)) {
+    if (capture::expects_access(context->encoder)) {
       look_at_clock(*context);
     }
   }
@@ -104,7 +104,7 @@ __attribute__((noinline)) Context* begin_open(bool load) {
     context->load_follows[context->locked_slot] = true;
   }
   if (context != nullptr &&
-      (owes_stamp(*context) ? !load : !stamped_within(*context, options.share))) {
+      (owes_stamp(*context) ? !load : !stamped_within(*context, options.stamp_max_age))) {
     put_stamp(*context);
     context->repeats.end = repeats ? context->encoder.end : kNowhere;
   }

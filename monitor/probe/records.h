@@ -1,6 +1,6 @@
 // What hooks record: accesses, points in time, boundaries, each packed into the thread's chunk.
 //
-// Cost        A foreseen access some 20 instructions, others some 50 (decoders/capture/encoder.h),
+// Cost        A cached access some 20 instructions, others some 50 (decoders/capture/encoder.h),
 //             and the stamps.
 // Thread-safety: each thread for itself. Async-signal-safe inside of enter_handler and
 // leave_handler.
@@ -69,7 +69,7 @@ inline uint64_t recent_stamp(Context& context, uint64_t cycles) {
   return in_order(context, stamp());
 }
 
-// What was not foreseen, of a thread that is recorded.
+// What was not cached, of a thread that is recorded.
 void access_slow(uint64_t address, uint64_t key);
 void access_expired();
 
@@ -80,10 +80,10 @@ inline __attribute__((always_inline)) void access(RecordType type, const volatil
   const uint64_t key = capture::make_key(type, size, pc);
   const uint64_t slot = capture::plain_code(type, size) < 0 ? 8 * capture::key_slot(key)
                                                             : pc & (8 * capture::kSlots - 8);
-  switch (capture::foresee(local.context->encoder, address, key, slot)) {
-    case capture::Foreseen::kYes:
+  switch (capture::look_up_site(local.context->encoder, address, key, slot)) {
+    case capture::SiteCache::kHit:
       return;
-    case capture::Foreseen::kNo:
+    case capture::SiteCache::kMiss:
       // A program that is not recorded always comes here: nothing but this test.
       if (TSOMON_LIKELY(local.thread == nullptr)) {
         if (TSOMON_UNLIKELY(explore::active)) {
@@ -92,7 +92,7 @@ inline __attribute__((always_inline)) void access(RecordType type, const volatil
         return;
       }
       return access_slow(address, key);
-    case capture::Foreseen::kExpired:
+    case capture::SiteCache::kExpired:
       return access_expired();
   }
 }
@@ -120,7 +120,7 @@ void put_stamp_now();
 // release.
 void lock_acquired(const volatile void* lock, bool shared, uint64_t pc);
 void lock_released(const volatile void* lock, bool shared, uint64_t pc);
-// Before the thread may sleep (sleeping.cpp): empties the store buffer, and records that.
+// Before the thread may sleep (blocking_calls.cpp): empties the store buffer, and records that.
 void drain_before_sleeping(uint64_t pc);
 // A unit boundary. It has a stamp unless there is a recent one. Looking at the clock costs nearly
 // as much as a stamp, so it does not look where it knows the answer or another stamp comes anyway:

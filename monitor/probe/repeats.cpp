@@ -1,6 +1,6 @@
 #include "monitor/probe/repeats.h"
 
-#include "monitor/probe/handover.h"
+#include "monitor/probe/chunk_writer.h"
 #include "monitor/probe/runtime.h"
 
 namespace tsomon::probe {
@@ -30,7 +30,7 @@ bool goes_on(Context& context, uint64_t word) {
   Repeats& repeats = context.repeats;
   const uint64_t last = word >> 3;
   const uint64_t now = __builtin_ia32_rdtsc();
-  if (now - last < options.share) {
+  if (now - last < options.stamp_max_age) {
     return true;
   }
   if (now - repeats.began > kLongest || finishing()) {
@@ -96,7 +96,7 @@ __attribute__((noinline)) uint64_t put_load(Context* context, uint64_t key,
     unrecorded.store(was_unrecorded, std::memory_order_relaxed);
   }
   if (again && repeats.recorded >= kRecorded && !options.all_repeats &&
-      capture::is_foreseen_open(encoder, before) && capture::has_room(encoder, kTokens)) {
+      capture::is_cached_open(encoder, before) && capture::has_room(encoder, kTokens)) {
     hold_back(*context);
   }
   return value;
@@ -138,11 +138,11 @@ uint32_t copy_held(const Context& context, uint32_t end, uint8_t* to) {
   }
   uint8_t* at = to;
   if ((word & kBefore) != 0) {
-    at = capture::put_foreseen_open(at);
+    at = capture::put_cached_open(at);
   }
   at = capture::put_whole_stamp(at, word >> 3);
   for (uint64_t i = 0; i < (word & kLoads); ++i) {
-    at = capture::put_foreseen_open(at);
+    at = capture::put_cached_open(at);
   }
   return static_cast<uint32_t>(at - to);
 }

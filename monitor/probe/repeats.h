@@ -17,11 +17,11 @@
 //             adds them (copy_held): the writer thread at the end and for the parts that a killed
 //             process leaves. For that all fits into one word, and a load is held back only where
 //             its token is the same three bytes each time. Live, the thread promises nothing
-//             meanwhile (handover.cpp).
+//             meanwhile (chunk_writer.cpp).
 // Signals     A handler that interrupts the thread has it record what is held back; while it does
 //             so by itself what the handler records is lost, and counted. The word is changed by
 //             one instruction, so what a handler did in between shows.
-// Misses      Atomics with two stamps of their own (share=0). Compare-exchanges that fail, which
+// Misses      Atomics with two stamps of their own (stamp_max_age=0). Compare-exchanges that fail, which
 //             are fences: readers fold them.
 // Cost        Of a load that is not repeated one comparison.
 // Thread-safety: of the owner, and its handlers; copy_held() from any thread.

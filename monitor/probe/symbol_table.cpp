@@ -134,16 +134,16 @@ void find_symbols(int type, const char* const* patterns, int count,
   }
 }
 
-void complain_of_no_match(const char* option, int type, const char* what, const char* pattern,
-                          const char* others) {
+void warn_of_no_match(const char* option, int type, const char* what, const char* pattern,
+                      const char* others) {
   static Nearest* nearest = nullptr;  // the callback has no argument for it
   Nearest words(pattern);
   nearest = &words;
   static const char* const kAll[] = {"*"};
   find_symbols(type, kAll, 1, [](const NamedSymbol& symbol) { nearest->offer(symbol.plain); });
   const bool near = *words.best() != '\0';
-  complain("TSOMON_OPTIONS: %s: no %s of the program matches '%s'%s%s%s%s", option, what, pattern,
-           others, near ? "; did you mean '" : "", words.best(), near ? "'?" : "");
+  warn("TSOMON_OPTIONS: %s: no %s of the program matches '%s'%s%s%s%s", option, what, pattern,
+       others, near ? "; did you mean '" : "", words.best(), near ? "'?" : "");
 }
 
 }  // namespace tsomon::probe

@@ -1,5 +1,5 @@
 // The names in the executable's ELF symbol table, for the options that choose by name: unit=PATTERN
-// (patterns.cpp), set=PATTERN (sets.cpp).
+// (function_units.cpp), set=PATTERN (atomic_set_registry.cpp).
 //
 // Matching    A name as it stands there, or demangled, that of a function with or without its
 //             parameters (function_name.h); endings like .cold, .part.0 or that of a static local
@@ -27,7 +27,7 @@ void find_symbols(int type, const char* const* patterns, int count,
 
 // Says that no symbol of the type, `what` in words, matches the pattern of the option, and which
 // one is near (nearest.h). `others`: what is known of the other patterns.
-void complain_of_no_match(const char* option, int type, const char* what, const char* pattern,
-                          const char* others);
+void warn_of_no_match(const char* option, int type, const char* what, const char* pattern,
+                      const char* others);
 
 }  // namespace tsomon::probe

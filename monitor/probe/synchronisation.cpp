@@ -100,7 +100,7 @@ TSOMON_HOOK int pthread_barrier_wait(pthread_barrier_t* barrier) {
 
 // Whether this call ran the routine decides between a store and a load.
 static __thread void (*once_routine)();
-// What is recorded after it took place must not be promised away (handover.cpp).
+// What is recorded after it took place must not be promised away (chunk_writer.cpp).
 static void unrecorded(bool begins) {
   if (local.thread != nullptr) {
     local.thread->unrecorded.store(begins, std::memory_order_relaxed);

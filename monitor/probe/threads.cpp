@@ -18,8 +18,8 @@
 #include <sched.h>
 
 #include "monitor/explore/runtime/runtime.h"
-#include "monitor/probe/handover.h"
-#include "monitor/probe/patterns.h"
+#include "monitor/probe/chunk_writer.h"
+#include "monitor/probe/function_units.h"
 #include "monitor/probe/real.h"
 
 TSOMON_REAL(pthread_join)

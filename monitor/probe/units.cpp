@@ -3,7 +3,7 @@
 
 #include "decoders/capture/writer.h"
 #include "monitor/explore/runtime/runtime.h"
-#include "monitor/probe/handover.h"
+#include "monitor/probe/chunk_writer.h"
 #include "monitor/probe/noise.h"
 #include "monitor/probe/runtime.h"
 

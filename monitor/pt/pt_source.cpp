@@ -78,7 +78,7 @@ void tag_addresses(Trace& trace, const std::map<int, uint64_t>& numbers) {
 
 pt::Flow flow_of(const PtRecording& recording) {
   if (!recording.branches) {
-    return pt::decode_written_values(recording.input);
+    return pt::decode_ptwrites(recording.input);
   }
   pt::FlowOptions options;
   options.jobs = std::max(1U, std::thread::hardware_concurrency());

@@ -7,7 +7,7 @@
 
 #include "online/detector/stretch.h"
 #include "online/graph/conflict_graph.h"
-#include "online/graph/known_order.h"
+#include "online/graph/value_order.h"
 #include "online/set_policy/atomic_set_policy.h"
 #include "online/stream/history.h"
 #include "online/tso_policy/order_policy.h"
@@ -179,7 +179,7 @@ class Detector::Impl {
     ++graph_.statistics().asked;
     asked_events_ += events;
     asked_ = {graph_.size(), events, all.collected};
-    auto order = known_order(history_.slice(first, now_ - 1), std::move(units), options_.relation,
+    auto order = value_order(history_.slice(first, now_ - 1), std::move(units), options_.relation,
                              kMaxUndirected * events);
     if (!order) {
       return std::nullopt;

@@ -14,7 +14,7 @@
 //             inside one window, as long as the window is `complete`. (Not of atomic sets.)
 // Collection  Finished units that no future cycle can use are dropped. When many remain because of
 //             undirected edges, recorded values give the order of most of these, and which units
-//             can go after all (known_order.h). Those that remain then, and are
+//             can go after all (value_order.h). Those that remain then, and are
 //             reached from the same unfinished units, are merged once there are more than
 //             `max_retained`. Memory depends on the units alive, the locations in use and the
 //             threads, not on the length of the input.

@@ -33,7 +33,7 @@
 #include <tsl/robin_map.h>
 
 #include "online/graph/detected.h"
-#include "online/graph/known_order.h"
+#include "online/graph/value_order.h"
 #include "online/order/topological_order.h"
 
 namespace tsomon {
@@ -90,7 +90,7 @@ class ConflictGraph {
   // What is known of the order of some units, by their places in `units`.
   struct Known {
     std::vector<Node> units;
-    KnownOrder order;
+    ValueOrder order;
   };
   using AskOrder = std::function<std::optional<Known>()>;
   // `closed` tells whether a unit is finished and can gain no edge any more. Afterwards moved_to()

@@ -33,7 +33,7 @@
 #include "online/set_policy/live_objects.h"
 #include "online/set_policy/set_members.h"
 #include "online/structures/location_index.h"
-#include "online/structures/upkeep_pace.h"
+#include "online/structures/prune_schedule.h"
 #include "tso/check/atomic_sets.h"
 
 namespace tsomon {
@@ -224,7 +224,7 @@ class AtomicSetPolicy : public Policy {
   std::vector<LiveObjects::Ended> ended_;
   std::vector<Held> held_;
   LiveObjects::Slot object_ = LiveObjects::kNone;  // in hand
-  UpkeepPace pace_;
+  PruneSchedule pace_;
 };
 
 }  // namespace tsomon

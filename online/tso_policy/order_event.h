@@ -24,13 +24,13 @@ enum OrderRole : uint8_t {
   kRare = 128,  // thread creation and the like
 };
 
-// Loads and stores, which are most of the events, have code of their own: kKnown, the roles of an
+// Loads and stores, which are most of the events, have code of their own: kStaticRoles, the roles of an
 // event where they are known when this is compiled, or 0.
 inline constexpr uint8_t kLoadRoles = kNode | kAccess;
 inline constexpr uint8_t kStoreRoles = kNode | kAccess | kStore | kWrite;
-template <uint8_t kKnown>
+template <uint8_t kStaticRoles>
 constexpr bool has(uint8_t roles, OrderRole role) {
-  return ((kKnown != 0 ? kKnown : roles) & role) != 0;
+  return ((kStaticRoles != 0 ? kStaticRoles : roles) & role) != 0;
 }
 
 // By kind; `drains` is the mask of the kinds that drain the store buffer.

@@ -184,11 +184,11 @@ void OrderLocations::conflicts_of_many(const Record* begin, const Record* end,
 
 // One pass over the records: those of units that are gone or that a settled store stands for drop
 // out, the others make edges.
-template <uint8_t kKnown, bool kHere>
+template <uint8_t kStaticRoles, bool kHere>
 inline void OrderLocations::conflicts(const OrderEvent& now, Location& location, uint64_t source,
                                       bool* in_order, OwnRecords* own) {
-  const bool stores = has<kKnown>(now.roles, kStore);
-  const bool writes = has<kKnown>(now.roles, kWrite);
+  const bool stores = has<kStaticRoles>(now.roles, kStore);
+  const bool writes = has<kStaticRoles>(now.roles, kWrite);
   uint64_t dropped = 0;  // records with smaller indices
   if (location.cover != 0 &&
       threads_.settled(location.cover_thread, location.cover_hi, location.cover_store, now)) {
@@ -220,24 +220,24 @@ inline void OrderLocations::conflicts(const OrderEvent& now, Location& location,
     }
     if (kHere) {
       own->others = own->others || foreign || (kind_mask(at->kind) & kinds::kLocks) != 0;
-      if (!foreign && !has<kKnown>(now.roles, kLock)) {
+      if (!foreign && !has<kStaticRoles>(now.roles, kLock)) {
         look_at_own(*at, now, location, writes, own);
       }
     }
   }
 }
 
-template <uint8_t kKnown>
+template <uint8_t kStaticRoles>
 inline void OrderLocations::record(const OrderEvent& now, Location& location, bool in_order,
                                    const OwnRecords& own) {
-  const bool writes = has<kKnown>(now.roles, kWrite);
+  const bool writes = has<kStaticRoles>(now.roles, kWrite);
   auto& records = location.records;
   Record* mine = own.same != nullptr ? own.same : own.superseded;
   if (mine == nullptr) {
     mine = &records.add();
   }
   remember(now, writes, own.several, location, *mine);
-  location.owner = own.others || has<kKnown>(now.roles, kLock) ? kNoOwner : now.event->thread;
+  location.owner = own.others || has<kStaticRoles>(now.roles, kLock) ? kNoOwner : now.event->thread;
   if (writes && in_order && records.size() > 1) {
     cover_earlier(now, location);
   }
@@ -261,19 +261,20 @@ void OrderLocations::remember_release(const OrderEvent& now) {
   release.clock.raise(now.event->thread, now.thread->stores);
 }
 
-template <uint8_t kKnown>
+template <uint8_t kStaticRoles>
 void OrderLocations::access_fully(const OrderEvent& now, Location& location) {
   bool in_order = !now.late;
   OwnRecords own;
-  conflicts<kKnown, true>(
-      now, location, has<kKnown>(now.roles, kAcquires) ? lock_source(now, location) : kNoRecord,
-      &in_order, &own);
+  conflicts<kStaticRoles, true>(
+      now, location,
+      has<kStaticRoles>(now.roles, kAcquires) ? lock_source(now, location) : kNoRecord, &in_order,
+      &own);
   for (const LocationId other : now.others) {
     bool in_order_there = true;
-    conflicts<kKnown, false>(now, locations_[other], kNoRecord, &in_order_there, nullptr);
+    conflicts<kStaticRoles, false>(now, locations_[other], kNoRecord, &in_order_there, nullptr);
   }
-  record<kKnown>(now, location, in_order, own);
-  if (has<kKnown>(now.roles, kRare)) {
+  record<kStaticRoles>(now, location, in_order, own);
+  if (has<kStaticRoles>(now.roles, kRare)) {
     remember_release(now);
   }
 }

@@ -10,8 +10,8 @@
 //             the oldest are given up and counted in `forced`.
 // Length      One class, which the order policy calls for every access: its small functions are here to be inlined.
 // Complexity  O(records of the location and of those that overlap with it).
-// Files       order_short_ways.cpp: accesses that meet nothing of other threads;
-//             order_locations.cpp: all others; order_upkeep.cpp: what is forgotten, and when.
+// Files       order_fast_path.cpp: accesses that meet nothing of other threads;
+//             order_locations.cpp: all others; order_pruning.cpp: what is forgotten, and when.
 // Thread-safety: none.
 #pragma once
 
@@ -23,7 +23,7 @@
 #include "online/structures/huge_pages.h"
 #include "online/structures/inline_list.h"
 #include "online/structures/location_index.h"
-#include "online/structures/upkeep_pace.h"
+#include "online/structures/prune_schedule.h"
 #include "online/tso_policy/order_threads.h"
 #include "tso/model/lock_order.h"
 
@@ -63,15 +63,15 @@ class OrderLocations {
   // there is none, or the load has to wait for it.
   uint64_t find_source(const OrderEvent& now);
   // No other thread has an access that the event in hand has an edge from.
-  template <uint8_t kKnown>
+  template <uint8_t kStaticRoles>
   bool is_undisturbed(const OrderEvent& now) const {
-    return is_undisturbed<kKnown>(now, now.location) &&
+    return is_undisturbed<kStaticRoles>(now, now.location) &&
            std::all_of(now.others.begin(), now.others.end(),
-                       [&](LocationId other) { return is_undisturbed<kKnown>(now, other); });
+                       [&](LocationId other) { return is_undisturbed<kStaticRoles>(now, other); });
   }
   // The edges from other accesses to the one in hand, which is then remembered. Its unit, `store`
   // and its order in its thread are known.
-  template <uint8_t kKnown>
+  template <uint8_t kStaticRoles>
   void access(const OrderEvent& now);
 
   // access() of a load or store in a unit, not late and not forwarded, whose location overlaps with
@@ -195,13 +195,13 @@ class OrderLocations {
   };
 
   LocationId find_slowly(const Event& event);
-  template <uint8_t kKnown>
+  template <uint8_t kStaticRoles>
   bool is_undisturbed(const OrderEvent& now, LocationId where) const {
     const auto& records = locations_[where].records;
     return locations_[where].owner == now.event->thread ||
            std::none_of(records.begin(), records.end(), [&](const Record& record) {
              return record.thread != now.event->thread && !gone(record) &&
-                    (record.writes || has<kKnown>(now.roles, kWrite));
+                    (record.writes || has<kStaticRoles>(now.roles, kWrite));
            });
   }
   // The end of the event in hand, for events on its location.
@@ -254,34 +254,34 @@ class OrderLocations {
     record.generation = graph_.generation(unit);
   }
 
-  // order_short_ways.cpp
+  // order_fast_path.cpp
   void access_otherwise(const Event& event, uint64_t index, int64_t hi, bool writes,
                         OrderThread& thread, LocationId id);
   bool is_repeated_load(const Record& latest, const OrderEvent& now) const;
   void drop_settled(OrderThread& thread, Location& location);
   void access_alone(const OrderEvent& now, bool writes, Location& location);
-  template <uint8_t kKnown>
+  template <uint8_t kStaticRoles>
   bool access_shortly(const OrderEvent& now, Location& location);
   bool remember_load(const OrderEvent& now, Location& location);
 
   // order_locations.cpp
-  template <uint8_t kKnown>
+  template <uint8_t kStaticRoles>
   void access_fully(const OrderEvent& now, Location& location);
   uint64_t lock_source(const OrderEvent& now, const Location& location);
   void conflict(const Record& record, const OrderEvent& now, bool writes, bool is_source,
                 bool* in_order);
   void look_at_own(Record& record, const OrderEvent& now, const Location& location, bool writes,
                    OwnRecords* own);
-  template <uint8_t kKnown, bool kHere>
+  template <uint8_t kStaticRoles, bool kHere>
   void conflicts(const OrderEvent& now, Location& location, uint64_t source, bool* in_order,
                  OwnRecords* own);
   void conflicts_of_many(const Record* begin, const Record* end, const OrderEvent& now, bool writes,
                          uint64_t source, bool* in_order);
-  template <uint8_t kKnown>
+  template <uint8_t kStaticRoles>
   void record(const OrderEvent& now, Location& location, bool in_order, const OwnRecords& own);
   void remember_release(const OrderEvent& now);
 
-  // order_upkeep.cpp
+  // order_pruning.cpp
   void prune(Location& location);
   void drop_between(Location& location);
   void give_up_unsettled(Location& location);
@@ -299,7 +299,7 @@ class OrderLocations {
   std::vector<Node> lost_accesses_;
   std::vector<LatestSettled> latest_settled_;  // by thread, of prune()
   std::vector<Chains> chains_;                 // by thread, of conflicts_of_many()
-  UpkeepPace pace_;
+  PruneSchedule pace_;
 };
 
 // Two accesses of a unit are distinguished only where one can be settled before the other: a store

@@ -119,26 +119,26 @@ void OrderPolicy::end_run(OrderThread& thread) {
 
 // Whether the first of the run comes before the event in hand, and what has an edge to this event
 // has one to the first, or is in the run.
-template <uint8_t kKnown>
-inline bool OrderPolicy::joins_run(const OrderEvent& now) const {
+template <uint8_t kStaticRoles>
+inline bool OrderPolicy::joins_coalesced(const OrderEvent& now) const {
   const OrderThread& mine = *now.thread;
   if (now.late || now.index - graph_.unit(mine.run).first >= kLongestRun) {
     return false;
   }
-  if (kKnown == 0) {
+  if (kStaticRoles == 0) {
     // Not a release: the thread may sleep before it is known that this store has committed, and
     // what is reached from its node stays until then.
-    return has<kKnown>(now.roles, kDrain) && mine.run_in_order &&
-           (!has<kKnown>(now.roles, kAccess) || locations_.is_undisturbed<kKnown>(now));
+    return has<kStaticRoles>(now.roles, kDrain) && mine.run_in_order &&
+           (!has<kStaticRoles>(now.roles, kAccess) || locations_.is_undisturbed<kStaticRoles>(now));
   }
   if (mine.run_after_all) {
-    return locations_.is_undisturbed<kKnown>(now);
+    return locations_.is_undisturbed<kStaticRoles>(now);
   }
   // What has committed or was released since the first comes before later loads only.
   if (!now.others.empty() || mine.drained != mine.released_up_to || mine.given_up != 0) {
     return false;
   }
-  if (has<kKnown>(now.roles, kWrite)) {
+  if (has<kStaticRoles>(now.roles, kWrite)) {
     const Node before = mine.last_store.unit;
     if (!mine.forwarded.empty() ||
         (before != kNone && before != mine.run && before != mine.last_drain.unit)) {
@@ -148,16 +148,16 @@ inline bool OrderPolicy::joins_run(const OrderEvent& now) const {
              (mine.stores > mine.drained && (mine.stored_to & location_bit(now.location)) != 0)) {
     return false;
   }
-  return locations_.is_undisturbed<kKnown>(now);
+  return locations_.is_undisturbed<kStaticRoles>(now);
 }
 
 // Of an event outside units, and its order in its thread.
-template <uint8_t kKnown>
+template <uint8_t kStaticRoles>
 inline void OrderPolicy::run_or_unit(OrderEvent& now) {
   OrderThread& mine = *now.thread;
-  const bool drains = has<kKnown>(now.roles, kDrain);
+  const bool drains = has<kStaticRoles>(now.roles, kDrain);
   // With no other thread alive nothing that the thread does lies on a cycle.
-  const bool joins = mine.run != kNone && joins_run<kKnown>(now);
+  const bool joins = mine.run != kNone && joins_coalesced<kStaticRoles>(now);
   if (joins || (mine.run != kNone && threads_.only_one_alive() && !now.late &&
                 now.index - graph_.unit(mine.run).first < kLongestRun)) {
     now.unit = mine.run;
@@ -166,13 +166,13 @@ inline void OrderPolicy::run_or_unit(OrderEvent& now) {
     graph_.unit(mine.run).last = now.index;
     ++graph_.statistics().units;
     ++graph_.statistics().sharing;
-    threads_.order<kKnown>(now);
+    threads_.order<kStaticRoles>(now);
     return;
   }
   now.unit = new_unit(mine, *now.event, now.index);
-  threads_.order<kKnown>(now);
+  threads_.order<kStaticRoles>(now);
   // A load that may have been forwarded comes before little of what follows.
-  const bool load = !drains && !has<kKnown>(now.roles, kStore);
+  const bool load = !drains && !has<kStaticRoles>(now.roles, kStore);
   if (options_.tuning.coalesce_singletons && !sc_ && (by_event_ || !(load && now.store != 0))) {
     mine.run = now.unit;
     mine.run_in_order = by_event_ || !load || mine.stores == mine.drained;
@@ -183,11 +183,11 @@ inline void OrderPolicy::run_or_unit(OrderEvent& now) {
 
 // ---- One event
 
-template <uint8_t kKnown>
+template <uint8_t kStaticRoles>
 void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t index,
                        LocationId location) {
   OrderEvent now;
-  now.roles = kKnown != 0 ? kKnown : roles_[event.kind_bits];
+  now.roles = kStaticRoles != 0 ? kStaticRoles : roles_[event.kind_bits];
   now.location = location;
   now.event = &event;
   now.index = index;
@@ -205,29 +205,29 @@ void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t ind
   if (event.size != 0) {  // a name overlaps with nothing else
     now.others = locations_.others(now.location);
   }
-  if (has<kKnown>(now.roles, kDrain)) {
+  if (has<kStaticRoles>(now.roles, kDrain)) {
     threads_.drain(mine, now.hi);
     mine.stored_to = 0;
-  } else if (has<kKnown>(now.roles, kStore)) {
+  } else if (has<kStaticRoles>(now.roles, kStore)) {
     now.store = ++mine.stores;
     mine.stored_to |= location_bit(location);
-    if (kKnown == 0) {
+    if (kStaticRoles == 0) {
       mine.last_release = now.store;
     }
     if (mine.stores > capacity_) {
       threads_.commit(mine, mine.stores - capacity_, now.hi);
     }
-  } else if (has<kKnown>(now.roles, kAccess) && mine.stores > mine.drained &&
+  } else if (has<kStaticRoles>(now.roles, kAccess) && mine.stores > mine.drained &&
              (!now.others.empty() || (mine.stored_to & location_bit(location)) != 0)) {
     now.store = locations_.find_source(now);
   }
-  if (mine.depth == 0 && (kKnown != 0 || !is(event, kThreadKinds))) {
-    run_or_unit<kKnown>(now);
+  if (mine.depth == 0 && (kStaticRoles != 0 || !is(event, kThreadKinds))) {
+    run_or_unit<kStaticRoles>(now);
   } else {
     now.unit = unit_of(mine, event, index);
-    threads_.order<kKnown>(now);
+    threads_.order<kStaticRoles>(now);
   }
-  if (has<kKnown>(now.roles, kRare)) {
+  if (has<kStaticRoles>(now.roles, kRare)) {
     if (event.kind() == EventKind::kFork) {
       threads_.fork(now);
     } else if (event.kind() == EventKind::kJoin) {
@@ -241,8 +241,8 @@ void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t ind
   if (mine.unit == kNone) {
     unit_times_[now.unit] = mine.time;
   }
-  if (has<kKnown>(now.roles, kAccess)) {
-    locations_.access<kKnown>(now);
+  if (has<kStaticRoles>(now.roles, kAccess)) {
+    locations_.access<kStaticRoles>(now);
   }
 }
 

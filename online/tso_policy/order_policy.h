@@ -66,13 +66,13 @@ class OrderPolicy : public Policy {
   Node new_unit(OrderThread& thread, const Event& event, uint64_t index);
   void end_unit(OrderThread& thread);
   void end_run(OrderThread& thread);
-  template <uint8_t kKnown>
-  bool joins_run(const OrderEvent& now) const;
-  template <uint8_t kKnown>
+  template <uint8_t kStaticRoles>
+  bool joins_coalesced(const OrderEvent& now) const;
+  template <uint8_t kStaticRoles>
   void run_or_unit(OrderEvent& now);
   bool access_plainly(const EventBlock& block, const Event& event, uint64_t index, bool writes,
                       LocationId location);
-  template <uint8_t kKnown>
+  template <uint8_t kStaticRoles>
   void node(const EventBlock& block, const Event& event, uint64_t index, LocationId location);
 
   ConflictGraph& graph_;

@@ -177,7 +177,7 @@ class OrderThreads {
   }
 
   // The edges to the event from earlier ones of its thread.
-  template <uint8_t kKnown>
+  template <uint8_t kStaticRoles>
   void order(const OrderEvent& now) {
     OrderThread& mine = *now.thread;
     if (whole_order_) {
@@ -185,7 +185,7 @@ class OrderThreads {
       remember(&mine.last_store, now);
       return;
     }
-    const bool drains = has<kKnown>(now.roles, kDrain);
+    const bool drains = has<kStaticRoles>(now.roles, kDrain);
     if (mine.drained != mine.released_up_to || mine.given_up != 0) {
       mine.released_up_to = mine.drained;
       // A drain makes an end of all that.
@@ -194,7 +194,7 @@ class OrderThreads {
       }
     }
     // An earlier event of the same unit is as good.
-    if (drains || has<kKnown>(now.roles, kStore)) {
+    if (drains || has<kStaticRoles>(now.roles, kStore)) {
       if (!drains && mine.storing != nullptr && mine.storing->event.unit == now.unit) {
         mine.storing_last = mine.stores;
         mine.forwarded.clear();

@@ -19,7 +19,7 @@
 #include <intel-pt.h>
 
 #include "decoders/pt/memory/trace.h"
-#include "decoders/pt/values/written_values.h"
+#include "decoders/pt/values/ptwrite.h"
 #include "tests/pt/traced_programs.h"
 
 namespace {
@@ -198,9 +198,9 @@ void run_values(int rounds) {
     uint64_t got = 0;
     best =
         std::min(best, seconds([&] {
-                   pt::WrittenValueReader reader(
+                   pt::PtwriteReader reader(
                        {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, {64, 1, 3, 30});
-                   std::vector<pt::WrittenValue> some;
+                   std::vector<pt::PtwriteValue> some;
                    while (reader.next(some)) {
                      got += some.size();
                    }

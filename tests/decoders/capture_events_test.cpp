@@ -203,8 +203,8 @@ TEST_CASE("handlers within handlers interrupt a copy of very many pieces") {
   CHECK(trace.hi(trace.events[kPieces + 1]) == 50);
 }
 
-TEST_CASE("foreseen accesses, runs that end and chunks that are lost give the same events") {
-  // A loop of three instructions; the addresses of one of them cannot be foreseen.
+TEST_CASE("cached accesses, runs that end and chunks that are lost give the same events") {
+  // A loop of three instructions; the addresses of one of them cannot be cached.
   const uint32_t seed = 3;
   CAPTURE(seed);
   std::mt19937_64 random(seed);

@@ -165,44 +165,51 @@ TEST_CASE("a measurement that is cut off is a problem") {
 }
 
 TEST_CASE("a live capture tells when the clock has moved further than its events allow for") {
-  for (const uint64_t later : {100, 150, 151}) {
-    Writer::Options options;
-    options.live = true;
-    Recording file(options);
-    const auto clock = [&](uint64_t margin) {
-      const ClockEntry entry = measured(margin);
-      REQUIRE(file.writer.write_raw(kClockChunk, kNoThread, 0, &entry, sizeof entry) == 0);
-    };
-    const auto round = [&](uint64_t since) {
-      RoundEntry entry;
-      entry.since = since;
-      REQUIRE(file.writer.write_raw(ChunkType::kRound, kNoThread, 0, &entry, sizeof entry) == 0);
-    };
-    clock(100);
-    file.events(0, 0, section(1000));
-    round(2000);
-    clock(later);
-    round(3000);
-    file.trailer();
-    LiveReader reader;
-    REQUIRE(reader.feed(file.bytes()).has_value());
-    Lines lines;
-    std::vector<int64_t> promises;
-    reader.take([&](const LiveReader::News& news) {
-      promises.push_back(news.promise);
-      for (const Event& event : news.events->events) {
-        lines.push_back(std::to_string(event.lo));
+  // Half as much again as the first measurement asks for, and a message more at least.
+  struct Case {
+    uint64_t first;
+    uint64_t allowed;
+  };
+  for (const auto& [first, allowed] : {Case{100, 228}, Case{400, 600}}) {
+    for (const uint64_t later : {first, allowed, allowed + 1}) {
+      Writer::Options options;
+      options.live = true;
+      Recording file(options);
+      const auto clock = [&](uint64_t margin) {
+        const ClockEntry entry = measured(margin);
+        REQUIRE(file.writer.write_raw(kClockChunk, kNoThread, 0, &entry, sizeof entry) == 0);
+      };
+      const auto round = [&](uint64_t since) {
+        RoundEntry entry;
+        entry.since = since;
+        REQUIRE(file.writer.write_raw(ChunkType::kRound, kNoThread, 0, &entry, sizeof entry) == 0);
+      };
+      clock(first);
+      file.events(0, 0, section(1000));
+      round(2000);
+      clock(later);
+      round(3000);
+      file.trailer();
+      LiveReader reader;
+      REQUIRE(reader.feed(file.bytes()).has_value());
+      Lines lines;
+      std::vector<int64_t> promises;
+      reader.take([&](const LiveReader::News& news) {
+        promises.push_back(news.promise);
+        for (const Event& event : news.events->events) {
+          lines.push_back(std::to_string(event.lo));
+        }
+      });
+      const auto early = [&](uint64_t stamp) { return std::to_string(stamp - allowed); };
+      CHECK(lines == Lines{early(1000), early(1010), early(1010), early(1020)});
+      // What comes after the stamp of a round may have one that is smaller by as much.
+      CHECK(reader.round() == static_cast<int64_t>(3000 - 2 * allowed));
+      for (const int64_t promise : promises) {
+        CHECK(promise <= static_cast<int64_t>(3000 - 2 * allowed));
       }
-    });
-    // Half as much again as the first measurement asks for.
-    CHECK(lines == Lines{"850", "860", "860", "870"});
-    // What comes after the stamp of a round may have one that is smaller by as much.
-    CHECK(reader.round() == 3000 - 2 * 150);
-    for (const int64_t promise : promises) {
-      CHECK(promise <= 3000 - 2 * 150);
+      CHECK(reader.clock_moved() == (later > allowed));
+      CHECK(reader.problems().empty() == (later <= allowed));
     }
-    CHECK(reader.clock_moved() == (later > 150));
-    CHECK(reader.problems().empty() == (later <= 150));
   }
 }
 

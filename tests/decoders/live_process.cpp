@@ -98,7 +98,7 @@ void LiveProcess::open_chunk(Thread& thread, Context& context) {
   context.sequence = thread.sequence++;
   context.since = 0;
   context.announced = 0;
-  context.encoder->blind = stamp_every_ != 0 && stamp_every_ < 256;
+  context.encoder->pc_only = stamp_every_ != 0 && stamp_every_ < 256;
   start_chunk(*context.encoder, context.tokens.data(), capacity_);
 }
 
@@ -252,7 +252,7 @@ void LiveProcess::operation(Thread& thread) {
       }
       [[fallthrough]];
     default:
-      // Loops over a few instructions, which become foreseeable.
+      // Loops over a few instructions, which become cached.
       sites_ = 1 + below(3);
       for (uint64_t i = below(20) == 0 ? 300 : below(6); i != 0; --i) {
         plain(thread, below(10) == 0 ? 2 : 1);
@@ -283,23 +283,23 @@ void LiveProcess::plain(Thread& thread, uint32_t accesses) {
       Context& here = context(thread);
       Encoder& encoder = *here.encoder;
       const uint64_t key = make_key(type, 8, pc);
-      // What is foreseen is often what happens.
+      // What is cached is often what happens.
       const uint64_t successor = encoding::entry(encoder, encoder.last).next;
-      const uint64_t foreseen =
+      const uint64_t cached =
           successor == key
-              ? foreseen_address(encoding::entry(encoder, 8 * key_slot(key)), encoder.bases)
+              ? cached_address(encoding::entry(encoder, 8 * key_slot(key)), encoder.bases)
               : where;
       const uint64_t address =
-          below(8) != 0 && foreseen >= 0x7000 && foreseen < 0x100000 ? foreseen : where;
+          below(8) != 0 && cached >= 0x7000 && cached < 0x100000 ? cached : where;
       ++here.since;
-      const Foreseen result = foresee(encoder, address, key, 8 * key_slot(key));
-      if (result == Foreseen::kNo) {
+      const SiteCache result = look_up_site(encoder, address, key, 8 * key_slot(key));
+      if (result == SiteCache::kMiss) {
         put_access(encoder, address, key);
       }
       places->push_back(add_truth(thread,
                                   type == RecordType::kRead ? EventKind::kRead : EventKind::kWrite,
                                   address, 8, -1));
-      if (result != Foreseen::kExpired) {
+      if (result != SiteCache::kExpired) {
         return;
       }
       if (has_room(encoder) && accesses == 1 && below(2) == 0) {

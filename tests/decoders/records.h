@@ -28,9 +28,9 @@ class Records {
 
   Records& access(RecordType type, uint64_t address, uint32_t size, uint64_t pc = 0) {
     const uint64_t key = make_key(type, size, pc);
-    const Foreseen foreseen = foresee(*encoder_, address, key, 8 * key_slot(key));
-    REQUIRE(foreseen != Foreseen::kExpired);
-    if (foreseen == Foreseen::kNo) {
+    const SiteCache cached = look_up_site(*encoder_, address, key, 8 * key_slot(key));
+    REQUIRE(cached != SiteCache::kExpired);
+    if (cached == SiteCache::kMiss) {
       put_access(*encoder_, address, key);
     }
     return *this;

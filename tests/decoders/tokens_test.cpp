@@ -31,10 +31,10 @@ std::string describe(const Record& record) {
 // Records what a thread does as the probe would, and remembers what should come back.
 class Thread {
  public:
-  // `disguised`: as with accesses=sets, where the probe looks at an access before it is recorded.
-  explicit Thread(bool disguised = false)
+  // `masked`: as with accesses=sets, where the probe looks at an access before it is recorded.
+  explicit Thread(bool masked = false)
       : encoder_(std::make_unique<Encoder>()), tokens_(kCapacity + kMaxToken) {
-    encoder_->disguise = disguised ? kDisguise : 0;
+    encoder_->filter_mask = masked ? kFilterMask : 0;
     open();
   }
 
@@ -47,20 +47,20 @@ class Thread {
   void access(RecordType type, uint64_t address, uint32_t size, uint64_t pc) {
     const uint64_t key = make_key(type, size, pc);
     const Record record{type, size, 0, 0, address, pc, {}};
-    if (encoder_->disguise != 0) {
-      REQUIRE(foresee(*encoder_, address, key, 8 * key_slot(key)) == Foreseen::kNo);
+    if (encoder_->filter_mask != 0) {
+      REQUIRE(look_up_site(*encoder_, address, key, 8 * key_slot(key)) == SiteCache::kMiss);
     }
-    switch (foresee(*encoder_, address, key ^ encoder_->disguise, 8 * key_slot(key))) {
-      case Foreseen::kNo:
+    switch (look_up_site(*encoder_, address, key ^ encoder_->filter_mask, 8 * key_slot(key))) {
+      case SiteCache::kMiss:
         put_access(*encoder_, address, key);
         expected_.push_back(describe(record));
         break;
-      case Foreseen::kYes:
-        ++foreseen;
+      case SiteCache::kHit:
+        ++cached;
         expected_.push_back(describe(record));
         break;
-      case Foreseen::kExpired:
-        ++foreseen;
+      case SiteCache::kExpired:
+        ++cached;
         ++expired;
         if (expired % 2 == 0) {
           stamp_ += 1000;
@@ -155,7 +155,7 @@ class Thread {
   uint64_t time() const { return stamp_; }
   uint64_t tick(uint64_t later) { return stamp_ += later; }
 
-  int foreseen = 0;
+  int cached = 0;
   int expired = 0;
 
  private:
@@ -278,7 +278,7 @@ class Program {
   uint64_t objects_[2] = {0x7f0000000000, 0x7f0000100000};
 };
 
-TEST_CASE("fields of objects are foreseen, the first access to an object is not") {
+TEST_CASE("fields of objects are cached, the first access to an object is not") {
   std::mt19937_64 random(1);
   Thread thread;
   constexpr int kObjects = 500;
@@ -295,12 +295,12 @@ TEST_CASE("fields of objects are foreseen, the first access to an object is not"
     thread.access(RecordType::kWrite, there + 48, 8, 0x400070);
   }
   // Of the eight two, and of the others a few before they are known.
-  CHECK(thread.foreseen > 6 * (kObjects - 5));
+  CHECK(thread.cached > 6 * (kObjects - 5));
   thread.check_snapshot();
 }
 
 // What a thread does over and over, by either kind of functions.
-void encode(Encoder& e, bool short_ways, int what, uint64_t address, uint64_t pc, uint64_t value,
+void encode(Encoder& e, bool fast_paths, int what, uint64_t address, uint64_t pc, uint64_t value,
             int* taken) {
   const auto took = [&](bool done) {
     *taken += done ? 1 : 0;
@@ -309,27 +309,27 @@ void encode(Encoder& e, bool short_ways, int what, uint64_t address, uint64_t pc
   switch (what) {
     case 0: {
       const uint64_t key = make_key(RecordType::kWrite, 8, pc);
-      const Foreseen foreseen = foresee(e, address, key, 8 * key_slot(key));
-      if (foreseen == Foreseen::kNo) {
+      const SiteCache cached = look_up_site(e, address, key, 8 * key_slot(key));
+      if (cached == SiteCache::kMiss) {
         put_access(e, address, key);
-      } else if (foreseen == Foreseen::kExpired) {
+      } else if (cached == SiteCache::kExpired) {
         put_nothing(e);
       }
       return;
     }
     case 1:
-      if (!short_ways || !took(put_stamp_soon(e, value))) {
+      if (!fast_paths || !took(put_stamp_soon(e, value))) {
         put_stamp(e, value);
       }
       return;
     case 2:
-      if (!short_ways || !took(put_bare_foreseen(e, RecordType::kUnitBegin, address, pc))) {
+      if (!fast_paths || !took(put_bare_cached(e, RecordType::kUnitBegin, address, pc))) {
         put_bare(e, RecordType::kUnitBegin, address, pc);
       }
       return;
     default: {
       const uint64_t key = other_key(RecordType::kAtomicStore, 8, pc);
-      if (!short_ways || !took(put_open_foreseen(e, key, address, value))) {
+      if (!fast_paths || !took(put_open_cached(e, key, address, value))) {
         put_open(e, key, address, value);
       }
     }
@@ -401,7 +401,7 @@ TEST_CASE("random sequences come back from every chunk") {
   CAPTURE(seed);
   std::mt19937_64 random(seed);
   uint64_t records = 0;
-  int foreseen = 0;
+  int cached = 0;
   int expired = 0;
   for (int round = 0; round < kRounds; ++round) {
     CAPTURE(round);
@@ -419,33 +419,33 @@ TEST_CASE("random sequences come back from every chunk") {
       records += thread.expected().size();
       thread.open();
     }
-    foreseen += thread.foreseen;
+    cached += thread.cached;
     expired += thread.expired;
   }
   CHECK(records > 300 * kRounds);
-  CHECK(foreseen > 150 * kRounds);
+  CHECK(cached > 150 * kRounds);
   CHECK(expired > kRounds / 3);
 }
 
-TEST_CASE("a disguised encoder writes what one without a disguise writes") {
+TEST_CASE("a masked encoder writes what one without a filter_mask writes") {
   std::mt19937_64 random(20261122);
   for (int round = 0; round < 20; ++round) {
     CAPTURE(round);
     std::string payloads[2];
-    int foreseen[2] = {};
+    int cached[2] = {};
     const uint64_t seed = random();
-    for (const int disguised : {0, 1}) {
+    for (const int masked : {0, 1}) {
       std::mt19937_64 same(seed);
-      Thread thread(disguised == 1);
+      Thread thread(masked == 1);
       Program program(same, thread);
       for (int i = 0; i < 100 && !thread.full(); ++i) {
         program.below(3) == 0 ? program.other() : program.loop();
       }
-      payloads[disguised] = thread.payload();
-      foreseen[disguised] = thread.foreseen;
+      payloads[masked] = thread.payload();
+      cached[masked] = thread.cached;
     }
-    CHECK(foreseen[1] > 0);
-    CHECK(foreseen[0] == foreseen[1]);
+    CHECK(cached[1] > 0);
+    CHECK(cached[0] == cached[1]);
     CHECK((payloads[0] == payloads[1]));
   }
 }

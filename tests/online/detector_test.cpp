@@ -293,7 +293,7 @@ TEST_CASE("threads that come, are joined, and are followed by others") {
   MESSAGE(violating << " violating of " << kRounds / 10 << ", " << by_locks << " with locks");
 }
 
-TEST_CASE("the short ways change no part and no window") {
+TEST_CASE("the fast path changes no part and no window") {
   constexpr uint64_t kSeed = 20261122;
   std::mt19937_64 random(kSeed);
   uint64_t alone = 0;

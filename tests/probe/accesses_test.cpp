@@ -35,7 +35,7 @@ Sum sum(const Trace& trace, EventKind kind, uint64_t begin, uint64_t length, uin
 
 TEST_CASE("atomics of 16 bytes are locked operations without values") {
   for (const std::string& compiler : compilers()) {
-    for (const char* options : {"", ":share=0"}) {
+    for (const char* options : {"", ":stamp_max_age=0"}) {
       CAPTURE(compiler);
       const Run result = run(compiler, "wide", options);
       CHECK(result.status == 0);

@@ -10,7 +10,7 @@
 
 #include <doctest/doctest.h>
 
-#include "decoders/pt/memory/proved_memory.h"
+#include "decoders/pt/memory/cross_thread_propagation.h"
 #include "tests/pt/traced_programs.h"
 
 using namespace tsomon;

@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "decoders/pt/values/written_values.h"
+#include "decoders/pt/values/ptwrite.h"
 #include "decoders/x86/dataflow.h"
 #include "tests/pt/compared_paths.h"
 #include "tests/pt/traced_programs.h"
@@ -121,8 +121,8 @@ TEST_CASE("values at packet level are those of the control flow") {
       const EncodedRun encoded = encode(run, options);
       const pt::Input input = input_of(run, encoded);
       for (size_t i = 0; i < input.streams.size(); ++i) {
-        pt::WrittenValueReader reader(input.streams[i].bytes, input.clock);
-        std::vector<pt::WrittenValue> values;
+        pt::PtwriteReader reader(input.streams[i].bytes, input.clock);
+        std::vector<pt::PtwriteValue> values;
         size_t step = 0;
         const std::vector<size_t>& steps = encoded.streams[i].steps;
         size_t wrong = 0;
@@ -132,7 +132,7 @@ TEST_CASE("values at packet level are those of the control flow") {
           }
         };
         while (reader.next(values)) {
-          for (const pt::WrittenValue& value : values) {
+          for (const pt::PtwriteValue& value : values) {
             to_write();
             REQUIRE(step < steps.size());
             const Step& truth = run.steps[steps[step]];

@@ -13,7 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "decoders/pt/code/constants.h"
+#include "decoders/pt/code/read_only_data.h"
 #include "decoders/pt/memory/accesses.h"
 #include "decoders/x86/dataflow.h"
 #include "tests/pt/code_bytes.h"
@@ -209,7 +209,7 @@ TEST_CASE("a store through a followed pointer changes the stack") {
 
 TEST_CASE("constants are what the mapped files hold in memory") {
   const OwnModules module = own_modules(7);
-  const pt::Constants constants(module.code);
+  const pt::ReadOnlyData constants(module.code);
   std::mt19937_64 random(1);
   uint8_t bytes[8];
   for (const auto& [address, size] : module.read_only) {
@@ -222,9 +222,9 @@ TEST_CASE("constants are what the mapped files hold in memory") {
       const iovec from{reinterpret_cast<void*>(at), there.size()};
       REQUIRE(::process_vm_readv(::getpid(), &to, 1, &from, 1, 0) == 8);
       CHECK(std::equal(there.begin(), there.end(), std::begin(bytes)));
-      const pt::Constants::Page page = constants.page(7, at);
-      CHECK(page.state != pt::Constants::Page::State::kNone);
-      if (page.state == pt::Constants::Page::State::kSome) {
+      const pt::ReadOnlyData::Page page = constants.page(7, at);
+      CHECK(page.state != pt::ReadOnlyData::Page::State::kNone);
+      if (page.state == pt::ReadOnlyData::Page::State::kSome) {
         REQUIRE(at % 4096 >= page.begin);
         REQUIRE(at % 4096 < page.end);
         CHECK(page.bytes[at % 4096 - page.begin] == static_cast<char>(there[0]));
@@ -281,8 +281,8 @@ TEST_CASE("constants are what the mapped files hold in memory") {
   REQUIRE(twice.size() >= 2);
   twice[1].address = twice[0].address;
   twice.resize(2);
-  CHECK(!pt::Constants(twice).read(7, twice[0].address + 64, bytes, 8));
-  CHECK(!pt::Constants({{"/nowhere", 0, 4096, 0x1000, kTimeMin, 7}}).read(7, 0x1000, bytes, 1));
+  CHECK(!pt::ReadOnlyData(twice).read(7, twice[0].address + 64, bytes, 8));
+  CHECK(!pt::ReadOnlyData({{"/nowhere", 0, 4096, 0x1000, kTimeMin, 7}}).read(7, 0x1000, bytes, 1));
 }
 
 TEST_CASE("what is settled is always the same") {
@@ -294,7 +294,7 @@ TEST_CASE("what is settled is always the same") {
     for (const MappedCode& mapped : run.code) {
       code.push_back({mapped.file, mapped.offset, mapped.size, mapped.address, kTimeMin, 1});
     }
-    const pt::Constants constants(code);
+    const pt::ReadOnlyData constants(code);
     std::map<uint64_t, uint64_t> values;
     for (size_t i = 0; i + 1 < run.steps.size(); ++i) {
       const Step& step = run.steps[i];

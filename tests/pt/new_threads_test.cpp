@@ -178,7 +178,7 @@ TEST_CASE("places of the C library's variables of threads need a process with no
   std::vector<pt::CodeSection> code = input_of(run, encode(run)).code;
   const int process = run.threads[0];
   const auto words = [&] {
-    const pt::Constants constants(code);
+    const pt::ReadOnlyData constants(code);
     size_t known = 0;
     for (const pt::CodeSection& section : code) {
       const uint64_t end =

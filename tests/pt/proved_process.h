@@ -15,7 +15,7 @@
 #include <doctest/doctest.h>
 
 #include "decoders/pt/code/code.h"
-#include "decoders/pt/memory/proved_memory.h"
+#include "decoders/pt/memory/cross_thread_propagation.h"
 #include "tests/pt/code_bytes.h"
 #include "tests/pt/own_modules.h"
 
@@ -160,7 +160,7 @@ class Process {
     return block;
   }
 
-  pt::Constants constants_;
+  pt::ReadOnlyData constants_;
   pt::CodeCache cache_;
   std::vector<std::unique_ptr<pt::ThreadPath>> paths_;
   std::map<size_t, pt::PlacedSample> samples_;  // by path

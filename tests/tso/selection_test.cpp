@@ -1,6 +1,6 @@
 // What is certain in a part of a trace is certain in all of it, when the part was chosen by
 // location, and also when any loads are left out: the ground on which the probe's options
-// accesses=sets (monitor/probe/watched.h) and outside=stores stand.
+// accesses=sets (monitor/probe/watched_memory.h) and outside=stores stand.
 #include <algorithm>
 #include <functional>
 #include <map>

@@ -91,7 +91,7 @@ Flow decode_flow(const Input& input, const FlowOptions& options) {
   }
 
   Flow flow;
-  flow.constants = Constants(input.code);
+  flow.constants = ReadOnlyData(input.code);
   std::map<std::pair<int, int>, std::vector<PathPiece*>> threads;
   std::map<std::string, uint64_t> problems;
   std::vector<PathPiece> lost;

@@ -2,12 +2,12 @@
 //
 // Purpose     Paths: for each thread its blocks of instructions in order, with the places where
 //             something is missing and what the trace says besides.
-// Method      From packet to packet over the mapped files (packet_walk.h); a part of a stream in
+// Method      From packet to packet over the mapped files (fast_flow.h); a part of a stream in
 //             which that meets anything unusual is libipt's block decoder's. Each stream is decoded
 //             by itself, in parallel; streams of CPUs are cut into threads where user code is
 //             entered, by the list of switches.
 // Loss        After an error decoding goes on where the trace gives the next address of code that
-//             is known (restart.h), or at the next PSB. Each loss is a gap in the path of every
+//             is known (resync.h), or at the next PSB. Each loss is a gap in the path of every
 //             thread that may have run meanwhile: code that no section holds (generated at run
 //             time), too.
 // Kernel      Code in the upper half of the address space is left out (user_packets.h).
@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "decoders/pt/code/code.h"
-#include "decoders/pt/code/constants.h"
+#include "decoders/pt/code/read_only_data.h"
 #include "decoders/pt/packets/input.h"
 
 namespace tsomon::pt {
@@ -62,7 +62,7 @@ struct Flow {
   uint64_t instructions = 0;
   uint64_t instructions_walked = 0;              // of these, without libipt
   std::vector<std::unique_ptr<CodeCache>> code;  // what the paths point into
-  Constants constants;
+  ReadOnlyData constants;
 };
 
 struct FlowOptions {

@@ -8,10 +8,10 @@
 #include <intel-pt.h>
 
 #include "decoders/pt/code/images.h"
-#include "decoders/pt/flow/packet_walk.h"
+#include "decoders/pt/flow/fast_flow.h"
 #include "decoders/pt/flow/path_pieces.h"
 #include "decoders/pt/packets/packets.h"
-#include "decoders/pt/packets/restart.h"
+#include "decoders/pt/packets/resync.h"
 #include "decoders/pt/packets/times.h"
 #include "decoders/pt/packets/user_packets.h"
 
@@ -88,7 +88,7 @@ class PartDecoder {
       return;
     }
     std::optional<uint64_t> last_sync;
-    std::optional<Restart> restart;
+    std::optional<Resync> restart;
     while (true) {
       int status = restart ? pt_blk_sync_set(decoder_.get(), restart->offset)
                            : pt_blk_sync_forward(decoder_.get());
@@ -119,8 +119,8 @@ class PartDecoder {
       pieces_.lost();
       ++out_.problems[fmt::format("trace cannot be followed: {}", pt_errstr(pt_errcode(status)))];
       const size_t least = restart ? restart->end : 0;
-      restart = write_restart(bytes_, offset(), least,
-                              [&](uint64_t ip) { return images_.has_code(process, ip); });
+      restart = write_resync(bytes_, offset(), least,
+                             [&](uint64_t ip) { return images_.has_code(process, ip); });
     }
     pieces_.end_unknown(offset());
     if (pieces_.is_lost()) {  // nothing more to go on with
@@ -360,7 +360,7 @@ void decode_part(const Input& input, const TraceStream& stream, std::string& byt
   Times times(bytes, input.clock);
   if (!options.libipt) {
     const Undo undo(images, out);
-    PacketWalk walk(bytes, input, stream, times, images, out);
+    FastFlow walk(bytes, input, stream, times, images, out);
     if (walk.run()) {
       out.instructions_walked += out.instructions - undo.instructions();
       return;
@@ -413,7 +413,7 @@ DecodedStream decode_stream(const Input& input, const TraceStream& stream,
       if (!has_start(part)) {
         ++out.problems["trace bytes without a PSB packet: nothing of them is decoded"];
       }
-      std::string bytes(kRestartRoom, '\0');
+      std::string bytes(kResyncRoom, '\0');
       if (input.kernel) {
         bytes += user_packets(part);
       } else {

@@ -1,4 +1,4 @@
-// One stream: by its packets (packet_walk.h), or by libipt's block decoder and its events; and the
+// One stream: by its packets (fast_flow.h), or by libipt's block decoder and its events; and the
 // pieces of threads' paths that come out.
 #pragma once
 

@@ -152,8 +152,8 @@ class Finder {
     }
   }
 
-  std::optional<uint64_t> value(const Term& term) {
-    const Term now = walk_.terms().settled(term);
+  std::optional<uint64_t> value(const SymbolicValue& term) {
+    const SymbolicValue now = walk_.terms().settled(term);
     return now.known() ? std::optional(now.offset) : std::nullopt;
   }
 
@@ -179,7 +179,7 @@ class Finder {
   }
 
   // Where an access is at most whose address is not known.
-  void bound(const PathWalk::Place& place, Term address, FoundAccess& found) {
+  void bound(const PathWalk::Place& place, SymbolicValue address, FoundAccess& found) {
     found.stack = place.stack;
     if (!place.stack && place.repeats == 0) {
       if (const auto range = walk_.terms().bounds(address);
@@ -196,7 +196,7 @@ class Finder {
       found.stack = place.stack;
       return;
     }
-    Term address = walk_.terms().settled(place.address);
+    SymbolicValue address = walk_.terms().settled(place.address);
     if (!address.known()) {
       found.source = place.own ? AddressSource::kOwnStack : AddressSource::kUnknown;
       if (reach_) {
@@ -208,8 +208,8 @@ class Finder {
       found.range = {address.offset, of.access->size};
     } else {
       const PathWalk::Repeats& repeats = window.repeats[place.repeats - 1];
-      const Term count = walk_.terms().settled(repeats.count);
-      const Term down = walk_.terms().settled(repeats.down);
+      const SymbolicValue count = walk_.terms().settled(repeats.count);
+      const SymbolicValue down = walk_.terms().settled(repeats.down);
       x86::RegisterFile file;
       file.set_or_forget(x86::Register::kRcx,
                          count.known() ? std::optional(count.offset) : std::nullopt);

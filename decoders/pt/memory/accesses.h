@@ -5,7 +5,7 @@
 //             trace (PTWRITE), from samples of the registers, and from carrying all of these along
 //             the path, forwards and backwards (as in ProRace, OSDI 2017, and REPT, OSDI 2018).
 // Contract    What is found is what the processor accessed; what cannot be known is kUnknown.
-// Facts       Registers are carried along as terms (terms.h): what a later fact says of a value
+// Facts       Registers are carried along as terms (symbolic_values.h): what a later fact says of a value
 //             also settles what was made of it before. Facts are samples, PTWRITE values, the
 //             targets of indirect branches, and comparisons that branches were taken on.
 // Constants   Memory that nobody writes is read from `constants`.
@@ -26,7 +26,7 @@
 #include <optional>
 #include <vector>
 
-#include "decoders/pt/code/constants.h"
+#include "decoders/pt/code/read_only_data.h"
 #include "decoders/pt/flow/flow.h"
 #include "decoders/pt/values/system_calls.h"
 #include "decoders/x86/instruction.h"
@@ -113,7 +113,7 @@ struct AccessOptions {
   bool stack = true;
   bool frames_before = false;
   bool reach = false;  // where unknown accesses may be, and system calls, are asked for
-  const Constants* constants = nullptr;
+  const ReadOnlyData* constants = nullptr;
   // Values are carried through the data of files where this proves that nobody else has changed
   // them. Not with registers_only; requires `constants`.
   const MemoryProofs* proofs = nullptr;

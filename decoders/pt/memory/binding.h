@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "decoders/pt/code/constants.h"
+#include "decoders/pt/code/read_only_data.h"
 #include "decoders/pt/flow/flow.h"
 #include "decoders/pt/memory/accesses.h"
 
@@ -28,7 +28,7 @@ namespace tsomon::pt {
 class Binding {
  public:
   // `constants` must outlive this; null: nothing counts.
-  Binding(int process, const Constants* constants) : process_(process), constants_(constants) {}
+  Binding(int process, const ReadOnlyData* constants) : process_(process), constants_(constants) {}
 
   // Whether the entry is a block of the loader's while it binds.
   bool next(const PathEntry& entry) {
@@ -70,7 +70,7 @@ class Binding {
   }
 
   int process_;
-  const Constants* constants_;
+  const ReadOnlyData* constants_;
   std::vector<Lookup> under_way_;  // functions that are called from one may need another one
   std::vector<Interrupted> interrupted_;
   const CodeBlock* last_ = nullptr;

@@ -9,8 +9,9 @@ bool GlobalWords::keeps(uint64_t address, unsigned size) const {
   return size <= 8 && constants_.is_data(process_, address, size);
 }
 
-std::optional<Term> GlobalWords::load(uint64_t address, unsigned size, Terms& terms) {
-  Words* of = &words_;
+std::optional<SymbolicValue> GlobalWords::load(uint64_t address, unsigned size,
+                                               SymbolicValues& terms) {
+  SymbolicMemory* of = &words_;
   auto found = of->find(address);
   if (found == of->end()) {
     of = &bound_;
@@ -19,13 +20,13 @@ std::optional<Term> GlobalWords::load(uint64_t address, unsigned size, Terms& te
   if (found == of->end() || found->second.size < size) {
     return std::nullopt;
   }
-  Word& word = found->second;
+  SymbolicWord& word = found->second;
   if (proofs_.others->may_write(proofs_.self, address, size, word.since,
                                 proofs_.times->high(at_))) {
     of->erase(found);
     return std::nullopt;
   }
-  Term value = terms.resolve(word.value);
+  SymbolicValue value = terms.resolve(word.value);
   if (size < word.size) {
     return terms.cut(value, size);  // the rest is not proved
   }
@@ -33,9 +34,10 @@ std::optional<Term> GlobalWords::load(uint64_t address, unsigned size, Terms& te
   return value;
 }
 
-void GlobalWords::put(uint64_t address, unsigned size, Term value) {
+void GlobalWords::put(uint64_t address, unsigned size, SymbolicValue value) {
   forget(address, size);
-  Words& words = constants_.may_change_by_binding(process_, address, size) ? bound_ : words_;
+  SymbolicMemory& words =
+      constants_.may_change_by_binding(process_, address, size) ? bound_ : words_;
   if (words.size() >= kMost) {
     words.clear();
   }
@@ -63,7 +65,7 @@ void GlobalWords::forget(uint64_t address, uint64_t size) {
   forget(bound_, address, size);
 }
 
-void GlobalWords::forget(Words& words, uint64_t address, uint64_t size) {
+void GlobalWords::forget(SymbolicMemory& words, uint64_t address, uint64_t size) {
   if (words.empty() || size == 0) {
     return;
   }

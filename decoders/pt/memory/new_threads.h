@@ -7,7 +7,7 @@
 // Pairs       Which call created which thread is certain where one of them has only one left that
 //             it may belong to: of the calls that return where the thread's path begins, those that
 //             were not later, and where nothing differs that is known at both ends.
-// Requires    That every call has created a thread, all of which are there (OtherWriters says so).
+// Requires    That every call has created a thread, all of which are there (Interference says so).
 // Misses      The stack pointer of the new thread. Calls that cannot be told apart: none of them is
 //             used. More than 128 calls: none is.
 // Thread-safety: pure function. Complexity O(threads + calls^3) at most.
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "decoders/pt/memory/accesses.h"
-#include "decoders/pt/memory/other_writers.h"
+#include "decoders/pt/memory/interference.h"
 
 namespace tsomon::pt {
 

@@ -17,7 +17,7 @@ using x86::RegisterMask;
 
 constexpr size_t kNested = 8;  // signal handlers inside each other
 
-Term fact(uint64_t value) { return {value, 0, kViaFact}; }
+SymbolicValue fact(uint64_t value) { return {value, 0, kViaFact}; }
 
 }  // namespace
 
@@ -26,7 +26,7 @@ PathWalk::PathWalk(int process, const AccessOptions& options)
       options_(options),
       slots_(kFirstTemporary),
       stack_({options.frames_before, options.memory}),
-      closed_frames_(process, options.constants) {
+      escape_analysis_(process, options.constants) {
   if (options.proofs != nullptr && options.constants != nullptr) {
     globals_.emplace(process, *options.proofs, *options.constants);
   }
@@ -71,7 +71,7 @@ void PathWalk::elsewhere(uint64_t ip) {
   if (returns && ip != 0 && interrupted_.back().intact &&
       (interrupted_.back().ips[0] == ip || interrupted_.back().ips[1] == ip)) {
     // The kernel restores all but the bases of segments.
-    const std::array<Term, 2> bases{reg(Register::kFsBase), reg(Register::kGsBase)};
+    const std::array<SymbolicValue, 2> bases{reg(Register::kFsBase), reg(Register::kGsBase)};
     std::copy(interrupted_.back().registers.begin(), interrupted_.back().registers.end(),
               slots_.begin());
     reg(Register::kFsBase) = bases[0];
@@ -111,7 +111,7 @@ void PathWalk::block(const CodeBlock& block, const PlacedSample* samples,
     }
     sample(samples->registers);
     if (samples->thread_pointer) {
-      const Term at = new_thread(true).thread_pointer;
+      const SymbolicValue at = new_thread(true).thread_pointer;
       terms_.learn(at, *samples->thread_pointer, 8, kViaFact);
     }
   }
@@ -121,14 +121,14 @@ void PathWalk::block(const CodeBlock& block, const PlacedSample* samples,
 
 // The code may say that nobody has a pointer into the frame that was there before.
 void PathWalk::find_frame(uint64_t ip) {
-  const auto size = closed_frames_.return_address(ip);
+  const auto size = escape_analysis_.return_address(ip);
   stack_.answer(size ? std::optional(stack_.stack_pointer() + *size) : std::nullopt);
 }
 
 void PathWalk::sample(const RegisterFile& registers) {
   for (RegisterMask left = registers.known; left != 0; left &= left - 1) {
     const auto name = static_cast<Register>(__builtin_ctz(left));
-    Term& now = reg(name);
+    SymbolicValue& now = reg(name);
     if (now.known()) {
       continue;
     }
@@ -162,8 +162,8 @@ void PathWalk::branch_to(uint64_t ip) {
     return;
   }
   const bool taken = ip == branch.target;
-  const Term a = terms_.resolve(tested_.a);
-  const Term b = terms_.resolve(tested_.b);
+  const SymbolicValue a = terms_.resolve(tested_.a);
+  const SymbolicValue b = terms_.resolve(tested_.b);
   if (!a.known() && !b.known() && tested_.size < 8) {
     return;
   }
@@ -171,13 +171,13 @@ void PathWalk::branch_to(uint64_t ip) {
     if (a.known() && b.known()) {
       return;
     }
-    Term left = terms_.cut(a, tested_.size);
-    Term right = terms_.cut(b, tested_.size);
+    SymbolicValue left = terms_.cut(a, tested_.size);
+    SymbolicValue right = terms_.cut(b, tested_.size);
     (left.known() ? left : right).via |= kViaFact;
     terms_.equal(left, right);
   };
   const auto not_above = [&](uint64_t less) {
-    const uint64_t most = b.offset & Terms::most_of(tested_.size);
+    const uint64_t most = b.offset & SymbolicValues::most_of(tested_.size);
     if (b.known() && !a.known() && tested_.compared && most >= less) {
       terms_.bound(terms_.cut(a, tested_.size), most - less);
     }

@@ -3,7 +3,7 @@
 //
 // Method      Every block's steps (block_steps.h) run on the state; what nothing gives is a leaf.
 //             Samples, PTWRITE values, targets of indirect branches and comparisons that branches
-//             were taken on are facts about terms (terms.h). Addresses are terms: what becomes
+//             were taken on are facts about terms (symbolic_values.h). Addresses are terms: what becomes
 //             known of a node later settles the earlier ones.
 // Signals     A handler that returns without having touched the registers that the kernel saved
 //             on its stack gives them back.
@@ -21,11 +21,11 @@
 
 #include <tsl/robin_map.h>
 
-#include "decoders/pt/code/closed_frames.h"
+#include "decoders/pt/code/escape_analysis.h"
 #include "decoders/pt/memory/accesses.h"
 #include "decoders/pt/memory/global_words.h"
 #include "decoders/pt/memory/thread_stack.h"
-#include "decoders/pt/values/terms.h"
+#include "decoders/pt/values/symbolic_values.h"
 
 namespace tsomon::pt {
 
@@ -33,28 +33,28 @@ class PathWalk {
  public:
   // Where an access of a block was: once for each, in order.
   struct Place {
-    Term address;
+    SymbolicValue address;
     uint32_t repeats = 0;  // position + 1 in repeats(); 0: once
     bool followed = true;
     bool own = false;    // of the thread's stack, where no other thread can get at it
     bool stack = false;  // of the thread's stack
   };
-  using Registers = std::array<Term, x86::kRegisters>;
+  using Registers = std::array<SymbolicValue, x86::kRegisters>;
   struct NewThreadTerms {
     Registers registers;
-    Term flags;
-    Term thread_pointer;
+    SymbolicValue flags;
+    SymbolicValue thread_pointer;
   };
   // What was in the registers at a system call.
   struct Call {
-    Term number;
-    std::array<Term, 6> arguments;
+    SymbolicValue number;
+    std::array<SymbolicValue, 6> arguments;
     std::array<bool, 6> own{};              // pointers into the thread's stack
     std::optional<NewThreadTerms> creates;  // of clone and clone3
   };
   struct Repeats {
-    Term count;
-    Term down;
+    SymbolicValue count;
+    SymbolicValue down;
   };
 
   PathWalk(int process, const AccessOptions& options);
@@ -84,7 +84,7 @@ class PathWalk {
   std::vector<Call>& calls() { return calls_; }
   // Before the path.
   const Registers& first() const { return first_; }
-  Terms& terms() { return terms_; }
+  SymbolicValues& terms() { return terms_; }
   // Facts that need more than equations, then the equations.
   void solve();
   // `each`: applied to every term that the caller still holds.
@@ -95,8 +95,8 @@ class PathWalk {
   static constexpr uint64_t kMostEntries = 4096;  // of a table that is searched
 
   struct Tested {
-    Term a;
-    Term b;
+    SymbolicValue a;
+    SymbolicValue b;
     x86::Condition condition = x86::Condition::kNone;
     uint8_t size = 8;
     bool compared = false;
@@ -111,8 +111,8 @@ class PathWalk {
   };
   // What constant memory gave, at an address that is not known.
   struct TableLoad {
-    Term address;
-    Term value;
+    SymbolicValue address;
+    SymbolicValue value;
     uint64_t searched = ~uint64_t{0};  // for the value: entries up to this one
     uint8_t size = 0;
   };
@@ -130,7 +130,7 @@ class PathWalk {
   };
   struct Page {
     uint64_t number = ~uint64_t{0};
-    Constants::Page content;
+    ReadOnlyData::Page content;
   };
   struct MemoryKey {
     uint32_t node;
@@ -144,16 +144,16 @@ class PathWalk {
     }
   };
   struct MemoryStorage {
-    tsl::robin_map<MemoryKey, Word, MemoryHash> words;
+    tsl::robin_map<MemoryKey, SymbolicWord, MemoryHash> words;
     uint32_t node = 0;  // of the access under way
 
     static int64_t from(int64_t unit) { return unit; }
     static int64_t upto(int64_t unit) { return unit; }
-    Word* find(int64_t unit) {
+    SymbolicWord* find(int64_t unit) {
       const auto found = words.find({node, unit});
       return found == words.end() ? nullptr : &found.value();
     }
-    Word* make(int64_t unit) {
+    SymbolicWord* make(int64_t unit) {
       static constexpr size_t kMost = size_t{1} << 20;
       if (words.size() > kMost) {
         words.clear();
@@ -163,11 +163,11 @@ class PathWalk {
     }
   };
 
-  Term at(Ref ref) const {
-    return Term::read(slots_[ref.slot]).plus(static_cast<uint64_t>(ref.offset));
+  SymbolicValue at(Ref ref) const {
+    return SymbolicValue::read(slots_[ref.slot]).plus(static_cast<uint64_t>(ref.offset));
   }
-  Term& reg(x86::Register name) { return slots_[static_cast<unsigned>(name)]; }
-  const Term& reg(x86::Register name) const { return slots_[static_cast<unsigned>(name)]; }
+  SymbolicValue& reg(x86::Register name) { return slots_[static_cast<unsigned>(name)]; }
+  const SymbolicValue& reg(x86::Register name) const { return slots_[static_cast<unsigned>(name)]; }
 
   void enter(const CodeBlock& block) {
     block_ip_ = block.ip();
@@ -181,13 +181,14 @@ class PathWalk {
   }
   void run(const BlockSteps& block);
   void find_frame(uint64_t ip);
-  void move_stack(Term& to, int64_t offset);
+  void move_stack(SymbolicValue& to, int64_t offset);
   void set_registers(const Step*& step, const Step* end);
   void complex(const x86::Instruction& instruction);
   void opaque(const Step& step);
-  Term made_of_stack(const Step& step, Term a, Term b, Term made);
-  std::optional<Term> aligned(Term pointer, Term mask) const;
-  Term indexed(const Step& step, Term a, Term b);
+  SymbolicValue made_of_stack(const Step& step, SymbolicValue a, SymbolicValue b,
+                              SymbolicValue made);
+  std::optional<SymbolicValue> aligned(SymbolicValue pointer, SymbolicValue mask) const;
+  SymbolicValue indexed(const Step& step, SymbolicValue a, SymbolicValue b);
   void multiply_wide(const Step& step);
   void decide(const Step& step);
   void select(const Step& step);
@@ -199,20 +200,22 @@ class PathWalk {
   void forget_registers(x86::RegisterMask names);
 
   std::optional<uint64_t> constant_at(uint64_t address, unsigned size);
-  const Term* settled_at(uint64_t address, unsigned size);
+  const SymbolicValue* settled_at(uint64_t address, unsigned size);
   // Where the C library keeps the address of the thread's block in it.
-  bool is_own_pointer(Term address, unsigned size) const {
+  bool is_own_pointer(SymbolicValue address, unsigned size) const {
     return address.node == reg(x86::Register::kFsBase).node && is_self_pointer(address, size);
   }
-  bool is_self_pointer(Term address, unsigned size) const;
+  bool is_self_pointer(SymbolicValue address, unsigned size) const;
   void forget_settled(uint64_t address, uint64_t size);
   // Known, and not through a fact: no place of the stack has become known so.
-  static bool is_certain(Term address) { return address.known() && (address.via & kViaFact) == 0; }
+  static bool is_certain(SymbolicValue address) {
+    return address.known() && (address.via & kViaFact) == 0;
+  }
   // Neither known nor a place of the stack, as far as that shows at once.
-  bool is_elsewhere(Term address) const {
+  bool is_elsewhere(SymbolicValue address) const {
     return !address.known() && !stack_.owns(address.node) && !terms_.node(address.node).known;
   }
-  Term load(Term address, unsigned size) {
+  SymbolicValue load(SymbolicValue address, unsigned size) {
     if (is_own(address)) {
       return load_own(address, size);
     }
@@ -221,23 +224,23 @@ class PathWalk {
            : is_elsewhere(address)         ? load_elsewhere(address, size)
                                            : load_found(address, size);
   }
-  Term load_own(Term address, unsigned size) {
+  SymbolicValue load_own(SymbolicValue address, unsigned size) {
     return options_.stack ? stack_.load(address, size, terms_) : terms_.leaf(size);
   }
-  Term load_elsewhere(Term address, unsigned size) {
-    const Term value = options_.memory ? load_shared(address, size) : terms_.leaf(size);
-    const Terms::Node& node = terms_.node(address.node);
+  SymbolicValue load_elsewhere(SymbolicValue address, unsigned size) {
+    const SymbolicValue value = options_.memory ? load_shared(address, size) : terms_.leaf(size);
+    const SymbolicValues::Node& node = terms_.node(address.node);
     if (options_.constants != nullptr &&
         (node.operation == x86::Operation::kShiftLeft || node.most < kMostEntries)) {
       load_entry(address, value, size);
     }
     return value;
   }
-  Term load_found(Term address, unsigned size);
-  Term load_known(Term address, unsigned size);
-  Term load_shared(Term address, unsigned size);
-  void load_entry(Term address, Term value, unsigned size);
-  void store(Term address, unsigned size, Term value, bool pushed) {
+  SymbolicValue load_found(SymbolicValue address, unsigned size);
+  SymbolicValue load_known(SymbolicValue address, unsigned size);
+  SymbolicValue load_shared(SymbolicValue address, unsigned size);
+  void load_entry(SymbolicValue address, SymbolicValue value, unsigned size);
+  void store(SymbolicValue address, unsigned size, SymbolicValue value, bool pushed) {
     if (is_own(address)) {
       store_own(address, size, value, pushed);
     } else if (is_certain(address) || is_elsewhere(address)) {
@@ -247,7 +250,7 @@ class PathWalk {
     }
   }
   // Not to the stack, as far as that is known.
-  void store_outside(Term address, unsigned size, Term value) {
+  void store_outside(SymbolicValue address, unsigned size, SymbolicValue value) {
     leak(value);
     store_elsewhere(address, size);
     if (globals_) {
@@ -257,17 +260,17 @@ class PathWalk {
       store_shared(address, size, value);
     }
   }
-  void store_own(Term address, unsigned size, Term value, bool pushed) {
+  void store_own(SymbolicValue address, unsigned size, SymbolicValue value, bool pushed) {
     frame_written(address, size);
     if (options_.memory) {
       memory_store(address.node);
     }
     stack_.store(address, size, value, pushed, terms_);
   }
-  void store_found(Term address, unsigned size, Term value, bool pushed);
-  void store_shared(Term address, unsigned size, Term value);
-  void store_unknown(Term address, uint64_t size);
-  void store_elsewhere(Term address, uint64_t size) {
+  void store_found(SymbolicValue address, unsigned size, SymbolicValue value, bool pushed);
+  void store_shared(SymbolicValue address, unsigned size, SymbolicValue value);
+  void store_unknown(SymbolicValue address, uint64_t size);
+  void store_elsewhere(SymbolicValue address, uint64_t size) {
     if (globals_) {
       forget_global(address, size);
     }
@@ -281,25 +284,27 @@ class PathWalk {
       forget_shared(address, size);
     }
   }
-  void store_somewhere(Term address);
-  void forget_shared(Term address, uint64_t size);
-  void store_indexed(Term base, uint64_t offset);
+  void store_somewhere(SymbolicValue address);
+  void forget_shared(SymbolicValue address, uint64_t size);
+  void store_indexed(SymbolicValue base, uint64_t offset);
   void store_anywhere();
   void store_by_others();
-  Term load_global(uint64_t address, unsigned size);
-  void store_global(Term address, unsigned size, Term value);
-  void forget_global(Term address, uint64_t size);
+  SymbolicValue load_global(uint64_t address, unsigned size);
+  void store_global(SymbolicValue address, unsigned size, SymbolicValue value);
+  void forget_global(SymbolicValue address, uint64_t size);
   void memory_store(uint32_t node);
-  void touch(Term address, uint64_t size);
-  bool is_own(Term term) const { return stack_.owns(term.node) && ThreadStack::is_near(term); }
-  void leak(Term term) {
+  void touch(SymbolicValue address, uint64_t size);
+  bool is_own(SymbolicValue term) const {
+    return stack_.owns(term.node) && ThreadStack::is_near(term);
+  }
+  void leak(SymbolicValue term) {
     if (stack_.owns(term.node)) {
       leaked(term);
     }
   }
-  void leaked(Term term);
+  void leaked(SymbolicValue term);
   // Relative to the stack pointer, where that is known; else with what is known since.
-  Term on_stack(Term address) const {
+  SymbolicValue on_stack(SymbolicValue address) const {
     if (address.node == 0 && (address.via & kViaFact) == 0) {
       return address;
     }
@@ -309,16 +314,16 @@ class PathWalk {
     address = terms_.resolve(address);
     return address.known() && (address.via & kViaFact) != 0 ? perhaps_on_stack(address) : address;
   }
-  Term perhaps_on_stack(Term address) const;
+  SymbolicValue perhaps_on_stack(SymbolicValue address) const;
   // The registers that a signal handler's return restores.
-  void frame_written(Term address, uint64_t size) {
+  void frame_written(SymbolicValue address, uint64_t size) {
     // The return address before them is the handler's.
     if (!interrupted_.empty() && address.node == interrupted_.back().frame &&
         static_cast<int64_t>(address.offset) > 8 - static_cast<int64_t>(size)) {
       interrupted_.back().intact = false;
     }
   }
-  void record(Term address, const x86::Access& access) {
+  void record(SymbolicValue address, const x86::Access& access) {
     Place& place = *place_++;
     address.write(place.address);
     place.repeats = 0;
@@ -328,32 +333,32 @@ class PathWalk {
     place.stack = stack || (options_.reach && into_stack(address));
   }
   // Through an index that is not known.
-  bool into_stack(Term address) const;
-  bool is_index(Term term, unsigned depth = 0) const;
+  bool into_stack(SymbolicValue address) const;
+  bool is_index(SymbolicValue term, unsigned depth = 0) const;
   void look_up(TableLoad& load);
   std::optional<uint64_t> search(const Table& table);
 
   int process_;
   AccessOptions options_;
-  Terms terms_;
-  std::vector<Term> slots_;
+  SymbolicValues terms_;
+  std::vector<SymbolicValue> slots_;
   ThreadStack stack_;
-  ClosedFrames closed_frames_;
-  Words<MemoryStorage> memory_;
+  EscapeAnalysis escape_analysis_;
+  SymbolicMemory<MemoryStorage> memory_;
   uint32_t memory_epoch_ = 0;
   uint32_t last_writer_ = 0;
   std::deque<Interrupted> interrupted_;
   bool returns_from_signal_ = false;
   Tested tested_;
-  Term target_;
+  SymbolicValue target_;
   bool has_target_ = false;
   std::optional<bool> decided_;  // by the last kDecide
   uint32_t decided_via_ = 0;
   const CodeBlock* last_ = nullptr;
   std::vector<TableLoad> table_loads_;
-  std::array<Searched, 64> searched_{};  // the last ones
-  std::array<Page, 64> pages_{};         // of constants, the last ones used
-  std::map<uint64_t, Term> settled_;     // words that are always the same, by address
+  std::array<Searched, 64> searched_{};        // the last ones
+  std::array<Page, 64> pages_{};               // of constants, the last ones used
+  std::map<uint64_t, SymbolicValue> settled_;  // words that are always the same, by address
   uint64_t block_ip_ = 0;
   Place* place_ = nullptr;  // of the next access
   std::vector<Repeats> repeats_;

@@ -34,10 +34,11 @@ void PathWalk::complex(const Instruction& instruction) {
   for (const Access& access : instruction) {
     const Address& from = access.address;
     addressed |= from.registers();
-    Term address = Terms::constant(static_cast<uint64_t>(from.displacement));
+    SymbolicValue address = SymbolicValues::constant(static_cast<uint64_t>(from.displacement));
     const auto add = [&](Register name, unsigned scale) {
       if (name != Register::kNone) {
-        const Term scaled = terms_.make(Operation::kMultiply, reg(name), Terms::constant(scale), 8);
+        const SymbolicValue scaled =
+            terms_.make(Operation::kMultiply, reg(name), SymbolicValues::constant(scale), 8);
         address = terms_.make(Operation::kAdd, address, scale == 1 ? reg(name) : scaled, 8);
       }
     };
@@ -48,7 +49,7 @@ void PathWalk::complex(const Instruction& instruction) {
     }
     add(from.segment, 1);
     record(address, access);
-    const Term value = load(address, access.size);
+    const SymbolicValue value = load(address, access.size);
     if (value.known()) {
       loaded = value.offset;
       via |= value.via;
@@ -57,7 +58,7 @@ void PathWalk::complex(const Instruction& instruction) {
   RegisterFile file;
   for (RegisterMask left = instruction.reads; left != 0; left &= left - 1) {
     const auto name = static_cast<Register>(__builtin_ctz(left));
-    const Term value = terms_.resolve(reg(name));
+    const SymbolicValue value = terms_.resolve(reg(name));
     if (value.known()) {
       file.set(name, value.offset);
       via |= value.via;
@@ -71,15 +72,15 @@ void PathWalk::complex(const Instruction& instruction) {
   }
   for (RegisterMask left = instruction.writes; left != 0; left &= left - 1) {
     const auto name = static_cast<Register>(__builtin_ctz(left));
-    reg(name) = file.has(name) ? Term{file.value(name), 0, via} : terms_.leaf(8);
+    reg(name) = file.has(name) ? SymbolicValue{file.value(name), 0, via} : terms_.leaf(8);
   }
 }
 
 void PathWalk::string(const Instruction& instruction) {
-  const Term count = terms_.resolve(reg(Register::kRcx));
-  const Term down = terms_.resolve(reg(Register::kDirection));
+  const SymbolicValue count = terms_.resolve(reg(Register::kRcx));
+  const SymbolicValue down = terms_.resolve(reg(Register::kDirection));
   for (const Access& access : instruction) {
-    const Term address =
+    const SymbolicValue address =
         reg(access.address.base).plus(static_cast<uint64_t>(access.address.displacement));
     Place place;
     place.address = address;
@@ -145,9 +146,9 @@ PathWalk::NewThreadTerms PathWalk::new_thread(bool in_memory) {
   made.flags = reg(Register::kRdi);
   made.thread_pointer = reg(Register::kR8);
   if (in_memory) {
-    const Term at = on_stack(reg(Register::kRdi));
+    const SymbolicValue at = on_stack(reg(Register::kRdi));
     const auto word = [&](uint64_t offset) {
-      const Term place = at.plus(offset);
+      const SymbolicValue place = at.plus(offset);
       return is_own(place) ? stack_.load(place, 8, terms_) : terms_.leaf(8);
     };
     made.flags = word(kCloneFlagsAt);
@@ -158,7 +159,7 @@ PathWalk::NewThreadTerms PathWalk::new_thread(bool in_memory) {
 
 void PathWalk::system_call() {
   constexpr uint64_t kSigreturn = 15;
-  const Term number = terms_.resolve(reg(Register::kRax));
+  const SymbolicValue number = terms_.resolve(reg(Register::kRax));
   RegisterFile file;
   if (number.known()) {
     file.set(Register::kRax, number.offset);
@@ -172,10 +173,10 @@ void PathWalk::system_call() {
     SystemCall known;
     known.number = number.known() ? std::optional(number.offset) : std::nullopt;
     for (size_t i = 0; i < kArguments.size(); ++i) {
-      const Term argument = on_stack(reg(kArguments[i]));
+      const SymbolicValue argument = on_stack(reg(kArguments[i]));
       call.arguments[i] = argument;
       call.own[i] = is_own(argument);
-      const Term value = terms_.settled(argument);
+      const SymbolicValue value = terms_.settled(argument);
       known.arguments[i] = {value.known() ? std::optional(value.offset) : std::nullopt,
                             call.own[i]};
     }
@@ -189,7 +190,7 @@ void PathWalk::system_call() {
       globals_->store(written_by(known));
     }
   }
-  const Term stack = reg(Register::kRsp);
+  const SymbolicValue stack = reg(Register::kRsp);
   if (number.known() && number.offset == kSigreturn && !interrupted_.empty() &&
       stack.node == interrupted_.back().frame && stack.offset == 8) {
     returns_from_signal_ = true;

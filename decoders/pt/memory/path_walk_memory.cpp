@@ -14,11 +14,11 @@ constexpr uint32_t kSeveral = ~uint32_t{0};
 
 }  // namespace
 
-Term PathWalk::perhaps_on_stack(Term address) const {
+SymbolicValue PathWalk::perhaps_on_stack(SymbolicValue address) const {
   constexpr int64_t kNear = int64_t{1} << 20;
   constexpr int64_t kRedZone = 128;
-  const Term stack = reg(Register::kRsp);
-  const Term now = terms_.settled(stack);
+  const SymbolicValue stack = reg(Register::kRsp);
+  const SymbolicValue now = terms_.settled(stack);
   const auto distance = static_cast<int64_t>(address.offset - now.offset);
   // A file's data may lie beside the stack, and below it any other memory.
   if (now.known() && distance >= -kRedZone && distance < kNear &&
@@ -33,21 +33,21 @@ std::optional<uint64_t> PathWalk::constant_at(uint64_t address, unsigned size) {
   if (options_.constants == nullptr || size > 8) {
     return std::nullopt;
   }
-  const uint64_t number = address / Constants::kPage;
+  const uint64_t number = address / ReadOnlyData::kPage;
   Page& page = pages_[number % pages_.size()];
   if (page.number != number) {
     page = {number, options_.constants->page(process_, address)};
   }
   uint64_t value = 0;
-  if (page.content.state == Constants::Page::State::kNone) {
+  if (page.content.state == ReadOnlyData::Page::State::kNone) {
     return std::nullopt;
   }
-  const uint64_t at = address % Constants::kPage;
-  const bool known = page.content.state == Constants::Page::State::kSome &&
+  const uint64_t at = address % ReadOnlyData::kPage;
+  const bool known = page.content.state == ReadOnlyData::Page::State::kSome &&
                      at >= page.content.begin && at + size <= page.content.end;
   if (known && at + sizeof value <= page.content.end) {
     std::memcpy(&value, page.content.bytes + (at - page.content.begin), sizeof value);
-    value &= Terms::most_of(size);
+    value &= SymbolicValues::most_of(size);
   } else if (known) {
     std::memcpy(&value, page.content.bytes + (at - page.content.begin), size);
   } else if (!options_.constants->read(process_, address, reinterpret_cast<uint8_t*>(&value),
@@ -58,9 +58,9 @@ std::optional<uint64_t> PathWalk::constant_at(uint64_t address, unsigned size) {
 }
 
 // After constant_at() has found nothing there.
-const Term* PathWalk::settled_at(uint64_t address, unsigned size) {
+const SymbolicValue* PathWalk::settled_at(uint64_t address, unsigned size) {
   if (options_.constants == nullptr || size != 8 ||
-      !pages_[address / Constants::kPage % pages_.size()].content.settled) {
+      !pages_[address / ReadOnlyData::kPage % pages_.size()].content.settled) {
     return nullptr;
   }
   auto word = settled_.find(address);
@@ -72,7 +72,9 @@ const Term* PathWalk::settled_at(uint64_t address, unsigned size) {
     // All files are known where there are proofs.
     const auto offset =
         globals_ ? options_.constants->thread_offset(process_, address) : std::nullopt;
-    word = settled_.emplace(address, offset ? Term{*offset, 0, kViaMemory} : terms_.leaf(8)).first;
+    word =
+        settled_.emplace(address, offset ? SymbolicValue{*offset, 0, kViaMemory} : terms_.leaf(8))
+            .first;
   }
   word->second = terms_.resolve(word->second);
   return &word->second;
@@ -87,13 +89,13 @@ void PathWalk::forget_settled(uint64_t address, uint64_t size) {
 }
 
 // `address`: relative to the base of fs.
-bool PathWalk::is_self_pointer(Term address, unsigned size) const {
+bool PathWalk::is_self_pointer(SymbolicValue address, unsigned size) const {
   constexpr uint64_t kSelfAt = 16;
   return address.offset - reg(Register::kFsBase).offset == kSelfAt && size == 8 &&
          options_.constants != nullptr && options_.constants->is_c_library(process_, block_ip_);
 }
 
-Term PathWalk::load_found(Term address, unsigned size) {
+SymbolicValue PathWalk::load_found(SymbolicValue address, unsigned size) {
   address = on_stack(address);
   if (is_own(address)) {
     return load_own(address, size);
@@ -101,11 +103,11 @@ Term PathWalk::load_found(Term address, unsigned size) {
   return address.known() ? load_known(address, size) : load_elsewhere(address, size);
 }
 
-Term PathWalk::load_known(Term address, unsigned size) {
+SymbolicValue PathWalk::load_known(SymbolicValue address, unsigned size) {
   if (const auto value = constant_at(address.offset, size)) {
     return {*value, 0, address.via};
   }
-  if (const Term* word = settled_at(address.offset, size)) {
+  if (const SymbolicValue* word = settled_at(address.offset, size)) {
     return *word;
   }
   if (globals_ && globals_->keeps(address.offset, size)) {
@@ -115,8 +117,8 @@ Term PathWalk::load_known(Term address, unsigned size) {
 }
 
 // Whether the address may be that of an entry of a table, and `value` its content.
-void PathWalk::load_entry(Term address, Term value, unsigned size) {
-  const Terms::Node& node = terms_.node(address.node);
+void PathWalk::load_entry(SymbolicValue address, SymbolicValue value, unsigned size) {
+  const SymbolicValues::Node& node = terms_.node(address.node);
   const bool shifted = node.operation == Operation::kShiftLeft && node.b.known();
   if (node.most < kMostEntries || (shifted && node.a.offset == 0 && !node.a.known() &&
                                    terms_.node(node.a.node).most < kMostEntries)) {
@@ -127,27 +129,27 @@ void PathWalk::load_entry(Term address, Term value, unsigned size) {
   }
 }
 
-Term PathWalk::load_shared(Term address, unsigned size) {
+SymbolicValue PathWalk::load_shared(SymbolicValue address, unsigned size) {
   memory_.node = address.node;
   const auto place = static_cast<int64_t>(address.offset);
-  const Word* word = memory_.get(place, size);
+  const SymbolicWord* word = memory_.get(place, size);
   if (word != nullptr && word->epoch == memory_epoch_) {
-    Term value = terms_.resolve(word->value);
+    SymbolicValue value = terms_.resolve(word->value);
     value = size < word->size ? terms_.cut(value, size) : value;
     value.via = value.via | kViaMemory;
     return value;
   }
-  Term leaf = terms_.leaf(size);
+  SymbolicValue leaf = terms_.leaf(size);
   leaf.via = kViaMemory;
-  if (Word* kept = memory_.put(place, size, leaf)) {
+  if (SymbolicWord* kept = memory_.put(place, size, leaf)) {
     kept->epoch = memory_epoch_;
     last_writer_ = address.node == last_writer_ ? last_writer_ : kSeveral;
   }
   return leaf;
 }
 
-Term PathWalk::load_global(uint64_t address, unsigned size) {
-  Term value = terms_.leaf(size);
+SymbolicValue PathWalk::load_global(uint64_t address, unsigned size) {
+  SymbolicValue value = terms_.leaf(size);
   if (const auto word = globals_->load(address, size, terms_)) {
     value = *word;
   } else {
@@ -157,14 +159,14 @@ Term PathWalk::load_global(uint64_t address, unsigned size) {
   return value;
 }
 
-void PathWalk::store_global(Term address, unsigned size, Term value) {
+void PathWalk::store_global(SymbolicValue address, unsigned size, SymbolicValue value) {
   if (address.known() && globals_->keeps(address.offset, size)) {
     globals_->put(address.offset, size, terms_.cut(value, size));
   }
 }
 
 // Somewhere that is not certainly the stack, by the thread.
-void PathWalk::forget_global(Term address, uint64_t size) {
+void PathWalk::forget_global(SymbolicValue address, uint64_t size) {
   const bool own_block = !address.known() && address.node == reg(Register::kFsBase).node;
   if (own_block || into_stack(address)) {
     return;
@@ -183,7 +185,7 @@ void PathWalk::memory_store(uint32_t node) {
   }
 }
 
-void PathWalk::store_found(Term address, unsigned size, Term value, bool pushed) {
+void PathWalk::store_found(SymbolicValue address, unsigned size, SymbolicValue value, bool pushed) {
   address = on_stack(address);
   if (is_own(address)) {
     store_own(address, size, value, pushed);
@@ -192,15 +194,15 @@ void PathWalk::store_found(Term address, unsigned size, Term value, bool pushed)
   store_outside(address, size, value);
 }
 
-void PathWalk::store_shared(Term address, unsigned size, Term value) {
+void PathWalk::store_shared(SymbolicValue address, unsigned size, SymbolicValue value) {
   memory_.node = address.node;
-  if (Word* word =
+  if (SymbolicWord* word =
           memory_.put(static_cast<int64_t>(address.offset), size, terms_.cut(value, size))) {
     word->epoch = memory_epoch_;
   }
 }
 
-void PathWalk::store_unknown(Term address, uint64_t size) {
+void PathWalk::store_unknown(SymbolicValue address, uint64_t size) {
   address = on_stack(address);
   if (is_own(address)) {
     frame_written(address, size);
@@ -214,10 +216,10 @@ void PathWalk::store_unknown(Term address, uint64_t size) {
 }
 
 // Somewhere in what `base` points to, if that is the stack.
-void PathWalk::store_indexed(Term base, uint64_t offset) {
+void PathWalk::store_indexed(SymbolicValue base, uint64_t offset) {
   if (is_own(base)) {
     frame_written(base, ThreadStack::kEverything);
-    const Term around = base.plus(offset);
+    const SymbolicValue around = base.plus(offset);
     if (is_own(around)) {
       stack_.store_around(around);
     } else {
@@ -227,8 +229,8 @@ void PathWalk::store_indexed(Term base, uint64_t offset) {
 }
 
 // What may be a place of the stack.
-void PathWalk::store_somewhere(Term address) {
-  const Terms::Node& node = terms_.node(address.node);
+void PathWalk::store_somewhere(SymbolicValue address) {
+  const SymbolicValues::Node& node = terms_.node(address.node);
   if (node.operation == Operation::kAdd) {
     store_indexed(node.a, address.offset);
     store_indexed(node.b, address.offset);
@@ -239,7 +241,7 @@ void PathWalk::store_somewhere(Term address) {
   }
 }
 
-void PathWalk::forget_shared(Term address, uint64_t size) {
+void PathWalk::forget_shared(SymbolicValue address, uint64_t size) {
   memory_store(address.node);
   memory_.node = address.node;
   memory_.forget(static_cast<int64_t>(address.offset), std::min<uint64_t>(size, 4096));
@@ -266,18 +268,18 @@ void PathWalk::store_by_others() {
   }
 }
 
-bool PathWalk::into_stack(Term address) const {
+bool PathWalk::into_stack(SymbolicValue address) const {
   if (address.known()) {
     return false;
   }
-  const Terms::Node& node = terms_.node(address.node);
+  const SymbolicValues::Node& node = terms_.node(address.node);
   return node.operation == Operation::kAdd && node.result == 8 &&
          ((is_own(node.a) && is_index(node.b.plus(address.offset))) ||
           (is_own(node.b) && is_index(node.a.plus(address.offset))));
 }
 
 // Not the distance of two pointers, which leads from one object to another one: that has more bits.
-bool PathWalk::is_index(Term term, unsigned depth) const {
+bool PathWalk::is_index(SymbolicValue term, unsigned depth) const {
   constexpr unsigned kDeepest = 4;
   constexpr uint64_t kMost = uint64_t{1} << 35;  // of 32 bits, times 8
   term = terms_.settled(term);
@@ -287,7 +289,7 @@ bool PathWalk::is_index(Term term, unsigned depth) const {
   if (term.known()) {
     return true;
   }
-  const Terms::Node& node = terms_.node(term.node);
+  const SymbolicValues::Node& node = terms_.node(term.node);
   const auto range = terms_.bounds({0, term.node, 0});
   if ((range && range->second <= kMost) ||
       (node.operation == Operation::kMoveSigned && node.size <= 4)) {
@@ -300,27 +302,27 @@ bool PathWalk::is_index(Term term, unsigned depth) const {
          (scaled || is_index(node.b, depth + 1));
 }
 
-void PathWalk::touch(Term address, uint64_t size) {
+void PathWalk::touch(SymbolicValue address, uint64_t size) {
   address = on_stack(address);
   if (is_own(address)) {
     stack_.leak_content(address, size);
   }
 }
 
-void PathWalk::leaked(Term term) {
+void PathWalk::leaked(SymbolicValue term) {
   frame_written(term, 8);
   stack_.leak(term);
 }
 
 // The entry of a table of constants that was loaded tells its index, when no other entry is equal.
 void PathWalk::look_up(TableLoad& load) {
-  const Term value = terms_.settled(load.value);
+  const SymbolicValue value = terms_.settled(load.value);
   if (!value.known() || terms_.settled(load.address).known()) {
     return;
   }
-  const Terms::Node& node = terms_.node(load.address.node);
+  const SymbolicValues::Node& node = terms_.node(load.address.node);
   const bool shifted = node.operation == Operation::kShiftLeft && node.b.known();
-  const Term index = shifted ? node.a : Term{0, load.address.node, 0};
+  const SymbolicValue index = shifted ? node.a : SymbolicValue{0, load.address.node, 0};
   const uint64_t most = terms_.node(index.node).most;
   if (index.known() || index.offset != 0 || most >= kMostEntries || most >= load.searched) {
     return;
@@ -380,7 +382,7 @@ void PathWalk::forget_before(size_t node, std::span<Place> places, std::vector<R
     for (size_t i = 0; i < x86::kRegisters; ++i) {
       apply(slots_[i]);
     }
-    for (Term& term : first_) {
+    for (SymbolicValue& term : first_) {
       apply(term);
     }
     stack_.each_term(apply);
@@ -388,11 +390,11 @@ void PathWalk::forget_before(size_t node, std::span<Place> places, std::vector<R
       apply(word);
     }
     for (Interrupted& interrupted : interrupted_) {
-      for (Term& term : interrupted.registers) {
+      for (SymbolicValue& term : interrupted.registers) {
         apply(term);
       }
       interrupted.stack.each_term(apply);
-      Term frame{0, interrupted.frame, 0};
+      SymbolicValue frame{0, interrupted.frame, 0};
       apply(frame);
       interrupted.frame = frame.node;
     }
@@ -408,11 +410,11 @@ void PathWalk::forget_before(size_t node, std::span<Place> places, std::vector<R
     }
     for (Call& call : calls) {
       apply(call.number);
-      for (Term& argument : call.arguments) {
+      for (SymbolicValue& argument : call.arguments) {
         apply(argument);
       }
       if (call.creates) {
-        for (Term& passed_on : call.creates->registers) {
+        for (SymbolicValue& passed_on : call.creates->registers) {
           apply(passed_on);
         }
         apply(call.creates->flags);

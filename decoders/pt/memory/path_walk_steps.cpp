@@ -18,33 +18,33 @@ void PathWalk::run(const BlockSteps& block) {
   if (slots_.size() < block.slots) {
     slots_.resize(block.slots);
   }
-  Term* const slots = slots_.data();
+  SymbolicValue* const slots = slots_.data();
   const auto at = [slots](Ref ref) {
-    return Term::read(slots[ref.slot]).plus(static_cast<uint64_t>(ref.offset));
+    return SymbolicValue::read(slots[ref.slot]).plus(static_cast<uint64_t>(ref.offset));
   };
-  const auto put = [slots](uint16_t to, Term term) { term.write(slots[to]); };
+  const auto put = [slots](uint16_t to, SymbolicValue term) { term.write(slots[to]); };
   const Step* const end = block.steps.data() + block.steps.size();
   for (const Step* step = block.steps.data(); step != end; ++step) {
     switch (step->kind) {
       case StepKind::kCompute: {
-        const Term a = at(step->a);
-        const Term b = at(step->b);
+        const SymbolicValue a = at(step->a);
+        const SymbolicValue b = at(step->b);
         if ((a.node | b.node) == 0) {
           put(step->to, terms_.known(step->operation, a, b, step->size, step->operand));
           break;
         }
-        const Term made = terms_.make(step->operation, a, b, step->size, step->operand);
+        const SymbolicValue made = terms_.make(step->operation, a, b, step->size, step->operand);
         const bool of_stack = stack_.owns(a.node) || stack_.owns(b.node);
         put(step->to, of_stack ? made_of_stack(*step, a, b, made) : made);
         break;
       }
       case StepKind::kCut: {
-        const Term a = at(step->a);
+        const SymbolicValue a = at(step->a);
         if (a.known()) {
-          put(step->to, {a.offset & Terms::most_of(step->size), 0, a.via});
+          put(step->to, {a.offset & SymbolicValues::most_of(step->size), 0, a.via});
           break;
         }
-        const Term made = terms_.cut(a, step->size);
+        const SymbolicValue made = terms_.cut(a, step->size);
         if (made.node != a.node) {
           leak(a);
         }
@@ -52,17 +52,18 @@ void PathWalk::run(const BlockSteps& block) {
         break;
       }
       case StepKind::kIndexed: {
-        const Term a = at(step->a);
-        const Term b = terms_.resolve(at(step->b));
-        put(step->to, b.known() ? Term{a.offset + b.offset * step->operand, a.node, a.via | b.via}
-                                : indexed(*step, a, b));
+        const SymbolicValue a = at(step->a);
+        const SymbolicValue b = terms_.resolve(at(step->b));
+        put(step->to,
+            b.known() ? SymbolicValue{a.offset + b.offset * step->operand, a.node, a.via | b.via}
+                      : indexed(*step, a, b));
         break;
       }
       case StepKind::kLeaf:
         put(step->to, terms_.leaf(8));
         break;
       case StepKind::kLoad: {
-        const Term from = at(step->a);
+        const SymbolicValue from = at(step->a);
         if (step->recorded) {
           record(from, *step->access);
         }
@@ -96,7 +97,7 @@ void PathWalk::run(const BlockSteps& block) {
         move_stack(slots[step->a.slot], step->a.offset);
         break;
       case StepKind::kCall: {
-        const Term to = at(step->a);
+        const SymbolicValue to = at(step->a);
         if (is_own(to)) {
           stack_.move(to, terms_);
           stack_.call(static_cast<int64_t>(to.offset));
@@ -104,7 +105,7 @@ void PathWalk::run(const BlockSteps& block) {
         break;
       }
       case StepKind::kReturn: {
-        const Term to = at(step->a);
+        const SymbolicValue to = at(step->a);
         if (is_own(to)) {
           stack_.move(to, terms_);
           stack_.leave(static_cast<int64_t>(to.offset));
@@ -159,7 +160,8 @@ void PathWalk::run(const BlockSteps& block) {
 }
 
 // Made of pointers into the stack: one itself, or they go where they are not followed.
-Term PathWalk::made_of_stack(const Step& step, Term a, Term b, Term made) {
+SymbolicValue PathWalk::made_of_stack(const Step& step, SymbolicValue a, SymbolicValue b,
+                                      SymbolicValue made) {
   if (made.known() || step.internal || is_own(made)) {
     return made;
   }
@@ -174,7 +176,7 @@ Term PathWalk::made_of_stack(const Step& step, Term a, Term b, Term made) {
 }
 
 // A pointer into the stack that is rounded down stays one, where its low bits are known.
-std::optional<Term> PathWalk::aligned(Term pointer, Term mask) const {
+std::optional<SymbolicValue> PathWalk::aligned(SymbolicValue pointer, SymbolicValue mask) const {
   const uint64_t low = ~mask.offset;
   if (!mask.known() || (low & (low + 1)) != 0 || !is_own(pointer)) {
     return std::nullopt;
@@ -183,17 +185,17 @@ std::optional<Term> PathWalk::aligned(Term pointer, Term mask) const {
   if (!bits) {
     return std::nullopt;
   }
-  Term made = pointer.plus(0 - *bits);
+  SymbolicValue made = pointer.plus(0 - *bits);
   made.via |= mask.via;
   return is_own(made) ? std::optional(made) : std::nullopt;
 }
 
 // With an index `b` that is not known.
-Term PathWalk::indexed(const Step& step, Term a, Term b) {
+SymbolicValue PathWalk::indexed(const Step& step, SymbolicValue a, SymbolicValue b) {
   const auto shift = static_cast<uint64_t>(std::countr_zero(static_cast<unsigned>(step.operand)));
-  const Term scaled =
-      shift == 0 ? b : terms_.make(Operation::kShiftLeft, b, Terms::constant(shift), 8);
-  const Term made = terms_.make(Operation::kAdd, a, scaled, 8);
+  const SymbolicValue scaled =
+      shift == 0 ? b : terms_.make(Operation::kShiftLeft, b, SymbolicValues::constant(shift), 8);
+  const SymbolicValue made = terms_.make(Operation::kAdd, a, scaled, 8);
   if (!step.internal && !is_own(made)) {
     leak(a);
     leak(b);
@@ -203,10 +205,10 @@ Term PathWalk::indexed(const Step& step, Term a, Term b) {
 
 void PathWalk::multiply_wide(const Step& step) {
   __extension__ using Wide = unsigned __int128;
-  const Term a = terms_.resolve(at(step.a));
-  const Term b = terms_.resolve(at(step.b));
+  const SymbolicValue a = terms_.resolve(at(step.a));
+  const SymbolicValue b = terms_.resolve(at(step.b));
   if (a.known() && b.known()) {
-    const uint64_t most = Terms::most_of(step.size);
+    const uint64_t most = SymbolicValues::most_of(step.size);
     const Wide product = Wide{a.offset & most} * (b.offset & most);
     slots_[step.to] = {static_cast<uint64_t>(product) & most, 0, a.via | b.via};
     slots_[step.to + 1U] = {static_cast<uint64_t>(product >> (8 * step.size)) & most, 0,
@@ -220,8 +222,8 @@ void PathWalk::multiply_wide(const Step& step) {
 }
 
 void PathWalk::decide(const Step& step) {
-  const Term a = terms_.resolve(at(step.a));
-  const Term b = terms_.resolve(at(step.b));
+  const SymbolicValue a = terms_.resolve(at(step.a));
+  const SymbolicValue b = terms_.resolve(at(step.b));
   decided_.reset();
   if (a.known() && b.known()) {
     decided_ = x86::holds(step.instruction->condition, a.offset, b.offset, step.size);
@@ -230,8 +232,8 @@ void PathWalk::decide(const Step& step) {
 }
 
 void PathWalk::select(const Step& step) {
-  const Term a = at(step.a);
-  const Term b = at(step.b);
+  const SymbolicValue a = at(step.a);
+  const SymbolicValue b = at(step.b);
   if (decided_) {
     slots_[step.to] = *decided_ ? b : a;
     slots_[step.to].via |= decided_via_;
@@ -246,7 +248,7 @@ void PathWalk::opaque(const Step& step) {
   if (step.recorded) {
     *place_++ = {{}, 0, false, false, false};
   }
-  const Term from = on_stack(at(step.a));
+  const SymbolicValue from = on_stack(at(step.a));
   const bool own = is_own(from);
   if (step.recorded) {
     place_[-1].stack = own && !step.internal;
@@ -266,7 +268,7 @@ void PathWalk::opaque(const Step& step) {
 }
 
 void PathWalk::set_registers(const Step*& step, const Step* end) {
-  std::array<Term, x86::kRegisters> values;
+  std::array<SymbolicValue, x86::kRegisters> values;
   const Step* const first = step;
   size_t count = 0;
   for (; step != end && step->kind == StepKind::kSetAtOnce; ++step) {
@@ -282,7 +284,7 @@ void PathWalk::set_registers(const Step*& step, const Step* end) {
 }
 
 // The stack pointer becomes `to` plus an offset. What is relative to it needs a node.
-void PathWalk::move_stack(Term& to, int64_t offset) {
+void PathWalk::move_stack(SymbolicValue& to, int64_t offset) {
   if (!ThreadStack::is_near(to.plus(static_cast<uint64_t>(offset)))) {
     to = terms_.leaf(8);
   }
@@ -290,7 +292,7 @@ void PathWalk::move_stack(Term& to, int64_t offset) {
     return;
   }
   if (to.known()) {
-    const Term leaf = terms_.leaf(8);
+    const SymbolicValue leaf = terms_.leaf(8);
     terms_.learn(leaf, to.offset, 8, to.via);
     to = leaf;
   }

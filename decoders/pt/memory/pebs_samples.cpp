@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "decoders/pt/packets/packets.h"
-#include "decoders/pt/packets/running.h"
+#include "decoders/pt/packets/sched_switches.h"
 #include "decoders/pt/packets/times.h"
 
 namespace tsomon::pt {
@@ -24,7 +24,7 @@ constexpr uint64_t kDirectionFlag = 1U << 10;
 class PartReader {
  public:
   PartReader(const Input& input, const TraceStream& stream, std::string_view bytes,
-             const Running& running, PebsSamples& out)
+             const SchedSwitches& running, PebsSamples& out)
       : stream_(stream), bytes_(bytes), times_(bytes, input.clock), running_(running), out_(out) {}
 
   void run() {
@@ -121,7 +121,7 @@ class PartReader {
   const TraceStream& stream_;
   std::string_view bytes_;
   Times times_;
-  const Running& running_;
+  const SchedSwitches& running_;
   PebsSamples& out_;
   std::optional<uint64_t> type_;  // of the block that is open
   bool wide_ = false;
@@ -136,7 +136,7 @@ class PartReader {
 
 PebsSamples read_pebs_samples(const Input& input) {
   PebsSamples out;
-  const Running running(input);
+  const SchedSwitches running(input);
   for (const TraceStream& stream : input.streams) {
     for_each_part(stream, [&](std::string_view part) {
       if (part.find(kBlockBegin) != std::string_view::npos) {

@@ -117,7 +117,7 @@ class RegisterWalk {
 }  // namespace
 
 void find_by_registers(const ThreadPath& path, const std::vector<PlacedSample>& samples,
-                       const Constants* constants, AccessSink& sink) {
+                       const ReadOnlyData* constants, AccessSink& sink) {
   RegisterWalk(samples, Binding(path.process, constants), sink).run(path.entries);
 }
 

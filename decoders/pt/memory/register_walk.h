@@ -8,6 +8,6 @@
 namespace tsomon::pt {
 
 void find_by_registers(const ThreadPath& path, const std::vector<PlacedSample>& samples,
-                       const Constants* constants, AccessSink& sink);
+                       const ReadOnlyData* constants, AccessSink& sink);
 
 }  // namespace tsomon::pt

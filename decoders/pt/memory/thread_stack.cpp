@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t kHighest = std::numeric_limits<int64_t>::max() / 2;
 constexpr int64_t kRedZone = 128;  // bytes below the stack pointer that are in use
 
-int64_t place(Term term) { return static_cast<int64_t>(term.offset); }
+int64_t place(SymbolicValue term) { return static_cast<int64_t>(term.offset); }
 
 }  // namespace
 
@@ -45,7 +45,7 @@ bool ThreadStack::is_region(uint32_t node) const {
                      [&](const Region& region) { return region.node == node; });
 }
 
-void ThreadStack::move_outside(Term to, const Terms& terms) {
+void ThreadStack::move_outside(SymbolicValue to, const SymbolicValues& terms) {
   if (owns(to.node)) {
     const size_t region = region_of(to.node);
     regions_.resize(region + 1);
@@ -56,7 +56,7 @@ void ThreadStack::move_outside(Term to, const Terms& terms) {
     stack_ = place(to);
     return;
   }
-  const Terms::Node made = terms.node(to.node);
+  const SymbolicValues::Node made = terms.node(to.node);
   const bool below =
       to.node != 0 && to.offset == 0 &&
       (made.operation == x86::Operation::kAnd || made.operation == x86::Operation::kSub) &&
@@ -105,38 +105,39 @@ void ThreadStack::leave(int64_t return_address) {
   asks_ = frames_.size() == 1 && !options_.assumed;
 }
 
-Term ThreadStack::load(Term at, unsigned size, Terms& terms) {
+SymbolicValue ThreadStack::load(SymbolicValue at, unsigned size, SymbolicValues& terms) {
   const size_t region = region_of(at.node);
-  Words<Storage>& words = regions_[region].words;
+  SymbolicMemory<Storage>& words = regions_[region].words;
   const Frame& frame = frame_of(region, place(at));
-  const Word* word = words.get(place(at), size);
+  const SymbolicWord* word = words.get(place(at), size);
   if (word != nullptr) {
     const bool own = !frame.exposed || word->pushed || (options_.alone && word->epoch == epoch_);
     if (own) {
-      Term value = terms.resolve(word->value);
+      SymbolicValue value = terms.resolve(word->value);
       value = size < word->size ? terms.cut(value, size) : value;
       value.via = value.via | kViaStack;
       return value;
     }
   }
-  Term leaf = terms.leaf(size);
+  SymbolicValue leaf = terms.leaf(size);
   leaf.via = kViaStack;
   if ((!frame.exposed || options_.alone) && (word != nullptr || !words.any(place(at), size))) {
-    if (Word* kept = words.put(place(at), size, leaf)) {
+    if (SymbolicWord* kept = words.put(place(at), size, leaf)) {
       kept->epoch = epoch_;
     }
   }
   return leaf;
 }
 
-void ThreadStack::store(Term at, unsigned size, Term value, bool pushed, Terms& terms) {
+void ThreadStack::store(SymbolicValue at, unsigned size, SymbolicValue value, bool pushed,
+                        SymbolicValues& terms) {
   value = terms.cut(value, size);
   const size_t region = region_of(at.node);
   const Frame& frame = frame_of(region, place(at));
   if (frame.exposed && !pushed) {
     leak(value);
   }
-  if (Word* word = regions_[region].words.put(place(at), size, value)) {
+  if (SymbolicWord* word = regions_[region].words.put(place(at), size, value)) {
     word->epoch = epoch_;
     word->pushed = pushed;
   } else {
@@ -144,7 +145,7 @@ void ThreadStack::store(Term at, unsigned size, Term value, bool pushed, Terms& 
   }
 }
 
-void ThreadStack::store_unknown(Term at, uint64_t size) {
+void ThreadStack::store_unknown(SymbolicValue at, uint64_t size) {
   regions_[region_of(at.node)].words.forget(place(at), size);
 }
 
@@ -154,16 +155,16 @@ void ThreadStack::forget_all() {
   }
 }
 
-void ThreadStack::store_around(Term at) {
+void ThreadStack::store_around(SymbolicValue at) {
   const size_t region = region_of(at.node);
   const Frame& frame = frame_of(region, place(at));
-  Words<Storage>& words = regions_[region].words;
+  SymbolicMemory<Storage>& words = regions_[region].words;
   const int64_t top = std::min(frame.top, kAbove);
   // Of its own frame, and of those below where the object's start may lie outside of the pointer.
   for (int64_t unit = words.from((std::min(place(at), stack_) - kRedZone) >> 2); unit < top >> 2;
        ++unit) {
-    Word* word = regions_[region].words.find(unit);
-    if (word != nullptr && word->size != 0 && word->size != Word::kTail && !word->pushed) {
+    SymbolicWord* word = regions_[region].words.find(unit);
+    if (word != nullptr && word->size != 0 && word->size != SymbolicWord::kTail && !word->pushed) {
       regions_[region].words.forget(unit * 4, 4);
     }
   }
@@ -182,24 +183,24 @@ void ThreadStack::expose(Frame& frame) {
                              ? frames_[inner].top + 8
                          : region + 1 == regions_.size() ? stack_ - kRedZone
                                                          : regions_[region].stack - kRedZone;
-  const Words<Storage>& words = regions_[region].words;
+  const SymbolicMemory<Storage>& words = regions_[region].words;
   const int64_t from = words.from(bottom >> 2);
   // Leaks change what is pushed, and where it is not; the words stay where they are.
   for (int64_t unit = words.upto((top >> 2) - 1); unit >= from; --unit) {
-    const Word& word = words.words[static_cast<size_t>(words.index(unit))];
+    const SymbolicWord& word = words.words[static_cast<size_t>(words.index(unit))];
     if (word.size == 8 && !word.pushed) {
       leak(word.value);
     }
   }
 }
 
-void ThreadStack::leak(Term pointer) {
+void ThreadStack::leak(SymbolicValue pointer) {
   if (!owns(pointer.node)) {
     return;
   }
   const size_t region = region_of(pointer.node);
-  if (Word* word = regions_[region].words.find(place(pointer) >> 2)) {
-    if (word->size == Word::kTail) {
+  if (SymbolicWord* word = regions_[region].words.find(place(pointer) >> 2)) {
+    if (word->size == SymbolicWord::kTail) {
       word = regions_[region].words.find((place(pointer) >> 2) - 1);
     }
     if (word != nullptr) {
@@ -209,20 +210,20 @@ void ThreadStack::leak(Term pointer) {
   expose(frame_of(region, place(pointer)));
 }
 
-void ThreadStack::leak_content(Term at, uint64_t size) {
+void ThreadStack::leak_content(SymbolicValue at, uint64_t size) {
   const size_t region = region_of(at.node);
   const int64_t from = regions_[region].words.from(place(at) >> 2);
   const int64_t to = regions_[region].words.upto((place(at) + static_cast<int64_t>(size) - 1) >> 2);
   for (int64_t unit = from; unit <= to; ++unit) {
-    const Word* word = regions_[region].words.find(unit);
+    const SymbolicWord* word = regions_[region].words.find(unit);
     if (word != nullptr && word->size == 8) {
       leak(word->value);
     }
   }
 }
 
-void ThreadStack::forget_below(Term stack) {
-  Words<Storage>& words = regions_[region_of(stack.node)].words;
+void ThreadStack::forget_below(SymbolicValue stack) {
+  SymbolicMemory<Storage>& words = regions_[region_of(stack.node)].words;
   const int64_t kept = words.index(((place(stack) - kRedZone) >> 2) - 1);
   if (kept >= 0 && kept < static_cast<int64_t>(words.words.size())) {
     words.words.resize(static_cast<size_t>(kept));

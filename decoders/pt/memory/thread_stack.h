@@ -9,7 +9,7 @@
 //             not followed: it is then exposed. That holds for programs that do not write where
 //             none of their objects is. What lies above the first call belongs to frames whose
 //             pointers may have gone anywhere before: they count as exposed unless `assumed`, or
-//             unless their function's code says otherwise (closed_frames.h).
+//             unless their function's code says otherwise (escape_analysis.h).
 // Exposed     What was pushed there (return addresses, registers that are to be kept) has no name
 //             in the program, and is written by nobody else as long as no pointer to it is made.
 //             The rest of an exposed frame is only given where `shared` says that no other
@@ -22,8 +22,8 @@
 #include <optional>
 #include <vector>
 
-#include "decoders/pt/values/terms.h"
-#include "decoders/pt/values/words.h"
+#include "decoders/pt/values/symbolic_memory.h"
+#include "decoders/pt/values/symbolic_values.h"
 
 namespace tsomon::pt {
 
@@ -42,13 +42,13 @@ class ThreadStack {
   // Nothing is known; the stack pointer is `node`.
   void restart(uint32_t node);
   // Other places are no place of a stack; `at` is asked for near ones only.
-  static bool is_near(Term at) { return at.known() || at.offset + kFar / 2 < kFar; }
+  static bool is_near(SymbolicValue at) { return at.known() || at.offset + kFar / 2 < kFar; }
   bool owns(uint32_t node) const {
     return (nodes_ >> (node & 63U) & 1U) != 0 && node != 0 &&
            (node == last_node_ || is_region(node));
   }
   // Whether the stack pointer `to` is in the last region; if so, it is there from now on.
-  bool move_inside(Term to) {
+  bool move_inside(SymbolicValue to) {
     if (to.node != last_node_) {
       return false;
     }
@@ -56,7 +56,7 @@ class ThreadStack {
     return true;
   }
   // The stack pointer is `to`, an operation on what it was.
-  void move(Term to, const Terms& terms) {
+  void move(SymbolicValue to, const SymbolicValues& terms) {
     if (!move_inside(to)) {
       move_outside(to, terms);
     }
@@ -71,24 +71,25 @@ class ThreadStack {
   void leave(int64_t return_address);
 
   // No pointer into the frame has gone where it is not followed.
-  bool is_private(Term at) {
+  bool is_private(SymbolicValue at) {
     return !frame_of(region_of(at.node), static_cast<int64_t>(at.offset)).exposed;
   }
   // The term at a place; a new leaf where nothing is known and the word is the path's own.
-  Term load(Term at, unsigned size, Terms& terms);
-  void store(Term at, unsigned size, Term value, bool pushed, Terms& terms);
-  void store_unknown(Term at, uint64_t size);
+  SymbolicValue load(SymbolicValue at, unsigned size, SymbolicValues& terms);
+  void store(SymbolicValue at, unsigned size, SymbolicValue value, bool pushed,
+             SymbolicValues& terms);
+  void store_unknown(SymbolicValue at, uint64_t size);
   void forget_all();
   // Somewhere in the object at `at`.
-  void store_around(Term at);
+  void store_around(SymbolicValue at);
   // Through a pointer that is not known, or by the kernel.
   void store_anywhere() { ++epoch_; }
   // A pointer into the stack goes where it is not followed.
-  void leak(Term pointer);
+  void leak(SymbolicValue pointer);
   // The terms in these bytes go where they are not followed.
-  void leak_content(Term at, uint64_t size);
+  void leak_content(SymbolicValue at, uint64_t size);
   // Below the stack pointer and what a signal leaves alone there.
-  void forget_below(Term stack);
+  void forget_below(SymbolicValue stack);
 
   template <typename Apply>
   void each_term(Apply apply);
@@ -99,11 +100,11 @@ class ThreadStack {
   static constexpr int64_t kBelow = int64_t{1} << 22;
 
   struct Storage {
-    std::vector<Word> words;  // downwards from `above`
+    std::vector<SymbolicWord> words;  // downwards from `above`
     int64_t above = kAbove;
 
     int64_t index(int64_t unit) const { return above / 4 - 1 - unit; }
-    Word* find(int64_t unit) {
+    SymbolicWord* find(int64_t unit) {
       const int64_t at = index(unit);
       return at >= 0 && at < static_cast<int64_t>(words.size()) ? &words[static_cast<size_t>(at)]
                                                                 : nullptr;
@@ -111,7 +112,7 @@ class ThreadStack {
     int64_t lowest() const { return above / 4 - static_cast<int64_t>(words.size()); }
     int64_t from(int64_t unit) const { return std::max(unit, lowest()); }
     int64_t upto(int64_t unit) const { return std::min(unit, above / 4 - 1); }
-    Word* make(int64_t unit) {
+    SymbolicWord* make(int64_t unit) {
       const int64_t at = index(unit);
       if (at < 0 || at >= (above + kBelow) / 4) {
         return nullptr;
@@ -125,7 +126,7 @@ class ThreadStack {
   struct Region {
     uint32_t node = 0;
     int64_t stack = 0;  // the stack pointer, where the region was left for one below
-    Words<Storage> words;
+    SymbolicMemory<Storage> words;
   };
   struct Frame {
     uint32_t region = 0;  // position
@@ -133,7 +134,7 @@ class ThreadStack {
     bool exposed = false;
   };
 
-  void move_outside(Term to, const Terms& terms);
+  void move_outside(SymbolicValue to, const SymbolicValues& terms);
   bool is_region(uint32_t node) const;
   void regions_changed();
   size_t region_of(uint32_t node) const {
@@ -167,12 +168,12 @@ class ThreadStack {
 template <typename Apply>
 void ThreadStack::each_term(Apply apply) {
   for (Region& region : regions_) {
-    Term node{0, region.node, 0};
+    SymbolicValue node{0, region.node, 0};
     apply(node);
     region.node = node.node;
     regions_changed();
-    for (Word& word : region.words.words) {
-      if (word.size != 0 && word.size != Word::kTail) {
+    for (SymbolicWord& word : region.words.words) {
+      if (word.size != 0 && word.size != SymbolicWord::kTail) {
         apply(word.value);
       }
     }

@@ -11,7 +11,7 @@
 #include <tsl/robin_map.h>
 
 #include "decoders/pt/flow/path_times.h"
-#include "decoders/pt/memory/proved_memory.h"
+#include "decoders/pt/memory/cross_thread_propagation.h"
 
 namespace tsomon::pt {
 namespace {

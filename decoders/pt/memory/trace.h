@@ -44,7 +44,7 @@ struct TraceOptions {
   bool quick = false;    // registers_only
   bool partial = false;  // only a part of the program's code or threads was traced
   // Every thread that can write to the processes' memory was traced all the time: then values are
-  // carried through memory where the paths prove that it has not changed (proved_memory.h).
+  // carried through memory where the paths prove that it has not changed (cross_thread_propagation.h).
   bool all_threads = false;
 };
 

@@ -8,7 +8,7 @@
 #include <sys/shm.h>
 #include <sys/syscall.h>
 
-#include "decoders/pt/code/constants.h"
+#include "decoders/pt/code/read_only_data.h"
 
 namespace tsomon::pt {
 namespace {
@@ -18,7 +18,7 @@ constexpr uint64_t kCloneThread = 0x10000;
 constexpr uint64_t kCloneSetTls = 0x80000;
 constexpr int kByArgument = -1;
 constexpr int kPages = -2;  // likewise; all of the pages that it meets
-constexpr uint64_t kCodePage = Constants::kPage;
+constexpr uint64_t kCodePage = ReadOnlyData::kPage;
 // The last call that Linux 6.10 has. Later ones may do anything; those with the bit of x32, too.
 constexpr uint64_t kLastCall = 462;
 

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "decoders/pt/packets/running.h"
-#include "decoders/pt/values/written_values.h"
+#include "decoders/pt/packets/sched_switches.h"
+#include "decoders/pt/values/ptwrite.h"
 #include "decoders/x86/decode.h"
 
 namespace tsomon::pt {
@@ -90,17 +90,17 @@ class ValueFlow {
 
  private:
   struct Placed {
-    WrittenValue written;
+    PtwriteValue written;
     const CodeBlock* writes = nullptr;   // the PTWRITE
     const CodeBlock* follows = nullptr;  // null: a branch follows at once
   };
-  using Ids = Running::Ids;
+  using Ids = SchedSwitches::Ids;
 
   void read(const TraceStream& stream, std::string_view part) {
-    WrittenValueReader reader(part, input_.clock);
-    std::vector<WrittenValue> values;
+    PtwriteReader reader(part, input_.clock);
+    std::vector<PtwriteValue> values;
     while (reader.next(values)) {
-      for (const WrittenValue& value : values) {
+      for (const PtwriteValue& value : values) {
         lost_ += value.gap ? 1 : 0;
         add(stream, value);
       }
@@ -108,7 +108,7 @@ class ValueFlow {
     lost_ += reader.lost() ? 1 : 0;
   }
 
-  void add(const TraceStream& stream, const WrittenValue& value) {
+  void add(const TraceStream& stream, const PtwriteValue& value) {
     const Ids ids = running_.on(stream, value.lo, value.hi);
     if (ids.second == 0) {
       ++of_nobody_;
@@ -210,7 +210,7 @@ class ValueFlow {
 
   const Input& input_;
   SectionBytes bytes_;
-  Running running_;
+  SchedSwitches running_;
   std::map<Ids, std::vector<Placed>> threads_;
   std::map<std::pair<size_t, uint64_t>, Counts> counts_;
   Flow flow_;
@@ -222,6 +222,6 @@ class ValueFlow {
 
 }  // namespace
 
-Flow decode_written_values(const Input& input) { return ValueFlow(input).run(); }
+Flow decode_ptwrites(const Input& input) { return ValueFlow(input).run(); }
 
 }  // namespace tsomon::pt

@@ -14,6 +14,6 @@
 
 namespace tsomon::pt {
 
-Flow decode_written_values(const Input& input);
+Flow decode_ptwrites(const Input& input);
 
 }  // namespace tsomon::pt

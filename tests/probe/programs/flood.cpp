@@ -12,7 +12,7 @@ volatile long cells[2 * kCells];
 std::mutex mutex;
 
 void run(int me, long stores) {
-  unsigned long place = 1;  // jumps about: nothing can be foreseen
+  unsigned long place = 1;  // jumps about: nothing can be cached
   for (long i = 0; i < stores; i += kStoresInUnit) {
     TSOMON_UNIT("fill");
     const std::lock_guard<std::mutex> guard(mutex);

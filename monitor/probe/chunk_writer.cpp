@@ -1,0 +1,467 @@
+#include "monitor/probe/chunk_writer.h"
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <new>
+
+#include <concurrentqueue/concurrentqueue.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "decoders/capture/writer.h"
+#include "monitor/probe/copy.h"
+#include "monitor/probe/modules.h"
+#include "monitor/probe/not_instrumented.h"
+#include "monitor/probe/open_chunks.h"
+#include "monitor/probe/packing.h"
+#include "monitor/probe/process_clock.h"
+#include "monitor/probe/real.h"
+
+namespace tsomon::probe {
+
+namespace {
+
+// The queues take their memory from the kernel: the program may have replaced malloc.
+struct QueueTraits : moodycamel::ConcurrentQueueDefaultTraits {
+  static void* malloc(size_t size) { return take_memory(size); }
+  static void free(void*) {
+  }  // only at the end of the process, blocks are reused by the queue itself
+};
+using Queue = moodycamel::ConcurrentQueue<Chunk*, QueueTraits>;
+
+struct Handover {
+  Queue full{4096};
+  Queue empty{4096};
+  moodycamel::ProducerToken returning{empty};  // of the writer thread
+  moodycamel::ProducerToken adding{empty};     // of add_chunks
+  capture::Writer file;
+};
+
+alignas(Handover) char storage[sizeof(Handover)];
+Handover* handover = nullptr;
+
+// Futex words.
+std::atomic<uint32_t> given{0};     // counts full chunks and requests to finish
+std::atomic<uint32_t> returned{0};  // counts emptied chunks
+std::atomic<uint32_t> unheard{0};   // full chunks of ended threads for which nobody was woken
+std::atomic<uint32_t> state{0};     // 0 recording, 1 finishing, 2 finished
+std::atomic<bool> writer_sleeps{false};
+std::atomic<uint32_t> takers_wait{0};
+pid_t writer_id = 0;
+std::atomic<uint32_t> placed{0};  // where the file's descriptor is: not yet, kApart or kShared
+constexpr uint32_t kApart = 1;
+constexpr uint32_t kShared = 2;
+uint32_t labels_written = 0;
+uint32_t sets_written = 0;
+size_t modules_written = 0;
+Packing packing;
+
+void wait_while(std::atomic<uint32_t>* word, uint32_t value, long milliseconds) {
+  timespec time{milliseconds / 1000, (milliseconds % 1000) * 1000000};
+  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, milliseconds < 0 ? nullptr : &time, nullptr,
+          0);
+}
+void wake(std::atomic<uint32_t>* word) {
+  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+}
+
+constexpr uint32_t kMostUnheard = 16;
+
+void wake_writer() {
+  unheard.store(0, std::memory_order_relaxed);
+  given.fetch_add(1, std::memory_order_seq_cst);
+  if (writer_sleeps.load(std::memory_order_seq_cst)) {
+    wake(&given);
+  }
+}
+
+}  // namespace
+
+void write_chunk(capture::ChunkType type, uint32_t thread, uint64_t sequence, const void* data,
+                 size_t size, bool pack) {
+  if (pack &&
+      (type == capture::ChunkType::kEvents ? packing.wanted(options, size) : options.level != 0)) {
+    handover->file.write(type, thread, sequence, data, size);
+  } else {
+    handover->file.write_raw(type, thread, sequence, data, size);
+  }
+}
+
+void write_labels(bool pack) {
+  char buffer[4096];
+  while (char* const end = copy_sets(&sets_written, buffer, buffer + sizeof buffer)) {
+    write_chunk(capture::ChunkType::kSets, capture::kNoThread, 0, buffer,
+                static_cast<size_t>(end - buffer), pack);
+  }
+  for (char* end = nullptr; (end = copy_thread_names(buffer, buffer + sizeof buffer)) != buffer;) {
+    write_chunk(capture::ChunkType::kThreadNames, capture::kNoThread, 0, buffer,
+                static_cast<size_t>(end - buffer), pack);
+  }
+  for (;;) {
+    char* const end = copy_labels(&labels_written, buffer, buffer + sizeof buffer);
+    if (end == buffer) {
+      return;
+    }
+    write_chunk(capture::ChunkType::kLabels, capture::kNoThread, 0, buffer,
+                static_cast<size_t>(end - buffer), pack);
+  }
+}
+
+namespace {
+
+void write_modules() {
+  size_t size = 0;
+  if (const char* const data = noted_modules(&modules_written, &size)) {
+    write_chunk(capture::ChunkType::kModules, capture::kNoThread, 0, data, size, false);
+  }
+  char buffer[4096];
+  for (char* end = nullptr;
+       (end = copy_not_instrumented(buffer, buffer + sizeof buffer)) != buffer;) {
+    write_chunk(capture::ChunkType::kNotInstrumented, capture::kNoThread, 0, buffer,
+                static_cast<size_t>(end - buffer), false);
+  }
+}
+
+void recycle(Chunk* chunk) {
+  Chunk* none = nullptr;
+  if (!chunk->owner->emptied.compare_exchange_strong(none, chunk, std::memory_order_acq_rel)) {
+    handover->empty.enqueue(handover->returning, chunk);
+  }
+  returned.fetch_add(1, std::memory_order_seq_cst);
+  if (takers_wait.load(std::memory_order_seq_cst) != 0) {
+    wake(&returned);
+  }
+}
+
+// The measurement that was made last.
+void write_clock() {
+  if (const capture::ClockEntry* const entry = clock_entry()) {
+    write_chunk(capture::kClockChunk, capture::kNoThread, 0, entry, sizeof *entry, false);
+  }
+}
+
+}  // namespace
+
+void drain(bool pack, bool keep) {
+  Chunk* chunk = nullptr;
+  while (handover->full.try_dequeue(chunk)) {
+    if (chunk->size != 0) {
+      write_labels(pack);
+      write_chunk(capture::ChunkType::kEvents, chunk->owner->number, chunk->sequence, &chunk->start,
+                  chunk->size, pack);
+    }
+    if (!keep) {
+      recycle(chunk);
+    }
+  }
+}
+
+namespace {
+
+void flush_everything(bool pack, bool keep) {
+  // A thread that is changing chunks finishes that first; the limit is for one that cannot.
+  for (Thread* thread = threads(); thread != nullptr; thread = thread->next) {
+    for (int tries = 0; thread->busy.load(std::memory_order_seq_cst) && tries < 2000; ++tries) {
+      drain(pack, keep);
+      const timespec millisecond{0, 1000000};
+      syscall(SYS_nanosleep, &millisecond, nullptr);
+    }
+  }
+  const uint64_t cut = stamp();
+  if (pack && next_measurement() >= 0 && measure_clock(true)) {
+    write_clock();
+  }
+  drain(pack, true);
+  write_labels(pack);
+  write_modules();
+  alignas(capture::EndEntry) char ends[64 * sizeof(capture::EndEntry)];
+  size_t count = 0;
+  for (Thread* thread = threads(); thread != nullptr; thread = thread->next) {
+    for (const Context* context = thread->context; context != nullptr; context = context->outer) {
+      write_open(thread, *context, pack);
+    }
+    capture::EndEntry entry;
+    entry.thread = thread->number;
+    entry.chunks = thread->sequence.load(std::memory_order_relaxed);
+    entry.bytes = thread->bytes;
+    entry.cut = cut;
+    entry.lost = thread->lost.load(std::memory_order_relaxed) - thread->lost_reported;
+    std::memcpy(ends + count * sizeof entry, &entry, sizeof entry);
+    if (++count == 64) {
+      write_chunk(capture::ChunkType::kEnd, capture::kNoThread, 0, ends, sizeof ends, false);
+      count = 0;
+    }
+  }
+  write_chunk(capture::ChunkType::kEnd, capture::kNoThread, 0, ends,
+              count * sizeof(capture::EndEntry), false);
+}
+
+uint64_t milliseconds() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1000 + static_cast<uint64_t>(time.tv_nsec) / 1000000;
+}
+
+void* writer_thread(void*) {
+  local.off = true;
+  writer_id = static_cast<pid_t>(syscall(SYS_gettid));
+  placed.store(handover->file.file().keep_apart() ? kApart : kShared, std::memory_order_seq_cst);
+  wake(&placed);
+  uint64_t next_round = 0;
+  uint64_t next_look = 0;
+  for (;;) {
+    const uint32_t seen = given.load(std::memory_order_seq_cst);
+    drain(true, false);
+    const bool finishes = state.load(std::memory_order_seq_cst) == 1;
+    note_modules();
+    write_modules();
+    if (finishes) {
+      flush_everything(true, false);
+      state.store(2, std::memory_order_seq_cst);
+      wake(&state);
+    }
+    const bool records = state.load(std::memory_order_seq_cst) == 0;
+    if (records && next_measurement() == 0) {
+      write_clock();  // again: what stands before it comes before the new one (clock_margin.h)
+      if (measure_clock(false)) {
+        write_clock();
+      }
+    }
+    const bool live = options.live != 0 && records;
+    if (live && milliseconds() >= next_round) {
+      write_round();
+      next_round = milliseconds() + options.live;
+    }
+    const bool over = state.load(std::memory_order_seq_cst) != 0;
+    if (!over && milliseconds() >= next_look) {
+      look_at_parts();
+      next_look = milliseconds() + kLook;
+    }
+    writer_sleeps.store(true, std::memory_order_seq_cst);
+    if (given.load(std::memory_order_seq_cst) == seen) {
+      const long clock = records ? next_measurement() : -1;
+      long wait = over ? -1 : kLook;
+      for (const long other : {clock, live ? static_cast<long>(options.live) : -1}) {
+        wait = other >= 0 && (wait < 0 || other < wait) ? other : wait;
+      }
+      wait_while(&given, seen, wait);
+    }
+    writer_sleeps.store(false, std::memory_order_seq_cst);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void wait_until_finished() {
+  while (state.load(std::memory_order_seq_cst) == 1) {
+    wait_while(&state, 1, 100);
+  }
+}
+
+bool finishing() { return state.load(std::memory_order_seq_cst) != 0; }
+
+uint32_t chunks_returned() { return returned.load(std::memory_order_relaxed); }
+
+Chunk* take_empty_chunk(Thread* thread) {
+  // One that came back is still in the caches.
+  Chunk* chunk = thread->emptied.exchange(nullptr, std::memory_order_acq_rel);
+  if (chunk != nullptr) {
+    return chunk;
+  }
+  while (!handover->empty.try_dequeue(chunk)) {
+    if (unheard.load(std::memory_order_relaxed) != 0) {
+      wake_writer();
+    }
+    if (options.drop_when_full || finishing()) {
+      return nullptr;
+    }
+    const uint32_t seen = returned.load(std::memory_order_seq_cst);
+    takers_wait.fetch_add(1, std::memory_order_seq_cst);
+    chunk = thread->emptied.exchange(nullptr, std::memory_order_acq_rel);
+    const bool found = chunk != nullptr || handover->empty.try_dequeue(chunk);
+    if (!found) {
+      wait_while(&returned, seen, 100);
+    }
+    takers_wait.fetch_sub(1, std::memory_order_seq_cst);
+    if (found) {
+      break;
+    }
+  }
+  return chunk;
+}
+
+void give_up_emptied(Thread* thread) {
+  Chunk* const chunk = thread->emptied.exchange(kEnded, std::memory_order_acq_rel);
+  if (chunk != nullptr) {
+    chunk->size = 0;
+    give_full_chunk(thread, chunk, true);
+  }
+}
+
+void give_full_chunk(Thread* thread, Chunk* chunk, bool ends) {
+  auto* const token = static_cast<moodycamel::ProducerToken*>(thread->token);
+  // The first needs memory only when more chunks are under way than the queue was made for.
+  if (token != nullptr) {
+    handover->full.enqueue(*token, chunk);
+  } else {
+    handover->full.enqueue(chunk);
+  }
+  if (!ends || unheard.fetch_add(1, std::memory_order_relaxed) + 1 >= kMostUnheard ||
+      handover->empty.size_approx() < kMostUnheard) {
+    wake_writer();
+  }
+}
+
+void add_chunks(size_t count) {
+  if (count == 0) {
+    return;
+  }
+  auto* const memory =
+      static_cast<char*>(mmap(nullptr, count * sizeof(Chunk), PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  if (memory == MAP_FAILED) {
+    return;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    auto* const chunk = reinterpret_cast<Chunk*>(memory + i * sizeof(Chunk));  // zeroed
+    handover->empty.enqueue(handover->adding, chunk);
+  }
+}
+
+void* new_token() {
+  void* const memory = take_memory(sizeof(moodycamel::ProducerToken));
+  return memory != nullptr ? new (memory) moodycamel::ProducerToken(handover->full) : nullptr;
+}
+void free_token(void* token) {
+  if (token != nullptr) {
+    static_cast<moodycamel::ProducerToken*>(token)->~ProducerToken();
+  }
+}
+
+bool start_chunk_writer(const char* path) {
+  handover = new (storage) Handover;
+  state.store(0, std::memory_order_relaxed);
+  writer_sleeps.store(false, std::memory_order_relaxed);
+  takers_wait.store(0, std::memory_order_relaxed);
+  unheard.store(0, std::memory_order_relaxed);
+  writer_id = 0;
+  placed.store(0, std::memory_order_relaxed);
+  labels_written = 0;
+  sets_written = 0;
+  modules_written = 0;
+  forget_not_instrumented();
+  forget_rounds();
+  packing = Packing();
+  static char command_line[65536];
+  capture::Writer::Options file_options;
+  file_options.level = options.level;
+  file_options.unordered_stamps = options.clock_unused;
+  file_options.selection = (options.only_sets ? capture::kFileOnlySets : 0) |
+                           (options.stores_outside ? capture::kFileStoresOutside : 0);
+  file_options.may_cancel = may_cancel_units();
+  const int arguments = ::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  if (arguments >= 0) {
+    const ssize_t size = ::read(arguments, command_line, sizeof command_line);
+    file_options.command_line = command_line;
+    file_options.command_line_size = size > 0 ? static_cast<size_t>(size) : 0;
+    ::close(arguments);
+  }
+  file_options.keep_existing = options.keep_existing;
+  file_options.live = options.live != 0;
+  if (options.live != 0 &&
+      syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0) {
+    warn("live recording needs membarrier(2), which this kernel refuses: %s", strerror(errno));
+    return false;
+  }
+  int error = handover->file.open(path, file_options);
+  struct stat existing {};
+  if (error == EEXIST && ::stat(path, &existing) == 0 && !S_ISREG(existing.st_mode)) {
+    warn("cannot record to '%s': it is no file", path);
+    return false;
+  }
+  if (error == EEXIST) {
+    static char own_path[Options::kMaxText + 16];
+    snprintf(own_path, sizeof own_path, "%s.%d", path, static_cast<int>(getpid()));
+    path = own_path;
+    file_options.keep_existing = false;  // of a process that ended long ago
+    error = handover->file.open(path, file_options);
+  }
+  if (error != 0) {
+    warn("cannot record to '%s': %s", path,
+         error == capture::kNotACapture ? "it exists and is not a capture" : strerror(error));
+    return false;
+  }
+  write_clock();
+  note_modules();
+  write_modules();
+  add_chunks(options.buffer / sizeof(Chunk) + 1);
+
+  sigset_t all;
+  sigset_t old;
+  sigfillset(&all);
+  real_pthread_sigmask(SIG_SETMASK, &all, &old);
+  pthread_t thread{};
+  const int failed = real_pthread_create(&thread, nullptr, writer_thread, nullptr);
+  real_pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  if (failed != 0) {
+    warn("cannot start the thread that writes the capture: %s", strerror(failed));
+    return false;
+  }
+  pthread_detach(thread);
+  while (placed.load(std::memory_order_seq_cst) == 0) {
+    wait_while(&placed, 0, -1);
+  }
+  if (placed.load(std::memory_order_relaxed) == kApart) {
+    handover->file.file().leave_program();
+  }
+  return true;
+}
+
+void leave_chunk_writer() {
+  if (handover != nullptr) {
+    handover->file.file().close_inherited();
+  }
+}
+
+void finish() {
+  if (!recording || handover == nullptr) {
+    return;
+  }
+  const int saved_errno = errno;
+  uint32_t expected = 0;
+  state.compare_exchange_strong(expected, 1, std::memory_order_seq_cst);
+  if (expected != 2) {
+    const bool on_writer = static_cast<pid_t>(syscall(SYS_gettid)) == writer_id;
+    if (!on_writer) {
+      wake_writer();
+      // A crashed program may have stopped the writer thread: then this thread does its work.
+      // In a pipe two writers would tear each other's chunks: there it is waited for longer.
+      const int most = options.live != 0 ? 6000 : 100;
+      for (int tries = 0; tries < most && state.load(std::memory_order_seq_cst) != 2; ++tries) {
+        wait_while(&state, 1, 100);
+      }
+    }
+    if (state.load(std::memory_order_seq_cst) != 2) {
+      flush_everything(false, true);
+      state.store(2, std::memory_order_seq_cst);
+    }
+    const int failed = handover->file.error();
+    if (failed != 0) {
+      warn("the capture is incomplete: %s",
+           failed == EBADF ? "the program closed its descriptor, and the file is not at its "
+                             "path any more"
+                           : strerrordesc_np(failed));
+    }
+  }
+  errno = saved_errno;
+}
+
+}  // namespace tsomon::probe

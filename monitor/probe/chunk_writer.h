@@ -1,0 +1,56 @@
+// From full chunks to the file: the pool of chunks, the two queues and the writer thread.
+//
+// give_full_chunk, take_empty_chunk and the tokens do not allocate and take no lock; they run with
+// signals blocked.
+#pragma once
+
+#include <cstddef>
+
+#include "monitor/probe/runtime.h"
+
+namespace tsomon::probe {
+
+// Opens the file, takes the memory and starts the writer thread. False with a message written.
+bool start_chunk_writer(const char* path);
+// In a child of fork, which does not record to its parent's file.
+void leave_chunk_writer();
+
+// An empty chunk. When there is none: waits, or nullptr under on_full=drop or when recording ends.
+Chunk* take_empty_chunk(Thread* thread);
+// Its size is set; 0: it only goes back. The writer thread is woken for chunks of threads that go
+// on; of threads that end, for every sixteenth or when few empty ones are left: waking it costs as
+// much as a short thread.
+void give_full_chunk(Thread* thread, Chunk* chunk, bool ends = false);
+// The thread has ended: its chunks go to the pool.
+void give_up_emptied(Thread* thread);
+
+// How many chunks the writer thread has emptied.
+uint32_t chunks_returned();
+
+// More chunks for the pool; not concurrently.
+void add_chunks(size_t count);
+
+// A thread's right to enqueue; nullptr when memory is short.
+void* new_token();
+void free_token(void* token);
+
+// Zeroed, for the life of the process; nullptr when there is none. Async-signal-safe.
+void* take_memory(size_t size);
+
+// The newest thread; the others by Thread::next.
+Thread* threads();
+
+// Copies the labels from number `from` on as TextEntry into [at, end); returns the place after.
+char* copy_labels(uint32_t* from, char* at, char* end);
+
+// Names that threads got since the last call likewise.
+char* copy_thread_names(char* at, char* end);
+
+// The declarations of atomic sets likewise, as SetEntry; nullptr when there are no more.
+char* copy_sets(uint32_t* from, char* at, char* end);
+
+// True once finish() was called: chunks may no longer change hands.
+bool finishing();
+void wait_until_finished();
+
+}  // namespace tsomon::probe
