@@ -37,6 +37,7 @@ struct PredictArguments {
 
 // What an event takes in long recordings, with all that is made of it.
 constexpr uint64_t kBytesOfEvent = 160;
+constexpr uint64_t kBytesOfBufferedEvent = 400;
 
 // In bytes; as much as one can wish for where the system does not say.
 uint64_t available_memory() {
@@ -79,10 +80,11 @@ int predict_file(const std::string& file, const PredictArguments& options) {
   asked.race.branches = branches_of(options.branches);
   asked.race.max_witness_events = options.witness_events;
   asked.bounds.max_work = options.max_work;
+  asked.store_buffers = options.model == "tso";
+  const uint64_t bytes = asked.store_buffers ? kBytesOfBufferedEvent : kBytesOfEvent;
   asked.max_events =
       std::min(predict::kMaxEvents,
-               options.max_events != 0 ? options.max_events : available_memory() / kBytesOfEvent);
-  asked.store_buffers = options.model == "tso";
+               options.max_events != 0 ? options.max_events : available_memory() / bytes);
   const auto prediction = predict_input(file, *input_format(options.format), asked);
   if (!prediction) {
     return refuse(file, options, prediction.error(), kExitBadInput);
@@ -152,8 +154,8 @@ void add_predict_command(CLI::App& app, int& exit_status) {
       ->capture_default_str();
   command
       ->add_option("--model", options->model,
-                   "The memory model of the other schedules; tso: also says when stores commit,\n"
-                   "and does not look at schedules that need a late commit")
+                   "The memory model of the other schedules; tso: stores may commit late, and\n"
+                   "witnesses say when each does")
       ->check(CLI::IsMember({"sc", "tso"}))
       ->capture_default_str();
   command->add_option("--format", options->format, "Format of the inputs, auto: by content")

@@ -171,8 +171,13 @@ void add_notes(Prediction* prediction) {
     notes.push_back(
         fmt::format("internal error: {} reorderings were not valid and not reported", invalid));
   }
-  if (prediction->asked.store_buffers) {
-    notes.push_back("schedules that need a store to commit late were not looked at");
+  if (prediction->late_releases) {
+    notes.push_back(
+        "schedules in which a store commits after a lock is released were not looked at");
+  }
+  if (prediction->late_units) {
+    notes.push_back(
+        "cycles for which a store commits after the end of its unit were not looked at");
   }
   if (prediction->trace.sampled) {
     notes.push_back("the input is a sample: what is between its events is not known");
@@ -212,23 +217,33 @@ std::string fingerprint_of(const std::vector<ReportedAccess>& accesses) {
   return fingerprint(cycle);
 }
 
-// "T1 #0..#4, T2 #5..#9": whose events follow each other.
+// The store was issued before, and this is not right after that.
+bool late_commit(const std::vector<uint32_t>& witness, size_t at) {
+  return (witness[at] & predict::kCommit) != 0 &&
+         (at == 0 || witness[at - 1] != (witness[at] & ~predict::kCommit));
+}
+
+// "T1 #0..#4, T2 #5..#9": whose events follow each other. Commits that come late are turns.
 std::string schedule_text(const Prediction& prediction, const std::vector<uint32_t>& witness) {
   constexpr size_t kShown = 6;
   const Trace& trace = prediction.trace;
+  const auto event = [&](size_t at) { return witness[at] & ~predict::kCommit; };
   std::vector<std::string> turns;
   for (size_t at = 0; at < witness.size();) {
-    const ThreadId thread = trace.events[witness[at]].thread;
-    size_t end = at;
-    while (end < witness.size() && trace.events[witness[end]].thread == thread) {
+    const ThreadId thread = trace.events[event(at)].thread;
+    const bool late = late_commit(witness, at);
+    size_t end = at + 1;
+    while (!late && end < witness.size() && trace.events[event(end)].thread == thread &&
+           !late_commit(witness, end)) {
       ++end;
     }
-    const uint64_t first = prediction.line(witness[at]);
-    const uint64_t last = prediction.line(witness[end - 1]);
+    const uint64_t first = prediction.line(event(at));
+    const uint64_t last = prediction.line(event(end - 1));
     const std::string name =
-        reported_access(first, trace.events[witness[at]], trace.symbols, {}).thread;
-    turns.push_back(first == last ? fmt::format("{} #{}", name, first)
-                                  : fmt::format("{} #{}..#{}", name, first, last));
+        reported_access(first, trace.events[event(at)], trace.symbols, {}).thread;
+    turns.push_back(late            ? fmt::format("{} commits #{}", name, first)
+                    : first == last ? fmt::format("{} #{}", name, first)
+                                    : fmt::format("{} #{}..#{}", name, first, last));
     at = end;
   }
   std::string text;
@@ -270,15 +285,13 @@ std::string accesses_text(const Prediction& prediction, const std::vector<uint32
   return text;
 }
 
-// As `check` has them: every store commits when it is issued.
+// As `check` has them.
 nlohmann::ordered_json steps_json(const Prediction& prediction,
                                   const std::vector<uint32_t>& witness) {
   auto steps = nlohmann::ordered_json::array();
-  for (const uint32_t event : witness) {
-    steps.push_back({{"issue", prediction.line(event)}});
-    if (is(prediction.trace.events[event], kinds::kStores)) {
-      steps.push_back({{"commit", prediction.line(event)}});
-    }
+  for (const uint32_t entry : witness) {
+    const uint32_t event = entry & ~predict::kCommit;
+    steps.push_back({{entry == event ? "issue" : "commit", prediction.line(event)}});
   }
   return steps;
 }
@@ -315,7 +328,10 @@ nlohmann::ordered_json entry_json(const Prediction& prediction, const std::vecto
     entry["witness"] = prediction.asked.store_buffers ? steps_json(prediction, witness)
                                                       : nlohmann::ordered_json(lines(witness));
   } else if (!brief.tail.empty()) {
-    entry["short_witness"] = {{"last", lines(brief.last)}, {"tail", lines(brief.tail)}};
+    entry["short_witness"] = {
+        {"last", lines(brief.last)},
+        {"tail", prediction.asked.store_buffers ? steps_json(prediction, brief.tail)
+                                                : nlohmann::ordered_json(lines(brief.tail))}};
   }
   return entry;
 }
@@ -360,7 +376,12 @@ void judge(Prediction* prediction) {
   WorkMeter meter(asked.bounds, asked.stop);
   const WorkScope scope(&meter);
   try {
-    predict::Query query(prediction->trace, prediction->branches);
+    predict::Query query(prediction->trace, prediction->branches, {}, asked.store_buffers);
+    prediction->late_releases = query.model().releases_late();
+    prediction->late_units =
+        asked.store_buffers && asked.atomicity &&
+        std::any_of(prediction->trace.events.begin(), prediction->trace.events.end(),
+                    [](const Event& event) { return event.kind() == EventKind::kUnitBegin; });
     const uint64_t witness_events = asked.race.max_witness_events;
     uint32_t left = (asked.deadlocks ? 1 : 0) + (asked.atomicity ? 1 : 0) + (asked.races ? 1 : 0);
     if (asked.deadlocks) {

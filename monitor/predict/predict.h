@@ -27,9 +27,7 @@ struct PredictOptions {
   bool races = true;
   bool deadlocks = true;
   bool atomicity = true;
-  // TSO: witnesses say when stores commit. What is predicted is what happens with stores that commit
-  // at once, which is one of the executions; schedules that need a late one are not looked at, so
-  // that nothing found means nothing.
+  // TSO: stores may commit late, and witnesses say when each does.
   bool store_buffers = false;
   predict::RaceOptions race;
   // What comes after that many is not looked at. At most predict::kMaxEvents.
@@ -47,6 +45,10 @@ struct Prediction {
   predict::RaceResult races;
   predict::DeadlockResult deadlocks;
   predict::AtomicityResult atomicity;
+  // Under TSO: schedules were left out in which a store commits after the release of a lock, and
+  // cycles for which it commits after the end of its unit.
+  bool late_releases = false;
+  bool late_units = false;
   uint64_t work = 0;               // units that it took
   std::optional<WorkLimit> ended;  // before anything was asked about
   std::vector<std::string> notes;  // why it is not complete, and what was left out
@@ -54,8 +56,8 @@ struct Prediction {
   ReportNames names;
 
   bool complete() const {
-    return trace.complete && !trace.sampled && !ended && !asked.store_buffers && races.complete() &&
-           deadlocks.complete() && atomicity.complete();
+    return trace.complete && !trace.sampled && !ended && !late_releases && !late_units &&
+           races.complete() && deadlocks.complete() && atomicity.complete();
   }
   bool found() const {
     return !races.races.empty() || !deadlocks.deadlocks.empty() || !atomicity.violations.empty();

@@ -72,6 +72,7 @@ class AtomicitySearch {
     NodeId last = kNone;
   };
   static constexpr uint32_t kMaxSteps = 5'000;  // for three places in the source
+  static constexpr size_t kMaxPassed = 64;      // cells whose loads pass a store
 
   struct Tried {
     bool found = false;
@@ -92,10 +93,10 @@ class AtomicitySearch {
 
   void find_units() {
     spans_.resize(units_.size());
-    for (uint32_t thread = 0; thread < model_.threads(); ++thread) {
+    for (uint32_t thread = 0; thread < model_.threads(); thread += model_.buffers() ? 2 : 1) {
       std::map<uint32_t, uint32_t> known;  // cells of the present unit, in touched_
       UnitId current = UnitTable::kNone;
-      for (const NodeId id : model_.of_thread(thread)) {
+      for (const NodeId id : nodes_of(thread)) {
         const UnitId unit = unit_of(id);
         spend(2);
         if (!is_unit(unit)) {
@@ -110,6 +111,20 @@ class AtomicitySearch {
         touch(id, &spans_[unit], &known);
       }
     }
+  }
+
+  // All that it issues and commits.
+  std::vector<NodeId> nodes_of(uint32_t thread) const {
+    const std::vector<NodeId>& issued = model_.of_thread(thread);
+    if (!model_.buffers()) {
+      return issued;
+    }
+    const std::vector<NodeId>& committed = model_.of_thread(thread + 1);
+    std::vector<NodeId> all;
+    std::merge(issued.begin(), issued.end(), committed.begin(), committed.end(),
+               std::back_inserter(all));
+    spend(all.size());
+    return all;
   }
 
   void touch(NodeId id, Span* span, std::map<uint32_t, uint32_t>* known) {
@@ -152,9 +167,45 @@ class AtomicitySearch {
             add_local(touched.write, last, touched.cell, &locals);
           }
         }
+        if (model_.commits(list.thread)) {
+          add_late(last, &locals);
+        }
       }
     }
     return locals;
+  }
+
+  // A store that commits after later loads of its unit, to other places. What is passed is not
+  // drained in between.
+  void add_late(NodeId commit, std::vector<UnitPairs>* locals) {
+    const UnitId unit = unit_of(commit);
+    const auto& mine = model_.of_thread(model_.owner(model_.node(commit).thread));
+    std::vector<uint32_t> cells;
+    const auto after =
+        std::partition_point(mine.begin(), mine.end(), [&](NodeId id) { return id < commit; });
+    for (auto at = after; at != mine.end() && unit_of(*at) == unit; ++at) {
+      spend(1);
+      if (model_.always_before(commit, *at)) {
+        break;
+      }
+      for (const Use& use : model_.uses(*at)) {
+        const bool known = std::find(cells.begin(), cells.end(), use.cell) != cells.end();
+        if (model_.node(*at).reads == 0 || known || touches(commit, use.cell)) {
+          continue;
+        }
+        if (cells.size() >= kMaxPassed) {
+          result_.bounded = true;
+          return;
+        }
+        cells.push_back(use.cell);
+        add_local(*at, commit, use.cell, locals);
+      }
+    }
+  }
+
+  bool touches(NodeId id, uint32_t cell) const {
+    const auto uses = model_.uses(id);
+    return std::any_of(uses.begin(), uses.end(), [&](const Use& use) { return use.cell == cell; });
   }
 
   void add_local(NodeId first, NodeId last, uint32_t far, std::vector<UnitPairs>* locals) {
@@ -171,11 +222,15 @@ class AtomicitySearch {
     spend(8 + 4 * before.size());
     const auto [at, is_new] =
         known_.try_emplace(Key{far, model_.event(first).location, model_.event(last).location,
-                               begin.writes, end.writes, locks},
+                               begin.writes, end.writes, first > last, locks},
                            locals->size());
     if (is_new) {
-      locals->push_back(
-          {begin.thread, far, begin.writes != 0, end.writes != 0, std::move(locks), {}});
+      locals->push_back({model_.owner(begin.thread),
+                         far,
+                         begin.writes != 0,
+                         end.writes != 0,
+                         std::move(locks),
+                         {}});
     }
     (*locals)[at->second].access.emplace_back(first, last);
   }
@@ -195,7 +250,7 @@ class AtomicitySearch {
     for (; at < groups.size() && groups[at].location == groups[begin].location; ++at) {
       const AccessGroup& group = groups[at];
       spend(2);
-      if (local.thread == group.thread || !(local.last_writes || group.writes)) {
+      if (local.thread == model_.owner(group.thread) || !(local.last_writes || group.writes)) {
         continue;
       }
       if (++*steps > kMaxSteps) {
@@ -269,12 +324,16 @@ class AtomicitySearch {
   void two_conflicts(const UnitPairs& local, const AccessGroup& group, uint32_t* steps) {
     const auto far =
         local.first_writes ? model_.accesses_of(local.far) : model_.writes_of(local.far);
-    const auto ways = std::find_if(far.begin(), far.end(), [&](const ThreadList& mine) {
-      return mine.thread == model_.node(group.nodes.front()).thread;
-    });
-    if (ways == far.end() || kept_away(local, *ways)) {
-      return;
+    const uint32_t there = model_.owner(model_.node(group.nodes.front()).thread);
+    for (const ThreadList& ways : far) {
+      if (model_.owner(ways.thread) == there && !kept_away(local, ways)) {
+        two_conflicts_by(local, group, ways, steps);
+      }
     }
+  }
+
+  void two_conflicts_by(const UnitPairs& local, const AccessGroup& group, const ThreadList& ways,
+                        uint32_t* steps) {
     size_t begin = 0;
     uint32_t asked = 0;
     for (const auto& [first, last] : local.access) {
@@ -282,9 +341,8 @@ class AtomicitySearch {
         result_.bounded = true;
         return;
       }
-      begin = skip_while(group.nodes, begin, [&, id = first](NodeId from) {
-        return model_.always_before(unit_end(from), id);
-      });
+      begin = skip_while(group.nodes, begin,
+                         [&, id = first](NodeId from) { return all_before(unit_end(from), id); });
       for (size_t at = begin; at < group.nodes.size(); ++at) {
         const NodeId from = group.nodes[at];
         spend(2);
@@ -295,7 +353,7 @@ class AtomicitySearch {
           result_.bounded = true;
           return;
         }
-        for (const NodeId to : ways_out((*ways).items, first, from)) {
+        for (const NodeId to : ways_out(ways.items, first, from)) {
           if (exclude(local.locks, model_.lock_sets()[model_.lock_set(to)])) {
             continue;
           }
@@ -328,6 +386,19 @@ class AtomicitySearch {
     }
     return std::all_of(sets.begin(), sets.end(),
                        [&](uint32_t set) { return exclude(local.locks, model_.lock_sets()[set]); });
+  }
+
+  // All that the thread has issued and will have committed of it then.
+  bool all_before(NodeId end, NodeId id) const {
+    if (!model_.always_before(end, id)) {
+      return false;
+    }
+    if (!model_.buffers()) {
+      return true;
+    }
+    const auto& commits = model_.of_thread(model_.owner(model_.node(end).thread) + 1);
+    const auto after = std::upper_bound(commits.begin(), commits.end(), end);
+    return after == commits.begin() || model_.always_before(*(after - 1), id);
   }
 
   // Accesses of the other thread that `first` may come before and that lead on to `from`: the last
@@ -443,7 +514,7 @@ class AtomicitySearch {
     return true;
   }
 
-  using Key = std::tuple<uint32_t, uint32_t, uint32_t, bool, bool, LockSet>;
+  using Key = std::tuple<uint32_t, uint32_t, uint32_t, bool, bool, bool, LockSet>;
 
   const AtomicityOptions& options_;
   AtomicityResult& result_;

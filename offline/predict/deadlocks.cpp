@@ -234,7 +234,8 @@ class DeadlockSearch {
     for (size_t i = 0; i < nodes.size(); ++i) {
       deadlock.holders.push_back(holder(nodes[i], nodes[(i + 1) % nodes.size()]));
     }
-    const Witness& witness = meeting->witness;
+    Witness& witness = meeting->witness;
+    query_.end(&witness, {});
     if (!query_.accepted(
             query_.validator().check_deadlock(witness.tail, deadlock.requests, witness.start),
             &result_.invalid)) {

@@ -23,6 +23,8 @@ class SetBefore {
         counts_[thread] = std::max(counts_[thread], count);
       }
       meets_[node.thread] = true;
+      // A section in which it was issued ends when it is committed.
+      meets_[model.owner(node.thread)] = true;
     }
     for (const NodeId id : included) {
       include(id);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "offline/predict/model_state.h"
 #include "tso/support/work.h"
 
 namespace tsomon::predict {
@@ -24,27 +25,13 @@ uint32_t thread_count(const Trace& trace) {
 
 }  // namespace
 
-struct Model::ThreadState {
-  uint32_t thread = 0;
-  uint32_t clock = 0;
-  NodeId owned_by = kNone;  // the node for which the clock was made, which may change it
-  struct Lock {
-    uint32_t lock = 0;
-    uint32_t depth = 0;
-    uint32_t section = 0;
-  };
-  std::vector<Lock> locks;            // in the order of acquisition
-  uint32_t held = 0;                  // in helds_
-  std::vector<NodeId> unbound_reads;  // since the last branch
-  uint32_t section = kNone;           // that the present event begins or ends
-};
-
 Model::Model(const Trace& trace, const CellTable& cells, const std::vector<HardEdge>& edges,
-             Branches branches)
-    : trace_(trace), cells_(cells), edges_(edges), branches_(branches) {
+             Branches branches, bool buffers)
+    : trace_(trace), cells_(cells), edges_(edges), branches_(branches), buffers_(buffers) {
   const auto events = static_cast<uint32_t>(trace.events.size());
   shared_ = find_shared();
-  by_thread_.resize(thread_count(trace));
+  by_thread_.resize(number(thread_count(trace)));
+  split_.resize(buffers ? events : 0);
   events_.resize(threads());
   held_.resize(threads());
   helds_.emplace_back();
@@ -61,23 +48,34 @@ Model::Model(const Trace& trace, const CellTable& cells, const std::vector<HardE
   FlatMap<uint32_t, NodeId> node_of;  // of the sources of edges
   std::vector<std::pair<NodeId, NodeId>> hard;
   std::vector<ThreadState> states(threads());
+  for (uint32_t thread = 0; thread < threads(); ++thread) {
+    states[thread].thread = thread;
+  }
   size_t edge = 0;
   for (uint32_t i = 0; i < events; ++i) {
     const Event& event = trace.events[i];
     spend(4);
-    ThreadState& state = states[event.thread];
-    state.thread = event.thread;
-    events_[event.thread].push_back(i);
+    ThreadState& state = states[number(event.thread)];
+    events_[state.thread].push_back(i);
+    const bool store = buffers_ && event.kind() == EventKind::kWrite;
+    NodeId commit = kNone;
+    if (buffers_) {
+      commit =
+          event.kind() == EventKind::kRead ? covered_in_part_by(i, state) : drained_by(i, states);
+    }
     const bool upgrades = upgrade(i, state);
     const bool lock = lock_operation(i, state);
     const CellSpan span = is(event, kinds::kLocks) ? CellSpan{} : cells.of_event(i);
-    bool keep = lock || upgrades || has_edge[i] ||
+    bool keep = lock || upgrades || has_edge[i] || commit != kNone ||
                 (event.kind() == EventKind::kBranch && branches_ == Branches::kAsRecorded &&
                  !state.unbound_reads.empty());
     for (uint32_t cell = span.first; !keep && cell < span.first + span.count; ++cell) {
       keep = shared_[cell];
     }
     if (!keep) {
+      if (store) {
+        note_store(i, state, kNone);
+      }
       continue;
     }
     const auto id = static_cast<NodeId>(nodes_.size());
@@ -86,13 +84,21 @@ Model::Model(const Trace& trace, const CellTable& cells, const std::vector<HardE
       hard.emplace_back(from, id);
       learn(state, id, from);
     }
+    if (commit != kNone) {
+      hard.emplace_back(commit, id);
+      learn(state, id, commit);
+    }
     if (has_edge[i]) {
-      node_of.try_emplace(i, id);
+      node_of.try_emplace(i, store ? id + 1 : id);
     }
     if (upgrades) {
       upgrades_.push_back(id);
     }
     add(i, state, lock);
+    if (store) {
+      hard.emplace_back(id, id + 1);
+      note_store(i, state, add_commit(i, states[state.thread + 1]));
+    }
   }
   group();
   spend(hard.size());
@@ -157,7 +163,7 @@ bool Model::lock_operation(uint32_t i, ThreadState& state) {
     }
     const auto section = static_cast<uint32_t>(sections_.size());
     sections_.push_back(
-        {lock, event.thread, kNone, kNone, event.kind() == EventKind::kAcquireShared});
+        {lock, state.thread, kNone, kNone, event.kind() == EventKind::kAcquireShared});
     state.locks.push_back({lock, 1, section});
     state.section = section;
     return true;
@@ -195,36 +201,46 @@ void Model::learn(ThreadState& state, NodeId id, NodeId source) {
   clock[from.thread] = std::max(clock[from.thread], from.position + 1);
 }
 
-void Model::add(uint32_t i, ThreadState& state, bool lock) {
-  const Event& event = trace_.events[i];
+void Model::put_node(uint32_t i, ThreadState& state, bool reads, bool writes) {
   const auto id = static_cast<NodeId>(nodes_.size());
-  std::vector<NodeId>& mine = by_thread_[event.thread];
+  std::vector<NodeId>& mine = by_thread_[state.thread];
   Node node;
   node.event = i;
-  node.thread = event.thread;
+  node.thread = state.thread & 0x3FFFFFFFU;
   node.position = static_cast<uint32_t>(mine.size());
-  node.place = static_cast<uint32_t>(events_[event.thread].size()) - 1;
+  node.place = static_cast<uint32_t>(events_[state.thread].size()) - 1;
   node.first_use = static_cast<uint32_t>(uses_.size());
-  node.reads = reads(event) ? 1 : 0;
-  node.writes = writes(event) ? 1 : 0;
+  node.reads = reads ? 1 : 0;
+  node.writes = writes ? 1 : 0;
   node.held = state.held;
-  if (node.reads &&
-      (branches_ == Branches::kAfterEveryRead || event.kind() == EventKind::kReadModifyWrite)) {
+  if (reads && (branches_ == Branches::kAfterEveryRead ||
+                trace_.events[i].kind() == EventKind::kReadModifyWrite)) {
     node.bound_at = node.position + 1;
   }
   nodes_.push_back(node);
   mine.push_back(id);
   before_.push_back(state.clock);
+}
+
+void Model::add(uint32_t i, ThreadState& state, bool lock) {
+  const Event& event = trace_.events[i];
+  const auto id = static_cast<NodeId>(nodes_.size());
+  const bool issue = buffers_ && event.kind() == EventKind::kWrite;
+  put_node(i, state, reads(event), writes(event) && !issue);
+  Node& node = nodes_.back();
   // What is before the node has been learnt; what it needs may be more.
   state.owned_by = kNone;
-  add_uses(id, is(event, kinds::kLocks) ? CellSpan{} : cells_.of_event(i), state);
+  add_uses(id, issue || is(event, kinds::kLocks) ? CellSpan{} : cells_.of_event(i), state);
   if (event.kind() == EventKind::kBranch && branches_ == Branches::kAsRecorded) {
     for (const NodeId read : state.unbound_reads) {
       nodes_[read].bound_at = node.position + 1;
       for (const Use& use : uses(read)) {
-        if (use.source != kNone) {
+        if (use.source != kNone && !forwards(uses_[use.source].node, read)) {
           learn(state, id, uses_[use.source].node);
         }
+      }
+      for (const CommitFirst& first : commits_first(read)) {
+        learn(state, id, first.commit);
       }
     }
     state.unbound_reads.clear();
@@ -235,7 +251,7 @@ void Model::add(uint32_t i, ThreadState& state, bool lock) {
     Section& section = sections_[state.section];
     nodes_[id].section = state.section;
     (section.acquire == kNone ? section.acquire : section.release) = id;
-    note_held(event.thread, state);
+    note_held(state.thread, state);
   }
 }
 
@@ -250,9 +266,13 @@ void Model::add_uses(NodeId id, CellSpan span, ThreadState& state) {
   spend(span.count);
   const auto last = static_cast<uint32_t>(uses_.size());
   for (uint32_t use = first; use < last; ++use) {
-    if (uses_[use].source != kNone && bound_at_once(id)) {
+    if (uses_[use].source != kNone && bound_at_once(id) &&
+        !forwards(uses_[uses_[use].source].node, id)) {
       learn(state, id, uses_[uses_[use].source].node);
     }
+  }
+  if (buffers_ && node.reads != 0) {
+    note_load(id, span, state);
   }
   for (uint32_t use = first; node.writes != 0 && use < last; ++use) {
     last_write_[uses_[use].cell] = use;
@@ -306,22 +326,28 @@ void Model::group() {
   last_write_ = {};
   next_sets_ = {};
   set_numbers_.clear();
+  last_own_ = {};
 }
 
 // The events of each thread, and so at most its nodes.
 void Model::reserve() {
   std::vector<uint32_t> counts(threads());
+  size_t stores = 0;
   for (const Event& event : trace_.events) {
-    ++counts[event.thread];
+    ++counts[number(event.thread)];
+    if (buffers_ && event.kind() == EventKind::kWrite) {
+      ++counts[number(event.thread) + 1];
+      ++stores;
+    }
   }
   for (uint32_t thread = 0; thread < threads(); ++thread) {
     events_[thread].reserve(counts[thread]);
   }
   // Most events are nodes. What is reserved and not used takes no memory of the machine.
-  nodes_.reserve(trace_.events.size());
+  nodes_.reserve(trace_.events.size() + stores);
   uses_.reserve(trace_.events.size());
-  before_.reserve(trace_.events.size());
-  needed_.reserve(trace_.events.size());
+  before_.reserve(trace_.events.size() + stores);
+  needed_.reserve(trace_.events.size() + stores);
 }
 
 // The number of the set when a section begins or ends.

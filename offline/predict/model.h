@@ -8,6 +8,11 @@
 //             contains everything that every reordering with the node contains, and before it:
 //             program order, hard edges, and the writes that bound reads saw. Nodes share the
 //             clocks that are equal; a clock says nothing about its own thread.
+// Buffers     With store buffers each thread has two: number 2t has its events as they are issued, 2t+1
+//             the commits of its stores, in the same order. A store is two nodes, of which the second
+//             one is the write. It commits after its issue and before anything that drains the
+//             buffer; a load that it is forwarded to needs it to be issued only. A release drains
+//             the buffer here, which some schedules under TSO do not: see releases_late().
 // Memory      4 bytes an event, 48 a node, about 28 for each cell it accesses, and 4 bytes a thread
 //             for each node that learns of another thread. Bounded by WorkMeter.
 // Complexity  O(n log n) and O(threads) for each node that learns of another thread.
@@ -71,9 +76,11 @@ class Model {
  public:
   // `branches` is not kAuto. The arguments must outlive it.
   Model(const Trace& trace, const CellTable& cells, const std::vector<HardEdge>& edges,
-        Branches branches);
+        Branches branches, bool buffers = false);
 
   const Trace& trace() const { return trace_; }
+  bool buffers() const { return buffers_; }
+  // Of the nodes: with buffers, two for each thread of the trace.
   uint32_t threads() const { return static_cast<uint32_t>(by_thread_.size()); }
   uint32_t size() const { return static_cast<uint32_t>(nodes_.size()); }
   const Node& node(NodeId id) const { return nodes_[id]; }
@@ -85,6 +92,28 @@ class Model {
     return {uses_.data() + nodes_[id].first_use, uses_.data() + end};
   }
   const Use& use(uint32_t index) const { return uses_[index]; }
+
+  // With buffers: the thread that issues what the thread does, and the one that commits it.
+  uint32_t owner(uint32_t thread) const { return buffers_ ? thread & ~1U : thread; }
+  uint32_t number(ThreadId thread) const { return buffers_ ? 2 * thread : thread; }
+  bool commits(uint32_t thread) const { return buffers_ && (thread & 1U) != 0; }
+  NodeId issue_of(NodeId id) const { return commits(nodes_[id].thread) ? id - 1 : id; }
+  // A load that its own thread's store may be forwarded to.
+  bool forwards(NodeId write, NodeId read) const {
+    return buffers_ && nodes_[write].thread == nodes_[read].thread + 1;
+  }
+  // Commits of a thread that must come before a later load of its own, if that is bound: in the
+  // order of the loads. The load saw another thread's store.
+  struct CommitFirst {
+    NodeId read = kNone;
+    NodeId commit = kNone;
+  };
+  std::span<const CommitFirst> commits_first() const { return commits_first_; }
+  std::span<const CommitFirst> commits_first(NodeId read) const;
+  // Schedules in which a store commits after its thread has released a lock are left out.
+  bool releases_late() const { return releases_late_; }
+  // The store is two nodes. Nobody else sees the others.
+  bool split(uint32_t event) const { return split_[event]; }
 
   // Clocks. `before`: of what comes before the node. `needed`: of what its execution takes.
   std::span<const uint32_t> before(NodeId id) const { return row(before_[id]); }
@@ -149,12 +178,28 @@ class Model {
   uint32_t set_after(uint32_t set, const Section& section, bool acquired);
   void group();
   void reserve();
+  NodeId add_commit(uint32_t event, ThreadState& state);
+  NodeId drained_by(uint32_t event, std::vector<ThreadState>& states);
+  void note_store(uint32_t event, ThreadState& state, NodeId commit);
+  struct Waiting {
+    uint32_t store = kNone;  // number among its thread's
+    bool whole = true;
+  };
+  Waiting waiting_store(CellSpan span, const ThreadState& state) const;
+  NodeId covered_in_part_by(uint32_t event, const ThreadState& state) const;
+  void note_load(NodeId id, CellSpan span, ThreadState& state);
+  void put_node(uint32_t event, ThreadState& state, bool reads, bool writes);
 
   const Trace& trace_;
   const CellTable& cells_;
   const std::vector<HardEdge>& edges_;
   Branches branches_;
-  std::vector<bool> shared_;  // by cell
+  bool buffers_;
+  bool releases_late_ = false;
+  std::vector<CommitFirst> commits_first_;
+  std::vector<bool> split_;               // by event
+  FlatMap<uint64_t, uint32_t> last_own_;  // number of the store, by thread and cell; while made
+  std::vector<bool> shared_;              // by cell
   std::vector<Node> nodes_;
   std::vector<Use> uses_;
   std::vector<std::vector<NodeId>> by_thread_;

@@ -9,16 +9,16 @@
 
 namespace tsomon::predict {
 
-Query::Query(const Trace& trace, Branches branches, const Windows& windows)
+Query::Query(const Trace& trace, Branches branches, const Windows& windows, bool buffers)
     : branches_(branches),
       windows_(windows),
       cells_(trace),
       edges_(hard_edges(trace, cells_)),
-      model_(trace, cells_, edges_, branches) {}
+      model_(trace, cells_, edges_, branches, buffers) {}
 
 Validator& Query::validator() {
   if (!validator_) {
-    validator_.emplace(model_.trace(), cells_, edges_, branches_);
+    validator_.emplace(model_.trace(), cells_, edges_, branches_, model_.buffers());
   }
   return *validator_;
 }
@@ -30,6 +30,9 @@ std::optional<Meeting> Query::meet(std::span<const NodeId> nodes, bool sync_pres
 // Either the other thread has come to the later one of its accesses and no further, so that nothing
 // depends on what that reads, or it goes on as far as locks and reads need.
 std::optional<Meeting> Query::between(const Detour& detour, bool sync_preserving) {
+  if (model_.buffers()) {
+    return between_commits(detour, sync_preserving);
+  }
   const bool to_first = model_.node(detour.to).position < model_.node(detour.from).position;
   const NodeId later = to_first ? detour.from : detour.to;
   const std::array<Reordering::Pair, 1> order = {{{detour.first, detour.to}}};
@@ -81,7 +84,7 @@ std::optional<Witness> Query::reordered(const std::vector<uint32_t>& counts, con
     }
   }
   for (uint32_t size = windows_.first;; size *= windows_.factor) {
-    const NodeId first = end > size ? end - size : 0;
+    const NodeId first = end > size ? model_.issue_of(end - size) : 0;
     looked_at_ += end - first;
     const auto answer = reordering_->look(counts, asked.orders, first, first <= moved);
     if (answer == Reordering::Answer::kOrder) {
@@ -182,18 +185,25 @@ Witness Query::in_trace_order(const std::vector<uint32_t>& counts, std::span<con
     for (uint32_t thread = 0; thread < next_.size(); ++thread) {
       const auto mine = model_.events_of(thread);
       const auto last = std::lower_bound(mine.begin(), mine.end(), next_[thread]);
-      if (last - mine.begin() > begin[thread]) {
-        tail.insert(tail.end(), mine.begin() + begin[thread], last);
+      const uint32_t commit = model_.commits(thread) ? kCommit : 0;
+      for (auto at = mine.begin() + begin[thread]; at < last; ++at) {
+        tail.push_back(*at | commit);
       }
     }
-    std::sort(tail.begin(), tail.end());
+    std::sort(tail.begin(), tail.end(), [](uint32_t a, uint32_t b) {
+      return std::pair(a & ~kCommit, a & kCommit) < std::pair(b & ~kCommit, b & kCommit);
+    });
     return witness;
   }
   spend(end - witness.start);
   const std::vector<Event>& events = model_.trace().events;
   for (uint32_t i = witness.start; i < end; ++i) {
-    if (i < next_[events[i].thread]) {
+    const uint32_t thread = model_.number(events[i].thread);
+    if (i < next_[thread]) {
       tail.push_back(i);
+    }
+    if (model_.buffers() && model_.split(i) && i < next_[thread + 1]) {
+      tail.push_back(i | kCommit);
     }
   }
   return witness;
@@ -208,10 +218,9 @@ Witness Query::events(NodeId first, const std::vector<NodeId>& order,
     const Node& node = model_.node(id);
     const auto mine = model_.events_of(node.thread);
     uint32_t& next = next_[node.thread];
-    const uint32_t end = node.place + inclusive;
-    if (next < end) {
-      witness.tail.insert(witness.tail.end(), mine.begin() + next, mine.begin() + end);
-      next = end;
+    const uint32_t commit = model_.commits(node.thread) ? kCommit : 0;
+    for (const uint32_t end = node.place + inclusive; next < end; ++next) {
+      witness.tail.push_back(mine[next] | commit);
     }
   };
   for (const NodeId id : order) {

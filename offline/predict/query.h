@@ -39,7 +39,7 @@ struct Windows {
 };
 
 // What another thread does between two accesses of a thread: `first` comes before `to`, `from`
-// before `last`. `to` and `from` are of one thread and may be the same.
+// before `last`. `to` and `from` are of one thread and may be the same. Stores are their commits.
 struct Detour {
   NodeId first = kNone;
   NodeId to = kNone;
@@ -49,8 +49,9 @@ struct Detour {
 
 class Query {
  public:
-  // `branches` is not kAuto. The trace must outlive it.
-  Query(const Trace& trace, Branches branches, const Windows& windows = {});
+  // `branches` is not kAuto. The trace must outlive it. `buffers`: under TSO, else sequential
+  // consistency.
+  Query(const Trace& trace, Branches branches, const Windows& windows = {}, bool buffers = false);
   Query(const Query&) = delete;
   Query& operator=(const Query&) = delete;
 
@@ -70,8 +71,12 @@ class Query {
   uint64_t cut_short() const { return cut_short_; }
   uint64_t looked_at() const { return looked_at_; }
 
+  // Appends what comes last, events as in a witness. What comes before is complete then.
+  void end(Witness* witness, std::span<const uint32_t> last) const;
+
+  // The witness has the events before the nodes.
   std::optional<Meeting> meet(std::span<const NodeId> nodes, bool sync_preserving = true);
-  // The detour with its last access at the end. The witness has all four accesses.
+  // The detour with its last access at the end. The witness has all four accesses and is complete.
   std::optional<Meeting> between(const Detour& detour, bool sync_preserving = true);
 
  private:
@@ -82,6 +87,7 @@ class Query {
   };
 
   std::optional<Meeting> answer(const Asked& asked, bool sync_preserving);
+  std::optional<Meeting> between_commits(const Detour& detour, bool sync_preserving);
   std::optional<Witness> reordered(const std::vector<uint32_t>& counts, const Asked& asked);
   NodeId first_left_out(const std::vector<uint32_t>& counts) const;
   NodeId first_moved(const std::vector<uint32_t>& counts, const Asked& asked) const;

@@ -33,7 +33,8 @@ class RaceSearch {
       if (model_.atomic(cell) || all_exclude(model_, cell)) {
         continue;
       }
-      const std::vector<AccessGroup> groups = groups_of(model_, cell);
+      std::vector<AccessGroup> groups = groups_of(model_, cell);
+      to_issues(&groups);
       for (size_t i = 0; i < groups.size(); ++i) {
         for (size_t j = 0; j < i; ++j) {
           spend(2);
@@ -61,6 +62,20 @@ class RaceSearch {
     }
   };
   static constexpr size_t kClosest = 16;
+
+  // Two accesses meet when they are next in their threads, wherever stores commit.
+  void to_issues(std::vector<AccessGroup>* groups) const {
+    if (!model_.buffers()) {
+      return;
+    }
+    for (AccessGroup& group : *groups) {
+      spend(group.nodes.size());
+      for (NodeId& id : group.nodes) {
+        id = model_.issue_of(id);
+      }
+      group.thread = model_.owner(group.thread);
+    }
+  }
 
   // The accesses of two threads that nothing orders: first those that are closest in the trace,
   // whose meeting takes the least to find and to tell.
@@ -178,8 +193,7 @@ class RaceSearch {
     race.second = model_.node(b).event;
     race.tier = meeting->tier;
     Witness& witness = meeting->witness;
-    witness.tail.push_back(race.second);
-    witness.tail.push_back(race.first);
+    query_.end(&witness, std::array<uint32_t, 2>{race.second, race.first});
     if (!query_.accepted(query_.validator().check_race(witness.tail, witness.start),
                          &result_.invalid)) {
       return false;

@@ -165,7 +165,7 @@ bool Reordering::propagate(NodeId id) {
           if (!in_set(read)) {
             break;
           }
-          if (bound(read) && !join(read, id)) {
+          if (bound(read) && !model_.forwards(id, read) && !join(read, id)) {
             return false;
           }
         }
@@ -214,6 +214,9 @@ bool Reordering::apply_rules(NodeId id) {
 }
 
 bool Reordering::read_rule(NodeId id, const Use& use) {
+  if (use.source != kNone && !in_set(model_.use(use.source).node)) {
+    return true;  // it stays in the buffer, from which it was forwarded
+  }
   for (const ThreadList& list : model_.writes_of(use.cell)) {
     spend(2);
     const uint32_t last = model_.last_use(list, known(id, list.thread));
@@ -296,12 +299,22 @@ bool Reordering::begin(std::span<const Pair> asked) {
     // Reads that a later branch binds: their clocks do not have it.
     if (model_.node(id).reads && bound(id) && !model_.bound_at_once(id)) {
       for (const Use& use : model_.uses(id)) {
-        if (use.source != kNone && !join(id, model_.use(use.source).node)) {
+        if (use.source != kNone && !model_.forwards(model_.use(use.source).node, id) &&
+            !join(id, model_.use(use.source).node)) {
           return false;
         }
       }
     }
     enqueue(id);
+  }
+  const auto commits = model_.commits_first();
+  for (auto at = std::partition_point(commits.begin(), commits.end(),
+                                      [&](const auto& entry) { return entry.read < first_; });
+       at != commits.end() && !nodes_.empty() && at->read <= nodes_.back(); ++at) {
+    spend(1);
+    if (in_set(at->read) && bound(at->read) && !add(at->commit, at->read)) {
+      return false;
+    }
   }
   for (const Pair& pair : asked) {
     if (!add(pair.from, pair.to)) {
@@ -477,17 +490,28 @@ void Reordering::broken_locks(NodeId id, std::vector<Pair>* pairs) {
   inside.push_back(model_.node(id).section);
 }
 
+// The store that the read saw is one of its own that has not been committed.
+bool Reordering::in_buffer(uint32_t source, NodeId read, const std::vector<uint32_t>& done) const {
+  if (source == kNone || !model_.forwards(model_.use(source).node, read)) {
+    return false;
+  }
+  const Node& commit = model_.node(model_.use(source).node);
+  return commit.position >= done[commit.thread];
+}
+
 // Orders that would mend what the linear order breaks.
 std::vector<Reordering::Pair> Reordering::broken(const std::vector<NodeId>& order) {
   std::vector<Pair> pairs;
+  std::vector<uint32_t> done = base_;
   for (const NodeId id : order) {
     const Node& node = model_.node(id);
     spend(2);
+    ++done[node.thread];
     const auto uses = model_.uses(id);
     for (uint32_t at = 0; node.reads && bound(id) && at < uses.size(); ++at) {
       const uint32_t seen = last_use_[uses[at].cell];
       const uint32_t source = uses[at].source;
-      if (seen == source || seen == kNone) {
+      if (seen == source || seen == kNone || in_buffer(source, id, done)) {
         continue;
       }
       const NodeId write = model_.use(seen).node;

@@ -9,6 +9,8 @@
 //               lock     if a section begins before the end of another one that it excludes, it
 //                        ends before that begins; one that stays open comes last.
 //             The initial value is a write before everything, so free reads need nothing.
+//             With store buffers (model.h) a read comes after w only if w is of another thread, or
+//             cannot be forwarded: all that read says holds as it is.
 // Choice      What is not forced keeps the order of the trace, but only where a linear order would
 //             otherwise break a read or a lock: each choice is closed before the next one is made.
 // Window      The nodes from a given one on. What comes before them is as in the trace: bound reads
@@ -95,6 +97,7 @@ class Reordering {
   bool readers_first(const GroupedLists::Lists& readers, NodeId write);
   bool lock_rule(NodeId id);
   std::vector<NodeId> linear() const;
+  bool in_buffer(uint32_t source, NodeId read, const std::vector<uint32_t>& done) const;
   std::vector<Pair> broken(const std::vector<NodeId>& order);
   void broken_locks(NodeId id, std::vector<Pair>* pairs);
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "offline/predict/witness.h"
 #include "tso/support/work.h"
 
 namespace tsomon::predict {
@@ -15,12 +16,14 @@ bool may_read(const Event& event) {
 bool may_write(const Event& event) {
   return event.kind() == EventKind::kWrite || event.kind() == EventKind::kReadModifyWrite;
 }
+// Of an entry of a witness.
+uint32_t event_of(uint32_t entry) { return entry & ~kCommit; }
 
 }  // namespace
 
 Validator::Validator(const Trace& trace, const CellTable& cells, const std::vector<HardEdge>& edges,
-                     Branches branches)
-    : trace_(trace), cells_(cells), edges_(edges), branches_(branches) {
+                     Branches branches, bool buffers)
+    : trace_(trace), cells_(cells), edges_(edges), branches_(branches), buffers_(buffers) {
   const auto n = static_cast<uint32_t>(trace.events.size());
   steps_.resize(n);
   first_source_.assign(n, 0);
@@ -60,6 +63,7 @@ Validator::Validator(const Trace& trace, const CellTable& cells, const std::vect
   std::fill(last_.begin(), last_.end(), kInitial);
   std::fill(done_.begin(), done_.end(), kNobody);
   ends_.assign(done_.size(), kNobody);
+  buffer_.resize(done_.size());
   group_locks();
   find_plain();
 }
@@ -131,7 +135,9 @@ void Validator::reset() {
   for (const ThreadId thread : used_threads_) {
     done_[thread] = kNobody;
     ends_[thread] = kNobody;
+    buffer_[thread].clear();
   }
+  forwarded_.clear();
   used_threads_.clear();
   for (const uint32_t cell : touched_) {
     last_[cell] = kInitial;
@@ -228,6 +234,9 @@ void Validator::release(Lock& lock, const Event& event) {
 
 // Before the tail, or in what has been replayed of it.
 bool Validator::executed(uint32_t event) const {
+  if (buffers_ && !committed(event)) {
+    return false;
+  }
   const uint32_t done = done_[steps_[event].thread];
   return event < start_ || (done != kNobody && event <= done);
 }
@@ -288,35 +297,37 @@ std::string Validator::step(uint32_t i, bool bound) {
 std::string Validator::replay(std::span<const uint32_t> tail, uint32_t start, size_t free_tail) {
   reset();
   start_ = start;
-  for (const uint32_t i : tail) {
-    if (i >= steps_.size()) {
+  for (const uint32_t entry : tail) {
+    const uint32_t i = event_of(entry);
+    if (!entry_exists(entry)) {
       return fmt::format("there is no event {}", i);
     }
     uint32_t& end = ends_[steps_[i].thread];
     if (end == kNobody) {
       used_threads_.push_back(steps_[i].thread);
     }
-    end = i;
+    end = entry == i ? i : end;
   }
   spend(tail.size());
   for (size_t at = 0; at < tail.size(); ++at) {
-    const uint32_t i = tail[at];
+    const uint32_t i = event_of(tail[at]);
     const Step& mine = steps_[i];
-    if (!next_in_thread(i)) {
+    if (tail[at] == i && !next_in_thread(i)) {
       return fmt::format("event {} comes out of its thread's order", i);
     }
-    if (!mine.plain) {
+    if (buffers_ || !mine.plain) {
       const bool bound =
           at + free_tail < tail.size() &&
           (branches_ == Branches::kAfterEveryRead ||
            trace_.events[i].kind() == EventKind::kReadModifyWrite ||
            (branches_ == Branches::kAsRecorded && mine.next_branch <= ends_[mine.thread]));
-      if (std::string wrong = step(i, bound); !wrong.empty()) {
+      const std::string wrong = buffers_ ? buffered_step(tail[at], bound) : step(i, bound);
+      if (!wrong.empty()) {
         return wrong;
       }
       spend(1);
     }
-    done_[mine.thread] = i;
+    done_[mine.thread] = tail[at] == i ? i : done_[mine.thread];
   }
   return {};
 }
@@ -344,6 +355,9 @@ std::string Validator::check_race(std::span<const uint32_t> tail, uint32_t start
   }
   const uint32_t a = tail[tail.size() - 2];
   const uint32_t b = tail[tail.size() - 1];
+  if (a != event_of(a) || b != event_of(b)) {
+    return "a race is between two accesses when they are issued";
+  }
   if (!conflict(a, b) || steps_[a].thread == steps_[b].thread) {
     return "the last two events do not conflict";
   }
@@ -361,7 +375,9 @@ std::string Validator::check_atomicity(std::span<const uint32_t> tail, uint32_t 
                                        const UnitTable& units) {
   std::array<size_t, 4> at{};
   for (size_t i = 0; i < detour.size(); ++i) {
-    const auto found = std::find(tail.begin(), tail.end(), detour[i]);
+    const bool store =
+        buffers_ && detour[i] < steps_.size() && is(trace_.events[detour[i]], kinds::kStores);
+    const auto found = std::find(tail.begin(), tail.end(), detour[i] | (store ? kCommit : 0));
     at[i] = detour[i] < start ? detour[i] : start + static_cast<size_t>(found - tail.begin());
     if (detour[i] >= steps_.size() || (detour[i] >= start && found == tail.end())) {
       return fmt::format("the reordering does not have event {}", detour[i]);
@@ -382,9 +398,16 @@ std::string Validator::check_atomicity(std::span<const uint32_t> tail, uint32_t 
   if (!conflict(first, to) || !conflict(from, last)) {
     return "the events do not conflict";
   }
+  const uint32_t before = tail.size() > 1 ? event_of(tail[tail.size() - 2]) : kNobody;
   const bool two_threads =
-      tail.size() > 1 && steps_[tail[tail.size() - 2]].thread != steps_[tail.back()].thread;
-  return replay(tail, start, two_threads ? 2 : 1);
+      before < steps_.size() && steps_[before].thread != steps_[event_of(tail.back())].thread;
+  if (std::string wrong = replay(tail, start, two_threads ? 2 : 1); !wrong.empty()) {
+    return wrong;
+  }
+  const bool forwarded = std::any_of(detour.begin(), detour.end(), [&](uint32_t event) {
+    return std::find(forwarded_.begin(), forwarded_.end(), event) != forwarded_.end();
+  });
+  return forwarded ? "a load saw a store that had not been committed" : "";
 }
 
 // In a mode that keeps the request waiting.
@@ -401,6 +424,7 @@ std::string Validator::check_deadlock(std::span<const uint32_t> tail,
   if (std::string wrong = replay(tail, start, 0); !wrong.empty()) {
     return wrong;
   }
+  commit_releases();
   if (requests.size() < 2) {
     return "a deadlock is between two threads or more";
   }

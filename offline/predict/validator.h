@@ -10,6 +10,12 @@
 //               - a read sees for each cell the same write as in the trace, or as there what memory
 //                 held at first, unless it is free. The read of a read-modify-write is bound as
 //                 soon as its thread does anything more or another thread sees what it wrote.
+// Buffers     Under TSO (witness.h) stores and releases wait in the buffer of their thread, first in
+//             first out, until they are committed. A load is forwarded the youngest store there to
+//             its cells, which has to cover it whole; what drains, and a join of the thread, finds
+//             the buffer empty. The hard edge from a store is one from its commit. A store is where
+//             it commits in atomicity, where no access is a load that was forwarded, and where it
+//             is issued in races.
 // Race        The last two events of the witness are the two accesses, of different threads, that
 //             conflict. Nothing follows them, so what they read is free.
 // Atomicity   The last event closes a cycle: it and an earlier event of its unit conflict with
@@ -26,6 +32,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,7 +49,7 @@ class Validator {
  public:
   // `branches` is not kAuto. All arguments must outlive it.
   Validator(const Trace& trace, const CellTable& cells, const std::vector<HardEdge>& edges,
-            Branches branches);
+            Branches branches, bool buffers = false);
 
   // Empty: it is one. Otherwise what is wrong.
   std::string check_order(std::span<const uint32_t> tail, uint32_t start = 0);
@@ -74,6 +81,12 @@ class Validator {
     ThreadId plain : 1 = 1;
   };
 
+  bool entry_exists(uint32_t entry) const;
+  std::string buffered_step(uint32_t entry, bool bound);
+  std::string commit(uint32_t event);
+  std::string buffered_load(uint32_t event, bool bound);
+  bool committed(uint32_t event) const;
+  void commit_releases();
   void group_locks();
   void find_plain();
   std::string replay(std::span<const uint32_t> tail, uint32_t start, size_t free_tail);
@@ -95,6 +108,7 @@ class Validator {
   const CellTable& cells_;
   const std::vector<HardEdge>& edges_;
   Branches branches_;
+  bool buffers_;
   std::vector<Step> steps_;
   std::vector<uint32_t> first_source_;  // of a reading event
   std::vector<uint32_t> sources_;       // the write seen, for each of its cells
@@ -103,6 +117,8 @@ class Validator {
   std::vector<bool> free_before_;       // such a change finds the lock free
 
   // Of the replay.
+  std::vector<std::deque<uint32_t>> buffer_;  // stores and releases, by thread
+  std::vector<uint32_t> forwarded_;           // loads
   uint32_t start_ = 0;
   std::vector<uint32_t> done_;  // last event of each thread in the tail so far
   std::vector<uint32_t> ends_;  // and in the whole tail

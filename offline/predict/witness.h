@@ -3,6 +3,9 @@
 // Purpose     What lets two accesses meet is mostly close to them. Everything before the first event
 //             that the reordering leaves out or moves is as in the trace, and is not written down: a
 //             witness takes the memory, and its check the time, of its tail.
+// Buffers     Where stores have a buffer, the tail has a store twice, when it is issued and, with
+//             kCommit, when it is committed; without the second it stays in the buffer. The stores
+//             before the tail commit at once.
 // Thread-safety: plain data.
 #pragma once
 
@@ -11,6 +14,9 @@
 #include <vector>
 
 namespace tsomon::predict {
+
+// Of a number of an event, which has 31 bits.
+inline constexpr uint32_t kCommit = 0x80000000U;
 
 struct Witness {
   uint32_t start = 0;  // the events of the trace with smaller numbers come first,

@@ -24,8 +24,9 @@ bool writes(const Event& e) {
 struct Builder {
   Trace trace;
 
-  void add(uint32_t thread, EventKind kind, uint64_t address = 0) {
+  void add(uint32_t thread, EventKind kind, uint64_t address = 0, uint32_t size = 0) {
     Event event;
+    event.size = size & 3U;
     event.thread = thread;
     event.set_kind(kind);
     event.address = address;
@@ -60,6 +61,10 @@ Trace random_small_trace(std::mt19937& random, const SmallTraceShape& shape) {
       in_unit[thread] = !in_unit[thread];
       continue;
     }
+    if (shape.fences && below(10) == 0) {
+      builder.add(thread, EventKind::kFence);
+      continue;
+    }
     const uint32_t what = below(10);
     auto& mine = held[thread];
     const uint32_t acquisitions = shape.mostly_locks ? 4 : 3;
@@ -89,7 +94,8 @@ Trace random_small_trace(std::mt19937& random, const SmallTraceShape& shape) {
       const EventKind kind = shape.exchanges && below(4) == 0 ? EventKind::kReadModifyWrite
                              : below(2) == 0                  ? EventKind::kRead
                                                               : EventKind::kWrite;
-      builder.add(thread, kind, below(shape.variables));
+      const uint32_t variable = below(shape.variables);
+      builder.add(thread, kind, variable, shape.wide ? 1 + below(2) : 0);
     }
   }
   if (shape.forks && shape.threads > 1 && started[1] && below(2) == 0) {

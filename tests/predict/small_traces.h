@@ -28,6 +28,8 @@ struct SmallTraceShape {
   bool mostly_locks = false;
   bool upgrades = false;  // readers ask for their lock alone
   bool units = false;
+  bool wide = false;  // accesses of one byte or two, at bytes with these numbers
+  bool fences = false;
 };
 
 // Each event has a source location of its own.
