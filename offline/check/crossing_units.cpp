@@ -153,6 +153,7 @@ class CrossingSearch {
     CrossingUnits result;
     result.units = units_.size();
     if (too_many_threads(conflicting_lists())) {
+      result.unknown = "what comes before what would take too much memory for so many threads";
       return result;
     }
     std::vector<Edge> edges = directed_edges(relation_, accesses_);
@@ -170,10 +171,12 @@ class CrossingSearch {
     }
     edges = {};
     if (!order_) {
-      return result;  // the values, or what the trace says, fit no execution
+      result.unknown = "no execution was found to have the recorded order and values";
+      return result;
     }
     lists_.emplace(relation_, accesses_, units_, by_event_);
     if (!add_passages()) {
+      result.unknown = "a unit starts or joins a thread, which its cycles may pass";
       return result;
     }
     reach_.emplace(*lists_, relation_.threads());
@@ -466,10 +469,21 @@ Result<Analysis> analyse_crossing_units(const Trace& trace, const AnalysisOption
       result->add(std::move(*found.violation), options.max_findings);
     } else if (found.cyclic == Answer::kUnknown) {
       result->missing(
-          fmt::format("{} cycles of units were met that were not shown to be some", found.refused));
+          found.unknown != nullptr
+              ? found.unknown
+              : fmt::format("{} cycles of units were met that no execution was found to have",
+                            found.refused));
     }
     return {};
   });
+}
+
+// The next step is not taken when a stop was asked for.
+Result<Analysis> ended_early(Result<Analysis> analysis) {
+  if (analysis && analysis->verdict() == Verdict::kInconclusive) {
+    analysis->missing(limit_text(WorkLimit::kStopped));
+  }
+  return analysis;
 }
 
 Result<Analysis> analyse_in_steps(const Trace& trace, const AnalysisOptions& options) {
@@ -482,7 +496,10 @@ Result<Analysis> analyse_in_steps(const Trace& trace, const AnalysisOptions& opt
   std::optional<Result<Analysis>> crossing;
   if (open >= kFewOpen / 5 + n / (4 * kEventsForOpen)) {
     crossing = analyse_crossing_units(trace, options);
-    if (!*crossing || (*crossing)->verdict() == Verdict::kClean || stop_asked()) {
+    if (stop_asked()) {
+      return ended_early(std::move(*crossing));
+    }
+    if (!*crossing || (*crossing)->verdict() == Verdict::kClean) {
       return std::move(*crossing);
     }
   }
@@ -490,15 +507,21 @@ Result<Analysis> analyse_in_steps(const Trace& trace, const AnalysisOptions& opt
   WorkSpent spent{0, true};
   if (open < kFewOpen + n / kEventsForOpen) {
     spent = measured(kFirstLook.of(n), [&] { exact = analyse_exactly(trace, options); });
+    if (stop_asked()) {
+      return ended_early(std::move(*exact));
+    }
     if (!*exact || (!spent.over && (*exact)->verdict() != Verdict::kInconclusive) ||
-        (*exact)->violations() > 0 || stop_asked()) {
+        (*exact)->violations() > 0) {
       return std::move(*exact);
     }
   }
   if (!crossing) {
     crossing = analyse_crossing_units(trace, options);
   }
-  if (stop_asked() || (*crossing && (*crossing)->verdict() != Verdict::kInconclusive)) {
+  if (stop_asked()) {
+    return ended_early(std::move(*crossing));
+  }
+  if (*crossing && (*crossing)->verdict() != Verdict::kInconclusive) {
     return std::move(*crossing);
   }
   return spent.over ? analyse_exactly(trace, options) : std::move(*exact);

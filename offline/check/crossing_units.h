@@ -38,7 +38,8 @@ struct CrossingUnits {
   Answer cyclic = Answer::kUnknown;
   std::optional<Violation> violation;  // of kYes
   uint64_t units = 0;
-  uint64_t refused = 0;  // cycles that were met and no execution was found for
+  uint64_t refused = 0;           // cycles that were met and no execution was found for
+  const char* unknown = nullptr;  // of kUnknown: why none was looked for
 };
 
 // Serializability or robustness, under TSO.
