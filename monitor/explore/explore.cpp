@@ -305,8 +305,9 @@ class Explorer {
     ++result_.executions;
     bool is_new = true;
     if (classes_.size() < kMaxClasses) {
-      is_new = classes_.insert(class_hash(next.graph) ^ (is_mixed() ? values_hash(next.graph) : 0))
-                   .second;
+      is_new =
+          classes_.insert(class_hash(*next.graph) ^ (is_mixed() ? values_hash(*next.graph) : 0))
+              .second;
     }
     if (!is_new) {
       ++result_.redundant;
@@ -315,7 +316,7 @@ class Explorer {
     }
     ++result_.classes;
     if (!found) {
-      found = found_early_free(next.graph, *next.run, options_.model);
+      found = found_early_free(*next.graph, *next.run, options_.model);
     }
     std::vector<std::string> outcomes = next.run->outcomes;
     std::sort(outcomes.begin(), outcomes.end());
@@ -340,7 +341,7 @@ class Explorer {
       shown = &at_->process().run(again);
     }
     if (const std::string problem =
-            traces_->write(next.graph, *shown, options_.model, bad, &at_->process(),
+            traces_->write(*next.graph, *shown, options_.model, bad, &at_->process(),
                            [this](uint64_t pc) { return place(pc); });
         !problem.empty()) {
       note(problem);
@@ -354,7 +355,7 @@ class Explorer {
       return;
     }
     for (const Found& found :
-         violated_properties(next.graph, *next.run, options_.model,
+         violated_properties(*next.graph, *next.run, options_.model,
                              {options_.serializability, options_.robustness})) {
       report(next, found, outcome);
     }
@@ -365,7 +366,7 @@ class Explorer {
 
   void judge_linearizability(const NextRun& next, const std::string& outcome) {
     auto bad =
-        linearizability_.judge(next.graph, options_.model, next.run->marks,
+        linearizability_.judge(*next.graph, options_.model, next.run->marks,
                                [this](uint32_t number) { return at_->process().label(number); });
     if (!linearizability_.open().empty()) {
       note(linearizability_.open());
@@ -428,7 +429,8 @@ class Explorer {
       finding.history = found.history;
       if (found.kind == "serializability" || found.kind == "robustness") {
         finding.trace = trace_text(
-            next.graph, *next.run, [this](uint32_t number) { return at_->process().label(number); },
+            *next.graph, *next.run,
+            [this](uint32_t number) { return at_->process().label(number); },
             [this](uint64_t pc) { return place(pc); });
       }
       finding.schedule = schedule_of(steps_of(next, found));

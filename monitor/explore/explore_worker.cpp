@@ -84,9 +84,7 @@ NextRun ExploreWorker::next() {
     GraphSearch::Result result = graphs_->next();
     next.run = result.run;
     next.schedule = std::move(result.schedule);
-    if (result.graph != nullptr) {
-      next.graph = *result.graph;
-    }
+    next.graph = result.graph;
     return next;
   }
   if (picks()) {
@@ -100,9 +98,9 @@ NextRun ExploreWorker::next() {
     next.run = &sequences_->next();
     bounded_ = bounded_ || sequences_->bounded();
   }
-  if (next.run->end != End::kDiverged) {
-    next.graph = builder_.of_run(*next.run, options_.model, true);
-  }
+  graph_ =
+      next.run->end == End::kDiverged ? Graph() : builder_.of_run(*next.run, options_.model, true);
+  next.graph = &graph_;
   next.schedule = executed(*next.run);
   return next;
 }

@@ -23,7 +23,8 @@ namespace tsomon::explore {
 // What the strategies have in common.
 struct NextRun {
   const Run* run = nullptr;  // nullptr: it did not fit
-  Graph graph;
+  // Valid until the worker's next one. That of a run that did not fit may be nullptr.
+  const Graph* graph = nullptr;
   std::vector<Choice> schedule;
 };
 
@@ -74,6 +75,7 @@ class ExploreWorker {
   std::unique_ptr<ProgramProcess> process_;
   std::unique_ptr<LearningProgram> program_;
   GraphBuilder builder_;
+  Graph graph_;  // of the last run, where no search has it
   std::unique_ptr<GraphSearch> graphs_;
   std::unique_ptr<NaiveSearch> sequences_;
   std::unique_ptr<StateSearch> states_;

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "offline/explore/dependencies.h"
 #include "tso/support/work.h"
 
 namespace tsomon::explore {
@@ -167,22 +168,34 @@ std::optional<std::vector<UnitEdge>> unit_cycle(const Graph& graph, Model model,
 
 std::optional<EarlyFree> early_free(const Graph& graph, Model model,
                                     const std::vector<Mark>& marks) {
+  Dependencies dependencies;
+  bool looked = false;
+  std::vector<uint32_t> events;
   for (const Mark& mark : marks) {
     if (mark.kind != MarkKind::kFree) {
       continue;
     }
     const std::optional<uint32_t> freed = event_before(graph, mark);
-    std::vector<uint32_t> events;
+    if (freed && !looked) {
+      dependencies.look_at(graph);
+      looked = true;
+    }
+    if (freed) {
+      dependencies.find(*freed, graph.events[*freed].source);
+    }
+    events.clear();
     for (uint32_t e = 0; freed && e < graph.events.size(); ++e) {
       const GraphEvent& event = graph.events[e];
       if (!has_cell(event.op) || event.waits || event.thread == mark.thread) {
         continue;
       }
       const uint64_t address = graph.cells[event.cell].address;
-      if (address >= mark.address && address < mark.address + mark.size) {
+      if (address >= mark.address && address < mark.address + mark.size &&
+          !dependencies.has(static_cast<int32_t>(e))) {
         events.push_back(e);
       }
     }
+    // Mostly all come before it in every execution; else which do has to be looked for.
     if (events.empty()) {
       continue;
     }

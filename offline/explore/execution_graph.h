@@ -17,6 +17,7 @@
 // Thread-safety: plain data.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -97,7 +98,7 @@ class GraphBuilder {
   // Continues `graph`, which the first `replayed` steps of the run ran, by the rest of it, which
   // was scheduled by Policy::kFirst. Values are those of the run. False: the run did something
   // else. That it crashed before the end is not something else.
-  bool extend(Graph* graph, const Run& run, size_t replayed, Model model);
+  bool extend(Graph* graph, const Run& run, size_t replayed);
   // Accesses of different sizes to the same bytes, of which none is part of a copy.
   struct Mixed {
     uint64_t address = 0;  // 0: there are none
@@ -130,6 +131,8 @@ class GraphBuilder {
   std::map<Key, Cell> cells_;
   Mixed mixed_;
   std::map<uint64_t, uint8_t> parts_;
+  // Of extend(), by thread.
+  std::array<std::vector<int32_t>, kMaxThreads + 1> events_of_;
 };
 
 }  // namespace tsomon::explore

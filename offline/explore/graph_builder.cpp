@@ -1,5 +1,6 @@
 // Graphs of runs.
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <set>
 #include <utility>
@@ -177,14 +178,16 @@ Graph GraphBuilder::of_run(const Run& run, Model model, bool drop_iterations) {
   return graph;
 }
 
-bool GraphBuilder::extend(Graph* graph, const Run& run, size_t replayed, Model model) {
-  std::map<std::pair<uint16_t, uint32_t>, int32_t> place;
-  std::map<uint16_t, uint32_t> next;
+bool GraphBuilder::extend(Graph* graph, const Run& run, size_t replayed) {
+  // By thread: numbers of its events, in their order; how many of them have been run.
+  std::array<uint32_t, kMaxThreads + 1> next{};
+  for (std::vector<int32_t>& events : events_of_) {
+    events.clear();
+  }
   for (size_t e = 0; e < graph->events.size(); ++e) {
-    place[{graph->events[e].thread, graph->events[e].index}] = static_cast<int32_t>(e);
+    events_of_.at(graph->events[e].thread).push_back(static_cast<int32_t>(e));
   }
   const size_t known = graph->events.size();
-  const bool tso = model == Model::kTso;
   // A load that was given another value can end the program before the others have run.
   if (run.steps.size() < replayed && run.end != End::kCrashed && run.end != End::kExited) {
     return false;
@@ -194,14 +197,14 @@ bool GraphBuilder::extend(Graph* graph, const Run& run, size_t replayed, Model m
     if (step.choice.commit != 0) {
       continue;
     }
-    const uint32_t index = next[step.choice.thread];
+    std::vector<int32_t>& events = events_of_.at(step.choice.thread);
+    uint32_t& index = next.at(step.choice.thread);
     const uint32_t cell = has_cell(step.op) ? cell_of(graph, step) : 0;
     if (i < replayed) {
-      const auto found = place.find({step.choice.thread, index});
-      if (found == place.end()) {
+      if (index >= events.size()) {
         return false;
       }
-      GraphEvent& event = graph->events[found->second];
+      GraphEvent& event = graph->events[static_cast<size_t>(events[index])];
       if (event.op != step.op || event.waits ||
           (has_cell(step.op) && (event.cell != cell || event.size != step.size))) {
         return false;
@@ -217,10 +220,10 @@ bool GraphBuilder::extend(Graph* graph, const Run& run, size_t replayed, Model m
       event.a = step.a;
       event.b = step.b;
       event.pc = step.pc;
-      ++next[step.choice.thread];
+      ++index;
       continue;
     }
-    if (place.contains({step.choice.thread, index})) {
+    if (index < events.size()) {
       continue;  // it is known to wait
     }
     GraphEvent event = event_of(step, cell, index);
@@ -232,14 +235,13 @@ bool GraphBuilder::extend(Graph* graph, const Run& run, size_t replayed, Model m
       event.writes = effect_of(*graph, event, event.source).writes;
     }
     event.writes = event.writes || step.op == Op::kStore;
-    place[{step.choice.thread, index}] = e;
-    ++next[step.choice.thread];
+    events.push_back(e);
+    ++index;
     graph->events.push_back(event);
     if (event.writes) {
       graph->cells[cell].order.push_back(e);
     }
   }
-  static_cast<void>(tso);
   return true;
 }
 

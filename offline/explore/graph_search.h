@@ -15,8 +15,8 @@
 //             So does a loop that waits. Graphs that end with a thread that only waits
 //             for what has happened since are counted as blocked: no execution ends
 //             so.
-// Complexity  One run for every class, and for every blocked graph; no class twice. Alternatives
-//             cost O(n^2) for each pair of a load and a store on the same cell.
+// Complexity  One run for every class, and for every blocked graph; no class twice. What the
+//             alternatives of a graph cost says offline/explore/alternatives.h.
 // Memory      The graphs along one path of the search, O(n) each.
 // Thread-safety: none.
 #pragma once
@@ -27,23 +27,17 @@
 #include <optional>
 #include <vector>
 
+#include "offline/explore/alternatives.h"
 #include "offline/explore/execution_graph.h"
 
 namespace tsomon::explore {
 
-// What the alternatives of the run are made of.
 class GraphSearch {
  public:
   GraphSearch(Program& program, GraphBuilder& builder, Model model)
-      : program_(program), builder_(builder), model_(model) {}
+      : program_(program), builder_(builder), model_(model), alternatives_(model) {}
 
   // Graphs that one alternative begins, to be searched by another.
-  struct Alternative {
-    uint32_t event = 0;           // added last
-    int32_t source = kReadsNone;  // what it reads then
-    uint32_t position = 0;        // of a store: in the order of its cell
-    int32_t revisited = -1;       // the load that reads it then
-  };
   struct Subtree {
     std::shared_ptr<const Graph> graph;  // nullptr: the whole search
     Alternative alternative;
@@ -73,15 +67,12 @@ class GraphSearch {
     std::vector<Alternative> alternatives;
   };
 
-  // `schedule`: one that runs it; may be nullptr.
-  bool make(const Graph& whole, const Alternative& alternative, Graph* made,
-            std::vector<Choice>* schedule) const;
   void add_alternatives(const std::shared_ptr<const Graph>& graph, uint32_t from);
-  void add_of_event(const Graph& graph, uint32_t e, Node* node) const;
 
   Program& program_;
   GraphBuilder& builder_;
   const Model model_;
+  Alternatives alternatives_;
   bool started_ = false;
   std::vector<Node> stack_;
   std::shared_ptr<Graph> last_;

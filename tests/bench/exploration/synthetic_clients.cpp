@@ -1,12 +1,12 @@
-// Small tests that GenMC has too (its tests/correct/synthetic), written anew with std::thread:
+// Small tests that GenMC has too (its tests/correct/synthetic), written anew, with its threads:
 //
 //   synthetic_clients ainc | readers | casrot | lastzero | fib_bench N
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
-#include <vector>
 
+#include <pthread.h>
 #include <tsomon.h>
 
 namespace {
@@ -62,13 +62,21 @@ void fibonacci(int number) {
   }
 }
 
-void run(void (*work)(int), int from, int to) {
-  std::vector<std::thread> threads(static_cast<size_t>(to - from));
+void (*work)(int) = nullptr;
+
+void* run_thread(void* number) {
+  work(static_cast<int>(reinterpret_cast<intptr_t>(number)));
+  return nullptr;
+}
+
+void run(void (*what)(int), int from, int to) {
+  work = what;
+  pthread_t threads[kMost];
   for (int i = from; i < to; ++i) {
-    threads[static_cast<size_t>(i - from)] = std::thread(work, i);
+    pthread_create(&threads[i], nullptr, run_thread, reinterpret_cast<void*>(intptr_t{i}));
   }
-  for (std::thread& thread : threads) {
-    thread.join();
+  for (int i = from; i < to; ++i) {
+    pthread_join(threads[i], nullptr);
   }
 }
 

@@ -1,0 +1,299 @@
+#include "offline/explore/alternatives.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tso/support/work.h"
+
+namespace tsomon::explore {
+namespace {
+
+const GraphEvent& event_at(const Graph& graph, int32_t e) {
+  return graph.events[static_cast<size_t>(e)];
+}
+GraphEvent& event_at(Graph* graph, int32_t e) { return graph->events[static_cast<size_t>(e)]; }
+
+// Cells with the writes for which `number` is not negative, as these numbers.
+template <typename Number>
+void take_cells(const Graph& from, Graph* to, const Number& number) {
+  to->cells.resize(from.cells.size());
+  for (size_t c = 0; c < from.cells.size(); ++c) {
+    const GraphCell& cell = from.cells[c];
+    GraphCell& taken = to->cells[c];
+    taken.address = cell.address;
+    taken.size = cell.size;
+    taken.object = cell.object;
+    taken.initial = cell.initial;
+    taken.order.clear();
+    for (const int32_t e : cell.order) {
+      if (const int32_t other = number(e); other >= 0) {
+        taken.order.push_back(other);
+      }
+    }
+  }
+}
+
+void remove_write(Graph* graph, int32_t e) {
+  GraphEvent& event = event_at(graph, e);
+  std::erase(graph->cells[event.cell].order, e);
+  event.writes = false;
+}
+
+size_t place_behind(const Graph& graph, uint32_t cell, int32_t source) {
+  if (source == kInitial) {
+    return 0;
+  }
+  const auto& order = graph.cells[cell].order;
+  return static_cast<size_t>(std::find(order.begin(), order.end(), source) - order.begin()) + 1;
+}
+
+void insert_write(Graph* graph, int32_t e, size_t place) {
+  GraphEvent& event = event_at(graph, e);
+  auto& order = graph->cells[event.cell].order;
+  order.insert(order.begin() + static_cast<ptrdiff_t>(place), e);
+  event.writes = true;
+}
+
+// The load reads this write: what it writes itself follows. Its own write is not in the order.
+void read_from(Graph* graph, int32_t e, int32_t source) {
+  GraphEvent& event = event_at(graph, e);
+  event.source = source;
+  event.read = graph->value_of(source, event.cell);
+  event.waits = false;
+  if (!is_locked(event.op)) {
+    return;
+  }
+  const Effect effect = effect_of(*graph, event, source);
+  event.waits = !effect.enabled;
+  event.written = effect.value;
+  if (effect.enabled && effect.writes) {
+    insert_write(graph, e, place_behind(*graph, event.cell, source));
+  }
+}
+
+}  // namespace
+
+void Alternatives::find_needed(uint32_t last, int32_t source) {
+  needed_.find(last, source);
+  maximal_.assign(last + 1, 0);
+}
+
+// Whether `e` is as the search adds it: a load of the newest write, or the newest write, among what
+// came before it and what the last event depends on.
+bool Alternatives::is_maximal(int32_t e, int32_t last) const {
+  const auto previous = [&](int32_t other) {
+    return other < last && (other <= e || needed_.has(other));
+  };
+  const Graph& graph = *graph_;
+  const GraphEvent& event = event_at(graph, e);
+  if (!has_cell(event.op)) {
+    return true;
+  }
+  if (event.writes) {
+    for (int32_t other = 0; other < last; ++other) {
+      if (other != e && previous(other) && event_at(graph, other).source == e) {
+        return false;
+      }
+    }
+  }
+  const auto& order = graph.cells[event.cell].order;
+  int32_t newest = kInitial;
+  for (const int32_t write : order) {
+    newest = write != e && previous(write) ? write : newest;
+  }
+  if (reads(event.op)) {
+    return event.source == newest;
+  }
+  return newest == kInitial ||
+         std::find(order.begin(), order.end(), newest) < std::find(order.begin(), order.end(), e);
+}
+
+bool Alternatives::added_maximally(int32_t e, int32_t last) {
+  uint8_t& known = maximal_[static_cast<size_t>(e)];
+  if (known == 0) {
+    known = is_maximal(e, last) ? 2 : 1;
+  }
+  return known == 2;
+}
+
+// Nothing is left of what neither came before the load nor the last event needs. False: the load is
+// needed, or another graph does this.
+bool Alternatives::may_revisit(int32_t load, int32_t last) {
+  if (needed_.has(load)) {
+    return false;
+  }
+  for (int32_t e = 0; e < last; ++e) {
+    const bool kept = is_kept(e, load, last);
+    if ((!kept || e == load) && !added_maximally(e, last)) {
+      return false;
+    }
+    if (kept && e != load) {
+      const int32_t source = event_at(*graph_, e).source;
+      if (source >= 0 && source != load && !is_kept(source, load, last)) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+// The last event is as the alternative has it, all before it as it was.
+void Alternatives::change_last(const Graph& whole, const Alternative& alternative,
+                               Graph* made) const {
+  const auto last = static_cast<int32_t>(alternative.event);
+  made->events.assign(whole.events.begin(), whole.events.begin() + last + 1);
+  take_cells(whole, made, [last](int32_t e) { return e <= last ? e : -1; });
+  const GraphEvent& event = event_at(*made, last);
+  if (event.op == Op::kStore) {
+    remove_write(made, last);
+    insert_write(made, last, alternative.position);
+  } else if (alternative.source != event.source) {
+    if (event.writes) {
+      remove_write(made, last);
+    }
+    read_from(made, last, alternative.source);
+  }
+}
+
+// The load reads the last event. find_needed() was called for it.
+void Alternatives::revisit(const Graph& whole, const Alternative& alternative, Graph* made) {
+  const int32_t load = alternative.revisited;
+  const auto last = static_cast<int32_t>(alternative.event);
+  const GraphEvent& event = event_at(whole, last);
+  const bool store = event.op == Op::kStore;
+  const bool reads_another = !store && alternative.source != event.source;
+  number_.assign(static_cast<size_t>(last) + 1, -1);
+  made->events.clear();
+  for (int32_t e = 0; e <= last; ++e) {
+    if (is_kept(e, load, last) || e == load) {
+      number_[static_cast<size_t>(e)] = static_cast<int32_t>(made->events.size());
+      made->events.push_back(event_at(whole, e));
+    }
+  }
+  for (GraphEvent& kept : made->events) {
+    kept.source = kept.source >= 0 ? number_[static_cast<size_t>(kept.source)] : kept.source;
+  }
+  take_cells(whole, made, [&](int32_t e) {
+    const bool again = e == load || (e == last && (store || reads_another));
+    return e > last || again ? -1 : number_[static_cast<size_t>(e)];
+  });
+  // The events in front of the load have kept their numbers.
+  event_at(made, load).writes = false;
+  event_at(made, load).source = kReadsNone;
+  const auto kept = static_cast<int32_t>(made->events.size()) - 1;
+  if (store) {
+    insert_write(made, kept, alternative.position);
+  } else if (reads_another) {
+    event_at(made, kept).writes = false;
+    const int32_t source = alternative.source;
+    read_from(made, kept, source >= 0 ? number_[static_cast<size_t>(source)] : source);
+  }
+  read_from(made, load, kept);
+}
+
+void Alternatives::make_graph(const Graph& whole, const Alternative& alternative, Graph* made) {
+  if (alternative.revisited < 0) {
+    change_last(whole, alternative, made);
+  } else {
+    revisit(whole, alternative, made);
+  }
+}
+
+void Alternatives::make(const Graph& whole, const Alternative& alternative, Graph* made,
+                        std::vector<Choice>* schedule) {
+  if (alternative.revisited >= 0) {
+    needed_.look_at(whole);
+    find_needed(alternative.event, alternative.source);
+  }
+  make_graph(whole, alternative, made);
+  steps_.build(*made, model_);
+  steps_.sort(schedule);
+}
+
+bool Alternatives::offer(const Alternative& alternative) {
+  spend(alternative.event + 1);
+  make_graph(*graph_, alternative, &made_);
+  const bool consistent = steps_.build(made_, model_) && steps_.sort(nullptr);
+  if (consistent) {
+    found_.push_back(alternative);
+  }
+  return consistent;
+}
+
+// Backward.
+void Alternatives::add_revisits(uint32_t e, int32_t source, uint32_t positions) {
+  const GraphEvent& event = graph_->events[e];
+  const auto last = static_cast<int32_t>(e);
+  bool looked = false;
+  for (int32_t load = 0; load < last; ++load) {
+    const GraphEvent& other = event_at(*graph_, load);
+    if (!reads(other.op) || other.cell != event.cell || other.thread == event.thread) {
+      continue;
+    }
+    if (!looked) {
+      find_needed(e, source);
+      looked = true;
+    }
+    spend(e + 1);
+    if (!may_revisit(load, last)) {
+      continue;
+    }
+    // A store comes anywhere among the writes that are left.
+    uint32_t places = 1;
+    if (positions > 1) {
+      for (const int32_t write : graph_->cells[event.cell].order) {
+        places += write < last && write != load && is_kept(write, load, last) ? 1 : 0;
+      }
+    }
+    for (uint32_t position = 0; position < places; ++position) {
+      offer({e, source, position, load});
+    }
+  }
+}
+
+void Alternatives::add_of_event(uint32_t e) {
+  const Graph& graph = *graph_;
+  const GraphEvent& event = graph.events[e];
+  if (!has_cell(event.op)) {
+    return;
+  }
+  std::vector<int32_t> writes = {kInitial};
+  for (const int32_t write : graph.cells[event.cell].order) {
+    if (write < static_cast<int32_t>(e)) {
+      writes.push_back(write);
+    }
+  }
+  const auto places = static_cast<uint32_t>(writes.size());
+  if (event.op == Op::kStore) {
+    for (uint32_t position = 0; position + 1 < places; ++position) {
+      offer({e, kReadsNone, position, -1});
+    }
+    add_revisits(e, kReadsNone, places);
+    return;
+  }
+  for (const int32_t source : writes) {
+    // One that waits for what has happened already waits for ever.
+    if (source != event.source &&
+        (!is_locked(event.op) || effect_of(graph, event, source).enabled)) {
+      offer({e, source, 0, -1});
+    }
+  }
+  for (size_t i = 0; is_locked(event.op) && i < writes.size(); ++i) {
+    const Effect effect = effect_of(graph, event, writes[i]);
+    if (effect.enabled && effect.writes) {
+      add_revisits(e, writes[i], 1);
+    }
+  }
+}
+
+std::vector<Alternative> Alternatives::of(const Graph& graph, uint32_t from) {
+  found_.clear();
+  graph_ = &graph;
+  needed_.look_at(graph);
+  for (uint32_t e = from; e < graph.events.size(); ++e) {
+    add_of_event(e);
+  }
+  return found_;
+}
+
+}  // namespace tsomon::explore
