@@ -1,19 +1,21 @@
 #include "offline/check/crossing_proof.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "offline/check/forced_units.h"
 #include "offline/check/orientation_search.h"
 #include "tso/support/work.h"
 
 namespace tsomon {
 namespace {
 
-constexpr int kMostOrders = 6;                    // of units, to find one that an execution has
-constexpr size_t kLong = 100'000;                 // events: there one is tried
-constexpr size_t kStretches[] = {64, 256, 1024};  // events
-constexpr uint64_t kStretchWork = 5'000'000;
-constexpr size_t kMostEdges = 12;  // of a cycle that is met by chance: short ones are shown
+constexpr int kMostOrders = 12;    // of units, to find one that an execution has
+constexpr size_t kLong = 100'000;  // events: there fewer are tried
+constexpr int kMostOrdersLong = 4;
+constexpr size_t kMostDecided = 32;  // orders of units, after an execution with a cycle
+constexpr size_t kMostEdges = 12;    // of a cycle that is met by chance: short ones are shown
 
 // Stores that commit as soon as they are issued, and later ones.
 constexpr CommitTime kTimes[] = {CommitTime::kAtOnce, CommitTime::kUnitEnd, CommitTime::kDrain,
@@ -58,7 +60,7 @@ std::optional<Violation> CrossingProof::show_any() {
   while (looked_at_ <= std::size(kTimes)) {
     // The second one is likely to have no cycle.
     const size_t at = looked_at_++;
-    if (auto found = at == 1 ? look_at({CommitTime::kAtOnce, certain().place})
+    if (auto found = at == 1 ? look_at({CommitTime::kAtOnce, certain().places(UnitOrder::kByEnd)})
                              : look_at({kTimes[at == 0 ? 0 : at - 1], {}})) {
       return found;
     }
@@ -68,7 +70,7 @@ std::optional<Violation> CrossingProof::show_any() {
 
 const CertainUnits& CrossingProof::certain() {
   if (!certain_) {
-    certain_ = certain_units(in_, accesses_, lists_);
+    certain_.emplace(in_, accesses_, lists_);
   }
   return *certain_;
 }
@@ -99,87 +101,121 @@ std::optional<Violation> CrossingProof::show(const std::vector<Edge>& cycle) {
   return direct_ ? std::nullopt : show_any();
 }
 
-// Units one after the other, as far as what is certain allows. Where an execution has a cycle all the
-// same, its edges against that order come to be taken for certain.
+// Units one after the other, as far as what is certain allows.
 bool CrossingProof::find_acyclic() {
-  std::vector<uint32_t> place = certain().place;
-  std::vector<Edge> more;
-  const int orders = in_.trace.events.size() < kLong ? kMostOrders : 1;
-  for (int round = 0; round < orders && !place.empty(); ++round) {
-    std::optional<std::vector<Edge>> cycle;
-    for (const CommitTime time : {CommitTime::kAtOnce, CommitTime::kDrain}) {
-      if (auto execution = make({time, place}, {})) {
-        auto found = cycle_of_execution(in_, *execution);
-        last_ = std::move(execution);
-        if (!found) {
-          return true;
-        }
-        cycle = cycle ? std::move(cycle) : std::move(found);
-      }
-    }
-    if (!cycle) {
-      break;
-    }
-    const auto place_of = [&](uint32_t e) {
-      return place[in_.by_event ? e : in_.units.of_event(e)];
-    };
-    for (const Edge& edge : *cycle) {
-      if (place_of(edge.from) > place_of(edge.to)) {
-        more.push_back(edge);
-      }
-    }
-    place = certain_units(in_, accesses_, lists_, more).place;
+  const int rounds = in_.trace.events.size() < kLong ? kMostOrders : kMostOrdersLong;
+  if (direct_ && find_acyclic_by_thread(rounds)) {
+    return true;
   }
-  if (auto execution = make({CommitTime::kAtOnce, {}}, {})) {
-    last_ = std::move(execution);
-    return !cycle_of_execution(in_, *last_);
+  if (forced_contradiction()) {
+    return false;
+  }
+  if (find_acyclic_by_end(rounds / 2)) {
+    return true;
+  }
+  return acyclic_in({CommitTime::kAtOnce, {}}, {}, nullptr) == Answer::kYes;
+}
+
+// kUnknown: it was not made. Otherwise the edges that lead back in the order of the units, if the
+// execution has a cycle, and that one.
+Answer CrossingProof::acyclic_in(const ExecutionChoice& choice, const std::vector<Edge>& open,
+                                 Back* back) {
+  auto execution = make(choice, open);
+  if (!execution) {
+    return Answer::kUnknown;
+  }
+  last_ = std::move(execution);
+  std::vector<Edge> edges;
+  auto cycle = cycle_of_execution(in_, *last_, choice.place, &edges);
+  if (!cycle) {
+    acyclic_ = true;
+    return Answer::kYes;
+  }
+  if (back != nullptr && back->cycle.empty()) {
+    *back = {std::move(*cycle), std::move(edges)};
+  }
+  return Answer::kNo;
+}
+
+// What an execution does against the order of the units is decided before the next one is made.
+bool CrossingProof::find_acyclic_by_thread(int rounds) {
+  std::optional<ForcedUnits> guessed;
+  std::vector<Edge> open;  // between events
+  for (int round = 0; round < rounds; ++round) {
+    const ForcedUnits* const known = guessed ? &*guessed : forced_ ? &*forced_ : nullptr;
+    const std::vector<uint32_t> place = certain().places(
+        UnitOrder::kByThread, known != nullptr ? known->derived() : std::vector<Edge>());
+    Back back;
+    const Answer answer =
+        place.empty() ? Answer::kUnknown : acyclic_in({CommitTime::kOnDemand, place}, open, &back);
+    if (answer != Answer::kNo || !forced_) {
+      return answer == Answer::kYes;
+    }
+    if (!guessed) {
+      guessed.emplace(*forced_);
+    }
+    back.edges.resize(std::min(back.edges.size(), kMostDecided));
+    for (const Edge& edge : back.edges) {
+      if (!decide(edge, &*guessed, &open)) {
+        return false;
+      }
+    }
   }
   return false;
 }
 
-bool CrossingProof::definite_nearby(const Violation& violation) const {
-  const size_t n = in_.trace.events.size();
-  const size_t here = violation.window.empty() ? 0 : violation.window.front();
-  for (const size_t size : kStretches) {
-    for (const size_t middle : {here, n / 4, n / 2, n - n / 4}) {
-      const size_t begin = middle - std::min(middle, size / 2);
-      if (definite_within(begin, std::min(n, begin + size))) {
+// One of the two units comes first: as here, if nothing speaks against it. False: neither can.
+bool CrossingProof::decide(const Edge& edge, ForcedUnits* guessed, std::vector<Edge>* open) {
+  const uint32_t from = node_of(edge.from);
+  const uint32_t to = node_of(edge.to);
+  bool refuted = forced_->refutes(from, to);
+  if (forced_->refutes(to, from)) {
+    forced_->add(from, to);
+  }
+  if (refuted) {
+    forced_->add(to, from);
+  }
+  refuted = refuted || guessed->refutes(from, to);
+  if (refuted) {
+    guessed->add(to, from);
+    open->push_back({edge.to, edge.from});
+  } else {
+    guessed->add(from, to);
+  }
+  return !forced_->contradiction() && !guessed->contradiction();
+}
+
+bool CrossingProof::find_acyclic_by_end(int rounds) {
+  std::vector<Edge> more = forced_ ? forced_->derived() : std::vector<Edge>();
+  std::vector<uint32_t> place = certain().places(UnitOrder::kByEnd, more);
+  for (int round = 0; round < rounds && !place.empty(); ++round) {
+    Back back;
+    for (const CommitTime time : {CommitTime::kAtOnce, CommitTime::kDrain}) {
+      if (acyclic_in({time, place}, {}, &back) == Answer::kYes) {
         return true;
       }
     }
+    if (back.cycle.empty() || round + 1 == rounds) {
+      return false;
+    }
+    // All of them, or if these contradict each other those of the cycle.
+    const size_t before = more.size();
+    for (const Edge& edge : back.edges) {
+      more.push_back({node_of(edge.from), node_of(edge.to)});
+    }
+    std::vector<uint32_t> next = certain().places(UnitOrder::kByEnd, more);
+    if (next.empty()) {
+      more.resize(before);
+      for (const Edge& edge : back.cycle) {
+        if (place[node_of(edge.from)] > place[node_of(edge.to)]) {
+          more.push_back({node_of(edge.from), node_of(edge.to)});
+        }
+      }
+      next = certain().places(UnitOrder::kByEnd, more);
+    }
+    place = std::move(next);
   }
   return false;
-}
-
-// Whether every execution of these events has a cycle; with the stores that loads among them may be forwarded from.
-bool CrossingProof::definite_within(size_t begin, size_t end) const {
-  std::vector<uint32_t> events;
-  for (size_t e = begin; e < end; ++e) {
-    events.push_back(static_cast<uint32_t>(e));
-    const uint32_t source = in_.relation.source(static_cast<uint32_t>(e));
-    if (source != Relation::kNever && source < begin) {
-      events.push_back(source);
-    }
-  }
-  std::sort(events.begin(), events.end());
-  events.erase(std::unique(events.begin(), events.end()), events.end());
-  Trace stretch;
-  stretch.symbols.initial_zero = false;
-  for (const uint32_t e : events) {
-    stretch.in_front += e < begin ? 1 : 0;
-    stretch.append(in_.trace, e, e + 1);
-  }
-  AnalysisOptions options = in_.options;
-  options.values = false;
-  options.only.clear();
-  options.threads = 1;
-  options.progress = nullptr;
-  bool definite = false;
-  measured({.max_work = kStretchWork}, [&] {
-    const auto analysis = analyse_exactly(stretch, options);
-    definite = analysis && analysis->verdict() == Verdict::kDefinite;
-  });
-  return definite;
 }
 
 void CrossingProof::settle(Violation* violation) {
@@ -188,17 +224,19 @@ void CrossingProof::settle(Violation* violation) {
   if (acyclic_) {
     return;
   }
-  if (certain().cycle) {
-    last_ = last_ ? std::move(last_) : make({CommitTime::kAtOnce, {}}, {});
-  } else {
-    violation->complete = find_acyclic();
+  const auto& cycle = certain().cycle();
+  if (!cycle) {
+    if (ForcedUnits::applies(in_)) {
+      forced_.emplace(in_, accesses_, lists_, certain().edges());
+    }
+    if (forced_contradiction() || (!find_acyclic() && forced_contradiction())) {
+      violation->verdict = Verdict::kDefinite;
+    }
+    violation->complete = acyclic_ || violation->verdict == Verdict::kDefinite;
+    return;
   }
-  if (!certain().cycle && !violation->complete && direct_ && definite_nearby(*violation)) {
-    violation->verdict = Verdict::kDefinite;
-    violation->complete = true;
-  }
-  const auto& cycle = certain().cycle;
-  if (!cycle || !last_) {
+  last_ = last_ ? std::move(last_) : make({CommitTime::kAtOnce, {}}, {});
+  if (!last_) {
     return;
   }
   if (auto found = witness_in_execution(in_, *cycle, *last_)) {

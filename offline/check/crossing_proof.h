@@ -7,20 +7,24 @@
 //             anything, cycles whose edges contradict each other are refused at once.
 // Executions  A few executions of the whole trace are made: as they come, and with the edges of a
 //             cycle. At most kMostExecutions for one trace, fewer of a long one.
-// Stretches   Where no cycle is certain, the exact search is asked about a few short stretches of the
-//             trace: if every execution of one has a cycle, so has every execution of all, for what
-//             it does with the events of the stretch is one of the stretch's. Direct only: what
-//             values and locks say of a stretch, others may say of all.
+// Definite    Where no cycle is certain, what all executions without a cycle have in common may
+//             contradict itself (offline/check/forced_units.h).
+// Acyclic     An execution without a cycle is looked for in orders of the units: all that one thread
+//             can do before the next one has to (offline/check/units_by_thread.h; its stores commit
+//             late then, and its loads are forwarded), and that of their ends. Where an execution
+//             does something against such an order, one of the two is decided for the next one.
 // Misses      Executions that none of these choices leads to.
 // Complexity  That of offline/check/full_execution.h and execution_cycle.h, so many times.
 // Thread-safety: none. Throws WorkEnded.
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "offline/check/crossing_witness.h"
 #include "offline/check/execution_cycle.h"
+#include "offline/check/forced_units.h"
 #include "offline/check/full_execution.h"
 #include "offline/check/thread_lists.h"
 
@@ -58,9 +62,18 @@ class CrossingProof {
   std::optional<std::vector<Step>> make(const ExecutionChoice& choice, std::vector<Edge> open);
   std::optional<Violation> look_at(const ExecutionChoice& choice);
   const CertainUnits& certain();
+  bool forced_contradiction() const { return forced_ && forced_->contradiction(); }
   bool find_acyclic();
-  bool definite_nearby(const Violation& violation) const;
-  bool definite_within(size_t begin, size_t end) const;
+  // Of an execution with a cycle: that one, and the edges that lead back in the order of the units.
+  struct Back {
+    std::vector<Edge> cycle;
+    std::vector<Edge> edges;
+  };
+  Answer acyclic_in(const ExecutionChoice& choice, const std::vector<Edge>& open, Back* back);
+  bool find_acyclic_by_thread(int rounds);
+  bool find_acyclic_by_end(int rounds);
+  bool decide(const Edge& edge, ForcedUnits* guessed, std::vector<Edge>* open);
+  uint32_t node_of(uint32_t e) const { return in_.by_event ? e : in_.units.of_event(e); }
 
   OrderedUnits in_;
   const AccessIndex& accesses_;
@@ -71,6 +84,7 @@ class CrossingProof {
   uint32_t made_ = 0;
   size_t looked_at_ = 0;  // of the choices
   std::optional<CertainUnits> certain_;
+  std::optional<ForcedUnits> forced_;
   bool acyclic_ = false;                   // an execution without a cycle was seen
   std::optional<std::vector<Step>> last_;  // an execution
 };

@@ -18,7 +18,7 @@
 // kYes        A cycle with an execution that has it, which the witness checker has accepted: of the
 //             events that it needs, where loads have no recorded values and no lock excludes, else
 //             of the whole trace (offline/check/crossing_proof.h). Whether all executions have one
-//             is decided where few executions show it.
+//             is decided there as well, in most cases.
 // kUnknown    Cycles were met, and no execution that has one was found; or the work is used up.
 // Complexity  O(n log n) for the edges and their order; then for each unit, each location of its
 //             thread, and each event that leaves it and may be passed: O(threads * locations * log

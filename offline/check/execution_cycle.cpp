@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "offline/check/units_by_thread.h"
 #include "tso/order/mixed_graph.h"
 #include "tso/support/none.h"
 #include "tso/support/work.h"
@@ -14,12 +15,26 @@ namespace {
 constexpr size_t kMostStarts = 200;
 constexpr size_t kMostVisited = 2000;  // edges, from one of them
 
+uint32_t node_in(const OrderedUnits& in, uint32_t e) {
+  return in.by_event ? e : in.units.of_event(e);
+}
+uint32_t nodes_in(const OrderedUnits& in) {
+  return in.by_event ? static_cast<uint32_t>(in.trace.events.size()) : in.units.size();
+}
+
+// For each node the place of its last event.
+std::vector<uint32_t> ends_of(const OrderedUnits& in) {
+  std::vector<uint32_t> ends(nodes_in(in));
+  for (uint32_t node = 0; node < ends.size(); ++node) {
+    ends[node] = in.by_event ? node : in.units[node].last_event;
+  }
+  return ends;
+}
+
 // Edges between units, or events, each with the events behind it.
 class UnitGraph {
  public:
-  explicit UnitGraph(const OrderedUnits& in)
-      : in_(in),
-        nodes_(in.by_event ? static_cast<uint32_t>(in.trace.events.size()) : in.units.size()) {}
+  explicit UnitGraph(const OrderedUnits& in) : in_(in), nodes_(nodes_in(in)) {}
 
   void add(uint32_t from, uint32_t to) {
     const uint32_t a = node_of(from);
@@ -75,26 +90,25 @@ class UnitGraph {
     }
   }
 
-  std::vector<uint32_t> places() const {
-    std::vector<uint32_t> ends;
-    if (!in_.by_event) {
-      ends.reserve(nodes_);
-      for (UnitId unit = 0; unit < nodes_; ++unit) {
-        ends.push_back(in_.units[unit].last_event);
+  // The edges that lead back in an order of the nodes.
+  std::vector<Edge> against(std::span<const uint32_t> place) const {
+    std::vector<Edge> found;
+    for (size_t i = 0; i < edges_.size(); ++i) {
+      if (place[edges_[i].from] > place[edges_[i].to]) {
+        found.push_back(behind_[i]);
       }
     }
+    return found;
+  }
+
+  // Between nodes.
+  std::vector<Edge> edges() const {
     std::vector<Edge> edges;
     edges.reserve(edges_.size());
     for (const MixedEdge& edge : edges_) {
       edges.push_back({edge.from, edge.to});
     }
-    spend(8 * edges.size());
-    const std::vector<uint32_t> order = smallest_first(Adjacency(nodes_, edges), ends);
-    std::vector<uint32_t> places(nodes_, 0);
-    for (uint32_t i = 0; i < order.size(); ++i) {
-      places[order[i]] = i;
-    }
-    return places;
+    return edges;
   }
 
   std::optional<std::vector<Edge>> cycle() {
@@ -130,7 +144,7 @@ class UnitGraph {
   }
 
  private:
-  uint32_t node_of(uint32_t e) const { return in_.by_event ? e : in_.units.of_event(e); }
+  uint32_t node_of(uint32_t e) const { return node_in(in_, e); }
 
   // The shortest one, if so many edges are enough; else empty.
   std::vector<Edge> cycle_through(uint32_t start, size_t most) {
@@ -263,22 +277,31 @@ class ExecutionConflicts {
 
 std::optional<std::vector<Edge>> cycle_of_execution(const OrderedUnits& in,
                                                     const std::vector<Step>& execution) {
+  return cycle_of_execution(in, execution, {}, nullptr);
+}
+
+std::optional<std::vector<Edge>> cycle_of_execution(const OrderedUnits& in,
+                                                    const std::vector<Step>& execution,
+                                                    std::span<const uint32_t> place,
+                                                    std::vector<Edge>* against) {
   UnitGraph graph(in);
   graph.add_certain();
   ExecutionConflicts conflicts(in, &graph);
   for (const Step& step : execution) {
     conflicts.add(step);
   }
-  return graph.cycle();
+  auto cycle = graph.cycle();
+  if (cycle && against != nullptr && !place.empty()) {
+    *against = graph.against(place);
+  }
+  return cycle;
 }
 
-CertainUnits certain_units(const OrderedUnits& in, const AccessIndex& accesses,
-                           const ThreadLists& lists, std::span<const Edge> more) {
+CertainUnits::CertainUnits(const OrderedUnits& in, const AccessIndex& accesses,
+                           const ThreadLists& lists)
+    : in_(in), accesses_(accesses) {
   UnitGraph graph(in);
   graph.add_certain();
-  for (const Edge& edge : more) {
-    graph.add(edge.from, edge.to);
-  }
   for (const ThreadLists::List& mine : lists.lists()) {
     if (!mine.shared) {
       continue;
@@ -291,12 +314,38 @@ CertainUnits certain_units(const OrderedUnits& in, const AccessIndex& accesses,
                                 }
                               });
   }
-  CertainUnits result;
-  result.cycle = graph.cycle();
-  if (!result.cycle) {
-    result.place = graph.places();
+  cycle_ = graph.cycle();
+  edges_ = graph.edges();
+}
+
+std::vector<uint32_t> CertainUnits::places(UnitOrder order, std::span<const Edge> more) const {
+  std::vector<Edge> edges;
+  edges.reserve(edges_.size() + more.size());
+  const bool by_thread = order == UnitOrder::kByThread;
+  const auto add = [&](uint32_t from, uint32_t to) {
+    if (from != to) {
+      edges.push_back(by_thread ? Edge{to, from} : Edge{from, to});
+    }
+  };
+  for (const Edge& edge : edges_) {
+    add(edge.from, edge.to);
   }
-  return result;
+  for (const Edge& edge : more) {
+    add(edge.from, edge.to);
+  }
+  const uint32_t nodes = nodes_in(in_);
+  spend(8 * (edges.size() + nodes));
+  const Adjacency neighbours(nodes, edges);
+  const std::vector<uint32_t> in_order = by_thread ? units_by_thread(in_, accesses_, neighbours)
+                                                   : smallest_first(neighbours, ends_of(in_));
+  if (in_order.size() != nodes) {
+    return {};
+  }
+  std::vector<uint32_t> places(nodes);
+  for (uint32_t i = 0; i < nodes; ++i) {
+    places[in_order[i]] = i;
+  }
+  return places;
 }
 
 }  // namespace tsomon

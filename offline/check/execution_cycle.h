@@ -6,6 +6,7 @@
 // Thread-safety: pure functions of their arguments. Throws WorkEnded.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
@@ -19,14 +20,34 @@ namespace tsomon {
 // the first; a short cycle if there is any. Nothing: the execution, of all events, has none.
 std::optional<std::vector<Edge>> cycle_of_execution(const OrderedUnits& in,
                                                     const std::vector<Step>& execution);
+// If there is one also the edges of the execution that lead back in an order of the units.
+std::optional<std::vector<Edge>> cycle_of_execution(const OrderedUnits& in,
+                                                    const std::vector<Step>& execution,
+                                                    std::span<const uint32_t> place,
+                                                    std::vector<Edge>* against);
 
-// The same of edges that every execution has, and of `more`; without a cycle a place for each unit, or event
-// (OrderedUnits::by_event), in an order that keeps them, close to that of their ends.
-struct CertainUnits {
-  std::optional<std::vector<Edge>> cycle;
-  std::vector<uint32_t> place;
+// How units follow each other where nothing says which comes first.
+enum class UnitOrder : uint8_t {
+  kByEnd,
+  kByThread,  // offline/check/units_by_thread.h
 };
-CertainUnits certain_units(const OrderedUnits& in, const AccessIndex& accesses,
-                           const ThreadLists& lists, std::span<const Edge> more = {});
+
+// The edges that every execution has, between units or events (OrderedUnits::by_event).
+class CertainUnits {
+ public:
+  CertainUnits(const OrderedUnits& in, const AccessIndex& accesses, const ThreadLists& lists);
+
+  const std::optional<std::vector<Edge>>& cycle() const { return cycle_; }
+  const std::vector<Edge>& edges() const { return edges_; }  // between units
+  // A place for each unit in an order that keeps these edges and `more`, between units, too; empty:
+  // there is none.
+  std::vector<uint32_t> places(UnitOrder order, std::span<const Edge> more = {}) const;
+
+ private:
+  OrderedUnits in_;
+  const AccessIndex& accesses_;
+  std::vector<Edge> edges_;
+  std::optional<std::vector<Edge>> cycle_;
+};
 
 }  // namespace tsomon

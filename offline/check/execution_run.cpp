@@ -451,6 +451,13 @@ class ExecutionRun {
 
 std::optional<std::vector<Step>> FullExecutions::make(const ExecutionChoice& choice,
                                                       std::span<const Edge> open) const {
+  if (choice.commit == CommitTime::kOnDemand) {
+    std::vector<Step> steps;
+    if (!constrained() && !choice.place.empty()) {
+      steps = on_demand(choice.place, open);
+    }
+    return steps.empty() ? std::nullopt : std::optional(std::move(steps));
+  }
   return ExecutionRun(*this, choice, open).run();
 }
 

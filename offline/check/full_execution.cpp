@@ -1,6 +1,7 @@
 #include "offline/check/full_execution.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tso/support/none.h"
 #include "tso/support/work.h"
@@ -130,6 +131,67 @@ void FullExecutions::add_open(const Edge& open, std::vector<Edge>* steps) const 
     to = effect(source);  // issued later than the load: it is before it by way of its source
   }
   add_before(open.from, to, steps);
+}
+
+std::vector<Step> FullExecutions::on_demand(std::span<const uint32_t> place,
+                                            std::span<const Edge> open) const {
+  const auto& events = in_.trace.events;
+  // Back to front: the last step is node 0, and comes first.
+  const auto last = static_cast<uint32_t>(2 * events.size() - 1);
+  std::vector<Edge> steps;
+  steps.reserve(steps_.size() + 3 * events.size());
+  const auto before = [&](uint32_t a, uint32_t b) {
+    if (a != kNone) {
+      steps.push_back({last - b, last - a});
+    }
+  };
+  for (uint32_t step = 0; step < 2 * events.size(); ++step) {
+    for (const uint32_t next : steps_.successors(step)) {
+      before(step, next);
+    }
+  }
+  std::vector<Edge> asked;
+  for (const Edge& edge : open) {
+    add_open(edge, &asked);
+  }
+  for (const Edge& edge : asked) {
+    before(edge.from, edge.to);
+  }
+  for (ThreadId thread = 0; thread < in_.relation.threads(); ++thread) {
+    uint32_t issued = kNone;
+    uint32_t committed = kNone;
+    for (const uint32_t e : in_.relation.of_thread(thread)) {
+      if (!is(events[e], kinds::kNodes)) {
+        continue;
+      }
+      before(std::exchange(issued, 2 * e), 2 * e);
+      if (in_.relation.is_store(e)) {
+        before(2 * e, 2 * e + 1);
+        before(std::exchange(committed, 2 * e + 1), 2 * e + 1);
+      } else if (in_.relation.drains(e)) {
+        before(committed, 2 * e);
+      }
+    }
+  }
+  std::vector<uint32_t> keys(2 * events.size());
+  for (uint32_t step = 0; step < keys.size(); ++step) {
+    keys[last - step] = ~place[in_.by_event ? step / 2 : in_.units.of_event(step / 2)];
+  }
+  spend(8 * (steps.size() + keys.size()));
+  std::vector<Step> execution;
+  const std::vector<uint32_t> order = smallest_first(Adjacency(keys.size(), steps), keys);
+  if (order.size() != keys.size()) {
+    return {};
+  }
+  execution.reserve(order.size());
+  for (size_t at = order.size(); at-- > 0;) {
+    const uint32_t step = last - order[at];
+    const uint32_t e = step / 2;
+    if (is(events[e], kinds::kNodes) && (step % 2 == 0 || in_.relation.is_store(e))) {
+      execution.push_back({step % 2 == 1, e});
+    }
+  }
+  return execution;
 }
 
 void FullExecutions::find_remote(const AccessIndex& accesses) {

@@ -8,7 +8,9 @@
 //             lock that is held. Directed edges and the order in which conflicting accesses were
 //             issued are kept, and whatever orders are asked for beside them.
 // Choice      Of the steps that may come next, the one with the smallest key does: the order of the
-//             input, or one of the units, each with stores that commit at once or late.
+//             input, or one of the units, each with stores that commit at once or late. Or, back to
+//             front, the one with the largest key comes last: then nothing comes before its turn
+//             that no earlier one has to wait for.
 //             Loads that find their value come before a store that would take it away. A store
 //             waits until those have read that can have read nothing else, and, unless nothing else
 //             can go on, until each thread has whose next load of the location wants what is there.
@@ -39,6 +41,7 @@ enum class CommitTime : uint8_t {
   kUnitEnd,
   kRemoteAccess,  // just before the next access of another thread, in the order of the input
   kDrain,         // as late as the buffer allows
+  kOnDemand,  // when something of an earlier place needs it; only where nothing is constrained()
 };
 
 struct ExecutionChoice {
@@ -70,6 +73,7 @@ class FullExecutions {
   void add_before(uint32_t e, uint32_t step, std::vector<Edge>* steps) const;
   void add_open(const Edge& open, std::vector<Edge>* steps) const;
   void find_remote(const AccessIndex& accesses);
+  std::vector<Step> on_demand(std::span<const uint32_t> place, std::span<const Edge> open) const;
 
   // Loads of one thread and location that have values, in program order.
   struct ValuedLoads {

@@ -1,5 +1,5 @@
 // How the time per event of the exact check grows with the trace: growth_bench [MOST EVENTS]
-// [fenced | plain]
+// [fenced | plain] [KIND OF PLAIN TRACE [THREADS [LOCATIONS]]]
 //
 // Traces   Units of 2 to 6 accesses by 2, 4 or 8 threads to 4 or 16 locations, made here: a unit
 //          begins when the one before it has ended, or (one in twenty) while it runs; most units
@@ -26,6 +26,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -41,6 +42,7 @@ namespace {
 
 constexpr size_t kBlock = 4096;
 constexpr int kRounds = 3;
+constexpr size_t kShortTraces = 100'000;  // events, of plain traces of a size
 
 class Maker {
  public:
@@ -363,12 +365,19 @@ void print_fenced(const std::vector<size_t>& sizes, uint32_t threads, uint32_t l
   }
 }
 
-void print_plain(const std::vector<size_t>& sizes, uint32_t threads, uint32_t locations) {
+void print_plain(const std::vector<size_t>& sizes, uint32_t threads, uint32_t locations,
+                 std::string_view wanted) {
   for (size_t kind = 0; kind < kPlainNames.size(); ++kind) {
+    if (!wanted.empty() && wanted != kPlainNames[kind]) {
+      continue;
+    }
+    // Short traces differ much: some of them, all different.
     std::vector<std::vector<Trace>> traces(sizes.size());
     for (size_t i = 0; i < sizes.size(); ++i) {
-      traces[i].push_back(
-          PlainMaker(static_cast<Plain>(kind), threads, locations, i).make(sizes[i]));
+      for (uint32_t made = 0; made == 0 || made * sizes[i] < kShortTraces; ++made) {
+        traces[i].push_back(
+            PlainMaker(static_cast<Plain>(kind), threads, locations, i + 5 * made).make(sizes[i]));
+      }
     }
     for (const Way way : {Way::kStream, Way::kThreadOrder}) {
       print_row(fmt::format("{:<8} {:<13} {:>7} {:>9}", kPlainNames[kind], name_of(way), threads,
@@ -394,13 +403,19 @@ int main(int argc, char** argv) {
     fmt::print("{:>9}", size);
   }
   fmt::print("  dearest/cheapest  parts, verdict of the longest\n");
+  const auto wanted = [&](int place, uint32_t number) {
+    return argc <= place || std::strtoul(argv[place], nullptr, 10) == number;
+  };
   for (const uint32_t threads : {2U, 4U, 8U}) {
     for (const uint32_t locations : {4U, 16U}) {
+      if (!wanted(4, threads) || !wanted(5, locations)) {
+        continue;
+      }
       if (which != "plain") {
         print_fenced(sizes, threads, locations);
       }
       if (which != "fenced") {
-        print_plain(sizes, threads, locations);
+        print_plain(sizes, threads, locations, argc > 3 ? argv[3] : "");
       }
     }
   }
