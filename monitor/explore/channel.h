@@ -11,6 +11,10 @@
 //             cannot bring back (`forks_asked`).
 // Protocol    `request` and `done` count; who waits for one sleeps on it (futex), which `sleepers`
 //             counts. All else is written before the count changes and read after.
+// Ahead       A request may come with others that are asked for next (`queue`), which differ in
+//             seed, prefix and threads that wait. Who runs in place goes on with them without an
+//             answer and puts the runs before into `log`; what was run last is where an answer is.
+//             It answers early when a run shows something that the explorer has to know first.
 // Kept        From run to run: `shared`, the words of memory that several threads access; `split`,
 //             those that are accessed in parts; the numbers of threads, given by who starts them; the names of labels, which are those of
 //             units, calls and results; the fences and atomic blocks that were put into the
@@ -26,7 +30,7 @@ namespace tsomon::explore {
 
 inline constexpr const char* kChannelVariable = "TSOMON_EXPLORE";
 // The layout below: a program that was linked with another one is refused.
-inline constexpr uint64_t kChannelMagic = 0x3430786C70786574;
+inline constexpr uint64_t kChannelMagic = 0x3530786C70786574;
 inline constexpr uint32_t kMaxSteps = 1U << 14;
 inline constexpr uint32_t kMaxMarks = 1U << 14;
 inline constexpr uint32_t kSharedTable = 1U << 16;  // words, at most half full
@@ -36,6 +40,9 @@ inline constexpr uint32_t kLabelSize = 64;
 inline constexpr uint32_t kOutcomeBytes = 1U << 16;
 inline constexpr uint32_t kMaxSplit = 256;     // words
 inline constexpr uint32_t kMaxRepairs = 1024;  // places of either kind
+inline constexpr uint32_t kMaxAhead = 31;      // runs
+inline constexpr uint32_t kAheadChoices = 1U << 16;
+inline constexpr uint32_t kLogBytes = 1U << 20;
 
 struct ThreadName {
   uint32_t parent;  // its number
@@ -46,6 +53,29 @@ struct ThreadName {
 struct SplitWord {
   uint64_t word;
   uint8_t starts;
+};
+
+// A request behind the first; its prefix begins in `queue_choices`.
+struct QueuedRequest {
+  uint64_t seed;
+  uint64_t waiting;
+  uint32_t prefix_begin;
+  uint32_t prefix_size;
+};
+
+// A run in the log. Behind it: its steps, marks, waiting threads and outcomes.
+struct alignas(16) LoggedRun {
+  End end;
+  int32_t status;
+  int32_t wait_status;
+  uint32_t step_count;
+  uint32_t mark_count;
+  uint32_t waiting_count;
+  uint32_t outcome_bytes;
+  uint32_t bytes;  // of all of it
+  uint64_t unsaid;
+  uint64_t fault_pc;
+  char detail[256];
 };
 
 struct Channel {
@@ -81,6 +111,10 @@ struct Channel {
   uint32_t contended_count;
   uint64_t contended[kSharedTable];  // accesses, of Policy::kLocalFirst; 0: free
 
+  uint32_t queued;
+  QueuedRequest queue[kMaxAhead];
+  Choice queue_choices[kAheadChoices];
+
   // What the exploration changes in the program.
   uint32_t fence_count;
   uint64_t fences[kMaxRepairs];  // stores behind which a full fence comes
@@ -96,6 +130,10 @@ struct Channel {
   char labels[kMaxLabels][kLabelSize];
 
   // The program writes these while it runs.
+  uint32_t taken;  // of the queue
+  uint32_t log_bytes;
+  std::atomic<uint32_t> wrote_errors;  // to its standard error
+  alignas(16) uint8_t log[kLogBytes];
   End end;
   int32_t status;
   char detail[256];

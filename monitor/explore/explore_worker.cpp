@@ -32,6 +32,8 @@ void ExploreWorker::forget() {
 
 void ExploreWorker::begin(const ExplorePart& part, PickedRuns* picked) {
   picked_ = picked;
+  next_pick_ = 0;
+  end_of_picks_ = 0;
   if (options_.strategy == Strategy::kDpor) {
     graphs_ = std::make_unique<GraphSearch>(*program_, builder_, options_.model);
     graphs_->begin(part.subtree);
@@ -48,20 +50,20 @@ void ExploreWorker::begin(const ExplorePart& part, PickedRuns* picked) {
 
 bool ExploreWorker::done() const {
   if (picks()) {
-    const uint64_t most = !options_.replay.empty()   ? 1
-                          : options_.executions != 0 ? options_.executions
-                                                     : kSampled;
-    return picked_->begun.load() >= most;
+    return next_pick_ == end_of_picks_ && picked_->begun.load() >= most_picks();
   }
   return options_.strategy == Strategy::kDpor     ? graphs_->done()
          : options_.strategy == Strategy::kStates ? states_->done()
                                                   : sequences_->done();
 }
 
-const Run& ExploreWorker::pick() {
+uint64_t ExploreWorker::most_picks() const {
+  return !options_.replay.empty() ? 1 : options_.executions != 0 ? options_.executions : kSampled;
+}
+
+Request ExploreWorker::request_of(uint64_t number) const {
   Request request;
   request.model = options_.model;
-  const uint64_t number = picked_->begun.fetch_add(1);
   request.seed = options_.seed + number;
   if (!options_.replay.empty()) {
     request.prefix = parse_schedule(options_.replay)->steps;
@@ -71,7 +73,24 @@ const Run& ExploreWorker::pick() {
     const uint32_t length = picked_->length.load();
     request.length = length == 0 ? kFirstLength : length;
   }
-  const Run& run = program_->run(request);
+  return request;
+}
+
+const Run& ExploreWorker::pick() {
+  constexpr uint64_t kTaken = 32;
+  if (next_pick_ == end_of_picks_) {
+    // The first one says how long they are.
+    const uint64_t count = picked_->length.load() == 0 ? 1 : kTaken;
+    next_pick_ = picked_->begun.fetch_add(count);
+    end_of_picks_ = std::max(next_pick_ + 1, std::min(next_pick_ + count, most_picks()));
+    std::vector<Request> expected;
+    for (uint64_t number = next_pick_; number < end_of_picks_; ++number) {
+      expected.push_back(request_of(number));
+    }
+    program_->expect(expected);
+  }
+  const uint64_t number = next_pick_++;
+  const Run& run = program_->run(request_of(number));
   if (number == 0) {
     picked_->length = std::max(kFirstLength, static_cast<uint32_t>(run.steps.size()));
   }

@@ -65,10 +65,12 @@ class ExploreWorker {
   bool give(ExplorePart* part);
 
  private:
+  uint64_t most_picks() const;
   bool picks() const {
     return !options_.replay.empty() || options_.strategy == Strategy::kRandom ||
            options_.strategy == Strategy::kPct;
   }
+  Request request_of(uint64_t number) const;
   const Run& pick();
 
   const ExploreOptions& options_;
@@ -80,6 +82,8 @@ class ExploreWorker {
   std::unique_ptr<NaiveSearch> sequences_;
   std::unique_ptr<StateSearch> states_;
   PickedRuns* picked_ = nullptr;
+  uint64_t next_pick_ = 0;  // of those that this worker has taken
+  uint64_t end_of_picks_ = 0;
   bool bounded_ = false;
 };
 

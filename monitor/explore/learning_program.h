@@ -25,6 +25,7 @@ class LearningProgram : public Program {
     unsaid_ = unsaid_ || run.unsaid != 0;
     return run;
   }
+  void expect(const std::vector<Request>& requests) override { process_.expect(requests); }
   bool learnt() const { return learnt_; }
   bool take_learnt() { return std::exchange(learnt_, false); }
   // Copies of several shared words were one step.

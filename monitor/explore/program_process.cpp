@@ -29,25 +29,7 @@ namespace tsomon::explore {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int kTickMilliseconds = 50;
 constexpr double kStartSeconds = 30;
-
-void sleep_on(std::atomic<uint32_t>* word, uint32_t value, std::atomic<uint32_t>* sleepers) {
-  const timespec tick{0, kTickMilliseconds * 1'000'000};
-  sleepers->fetch_add(1);
-  syscall(SYS_futex, word, FUTEX_WAIT, value, &tick, nullptr, 0);
-  sleepers->fetch_sub(1);
-}
-
-// Of processor time; 0 when it cannot be told. Others may need the processors.
-double used_seconds(pid_t process) {
-  clockid_t clock = 0;
-  timespec time{};
-  if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &time) != 0) {
-    return 0;
-  }
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -168,7 +150,7 @@ Result<bool> ProgramProcess::begin(const std::vector<std::string>& command) {
     if (seconds_since(begin) > kStartSeconds || stop_asked()) {
       return tl::unexpected(start_error(command[0], "it did not come to the start of the runtime"));
     }
-    sleep_on(&channel_->done, 0, &channel_->sleepers);
+    sleep_on_done(0);
   }
   if (channel_->magic != kChannelMagic) {
     Error error = start_error(
@@ -193,126 +175,10 @@ ProgramProcess::~ProgramProcess() {
   }
 }
 
-const Run& ProgramProcess::run(const Request& request) {
-  run_ = {};
-  ++runs_;
-  Channel& channel = *channel_;
-  if (request.prefix.size() > options_.max_steps) {
-    run_.end = End::kBound;
-    return run_;
-  }
-  channel.model = request.model;
-  channel.policy = request.policy;
-  channel.waiting_is_final = request.waiting_is_final;
-  channel.show_output = options_.show_output;
-  channel.waiting = request.waiting;
-  channel.seed = request.seed;
-  channel.depth = request.depth;
-  channel.length = request.length;
-  channel.max_steps = options_.max_steps;
-  channel.prefix_size = static_cast<uint32_t>(request.prefix.size());
-  std::copy(request.prefix.begin(), request.prefix.end(), channel.prefix);
-  if (channel.contended_count != 0 && request.contended.size() != channel.contended_count) {
-    std::fill(std::begin(channel.contended), std::end(channel.contended), 0);
-    channel.contended_count = 0;
-  }
-  for (const uint64_t word : request.contended) {
-    table_add(channel.contended, &channel.contended_count, word);
-  }
-  channel.end = End::kHung;
-  channel.status = 0;
-  channel.detail[0] = 0;
-  channel.step_count = 0;
-  channel.mark_count = 0;
-  channel.waiting_count = 0;
-  channel.found_count = 0;
-  channel.outcome_bytes = 0;
-  channel.unsaid = 0;
-  channel.fault_pc = 0;
-  if (lseek(errors_, 0, SEEK_END) > 0) {
-    lseek(errors_, 0, SEEK_SET);
-    static_cast<void>(ftruncate(errors_, 0));
-  }
-  channel.request.fetch_add(1);
-  if (channel.sleepers.load() != 0) {
-    syscall(SYS_futex, &channel.request, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-  }
-  if (wait_for_run()) {
-    take_run();
-  }
-  return run_;
-}
-
-// False: the run was ended from here, and why is in it.
-bool ProgramProcess::wait_for_run() {
-  Channel& channel = *channel_;
-  uint32_t steps = 0;
-  auto since = Clock::now();
-  double used = 0;  // by then
-  bool ended = false;
-  while (channel.done.load(std::memory_order_acquire) == served_) {
-    sleep_on(&channel.done, served_, &channel.sleepers);
-    if (channel.done.load(std::memory_order_acquire) != served_) {
-      break;
-    }
-    if (const uint32_t now = channel.step_count.load(); now != steps) {
-      steps = now;
-      since = Clock::now();
-      used = used_seconds(channel.child.load());
-    }
-    int status = 0;
-    if (server_ > 0 && waitpid(server_, &status, WNOHANG) == server_) {
-      server_ = -1;
-      run_.end = End::kFailed;
-      run_.detail = "the process that starts the runs has ended";
-      return false;
-    }
-    const bool hung = seconds_since(since) > options_.hang_seconds &&
-                      (used_seconds(channel.child.load()) - used > options_.hang_seconds / 2 ||
-                       seconds_since(since) > 10 * options_.hang_seconds);
-    if (!ended && (hung || stop_asked())) {
-      if (const pid_t child = channel.child.load(); child > 0) {
-        channel.ended_here = 1;
-        kill(child, SIGKILL);
-        ended = true;
-        run_.end = stop_asked() ? End::kStopped : End::kHung;
-      }
-    }
-  }
-  ++served_;
-  if (ended && run_.end == End::kHung) {
-    take_run();
-    run_.end = End::kHung;
-    return false;
-  }
-  return !ended;
-}
-
-void ProgramProcess::take_run() {
-  const Channel& channel = *channel_;
-  run_.end = channel.end;
-  run_.status = channel.status;
-  run_.detail = channel.detail;
-  if (WIFSIGNALED(channel.wait_status)) {
-    run_.end = End::kCrashed;
-    run_.signal = WTERMSIG(channel.wait_status);
-  } else if (run_.end == End::kHung) {
-    run_.end = End::kRefused;
-    run_.detail = "exit_group";
-  }
-  run_.steps.assign(channel.steps, channel.steps + channel.step_count.load());
-  run_.marks.assign(channel.marks, channel.marks + channel.mark_count);
-  run_.waiting.assign(channel.waiting_threads, channel.waiting_threads + channel.waiting_count);
-  run_.unsaid = channel.unsaid;
-  run_.fault_pc = channel.fault_pc;
-  for (uint32_t at = 0; at < channel.outcome_bytes;) {
-    run_.outcomes.emplace_back(channel.outcomes + at);
-    at += static_cast<uint32_t>(run_.outcomes.back().size()) + 1;
-  }
-}
-
 void ProgramProcess::share(uint64_t word) {
-  table_add(channel_->shared, &channel_->shared_count, word);
+  if (table_add(channel_->shared, &channel_->shared_count, word)) {
+    drop_ahead();
+  }
 }
 
 bool ProgramProcess::split(uint64_t word, uint8_t starts) {
@@ -329,6 +195,9 @@ bool ProgramProcess::split(uint64_t word, uint8_t starts) {
   }
   const uint8_t before = channel_->split[at].starts;
   channel_->split[at].starts |= starts;
+  if (channel_->split[at].starts != before) {
+    drop_ahead();
+  }
   return channel_->split[at].starts != before;
 }
 
@@ -344,6 +213,7 @@ bool ProgramProcess::add_fence(uint64_t pc) {
   if (channel_->fence_count == kMaxRepairs) {
     return false;
   }
+  drop_ahead();
   channel_->fences[channel_->fence_count++] = pc;
   return true;
 }
@@ -352,11 +222,15 @@ bool ProgramProcess::add_atomic(const AtomicPlace& place) {
   if (channel_->atomic_count == kMaxRepairs) {
     return false;
   }
+  drop_ahead();
   channel_->atomic[channel_->atomic_count++] = place;
   return true;
 }
 
 bool ProgramProcess::learn_shared() {
+  if (!took_newest_) {
+    return false;  // it found none, or would have been the last
+  }
   const uint32_t before = channel_->shared_count;
   const uint32_t found = std::exchange(channel_->found_count, 0);
   for (uint32_t i = 0; i < found; ++i) {
@@ -398,11 +272,16 @@ std::vector<ThreadOrigin> ProgramProcess::named_threads() const {
 }
 
 void ProgramProcess::forget_threads() {
+  drop_ahead();
   std::fill(std::begin(channel_->threads), std::end(channel_->threads), ThreadName{});
 }
 
 void ProgramProcess::set_origin(const ThreadOrigin& origin) {
-  channel_->threads[origin.number] = {origin.parent, origin.child};
+  ThreadName& name = channel_->threads[origin.number];
+  if (name.parent != origin.parent || name.child != origin.child) {
+    drop_ahead();
+    name = {origin.parent, origin.child};
+  }
 }
 
 const std::string& ProgramProcess::label(uint32_t number) {
@@ -414,6 +293,9 @@ const std::string& ProgramProcess::label(uint32_t number) {
 }
 
 std::string ProgramProcess::error_output() const {
+  if (!took_newest_) {
+    return {};  // likewise
+  }
   std::string text(4096, '\0');
   const ssize_t size = pread(errors_, text.data(), text.size(), 0);
   text.resize(size > 0 ? static_cast<size_t>(size) : 0);

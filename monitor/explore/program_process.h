@@ -48,6 +48,8 @@ class ProgramProcess : public Program {
   ~ProgramProcess() override;
 
   const Run& run(const Request& request) override;
+  // Some of them are run with the first one, without a round trip between the processes for each.
+  void expect(const std::vector<Request>& requests) override;
   // Words that several threads accessed in the last run, and that were not known to be shared:
   // they are now. True: there were some, and what was run before is not to be trusted.
   bool learn_shared();
@@ -78,6 +80,12 @@ class ProgramProcess : public Program {
   friend class NearProcess;
   ProgramProcess() = default;
   Result<bool> begin(const std::vector<std::string>& command);
+  bool is_ahead(const Request& request) const;
+  void drop_ahead();
+  void ask(const Request& request);
+  void queue_expected();
+  void take_next();
+  void sleep_on_done(uint32_t value);
   bool wait_for_run();
   void take_run();
 
@@ -88,6 +96,16 @@ class ProgramProcess : public Program {
   uint32_t served_ = 0;
   uint64_t runs_ = 0;
   Run run_;
+  // Requests that are expected, and the next of them. Of runs that were made with the last that was
+  // asked for: those in the log that were not taken yet, and whether `newest_`, the last one, was.
+  std::vector<Request> expected_;
+  size_t next_expected_ = 0;
+  uint32_t logged_ = 0;
+  uint32_t log_at_ = 0;
+  bool newest_is_left_ = false;
+  bool took_newest_ = true;
+  Run newest_;
+  double seconds_per_run_ = 1;  // lately
   std::vector<std::string> labels_;
 };
 

@@ -1,5 +1,6 @@
 #include "offline/explore/graph_search.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tsomon::explore {
@@ -42,25 +43,48 @@ std::optional<GraphSearch::Subtree> GraphSearch::give() {
   return subtree;
 }
 
-GraphSearch::Result GraphSearch::next() {
-  Result result;
-  auto graph = std::make_shared<Graph>();
-  Request request;
-  request.model = model_;
-  request.waiting_is_final = true;
-  if (started_) {
+void GraphSearch::make_ready() {
+  constexpr size_t kReady = 16;
+  Ready next;
+  next.request.model = model_;
+  next.request.waiting_is_final = true;
+  if (!started_) {
+    started_ = true;
+    next.graph = std::make_shared<Graph>();
+    ready_.push_back(std::move(next));
+    return;
+  }
+  std::vector<Request> expected;
+  while (ready_.size() < kReady && !stack_.empty()) {
     Node& node = stack_.back();
-    const Alternative alternative = node.alternatives.back();
+    next.graph = std::make_shared<Graph>();
+    next.request.prefix.clear();
+    next.request.waiting = 0;
+    alternatives_.make(*node.graph, node.alternatives.back(), next.graph.get(),
+                       &next.request.prefix);
     node.alternatives.pop_back();
-    alternatives_.make(*node.graph, alternative, graph.get(), &request.prefix);
     if (node.alternatives.empty()) {
       stack_.pop_back();
     }
-    for (const GraphEvent& event : graph->events) {
-      request.waiting |= event.waits ? uint64_t{1} << event.thread : 0;
+    for (const GraphEvent& event : next.graph->events) {
+      next.request.waiting |= event.waits ? uint64_t{1} << event.thread : 0;
     }
+    expected.push_back(next.request);
+    ready_.push_back(std::move(next));
+    next = {nullptr, expected.back()};
   }
-  started_ = true;
+  std::reverse(ready_.begin(), ready_.end());
+  program_.expect(expected);
+}
+
+GraphSearch::Result GraphSearch::next() {
+  if (ready_.empty()) {
+    make_ready();
+  }
+  Result result;
+  const std::shared_ptr<Graph> graph = std::move(ready_.back().graph);
+  const Request request = std::move(ready_.back().request);
+  ready_.pop_back();
   const auto from = static_cast<uint32_t>(graph->events.size());
   const Run& run = program_.run(request);
   result.run = &run;

@@ -17,7 +17,8 @@
 //             so.
 // Complexity  One run for every class, and for every blocked graph; no class twice. What the
 //             alternatives of a graph cost says offline/explore/alternatives.h.
-// Memory      The graphs along one path of the search, O(n) each.
+// Memory      The graphs along a path of the search, O(n) each; of sixteen paths, as so many runs are
+//             made ready at a time (Program::expect).
 // Thread-safety: none.
 #pragma once
 
@@ -49,7 +50,7 @@ class GraphSearch {
   std::optional<Subtree> give();
 
   // Nothing is left.
-  bool done() const { return started_ && stack_.empty(); }
+  bool done() const { return started_ && stack_.empty() && ready_.empty(); }
   // The next run: its graph, and whether all that it did fits. Requires !done().
   struct Result {
     const Graph* graph = nullptr;
@@ -67,6 +68,12 @@ class GraphSearch {
     std::vector<Alternative> alternatives;
   };
 
+  // A graph that is to be run.
+  struct Ready {
+    std::shared_ptr<Graph> graph;
+    Request request;
+  };
+  void make_ready();
   void add_alternatives(const std::shared_ptr<const Graph>& graph, uint32_t from);
 
   Program& program_;
@@ -75,6 +82,7 @@ class GraphSearch {
   Alternatives alternatives_;
   bool started_ = false;
   std::vector<Node> stack_;
+  std::vector<Ready> ready_;  // the last first
   std::shared_ptr<Graph> last_;
 };
 

@@ -1,5 +1,9 @@
 #include "offline/explore/naive_search.h"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 namespace tsomon::explore {
 namespace {
 
@@ -13,75 +17,86 @@ bool preempts(const Step& step, int last, Choice choice) {
          is_enabled(step, {static_cast<uint16_t>(last), 0});
 }
 
+std::vector<Choice> choices_of(const std::vector<Choice>& run, size_t length, Choice other) {
+  std::vector<Choice> choices(run.begin(), run.begin() + static_cast<ptrdiff_t>(length));
+  choices.push_back(other);
+  return choices;
+}
+
 }  // namespace
 
 std::optional<std::vector<Choice>> NaiveSearch::give() {
-  size_t left = 0;
-  for (const Frame& frame : stack_) {
-    left += frame.others.size();
-  }
-  if (left < 2) {
+  if (left_.size() < 2) {
     return std::nullopt;
   }
-  std::vector<Choice> start;
-  for (Frame& frame : stack_) {
-    if (!frame.others.empty()) {
-      start.push_back(frame.others.front());
-      frame.others.erase(frame.others.begin());
-      break;
-    }
-    start.push_back(frame.taken);
-  }
+  const auto shortest =
+      std::min_element(left_.begin(), left_.end(),
+                       [](const Beginning& a, const Beginning& b) { return a.length < b.length; });
+  std::vector<Choice> start = choices_of(*shortest->run, shortest->length, shortest->other);
+  left_.erase(shortest);
   return start;
 }
 
-const Run& NaiveSearch::next() {
+void NaiveSearch::make_ready() {
+  constexpr size_t kReady = 16;
   Request request;
   request.model = model_;
-  if (started_) {
-    while (stack_.back().others.empty()) {
-      stack_.pop_back();
-    }
-    stack_.back().taken = stack_.back().others.back();
-    stack_.back().others.pop_back();
-    for (const Frame& frame : stack_) {
-      request.prefix.push_back(frame.taken);
-    }
-  } else {
+  if (!started_) {
     request.prefix = start_;
+    ready_.push_back(request);
+  }
+  std::vector<Request> expected;
+  while (started_ && expected.size() < kReady && !left_.empty()) {
+    const Beginning next = std::move(left_.back());
+    left_.pop_back();
+    request.prefix = choices_of(*next.run, next.length, next.other);
+    expected.push_back(request);
+  }
+  if (!expected.empty()) {
+    program_.expect(expected);
+    ready_.assign(std::make_move_iterator(expected.rbegin()),
+                  std::make_move_iterator(expected.rend()));
   }
   started_ = true;
+}
+
+const Run& NaiveSearch::next() {
+  if (ready_.empty()) {
+    make_ready();
+  }
+  const Request request = std::move(ready_.back());
+  ready_.pop_back();
   const Run& run = program_.run(request);
+  add_others(run, request.prefix.size());
+  return run;
+}
+
+// What else could have been done from step `from` on.
+void NaiveSearch::add_others(const Run& run, size_t from) {
+  auto choices = std::make_shared<std::vector<Choice>>();
+  for (const Step& step : run.steps) {
+    choices->push_back(step.choice);
+  }
   int last = -1;
   uint32_t preemptions = 0;
   for (size_t i = 0; i < run.steps.size(); ++i) {
     const Step& step = run.steps[i];
-    if (i >= stack_.size()) {
-      Frame frame{step.choice, {}};
-      // What else the given beginning could have done is searched by another.
-      const uint16_t threads = i < start_.size() ? uint16_t{0} : uint16_t{kMaxThreads};
-      for (uint16_t thread = threads; thread-- > 0;) {
-        for (const uint16_t commit : {uint16_t{0}, uint16_t{1}}) {
-          const Choice other{thread, commit};
-          if (other == step.choice || !is_enabled(step, other)) {
-            continue;
-          }
-          if (preemptions + (preempts(step, last, other) ? 1 : 0) > preemptions_) {
-            bounded_ = true;
-            continue;
-          }
-          frame.others.push_back(other);
+    for (uint16_t thread = i < from ? 0 : kMaxThreads; thread-- > 0;) {
+      for (const uint16_t commit : {uint16_t{0}, uint16_t{1}}) {
+        const Choice other{thread, commit};
+        if (other == step.choice || !is_enabled(step, other)) {
+          continue;
         }
+        if (preemptions + (preempts(step, last, other) ? 1 : 0) > preemptions_) {
+          bounded_ = true;
+          continue;
+        }
+        left_.push_back({choices, i, other});
       }
-      stack_.push_back(std::move(frame));
     }
     preemptions += preempts(step, last, step.choice) ? 1 : 0;
     last = step.choice.commit != 0 ? last : step.choice.thread;
   }
-  while (!stack_.empty() && stack_.back().others.empty()) {
-    stack_.pop_back();
-  }
-  return run;
 }
 
 }  // namespace tsomon::explore

@@ -50,6 +50,7 @@ struct Request {
   uint32_t preemptions = UINT32_MAX;  // in the part after the prefix kFirst does not preempt anyway
   std::vector<Choice> prefix;
   std::vector<uint64_t> contended;  // of kLocalFirst: contended_access() of each
+  bool operator==(const Request&) const = default;
 };
 
 // That the loads (or the writes) of a thread in a word of memory are in a race with others.
@@ -153,6 +154,9 @@ class Program {
 
   // Valid until the next call.
   virtual const Run& run(const Request& request) = 0;
+  // These will be asked for next, in this order, if nothing else is. For programs that are faster
+  // when they know.
+  virtual void expect(const std::vector<Request>&) {}
 };
 
 }  // namespace tsomon::explore

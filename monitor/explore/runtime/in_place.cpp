@@ -111,6 +111,53 @@ void say_why(const char* why) {
   __builtin_unreachable();
 }
 
+template <typename T>
+void append(uint8_t** at, const T* from, uint32_t count) {
+  probe::copy(*at, from, count * sizeof(T));
+  *at += count * sizeof(T);
+}
+
+// The run that has ended goes to the log, and the next request of the queue takes its place. False:
+// there is none, or the explorer has to see this run first.
+bool go_on_with_next() {
+  Channel& c = *channel;
+  if (c.taken == c.queued || c.found_count != 0 || c.wrote_errors.load() != 0) {
+    return false;
+  }
+  LoggedRun run{};
+  run.end = c.end;
+  run.status = c.status;
+  run.wait_status = c.wait_status;
+  run.step_count = c.step_count.load(std::memory_order_relaxed);
+  run.mark_count = c.mark_count;
+  run.waiting_count = c.waiting_count;
+  run.outcome_bytes = c.outcome_bytes;
+  run.unsaid = c.unsaid;
+  run.fault_pc = c.fault_pc;
+  probe::copy(run.detail, c.detail, sizeof run.detail);
+  const uint64_t bytes = sizeof run + uint64_t{run.step_count} * sizeof(Step) +
+                         uint64_t{run.mark_count} * sizeof(Mark) +
+                         uint64_t{run.waiting_count} * sizeof(Waiting) + run.outcome_bytes;
+  run.bytes = static_cast<uint32_t>((bytes + alignof(LoggedRun) - 1) & ~(alignof(LoggedRun) - 1));
+  if (run.bytes > kLogBytes - c.log_bytes) {
+    return false;
+  }
+  uint8_t* at = c.log + c.log_bytes;
+  append(&at, &run, 1);
+  append(&at, c.steps, run.step_count);
+  append(&at, c.marks, run.mark_count);
+  append(&at, c.waiting_threads, run.waiting_count);
+  append(&at, c.outcomes, run.outcome_bytes);
+  c.log_bytes += run.bytes;
+  const QueuedRequest& next = c.queue[c.taken];
+  c.seed = next.seed;
+  c.waiting = next.waiting;
+  c.prefix_size = next.prefix_size;
+  probe::copy(c.prefix, c.queue_choices + next.prefix_begin, next.prefix_size * sizeof(Choice));
+  ++c.taken;
+  return true;
+}
+
 [[noreturn]] void supervise() {
   if (!begin_system_calls() ||
       !image::begin(image_memory(), {executor->first.thread_pointer, kPthread})) {
@@ -121,9 +168,13 @@ void say_why(const char* why) {
     watch_system_calls(true);
     tsomon_switch(&executor->supervisor, &executor->first);
     watch_system_calls(false);
+    bool goes_on = false;
     if (executor->left == Left::kEnded) {
       ++channel->in_place;
-      answer();
+      goes_on = go_on_with_next();
+      if (!goes_on) {
+        answer();
+      }
     }
     forget_owners();
     forget_cells();
@@ -137,7 +188,9 @@ void say_why(const char* why) {
     if (executor->left == Left::kGaveUp) {
       ask_for_fork();
     }
-    wait_for_request();
+    if (!goes_on) {
+      wait_for_request();
+    }
   }
 }
 

@@ -63,6 +63,7 @@ TSOMON_HOOK __attribute__((noreturn)) void __assert_fail(const char* assertion, 
         text, sizeof text, "%s%s%s:%u: %s%sAssertion `%s' failed.\n", program_invocation_short_name,
         program_invocation_short_name[0] != 0 ? ": " : "", file, line,
         function != nullptr ? function : "", function != nullptr ? ": " : "", assertion);
+    explore::the_channel()->wrote_errors.store(1, std::memory_order_relaxed);
     explore::kernel_call(SYS_write, STDERR_FILENO, text,
                          size < static_cast<int>(sizeof text) ? size : sizeof text - 1);
     explore::end_by_abort();

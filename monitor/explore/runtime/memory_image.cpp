@@ -18,10 +18,9 @@ constexpr uint32_t kMaxRegions = 4096;
 constexpr uint32_t kMaxPages = 16384;
 constexpr uint64_t kMarkBytes = uint64_t{4} << 20;  // a bit for each page of the regions
 constexpr uint64_t kMapsBytes = uint64_t{1} << 20;
-// When there are more pages than this, those that nothing was written to in as many executions are
-// protected again.
-constexpr uint32_t kManyPages = 512;
-constexpr uint32_t kIdle = 4096;
+// Pages that nothing was written to in so many executions are protected again. To look at one costs
+// a hundredth of what the next write to it does then.
+constexpr uint32_t kIdle = 256;
 
 struct Region {
   uint64_t begin;
@@ -322,9 +321,7 @@ void restore() {
   }
   if (tables->executions >= tables->next_look) {
     tables->next_look = tables->executions + kIdle;
-    if (tables->pages > kManyPages) {
-      drop_idle();
-    }
+    drop_idle();
   }
 }
 

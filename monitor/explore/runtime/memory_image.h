@@ -5,8 +5,7 @@
 //             those pages with what was kept, and copies back what differs. Executions of one
 //             client write to the same pages, so after the first ones nothing faults.
 // Complexity  restore(): a pass over the pages that were written to lately, some 100 nanoseconds
-//             each. Pages that many executions have left alone are protected again when there are
-//             many.
+//             each. Pages that many executions have left alone are protected again.
 // Errors      all but restore() say false when there are too many pages or regions.
 // Misses      Memory shared with other processes, as with fork.
 // Thread-safety: none; note_write() may be called by a signal handler of any thread while the others

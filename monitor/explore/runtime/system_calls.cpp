@@ -98,6 +98,7 @@ long harmless(long number, const greg_t* registers) {
     case SYS_write:
     case SYS_writev:
       if (a == STDERR_FILENO) {
+        channel->wrote_errors.store(1, std::memory_order_relaxed);
         return kernel_call(number, a, b, c);
       }
       if (a == STDOUT_FILENO && watch->output_is_lost) {
