@@ -302,7 +302,6 @@ std::string ProgramProcess::error_output() const {
   return text;
 }
 
-uint64_t ProgramProcess::in_place() const { return channel_->in_place; }
 std::string ProgramProcess::forked_because() const { return channel_->forked_because; }
 
 NearProcess::NearProcess(const ProgramProcess& process) {

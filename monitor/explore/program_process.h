@@ -73,7 +73,7 @@ class ProgramProcess : public Program {
   std::vector<capture::Module> modules() const;
   // Runs so far, those of them that were not forked, and why the last one was.
   uint64_t runs() const { return runs_; }
-  uint64_t in_place() const;
+  uint64_t in_place() const { return in_place_; }
   std::string forked_because() const;
 
  private:
@@ -95,6 +95,7 @@ class ProgramProcess : public Program {
   pid_t server_ = -1;
   uint32_t served_ = 0;
   uint64_t runs_ = 0;
+  uint64_t in_place_ = 0;
   Run run_;
   // Requests that are expected, and the next of them. Of runs that were made with the last that was
   // asked for: those in the log that were not taken yet, and whether `newest_`, the last one, was.
@@ -103,6 +104,7 @@ class ProgramProcess : public Program {
   uint32_t logged_ = 0;
   uint32_t log_at_ = 0;
   bool newest_is_left_ = false;
+  bool newest_was_in_place_ = false;
   bool took_newest_ = true;
   Run newest_;
   double seconds_per_run_ = 1;  // lately

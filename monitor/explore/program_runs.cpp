@@ -150,6 +150,7 @@ void ProgramProcess::ask(const Request& request) {
     static_cast<void>(ftruncate(errors_, 0));
   }
   newest_ = {};
+  const uint64_t in_place = channel.in_place;
   const auto begin = RunClock::now();
   channel.request.fetch_add(1);
   if (channel.sleepers.load() != 0) {
@@ -161,6 +162,7 @@ void ProgramProcess::ask(const Request& request) {
   logged_ = channel.taken;
   log_at_ = 0;
   newest_is_left_ = true;
+  newest_was_in_place_ = channel.in_place - in_place > logged_;
   seconds_per_run_ = seconds_from(begin) / (logged_ + 1);
 }
 
@@ -258,9 +260,11 @@ void ProgramProcess::take_next() {
   took_newest_ = logged_ == 0;
   if (took_newest_) {
     newest_is_left_ = false;
+    in_place_ += newest_was_in_place_ ? 1 : 0;
     std::swap(run_, newest_);
     return;
   }
+  ++in_place_;
   const uint8_t* at = channel_->log + log_at_;
   const auto& head = *reinterpret_cast<const LoggedRun*>(at);
   RunParts parts{};
