@@ -57,8 +57,11 @@ enum class RecordType : uint8_t {
   kAllocate = 23,              // where the object begins; lo, hi, its size in bytes
   kFree = 24,                  // where the object begins; lo, [hi]: before it ends
   kUnitCancel = 25,            // as kUnitEnd: the unit is none (tso/model/cancelled_units.h)
+  kTry = 26,                   // the lock, or condition variable, that the thread's next record of
+                               // it does not block on; [lo], [hi]
+  kNotify = 27,                // the condition variable; [lo], [hi]
 };
-inline constexpr int kRecordTypes = 26;
+inline constexpr int kRecordTypes = 28;
 
 inline constexpr uint32_t kMaxWords = 4;
 inline constexpr uint32_t kMaxSize = 1023;  // longer accesses are ranges

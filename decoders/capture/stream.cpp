@@ -401,6 +401,10 @@ void ThreadStream::add_ordered(const Record& record) {
       return;
     case RecordType::kWait:
       return add_bare(EventKind::kWait, address);
+    case RecordType::kTry:
+      return add_bare(EventKind::kTry, address);
+    case RecordType::kNotify:
+      return add_bare(EventKind::kNotify, address);
     case RecordType::kAllocate: {
       Event event = make(EventKind::kAllocate, record);
       event.size = static_cast<uint32_t>(record.words[2]) & Event::kMaxSize;
@@ -477,6 +481,8 @@ bool ThreadStream::decode_record(const Record& record) {
     case RecordType::kUnitEnd:
     case RecordType::kUnitCancel:
     case RecordType::kWait:
+    case RecordType::kTry:
+    case RecordType::kNotify:
       add_ordered(record);
       return true;
     case RecordType::kRangeRead:

@@ -50,6 +50,8 @@ inline constexpr std::array kOps = {
     Op{op_word("racq"), EventKind::kAcquireShared, OpForm::kLocation},
     Op{op_word("rrel"), EventKind::kReleaseShared, OpForm::kLocation},
     Op{op_word("wait"), EventKind::kWait, OpForm::kLocation},
+    Op{op_word("try"), EventKind::kTry, OpForm::kLocation},
+    Op{op_word("notify"), EventKind::kNotify, OpForm::kLocation},
     Op{op_word("fork"), EventKind::kFork, OpForm::kThread},
     Op{op_word("join"), EventKind::kJoin, OpForm::kThread},
     Op{op_word("begin"), EventKind::kUnitBegin, OpForm::kBegin},

@@ -1,4 +1,5 @@
-// Locks in circles: deadlocks philosophers|inversion|libraries|ordered|gated
+// Threads that can lock up, in runs that end well: deadlocks philosophers|inversion|libraries|upgrade
+// |lost, and ordered|gated|tried|writers|predicate
 //
 // Threads take several locks each, in orders that form a circle. They do so one after another, as
 // the first of them are long done when the others begin: the program ends. `tsomon predict` says
@@ -7,14 +8,21 @@
 //   inversion     two threads take two locks in opposite order
 //   libraries     a cache calls a log while it holds its lock, the log calls back, and a third
 //                 thread goes from one lock of the log to the cache: a circle of three threads
+//   upgrade       two readers of a lock want to write without letting go of it
+//   lost          a thread looks whether there is work, and then waits for a notification, which may
+//                 have come in between
 // Nothing can lock up in
 //   ordered       philosophers, the last of whom takes the right fork first
 //   gated         an inversion behind a lock that both take before
+//   tried         an inversion one side of which gives up where it would have to wait
+//   writers       two writers of that lock
+//   predicate     the thread looks while it holds the mutex with which it waits
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -22,6 +30,8 @@
 #include <string_view>
 #include <thread>
 #include <vector>
+
+#include <sanitizer/tsan_interface.h>
 
 namespace {
 
@@ -75,6 +85,116 @@ void invert(bool gated) {
   one_after_another({[=] { take(0, 1); }, [=] { take(1, 0); }});
 }
 
+void try_other_way() {
+  one_after_another({[] { eat(0, 1); },
+                     [] {
+                       const std::lock_guard<std::mutex> one(forks[1]);
+                       if (forks[0].try_lock()) {
+                         ++eaten;
+                         forks[0].unlock();
+                       }
+                     }});
+}
+
+// Any number of readers or one writer. Readers may become the writer. What is recorded is what it
+// says of itself (ThreadSanitizer's interface), not how it is made.
+class UpgradableLock {
+ public:
+  void lock_shared() {
+    __tsan_mutex_pre_lock(this, __tsan_mutex_read_lock);
+    enter(kWriter - 1, 1);
+    __tsan_mutex_post_lock(this, __tsan_mutex_read_lock, 0);
+  }
+  void unlock_shared() {
+    __tsan_mutex_pre_unlock(this, __tsan_mutex_read_lock);
+    leave(1);
+    __tsan_mutex_post_unlock(this, __tsan_mutex_read_lock);
+  }
+  void lock() { write_besides(0); }
+  // The caller is a reader, and is one again after unlock().
+  void upgrade() { write_besides(1); }
+  void unlock() {
+    __tsan_mutex_pre_unlock(this, 0);
+    leave(kWriter);
+    __tsan_mutex_post_unlock(this, 0);
+  }
+
+ private:
+  static constexpr int kWriter = 1'000;
+
+  void write_besides(int readers) {
+    __tsan_mutex_pre_lock(this, 0);
+    enter(readers, kWriter);
+    __tsan_mutex_post_lock(this, 0, 0);
+  }
+
+  // As soon as there are no more than so many users.
+  __attribute__((no_sanitize("thread"))) void enter(int most, int more) {
+    for (;;) {
+      int now = __atomic_load_n(&users_, __ATOMIC_SEQ_CST);
+      if (now <= most && __atomic_compare_exchange_n(&users_, &now, now + more, false,
+                                                     __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+        return;
+      }
+      std::this_thread::yield();
+    }
+  }
+  __attribute__((no_sanitize("thread"))) void leave(int less) {
+    __atomic_fetch_sub(&users_, less, __ATOMIC_SEQ_CST);
+  }
+
+  int users_ = 0;  // a writer counts as kWriter
+};
+
+UpgradableLock table_lock;
+
+void change_table(bool reads_first) {
+  const auto change = [reads_first] {
+    if (!reads_first) {
+      table_lock.lock();
+      ++eaten;
+      table_lock.unlock();
+      return;
+    }
+    table_lock.lock_shared();
+    table_lock.upgrade();
+    ++eaten;
+    table_lock.unlock();
+    table_lock.unlock_shared();
+  };
+  one_after_another({change, change});
+}
+
+std::mutex bell_lock;
+std::condition_variable bell;
+bool served = false;
+std::atomic<bool> served_early{false};
+
+// The guest is there first, and waits, in the run.
+void serve(bool lost) {
+  const auto guest = [lost] {
+    if (lost) {
+      if (!served_early) {
+        std::unique_lock<std::mutex> held(bell_lock);
+        bell.wait(held);
+      }
+      return;
+    }
+    std::unique_lock<std::mutex> held(bell_lock);
+    bell.wait(held, [] { return served; });
+  };
+  const auto waiter = [lost] {
+    if (lost) {
+      served_early = true;
+    } else {
+      const std::lock_guard<std::mutex> held(bell_lock);
+      served = true;
+    }
+    bell.notify_one();
+  };
+  one_after_another({guest, waiter});
+}
+
 // Two libraries that do not know each other's locks.
 namespace cache {
 std::mutex lock;
@@ -119,8 +239,16 @@ int main(int argc, char** argv) {
     invert(what == "gated");
   } else if (what == "libraries") {
     use_libraries();
+  } else if (what == "tried") {
+    try_other_way();
+  } else if (what == "upgrade" || what == "writers") {
+    change_table(what == "upgrade");
+  } else if (what == "lost" || what == "predicate") {
+    serve(what == "lost");
   } else {
-    std::fprintf(stderr, "deadlocks philosophers|inversion|libraries|ordered|gated\n");
+    std::fprintf(stderr,
+                 "deadlocks philosophers|inversion|libraries|upgrade|lost, or "
+                 "ordered|gated|tried|writers|predicate\n");
     return 2;
   }
   std::puts("done");

@@ -28,6 +28,10 @@ const char* operation_name(EventKind kind) {
       return "start thread";
     case EventKind::kJoin:
       return "join thread";
+    case EventKind::kWait:
+      return "wait";
+    case EventKind::kNotify:
+      return "notify";
     default:
       return "event";
   }
@@ -42,7 +46,8 @@ std::string operand_text(const Event& event, const Symbols& symbols) {
   if (event.kind() == EventKind::kFork || event.kind() == EventKind::kJoin) {
     return thread_text(static_cast<ThreadId>(event.address), symbols);
   }
-  return is(event, kinds::kAccesses) ? symbols.access_text(event) : std::string();
+  constexpr uint32_t kConditions = kind_mask(EventKind::kWait) | kind_mask(EventKind::kNotify);
+  return is(event, kinds::kAccesses | kConditions) ? symbols.access_text(event) : std::string();
 }
 
 std::string operation_text(const std::string& operation, const std::string& operand,

@@ -482,8 +482,13 @@ std::string races_text(const Prediction& prediction) {
 std::string deadlocks_text(const Prediction& prediction) {
   std::string text;
   for (const predict::Deadlock& deadlock : prediction.deadlocks.deadlocks) {
-    text += "deadlock, each waits for the next:\n" +
-            accesses_text(prediction, deadlock.requests, deadlock.witness, deadlock.brief);
+    const bool lost = deadlock.kind == predict::DeadlockKind::kLostNotification;
+    text += lost ? "deadlock, the notification comes before the wait:\n"
+                 : "deadlock, each waits for the next:\n";
+    if (lost) {
+      text += accesses_text(prediction, deadlock.holders, {});
+    }
+    text += accesses_text(prediction, deadlock.requests, deadlock.witness, deadlock.brief);
   }
   return text;
 }
@@ -559,6 +564,8 @@ nlohmann::ordered_json prediction_json(const std::string& file, const Prediction
       holders.push_back(prediction.line(event));
     }
     entry["holders"] = std::move(holders);
+    entry["kind"] =
+        deadlock.kind == predict::DeadlockKind::kCircle ? "circle" : "lost-notification";
     deadlock_array.push_back(std::move(entry));
   }
   const predict::AtomicityResult& atomicity = prediction.atomicity;

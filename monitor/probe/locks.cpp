@@ -118,6 +118,14 @@ void acquired(int result, RecordType type, const Lock* lock, uint64_t pc) {
     acquired_now(type, id(lock), pc);
   }
 }
+// By a try, or within a time.
+template <typename Lock>
+void tried(int result, RecordType type, const Lock* lock, uint64_t pc) {
+  if (held(result) && first_time(lock) && local.thread != nullptr) {
+    put_point_now(RecordType::kTry, id(lock), pc);
+    acquired_now(type, id(lock), pc);
+  }
+}
 
 // The drain that a locked unlock performs lies between `released` and the thread's next stamp:
 // between the two the thread returns from the unlock, which is a load, and that comes after the
@@ -152,11 +160,15 @@ int release(RecordType type, const volatile void* lock, uint64_t pc, Unlock unlo
 bool valid(const timespec* time) { return time->tv_nsec >= 0 && time->tv_nsec < 1000000000; }
 
 template <typename Wait>
-int wait(const volatile void* condition, const pthread_mutex_t* mutex, uint64_t pc, Wait wait) {
+int wait(const volatile void* condition, const pthread_mutex_t* mutex, bool timed, uint64_t pc,
+         Wait wait) {
   if (local.thread == nullptr || !gives_back(mutex)) {
     return wait();
   }
   drain_before_sleeping(pc);
+  if (timed) {
+    put_point_now(RecordType::kTry, id(condition), pc);
+  }
   const uint64_t now = releases_now(RecordType::kRelease, id(mutex), pc);
   put_point_now(RecordType::kWait, id(condition), pc);
   const int result = wait();
@@ -209,17 +221,18 @@ int explored_spin_trylock(pthread_spinlock_t* lock, uint64_t pc) {
 
 }  // namespace
 
-#define TSOMON_TAKE(NAME, TYPE, LOCK, TAKE)                \
-  TSOMON_HOOK int pthread_##NAME(LOCK* lock) {             \
-    if (TSOMON_UNLIKELY(explore::active)) {                \
-      return explored_##NAME(lock, TSOMON_PC());           \
-    }                                                      \
-    noise();                                               \
-    const int result = TAKE(lock);                         \
-    acquired(result, RecordType::TYPE, lock, TSOMON_PC()); \
-    return result;                                         \
+#define TSOMON_TAKE(NAME, TYPE, LOCK, TAKE, TAKEN)      \
+  TSOMON_HOOK int pthread_##NAME(LOCK* lock) {          \
+    if (TSOMON_UNLIKELY(explore::active)) {             \
+      return explored_##NAME(lock, TSOMON_PC());        \
+    }                                                   \
+    noise();                                            \
+    const int result = TAKE(lock);                      \
+    TAKEN(result, RecordType::TYPE, lock, TSOMON_PC()); \
+    return result;                                      \
   }
-#define TSOMON_LOCK(NAME, TYPE, LOCK) TSOMON_TAKE(NAME, TYPE, LOCK, real_pthread_##NAME)
+#define TSOMON_LOCK(NAME, TYPE, LOCK) TSOMON_TAKE(NAME, TYPE, LOCK, real_pthread_##NAME, acquired)
+#define TSOMON_TRY(NAME, TYPE, LOCK) TSOMON_TAKE(NAME, TYPE, LOCK, real_pthread_##NAME, tried)
 #define TSOMON_REFUSED_IF_EXPLORED(NAME)  \
   if (TSOMON_UNLIKELY(explore::active)) { \
     explore::refuse("pthread_" #NAME);    \
@@ -229,7 +242,7 @@ int explored_spin_trylock(pthread_spinlock_t* lock, uint64_t pc) {
     TSOMON_REFUSED_IF_EXPLORED(NAME)                                 \
     noise();                                                         \
     const int result = real_pthread_##NAME(lock, time);              \
-    acquired(result, RecordType::TYPE, lock, TSOMON_PC());           \
+    tried(result, RecordType::TYPE, lock, TSOMON_PC());              \
     return result;                                                   \
   }
 #define TSOMON_CLOCK(NAME, TYPE, LOCK)                                                \
@@ -237,24 +250,24 @@ int explored_spin_trylock(pthread_spinlock_t* lock, uint64_t pc) {
     TSOMON_REFUSED_IF_EXPLORED(NAME)                                                  \
     noise();                                                                          \
     const int result = real_pthread_##NAME(lock, clock, time);                        \
-    acquired(result, RecordType::TYPE, lock, TSOMON_PC());                            \
+    tried(result, RecordType::TYPE, lock, TSOMON_PC());                               \
     return result;                                                                    \
   }
 
-TSOMON_TAKE(mutex_lock, kAcquire, pthread_mutex_t, take)
-TSOMON_LOCK(mutex_trylock, kAcquire, pthread_mutex_t)
+TSOMON_TAKE(mutex_lock, kAcquire, pthread_mutex_t, take, acquired)
+TSOMON_TRY(mutex_trylock, kAcquire, pthread_mutex_t)
 TSOMON_TIMED(mutex_timedlock, kAcquire, pthread_mutex_t)
 TSOMON_CLOCK(mutex_clocklock, kAcquire, pthread_mutex_t)
-TSOMON_TAKE(rwlock_rdlock, kAcquireShared, pthread_rwlock_t, take_shared)
-TSOMON_LOCK(rwlock_tryrdlock, kAcquireShared, pthread_rwlock_t)
+TSOMON_TAKE(rwlock_rdlock, kAcquireShared, pthread_rwlock_t, take_shared, acquired)
+TSOMON_TRY(rwlock_tryrdlock, kAcquireShared, pthread_rwlock_t)
 TSOMON_TIMED(rwlock_timedrdlock, kAcquireShared, pthread_rwlock_t)
 TSOMON_CLOCK(rwlock_clockrdlock, kAcquireShared, pthread_rwlock_t)
-TSOMON_TAKE(rwlock_wrlock, kAcquire, pthread_rwlock_t, take)
-TSOMON_LOCK(rwlock_trywrlock, kAcquire, pthread_rwlock_t)
+TSOMON_TAKE(rwlock_wrlock, kAcquire, pthread_rwlock_t, take, acquired)
+TSOMON_TRY(rwlock_trywrlock, kAcquire, pthread_rwlock_t)
 TSOMON_TIMED(rwlock_timedwrlock, kAcquire, pthread_rwlock_t)
 TSOMON_CLOCK(rwlock_clockwrlock, kAcquire, pthread_rwlock_t)
 TSOMON_LOCK(spin_lock, kAcquire, pthread_spinlock_t)
-TSOMON_LOCK(spin_trylock, kAcquire, pthread_spinlock_t)
+TSOMON_TRY(spin_trylock, kAcquire, pthread_spinlock_t)
 
 TSOMON_HOOK int pthread_mutex_unlock(pthread_mutex_t* lock) {
   if (TSOMON_UNLIKELY(explore::active)) {
@@ -292,7 +305,7 @@ TSOMON_HOOK int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mu
   if (TSOMON_UNLIKELY(explore::active)) {
     return explore::condition_wait(condition, mutex, TSOMON_PC());
   }
-  return wait(condition, mutex, TSOMON_PC(),
+  return wait(condition, mutex, false, TSOMON_PC(),
               [=] { return real_pthread_cond_wait(condition, mutex); });
 }
 TSOMON_HOOK int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
@@ -301,7 +314,7 @@ TSOMON_HOOK int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_
   if (!valid(time)) {
     return real_pthread_cond_timedwait(condition, mutex, time);
   }
-  return wait(condition, mutex, TSOMON_PC(),
+  return wait(condition, mutex, true, TSOMON_PC(),
               [=] { return real_pthread_cond_timedwait(condition, mutex, time); });
 }
 TSOMON_HOOK int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
@@ -310,6 +323,6 @@ TSOMON_HOOK int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_
   if (!valid(time) || (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC)) {
     return real_pthread_cond_clockwait(condition, mutex, clock, time);
   }
-  return wait(condition, mutex, TSOMON_PC(),
+  return wait(condition, mutex, true, TSOMON_PC(),
               [=] { return real_pthread_cond_clockwait(condition, mutex, clock, time); });
 }

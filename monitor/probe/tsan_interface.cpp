@@ -25,6 +25,7 @@ using namespace tsomon::probe;
 namespace {
 
 constexpr unsigned kReadLock = 1U << 3;
+constexpr unsigned kTryLock = 1U << 4;
 constexpr unsigned kTryLockFailed = 1U << 5;
 
 // A fiber that there was no memory for, or of a program that is not recorded.
@@ -65,6 +66,9 @@ TSOMON_INTERFACE void __tsan_mutex_pre_lock(void*, unsigned) { enter_lock_code()
 TSOMON_INTERFACE void __tsan_mutex_post_lock(void* lock, unsigned flags, int) {
   leave_lock_code();
   if ((flags & kTryLockFailed) == 0) {
+    if ((flags & kTryLock) != 0 && local.thread != nullptr) {
+      put_point_now(RecordType::kTry, id(lock), TSOMON_PC());
+    }
     lock_acquired(lock, (flags & kReadLock) != 0, TSOMON_PC());
   }
 }

@@ -40,6 +40,7 @@ class DeadlockSearch {
         kept_(query.model(), options.max_witness_events) {}
 
   void run() {
+    lost_notifications();
     find_steps();
     drop_dead_ends();
     for (uint32_t first = 0; first < steps_.size(); ++first) {
@@ -52,11 +53,104 @@ class DeadlockSearch {
   struct Tried {
     bool found = false;
   };
+  static constexpr uint32_t kFound = UINT32_MAX;  // a number of tries
   using Known = std::map<std::tuple<uint32_t, Mode, std::vector<Mode>>, uint32_t>;
+
+  // Waits that would begin after all notifications that come without them. What the thread has read
+  // before decides whether it waits.
+  void lost_notifications() {
+    if (query_.branches() == Branches::kNone) {
+      return;
+    }
+    std::map<std::tuple<uint64_t, uint64_t, uint64_t>, uint32_t> attempts;
+    for (const Wait& wait : model_.waits()) {
+      spend(1);
+      const Event& event = model_.trace().events[wait.event];
+      const bool known = event.location != Event::kNoLocation;
+      auto& tries = attempts[{known ? event.location : event.address, event.size,
+                              known ? 0 : uint64_t{event.thread} + 1}];
+      if (tries == kFound) {
+        continue;
+      }
+      std::vector<NodeId> notifications = before_waking(wait);
+      if (notifications.empty()) {
+        continue;
+      }
+      if (tries == 0) {
+        ++result_.candidates;
+        ++result_.refused;
+      }
+      if (tries >= DeadlockResult::kMaxAttempts) {
+        result_.bounded = true;
+        continue;
+      }
+      ++tries;
+      if (ask_lost(wait, notifications)) {
+        tries = kFound;
+        --result_.refused;
+      }
+    }
+  }
+
+  // The last notification of each other thread that does not come after the end of the wait. Empty:
+  // there is none, or one of them comes after its beginning in every schedule.
+  std::vector<NodeId> before_waking(const Wait& wait) const {
+    std::map<uint32_t, NodeId> last;
+    for (const NodeId id : model_.notifications_of(model_.trace().events[wait.event])) {
+      spend(1);
+      if (model_.node(id).thread != model_.node(wait.release).thread &&
+          (wait.acquire == kNone || !model_.always_before(wait.acquire, id))) {
+        last[model_.node(id).thread] = id;
+      }
+    }
+    std::vector<NodeId> all;
+    bool open = false;
+    for (const auto& [thread, id] : last) {
+      if (model_.always_before(wait.release, id)) {
+        return {};
+      }
+      open = open || !model_.always_before(id, wait.release);
+      all.push_back(id);
+    }
+    return open ? all : std::vector<NodeId>();
+  }
+
+  bool ask_lost(const Wait& wait, const std::vector<NodeId>& notifications) {
+    auto meeting = query_.lost(wait.release, notifications, options_.sync_preserving);
+    if (!meeting) {
+      return false;
+    }
+    Deadlock deadlock;
+    deadlock.kind = DeadlockKind::kLostNotification;
+    deadlock.tier = meeting->tier;
+    deadlock.requests = {wait.event};
+    for (const NodeId id : notifications) {
+      deadlock.holders.push_back(model_.node(id).event);
+    }
+    Witness& witness = meeting->witness;
+    query_.end(&witness, {});
+    if (!query_.accepted(
+            query_.validator().check_lost(witness.tail, model_.node(wait.release).event, wait.event,
+                                          witness.start),
+            &result_.invalid)) {
+      return false;
+    }
+    keep(witness, std::move(deadlock));
+    return true;
+  }
+
+  void keep(const Witness& witness, Deadlock&& deadlock) {
+    kept_.keep(witness, false, &deadlock.witness, &deadlock.brief);
+    result_.without_witness = kept_.in_short();
+    result_.deadlocks.push_back(std::move(deadlock));
+  }
 
   void find_steps() {
     Known known;
     for (const Section& section : model_.sections()) {
+      if (section.tried) {
+        continue;
+      }
       add_step(section.acquire, {section.lock, section.shared}, &known);
     }
     for (const NodeId id : model_.upgrades()) {
@@ -241,9 +335,7 @@ class DeadlockSearch {
             &result_.invalid)) {
       return false;
     }
-    kept_.keep(witness, false, &deadlock.witness, &deadlock.brief);
-    result_.without_witness = kept_.in_short();
-    result_.deadlocks.push_back(std::move(deadlock));
+    keep(witness, std::move(deadlock));
     return true;
   }
 

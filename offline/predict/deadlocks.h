@@ -11,8 +11,12 @@
 // Source      Tunc, Mathur, Pavlogiannis, Viswanathan, Sound Dynamic Deadlock Prediction in Linear
 //             Time (PLDI 2023) for the circles; query.h for what is asked about them.
 // Upgrades    Readers that ask for their lock alone wait for the other readers.
-// Misses      A thread that waits for itself. Notifications that are lost: the trace has none. A
-//             try-lock counts as acquired where it succeeded, and not at all where it failed.
+// Lost        A wait begins when all notifications have come that do not need what its thread does
+//             after it. Any of them would have woken it. Not where no read is bound (branches.h):
+//             what a thread has read says whether it waits.
+// Tries       An acquisition by a try, or within a time, holds but does not wait; a wait that ends
+//             by time is none. One that failed is not in a trace.
+// Misses      A thread that waits for itself.
 // Bounds      The meter of the calling thread, kMaxSteps of the search for circles, kMaxAttempts
 //             for each circle: beyond them the result is not complete.
 // Thread-safety: a pure function.
@@ -27,13 +31,22 @@
 
 namespace tsomon::predict {
 
+enum class DeadlockKind : uint8_t {
+  kCircle,            // of acquisitions
+  kLostNotification,  // a wait, whose thread nobody wakes
+};
+
 struct Deadlock {
+  DeadlockKind kind = DeadlockKind::kCircle;
   // Acquisitions that wait, of events of the trace; each for the lock that the thread of the next
   // one holds. The first one is the earliest.
   std::vector<uint32_t> requests;
-  std::vector<uint32_t> holders;  // for each, the event that acquired that lock
+  // For each, the event that acquired that lock. Of a wait the notifications that come too early,
+  // the last one of each thread.
+  std::vector<uint32_t> holders;
   Tier tier = Tier::kSyncPreserving;
   // Events of the reordering, without the requests. Empty: only `brief` was kept.
+  // Of a wait that is the release of its mutex, with which it begins.
   std::vector<uint32_t> witness;
   ShortWitness brief;
 };

@@ -63,10 +63,12 @@ Model::Model(const Trace& trace, const CellTable& cells, const std::vector<HardE
       commit =
           event.kind() == EventKind::kRead ? covered_in_part_by(i, state) : drained_by(i, states);
     }
-    const bool upgrades = upgrade(i, state);
+    const bool upgrades = upgrade(i, state) && !tried(i, state);
     const bool lock = lock_operation(i, state);
+    note_condition(i, state);
     const CellSpan span = is(event, kinds::kLocks) ? CellSpan{} : cells.of_event(i);
-    bool keep = lock || upgrades || has_edge[i] || commit != kNone ||
+    bool keep = lock || upgrades || event.kind() == EventKind::kNotify || has_edge[i] ||
+                commit != kNone ||
                 (event.kind() == EventKind::kBranch && branches_ == Branches::kAsRecorded &&
                  !state.unbound_reads.empty());
     for (uint32_t cell = span.first; !keep && cell < span.first + span.count; ++cell) {
@@ -93,6 +95,9 @@ Model::Model(const Trace& trace, const CellTable& cells, const std::vector<HardE
     }
     if (upgrades) {
       upgrades_.push_back(id);
+    }
+    if (event.kind() == EventKind::kNotify) {
+      notifications_[{event.address, event.size}].push_back(id);
     }
     add(i, state, lock);
     if (store) {
@@ -140,6 +145,34 @@ std::vector<bool> Model::find_shared() {
   return several;
 }
 
+// The acquisition or wait does not block.
+bool Model::tried(uint32_t i, const ThreadState& state) const {
+  const Event& event = trace_.events[i];
+  return state.tried != kNone && trace_.events[state.tried].address == event.address &&
+         trace_.events[state.tried].size == event.size;
+}
+
+// Tries and waits, which are no nodes.
+void Model::note_condition(uint32_t i, ThreadState& state) {
+  const Event& event = trace_.events[i];
+  if (event.kind() == EventKind::kTry) {
+    state.tried = i;
+    return;
+  }
+  if (event.kind() == EventKind::kWait && state.released != kNone && !tried(i, state)) {
+    state.waiting = static_cast<uint32_t>(waits_.size());
+    waits_.push_back({i, state.released, kNone});
+  }
+  if (is(event, kinds::kAcquisitions | kind_mask(EventKind::kWait)) && tried(i, state)) {
+    state.tried = kNone;
+  }
+}
+
+std::span<const NodeId> Model::notifications_of(const Event& event) const {
+  const auto found = notifications_.find({event.address, event.size});
+  return found == notifications_.end() ? std::span<const NodeId>() : found->second;
+}
+
 bool Model::upgrade(uint32_t i, const ThreadState& state) const {
   return trace_.events[i].kind() == EventKind::kAcquire &&
          std::any_of(state.locks.begin(), state.locks.end(), [&](const ThreadState::Lock& mine) {
@@ -162,8 +195,8 @@ bool Model::lock_operation(uint32_t i, ThreadState& state) {
       return false;
     }
     const auto section = static_cast<uint32_t>(sections_.size());
-    sections_.push_back(
-        {lock, state.thread, kNone, kNone, event.kind() == EventKind::kAcquireShared});
+    sections_.push_back({lock, state.thread, kNone, kNone,
+                         event.kind() == EventKind::kAcquireShared, tried(i, state)});
     state.locks.push_back({lock, 1, section});
     state.section = section;
     return true;
@@ -250,7 +283,16 @@ void Model::add(uint32_t i, ThreadState& state, bool lock) {
   if (lock) {
     Section& section = sections_[state.section];
     nodes_[id].section = state.section;
-    (section.acquire == kNone ? section.acquire : section.release) = id;
+    if (section.acquire == kNone) {
+      section.acquire = id;
+      if (state.waiting != kNone) {
+        waits_[state.waiting].acquire = id;
+        state.waiting = kNone;
+      }
+    } else {
+      section.release = id;
+      state.released = id;
+    }
     note_held(state.thread, state);
   }
 }

@@ -65,8 +65,16 @@ struct Section {
   NodeId acquire = kNone;
   NodeId release = kNone;  // kNone: never released
   bool shared = false;
+  bool tried = false;  // whoever acquired it would not have waited
 
   bool excludes(const Section& other) const { return !shared || !other.shared; }
+};
+
+// A wait for a condition variable that does not end by time. It begins when the mutex is given back.
+struct Wait {
+  uint32_t event = 0;
+  NodeId release = kNone;
+  NodeId acquire = kNone;  // of the mutex, after that; kNone: it never did
 };
 
 // Locks and whether they are held by readers, sorted.
@@ -132,6 +140,9 @@ class Model {
   // Acquisitions for itself alone of a lock that the thread holds as a reader. They begin no
   // section: that of the reader goes on.
   const std::vector<NodeId>& upgrades() const { return upgrades_; }
+  const std::vector<Wait>& waits() const { return waits_; }
+  // Notifications of the condition variable of an event, in the order of the trace.
+  std::span<const NodeId> notifications_of(const Event& event) const;
   // By lock.
   GroupedLists::Lists sections_of(uint32_t lock) const { return lock_sections_.of(lock); }
   // Of `list`, the last section that begins among the first `count` nodes of its thread and
@@ -172,6 +183,8 @@ class Model {
   void add(uint32_t event, ThreadState& state, bool lock_operation);
   void add_uses(NodeId id, CellSpan span, ThreadState& state);
   bool lock_operation(uint32_t event, ThreadState& state);
+  void note_condition(uint32_t event, ThreadState& state);
+  bool tried(uint32_t event, const ThreadState& state) const;
   bool upgrade(uint32_t event, const ThreadState& state) const;
   void learn(ThreadState& state, NodeId id, NodeId source);
   void note_held(uint32_t thread, ThreadState& state);
@@ -211,6 +224,8 @@ class Model {
   std::vector<NodeId> hard_;
   std::vector<Section> sections_;
   std::vector<NodeId> upgrades_;
+  std::vector<Wait> waits_;
+  std::map<std::pair<uint64_t, uint32_t>, std::vector<NodeId>> notifications_;
   GroupedLists lock_sections_;
   // The sections that a thread is in change at its lock operations. The first entry: none.
   struct Held {

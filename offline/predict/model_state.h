@@ -21,6 +21,9 @@ struct Model::ThreadState {
   uint32_t held = 0;                  // in helds_
   std::vector<NodeId> unbound_reads;  // since the last branch
   uint32_t section = kNone;           // that the present event begins or ends
+  uint32_t tried = kNone;             // the last try of the thread, until what it was about
+  NodeId released = kNone;            // the last release of a lock
+  uint32_t waiting = kNone;           // in waits_, until the mutex is held again
   // With buffers, of the thread that issues: how many stores were issued before the buffer was
   // empty for the last time, and for each one after that the last commit up to there; kNone: none.
   uint32_t drained = 0;

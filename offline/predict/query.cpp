@@ -27,6 +27,11 @@ std::optional<Meeting> Query::meet(std::span<const NodeId> nodes, bool sync_pres
   return answer({nodes, {}, {}}, sync_preserving);
 }
 
+std::optional<Meeting> Query::lost(NodeId node, std::span<const NodeId> before,
+                                   bool sync_preserving) {
+  return answer({std::span(&node, 1), before, {}}, sync_preserving);
+}
+
 // Either the other thread has come to the later one of its accesses and no further, so that nothing
 // depends on what that reads, or it goes on as far as locks and reads need.
 std::optional<Meeting> Query::between(const Detour& detour, bool sync_preserving) {

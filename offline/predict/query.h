@@ -76,6 +76,8 @@ class Query {
 
   // The witness has the events before the nodes.
   std::optional<Meeting> meet(std::span<const NodeId> nodes, bool sync_preserving = true);
+  // The node comes next when all others, of other threads, have been executed.
+  std::optional<Meeting> lost(NodeId node, std::span<const NodeId> before, bool sync_preserving);
   // The detour with its last access at the end. The witness has all four accesses and is complete.
   std::optional<Meeting> between(const Detour& detour, bool sync_preserving = true);
 

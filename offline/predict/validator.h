@@ -60,6 +60,10 @@ class Validator {
   // After the witness each of the threads is about to acquire what the next one holds.
   std::string check_deadlock(std::span<const uint32_t> tail, std::span<const uint32_t> requests,
                              uint32_t start = 0);
+  // The thread is about to give back its mutex and to wait, and all notifications of the condition
+  // variable have been that do not need what it does after that.
+  std::string check_lost(std::span<const uint32_t> tail, uint32_t release, uint32_t wait,
+                         uint32_t start = 0);
 
  private:
   struct Lock {
@@ -81,6 +85,7 @@ class Validator {
     ThreadId plain : 1 = 1;
   };
 
+  std::vector<bool> needing(uint32_t event) const;
   bool entry_exists(uint32_t entry) const;
   std::string buffered_step(uint32_t entry, bool bound);
   std::string commit(uint32_t event);

@@ -21,6 +21,7 @@ using tsomon::testing::random_small_trace;
 using tsomon::testing::small_windows;
 using tsomon::testing::SmallTraceShape;
 using tsomon::testing::Tally;
+using tsomon::testing::text;
 
 namespace {
 
@@ -47,7 +48,13 @@ Tally compare(uint32_t seed, const SmallTraceShape& shape, Branches branches) {
     const DeadlockResult result = predict::predict_deadlocks(query, {round % 2 == 0});
     REQUIRE(result.invalid == 0);
     const Circles found = circles_of(result);
-    const Circles all = NaivePlayer(trace, branches).deadlocks();
+    NaivePlayer naive(trace, branches);
+    Circles all = naive.deadlocks();
+    for (const uint32_t wait : naive.lost()) {
+      all.insert({wait});
+    }
+    CAPTURE(text(trace));
+    CAPTURE(round);
     REQUIRE(std::includes(all.begin(), all.end(), found.begin(), found.end()));
     tally.feasible += all.size();
     tally.refused += all.size() - found.size();
@@ -104,6 +111,66 @@ TEST_CASE("deadlocks of reader locks: nothing that cannot be, and all of two thr
       CHECK((tally.refused == 0 || threads > 2 || upgrades));
     }
   }
+}
+
+TEST_CASE("deadlocks with tries, waits and notifications: nothing that cannot be") {
+  for (const uint32_t threads : {2U, 3U}) {
+    for (const Branches branches : {Branches::kAsRecorded, Branches::kAfterEveryRead}) {
+      SmallTraceShape shape;
+      shape.threads = threads;
+      shape.events = 13;
+      shape.waits = true;
+      shape.tries = true;
+      shape.forks = branches == Branches::kAsRecorded;
+      const Tally tally = compare(60 + threads, shape, branches);
+      std::printf("%u threads with waits: %llu of %llu feasible deadlocks refused\n", threads,
+                  static_cast<unsigned long long>(tally.refused),
+                  static_cast<unsigned long long>(tally.feasible));
+      CHECK(tally.feasible > 50);
+      CHECK(tally.refused * 10 <= tally.feasible);
+    }
+  }
+}
+
+TEST_CASE("a notification that may come before the wait, and a predicate under the mutex") {
+  const char* lost =
+      "T1|r(ready)|1\nT1|acq(m)|2\nT1|rel(m)|3\nT1|wait(c)|4\nT1|acq(m)|5\nT1|rel(m)|6\n"
+      "T2|w(ready)|7\nT2|notify(c)|8\n";
+  const DeadlockResult result = deadlocks_in(lost);
+  REQUIRE(result.deadlocks.size() == 1);
+  CHECK(result.deadlocks.front().kind == predict::DeadlockKind::kLostNotification);
+  CHECK(result.deadlocks.front().requests == std::vector<uint32_t>{3});
+  CHECK(result.deadlocks.front().holders == std::vector<uint32_t>{7});
+  CHECK(result.deadlocks.front().witness == std::vector<uint32_t>{0, 1, 6, 7});
+  // Read under the mutex, the predicate is false only before the notification.
+  CHECK(deadlocks_in("T1|acq(m)|2\nT1|r(ready)|1\nT1|rel(m)|3\nT1|wait(c)|4\nT1|acq(m)|5\n"
+                     "T1|rel(m)|6\nT2|acq(m)|1\nT2|w(ready)|7\nT2|rel(m)|9\nT2|notify(c)|8\n")
+            .deadlocks.empty());
+  // A wait that ends by time, and one that is notified again.
+  std::string timed = lost;
+  timed.insert(timed.find("T1|rel(m)|3"), "T1|try(c)|9\n");
+  CHECK(deadlocks_in(timed.c_str()).candidates == 0);
+  CHECK(deadlocks_in((std::string(lost) + "T1|w(done)|9\nT2|r(done)|9\nT2|notify(c)|9\n").c_str())
+            .deadlocks.size() == 1);  // that one needs the end of the wait
+  CHECK(deadlocks_in(
+            (std::string("T1|w(done)|9\n") + lost + "T1|fork(T3)|9\nT3|notify(c)|9\n").c_str())
+            .deadlocks.size() == 1);
+  CHECK(deadlocks_in("T1|acq(m)|2\nT1|rel(m)|3\nT1|wait(c)|4\nT1|acq(m)|5\nT1|rel(m)|6\n"
+                     "T2|notify(c)|8\nT1|r(x)|9\nT3|acq(n)|1\nT3|notify(c)|2\n")
+            .deadlocks.front()
+            .holders.size() == 2);
+}
+
+TEST_CASE("a lock that is tried holds, and does not wait") {
+  const char* both = "T1|acq(a)|1\nT1|acq(b)|2\nT1|rel(b)|3\nT1|rel(a)|4\n";
+  CHECK(deadlocks_in((std::string(both) +
+                      "T2|acq(b)|5\nT2|try(a)|6\nT2|acq(a)|6\nT2|rel(a)|7\nT2|rel(b)|8\n")
+                         .c_str())
+            .candidates == 0);
+  CHECK(deadlocks_in((std::string(both) +
+                      "T2|try(b)|5\nT2|acq(b)|5\nT2|acq(a)|6\nT2|rel(a)|7\nT2|rel(b)|8\n")
+                         .c_str())
+            .deadlocks.size() == 1);
 }
 
 TEST_CASE("two readers of a lock that both ask for it alone") {

@@ -13,6 +13,7 @@ namespace {
 using predict::Branches;
 
 constexpr uint64_t kFirstLock = 100;
+constexpr uint64_t kFirstCondition = 200;
 
 bool reads(const Event& e) {
   return e.kind() == EventKind::kRead || e.kind() == EventKind::kReadModifyWrite;
@@ -65,8 +66,20 @@ Trace random_small_trace(std::mt19937& random, const SmallTraceShape& shape) {
       builder.add(thread, EventKind::kFence);
       continue;
     }
-    const uint32_t what = below(10);
     auto& mine = held[thread];
+    if (shape.waits && below(5) == 0) {
+      const uint64_t condition = kFirstCondition + below(2);
+      if (mine.empty() || mine.back().shared || below(3) == 0) {
+        builder.add(thread, EventKind::kNotify, condition);
+      } else {
+        const uint64_t mutex = mine.back().lock;
+        builder.add(thread, EventKind::kRelease, mutex);
+        builder.add(thread, EventKind::kWait, condition);
+        builder.add(thread, EventKind::kAcquire, mutex);
+      }
+      continue;
+    }
+    const uint32_t what = below(10);
     const uint32_t acquisitions = shape.mostly_locks ? 4 : 3;
     const uint32_t releases = shape.mostly_locks ? 7 : 5;
     if (what < acquisitions && shape.locks > 0) {
@@ -81,6 +94,9 @@ Trace random_small_trace(std::mt19937& random, const SmallTraceShape& shape) {
         }
       }
       if (free) {
+        if (shape.tries && below(3) == 0) {
+          builder.add(thread, EventKind::kTry, lock);
+        }
         builder.add(thread, shared ? EventKind::kAcquireShared : EventKind::kAcquire, lock);
         mine.push_back({lock, shared});
       }
@@ -110,8 +126,9 @@ predict::Windows small_windows(int round) {
 }
 
 std::string text(const Trace& trace) {
-  static constexpr const char* kNames[] = {"r",    "w",    "rmw",  "fence", "acq", "rel", "racq",
-                                           "rrel", "fork", "join", "begin", "end", "br"};
+  static constexpr const char* kNames[] = {"r",    "w",    "rmw",   "fence", "acq", "rel",   "racq",
+                                           "rrel", "fork", "join",  "begin", "end", "br",    "wait",
+                                           "call", "ret",  "alloc", "free",  "try", "notify"};
   std::string all;
   for (const Event& event : trace.events) {
     all += fmt::format("T{}|{}({})\n", event.thread, kNames[event.kind_bits], event.address);
@@ -272,7 +289,11 @@ std::set<std::vector<uint32_t>> NaivePlayer::deadlocks() {
       for (const uint32_t i : next) {
         const Event& event = trace_.events[i];
         const auto waits_for = [&](uint32_t asking) {
-          return keeps_out(state, event.thread, trace_.events[asking]);
+          const uint32_t place = place_[asking];
+          const auto& theirs = threads_[trace_.events[asking].thread];
+          const bool tried =
+              place > 0 && trace_.events[theirs[place - 1]].kind() == EventKind::kTry;
+          return !tried && keeps_out(state, event.thread, trace_.events[asking]);
         };
         if (!circle.empty() && !waits_for(circle.back())) {
           continue;
@@ -290,6 +311,39 @@ std::set<std::vector<uint32_t>> NaivePlayer::deadlocks() {
     };
     extend();
   });
+  return found;
+}
+
+std::set<uint32_t> NaivePlayer::lost() {
+  std::set<uint32_t> found;
+  for (uint32_t wait = 0; wait < trace_.events.size(); ++wait) {
+    if (trace_.events[wait].kind() != EventKind::kWait) {
+      continue;
+    }
+    const uint32_t thread = trace_.events[wait].thread;
+    const auto of_wait = [&](uint32_t i) {
+      const Event& event = trace_.events[i];
+      return event.kind() == EventKind::kNotify && event.thread != thread &&
+             event.address == trace_.events[wait].address;
+    };
+    const auto done = [&](const State& state, uint32_t i) {
+      return state.done[trace_.events[i].thread] > place_[i];
+    };
+    std::set<uint32_t> can_be;
+    visit_states([&](const State& state, const std::vector<uint32_t>& next) {
+      for (const uint32_t i : next) {
+        if (of_wait(i) && state.done[thread] <= place_[wait]) {
+          can_be.insert(i);
+        }
+      }
+    });
+    visit_states([&](const State& state, const std::vector<uint32_t>&) {
+      if (!can_be.empty() && state.done[thread] + 1 == place_[wait] &&
+          std::all_of(can_be.begin(), can_be.end(), [&](uint32_t i) { return done(state, i); })) {
+        found.insert(wait);
+      }
+    });
+  }
   return found;
 }
 

@@ -30,6 +30,8 @@ struct SmallTraceShape {
   bool units = false;
   bool wide = false;  // accesses of one byte or two, at bytes with these numbers
   bool fences = false;
+  bool waits = false;  // for one of two condition variables, and notifications
+  bool tries = false;  // some acquisitions do not block
 };
 
 // Each event has a source location of its own.
@@ -57,6 +59,9 @@ class NaivePlayer {
   std::set<std::pair<uint32_t, uint32_t>> races();
   // Acquisitions that wait for each other in a circle, in some state; sorted.
   std::set<std::vector<uint32_t>> deadlocks();
+  // Waits that can begin when all notifications have been, one at least, that can be without what
+  // their threads do later.
+  std::set<uint32_t> lost();
   // Accesses that, as the last event of some order, have a conflict on a cycle of units, which is
   // of conflicts and program order; `news`: of two units that had no order. What the last event
   // reads is free, and what the one before it reads if that is of another thread.

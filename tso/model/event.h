@@ -41,8 +41,10 @@ enum class EventKind : uint8_t {
   kReturn,    // ... returned; address = text in Symbols::labels
   kAllocate,  // an object of `size` bytes begins at `address`: everything on its bytes comes later
   kFree,      // the object at `address` ends: everything on its bytes came earlier
+  kTry,       // the thread's next acquisition of the lock, or wait, at `address` does not block
+  kNotify,    // wakes threads that wait; address = condition variable
 };
-inline constexpr int kEventKinds = 18;
+inline constexpr int kEventKinds = 20;
 
 using ThreadId = uint32_t;  // dense, in order of first appearance
 

@@ -17,6 +17,7 @@
 #include "monitor/explore/runtime/kernel.h"
 #include "monitor/explore/runtime/runtime.h"
 #include "monitor/probe/real.h"
+#include "monitor/probe/records.h"
 #include "monitor/probe/runtime.h"
 
 extern "C" {
@@ -38,6 +39,16 @@ TSOMON_REAL_VERSION(pthread_cond_broadcast, "GLIBC_2.3.2")
 
 namespace explore = tsomon::explore;
 using namespace tsomon::probe;
+
+namespace {
+
+void note_notification(const pthread_cond_t* condition, uint64_t pc) {
+  if (local.thread != nullptr) {
+    put_point_now(RecordType::kNotify, reinterpret_cast<uint64_t>(condition), pc);
+  }
+}
+
+}  // namespace
 
 TSOMON_HOOK int __cxa_guard_acquire(uint64_t* guard) {
   if (TSOMON_UNLIKELY(explore::active)) {
@@ -133,12 +144,14 @@ TSOMON_HOOK int pthread_cond_signal(pthread_cond_t* condition) noexcept {
   if (TSOMON_UNLIKELY(explore::active)) {
     return explore::object(explore::Op::kConditionSignal, condition, TSOMON_PC());
   }
+  note_notification(condition, TSOMON_PC());
   return real_pthread_cond_signal(condition);
 }
 TSOMON_HOOK int pthread_cond_broadcast(pthread_cond_t* condition) noexcept {
   if (TSOMON_UNLIKELY(explore::active)) {
     return explore::object(explore::Op::kConditionBroadcast, condition, TSOMON_PC());
   }
+  note_notification(condition, TSOMON_PC());
   return real_pthread_cond_broadcast(condition);
 }
 
