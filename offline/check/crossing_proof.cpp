@@ -13,7 +13,9 @@ namespace {
 
 constexpr int kMostOrders = 12;    // of units, to find one that an execution has
 constexpr size_t kLong = 100'000;  // events: there fewer are tried
-constexpr int kMostOrdersLong = 4;
+constexpr int kMostOrdersLong = 3;
+constexpr size_t kBeginnings[] = {64, 256, 1024};  // events that are searched
+constexpr uint64_t kBeginningWork = 2'000'000;
 constexpr size_t kMostDecided = 32;  // orders of units, after an execution with a cycle
 constexpr size_t kMostEdges = 12;    // of a cycle that is met by chance: short ones are shown
 
@@ -107,8 +109,8 @@ bool CrossingProof::find_acyclic() {
   if (direct_ && find_acyclic_by_thread(rounds)) {
     return true;
   }
-  if (forced_contradiction()) {
-    return false;
+  if (settled_definite() || (direct_ && forced_)) {
+    return false;  // what follows has been looked at, and more
   }
   if (find_acyclic_by_end(rounds / 2)) {
     return true;
@@ -151,6 +153,9 @@ bool CrossingProof::find_acyclic_by_thread(int rounds) {
     if (answer != Answer::kNo || !forced_) {
       return answer == Answer::kYes;
     }
+    if (round == 0 && in_.trace.events.size() < kLong && begins_definite()) {
+      return false;
+    }
     if (!guessed) {
       guessed.emplace(*forced_);
     }
@@ -159,6 +164,30 @@ bool CrossingProof::find_acyclic_by_thread(int rounds) {
       if (!decide(edge, &*guessed, &open)) {
         return false;
       }
+    }
+  }
+  return false;
+}
+
+// Whether every execution of the first events has a cycle. There no load is forwarded yet, so less
+// is open than later.
+bool CrossingProof::begins_definite() {
+  AnalysisOptions options = in_.options;
+  options.values = false;
+  options.only.clear();
+  options.threads = 1;
+  options.progress = nullptr;
+  for (const size_t size : kBeginnings) {
+    Trace first;
+    first.symbols.initial_zero = false;
+    first.in_front = in_.trace.in_front;
+    first.append(in_.trace, 0, std::min(size, in_.trace.events.size()));
+    WorkSpent spent = measured({.max_work = kBeginningWork}, [&] {
+      const auto analysis = analyse_exactly(first, options);
+      begins_definite_ = analysis && analysis->verdict() == Verdict::kDefinite;
+    });
+    if (begins_definite_ || spent.over || size > in_.trace.events.size()) {
+      return begins_definite_;
     }
   }
   return false;
@@ -226,10 +255,16 @@ void CrossingProof::settle(Violation* violation) {
   }
   const auto& cycle = certain().cycle();
   if (!cycle) {
+    const bool is_long = in_.trace.events.size() >= kLong;
+    if (is_long && direct_ && begins_definite()) {
+      violation->verdict = Verdict::kDefinite;
+      violation->complete = true;
+      return;
+    }
     if (ForcedUnits::applies(in_)) {
       forced_.emplace(in_, accesses_, lists_, certain().edges());
     }
-    if (forced_contradiction() || (!find_acyclic() && forced_contradiction())) {
+    if (settled_definite() || (!find_acyclic() && settled_definite())) {
       violation->verdict = Verdict::kDefinite;
     }
     violation->complete = acyclic_ || violation->verdict == Verdict::kDefinite;

@@ -8,7 +8,9 @@
 // Executions  A few executions of the whole trace are made: as they come, and with the edges of a
 //             cycle. At most kMostExecutions for one trace, fewer of a long one.
 // Definite    Where no cycle is certain, what all executions without a cycle have in common may
-//             contradict itself (offline/check/forced_units.h).
+//             contradict itself (offline/check/forced_units.h). Else the exact search is asked
+//             about the first events of the trace: if all their executions have a cycle, so have
+//             all of the trace.
 // Acyclic     An execution without a cycle is looked for in orders of the units: all that one thread
 //             can do before the next one has to (offline/check/units_by_thread.h; its stores commit
 //             late then, and its loads are forwarded), and that of their ends. Where an execution
@@ -62,7 +64,10 @@ class CrossingProof {
   std::optional<std::vector<Step>> make(const ExecutionChoice& choice, std::vector<Edge> open);
   std::optional<Violation> look_at(const ExecutionChoice& choice);
   const CertainUnits& certain();
-  bool forced_contradiction() const { return forced_ && forced_->contradiction(); }
+  bool settled_definite() const {
+    return begins_definite_ || (forced_ && forced_->contradiction());
+  }
+  bool begins_definite();
   bool find_acyclic();
   // Of an execution with a cycle: that one, and the edges that lead back in the order of the units.
   struct Back {
@@ -85,6 +90,7 @@ class CrossingProof {
   size_t looked_at_ = 0;  // of the choices
   std::optional<CertainUnits> certain_;
   std::optional<ForcedUnits> forced_;
+  bool begins_definite_ = false;
   bool acyclic_ = false;                   // an execution without a cycle was seen
   std::optional<std::vector<Step>> last_;  // an execution
 };

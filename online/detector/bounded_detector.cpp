@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t kMostEvents = 2048;  // of a window
 // Pairs of events in windows: those of some at once, and about a microsecond for each event.
-constexpr uint64_t kPairsAtFirst = 50'000'000;
+constexpr uint64_t kPairsAtFirst = 3'000'000;
 constexpr uint64_t kPairsPerEvent = 100;
 constexpr size_t kSpreadTogether = 8192;
 

@@ -143,7 +143,7 @@ inline void OrderLocations::look_at_own(Record& record, const OrderEvent& now,
 void OrderLocations::conflicts_of_many(const Record* begin, const Record* end,
                                        const OrderEvent& now, bool writes, uint64_t source,
                                        bool* in_order) {
-  spend(static_cast<uint64_t>(end - begin));
+  spend(4 * static_cast<uint64_t>(end - begin));
   const ThreadId thread = now.event->thread;
   chains_.resize(threads_.size());
   for (const Record* at = begin; at != end; ++at) {
