@@ -134,6 +134,38 @@ std::string callers_text(const SourcePlace& place) {
   return out + (place.callers.size() > kShown ? " < ..." : "");
 }
 
+// " <- transfer bank.cpp:40 or :41", for each call.
+std::string calls_text(const SourceCalls& calls) {
+  constexpr size_t kShown = 4;
+  std::string out;
+  for (size_t i = 0; i < std::min(calls.size(), kShown); ++i) {
+    for (size_t k = 0; k < calls[i].size(); ++k) {
+      const SourceFrame& site = calls[i][k];
+      const bool same =
+          k != 0 && site.function == calls[i][0].function && site.file == calls[i][0].file;
+      if (k == kShown) {
+        out += " or ...";
+        break;
+      }
+      out += k == 0 ? " <- " : " or ";
+      out += same ? fmt::format(":{}", site.line) : printable(frame_text(site));
+    }
+  }
+  return out + (calls.size() > kShown ? " <- ..." : "");
+}
+
+nlohmann::ordered_json frame_json(const SourceFrame& frame) {
+  nlohmann::ordered_json object = {{"location", frame_text(frame)}};
+  if (!frame.function.empty()) {
+    object["function"] = frame.function;
+  }
+  if (!frame.file.empty()) {
+    object["file"] = frame.file;
+    object["line"] = frame.line;
+  }
+  return object;
+}
+
 // What a commit writes.
 std::string commit_text(const ReportedAccess& access) {
   return printable(shown_operand(access)) +
@@ -151,6 +183,9 @@ ReportNames names_of(std::shared_ptr<LocationTexts> texts) {
     return place_in(texts->places(), location);
   };
   names.variable = [texts](uint64_t address) { return texts->variable(address); };
+  names.calls = [texts](const SourcePlace& from, const SourcePlace& to) {
+    return texts->calls(from.pc, to.pc);
+  };
   return names;
 }
 
@@ -235,17 +270,19 @@ nlohmann::ordered_json access_json(const ReportedAccess& access) {
   if (!place.callers.empty()) {
     auto calls = nlohmann::ordered_json::array();
     for (const SourceFrame& caller : place.callers) {
-      nlohmann::ordered_json call = {{"location", frame_text(caller)}};
-      if (!caller.function.empty()) {
-        call["function"] = caller.function;
-      }
-      if (!caller.file.empty()) {
-        call["file"] = caller.file;
-        call["line"] = caller.line;
-      }
-      calls.push_back(std::move(call));
+      calls.push_back(frame_json(caller));
     }
     object["called_from"] = std::move(calls);
+  }
+  if (!access.calls.empty()) {
+    auto calls = nlohmann::ordered_json::array();
+    for (const std::vector<SourceFrame>& sites : access.calls) {
+      auto& call = calls.emplace_back(nlohmann::ordered_json::array());
+      for (const SourceFrame& site : sites) {
+        call.push_back(frame_json(site));
+      }
+    }
+    object["calls"] = std::move(calls);
   }
   return object;
 }
@@ -274,9 +311,10 @@ void add_cycle_json(const ReportedCycle& cycle, nlohmann::ordered_json* object) 
 
 std::string access_line(const ReportedAccess& access) {
   const std::string number = fmt::format("#{:<6} ", access.index);
-  return access.place.text.empty() ? number + access_text(access)
-                                   : number + padded(access_text(access), 34) + " " +
-                                         printable(access.place.text) + callers_text(access.place);
+  return access.place.text.empty()
+             ? number + access_text(access)
+             : number + padded(access_text(access), 34) + " " + printable(access.place.text) +
+                   callers_text(access.place) + calls_text(access.calls);
 }
 
 std::string cycle_text(const ReportedCycle& cycle) {

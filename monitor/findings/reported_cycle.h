@@ -36,6 +36,8 @@ struct ReportNames {
   std::function<SourcePlace(const std::string& location)> place;
   // Of the data at an address; empty: it has no name.
   std::function<std::string(uint64_t address)> variable;
+  // The calls that may have led from one place to another one.
+  std::function<SourceCalls(const SourcePlace& from, const SourcePlace& to)> calls;
   std::shared_ptr<const HeapObjects> objects;
 };
 
@@ -54,6 +56,7 @@ struct ReportedAccess {
   std::optional<uint64_t> read;
   std::optional<uint64_t> written;
   SourcePlace place;  // its text may be empty
+  SourceCalls calls;  // from where its unit begins
 };
 
 ReportedAccess reported_access(uint64_t index, const Event& event, const Symbols& symbols,

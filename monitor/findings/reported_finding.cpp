@@ -111,7 +111,19 @@ class FindingCycle {
     }
   }
 
-  ReportedStep step(const CycleEdge& edge, const Listed& listed) const {
+  void name_calls(const Unit& unit, ReportedAccess* access) const {
+    const Event& begin = finding_.events.events[unit.first_event];
+    access->calls = access->place.more_callers;
+    if (names_.calls && names_.place && begin.kind() == EventKind::kUnitBegin &&
+        access->calls.empty()) {
+      const SourcePlace place = names_.place(symbols_.location_text(begin.location));
+      if (place.pc != 0 && access->place.pc != 0) {
+        access->calls = names_.calls(place, access->place);
+      }
+    }
+  }
+
+  ReportedStep step(const CycleEdge& edge, const Listed& listed) {
     const Unit& unit = units_[edge.unit];
     ReportedStep step;
     step.thread = thread_text(unit.thread, symbols_);
@@ -124,6 +136,7 @@ class FindingCycle {
     step.last = finding_.index[cycle_.of_events ? edge.from : unit.last_event];
     for (const uint32_t e : listed.events) {
       step.accesses.push_back(access_.at(e));
+      name_calls(unit, &cycle_.accesses[access_.at(e)]);
     }
     step.omitted = listed.omitted;
     step.locations = listed.locations;

@@ -258,6 +258,9 @@ class Judging {
     ReportNames names;
     names.place = [this](const std::string& text) { return place(text); };
     names.variable = [this](uint64_t address) { return symboliser().variable(address); };
+    names.calls = [this](const SourcePlace& from, const SourcePlace& to) {
+      return symboliser().calls(from.pc, to.pc);
+    };
     return names;
   }
 

@@ -14,6 +14,9 @@
 #include <elfutils/libdwfl.h>
 #include <fmt/format.h>
 
+#include "monitor/process/call_paths.h"
+#include "monitor/process/elf_image.h"
+
 namespace tsomon {
 namespace {
 
@@ -325,6 +328,19 @@ struct Symboliser::OpenModule {
     return offset == 0 ? what : fmt::format("{}+0x{:x}", what, offset);
   }
 
+  // nullptr: the file's code cannot be read.
+  CallPaths* code_calls(const std::string& path) {
+    if (!image_opened) {
+      image_opened = true;
+      if (auto opened = file == nullptr ? fail(ErrorKind::kMalformed, "")
+                                        : attach::ElfImage::open(path, path)) {
+        image = std::move(*opened);
+        call_paths = std::make_unique<CallPaths>(*image);
+      }
+    }
+    return call_paths.get();
+  }
+
   std::string name;
   std::string build_id;  // of the file that is here, in hexadecimal
   std::string debug_path;
@@ -337,7 +353,10 @@ struct Symboliser::OpenModule {
   std::vector<UnitRange> units;
   bool variables_indexed = false;
   std::vector<Variable> variables;  // by begin
-  Dwfl_Module* file = nullptr;      // absent when there are no symbols to be had
+  bool image_opened = false;
+  std::unique_ptr<attach::ElfImage> image;
+  std::unique_ptr<CallPaths> call_paths;
+  Dwfl_Module* file = nullptr;  // absent when there are no symbols to be had
 };
 
 Symboliser::Symboliser(std::vector<capture::Module> modules) : modules_(std::move(modules)) {}
@@ -371,6 +390,7 @@ std::vector<SourceFrame> Symboliser::frames(uint64_t pc) {
 
 SourcePlace Symboliser::make_place(uint64_t pc) {
   SourcePlace place;
+  place.pc = pc;
   const capture::Module* module = find(pc - 1);
   if (module == nullptr) {
     place.text = fmt::format("0x{:x}", pc);
@@ -423,6 +443,32 @@ std::string Symboliser::variable(uint64_t address) {
   return {};
 }
 
+SourceCalls Symboliser::calls(uint64_t from, uint64_t to) {
+  const capture::Module* const module = find(from - 1);
+  if (module == nullptr || module != find(to - 1)) {
+    return {};
+  }
+  CallPaths* const paths =
+      open(*module).code_calls(module->file.empty() ? module->path : module->file);
+  if (paths == nullptr) {
+    return {};
+  }
+  SourceCalls calls;
+  for (const std::vector<uint64_t>& sites :
+       paths->find(from - 1 - module->bias, to - 1 - module->bias)) {
+    std::vector<SourceFrame> frames;
+    for (const uint64_t site : sites) {
+      const SourcePlace& at = place(site + module->bias);
+      SourceFrame frame{at.function.empty() ? at.text : at.function, at.file, at.line};
+      if (std::find(frames.begin(), frames.end(), frame) == frames.end()) {
+        frames.push_back(std::move(frame));
+      }
+    }
+    calls.push_back(std::move(frames));
+  }
+  return calls;
+}
+
 std::string frame_text(const SourceFrame& frame) {
   if (frame.file.empty()) {
     return frame.function;
@@ -449,10 +495,23 @@ void add_place(const SourcePlace& place, SourcePlaces* places) {
   const auto [own, other] = std::mismatch(known.callers.begin(), known.callers.end(),
                                           place.callers.begin(), place.callers.end());
   std::vector<SourceFrame> common(known.callers.begin(), own);
+  SourceCalls more;
+  for (auto caller = own; caller != known.callers.end(); ++caller) {
+    more.push_back({*caller});
+  }
+  more.insert(more.end(), known.more_callers.begin(), known.more_callers.end());
+  more.resize(std::min(more.size(), static_cast<size_t>(place.callers.end() - other)));
+  for (size_t i = 0; i < more.size(); ++i) {
+    const SourceFrame& caller = other[static_cast<ptrdiff_t>(i)];
+    if (std::find(more[i].begin(), more[i].end(), caller) == more[i].end()) {
+      more[i].push_back(caller);
+    }
+  }
   if (place.build_id < known.build_id) {
     known = place;
   }
   known.callers = std::move(common);
+  known.more_callers = std::move(more);
 }
 
 void LocationTexts::replace(const Interner& pcs, EventBlock& block) {

@@ -4,14 +4,15 @@
 // Inlining    frames() gives the whole chain of inlined calls. The text of a location names the
 //             innermost frame outside the system's headers: the line that uses std::atomic, not
 //             the line inside <atomic>. The frames around that one are its callers. Code that ended
-//             up in several functions has one text: of its callers those stay that all agree on.
+//             up in several functions has one text: the callers that all agree on, and then those that it may have been.
 // Build-ids   A file that has another build-id than the recorded module is not used: its lines
 //             would be wrong. Then, and without symbols, the text is "module+0xOFFSET", where
 //             OFFSET is the address as the file counts it.
 // Variables   variable() names what lies in the data of a file: its symbol and the offset in it. No
 //             symbol is there for memory of threads (thread-local), of the heap and of stacks.
-// Misses      Lines of code that was unloaded and replaced at the same address; the callers of a
-//             function that was not inlined; code generated at run time.
+// Calls       calls() has those that may have led from one function to another one that was not inlined, from the
+//             code (call_paths.h says what it misses).
+// Misses      Lines of code that was unloaded and replaced at the same address; code generated at run time.
 // Complexity  A module is opened at its first lookup; every pc is looked up once.
 // Not thread-safe.
 #pragma once
@@ -34,6 +35,9 @@ struct SourceFrame {
   bool operator==(const SourceFrame&) const = default;
 };
 
+// Calls that may have led to a place, the innermost first; of each the places in the code that it may have been made at.
+using SourceCalls = std::vector<std::vector<SourceFrame>>;
+
 // Where code is, as far as it is known. The same code has the same build-id, function and line on
 // every machine and in every run; without a line, the same text.
 struct SourcePlace {
@@ -43,8 +47,10 @@ struct SourcePlace {
   std::string function;
   std::string file;  // as the compiler recorded it
   int line = 0;      // 0: not known
+  uint64_t pc = 0;   // one that the text stands for; 0: not known
   // The calls that it was inlined for, the innermost first; those in system headers are left out.
   std::vector<SourceFrame> callers;
+  SourceCalls more_callers;  // around those, where code with this text was inlined for different ones
 };
 // By text. Where different places have one text (an inlined function of several files) the first
 // by build-id.
@@ -74,6 +80,8 @@ class Symboliser {
   // Of the data at `address`: "counter", "accounts+0x10", "module+0x4028" where no symbol covers
   // it; empty when it is in no file.
   std::string variable(uint64_t address);
+  // Between two instructions; empty where they lie in one function.
+  SourceCalls calls(uint64_t from, uint64_t to);
   // Modules that could not be used, and why.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
@@ -101,6 +109,7 @@ class LocationTexts {
   // Of the texts in it that instruction pointers became.
   const SourcePlaces& places() const { return places_; }
   std::string variable(uint64_t address) { return symboliser_.variable(address); }
+  SourceCalls calls(uint64_t from, uint64_t to) { return symboliser_.calls(from, to); }
   const std::vector<std::string>& warnings() const { return symboliser_.warnings(); }
 
  private:

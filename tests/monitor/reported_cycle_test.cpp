@@ -151,6 +151,15 @@ TEST_CASE("an access has the calls that its code was inlined for") {
   CHECK(calls[0]["file"] == "src/bank.cpp");
   CHECK(calls[0]["line"] == 60);
   CHECK_FALSE(calls[1].contains("file"));
+  access.calls = {{{"step", "s.cpp", 4}, {"step", "s.cpp", 5}, {"other", "s.cpp", 9}},
+                  {{"main", "main.cpp", 1}}};
+  CHECK(access_line(access).substr(80) ==
+        "transfer\\x0a <- step s.cpp:4 or :5 or other s.cpp:9 <- main main.cpp:1");
+  const auto ways = access_json(access)["calls"];
+  REQUIRE(ways.size() == 2);
+  CHECK(ways[0].size() == 3);
+  CHECK(ways[0][2]["location"] == "other s.cpp:9");
+  access.calls = {};
   access.place.callers.resize(9, {"main", "main.cpp", 1});
   const std::string line = access_line(access);
   CHECK(line.substr(line.size() - 24) == " < main main.cpp:1 < ...");
@@ -201,7 +210,7 @@ TEST_CASE("a fingerprint does not depend on where the cycle begins") {
 TEST_CASE("places of code are build-id, function and line") {
   ReportedCycle cycle;
   ReportedAccess access;
-  access.place = {"f a.cpp:3", "/bin/a", "beef", "f", "/src/a.cpp", 3, {}};
+  access.place = {"f a.cpp:3", "/bin/a", "beef", "f", "/src/a.cpp", 3, 0x1004, {}, {}};
   access.operand = "0x10+4";
   access.address = 0x10;
   cycle.accesses = {access};

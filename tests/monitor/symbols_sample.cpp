@@ -46,6 +46,29 @@ uint64_t call_lambda(Pool& pool) {
   return pc;
 }
 
+// Behind all lines that others count on.
+[[gnu::noinline, gnu::noclone]] uint64_t take_twice(Pool& pool) {
+  uint64_t pc = pool.take(2);  // line 51
+  pc |= pool.take(3);          // line 52
+  ++pool.taken;
+  return pc;
+}
+
+[[gnu::noinline, gnu::noclone]] uint64_t again(Pool& pool, int depth) {
+  const uint64_t pc = call_take(pool, depth - 1) + 1;
+  ++pool.taken;
+  return pc;
+}
+
+uint64_t call_take(Pool& pool, int depth) {
+  uint64_t pc = take_twice(pool);  // line 64
+  if (depth > 0) {
+    pc += again(pool, depth);
+  }
+  ++pool.taken;
+  return pc;
+}
+
 int counters[4];
 const volatile int limit = 7;
 

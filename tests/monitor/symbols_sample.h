@@ -15,4 +15,7 @@ extern const volatile int limit;  // in .rodata
 uint64_t call_inlined(Pool& pool);
 uint64_t call_lambda(Pool& pool);
 
+// Leads to Pool::take by two calls of one function and by one of another one, which is called in a loop of two functions.
+uint64_t call_take(Pool& pool, int depth);
+
 }  // namespace sample

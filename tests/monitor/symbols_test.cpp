@@ -78,6 +78,38 @@ TEST_CASE("a return address gives the function and line of the call") {
   CHECK(symboliser.warnings().empty());
 }
 
+// Any address in a function: its first byte and one.
+template <typename Function>
+uint64_t pc_in(Function function) {
+  uint64_t address = 0;
+  static_assert(sizeof function >= sizeof address);
+  std::memcpy(&address, &function, sizeof address);
+  return address + 1;
+}
+
+TEST_CASE("calls that may lead from one function to another one are found in the code") {
+  Symboliser symboliser(own_modules());
+  const uint64_t from = pc_in(&sample::call_take);
+  const uint64_t to = pc_in(&sample::Pool::take);
+  const auto lines = [](const std::vector<SourceFrame>& sites) {
+    std::string text;
+    for (const SourceFrame& site : sites) {
+      text += fmt::format("{}:{} ", site.function, site.line);
+    }
+    return text;
+  };
+  const SourceCalls calls = symboliser.calls(from, to);
+  REQUIRE(calls.size() == 2);
+  CHECK(lines(calls[0]) == "sample::take_twice:51 sample::take_twice:52 ");
+  CHECK(lines(calls[1]) == "sample::call_take:64 ");
+  CHECK(symboliser.calls(to, from).empty());                  // no way
+  CHECK(symboliser.calls(from, from + 2).empty());            // one function
+  CHECK(symboliser.calls(from, pc_in(&std::abort)).empty());  // another file
+  CHECK(symboliser.calls(from, 0x1000).empty());              // no code
+  // Not through what is only called from there, in a loop.
+  CHECK(symboliser.calls(pc_in(&sample::call_inlined), to).empty());
+}
+
 TEST_CASE("data of a file is named by its symbol, other memory is not") {
   Symboliser symboliser(own_modules());
   const auto address = [](const volatile void* at) { return reinterpret_cast<uint64_t>(at); };
@@ -123,7 +155,12 @@ TEST_CASE("a place has the calls that it was inlined for, as far as all code of 
   add_place(inlined, &places);
   CHECK(places.at(inlined.text).callers.size() == 1);
   add_place(elsewhere, &places);
-  CHECK(places.at(inlined.text).callers.empty());
+  const SourcePlace& both = places.at(inlined.text);
+  CHECK(both.callers.empty());
+  REQUIRE(both.more_callers.size() == 1);
+  CHECK(both.more_callers[0] == std::vector{inlined.callers[0], elsewhere.callers[0]});
+  add_place(inlined, &places);
+  CHECK(both.more_callers[0].size() == 2);
 }
 
 TEST_CASE("a lambda is found although the function around it was inlined") {
