@@ -6,6 +6,7 @@
 #include <new>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "monitor/events/read_input.h"
@@ -30,6 +31,7 @@ struct PredictArguments {
   std::string branches = "auto";
   std::string format = "auto";
   uint64_t max_events = 0;  // as many as the memory holds
+  unsigned jobs = 0;        // as many as there are processors
   uint64_t max_work = 100'000'000'000;
   uint64_t witness_events = predict::RaceOptions().max_witness_events;
   OutputFormat output = OutputFormat::kText;
@@ -80,6 +82,8 @@ int predict_file(const std::string& file, const PredictArguments& options) {
   asked.race.branches = branches_of(options.branches);
   asked.race.max_witness_events = options.witness_events;
   asked.bounds.max_work = options.max_work;
+  asked.race.jobs =
+      options.jobs != 0 ? options.jobs : std::max(1U, std::thread::hardware_concurrency());
   asked.store_buffers = options.model == "tso";
   const uint64_t bytes = asked.store_buffers ? kBytesOfBufferedEvent : kBytesOfEvent;
   asked.max_events =
@@ -166,6 +170,13 @@ void add_predict_command(CLI::App& app, int& exit_status) {
                    "Events of an input that are looked at, from its beginning; without it as many "
                    "as fit\ninto memory")
       ->check(positive_number())
+      ->option_text("N");
+  command
+      ->add_option(
+          "--jobs", options->jobs,
+          "Threads that search for races; without it as many as there are processors. The\n"
+          "result does not depend on it")
+      ->check(CLI::Range(1U, 1024U))
       ->option_text("N");
   command
       ->add_option("--max-work", options->max_work,

@@ -29,7 +29,7 @@ struct PredictOptions {
   bool atomicity = true;
   // TSO: stores may commit late, and witnesses say when each does.
   bool store_buffers = false;
-  predict::RaceOptions race;
+  predict::RaceOptions race;  // its `jobs` are the threads that search
   // What comes after that many is not looked at. At most predict::kMaxEvents.
   uint64_t max_events = predict::kMaxEvents;
   WorkBounds bounds;  // of all kinds together; reading has none

@@ -503,7 +503,9 @@ class AtomicitySearch {
                                             violation.last};
     const Witness& witness = meeting->witness;
     if (!query_.accepted(
-            query_.validator().check_atomicity(witness.tail, witness.start, events, units_),
+            [&](Validator& validator) {
+              return validator.check_atomicity(witness.tail, witness.start, events, units_);
+            },
             &result_.invalid)) {
       return false;
     }

@@ -129,9 +129,11 @@ class DeadlockSearch {
     }
     Witness& witness = meeting->witness;
     query_.end(&witness, {});
+    const uint32_t release = model_.node(wait.release).event;
     if (!query_.accepted(
-            query_.validator().check_lost(witness.tail, model_.node(wait.release).event, wait.event,
-                                          witness.start),
+            [&](Validator& validator) {
+              return validator.check_lost(witness.tail, release, wait.event, witness.start);
+            },
             &result_.invalid)) {
       return false;
     }
@@ -331,7 +333,9 @@ class DeadlockSearch {
     Witness& witness = meeting->witness;
     query_.end(&witness, {});
     if (!query_.accepted(
-            query_.validator().check_deadlock(witness.tail, deadlock.requests, witness.start),
+            [&](Validator& validator) {
+              return validator.check_deadlock(witness.tail, deadlock.requests, witness.start);
+            },
             &result_.invalid)) {
       return false;
     }

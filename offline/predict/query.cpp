@@ -10,18 +10,7 @@
 namespace tsomon::predict {
 
 Query::Query(const Trace& trace, Branches branches, const Windows& windows, bool buffers)
-    : branches_(branches),
-      windows_(windows),
-      cells_(trace),
-      edges_(hard_edges(trace, cells_)),
-      model_(trace, cells_, edges_, branches, buffers) {}
-
-Validator& Query::validator() {
-  if (!validator_) {
-    validator_.emplace(model_.trace(), cells_, edges_, branches_, model_.buffers());
-  }
-  return *validator_;
-}
+    : shared_(std::make_shared<Shared>(trace, branches, buffers)), windows_(windows) {}
 
 std::optional<Meeting> Query::meet(std::span<const NodeId> nodes, bool sync_preserving) {
   return answer({nodes, {}, {}}, sync_preserving);
@@ -35,21 +24,21 @@ std::optional<Meeting> Query::lost(NodeId node, std::span<const NodeId> before,
 // Either the other thread has come to the later one of its accesses and no further, so that nothing
 // depends on what that reads, or it goes on as far as locks and reads need.
 std::optional<Meeting> Query::between(const Detour& detour, bool sync_preserving) {
-  if (model_.buffers()) {
+  if (model().buffers()) {
     return between_commits(detour, sync_preserving);
   }
-  const bool to_first = model_.node(detour.to).position < model_.node(detour.from).position;
+  const bool to_first = model().node(detour.to).position < model().node(detour.from).position;
   const NodeId later = to_first ? detour.from : detour.to;
   const std::array<Reordering::Pair, 1> order = {{{detour.first, detour.to}}};
   const std::array<NodeId, 2> both = {later, detour.last};
   auto meeting = answer({both, {}, std::span(order).first(to_first ? 1 : 0)}, sync_preserving);
   if (meeting) {
-    meeting->witness.tail.push_back(model_.node(later).event);
+    meeting->witness.tail.push_back(model().node(later).event);
   } else {
     meeting = answer({std::span(both).last(1), std::span(both).first(1), order}, sync_preserving);
   }
   if (meeting) {
-    meeting->witness.tail.push_back(model_.node(detour.last).event);
+    meeting->witness.tail.push_back(model().node(detour.last).event);
   }
   return meeting;
 }
@@ -58,16 +47,16 @@ std::optional<Meeting> Query::answer(const Asked& asked, bool sync_preserving) {
   const bool as_in_trace = std::all_of(asked.orders.begin(), asked.orders.end(),
                                        [](const auto& pair) { return pair.from < pair.to; });
   if (sync_preserving && as_in_trace) {
-    if (const auto counts = set_before(model_, asked.meeting, Sections::kKept, asked.included)) {
+    if (const auto counts = set_before(model(), asked.meeting, Sections::kKept, asked.included)) {
       return Meeting{Tier::kSyncPreserving, in_trace_order(*counts, asked.meeting)};
     }
   }
   if (!reordering_) {
-    reordering_.emplace(model_);
+    reordering_.emplace(model());
   }
   const uint64_t cut = cut_short_;
   for (const Sections sections : {Sections::kOpen, Sections::kClosed}) {
-    const auto counts = set_before(model_, asked.meeting, sections, asked.included);
+    const auto counts = set_before(model(), asked.meeting, sections, asked.included);
     if (!counts) {
       continue;
     }
@@ -85,11 +74,11 @@ std::optional<Witness> Query::reordered(const std::vector<uint32_t>& counts, con
   NodeId end = 0;
   for (uint32_t thread = 0; thread < counts.size(); ++thread) {
     if (counts[thread] > 0) {
-      end = std::max(end, model_.of_thread(thread)[counts[thread] - 1] + 1);
+      end = std::max(end, model().of_thread(thread)[counts[thread] - 1] + 1);
     }
   }
   for (uint32_t size = windows_.first;; size *= windows_.factor) {
-    const NodeId first = end > size ? model_.issue_of(end - size) : 0;
+    const NodeId first = end > size ? model().issue_of(end - size) : 0;
     looked_at_ += end - first;
     const auto answer = reordering_->look(counts, asked.orders, first, first <= moved);
     if (answer == Reordering::Answer::kOrder) {
@@ -106,10 +95,10 @@ std::optional<Witness> Query::reordered(const std::vector<uint32_t>& counts, con
 }
 
 NodeId Query::first_left_out(const std::vector<uint32_t>& counts) const {
-  NodeId first = model_.size();
+  NodeId first = model().size();
   for (uint32_t thread = 0; thread < counts.size(); ++thread) {
-    if (counts[thread] < model_.of_thread(thread).size()) {
-      first = std::min(first, model_.of_thread(thread)[counts[thread]]);
+    if (counts[thread] < model().of_thread(thread).size()) {
+      first = std::min(first, model().of_thread(thread)[counts[thread]]);
     }
   }
   return first;
@@ -123,17 +112,17 @@ NodeId Query::first_moved(const std::vector<uint32_t>& counts, const Asked& aske
   }
   // A section that stays open comes after those of others.
   for (uint32_t thread = 0; thread < counts.size(); ++thread) {
-    for (const uint32_t section : model_.held(thread, counts[thread])) {
-      const Section& mine = model_.sections()[section];
+    for (const uint32_t section : model().held(thread, counts[thread])) {
+      const Section& mine = model().sections()[section];
       if (mine.acquire >= first) {
         continue;
       }
-      for (const ThreadList& list : model_.sections_of(mine.lock)) {
+      for (const ThreadList& list : model().sections_of(mine.lock)) {
         spend(1);
         const uint32_t last = list.thread == thread
                                   ? kNone
-                                  : model_.last_section(list, counts[list.thread], mine.shared);
-        if (last != kNone && model_.sections()[last].acquire > mine.acquire) {
+                                  : model().last_section(list, counts[list.thread], mine.shared);
+        if (last != kNone && model().sections()[last].acquire > mine.acquire) {
           first = mine.acquire;
           break;
         }
@@ -145,12 +134,12 @@ NodeId Query::first_moved(const std::vector<uint32_t>& counts, const Asked& aske
 
 // All events before the node. next_: the events of each thread so far.
 void Query::start_from(Witness* witness, NodeId first) {
-  const std::vector<Event>& events = model_.trace().events;
+  const std::vector<Event>& events = model().trace().events;
   witness->start =
-      first < model_.size() ? model_.node(first).event : static_cast<uint32_t>(events.size());
-  next_.assign(model_.threads(), 0);
+      first < model().size() ? model().node(first).event : static_cast<uint32_t>(events.size());
+  next_.assign(model().threads(), 0);
   for (uint32_t thread = 0; thread < next_.size(); ++thread) {
-    const auto mine = model_.events_of(thread);
+    const auto mine = model().events_of(thread);
     next_[thread] = static_cast<uint32_t>(
         std::lower_bound(mine.begin(), mine.end(), witness->start) - mine.begin());
   }
@@ -167,19 +156,19 @@ Witness Query::in_trace_order(const std::vector<uint32_t>& counts, std::span<con
   const std::vector<uint32_t> begin = next_;
   for (uint32_t thread = 0; thread < counts.size(); ++thread) {
     if (counts[thread] > 0) {
-      const uint32_t place = model_.node(model_.of_thread(thread)[counts[thread] - 1]).place + 1;
+      const uint32_t place = model().node(model().of_thread(thread)[counts[thread] - 1]).place + 1;
       next_[thread] = std::max(next_[thread], place);
     }
   }
   for (const NodeId id : nodes) {
-    next_[model_.node(id).thread] = model_.node(id).place;
+    next_[model().node(id).thread] = model().node(id).place;
   }
   size_t total = 0;
   uint32_t end = witness.start;
   for (uint32_t thread = 0; thread < next_.size(); ++thread) {
     total += next_[thread] - std::min(begin[thread], next_[thread]);
     // From here on: up to which event.
-    next_[thread] = next_[thread] == 0 ? 0 : model_.events_of(thread)[next_[thread] - 1] + 1;
+    next_[thread] = next_[thread] == 0 ? 0 : model().events_of(thread)[next_[thread] - 1] + 1;
     end = std::max(end, next_[thread]);
   }
   std::vector<uint32_t>& tail = witness.tail;
@@ -188,9 +177,9 @@ Witness Query::in_trace_order(const std::vector<uint32_t>& counts, std::span<con
   if (total < (end - witness.start) / kSparse) {
     spend(kSparse * total);
     for (uint32_t thread = 0; thread < next_.size(); ++thread) {
-      const auto mine = model_.events_of(thread);
+      const auto mine = model().events_of(thread);
       const auto last = std::lower_bound(mine.begin(), mine.end(), next_[thread]);
-      const uint32_t commit = model_.commits(thread) ? kCommit : 0;
+      const uint32_t commit = model().commits(thread) ? kCommit : 0;
       for (auto at = mine.begin() + begin[thread]; at < last; ++at) {
         tail.push_back(*at | commit);
       }
@@ -201,13 +190,13 @@ Witness Query::in_trace_order(const std::vector<uint32_t>& counts, std::span<con
     return witness;
   }
   spend(end - witness.start);
-  const std::vector<Event>& events = model_.trace().events;
+  const std::vector<Event>& events = model().trace().events;
   for (uint32_t i = witness.start; i < end; ++i) {
-    const uint32_t thread = model_.number(events[i].thread);
+    const uint32_t thread = model().number(events[i].thread);
     if (i < next_[thread]) {
       tail.push_back(i);
     }
-    if (model_.buffers() && model_.split(i) && i < next_[thread + 1]) {
+    if (model().buffers() && model().split(i) && i < next_[thread + 1]) {
       tail.push_back(i | kCommit);
     }
   }
@@ -220,10 +209,10 @@ Witness Query::events(NodeId first, const std::vector<NodeId>& order,
   Witness witness;
   start_from(&witness, first);
   const auto go_on = [&](NodeId id, uint32_t inclusive) {
-    const Node& node = model_.node(id);
-    const auto mine = model_.events_of(node.thread);
+    const Node& node = model().node(id);
+    const auto mine = model().events_of(node.thread);
     uint32_t& next = next_[node.thread];
-    const uint32_t commit = model_.commits(node.thread) ? kCommit : 0;
+    const uint32_t commit = model().commits(node.thread) ? kCommit : 0;
     for (const uint32_t end = node.place + inclusive; next < end; ++next) {
       witness.tail.push_back(mine[next] | commit);
     }

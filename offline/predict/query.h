@@ -8,9 +8,11 @@
 //             Windows::last: what comes before stays as it is in the trace. A refusal is final
 //             where no larger window could change it; otherwise it is counted in cut_short().
 // Errors      Throws WorkEnded.
-// Thread-safety: none; a query has scratch memory.
+// Thread-safety: none, as a query has scratch memory; but another() may be used in another thread.
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -52,18 +54,22 @@ class Query {
   // `branches` is not kAuto. The trace must outlive it. `buffers`: under TSO, else sequential
   // consistency.
   Query(const Trace& trace, Branches branches, const Windows& windows = {}, bool buffers = false);
-  Query(const Query&) = delete;
   Query& operator=(const Query&) = delete;
 
-  Branches branches() const { return branches_; }
-  const Model& model() const { return model_; }
-  // Made when it is first asked for: many traces have no candidates.
-  Validator& validator();
+  // About the same trace.
+  std::unique_ptr<Query> another() const { return std::unique_ptr<Query>(new Query(*this)); }
 
-  // Whether a witness is valid, from what the validator said. Where readers upgrade their locks the
-  // search takes more to be possible than there is; elsewhere it is an internal error.
-  bool accepted(const std::string& wrong, uint64_t* invalid) const {
-    *invalid += !wrong.empty() && model_.upgrades().empty() ? 1 : 0;
+  Branches branches() const { return shared_->branches; }
+  const Model& model() const { return shared_->model; }
+
+  // Whether a witness is valid: check(validator) is empty. Where readers upgrade their locks the
+  // search takes more to be possible than there is; elsewhere it is an internal error. The validator
+  // is made when it is first asked: many traces have no candidates. All queries have the same one.
+  template <typename Check>
+  bool accepted(const Check& check, uint64_t* invalid) const {
+    const std::lock_guard<std::mutex> held(shared_->validating);
+    const std::string wrong = check(shared_->get_validator());
+    *invalid += !wrong.empty() && model().upgrades().empty() ? 1 : 0;
     return wrong.empty();
   }
 
@@ -82,6 +88,31 @@ class Query {
   std::optional<Meeting> between(const Detour& detour, bool sync_preserving = true);
 
  private:
+  // Made once for a trace.
+  struct Shared {
+    Shared(const Trace& trace, Branches how, bool buffers)
+        : branches(how),
+          cells(trace),
+          edges(hard_edges(trace, cells)),
+          model(trace, cells, edges, how, buffers) {}
+
+    Validator& get_validator() {
+      if (!validator) {
+        validator.emplace(model.trace(), cells, edges, branches, model.buffers());
+      }
+      return *validator;
+    }
+
+    Branches branches;
+    CellTable cells;
+    std::vector<HardEdge> edges;
+    Model model;
+    std::mutex validating;
+    std::optional<Validator> validator;
+  };
+
+  Query(const Query& other) : shared_(other.shared_), windows_(other.windows_) {}
+
   struct Asked {
     std::span<const NodeId> meeting;
     std::span<const NodeId> included;
@@ -97,12 +128,8 @@ class Query {
   Witness events(NodeId first, const std::vector<NodeId>& order, std::span<const NodeId> nodes);
   void start_from(Witness* witness, NodeId first);
 
-  Branches branches_;
+  std::shared_ptr<Shared> shared_;
   Windows windows_;
-  CellTable cells_;
-  std::vector<HardEdge> edges_;
-  Model model_;
-  std::optional<Validator> validator_;
   std::optional<Reordering> reordering_;
   std::vector<uint32_t> next_;  // event of each thread
   uint64_t cut_short_ = 0;

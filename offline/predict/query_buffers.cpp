@@ -106,8 +106,8 @@ class CompleteWitness {
 }  // namespace
 
 void Query::end(Witness* witness, std::span<const uint32_t> last) const {
-  if (model_.buffers()) {
-    CompleteWitness(model_, cells_, witness).complete(last);
+  if (model().buffers()) {
+    CompleteWitness(model(), shared_->cells, witness).complete(last);
   } else {
     witness->tail.insert(witness->tail.end(), last.begin(), last.end());
   }
@@ -121,21 +121,21 @@ std::optional<Meeting> Query::between_commits(const Detour& detour, bool sync_pr
   std::vector<Reordering::Pair> orders = {{detour.first, detour.to}};
   std::vector<NodeId> commits;
   for (const NodeId id : all) {
-    const Node& node = model_.node(id);
+    const Node& node = model().node(id);
     if (node.reads == 0) {
       continue;
     }
-    for (const Use& use : model_.uses(id)) {
-      for (const ThreadList& list : model_.writes_of(use.cell)) {
+    for (const Use& use : model().uses(id)) {
+      for (const ThreadList& list : model().writes_of(use.cell)) {
         spend(1);
         if (list.thread != node.thread + 1U) {
           continue;
         }
         const auto after =
             std::partition_point(list.items.begin(), list.items.end(),
-                                 [&](uint32_t write) { return model_.use(write).node < id; });
+                                 [&](uint32_t write) { return model().use(write).node < id; });
         if (after != list.items.begin()) {
-          commits.push_back(model_.use(*(after - 1)).node);
+          commits.push_back(model().use(*(after - 1)).node);
           orders.push_back({commits.back(), id});
         }
       }
@@ -143,7 +143,7 @@ std::optional<Meeting> Query::between_commits(const Detour& detour, bool sync_pr
   }
   // The node that the other thread has come to, and no further; kNone: no such one.
   for (const NodeId there : {detour.from, detour.to, kNone}) {
-    if (there != kNone && model_.node(there).reads == 0) {
+    if (there != kNone && model().node(there).reads == 0) {
       continue;
     }
     std::vector<NodeId> meeting = {detour.last};
@@ -165,8 +165,8 @@ std::optional<Meeting> Query::between_commits(const Detour& detour, bool sync_pr
     }
     std::vector<uint32_t> last;
     for (auto at = meeting.rbegin(); at != meeting.rend(); ++at) {
-      const Node& node = model_.node(*at);
-      last.push_back(node.event | (model_.commits(node.thread) ? kCommit : 0));
+      const Node& node = model().node(*at);
+      last.push_back(node.event | (model().commits(node.thread) ? kCommit : 0));
     }
     end(&meeting_there->witness, last);
     return meeting_there;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <queue>
 #include <tuple>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "offline/predict/access_groups.h"
 #include "offline/predict/kept_witnesses.h"
 #include "offline/predict/query.h"
+#include "tso/support/ordered_work.h"
 
 namespace tsomon::predict {
 namespace {
@@ -18,25 +21,59 @@ namespace {
 // A pair of places in the source.
 using Places = std::tuple<uint64_t, uint64_t, uint32_t>;
 
-class RaceSearch {
- public:
-  RaceSearch(const RaceOptions& options, Query& query, RaceResult* result)
-      : options_(options),
-        result_(*result),
-        query_(query),
-        model_(query.model()),
-        kept_(query.model(), options.max_witness_events) {}
+// Two groups of accesses to a cell.
+struct Encounter {
+  uint32_t cell = 0;
+  uint32_t mine = 0;  // in groups_of(cell)
+  uint32_t theirs = 0;
+};
 
-  void run() {
+// What is asked about a pair of places, which has nothing to do with other pairs.
+struct Question {
+  Places places;
+  std::vector<Encounter> encounters;
+};
+
+struct Answer {
+  std::optional<Race> race;  // without its witness
+  Witness witness;
+  bool asked = false;  // of some accesses nothing ruled out at once that they meet
+  bool bounded = false;
+  bool windowed = false;
+  uint64_t invalid = 0;
+  uint64_t work = 0;
+};
+
+// The accesses to a cell. Two meet when they are next in their threads, wherever stores commit.
+std::vector<AccessGroup> issues_of(const Model& model, uint32_t cell) {
+  std::vector<AccessGroup> groups = groups_of(model, cell);
+  for (AccessGroup& group : groups) {
+    if (!model.buffers()) {
+      break;
+    }
+    spend(group.nodes.size());
+    for (NodeId& id : group.nodes) {
+      id = model.issue_of(id);
+    }
+    group.thread = model.owner(group.thread);
+  }
+  return groups;
+}
+
+// Finds the questions.
+class RaceQuestions {
+ public:
+  explicit RaceQuestions(const Model& model) : model_(model) {}
+
+  std::vector<Question> find() {
     for (uint32_t cell = 0; cell < model_.cell_count(); ++cell) {
       spend(1);
       if (model_.atomic(cell) || all_exclude(model_, cell)) {
         continue;
       }
-      std::vector<AccessGroup> groups = groups_of(model_, cell);
-      to_issues(&groups);
-      for (size_t i = 0; i < groups.size(); ++i) {
-        for (size_t j = 0; j < i; ++j) {
+      const std::vector<AccessGroup> groups = issues_of(model_, cell);
+      for (uint32_t i = 0; i < groups.size(); ++i) {
+        for (uint32_t j = 0; j < i; ++j) {
           spend(2);
           const AccessGroup& mine = groups[i];
           const AccessGroup& theirs = groups[j];
@@ -44,11 +81,66 @@ class RaceSearch {
           if (mine.thread != theirs.thread && (mine.writes || theirs.writes) &&
               std::max(mine.first_cell, theirs.first_cell) == cell &&
               !exclude(model_.lock_sets()[mine.set], model_.lock_sets()[theirs.set])) {
-            pairs(cell, mine, theirs);
+            add({cell, i, j}, places(mine.nodes.front(), theirs.nodes.front(), cell));
           }
         }
       }
     }
+    return std::move(questions_);
+  }
+
+ private:
+  void add(const Encounter& encounter, const Places& places) {
+    spend(8);
+    const auto [at, is_new] = known_.try_emplace(places, questions_.size());
+    if (is_new) {
+      questions_.push_back({places, {}});
+    }
+    questions_[at->second].encounters.push_back(encounter);
+  }
+
+  Places places(NodeId a, NodeId b, uint32_t cell) const {
+    const Event& first = model_.event(a);
+    const Event& second = model_.event(b);
+    const bool known =
+        first.location != Event::kNoLocation && second.location != Event::kNoLocation;
+    const auto place = [&](const Event& event) {
+      return known ? event.location
+                   : (uint64_t{1} << 63) | (uint64_t{event.thread} << 8) | event.kind_bits;
+    };
+    const uint64_t one = place(first);
+    const uint64_t other = place(second);
+    return {std::min(one, other), std::max(one, other), known ? 0 : cell};
+  }
+
+  const Model& model_;
+  std::map<Places, size_t> known_;
+  std::vector<Question> questions_;
+};
+
+// Answers one.
+class RaceSearch {
+ public:
+  RaceSearch(const RaceOptions& options, Query& query)
+      : options_(options), query_(query), model_(query.model()) {}
+
+  Answer answer(const Question& question) {
+    const uint64_t cut_short = query_.cut_short();
+    std::vector<AccessGroup> groups;
+    uint32_t cell = kNone;
+    for (const Encounter& encounter : question.encounters) {
+      if (tried_.over()) {
+        answer_.bounded = answer_.bounded || !tried_.found;
+        break;
+      }
+      if (encounter.cell != cell) {
+        cell = encounter.cell;
+        groups = issues_of(model_, cell);
+      }
+      pairs(groups[encounter.mine], groups[encounter.theirs]);
+    }
+    answer_.windowed = query_.cut_short() > cut_short;
+    return std::move(answer_);
   }
 
  private:
@@ -63,35 +155,16 @@ class RaceSearch {
   };
   static constexpr size_t kClosest = 16;
 
-  // Two accesses meet when they are next in their threads, wherever stores commit.
-  void to_issues(std::vector<AccessGroup>* groups) const {
-    if (!model_.buffers()) {
-      return;
-    }
-    for (AccessGroup& group : *groups) {
-      spend(group.nodes.size());
-      for (NodeId& id : group.nodes) {
-        id = model_.issue_of(id);
-      }
-      group.thread = model_.owner(group.thread);
-    }
-  }
-
   // The accesses of two threads that nothing orders: first those that are closest in the trace,
   // whose meeting takes the least to find and to tell.
-  void pairs(uint32_t cell, const AccessGroup& mine, const AccessGroup& theirs) {
-    const Places both = places(mine.nodes.front(), theirs.nodes.front(), cell);
-    if (const auto at = tried_.find(both); at != tried_.end() && at->second.over()) {
-      result_.attempts_bounded = result_.attempts_bounded || !at->second.found;
-      return;
-    }
+  void pairs(const AccessGroup& mine, const AccessGroup& theirs) {
     for (const auto& [a, b] : closest(mine, theirs)) {
-      if (!consider(std::min(a, b), std::max(a, b), both)) {
+      if (!consider(std::min(a, b), std::max(a, b))) {
         return;
       }
     }
     each_open(mine, theirs,
-              [&](NodeId a, NodeId b) { return consider(std::min(a, b), std::max(a, b), both); });
+              [&](NodeId a, NodeId b) { return consider(std::min(a, b), std::max(a, b)); });
   }
 
   // visit(a, b) until it returns false.
@@ -145,40 +218,20 @@ class RaceSearch {
     return pairs;
   }
 
-  Places places(NodeId a, NodeId b, uint32_t cell) const {
-    const Event& first = model_.event(a);
-    const Event& second = model_.event(b);
-    const bool known =
-        first.location != Event::kNoLocation && second.location != Event::kNoLocation;
-    const auto place = [&](const Event& event) {
-      return known ? event.location
-                   : (uint64_t{1} << 63) | (uint64_t{event.thread} << 8) | event.kind_bits;
-    };
-    const uint64_t one = place(first);
-    const uint64_t other = place(second);
-    return {std::min(one, other), std::max(one, other), known ? 0 : cell};
-  }
-
   // False: enough of these places.
-  bool consider(NodeId a, NodeId b, const Places& both) {
-    const auto [at, is_new] = tried_.try_emplace(both);
-    Tried& tried = at->second;
-    if (tried.over()) {
-      result_.attempts_bounded = result_.attempts_bounded || !tried.found;
+  bool consider(NodeId a, NodeId b) {
+    if (tried_.over()) {
+      answer_.bounded = answer_.bounded || !tried_.found;
       return false;
     }
-    ++tried.attempts;
-    if (is_new) {
-      ++result_.candidates;
-      ++result_.refused;
-    }
+    ++tried_.attempts;
+    answer_.asked = true;
     const uint64_t before = query_.looked_at();
     if (ask(a, b)) {
-      tried.found = true;
-      --result_.refused;
+      tried_.found = true;
       return false;
     }
-    tried.nodes += query_.looked_at() - before;
+    tried_.nodes += query_.looked_at() - before;
     return true;
   }
 
@@ -194,22 +247,54 @@ class RaceSearch {
     race.tier = meeting->tier;
     Witness& witness = meeting->witness;
     query_.end(&witness, std::array<uint32_t, 2>{race.second, race.first});
-    if (!query_.accepted(query_.validator().check_race(witness.tail, witness.start),
-                         &result_.invalid)) {
+    const bool valid = query_.accepted(
+        [&](Validator& validator) { return validator.check_race(witness.tail, witness.start); },
+        &answer_.invalid);
+    if (!valid) {
       return false;
     }
-    kept_.keep(witness, race.tier == Tier::kSyncPreserving, &race.witness, &race.brief);
-    result_.without_witness = kept_.in_short();
-    result_.races.push_back(std::move(race));
+    answer_.witness = std::move(witness);
+    answer_.race = std::move(race);
     return true;
   }
 
   const RaceOptions& options_;
-  RaceResult& result_;
   Query& query_;
   const Model& model_;
-  std::map<Places, Tried> tried_;
-  KeptWitnesses kept_;
+  Tried tried_;
+  Answer answer_;
+};
+
+uint64_t work_left() {
+  const WorkMeter* const meter = current_meter();
+  return meter == nullptr
+             ? UINT64_MAX
+             : meter->bounds().max_work - std::min(meter->bounds().max_work, meter->work());
+}
+
+// Queries for as many threads as there are at a time.
+class Queries {
+ public:
+  explicit Queries(Query& first) : first_(first) {}
+
+  std::unique_ptr<Query> take() {
+    const std::lock_guard<std::mutex> held(mutex_);
+    if (free_.empty()) {
+      return first_.another();
+    }
+    std::unique_ptr<Query> query = std::move(free_.back());
+    free_.pop_back();
+    return query;
+  }
+  void give_back(std::unique_ptr<Query> query) {
+    const std::lock_guard<std::mutex> held(mutex_);
+    free_.push_back(std::move(query));
+  }
+
+ private:
+  Query& first_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Query>> free_;
 };
 
 }  // namespace
@@ -218,10 +303,36 @@ RaceResult predict_races(Query& query, const RaceOptions& options) {
   RaceResult result;
   result.branches = query.branches();
   try {
-    const uint64_t cut_short = query.cut_short();
-    RaceSearch search(options, query, &result);
-    search.run();
-    result.windowed = query.cut_short() > cut_short;
+    const std::vector<Question> questions = RaceQuestions(query.model()).find();
+    KeptWitnesses kept(query.model(), options.max_witness_events);
+    Queries queries(query);
+    WorkBounds bounds;
+    bounds.max_work = work_left();
+    const auto compute = [&](size_t i) {
+      WorkMeter meter(bounds);
+      Answer answer;
+      {
+        const WorkScope scope(&meter);
+        std::unique_ptr<Query> mine = queries.take();
+        answer = RaceSearch(options, *mine).answer(questions[i]);
+        queries.give_back(std::move(mine));
+      }
+      answer.work = meter.work();
+      return answer;
+    };
+    work_in_order(questions.size(), options.jobs, compute, [&](size_t, Answer&& answer) {
+      spend(answer.work);
+      result.candidates += answer.asked ? 1 : 0;
+      result.refused += answer.asked && !answer.race ? 1 : 0;
+      result.invalid += answer.invalid;
+      result.attempts_bounded = result.attempts_bounded || answer.bounded;
+      result.windowed = result.windowed || answer.windowed;
+      if (answer.race) {
+        Race& race = result.races.emplace_back(std::move(*answer.race));
+        kept.keep(answer.witness, race.tier == Tier::kSyncPreserving, &race.witness, &race.brief);
+        result.without_witness = kept.in_short();
+      }
+    });
   } catch (const WorkEnded& ended) {
     result.ended = ended.limit();
   }

@@ -44,6 +44,7 @@ struct RaceOptions {
   // Of all witnesses that are kept whole.
   uint64_t max_witness_events = 5'000'000;
   bool sync_preserving = true;  // the first tier
+  unsigned jobs = 1;            // threads; the result does not depend on it
   Windows windows;              // where the query is made from a trace
 };
 

@@ -15,6 +15,7 @@
 using namespace tsomon;
 using predict::Branches;
 using predict::predict_races;
+using predict::Query;
 using predict::RaceOptions;
 using predict::RaceResult;
 using tsomon::testing::NaivePlayer;
@@ -238,6 +239,47 @@ TEST_CASE("windows: what is found among the latest events is valid, what is miss
     missed += found == all ? 0 : 1;
   }
   CHECK(missed > 0);
+}
+
+TEST_CASE("the result does not depend on how many threads search") {
+  std::mt19937 random(8);
+  SmallTraceShape shape;
+  shape.threads = 4;
+  shape.events = 3'000;
+  shape.variables = 40;
+  shape.locks = 3;
+  for (const bool buffers : {false, true}) {
+    const Trace trace = random_small_trace(random, shape);
+    uint64_t work = 0;  // that it takes
+    for (const bool enough : {true, false}) {
+      const uint64_t max_work = enough ? UINT64_MAX : work / 2;
+      RaceResult results[2];
+      for (unsigned jobs : {1U, 4U}) {
+        WorkMeter meter({max_work, UINT64_MAX});
+        const WorkScope scope(&meter);
+        RaceOptions options;
+        options.branches = Branches::kAsRecorded;
+        options.jobs = jobs;
+        options.max_witness_events = 100'000;
+        Query query(trace, options.branches, {}, buffers);
+        results[jobs / 4] = predict_races(query, options);
+        work = meter.work();
+      }
+      const auto& [one, four] = results;
+      CHECK(one.races.size() > (enough ? 10 : 0));
+      REQUIRE(one.races.size() == four.races.size());
+      for (size_t i = 0; i < one.races.size(); ++i) {
+        CHECK(one.races[i].first == four.races[i].first);
+        CHECK(one.races[i].second == four.races[i].second);
+        CHECK(one.races[i].witness == four.races[i].witness);
+        CHECK(one.races[i].brief.tail == four.races[i].brief.tail);
+      }
+      CHECK(one.candidates == four.candidates);
+      CHECK(one.refused == four.refused);
+      CHECK(one.ended == four.ended);
+      CHECK(one.ended.has_value() != enough);
+    }
+  }
 }
 
 TEST_CASE("one report for a pair of source locations") {
