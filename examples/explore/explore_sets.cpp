@@ -2,6 +2,8 @@
 //
 //   explore_sets coarse|optimistic|avl none|add|remove|both INITIAL OPERATIONS OPERATIONS...
 //   explore_sets coarse add 1 a3 a2c3       # {1}; two threads: add(3); add(2), contains(3)
+// Compiled with SETS_AS_OBJECTS it is a program for `explore --clients`, explore_set_clients coarse
+// add, say, which looks for clients by itself.
 //
 // The objects are three of Synchrobench, written anew: a sorted list under one readers-writer lock;
 // the optimistic list, which locks two nodes and validates them, with a contains() that takes no
@@ -23,7 +25,11 @@
 #include <utility>
 #include <vector>
 
+#ifdef SETS_AS_OBJECTS
+#include <tsomon_client.h>
+#else
 #include <tsomon.h>
+#endif
 
 namespace {
 
@@ -395,6 +401,38 @@ class AvlTree : public Set {
   std::mutex shape_;
 };
 
+void choose(const std::string& variant) {
+  late_add = variant == "add" || variant == "both";
+  late_remove = variant == "remove" || variant == "both";
+}
+
+#ifdef SETS_AS_OBJECTS
+
+template <typename Object>
+int run_clients(int argc, char** argv) {
+  return tsomon::Clients<Object>("set")
+      .call("add", {1, 2}, [](Object& set, int key) { return set.add(key); })
+      .call("remove", {1, 2}, [](Object& set, int key) { return set.remove(key); })
+      .call("contains", {1, 2}, [](Object& set, int key) { return set.contains(key); })
+      .main(argc, argv);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    return 2;
+  }
+  const std::string object = argv[1];
+  choose(argv[2]);
+  return object == "coarse"       ? run_clients<CoarseList>(argc, argv)
+         : object == "optimistic" ? run_clients<OptimisticList>(argc, argv)
+         : object == "avl"        ? run_clients<AvlTree>(argc, argv)
+                                  : 2;
+}
+
+#else
+
 // Operations as letters and keys: a3 adds 3, r3 removes it, c3 asks for it. Results are letters,
 // too: 1 or 0.
 bool perform(Set& set, char operation, int key) {
@@ -520,9 +558,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::string object = argv[1];
-  const std::string variant = argv[2];
-  late_add = variant == "add" || variant == "both";
-  late_remove = variant == "remove" || variant == "both";
+  choose(argv[2]);
   const Client client{argv[3], {argv + 4, argv + argc}};
   if (!is_client(client)) {
     return 2;
@@ -538,3 +574,5 @@ int main(int argc, char** argv) {
   }
   return 0;
 }
+
+#endif

@@ -83,6 +83,7 @@ struct Channel {
   std::atomic<uint32_t> request;
   std::atomic<uint32_t> done;
   std::atomic<uint32_t> sleepers;  // on one of them
+  int32_t explorer;
   int32_t server;
   std::atomic<int32_t> child;
   int32_t wait_status;

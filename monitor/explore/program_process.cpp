@@ -91,6 +91,7 @@ Result<bool> ProgramProcess::begin(const std::vector<std::string>& command) {
   }
   channel_ = static_cast<Channel*>(mapped);
   channel_->processor = options_.processor;
+  channel_->explorer = getpid();
   // A schedule that somebody looks at runs as what it is, a process with threads.
   channel_->run_in_place = !options_.fork && !options_.show_output;
   std::vector<char*> arguments;
