@@ -9,6 +9,7 @@
 
 #include "monitor/events/read_input.h"
 #include "tso/support/printable.h"
+#include "tso/support/text_hash.h"
 
 namespace tsomon {
 namespace {
@@ -18,12 +19,10 @@ constexpr size_t kMaxOperations = 60;  // operations, in text
 // Of what a violation is made of, not of its values: those are named in the order in which they
 // occur.
 std::string fingerprint_of(const History& history, const linearizability::Violation& violation) {
-  uint64_t hash = 0xCBF29CE484222325ULL;
-  const auto add = [&hash](std::string_view text) {
-    for (const char c : text) {
-      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
-    }
-    hash = (hash ^ 0xFFU) * 0x100000001B3ULL;
+  std::string all;
+  const auto add = [&all](std::string_view text) {
+    all += text;
+    all += '\xFF';
   };
   std::map<HistoryValue, size_t> named;
   const auto add_value = [&](HistoryValue value) {
@@ -40,7 +39,7 @@ std::string fingerprint_of(const History& history, const linearizability::Violat
     std::for_each_n(operation.results.begin(),
                     violation.without_return[i] ? 0 : operation.result_count, add_value);
   }
-  return fmt::format("{:016x}", hash);
+  return hash_name(all);
 }
 
 std::string object_text(const History& history, const linearizability::Violation& violation) {

@@ -21,6 +21,7 @@
 #include "monitor/process/symbols.h"
 #include "offline/explore/execution_graph.h"
 #include "offline/explore/task_pool.h"
+#include "tso/support/text_hash.h"
 #include "tso/support/work.h"
 
 namespace tsomon::explore {
@@ -423,7 +424,7 @@ class Explorer {
       finding.kind = found.kind;
       finding.text = found.text + (found.message.empty() ? "" : ": " + found.message);
       finding.locations = key.locations;
-      finding.fingerprint = hash_text(key.text);
+      finding.fingerprint = hash_name(key.text);
       finding.outcome = outcome;
       finding.classes = 1;
       finding.history = found.history;

@@ -111,14 +111,6 @@ std::string mixed_text(const GraphBuilder::Mixed& mixed, bool refused, const std
               : "classes are told apart by what was read");
 }
 
-std::string hash_text(const std::string& text) {
-  uint64_t hash = 0xcbf29ce484222325U;
-  for (const char byte : text) {
-    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
-  }
-  return fmt::format("{:016x}", hash);
-}
-
 std::string not_judged_text(const Run& run, uint32_t max_steps,
                             const std::function<std::string(uint64_t)>& place) {
   switch (run.end) {

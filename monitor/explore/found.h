@@ -39,8 +39,6 @@ std::string not_judged_text(const Run& run, uint32_t max_steps,
 // cannot be done with them.
 std::string mixed_text(const GraphBuilder::Mixed& mixed, bool refused, const std::string& variable,
                        const std::function<std::string(uint64_t)>& place);
-// Stable, for fingerprints.
-std::string hash_text(const std::string& text);
 
 struct JudgedProperties {
   bool serializability = false;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "monitor/findings/reported_cycle.h"
+#include "tso/support/text_hash.h"
 
 namespace tsomon {
 namespace {
@@ -46,15 +47,6 @@ size_t least_rotation(const std::vector<size_t>& sequence) {
   return std::min(best, other);
 }
 
-// FNV-1a.
-uint64_t hash_of(const std::string& text) {
-  uint64_t hash = 0xcbf29ce484222325U;
-  for (const char byte : text) {
-    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
-  }
-  return hash;
-}
-
 }  // namespace
 
 std::string fingerprint(const ReportedCycle& cycle) {
@@ -82,7 +74,7 @@ std::string fingerprint(const ReportedCycle& cycle) {
   for (size_t i = 0; i < size; ++i) {
     all += keys[(begin + i) % size] + "\n";
   }
-  return fmt::format("{:016x}", hash_of(all));
+  return hash_name(all);
 }
 
 }  // namespace tsomon

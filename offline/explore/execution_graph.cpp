@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "offline/explore/step_graph.h"
+#include "tso/support/text_hash.h"
 
 namespace tsomon::explore {
 namespace {
@@ -100,14 +101,7 @@ std::string class_name(const Graph& graph) {
   return name;
 }
 
-uint64_t class_hash(const Graph& graph) {
-  uint64_t hash = 0xcbf29ce484222325U;
-  for (const char byte : class_name(graph)) {
-    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
-    hash ^= hash >> 29;
-  }
-  return hash;
-}
+uint64_t class_hash(const Graph& graph) { return text_hash(class_name(graph)); }
 
 uint64_t values_hash(const Graph& graph) {
   uint64_t hash = 0;
