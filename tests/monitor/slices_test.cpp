@@ -39,7 +39,7 @@ Said predicted(const std::string& lines, const SliceOptions& options, size_t blo
 
 std::string take_both(const char* thread, const char* first, const char* second) {
   std::string lines;
-  for (const std::string op :
+  for (const std::string& op :
        {std::string("acq(") + first + ")|1" + first, std::string("acq(") + second + ")|2" + first,
         std::string("rel(") + second + ")|3", std::string("rel(") + first + ")|4"}) {
     lines += std::string(thread) + "|" + op + "\n";
