@@ -241,14 +241,13 @@ void Model::put_node(uint32_t i, ThreadState& state, bool reads, bool writes) {
   node.event = i;
   node.thread = state.thread & 0x3FFFFFFFU;
   node.position = static_cast<uint32_t>(mine.size());
-  node.place = static_cast<uint32_t>(events_[state.thread].size()) - 1;
   node.first_use = static_cast<uint32_t>(uses_.size());
   node.reads = reads ? 1 : 0;
   node.writes = writes ? 1 : 0;
   node.held = state.held;
   if (reads && (branches_ == Branches::kAfterEveryRead ||
                 trace_.events[i].kind() == EventKind::kReadModifyWrite)) {
-    node.bound_at = node.position + 1;
+    node.bound_or_section = node.position + 1;
   }
   nodes_.push_back(node);
   mine.push_back(id);
@@ -266,7 +265,7 @@ void Model::add(uint32_t i, ThreadState& state, bool lock) {
   add_uses(id, issue || is(event, kinds::kLocks) ? CellSpan{} : cells_.of_event(i), state);
   if (event.kind() == EventKind::kBranch && branches_ == Branches::kAsRecorded) {
     for (const NodeId read : state.unbound_reads) {
-      nodes_[read].bound_at = node.position + 1;
+      nodes_[read].bound_or_section = node.position + 1;
       for (const Use& use : uses(read)) {
         if (use.source != kNone && !forwards(uses_[use.source].node, read)) {
           learn(state, id, uses_[use.source].node);
@@ -282,7 +281,7 @@ void Model::add(uint32_t i, ThreadState& state, bool lock) {
   state.owned_by = kNone;
   if (lock) {
     Section& section = sections_[state.section];
-    nodes_[id].section = state.section;
+    nodes_[id].bound_or_section = state.section;
     if (section.acquire == kNone) {
       section.acquire = id;
       if (state.waiting != kNone) {
@@ -317,10 +316,14 @@ void Model::add_uses(NodeId id, CellSpan span, ThreadState& state) {
     note_load(id, span, state);
   }
   for (uint32_t use = first; node.writes != 0 && use < last; ++use) {
-    last_write_[uses_[use].cell] = use;
+    uint32_t& before = last_write_[uses_[use].cell];
+    if (before != kNone && nodes_[uses_[before].node].reads == 0) {
+      uses_[before].source = use;
+    }
+    before = use;
   }
   if (first != last && node.reads != 0 && branches_ == Branches::kAsRecorded &&
-      node.bound_at == kNone) {
+      node.bound_at() == kNone) {
     state.unbound_reads.push_back(id);
   }
 }
@@ -341,20 +344,6 @@ void Model::group() {
   writes_ = GroupedLists(cells, [&](const auto& add) {
     each_use([&](const Node& node, const Use& use, uint32_t number) {
       if (node.writes != 0) {
-        add(node.thread, use.cell, number);
-      }
-    });
-  });
-  readers_ = GroupedLists(static_cast<uint32_t>(uses_.size()), [&](const auto& add) {
-    each_use([&](const Node& node, const Use& use, uint32_t number) {
-      if (use.source != kNone) {
-        add(node.thread, use.source, number);
-      }
-    });
-  });
-  initial_readers_ = GroupedLists(cells, [&](const auto& add) {
-    each_use([&](const Node& node, const Use& use, uint32_t number) {
-      if (node.reads != 0 && use.source == kNone) {
         add(node.thread, use.cell, number);
       }
     });
@@ -445,6 +434,28 @@ std::span<const uint32_t> Model::held(NodeId id) const {
   return {held_pool_.data() + held.first, held_pool_.data() + held.last};
 }
 
+uint32_t Model::end_of_value(uint32_t cell, uint32_t write_use) const {
+  uint32_t next = kNone;
+  if (write_use != kNone && nodes_[uses_[write_use].node].reads == 0) {
+    next = uses_[write_use].source;
+  } else {
+    for (const ThreadList& list : writes_.of(cell)) {
+      const auto after = write_use == kNone
+                             ? list.items.begin()
+                             : std::upper_bound(list.items.begin(), list.items.end(), write_use);
+      next = after == list.items.end() ? next : std::min(next, *after);
+    }
+  }
+  // A read-modify-write sees it as well.
+  return next != kNone && nodes_[uses_[next].node].reads != 0 ? next + 1 : next;
+}
+
+uint32_t Model::place(NodeId id) const {
+  const auto events = events_of(nodes_[id].thread);
+  return static_cast<uint32_t>(std::lower_bound(events.begin(), events.end(), nodes_[id].event) -
+                               events.begin());
+}
+
 bool Model::always_before(NodeId a, NodeId b) const {
   const Node& first = nodes_[a];
   const Node& second = nodes_[b];
@@ -479,7 +490,7 @@ uint32_t Model::last_bound(const ThreadList& list, uint32_t count) const {
   });
   while (at != list.items.begin()) {
     const NodeId read = uses_[*--at].node;
-    if (nodes_[read].bound_at <= count) {
+    if (nodes_[read].bound_at() <= count) {
       return read;
     }
     spend(1);

@@ -13,13 +13,14 @@
 //             one is the write. It commits after its issue and before anything that drains the
 //             buffer; a load that it is forwarded to needs it to be issued only. A release drains
 //             the buffer here, which some schedules under TSO do not: see releases_late().
-// Memory      4 bytes an event, 48 a node, about 28 for each cell it accesses, and 4 bytes a thread
+// Memory      4 bytes an event, 36 a node, about 20 for each cell it accesses, and 4 bytes a thread
 //             for each node that learns of another thread. Bounded by WorkMeter.
 // Complexity  O(n log n) and O(threads) for each node that learns of another thread.
 // Errors      Throws WorkEnded (tso/support/work.h).
 // Thread-safety: immutable after construction.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -44,19 +45,24 @@ struct Node {
   uint32_t reads : 1 = 0;
   uint32_t writes : 1 = 0;
   uint32_t position = 0;
-  uint32_t place = 0;         // of the event among all of its thread
-  uint32_t section = kNone;   // that it begins or ends
-  uint32_t first_use = 0;     // the uses of a node are consecutive
-  uint32_t bound_at = kNone;  // a read is bound where so many nodes of its thread are executed
-  uint32_t held = 0;          // what its thread holds before it: see Model::held(NodeId)
+  // Of a read: it is bound where so many nodes of its thread are executed. Of others: the section
+  // that it begins or ends.
+  uint32_t bound_or_section = kNone;
+  uint32_t first_use = 0;  // the uses of a node are consecutive
+  uint32_t held = 0;       // what its thread holds before it: see Model::held(NodeId)
+
+  uint32_t bound_at() const { return reads != 0 ? bound_or_section : kNone; }
+  uint32_t section() const { return reads != 0 ? kNone : bound_or_section; }
 };
-static_assert(sizeof(Node) == 32, "there are nearly as many as events");
+static_assert(sizeof(Node) == 24, "there are nearly as many as events");
 
 // One cell of one access.
 struct Use {
   uint32_t cell = 0;
   NodeId node = 0;
-  uint32_t source = kNone;  // of a read: the use of the write that it saw; kNone: the initial value
+  // Of a read: the use of the write that it saw; kNone: the initial value. Of what only writes: the
+  // next write of the cell; kNone: there is none.
+  uint32_t source = kNone;
 };
 
 struct Section {
@@ -128,7 +134,7 @@ class Model {
   std::span<const uint32_t> needed(NodeId id) const { return row(needed_[id]); }
   bool always_before(NodeId a, NodeId b) const;
   // A read that is bound as soon as it is executed.
-  bool bound_at_once(NodeId id) const { return nodes_[id].bound_at == nodes_[id].position + 1; }
+  bool bound_at_once(NodeId id) const { return nodes_[id].bound_at() == nodes_[id].position + 1; }
 
   std::span<const NodeId> hard_from(NodeId id) const {  // where hard edges that leave it lead
     return {hard_.data() + first_hard_[id], hard_.data() + first_hard_[id + 1]};
@@ -162,20 +168,38 @@ class Model {
   GroupedLists::Lists accesses_of(uint32_t cell) const { return accesses_.of(cell); }
   // Of `list`, the last use among the first `count` nodes of its thread; kNone.
   uint32_t last_use(const ThreadList& list, uint32_t count) const;
-  // Readers of a write, by thread; those of the initial value of a cell.
-  GroupedLists::Lists readers_of(uint32_t write_use) const { return readers_.of(write_use); }
-  GroupedLists::Lists readers_of_initial(uint32_t cell) const { return initial_readers_.of(cell); }
+  // visit(list) for each thread that reads what the write, or kNone: nobody, has left in the cell,
+  // until it returns false. What it returned at last. Uses are numbered in the order of the trace:
+  // the reads are those up to the next write.
+  template <typename Visit>
+  bool each_readers(uint32_t cell, uint32_t write_use, const Visit& visit) const {
+    const uint32_t end = end_of_value(cell, write_use);
+    for (const ThreadList& list : accesses_.of(cell)) {
+      const auto first = write_use == kNone
+                             ? list.items.begin()
+                             : std::upper_bound(list.items.begin(), list.items.end(), write_use);
+      const auto last = std::lower_bound(first, list.items.end(), end);
+      if (first != last && !visit(ThreadList{list.thread, {first, last}})) {
+        return false;
+      }
+    }
+    return true;
+  }
   // Of `list`, the last read that is bound where so many nodes of its thread are executed.
   uint32_t last_bound(const ThreadList& list, uint32_t count) const;
   // Somebody accesses the cell with an atomic read-modify-write.
   bool atomic(uint32_t cell) const { return atomic_[cell]; }
 
+  // Of the node's event among all of its thread. O(log n).
+  uint32_t place(NodeId id) const;
   // All events of a thread, those that are no nodes included.
   std::span<const uint32_t> events_of(uint32_t thread) const { return events_[thread]; }
 
  private:
   struct ThreadState;
 
+  // The first use of the cell that certainly does not read what the write has left there.
+  uint32_t end_of_value(uint32_t cell, uint32_t write_use) const;
   std::span<const uint32_t> row(uint32_t index) const {
     return {rows_.data() + static_cast<size_t>(index) * threads(), threads()};
   }
@@ -242,8 +266,6 @@ class Model {
   FlatMap<uint64_t, uint32_t> next_sets_;  // by set and change; while it is made
   GroupedLists writes_;
   GroupedLists accesses_;
-  GroupedLists readers_;  // by use of the write
-  GroupedLists initial_readers_;
   std::vector<bool> atomic_;
   std::vector<uint32_t> last_write_;  // use, by cell; while it is made
 };

@@ -156,12 +156,12 @@ Witness Query::in_trace_order(const std::vector<uint32_t>& counts, std::span<con
   const std::vector<uint32_t> begin = next_;
   for (uint32_t thread = 0; thread < counts.size(); ++thread) {
     if (counts[thread] > 0) {
-      const uint32_t place = model().node(model().of_thread(thread)[counts[thread] - 1]).place + 1;
+      const uint32_t place = model().place(model().of_thread(thread)[counts[thread] - 1]) + 1;
       next_[thread] = std::max(next_[thread], place);
     }
   }
   for (const NodeId id : nodes) {
-    next_[model().node(id).thread] = model().node(id).place;
+    next_[model().node(id).thread] = model().place(id);
   }
   size_t total = 0;
   uint32_t end = witness.start;
@@ -213,7 +213,7 @@ Witness Query::events(NodeId first, const std::vector<NodeId>& order,
     const auto mine = model().events_of(node.thread);
     uint32_t& next = next_[node.thread];
     const uint32_t commit = model().commits(node.thread) ? kCommit : 0;
-    for (const uint32_t end = node.place + inclusive; next < end; ++next) {
+    for (const uint32_t end = model().place(id) + inclusive; next < end; ++next) {
       witness.tail.push_back(mine[next] | commit);
     }
   };

@@ -159,7 +159,7 @@ bool Reordering::propagate(NodeId id) {
   if (node.writes) {
     const auto uses = model_.uses(id);
     for (uint32_t use = node.first_use; use < node.first_use + uses.size(); ++use) {
-      for (const ThreadList& list : model_.readers_of(use)) {
+      const bool kept = model_.each_readers(model_.use(use).cell, use, [&](const ThreadList& list) {
         for (const uint32_t reader : list.items) {
           const NodeId read = model_.use(reader).node;
           if (!in_set(read)) {
@@ -169,6 +169,10 @@ bool Reordering::propagate(NodeId id) {
             return false;
           }
         }
+        return true;
+      });
+      if (!kept) {
+        return false;
       }
     }
   }
@@ -210,7 +214,8 @@ bool Reordering::apply_rules(NodeId id) {
       return false;
     }
   }
-  return node.section == kNone || model_.sections()[node.section].release != id || lock_rule(id);
+  return node.section() == kNone || model_.sections()[node.section()].release != id ||
+         lock_rule(id);
 }
 
 bool Reordering::read_rule(NodeId id, const Use& use) {
@@ -234,26 +239,24 @@ bool Reordering::write_rule(NodeId id, const Use& use) {
   for (const ThreadList& list : model_.writes_of(use.cell)) {
     spend(2);
     const uint32_t last = model_.last_use(list, known(id, list.thread));
-    if (last != kNone && !readers_first(model_.readers_of(last), id)) {
+    if (last != kNone && !readers_first(use.cell, last, id)) {
       return false;
     }
   }
-  return readers_first(model_.readers_of_initial(use.cell), id);
+  return readers_first(use.cell, kNone, id);
 }
 
-bool Reordering::readers_first(const GroupedLists::Lists& readers, NodeId write) {
-  for (const ThreadList& list : readers) {
+// Who reads what the write, or nobody, has left in the cell.
+bool Reordering::readers_first(uint32_t cell, uint32_t seen, NodeId write) {
+  return model_.each_readers(cell, seen, [&](const ThreadList& list) {
     spend(2);
     const NodeId read = model_.last_bound(list, counts_[list.thread]);
-    if (read != kNone && read != write && !add(read, write)) {
-      return false;
-    }
-  }
-  return true;
+    return read == kNone || read == write || add(read, write);
+  });
 }
 
 bool Reordering::lock_rule(NodeId release) {
-  const Section& mine = model_.sections()[model_.node(release).section];
+  const Section& mine = model_.sections()[model_.node(release).section()];
   for (const ThreadList& list : model_.sections_of(mine.lock)) {
     spend(2);
     if (list.thread == mine.thread) {
@@ -364,27 +367,28 @@ bool Reordering::first_writes_last(uint32_t cell) {
       source = last;  // uses ascend with nodes
     }
   }
-  const auto readers =
-      source == kNone ? model_.readers_of_initial(cell) : model_.readers_of(source);
-  for (const ThreadList& list : readers) {
+  return model_.each_readers(cell, source, [&](const ThreadList& list) {
     spend(2);
     const NodeId read = model_.last_bound(list, counts_[list.thread]);
-    if (read == kNone || read < first_) {
+    return read == kNone || read < first_ || before_writes(read, cell);
+  });
+}
+
+// Those of the window, but for later ones of its own thread.
+bool Reordering::before_writes(NodeId read, uint32_t cell) {
+  const uint32_t thread = model_.node(read).thread;
+  for (const ThreadList& writes : model_.writes_of(cell)) {
+    spend(2);
+    const auto first =
+        std::partition_point(writes.items.begin(), writes.items.end(),
+                             [&](uint32_t use) { return model_.use(use).node < first_; });
+    if (first == writes.items.end()) {
       continue;
     }
-    for (const ThreadList& writes : writers) {
-      spend(2);
-      const auto first =
-          std::partition_point(writes.items.begin(), writes.items.end(),
-                               [&](uint32_t use) { return model_.use(use).node < first_; });
-      if (first == writes.items.end()) {
-        continue;
-      }
-      const NodeId write = model_.use(*first).node;
-      if (write != read && in_set(write) && (writes.thread != list.thread || write < read) &&
-          !add(read, write)) {
-        return false;
-      }
+    const NodeId write = model_.use(*first).node;
+    if (write != read && in_set(write) && (writes.thread != thread || write < read) &&
+        !add(read, write)) {
+      return false;
     }
   }
   return true;
@@ -468,10 +472,10 @@ std::vector<NodeId> Reordering::linear() const {
 
 // Sections that overlap when the node acquires: the one that begins first in the trace ends first.
 void Reordering::broken_locks(NodeId id, std::vector<Pair>* pairs) {
-  const Section& mine = model_.sections()[model_.node(id).section];
+  const Section& mine = model_.sections()[model_.node(id).section()];
   std::vector<uint32_t>& inside = inside_[mine.lock];
   if (mine.release == id) {
-    std::erase(inside, model_.node(id).section);
+    std::erase(inside, model_.node(id).section());
     return;
   }
   for (const uint32_t other : inside) {
@@ -487,7 +491,7 @@ void Reordering::broken_locks(NodeId id, std::vector<Pair>* pairs) {
       pairs->push_back({mine.release, rival.acquire});
     }
   }
-  inside.push_back(model_.node(id).section);
+  inside.push_back(model_.node(id).section());
 }
 
 // The store that the read saw is one of its own that has not been committed.
@@ -524,7 +528,7 @@ std::vector<Reordering::Pair> Reordering::broken(const std::vector<NodeId>& orde
     for (uint32_t at = 0; node.writes && at < uses.size(); ++at) {
       last_use_[uses[at].cell] = node.first_use + at;
     }
-    if (node.section != kNone) {
+    if (node.section() != kNone) {
       broken_locks(id, &pairs);
     }
   }
@@ -532,8 +536,8 @@ std::vector<Reordering::Pair> Reordering::broken(const std::vector<NodeId>& orde
     for (const Use& use : model_.uses(id)) {
       last_use_[use.cell] = kNone;
     }
-    if (model_.node(id).section != kNone) {
-      inside_[model_.sections()[model_.node(id).section].lock].clear();
+    if (model_.node(id).section() != kNone) {
+      inside_[model_.sections()[model_.node(id).section()].lock].clear();
     }
   }
   return pairs;

@@ -72,7 +72,7 @@ class Reordering {
     return offset_[node.thread] + node.position;
   }
   bool bound(NodeId id) const {
-    return model_.node(id).bound_at <= counts_[model_.node(id).thread];
+    return model_.node(id).bound_at() <= counts_[model_.node(id).thread];
   }
   const uint32_t* clock(NodeId id) const;
   uint32_t known(NodeId id, uint32_t thread) const;
@@ -83,6 +83,7 @@ class Reordering {
   bool begin(std::span<const Pair> asked);
   bool fix_start();
   bool first_writes_last(uint32_t cell);
+  bool before_writes(NodeId read, uint32_t cell);
   bool first_sections_end(uint32_t thread);
   bool mend();
   bool open_sections_last();
@@ -94,7 +95,7 @@ class Reordering {
   bool apply_rules(NodeId id);
   bool read_rule(NodeId id, const Use& use);
   bool write_rule(NodeId id, const Use& use);
-  bool readers_first(const GroupedLists::Lists& readers, NodeId write);
+  bool readers_first(uint32_t cell, uint32_t seen, NodeId write);
   bool lock_rule(NodeId id);
   std::vector<NodeId> linear() const;
   bool in_buffer(uint32_t source, NodeId read, const std::vector<uint32_t>& done) const;

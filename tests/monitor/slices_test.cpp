@@ -1,6 +1,7 @@
 // Slices of a run that are asked about while it goes on.
 #include "monitor/predict/slices.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -37,14 +38,10 @@ Said predicted(const std::string& lines, const SliceOptions& options, size_t blo
   return said;
 }
 
-std::string take_both(const char* thread, const char* first, const char* second) {
-  std::string lines;
-  for (const std::string& op :
-       {std::string("acq(") + first + ")|1" + first, std::string("acq(") + second + ")|2" + first,
-        std::string("rel(") + second + ")|3", std::string("rel(") + first + ")|4"}) {
-    lines += std::string(thread) + "|" + op + "\n";
-  }
-  return lines;
+std::string take_both(const std::string& thread, const std::string& first,
+                      const std::string& second) {
+  return thread + "|acq(" + first + ")|1" + first + "\n" + thread + "|acq(" + second + ")|2" +
+         first + "\n" + thread + "|rel(" + second + ")|3\n" + thread + "|rel(" + first + ")|4\n";
 }
 
 // Of a thread that nobody else has to do with.
