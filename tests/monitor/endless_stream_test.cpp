@@ -1,4 +1,4 @@
-// What watching an endless stream without fences takes: memory and steps, counted, not measured.
+// What watching an endless stream without fences takes: bytes and steps, counted.
 #include <algorithm>
 #include <cstdint>
 #include <random>

@@ -67,10 +67,7 @@ Verdict compare(const Trace& trace, const AnalysisOptions& options, Count* count
     CHECK(verdict != Verdict::kClean);
     REQUIRE(found.violation);
     if (found.violation->complete) {
-      // The search looks at values of the loads of a part alone, so it may miss that a violation is
-      // definite.
-      const bool sharper = options.values && found.violation->verdict == Verdict::kDefinite;
-      CHECK((sharper || found.violation->verdict == verdict));
+      CHECK(found.violation->verdict == verdict);
       if (sharper && verdict != Verdict::kDefinite)
         printf("SHARPER property %d sem %d order %d buffer %u model\n%s\n", (int)options.property,
                (int)options.relation.semantics, (int)options.relation.order,
