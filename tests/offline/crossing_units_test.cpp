@@ -68,10 +68,6 @@ Verdict compare(const Trace& trace, const AnalysisOptions& options, Count* count
     REQUIRE(found.violation);
     if (found.violation->complete) {
       CHECK(found.violation->verdict == verdict);
-      if (sharper && verdict != Verdict::kDefinite)
-        printf("SHARPER property %d sem %d order %d buffer %u model\n%s\n", (int)options.property,
-               (int)options.relation.semantics, (int)options.relation.order,
-               options.relation.store_buffer, text.c_str());
       count->definite += verdict == Verdict::kDefinite ? 1 : 0;
     } else {
       CHECK(found.violation->verdict == Verdict::kPossible);
