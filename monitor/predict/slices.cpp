@@ -119,8 +119,13 @@ void SlicePredictor::access(const Event& event) {
   if (accesses_.size() > kMaxKnown) {
     accesses_.clear();
   }
-  const Access mine{summary_.events, event.thread, event.location,
-                    event.kind() == EventKind::kWrite};
+  const std::vector<uint64_t>& locks = held(event.thread);
+  const Access mine{summary_.events,
+                    event.thread,
+                    event.location,
+                    event.kind() == EventKind::kWrite,
+                    locks.empty() ? kNoLock : locks.front(),
+                    locks.empty() ? kNoLock : locks.back()};
   const auto [known, is_new] = accesses_.try_emplace(event.address, Accesses{mine, mine});
   if (is_new) {
     return;
@@ -140,15 +145,11 @@ bool SlicePredictor::near_miss(const Access& mine, const Access& other) {
   if (mine.thread == other.thread || mine.number - other.number > kNear) {
     return false;
   }
-  // The locks that the other thread holds now are those that it held then, nearly always.
   const std::vector<uint64_t>& here = held(mine.thread);
-  if (!here.empty()) {
-    const std::vector<uint64_t>& there = held(other.thread);
-    if (std::any_of(here.begin(), here.end(), [&](uint64_t lock) {
-          return std::find(there.begin(), there.end(), lock) != there.end();
-        })) {
-      return false;
-    }
+  if (std::any_of(here.begin(), here.end(), [&](uint64_t lock) {
+        return lock == other.outer_lock || lock == other.inner_lock;
+      })) {
+    return false;
   }
   return near_.size() < kMaxKnown && near_
                                          .emplace(std::min(mine.location, other.location),

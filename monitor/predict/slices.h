@@ -59,6 +59,7 @@ class SlicePredictor : public EventFollower {
 
  private:
   static constexpr uint64_t kNear = 2'000;
+  static constexpr uint64_t kNoLock = UINT64_MAX;
   static constexpr size_t kMaxKnown = 1U << 20;  // cells and pairs that are remembered
 
   struct Access {
@@ -66,6 +67,9 @@ class SlicePredictor : public EventFollower {
     ThreadId thread = 0;
     uint32_t location = 0;
     bool writes = false;
+    // That the thread held first, and last. Others are not known.
+    uint64_t outer_lock = kNoLock;
+    uint64_t inner_lock = kNoLock;
   };
   struct Accesses {
     Access last;
