@@ -319,10 +319,8 @@ class Explorer {
     if (!found) {
       found = found_early_free(*next.graph, *next.run, options_.model);
     }
-    std::vector<std::string> outcomes = next.run->outcomes;
-    std::sort(outcomes.begin(), outcomes.end());
-    const std::string outcome = fmt::format("{}", fmt::join(outcomes, "; "));
-    if (!found && !outcomes.empty()) {
+    const std::string outcome = outcome_text(*next.run);
+    if (!found && !next.run->outcomes.empty()) {
       ++result_.outcomes[outcome];
     }
     const size_t before = reported_;
@@ -441,10 +439,12 @@ class Explorer {
     }
     ExploreFinding& finding = result_.findings[known->second];
     ++finding.classes;
-    replace_longer(steps_of(next, found), &finding);
+    replace_longer(steps_of(next, found), outcome, &finding);
   }
 
-  void replace_longer(const std::vector<Choice>& steps, ExploreFinding* finding) const {
+  // `outcome`: of the execution.
+  void replace_longer(const std::vector<Choice>& steps, const std::string& outcome,
+                      ExploreFinding* finding) const {
     if (steps.size() > finding->steps) {
       return;
     }
@@ -454,6 +454,7 @@ class Explorer {
     };
     if (place(steps.size(), schedule) < place(finding->steps, finding->schedule)) {
       finding->schedule = std::move(schedule);
+      finding->outcome = outcome;
       finding->steps = steps.size();
     }
   }
@@ -461,7 +462,8 @@ class Explorer {
   void shorten(const NextRun& next, const std::optional<Found>& found) {
     if (found) {
       if (const auto known = keys_.find(key_of(*found).text); known != keys_.end()) {
-        replace_longer(steps_of(next, *found), &result_.findings[known->second]);
+        replace_longer(steps_of(next, *found), outcome_text(*next.run),
+                       &result_.findings[known->second]);
       }
     }
   }

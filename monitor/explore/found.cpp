@@ -80,6 +80,12 @@ Found found_status(const Run& run) {
           last_places(run)};
 }
 
+std::string outcome_text(const Run& run) {
+  std::vector<std::string> outcomes = run.outcomes;
+  std::sort(outcomes.begin(), outcomes.end());
+  return fmt::format("{}", fmt::join(outcomes, "; "));
+}
+
 bool waits_for_scheduler(const Run& run) {
   return std::any_of(run.waiting.begin(), run.waiting.end(),
                      [](const Waiting& waiting) { return waiting.can_go_on; });

@@ -29,6 +29,8 @@ Found found_status(const Run& run);
 Found found_stuck(const Run& run);
 // Another execution of the class uses memory after it was freed.
 std::optional<Found> found_early_free(const Graph& graph, const Run& run, Model model);
+// What it came to, whatever the order in which it was said; empty: nothing was.
+std::string outcome_text(const Run& run);
 // A thread of a stuck run only has not been let (Request::waiting_is_final).
 bool waits_for_scheduler(const Run& run);
 
