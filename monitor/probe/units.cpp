@@ -5,6 +5,7 @@
 #include "monitor/explore/runtime/runtime.h"
 #include "monitor/probe/chunk_writer.h"
 #include "monitor/probe/noise.h"
+#include "monitor/probe/record_stamps.h"
 #include "monitor/probe/runtime.h"
 
 extern "C" __attribute__((weak, visibility("default"))) const char tsomon_units_may_be_cancelled;
@@ -71,6 +72,63 @@ uint32_t label_id_of(const char* name) {
   const uint32_t id = entry.id;
   entry = is_it ? Recent{name, id} : Recent{nullptr, 0};
   return id;
+}
+
+// The same without a call, and without a store of the probe's own; kMaxLabels: the thread has to look it up.
+inline __attribute__((always_inline)) uint32_t recent_label_id(const char* name) {
+  const Recent& entry = recent[reinterpret_cast<uint64_t>(name) / 8 % kRecent];
+  if (entry.name != name) {
+    return kMaxLabels;
+  }
+  const char* text = labels[entry.id].text;
+  for (size_t i = 0; name[i] == text[i]; ++i) {
+    if (name[i] == '\0') {
+      return entry.id;
+    }
+  }
+  return kMaxLabels;
+}
+
+__attribute__((noinline)) uint32_t stamp_unit(Context* context) {
+  put_stamp(*context);
+  return local.units;
+}
+// What was not expected, or is the first of its thread.
+__attribute__((noinline)) uint32_t enter_slowly(const char* name, uint64_t pc) {
+  activate();
+  if (local.thread == nullptr || name == nullptr) {
+    return 0;
+  }
+  const uint32_t unit = begin_unit(label_id_of(name), pc);
+  noise();
+  return unit;
+}
+
+// A unit often begins between a store and the load that may overtake it: as atomic_hooks.cpp says of accesses, what is
+// expected is recorded in few stores and without a call.
+inline __attribute__((always_inline)) uint32_t enter(const char* name, uint64_t pc) {
+  Context& context = *local.context;
+  if (TSOMON_LIKELY(simple_atomics && name != nullptr && capture::has_room(context.encoder))) {
+    const uint32_t label = recent_label_id(name);
+    const bool stamped = is_last(context, context.stamped);
+    const bool owed = owes_stamp(context);
+    if (TSOMON_LIKELY(
+            label != kMaxLabels &&
+            capture::put_bare_cached(context.encoder, RecordType::kUnitBegin, label, pc))) {
+      ++local.units;
+      context.stamped = stamped ? context.encoder.end : kNowhere;
+      if (owed) {
+        context.owed = context.encoder.end;
+      }
+      if (!capture::expects_access(context.encoder)) {
+        context.begun = context.encoder.end;
+      } else if (TSOMON_UNLIKELY(owed || !stamped_within(context, options.stamp_max_age))) {
+        return stamp_unit(&context);
+      }
+      return local.units;
+    }
+  }
+  return enter_slowly(name, pc);
 }
 
 }  // namespace
@@ -209,13 +267,7 @@ TSOMON_HOOK unsigned tsomon_runtime_unit_enter(const char* name) {
   if (TSOMON_UNLIKELY(explore::active)) {
     return explore::enter_unit(name);
   }
-  activate();
-  if (local.thread == nullptr || name == nullptr) {
-    return 0;
-  }
-  const uint32_t unit = begin_unit(label_id_of(name), TSOMON_PC());
-  noise();
-  return unit;
+  return enter(name, TSOMON_PC());
 }
 
 TSOMON_HOOK void tsomon_runtime_unit_leave(unsigned unit) {
