@@ -8,7 +8,6 @@
 namespace tsomon {
 namespace {
 
-constexpr uint32_t kMostBack = 8;  // units
 // What has not been drawn by then is not.
 constexpr uint64_t kStepsAtFirst = 1'000'000;
 constexpr uint64_t kStepsPerEvent = 500;
@@ -108,14 +107,8 @@ void ForcedUnits::number_units() {
   accessed_ = Adjacency(in_.units.size(), accessed);
   floor_.assign(in_.units.size(), 0);
   for (uint32_t node = 0; node < floor_.size(); ++node) {
-    for (uint32_t back = 0; back < kMostBack && back <= number_[node] &&
-                            number_[node] != ThreadLists::kEnd && floor_[node] == 0;
-         ++back) {
-      const uint32_t at = number_[node] - back;
-      if (lists_.entered_by_all(thread(node), at) &&
-          (back == 0 || lists_.full_from(thread(node), at) <= number_[node])) {
-        floor_[node] = at + 1;
-      }
+    if (number_[node] != ThreadLists::kEnd && lists_.entered_by_all(thread(node), number_[node])) {
+      floor_[node] = number_[node] + 1;
     }
   }
 }

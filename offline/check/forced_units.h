@@ -76,7 +76,8 @@ class ForcedUnits {
   bool assuming_ = false;
   std::vector<uint32_t> number_;  // in their threads
   // All units of the thread up to that one come before what the unit comes before; one more than
-  // its number.
+  // its number. Of loads alone nothing is taken for certain: ThreadLists::full_from() says what
+  // units may lead to.
   std::vector<uint32_t> floor_;
   Adjacency accessed_;
   // By list of loads the units, one more than their numbers, of the stores that they may be forwarded

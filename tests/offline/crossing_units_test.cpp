@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "decoders/std/reader.h"
 #include "decoders/std/writer.h"
 #include "offline/check/execution_cycle.h"
 #include "offline/check/forced_units.h"
@@ -35,6 +36,7 @@ struct Count {
   uint64_t definite = 0;
   uint64_t unsettled = 0;  // found, and not known whether definite
   uint64_t unsettled_definite = 0;
+  uint64_t sharper = 0;  // than the search
 };
 
 void say(const Count& count) {
@@ -67,7 +69,12 @@ Verdict compare(const Trace& trace, const AnalysisOptions& options, Count* count
     CHECK(verdict != Verdict::kClean);
     REQUIRE(found.violation);
     if (found.violation->complete) {
-      CHECK(found.violation->verdict == verdict);
+      // Of values the search looks at those of the loads of a part, so it may miss that a violation
+      // is definite (1 of 200,000 traces).
+      const bool sharper = options.values && found.violation->verdict == Verdict::kDefinite &&
+                           verdict == Verdict::kPossible;
+      count->sharper += sharper ? 1 : 0;
+      CHECK((sharper || found.violation->verdict == verdict));
       count->definite += verdict == Verdict::kDefinite ? 1 : 0;
     } else {
       CHECK(found.violation->verdict == Verdict::kPossible);
@@ -295,6 +302,21 @@ TEST_CASE("crossing units: whatever the trace, no answer is wrong") {
   say(count);
   CHECK(count.clean > 0);
   CHECK(count.found > 0);
+  CHECK(count.sharper * 1000 <= count.found);
+}
+
+TEST_CASE(
+    "crossing units: a store need not come before a later load, whatever is forwarded between") {
+  // The stores of T1 can all commit after the unit of T2, so there is an execution without a cycle.
+  const auto trace = read_std_text(
+      "T1|w(v0)|\nT1|w(v2)|\nT1|begin(unit)|\nT1|r(v2)|\nT1|r(v0)|\nT1|end|\nT1|r(v3)|\n"
+      "T0|w(v3)|\nT2|w(v2)|\nT2|begin(unit)|\nT0|rmw(v2)|\nT2|rmw(v0)|\nT1|begin(unit)|\n"
+      "T1|w(v0)|\nT1|r(v2)|\nT2|w(v2)|\n",
+      "test");
+  REQUIRE(trace);
+  CHECK_FALSE(forces_cycle(*trace, {}));
+  Count count;
+  CHECK(compare(*trace, {}, &count) == Verdict::kPossible);
 }
 
 TEST_CASE("crossing units: longer traces, of which most is open") {
