@@ -43,6 +43,9 @@ void print_watch_summary(const std::string& name, const WatchSummary& summary,
     if (summary.ended) {
       object["reason"] = limit_text(*summary.ended);
     }
+    if (!summary.notes.empty()) {
+      object["notes"] = std::vector<std::string>(summary.notes.begin(), summary.notes.end());
+    }
     if (summary.basis.selection.any()) {
       object["selection"] = summary.basis.selection.names();
     }
@@ -72,8 +75,10 @@ void print_watch_summary(const std::string& name, const WatchSummary& summary,
                     summary.detector.late_events, summary.lost_events, summary.unjudged,
                     summary.detector.forced);
   }
-  if (summary.ended) {
-    out += fmt::format("  {}: not all was judged\n", limit_text(*summary.ended));
+  const std::string ended = summary.ended ? limit_text(*summary.ended) : "";
+  for (const std::string& note : summary.notes) {
+    out += note == ended ? fmt::format("  {}: not all was judged\n", note)
+                         : fmt::format("  note: {}\n", note);
   }
   put_lines(file, out);
 }

@@ -10,8 +10,9 @@ namespace tsomon {
 namespace {
 
 constexpr uint64_t kMostEvents = 2048;  // of a window
-// Pairs of events in windows: those of some at once, and about a microsecond for each event.
-constexpr uint64_t kPairsAtFirst = 3'000'000;
+// Pairs of events in windows: some at once, in proportion to what finding them may cost, and about a microsecond for
+// each event.
+constexpr uint64_t kPairsForWork = 15;
 constexpr uint64_t kPairsPerEvent = 100;
 constexpr size_t kSpreadTogether = 8192;
 
@@ -91,7 +92,8 @@ bool BoundedDetector::affords(uint64_t events) {
     return true;
   }
   const uint64_t all = events + kMostInFront + 2 * kMostAround;
-  if (events > kMostEvents || pairs_ > kPairsAtFirst + kPairsPerEvent * events_) {
+  if (events > kMostEvents ||
+      pairs_ > kPairsForWork * mixed_.work_at_first + kPairsPerEvent * events_) {
     return false;
   }
   pairs_ += all * all;

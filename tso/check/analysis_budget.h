@@ -27,7 +27,7 @@ inline constexpr WorkBudget kAnalysisBudget = {
 // execution alone (online/detector/bounded_detector.h).
 inline constexpr WorkBudget kMixedBudget = {.work_at_first = 200'000, .work_per_event = 60};
 // The same while a program runs: nothing looks at the whole of it afterwards.
-inline constexpr WorkBudget kMixedLiveBudget = {.work_at_first = 1'000'000, .work_per_event = 200};
+inline constexpr WorkBudget kMixedLiveBudget = {.work_at_first = 2'000'000, .work_per_event = 480};
 
 // Of the analysis of a whole input that the detector could not follow, before the same.
 inline constexpr WorkBudget kWholeBudget = {.work_at_first = 1'000'000'000, .work_per_event = 200};
