@@ -50,8 +50,8 @@ struct SourcePlace {
   uint64_t pc = 0;   // one that the text stands for; 0: not known
   // The calls that it was inlined for, the innermost first; those in system headers are left out.
   std::vector<SourceFrame> callers;
-  SourceCalls
-      more_callers;  // around those, where code with this text was inlined for different ones
+  // Around those, where code with this text was inlined for different ones.
+  SourceCalls more_callers;
 };
 // By text. Where different places have one text (an inlined function of several files) the first
 // by build-id.
