@@ -30,7 +30,7 @@ constexpr size_t kLongTrace = 4096;  // events
 constexpr uint64_t kFewOpen = 5'000;
 constexpr uint64_t kEventsForOpen = 4;
 // What the exact analysis may do first: where little is open it is done by then.
-constexpr WorkBudget kFirstLook = {.work_at_first = 200'000, .work_per_event = 40};
+constexpr WorkBudget kFirstLook = {.work_at_first = 1'000'000, .work_per_event = 100};
 
 // What can be reached from one event that leaves a unit.
 class Reach {
