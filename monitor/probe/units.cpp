@@ -60,23 +60,13 @@ struct Recent {
 constexpr size_t kRecent = 16;
 __thread Recent recent[kRecent];
 
-uint32_t label_id_of(const char* name) {
-  Recent& entry = recent[reinterpret_cast<uint64_t>(name) / 8 % kRecent];
-  if (entry.name == name && std::strcmp(labels[entry.id].text, name) == 0) {
-    return entry.id;
-  }
-  entry.id = label_id(name, std::strlen(name));
-  // Not the label that stands for others, and none that could not be kept.
-  const bool is_it = entry.id < label_count.load(std::memory_order_acquire) &&
-                     std::strcmp(labels[entry.id].text, name) == 0;
-  const uint32_t id = entry.id;
-  entry = is_it ? Recent{name, id} : Recent{nullptr, 0};
-  return id;
+inline Recent& recent_entry(const char* name) {
+  return recent[reinterpret_cast<uint64_t>(name) / 8 % kRecent];
 }
 
-// The same without a call, and without a store of the probe's own; kMaxLabels: the thread has to look it up.
+// Without a call, and without a store of the probe's own. kMaxLabels: the thread has to look it up.
 inline __attribute__((always_inline)) uint32_t recent_label_id(const char* name) {
-  const Recent& entry = recent[reinterpret_cast<uint64_t>(name) / 8 % kRecent];
+  const Recent& entry = recent_entry(name);
   if (entry.name != name) {
     return kMaxLabels;
   }
@@ -87,6 +77,18 @@ inline __attribute__((always_inline)) uint32_t recent_label_id(const char* name)
     }
   }
   return kMaxLabels;
+}
+
+uint32_t label_id_of(const char* name) {
+  if (const uint32_t known = recent_label_id(name); known != kMaxLabels) {
+    return known;
+  }
+  const uint32_t id = label_id(name, std::strlen(name));
+  // Not the label that stands for others, and none that could not be kept.
+  const bool is_it =
+      id < label_count.load(std::memory_order_acquire) && std::strcmp(labels[id].text, name) == 0;
+  recent_entry(name) = is_it ? Recent{name, id} : Recent{nullptr, 0};
+  return id;
 }
 
 __attribute__((noinline)) uint32_t stamp_unit(Context* context) {

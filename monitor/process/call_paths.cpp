@@ -50,15 +50,24 @@ const std::vector<CallPaths::Call>& CallPaths::calls_of(uint64_t function) {
   return calls;
 }
 
-CallPath CallPaths::find(uint64_t from, uint64_t to) {
+const CallPath& CallPaths::find(uint64_t from, uint64_t to) {
+  static const CallPath kNone;
   const auto first = function_at(from);
   const auto last = function_at(to);
   if (!first || !last || *first == *last) {
-    return {};
+    return kNone;
   }
-  std::unordered_map<uint64_t, size_t> level{{*first, 0}};
-  std::vector<std::vector<uint64_t>> levels{{*first}};
-  while (level.count(*last) == 0) {
+  const auto [entry, is_new] = found_.try_emplace({*first, *last});
+  if (is_new) {
+    entry->second = search(*first, *last);
+  }
+  return entry->second;
+}
+
+CallPath CallPaths::search(uint64_t first, uint64_t last) {
+  std::unordered_map<uint64_t, size_t> level{{first, 0}};
+  std::vector<std::vector<uint64_t>> levels{{first}};
+  while (level.count(last) == 0) {
     if (levels.size() > kMostCalls) {
       return {};
     }
@@ -78,8 +87,8 @@ CallPath CallPaths::find(uint64_t from, uint64_t to) {
   }
   // Back again: the calls to those functions of a level that lead on.
   CallPath path;
-  std::vector<uint64_t> leading{*last};
-  for (size_t i = level.at(*last); i-- > 0;) {
+  std::vector<uint64_t> leading{last};
+  for (size_t i = level.at(last); i-- > 0;) {
     std::vector<uint64_t> sites;
     std::vector<uint64_t> callers;
     for (const uint64_t function : levels[i]) {

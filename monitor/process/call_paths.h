@@ -6,8 +6,8 @@
 //             shortest ways to the function around `to` count, with all of their call sites.
 // Misses      Calls through pointers, tables of virtual functions and the procedure linkage table, from one file to
 //             another one; longer ways where there are shorter ones. So it says what may have been, not what was.
-// Complexity  Each function is decoded once, for some 300 ns an instruction; a question looks at kMostFunctions
-//             functions and kMostCalls levels at most. Memory: the calls of what was decoded.
+// Complexity  Each function is decoded once, for some 300 ns an instruction; each pair of functions
+//             is searched once, kMostFunctions functions and kMostCalls levels at most. Memory: the calls of what was decoded.
 // Thread-safety: none.
 #pragma once
 
@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "monitor/process/elf_image.h"
@@ -36,7 +37,8 @@ class CallPaths {
   // `image` must outlive it.
   explicit CallPaths(const attach::ElfImage& image);
 
-  CallPath find(uint64_t from, uint64_t to);
+  // Valid as long as this is.
+  const CallPath& find(uint64_t from, uint64_t to);
 
  private:
   struct Call {
@@ -46,11 +48,13 @@ class CallPaths {
   // Where the function begins that has this address.
   std::optional<uint64_t> function_at(uint64_t address) const;
   const std::vector<Call>& calls_of(uint64_t function);
+  CallPath search(uint64_t first, uint64_t last);
 
   const attach::ElfImage& image_;
   std::map<uint64_t, uint64_t>
       functions_;  // from their beginning to their end; not those of the runtime
   std::unordered_map<uint64_t, std::vector<Call>> calls_;
+  std::map<std::pair<uint64_t, uint64_t>, CallPath> found_;  // by functions
 };
 
 }  // namespace tsomon

@@ -447,6 +447,14 @@ uint64_t count_open(const Trace& trace, const AnalysisOptions& options, uint64_t
   return open_pairs(relation, accesses, most);
 }
 
+// The next step is not taken when a stop was asked for.
+Result<Analysis> ended_early(Result<Analysis> analysis) {
+  if (analysis && analysis->verdict() == Verdict::kInconclusive) {
+    analysis->missing(limit_text(WorkLimit::kStopped));
+  }
+  return analysis;
+}
+
 }  // namespace
 
 CrossingUnits find_crossing_units(const Trace& trace, const AnalysisOptions& options) {
@@ -476,14 +484,6 @@ Result<Analysis> analyse_crossing_units(const Trace& trace, const AnalysisOption
     }
     return {};
   });
-}
-
-// The next step is not taken when a stop was asked for.
-Result<Analysis> ended_early(Result<Analysis> analysis) {
-  if (analysis && analysis->verdict() == Verdict::kInconclusive) {
-    analysis->missing(limit_text(WorkLimit::kStopped));
-  }
-  return analysis;
 }
 
 Result<Analysis> analyse_in_steps(const Trace& trace, const AnalysisOptions& options) {

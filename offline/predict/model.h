@@ -94,7 +94,7 @@ class Model {
 
   const Trace& trace() const { return trace_; }
   bool buffers() const { return buffers_; }
-  // Of the nodes: with buffers, two for each thread of the trace.
+  // How many the nodes belong to: with buffers, each thread of the trace has two.
   uint32_t threads() const { return static_cast<uint32_t>(by_thread_.size()); }
   uint32_t size() const { return static_cast<uint32_t>(nodes_.size()); }
   const Node& node(NodeId id) const { return nodes_[id]; }
@@ -190,7 +190,7 @@ class Model {
   // Somebody accesses the cell with an atomic read-modify-write.
   bool atomic(uint32_t cell) const { return atomic_[cell]; }
 
-  // Of the node's event among all of its thread. O(log n).
+  // The position of the event of a node among all events of its thread. O(log n).
   uint32_t place(NodeId id) const;
   // All events of a thread, those that are no nodes included.
   std::span<const uint32_t> events_of(uint32_t thread) const { return events_[thread]; }

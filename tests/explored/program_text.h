@@ -10,7 +10,7 @@
 namespace tsomon::explored {
 
 std::string program_text(const machine::Program& program);
-// Of what program_text() gave.
+// Reads what program_text() gave.
 machine::Program parse_program(const std::string& text);
 
 // The registers that a final state is told by: those that some instruction names, and that compare-exchange writes.

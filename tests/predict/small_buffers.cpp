@@ -316,7 +316,7 @@ NaiveBuffers::Earlier NaiveBuffers::order(State& state, uint32_t i, const UnitTa
   return earlier;
 }
 
-// Of what may happen next, what closes a cycle.
+// Adds the events that may happen next and would close a cycle.
 void NaiveBuffers::close(const State& state, const UnitTable& units, int other_than,
                          Closing* found) const {
   const auto judge = [&](State& after, uint32_t i) {
