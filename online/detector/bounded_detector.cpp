@@ -15,6 +15,7 @@ constexpr uint64_t kMostEvents = 2048;  // of a window
 constexpr uint64_t kPairsForWork = 15;
 constexpr uint64_t kPairsPerEvent = 100;
 constexpr size_t kSpreadTogether = 8192;
+constexpr size_t kMostAhead = 4 * kSpreadTogether;  // events placed behind all that have come
 
 }  // namespace
 
@@ -44,7 +45,7 @@ void BoundedDetector::add(const EventBlock& block, uint64_t first_index) {
 
 void BoundedDetector::lost(ThreadId thread) {
   if (simple_) {
-    look_at_spread();
+    look_at_spread(true);
     history_->lost(thread, end_);
   } else {
     detector_.lost(thread);
@@ -55,7 +56,7 @@ void BoundedDetector::finish() {
   simplify_if_dear();
   if (simple_) {
     history_->finish();
-    look_at_spread();
+    look_at_spread(true);
   } else {
     detector_.finish();
   }
@@ -148,60 +149,78 @@ void BoundedDetector::spread(const EventBlock& block, size_t from, uint64_t firs
     if (event.kind() == EventKind::kWrite) {
       own.set_kind(EventKind::kReadModifyWrite);  // it conflicts with the same, and commits at once
     }
-    if (waiting_.size() >= kSpreadTogether) {
-      look_at_spread();
+    arrived_ = std::max(arrived_, own.lo);
+    if (waiting_.size() >= ahead_ + kSpreadTogether) {
+      look_at_spread(false);
     }
   }
 }
 
-void BoundedDetector::look_at_spread() {
-  // Events of a thread in one interval follow each other in equal steps, and those of its next one,
-  // which may begin before that ends.
-  struct Thread {
-    std::vector<Waiting*> together;
-    int64_t last = INT64_MIN;
-  };
-  std::unordered_map<ThreadId, Thread> threads;
-  const auto place = [](Thread& thread) {
-    std::vector<Waiting*>& events = thread.together;
-    const int64_t lo = events.front()->event.lo;
-    const auto width = static_cast<uint64_t>(events.front()->hi) - static_cast<uint64_t>(lo);
-    for (size_t i = 0; i < events.size(); ++i) {
-      const auto step = static_cast<unsigned __int128>(width) * (i + 1) / (events.size() + 1);
+// Events of a thread in one interval follow each other in equal steps, and those of its next one,
+// which may begin before that ends.
+void BoundedDetector::place_waiting() {
+  std::unordered_map<ThreadId, std::vector<Waiting*>> together;
+  const auto place = [this](ThreadId thread, std::vector<Waiting*>* events) {
+    int64_t& last = spread_to_.try_emplace(thread, INT64_MIN).first->second;
+    const int64_t lo = events->front()->event.lo;
+    const auto width = static_cast<uint64_t>(events->front()->hi) - static_cast<uint64_t>(lo);
+    for (size_t i = 0; i < events->size(); ++i) {
+      const auto step = static_cast<unsigned __int128>(width) * (i + 1) / (events->size() + 1);
       // Unsigned: an interval may be everything.
       const uint64_t at = static_cast<uint64_t>(lo) + static_cast<uint64_t>(step);
-      thread.last = std::max(thread.last, static_cast<int64_t>(at));
-      events[i]->event.lo = thread.last;
+      last = std::max(last, static_cast<int64_t>(at));
+      (*events)[i]->event.lo = last;
     }
-    events.clear();
+    events->clear();
   };
-  for (Waiting& waiting : waiting_) {
-    Thread& thread = threads[waiting.event.thread];
-    if (!thread.together.empty() && (thread.together.front()->event.lo != waiting.event.lo ||
-                                     thread.together.front()->hi != waiting.hi)) {
-      place(thread);
+  for (size_t i = ahead_; i < waiting_.size(); ++i) {
+    Waiting& waiting = waiting_[i];
+    std::vector<Waiting*>& events = together[waiting.event.thread];
+    if (!events.empty() &&
+        (events.front()->event.lo != waiting.event.lo || events.front()->hi != waiting.hi)) {
+      place(waiting.event.thread, &events);
     }
-    thread.together.push_back(&waiting);
+    events.push_back(&waiting);
   }
-  for (auto& [id, thread] : threads) {
-    place(thread);
+  for (auto& [thread, events] : together) {
+    place(thread, &events);
   }
-  std::stable_sort(waiting_.begin(), waiting_.end(),
-                   [](const Waiting& a, const Waiting& b) { return a.event.lo < b.event.lo; });
+  const auto earlier = [](const Waiting& a, const Waiting& b) { return a.event.lo < b.event.lo; };
+  const auto behind = waiting_.begin() + static_cast<ptrdiff_t>(ahead_);
+  std::stable_sort(behind, waiting_.end(), earlier);
+  std::inplace_merge(waiting_.begin(), behind, waiting_.end(), earlier);
+}
+
+void BoundedDetector::look_at_spread(bool all) {
+  place_waiting();
+  // What lies behind the events that have come waits for others that may lie before it.
+  const auto come =
+      std::partition_point(waiting_.begin(), waiting_.end(),
+                           [this](const Waiting& waiting) { return waiting.event.lo <= arrived_; });
+  auto count = static_cast<size_t>(come - waiting_.begin());
+  if (all || waiting_.size() - count > kMostAhead) {
+    count = waiting_.size();
+  }
+  for (size_t from = 0; from < count; from += kSpreadTogether) {
+    detect_in_spread(from, std::min(count, from + kSpreadTogether));
+  }
+  waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<ptrdiff_t>(count));
+  ahead_ = waiting_.size();
+  std::erase_if(spread_to_, [this](const auto& one) { return one.second <= arrived_; });
+}
+
+void BoundedDetector::detect_in_spread(size_t from, size_t to) {
+  const uint64_t first = spread_events_;
   EventBlock block;
-  for (Waiting& waiting : waiting_) {
-    // Those that were spread before have gone on already.
-    spread_time_ = std::max(spread_time_, waiting.event.lo);
-    waiting.event.lo = spread_time_;
-    block.events.push_back(waiting.event);
-    places_.push_back(waiting.index);
+  for (size_t i = from; i < to; ++i) {
+    // One after the other, also where many had to be at one time.
+    waiting_[i].event.lo = static_cast<int64_t>(spread_events_++);
+    block.events.push_back(waiting_[i].event);
+    places_.push_back(waiting_[i].index);
   }
-  waiting_.clear();
   while (places_.size() > options_.history_events) {
     places_.pop_front();
   }
-  const uint64_t first = spread_events_;
-  spread_events_ += block.events.size();
   // A new one for each portion: what overlaps lies close together, and what a location has to
   // remember, where nothing is ever over, stays small.
   DetectorOptions options = options_;

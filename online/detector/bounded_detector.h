@@ -9,7 +9,8 @@
 //             is replaced by others with the policy kSc, one for each portion of some thousand
 //             events, which start with what is in the history. Recordings say of many events of a
 //             thread only that they lie in one interval: they are spread over it, or those of one
-//             thread would stand together and nothing overlap. The units of each cycle that these
+//             thread would stand together and nothing overlap. What is placed behind the events
+//             that have come waits for these, some ten thousand events at most. The units of each cycle that these
 //             close are a window like any other, to be judged by the exact analysis: it may find
 //             that they are not violated. What is no such cycle is not seen: complete() is false
 //             from there on. Under kRobustness, where that execution shows nothing, only the
@@ -25,6 +26,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "online/detector/detector.h"
@@ -83,7 +85,9 @@ class BoundedDetector {
   void simplify_if_dear();
   void tell_cycles();
   void spread(const EventBlock& block, size_t from, uint64_t first_index);
-  void look_at_spread();
+  void place_waiting();
+  void look_at_spread(bool all);
+  void detect_in_spread(size_t from, size_t to);  // of what waits
   void add_cycle_of_spread(const DetectedCycle& cycle);
 
   const Symbols& symbols_;
@@ -109,10 +113,12 @@ class BoundedDetector {
     uint64_t index = 0;
   };
   std::optional<EventHistory> history_;
-  std::vector<Waiting> waiting_;
-  std::deque<uint64_t> places_;  // of the latest events that were spread
+  std::vector<Waiting> waiting_;                     // the first of them placed, and in order
+  size_t ahead_ = 0;                                 // so many
+  int64_t arrived_ = INT64_MIN;                      // where the latest event begins
+  std::unordered_map<ThreadId, int64_t> spread_to_;  // the latest of each thread, behind that
+  std::deque<uint64_t> places_;                      // of the latest events that were spread
   uint64_t spread_events_ = 0;
-  int64_t spread_time_ = INT64_MIN;
 };
 
 }  // namespace tsomon

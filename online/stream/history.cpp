@@ -6,6 +6,8 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "tso/model/location_table.h"
@@ -14,16 +16,42 @@
 namespace tsomon {
 namespace {
 
-// A load that overlaps a store of its thread without lying inside it cannot be forwarded and drains
-// the buffer up to that store.
-bool waits_for_store(const std::vector<Event>& before, const Event& load) {
-  const LocationKey here{load.address, load.size};
-  return load.size != 0 && std::any_of(before.begin(), before.end(), [&](const Event& store) {
-           const LocationKey there{store.address, store.size};
-           return store.thread == load.thread && is(store, kinds::kStores) &&
-                  overlap(there, here) && !contains(there, here);
-         });
-}
+// Stores before, by thread: where many events lie in front, most are to few places.
+class StoresInFront {
+ public:
+  void add(const Event& store) {
+    ranges_.insert({store.thread, store.address, store.size});
+    uint32_t& longest = longest_[store.thread];
+    longest = std::max<uint32_t>(longest, store.size);
+  }
+
+  // A load that overlaps a store of its thread without lying inside it cannot be forwarded and
+  // drains the buffer up to that store.
+  bool cover_in_part(const Event& load) const {
+    const auto longest = longest_.find(load.thread);
+    if (load.size == 0 || longest == longest_.end()) {
+      return false;
+    }
+    const LocationKey here{load.address, load.size};
+    const uint64_t first = load.address - std::min<uint64_t>(load.address, longest->second);
+    for (auto at = ranges_.lower_bound({load.thread, first, 0}); at != ranges_.end(); ++at) {
+      const auto& [thread, address, size] = *at;
+      if (thread != load.thread ||
+          (address > here.address && address - here.address >= here.size)) {
+        return false;
+      }
+      const LocationKey there{address, size};
+      if (overlap(there, here) && !contains(there, here)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  std::set<std::tuple<ThreadId, uint64_t, uint32_t>> ranges_;
+  std::unordered_map<ThreadId, uint32_t> longest_;
+};
 
 constexpr uint32_t kWrites = kinds::kStores | kind_mask(EventKind::kReadModifyWrite);
 
@@ -287,8 +315,12 @@ void EventHistory::add_in_front(std::vector<Pending> pending,
   }
   std::sort(pending.begin(), pending.end(),
             [](const Pending& a, const Pending& b) { return a.index < b.index; });
+  StoresInFront stores;
   for (const Pending& one : pending) {
-    if (one.event.kind() != EventKind::kRead || waits_for_store(slice->events.events, one.event)) {
+    if (is(one.event, kinds::kStores)) {
+      stores.add(one.event);
+    }
+    if (one.event.kind() != EventKind::kRead || stores.cover_in_part(one.event)) {
       slice->events.add(one.event, one.event.lo, one.hi, std::nullopt, one.value);
       slice->index.push_back(one.index);
     }

@@ -142,3 +142,41 @@ TEST_CASE("units without fences are bounded in work, and their lost update is fo
   CHECK_FALSE(detector.exhausted());
   CHECK(definite + windows > 0);
 }
+
+TEST_CASE("a thread that is held up for long hides nothing of what others do meanwhile") {
+  constexpr int64_t kLong = 1'000'000;
+  Trace trace;
+  const uint32_t label = trace.symbols.labels.intern("add");
+  const auto add = [&](EventKind kind, ThreadId thread, uint64_t address, int64_t lo, int64_t hi) {
+    Event event;
+    event.set_kind(kind);
+    event.thread = thread;
+    event.address = address;
+    event.size = kind == EventKind::kUnitBegin || kind == EventKind::kUnitEnd ? 0 : 8;
+    trace.add(event, lo, hi, std::nullopt, std::nullopt);
+  };
+  for (int i = 0; i < 10; ++i) {
+    add(EventKind::kWrite, 2, 1024, 0, kLong);
+  }
+  // Each thread alone, and in the end both at once.
+  int64_t now = 1;
+  for (int i = 0; i < 20'000; ++i) {
+    const auto thread = static_cast<ThreadId>(i % 2);
+    add(EventKind::kUnitBegin, thread, label, now, now);
+    add(EventKind::kWrite, thread, 512 + 8 * thread, now + 1, now + 1);
+    add(EventKind::kUnitEnd, thread, 0, now + 2, now + 2);
+    now += 3;
+  }
+  for (const EventKind kind :
+       {EventKind::kUnitBegin, EventKind::kRead, EventKind::kWrite, EventKind::kUnitEnd}) {
+    for (const ThreadId thread : {0U, 1U}) {
+      add(kind, thread, kind == EventKind::kUnitBegin ? label : 64, now, now);
+      ++now;
+    }
+  }
+  REQUIRE(now < kLong);
+  const Seen seen = watch(trace, 1000, kNothing);
+  CHECK(seen.simple);
+  CHECK(seen.windows == 1);
+  CHECK(seen.violated == 1);
+}
