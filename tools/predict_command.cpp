@@ -30,8 +30,9 @@ struct PredictArguments {
   std::string model = "sc";
   std::string branches = "auto";
   std::string format = "auto";
-  uint64_t max_events = 0;  // as many as the memory holds
-  unsigned jobs = 0;        // as many as there are processors
+  uint64_t max_events = UINT64_MAX;
+  uint64_t window_events = 0;  // as many as the memory holds
+  unsigned jobs = 0;           // as many as there are processors
   uint64_t max_work = 100'000'000'000;
   uint64_t witness_events = predict::RaceOptions().max_witness_events;
   OutputFormat output = OutputFormat::kText;
@@ -86,9 +87,10 @@ int predict_file(const std::string& file, const PredictArguments& options) {
       options.jobs != 0 ? options.jobs : std::max(1U, std::thread::hardware_concurrency());
   asked.store_buffers = options.model == "tso";
   const uint64_t bytes = asked.store_buffers ? kBytesOfBufferedEvent : kBytesOfEvent;
-  asked.max_events =
-      std::min(predict::kMaxEvents,
-               options.max_events != 0 ? options.max_events : available_memory() / bytes);
+  asked.max_events = options.max_events;
+  asked.window_events =
+      std::min(predict::kMaxEvents / 2,
+               options.window_events != 0 ? options.window_events : available_memory() / bytes);
   const auto prediction = predict_input(file, *input_format(options.format), asked);
   if (!prediction) {
     return refuse(file, options, prediction.error(), kExitBadInput);
@@ -167,8 +169,14 @@ void add_predict_command(CLI::App& app, int& exit_status) {
       ->capture_default_str();
   command
       ->add_option("--max-events", options->max_events,
-                   "Events of an input that are looked at, from its beginning; without it as many "
-                   "as fit\ninto memory")
+                   "Events of an input that are looked at, from its beginning; without it all")
+      ->check(positive_number())
+      ->option_text("N");
+  command
+      ->add_option(
+          "--window-events", options->window_events,
+          "Longer inputs are looked at in windows of so many events, each of which begins\n"
+          "with the last quarter of the one before; without it as many as fit into memory")
       ->check(positive_number())
       ->option_text("N");
   command
@@ -180,7 +188,8 @@ void add_predict_command(CLI::App& app, int& exit_status) {
       ->option_text("N");
   command
       ->add_option("--max-work", options->max_work,
-                   "Steps of the search, some nanoseconds each; beyond it is not complete")
+                   "Steps of the search in a window, some nanoseconds each; beyond it is not\n"
+                   "complete")
       ->check(positive_number())
       ->capture_default_str();
   command

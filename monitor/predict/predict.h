@@ -2,10 +2,15 @@
 //
 // Purpose     Reads an input, asks offline/predict what could have happened in another schedule of
 //             the same run, and puts the answer into words.
+// Windows     An input that is longer than a window (window_events) is looked at in several, one
+//             after another, each of which begins with the last quarter of the one before. What
+//             happened before a window is fixed in its witnesses (offline/predict/window_start.h);
+//             a finding is reported once; what needs events of two windows is not found.
 // Clean       Nothing is predicted with certainty only where the input lacks nothing and no bound
 //             was met: otherwise it is inconclusive.
 // Errors      As EventSource. A stop or a bound that is met while reading is reported as such.
-// Memory      The trace, the model of offline/predict, the witnesses that are kept.
+// Memory      A window, the model of offline/predict, the witnesses that are kept; of several
+//             windows, witnesses in short.
 // Thread-safety: standard input apart, calls are independent.
 #pragma once
 
@@ -29,15 +34,19 @@ struct PredictOptions {
   bool atomicity = true;
   // TSO: stores may commit late, and witnesses say when each does.
   bool store_buffers = false;
-  predict::RaceOptions race;  // its `jobs` are the threads that search
-  // What comes after that many is not looked at. At most predict::kMaxEvents.
-  uint64_t max_events = predict::kMaxEvents;
-  WorkBounds bounds;  // of all kinds together; reading has none
+  predict::RaceOptions race;         // its `jobs` are the threads that search
+  uint64_t max_events = UINT64_MAX;  // what comes after that many is not looked at
+  // Longer inputs are looked at in windows of so many events. At most predict::kMaxEvents.
+  uint64_t window_events = predict::kMaxEvents;
+  WorkBounds bounds;  // of all kinds together, for each window; reading has none
   const StopFlag* stop = nullptr;
 };
 
 struct Prediction {
-  std::string input;  // as in messages
+  std::string input;    // as in messages
+  uint64_t events = 0;  // that were looked at
+  // Of several windows the trace has those events alone that are named.
+  uint64_t windows = 0;
   Trace trace;
   std::vector<uint64_t> lines;  // the event line of each event; empty: its number
   PredictOptions asked;
@@ -57,11 +66,13 @@ struct Prediction {
 
   bool complete() const {
     return trace.complete && !trace.sampled && !ended && !late_releases && !late_units &&
-           races.complete() && deadlocks.complete() && atomicity.complete();
+           windows == 1 && races.complete() && deadlocks.complete() && atomicity.complete();
   }
   bool found() const {
     return !races.races.empty() || !deadlocks.deadlocks.empty() || !atomicity.violations.empty();
   }
+  // Events that a window has in common with the next one.
+  uint64_t overlap() const { return asked.window_events / 4; }
   uint64_t line(uint32_t event) const { return lines.empty() ? event : lines[event]; }
 };
 

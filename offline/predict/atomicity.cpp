@@ -84,7 +84,7 @@ class AtomicitySearch {
              nodes >= AtomicityResult::kMaxNodes;
     }
   };
-  using Places = std::array<uint64_t, 4>;
+  using Places = std::array<uint64_t, 8>;  // four places, and where there are none four addresses
 
   UnitId unit_of(NodeId id) const { return units_.of_event(model_.node(id).event); }
   bool is_unit(UnitId unit) const {
@@ -434,10 +434,17 @@ class AtomicitySearch {
     for (size_t i = 0; i < nodes.size(); ++i) {
       const Event& event = model_.event(nodes[i]);
       places[i] = known ? event.location
-                        : (uint64_t{1} << 63) | (uint64_t{event.thread & 0x7FFFFFU} << 40) |
-                              (uint64_t{model_.uses(nodes[i]).front().cell} << 8) | event.kind_bits;
+                        : (uint64_t{1} << 63) | (uint64_t{event.thread} << 8) | event.kind_bits;
+      places[4 + i] = known ? 0 : model_.address_of(model_.uses(nodes[i]).front().cell);
     }
     return places;
+  }
+
+  static AskedPlaces::Places listed(const Places& places) { return {places.begin(), places.end()}; }
+
+  // In another window of the input.
+  bool found_before(const Places& places) const {
+    return options_.asked != nullptr && options_.asked->found(listed(places));
   }
 
   // Nothing more is to be learnt about these places.
@@ -457,6 +464,7 @@ class AtomicitySearch {
     }
     const auto [at, is_new] = tried_.try_emplace(places(detour));
     Tried& tried = at->second;
+    tried.found = tried.found || (is_new && found_before(at->first));
     if (tried.over()) {
       result_.bounded = result_.bounded || !tried.found;
       return false;
@@ -467,13 +475,13 @@ class AtomicitySearch {
       ++result_.refused;
     }
     const uint64_t before = query_.looked_at();
-    if (ask(detour)) {
-      tried.found = true;
-      --result_.refused;
-      return false;
-    }
+    tried.found = ask(detour);
     tried.nodes += query_.looked_at() - before;
-    return true;
+    if (options_.asked != nullptr) {
+      options_.asked->asked(listed(at->first), tried.found);
+    }
+    result_.refused -= tried.found ? 1 : 0;
+    return !tried.found;
   }
 
   // The same two conflicts, closed by the other one.
@@ -482,8 +490,9 @@ class AtomicitySearch {
         unit_of(detour.to) != unit_of(detour.from)) {
       return false;
     }
-    const auto there = tried_.find(places({detour.from, detour.last, detour.first, detour.to}));
-    return there != tried_.end() && there->second.found;
+    const Places other = places({detour.from, detour.last, detour.first, detour.to});
+    const auto there = tried_.find(other);
+    return there != tried_.end() ? there->second.found : found_before(other);
   }
 
   bool ask(const Detour& detour) {

@@ -24,6 +24,7 @@
 #include <optional>
 #include <vector>
 
+#include "offline/predict/asked_places.h"
 #include "offline/predict/query.h"
 #include "tso/support/work.h"
 
@@ -46,6 +47,7 @@ struct AtomicityOptions {
   // A cycle of two units and two locations is reported once, whichever of its accesses closes it;
   // true: for each of them.
   bool every_end = false;
+  AskedPlaces* asked = nullptr;  // in other windows of the input, and here in the end
 };
 
 struct AtomicityResult {

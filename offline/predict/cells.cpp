@@ -22,7 +22,12 @@ CellTable::CellTable(const Trace& trace) : locations_(trace) {
   size_ = static_cast<uint32_t>(starts_.size());
   for (LocationId id = 0; id < locations_.size(); ++id) {
     const LocationKey& key = locations_.key(id);
-    spans_[id] = key.size > 0 ? of_range(key.address, key.size) : CellSpan{size_++, 1};
+    if (key.size > 0) {
+      spans_[id] = of_range(key.address, key.size);
+    } else {
+      spans_[id] = {size_++, 1};
+      names_.push_back(key.address);
+    }
   }
 }
 

@@ -33,6 +33,11 @@ class CellTable {
   }
   // Those that lie inside a range of bytes, whole or in part.
   CellSpan of_range(uint64_t address, uint64_t size) const;
+  // Where the cell begins, the same in every trace of a run; of a location without bytes its number.
+  uint64_t address_of(uint32_t cell) const {
+    constexpr uint64_t kNamed = uint64_t{1} << 63;
+    return cell < starts_.size() ? starts_[cell] : kNamed | names_[cell - starts_.size()];
+  }
   // Identity of a lock event's lock.
   LocationId lock_of(uint32_t event) const { return locations_.of_event(event); }
   uint32_t locations() const { return locations_.size(); }
@@ -41,6 +46,7 @@ class CellTable {
   LocationTable locations_;
   std::vector<CellSpan> spans_;   // by LocationId
   std::vector<uint64_t> starts_;  // of the cells of bytes, in ascending order
+  std::vector<uint64_t> names_;   // locations without bytes, whose cells follow these
   uint32_t size_ = 0;
 };
 

@@ -54,6 +54,7 @@ class DeadlockSearch {
     bool found = false;
   };
   static constexpr uint32_t kFound = UINT32_MAX;  // a number of tries
+  static constexpr uint64_t kLost = UINT64_MAX;   // begins the places of a wait
   using Known = std::map<std::tuple<uint32_t, Mode, std::vector<Mode>>, uint32_t>;
 
   // Waits that would begin after all notifications that come without them. What the thread has read
@@ -62,14 +63,15 @@ class DeadlockSearch {
     if (query_.branches() == Branches::kNone) {
       return;
     }
-    std::map<std::tuple<uint64_t, uint64_t, uint64_t>, uint32_t> attempts;
+    std::map<AskedPlaces::Places, uint32_t> attempts;
     for (const Wait& wait : model_.waits()) {
       spend(1);
       const Event& event = model_.trace().events[wait.event];
       const bool known = event.location != Event::kNoLocation;
-      auto& tries = attempts[{known ? event.location : event.address, event.size,
-                              known ? 0 : uint64_t{event.thread} + 1}];
-      if (tries == kFound) {
+      const AskedPlaces::Places places = {kLost, known ? event.location : event.address, event.size,
+                                          known ? 0 : uint64_t{event.thread} + 1};
+      auto& tries = attempts[places];
+      if (tries == kFound || found_before(places)) {
         continue;
       }
       std::vector<NodeId> notifications = before_waking(wait);
@@ -89,6 +91,17 @@ class DeadlockSearch {
         tries = kFound;
         --result_.refused;
       }
+      remember(places, tries == kFound);
+    }
+  }
+
+  // In another window of the input.
+  bool found_before(const AskedPlaces::Places& places) const {
+    return options_.asked != nullptr && options_.asked->found(places);
+  }
+  void remember(const AskedPlaces::Places& places, bool found) {
+    if (options_.asked != nullptr) {
+      options_.asked->asked(places, found);
     }
   }
 
@@ -164,7 +177,7 @@ class DeadlockSearch {
     const Node& node = model_.node(id);
     const auto held = model_.held(id);
     spend(1 + held.size());
-    if (held.empty()) {
+    if (held.empty() || query_.carried(id)) {
       return;
     }
     const LockSet& modes = model_.lock_sets()[model_.lock_set(id)];
@@ -277,24 +290,28 @@ class DeadlockSearch {
     return true;
   }
 
-  std::vector<uint64_t> places() const {
-    std::vector<uint64_t> all;
+  AskedPlaces::Places places() const {
+    std::vector<std::pair<uint64_t, uint64_t>> sorted;  // place, lock
     const bool known = std::all_of(nodes_.begin(), nodes_.end(), [&](NodeId id) {
       return model_.event(id).location != Event::kNoLocation;
     });
     for (const NodeId id : nodes_) {
-      const Node& node = model_.node(id);
-      all.push_back(known
-                        ? model_.event(id).location
-                        : (uint64_t{1} << 63) | (uint64_t{node.thread} << 32) | model_.lock_of(id));
+      const Event& event = model_.event(id);
+      sorted.emplace_back(known ? event.location : (uint64_t{1} << 63) | event.thread,
+                          known ? 0 : event.address);
     }
-    std::sort(all.begin(), all.end());
+    std::sort(sorted.begin(), sorted.end());
+    AskedPlaces::Places all;
+    for (const auto& [place, lock] : sorted) {
+      all.push_back(place);
+      all.push_back(lock);
+    }
     return all;
   }
 
   bool consider() {
     const auto [at, is_new] = tried_.try_emplace(places());
-    if (at->second.found) {
+    if (at->second.found || found_before(at->first)) {
       return true;
     }
     if (is_new) {
@@ -309,6 +326,7 @@ class DeadlockSearch {
       at->second.found = true;
       --result_.refused;
     }
+    remember(at->first, at->second.found);
     return true;
   }
 
@@ -363,7 +381,7 @@ class DeadlockSearch {
   std::map<uint32_t, std::vector<uint32_t>> holding_;  // steps, by lock
   std::vector<uint32_t> circle_;
   std::vector<NodeId> nodes_;
-  std::map<std::vector<uint64_t>, Tried> tried_;
+  std::map<AskedPlaces::Places, Tried> tried_;
   uint64_t searched_ = 0;
   uint32_t attempts_ = 0;
   KeptWitnesses kept_;

@@ -16,6 +16,8 @@
 //             what a thread has read says whether it waits.
 // Tries       An acquisition by a try, or within a time, holds but does not wait; a wait that ends
 //             by time is none. One that failed is not in a trace.
+// Window      Of a window of a longer run (window_start.h) a lost notification is none if one comes
+//             after the window: that is for the caller to see (outside_events.h).
 // Misses      A thread that waits for itself.
 // Bounds      The meter of the calling thread, kMaxSteps of the search for circles, kMaxAttempts
 //             for each circle: beyond them the result is not complete.
@@ -26,6 +28,7 @@
 #include <optional>
 #include <vector>
 
+#include "offline/predict/asked_places.h"
 #include "offline/predict/query.h"
 #include "tso/support/work.h"
 
@@ -54,6 +57,7 @@ struct Deadlock {
 struct DeadlockOptions {
   bool sync_preserving = true;
   uint64_t max_witness_events = 5'000'000;  // of all witnesses that are kept whole
+  AskedPlaces* asked = nullptr;             // in other windows of the input, and here in the end
 };
 
 struct DeadlockResult {

@@ -20,7 +20,8 @@ class Finder {
     }
   }
 
-  std::vector<HardEdge> find() {
+  std::vector<HardEdge> find(uint32_t carried) {
+    after(carried);
     for (uint32_t i = 0; i < trace_.events.size(); ++i) {
       spend(1);
       visit(i, trace_.events[i]);
@@ -42,6 +43,23 @@ class Finder {
     uint32_t barrier = kNoEvent;
     std::vector<std::pair<ThreadId, uint32_t>> last;  // access of each thread
   };
+
+  void after(uint32_t carried) {
+    for (uint32_t i = 1; i < carried; ++i) {
+      edges_.push_back({i - 1, i});
+    }
+    std::vector<bool> seen;
+    for (uint32_t i = carried; carried > 0 && i < trace_.events.size(); ++i) {
+      const ThreadId thread = trace_.events[i].thread;
+      if (thread >= seen.size()) {
+        seen.resize(thread + 1);
+      }
+      if (!seen[thread]) {
+        edges_.push_back({carried - 1, i});
+      }
+      seen[thread] = true;
+    }
+  }
 
   ThreadState& thread(uint64_t id) {
     if (id >= threads_.size()) {
@@ -181,8 +199,8 @@ class Finder {
 
 }  // namespace
 
-std::vector<HardEdge> hard_edges(const Trace& trace, const CellTable& cells) {
-  return Finder(trace, cells).find();
+std::vector<HardEdge> hard_edges(const Trace& trace, const CellTable& cells, uint32_t carried) {
+  return Finder(trace, cells).find(carried);
 }
 
 }  // namespace tsomon::predict

@@ -7,6 +7,8 @@
 //             comes before every later acquisition by others.
 //   object    What happened on the bytes of an object before it was freed, or before another one
 //             was put there, comes before that, and what follows comes after.
+//   carried   What was carried to a window (window_start.h) comes before everything else, in its
+//             order.
 // Complexity  O(n) for threads and locks; an allocation costs its cells times their threads.
 // Misses      Notifications of condition variables are not in traces. A wait may end without one.
 // Thread-safety: a pure function.
@@ -25,7 +27,7 @@ struct HardEdge {
   uint32_t to = 0;
 };
 
-// Sorted by `to`.
-std::vector<HardEdge> hard_edges(const Trace& trace, const CellTable& cells);
+// Sorted by `to`. `carried`: so many events at the beginning were.
+std::vector<HardEdge> hard_edges(const Trace& trace, const CellTable& cells, uint32_t carried = 0);
 
 }  // namespace tsomon::predict

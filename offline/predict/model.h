@@ -163,6 +163,7 @@ class Model {
   const std::vector<LockSet>& lock_sets() const { return lock_sets_; }
 
   uint32_t cell_count() const { return cells_.size(); }
+  uint64_t address_of(uint32_t cell) const { return cells_.address_of(cell); }
   // Uses, by cell and thread.
   GroupedLists::Lists writes_of(uint32_t cell) const { return writes_.of(cell); }
   GroupedLists::Lists accesses_of(uint32_t cell) const { return accesses_.of(cell); }

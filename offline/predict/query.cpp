@@ -9,8 +9,9 @@
 
 namespace tsomon::predict {
 
-Query::Query(const Trace& trace, Branches branches, const Windows& windows, bool buffers)
-    : shared_(std::make_shared<Shared>(trace, branches, buffers)), windows_(windows) {}
+Query::Query(const Trace& trace, Branches branches, const Windows& windows, bool buffers,
+             uint32_t carried)
+    : shared_(std::make_shared<Shared>(trace, branches, buffers, carried)), windows_(windows) {}
 
 std::optional<Meeting> Query::meet(std::span<const NodeId> nodes, bool sync_preserving) {
   return answer({nodes, {}, {}}, sync_preserving);

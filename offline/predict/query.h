@@ -52,8 +52,10 @@ struct Detour {
 class Query {
  public:
   // `branches` is not kAuto. The trace must outlive it. `buffers`: under TSO, else sequential
-  // consistency.
-  Query(const Trace& trace, Branches branches, const Windows& windows = {}, bool buffers = false);
+  // consistency. `carried`: so many events at the beginning of the trace were carried to it
+  // (window_start.h): they stay where they are, and are not asked about.
+  Query(const Trace& trace, Branches branches, const Windows& windows = {}, bool buffers = false,
+        uint32_t carried = 0);
   Query& operator=(const Query&) = delete;
 
   // About the same trace.
@@ -61,6 +63,7 @@ class Query {
 
   Branches branches() const { return shared_->branches; }
   const Model& model() const { return shared_->model; }
+  bool carried(NodeId id) const { return model().node(id).event < shared_->carried; }
 
   // Whether a witness is valid: check(validator) is empty. Where readers upgrade their locks the
   // search takes more to be possible than there is; elsewhere it is an internal error. The validator
@@ -90,20 +93,22 @@ class Query {
  private:
   // Made once for a trace.
   struct Shared {
-    Shared(const Trace& trace, Branches how, bool buffers)
+    Shared(const Trace& trace, Branches how, bool buffers, uint32_t in_front)
         : branches(how),
+          carried(in_front),
           cells(trace),
-          edges(hard_edges(trace, cells)),
+          edges(hard_edges(trace, cells, in_front)),
           model(trace, cells, edges, how, buffers) {}
 
     Validator& get_validator() {
       if (!validator) {
-        validator.emplace(model.trace(), cells, edges, branches, model.buffers());
+        validator.emplace(model.trace(), cells, edges, branches, model.buffers(), carried);
       }
       return *validator;
     }
 
     Branches branches;
+    uint32_t carried;
     CellTable cells;
     std::vector<HardEdge> edges;
     Model model;

@@ -19,7 +19,7 @@ namespace tsomon::predict {
 namespace {
 
 // A pair of places in the source.
-using Places = std::tuple<uint64_t, uint64_t, uint32_t>;
+using Places = std::tuple<uint64_t, uint64_t, uint64_t>;
 
 // Two groups of accesses to a cell.
 struct Encounter {
@@ -110,7 +110,7 @@ class RaceQuestions {
     };
     const uint64_t one = place(first);
     const uint64_t other = place(second);
-    return {std::min(one, other), std::max(one, other), known ? 0 : cell};
+    return {std::min(one, other), std::max(one, other), known ? 0 : model_.address_of(cell)};
   }
 
   const Model& model_;
@@ -265,6 +265,10 @@ class RaceSearch {
   Answer answer_;
 };
 
+AskedPlaces::Places listed(const Places& places) {
+  return {std::get<0>(places), std::get<1>(places), std::get<2>(places)};
+}
+
 uint64_t work_left() {
   const WorkMeter* const meter = current_meter();
   return meter == nullptr
@@ -303,7 +307,12 @@ RaceResult predict_races(Query& query, const RaceOptions& options) {
   RaceResult result;
   result.branches = query.branches();
   try {
-    const std::vector<Question> questions = RaceQuestions(query.model()).find();
+    std::vector<Question> questions = RaceQuestions(query.model()).find();
+    if (options.asked != nullptr) {
+      std::erase_if(questions, [&](const Question& question) {
+        return options.asked->found(listed(question.places));
+      });
+    }
     KeptWitnesses kept(query.model(), options.max_witness_events);
     Queries queries(query);
     WorkBounds bounds;
@@ -320,8 +329,11 @@ RaceResult predict_races(Query& query, const RaceOptions& options) {
       answer.work = meter.work();
       return answer;
     };
-    work_in_order(questions.size(), options.jobs, compute, [&](size_t, Answer&& answer) {
+    work_in_order(questions.size(), options.jobs, compute, [&](size_t i, Answer&& answer) {
       spend(answer.work);
+      if (answer.asked && options.asked != nullptr) {
+        options.asked->asked(listed(questions[i].places), answer.race.has_value());
+      }
       result.candidates += answer.asked ? 1 : 0;
       result.refused += answer.asked && !answer.race ? 1 : 0;
       result.invalid += answer.invalid;

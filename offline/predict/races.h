@@ -19,6 +19,7 @@
 #include <optional>
 #include <vector>
 
+#include "offline/predict/asked_places.h"
 #include "offline/predict/branches.h"
 #include "offline/predict/query.h"
 #include "tso/model/trace.h"
@@ -43,9 +44,10 @@ struct RaceOptions {
   Branches branches = Branches::kAuto;
   // Of all witnesses that are kept whole.
   uint64_t max_witness_events = 5'000'000;
-  bool sync_preserving = true;  // the first tier
-  unsigned jobs = 1;            // threads; the result does not depend on it
-  Windows windows;              // where the query is made from a trace
+  bool sync_preserving = true;   // the first tier
+  unsigned jobs = 1;             // threads; the result does not depend on it
+  Windows windows;               // where the query is made from a trace
+  AskedPlaces* asked = nullptr;  // in other windows of the input, and here in the end
 };
 
 struct RaceResult {

@@ -6,8 +6,9 @@
 
 namespace tsomon::predict {
 
-void unite_rapid_threads(Trace& trace) {
-  const Interner& names = trace.symbols.threads;
+std::vector<std::pair<uint32_t, uint64_t>> unite_rapid_threads(EventBlock& trace,
+                                                               const Interner& names) {
+  std::vector<std::pair<uint32_t, uint64_t>> changed;
   std::vector<bool> acts(names.size());
   for (const Event& event : trace.events) {
     if (event.thread < acts.size()) {
@@ -30,12 +31,15 @@ void unite_rapid_threads(Trace& trace) {
       meant[id] = other;
     }
   }
-  for (Event& event : trace.events) {
+  for (uint32_t i = 0; i < trace.events.size(); ++i) {
+    Event& event = trace.events[i];
     const bool names_thread = event.kind() == EventKind::kFork || event.kind() == EventKind::kJoin;
-    if (names_thread && event.address < meant.size()) {
+    if (names_thread && event.address < meant.size() && meant[event.address] != event.address) {
+      changed.emplace_back(i, event.address);
       event.address = meant[event.address];
     }
   }
+  return changed;
 }
 
 }  // namespace tsomon::predict

@@ -22,8 +22,13 @@ uint32_t event_of(uint32_t entry) { return entry & ~kCommit; }
 }  // namespace
 
 Validator::Validator(const Trace& trace, const CellTable& cells, const std::vector<HardEdge>& edges,
-                     Branches branches, bool buffers)
-    : trace_(trace), cells_(cells), edges_(edges), branches_(branches), buffers_(buffers) {
+                     Branches branches, bool buffers, uint32_t carried)
+    : trace_(trace),
+      cells_(cells),
+      edges_(edges),
+      branches_(branches),
+      buffers_(buffers),
+      carried_(carried) {
   const auto n = static_cast<uint32_t>(trace.events.size());
   steps_.resize(n);
   first_source_.assign(n, 0);
@@ -297,6 +302,11 @@ std::string Validator::step(uint32_t i, bool bound) {
 std::string Validator::replay(std::span<const uint32_t> tail, uint32_t start, size_t free_tail) {
   reset();
   start_ = start;
+  for (uint32_t i = start; i < carried_; ++i) {
+    if (i - start >= tail.size() || tail[i - start] != i) {
+      return fmt::format("event {} has happened before the window, and is not at its place", i);
+    }
+  }
   for (const uint32_t entry : tail) {
     const uint32_t i = event_of(entry);
     if (!entry_exists(entry)) {

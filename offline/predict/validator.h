@@ -25,6 +25,8 @@
 // Start       Witnesses begin with the first events of the trace in its order (witness.h), which are
 //             not replayed: what they leave behind is known. A read of the tail whose write is
 //             among them sees it unless the tail has written the cell.
+// Window      What was carried to the beginning of a window is what every witness begins with, in that
+//             order: it has happened, and holds its locks.
 // Complexity  O(n) to make, O(log n + events and their cells) for the tail of a witness.
 // Memory      About 20 bytes an event.
 // Thread-safety: none; a validator has scratch memory.
@@ -47,9 +49,10 @@ namespace tsomon::predict {
 
 class Validator {
  public:
-  // `branches` is not kAuto. All arguments must outlive it.
+  // `branches` is not kAuto. All arguments must outlive it. `carried`: so many events at the
+  // beginning of the trace were carried to a window (window_start.h).
   Validator(const Trace& trace, const CellTable& cells, const std::vector<HardEdge>& edges,
-            Branches branches, bool buffers = false);
+            Branches branches, bool buffers = false, uint32_t carried = 0);
 
   // Empty: it is one. Otherwise what is wrong.
   std::string check_order(std::span<const uint32_t> tail, uint32_t start = 0);
@@ -114,6 +117,7 @@ class Validator {
   const std::vector<HardEdge>& edges_;
   Branches branches_;
   bool buffers_;
+  uint32_t carried_;
   std::vector<Step> steps_;
   std::vector<uint32_t> first_source_;  // of a reading event
   std::vector<uint32_t> sources_;       // the write seen, for each of its cells

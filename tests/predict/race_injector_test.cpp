@@ -18,7 +18,7 @@ TEST_CASE("injected races that keep no order of the sections are found") {
     CAPTURE(name);
     auto trace = read_std(TSOMON_TEST_DATA "/raceinjector/" + name + ".std");
     REQUIRE(trace.has_value());
-    unite_rapid_threads(*trace);
+    unite_rapid_threads(*trace, trace->symbols.threads);
     const uint32_t buggy = trace->symbols.names.find("BUGGY_ADDR");
     std::vector<uint32_t> injected;
     for (uint32_t i = 0; i < trace->events.size(); ++i) {
@@ -44,7 +44,7 @@ TEST_CASE("a thread that RAPID starts by its number is the one that acts") {
       read_std_text("T1|w(x)|0\nT1|fork(2)|1\nT2|w(x)|2\n3|w(y)|3\nT1|fork(3)|4\n", "test");
   REQUIRE(trace.has_value());
   CHECK(predict_races(*trace, {}).races.size() == 1);
-  unite_rapid_threads(*trace);
+  unite_rapid_threads(*trace, trace->symbols.threads);
   CHECK(predict_races(*trace, {}).races.empty());
   CHECK(trace->events[4].address == trace->events[3].thread);
 }

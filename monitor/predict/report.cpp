@@ -1,0 +1,350 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "monitor/findings/reported_cycle.h"
+#include "monitor/predict/predict.h"
+#include "tso/support/printable.h"
+
+namespace tsomon {
+namespace {
+
+using predict::Branches;
+using predict::Race;
+using predict::Tier;
+
+const char* branches_name(Branches branches) {
+  switch (branches) {
+    case Branches::kAsRecorded:
+      return "as-recorded";
+    case Branches::kNone:
+      return "none";
+    default:
+      return "after-every-read";
+  }
+}
+
+const char* tier_name(Tier tier) {
+  return tier == Tier::kSyncPreserving ? "sync-preserving" : "closure";
+}
+
+ReportedAccess access_of(const Prediction& prediction, uint32_t event) {
+  const Trace& trace = prediction.trace;
+  return reported_access(prediction.line(event), trace.events[event], trace.symbols,
+                         prediction.names);
+}
+
+std::string fingerprint_of(const std::vector<ReportedAccess>& accesses) {
+  ReportedCycle cycle;
+  cycle.of_events = true;
+  cycle.accesses = accesses;
+  for (size_t at = 0; at < accesses.size(); ++at) {
+    ReportedStep step;
+    step.from = at;
+    step.to = (at + 1) % accesses.size();
+    cycle.steps.push_back(step);
+  }
+  return fingerprint(cycle);
+}
+
+// The store was issued before, and this is not right after that.
+bool late_commit(const std::vector<uint32_t>& witness, size_t at) {
+  return (witness[at] & predict::kCommit) != 0 &&
+         (at == 0 || witness[at - 1] != (witness[at] & ~predict::kCommit));
+}
+
+// "T1 #0..#4, T2 #5..#9": whose events follow each other. Commits that come late are turns.
+std::string schedule_text(const Prediction& prediction, const std::vector<uint32_t>& witness) {
+  constexpr size_t kShown = 6;
+  const Trace& trace = prediction.trace;
+  const auto event = [&](size_t at) { return witness[at] & ~predict::kCommit; };
+  std::vector<std::string> turns;
+  for (size_t at = 0; at < witness.size();) {
+    const ThreadId thread = trace.events[event(at)].thread;
+    const bool late = late_commit(witness, at);
+    size_t end = at + 1;
+    while (!late && end < witness.size() && trace.events[event(end)].thread == thread &&
+           !late_commit(witness, end)) {
+      ++end;
+    }
+    const uint64_t first = prediction.line(event(at));
+    const uint64_t last = prediction.line(event(end - 1));
+    const std::string name =
+        reported_access(first, trace.events[event(at)], trace.symbols, {}).thread;
+    turns.push_back(late            ? fmt::format("{} commits #{}", name, first)
+                    : first == last ? fmt::format("{} #{}", name, first)
+                                    : fmt::format("{} #{}..#{}", name, first, last));
+    at = end;
+  }
+  std::string text;
+  const size_t skipped = turns.size() > kShown ? turns.size() - kShown : 0;
+  if (skipped > 0) {
+    text = fmt::format("... {} turns, then ", skipped);
+  }
+  return text + fmt::format("{}", fmt::join(turns.begin() + static_cast<ptrdiff_t>(skipped),
+                                            turns.end(), ", "));
+}
+
+// "as in the input T1 up to #4, T2 up to #9, then T1 #7, T2 #12".
+std::string brief_text(const Prediction& prediction, const predict::ShortWitness& brief) {
+  const auto list = [&](const std::vector<uint32_t>& events) {
+    std::vector<std::string> all;
+    for (const uint32_t event : events) {
+      const ReportedAccess access = access_of(prediction, event);
+      all.push_back(fmt::format("{} up to #{}", printable(access.thread), access.index));
+    }
+    return fmt::format("{}", fmt::join(all, ", "));
+  };
+  const std::string start = "as in the input " + list(brief.last);
+  return brief.tail.empty() ? start : start + ", then " + schedule_text(prediction, brief.tail);
+}
+
+std::string accesses_text(const Prediction& prediction, const std::vector<uint32_t>& events,
+                          const std::vector<uint32_t>& witness,
+                          const predict::ShortWitness& brief = {}) {
+  std::string text;
+  for (const uint32_t event : events) {
+    const ReportedAccess access = access_of(prediction, event);
+    text += fmt::format("  {} {}\n", printable(access.thread), access_line(access));
+  }
+  if (!witness.empty()) {
+    text += "  schedule: " + schedule_text(prediction, witness) + "\n";
+  } else if (!brief.last.empty() || !brief.tail.empty()) {
+    text += "  schedule: " + brief_text(prediction, brief) + "\n";
+  }
+  return text;
+}
+
+// As `check` has them.
+nlohmann::ordered_json steps_json(const Prediction& prediction,
+                                  const std::vector<uint32_t>& witness) {
+  auto steps = nlohmann::ordered_json::array();
+  for (const uint32_t entry : witness) {
+    const uint32_t event = entry & ~predict::kCommit;
+    steps.push_back({{entry == event ? "issue" : "commit", prediction.line(event)}});
+  }
+  return steps;
+}
+
+nlohmann::ordered_json entry_json(const Prediction& prediction, const std::vector<uint32_t>& events,
+                                  Tier tier, const std::vector<uint32_t>& witness,
+                                  const predict::ShortWitness& brief = {}) {
+  std::vector<ReportedAccess> accesses;
+  auto described = nlohmann::ordered_json::array();
+  std::vector<uint64_t> indices;
+  std::vector<std::string> locations;
+  for (const uint32_t event : events) {
+    accesses.push_back(access_of(prediction, event));
+    described.push_back(access_json(accesses.back()));
+    indices.push_back(accesses.back().index);
+    locations.push_back(accesses.back().place.text);
+  }
+  const auto [first, last] = std::minmax_element(indices.begin(), indices.end());
+  const uint64_t distance = *last - *first - 1;
+  nlohmann::ordered_json entry = {{"events", std::move(indices)},
+                                  {"locations", std::move(locations)},
+                                  {"accesses", std::move(described)},
+                                  {"distance", distance},
+                                  {"tier", tier_name(tier)},
+                                  {"fingerprint", fingerprint_of(accesses)},
+                                  {"witness", nullptr}};
+  const auto lines = [&](const std::vector<uint32_t>& order) {
+    std::vector<uint64_t> all;
+    for (const uint32_t event : order) {
+      all.push_back(prediction.line(event));
+    }
+    return all;
+  };
+  if (!witness.empty()) {
+    entry["witness"] = prediction.asked.store_buffers ? steps_json(prediction, witness)
+                                                      : nlohmann::ordered_json(lines(witness));
+  } else if (!brief.last.empty() || !brief.tail.empty()) {
+    entry["short_witness"] = {
+        {"last", lines(brief.last)},
+        {"tail", prediction.asked.store_buffers ? steps_json(prediction, brief.tail)
+                                                : nlohmann::ordered_json(lines(brief.tail))}};
+  }
+  return entry;
+}
+
+// In the order of the cycle: of the unit, of the other thread (once or twice), of the unit.
+std::vector<uint32_t> accesses_of(const predict::AtomicityViolation& violation) {
+  if (violation.to == violation.from) {
+    return {violation.first, violation.to, violation.last};
+  }
+  return {violation.first, violation.to, violation.from, violation.last};
+}
+
+std::string label_of(const Prediction& prediction, const predict::AtomicityViolation& violation) {
+  const Interner& labels = prediction.trace.symbols.labels;
+  return violation.label < labels.size() ? std::string(unit_label(labels.text(violation.label)))
+                                         : "";
+}
+
+std::string unit_text(const Prediction& prediction, const predict::AtomicityViolation& violation) {
+  const std::string label = label_of(prediction, violation);
+  return label.empty() ? "" : " \"" + printable(label) + "\"";
+}
+
+const char* verdict_name(const Prediction& prediction) {
+  return prediction.found() ? "predicted" : prediction.complete() ? "none" : "inconclusive";
+}
+
+std::string fingerprint_of_events(const Prediction& prediction,
+                                  const std::vector<uint32_t>& events) {
+  std::vector<ReportedAccess> accesses;
+  for (const uint32_t event : events) {
+    accesses.push_back(access_of(prediction, event));
+  }
+  return fingerprint_of(accesses);
+}
+
+}  // namespace
+
+std::string prediction_fingerprint(const Prediction& prediction, const predict::Race& race) {
+  return fingerprint_of_events(prediction, {race.first, race.second});
+}
+std::string prediction_fingerprint(const Prediction& prediction,
+                                   const predict::Deadlock& deadlock) {
+  return fingerprint_of_events(prediction, deadlock.requests);
+}
+std::string prediction_fingerprint(const Prediction& prediction,
+                                   const predict::AtomicityViolation& violation) {
+  return fingerprint_of_events(prediction, accesses_of(violation));
+}
+
+namespace {
+
+std::string races_text(const Prediction& prediction) {
+  std::string text;
+  for (const Race& race : prediction.races.races) {
+    text +=
+        "race:\n" + accesses_text(prediction, {race.first, race.second}, race.witness, race.brief);
+  }
+  return text;
+}
+
+std::string deadlocks_text(const Prediction& prediction) {
+  std::string text;
+  for (const predict::Deadlock& deadlock : prediction.deadlocks.deadlocks) {
+    const bool lost = deadlock.kind == predict::DeadlockKind::kLostNotification;
+    text += lost ? "deadlock, the notification comes before the wait:\n"
+                 : "deadlock, each waits for the next:\n";
+    if (lost) {
+      text += accesses_text(prediction, deadlock.holders, {});
+    }
+    text += accesses_text(prediction, deadlock.requests, deadlock.witness, deadlock.brief);
+  }
+  return text;
+}
+
+std::string violations_text(const Prediction& prediction) {
+  std::string text;
+  for (const predict::AtomicityViolation& violation : prediction.atomicity.violations) {
+    text += fmt::format("not atomic{}:\n", unit_text(prediction, violation)) +
+            accesses_text(prediction, accesses_of(violation), violation.witness, violation.brief);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string predictions_text(const Prediction& prediction) {
+  return races_text(prediction) + deadlocks_text(prediction) + violations_text(prediction);
+}
+
+std::string prediction_text(const Prediction& prediction) {
+  const predict::RaceResult& races = prediction.races;
+  const predict::DeadlockResult& deadlocks = prediction.deadlocks;
+  const predict::AtomicityResult& atomicity = prediction.atomicity;
+  std::string text = fmt::format("{}: {} (branches {})\n", prediction.input,
+                                 verdict_name(prediction), branches_name(prediction.branches));
+  if (prediction.asked.races) {
+    text += fmt::format("data races: {} ({} pairs of locations asked about, {} refused)\n",
+                        races.races.size(), races.candidates, races.refused) +
+            races_text(prediction);
+  }
+  if (prediction.asked.deadlocks) {
+    text += fmt::format("deadlocks: {} ({} circles of locations asked about, {} refused)\n",
+                        deadlocks.deadlocks.size(), deadlocks.candidates, deadlocks.refused) +
+            deadlocks_text(prediction);
+  }
+  if (prediction.asked.atomicity) {
+    text +=
+        fmt::format("atomicity violations: {} ({} tuples of locations asked about, {} refused)\n",
+                    atomicity.violations.size(), atomicity.candidates, atomicity.refused) +
+        violations_text(prediction);
+  }
+  for (const std::string& note : prediction.notes) {
+    text += "note: " + note + "\n";
+  }
+  return text;
+}
+
+nlohmann::ordered_json prediction_json(const std::string& file, const Prediction& prediction) {
+  const predict::RaceResult& races = prediction.races;
+  const predict::DeadlockResult& deadlocks = prediction.deadlocks;
+  auto kinds = nlohmann::ordered_json::array();
+  auto race_array = nlohmann::ordered_json::array();
+  auto deadlock_array = nlohmann::ordered_json::array();
+  auto atomicity_array = nlohmann::ordered_json::array();
+  if (prediction.asked.races) {
+    kinds.push_back("races");
+  }
+  if (prediction.asked.deadlocks) {
+    kinds.push_back("deadlocks");
+  }
+  if (prediction.asked.atomicity) {
+    kinds.push_back("atomicity");
+  }
+  for (const Race& race : races.races) {
+    race_array.push_back(
+        entry_json(prediction, {race.first, race.second}, race.tier, race.witness, race.brief));
+  }
+  for (const predict::Deadlock& deadlock : deadlocks.deadlocks) {
+    auto entry =
+        entry_json(prediction, deadlock.requests, deadlock.tier, deadlock.witness, deadlock.brief);
+    std::vector<uint64_t> holders;
+    for (const uint32_t event : deadlock.holders) {
+      holders.push_back(prediction.line(event));
+    }
+    entry["holders"] = std::move(holders);
+    entry["kind"] =
+        deadlock.kind == predict::DeadlockKind::kCircle ? "circle" : "lost-notification";
+    deadlock_array.push_back(std::move(entry));
+  }
+  const predict::AtomicityResult& atomicity = prediction.atomicity;
+  for (const predict::AtomicityViolation& violation : atomicity.violations) {
+    auto entry = entry_json(prediction, accesses_of(violation), violation.tier, violation.witness,
+                            violation.brief);
+    entry["label"] = label_of(prediction, violation);
+    atomicity_array.push_back(std::move(entry));
+  }
+  nlohmann::ordered_json object = {
+      {"file", file},
+      {"events", prediction.events},
+      {"kinds", std::move(kinds)},
+      {"model", prediction.asked.store_buffers ? "tso" : "sc"},
+      {"branches", branches_name(prediction.branches)},
+      {"verdict", verdict_name(prediction)},
+      {"complete", prediction.complete()},
+      {"candidates", races.candidates + deadlocks.candidates + atomicity.candidates},
+      {"refused", races.refused + deadlocks.refused + atomicity.refused},
+      {"races", std::move(race_array)},
+      {"deadlocks", std::move(deadlock_array)},
+      {"atomicity_violations", std::move(atomicity_array)}};
+  if (prediction.windows > 1) {
+    object["windows"] = prediction.windows;
+    object["window_events"] = prediction.asked.window_events;
+  }
+  if (!prediction.notes.empty()) {
+    object["notes"] = prediction.notes;
+  }
+  return object;
+}
+
+}  // namespace tsomon

@@ -1,0 +1,140 @@
+#include "monitor/predict/window_reader.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "tso/support/work.h"
+
+namespace tsomon {
+
+Result<void> WindowReader::next_block() {
+  at_ = 0;
+  const auto next = source_.next(block_);
+  if (!next) {
+    Error error = next.error();
+    error.input = source_.input();
+    block_.clear();
+    return tl::unexpected<Error>(std::move(error));
+  }
+  if (!*next) {
+    block_.clear();
+    ended_ = true;
+  }
+  if (stop_asked()) {
+    throw WorkEnded(WorkLimit::kStopped);
+  }
+  return {};
+}
+
+Result<bool> WindowReader::more() {
+  while (at_ == block_.events.size() && order_.empty() && !ended_) {
+    if (auto read = next_block(); !read) {
+      return tl::unexpected<Error>(std::move(read.error()));
+    }
+  }
+  return at_ < block_.events.size() || !order_.empty();
+}
+
+Result<void> WindowReader::fill(uint64_t events) {
+  while (own() < events) {
+    if (const auto item = order_.next()) {
+      put(*item);
+    } else if (at_ < block_.events.size()) {
+      take(at_++);
+    } else if (!ended_) {
+      if (auto read = next_block(); !read) {
+        return read;
+      }
+    } else {
+      order_.finish();
+      if (order_.empty()) {
+        break;
+      }
+    }
+  }
+  return {};
+}
+
+void WindowReader::take(size_t at) {
+  const Event& event = block_.events[at];
+  const auto& lines = source_.origin().lines;
+  const predict::ValueOrder::Item item{event, block_.hi(event), block_.read_value(event),
+                                       block_.write_value(event),
+                                       lines.empty() ? events_ : lines[at]};
+  ++events_;
+  if (unplaced(item)) {
+    unplaced_ = item.line;
+    ended_ = true;
+    block_.clear();
+    at_ = 0;
+  } else if (order_.empty() && item.hi == event.lo) {
+    put(item);
+  } else {
+    order_.add(item);
+  }
+}
+
+// Locks, forks and joins of recordings have stamps of both sides, but for the last one of a
+// thread, which may be unfinished. Where the clocks of the processors are not trusted they have
+// none, and what they order would be lost.
+bool WindowReader::unplaced(const predict::ValueOrder::Item& item) {
+  if (item.hi != kTimeMax ||
+      !is(item.event, kinds::kLocks | kinds::kDrains | kind_mask(EventKind::kJoin))) {
+    return false;
+  }
+  if (item.event.thread >= unfinished_.size()) {
+    unfinished_.resize(item.event.thread + 1);
+  }
+  const bool again = unfinished_[item.event.thread];
+  unfinished_[item.event.thread] = true;
+  return again || item.event.kind() == EventKind::kJoin;
+}
+
+void WindowReader::put(const predict::ValueOrder::Item& item) {
+  const uint64_t number = read();
+  if (lines_.empty() && item.line != number) {
+    lines_.resize(own());
+    std::iota(lines_.begin(), lines_.end(), start_.passed());
+  }
+  if (!lines_.empty() || item.line != number) {
+    lines_.push_back(item.line);
+  }
+  // What lies on top of the events is not asked for any more.
+  Event event = item.event;
+  event.span_or_extra = 0;
+  event.has_hi = event.has_read_value = event.has_write_value = 0;
+  all_.look(event, number);
+  start_.complete(&event);
+  window_.events.push_back(event);
+}
+
+uint64_t WindowReader::line(uint32_t event) const {
+  return event < carried() ? carried_[event].line
+         : lines_.empty()  ? start_.passed() + event - carried()
+                           : lines_[event - carried()];
+}
+
+uint64_t WindowReader::number(uint32_t event) const {
+  return event < carried() ? carried_[event].number : start_.passed() + event - carried();
+}
+
+void WindowReader::advance(uint64_t overlap) {
+  std::vector<Event>& events = window_.events;
+  const uint64_t gone = own() - std::min(own(), overlap);
+  const uint64_t passed = start_.passed();
+  for (uint64_t i = 0; i < gone; ++i) {
+    start_.pass(events[carried() + i], lines_.empty() ? passed + i : lines_[i]);
+  }
+  spend(gone);
+  events.erase(events.begin(), events.begin() + static_cast<ptrdiff_t>(carried() + gone));
+  lines_.erase(lines_.begin(), lines_.begin() + static_cast<ptrdiff_t>(lines_.empty() ? 0 : gone));
+  for (Event& event : events) {
+    start_.complete(&event);
+  }
+  carried_ = start_.carried();
+  events.insert(events.begin(), carried_.size(), Event());
+  std::transform(carried_.begin(), carried_.end(), events.begin(),
+                 [](const auto& carried) { return carried.event; });
+}
+
+}  // namespace tsomon

@@ -1,0 +1,77 @@
+// The events of a source in an order that agrees with their values, in windows that overlap.
+//
+// Purpose     An input that is larger than memory is looked at in windows of consecutive events. A
+//             window begins with what was carried to it (offline/predict/window_start.h).
+// Errors      As EventSource; throws WorkEnded when a stop is asked for.
+// Memory      A window: 32 bytes an event, 8 more where events are not numbered in their order.
+// Thread-safety: none.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "monitor/events/event_source.h"
+#include "offline/predict/outside_events.h"
+#include "offline/predict/value_order.h"
+#include "offline/predict/window_start.h"
+#include "tso/model/trace.h"
+#include "tso/support/result.h"
+
+namespace tsomon {
+
+class WindowReader {
+ public:
+  explicit WindowReader(EventSource& source) : source_(source) {}
+
+  // Reads on until the window has so many events of its own, or there are no more.
+  Result<void> fill(uint64_t events);
+  // There are events that no window has had. Waits for the next ones.
+  Result<bool> more();
+  // The next window begins with the last `overlap` events of this one.
+  void advance(uint64_t overlap);
+
+  // All events have been in a window.
+  bool at_end() const { return ended_ && at_ == block_.events.size() && order_.empty(); }
+
+  // Those that were carried to it come first.
+  Trace& window() { return window_; }
+  const Trace& window() const { return window_; }
+  uint32_t carried() const { return static_cast<uint32_t>(carried_.size()); }
+  uint64_t own() const { return window_.events.size() - carried_.size(); }
+  // The event line of an event of the window, and its number in the order of the run.
+  uint64_t line(uint32_t event) const;
+  uint64_t number(uint32_t event) const;
+  uint64_t read() const { return start_.passed() + own(); }
+  // Of a first window: the lines of all its events; empty: their numbers.
+  std::vector<uint64_t> take_lines() { return std::move(lines_); }
+
+  const predict::WindowStart& start() const { return start_; }
+  const predict::OutsideEvents& all() const { return all_; }
+  // Time stamps order nothing from that line on: it was not read.
+  const std::optional<uint64_t>& unplaced() const { return unplaced_; }
+
+ private:
+  Result<void> next_block();
+  bool unplaced(const predict::ValueOrder::Item& item);
+  void take(size_t at);
+  void put(const predict::ValueOrder::Item& item);
+
+  EventSource& source_;
+  predict::ValueOrder order_;
+  EventBlock block_;
+  size_t at_ = 0;  // in block_
+  bool ended_ = false;
+  uint64_t events_ = 0;           // of the source
+  std::vector<bool> unfinished_;  // threads
+  std::optional<uint64_t> unplaced_;
+
+  Trace window_;
+  std::vector<predict::WindowStart::Carried> carried_;
+  std::vector<uint64_t> lines_;  // of its own events; empty: their numbers
+  predict::WindowStart start_;
+  predict::OutsideEvents all_;
+};
+
+}  // namespace tsomon
