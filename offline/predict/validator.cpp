@@ -113,12 +113,12 @@ std::span<const HardEdge> Validator::edges_to(uint32_t event) const {
 
 void Validator::find_plain() {
   std::vector<uint32_t> user(cells_.size(), kNobody);
-  std::vector<bool> several(cells_.size());
+  several_.assign(cells_.size(), false);
   for (uint32_t i = 0; i < steps_.size(); ++i) {
     const CellSpan span = cells_.of_event(i);
     spend(1 + span.count);
     for (uint32_t cell = span.first; cell < span.first + span.count; ++cell) {
-      several[cell] = several[cell] || (user[cell] != kNobody && user[cell] != steps_[i].thread);
+      several_[cell] = several_[cell] || (user[cell] != kNobody && user[cell] != steps_[i].thread);
       user[cell] = steps_[i].thread;
     }
   }
@@ -130,7 +130,7 @@ void Validator::find_plain() {
     bool plain =
         !is(trace_.events[i], kinds::kLocks) && (edge == edges_.size() || edges_[edge].to != i);
     for (uint32_t cell = span.first; plain && cell < span.first + span.count; ++cell) {
-      plain = !several[cell];
+      plain = !several_[cell];
     }
     steps_[i].plain = plain ? 1 : 0;
   }
@@ -280,6 +280,9 @@ std::string Validator::step(uint32_t i, bool bound) {
   const CellSpan span = cells_.of_event(i);
   if (may_read(event) && bound) {
     for (uint32_t at = 0; at < span.count; ++at) {
+      if (!several_[span.first + at]) {
+        continue;  // its thread's order decides; its writes may not have been replayed
+      }
       const uint32_t seen = last_[span.first + at];
       const uint32_t source = sources(i)[at];
       // The last write before the tail is the one that the read saw, if that one is there at all.

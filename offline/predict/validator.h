@@ -119,6 +119,7 @@ class Validator {
   bool buffers_;
   uint32_t carried_;
   std::vector<Step> steps_;
+  std::vector<bool> several_;           // of a cell: more than one thread uses it
   std::vector<uint32_t> first_source_;  // of a reading event
   std::vector<uint32_t> sources_;       // the write seen, for each of its cells
   std::vector<uint32_t> first_change_;  // of a lock, in changes_

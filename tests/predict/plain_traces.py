@@ -26,11 +26,14 @@ class Trace:
                     what = "T" + what
                 self.events.append(Event(thread, kind, what))
         self.threads = {}
+        self.place = []  # of an event in its thread
         self.forks = {}
         self.source = {}  # of a read, the write that it sees
         writes = {}
         for number, event in enumerate(self.events):
-            self.threads.setdefault(event.thread, []).append(number)
+            own = self.threads.setdefault(event.thread, [])
+            self.place.append(len(own))
+            own.append(number)
             if event.kind == "r":
                 self.source[number] = writes.get(event.what)
             elif event.kind == "w":
@@ -39,15 +42,16 @@ class Trace:
                 self.forks[event.what] = number
 
     def text(self):
-        """Each event at a line of its own, forks of threads that do nothing left out; with it the
-        numbers of the events that are left."""
-        lines, numbers = [], []
-        for number, event in enumerate(self.events):
-            if event.kind in ("fork", "join") and event.what not in self.threads:
-                continue
-            lines.append(f"{event.thread}|{event.kind}({event.what})|{len(lines)}\n")
-            numbers.append(number)
-        return "".join(lines), numbers
+        """Each event at a line of its own, forks of threads that do nothing left out."""
+        kept = self.events
+        while True:
+            threads = {event.thread for event in kept}
+            fewer = [event for event in kept
+                     if event.kind not in ("fork", "join") or event.what in threads]
+            if len(fewer) == len(kept):
+                return "".join(f"{event.thread}|{event.kind}({event.what})|{i}\n"
+                               for i, event in enumerate(kept))
+            kept = fewer
 
     def conflict(self, first, second):
         one, other = self.events[first], self.events[second]
@@ -77,8 +81,7 @@ class Trace:
                 return f"#{number} is not the next of its thread"
             if done[event.thread] == 0 and event.thread in self.forks:
                 parent = self.forks[event.thread]
-                if self.threads[self.events[parent].thread].index(parent) >= \
-                        done[self.events[parent].thread]:
+                if self.place[parent] >= done[self.events[parent].thread]:
                     return f"#{number} comes before the fork"
             if event.kind in ("acq", "rel"):  # a thread may acquire again what it holds
                 held = holders.setdefault(event.what, [])
@@ -98,54 +101,95 @@ class Trace:
             done[event.thread] += 1
         return None
 
+    def before(self, number):
+        """What every reordering has before this event can be next: its thread so far, the writes that
+        these reads see, forks, and the ends of joined threads; how much of each thread."""
+        need, todo = {}, []
+
+        def add(event):
+            thread = self.events[event].thread
+            if self.place[event] >= need.get(thread, 0):
+                todo.extend(self.threads[thread][need.get(thread, 0):self.place[event] + 1])
+                need[thread] = self.place[event] + 1
+
+        thread = self.events[number].thread
+        if self.place[number]:
+            add(self.threads[thread][self.place[number] - 1])
+        elif thread in self.forks:
+            add(self.forks[thread])
+        while todo:
+            event = self.events[todo[-1]]
+            source = self.source.get(todo.pop())
+            if source is not None:
+                add(source)
+            if event.thread in self.forks:
+                add(self.forks[event.thread])
+            if event.kind == "join" and event.what in self.threads:
+                add(self.threads[event.what][-1])
+        return need
+
+    def held(self, thread, done):
+        """The locks that a thread holds after so many events, each with how often."""
+        held = {}
+        for number in self.threads[thread][:done]:
+            event = self.events[number]
+            if event.kind in ("acq", "rel"):
+                held[event.what] = held.get(event.what, 0) + (1 if event.kind == "acq" else -1)
+        return {lock: depth for lock, depth in held.items() if depth}
+
+    def candidates(self, second):
+        """Earlier accesses in conflict with this one that neither a lock nor a fixed order excludes."""
+        thread = self.events[second].thread
+        locks = self.held(thread, self.place[second]).keys()
+        before = self.before(second)
+        for first in range(second):
+            other = self.events[first].thread
+            if self.conflict(first, second) and self.place[first] >= before.get(other, 0) and \
+                    self.place[second] >= self.before(first).get(thread, 0) and \
+                    not locks & self.held(other, self.place[first]).keys():
+                yield first
+
     def racy(self, second, max_states):
         """An earlier access that can be next together with `second`, in any reordering whose reads
         see what they saw; None if there is none, False if there are too many states to say."""
+        firsts = set(self.candidates(second))
+        if not firsts:
+            return None
         names = list(self.threads)
-        place = {number: (names.index(event.thread), self.threads[event.thread].index(number))
-                 for number, event in enumerate(self.events)}
         variables = sorted({event.what for event in self.events if event.kind in "rw"})
-        stop = place[second]
-        start = (tuple(0 for _ in names), tuple(-1 for _ in variables))
+        start = (tuple(0 for _ in names), tuple(None for _ in variables))
         seen, todo = {start}, [start]
         while todo:
             if len(seen) > max_states:
                 return False
             done, writes = todo.pop()
-            ahead = [self.threads[name][done[i]] if done[i] < len(self.threads[name]) else None
-                     for i, name in enumerate(names)]
-            ahead = [None if number is not None and done[i] == 0 and names[i] in self.forks and
-                     place[self.forks[names[i]]][1] >= done[place[self.forks[names[i]]][0]]
-                     else number for i, number in enumerate(ahead)]
-            if ahead[stop[0]] == second:
-                for number in ahead:
-                    if number is not None and number < second and self.conflict(number, second):
-                        return number
-            held = {}
+            held = [self.held(name, done[i]) for i, name in enumerate(names)]
+            ahead = []
             for i, name in enumerate(names):
-                for number in self.threads[name][:done[i]]:
-                    event = self.events[number]
-                    if event.kind in ("acq", "rel"):
-                        key = event.what, name
-                        held[key] = held.get(key, 0) + (1 if event.kind == "acq" else -1)
-            for i, number in enumerate(ahead):
-                if number is None or number == second:
-                    continue
+                fork = self.forks.get(name)
+                if done[i] < len(self.threads[name]) and (
+                        done[i] or fork is None or
+                        self.place[fork] < done[names.index(self.events[fork].thread)]):
+                    ahead.append((i, self.threads[name][done[i]]))
+            if any(number == second for _, number in ahead):
+                for _, number in ahead:
+                    if number in firsts:
+                        return number
+            for i, number in ahead:
                 event, after = self.events[number], writes
+                if number == second:
+                    continue
                 if event.kind == "acq" and any(
-                        depth and key[0] == event.what and key[1] != event.thread
-                        for key, depth in held.items()):
+                        event.what in other for j, other in enumerate(held) if j != i):
                     continue
                 if event.kind == "join" and \
                         done[names.index(event.what)] < len(self.threads[event.what]):
                     continue
                 if event.kind in "rw":
                     variable = variables.index(event.what)
-                    if event.kind == "r":
-                        seen_write = self.source[number]
-                        if writes[variable] != (-1 if seen_write is None else seen_write):
-                            continue
-                    else:
+                    if event.kind == "r" and writes[variable] != self.source[number]:
+                        continue
+                    if event.kind == "w":
                         after = writes[:variable] + (number,) + writes[variable + 1:]
                 state = (done[:i] + (done[i] + 1,) + done[i + 1:], after)
                 if state not in seen:

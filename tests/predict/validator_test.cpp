@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include "decoders/std/reader.h"
 #include "offline/predict/witness.h"
 #include "tests/predict/small_traces.h"
 #include "tests/rounds.h"
@@ -112,4 +113,17 @@ TEST_CASE("the validator says what is wrong") {
   CHECK(check({3, 4}) == "event 4 reads another write than it did");
   CHECK(check({6}) == "there is no event 6");
   CHECK(validator.check_race(std::vector<uint32_t>{0, 1}) == "the last two events do not conflict");
+}
+
+TEST_CASE("bytes of one thread alone may be in accesses of others' bytes") {
+  const auto trace = read_std_text(
+      "T1|fork(T2)|1\nT1|w(0x100+4)|2\nT1|r(0x100+8)|3\nT2|r(0x104+4)|4\nT2|w(0x104+4)|5\nT1|w("
+      "0x104+4)|6\n",
+      "test");
+  REQUIRE(trace.has_value());
+  const CellTable cells(*trace);
+  const auto edges = predict::hard_edges(*trace, cells);
+  Validator validator(*trace, cells, edges, Branches::kAfterEveryRead);
+  CHECK(validator.check_race(std::vector<uint32_t>{3, 1, 2, 4, 5}, 1).empty());
+  CHECK_FALSE(validator.check_race(std::vector<uint32_t>{3, 4, 1, 2, 5}, 1).empty());
 }
