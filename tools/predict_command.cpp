@@ -180,10 +180,9 @@ void add_predict_command(CLI::App& app, int& exit_status) {
       ->check(positive_number())
       ->option_text("N");
   command
-      ->add_option(
-          "--jobs", options->jobs,
-          "Threads that search for races; without it as many as there are processors. The\n"
-          "result does not depend on it")
+      ->add_option("--jobs", options->jobs,
+                   "Threads that search; without it as many as there are processors. The\n"
+                   "result does not depend on it")
       ->check(CLI::Range(1U, 1024U))
       ->option_text("N");
   command

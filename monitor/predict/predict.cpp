@@ -115,19 +115,20 @@ void judge(const Trace& trace, uint32_t carried, WindowFindings::Asked* places,
         asked.store_buffers && asked.atomicity &&
         std::any_of(trace.events.begin(), trace.events.end(),
                     [](const Event& event) { return event.kind() == EventKind::kUnitBegin; });
+    const unsigned jobs = asked.race.jobs;
     const uint64_t witness_events = asked.race.max_witness_events;
     uint32_t left = (asked.deadlocks ? 1 : 0) + (asked.atomicity ? 1 : 0) + (asked.races ? 1 : 0);
     if (asked.deadlocks) {
       judge_kind(left--, asked.bounds, meter.work(), [&] {
         prediction->deadlocks = predict_deadlocks(
-            query, {true, witness_events, places != nullptr ? &places->deadlocks : nullptr});
+            query, {true, witness_events, jobs, places != nullptr ? &places->deadlocks : nullptr});
       });
     }
     if (asked.atomicity) {
       judge_kind(left--, asked.bounds, meter.work(), [&] {
         prediction->atomicity = predict_atomicity(
             query,
-            {true, witness_events, false, places != nullptr ? &places->violations : nullptr});
+            {true, witness_events, false, jobs, places != nullptr ? &places->violations : nullptr});
       });
     }
     if (asked.races) {

@@ -7,7 +7,8 @@
 
 #include "offline/predict/access_groups.h"
 #include "offline/predict/kept_witnesses.h"
-#include "tso/model/units.h"
+#include "offline/predict/questions.h"
+#include "offline/predict/unit_accesses.h"
 #include "tso/support/flat_map.h"
 
 namespace tsomon::predict {
@@ -18,17 +19,6 @@ bool has_units(const Trace& trace) {
                      [](const Event& event) { return event.kind() == EventKind::kUnitBegin; });
 }
 
-// Accesses of a unit of one thread to `far` and later to the cell in question, alike in all that
-// rules out a violation at once.
-struct UnitPairs {
-  uint32_t thread = 0;
-  uint32_t far = 0;  // cell
-  bool first_writes = false;
-  bool last_writes = false;
-  LockSet locks;                                  // held from the first to the last
-  std::vector<std::pair<NodeId, NodeId>> access;  // first, last; both ascend
-};
-
 class AtomicitySearch {
  public:
   AtomicitySearch(const AtomicityOptions& options, Query& query, AtomicityResult* result)
@@ -36,14 +26,14 @@ class AtomicitySearch {
         result_(*result),
         query_(query),
         model_(query.model()),
-        units_(model_.trace()),
+        units_(model_),
+        questions_(query, options.jobs),
         kept_(query.model(), options.max_witness_events) {}
 
   void run() {
-    find_units();
     for (uint32_t cell = 0; cell < model_.cell_count(); ++cell) {
       spend(1);
-      const std::vector<UnitPairs> locals = locals_of(cell);
+      const std::vector<UnitPairs> locals = units_.pairs_of(cell);
       if (locals.empty()) {
         continue;
       }
@@ -57,189 +47,48 @@ class AtomicitySearch {
         }
       }
     }
+    while (!waiting_.empty()) {
+      ask_all();
+    }
+    result_.bounded = result_.bounded || units_.bounded() ||
+                      std::any_of(tried_.begin(), tried_.end(), [](const auto& entry) {
+                        return entry.second.more && !entry.second.found;
+                      });
   }
 
  private:
-  // The first accesses of a unit to a cell.
-  struct Touched {
-    uint32_t cell = 0;
-    NodeId first = kNone;
-    NodeId write = kNone;
-  };
-  struct Span {
-    uint32_t touched = 0;  // of touched_
-    uint32_t count = 0;
-    NodeId last = kNone;
-  };
   static constexpr uint32_t kMaxSteps = 5'000;  // for three places in the source
-  static constexpr size_t kMaxPassed = 64;      // cells whose loads pass a store
 
+  // Detours that wait to be asked about; then all are. The result would be the same with another
+  // number, but for what is looked for in vain. Few at first: what is found early is known when the
+  // work ends.
+  static constexpr size_t kFirstWaiting = 64;
+  static constexpr size_t kMaxWaiting = 4'096;
+
+  // Of four places.
   struct Tried {
+    bool asked = false;
     bool found = false;
-    uint32_t attempts = 0;
-    uint64_t nodes = 0;  // of the windows in which an order was looked for
+    bool more = false;      // than are tried
+    uint32_t attempts = 0;  // those that wait included
+    uint64_t nodes = 0;     // of the windows in which an order was looked for
+    std::vector<Detour> waiting;
 
     bool over() const {
       return found || attempts >= AtomicityResult::kMaxAttempts ||
              nodes >= AtomicityResult::kMaxNodes;
     }
   };
+  struct Answer {
+    std::optional<AtomicityViolation> violation;  // without its witness
+    std::optional<Detour> detour;
+    Witness witness;
+    uint64_t nodes = 0;
+    uint64_t invalid = 0;
+    bool windowed = false;
+    bool bounded = false;
+  };
   using Places = std::array<uint64_t, 8>;  // four places, and where there are none four addresses
-
-  UnitId unit_of(NodeId id) const { return units_.of_event(model_.node(id).event); }
-  bool is_unit(UnitId unit) const {
-    return unit != UnitTable::kNone && units_[unit].label != Interner::kNone;
-  }
-
-  void find_units() {
-    spans_.resize(units_.size());
-    for (uint32_t thread = 0; thread < model_.threads(); thread += model_.buffers() ? 2 : 1) {
-      std::map<uint32_t, uint32_t> known;  // cells of the present unit, in touched_
-      UnitId current = UnitTable::kNone;
-      for (const NodeId id : nodes_of(thread)) {
-        const UnitId unit = unit_of(id);
-        spend(2);
-        if (!is_unit(unit)) {
-          continue;
-        }
-        if (unit != current) {
-          current = unit;
-          known.clear();
-          spans_[unit].touched = static_cast<uint32_t>(touched_.size());
-        }
-        spans_[unit].last = id;
-        touch(id, &spans_[unit], &known);
-      }
-    }
-  }
-
-  // All that it issues and commits.
-  std::vector<NodeId> nodes_of(uint32_t thread) const {
-    const std::vector<NodeId>& issued = model_.of_thread(thread);
-    if (!model_.buffers()) {
-      return issued;
-    }
-    const std::vector<NodeId>& committed = model_.of_thread(thread + 1);
-    std::vector<NodeId> all;
-    std::merge(issued.begin(), issued.end(), committed.begin(), committed.end(),
-               std::back_inserter(all));
-    spend(all.size());
-    return all;
-  }
-
-  void touch(NodeId id, Span* span, std::map<uint32_t, uint32_t>* known) {
-    for (const Use& use : model_.uses(id)) {
-      spend(4);
-      const auto [at, is_new] =
-          known->try_emplace(use.cell, static_cast<uint32_t>(touched_.size()));
-      if (is_new) {
-        touched_.push_back({use.cell, id, kNone});
-        ++span->count;
-      }
-      Touched& touched = touched_[at->second];
-      if (touched.write == kNone && model_.node(id).writes) {
-        touched.write = id;
-      }
-    }
-  }
-
-  // Pairs of accesses of units, the second one to the cell.
-  std::vector<UnitPairs> locals_of(uint32_t cell) {
-    std::vector<UnitPairs> locals;
-    for (const ThreadList& list : model_.accesses_of(cell)) {
-      known_.clear();
-      for (const uint32_t use : list.items) {
-        const NodeId last = model_.use(use).node;
-        const UnitId unit = unit_of(last);
-        spend(2);
-        if (!is_unit(unit)) {
-          continue;
-        }
-        const Span& span = spans_[unit];
-        result_.bounded = result_.bounded || span.count > AtomicityResult::kMaxCells;
-        for (uint32_t i = 0; i < std::min(span.count, AtomicityResult::kMaxCells); ++i) {
-          const Touched& touched = touched_[span.touched + i];
-          if (touched.first >= last) {
-            break;
-          }
-          add_local(touched.first, last, touched.cell, &locals);
-          if (touched.write != touched.first && touched.write < last) {
-            add_local(touched.write, last, touched.cell, &locals);
-          }
-        }
-        if (model_.commits(list.thread)) {
-          add_late(last, &locals);
-        }
-      }
-    }
-    return locals;
-  }
-
-  // A store that commits after later loads of its unit, to other places. What is passed is not
-  // drained in between.
-  void add_late(NodeId commit, std::vector<UnitPairs>* locals) {
-    const UnitId unit = unit_of(commit);
-    const auto& mine = model_.of_thread(model_.owner(model_.node(commit).thread));
-    std::vector<uint32_t> cells;
-    const auto after =
-        std::partition_point(mine.begin(), mine.end(), [&](NodeId id) { return id < commit; });
-    for (auto at = after; at != mine.end() && unit_of(*at) == unit; ++at) {
-      spend(1);
-      if (model_.always_before(commit, *at)) {
-        break;
-      }
-      for (const Use& use : model_.uses(*at)) {
-        const bool known = std::find(cells.begin(), cells.end(), use.cell) != cells.end();
-        if (model_.node(*at).reads == 0 || known || touches(commit, use.cell)) {
-          continue;
-        }
-        if (cells.size() >= kMaxPassed) {
-          result_.bounded = true;
-          return;
-        }
-        cells.push_back(use.cell);
-        add_local(*at, commit, use.cell, locals);
-      }
-    }
-  }
-
-  bool touches(NodeId id, uint32_t cell) const {
-    const auto uses = model_.uses(id);
-    return std::any_of(uses.begin(), uses.end(), [&](const Use& use) { return use.cell == cell; });
-  }
-
-  void add_local(NodeId first, NodeId last, uint32_t far, std::vector<UnitPairs>* locals) {
-    const Node& begin = model_.node(first);
-    const Node& end = model_.node(last);
-    const auto before = model_.held(first);
-    std::vector<uint32_t> both;
-    for (const uint32_t section : model_.held(last)) {
-      if (std::find(before.begin(), before.end(), section) != before.end()) {
-        both.push_back(section);
-      }
-    }
-    LockSet locks = lock_set(model_, both);
-    spend(8 + 4 * before.size());
-    const auto [at, is_new] =
-        known_.try_emplace(Key{far, model_.event(first).location, model_.event(last).location,
-                               begin.writes, end.writes, first > last, locks},
-                           locals->size());
-    if (is_new) {
-      locals->push_back({model_.owner(begin.thread),
-                         far,
-                         begin.writes != 0,
-                         end.writes != 0,
-                         std::move(locks),
-                         {}});
-    }
-    (*locals)[at->second].access.emplace_back(first, last);
-  }
-
-  // The last node of its unit.
-  NodeId unit_end(NodeId id) const {
-    const UnitId unit = unit_of(id);
-    return is_unit(unit) ? spans_[unit].last : id;
-  }
 
   // Groups of one place in the source, which differ in threads and locks. Where the next one begins.
   size_t pairs_of_places(uint32_t cell, const UnitPairs& local,
@@ -254,7 +103,13 @@ class AtomicitySearch {
         continue;
       }
       if (++*steps > kMaxSteps) {
-        result_.bounded = true;
+        const auto [first, last] = local.access.front();
+        const NodeId there = group.nodes.front();
+        if (local.far == cell) {
+          leave_out({first, there, there, last});
+        } else {
+          result_.bounded = true;
+        }
         break;
       }
       pairs(cell, local, group, steps);
@@ -302,7 +157,7 @@ class AtomicitySearch {
     size_t begin = 0;
     for (const auto& [first, last] : local.access) {
       if (++*steps > kMaxSteps) {
-        result_.bounded = true;
+        leave_out({first_of_all, there, there, last_of_all});
         return;
       }
       begin = skip_while(group.nodes, begin,
@@ -341,8 +196,9 @@ class AtomicitySearch {
         result_.bounded = true;
         return;
       }
-      begin = skip_while(group.nodes, begin,
-                         [&, id = first](NodeId from) { return all_before(unit_end(from), id); });
+      begin = skip_while(group.nodes, begin, [&, id = first](NodeId from) {
+        return all_before(units_.unit_end(from), id);
+      });
       for (size_t at = begin; at < group.nodes.size(); ++at) {
         const NodeId from = group.nodes[at];
         spend(2);
@@ -413,7 +269,7 @@ class AtomicitySearch {
         found.push_back(to);
       }
     }
-    const NodeId end = unit_end(from);
+    const NodeId end = units_.unit_end(from);
     for (auto at = after; at != ways.end() && model_.use(*at).node <= end; ++at) {
       spend(1);
       const NodeId to = model_.use(*at).node;
@@ -450,11 +306,21 @@ class AtomicitySearch {
   // Nothing more is to be learnt about these places.
   bool over(const Detour& detour) {
     const auto at = tried_.find(places(detour));
-    if (at == tried_.end()) {
+    if (at == tried_.end() || !at->second.over()) {
       return false;
     }
-    result_.bounded = result_.bounded || (at->second.over() && !at->second.found);
-    return at->second.over();
+    at->second.more = true;
+    return true;
+  }
+
+  // Other accesses at these places are not looked at.
+  void leave_out(const Detour& detour) {
+    const auto at = tried_.find(places(detour));
+    if (at == tried_.end()) {
+      result_.bounded = true;
+    } else {
+      at->second.more = true;
+    }
   }
 
   // False: enough of these places.
@@ -466,28 +332,93 @@ class AtomicitySearch {
     Tried& tried = at->second;
     tried.found = tried.found || (is_new && found_before(at->first));
     if (tried.over()) {
-      result_.bounded = result_.bounded || !tried.found;
+      tried.more = true;
       return false;
     }
+    if (tried.waiting.empty()) {
+      waiting_.push_back(&*at);
+    }
     ++tried.attempts;
-    if (is_new) {
-      ++result_.candidates;
-      ++result_.refused;
+    tried.waiting.push_back(detour);
+    if (++detours_waiting_ >= may_wait_) {
+      ask_all();
     }
-    const uint64_t before = query_.looked_at();
-    tried.found = ask(detour);
-    tried.nodes += query_.looked_at() - before;
-    if (options_.asked != nullptr) {
-      options_.asked->asked(listed(at->first), tried.found);
+    return !tried.over();
+  }
+
+  // About what waits, in the order of its coming.
+  void ask_all() {
+    std::vector<std::pair<const Places, Tried>*> asked;
+    asked.swap(waiting_);
+    detours_waiting_ = 0;
+    may_wait_ = std::min(2 * may_wait_, kMaxWaiting);
+    const auto answer = [&](Query& query, size_t i) { return ask(query, asked[i]->second); };
+    questions_.in_order(asked.size(), answer,
+                        [&](size_t i, Answer&& answer) { commit(asked[i], std::move(answer)); });
+  }
+
+  Answer ask(Query& query, const Tried& tried) const {
+    Answer answer;
+    const uint64_t looked_at = query.looked_at();
+    const uint64_t cut_short = query.cut_short();
+    for (const Detour& detour : tried.waiting) {
+      if (tried.nodes + answer.nodes >= AtomicityResult::kMaxNodes) {
+        answer.bounded = true;
+        break;
+      }
+      if (ask(query, detour, &answer)) {
+        answer.detour = detour;
+        break;
+      }
+      answer.nodes = query.looked_at() - looked_at;
     }
+    answer.windowed = query.cut_short() > cut_short;
+    return answer;
+  }
+
+  void commit(std::pair<const Places, Tried>* entry, Answer&& answer) {
+    auto& [places, tried] = *entry;
+    std::vector<Detour> asked;
+    asked.swap(tried.waiting);
+    tried.nodes += answer.nodes;
+    tried.more = tried.more || answer.bounded;
+    result_.invalid += answer.invalid;
+    result_.windowed = result_.windowed || answer.windowed;
+    if (!answer.detour || mirrored(*answer.detour)) {
+      // What has been found since it began to wait is not found again: others may be.
+      tried.attempts -= static_cast<uint32_t>(
+          std::erase_if(asked, [&](const Detour& detour) { return mirrored(detour); }));
+      if (asked.empty()) {
+        return;
+      }
+    }
+    if (answer.detour && mirrored(*answer.detour)) {
+      detours_waiting_ += asked.size();
+      tried.waiting = std::move(asked);
+      waiting_.push_back(entry);
+      return;
+    }
+    tried.found = answer.violation.has_value();
+    result_.candidates += tried.asked ? 0 : 1;
+    result_.refused += tried.asked ? 0 : 1;
     result_.refused -= tried.found ? 1 : 0;
-    return !tried.found;
+    tried.asked = true;
+    if (options_.asked != nullptr) {
+      options_.asked->asked(listed(places), tried.found);
+    }
+    if (tried.found) {
+      AtomicityViolation& violation = result_.violations.emplace_back(*answer.violation);
+      kept_.keep(answer.witness, violation.tier == Tier::kSyncPreserving, &violation.witness,
+                 &violation.brief);
+      result_.without_witness = kept_.in_short();
+    }
   }
 
   // The same two conflicts, closed by the other one.
-  bool mirrored(const Detour& detour) {
-    if (options_.every_end || detour.to == detour.from || !is_unit(unit_of(detour.to)) ||
-        unit_of(detour.to) != unit_of(detour.from)) {
+  bool mirrored(const Detour& detour) const {
+    if (options_.every_end || detour.to == detour.from ||
+        !units_.is_unit(units_.unit_of(detour.to)) ||
+        units_.unit_of(detour.to) != units_.unit_of(detour.from)) {
       return false;
     }
     const Places other = places({detour.from, detour.last, detour.first, detour.to});
@@ -495,8 +426,8 @@ class AtomicitySearch {
     return there != tried_.end() ? there->second.found : found_before(other);
   }
 
-  bool ask(const Detour& detour) {
-    auto meeting = query_.between(detour, options_.sync_preserving);
+  bool ask(Query& query, const Detour& detour, Answer* answer) const {
+    auto meeting = query.between(detour, options_.sync_preserving);
     if (!meeting) {
       return false;
     }
@@ -506,39 +437,36 @@ class AtomicitySearch {
     violation.to = event(detour.to);
     violation.from = event(detour.from);
     violation.last = event(detour.last);
-    violation.label = units_[unit_of(detour.first)].label;
+    violation.label = units_.units()[units_.unit_of(detour.first)].label;
     violation.tier = meeting->tier;
     const std::array<uint32_t, 4> events = {violation.first, violation.to, violation.from,
                                             violation.last};
     const Witness& witness = meeting->witness;
-    if (!query_.accepted(
+    if (!query.accepted(
             [&](Validator& validator) {
-              return validator.check_atomicity(witness.tail, witness.start, events, units_);
+              return validator.check_atomicity(witness.tail, witness.start, events, units_.units());
             },
-            &result_.invalid)) {
+            &answer->invalid)) {
       return false;
     }
-    kept_.keep(witness, violation.tier == Tier::kSyncPreserving, &violation.witness,
-               &violation.brief);
-    result_.without_witness = kept_.in_short();
-    result_.violations.push_back(std::move(violation));
+    answer->violation = std::move(violation);
+    answer->witness = std::move(meeting->witness);
     return true;
   }
-
-  using Key = std::tuple<uint32_t, uint32_t, uint32_t, bool, bool, bool, LockSet>;
 
   const AtomicityOptions& options_;
   AtomicityResult& result_;
   Query& query_;
   const Model& model_;
-  const UnitTable units_;
-  std::vector<Touched> touched_;
-  std::vector<Span> spans_;  // by unit
+  UnitAccesses units_;
+  Questions questions_;
   // Locks that a thread holds at accesses to a cell, all of them or those that write.
   std::map<std::tuple<uint32_t, uint32_t, bool>, std::vector<uint32_t>> sets_;
-  std::map<Key, size_t> known_;  // locals of the present cell and thread
   FlatMap<uint64_t, uint32_t> steps_;
   std::map<Places, Tried> tried_;
+  std::vector<std::pair<const Places, Tried>*> waiting_;
+  size_t detours_waiting_ = 0;
+  size_t may_wait_ = kFirstWaiting;
   KeptWitnesses kept_;
 };
 
@@ -548,9 +476,7 @@ AtomicityResult predict_atomicity(Query& query, const AtomicityOptions& options)
   AtomicityResult result;
   try {
     if (has_units(query.model().trace())) {
-      const uint64_t cut_short = query.cut_short();
       AtomicitySearch(options, query, &result).run();
-      result.windowed = query.cut_short() > cut_short;
     }
   } catch (const WorkEnded& ended) {
     result.ended = ended.limit();

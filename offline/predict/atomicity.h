@@ -47,6 +47,7 @@ struct AtomicityOptions {
   // A cycle of two units and two locations is reported once, whichever of its accesses closes it;
   // true: for each of them.
   bool every_end = false;
+  unsigned jobs = 1;             // threads; the result does not depend on it
   AskedPlaces* asked = nullptr;  // in other windows of the input, and here in the end
 };
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "offline/predict/kept_witnesses.h"
+#include "offline/predict/questions.h"
 
 namespace tsomon::predict {
 namespace {
@@ -17,9 +18,10 @@ bool modes_exclude(const Mode& a, const Mode& b) {
   return a.first == b.first && !(a.second && b.second);
 }
 
-// Acquisitions of one thread that ask for the same lock and hold the same ones.
+// Acquisitions of one thread at one place that ask for the same lock and hold the same ones.
 struct Step {
   uint32_t thread = 0;
+  uint32_t location = 0;
   Mode asked;
   std::vector<Mode> held;
   std::vector<NodeId> nodes;
@@ -37,6 +39,7 @@ class DeadlockSearch {
         model_(query.model()),
         options_(options),
         result_(*result),
+        questions_(query, options.jobs),
         kept_(query.model(), options.max_witness_events) {}
 
   void run() {
@@ -47,15 +50,36 @@ class DeadlockSearch {
       circle_ = {first};
       extend();
     }
+    ask_all();
+    result_.bounded =
+        result_.bounded || std::any_of(tried_.begin(), tried_.end(), [](const auto& entry) {
+          return entry.second.more && !entry.second.found;
+        });
   }
 
  private:
+  // Tuples of acquisitions that wait to be asked about; then all are. The result would be the same
+  // with another number, but for what is looked for in vain. Few at first: what is found early is
+  // known when the work ends.
+  static constexpr size_t kFirstWaiting = 64;
+  static constexpr size_t kMaxWaiting = 4'096;
+
+  // Of a tuple of places.
   struct Tried {
+    bool asked = false;
     bool found = false;
+    bool more = false;  // than are tried
+    std::vector<std::vector<NodeId>> waiting;
+  };
+  struct Answer {
+    std::optional<Deadlock> deadlock;  // without its witness
+    Witness witness;
+    uint64_t invalid = 0;
+    bool windowed = false;
   };
   static constexpr uint32_t kFound = UINT32_MAX;  // a number of tries
   static constexpr uint64_t kLost = UINT64_MAX;   // begins the places of a wait
-  using Known = std::map<std::tuple<uint32_t, Mode, std::vector<Mode>>, uint32_t>;
+  using Known = std::map<std::tuple<uint32_t, uint32_t, Mode, std::vector<Mode>>, uint32_t>;
 
   // Waits that would begin after all notifications that come without them. What the thread has read
   // before decides whether it waits.
@@ -181,10 +205,11 @@ class DeadlockSearch {
       return;
     }
     const LockSet& modes = model_.lock_sets()[model_.lock_set(id)];
-    const auto [at, is_new] =
-        known->try_emplace({node.thread, asked, modes}, static_cast<uint32_t>(steps_.size()));
+    const uint32_t location = model_.event(id).location;
+    const auto [at, is_new] = known->try_emplace({node.thread, location, asked, modes},
+                                                 static_cast<uint32_t>(steps_.size()));
     if (is_new) {
-      steps_.push_back({node.thread, asked, modes, {}});
+      steps_.push_back({node.thread, location, asked, modes, {}});
     }
     steps_[at->second].nodes.push_back(id);
   }
@@ -262,15 +287,33 @@ class DeadlockSearch {
   }
 
   void try_circle() {
-    attempts_ = 0;
+    const auto [at, is_new] = tried_.try_emplace(places());
+    at->second.found = at->second.found || (is_new && found_before(at->first));
+    if (at->second.found) {
+      return;
+    }
+    const bool waits = !at->second.waiting.empty();
     nodes_.clear();
-    choose();
+    attempts_ = 0;
+    choose(&at->second);
+    if (!waits && !at->second.waiting.empty()) {
+      waiting_.push_back(&*at);
+    }
+    if (tuples_waiting_ >= may_wait_) {
+      ask_all();
+    }
   }
 
   // Events for the steps, one after another. False: enough of this circle.
-  bool choose() {
+  bool choose(Tried* tried) {
     if (nodes_.size() == circle_.size()) {
-      return consider();
+      tried->more = tried->more || attempts_ == DeadlockResult::kMaxAttempts;
+      if (attempts_++ >= DeadlockResult::kMaxAttempts) {
+        return false;
+      }
+      tried->waiting.push_back(nodes_);
+      ++tuples_waiting_;
+      return true;
     }
     for (const NodeId id : steps_[circle_[nodes_.size()]].nodes) {
       spend(1 + nodes_.size());
@@ -281,7 +324,7 @@ class DeadlockSearch {
         continue;
       }
       nodes_.push_back(id);
-      const bool more = choose();
+      const bool more = choose(tried);
       nodes_.pop_back();
       if (!more) {
         return false;
@@ -290,13 +333,14 @@ class DeadlockSearch {
     return true;
   }
 
+  // Of the circle.
   AskedPlaces::Places places() const {
     std::vector<std::pair<uint64_t, uint64_t>> sorted;  // place, lock
-    const bool known = std::all_of(nodes_.begin(), nodes_.end(), [&](NodeId id) {
-      return model_.event(id).location != Event::kNoLocation;
+    const bool known = std::all_of(circle_.begin(), circle_.end(), [&](uint32_t step) {
+      return steps_[step].location != Event::kNoLocation;
     });
-    for (const NodeId id : nodes_) {
-      const Event& event = model_.event(id);
+    for (const uint32_t step : circle_) {
+      const Event& event = model_.event(steps_[step].nodes.front());
       sorted.emplace_back(known ? event.location : (uint64_t{1} << 63) | event.thread,
                           known ? 0 : event.address);
     }
@@ -309,55 +353,74 @@ class DeadlockSearch {
     return all;
   }
 
-  bool consider() {
-    const auto [at, is_new] = tried_.try_emplace(places());
-    if (at->second.found || found_before(at->first)) {
-      return true;
-    }
-    if (is_new) {
-      ++result_.candidates;
-      ++result_.refused;
-    }
-    if (++attempts_ > DeadlockResult::kMaxAttempts) {
-      result_.bounded = true;
-      return false;
-    }
-    if (ask()) {
-      at->second.found = true;
-      --result_.refused;
-    }
-    remember(at->first, at->second.found);
-    return true;
+  // About what waits, in the order of its coming.
+  void ask_all() {
+    std::vector<std::pair<const AskedPlaces::Places, Tried>*> asked;
+    asked.swap(waiting_);
+    tuples_waiting_ = 0;
+    may_wait_ = std::min(2 * may_wait_, kMaxWaiting);
+    const auto answer = [&](Query& query, size_t i) { return ask(query, asked[i]->second); };
+    questions_.in_order(asked.size(), answer, [&](size_t i, Answer&& answer) {
+      commit(asked[i]->first, &asked[i]->second, std::move(answer));
+    });
   }
 
-  bool ask() {
-    auto meeting = query_.meet(nodes_, options_.sync_preserving);
+  Answer ask(Query& query, const Tried& tried) const {
+    Answer answer;
+    const uint64_t cut_short = query.cut_short();
+    for (const std::vector<NodeId>& nodes : tried.waiting) {
+      if (ask(query, nodes, &answer)) {
+        break;
+      }
+    }
+    answer.windowed = query.cut_short() > cut_short;
+    return answer;
+  }
+
+  void commit(const AskedPlaces::Places& places, Tried* tried, Answer&& answer) {
+    tried->waiting.clear();
+    tried->found = answer.deadlock.has_value();
+    result_.candidates += tried->asked ? 0 : 1;
+    result_.refused += tried->asked ? 0 : 1;
+    result_.refused -= tried->found ? 1 : 0;
+    result_.invalid += answer.invalid;
+    result_.windowed = result_.windowed || answer.windowed;
+    tried->asked = true;
+    remember(places, tried->found);
+    if (tried->found) {
+      keep(answer.witness, std::move(*answer.deadlock));
+    }
+  }
+
+  bool ask(Query& query, const std::vector<NodeId>& tuple, Answer* answer) const {
+    auto meeting = query.meet(tuple, options_.sync_preserving);
     if (!meeting) {
       return false;
     }
     Deadlock deadlock;
     deadlock.tier = meeting->tier;
-    for (const NodeId id : nodes_) {
+    for (const NodeId id : tuple) {
       deadlock.requests.push_back(model_.node(id).event);
     }
     const auto least = std::min_element(deadlock.requests.begin(), deadlock.requests.end());
     const auto shift = least - deadlock.requests.begin();
     std::rotate(deadlock.requests.begin(), least, deadlock.requests.end());
-    std::vector<NodeId> nodes = nodes_;
+    std::vector<NodeId> nodes = tuple;
     std::rotate(nodes.begin(), nodes.begin() + shift, nodes.end());
     for (size_t i = 0; i < nodes.size(); ++i) {
       deadlock.holders.push_back(holder(nodes[i], nodes[(i + 1) % nodes.size()]));
     }
     Witness& witness = meeting->witness;
-    query_.end(&witness, {});
-    if (!query_.accepted(
+    query.end(&witness, {});
+    if (!query.accepted(
             [&](Validator& validator) {
               return validator.check_deadlock(witness.tail, deadlock.requests, witness.start);
             },
-            &result_.invalid)) {
+            &answer->invalid)) {
       return false;
     }
-    keep(witness, std::move(deadlock));
+    answer->deadlock = std::move(deadlock);
+    answer->witness = std::move(witness);
     return true;
   }
 
@@ -377,13 +440,17 @@ class DeadlockSearch {
   const Model& model_;
   const DeadlockOptions& options_;
   DeadlockResult& result_;
+  Questions questions_;
   std::vector<Step> steps_;
   std::map<uint32_t, std::vector<uint32_t>> holding_;  // steps, by lock
   std::vector<uint32_t> circle_;
   std::vector<NodeId> nodes_;
   std::map<AskedPlaces::Places, Tried> tried_;
+  std::vector<std::pair<const AskedPlaces::Places, Tried>*> waiting_;
+  size_t tuples_waiting_ = 0;
+  size_t may_wait_ = kFirstWaiting;
   uint64_t searched_ = 0;
-  uint32_t attempts_ = 0;
+  uint32_t attempts_ = 0;  // of the present circle
   KeptWitnesses kept_;
 };
 
@@ -392,9 +459,9 @@ class DeadlockSearch {
 DeadlockResult predict_deadlocks(Query& query, const DeadlockOptions& options) {
   DeadlockResult result;
   try {
-    const uint64_t cut_short = query.cut_short();
+    const uint64_t cut_short = query.cut_short();  // of waits
     DeadlockSearch(query, options, &result).run();
-    result.windowed = query.cut_short() > cut_short;
+    result.windowed = result.windowed || query.cut_short() > cut_short;
   } catch (const WorkEnded& ended) {
     result.ended = ended.limit();
   }

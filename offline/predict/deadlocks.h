@@ -5,9 +5,9 @@
 //             it. Any number of threads, mutexes and reader/writer locks. Every deadlock comes with
 //             that reordering, and the validator has accepted it.
 // Candidates  Circles of acquisitions by distinct threads, no two of which hold a common lock that
-//             would keep them apart. Acquisitions of one thread that hold and ask for the same
-//             locks are one step of a circle; their events are tried in turn. One report for each
-//             tuple of source locations.
+//             would keep them apart. Acquisitions of one thread at one place in the source that
+//             hold and ask for the same locks are one step of a circle; their events are tried in
+//             turn. One report for each tuple of source locations.
 // Source      Tunc, Mathur, Pavlogiannis, Viswanathan, Sound Dynamic Deadlock Prediction in Linear
 //             Time (PLDI 2023) for the circles; query.h for what is asked about them.
 // Upgrades    Readers that ask for their lock alone wait for the other readers.
@@ -57,6 +57,7 @@ struct Deadlock {
 struct DeadlockOptions {
   bool sync_preserving = true;
   uint64_t max_witness_events = 5'000'000;  // of all witnesses that are kept whole
+  unsigned jobs = 1;                        // threads; the result does not depend on it
   AskedPlaces* asked = nullptr;             // in other windows of the input, and here in the end
 };
 

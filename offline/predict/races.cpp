@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <memory>
-#include <mutex>
 #include <queue>
 #include <tuple>
 #include <utility>
@@ -13,7 +11,7 @@
 #include "offline/predict/access_groups.h"
 #include "offline/predict/kept_witnesses.h"
 #include "offline/predict/query.h"
-#include "tso/support/ordered_work.h"
+#include "offline/predict/questions.h"
 
 namespace tsomon::predict {
 namespace {
@@ -41,7 +39,6 @@ struct Answer {
   bool bounded = false;
   bool windowed = false;
   uint64_t invalid = 0;
-  uint64_t work = 0;
 };
 
 // The accesses to a cell. Two meet when they are next in their threads, wherever stores commit.
@@ -269,38 +266,6 @@ AskedPlaces::Places listed(const Places& places) {
   return {std::get<0>(places), std::get<1>(places), std::get<2>(places)};
 }
 
-uint64_t work_left() {
-  const WorkMeter* const meter = current_meter();
-  return meter == nullptr
-             ? UINT64_MAX
-             : meter->bounds().max_work - std::min(meter->bounds().max_work, meter->work());
-}
-
-// Queries for as many threads as there are at a time.
-class Queries {
- public:
-  explicit Queries(Query& first) : first_(first) {}
-
-  std::unique_ptr<Query> take() {
-    const std::lock_guard<std::mutex> held(mutex_);
-    if (free_.empty()) {
-      return first_.another();
-    }
-    std::unique_ptr<Query> query = std::move(free_.back());
-    free_.pop_back();
-    return query;
-  }
-  void give_back(std::unique_ptr<Query> query) {
-    const std::lock_guard<std::mutex> held(mutex_);
-    free_.push_back(std::move(query));
-  }
-
- private:
-  Query& first_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Query>> free_;
-};
-
 }  // namespace
 
 RaceResult predict_races(Query& query, const RaceOptions& options) {
@@ -314,23 +279,10 @@ RaceResult predict_races(Query& query, const RaceOptions& options) {
       });
     }
     KeptWitnesses kept(query.model(), options.max_witness_events);
-    Queries queries(query);
-    WorkBounds bounds;
-    bounds.max_work = work_left();
-    const auto compute = [&](size_t i) {
-      WorkMeter meter(bounds);
-      Answer answer;
-      {
-        const WorkScope scope(&meter);
-        std::unique_ptr<Query> mine = queries.take();
-        answer = RaceSearch(options, *mine).answer(questions[i]);
-        queries.give_back(std::move(mine));
-      }
-      answer.work = meter.work();
-      return answer;
+    const auto answer = [&](Query& mine, size_t i) {
+      return RaceSearch(options, mine).answer(questions[i]);
     };
-    work_in_order(questions.size(), options.jobs, compute, [&](size_t i, Answer&& answer) {
-      spend(answer.work);
+    const auto commit = [&](size_t i, Answer&& answer) {
       if (answer.asked && options.asked != nullptr) {
         options.asked->asked(listed(questions[i].places), answer.race.has_value());
       }
@@ -344,7 +296,8 @@ RaceResult predict_races(Query& query, const RaceOptions& options) {
         kept.keep(answer.witness, race.tier == Tier::kSyncPreserving, &race.witness, &race.brief);
         result.without_witness = kept.in_short();
       }
-    });
+    };
+    Questions(query, options.jobs).in_order(questions.size(), answer, commit);
   } catch (const WorkEnded& ended) {
     result.ended = ended.limit();
   }

@@ -95,6 +95,50 @@ TEST_CASE("atomicity: exchanges and reader locks, nothing that cannot be") {
   }
 }
 
+TEST_CASE("atomicity: the result does not depend on how many threads search") {
+  std::mt19937 random(8);
+  SmallTraceShape shape;
+  shape.threads = 4;
+  shape.events = 700;
+  shape.variables = 40;
+  shape.locks = 3;
+  shape.units = true;
+  for (const bool buffers : {false, true}) {
+    const Trace trace = random_small_trace(random, shape);
+    uint64_t work = 0;  // that it takes
+    for (const bool enough : {true, false}) {
+      const uint64_t max_work = enough ? UINT64_MAX : work / 2;
+      AtomicityResult results[2];
+      for (unsigned jobs : {1U, 4U}) {
+        WorkMeter meter({max_work, UINT64_MAX});
+        const WorkScope scope(&meter);
+        Query query(trace, Branches::kAsRecorded, {}, buffers);
+        predict::AtomicityOptions options;
+        options.jobs = jobs;
+        options.max_witness_events = 100'000;
+        results[jobs / 4] = predict::predict_atomicity(query, options);
+        work = meter.work();
+      }
+      const auto& [one, four] = results;
+      CHECK(one.violations.size() > (enough ? 10 : 0));
+      REQUIRE(one.violations.size() == four.violations.size());
+      for (size_t i = 0; i < one.violations.size(); ++i) {
+        CHECK(one.violations[i].first == four.violations[i].first);
+        CHECK(one.violations[i].to == four.violations[i].to);
+        CHECK(one.violations[i].from == four.violations[i].from);
+        CHECK(one.violations[i].last == four.violations[i].last);
+        CHECK(one.violations[i].witness == four.violations[i].witness);
+        CHECK(one.violations[i].brief.tail == four.violations[i].brief.tail);
+      }
+      CHECK(one.candidates == four.candidates);
+      CHECK(one.refused == four.refused);
+      CHECK(one.bounded == four.bounded);
+      CHECK(one.ended == four.ended);
+      CHECK(one.ended.has_value() != enough);
+    }
+  }
+}
+
 TEST_CASE("the two-access patterns that no serial order explains") {
   for (const std::string first : {"r", "w"}) {
     for (const std::string remote : {"r", "w"}) {
