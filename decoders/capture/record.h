@@ -60,8 +60,11 @@ enum class RecordType : uint8_t {
   kTry = 26,                   // the lock, or condition variable, that the thread's next record of
                                // it does not block on; [lo], [hi]
   kNotify = 27,                // the condition variable; [lo], [hi]
+  kSend = 28,                  // a descriptor; [lo], [hi]: before the call that hands it over, or
+                               // hands over through it
+  kReceive = 29,               // likewise; [lo], [hi]: after the call that takes it over
 };
-inline constexpr int kRecordTypes = 28;
+inline constexpr int kRecordTypes = 30;
 
 inline constexpr uint32_t kMaxWords = 4;
 inline constexpr uint32_t kMaxSize = 1023;  // longer accesses are ranges

@@ -405,6 +405,10 @@ void ThreadStream::add_ordered(const Record& record) {
       return add_bare(EventKind::kTry, address);
     case RecordType::kNotify:
       return add_bare(EventKind::kNotify, address);
+    case RecordType::kSend:
+      return add_bare(EventKind::kSend, address);
+    case RecordType::kReceive:
+      return add_bare(EventKind::kReceive, address);
     case RecordType::kAllocate: {
       Event event = make(EventKind::kAllocate, record);
       event.size = static_cast<uint32_t>(record.words[2]) & Event::kMaxSize;
@@ -483,6 +487,8 @@ bool ThreadStream::decode_record(const Record& record) {
     case RecordType::kWait:
     case RecordType::kTry:
     case RecordType::kNotify:
+    case RecordType::kSend:
+    case RecordType::kReceive:
       add_ordered(record);
       return true;
     case RecordType::kRangeRead:

@@ -52,6 +52,8 @@ inline constexpr std::array kOps = {
     Op{op_word("wait"), EventKind::kWait, OpForm::kLocation},
     Op{op_word("try"), EventKind::kTry, OpForm::kLocation},
     Op{op_word("notify"), EventKind::kNotify, OpForm::kLocation},
+    Op{op_word("send"), EventKind::kSend, OpForm::kLocation},
+    Op{op_word("receive"), EventKind::kReceive, OpForm::kLocation},
     Op{op_word("fork"), EventKind::kFork, OpForm::kThread},
     Op{op_word("join"), EventKind::kJoin, OpForm::kThread},
     Op{op_word("begin"), EventKind::kUnitBegin, OpForm::kBegin},

@@ -32,6 +32,10 @@ const char* operation_name(EventKind kind) {
       return "wait";
     case EventKind::kNotify:
       return "notify";
+    case EventKind::kSend:
+      return "send";
+    case EventKind::kReceive:
+      return "receive";
     default:
       return "event";
   }
@@ -46,8 +50,9 @@ std::string operand_text(const Event& event, const Symbols& symbols) {
   if (event.kind() == EventKind::kFork || event.kind() == EventKind::kJoin) {
     return thread_text(static_cast<ThreadId>(event.address), symbols);
   }
-  constexpr uint32_t kConditions = kind_mask(EventKind::kWait) | kind_mask(EventKind::kNotify);
-  return is(event, kinds::kAccesses | kConditions) ? symbols.access_text(event) : std::string();
+  constexpr uint32_t kOthers = kind_mask(EventKind::kWait) | kind_mask(EventKind::kNotify) |
+                               kind_mask(EventKind::kSend) | kind_mask(EventKind::kReceive);
+  return is(event, kinds::kAccesses | kOthers) ? symbols.access_text(event) : std::string();
 }
 
 std::string operation_text(const std::string& operation, const std::string& operand,

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "monitor/explore/runtime/runtime.h"
+#include "monitor/probe/descriptors.h"
 #include "monitor/probe/operation.h"
 #include "monitor/probe/real.h"
 
@@ -40,6 +41,25 @@ auto sleeping(uint64_t pc, Call call) {
   const int after = errno;
   put_stamp_now();
   errno = after;
+  return result;
+}
+// What worked may have been told something by another thread (descriptors.cpp).
+template <typename Call>
+auto receiving(int descriptor, uint64_t pc, Call call) {
+  const auto result = sleeping(pc, call);
+  if (result >= 0) {
+    receives_through(descriptor, pc);
+  }
+  return result;
+}
+
+// The descriptor begins.
+template <typename Call>
+int accepting(uint64_t pc, Call call) {
+  const int result = sleeping(pc, call);
+  if (result >= 0) {
+    descriptor_begins(result, pc);
+  }
   return result;
 }
 
@@ -61,23 +81,29 @@ void tsomon::probe::drain_before_sleeping(uint64_t pc) {
 
 #define TSOMON_SLEEPING(RESULT, NAME, PARAMETERS, ARGUMENTS) \
   TSOMON_SLEEPING_OR(TSOMON_REFUSE, RESULT, NAME, PARAMETERS, ARGUMENTS)
-#define TSOMON_SLEEPING_OR(EXPLORED, RESULT, NAME, PARAMETERS, ARGUMENTS)    \
-  TSOMON_REAL(NAME)                                                          \
-  namespace {                                                                \
-  __attribute__((constructor(101))) void look_up_##NAME() { next_##NAME(); } \
-  }                                                                          \
-  TSOMON_HOOK RESULT NAME PARAMETERS {                                       \
-    if (TSOMON_UNLIKELY(tsomon::explore::active)) {                          \
-      EXPLORED(NAME)                                                         \
-    }                                                                        \
-    return sleeping(TSOMON_PC(), [&] { return real_##NAME ARGUMENTS; });     \
+#define TSOMON_SLEEPING_OR(EXPLORED, RESULT, NAME, PARAMETERS, ARGUMENTS) \
+  TSOMON_IN_FRONT(EXPLORED, RESULT, NAME, PARAMETERS, ARGUMENTS, sleeping)
+#define TSOMON_RECEIVING(RESULT, NAME, PARAMETERS, ARGUMENTS, DESCRIPTOR) \
+  TSOMON_IN_FRONT(TSOMON_REFUSE, RESULT, NAME, PARAMETERS, ARGUMENTS, receiving, DESCRIPTOR, )
+#define TSOMON_ACCEPTING(NAME, PARAMETERS, ARGUMENTS) \
+  TSOMON_IN_FRONT(TSOMON_REFUSE, int, NAME, PARAMETERS, ARGUMENTS, accepting)
+#define TSOMON_IN_FRONT(EXPLORED, RESULT, NAME, PARAMETERS, ARGUMENTS, HOW, ...) \
+  TSOMON_REAL(NAME)                                                              \
+  namespace {                                                                    \
+  __attribute__((constructor(101))) void look_up_##NAME() { next_##NAME(); }     \
+  }                                                                              \
+  TSOMON_HOOK RESULT NAME PARAMETERS {                                           \
+    if (TSOMON_UNLIKELY(tsomon::explore::active)) {                              \
+      EXPLORED(NAME)                                                             \
+    }                                                                            \
+    return HOW(__VA_ARGS__ TSOMON_PC(), [&] { return real_##NAME ARGUMENTS; });  \
   }
 
-TSOMON_SLEEPING(int, epoll_wait, (int epoll, epoll_event* events, int most, int timeout),
-                (epoll, events, most, timeout))
-TSOMON_SLEEPING(int, epoll_pwait,
-                (int epoll, epoll_event* events, int most, int timeout, const sigset_t* mask),
-                (epoll, events, most, timeout, mask))
+TSOMON_RECEIVING(int, epoll_wait, (int epoll, epoll_event* events, int most, int timeout),
+                 (epoll, events, most, timeout), epoll)
+TSOMON_RECEIVING(int, epoll_pwait,
+                 (int epoll, epoll_event* events, int most, int timeout, const sigset_t* mask),
+                 (epoll, events, most, timeout, mask), epoll)
 TSOMON_SLEEPING(int, poll, (pollfd * files, nfds_t count, int timeout), (files, count, timeout))
 TSOMON_SLEEPING(int, ppoll,
                 (pollfd * files, nfds_t count, const timespec* timeout, const sigset_t* mask),
@@ -96,20 +122,21 @@ TSOMON_SLEEPING_OR(TSOMON_PASS, int, clock_nanosleep,
 TSOMON_SLEEPING_OR(TSOMON_PASS, int, usleep, (useconds_t time), (time))
 TSOMON_SLEEPING_OR(TSOMON_PASS, unsigned, sleep, (unsigned seconds), (seconds))
 TSOMON_SLEEPING(int, pause, (), ())
-TSOMON_SLEEPING(ssize_t, read, (int file, void* buffer, size_t size), (file, buffer, size))
-TSOMON_SLEEPING(ssize_t, readv, (int file, const iovec* buffers, int count), (file, buffers, count))
-TSOMON_SLEEPING(ssize_t, recv, (int socket, void* buffer, size_t size, int flags),
-                (socket, buffer, size, flags))
-TSOMON_SLEEPING(ssize_t, recvfrom,
-                (int socket, void* buffer, size_t size, int flags, sockaddr* from,
-                 socklen_t* from_size),
-                (socket, buffer, size, flags, from, from_size))
-TSOMON_SLEEPING(ssize_t, recvmsg, (int socket, msghdr* message, int flags),
-                (socket, message, flags))
-TSOMON_SLEEPING(int, accept, (int socket, sockaddr* from, socklen_t* from_size),
-                (socket, from, from_size))
-TSOMON_SLEEPING(int, accept4, (int socket, sockaddr* from, socklen_t* from_size, int flags),
-                (socket, from, from_size, flags))
+TSOMON_RECEIVING(ssize_t, read, (int file, void* buffer, size_t size), (file, buffer, size), file)
+TSOMON_RECEIVING(ssize_t, readv, (int file, const iovec* buffers, int count),
+                 (file, buffers, count), file)
+TSOMON_RECEIVING(ssize_t, recv, (int socket, void* buffer, size_t size, int flags),
+                 (socket, buffer, size, flags), socket)
+TSOMON_RECEIVING(ssize_t, recvfrom,
+                 (int socket, void* buffer, size_t size, int flags, sockaddr* from,
+                  socklen_t* from_size),
+                 (socket, buffer, size, flags, from, from_size), socket)
+TSOMON_RECEIVING(ssize_t, recvmsg, (int socket, msghdr* message, int flags),
+                 (socket, message, flags), socket)
+TSOMON_ACCEPTING(accept, (int socket, sockaddr* from, socklen_t* from_size),
+                 (socket, from, from_size))
+TSOMON_ACCEPTING(accept4, (int socket, sockaddr* from, socklen_t* from_size, int flags),
+                 (socket, from, from_size, flags))
 TSOMON_SLEEPING(pid_t, wait, (int* status), (status))
 TSOMON_SLEEPING(pid_t, waitpid, (pid_t process, int* status, int options),
                 (process, status, options))

@@ -11,6 +11,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "monitor/probe/real.h"
+
+// Nothing is recorded of what is said here.
+TSOMON_REAL(open)
+TSOMON_REAL(write)
+TSOMON_REAL(close)
+
 namespace tsomon::probe {
 namespace {
 
@@ -26,7 +33,7 @@ bool say(const char* text, size_t size) {
                                    now.st_ino != errors_inode))) {
     return false;
   }
-  return write(STDERR_FILENO, text, size) == static_cast<ssize_t>(size);
+  return real_write(STDERR_FILENO, text, size) == static_cast<ssize_t>(size);
 }
 
 // Opened for each message: no descriptor is kept in the program.
@@ -34,15 +41,15 @@ void tell(const char* text, size_t size) {
   if (messages[0] == '\0') {
     return;
   }
-  const int fd = open(messages, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+  const int fd = real_open(messages, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
   if (fd < 0) {
     return;
   }
   struct stat status {};
   if (fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode)) {
-    (void)!write(fd, text, size);
+    (void)!real_write(fd, text, size);
   }
-  close(fd);
+  real_close(fd);
 }
 
 }  // namespace

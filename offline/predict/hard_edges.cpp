@@ -1,6 +1,7 @@
 #include "offline/predict/hard_edges.h"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <unordered_map>
 
@@ -61,6 +62,11 @@ class Finder {
     }
   }
 
+  struct Channel {
+    std::vector<std::pair<ThreadId, uint32_t>> sent;  // last of each thread
+    std::map<ThreadId, uint32_t> received;            // likewise
+  };
+
   ThreadState& thread(uint64_t id) {
     if (id >= threads_.size()) {
       threads_.resize(id + 1);
@@ -89,6 +95,12 @@ class Finder {
       case EventKind::kRelease:
       case EventKind::kReleaseShared:
         release(i, event);
+        break;
+      case EventKind::kSend:
+        send(i, event);
+        break;
+      case EventKind::kReceive:
+        receive(i, event);
         break;
       case EventKind::kAllocate:
         sizes_[event.address] = event.size;
@@ -144,6 +156,31 @@ class Finder {
     }
   }
 
+  void send(uint32_t i, const Event& event) {
+    auto& sent = channels_[{event.address, event.size}].sent;
+    const auto mine = std::find_if(sent.begin(), sent.end(),
+                                   [&](const auto& entry) { return entry.first == event.thread; });
+    if (mine != sent.end()) {
+      mine->second = i;
+    } else {
+      sent.emplace_back(event.thread, i);
+    }
+    spend(sent.size());
+  }
+
+  // After the last one that each other thread has sent; what this thread has received is known.
+  void receive(uint32_t i, const Event& event) {
+    Channel& channel = channels_[{event.address, event.size}];
+    uint32_t& received = channel.received.try_emplace(event.thread, 0).first->second;
+    for (const auto& [thread, last] : channel.sent) {
+      if (thread != event.thread && last >= received) {
+        edges_.push_back({last, i});
+      }
+    }
+    received = i;
+    spend(channel.sent.size());
+  }
+
   void access(uint32_t i, const Event& event) {
     if (event.size == 0 || !is(event, kinds::kAccesses & ~kinds::kLocks)) {
       return;
@@ -192,6 +229,7 @@ class Finder {
   bool has_objects_ = false;
   std::vector<ThreadState> threads_;
   std::unordered_multimap<LocationId, uint32_t> held_at_start_;
+  std::map<std::pair<uint64_t, uint32_t>, Channel> channels_;  // by address and size
   std::unordered_map<uint64_t, uint64_t> sizes_;
   std::unordered_map<uint32_t, CellState> cell_states_;
   std::vector<HardEdge> edges_;

@@ -5,11 +5,12 @@
 //   join      after what the joined thread did before it in the trace.
 //   lock      A release without an acquisition: the thread held the lock when the trace began. It
 //             comes before every later acquisition by others.
+//   message   What came before a send comes before what follows a later receive of the same.
 //   object    What happened on the bytes of an object before it was freed, or before another one
 //             was put there, comes before that, and what follows comes after.
 //   carried   What was carried to a window (window_start.h) comes before everything else, in its
 //             order.
-// Complexity  O(n) for threads and locks; an allocation costs its cells times their threads.
+// Complexity  O(n) for threads and locks; a receive costs the threads that have sent; an allocation costs its cells times their threads.
 // Misses      Notifications of condition variables are not in traces. A wait may end without one.
 // Thread-safety: a pure function.
 #pragma once

@@ -83,9 +83,9 @@ class Recording {
 inline std::string describe_access(const EventBlock& block, const Symbols& symbols,
                                    const Event& event) {
   static const char* const kinds[kKindsWithCancels] = {
-      "r",    "w",      "rmw",    "fence",          "acq",  "rel",  "racq", "rrel",  "fork",
-      "join", "begin",  "end",    "branch",         "wait", "call", "ret",  "alloc", "free",
-      "try",  "notify", "cancel", "cancelled begin"};
+      "r",     "w",    "rmw",   "fence",  "acq",    "rel",     "racq",   "rrel",
+      "fork",  "join", "begin", "end",    "branch", "wait",    "call",   "ret",
+      "alloc", "free", "try",   "notify", "send",   "receive", "cancel", "cancelled begin"};
   std::string text(symbols.threads.text(event.thread));
   text += fmt::format(" {}", kinds[event.kind_bits]);
   if (event.kind() == EventKind::kUnitBegin) {

@@ -80,6 +80,7 @@ TEST_CASE("deadlocks: nothing that cannot be, and all of two threads") {
       shape.mostly_locks = true;
       shape.locks = threads == 2 ? 2 : 3;
       shape.forks = branches == Branches::kAfterEveryRead;
+      shape.messages = shape.forks;
       const Tally tally = compare(10 + threads, shape, branches);
       std::printf("%u threads: %llu of %llu feasible deadlocks refused\n", threads,
                   static_cast<unsigned long long>(tally.refused),

@@ -27,6 +27,8 @@ class Trace:
                 self.events.append(Event(thread, kind, what))
         self.threads = {}
         self.place = []  # of an event in its thread
+        self.accesses = {}  # by variable
+        self.needs = {}  # known results of before()
         self.forks = {}
         self.source = {}  # of a read, the write that it sees
         writes = {}
@@ -34,6 +36,8 @@ class Trace:
             own = self.threads.setdefault(event.thread, [])
             self.place.append(len(own))
             own.append(number)
+            if event.kind in "rw":
+                self.accesses.setdefault(event.what, []).append(number)
             if event.kind == "r":
                 self.source[number] = writes.get(event.what)
             elif event.kind == "w":
@@ -104,7 +108,10 @@ class Trace:
     def before(self, number):
         """What every reordering has before this event can be next: its thread so far, the writes that
         these reads see, forks, and the ends of joined threads; how much of each thread."""
+        if number in self.needs:
+            return self.needs[number]
         need, todo = {}, []
+        self.needs[number] = need
 
         def add(event):
             thread = self.events[event].thread
@@ -142,7 +149,9 @@ class Trace:
         thread = self.events[second].thread
         locks = self.held(thread, self.place[second]).keys()
         before = self.before(second)
-        for first in range(second):
+        for first in self.accesses[self.events[second].what]:
+            if first >= second:
+                break
             other = self.events[first].thread
             if self.conflict(first, second) and self.place[first] >= before.get(other, 0) and \
                     self.place[second] >= self.before(first).get(thread, 0) and \
@@ -155,6 +164,8 @@ class Trace:
         firsts = set(self.candidates(second))
         if not firsts:
             return None
+        if len(self.events) > max_states ** 0.5:
+            return False
         names = list(self.threads)
         variables = sorted({event.what for event in self.events if event.kind in "rw"})
         start = (tuple(0 for _ in names), tuple(None for _ in variables))

@@ -14,6 +14,7 @@ using predict::Branches;
 
 constexpr uint64_t kFirstLock = 100;
 constexpr uint64_t kFirstCondition = 200;
+constexpr uint64_t kFirstChannel = 300;
 
 bool reads(const Event& e) {
   return e.kind() == EventKind::kRead || e.kind() == EventKind::kReadModifyWrite;
@@ -64,6 +65,11 @@ Trace random_small_trace(std::mt19937& random, const SmallTraceShape& shape) {
     }
     if (shape.fences && below(10) == 0) {
       builder.add(thread, EventKind::kFence);
+      continue;
+    }
+    if (shape.messages && below(6) == 0) {
+      builder.add(thread, below(2) == 0 ? EventKind::kSend : EventKind::kReceive,
+                  kFirstChannel + below(2));
       continue;
     }
     auto& mine = held[thread];
@@ -126,9 +132,9 @@ predict::Windows small_windows(int round) {
 }
 
 std::string text(const Trace& trace) {
-  static constexpr const char* kNames[] = {"r",    "w",    "rmw",   "fence", "acq", "rel",   "racq",
-                                           "rrel", "fork", "join",  "begin", "end", "br",    "wait",
-                                           "call", "ret",  "alloc", "free",  "try", "notify"};
+  static constexpr const char* kNames[] = {
+      "r",   "w",  "rmw",  "fence", "acq", "rel",   "racq", "rrel", "fork",   "join", "begin",
+      "end", "br", "wait", "call",  "ret", "alloc", "free", "try",  "notify", "send", "receive"};
   std::string all;
   for (const Event& event : trace.events) {
     all += fmt::format("T{}|{}({})\n", event.thread, kNames[event.kind_bits], event.address);
@@ -195,7 +201,9 @@ bool NaivePlayer::started(const State& state, uint32_t i) const {
     const bool done = state.done[before.thread] > place_[other];
     const bool starts = before.kind() == EventKind::kFork && before.address == event.thread;
     const bool ends = event.kind() == EventKind::kJoin && before.thread == event.address;
-    if ((starts || ends) && !done) {
+    const bool arrives = before.kind() == EventKind::kSend && event.kind() == EventKind::kReceive &&
+                         before.address == event.address;
+    if ((starts || ends || arrives) && !done) {
       return false;
     }
   }

@@ -30,8 +30,9 @@ struct SmallTraceShape {
   bool units = false;
   bool wide = false;  // accesses of one byte or two, at bytes with these numbers
   bool fences = false;
-  bool waits = false;  // for one of two condition variables, and notifications
-  bool tries = false;  // some acquisitions do not block
+  bool waits = false;     // for one of two condition variables, and notifications
+  bool messages = false;  // sent and received, of two kinds
+  bool tries = false;     // some acquisitions do not block
 };
 
 // Each event has a source location of its own.

@@ -109,9 +109,9 @@ Trace mini_trace(std::string_view text) { return Builder().build(text); }
 
 std::string show(const Trace& trace) {
   static const char* const names[kKindsWithCancels] = {
-      "r",    "w",      "rmw",    "fence",          "acq",  "rel",  "racq", "rrel",  "fork",
-      "join", "begin",  "end",    "branch",         "wait", "call", "ret",  "alloc", "free",
-      "try",  "notify", "cancel", "cancelled begin"};
+      "r",     "w",    "rmw",   "fence",  "acq",    "rel",     "racq",   "rrel",
+      "fork",  "join", "begin", "end",    "branch", "wait",    "call",   "ret",
+      "alloc", "free", "try",   "notify", "send",   "receive", "cancel", "cancelled begin"};
   std::string text;
   for (const Event& event : trace.events) {
     text += fmt::format("T{}|{}({})|{}..{}", event.thread, names[event.kind_bits],

@@ -43,8 +43,11 @@ enum class EventKind : uint8_t {
   kFree,      // the object at `address` ends: everything on its bytes came earlier
   kTry,       // the thread's next acquisition of the lock, or wait, at `address` does not block
   kNotify,    // wakes threads that wait; address = condition variable
+  kSend,      // everything before it comes before what follows a later kReceive, on whatever orders
+              // the two from outside of the program: a descriptor, say, which `address` stands for
+  kReceive,
 };
-inline constexpr int kEventKinds = 20;
+inline constexpr int kEventKinds = 22;
 
 using ThreadId = uint32_t;  // dense, in order of first appearance
 

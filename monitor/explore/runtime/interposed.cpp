@@ -7,7 +7,6 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <spawn.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
@@ -138,7 +137,6 @@ TSOMON_REFUSED(int, posix_spawnp,
                 const posix_spawnattr_t* attributes, char* const* arguments,
                 char* const* environment),
                (process, file, actions, attributes, arguments, environment))
-TSOMON_REFUSED(int, socket, (int domain, int type, int protocol) noexcept, (domain, type, protocol))
 
 TSOMON_HOOK int pthread_cond_signal(pthread_cond_t* condition) noexcept {
   if (TSOMON_UNLIKELY(explore::active)) {
