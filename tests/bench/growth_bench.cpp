@@ -16,13 +16,16 @@
 //          with the question of robustness and that of serializability.
 // Printed  For every size the nanoseconds of processor time per event, the best of several rounds
 //          that take turns over the sizes, and how far the dearest size lies above the cheapest
-//          one. Of short traces as many are judged as have the events of the longest one.
+//          one. Of short traces as many are judged as have the events of the longest one. And the
+//          most memory that the longest one took at once, beside the trace: bytes per event and
+//          thread.
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
 #include <deque>
+#include <fstream>
 #include <optional>
 #include <random>
 #include <string>
@@ -31,6 +34,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include "monitor/judge/check.h"
 #include "monitor/judge/stream_check.h"
@@ -276,6 +280,24 @@ double processor_seconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
+// Of /proc/self/status, in bytes; 0: there is none.
+uint64_t memory_of(std::string_view field) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(field) && line.size() > field.size() && line[field.size()] == ':') {
+      return std::strtoull(line.c_str() + field.size() + 1, nullptr, 10) << 10;
+    }
+  }
+  return 0;
+}
+
+// What is in use now; from here on the system counts the most anew.
+uint64_t start_counting_memory() {
+  malloc_trim(0);
+  std::ofstream("/proc/self/clear_refs") << '5';
+  return memory_of("VmRSS");
+}
+
 enum class Way { kStream, kWhole, kRobustness, kThreadOrder };
 
 Judged judge(const Trace& trace, Way way) {
@@ -328,12 +350,20 @@ void print_row(const std::string& name, const std::vector<std::vector<Trace>>& t
                int rounds) {
   std::vector<double> best(traces.size(), 1e18);
   Judged last;
+  uint64_t most_bytes = 0;
+  uint64_t threads = 1;
   for (int round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < traces.size(); ++i) {
       double seconds = 0;
       size_t events = 0;
       for (const Trace& trace : traces[i]) {
+        const uint64_t in_use = i + 1 == traces.size() ? start_counting_memory() : 0;
         last = judge(trace, way);
+        if (i + 1 == traces.size()) {
+          const uint64_t most = memory_of("VmHWM");
+          most_bytes = std::max(most_bytes, (most - std::min(most, in_use)) / trace.events.size());
+          threads = trace.symbols.threads.size();
+        }
         seconds += last.seconds;
         events += trace.events.size();
       }
@@ -345,9 +375,9 @@ void print_row(const std::string& name, const std::vector<std::vector<Trace>>& t
     fmt::print("{:>9.0f}", nanoseconds);
   }
   fmt::print(
-      "  {:>16.2f}  {}, {}\n",
+      "  {:>16.2f}  {:>12}  {}, {}\n",
       *std::max_element(best.begin(), best.end()) / *std::min_element(best.begin(), best.end()),
-      last.parts, last.verdict);
+      most_bytes / threads, last.parts, last.verdict);
   std::fflush(stdout);
 }
 
@@ -402,7 +432,7 @@ int main(int argc, char** argv) {
   for (const size_t size : sizes) {
     fmt::print("{:>9}", size);
   }
-  fmt::print("  dearest/cheapest  parts, verdict of the longest\n");
+  fmt::print("  dearest/cheapest  bytes/thread  parts, verdict of the longest\n");
   const auto wanted = [&](int place, uint32_t number) {
     return argc <= place || std::strtoul(argv[place], nullptr, 10) == number;
   };

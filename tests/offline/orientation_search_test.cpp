@@ -108,6 +108,24 @@ TEST_CASE("the verdicts are those of all orientations and of all executions") {
   CHECK(narrower < rounds / 1000);
 }
 
+TEST_CASE("what lies outside of the units of a cycle may exclude it, or all else") {
+  // T1's load of the initial value was issued after T0's store, that after the load of T2, which
+  // was forwarded then: nothing is committed before T1's load.
+  const Trace forwarded =
+      mini_trace("T2:[W(x=1) T3:W(x=1) T0:R(x=0) T2:R(x=1)] T0:W(x=1) T1:R(x=0)");
+  const Trace stored_twice = mini_trace("T0:W(x=3) T0:W(x=2) T1:[W(x=3) T1:R(x=3)] T3:U(x=0,1)");
+  for (const Trace* trace : {&forwarded, &stored_twice}) {
+    CHECK(searched(*trace, {}).verdict() == Verdict::kClean);
+    CHECK(Executions(*trace, {}).verdict(Property::kSerializability, true, kMaxExecutions) ==
+          Verdict::kClean);
+  }
+  // T0 has read 0 and then 1, so the latter from T1, before the locked operation reads T3's 0.
+  Trace definite =
+      mini_trace("T1:[W(x=1) T0:R(x=0) T3:[R(x=0) T3:W(x=0)] T0:R(x=1) T1:R(x=1)] T3:U(x=0,0)");
+  definite.symbols.initial_zero = false;
+  CHECK(searched(definite, {}).verdict() == Verdict::kDefinite);
+}
+
 TEST_CASE("a load may have read a store that is in no window, in either order with others") {
   // T0's store to y comes before T1's fence or behind it: neither is on the cycle, and only where
   // it comes before can T1 have loaded its own 24 at last.

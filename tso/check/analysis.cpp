@@ -29,6 +29,9 @@ namespace {
 // For a part when the decisions, or the work, of the trace are used up.
 constexpr uint64_t kLeastSteps = 100;
 constexpr uint64_t kLeastWork = 20'000;
+// For looks at the whole of a small trace, all together.
+constexpr uint64_t kWholeSteps = 10'000;
+constexpr uint64_t kWholeWork = 100'000'000;
 
 class Analyser {
  public:
@@ -162,6 +165,7 @@ class Analyser {
       work_ += found.work;
       result_.fenced_parts += found.fenced ? 1 : 0;
       const uint64_t bad = result_.violations() + result_.undecided_parts;
+      look_at_whole(parts[searched[i]], &found);
       judge(parts[searched[i]], found);
       if (result_.violations() + result_.undecided_parts > bad) {
         add_unfenced(found.members);
@@ -247,6 +251,54 @@ class Analyser {
     return holds;
   }
 
+  // Of a part some executions have a cycle and some have none. What lies outside of it may exclude
+  // the ones or the others: values of loads there, and the order of issues that leads through it.
+  void look_at_whole(const WantedPart& part, SearchedPart* searched) {
+    if (!values_ || !options_.only.empty() || options_.relation.semantics != Semantics::kExact ||
+        searched->result.cyclic != Answer::kYes || searched->result.acyclic != Answer::kYes ||
+        !search_->fits_whole()) {
+      return;
+    }
+    if (!whole_) {
+      whole_ = search_whole({});
+    }
+    OrientationResult& result = searched->result;
+    if (whole_->cyclic == Answer::kNo) {
+      result.cyclic = whole_->acyclic == Answer::kNo ? result.cyclic : Answer::kNo;
+      return;
+    }
+    result.acyclic = whole_->acyclic;
+    if (result.acyclic == Answer::kNo) {
+      return;
+    }
+    if (result_.parts > 1) {
+      // Its own cycles, with the others' executions.
+      std::vector<uint32_t> among;
+      for (const uint32_t i : part.edges) {
+        among.push_back(classes_->edges()[i].from);
+        among.push_back(classes_->edges()[i].to);
+      }
+      std::sort(among.begin(), among.end());
+      result.cyclic =
+          search_whole(std::move(among)).cyclic == Answer::kNo ? Answer::kNo : Answer::kYes;
+    }
+  }
+
+  OrientationResult search_whole(std::vector<uint32_t> among) {
+    WantedPart all{{}, true, std::move(among)};
+    for (uint32_t i = 0; i < classes_->edges().size(); ++i) {
+      all.edges.push_back(i);
+    }
+    // Bounds of its own: what a smaller one leaves of the rest must not become wrong.
+    OrientationBounds bounds = options_.bounds;
+    bounds.max_steps = share(0, kWholeSteps, whole_steps_);
+    bounds.max_work = share(0, kWholeWork, whole_work_);
+    SearchedPart found = search_->search(all, graph_->rules, bounds);
+    whole_steps_ += found.steps;
+    whole_work_ += found.work;
+    return found.by_executions ? std::move(found.result) : OrientationResult();
+  }
+
   void judge(const WantedPart& part, const SearchedPart& searched) {
     const OrientationResult& found = searched.result;
     const std::vector<uint32_t>& open = searched.open;
@@ -293,6 +345,9 @@ class Analyser {
   std::optional<Explainer> explainer_;
   std::optional<PartSearch> search_;
   Analysis& result_;
+  std::optional<OrientationResult> whole_;  // of the whole trace
+  uint64_t whole_steps_ = 0;
+  uint64_t whole_work_ = 0;
   // Of the parts that have been judged; parts that are searched ahead look at them.
   std::atomic<uint64_t> steps_{0};  // decisions
   std::atomic<uint64_t> work_{0};

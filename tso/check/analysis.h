@@ -15,6 +15,10 @@
 //             in the tests). A part of more than 1,500 events is too large to be realised as a
 //             whole: there ties and the fixed point of the values decide, and the events of the
 //             cycle that is shown are realised.
+// Whole       Loads outside of a part may exclude executions that the search of the part finds. A
+//             part that is violated in some executions and not in others is therefore asked about
+//             once more with all events of the trace, if there are values and the trace is small
+//             (1,000 events, 20,000 open edges, and bounds of its own).
 // SC          Values are not those of an SC execution and are compared with none. What they show
 //             about the order of the issues is used: what lies before a load from memory, or a
 //             locked operation, in every TSO execution with these values, was issued before it; and

@@ -15,7 +15,9 @@ namespace {
 
 constexpr uint64_t kPairWork = 4;      // to ask for the order of two events
 constexpr size_t kMaxRealised = 1500;  // events of a part whose orientations are all realised
-constexpr size_t kMaxTied = 64;        // open edges that values tie to those of a part
+constexpr size_t kMaxWhole = 1000;     // events of a trace that is looked at as a whole
+constexpr size_t kMaxWholeOpen = 20'000;
+constexpr size_t kMaxTied = 64;  // open edges that values tie to those of a part
 
 }  // namespace
 
@@ -46,12 +48,19 @@ SearchedPart PartSearch::search(const WantedPart& part, const std::vector<ReadsF
   const auto class_index = [&](uint32_t node) {
     return *local_class.try_emplace(node, static_cast<uint32_t>(local_class.size())).first;
   };
+  // An event of a class whose cycles do not count is one by itself: no cycle passes by a single event.
+  const auto class_of = [&](uint32_t e) {
+    const uint32_t node = classes_->class_of(e);
+    const bool counts =
+        part.among.empty() || std::binary_search(part.among.begin(), part.among.end(), node);
+    return counts ? node : classes_->classes() + e;
+  };
   const auto event_index = [&](uint32_t e) {
     const auto [at, is_new] =
         local_event.try_emplace(e, static_cast<uint32_t>(problem.events.size()));
     if (is_new) {
       problem.events.push_back(e);
-      problem.class_of.push_back(class_index(classes_->class_of(e)));
+      problem.class_of.push_back(class_index(class_of(e)));
     }
     return *at;
   };
@@ -65,7 +74,9 @@ SearchedPart PartSearch::search(const WantedPart& part, const std::vector<ReadsF
     spend(16);
     if (classes_->edges()[i].undirected) {
       add_open(i);
-    } else {
+    } else if (const Edge& behind = classes_->events_behind(i);
+               part.among.empty() || (class_of(behind.from) < classes_->classes() &&
+                                      class_of(behind.to) < classes_->classes())) {
       problem.classes.push_back(
           {class_index(classes_->edges()[i].from), class_index(classes_->edges()[i].to), false});
     }
@@ -87,7 +98,7 @@ SearchedPart PartSearch::search(const WantedPart& part, const std::vector<ReadsF
   std::sort(searched.members.begin(), searched.members.end());
   const uint64_t order_work = work_of_order(problem.events.size());
   const bool fits = order_work <= left.max_work && fits_memory(problem.events.size(), open.size());
-  auto by_fences = ask_fenced(part, rules, &searched);
+  auto by_fences = part.whole ? std::nullopt : ask_fenced(part, rules, &searched);
   if (by_fences &&
       (!fits || by_fences->cyclic == Answer::kNo ||
        (by_fences->cyclic == Answer::kYes && by_fences->acyclic != Answer::kUnknown))) {
@@ -99,9 +110,10 @@ SearchedPart PartSearch::search(const WantedPart& part, const std::vector<ReadsF
   OpenPairs places;
   if (options_.relation.semantics == Semantics::kExact && fits) {
     std::vector<uint32_t> own;
-    events = realisable_events(local_class, &own);
+    events = part.whole ? all_events() : realisable_events(local_class, &own);
+    own = part.whole ? events : std::move(own);
     const std::vector<uint32_t> tied =
-        events.empty() ? std::vector<uint32_t>() : tied_edges(open, own);
+        events.empty() || part.whole ? std::vector<uint32_t>() : tied_edges(open, own);
     if (!tied.empty()) {
       searched.tied.insert(searched.tied.end(), tied.begin(), tied.end());
       std::for_each(tied.begin(), tied.end(), add_open);
@@ -136,7 +148,8 @@ SearchedPart PartSearch::search(const WantedPart& part, const std::vector<ReadsF
   if (const auto& closing = searched.result.closing) {
     searched.closing = {problem.events[closing->from], problem.events[closing->to]};
   }
-  searched.realised = static_cast<bool>(problem.accept) && searched.result.has_orientation;
+  searched.by_executions = static_cast<bool>(problem.accept);
+  searched.realised = searched.by_executions && searched.result.has_orientation;
   if (by_fences && by_fences->cyclic == Answer::kYes &&
       searched.result.cyclic == Answer::kUnknown) {
     take(std::move(*by_fences), &searched);
@@ -411,6 +424,21 @@ std::vector<uint32_t> PartSearch::realisable_events(const FlatMap<uint32_t, uint
   std::sort(events.begin(), events.end());
   events.erase(std::unique(events.begin(), events.end()), events.end());
   return events.size() > kMaxRealised ? std::vector<uint32_t>() : events;
+}
+
+bool PartSearch::fits_whole() const {
+  return open_edges_.size() <= kMaxWholeOpen && all_events().size() <= kMaxWhole;
+}
+
+std::vector<uint32_t> PartSearch::all_events() const {
+  std::vector<uint32_t> events;
+  for (uint32_t e = 0; e < trace_.events.size() && events.size() <= kMaxWhole; ++e) {
+    spend(1);
+    if (classes_->class_of(e) != kNone) {
+      events.push_back(e);
+    }
+  }
+  return events;
 }
 
 void PartSearch::add_overtaken(uint32_t load, std::vector<uint32_t>* events) const {

@@ -24,6 +24,10 @@ namespace tsomon {
 
 struct WantedPart {
   std::vector<uint32_t> edges;  // positions in ClassGraph::edges()
+  // All of the trace: every event has its say, not only those of the part's units, and what comes
+  // with them. Its edges are all there are.
+  bool whole = false;
+  std::vector<uint32_t> among;  // sorted; of `whole`: classes whose cycles count; empty: all
 };
 
 struct SearchedPart {
@@ -35,6 +39,7 @@ struct SearchedPart {
   OrientationResult result;
   std::optional<Edge> closing;  // as in `result`, by events of the trace
   bool realised = false;        // the orientation is that of an execution with the recorded values
+  bool by_executions = false;   // orientations that no execution has were refused
   uint64_t steps = 0;
   uint64_t work = 0;
 };
@@ -62,6 +67,8 @@ class PartSearch {
   void prepare();
   SearchedPart search(const WantedPart& part, const std::vector<ReadsFrom>& rules,
                       const OrientationBounds& left) const;
+  // Whether all of the trace is little enough for WantedPart::whole.
+  bool fits_whole() const;
 
  private:
   static void take(OrientationResult by_fences, SearchedPart* searched);
@@ -88,6 +95,7 @@ class PartSearch {
   Order certain(uint32_t e, uint32_t f) const;
   std::vector<uint32_t> realisable_events(const FlatMap<uint32_t, uint32_t>& classes,
                                           std::vector<uint32_t>* own) const;
+  std::vector<uint32_t> all_events() const;
   void add_overtaken(uint32_t load, std::vector<uint32_t>* events) const;
 
   const AnalysedTrace* in_;

@@ -138,7 +138,7 @@ std::vector<LoadSources> foreign_sources(const Relation& issues, const AccessInd
       }
     }
     const bool others =
-        own.empty() ? values.may_be_initial(location, value, own) : may_be(own.front());
+        own.empty() ? values.may_be_initial(location, load, own) : may_be(own.front());
     if (!others && !found.stores.empty() && found.stores.size() <= kMaxCandidates) {
       result.push_back(std::move(found));
     }

@@ -128,7 +128,7 @@ class LoadExplainer {
       return w != load && may_provide(values_, w, value, last_before, before);
     };
     Candidates candidates;
-    candidates.initial = values_.may_be_initial(location, value, last_before);
+    candidates.initial = values_.may_be_initial(location, load, last_before);
     for (size_t i = 0; i < lists.size(); ++i) {
       const size_t begin = splits[i].before > 0 ? splits[i].before - 1 : 0;
       if (splits[i].after - begin > kMaxCandidates) {
@@ -252,7 +252,17 @@ RecordedValues::Location RecordedValues::examine(const Relation& relation,
   std::unordered_set<uint64_t> loaded;
   std::unordered_set<uint64_t> stored;
   bool all_stores_known = true;
+  std::vector<std::pair<ThreadId, uint32_t>> changed;
   for (const ThreadAccesses& list : accesses.at(id)) {
+    std::optional<uint64_t> first;
+    for (const uint32_t e : list.reads) {
+      const auto value = after_initial(e) ? read(e) : std::nullopt;
+      first = first ? first : value;
+      if (value && value != first) {
+        changed.emplace_back(trace_->events[e].thread, e);
+        break;
+      }
+    }
     for (const auto* events : {&list.reads, &list.writes}) {
       spend(8 * events->size());
       for (const uint32_t e : *events) {
@@ -278,6 +288,7 @@ RecordedValues::Location RecordedValues::examine(const Relation& relation,
     result.initial = read_before_all_stores(relation, accesses.at(id));
   }
   result.usable = true;
+  result.changed = std::move(changed);
   if (all_stores_known) {
     // A value that nobody wrote was there before, whatever was declared.
     std::erase_if(loaded, [&](uint64_t value) { return stored.contains(value); });
@@ -309,10 +320,14 @@ std::optional<uint64_t> RecordedValues::read_before_all_stores(
   return std::nullopt;
 }
 
-bool RecordedValues::may_be_initial(LocationId location, uint64_t value,
+bool RecordedValues::may_be_initial(LocationId location, uint32_t load,
                                     const std::vector<uint32_t>& before) const {
-  const auto initial = locations_[location].initial;
-  return (!initial || *initial == value) &&
+  const auto& [usable, initial, changed] = locations_[location];
+  return (!initial || *initial == read(load)) &&
+         std::none_of(changed.begin(), changed.end(),
+                      [&](const auto& change) {
+                        return change.first == trace_->events[load].thread && change.second <= load;
+                      }) &&
          std::none_of(before.begin(), before.end(), [&](uint32_t w) { return after_initial(w); });
 }
 
@@ -359,7 +374,7 @@ std::optional<ReadChoice> read_choice(const Relation& relation, const AccessInde
   });
   ReadChoice choice;
   choice.sources = static_cast<uint32_t>(impossible - others.begin());
-  choice.initial = values.may_be_initial(location, value, last_before);
+  choice.initial = values.may_be_initial(location, load, last_before);
   elements.insert(elements.end(), others.begin(), others.end());
   choice.elements = static_cast<uint32_t>(elements.size());
   for (const uint32_t e : elements) {
@@ -376,6 +391,7 @@ bool values_agree(const Relation& relation, const AccessIndex& accesses,
   const auto earlier = [&](uint32_t e, uint32_t f) { return comes_before(relation, before, e, f); };
   std::vector<uint32_t> last_before;  // per thread, the newest store that comes before the load
   std::vector<std::span<const uint32_t>::iterator> open_from;  // ... and what follows it
+  std::unordered_map<LocationId, uint64_t> initial;            // that loads must have read
   for (const uint32_t load : events) {
     const LocationId location = relation.locations().of_event(load);
     if (location == LocationTable::kNone || !values.usable(location) || !values.read(load)) {
@@ -398,8 +414,7 @@ bool values_agree(const Relation& relation, const AccessIndex& accesses,
     const auto provides = [&](uint32_t w) {
       return may_provide(values, w, value, last_before, earlier);
     };
-    bool agrees = values.may_be_initial(location, value, last_before) ||
-                  std::any_of(last_before.begin(), last_before.end(), provides);
+    bool agrees = std::any_of(last_before.begin(), last_before.end(), provides);
     for (size_t i = 0; i < lists.size() && !agrees; ++i) {
       const auto after = std::partition_point(open_from[i], lists[i].writes.end(), [&](uint32_t w) {
         return w == load || !earlier(load, w);
@@ -408,7 +423,8 @@ bool values_agree(const Relation& relation, const AccessIndex& accesses,
       agrees =
           std::any_of(open_from[i], after, [&](uint32_t w) { return w != load && provides(w); });
     }
-    if (!agrees) {
+    if (!agrees && (!values.may_be_initial(location, load, last_before) ||
+                    initial.try_emplace(location, value).first->second != value)) {
       return false;
     }
   }

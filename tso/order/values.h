@@ -17,6 +17,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tso/order/event_graph.h"
@@ -43,14 +44,17 @@ class RecordedValues {
     return trace_->write_value(trace_->events[e]);
   }
   bool after_initial(uint32_t store) const { return store >= trace_->in_front; }
-  // Whether a load of `value` may have read the initial one when `before` are stores before it.
-  bool may_be_initial(LocationId location, uint64_t value,
+  // Whether a load may have read the initial value when `before` are stores before it: not behind
+  // loads of its thread with other values.
+  bool may_be_initial(LocationId location, uint32_t load,
                       const std::vector<uint32_t>& before) const;
 
  private:
   struct Location {
     bool usable = false;
     std::optional<uint64_t> initial;
+    // Of each thread the first load whose value is another one than that of its first load.
+    std::vector<std::pair<ThreadId, uint32_t>> changed;
   };
   void declare_initial_values(const LocationTable& locations);
   Location examine(const Relation& relation, const AccessIndex& accesses, LocationId id) const;
@@ -79,7 +83,7 @@ std::optional<ReadChoice> read_choice(const Relation& relation, const AccessInde
                                       const std::function<int32_t(uint32_t, uint32_t)>& order);
 
 // Whether an order of conflicting accesses gives every load of `events` its recorded value, as far
-// as values are known. Where it leaves the order of some open, as of those outside of the part of
+// as values are known; a location had one initial value. Where it leaves the order of some open, as of those outside of the part of
 // the trace that is searched, each load by itself must have a store that it may have read.
 bool values_agree(const Relation& relation, const AccessIndex& accesses,
                   const RecordedValues& values, const std::vector<uint32_t>& events,
