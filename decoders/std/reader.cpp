@@ -79,7 +79,7 @@ class StdReader::Impl {
   std::vector<ThreadState> states_;
   std::unordered_map<std::string, size_t> set_numbers_;  // by name
   TokenCache threads_{8};
-  TokenCache names_{13};
+  TokenCache names_{13, 18};
   TokenCache labels_{8};
   TokenCache locations_{10};
   std::string message_;

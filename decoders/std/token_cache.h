@@ -4,6 +4,8 @@
 //             compare on one cache line, instead of a hash, a slot, an entry and the bytes.
 // Contract    Tokens hold no NUL bytes (a token is padded with them to make its key), and 16
 //             bytes from their start are readable. Longer and empty tokens always miss.
+// Size        It may grow, where tokens come again, each time that as many lookups have missed as it
+//             has slots.
 // Memory      32 bytes << bits. O(1). Not thread-safe.
 #pragma once
 
@@ -28,7 +30,8 @@ inline __m128i token_key(const char* token, size_t length) {
 
 class TokenCache {
  public:
-  explicit TokenCache(unsigned bits) : shift_(64 - bits), slots_(size_t{1} << bits) {}
+  explicit TokenCache(unsigned bits, unsigned most_bits = 0)
+      : shift_(64 - bits), most_bits_(most_bits), slots_(size_t{1} << bits) {}
 
   // The id of the token; `miss()` finds it when it is not cached. kUncached results are passed on
   // and not remembered.
@@ -53,6 +56,10 @@ class TokenCache {
       }
       slot.key = key;
       slot.id = id;
+      if (64 - shift_ < most_bits_ && ++misses_ > slots_.size()) {
+        grow();
+      }
+      return id;
     }
     return slot.id;
   }
@@ -62,7 +69,16 @@ class TokenCache {
     __m128i key = _mm_setzero_si128();  // no token is empty
     uint32_t id = 0;
   };
+  // What was cached is found again.
+  void grow() {
+    shift_ -= 1;
+    misses_ = 0;
+    slots_.assign(slots_.size() * 2, Slot());
+  }
+
   unsigned shift_;
+  unsigned most_bits_;
+  size_t misses_ = 0;
   std::vector<Slot> slots_;
 };
 

@@ -62,17 +62,7 @@ std::vector<AccessGroup> groups_of(const Model& model, uint32_t cell) {
 }
 
 bool all_exclude(const Model& model, uint32_t cell) {
-  uint32_t set = kNone;
-  for (const ThreadList& list : model.accesses_of(cell)) {
-    for (const uint32_t use : list.items) {
-      const uint32_t mine = model.lock_set(model.use(use).node);
-      spend(1);
-      if (set != kNone && mine != set) {
-        return false;
-      }
-      set = mine;
-    }
-  }
+  const uint32_t set = model.common_set(cell);
   return set != kNone && exclude(model.lock_sets()[set], model.lock_sets()[set]);
 }
 

@@ -2,15 +2,61 @@
 
 #include <algorithm>
 
+#include "tso/support/flat_map.h"
 #include "tso/support/work.h"
 
 namespace tsomon::predict {
 
+namespace {
+
+// Distinct ranges of bytes and names, in the order of their first access.
+class Locations {
+ public:
+  LocationId number(const Event& event) {
+    // Names are numbered from 0: no table of hashes is needed for them.
+    const bool direct = event.size == 0 && event.address < kMaxDirect;
+    if (direct && event.address >= named_.size()) {
+      named_.resize(std::max<size_t>(event.address + 1, 2 * named_.size()), LocationTable::kNone);
+    }
+    LocationId& first = direct ? named_[event.address]
+                               : *ids_.try_emplace(event.address, LocationTable::kNone).first;
+    LocationId* id = &first;
+    while (*id != LocationTable::kNone && keys_[*id].size != event.size) {
+      id = &same_address_[*id];
+    }
+    if (*id == LocationTable::kNone) {
+      *id = static_cast<LocationId>(keys_.size());
+      keys_.push_back({event.address, event.size});
+      same_address_.push_back(LocationTable::kNone);
+      return static_cast<LocationId>(keys_.size() - 1);
+    }
+    return *id;
+  }
+  const std::vector<LocationKey>& keys() const { return keys_; }
+
+ private:
+  static constexpr uint64_t kMaxDirect = uint64_t{1} << 22;
+
+  std::vector<LocationKey> keys_;
+  std::vector<LocationId> same_address_;  // the next one, by id
+  std::vector<LocationId> named_;         // the first one, by address
+  FlatMap<uint64_t, LocationId> ids_;     // the same
+};
+
+}  // namespace
+
 // Each start and each end of a range begins a cell. One that no range covers is never used.
-CellTable::CellTable(const Trace& trace) : locations_(trace) {
-  spans_.resize(locations_.size());
-  for (LocationId id = 0; id < locations_.size(); ++id) {
-    const LocationKey& key = locations_.key(id);
+CellTable::CellTable(const Trace& trace) {
+  Locations locations;
+  of_event_.reserve(trace.events.size());
+  for (const Event& event : trace.events) {
+    spend(1);
+    of_event_.push_back(is(event, kinds::kAccesses) ? locations.number(event)
+                                                    : LocationTable::kNone);
+  }
+  const std::vector<LocationKey>& keys = locations.keys();
+  spans_.resize(keys.size());
+  for (const LocationKey& key : keys) {
     if (key.size > 0) {
       starts_.push_back(key.address);
       starts_.push_back(key.address + key.size);
@@ -20,8 +66,8 @@ CellTable::CellTable(const Trace& trace) : locations_(trace) {
   std::sort(starts_.begin(), starts_.end());
   starts_.erase(std::unique(starts_.begin(), starts_.end()), starts_.end());
   size_ = static_cast<uint32_t>(starts_.size());
-  for (LocationId id = 0; id < locations_.size(); ++id) {
-    const LocationKey& key = locations_.key(id);
+  for (LocationId id = 0; id < keys.size(); ++id) {
+    const LocationKey& key = keys[id];
     if (key.size > 0) {
       spans_[id] = of_range(key.address, key.size);
     } else {

@@ -3,6 +3,7 @@
 // Purpose     Overlap of byte ranges is not transitive; equality of cells is. An access covers one
 //             or more cells whole, and a read observes one write for each of its cells.
 // Numbers     The cells of an access are consecutive. Locations without bytes are a cell each.
+// Memory      4 bytes an event.
 // Complexity  O(n + r log r) for r distinct ranges; an access has as many cells as there are pieces
 //             inside its range.
 // Thread-safety: immutable after construction.
@@ -28,7 +29,7 @@ class CellTable {
   uint32_t size() const { return size_; }
   // Of a read, write, read-modify-write or lock event; empty for others.
   CellSpan of_event(uint32_t event) const {
-    const LocationId id = locations_.of_event(event);
+    const LocationId id = of_event_[event];
     return id == LocationTable::kNone ? CellSpan{} : spans_[id];
   }
   // Those that lie inside a range of bytes, whole or in part.
@@ -39,11 +40,11 @@ class CellTable {
     return cell < starts_.size() ? starts_[cell] : kNamed | names_[cell - starts_.size()];
   }
   // Identity of a lock event's lock.
-  LocationId lock_of(uint32_t event) const { return locations_.of_event(event); }
-  uint32_t locations() const { return locations_.size(); }
+  LocationId lock_of(uint32_t event) const { return of_event_[event]; }
+  uint32_t locations() const { return static_cast<uint32_t>(spans_.size()); }
 
  private:
-  LocationTable locations_;
+  std::vector<LocationId> of_event_;
   std::vector<CellSpan> spans_;   // by LocationId
   std::vector<uint64_t> starts_;  // of the cells of bytes, in ascending order
   std::vector<uint64_t> names_;   // locations without bytes, whose cells follow these

@@ -37,7 +37,8 @@ Model::Model(const Trace& trace, const CellTable& cells, const std::vector<HardE
   helds_.emplace_back();
   lock_sets_.emplace_back();
   reserve();
-  last_write_.assign(cells.size(), kNone);
+  cell_states_.resize(cells.size());
+  last_reads_.resize(cells.size());
   rows_.assign(threads(), 0);
 
   std::vector<bool> has_edge(events);
@@ -299,9 +300,12 @@ void Model::add(uint32_t i, ThreadState& state, bool lock) {
 void Model::add_uses(NodeId id, CellSpan span, ThreadState& state) {
   const Node node = nodes_[id];
   const uint32_t first = node.first_use;
+  const uint32_t set = helds_[node.held].set;
   for (uint32_t cell = span.first; cell < span.first + span.count; ++cell) {
     if (shared_[cell]) {
-      uses_.push_back({cell, id, node.reads != 0 ? last_write_[cell] : kNone});
+      CellState& here = cell_states_[cell];
+      uses_.push_back({cell, id, node.reads != 0 ? here.last_write : kNone});
+      here.set = here.set == kNone || here.set == set ? set : kSeveralSets;
     }
   }
   spend(span.count);
@@ -316,11 +320,13 @@ void Model::add_uses(NodeId id, CellSpan span, ThreadState& state) {
     note_load(id, span, state);
   }
   for (uint32_t use = first; node.writes != 0 && use < last; ++use) {
-    uint32_t& before = last_write_[uses_[use].cell];
-    if (before != kNone && nodes_[uses_[before].node].reads == 0) {
+    const uint32_t cell = uses_[use].cell;
+    uint32_t& before = cell_states_[cell].last_write;
+    if (before != kNone && !last_reads_[cell]) {
       uses_[before].source = use;
     }
     before = use;
+    last_reads_[cell] = node.reads != 0;
   }
   if (first != last && node.reads != 0 && branches_ == Branches::kAsRecorded &&
       node.bound_at() == kNone) {
@@ -336,25 +342,31 @@ void Model::group() {
     }
   };
   const auto cells = cells_.size();
-  accesses_ = GroupedLists(cells, [&](const auto& add) {
+  accesses_ = GroupedLists(cells, threads(), uses_.size(), [&](const auto& add) {
     each_use([&](const Node& node, const Use& use, uint32_t number) {
       add(node.thread, use.cell, number);
     });
   });
-  writes_ = GroupedLists(cells, [&](const auto& add) {
+  writes_ = GroupedLists(cells, threads(), uses_.size(), [&](const auto& add) {
     each_use([&](const Node& node, const Use& use, uint32_t number) {
       if (node.writes != 0) {
         add(node.thread, use.cell, number);
       }
     });
   });
-  lock_sections_ = GroupedLists(cells_.locations(), [&](const auto& add) {
+  const size_t sections = sections_.size();
+  lock_sections_ = GroupedLists(cells_.locations(), threads(), sections, [&](const auto& add) {
     for (uint32_t section = 0; section < sections_.size(); ++section) {
       add(sections_[section].thread, sections_[section].lock, section);
     }
   });
   spend(10 * uint64_t{nodes_.size()});
-  last_write_ = {};
+  common_set_.reserve(cells);
+  for (const CellState& state : cell_states_) {
+    common_set_.push_back(state.set);
+  }
+  cell_states_ = {};
+  last_reads_ = {};
   next_sets_ = {};
   set_numbers_.clear();
   last_own_ = {};

@@ -188,6 +188,10 @@ class Model {
   }
   // Of `list`, the last read that is bound where so many nodes of its thread are executed.
   uint32_t last_bound(const ThreadList& list, uint32_t count) const;
+  // The set of locks that is held at all accesses to the cell; kNone: there is no such set.
+  uint32_t common_set(uint32_t cell) const {
+    return common_set_[cell] == kSeveralSets ? kNone : common_set_[cell];
+  }
   // Somebody accesses the cell with an atomic read-modify-write.
   bool atomic(uint32_t cell) const { return atomic_[cell]; }
 
@@ -268,7 +272,15 @@ class Model {
   GroupedLists writes_;
   GroupedLists accesses_;
   std::vector<bool> atomic_;
-  std::vector<uint32_t> last_write_;  // use, by cell; while it is made
+  // By cell, while it is made: what accesses of the cell look at, in one place of memory.
+  struct CellState {
+    uint32_t last_write = kNone;  // use
+    uint32_t set = kNone;         // of locks, held at all accesses so far; kSeveralSets
+  };
+  static constexpr uint32_t kSeveralSets = kNone - 1;
+  std::vector<CellState> cell_states_;
+  std::vector<bool> last_reads_;      // the last write of the cell reads it, too
+  std::vector<uint32_t> common_set_;  // CellState::set, by cell
 };
 
 }  // namespace tsomon::predict

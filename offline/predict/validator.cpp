@@ -29,55 +29,65 @@ Validator::Validator(const Trace& trace, const CellTable& cells, const std::vect
       branches_(branches),
       buffers_(buffers),
       carried_(carried) {
-  const auto n = static_cast<uint32_t>(trace.events.size());
-  steps_.resize(n);
-  first_source_.assign(n, 0);
   last_.assign(cells.size(), kInitial);
   locks_.resize(cells.locations());
-  sources_.reserve(n);                         // what is not used takes no memory of the machine
-  std::vector<std::vector<uint32_t>> waiting;  // reads of each thread since its last branch
-  for (uint32_t i = 0; i < n; ++i) {
+  previous_.reserve(size());
+  for (uint32_t i = 0; i < size(); ++i) {
     const Event& event = trace.events[i];
     spend(1);
     if (event.thread >= done_.size()) {
       done_.resize(event.thread + 1, kNobody);
-      waiting.resize(event.thread + 1);
+      branches_of_.resize(event.thread + 1);
     }
-    steps_[i].thread = event.thread & 0x7FFFFFFFU;
-    steps_[i].previous = done_[event.thread];
+    previous_.push_back(done_[event.thread]);
     done_[event.thread] = i;
-    const CellSpan span = cells.of_event(i);
-    if (may_read(event)) {
-      first_source_[i] = static_cast<uint32_t>(sources_.size());
-      sources_.insert(sources_.end(), last_.begin() + span.first,
-                      last_.begin() + span.first + span.count);
-      if (branches == Branches::kAsRecorded) {
-        waiting[event.thread].push_back(i);
-      }
-    }
-    if (may_write(event)) {
-      std::fill_n(last_.begin() + span.first, span.count, i);
-    }
-    if (event.kind() == EventKind::kBranch) {
-      for (const uint32_t read : waiting[event.thread]) {
-        steps_[read].next_branch = i;
-      }
-      waiting[event.thread].clear();
+    if (event.kind() == EventKind::kBranch && branches == Branches::kAsRecorded) {
+      branches_of_[event.thread].push_back(i);
     }
   }
-  std::fill(last_.begin(), last_.end(), kInitial);
   std::fill(done_.begin(), done_.end(), kNobody);
   ends_.assign(done_.size(), kNobody);
+  last_branch_.assign(done_.size(), 0);
   buffer_.resize(done_.size());
+  group_writes();
   group_locks();
   find_plain();
+}
+
+// What writes to each cell, in the order of the trace.
+void Validator::group_writes() {
+  first_write_.assign(cells_.size() + 1, 0);
+  const auto each = [&](const auto& visit) {
+    for (uint32_t i = 0; i < size(); ++i) {
+      if (may_write(trace_.events[i])) {
+        const CellSpan span = cells_.of_event(i);
+        spend(span.count);
+        for (uint32_t cell = span.first; cell < span.first + span.count; ++cell) {
+          visit(i, cell);
+        }
+      }
+    }
+  };
+  each([&](uint32_t, uint32_t cell) { ++first_write_[cell + 1]; });
+  for (size_t cell = 0; cell < cells_.size(); ++cell) {
+    first_write_[cell + 1] += first_write_[cell];
+  }
+  writes_.resize(first_write_.back());
+  std::vector<uint32_t> next(first_write_.begin(), first_write_.end() - 1);
+  each([&](uint32_t i, uint32_t cell) { writes_[next[cell]++] = i; });
+}
+
+uint32_t Validator::source(uint32_t event, uint32_t cell) const {
+  const auto first = writes_.begin() + first_write_[cell];
+  const auto after = std::lower_bound(first, writes_.begin() + first_write_[cell + 1], event);
+  return after == first ? kInitial : *(after - 1);
 }
 
 // What happens to each lock, in the order of the trace.
 void Validator::group_locks() {
   first_change_.assign(locks_.size() + 1, 0);
   const auto each = [&](const auto& visit) {
-    for (uint32_t i = 0; i < steps_.size(); ++i) {
+    for (uint32_t i = 0; i < size(); ++i) {
       if (is(trace_.events[i], kinds::kLocks)) {
         visit(i, cells_.lock_of(i));
       }
@@ -114,16 +124,17 @@ std::span<const HardEdge> Validator::edges_to(uint32_t event) const {
 void Validator::find_plain() {
   std::vector<uint32_t> user(cells_.size(), kNobody);
   several_.assign(cells_.size(), false);
-  for (uint32_t i = 0; i < steps_.size(); ++i) {
+  for (uint32_t i = 0; i < size(); ++i) {
     const CellSpan span = cells_.of_event(i);
     spend(1 + span.count);
     for (uint32_t cell = span.first; cell < span.first + span.count; ++cell) {
-      several_[cell] = several_[cell] || (user[cell] != kNobody && user[cell] != steps_[i].thread);
-      user[cell] = steps_[i].thread;
+      several_[cell] = several_[cell] || (user[cell] != kNobody && user[cell] != thread_of(i));
+      user[cell] = thread_of(i);
     }
   }
   size_t edge = 0;
-  for (uint32_t i = 0; i < steps_.size(); ++i) {
+  plain_.reserve(size());
+  for (uint32_t i = 0; i < size(); ++i) {
     const CellSpan span = cells_.of_event(i);
     for (; edge < edges_.size() && edges_[edge].to < i; ++edge) {
     }
@@ -132,7 +143,7 @@ void Validator::find_plain() {
     for (uint32_t cell = span.first; plain && cell < span.first + span.count; ++cell) {
       plain = !several_[cell];
     }
-    steps_[i].plain = plain ? 1 : 0;
+    plain_.push_back(plain);
   }
 }
 
@@ -242,7 +253,7 @@ bool Validator::executed(uint32_t event) const {
   if (buffers_ && !committed(event)) {
     return false;
   }
-  const uint32_t done = done_[steps_[event].thread];
+  const uint32_t done = done_[thread_of(event)];
   return event < start_ || (done != kNobody && event <= done);
 }
 
@@ -257,11 +268,11 @@ bool Validator::hard_edges_kept(uint32_t event, uint32_t* missing) const {
 }
 
 bool Validator::next_in_thread(uint32_t event) const {
-  if (event >= steps_.size() || event < start_) {
+  if (event >= size() || event < start_) {
     return false;
   }
-  const uint32_t previous = steps_[event].previous;
-  const uint32_t done = done_[steps_[event].thread];
+  const uint32_t previous = previous_[event];
+  const uint32_t done = done_[thread_of(event)];
   return done != kNobody ? previous == done : previous == kNobody || previous < start_;
 }
 
@@ -284,7 +295,7 @@ std::string Validator::step(uint32_t i, bool bound) {
         continue;  // its thread's order decides; its writes may not have been replayed
       }
       const uint32_t seen = last_[span.first + at];
-      const uint32_t source = sources(i)[at];
+      const uint32_t source = this->source(i, span.first + at);
       // The last write before the tail is the one that the read saw, if that one is there at all.
       if (seen != source && (seen != kInitial || source >= start_)) {
         return fmt::format("event {} reads another write than it did", i);
@@ -315,32 +326,36 @@ std::string Validator::replay(std::span<const uint32_t> tail, uint32_t start, si
     if (!entry_exists(entry)) {
       return fmt::format("there is no event {}", i);
     }
-    uint32_t& end = ends_[steps_[i].thread];
+    uint32_t& end = ends_[thread_of(i)];
     if (end == kNobody) {
-      used_threads_.push_back(steps_[i].thread);
+      used_threads_.push_back(thread_of(i));
     }
     end = entry == i ? i : end;
+  }
+  for (const ThreadId thread : used_threads_) {
+    const auto& branches = branches_of_[thread];
+    const auto after = std::upper_bound(branches.begin(), branches.end(), ends_[thread]);
+    last_branch_[thread] = after == branches.begin() ? 0 : *(after - 1);
   }
   spend(tail.size());
   for (size_t at = 0; at < tail.size(); ++at) {
     const uint32_t i = event_of(tail[at]);
-    const Step& mine = steps_[i];
+    const ThreadId mine = thread_of(i);
     if (tail[at] == i && !next_in_thread(i)) {
       return fmt::format("event {} comes out of its thread's order", i);
     }
-    if (buffers_ || !mine.plain) {
-      const bool bound =
-          at + free_tail < tail.size() &&
-          (branches_ == Branches::kAfterEveryRead ||
-           trace_.events[i].kind() == EventKind::kReadModifyWrite ||
-           (branches_ == Branches::kAsRecorded && mine.next_branch <= ends_[mine.thread]));
+    if (buffers_ || !plain_[i]) {
+      const bool bound = at + free_tail < tail.size() &&
+                         (branches_ == Branches::kAfterEveryRead ||
+                          trace_.events[i].kind() == EventKind::kReadModifyWrite ||
+                          (branches_ == Branches::kAsRecorded && last_branch_[mine] > i));
       const std::string wrong = buffers_ ? buffered_step(tail[at], bound) : step(i, bound);
       if (!wrong.empty()) {
         return wrong;
       }
       spend(1);
     }
-    done_[mine.thread] = tail[at] == i ? i : done_[mine.thread];
+    done_[mine] = tail[at] == i ? i : done_[mine];
   }
   return {};
 }
@@ -371,7 +386,7 @@ std::string Validator::check_race(std::span<const uint32_t> tail, uint32_t start
   if (a != event_of(a) || b != event_of(b)) {
     return "a race is between two accesses when they are issued";
   }
-  if (!conflict(a, b) || steps_[a].thread == steps_[b].thread) {
+  if (!conflict(a, b) || thread_of(a) == thread_of(b)) {
     return "the last two events do not conflict";
   }
   // Either may come first: the second one is not held up by the first.
@@ -389,10 +404,10 @@ std::string Validator::check_atomicity(std::span<const uint32_t> tail, uint32_t 
   std::array<size_t, 4> at{};
   for (size_t i = 0; i < detour.size(); ++i) {
     const bool store =
-        buffers_ && detour[i] < steps_.size() && is(trace_.events[detour[i]], kinds::kStores);
+        buffers_ && detour[i] < size() && is(trace_.events[detour[i]], kinds::kStores);
     const auto found = std::find(tail.begin(), tail.end(), detour[i] | (store ? kCommit : 0));
     at[i] = detour[i] < start ? detour[i] : start + static_cast<size_t>(found - tail.begin());
-    if (detour[i] >= steps_.size() || (detour[i] >= start && found == tail.end())) {
+    if (detour[i] >= size() || (detour[i] >= start && found == tail.end())) {
       return fmt::format("the reordering does not have event {}", detour[i]);
     }
   }
@@ -400,9 +415,8 @@ std::string Validator::check_atomicity(std::span<const uint32_t> tail, uint32_t 
   if (at[3] + 1 != start + tail.size() || at[0] > at[1] || at[2] > at[3]) {
     return "the events are not in the order that is claimed";
   }
-  if (first == last || steps_[first].thread == steps_[to].thread ||
-      steps_[to].thread != steps_[from].thread || units.of_event(first) != units.of_event(last) ||
-      units.of_event(first) == UnitTable::kNone) {
+  if (first == last || thread_of(first) == thread_of(to) || thread_of(to) != thread_of(from) ||
+      units.of_event(first) != units.of_event(last) || units.of_event(first) == UnitTable::kNone) {
     return "the events are not of one unit and another thread";
   }
   if (to > from && units.of_event(to) != units.of_event(from)) {
@@ -412,8 +426,7 @@ std::string Validator::check_atomicity(std::span<const uint32_t> tail, uint32_t 
     return "the events do not conflict";
   }
   const uint32_t before = tail.size() > 1 ? event_of(tail[tail.size() - 2]) : kNobody;
-  const bool two_threads =
-      before < steps_.size() && steps_[before].thread != steps_[event_of(tail.back())].thread;
+  const bool two_threads = before < size() && thread_of(before) != thread_of(event_of(tail.back()));
   if (std::string wrong = replay(tail, start, two_threads ? 2 : 1); !wrong.empty()) {
     return wrong;
   }
@@ -449,8 +462,8 @@ std::string Validator::check_deadlock(std::span<const uint32_t> tail,
       return fmt::format("event {} is not next in its thread", request);
     }
     const Event& event = trace_.events[request];
-    if (!is(event, kinds::kAcquisitions) || steps_[request].thread == steps_[other].thread ||
-        !holds(steps_[other].thread, event, cells_.lock_of(request))) {
+    if (!is(event, kinds::kAcquisitions) || thread_of(request) == thread_of(other) ||
+        !holds(thread_of(other), event, cells_.lock_of(request))) {
       return fmt::format("event {} does not wait for the thread of event {}", request, other);
     }
   }

@@ -28,7 +28,7 @@
 // Window      What was carried to the beginning of a window is what every witness begins with, in that
 //             order: it has happened, and holds its locks.
 // Complexity  O(n) to make, O(log n + events and their cells) for the tail of a witness.
-// Memory      About 20 bytes an event.
+// Memory      About 8 bytes an event.
 // Thread-safety: none; a validator has scratch memory.
 #pragma once
 
@@ -78,16 +78,6 @@ class Validator {
   static constexpr uint32_t kNobody = 0xFFFFFFFFU;
   static constexpr uint32_t kInitial = 0xFFFFFFFFU;  // what memory held at first
 
-  // An event in three words, so that long witnesses are replayed quickly.
-  struct Step {
-    uint32_t previous = kNobody;     // event of its thread
-    uint32_t next_branch = kNobody;  // of its thread, after it
-    ThreadId thread : 31 = 0;
-    // Neither a lock nor a hard edge nor a cell that another thread uses: only its thread's order
-    // matters, which gives its reads what they saw.
-    ThreadId plain : 1 = 1;
-  };
-
   std::vector<bool> needing(uint32_t event) const;
   bool entry_exists(uint32_t entry) const;
   std::string buffered_step(uint32_t entry, bool bound);
@@ -109,7 +99,11 @@ class Validator {
   static void release(Lock& lock, const Event& event);
   static void change(Lock& lock, const Event& event);
   std::span<const HardEdge> edges_to(uint32_t event) const;
-  const uint32_t* sources(uint32_t event) const { return &sources_[first_source_[event]]; }
+  uint32_t size() const { return static_cast<uint32_t>(trace_.events.size()); }
+  ThreadId thread_of(uint32_t event) const { return trace_.events[event].thread; }
+  // The write that an event saw in a cell, if it reads it.
+  uint32_t source(uint32_t event, uint32_t cell) const;
+  void group_writes();
   void reset();
 
   const Trace& trace_;
@@ -118,20 +112,25 @@ class Validator {
   Branches branches_;
   bool buffers_;
   uint32_t carried_;
-  std::vector<Step> steps_;
-  std::vector<bool> several_;           // of a cell: more than one thread uses it
-  std::vector<uint32_t> first_source_;  // of a reading event
-  std::vector<uint32_t> sources_;       // the write seen, for each of its cells
-  std::vector<uint32_t> first_change_;  // of a lock, in changes_
-  std::vector<uint32_t> changes_;       // lock events, by lock
-  std::vector<bool> free_before_;       // such a change finds the lock free
+  std::vector<uint32_t> previous_;  // event of the same thread, by event
+  // By event: neither a lock nor a hard edge nor a cell that another thread uses. Only its thread's
+  // order matters, which gives its reads what they saw.
+  std::vector<bool> plain_;
+  std::vector<bool> several_;                       // of a cell: more than one thread uses it
+  std::vector<uint32_t> first_write_;               // to a cell, in writes_
+  std::vector<uint32_t> writes_;                    // events, by cell
+  std::vector<std::vector<uint32_t>> branches_of_;  // by thread
+  std::vector<uint32_t> first_change_;              // of a lock, in changes_
+  std::vector<uint32_t> changes_;                   // lock events, by lock
+  std::vector<bool> free_before_;                   // such a change finds the lock free
 
   // Of the replay.
   std::vector<std::deque<uint32_t>> buffer_;  // stores and releases, by thread
   std::vector<uint32_t> forwarded_;           // loads
   uint32_t start_ = 0;
-  std::vector<uint32_t> done_;  // last event of each thread in the tail so far
-  std::vector<uint32_t> ends_;  // and in the whole tail
+  std::vector<uint32_t> done_;         // last event of each thread in the tail so far
+  std::vector<uint32_t> ends_;         // and in the whole tail
+  std::vector<uint32_t> last_branch_;  // of each thread up to there; 0: none
   std::vector<ThreadId> used_threads_;
   std::vector<uint32_t> last_;  // write of the tail to each cell
   std::vector<uint32_t> touched_;

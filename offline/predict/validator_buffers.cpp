@@ -10,17 +10,17 @@ namespace tsomon::predict {
 
 bool Validator::entry_exists(uint32_t entry) const {
   const uint32_t event = entry & ~kCommit;
-  return event < steps_.size() && (entry == event || buffers_);
+  return event < size() && (entry == event || buffers_);
 }
 
 // Nothing of it waits in the buffer of its thread.
 bool Validator::committed(uint32_t event) const {
-  const auto& mine = buffer_[steps_[event].thread];
+  const auto& mine = buffer_[thread_of(event)];
   return std::find(mine.begin(), mine.end(), event) == mine.end();
 }
 
 std::string Validator::commit(uint32_t i) {
-  std::deque<uint32_t>& mine = buffer_[steps_[i].thread];
+  std::deque<uint32_t>& mine = buffer_[thread_of(i)];
   if (mine.empty() || mine.front() != i) {
     return fmt::format("event {} commits out of its turn", i);
   }
@@ -29,7 +29,7 @@ std::string Validator::commit(uint32_t i) {
 }
 
 std::string Validator::buffered_load(uint32_t i, bool bound) {
-  const std::deque<uint32_t>& mine = buffer_[steps_[i].thread];
+  const std::deque<uint32_t>& mine = buffer_[thread_of(i)];
   const CellSpan span = cells_.of_event(i);
   const auto in_span = [&](uint32_t store) {
     const CellSpan theirs = cells_.of_event(store);
@@ -49,7 +49,7 @@ std::string Validator::buffered_load(uint32_t i, bool bound) {
   }
   forwarded_.push_back(i);
   for (uint32_t at = 0; bound && at < span.count; ++at) {
-    if (sources(i)[at] != *youngest) {
+    if (source(i, span.first + at) != *youngest) {
       return fmt::format("event {} is forwarded another write than it saw", i);
     }
   }
@@ -59,7 +59,7 @@ std::string Validator::buffered_load(uint32_t i, bool bound) {
 std::string Validator::buffered_step(uint32_t entry, bool bound) {
   const uint32_t i = entry & ~kCommit;
   const Event& event = trace_.events[i];
-  std::deque<uint32_t>& mine = buffer_[steps_[i].thread];
+  std::deque<uint32_t>& mine = buffer_[thread_of(i)];
   if (entry != i) {
     return commit(i);
   }

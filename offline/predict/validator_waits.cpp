@@ -11,16 +11,21 @@ namespace tsomon::predict {
 // Events that come after the event in every schedule: in its thread, after a hard edge, and after a
 // read that is certainly bound and sees one of them.
 std::vector<bool> Validator::needing(uint32_t event) const {
-  std::vector<bool> after(steps_.size());
+  std::vector<bool> after(size());
   std::vector<bool> threads(done_.size());
   std::vector<std::vector<uint32_t>> free(done_.size());  // reads since the last branch
   const auto sees = [&](uint32_t read) {
-    const uint32_t* const from = sources(read);
-    return std::any_of(from, from + cells_.of_event(read).count,
-                       [&](uint32_t write) { return write != kInitial && after[write]; });
+    const CellSpan span = cells_.of_event(read);
+    for (uint32_t cell = span.first; cell < span.first + span.count; ++cell) {
+      const uint32_t write = source(read, cell);
+      if (write != kInitial && after[write]) {
+        return true;
+      }
+    }
+    return false;
   };
-  for (uint32_t i = event; i < steps_.size(); ++i) {
-    const ThreadId thread = steps_[i].thread;
+  for (uint32_t i = event; i < size(); ++i) {
+    const ThreadId thread = thread_of(i);
     const EventKind kind = trace_.events[i].kind();
     spend(1);
     bool here = i == event || threads[thread];
@@ -47,24 +52,24 @@ std::string Validator::check_lost(std::span<const uint32_t> tail, uint32_t relea
   if (std::string wrong = replay(tail, start, 0); !wrong.empty()) {
     return wrong;
   }
-  if (release >= steps_.size() || wait >= steps_.size() || !next_in_thread(release)) {
+  if (release >= size() || wait >= size() || !next_in_thread(release)) {
     return fmt::format("event {} is not next in its thread", release);
   }
   const Event& event = trace_.events[wait];
   if (event.kind() != EventKind::kWait || release > wait ||
       trace_.events[release].kind() != EventKind::kRelease ||
-      steps_[release].thread != steps_[wait].thread) {
+      thread_of(release) != thread_of(wait)) {
     return "there is no wait";
   }
   // Nothing but a try comes between the two.
-  for (uint32_t at = steps_[wait].previous; at != release; at = steps_[at].previous) {
+  for (uint32_t at = previous_[wait]; at != release; at = previous_[at]) {
     if (at == kNobody || trace_.events[at].kind() != EventKind::kTry) {
       return "the release does not begin the wait";
     }
   }
   const std::vector<bool> after = needing(wait);
   bool lost = false;
-  for (uint32_t i = 0; i < steps_.size(); ++i) {
+  for (uint32_t i = 0; i < size(); ++i) {
     const Event& other = trace_.events[i];
     if (other.kind() != EventKind::kNotify || other.address != event.address ||
         other.size != event.size || other.thread == event.thread) {
@@ -75,7 +80,7 @@ std::string Validator::check_lost(std::span<const uint32_t> tail, uint32_t relea
     }
     lost = lost || executed(i);
   }
-  spend(steps_.size());
+  spend(size());
   return lost ? "" : "nobody has notified";
 }
 
