@@ -144,7 +144,7 @@ nlohmann::ordered_json entry_json(const Prediction& prediction, const std::vecto
     locations.push_back(accesses.back().place.text);
   }
   const auto [first, last] = std::minmax_element(indices.begin(), indices.end());
-  const uint64_t distance = *last - *first - 1;
+  const uint64_t distance = *last == *first ? 0 : *last - *first - 1;  // one is a wait
   nlohmann::ordered_json entry = {{"events", std::move(indices)},
                                   {"locations", std::move(locations)},
                                   {"accesses", std::move(described)},

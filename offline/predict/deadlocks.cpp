@@ -82,7 +82,8 @@ class DeadlockSearch {
   using Known = std::map<std::tuple<uint32_t, uint32_t, Mode, std::vector<Mode>>, uint32_t>;
 
   // Waits that would begin after all notifications that come without them. What the thread has read
-  // before decides whether it waits.
+  // before decides whether it waits. One that had not ended with the trace is as likely a thread
+  // that has nothing to do.
   void lost_notifications() {
     if (query_.branches() == Branches::kNone) {
       return;
@@ -90,6 +91,9 @@ class DeadlockSearch {
     std::map<AskedPlaces::Places, uint32_t> attempts;
     for (const Wait& wait : model_.waits()) {
       spend(1);
+      if (wait.acquire == kNone) {
+        continue;
+      }
       const Event& event = model_.trace().events[wait.event];
       const bool known = event.location != Event::kNoLocation;
       const AskedPlaces::Places places = {kLost, known ? event.location : event.address, event.size,
@@ -136,7 +140,7 @@ class DeadlockSearch {
     for (const NodeId id : model_.notifications_of(model_.trace().events[wait.event])) {
       spend(1);
       if (model_.node(id).thread != model_.node(wait.release).thread &&
-          (wait.acquire == kNone || !model_.always_before(wait.acquire, id))) {
+          !model_.always_before(wait.acquire, id)) {
         last[model_.node(id).thread] = id;
       }
     }
