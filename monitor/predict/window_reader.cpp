@@ -37,8 +37,8 @@ Result<bool> WindowReader::more() {
 
 Result<void> WindowReader::fill(uint64_t events) {
   while (own() < events) {
-    if (const auto item = order_.next()) {
-      put(*item);
+    if (const auto item = order_.empty() ? std::nullopt : order_.next()) {
+      put(item->event, item->line);
     } else if (at_ < block_.events.size()) {
       take(at_++);
     } else if (!ended_) {
@@ -58,17 +58,21 @@ Result<void> WindowReader::fill(uint64_t events) {
 void WindowReader::take(size_t at) {
   const Event& event = block_.events[at];
   const auto& lines = source_.origin().lines;
-  const predict::ValueOrder::Item item{event, block_.hi(event), block_.read_value(event),
-                                       block_.write_value(event),
-                                       lines.empty() ? events_ : lines[at]};
+  const uint64_t line_of = lines.empty() ? events_ : lines[at];
   ++events_;
+  if (order_.empty() && event.span_or_extra == 0 && !event.has_extras() && event.lo != kTimeMax) {
+    put(event, line_of);  // most events of text traces
+    return;
+  }
+  const predict::ValueOrder::Item item{event, block_.hi(event), block_.read_value(event),
+                                       block_.write_value(event), line_of};
   if (unplaced(item)) {
     unplaced_ = item.line;
     ended_ = true;
     block_.clear();
     at_ = 0;
   } else if (order_.empty() && item.hi == event.lo) {
-    put(item);
+    put(event, item.line);
   } else {
     order_.add(item);
   }
@@ -90,21 +94,23 @@ bool WindowReader::unplaced(const predict::ValueOrder::Item& item) {
   return again || item.event.kind() == EventKind::kJoin;
 }
 
-void WindowReader::put(const predict::ValueOrder::Item& item) {
+void WindowReader::put(const Event& from, uint64_t line_of) {
   const uint64_t number = read();
-  if (lines_.empty() && item.line != number) {
+  if (lines_.empty() && line_of != number) {
     lines_.resize(own());
     std::iota(lines_.begin(), lines_.end(), start_.passed());
   }
-  if (!lines_.empty() || item.line != number) {
-    lines_.push_back(item.line);
+  if (!lines_.empty() || line_of != number) {
+    lines_.push_back(line_of);
   }
   // What lies on top of the events is not asked for any more.
-  Event event = item.event;
+  Event event = from;
   event.span_or_extra = 0;
   event.has_hi = event.has_read_value = event.has_write_value = 0;
   all_.look(event, number);
-  start_.complete(&event);
+  if (start_.passed() > 0) {
+    start_.complete(&event);
+  }
   window_.events.push_back(event);
 }
 

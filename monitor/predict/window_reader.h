@@ -56,7 +56,7 @@ class WindowReader {
   Result<void> next_block();
   bool unplaced(const predict::ValueOrder::Item& item);
   void take(size_t at);
-  void put(const predict::ValueOrder::Item& item);
+  void put(const Event& from, uint64_t line_of);
 
   EventSource& source_;
   predict::ValueOrder order_;
