@@ -71,7 +71,7 @@ CheckOptions check_options(const CheckArguments& options, const std::string& pro
   result.analysis.values = !options.no_values && !without("values");
   result.analysis.bounds.max_steps = options.max_steps;
   result.analysis.max_total_steps = 10 * options.max_steps;
-  // Whoever asks for more decisions means those of large parts, too.
+  // Whoever asks for more decisions means those of large components, too.
   const double more =
       static_cast<double>(options.max_steps) / static_cast<double>(OrientationBounds().max_steps);
   const auto scaled = [more](uint64_t work) {

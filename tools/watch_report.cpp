@@ -35,9 +35,9 @@ void print_watch_summary(const std::string& name, const WatchSummary& summary,
                                      {"complete", summary.complete()},
                                      {"violations", summary.found.all()},
                                      {"occurrences", summary.occurrences},
-                                     {"windows", summary.windows},
+                                     {"windows", summary.candidates},
                                      {"undecided_windows", summary.unjudged},
-                                     {"given_up", summary.detector.forced},
+                                     {"given_up", summary.detector.evicted},
                                      {"late_events", summary.detector.late_events},
                                      {"lost_events", summary.lost_events}};
     if (summary.ended) {
@@ -67,13 +67,13 @@ void print_watch_summary(const std::string& name, const WatchSummary& summary,
   for (const Shortfall& shortfall : summary.shortfalls()) {
     out += shortfall_lines(shortfall);
   }
-  out += fmt::format("  violations: {} ({} in all); windows searched: {}\n", summary.found.all(),
-                     summary.occurrences, summary.windows);
+  out += fmt::format("  violations: {} ({} in all); candidates searched: {}\n", summary.found.all(),
+                     summary.occurrences, summary.candidates);
   if (!summary.complete()) {
-    out +=
-        fmt::format("  incomplete: {} events late, {} lost, {} windows not decided, {} given up\n",
-                    summary.detector.late_events, summary.lost_events, summary.unjudged,
-                    summary.detector.forced);
+    out += fmt::format(
+        "  incomplete: {} events late, {} lost, {} candidates not decided, {} given up\n",
+        summary.detector.late_events, summary.lost_events, summary.unjudged,
+        summary.detector.evicted);
   }
   const std::string ended = summary.ended ? limit_text(*summary.ended) : "";
   for (const std::string& note : summary.notes) {

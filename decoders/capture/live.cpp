@@ -63,7 +63,7 @@ class LiveReader::Impl {
     for (auto& [number, thread] : threads_) {
       thread->add_end();
     }
-    tell_end();
+    report_end();
   }
 
   void take(const std::function<void(const News&)>& receive) {
@@ -72,7 +72,7 @@ class LiveReader::Impl {
       give(number, *thread, receive);
     }
     std::erase_if(threads_, [](const auto& entry) { return entry.second->ended(); });
-    tell_end();
+    report_end();
   }
 
   bool take(uint32_t number, size_t events, const std::function<void(const News&)>& receive) {
@@ -89,7 +89,7 @@ class LiveReader::Impl {
     give(number, thread, receive);
     if (thread.ended()) {
       threads_.erase(found);
-      tell_end();
+      report_end();
     }
     return true;
   }
@@ -136,7 +136,7 @@ class LiveReader::Impl {
   }
 
   // What is left to be said when the last thread has ended.
-  void tell_end() {
+  void report_end() {
     if (!at_end_ || !threads_.empty() || end_told_) {
       return;
     }

@@ -127,7 +127,7 @@ class Session {
     if (has_units(plan_, 0)) {
       events_->units_were_set(target_.threads());
     }
-    tell_start();
+    report_start();
     watch_until_end(signals);
     auto summary = finish();
     if (signals.stop().asked()) {
@@ -167,7 +167,7 @@ class Session {
     note(text);
   }
 
-  void tell_start() {
+  void report_start() {
     size_t units = 0;
     for (const PlannedFunction& function : plan_.functions) {
       units += function.unit ? 1 : 0;
@@ -177,13 +177,13 @@ class Session {
                     "through {}, {} watch points",
                     target_.pid(), target_.executable(), units, plan_.accesses, plan_.sites.size(),
                     probes_->name(), plan_.watch.size()));
-    tell_plan();
+    report_plan();
     if (options_.values == Values::kMemory) {
       warn(probes_->reads_memory() ? kAssumption : "contents of memory are read through BPF alone");
     }
   }
 
-  void tell_plan() {
+  void report_plan() {
     for (const std::string& text : plan_.notes) {
       warn(text);
     }
@@ -451,7 +451,7 @@ class Session {
     } else {
       plan_ = std::move(*extended);
       set = set_probes(groups);
-      tell_plan();
+      report_plan();
     }
     if (!set) {
       warn(fmt::format("{} was loaded, and is not watched: {}", names, set.error().to_string()));

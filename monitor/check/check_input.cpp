@@ -27,7 +27,7 @@ void add_objects(const EventBlock& block, uint64_t first, const std::vector<uint
 }
 
 // What could not be waited for. Which accesses are a unit does not matter for robustness.
-void tell_of(const HeldUnits& held, CheckReport* report) {
+void report_held(const HeldUnits& held, CheckReport* report) {
   if (report->property == Property::kRobustness) {
     return;
   }
@@ -87,7 +87,7 @@ Result<Reports> check_stream(EventSource& source, const std::vector<CheckOptions
     }
     report->threads = reader.count().threads();
     report->units = reader.count().units();
-    tell_of(reader.units(), &*report);
+    report_held(reader.units(), &*report);
     reports.push_back(std::move(*report));
   }
   return reports;

@@ -52,7 +52,7 @@ class Report {
     if (!report_.notes.empty()) {
       object["notes"] = notes();
     }
-    object["groups_searched"] = report_.parts;
+    object["groups_searched"] = report_.components;
     if (report_.basis) {
       object["rests_on"] = basis_json(*report_.basis);
     }
@@ -66,7 +66,7 @@ class Report {
     std::string out =
         fmt::format("{}: {}: {}\n", printable(input_), property_name(report_.property), headline());
     out += fmt::format("  events: {}, threads: {}, units: {}; groups of units searched: {}\n",
-                       report_.events, report_.threads, report_.units, report_.parts);
+                       report_.events, report_.threads, report_.units, report_.components);
     if (report_.basis && report_.violations() == 0) {
       out += fmt::format("  {}\n", basis_text(*report_.basis));
     }

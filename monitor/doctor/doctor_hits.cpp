@@ -299,8 +299,9 @@ Cost bpf_cost(Bench& bench, attach::Uprobes& probes, Probed probed) {
 }
 
 // `costs` with the place of each; the first one is the figure for programs.
-MachineFinding tell(std::string name, const std::vector<std::pair<const char*, Cost>>& costs,
-                    std::string needed_by, std::string (*remedy)(int)) {
+MachineFinding cost_finding(std::string name,
+                            const std::vector<std::pair<const char*, Cost>>& costs,
+                            std::string needed_by, std::string (*remedy)(int)) {
   std::string detail;
   for (const auto& [where, cost] : costs) {
     if (!cost.problem.empty()) {
@@ -326,28 +327,31 @@ MachineFinding examine_bpf_hits(Bench& bench) {
     return finding(name, false, false, message.substr(0, remedy), needed_by,
                    remedy == std::string::npos ? message : message.substr(remedy + 2));
   }
-  return tell(name,
-              {{"at a load", bpf_cost(bench, **probes, tsomon_doctor_bpf_load)},
-               {"at a function's entry", bpf_cost(bench, **probes, tsomon_doctor_bpf_entry)}},
-              needed_by, [](int) -> std::string { return "use a kernel from 6.12 on"; });
+  return cost_finding(
+      name,
+      {{"at a load", bpf_cost(bench, **probes, tsomon_doctor_bpf_load)},
+       {"at a function's entry", bpf_cost(bench, **probes, tsomon_doctor_bpf_entry)}},
+      needed_by, [](int) -> std::string { return "use a kernel from 6.12 on"; });
 }
 
 }  // namespace
 
 std::vector<MachineFinding> examine_hits() {
   Bench bench;
-  return {tell("hit_cost_perf",
-               {{"at a load", uprobe_cost(bench, tsomon_doctor_perf_load, false)},
-                {"at a function's entry", uprobe_cost(bench, tsomon_doctor_perf_entry, false)}},
-               "attaching: what a probe costs the program, through perf", uprobe_remedy),
-          tell("hit_cost_perf_return",
-               {{"at a function's return", uprobe_cost(bench, tsomon_doctor_perf_return, true)}},
-               "attaching: what a probe on returns costs the program, through perf", uprobe_remedy),
-          examine_bpf_hits(bench),
-          tell("hit_cost_breakpoint", {{"at a load", breakpoint_cost(bench)}},
-               "attaching: what a watched location costs the program", [](int error) {
-                 return perf_remedy(error, "let the virtual machine pass debug registers on");
-               })};
+  return {
+      cost_finding("hit_cost_perf",
+                   {{"at a load", uprobe_cost(bench, tsomon_doctor_perf_load, false)},
+                    {"at a function's entry", uprobe_cost(bench, tsomon_doctor_perf_entry, false)}},
+                   "attaching: what a probe costs the program, through perf", uprobe_remedy),
+      cost_finding(
+          "hit_cost_perf_return",
+          {{"at a function's return", uprobe_cost(bench, tsomon_doctor_perf_return, true)}},
+          "attaching: what a probe on returns costs the program, through perf", uprobe_remedy),
+      examine_bpf_hits(bench),
+      cost_finding("hit_cost_breakpoint", {{"at a load", breakpoint_cost(bench)}},
+                   "attaching: what a watched location costs the program", [](int error) {
+                     return perf_remedy(error, "let the virtual machine pass debug registers on");
+                   })};
 }
 
 }  // namespace tsomon::doctor

@@ -50,7 +50,7 @@ Result<bool> ReadAhead::read(SourceBlock& block) {
   std::swap(part_.events, block.events);
   std::swap(part_.origin, block.origin);
   count_.add(block.events);
-  teller_.tell(source_.symbols(), block.news);
+  symbol_deltas_.write(source_.symbols(), block.delta);
   return true;
 }
 
@@ -115,7 +115,7 @@ Result<const SourceBlock*> ReadAhead::next() {
     }
     return nullptr;
   }
-  learn(std::move(current_->news), judged_);
+  learn(std::move(current_->delta), judged_);
   return current_.get();
 }
 

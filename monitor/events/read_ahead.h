@@ -33,7 +33,7 @@ unsigned usable_processors();
 struct SourceBlock {
   EventBlock events;
   BlockOrigin origin;
-  SymbolNews news;
+  SymbolDelta delta;
 };
 
 class ReadAhead {
@@ -71,7 +71,7 @@ class ReadAhead {
   HeldUnits::Part part_;
   bool ended_ = false;
   EventCount count_;
-  SymbolTeller teller_{SymbolTeller::What::kJudged};
+  SymbolDeltaWriter symbol_deltas_{SymbolDeltaWriter::What::kJudged};
   std::exception_ptr thrown_;     // std::bad_alloc, WorkEnded; next() throws it
   std::optional<Error> failure_;  // seen by the other one when the queue has ended
 

@@ -4,51 +4,52 @@
 
 namespace tsomon {
 
-void SymbolTeller::tell(const Interner& texts, uint32_t* told, std::vector<std::string>& news) {
-  news.clear();
-  while (*told < texts.size()) {
-    news.emplace_back(texts.text((*told)++));
+void SymbolDeltaWriter::write(const Interner& texts, uint32_t* written,
+                              std::vector<std::string>& delta) {
+  delta.clear();
+  while (*written < texts.size()) {
+    delta.emplace_back(texts.text((*written)++));
   }
 }
 
-void SymbolTeller::tell(const Symbols& symbols, SymbolNews& news) {
-  tell(symbols.labels, &labels_, news.labels);
+void SymbolDeltaWriter::write(const Symbols& symbols, SymbolDelta& delta) {
+  write(symbols.labels, &labels_, delta.labels);
   if (what_ == What::kAll) {
-    tell(symbols.threads, &threads_, news.threads);
-    tell(symbols.locations, &locations_, news.locations);
+    write(symbols.threads, &threads_, delta.threads);
+    write(symbols.locations, &locations_, delta.locations);
   }
   const auto& values = symbols.initial_values;
-  news.initial_values.assign(values.begin() + static_cast<ptrdiff_t>(initial_values_),
-                             values.end());
+  delta.initial_values.assign(values.begin() + static_cast<ptrdiff_t>(initial_values_),
+                              values.end());
   initial_values_ = values.size();
-  news.initial_zero = symbols.initial_zero;
+  delta.initial_zero = symbols.initial_zero;
   size_t members = 0;
   for (const AtomicSet& set : symbols.sets) {
     members += set.members.size();
   }
-  news.sets.reset();
+  delta.sets.reset();
   if (symbols.sets.size() != sets_ || members != members_) {
-    news.sets = symbols.sets;
+    delta.sets = symbols.sets;
     sets_ = symbols.sets.size();
     members_ = members;
   }
 }
 
-void learn(SymbolNews&& news, Symbols& symbols) {
-  for (const std::string& label : news.labels) {
+void learn(SymbolDelta&& delta, Symbols& symbols) {
+  for (const std::string& label : delta.labels) {
     symbols.labels.intern(label);
   }
-  for (const std::string& thread : news.threads) {
+  for (const std::string& thread : delta.threads) {
     symbols.threads.intern(thread);
   }
-  for (const std::string& location : news.locations) {
+  for (const std::string& location : delta.locations) {
     symbols.locations.intern(location);
   }
-  symbols.initial_values.insert(symbols.initial_values.end(), news.initial_values.begin(),
-                                news.initial_values.end());
-  symbols.initial_zero = news.initial_zero;
-  if (news.sets) {
-    symbols.sets = std::move(*news.sets);
+  symbols.initial_values.insert(symbols.initial_values.end(), delta.initial_values.begin(),
+                                delta.initial_values.end());
+  symbols.initial_zero = delta.initial_zero;
+  if (delta.sets) {
+    symbols.sets = std::move(*delta.sets);
   }
 }
 

@@ -1,9 +1,9 @@
 // What is new of Symbols that grow on one thread and are looked at on another.
 //
-// Purpose     Each block of events carries the news that go with it, so who judges the block has
+// Purpose     Each block of events carries the names that go with it, so who judges the block has
 //             the symbols as they were when it was read.
 // Complexity  O(what is new), and O(sets and their members) where there are atomic sets.
-// Thread-safety: SymbolTeller belongs to the thread that reads, the learnt Symbols to the other.
+// Thread-safety: SymbolDeltaWriter belongs to the thread that reads, the learnt Symbols to the other.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace tsomon {
 
-struct SymbolNews {
+struct SymbolDelta {
   std::vector<std::string> labels;
   std::vector<std::string> threads;
   std::vector<std::string> locations;
@@ -25,18 +25,18 @@ struct SymbolNews {
   bool initial_zero = true;
 };
 
-class SymbolTeller {
+class SymbolDeltaWriter {
  public:
   // kJudged: labels, atomic sets and initial values, on which verdicts depend. kAll: the names of
   // threads and the source locations as well, which reports show.
   enum class What : uint8_t { kJudged, kAll };
-  explicit SymbolTeller(What what) : what_(what) {}
+  explicit SymbolDeltaWriter(What what) : what_(what) {}
 
-  // Replaces `news` by what is new since the last call.
-  void tell(const Symbols& symbols, SymbolNews& news);
+  // Replaces `delta` by what is new since the last call.
+  void write(const Symbols& symbols, SymbolDelta& delta);
 
  private:
-  static void tell(const Interner& texts, uint32_t* told, std::vector<std::string>& news);
+  static void write(const Interner& texts, uint32_t* written, std::vector<std::string>& delta);
 
   What what_;
   uint32_t labels_ = 0;
@@ -47,7 +47,7 @@ class SymbolTeller {
   size_t members_ = 0;
 };
 
-// What was told becomes part of `symbols`.
-void learn(SymbolNews&& news, Symbols& symbols);
+// What was written becomes part of `symbols`.
+void learn(SymbolDelta&& delta, Symbols& symbols);
 
 }  // namespace tsomon

@@ -39,7 +39,7 @@ class FindingCycle {
     for (const Step& step : violation.witness) {
       cycle_.witness.push_back({access_.at(step.event), step.commit});
     }
-    for (const uint32_t e : violation.window) {
+    for (const uint32_t e : violation.slice) {
       const bool on_cycle =
           std::any_of(violation.cycle.begin(), violation.cycle.end(), [&](const CycleEdge& edge) {
             return cycle_.of_events ? edge.from == e : edge.unit == units_.of_event(e);
@@ -94,7 +94,7 @@ class FindingCycle {
   // Everything that is shown, in the order of the trace.
   void number_accesses() {
     const Violation& violation = finding_.violation;
-    std::set<uint32_t> wanted(violation.window.begin(), violation.window.end());
+    std::set<uint32_t> wanted(violation.slice.begin(), violation.slice.end());
     for (const Step& step : violation.witness) {
       wanted.insert(step.event);
     }

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "monitor/events/read_ahead.h"
-#include "monitor/judge/set_window.h"
+#include "monitor/judge/set_candidate.h"
 #include "offline/check/orientation_search.h"
 #include "tso/check/analysis_budget.h"
 #include "tso/support/work.h"
@@ -22,35 +22,35 @@ void nothing_is_definite(Analysis* analysis) {
 
 }  // namespace
 
-uint64_t Look::undecided() const {
+uint64_t Judgement::undecided() const {
   if (!done() || failed()) {
     return UINT64_MAX;
   }
-  return std::max<uint64_t>(result().undecided_parts,
+  return std::max<uint64_t>(result().undecided_components,
                             result().verdict() == Verdict::kInconclusive ? 1 : 0);
 }
 
-bool Look::is_open() const { return undecided() > 0 || result().all().possible > 0; }
+bool Judgement::is_open() const { return undecided() > 0 || result().all().possible > 0; }
 
-Trace trace_of(DetectedStretch* slice) {
+Trace trace_of(DetectedSlice* slice) {
   Trace trace;
   static_cast<EventBlock&>(trace) = std::move(slice->events);
   trace.symbols.initial_zero = false;
   trace.symbols.initial_values = std::move(slice->initial);
-  trace.in_front = slice->in_front;
+  trace.pending_prefix = slice->pending_prefix;
   return trace;
 }
 
-std::vector<EventRange> ranges_of(std::span<const DetectedWindow> windows,
+std::vector<EventRange> ranges_of(std::span<const DetectedCandidate> candidates,
                                   const std::vector<uint64_t>* index) {
   std::vector<EventRange> ranges;
-  for (const DetectedWindow& window : windows) {
+  for (const DetectedCandidate& candidate : candidates) {
     if (index != nullptr) {
-      const std::vector<EventRange> own = ranges_of(window.units, *index);
+      const std::vector<EventRange> own = ranges_of(candidate.units, *index);
       ranges.insert(ranges.end(), own.begin(), own.end());
       continue;
     }
-    for (const DetectedUnit& unit : window.units) {
+    for (const DetectedUnit& unit : candidate.units) {
       ranges.push_back(
           {unit.thread, static_cast<uint32_t>(unit.first), static_cast<uint32_t>(unit.last)});
     }
@@ -58,8 +58,8 @@ std::vector<EventRange> ranges_of(std::span<const DetectedWindow> windows,
   return ranges;
 }
 
-DetectedWindow all_before(const Trace& trace, uint64_t end) {
-  DetectedWindow all;
+DetectedCandidate all_before(const Trace& trace, uint64_t end) {
+  DetectedCandidate all;
   for (const Event& event : trace.events) {
     while (all.units.size() <= event.thread) {
       const auto thread = static_cast<ThreadId>(all.units.size());
@@ -69,41 +69,42 @@ DetectedWindow all_before(const Trace& trace, uint64_t end) {
   return all;
 }
 
-Look CandidateJudge::look(std::span<const DetectedWindow> windows, DetectedStretch&& slice,
-                          uint64_t around, const WindowShare& share, uint64_t input, bool values,
-                          unsigned jobs) const {
-  Look look;
+Judgement CandidateJudge::judge(std::span<const DetectedCandidate> candidates,
+                                DetectedSlice&& slice, uint64_t around, const CandidateShare& share,
+                                uint64_t input, bool values, unsigned jobs) const {
+  Judgement judgement;
   const bool some_executions = slice.some_executions;
   AnalysisOptions options = analysis_;
   options.property = searched_as(property_);
   options.threads = jobs != 0 ? jobs : usable_processors();
   options.values = options.values && values && slice.all_stores;
-  look.slice = trace_of(&slice);
-  look.index = std::move(slice.index);
+  judgement.slice = trace_of(&slice);
+  judgement.index = std::move(slice.index);
   share.limit(&options);
-  if (around == 0 && options.values && look.slice.has_read_values()) {
+  if (around == 0 && options.values && judgement.slice.has_read_values()) {
     options.max_total_work = std::min(options.max_total_work, kFirstLookWork);
   }
-  options.only = ranges_of(windows, &look.index);
-  const WorkSpent spent = measured(kWindowsBudget.of(input), [&] {
+  options.only = ranges_of(candidates, &judgement.index);
+  const WorkSpent spent = measured(kCandidatesBudget.of(input), [&] {
     if (property_ == Property::kAtomicSets) {
-      look.analysis = analyse_set_windows(symbols_, windows, options, &look.slice, &look.index);
-      (*look.analysis)->notes = {};  // what is not certain the detector has counted
+      judgement.analysis =
+          analyse_set_candidates(symbols_, candidates, options, &judgement.slice, &judgement.index);
+      (*judgement.analysis)->notes = {};  // what is not certain the detector has counted
     } else {
-      look.analysis = analyse_exactly(look.slice, options);
+      judgement.analysis = analyse_exactly(judgement.slice, options);
     }
   });
-  look.work = spent.work;
-  look.over = spent.over;
-  if (some_executions && !look.failed()) {
-    nothing_is_definite(&**look.analysis);
+  judgement.work = spent.work;
+  judgement.over = spent.over;
+  if (some_executions && !judgement.failed()) {
+    nothing_is_definite(&**judgement.analysis);
   }
-  return look;
+  return judgement;
 }
 
-bool CandidateJudge::more_may_say(const Look& look, uint64_t around) const {
-  return look.is_open() && !look.over && analysis_.values && around != Detector::kAround.back() &&
-         (around == 0 || look.slice.has_read_values());
+bool CandidateJudge::more_may_say(const Judgement& judgement, uint64_t around) const {
+  return judgement.is_open() && !judgement.over && analysis_.values &&
+         around != Detector::kAround.back() && (around == 0 || judgement.slice.has_read_values());
 }
 
 }  // namespace tsomon

@@ -37,7 +37,7 @@ void add_analysis(Analysis&& analysis, const Trace& trace, const std::vector<uin
                   CheckReport* report) {
   const WorkPause outside;  // what was found is kept, whoever asks for a stop
   const UnitTable units(trace);
-  report->parts += analysis.parts;
+  report->components += analysis.components;
   report->open_edges += analysis.open_edges;
   report->more.add(analysis.more);
   report->notes.add(analysis.notes);

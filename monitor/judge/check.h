@@ -49,7 +49,7 @@ struct CheckReport : Outcome<Finding> {
   uint32_t threads = 0;  // that have events
   uint64_t units = 0;
   uint64_t lost_events = 0;
-  uint64_t parts = 0;       // groups of units that had to be searched
+  uint64_t components = 0;  // groups of units that had to be searched
   uint64_t open_edges = 0;  // undirected edges left after refinement, where it was searched
   // Of the groups of units that are violated or not decided; the first kMaxFenceAdvice.
   std::vector<FenceAdvice> unfenced;

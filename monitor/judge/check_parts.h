@@ -10,7 +10,7 @@
 
 namespace tsomon {
 
-// Adds what an analysis of (a stretch of) the input found.
+// Adds what an analysis of (a slice of) the input found.
 void add_analysis(Analysis&& analysis, const Trace& trace, const std::vector<uint64_t>* index,
                   CheckReport* report);
 

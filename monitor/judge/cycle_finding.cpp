@@ -65,14 +65,14 @@ Finding finding_of_cycle(const DetectedCycle& cycle, Property property,
     const EdgeKind kind =
         step.kind == EdgeKind::kProgramOrder && other_thread ? EdgeKind::kThread : step.kind;
     finding.violation.cycle.push_back({units.of_event(from), from, to, kind});
-    finding.violation.window.insert(finding.violation.window.end(), {from, to});
+    finding.violation.slice.insert(finding.violation.slice.end(), {from, to});
   }
-  auto& window = finding.violation.window;
-  std::sort(window.begin(), window.end());
-  window.erase(std::unique(window.begin(), window.end()), window.end());
+  auto& candidate = finding.violation.slice;
+  std::sort(candidate.begin(), candidate.end());
+  candidate.erase(std::unique(candidate.begin(), candidate.end()), candidate.end());
   // Every store committing at once, in the order of the input, is one of the executions.
   auto& witness = finding.violation.witness;
-  for (const uint32_t e : window) {
+  for (const uint32_t e : candidate) {
     witness.push_back({false, e});
     if (is(finding.events.events[e], kinds::kStores)) {
       witness.push_back({true, e});

@@ -1,6 +1,6 @@
 // Where fences are missing, in the words of reports.
 //
-// Source      tso/order/fences.h; the units are those of parts that are violated or not decided.
+// Source      tso/order/fences.h; the units are those of components that are violated or not decided.
 // Purpose     One list for `tsomon check` and `tsomon run`: units with the same label that lack a
 //             fence at the same source location are one entry.
 // Thread-safety: pure functions of their arguments.

@@ -74,7 +74,7 @@ std::optional<DetectedCycle> LockCycles::take(uint64_t events) {
 namespace {
 
 // The events of the units on the cycle, and of what a thread did between two steps of it.
-std::vector<uint32_t> events_of(const DetectedCycle& cycle, const Trace& stretch,
+std::vector<uint32_t> events_of(const DetectedCycle& cycle, const Trace& slice,
                                 const std::vector<uint64_t>& index, const UnitTable& units) {
   const auto unit_of = [&](const DetectedAccess& access) -> const Unit* {
     const auto at = std::lower_bound(index.begin(), index.end(), access.index);
@@ -94,7 +94,7 @@ std::vector<uint32_t> events_of(const DetectedCycle& cycle, const Trace& stretch
     const uint32_t last =
         std::max(first->last_event, next->thread == first->thread ? next->last_event : 0);
     for (uint32_t e = first->first_event; e <= last; ++e) {
-      if (stretch.events[e].thread == first->thread && is(stretch.events[e], kinds::kNodes)) {
+      if (slice.events[e].thread == first->thread && is(slice.events[e], kinds::kNodes)) {
         events.push_back(e);
       }
     }
@@ -109,24 +109,24 @@ std::vector<uint32_t> events_of(const DetectedCycle& cycle, const Trace& stretch
 
 }  // namespace
 
-std::vector<CycleEdge> cycle_of_data(const DetectedCycle& cycle, const Trace& stretch,
+std::vector<CycleEdge> cycle_of_data(const DetectedCycle& cycle, const Trace& slice,
                                      const std::vector<uint64_t>& index,
                                      const RelationOptions& options) {
-  const UnitTable units(stretch);
-  const std::vector<uint32_t> events = events_of(cycle, stretch, index, units);
+  const UnitTable units(slice);
+  const std::vector<uint32_t> events = events_of(cycle, slice, index, units);
   if (events.empty() || events.size() > LockCycles::kMostEvents) {
     return {};
   }
-  std::vector<uint32_t> class_of(stretch.events.size());
+  std::vector<uint32_t> class_of(slice.events.size());
   for (const uint32_t e : events) {
     class_of[e] = units.of_event(e);
   }
-  const LocationTable locations(stretch);
-  const Relation relation(stretch, locations, options);
+  const LocationTable locations(slice);
+  const Relation relation(slice, locations, options);
   const OrientationOracle open = [](uint32_t, uint32_t) { return Order::kNone; };
   std::vector<CycleEdge> found = shortest_cycle_among(relation, class_of, events, open);
   const bool of_data = std::none_of(found.begin(), found.end(), [&](const CycleEdge& edge) {
-    return orders_lock(stretch.events[edge.from], stretch.events[edge.to]);
+    return orders_lock(slice.events[edge.from], slice.events[edge.to]);
   });
   return of_data ? found : std::vector<CycleEdge>();
 }

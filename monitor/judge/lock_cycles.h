@@ -53,10 +53,10 @@ class LockCycles {
 };
 
 // The shortest cycle of certain orders through data, among the units of `cycle` and what their
-// threads did between them, in positions of `stretch`; empty: there is none, or there are too many
-// events. `index`: of the events of `stretch`, in the input; it holds these units as far as they
+// threads did between them, in positions of `slice`; empty: there is none, or there are too many
+// events. `index`: of the events of `slice`, in the input; it holds these units as far as they
 // have come.
-std::vector<CycleEdge> cycle_of_data(const DetectedCycle& cycle, const Trace& stretch,
+std::vector<CycleEdge> cycle_of_data(const DetectedCycle& cycle, const Trace& slice,
                                      const std::vector<uint64_t>& index,
                                      const RelationOptions& options);
 

@@ -9,12 +9,12 @@
 #include <fmt/format.h>
 
 #include "monitor/events/read_ahead.h"
+#include "monitor/judge/candidate_bounds.h"
 #include "monitor/judge/candidate_judge.h"
 #include "monitor/judge/check_parts.h"
 #include "monitor/judge/cycle_finding.h"
 #include "monitor/judge/input_order.h"
 #include "monitor/judge/threads_at_once.h"
-#include "monitor/judge/window_bounds.h"
 #include "offline/check/crossing_units.h"
 #include "online/detector/bounded_detector.h"
 #include "tso/check/analysis_budget.h"
@@ -156,11 +156,11 @@ class StreamCheck::Impl {
       incomplete(
           fmt::format("{} events contradict the order of those before them", seen.late_events));
     }
-    if (seen.forced > 0 && !judged_whole_) {
+    if (seen.evicted > 0 && !judged_whole_) {
       incomplete(
           fmt::format("{} stores that nothing drains were given up; --store-buffer bounds "
                       "what a store buffer holds",
-                      seen.forced));
+                      seen.evicted));
     }
     if (seen.uncertain > 0 && !judged_whole_) {
       incomplete("the order of conflicting accesses to an atomic set is not certain");
@@ -210,20 +210,20 @@ class StreamCheck::Impl {
   DetectorCallbacks callbacks() {
     DetectorCallbacks callbacks;
     callbacks.on_cycle = [this](const DetectedCycle& cycle) { keep(cycle); };
-    callbacks.on_window = [this](DetectedWindow&& window) {
-      pending_.push_back(std::move(window));
+    callbacks.on_candidate = [this](DetectedCandidate&& candidate) {
+      pending_.push_back(std::move(candidate));
     };
-    callbacks.wants_events = [](const DetectedWindow&) { return false; };
+    callbacks.wants_events = [](const DetectedCandidate&) { return false; };
     return callbacks;
   }
 
   void incomplete(std::string why) { report_.missing(std::move(why)); }
 
-  // One of each part, a certain one if there is one.
+  // One of each component, a certain one if there is one.
   void keep(const DetectedCycle& cycle) {
     certain_cycle_ = certain_cycle_ || cycle.certain();
     const auto same = std::find_if(cycles_.begin(), cycles_.end(), [&](const DetectedCycle& kept) {
-      return kept.part == cycle.part && kept.set == cycle.set;
+      return kept.component == cycle.component && kept.set == cycle.set;
     });
     if (same != cycles_.end()) {
       if (cycle.certain() && !same->certain()) {
@@ -255,7 +255,7 @@ class StreamCheck::Impl {
   Trace everything() const {
     Trace trace;
     if (report_.events > 0) {
-      static_cast<EventBlock&>(trace) = detector_.stretch(0, report_.events - 1).events;
+      static_cast<EventBlock&>(trace) = detector_.slice(0, report_.events - 1).events;
     }
     trace.symbols = symbols_;
     trace.complete = trace_complete_;
@@ -281,45 +281,45 @@ class StreamCheck::Impl {
     pending_.clear();
   }
 
-  // What comes behind a window tells something of it: one that ends later has to wait.
+  // What comes behind a candidate tells something of it: one that ends later has to wait.
   uint64_t judged_up_to() const {
     const uint64_t behind = std::min(Detector::kAround.back(), options_.history_events / 8);
     return report_.events - std::min(report_.events, behind);
   }
 
-  static uint64_t end_of(const DetectedWindow& window) {
+  static uint64_t end_of(const DetectedCandidate& candidate) {
     uint64_t end = 0;
-    for (const DetectedUnit& unit : window.units) {
+    for (const DetectedUnit& unit : candidate.units) {
       end = std::max(end, unit.last);
     }
     return end;
   }
 
-  // The windows that end before that event.
-  std::vector<DetectedWindow> take_pending(uint64_t end_before) {
+  // The candidates that end before that event.
+  std::vector<DetectedCandidate> take_pending(uint64_t end_before) {
     const auto wait = std::stable_partition(
         pending_.begin(), pending_.end(),
-        [&](const DetectedWindow& window) { return end_of(window) < end_before; });
-    std::vector<DetectedWindow> windows(std::make_move_iterator(pending_.begin()),
-                                        std::make_move_iterator(wait));
+        [&](const DetectedCandidate& candidate) { return end_of(candidate) < end_before; });
+    std::vector<DetectedCandidate> candidates(std::make_move_iterator(pending_.begin()),
+                                              std::make_move_iterator(wait));
     pending_.erase(pending_.begin(), wait);
-    return windows;
+    return candidates;
   }
 
-  // Windows up to an event, in the whole input so far; all of it where the detector did not see
+  // Candidates up to an event, in the whole input so far; all of it where the detector did not see
   // everything.
   void judge_everything(uint64_t end_before) {
     const DetectorStatistics seen = detector_.statistics();
-    const bool whole = seen.late_events > 0 || seen.uncertain > 0 || seen.forced > 0;
-    std::vector<DetectedWindow> windows = take_pending(end_before);
-    if (error_ || (windows.empty() && cycles_.empty() && !whole)) {
+    const bool whole = seen.late_events > 0 || seen.uncertain > 0 || seen.evicted > 0;
+    std::vector<DetectedCandidate> candidates = take_pending(end_before);
+    if (error_ || (candidates.empty() && cycles_.empty() && !whole)) {
       return;
     }
     const Trace trace = everything();
     if (whole) {
-      windows.assign(end_before < trace.events.size() ? 1 : 0, all_before(trace, end_before));
+      candidates.assign(end_before < trace.events.size() ? 1 : 0, all_before(trace, end_before));
     }
-    judge(trace, nullptr, windows);
+    judge(trace, nullptr, candidates);
     judged_whole_ = whole;
     reported_loss_ = !trace_complete_;
     forget_cycles();
@@ -366,69 +366,70 @@ class StreamCheck::Impl {
     }
   }
 
-  // Windows up to an event, of an input that is too long to be kept, each with those it overlaps.
+  // Candidates up to an event, of an input that is too long to be kept, each with those it overlaps.
   void judge_pending(uint64_t end_before) {
     if (everything_ || error_) {
       return;
     }
-    std::vector<DetectedWindow> windows = take_pending(end_before);
-    std::sort(windows.begin(), windows.end(), [](const DetectedWindow& a, const DetectedWindow& b) {
-      return a.units.front().first < b.units.front().first;
-    });
-    std::vector<Stretch> stretches;
-    for (DetectedWindow& window : windows) {
-      if (!wanted(window)) {
+    std::vector<DetectedCandidate> candidates = take_pending(end_before);
+    std::sort(candidates.begin(), candidates.end(),
+              [](const DetectedCandidate& a, const DetectedCandidate& b) {
+                return a.units.front().first < b.units.front().first;
+              });
+    std::vector<CandidateGroup> groups;
+    for (DetectedCandidate& candidate : candidates) {
+      if (!wanted(candidate)) {
         continue;
       }
-      const uint64_t begin = window.units.front().first;
-      const uint64_t end = end_of(window);
+      const uint64_t begin = candidate.units.front().first;
+      const uint64_t end = end_of(candidate);
       if (!detector_.affords(end - begin + 1)) {
         ++unjudged_;
         continue;
       }
       // Cycles of one execution may overlap without end.
-      if (stretches.empty() || begin > stretches.back().last || detector_.simple()) {
-        stretches.push_back({begin, end, {}});
+      if (groups.empty() || begin > groups.back().last || detector_.simple()) {
+        groups.push_back({begin, end, {}});
       }
-      stretches.back().last = std::max(stretches.back().last, end);
-      stretches.back().windows.push_back(std::move(window));
+      groups.back().last = std::max(groups.back().last, end);
+      groups.back().candidates.push_back(std::move(candidate));
     }
     const unsigned jobs = options_.jobs != 0 ? options_.jobs : usable_processors();
     const auto analyse = [&](size_t i) {
-      return analyse_stretch(stretches[i], bounds_left(stretches[i]),
-                             stretches.size() > 1 ? 1 : options_.jobs);
+      return analyse_group(groups[i], bounds_left(groups[i]),
+                           groups.size() > 1 ? 1 : options_.jobs);
     };
-    work_in_order(stretches.size(), jobs, analyse, [&](size_t i, JudgedStretch&& judged) {
-      // What is left depends on the stretches before, which may still have been at work.
-      if (bounds_left(stretches[i]) != judged.bounds) {
+    work_in_order(groups.size(), jobs, analyse, [&](size_t i, JudgedGroup&& judged) {
+      // What is left depends on the groups before, which may still have been at work.
+      if (bounds_left(groups[i]) != judged.bounds) {
         judged = analyse(i);
       }
-      take(stretches[i], std::move(judged));
+      take(groups[i], std::move(judged));
     });
   }
 
-  // Windows that overlap, and the events that they span.
-  struct Stretch {
+  // Candidates that overlap, and the events that they span.
+  struct CandidateGroup {
     uint64_t first;
     uint64_t last;
-    std::vector<DetectedWindow> windows;
+    std::vector<DetectedCandidate> candidates;
   };
 
-  struct JudgedStretch {
-    WindowShare bounds;
-    Look look;
+  struct JudgedGroup {
+    CandidateShare bounds;
+    Judgement judgement;
     uint64_t events = 0;  // that were analysed, some of them more than once
     uint64_t work = 0;
   };
 
-  WindowShare bounds_left(const Stretch& stretch) const {
-    return costs_.left(options_.analysis, report_.events, stretch.last - stretch.first + 1);
+  CandidateShare bounds_left(const CandidateGroup& group) const {
+    return costs_.left(options_.analysis, report_.events, group.last - group.first + 1);
   }
 
   // May run on any thread.
-  JudgedStretch analyse_stretch(const Stretch& stretch, const WindowShare& bounds,
-                                unsigned jobs) const {
-    JudgedStretch judged;
+  JudgedGroup analyse_group(const CandidateGroup& group, const CandidateShare& bounds,
+                            unsigned jobs) const {
+    JudgedGroup judged;
     judged.bounds = bounds;
     if (!bounds.affordable) {
       return judged;
@@ -437,23 +438,23 @@ class StreamCheck::Impl {
       if (!detector_.affords_around(around)) {
         break;
       }
-      DetectedStretch slice = detector_.stretch(stretch.first, stretch.last, around,
-                                                around == Detector::kAround.back());
-      if (judged.look.undecided() == 0 && judged.look.is_of(slice)) {
+      DetectedSlice slice =
+          detector_.slice(group.first, group.last, around, around == Detector::kAround.back());
+      if (judged.judgement.undecided() == 0 && judged.judgement.is_of(slice)) {
         break;  // there is no more
       }
       judged.events += slice.index.size();
-      Look now = judge_.look(stretch.windows, std::move(slice), around, bounds, report_.events,
-                             true, jobs);
+      Judgement now = judge_.judge(group.candidates, std::move(slice), around, bounds,
+                                   report_.events, true, jobs);
       judged.work += now.work;
-      if (CandidateJudge::stands_beside(judged.look, now)) {
+      if (CandidateJudge::stands_beside(judged.judgement, now)) {
         break;
       }
       const bool more = judge_.more_may_say(now, around);
-      if (!now.failed() && judged.look.done()) {
-        (*now.analysis)->work += judged.look.result().work;
+      if (!now.failed() && judged.judgement.done()) {
+        (*now.analysis)->work += judged.judgement.result().work;
       }
-      judged.look = std::move(now);
+      judged.judgement = std::move(now);
       if (!more) {
         break;
       }
@@ -461,23 +462,23 @@ class StreamCheck::Impl {
     return judged;
   }
 
-  void take(const Stretch& stretch, JudgedStretch&& judged) {
+  void take(const CandidateGroup& group, JudgedGroup&& judged) {
     if (judged.bounds.affordable) {
       costs_.add_events(judged.events);
       detector_.judged(judged.work);
       const uint64_t found = report_.violations();
-      take(std::move(*judged.look.analysis), judged.look.slice, &judged.look.index);
+      take(std::move(*judged.judgement.analysis), judged.judgement.slice, &judged.judgement.index);
       if (report_.violations() > found) {
         return;
       }
-      // Nothing that the analysis says of a stretch takes a cycle of certain orders away.
-      for (const DetectedWindow& window : stretch.windows) {
-        counted_ += window.directed ? 1 : 0;
+      // Nothing that the analysis says of a slice takes a cycle of certain orders away.
+      for (const DetectedCandidate& candidate : group.candidates) {
+        counted_ += candidate.directed ? 1 : 0;
       }
       return;
     }
-    for (const DetectedWindow& window : stretch.windows) {
-      ++(window.directed ? counted_ : unjudged_);
+    for (const DetectedCandidate& candidate : group.candidates) {
+      ++(candidate.directed ? counted_ : unjudged_);
     }
   }
 
@@ -507,13 +508,14 @@ class StreamCheck::Impl {
     report_.more.add(certain ? Verdict::kDefinite : Verdict::kPossible, counted_);
   }
 
-  // Counts the windows that are not analysed.
-  bool wanted(const DetectedWindow& window) {
+  // Counts the candidates that are not analysed.
+  bool wanted(const DetectedCandidate& candidate) {
     // A cycle in the graph of an atomic set needs no further search.
-    const bool found = options_.property == Property::kAtomicSets || !window.complete;
-    if (window.directed && (found || report_.findings.size() >= options_.analysis.max_findings)) {
+    const bool found = options_.property == Property::kAtomicSets || !candidate.complete;
+    if (candidate.directed &&
+        (found || report_.findings.size() >= options_.analysis.max_findings)) {
       ++counted_;
-      ++report_.parts;
+      ++report_.components;
       return false;
     }
     if ((counted_ > 0 || certain_analysis_) &&
@@ -521,16 +523,16 @@ class StreamCheck::Impl {
       ++unseen_;
       return false;
     }
-    if (!window.complete) {
+    if (!candidate.complete) {
       ++unjudged_;
     }
-    return window.complete;
+    return candidate.complete;
   }
 
   void judge(const Trace& trace, const std::vector<uint64_t>* index,
-             const std::vector<DetectedWindow>& windows, Extent extent = Extent::kWhole) {
+             const std::vector<DetectedCandidate>& candidates, Extent extent = Extent::kWhole) {
     CheckOptions options = options_;
-    options.analysis.only = ranges_of(windows, index);
+    options.analysis.only = ranges_of(candidates, index);
     Result<Analysis> analysis;
     const WorkSpent spent = measured(kWholeBudget.of(trace.events.size()),
                                      [&] { analysis = analyse_property(trace, options, extent); });
@@ -552,10 +554,10 @@ class StreamCheck::Impl {
   const Symbols& symbols_;
   CheckOptions options_;
   CheckReport report_;
-  std::vector<DetectedWindow> pending_;  // not analysed yet
-  std::vector<DetectedCycle> cycles_;    // the first ones
-  bool everything_ = true;               // the whole input is in the history, and to be analysed
-  bool kept_whole_ = true;               // it is in the history, in the order of the stream
+  std::vector<DetectedCandidate> pending_;  // not analysed yet
+  std::vector<DetectedCycle> cycles_;       // the first ones
+  bool everything_ = true;                  // the whole input is in the history, and to be analysed
+  bool kept_whole_ = true;                  // it is in the history, in the order of the stream
   bool trace_complete_ = true;
   bool judged_whole_ = false;      // not only what was flagged
   bool too_dear_ = false;          // the analysis of the whole input came to no end
@@ -567,7 +569,7 @@ class StreamCheck::Impl {
   uint64_t surprising_units_ = 0;
   uint64_t unjudged_ = 0;
   uint64_t unseen_ = 0;
-  WindowCosts costs_;  // of what has been judged; stretches that are analysed ahead look at them
+  CandidateCosts costs_;  // of what has been judged; groups that are analysed ahead look at them
   const CandidateJudge judge_;
   ThreadsAtOnce threads_;
   InputOrder order_;

@@ -3,18 +3,18 @@
 // Purpose     What `tsomon check` does with streams: the online detector first, the exact analysis
 //             only for what it flags.
 // Context     While the whole input is still in the detector's history (the first million events),
-//             flagged windows wait and are analysed in the whole trace at the end, so that values
+//             flagged candidates wait and are analysed in the whole trace at the end, so that values
 //             and orders count as in check_trace(). In longer inputs each is analysed in the
-//             stretch it spans; there recorded values decide less often. So it is where the events
+//             slice it spans; there recorded values decide less often. So it is where the events
 //             have too many threads at once (CheckOptions::max_whole). What was put in order is
 //             restored and analysed as it was, as long as all of it is in the history.
-// Bounds      Windows whose events have left the history, or that cost more than a fixed share of
+// Bounds      Candidates whose events have left the history, or that cost more than a fixed share of
 //             the reading (events, undirected edges and work of the search), are not analysed: they
 //             make the result incomplete unless a cycle of directed edges decides them. Once the
-//             verdict is `definite` and enough is shown, further windows are only counted.
+//             verdict is `definite` and enough is shown, further candidates are only counted.
 // Stops       A stop (tso/support/work.h) ends judging; finish() then reports what was found until
 //             then.
-// Complexity  That of the detector, and what analyse_exactly() costs on the flagged windows.
+// Complexity  That of the detector, and what analyse_exactly() costs on the flagged candidates.
 // Memory      The detector's; the findings with their events.
 // Misses      Orders without time (TraceOrder::kThread), and without those of locks or
 //             threads: use check_trace().

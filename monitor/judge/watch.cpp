@@ -13,11 +13,11 @@
 
 #include "monitor/events/held_units.h"
 #include "monitor/findings/event_count.h"
+#include "monitor/judge/candidate_bounds.h"
 #include "monitor/judge/candidate_judge.h"
 #include "monitor/judge/cycle_finding.h"
 #include "monitor/judge/fence_advice.h"
 #include "monitor/judge/lock_cycles.h"
-#include "monitor/judge/window_bounds.h"
 #include "online/detector/bounded_detector.h"
 #include "tso/check/analysis_budget.h"
 #include "tso/model/cancelled_units.h"
@@ -67,8 +67,8 @@ class Watch::Impl {
         detector_(symbols, detector_options(options_),
                   {[this](const DetectedCycle& cycle) { on_cycle(cycle); },
                    {},
-                   [this](DetectedWindow&& window) { on_window(std::move(window)); },
-                   [](const DetectedWindow& window) { return !window.directed; }},
+                   [this](DetectedCandidate&& candidate) { on_candidate(std::move(candidate)); },
+                   [](const DetectedCandidate& candidate) { return !candidate.directed; }},
                   kMixedLiveBudget) {
     options_.analysis.relation = options_.detector.relation;
     options_.names.objects = objects_;
@@ -240,7 +240,7 @@ class Watch::Impl {
       summary->found = {0, summary->found.all()};
     }
     gap(summary->detector.late_events != 0, "events contradict the order of those before them");
-    gap(summary->detector.forced != 0, "stores that nothing drains were given up");
+    gap(summary->detector.evicted != 0, "stores that nothing drains were given up");
     gap(summary->detector.uncertain != 0,
         "the order of conflicting accesses to an atomic set is not certain");
     gap(summary->complete() && !detector_.complete(), "not all of it could be judged");
@@ -294,9 +294,9 @@ class Watch::Impl {
     for (const DetectedStep& step : cycle.steps) {
       first = std::min(first, step.unit.first);
     }
-    DetectedStretch slice = detector_.stretch(first, summary_.events - 1);
+    DetectedSlice slice = detector_.slice(first, summary_.events - 1);
     const uint64_t events = slice.index.size();
-    if (events == slice.in_front || slice.index[slice.in_front] > first ||
+    if (events == slice.pending_prefix || slice.index[slice.pending_prefix] > first ||
         !costs_.left(options_.analysis, summary_.events, events).affordable) {
       return std::nullopt;
     }
@@ -317,24 +317,25 @@ class Watch::Impl {
     return as_far_as_it_stands(finding_of_cycle(cycle, property_, options_.analysis.relation));
   }
 
-  void on_window(DetectedWindow&& window) {
-    if (window.directed) {
+  void on_candidate(DetectedCandidate&& candidate) {
+    if (candidate.directed) {
       return;  // its cycles were reported
     }
-    ++summary_.windows;
-    if (!window.complete || window.events.events.empty() ||
-        !detector_.affords(window.index.size())) {
+    ++summary_.candidates;
+    if (!candidate.complete || candidate.events.events.empty() ||
+        !detector_.affords(candidate.index.size())) {
       ++summary_.unjudged;
       return;
     }
     Waiting waiting;
-    waiting.first = window.index[window.in_front];
-    waiting.last = window.index.back();
-    waiting.slice = {std::move(window.events), std::move(window.index), window.in_front,
-                     window.all_stores,        window.some_executions,  {}};
-    waiting.window = std::move(window);
-    waiting.window.events = EventBlock();
-    waiting.window.index.clear();
+    waiting.first = candidate.index[candidate.pending_prefix];
+    waiting.last = candidate.index.back();
+    waiting.slice = {std::move(candidate.events), std::move(candidate.index),
+                     candidate.pending_prefix,    candidate.all_stores,
+                     candidate.some_executions,   {}};
+    waiting.candidate = std::move(candidate);
+    waiting.candidate.events = EventBlock();
+    waiting.candidate.index.clear();
     for (const uint64_t around : Detector::kAround) {
       if (!detector_.affords_around(around)) {
         break;
@@ -343,14 +344,14 @@ class Watch::Impl {
         waiting_.push_back(std::move(waiting));
         return;
       }
-      if (look(around, false, &waiting)) {
+      if (judge_once(around, false, &waiting)) {
         return;
       }
     }
     report_all(std::move(waiting));
   }
 
-  // Windows that more may be known of when more has come: those up to here.
+  // Candidates that more may be known of when more has come: those up to here.
   void judge_waiting(uint64_t last) {
     while (const auto cycle = lock_cycles_.take(last)) {
       report_lock_cycle(*cycle);
@@ -359,25 +360,25 @@ class Watch::Impl {
                                  waiting_.size() > kMaxWaiting)) {
       Waiting waiting = std::move(waiting_.front());
       waiting_.pop_front();
-      if (!look(Detector::kAround.back(), true, &waiting)) {
+      if (!judge_once(Detector::kAround.back(), true, &waiting)) {
         report_all(std::move(waiting));
       }
     }
   }
 
-  // A window that may be violated, or was not decided, as far as it was looked at.
+  // A candidate that may be violated, or was not decided, as far as it was looked at.
   struct Waiting {
-    DetectedWindow window;  // without events
-    DetectedStretch slice;  // until it is looked at: those events
+    DetectedCandidate candidate;  // without events
+    DetectedSlice slice;          // until it is looked at: those events
     uint64_t first = 0;
     uint64_t last = 0;
-    Look look;  // the one that stands
+    Judgement judgement;  // the one that stands
   };
 
   // It is not looked at any more: what was found so far is reported as far as it stands. Always true.
   bool decline(Waiting* waiting) {
-    bool undecided = !waiting->look.done() || waiting->look.undecided() > 0;
-    std::vector<Judged> all = judged(waiting->look);
+    bool undecided = !waiting->judgement.done() || waiting->judgement.undecided() > 0;
+    std::vector<Judged> all = judged(waiting->judgement);
     const bool nothing = all.empty();
     for (Judged& found : all) {
       // Possible ones, only where there is one like it that was looked at.
@@ -391,36 +392,37 @@ class Watch::Impl {
     return true;
   }
 
-  // True: nothing more is to be asked about the window.
-  bool look(uint64_t around, bool all_behind, Waiting* waiting) {
+  // True: nothing more is to be asked about the candidate.
+  bool judge_once(uint64_t around, bool all_behind, Waiting* waiting) {
     if (stop_asked()) {
       return decline(waiting);
     }
-    DetectedStretch slice = std::exchange(waiting->slice, {});
+    DetectedSlice slice = std::exchange(waiting->slice, {});
     const uint64_t size = slice.index.size();
     if (around != 0) {
       if (looked_around_ > kLookAroundAtFirst + kLookAroundPerEvent * summary_.events) {
         return decline(waiting);
       }
-      slice = detector_.stretch(waiting->first, waiting->last, around, all_behind);
-      if (slice.index.size() == slice.in_front || slice.index[slice.in_front] > waiting->first) {
+      slice = detector_.slice(waiting->first, waiting->last, around, all_behind);
+      if (slice.index.size() == slice.pending_prefix ||
+          slice.index[slice.pending_prefix] > waiting->first) {
         return false;  // it has left the history
       }
-      if (waiting->look.undecided() == 0 && waiting->look.is_of(slice)) {
+      if (waiting->judgement.undecided() == 0 && waiting->judgement.is_of(slice)) {
         return false;  // there is no more
       }
       looked_around_ += slice.index.size();
     }
-    // What the windows before have left.
+    // What the candidates before have left.
     const uint64_t events = around == 0 ? size : 0;
-    const WindowShare share = costs_.left(options_.analysis, summary_.events, events);
+    const CandidateShare share = costs_.left(options_.analysis, summary_.events, events);
     if (!share.affordable) {
       return decline(waiting);
     }
     costs_.add_events(events);
     const WorkScope apart(current_meter(), WorkScope::Counted::kNo);  // it has bounds of its own
-    Look now = judge_.look({&waiting->window, 1}, std::move(slice), around, share, summary_.events,
-                           summary_.losses == 0, 1);
+    Judgement now = judge_.judge({&waiting->candidate, 1}, std::move(slice), around, share,
+                                 summary_.events, summary_.losses == 0, 1);
     detector_.judged(now.work);
     const WorkPause outside;  // what was found is reported, whoever asks for a stop
     if (!now.failed()) {
@@ -431,8 +433,8 @@ class Watch::Impl {
     }
     const bool more = judge_.more_may_say(now, around);
     const bool dear = around != 0 && !now.failed() && now.result().work > kWorkToLookAround;
-    if (!CandidateJudge::stands_beside(waiting->look, now)) {
-      waiting->look = std::move(now);
+    if (!CandidateJudge::stands_beside(waiting->judgement, now)) {
+      waiting->judgement = std::move(now);
     }
     if (!more) {
       report_all(std::move(*waiting));
@@ -443,11 +445,11 @@ class Watch::Impl {
   }
 
   void report_all(Waiting&& waiting) {
-    const bool decided = waiting.look.done() && waiting.look.undecided() == 0;
+    const bool decided = waiting.judgement.done() && waiting.judgement.undecided() == 0;
     summary_.unjudged += decided ? 0 : 1;
     std::vector<Judged> all = judged(waiting.look);
-    const uint64_t violated = waiting.look.done() && !waiting.look.failed()
-                                  ? waiting.look.result().violations()
+    const uint64_t violated = waiting.judgement.done() && !waiting.judgement.failed()
+                                  ? waiting.judgement.result().violations()
                                   : all.size();
     summary_.occurrences += violated - std::min<uint64_t>(violated, all.size());
     for (Judged& found : all) {
@@ -455,17 +457,18 @@ class Watch::Impl {
     }
   }
 
-  std::vector<Judged> judged(const Look& look) const {
+  std::vector<Judged> judged(const Judgement& judgement) const {
     std::vector<Judged> all;
-    if (!look.done() || look.failed()) {
+    if (!judgement.done() || judgement.failed()) {
       return all;
     }
-    const UnitTable units(look.slice);
+    const UnitTable units(judgement.slice);
     std::vector<FenceAdvice> unfenced;
-    add_fence_advice(look.result(), look.slice, units, &look.index, &unfenced);
-    for (const Violation& violation : look.result().findings) {
+    add_fence_advice(judgement.result(), judgement.slice, units, &judgement.index, &unfenced);
+    for (const Violation& violation : judgement.result().findings) {
       all.push_back(
-          {as_far_as_it_stands(make_finding(violation, look.slice, units, &look.index)), unfenced});
+          {as_far_as_it_stands(make_finding(violation, judgement.slice, units, &judgement.index)),
+           unfenced});
     }
     return all;
   }
@@ -496,17 +499,17 @@ class Watch::Impl {
     callback_(found);
   }
 
-  // A bound of their own: a second look leaves the first looks at later windows theirs.
+  // A bound of their own: a second look leaves the first looks at later candidates theirs.
   static constexpr uint64_t kLookAroundAtFirst = 1U << 20;
   static constexpr uint64_t kLookAroundPerEvent = 4;
   static constexpr uint64_t kWorkToLookAround = 100'000'000;
-  static constexpr size_t kMaxWaiting = 1024;  // windows
+  static constexpr size_t kMaxWaiting = 1024;  // candidates
 
   const Symbols* symbols_;
   WatchOptions options_;
   Callback callback_;
   uint64_t looked_around_ = 0;  // events that were analysed once more; not in costs_
-  WindowCosts costs_;
+  CandidateCosts costs_;
   WatchSummary summary_;
   bool missing_ = false;
   bool finished_ = false;

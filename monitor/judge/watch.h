@@ -1,22 +1,22 @@
-// Events in, findings out, while the events arrive: the detector, its windows judged, in words.
+// Events in, findings out, while the events arrive: the detector, its candidates judged, in words.
 //
 // Purpose     What `tsomon run`, `tsomon attach` and embedded monitors report. The caller orders
 //             the events (EventMerge, StreamMerger) and owns the symbols, which may grow between
 //             calls.
 // Findings    A cycle of certain orders is reported by the event that closes it. One through a
 //             lock's own location is reported when its units are over, as a cycle through data if
-//             they have one (lock_cycles.h). A window of units that only some executions violate is
+//             they have one (lock_cycles.h). A candidate of units that only some executions violate is
 //             judged by analyse_exactly() when it can change no more, and what is not definite then
 //             once more, when some thousand events have come that may tell more, or none comes.
 //             Findings with the same labels and source locations are reported once and counted.
 // Verdict     As `tsomon check`: kInconclusive when nothing was found and something was missing:
-//             late or lost events, windows that could not be judged; or when there was nothing to
+//             late or lost events, candidates that could not be judged; or when there was nothing to
 //             find anything in (basis.h).
 // Stops       Once a stop was asked for (tso/support/work.h), or the detector's work exceeds
 //             kDetectionBudget of the events so far, nothing more is judged: what is added is
 //             counted, and the summary says so.
-// Complexity  That of Detector; a window costs what analyse_exactly() costs within
-//             WatchOptions::analysis, all windows together what monitor/judge/window_bounds.h
+// Complexity  That of Detector; a candidate costs what analyse_exactly() costs within
+//             WatchOptions::analysis, all candidates together what monitor/judge/candidate_bounds.h
 //             allows; those beyond that are not judged.
 // Cancels     Where units may be cancelled findings wait for the ends of units (held_units.h).
 // Misses      What Detector misses. The order of findings is not that of their events.
@@ -48,7 +48,7 @@ struct WatchOptions {
   void ask(Property property, SetChoice sets = SetChoice::kAuto);
   Property property() const;
   DetectorOptions detector;
-  AnalysisOptions analysis;  // of windows
+  AnalysisOptions analysis;  // of candidates
   // Its `objects` are the watch's own.
   ReportNames names;
   // What would rule a finding out, in one line; asked for those that are reported. May be empty.
@@ -65,7 +65,7 @@ struct WatchSummary {
   uint32_t threads = 0;
   uint64_t units = 0;
   uint64_t occurrences = 0;  // all
-  uint64_t windows = 0;      // that had to be judged
+  uint64_t candidates = 0;   // that had to be judged
   uint64_t unjudged = 0;     // ... and could not be, or not whole
   uint64_t losses = 0;       // places where events are missing
   uint64_t lost_events = 0;  // as far as their number is known

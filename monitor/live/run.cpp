@@ -66,7 +66,7 @@ void add_live_options(const std::string& path, const RunOptions& options, ProbeO
 struct JudgedBlock {
   EventBlock events;
   std::vector<EventLoss> losses;
-  SymbolNews news;
+  SymbolDelta delta;
   std::vector<capture::Module> modules;  // all of them, when there are more than before
   bool may_cancel = false;               // units
   uint64_t clock_checks = 0;             // LiveReader::clock_checks() when it was filled
@@ -165,7 +165,7 @@ class Reading {
   }
 
   void send() {
-    teller_.tell(reader_.symbols(), block_->news);
+    symbol_deltas_.write(reader_.symbols(), block_->delta);
     block_->may_cancel = reader_.may_cancel();
     block_->clock_checks = reader_.clock_checks();
     if (reader_.modules().size() != modules_) {
@@ -179,7 +179,7 @@ class Reading {
   BlockQueue<JudgedBlock>& queue_;
   std::unique_ptr<JudgedBlock> block_;  // to be filled next
   capture::LiveReader reader_;
-  SymbolTeller teller_{SymbolTeller::What::kAll};
+  SymbolDeltaWriter symbol_deltas_{SymbolDeltaWriter::What::kAll};
   size_t modules_ = 0;
   EventMerge merge_;
   EventMerge::Stream unknown_;     // threads that had no event yet
@@ -196,7 +196,7 @@ class Judging {
   // All that comes; after a stop nothing of it is judged.
   void judge(BlockQueue<JudgedBlock>& queue) {
     while (auto block = queue.pop(kIdle, [this] { idle(); })) {
-      learn(std::move(block->news), symbols_);
+      learn(std::move(block->delta), symbols_);
       if (block->clock_checks != clock_checks_) {
         // What was judged so far lies before that measurement.
         clock_checks_ = block->clock_checks;

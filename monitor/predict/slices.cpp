@@ -57,7 +57,7 @@ void SlicePredictor::add(const EventBlock& block, const Symbols& symbols,
                          const ReportNames& names) {
   kept_.push_back({block, summary_.events});
   for (Event& event : kept_.back().block.events) {
-    look(event);
+    examine(event);
     if (event.kind() == EventKind::kAllocate) {
       if (sizes_.size() > kMaxKnown) {
         sizes_.clear();
@@ -96,7 +96,7 @@ std::vector<uint64_t>& SlicePredictor::held(ThreadId thread) {
   return held_[thread];
 }
 
-void SlicePredictor::look(const Event& event) {
+void SlicePredictor::examine(const Event& event) {
   switch (event.kind()) {
     case EventKind::kRead:
     case EventKind::kWrite:

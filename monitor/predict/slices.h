@@ -80,7 +80,7 @@ class SlicePredictor : public EventFollower {
     uint64_t first = 0;  // number of its first event
   };
 
-  void look(const Event& event);
+  void examine(const Event& event);
   void access(const Event& event);
   bool near_miss(const Access& mine, const Access& other);
   void acquire(const Event& event);

@@ -37,7 +37,7 @@ bool say(const char* text, size_t size) {
 }
 
 // Opened for each message: no descriptor is kept in the program.
-void tell(const char* text, size_t size) {
+void warn(const char* text, size_t size) {
   if (messages[0] == '\0') {
     return;
   }
@@ -79,12 +79,12 @@ void warn(const char* format, ...) {
   size = size < static_cast<int>(room) ? size : static_cast<int>(room) - 1;
   text[size++] = '\n';
   line[0] = say(text, static_cast<size_t>(size)) ? 's' : 'u';
-  tell(line, static_cast<size_t>(size) + 1);
+  warn(line, static_cast<size_t>(size) + 1);
   errno = saved_errno;
 }
 
 void refuse(int status) {
-  tell("!\n", 2);
+  warn("!\n", 2);
   syscall(SYS_exit_group, status);
   __builtin_unreachable();
 }

@@ -120,7 +120,7 @@ int add_all(dl_phdr_info*, size_t, void*) {
   return 1;
 }
 
-void look() {
+void scan_modules() {
   if (space == nullptr) {
     void* const memory = mmap(nullptr, kSpace, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -137,7 +137,7 @@ void look() {
 void note_modules() {
   looking.store(true, std::memory_order_seq_cst);
   if (iterating.load(std::memory_order_seq_cst) == 0) {
-    look();
+    scan_modules();
   }
   looking.store(false, std::memory_order_seq_cst);
 }
@@ -172,7 +172,7 @@ TSOMON_HOOK int dl_iterate_phdr(Callback callback, void* data) {
 
 TSOMON_HOOK int dlclose(void* handle) noexcept {
   if (recording && !finishing()) {
-    look();
+    scan_modules();
   }
   return real_dlclose(handle);
 }

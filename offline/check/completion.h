@@ -1,4 +1,4 @@
-// From a partial orientation of a part to a complete one that is accepted.
+// From a partial orientation of a component to a complete one that is accepted.
 //
 // Purpose     Depth-first over the open edges that the order of the nodes leaves open. With an
 //             order of the units as well, only orientations without a cycle of units are found.

@@ -36,7 +36,7 @@ CrossingProof::CrossingProof(const OrderedUnits& in, const AccessIndex& accesses
 
 std::optional<std::vector<Step>> CrossingProof::make(const ExecutionChoice& choice,
                                                      std::vector<Edge> open) {
-  if (made_ >= kMostExecutions || (!direct_ && in_.trace.in_front != 0)) {
+  if (made_ >= kMostExecutions || (!direct_ && in_.trace.pending_prefix != 0)) {
     return std::nullopt;
   }
   ++made_;
@@ -46,7 +46,7 @@ std::optional<std::vector<Step>> CrossingProof::make(const ExecutionChoice& choi
   return executions_->make(choice, open);
 }
 
-std::optional<Violation> CrossingProof::look_at(const ExecutionChoice& choice) {
+std::optional<Violation> CrossingProof::analyse(const ExecutionChoice& choice) {
   auto execution = make(choice, {});
   if (!execution) {
     return std::nullopt;
@@ -62,8 +62,8 @@ std::optional<Violation> CrossingProof::show_any() {
   while (looked_at_ <= std::size(kTimes)) {
     // The second one is likely to have no cycle.
     const size_t at = looked_at_++;
-    if (auto found = at == 1 ? look_at({CommitTime::kAtOnce, certain().places(UnitOrder::kByEnd)})
-                             : look_at({kTimes[at == 0 ? 0 : at - 1], {}})) {
+    if (auto found = at == 1 ? analyse({CommitTime::kAtOnce, certain().places(UnitOrder::kByEnd)})
+                             : analyse({kTimes[at == 0 ? 0 : at - 1], {}})) {
       return found;
     }
   }
@@ -82,7 +82,7 @@ std::optional<Violation> CrossingProof::show(const std::vector<Edge>& cycle) {
     return std::nullopt;
   }
   if (!direct_ && looked_at_ == 0) {
-    if (auto found = look_at({kTimes[looked_at_++], {}})) {
+    if (auto found = analyse({kTimes[looked_at_++], {}})) {
       return found;
     }
   }
@@ -180,7 +180,7 @@ bool CrossingProof::begins_definite() {
   for (const size_t size : kBeginnings) {
     Trace first;
     first.symbols.initial_zero = false;
-    first.in_front = in_.trace.in_front;
+    first.pending_prefix = in_.trace.pending_prefix;
     first.append(in_.trace, 0, std::min(size, in_.trace.events.size()));
     WorkSpent spent = measured({.max_work = kBeginningWork}, [&] {
       const auto analysis = analyse_exactly(first, options);

@@ -62,7 +62,7 @@ class CrossingProof {
   static constexpr uint64_t kMostSteps = 8'000'000;  // events, of all executions for cycles
 
   std::optional<std::vector<Step>> make(const ExecutionChoice& choice, std::vector<Edge> open);
-  std::optional<Violation> look_at(const ExecutionChoice& choice);
+  std::optional<Violation> analyse(const ExecutionChoice& choice);
   const CertainUnits& certain();
   bool settled_definite() const {
     return begins_definite_ || (forced_ && forced_->contradiction());

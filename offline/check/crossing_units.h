@@ -13,7 +13,7 @@
 //             when it comes back to an a. Nothing is stored for pairs that are open.
 // Threads     A unit of stores alone leads to no later unit of loads alone (the stores may commit
 //             after these), but for units between that have both.
-// kNo         is exact: the trace is serializable. Ties (theory 5.1), values and locks that exclude
+// kNo         is exact: the trace is serializable. Forwarding constraints (theory 5.1), values and locks that exclude
 //             each other only take executions away. Values that have one source count as edges.
 // kYes        A cycle with an execution that has it, which the witness checker has accepted: of the
 //             events that it needs, where loads have no recorded values and no lock excludes, else

@@ -12,7 +12,7 @@
 namespace tsomon {
 namespace {
 
-constexpr size_t kMaxWindow = 1000;
+constexpr size_t kMaxSlice = 1000;
 constexpr size_t kMaxSteps = 100'000;  // of a thread, between two events of a cycle
 
 class CycleWitness {
@@ -30,15 +30,15 @@ class CycleWitness {
 
   // What the execution does with the events that the cycle needs.
   std::optional<Violation> run_in(const std::vector<Step>& execution) {
-    if (!collect_window()) {
+    if (!collect_slice()) {
       return std::nullopt;
     }
     spend(execution.size());
     std::vector<Step> steps;
-    std::vector<bool> committed(window_.size(), false);
-    place_.assign(window_.size(), kNone);
+    std::vector<bool> committed(slice_.size(), false);
+    place_.assign(slice_.size(), kNone);
     std::vector<bool> wanted(in_.trace.events.size(), false);
-    for (const uint32_t e : window_) {
+    for (const uint32_t e : slice_) {
       wanted[e] = true;
     }
     for (const Step& step : execution) {
@@ -55,7 +55,7 @@ class CycleWitness {
       committed[index(step.event)] = step.commit;
       steps.push_back(step);
     }
-    for (const uint32_t e : window_) {
+    for (const uint32_t e : slice_) {
       if (place_[index(e)] == kNone && in_.relation.source(e) != Relation::kNever) {
         place_[index(e)] = place_[index(in_.relation.source(e))] + 1;
       }
@@ -104,28 +104,28 @@ class CycleWitness {
     return true;
   }
 
-  bool collect_window() {
+  bool collect_slice() {
     for (size_t i = 0; i < cycle_.size(); ++i) {
       const uint32_t entered = cycle_[i].to;
       const uint32_t left = cycle_[(i + 1) % cycle_.size()].from;
-      window_.insert(window_.end(), {cycle_[i].from, entered});
+      slice_.insert(slice_.end(), {cycle_[i].from, entered});
       if (!in_.by_event && in_.units.of_event(entered) != in_.units.of_event(left) &&
           !add_way(entered, left)) {
         return false;
       }
     }
-    for (size_t i = 0; i < window_.size(); ++i) {
-      const uint32_t source = in_.relation.source(window_[i]);
+    for (size_t i = 0; i < slice_.size(); ++i) {
+      const uint32_t source = in_.relation.source(slice_[i]);
       if (source != Relation::kNever) {
-        window_.push_back(source);
+        slice_.push_back(source);
       }
-      if (window_.size() > kMaxWindow) {
+      if (slice_.size() > kMaxSlice) {
         return false;
       }
     }
     add_drains();
-    std::sort(window_.begin(), window_.end());
-    window_.erase(std::unique(window_.begin(), window_.end()), window_.end());
+    std::sort(slice_.begin(), slice_.end());
+    slice_.erase(std::unique(slice_.begin(), slice_.end()), slice_.end());
     return true;
   }
 
@@ -152,7 +152,7 @@ class CycleWitness {
         entered = e;
       }
       if (entered != kNone && (unit == last || in_.order.reaches(e, to))) {
-        window_.insert(window_.end(), {entered, e});
+        slice_.insert(slice_.end(), {entered, e});
         return true;
       }
     }
@@ -162,18 +162,17 @@ class CycleWitness {
   // What orders a store and a later load of its thread is to be among the events.
   void add_drains() {
     std::vector<uint32_t> drains;
-    for (const uint32_t e : window_) {
-      const uint32_t by = in_.relation.settled_by(e);
+    for (const uint32_t e : slice_) {
+      const uint32_t by = in_.relation.visible_by(e);
       if (by != Relation::kNever && by != e) {
         drains.push_back(by);
       }
     }
-    window_.insert(window_.end(), drains.begin(), drains.end());
+    slice_.insert(slice_.end(), drains.begin(), drains.end());
   }
 
   size_t index(uint32_t e) const {
-    return static_cast<size_t>(std::lower_bound(window_.begin(), window_.end(), e) -
-                               window_.begin());
+    return static_cast<size_t>(std::lower_bound(slice_.begin(), slice_.end(), e) - slice_.begin());
   }
 
   Order order_of(uint32_t e, uint32_t f) const {
@@ -196,10 +195,10 @@ class CycleWitness {
     found.witness = minimal_witness(checker, in_.relation, steps, false, ends);
     for (const Step& step : found.witness) {
       if (!step.commit) {
-        found.window.push_back(step.event);
+        found.slice.push_back(step.event);
       }
     }
-    std::sort(found.window.begin(), found.window.end());
+    std::sort(found.slice.begin(), found.slice.end());
     if (!checker.check(found.witness, false)) {
       return std::nullopt;
     }
@@ -210,7 +209,7 @@ class CycleWitness {
   // The cycle that the execution shows, by its edges.
   void name_cycle(const OrientationOracle& before, Violation* found) const {
     std::vector<uint32_t> class_of(in_.trace.events.size(), kNone);
-    for (const uint32_t e : found->window) {
+    for (const uint32_t e : found->slice) {
       class_of[e] = in_.by_event ? e : in_.units.of_event(e);
     }
     ThreadOrder in_thread;
@@ -219,7 +218,7 @@ class CycleWitness {
         return in_.relation.position(e) < in_.relation.position(f);
       };
     }
-    found->cycle = shortest_cycle_among(in_.relation, class_of, found->window, before, in_thread);
+    found->cycle = shortest_cycle_among(in_.relation, class_of, found->slice, before, in_thread);
     for (CycleEdge& edge : found->cycle) {
       edge.unit = in_.units.of_event(edge.from);
       if (edge.kind == EdgeKind::kReordering && in_.order.reaches(edge.from, edge.to)) {
@@ -232,8 +231,8 @@ class CycleWitness {
   const std::vector<Edge>& cycle_;
   std::vector<Edge> open_;  // without forks and joins
   std::vector<std::vector<bool>> after_;
-  std::vector<uint32_t> window_;
-  std::vector<uint32_t> place_;  // in the execution, by place in the window
+  std::vector<uint32_t> slice_;
+  std::vector<uint32_t> place_;  // in the execution, by place in the slice
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 //             out of an execution of the whole trace the few events that the cycle needs, for the
 //             witness checker to look at. Edges that do not contradict each other need not fit into
 //             an execution: what is known of issues says more than the order of events.
-// Complexity  O(edges^3); O(n + window^2), and the witness checker's O(n).
+// Complexity  O(edges^3); O(n + slice^2), and the witness checker's O(n).
 // Thread-safety: pure functions of their arguments.
 #pragma once
 

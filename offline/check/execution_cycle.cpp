@@ -112,15 +112,16 @@ class UnitGraph {
   }
 
   std::optional<std::vector<Edge>> cycle() {
-    const MixedParts parts = split_into_parts(nodes_, edges_);
-    if (parts.count == 0) {
+    const MixedComponents components = split_into_components(nodes_, edges_);
+    if (components.count == 0) {
       return std::nullopt;
     }
     first_.assign(nodes_ + 1, 0);
     std::vector<uint32_t> inside;
     for (uint32_t i = 0; i < edges_.size(); ++i) {
-      const uint32_t part = parts.part_of_node[edges_[i].from];
-      if (part != MixedParts::kNone && part == parts.part_of_node[edges_[i].to]) {
+      const uint32_t component = components.component_of_node[edges_[i].from];
+      if (component != MixedComponents::kNone &&
+          component == components.component_of_node[edges_[i].to]) {
         inside.push_back(i);
         ++first_[edges_[i].from + 1];
       }

@@ -1,9 +1,9 @@
-// What a search over a part moves in: nodes whose orders are its executions, and what the open
+// What a search over a component moves in: nodes whose orders are its executions, and what the open
 // edges mean in them.
 //
 // Purpose     Two views of one problem. With OrientationProblem::steps the nodes are issues and
 //             commits, and every order of them that the model allows is an execution: nothing has
-//             to be found out afterwards. Without, the nodes are the events, and ties and values
+//             to be found out afterwards. Without, the nodes are the events, and forwarding constraints and values
 //             (theory section 5) stand for the executions.
 //             Nodes that no open edge and no rule is about are left out; what they order is not.
 // Complexity  O(n^2) to build for n nodes. Thread-safety: none.
@@ -52,7 +52,7 @@ std::optional<ExecutionModel> make_execution_model(const OrientationProblem& pro
                                                    uint64_t max_work);
 
 // A complete orientation (true: from -> to) is valid: with the directed edges, also those that lead
-// through events of other parts, it has no cycle of events, and the problem accepts it.
+// through events of other components, it has no cycle of events, and the problem accepts it.
 bool is_valid(const OrientationProblem& problem, const std::vector<bool>& orientation);
 
 }  // namespace tsomon

@@ -134,8 +134,8 @@ class ExecutionRun {
       case CommitTime::kRemoteAccess:
         return all_.remote_[e] == kNone ? UINT64_MAX : at(all_.remote_[e], 1);
       case CommitTime::kDrain:
-        return relation_.settled_by(e) == Relation::kNever ? UINT64_MAX
-                                                           : at(relation_.settled_by(e), 1);
+        return relation_.visible_by(e) == Relation::kNever ? UINT64_MAX
+                                                           : at(relation_.visible_by(e), 1);
       default:
         return 0;
     }

@@ -5,8 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "offline/check/component_steps.h"
 #include "offline/check/fenced_units.h"
-#include "offline/check/part_steps.h"
 #include "tso/support/none.h"
 #include "tso/support/work.h"
 
@@ -39,7 +39,7 @@ class FencedCycles {
   // Whether an execution with these steps, beside the certain ones, is what was looked for.
   using Accept = std::function<Answer(const std::vector<Edge>&)>;
 
-  FencedCycles(const PartSteps& steps, const FencedUnits& units,
+  FencedCycles(const ComponentSteps& steps, const FencedUnits& units,
                std::vector<std::vector<ArcGroup>> leaving, uint64_t max_tries)
       : steps_(steps),
         units_(units),
@@ -256,7 +256,7 @@ class FencedCycles {
     return answer;
   }
 
-  const PartSteps& steps_;
+  const ComponentSteps& steps_;
   const FencedUnits& units_;
   std::vector<std::vector<ArcGroup>> leaving_;   // by unit
   std::vector<std::vector<uint32_t>> entering_;  // steps at which open edges end, by unit
@@ -270,9 +270,9 @@ class FencedCycles {
   std::vector<Edge> taken_;
 };
 
-class FencedPart {
+class FencedComponent {
  public:
-  FencedPart(const PartQuestion& question, const OrientationBounds& bounds)
+  FencedComponent(const ComponentQuestion& question, const OrientationBounds& bounds)
       : question_(question), bounds_(bounds), units_(question.units, question.members) {
     for (uint32_t i = 0; i < question.members.size(); ++i) {
       unit_index_[question.members[i]] = i;
@@ -282,7 +282,7 @@ class FencedPart {
   OrientationResult run() {
     result_.steps = 1;
     result_.work = question_.open.size() + question_.directed.size() + question_.members.size();
-    const auto steps = PartSteps::build(question_, bounds_.max_bytes / 2);
+    const auto steps = ComponentSteps::build(question_, bounds_.max_bytes / 2);
     if (!steps ||
         uint64_t{8} * units_.size() * units_.threads() * units_.threads() > bounds_.max_bytes / 2) {
       return result_;
@@ -444,10 +444,10 @@ class FencedPart {
     }
   }
 
-  const PartQuestion& question_;
+  const ComponentQuestion& question_;
   const OrientationBounds& bounds_;
   FencedUnits units_;
-  const PartSteps* steps_ = nullptr;
+  const ComponentSteps* steps_ = nullptr;
   std::unordered_map<UnitId, uint32_t> unit_index_;
   std::vector<std::vector<ArcGroup>> leaving_;
   int refused_ = 0;
@@ -456,8 +456,9 @@ class FencedPart {
 
 }  // namespace
 
-OrientationResult check_fenced_part(const PartQuestion& question, const OrientationBounds& bounds) {
-  return FencedPart(question, bounds).run();
+OrientationResult check_fenced_component(const ComponentQuestion& question,
+                                         const OrientationBounds& bounds) {
+  return FencedComponent(question, bounds).run();
 }
 
 }  // namespace tsomon

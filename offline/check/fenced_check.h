@@ -1,4 +1,4 @@
-// The units of a part that all end fenced: is there an execution with a cycle of units, and one
+// The units of a component that all end fenced: is there an execution with a cycle of units, and one
 // without?
 //
 // Source      Theory sections 4 and 6. The theory's equivalence "serializable iff robust and
@@ -7,7 +7,7 @@
 //             store committed at once, but y may commit after both loads. So cycles are looked for.
 // Fenced      All units of a thread are ordered then, a load is forwarded from its own unit only,
 //             and an order is open only between units that overlap in time. A cycle that cannot be
-//             shortened by directed edges enters the units of each thread in one stretch: it needs
+//             shortened by directed edges enters the units of each thread in one slice: it needs
 //             at most as many open edges as there are threads.
 // Method      One clock per thread, over issues and over commits, orders the steps of all
 //             executions; one per thread orders the units. Cycles are built edge by edge, from few
@@ -25,12 +25,13 @@
 // Thread-safety: a pure function of its arguments.
 #pragma once
 
-#include "tso/check/part_check.h"
+#include "tso/check/component_check.h"
 
 namespace tsomon {
 
-// For Semantics::kExact under TSO; every unit of the part ends fenced, and its loads are forwarded
+// For Semantics::kExact under TSO; every unit of the component ends fenced, and its loads are forwarded
 // from its own stores.
-OrientationResult check_fenced_part(const PartQuestion& question, const OrientationBounds& bounds);
+OrientationResult check_fenced_component(const ComponentQuestion& question,
+                                         const OrientationBounds& bounds);
 
 }  // namespace tsomon

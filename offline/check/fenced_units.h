@@ -1,6 +1,6 @@
-// The order of the units of a part in which the units of every thread are ordered.
+// The order of the units of a component in which the units of every thread are ordered.
 //
-// Purpose     Reachability between units by one clock a thread, for parts with any number of units.
+// Purpose     Reachability between units by one clock a thread, for components with any number of units.
 // Complexity  O((units + edges) * threads) to build, 8 * threads bytes a unit; queries O(1).
 // Thread-safety: immutable once built.
 #pragma once

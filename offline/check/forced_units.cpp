@@ -47,7 +47,7 @@ void ForcedUnits::draw() {
     const uint32_t node = order_[waiting_.top()];
     waiting_.pop();
     waits_[node] = false;
-    look_at(node);
+    analyse(node);
   }
 }
 
@@ -149,7 +149,7 @@ void ForcedUnits::wait(uint32_t node) {
   }
 }
 
-void ForcedUnits::look_at(uint32_t node) {
+void ForcedUnits::analyse(uint32_t node) {
   count(4 + accessed_.successors(node).size());
   for (const uint32_t e : accessed_.successors(node)) {
     if (!relation_.only_reads(e)) {

@@ -1,7 +1,7 @@
 // What orders of units every execution without a cycle has. Where these contradict each other, every
 // execution has a cycle: the trace is certainly violated.
 //
-// Source      Theory 5.1; the search draws the same inside a part (offline/check/serial_search.h).
+// Source      Theory 5.1; the search draws the same inside a component (offline/check/serial_search.h).
 // Method      Without a cycle the units come one after the other. What certainly comes before what
 //             says more then: a load that was issued before a store of another thread, and may be
 //             forwarded from a store of its own, comes before that one if its own store does; and
@@ -58,7 +58,7 @@ class ForcedUnits {
   void count(uint64_t steps);
   void draw();
   void wait(uint32_t node);
-  void look_at(uint32_t node);
+  void analyse(uint32_t node);
   void pass_on(uint32_t from, uint32_t to);
   void derive(uint32_t from, uint32_t to);
   void look_at_store(uint32_t node, uint32_t w);

@@ -72,7 +72,7 @@ void FullExecutions::add_steps_of_thread(std::vector<Edge>* steps) const {
     if (!is(in_.trace.events[e], kinds::kNodes) || !in_.relation.is_store(e)) {
       continue;
     }
-    const uint32_t by = in_.relation.settled_by(e);
+    const uint32_t by = in_.relation.visible_by(e);
     if (by != Relation::kNever && !in_.relation.drains(by)) {
       steps->push_back({effect(e), 2 * by});
     }

@@ -1,7 +1,7 @@
 // A partial order that grows edge by edge, draws the consequences it is told of, and can go back.
 //
 // Purpose     What the orientation search does all day: add an order of two events, see what
-//             follows (ties and values, theory section 5.1 and 5.3) or that it is impossible, take
+//             follows (forwarding constraints and values, theory section 5.1 and 5.3) or that it is impossible, take
 //             it back.
 // Complexity  n*n/4 bytes, and up to 128 MB to go back; reaches() O(1); insert() O((elements
 //             before + elements after) * n/64) for every edge that is new, and one look at each

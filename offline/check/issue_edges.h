@@ -6,7 +6,7 @@
 //             fence, up to an access comes before every conflicting access of another thread that
 //             was certainly issued later, and before the next load from memory behind that one.
 //             With these edges a cycle of open edges that fit together is one of an execution, also
-//             where loads may be forwarded: the ties of 5.1 follow.
+//             where loads may be forwarded: the forwarding constraints of 5.1 follow.
 // Complexity  O(n * threads * log n). Thread-safety: a pure function of its arguments.
 #pragma once
 

@@ -279,7 +279,7 @@ class CycleSearch {
   }
 
   // How many open edges at least lead from `unit` to `target`. While cycles with one are looked
-  // for (`most` is 0) it is 1 for all greater numbers: for most parts no more has to be known.
+  // for (`most` is 0) it is 1 for all greater numbers: for most components no more has to be known.
   uint32_t distance(uint32_t unit, uint32_t target, uint32_t most) {
     if (classes_.reaches(unit, target)) {
       return 0;
@@ -512,7 +512,7 @@ OrientationResult search_orientations(const OrientationProblem& problem,
 
 Result<Analysis> analyse_exactly(const Trace& trace, AnalysisOptions options) {
   options.search = search_orientations;
-  options.fenced = check_fenced_part;
+  options.fenced = check_fenced_component;
   return analyse(trace, options);
 }
 

@@ -1,4 +1,4 @@
-// Whether a part of a trace has a bad valid orientation, and a good one: an exact search that looks
+// Whether a component of a trace has a bad valid orientation, and a good one: an exact search that looks
 // for the cycle instead of trying all orientations.
 //
 // Source      Theory sections 3 to 5.1: a violation is a set S of oriented open edges with a cycle
@@ -18,7 +18,7 @@
 //             set of units that is tried counts as a part (offline/check/search_bounds.h);
 //             max_events and max_bytes the memory: n*n bytes for n events with open edges, all
 //             orders together; max_work what the orders cost, kWorkFactor times as many words.
-//             Larger parts: offline/check/short_cycle.h.
+//             Larger components: offline/check/short_cycle.h.
 // Complexity  Polynomial for a bounded number of open edges on the cycle; exponential in it.
 // Thread-safety: a pure function of its arguments.
 #pragma once
@@ -32,7 +32,7 @@ OrientationResult search_orientations(const OrientationProblem& problem,
                                       const OrientationBounds& bounds);
 
 // analyse() with this search, and with offline/check/fenced_check.h where that applies: what judges
-// windows and traces outside of tests.
+// slices and traces outside of tests.
 Result<Analysis> analyse_exactly(const Trace& trace, AnalysisOptions options);
 
 }  // namespace tsomon

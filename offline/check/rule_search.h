@@ -1,11 +1,11 @@
 // Satisfies all either-or rules of an order.
 //
-// Source      Theory sections 5.1 and 5.3: a tie, or a load with its source, says that a third
+// Source      Theory sections 5.1 and 5.3: a forwarding constraint, or a load with its source, says that a third
 //             event does not come between two others: it comes before the one or after the other.
 // Purpose     Once every rule is satisfied by what is ordered, every linear extension of the order
 //             satisfies them all: nothing else has to be decided for a valid orientation of all
 //             open edges.
-// Method      Depth-first, a rule at a time. Ties alone never need a decision to be taken back.
+// Method      Depth-first, a rule at a time. Forwarding constraints alone never need a decision to be taken back.
 // Complexity  A pass over the rules in all; exponential in them in the worst case.
 // Thread-safety: none.
 #pragma once

@@ -1,4 +1,4 @@
-// How the searches inside a part count what they do against OrientationBounds.
+// How the searches inside a component count what they do against OrientationBounds.
 #pragma once
 
 #include <cstdint>

@@ -36,7 +36,7 @@ class SerialSearch {
     if (!take_over_nodes() || !draw_rules()) {
       return Answer::kNo;
     }
-    // By the ends of the units, then by their beginnings: no more is needed for most parts.
+    // By the ends of the units, then by their beginnings: no more is needed for most components.
     for (const bool ends : {true, false}) {
       const std::vector<uint32_t> priority = priorities(ends);
       std::vector<uint32_t> place;

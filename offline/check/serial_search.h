@@ -1,10 +1,10 @@
-// An execution of a part without a cycle of units.
+// An execution of a component without a cycle of units.
 //
 // Source      Theory sections 3 and 5.1: an orientation without a cycle of units is an order of the
-//             units that the directed edges allow, and that the rules (ties and values) allow:
+//             units that the directed edges allow, and that the rules (forwarding constraints and values) allow:
 //             events inside a unit are of one thread and need no decision.
 // Method      What the rules imply for the units is drawn to a fixed point: a contradiction is the
-//             answer of most parts that have no such order. Else the units are put into order by
+//             answer of most components that have no such order. Else the units are put into order by
 //             priority, and only rules that this breaks are decided (offline/check/rule_search.h);
 //             if that leads nowhere, one by one (offline/check/unit_order.h). If no execution has
 //             the order of the units, an orientation is searched for which units and steps order

@@ -1,8 +1,8 @@
-// A cycle of units with one open edge, in parts that are too large for a search.
+// A cycle of units with one open edge, in components that are too large for a search.
 //
-// Purpose     Says `possible` about parts whose orders do not fit into memory or time, where a
+// Purpose     Says `possible` about components whose orders do not fit into memory or time, where a
 //             violation is plain: some open edge, taken one way, closes a cycle of directed edges,
-//             and neither the directed edges nor the rules (ties and values, theory sections 5.1
+//             and neither the directed edges nor the rules (forwarding constraints and values, theory sections 5.1
 //             and 5.3) forbid it.
 // Complexity  O((classes + edges) * classes / 64) in the classes with open edges, in memory linear
 //             in the classes; for each candidate a pass over the rules.

@@ -90,7 +90,7 @@ void ThreadLists::find_full(const Relation& relation, ThreadId thread) {
       current = unit;
       full[unit] = leads_to_all(thread, unit) ? unit : later;
     }
-    if (const uint32_t by = relation.settled_by(e); by != Relation::kNever) {
+    if (const uint32_t by = relation.visible_by(e); by != Relation::kNever) {
       full[unit] = std::min(full[unit], std::max(unit, unit_[by]));
     }
     const LocationId here = locations.of_event(e);
@@ -127,9 +127,9 @@ void ThreadLists::make_lists(const Relation& relation, const AccessIndex& access
       lists_[list].events.push_back(e);
     }
   }
-  const bool ties = relation.options().semantics == Semantics::kExact &&
-                    relation.options().order == TraceOrder::kIssue;
-  for (uint32_t number = 1; ties && number < lists_.size(); number += 2) {
+  const bool constrained = relation.options().semantics == Semantics::kExact &&
+                           relation.options().order == TraceOrder::kIssue;
+  for (uint32_t number = 1; constrained && number < lists_.size(); number += 2) {
     List& list = lists_[number];
     list.issued = earliest_from(list.events, [&](uint32_t e) { return relation.hi(e); });
   }

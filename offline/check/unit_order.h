@@ -1,7 +1,7 @@
-// An order of the units of a part in which no unit comes between two others that a rule names.
+// An order of the units of a component in which no unit comes between two others that a rule names.
 //
 // Source      Theory sections 3 and 5.1. An orientation without a cycle of units is an order of the
-//             units; ties and values forbid that `other` comes between `write` and `read`.
+//             units; forwarding constraints and values forbid that `other` comes between `write` and `read`.
 // Method      Units are put into order one by one. What may come next depends only on the set of
 //             those that have been: `other` has to wait while `write` is in and `read` is not. A
 //             unit that makes nobody wait is taken at once; among the others all are tried, and

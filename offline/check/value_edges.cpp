@@ -218,7 +218,7 @@ void ValueReads::add_later_loads(const Read& read, std::vector<Edge>* edges) con
 template <typename Add>
 bool ValueReads::link(const Read& read, const Add& add) const {
   const auto& events = relation_.trace().events;
-  if (read.store == kOpen || (read.store == kInitial && relation_.trace().in_front != 0)) {
+  if (read.store == kOpen || (read.store == kInitial && relation_.trace().pending_prefix != 0)) {
     return true;
   }
   if (read.store == kInitial) {

@@ -185,7 +185,7 @@ Left violations_left(const Question& question) {
       return Left::kNothing;
     default:
       // What is missing from the trace is missing before and after.
-      return !question.trace.complete && found->undecided_parts == 0 && !ended_early(*found)
+      return !question.trace.complete && found->undecided_components == 0 && !ended_early(*found)
                  ? Left::kNothing
                  : Left::kUnknown;
   }

@@ -23,7 +23,7 @@
 
 namespace tsomon::explain {
 
-// A stretch of a trace around a violation, and what the checker is asked about it.
+// A slice of a trace around a violation, and what the checker is asked about it.
 struct Question {
   Trace trace;
   std::vector<uint32_t> origin;  // of each event, in the whole trace; kPut: it was put in

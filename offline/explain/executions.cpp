@@ -30,19 +30,19 @@ CircleCauses causes_of_execution(const OrderedTrace& ordered, const Question& qu
 
 }  // namespace
 
-std::optional<std::vector<CircleCauses>> causes_in_executions(const ViolatedStretch& stretch,
+std::optional<std::vector<CircleCauses>> causes_in_executions(const ViolatedSlice& slice,
                                                               const UnitTable& units,
                                                               const OrderOptions& order,
                                                               const CodeMap& code,
                                                               const RootCauseBounds& bounds) {
-  const Question& question = stretch.question();
+  const Question& question = slice.question();
   const auto first = OrderedTrace::make(question.trace, order, {});
   if (!first) {
     return std::nullopt;
   }
   std::vector<Edge> open;
   for (const Edge& edge : first->open()) {
-    if (stretch.has(question.origin[edge.from]) && stretch.has(question.origin[edge.to])) {
+    if (slice.has(question.origin[edge.from]) && slice.has(question.origin[edge.to])) {
       open.push_back(edge);
     }
   }

@@ -1,4 +1,4 @@
-// What rules a violation out in all executions of its stretch of the trace.
+// What rules a violation out in all executions of its slice of the trace.
 //
 // Purpose     Root causes are those of one order of the conflicting accesses.
 //             Where the trace leaves the order of some of them open, another
@@ -21,8 +21,8 @@ namespace tsomon::explain {
 inline constexpr size_t kMaxOpen = 4;
 
 // Of each violated execution its causes, in events and units of the whole trace. Nothing: more
-// orders are open, or none is, or the order of the stretch contradicts itself.
-std::optional<std::vector<CircleCauses>> causes_in_executions(const ViolatedStretch& stretch,
+// orders are open, or none is, or the order of the slice contradicts itself.
+std::optional<std::vector<CircleCauses>> causes_in_executions(const ViolatedSlice& slice,
                                                               const UnitTable& units,
                                                               const OrderOptions& order,
                                                               const CodeMap& code,

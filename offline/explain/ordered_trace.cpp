@@ -118,11 +118,11 @@ std::vector<std::vector<UnitId>> OrderedTrace::circles() const {
       edges.push_back({from, to, false});
     }
   }
-  const MixedParts parts = split_into_parts(units_.size(), edges);
+  const MixedComponents parts = split_into_components(units_.size(), edges);
   std::vector<std::vector<UnitId>> circles(parts.count);
   for (UnitId unit = 0; unit < units_.size(); ++unit) {
-    if (parts.part_of_node[unit] != MixedParts::kNone) {
-      circles[parts.part_of_node[unit]].push_back(unit);
+    if (parts.component_of_node[unit] != MixedComponents::kNone) {
+      circles[parts.component_of_node[unit]].push_back(unit);
     }
   }
   return circles;
@@ -140,7 +140,8 @@ bool OrderedTrace::has_cycle(uint32_t classes, const std::vector<uint32_t>& clas
       edges.push_back({from, to, false});
     }
   }
-  return split_into_parts(classes + static_cast<uint32_t>(trace_->events.size()), edges).count > 0;
+  return split_into_components(classes + static_cast<uint32_t>(trace_->events.size()), edges)
+             .count > 0;
 }
 
 }  // namespace tsomon::explain

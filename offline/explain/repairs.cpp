@@ -22,7 +22,7 @@ struct OneViolation {
   std::vector<UnitId> units;  // empty: a cycle of events
   std::vector<EventRange> members;
   CircleCauses causes;
-  std::optional<ViolatedStretch> stretch;
+  std::optional<ViolatedSlice> slice;
 };
 
 struct Input {
@@ -40,7 +40,7 @@ class Search {
   Repairs run() {
     step([&] { find_violations(); });
     result_.violations = violations_.size();
-    step([&] { look_at_stretches(); });
+    step([&] { look_at_slices(); });
     if (options_.minimize) {
       step([&] { minimize(); });
     }
@@ -170,22 +170,22 @@ class Search {
     }
   }
 
-  void look_at_stretches() {
+  void look_at_slices() {
     for (OneViolation& one : violations_) {
       std::vector<uint32_t> labels;
       for (const UnitId unit : one.units) {
         labels.push_back(inputs_[one.input].ordered->units()[unit].label);
       }
-      one.stretch.emplace(*inputs_[one.input].trace, one.members, labels, options_.analysis);
+      one.slice.emplace(*inputs_[one.input].trace, one.members, labels, options_.analysis);
     }
   }
 
   void minimize() {
     constexpr uint64_t kMaxQuestions = 5'000;
     for (const OneViolation& one : violations_) {
-      if (one.stretch && one.stretch->can_ask()) {
+      if (one.slice && one.slice->can_ask()) {
         SmallestTrace smallest{one.input, {}, true};
-        smallest.events = one.stretch->smallest(kMaxQuestions, &smallest.complete);
+        smallest.events = one.slice->smallest(kMaxQuestions, &smallest.complete);
         result_.smallest.push_back(std::move(smallest));
       }
     }
@@ -194,9 +194,8 @@ class Search {
   // Fences
 
   bool all_can_be_asked() const {
-    return std::all_of(violations_.begin(), violations_.end(), [](const OneViolation& one) {
-      return one.stretch && one.stretch->can_ask();
-    });
+    return std::all_of(violations_.begin(), violations_.end(),
+                       [](const OneViolation& one) { return one.slice && one.slice->can_ask(); });
   }
 
   void find_fences() {
@@ -205,7 +204,7 @@ class Search {
     }
     if (!all_can_be_asked()) {
       result_.notes.missing(
-          "fences were not looked for: the stretch around a violation alone "
+          "fences were not looked for: the slice around a violation alone "
           "does not show it");
       return;
     }
@@ -214,7 +213,7 @@ class Search {
     std::vector<Stores> stores;  // by violation
     for (const OneViolation& one : violations_) {
       auto& mine = stores.emplace_back();
-      for (const uint32_t store : one.stretch->late_stores()) {
+      for (const uint32_t store : one.slice->late_stores()) {
         const std::string location = location_of(*inputs_[one.input].trace, store);
         const auto [known, is_new] =
             numbers.try_emplace(location, static_cast<uint32_t>(places.size()));
@@ -248,7 +247,7 @@ class Search {
             after.push_back(store);
           }
         }
-        return answer(violations_[i].stretch->with_fences_after(std::move(after), time));
+        return answer(violations_[i].slice->with_fences_after(std::move(after), time));
       });
     }
     const FenceSets found = find_fence_sets(costs, questions);
@@ -301,10 +300,9 @@ class Search {
         return;
       }
       const UnitTable& units = input.ordered->units();
-      const auto executions =
-          one.stretch
-              ? causes_in_executions(*one.stretch, units, order_options(), code_, options_.causes)
-              : std::nullopt;
+      const auto executions = one.slice ? causes_in_executions(*one.slice, units, order_options(),
+                                                               code_, options_.causes)
+                                        : std::nullopt;
       if (!executions || executions->empty()) {
         one.causes =
             causes_of(*input.ordered, one.units, input.unit_events, code_, options_.causes);
@@ -456,7 +454,7 @@ class Search {
       std::optional<bool> holds = true;
       for (const OneViolation& one : violations_) {
         const Input& input = inputs_[one.input];
-        if (!one.stretch || !input.ordered) {
+        if (!one.slice || !input.ordered) {
           holds.reset();
           continue;
         }
@@ -464,7 +462,7 @@ class Search {
           occurrences[one.input] = code_.occurrences(*input.trace, input.ordered->units(),
                                                      repair.code, &counts[one.input]);
         }
-        const auto one_holds = verify(*one.stretch, counts[one.input], occurrences[one.input]);
+        const auto one_holds = verify(*one.slice, counts[one.input], occurrences[one.input]);
         if (!one_holds) {
           holds.reset();
         } else if (!*one_holds) {
@@ -476,17 +474,17 @@ class Search {
     }
   }
 
-  static std::optional<bool> verify(const ViolatedStretch& stretch, uint32_t count,
+  static std::optional<bool> verify(const ViolatedSlice& slice, uint32_t count,
                                     const std::vector<uint32_t>& occurrences) {
-    if (!stretch.can_ask()) {
+    if (!slice.can_ask()) {
       return std::nullopt;
     }
-    switch (stretch.with_blocks(count, occurrences)) {
+    switch (slice.with_blocks(count, occurrences)) {
       case Left::kAlways:
       case Left::kNoExecution:
         return true;
       case Left::kSome:
-        return stretch.definite() ? std::optional(false) : std::nullopt;
+        return slice.definite() ? std::optional(false) : std::nullopt;
       case Left::kNothing:
         return false;
       default:

@@ -1,4 +1,4 @@
-// Which stretches of code, had they been atomic, would have ruled an execution out.
+// Which slices of code, had they been atomic, would have ruled an execution out.
 //
 // Source      B. Cirisci, C. Enea, A. Farzan, S. O. Mutluergil, "Root Causing Linearizability
 //             Violations" (CAV 2020): trace eliminators, critical segments, theorem 4.

@@ -1,4 +1,4 @@
-// Segments: stretches of the accesses of one operation, and sets of them.
+// Segments: slices of the accesses of one operation, and sets of them.
 //
 // Purpose     What a root cause is made of: if each segment of the set ran without interruption,
 //             the execution could not have happened.

@@ -8,9 +8,8 @@
 
 namespace tsomon::explain {
 
-ViolatedStretch::ViolatedStretch(const Trace& trace, const std::vector<EventRange>& members,
-                                 const std::vector<uint32_t>& labels,
-                                 const AnalysisOptions& options)
+ViolatedSlice::ViolatedSlice(const Trace& trace, const std::vector<EventRange>& members,
+                             const std::vector<uint32_t>& labels, const AnalysisOptions& options)
     : unit_of_(trace.events.size(), UnitTable::kNone) {
   uint32_t first = UINT32_MAX;
   uint32_t last = 0;
@@ -52,12 +51,12 @@ ViolatedStretch::ViolatedStretch(const Trace& trace, const std::vector<EventRang
     before_ = violations_left(question_);
   }
   if (!can_ask() && question_.options.values) {
-    question_.options.values = false;  // of a stretch they may not fit
+    question_.options.values = false;  // of a slice they may not fit
     before_ = violations_left(question_);
   }
 }
 
-void ViolatedStretch::find_late_stores(const std::vector<EventRange>& ranges) {
+void ViolatedSlice::find_late_stores(const std::vector<EventRange>& ranges) {
   const auto& events = question_.trace.events;
   const uint32_t begin = question_.origin.front();
   struct Member {
@@ -104,7 +103,7 @@ void ViolatedStretch::find_late_stores(const std::vector<EventRange>& ranges) {
   std::sort(late_stores_.begin(), late_stores_.end());
 }
 
-std::vector<uint32_t> ViolatedStretch::smallest(uint64_t max_questions, bool* complete) const {
+std::vector<uint32_t> ViolatedSlice::smallest(uint64_t max_questions, bool* complete) const {
   const auto& events = question_.trace.events;
   constexpr uint32_t kUnits = kind_mask(EventKind::kUnitBegin) | kind_mask(EventKind::kUnitEnd);
   std::vector<bool> keep(events.size(), true);
@@ -159,12 +158,12 @@ std::vector<uint32_t> ViolatedStretch::smallest(uint64_t max_questions, bool* co
   return rest;
 }
 
-Left ViolatedStretch::with_fences_after(std::vector<uint32_t> stores, FenceTime time) const {
+Left ViolatedSlice::with_fences_after(std::vector<uint32_t> stores, FenceTime time) const {
   std::sort(stores.begin(), stores.end());
   return violations_left(with_fences(question_, stores, time));
 }
 
-Left ViolatedStretch::with_blocks(uint32_t blocks, const std::vector<uint32_t>& unit_of) const {
+Left ViolatedSlice::with_blocks(uint32_t blocks, const std::vector<uint32_t>& unit_of) const {
   std::vector<uint32_t> inside(unit_of);
   for (size_t e = 0; e < inside.size(); ++e) {
     inside[e] = unit_of_[e] == UnitTable::kNone ? UnitTable::kNone : inside[e];

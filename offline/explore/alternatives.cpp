@@ -202,7 +202,7 @@ void Alternatives::make_graph(const Graph& whole, const Alternative& alternative
 void Alternatives::make(const Graph& whole, const Alternative& alternative, Graph* made,
                         std::vector<Choice>* schedule) {
   if (alternative.revisited >= 0) {
-    needed_.look_at(whole);
+    needed_.analyse(whole);
     find_needed(alternative.event, alternative.source);
   }
   make_graph(whole, alternative, made);
@@ -289,7 +289,7 @@ void Alternatives::add_of_event(uint32_t e) {
 std::vector<Alternative> Alternatives::of(const Graph& graph, uint32_t from) {
   found_.clear();
   graph_ = &graph;
-  needed_.look_at(graph);
+  needed_.analyse(graph);
   for (uint32_t e = from; e < graph.events.size(); ++e) {
     add_of_event(e);
   }

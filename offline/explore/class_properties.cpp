@@ -177,7 +177,7 @@ std::optional<EarlyFree> early_free(const Graph& graph, Model model,
     }
     const std::optional<uint32_t> freed = event_before(graph, mark);
     if (freed && !looked) {
-      dependencies.look_at(graph);
+      dependencies.analyse(graph);
       looked = true;
     }
     if (freed) {

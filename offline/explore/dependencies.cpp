@@ -4,7 +4,7 @@
 
 namespace tsomon::explore {
 
-void Dependencies::look_at(const Graph& graph) {
+void Dependencies::analyse(const Graph& graph) {
   graph_ = &graph;
   std::array<int32_t, kMaxThreads + 1> created{};
   std::array<int32_t, kMaxThreads + 1> ended{};

@@ -1,7 +1,7 @@
 // What an event of an execution graph depends on: program order, what it reads, starts and ends of
 // threads. All of that is executed before it, in every execution of the graph.
 //
-// Complexity  look_at(), find(): O(n).
+// Complexity  analyse(), find(): O(n).
 // Thread-safety: none. The memory is used again for the next graph.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace tsomon::explore {
 class Dependencies {
  public:
   // `graph` has to be there as long as find() is called.
-  void look_at(const Graph& graph);
+  void analyse(const Graph& graph);
   // Of `event`, if it reads `source`: without itself.
   void find(uint32_t event, int32_t source);
   // Whether what find() was asked about depends on this one.

@@ -93,11 +93,11 @@ class Query {
  private:
   // Made once for a trace.
   struct Shared {
-    Shared(const Trace& trace, Branches how, bool buffers, uint32_t in_front)
+    Shared(const Trace& trace, Branches how, bool buffers, uint32_t pending_prefix)
         : branches(how),
-          carried(in_front),
+          carried(pending_prefix),
           cells(trace),
-          edges(hard_edges(trace, cells, in_front)),
+          edges(hard_edges(trace, cells, pending_prefix)),
           model(trace, cells, edges, how, buffers) {}
 
     Validator& get_validator() {

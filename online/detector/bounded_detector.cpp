@@ -4,13 +4,13 @@
 #include <unordered_map>
 #include <utility>
 
-#include "online/detector/stretch.h"
+#include "online/detector/slice.h"
 
 namespace tsomon {
 namespace {
 
-constexpr uint64_t kMostEvents = 2048;  // of a window
-// Pairs of events in windows: some at once, in proportion to what finding them may cost, and about a microsecond for
+constexpr uint64_t kMostEvents = 2048;  // of a candidate
+// Pairs of events in candidates: some at once, in proportion to what finding them may cost, and about a microsecond for
 // each event.
 constexpr uint64_t kPairsForWork = 15;
 constexpr uint64_t kPairsPerEvent = 100;
@@ -40,7 +40,7 @@ void BoundedDetector::add(const EventBlock& block, uint64_t first_index) {
     }
   }
   simplify_if_dear();
-  tell_cycles();
+  report_cycles();
 }
 
 void BoundedDetector::lost(ThreadId thread) {
@@ -60,24 +60,24 @@ void BoundedDetector::finish() {
   } else {
     detector_.finish();
   }
-  tell_cycles();
+  report_cycles();
 }
 
-DetectedStretch BoundedDetector::stretch(uint64_t first, uint64_t last, uint64_t around,
-                                         bool all_behind) const {
+DetectedSlice BoundedDetector::slice(uint64_t first, uint64_t last, uint64_t around,
+                                     bool all_behind) const {
   if (!simple_) {
-    return detector_.stretch(first, last, around, all_behind);
+    return detector_.slice(first, last, around, all_behind);
   }
-  DetectedStretch all = stretch_of(*history_, end_, first, last, around, all_behind);
-  if (all.in_front <= kMostInFront) {
+  DetectedSlice all = slice_of(*history_, end_, first, last, around, all_behind);
+  if (all.pending_prefix <= kMostPendingPrefix) {
     return all;
   }
   // Those of a thread commit in their order, so the oldest can go first.
-  const uint32_t left_out = all.in_front - kMostInFront;
-  DetectedStretch late;
+  const uint32_t left_out = all.pending_prefix - kMostPendingPrefix;
+  DetectedSlice late;
   late.events.append(all.events, left_out, all.events.events.size());
   late.index.assign(all.index.begin() + left_out, all.index.end());
-  late.in_front = kMostInFront;
+  late.pending_prefix = kMostPendingPrefix;
   late.all_stores = all.all_stores;
   late.some_executions = true;
   late.initial = std::move(all.initial);
@@ -92,7 +92,7 @@ bool BoundedDetector::affords(uint64_t events) {
   if (!simple_) {
     return true;
   }
-  const uint64_t all = events + kMostInFront + 2 * kMostAround;
+  const uint64_t all = events + kMostPendingPrefix + 2 * kMostAround;
   if (events > kMostEvents ||
       pairs_ > kPairsForWork * mixed_.work_at_first + kPairsPerEvent * events_) {
     return false;
@@ -111,7 +111,7 @@ const std::vector<uint64_t>& BoundedDetector::cycle_counts() const {
 
 void BoundedDetector::simplify_if_dear() {
   if (meter_.work() >= mixed_.of(events_).max_work ||
-      judging_ > kWindowsBudget.of(events_).max_work) {
+      judging_ > kCandidatesBudget.of(events_).max_work) {
     simplify();
   }
 }
@@ -119,12 +119,12 @@ void BoundedDetector::simplify_if_dear() {
 void BoundedDetector::simplify() {
   const bool bounded =
       options_.policy == DetectorPolicy::kTso || options_.policy == DetectorPolicy::kRobustness;
-  if (simple_ || !bounded || !callbacks_.on_window || options_.history_events == 0 ||
+  if (simple_ || !bounded || !callbacks_.on_candidate || options_.history_events == 0 ||
       events_ == 0) {
     return;
   }
-  const DetectedStretch kept =
-      detector_.stretch(end_ - std::min(end_, options_.history_events), end_ - 1);
+  const DetectedSlice kept =
+      detector_.slice(end_ - std::min(end_, options_.history_events), end_ - 1);
   before_ = detector_.statistics();
   counts_before_ = detector_.cycle_counts();
   simple_ = true;
@@ -133,7 +133,7 @@ void BoundedDetector::simplify() {
   detector_ = Detector(symbols_, options_, {});  // what it remembers goes
   const WorkScope scope(&meter_);
   // Stores that may have been in a buffer stand in front, apart from the rest.
-  spread(kept.events, kept.in_front, kept.index[kept.in_front]);
+  spread(kept.events, kept.pending_prefix, kept.index[kept.pending_prefix]);
 }
 
 void BoundedDetector::spread(const EventBlock& block, size_t from, uint64_t first_index) {
@@ -245,32 +245,32 @@ void BoundedDetector::add_cycle_of_spread(const DetectedCycle& cycle) {
   closed_.push_back(std::move(own));
 }
 
-void BoundedDetector::tell_cycles() {
+void BoundedDetector::report_cycles() {
   for (const DetectedCycle& cycle : std::exchange(closed_, {})) {
-    DetectedWindow window;
+    DetectedCandidate candidate;
     for (const DetectedStep& step : cycle.steps) {
-      window.units.push_back(step.unit);
+      candidate.units.push_back(step.unit);
     }
-    std::sort(window.units.begin(), window.units.end(),
+    std::sort(candidate.units.begin(), candidate.units.end(),
               [](const DetectedUnit& a, const DetectedUnit& b) { return a.first < b.first; });
     uint64_t last = 0;
-    for (const DetectedUnit& unit : window.units) {
+    for (const DetectedUnit& unit : candidate.units) {
       last = std::max(last, unit.last);
-      window.complete = window.complete && unit.merged == 0;
+      candidate.complete = candidate.complete && unit.merged == 0;
     }
-    if (!callbacks_.wants_events || callbacks_.wants_events(window)) {
-      DetectedStretch found = stretch(window.units.front().first, last);
-      window.complete = window.complete && found.index.size() != found.in_front &&
-                        found.index[found.in_front] == window.units.front().first;
-      if (window.complete) {
-        window.events = std::move(found.events);
-        window.index = std::move(found.index);
-        window.in_front = found.in_front;
-        window.all_stores = found.all_stores;
-        window.some_executions = found.some_executions;
+    if (!callbacks_.wants_events || callbacks_.wants_events(candidate)) {
+      DetectedSlice found = slice(candidate.units.front().first, last);
+      candidate.complete = candidate.complete && found.index.size() != found.pending_prefix &&
+                           found.index[found.pending_prefix] == candidate.units.front().first;
+      if (candidate.complete) {
+        candidate.events = std::move(found.events);
+        candidate.index = std::move(found.index);
+        candidate.pending_prefix = found.pending_prefix;
+        candidate.all_stores = found.all_stores;
+        candidate.some_executions = found.some_executions;
       }
     }
-    callbacks_.on_window(std::move(window));
+    callbacks_.on_candidate(std::move(candidate));
   }
 }
 

@@ -1,7 +1,7 @@
 // The detector with a bound on its work: when that is reached, it looks on at one execution alone.
 //
-// Purpose     Units that no fence settles are in an open order with all that follow, and finding
-//             every window costs time that is quadratic in them. Most programs that go wrong show
+// Purpose     Units that no fence makes visible are in an open order with all that follow, and finding
+//             every candidate costs time that is quadratic in them. Most programs that go wrong show
 //             it in a much simpler way: in the execution in which every store commits at once,
 //             which is one of those that the input allows as far as intervals and values do not
 //             contradict it.
@@ -11,11 +11,11 @@
 //             thread only that they lie in one interval: they are spread over it, or those of one
 //             thread would stand together and nothing overlap. What is placed behind the events
 //             that have come waits for these, some ten thousand events at most. The units of each cycle that these
-//             close are a window like any other, to be judged by the exact analysis: it may find
+//             close are a candidate like any other, to be judged by the exact analysis: it may find
 //             that they are not violated. What is no such cycle is not seen: complete() is false
 //             from there on. Under kRobustness, where that execution shows nothing, only the
 //             history goes on. With other policies nothing changes but that the work is counted.
-// Callbacks   As Detector's. Windows of cycles come after add() of the events that closed them,
+// Callbacks   As Detector's. Candidates of cycles come after add() of the events that closed them,
 //             are not `directed`, and hold the events so far of their units.
 // Complexity  Linear in the events after the bound.
 // Misses      Of what comes after the bound, whatever is no cycle of that execution, and cycles
@@ -55,11 +55,11 @@ class BoundedDetector {
   void lost(ThreadId thread);
   void finish();
   // As the detector's. Once it is simple, of the stores that may have been in a buffer the latest
-  // kMostInFront: without fences nearly all of the input may have been.
-  DetectedStretch stretch(uint64_t first, uint64_t last, uint64_t around = 0,
-                          bool all_behind = false) const;
-  static constexpr uint32_t kMostInFront = 64;
-  // For those who judge the windows. The open orders of one that a simple detector flags are
+  // kMostPendingPrefix: without fences nearly all of the input may have been.
+  DetectedSlice slice(uint64_t first, uint64_t last, uint64_t around = 0,
+                      bool all_behind = false) const;
+  static constexpr uint32_t kMostPendingPrefix = 64;
+  // For those who judge the candidates. The open orders of one that a simple detector flags are
   // quadratic in its events: whether one of so many is to be judged, which it counts, and whether
   // with so many more around it. Others always.
   bool affords(uint64_t events);
@@ -83,7 +83,7 @@ class BoundedDetector {
   static constexpr uint64_t kMostAround = 256;
 
   void simplify_if_dear();
-  void tell_cycles();
+  void report_cycles();
   void spread(const EventBlock& block, size_t from, uint64_t first_index);
   void place_waiting();
   void look_at_spread(bool all);
@@ -95,7 +95,7 @@ class BoundedDetector {
   DetectorCallbacks callbacks_;
   WorkBudget mixed_;
   uint64_t events_ = 0;
-  uint64_t pairs_ = 0;    // of events in windows that were to be judged
+  uint64_t pairs_ = 0;    // of events in candidates that were to be judged
   uint64_t judging_ = 0;  // work
   uint64_t end_ = 0;      // index behind the last event
   bool simple_ = false;

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "online/detector/stretch.h"
+#include "online/detector/slice.h"
 #include "online/graph/conflict_graph.h"
 #include "online/graph/value_order.h"
 #include "online/set_policy/atomic_set_policy.h"
@@ -41,15 +41,15 @@ class Detector::Impl {
       : options_(options),
         callbacks_(std::move(callbacks)),
         graph_(&callbacks_, options.policy == DetectorPolicy::kRobustness),
-        history_(callbacks_.on_window ? options.history_events : 0, drains_of(options)),
+        history_(callbacks_.on_candidate ? options.history_events : 0, drains_of(options)),
         ask_at_(options.tuning.value_inference_threshold) {
-    if (callbacks_.on_window && options.history_events != 0) {
+    if (callbacks_.on_candidate && options.history_events != 0) {
       longest_quiet_ = options.history_events / kHistoryShare;
     }
     sweep_by_ = quiet();
     if (options.policy == DetectorPolicy::kAtomicSets) {
       auto policy = std::make_unique<AtomicSetPolicy>(graph_, symbols, options.sets,
-                                                      callbacks_.on_cycle, window_callback());
+                                                      callbacks_.on_cycle, candidate_callback());
       if (callbacks_.on_cycle) {
         callbacks_.on_cycle = [found = policy.get()](const DetectedCycle& cycle) {
           found->on_cycle(cycle);
@@ -95,8 +95,8 @@ class Detector::Impl {
     const DetectorStatistics& all = graph_.statistics();
     const bool no_sets = options_.policy == DetectorPolicy::kAtomicSets &&
                          options_.sets == SetChoice::kObjects && all.objects == 0;
-    return !lost_ && !no_sets && all.late_events == 0 && all.forced == 0 && all.uncertain == 0 &&
-           all.incomplete_windows == 0;
+    return !lost_ && !no_sets && all.late_events == 0 && all.evicted == 0 && all.uncertain == 0 &&
+           all.incomplete_candidates == 0;
   }
 
   DetectorStatistics statistics() const {
@@ -109,8 +109,8 @@ class Detector::Impl {
   const ConflictGraph& graph() const { return graph_; }
   EventHistory release_history() { return std::move(history_); }
 
-  DetectedStretch stretch(uint64_t first, uint64_t last, uint64_t around, bool all_behind) const {
-    return stretch_of(history_, now_, first, last, around, all_behind);
+  DetectedSlice slice(uint64_t first, uint64_t last, uint64_t around, bool all_behind) const {
+    return slice_of(history_, now_, first, last, around, all_behind);
   }
 
  private:
@@ -133,7 +133,7 @@ class Detector::Impl {
                              all.undirected_edges * kUnitsPerUndirected <= all.units;
     const size_t retained = rarely_open ? most / kRarelyOpen : most;
     graph_.sweep(
-        closed, [this](ConflictGraph::Window&& window) { flag(std::move(window)); },
+        closed, [this](ConflictGraph::Candidate&& candidate) { flag(std::move(candidate)); },
         {ask_at_, std::max(retained, least), kTrailsPerUnit * most},
         [this] { return ask_order(); });
     if (asked_) {
@@ -150,7 +150,7 @@ class Detector::Impl {
   // What recorded values say of the units that are kept.
   std::optional<ConflictGraph::Known> ask_order() {
     const DetectorStatistics& all = graph_.statistics();
-    if (!options_.values || options_.policy != DetectorPolicy::kTso || !callbacks_.on_window ||
+    if (!options_.values || options_.policy != DetectorPolicy::kTso || !callbacks_.on_candidate ||
         lost_ || all.late_events != 0 || now_ < ask_again_) {
       return std::nullopt;
     }
@@ -188,46 +188,46 @@ class Detector::Impl {
     return known;
   }
 
-  AtomicSetPolicy::Flag window_callback() {
-    if (!callbacks_.on_window) {
+  AtomicSetPolicy::Flag candidate_callback() {
+    if (!callbacks_.on_candidate) {
       return {};
     }
-    return [this](DetectedWindow&& window) { flag(std::move(window)); };
+    return [this](DetectedCandidate&& candidate) { flag(std::move(candidate)); };
   }
 
-  void flag(ConflictGraph::Window&& found) {
-    DetectedWindow window;
-    window.units = std::move(found.units);
-    window.directed = found.directed;
-    window.complete = found.complete;
-    flag(std::move(window));
+  void flag(ConflictGraph::Candidate&& found) {
+    DetectedCandidate candidate;
+    candidate.units = std::move(found.units);
+    candidate.directed = found.directed;
+    candidate.complete = found.complete;
+    flag(std::move(candidate));
   }
 
-  void flag(DetectedWindow&& window) {
-    ++graph_.statistics().windows;
+  void flag(DetectedCandidate&& candidate) {
+    ++graph_.statistics().candidates;
     uint64_t first = UINT64_MAX;
     uint64_t last = 0;
-    for (const DetectedUnit& unit : window.units) {
+    for (const DetectedUnit& unit : candidate.units) {
       first = std::min(first, unit.first);
       last = std::max(last, unit.last);
     }
-    if (callbacks_.on_window) {
-      window.complete = window.complete && history_.contains(first);
+    if (callbacks_.on_candidate) {
+      candidate.complete = candidate.complete && history_.contains(first);
     }
-    if (!window.complete && !window.directed) {
-      ++graph_.statistics().incomplete_windows;
+    if (!candidate.complete && !candidate.directed) {
+      ++graph_.statistics().incomplete_candidates;
     }
-    if (!callbacks_.on_window) {
+    if (!callbacks_.on_candidate) {
       return;
     }
-    if (window.complete && (!callbacks_.wants_events || callbacks_.wants_events(window))) {
-      DetectedStretch found = stretch(first, last, 0, false);
-      window.events = std::move(found.events);
-      window.index = std::move(found.index);
-      window.in_front = found.in_front;
-      window.all_stores = found.all_stores;
+    if (candidate.complete && (!callbacks_.wants_events || callbacks_.wants_events(candidate))) {
+      DetectedSlice found = slice(first, last, 0, false);
+      candidate.events = std::move(found.events);
+      candidate.index = std::move(found.index);
+      candidate.pending_prefix = found.pending_prefix;
+      candidate.all_stores = found.all_stores;
     }
-    callbacks_.on_window(std::move(window));
+    callbacks_.on_candidate(std::move(candidate));
   }
 
   DetectorOptions options_;
@@ -236,7 +236,7 @@ class Detector::Impl {
   EventHistory history_;
   std::unique_ptr<Policy> policy_;
   // A sweep is due when there are so many units, or that event has come: few units may stand for
-  // many events, and what a window needs of the history must still be there.
+  // many events, and what a candidate needs of the history must still be there.
   size_t next_sweep_ = kFirstSweep;
   uint64_t longest_quiet_ = UINT64_MAX;
   uint64_t sweep_by_ = 0;
@@ -273,9 +273,9 @@ DetectorStatistics Detector::statistics() const { return impl_->statistics(); }
 const std::vector<uint64_t>& Detector::cycle_counts() const {
   return impl_->graph().cycle_counts();
 }
-DetectedStretch Detector::stretch(uint64_t first, uint64_t last, uint64_t around,
-                                  bool all_behind) const {
-  return impl_->stretch(first, last, around, all_behind);
+DetectedSlice Detector::slice(uint64_t first, uint64_t last, uint64_t around,
+                              bool all_behind) const {
+  return impl_->slice(first, last, around, all_behind);
 }
 void Detector::check_invariants() const { impl_->graph().check_invariants(); }
 

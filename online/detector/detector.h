@@ -6,12 +6,12 @@
 //             order. An event that comes too late for that is counted and makes the result
 //             incomplete; nothing that is reported becomes wrong by it.
 // Cycles      A cycle of directed edges is a definite violation and is reported by the event that
-//             closes it. The strongly connected part it belongs to is then one node: further
-//             cycles are reported when they enlarge a part or join parts, once for each sequence of
+//             closes it. The strongly connected component it belongs to is then one node: further
+//             cycles are reported when they enlarge a component or join components, once for each sequence of
 //             source locations, with a count.
-// Windows     A group of units whose undirected edges could close a cycle in some orientation is
+// Candidates     A group of units whose undirected edges could close a cycle in some orientation is
 //             flagged when it can no longer change. Every violating cycle of the input lies
-//             inside one window, as long as the window is `complete`. (Not of atomic sets.)
+//             inside one candidate, as long as the candidate is `complete`. (Not of atomic sets.)
 // Collection  Finished units that no future cycle can use are dropped. When many remain because of
 //             undirected edges, recorded values give the order of most of these, and which units
 //             can go after all (value_order.h). Those that remain then, and are
@@ -23,17 +23,17 @@
 // Robustness  A trace is not robust when some order of what is open becomes cyclic together with
 //             whole program order (theory section 6). So the nodes are single events, whatever
 //             units there are, with an edge from each to the next of its thread; conflicts are
-//             those of kTso. Every such cycle lies in a window. No directed cycle arises:
+//             those of kTso. Every such cycle lies in a candidate. No directed cycle arises:
 //             committing every store at once is always one of the orders.
 // Atomic sets The graph of a set has the order of the input; where intervals overlap the edge says
 //             so, and a cycle with such an edge is a possible violation. Two units with such an
-//             edge are a window, for the other order may close a cycle: of the same labels and
+//             edge are a candidate, for the other order may close a cycle: of the same labels and
 //             source locations the first sixteen and then ever fewer. A cycle inside an
 //             object is reported when all accesses so far are over, for the end of the object can
 //             show that one of them was to another object. A certain cycle that joins units of a
 //             possible one is not reported again.
-// Misses      Recorded values are looked at to drop units, not to flag windows: they can turn a
-//             flagged window into a clean or a definite one (tso/check/analysis.h). In a window
+// Misses      Recorded values are looked at to drop units, not to flag candidates: they can turn a
+//             flagged candidate into a clean or a definite one (tso/check/analysis.h). In a candidate
 //             whose units were merged, or whose events have left the history, only definite
 //             violations are known.
 // Thread-safety: none; one detector belongs to one thread at a time. Callbacks run inside add()
@@ -63,7 +63,7 @@ class Detector {
   // The next events of the input; `first_index` is the index of the first of them.
   void add(const EventBlock& block, uint64_t first_index);
   // Events of a thread are missing here (kNoThread: of some thread): its open units end, and
-  // windows around this point are incomplete.
+  // candidates around this point are incomplete.
   void lost(ThreadId thread);
   // Collects and flags what can be flagged now; add() does so by itself from time to time.
   void sweep();
@@ -75,14 +75,14 @@ class Detector {
   // is left out.
   // With at most `around` events more before, behind (not for atomic sets) all or those that began
   // before everything from `first` to `last` was over, and what is known of memory.
-  DetectedStretch stretch(uint64_t first, uint64_t last, uint64_t around = 0,
-                          bool all_behind = false) const;
-  // What memory held at the beginning of a stretch is not known, and a load that may have read a
+  DetectedSlice slice(uint64_t first, uint64_t last, uint64_t around = 0,
+                      bool all_behind = false) const;
+  // What memory held at the beginning of a slice is not known, and a load that may have read a
   // store behind its end has lost its value: the more is known of both, the more values say. A
-  // window that some executions violate, and some do not, is worth a look with so many more events.
+  // candidate that some executions violate, and some do not, is worth a look with so many more events.
   static constexpr std::array<uint64_t, 3> kAround{0, 256, 8192};
 
-  // What stretch() reads, to go on with by itself: nothing is to be asked of the detector any more.
+  // What slice() reads, to go on with by itself: nothing is to be asked of the detector any more.
   EventHistory release_history();
 
   // Nothing was late, lost or given up: what was not reported or flagged is serializable.

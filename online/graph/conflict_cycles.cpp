@@ -1,4 +1,4 @@
-// Cycles of directed edges: the strongly connected part becomes one node of the order, and the
+// Cycles of directed edges: the strongly connected component becomes one node of the order, and the
 // edges of the cycle are looked for.
 #include <algorithm>
 #include <utility>
@@ -59,23 +59,24 @@ void ConflictGraph::close_cycle(Node from, Node to) {
   whole.vertex = stays;
   group_of_vertex_[stays] = survivor;
   for (const uint32_t group : others) {
-    Group& part = groups_[group];
-    for (const Node member : part.members) {
+    Group& component = groups_[group];
+    for (const Node member : component.members) {
       nodes_[member].group = survivor;
     }
-    whole.members.insert(whole.members.end(), part.members.begin(), part.members.end());
-    whole.units += part.units;
-    if (part.part != 0 && (whole.part == 0 || part.part < whole.part)) {
-      whole.part = part.part;
+    whole.members.insert(whole.members.end(), component.members.begin(), component.members.end());
+    whole.units += component.units;
+    if (component.component != 0 &&
+        (whole.component == 0 || component.component < whole.component)) {
+      whole.component = component.component;
     }
-    part = Group();
+    component = Group();
     free_groups_.push_back(group);
   }
-  if (whole.part == 0) {
-    whole.part = ++parts_;
+  if (whole.component == 0) {
+    whole.component = ++parts_;
   }
-  cycle.part = whole.part;
-  cycle.part_units = whole.units;
+  cycle.component = whole.component;
+  cycle.component_units = whole.units;
   if (explained) {
     report(std::move(cycle));
   }
@@ -131,7 +132,7 @@ bool ConflictGraph::connect(Node from, Node to, std::vector<std::pair<Node, cons
       return false;
     }
   }
-  TSOMON_CHECK(false, "a strongly connected part is not connected");
+  TSOMON_CHECK(false, "a strongly connected component is not connected");
   return false;
 }
 

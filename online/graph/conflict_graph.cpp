@@ -42,7 +42,7 @@ ConflictGraph::Vertex ConflictGraph::vertex(Node node) {
     const Vertex added = order_.add_node();
     groups_[group].vertex = added;
     groups_[group].members.assign(1, node);
-    groups_[group].part = 0;
+    groups_[group].component = 0;
     groups_[group].units = 1;
     nodes_[node].group = group;
     if (group_of_vertex_.size() < order_.id_bound()) {

@@ -4,8 +4,8 @@
 //             are reached from the same unfinished units are this project's own.
 // Purpose     Nodes are units of work, edges the conflicts that some policy finds between them. A
 //             directed edge that closes a cycle is reported at once with the path and the two
-//             accesses of every edge, and the strongly connected part becomes one node of the
-//             order. Undirected edges are kept for the windows, which sweep() looks for.
+//             accesses of every edge, and the strongly connected component becomes one node of the
+//             order. Undirected edges are kept for the candidates, which sweep() looks for.
 // Collection  sweep() marks what unfinished (or undrained) units reach, undirected edges counting
 //             both ways, and drops the rest: a finished, drained unit gains no incoming edge, so
 //             what no such unit reaches lies on no future cycle. When more than `ask_at` finished
@@ -14,11 +14,11 @@
 //             When more than `max_retained` still remain, those that are reached from the same set
 //             of unfinished units, by directed edges and by all edges alike, are merged: no future
 //             cycle can tell them apart. A merged unit stands for all of them in later reports. In
-//             a window it is replaced by its trail, the units that were merged, where there is one.
+//             a candidate it is replaced by its trail, the units that were merged, where there is one.
 // Complexity  An edge: topological_order.h. sweep(): O(units + edges), with merging times the
 //             number of unfinished units / 64.
 // Files       conflict_graph.cpp: nodes and edges; conflict_cycles.cpp: cycles and their reports;
-//             conflict_sweep.cpp: collection, windows and merging.
+//             conflict_sweep.cpp: collection, candidates and merging.
 // Thread-safety: none.
 #pragma once
 
@@ -44,13 +44,13 @@ class ConflictGraph {
   static constexpr Node kNone = 0xFFFFFFFFU;
 
   // A group of units that lie on common cycles of directed and undirected edges.
-  struct Window {
+  struct Candidate {
     std::vector<DetectedUnit> units;
     bool directed = false;
     bool complete = true;
     bool only_events = true;  // no unit has more than one event: there is no cycle
   };
-  using OnWindow = std::function<void(Window&&)>;
+  using OnCandidate = std::function<void(Candidate&&)>;
 
   // `by_event`: single events can lie on cycles, too, for their thread orders them further than
   // executions need to.
@@ -95,7 +95,7 @@ class ConflictGraph {
   using AskOrder = std::function<std::optional<Known>()>;
   // `closed` tells whether a unit is finished and can gain no edge any more. Afterwards moved_to()
   // says what became of every node.
-  void sweep(const std::function<bool(Node)>& closed, const OnWindow& on_window,
+  void sweep(const std::function<bool(Node)>& closed, const OnCandidate& on_candidate,
              const SweepBounds& bounds, const AskOrder& ask_order);
   // Since the last sweep: the node itself, the one it was merged into, or kNone.
   Node moved_to(Node node) const { return moved_to_[node]; }
@@ -150,8 +150,8 @@ class ConflictGraph {
   struct Group {
     Vertex vertex = TopologicalOrder::kNone;
     std::vector<Node> members;
-    uint64_t part = 0;   // numbered when it has a cycle
-    uint64_t units = 0;  // ever
+    uint64_t component = 0;  // numbered when it has a cycle
+    uint64_t units = 0;      // ever
   };
 
   bool joined(Node a, Node b) const {

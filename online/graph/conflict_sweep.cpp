@@ -1,4 +1,4 @@
-// Collection: units that no future cycle can use are dropped, their windows flagged, and those that
+// Collection: units that no future cycle can use are dropped, their candidates flagged, and those that
 // no future cycle can tell apart become one.
 #include <algorithm>
 #include <iterator>
@@ -26,9 +26,9 @@ bool by_first_event(const DetectedUnit& a, const DetectedUnit& b) { return a.fir
 // then the units without a group.
 class ConflictGraph::Sweep {
  public:
-  Sweep(ConflictGraph& graph, const OnWindow& on_window, const SweepBounds& bounds)
+  Sweep(ConflictGraph& graph, const OnCandidate& on_candidate, const SweepBounds& bounds)
       : graph_(graph),
-        on_window_(on_window),
+        on_candidate_(on_candidate),
         bounds_(bounds),
         groups_(static_cast<uint32_t>(graph.groups_.size())),
         closed_(graph.scratch_.closed),
@@ -168,7 +168,7 @@ class ConflictGraph::Sweep {
     }
   }
 
-  // One window for all groups of units, since what is known of one tells something of others.
+  // One candidate for all groups of units, since what is known of one tells something of others.
   void flag_by(const Known& known) {
     const std::vector<uint32_t> local = local_numbers(dropped_);
     std::vector<MixedEdge> edges;
@@ -179,15 +179,15 @@ class ConflictGraph::Sweep {
         edges.push_back({from, to, edge.undirected});
       }
     }
-    std::vector<Window> windows = windows_among(dropped_, edges);
-    Window together;
-    for (Window& window : windows) {
-      if (window.directed) {
-        hand_over(std::move(window));
-      } else if (!window.only_events) {
+    std::vector<Candidate> candidates = candidates_among(dropped_, edges);
+    Candidate together;
+    for (Candidate& candidate : candidates) {
+      if (candidate.directed) {
+        hand_over(std::move(candidate));
+      } else if (!candidate.only_events) {
         together.only_events = false;
-        together.units.insert(together.units.end(), window.units.begin(), window.units.end());
-        together.complete = together.complete && window.complete;
+        together.units.insert(together.units.end(), candidate.units.begin(), candidate.units.end());
+        together.complete = together.complete && candidate.complete;
       }
     }
     if (!together.units.empty()) {
@@ -274,7 +274,7 @@ class ConflictGraph::Sweep {
     return local;
   }
 
-  // Windows among the given elements, which gain no edges any more.
+  // Candidates among the given elements, which gain no edges any more.
   void flag(std::span<const uint32_t> elements) {
     // Between elements directed edges alone close no cycle.
     const bool open_order = std::any_of(elements.begin(), elements.end(), [&](uint32_t element) {
@@ -286,51 +286,51 @@ class ConflictGraph::Sweep {
     if (open_order) {
       edges = edges_between(elements, local_numbers(elements));
     }
-    for (Window& window : windows_among(elements, edges)) {
-      hand_over(std::move(window));
+    for (Candidate& candidate : candidates_among(elements, edges)) {
+      hand_over(std::move(candidate));
     }
   }
 
   // `edges` between the elements, by their places.
-  std::vector<Window> windows_among(std::span<const uint32_t> elements,
-                                    const std::vector<MixedEdge>& edges) {
-    std::vector<Window> windows;
-    MixedParts parts;
+  std::vector<Candidate> candidates_among(std::span<const uint32_t> elements,
+                                          const std::vector<MixedEdge>& edges) {
+    std::vector<Candidate> candidates;
+    MixedComponents components;
     if (!edges.empty()) {
-      parts = split_into_parts(static_cast<uint32_t>(elements.size()), edges);
-      windows.resize(parts.count);
+      components = split_into_components(static_cast<uint32_t>(elements.size()), edges);
+      candidates.resize(components.count);
     }
     for (uint32_t i = 0; i < elements.size(); ++i) {
       const auto units = members(elements[i]);
-      if (!edges.empty() && parts.part_of_node[i] != MixedParts::kNone) {
-        add_members(units, &windows[parts.part_of_node[i]]);
+      if (!edges.empty() && components.component_of_node[i] != MixedComponents::kNone) {
+        add_members(units, &candidates[components.component_of_node[i]]);
       } else if (units.size() > 1) {
-        add_members(units, &windows.emplace_back());
+        add_members(units, &candidates.emplace_back());
       }
     }
-    return windows;
+    return candidates;
   }
 
-  void hand_over(Window&& window) {
+  void hand_over(Candidate&& candidate) {
     // A valid orientation is acyclic over events, hence over units of one event each.
-    if (window.only_events && !window.directed) {
+    if (candidate.only_events && !candidate.directed) {
       return;
     }
-    std::sort(window.units.begin(), window.units.end(), by_first_event);
-    on_window_(std::move(window));
+    std::sort(candidate.units.begin(), candidate.units.end(), by_first_event);
+    on_candidate_(std::move(candidate));
   }
 
-  void add_members(std::span<const Node> units, Window* window) {
-    window->directed = window->directed || units.size() > 1;
+  void add_members(std::span<const Node> units, Candidate* candidate) {
+    candidate->directed = candidate->directed || units.size() > 1;
     for (const Node node : units) {
       const UnitNode& member = graph_.nodes_[node];
       if (member.trail != nullptr) {
-        window->units.insert(window->units.end(), member.trail->begin(), member.trail->end());
+        candidate->units.insert(candidate->units.end(), member.trail->begin(), member.trail->end());
       } else {
-        window->units.push_back(member.unit);
-        window->complete = window->complete && member.unit.merged == 0;
+        candidate->units.push_back(member.unit);
+        candidate->complete = candidate->complete && member.unit.merged == 0;
       }
-      window->only_events = window->only_events && member.only_events;
+      candidate->only_events = candidate->only_events && member.only_events;
     }
   }
 
@@ -349,15 +349,15 @@ class ConflictGraph::Sweep {
       return;
     }
     Group& gone = graph_.groups_[group];
-    if (gone.part != 0 && graph_.callbacks_->on_part) {
-      DetectedPart part{gone.part, gone.units, {}};
+    if (gone.component != 0 && graph_.callbacks_->on_component) {
+      DetectedComponent component{gone.component, gone.units, {}};
       for (const Node node : gone.members) {
-        if (part.members.size() < kMaxReportedMembers) {
-          part.members.push_back(graph_.nodes_[node].unit);
+        if (component.members.size() < kMaxReportedMembers) {
+          component.members.push_back(graph_.nodes_[node].unit);
         }
       }
-      std::sort(part.members.begin(), part.members.end(), by_first_event);
-      graph_.callbacks_->on_part(part);
+      std::sort(component.members.begin(), component.members.end(), by_first_event);
+      graph_.callbacks_->on_component(component);
     }
     graph_.group_of_vertex_[gone.vertex] = kNoGroup;
     graph_.order_.remove_node(gone.vertex);
@@ -503,7 +503,7 @@ class ConflictGraph::Sweep {
   }
 
   ConflictGraph& graph_;
-  const OnWindow& on_window_;
+  const OnCandidate& on_candidate_;
   const SweepBounds& bounds_;
   const uint32_t groups_;           // elements below are groups
   std::vector<uint8_t>& closed_;    // of a node
@@ -513,7 +513,7 @@ class ConflictGraph::Sweep {
   Node alone_ = kNone;
 };
 
-void ConflictGraph::sweep(const std::function<bool(Node)>& closed, const OnWindow& on_window,
+void ConflictGraph::sweep(const std::function<bool(Node)>& closed, const OnCandidate& on_candidate,
                           const SweepBounds& bounds, const AskOrder& ask_order) {
   if (merged_) {
     std::fill(moved_to_.begin(), moved_to_.end(), kNone);
@@ -523,7 +523,7 @@ void ConflictGraph::sweep(const std::function<bool(Node)>& closed, const OnWindo
     moved_to_[node] = node;
     nodes_[node].last_from = kNone;
   }
-  merged_ = Sweep(*this, on_window, bounds).run(closed, ask_order);
+  merged_ = Sweep(*this, on_candidate, bounds).run(closed, ask_order);
   if (merged_) {
     forget_gone();
   }

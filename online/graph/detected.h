@@ -1,4 +1,4 @@
-// What the detector is asked and what it finds: options, cycles, parts, windows, stretches,
+// What the detector is asked and what it finds: options, cycles, components, candidates, slices,
 // statistics.
 //
 // Purpose     The vocabulary that the conflict graph, the policies and the detector share
@@ -38,14 +38,14 @@ struct DetectorTuning {
   uint32_t edge_reduction_above = 12;
   // Finished units kept before some are merged, or one for eight locations in memory; a sixteenth
   // of them as long as fewer than one unit in 1,024 has an undirected edge. Of eight times as many
-  // merged ones it stays known which they were, for windows that they turn out to lie on.
+  // merged ones it stays known which they were, for candidates that they turn out to lie on.
   uint32_t max_retained = 16384;
   // Finished units kept before recorded values are asked which can go, and of how many of the
   // latest events.
   uint32_t value_inference_threshold = 4096;
   uint64_t value_inference_span = 1ULL << 17;
   uint32_t max_pending_stores = 4096;  // of one thread to one location, and ...
-  uint32_t max_pending_units = 4096;   // ... units of one thread, that no fence ever settles
+  uint32_t max_pending_units = 4096;   // ... units of one thread, that no fence ever makes visible
 };
 
 struct DetectorOptions {
@@ -55,7 +55,7 @@ struct DetectorOptions {
   // Where this is true, and nothing has been lost or was late, recorded values say which finished
   // units can go when many are kept (DetectorTuning).
   bool values = true;
-  uint64_t history_events = 1ULL << 20;  // kept for the traces of windows; 0: none
+  uint64_t history_events = 1ULL << 20;  // kept for the traces of candidates; 0: none
   DetectorTuning tuning;
 };
 
@@ -104,8 +104,8 @@ struct DetectedStep {
 
 struct DetectedCycle {
   std::vector<DetectedStep> steps;  // the edge of the last one leads to the first
-  uint64_t part = 0;                // number of the strongly connected part, stable while it grows
-  uint64_t part_units = 0;          // units in that part now
+  uint64_t component = 0;  // number of the strongly connected component, stable while it grows
+  uint64_t component_units = 0;  // units in that component now
   // kAtomicSets: index in Symbols::sets; kNone: an object, or all locations.
   uint32_t set = Interner::kNone;
 
@@ -113,14 +113,14 @@ struct DetectedCycle {
   bool certain() const;
 };
 
-// A strongly connected part of the directed conflict graph, when it can grow no more.
-struct DetectedPart {
-  uint64_t part = 0;
+// A strongly connected component of the directed conflict graph, when it can grow no more.
+struct DetectedComponent {
+  uint64_t component = 0;
   uint64_t units = 0;
   std::vector<DetectedUnit> members;  // some of them when there are many
 };
 
-struct DetectedWindow {
+struct DetectedCandidate {
   std::vector<DetectedUnit> units;  // by first event
   bool directed = false;            // contains a directed cycle: definite
   bool complete = true;             // units and events are all there
@@ -128,24 +128,24 @@ struct DetectedWindow {
   uint32_t set = Interner::kNone;
   LocationKey object;
   uint64_t object_begin = 0;  // index of its allocation
-  // The stretch of the input from the first to the last event of these units, with the stores that
+  // The slice of the input from the first to the last event of these units, with the stores that
   // may have been in a buffer when it begins, and the position of every event of it in the
-  // input. Empty when the window is not complete. Symbols are those of the input, but what memory
+  // input. Empty when the candidate is not complete. Symbols are those of the input, but what memory
   // held at the beginning is not known.
   EventBlock events;
   std::vector<uint64_t> index;
-  uint32_t in_front = 0;  // of a trace of them
+  uint32_t pending_prefix = 0;  // of a trace of them
   // False: a store may be missing that was in a buffer at the beginning, so that recorded values
   // must not be looked at.
   bool all_stores = true;
-  bool some_executions = false;  // as of a DetectedStretch
+  bool some_executions = false;  // as of a DetectedSlice
 };
 
-// A stretch of the input out of the history; see DetectedWindow.
-struct DetectedStretch {
+// A slice of the input out of the history; see DetectedCandidate.
+struct DetectedSlice {
   EventBlock events;
   std::vector<uint64_t> index;
-  uint32_t in_front = 0;
+  uint32_t pending_prefix = 0;
   bool all_stores = true;
   // Only executions in which older stores than those had committed (bounded_detector.h): what they
   // show may happen, and nothing is certain by them.
@@ -163,12 +163,12 @@ struct DetectorStatistics {
   uint64_t undirected_edges = 0;
   uint64_t cycles = 0;            // every closed cycle, repeated ones included
   uint64_t different_cycles = 0;  // by source locations
-  uint64_t windows = 0;
-  uint64_t incomplete_windows = 0;
+  uint64_t candidates = 0;
+  uint64_t incomplete_candidates = 0;
   uint64_t late_events = 0;
   uint64_t uncertain = 0;  // kAtomicSets: conflicts whose order is not certain
   uint64_t objects = 0;    // kAtomicSets: allocated ones
-  uint64_t forced = 0;     // stores or units given up because of DetectorTuning::max_pending_*
+  uint64_t evicted = 0;    // stores or units given up because of DetectorTuning::max_pending_*
   uint64_t collected = 0;  // units
   uint64_t merged = 0;     // units
   uint64_t asked = 0;      // how often recorded values were asked which units can go, and ...
@@ -178,11 +178,11 @@ struct DetectorStatistics {
 };
 
 struct DetectorCallbacks {
-  std::function<void(const DetectedCycle&)> on_cycle;  // a new one
-  std::function<void(const DetectedPart&)> on_part;    // final
-  std::function<void(DetectedWindow&&)> on_window;     // final
-  // Whether on_window wants the events of this window; absent: always.
-  std::function<bool(const DetectedWindow&)> wants_events;
+  std::function<void(const DetectedCycle&)> on_cycle;          // a new one
+  std::function<void(const DetectedComponent&)> on_component;  // final
+  std::function<void(DetectedCandidate&&)> on_candidate;       // final
+  // Whether on_candidate wants the events of this candidate; absent: always.
+  std::function<bool(const DetectedCandidate&)> wants_events;
 };
 
 }  // namespace tsomon

@@ -83,21 +83,21 @@ std::optional<ValueOrder> order_of(const Trace& trace, const std::vector<uint64_
 
 }  // namespace
 
-std::optional<ValueOrder> value_order(EventHistory::Slice&& stretch, std::vector<PlacedUnit> units,
+std::optional<ValueOrder> value_order(EventHistory::Slice&& slice, std::vector<PlacedUnit> units,
                                       const RelationOptions& relation, uint64_t max_undirected) {
-  if (!stretch.all_stores) {
+  if (!slice.all_stores) {
     return std::nullopt;
   }
   Trace trace;
-  static_cast<EventBlock&>(trace) = std::move(stretch.events);
+  static_cast<EventBlock&>(trace) = std::move(slice.events);
   trace.symbols.initial_zero = false;
-  trace.in_front = stretch.in_front;
+  trace.pending_prefix = slice.pending_prefix;
   if (!trace.has_read_values()) {
     return std::nullopt;
   }
   std::optional<ValueOrder> known;
   const auto limit = within(kAnalysisBudget.of(trace.events.size()), [&] {
-    const auto found = order_of(trace, stretch.index, units, relation, max_undirected);
+    const auto found = order_of(trace, slice.index, units, relation, max_undirected);
     const WorkPause outside;
     known = std::optional<ValueOrder>(found);  // outside of the heap that ends
   });

@@ -5,9 +5,9 @@
 //             the clock, but a value that is read later gives many of them. Units whose order is
 //             known so need not be kept because of what might have come the other way round.
 // Soundness   Holds for every execution of the whole input that has the recorded values, not only
-//             for those of the stretch: see EventHistory. Nothing is known of a stretch that lacks
+//             for those of the slice: see EventHistory. Nothing is known of a slice that lacks
 //             a store, whose values fit no execution, or with too many undirected edges.
-// Complexity  refine() of the stretch, and O((events + units) log units).
+// Complexity  refine() of the slice, and O((events + units) log units).
 // Thread-safety: a pure function.
 #pragma once
 
@@ -37,8 +37,8 @@ struct ValueOrder {
   std::vector<std::pair<uint32_t, uint32_t>> beyond_clock;
 };
 
-// `units`: all that they have done lies in the stretch; those of one thread do not overlap.
-std::optional<ValueOrder> value_order(EventHistory::Slice&& stretch, std::vector<PlacedUnit> units,
+// `units`: all that they have done lies in the slice; those of one thread do not overlap.
+std::optional<ValueOrder> value_order(EventHistory::Slice&& slice, std::vector<PlacedUnit> units,
                                       const RelationOptions& relation, uint64_t max_undirected);
 
 }  // namespace tsomon

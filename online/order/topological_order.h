@@ -7,7 +7,7 @@
 //             nodes agree with the order unless others have moved nodes. Ids passed in must be
 //             of present nodes. An edge is in the graph at most once.
 // Cycles      A refused edge leaves the graph unchanged. contract() is how to go on: it merges
-//             the strongly connected part that the edge would have created into one node.
+//             the strongly connected component that the edge would have created into one node.
 // Complexity  add_node O(1). insert_edge O(1) when the order agrees already, plus a scan of one
 //             edge list for duplicates (the shorter of two when long; four entries at a time).
 //             Otherwise a search from both ends at once, among the nodes that lie between the two
@@ -75,7 +75,7 @@ class TopologicalOrder {
   std::span<const NodeId> cycle() const { return cycle_; }
 
   // Makes one node of a path that cycle() has just returned and of every other node that lies on
-  // a path between its ends: the strongly connected part that the refused edge would close.
+  // a path between its ends: the strongly connected component that the refused edge would close.
   // Returns the node that stays, one of them; it has the edges of all of them to others.
   NodeId contract(std::span<const NodeId> path);
   // The nodes that the last contract() removed; until the next change. Their ids are free.

@@ -342,7 +342,7 @@ void AtomicSetPolicy::note_open_order(const Point& from, const Current& now) {
   }
   const uint64_t times =
       ++open_orders_[{from.location, now.event->location, before.label, after.label}];
-  if (times > kWindowsOfAPlace && !std::has_single_bit(times)) {
+  if (times > kCandidatesOfAPlace && !std::has_single_bit(times)) {
     return;
   }
   if (open_pairs_.size() == kMaxOpenPairs) {
@@ -351,10 +351,10 @@ void AtomicSetPolicy::note_open_order(const Point& from, const Current& now) {
   OpenPair& pair = open_pairs_.emplace_back();
   pair.sides = {{{from.unit, {}}, {now.unit, {}}}};
   if (mode_ == Mode::kDeclared) {
-    pair.window.set = now.set;
+    pair.candidate.set = now.set;
   } else if (mode_ == Mode::kObjects) {
-    pair.window.object = objects_.key(now.set);
-    pair.window.object_begin = objects_.begin(now.set);
+    pair.candidate.object = objects_.key(now.set);
+    pair.candidate.object_begin = objects_.begin(now.set);
   }
   // One that has ended already.
   for (const Node node : {from.unit, now.unit}) {
@@ -384,11 +384,11 @@ void AtomicSetPolicy::settle(Node ended) {
 }
 
 void AtomicSetPolicy::flag(OpenPair& pair) {
-  pair.window.units = {pair.sides[0].unit, pair.sides[1].unit};
-  if (pair.window.units[1].first < pair.window.units[0].first) {
-    std::swap(pair.window.units[0], pair.window.units[1]);
+  pair.candidate.units = {pair.sides[0].unit, pair.sides[1].unit};
+  if (pair.candidate.units[1].first < pair.candidate.units[0].first) {
+    std::swap(pair.candidate.units[0], pair.candidate.units[1]);
   }
-  flag_(std::move(pair.window));
+  flag_(std::move(pair.candidate));
 }
 
 void AtomicSetPolicy::conflicts(CellId id, const Current& now) {

@@ -8,7 +8,7 @@
 //             program order.
 // Order       That of the events. Conflicting accesses whose intervals overlap are counted in
 //             DetectorStatistics::uncertain, which makes the result incomplete; their edge is a
-//             kOverlap, and the two units become a window once both have ended. Not of a set, or
+//             kOverlap, and the two units become a candidate once both have ended. Not of a set, or
 //             an object, that no unit accesses more than once: it has no cycle in whatever order.
 // State       A cell for each location and set: the latest write and the units that read since
 //             then. Units that were collected drop out; what their intervals still overlap is
@@ -41,10 +41,10 @@ namespace tsomon {
 class AtomicSetPolicy : public Policy {
  public:
   using Report = std::function<void(const DetectedCycle&)>;
-  using Flag = std::function<void(DetectedWindow&&)>;  // absent: no windows
-  // Windows of two units with the same labels, by conflicts of the same source locations, before
+  using Flag = std::function<void(DetectedCandidate&&)>;  // absent: no candidates
+  // Candidates of two units with the same labels, by conflicts of the same source locations, before
   // only those whose number is a power of two are flagged.
-  static constexpr uint64_t kWindowsOfAPlace = 16;
+  static constexpr uint64_t kCandidatesOfAPlace = 16;
 
   AtomicSetPolicy(ConflictGraph& graph, const Symbols& symbols, SetChoice choice, Report report,
                   Flag flag)
@@ -140,7 +140,7 @@ class AtomicSetPolicy : public Policy {
       DetectedUnit unit;
     };
     std::array<Side, 2> sides;
-    DetectedWindow window;
+    DetectedCandidate candidate;
   };
 
   OpenUnits& thread(ThreadId id) { return id < threads_.size() ? threads_[id] : new_thread(id); }

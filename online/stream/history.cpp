@@ -57,7 +57,7 @@ constexpr uint32_t kWrites = kinds::kStores | kind_mask(EventKind::kReadModifyWr
 
 bool in_buffer(const EventHistory::Slice& at, const LocationKey& range,
                std::optional<ThreadId> but) {
-  return std::any_of(at.events.events.begin(), at.events.events.begin() + at.in_front,
+  return std::any_of(at.events.events.begin(), at.events.events.begin() + at.pending_prefix,
                      [&](const Event& event) {
                        return event.thread != but && is(event, kWrites) &&
                               overlap(range, {event.address, event.size});
@@ -249,7 +249,7 @@ uint64_t EventHistory::in_buffers() const {
 }
 
 uint64_t EventHistory::overlapped(uint64_t first, uint64_t last, uint64_t events) const {
-  TSOMON_CHECK(contains(first), "a stretch that has left the history");
+  TSOMON_CHECK(contains(first), "a slice that has left the history");
   int64_t over = kTimeMin;
   uint64_t result = last;
   for_each_from(first, [&](const Block& block, size_t i) {
@@ -296,7 +296,7 @@ EventHistory::Later EventHistory::later_stores(uint64_t index, int64_t time) con
   return later;
 }
 
-// Whether a load of a stretch may have read a store after it.
+// Whether a load of a slice may have read a store after it.
 bool EventHistory::may_read(const Event& load, int64_t hi, uint64_t value, const Later& later) {
   return (later.known_until && hi >= *later.known_until) ||
          std::any_of(later.stores.begin(), later.stores.end(), [&](const Pending& store) {
@@ -308,8 +308,9 @@ bool EventHistory::may_read(const Event& load, int64_t hi, uint64_t value, const
 }
 
 // Both by their indices.
-void EventHistory::add_in_front(std::vector<Pending> pending,
-                                const std::vector<UnitStacks::Boundary>& open, Slice* slice) const {
+void EventHistory::add_pending_prefix(std::vector<Pending> pending,
+                                      const std::vector<UnitStacks::Boundary>& open,
+                                      Slice* slice) const {
   for (const UnitStacks::Boundary& boundary : open) {
     pending.push_back({boundary.index, boundary.event, boundary.event.lo, {}, kTimeMax});
   }
@@ -325,11 +326,11 @@ void EventHistory::add_in_front(std::vector<Pending> pending,
       slice->index.push_back(one.index);
     }
   }
-  slice->in_front = static_cast<uint32_t>(slice->index.size());
+  slice->pending_prefix = static_cast<uint32_t>(slice->index.size());
 }
 
 EventHistory::Slice EventHistory::slice(uint64_t first, uint64_t last) const {
-  TSOMON_CHECK(contains(first), "a stretch that has left the history");
+  TSOMON_CHECK(contains(first), "a slice that has left the history");
   Slice slice;
   const size_t begin = block_of(first);
 
@@ -427,7 +428,8 @@ EventHistory::Slice EventHistory::slice(uint64_t first, uint64_t last) const {
     }
   });
   const auto before = at_first.first(std::min<size_t>(place, at_first.size()));
-  add_in_front(std::move(pending), units_.open_at(threads, blocks_[begin].first, before), &slice);
+  add_pending_prefix(std::move(pending), units_.open_at(threads, blocks_[begin].first, before),
+                     &slice);
   const Later later = later_stores(last, newest);
   for_each_in([&](const Event& event, const EventBlock& extras, uint64_t index) {
     if (event.has_read_value != 0 &&
@@ -444,12 +446,12 @@ EventHistory::Slice EventHistory::slice(uint64_t first, uint64_t last) const {
 std::vector<InitialValue> EventHistory::initial_values(const Slice& slice, uint64_t events) const {
   constexpr size_t kMostRanges = 256;
   std::vector<InitialValue> known;
-  if (!slice.all_stores || slice.index.size() == slice.in_front) {
+  if (!slice.all_stores || slice.index.size() == slice.pending_prefix) {
     return known;
   }
   // By eight bytes of memory, or by a name.
   std::unordered_multimap<uint64_t, LocationKey> open;
-  const auto for_each_part = [](const LocationKey& range, const auto& function) {
+  const auto for_each_component = [](const LocationKey& range, const auto& function) {
     if (range.size == 0) {
       return function(~range.address);
     }
@@ -458,7 +460,7 @@ std::vector<InitialValue> EventHistory::initial_values(const Slice& slice, uint6
     }
   };
   const auto forget = [&](const LocationKey& range) {
-    for_each_part(range, [&](uint64_t part) {
+    for_each_component(range, [&](uint64_t part) {
       const auto [begin, end] = open.equal_range(part);
       const auto at =
           std::find_if(begin, end, [&](const auto& one) { return one.second == range; });
@@ -467,18 +469,18 @@ std::vector<InitialValue> EventHistory::initial_values(const Slice& slice, uint6
       }
     });
   };
-  for (size_t e = slice.in_front; e < slice.index.size() && open.size() < kMostRanges; ++e) {
+  for (size_t e = slice.pending_prefix; e < slice.index.size() && open.size() < kMostRanges; ++e) {
     const Event& event = slice.events.events[e];
     const LocationKey range{event.address, event.size};
     if (event.has_read_value != 0 && range.size <= 8 && !in_buffer(slice, range, std::nullopt)) {
       forget(range);  // it may be there already
-      for_each_part(range, [&](uint64_t part) { open.emplace(part, range); });
+      for_each_component(range, [&](uint64_t part) { open.emplace(part, range); });
     }
   }
   const auto ask = [&](const Event& store, std::optional<uint64_t> value, uint64_t index) {
     const LocationKey range{store.address, store.size};
     std::vector<LocationKey> met;
-    for_each_part(range, [&](uint64_t part) {
+    for_each_component(range, [&](uint64_t part) {
       const auto [begin, end] = open.equal_range(part);
       for (auto at = begin; at != end; ++at) {
         if (overlap(at->second, range)) {
@@ -494,7 +496,7 @@ std::vector<InitialValue> EventHistory::initial_values(const Slice& slice, uint6
       }
     }
   };
-  const uint64_t first = slice.index[slice.in_front];
+  const uint64_t first = slice.index[slice.pending_prefix];
   for (size_t b = block_of(first) + 1; b-- > 0;) {
     const Block& block = blocks_[b];
     for (size_t i = std::min<uint64_t>(block.size, first - block.first); i-- > 0;) {

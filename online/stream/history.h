@@ -1,17 +1,17 @@
-// The latest events, for the traces of flagged windows.
+// The latest events, for the traces of flagged candidates.
 //
-// Purpose     A flagged window is judged on the stretch of the input that it spans, so this keeps
-//             the last `capacity` events (a little more), and cuts stretches out of them.
-// Stretch     slice() returns the events from `first` to `last`, and before them the stores
+// Purpose     A flagged candidate is judged on the slice of the input that it spans, so this keeps
+//             the last `capacity` events (a little more), and cuts slices out of them.
+// Slice     slice() returns the events from `first` to `last`, and before them the stores
 //             that may still have been in a store buffer when `first` was issued, and the begins
 //             (and the latest wait) of the units that are open then (unit_stacks.h). The stores: of
 //             each thread since its last draining event that was certainly over by then, with later
 //             draining events and (of the latest block) the loads that had to wait for a store.
-//             When those stores committed is not known (Trace::in_front), nor what memory held
+//             When those stores committed is not known (Trace::pending_prefix), nor what memory held
 //             then, but initial_values() has what earlier stores say. A load that may have been
-//             over only after the stretch may have read a later store: its value is left out.
+//             over only after the slice may have read a later store: its value is left out.
 // Complexity  add(): a copy, and once a block a look at its events, with those in a buffer where it
-//             begins and ends. slice(): the stretch, and as far back as to the beginning of a
+//             begins and ends. slice(): the slice, and as far back as to the beginning of a
 //             block; where a buffer held more than kMaxPending stores then, as far as it held one,
 //             at most kMaxLookBack events; times the number of stores in front for loads of byte
 //             ranges.
@@ -56,7 +56,7 @@ class EventHistory {
   struct Slice {
     EventBlock events;
     std::vector<uint64_t> index;  // of every event, in the input
-    uint32_t in_front = 0;
+    uint32_t pending_prefix = 0;
     // Every store that could have been in a buffer is there. Otherwise the order of the events is
     // still as in the whole input, but values may come from stores that are missing.
     bool all_stores = true;
@@ -122,8 +122,8 @@ class EventHistory {
     size_t used_ = 0;
   };
   void start_block(uint64_t first_index, int64_t time);
-  void add_in_front(std::vector<Pending> pending, const std::vector<UnitStacks::Boundary>& open,
-                    Slice* slice) const;
+  void add_pending_prefix(std::vector<Pending> pending,
+                          const std::vector<UnitStacks::Boundary>& open, Slice* slice) const;
   static void append(const EventBlock& from, size_t begin, size_t end, Block* to);
   void follow_buffers(const Block& block, int64_t time);
   size_t block_of(uint64_t index) const;  // the one that begins last up to there

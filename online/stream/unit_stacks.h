@@ -1,6 +1,6 @@
-// Which units were open where a stretch of the history begins.
+// Which units were open where a slice of the history begins.
 //
-// Purpose     A stretch that begins inside a unit has lost its beginning, and what follows would
+// Purpose     A slice that begins inside a unit has lost its beginning, and what follows would
 //             seem to be outside of every unit. So must the part of a unit that follows a condition
 //             wait: its first event is the wait.
 // Contract    Events come in program order inside each thread, with increasing indices.

@@ -43,7 +43,7 @@ LocationId LocationIndex::known_on_line(const LocationKey& key) const {
   const uint64_t line = first_line(key);
   const uint64_t bytes = bytes_on(key, line);
   const bool crossing = crosses(key);
-  for (uint32_t at = parts_of(line); at != kNoPart; at = parts_[at].next) {
+  for (uint32_t at = parts_of(line); at != kNoComponent; at = parts_[at].next) {
     const LinePart& part = parts_[at];
     for (uint32_t i = 0; i < part.count; ++i) {
       if (part.bytes[i] == bytes && ((part.crossing >> i) & 1U) == (crossing ? 1U : 0U) &&
@@ -75,9 +75,9 @@ LocationId LocationIndex::new_id(const LocationKey& key) {
 // Every known range that overlaps, some of them more than once.
 template <typename Visit>
 void LocationIndex::for_each_overlapping(const LocationKey& key, const Visit& visit) const {
-  const auto look = [&](uint64_t line, uint32_t first_part) {
+  const auto look = [&](uint64_t line, uint32_t first_component) {
     const uint64_t bytes = bytes_on(key, line);
-    for (uint32_t at = first_part; at != kNoPart; at = parts_[at].next) {
+    for (uint32_t at = first_component; at != kNoComponent; at = parts_[at].next) {
       const LinePart& part = parts_[at];
       for (uint32_t i = 0; i < part.count; ++i) {
         if ((part.bytes[i] & bytes) != 0) {
@@ -134,8 +134,8 @@ void LocationIndex::connect(LocationId id) {
 }
 
 void LocationIndex::put_on_line(uint64_t line, LocationId id) {
-  uint32_t& first = lines_.insert({line, kNoPart}).first.value();
-  if (first == kNoPart || parts_[first].count == LinePart::kRoom) {
+  uint32_t& first = lines_.insert({line, kNoComponent}).first.value();
+  if (first == kNoComponent || parts_[first].count == LinePart::kRoom) {
     uint32_t part = static_cast<uint32_t>(parts_.size());
     if (free_parts_.empty()) {
       parts_.emplace_back();
@@ -162,7 +162,7 @@ void LocationIndex::take_off_line(uint64_t line, LocationId id) {
   const uint32_t first = found->second;
   LinePart& newest = parts_[first];
   const uint32_t last = newest.count - 1U;
-  for (uint32_t at = first; at != kNoPart; at = parts_[at].next) {
+  for (uint32_t at = first; at != kNoComponent; at = parts_[at].next) {
     LinePart& part = parts_[at];
     const auto place = std::find(part.ids.begin(), part.ids.begin() + part.count, id);
     if (place == part.ids.begin() + part.count) {
@@ -179,7 +179,7 @@ void LocationIndex::take_off_line(uint64_t line, LocationId id) {
   newest.count = static_cast<uint16_t>(last);
   if (last == 0) {
     free_parts_.push_back(first);
-    if (newest.next == kNoPart) {
+    if (newest.next == kNoComponent) {
       lines_.erase(found);
     } else {
       found.value() = newest.next;

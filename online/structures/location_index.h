@@ -97,7 +97,7 @@ class LocationIndex {
     uint16_t crossing = 0;  // a bit for every range that lies on other lines, too
   };
   static_assert(sizeof(LinePart) == kLineSize);
-  static constexpr uint32_t kNoPart = 0xFFFFFFFFU;
+  static constexpr uint32_t kNoComponent = 0xFFFFFFFFU;
 
   static size_t mix(uint64_t value) {
     const uint64_t hash = value * 0x9E3779B97F4A7C15ULL;
@@ -108,7 +108,7 @@ class LocationIndex {
       return mix(key.address ^ (static_cast<uint64_t>(key.size) << 56));
     }
   };
-  // Not the number itself: the lines of two large blocks of memory would fill the same stretch of
+  // Not the number itself: the lines of two large blocks of memory would fill the same slice of
   // the table, and every look-up would go through it.
   struct LineHash {
     size_t operator()(uint64_t line) const { return mix(line); }
@@ -142,7 +142,7 @@ class LocationIndex {
   }
   uint32_t parts_of(uint64_t line) const {
     const auto at = lines_.find(line);
-    return at == lines_.end() ? kNoPart : at->second;
+    return at == lines_.end() ? kNoComponent : at->second;
   }
   // Of a range that stands on its lines.
   LocationId known_on_line(const LocationKey& key) const;

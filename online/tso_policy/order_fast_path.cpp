@@ -4,7 +4,7 @@
 // **Alone.** All accesses that the location remembers are of the thread of the event in hand and
 // none is of a lock, or they are of units that are all gone (and the location is as good as new).
 // No conflict makes an edge; only loads of what other units have in the store buffer do. The event
-// is remembered, and what a settled access of the thread stands for goes: a store for everything
+// is remembered, and what a visible access of the thread stands for goes: a store for everything
 // before it, a load for loads. Records of units that are gone may stay, as long as nothing takes
 // them for the units that have their places now.
 //
@@ -15,7 +15,7 @@
 //
 // **Among loads.** All accesses that the location remembers are loads, and no store covers any: the
 // event, a load from memory, has no edge from any of them. It takes the place of what conflicts()
-// and look_at_own() would let it replace: a record of a unit that is gone, the older of two settled
+// and look_at_own() would let it replace: a record of a unit that is gone, the older of two visible
 // loads of its thread, or one of its unit that it stands for.
 //
 // A load need not be remembered at all when the latest record of its thread there is a load of the
@@ -37,16 +37,16 @@ inline bool OrderLocations::is_repeated_load(const Record& latest, const OrderEv
          !gone(latest);
 }
 
-// Drops what a settled access stands for, of accesses of one thread.
-void OrderLocations::drop_settled(OrderThread& thread, Location& location) {
+// Drops what a visible access stands for, of accesses of one thread.
+void OrderLocations::drop_visible(OrderThread& thread, Location& location) {
   auto& records = location.records;
-  const uint64_t committed = threads_.settled_stores(thread);
-  uint64_t latest = 0;  // settled access, and store
+  const uint64_t committed = threads_.visible_stores(thread);
+  uint64_t latest = 0;  // visible access, and store
   uint64_t latest_store = 0;
   for (const Record& record : records) {
-    const bool settled = (record.hi < threads_.now()) & (record.store <= committed);
-    latest = std::max(latest, settled ? record.index : 0);
-    latest_store = std::max(latest_store, (settled & record.writes) ? record.index : 0);
+    const bool visible = (record.hi < threads_.now()) & (record.store <= committed);
+    latest = std::max(latest, visible ? record.index : 0);
+    latest_store = std::max(latest_store, (visible & record.writes) ? record.index : 0);
   }
   Record* kept = records.begin();
   for (const Record& record : records) {  // copied in any case: no branch
@@ -91,7 +91,7 @@ void OrderLocations::access_alone(const OrderEvent& now, bool writes, Location& 
   }
   if (place == nullptr) {
     if (records.size() == kInPlace) {
-      drop_settled(*now.thread, location);
+      drop_visible(*now.thread, location);
     } else if (records.size() >= location.prune_at) {
       prune(location);
       records.shrink();
@@ -110,7 +110,7 @@ inline bool OrderLocations::remember_load(const OrderEvent& now, Location& locat
   auto& records = location.records;
   const ThreadId thread = now.event->thread;
   Record* latest = nullptr;
-  Record* settled = nullptr;  // the latest
+  Record* visible = nullptr;  // the latest
   Record* place = nullptr;
   Record* same = nullptr;
   bool several = false;
@@ -130,13 +130,13 @@ inline bool OrderLocations::remember_load(const OrderEvent& now, Location& locat
       several = true;
       same = stands_for(record, now) ? &record : same;
     }
-    if (is_settled(record)) {
-      if (settled == nullptr) {
-        settled = &record;
+    if (is_visible(record)) {
+      if (visible == nullptr) {
+        visible = &record;
       } else {
-        const bool later = record.index > settled->index;
-        place = later ? settled : &record;
-        settled = later ? &record : settled;
+        const bool later = record.index > visible->index;
+        place = later ? visible : &record;
+        visible = later ? &record : visible;
       }
     }
   }

@@ -81,7 +81,7 @@ uint64_t OrderLocations::lock_source(const OrderEvent& now, const Location& loca
     }
   }
   if (OrderThread* const thread = threads_.find(source->thread); thread != nullptr) {
-    threads_.settle(*thread, source->store, now.hi);
+    threads_.mark_visible(*thread, source->store, now.hi);
   }
   return source->index;
 }
@@ -94,7 +94,7 @@ inline void OrderLocations::conflict(const Record& record, const OrderEvent& now
   if (!is_source && by_locks(record, now)) {
     return;  // a chain of releases and acquisitions lies between them
   }
-  if (is_source || settled(record, now)) {
+  if (is_source || visible(record, now)) {
     link_record(record, now, EdgeKind::kConflict);
     return;
   }
@@ -111,10 +111,10 @@ inline void OrderLocations::look_at_own(Record& record, const OrderEvent& now,
       own->same = &record;
     }
   }
-  if ((kind_mask(record.kind) & kinds::kLocks) != 0 || !is_settled(record)) {
+  if ((kind_mask(record.kind) & kinds::kLocks) != 0 || !is_visible(record)) {
     return;
   }
-  Record*& latest = record.writes ? own->settled_store : own->settled_load;
+  Record*& latest = record.writes ? own->visible_store : own->visible_load;
   if (latest == nullptr) {
     latest = &record;
   } else if (record.index > latest->index) {
@@ -123,9 +123,9 @@ inline void OrderLocations::look_at_own(Record& record, const OrderEvent& now,
   } else {
     own->superseded = &record;
   }
-  if (own->settled_store != nullptr && own->settled_load != nullptr &&
-      own->settled_load->index < own->settled_store->index) {
-    own->superseded = own->settled_load;
+  if (own->visible_store != nullptr && own->visible_load != nullptr &&
+      own->visible_load->index < own->visible_store->index) {
+    own->superseded = own->visible_load;
   }
 }
 
@@ -157,8 +157,8 @@ void OrderLocations::conflicts_of_many(const Record* begin, const Record* end,
           (forwarding == nullptr || at->index > forwarding->index)) {
         forwarding = at;
       }
-    } else if (chain != nullptr && settled(*at, now)) {
-      chain->settled = std::max(chain->settled, at->index + 1);
+    } else if (chain != nullptr && visible(*at, now)) {
+      chain->visible = std::max(chain->visible, at->index + 1);
     } else if (chain != nullptr && at->index != source && !by_locks(*at, now)) {
       chain->add_open(*at);
     }
@@ -172,9 +172,9 @@ void OrderLocations::conflicts_of_many(const Record* begin, const Record* end,
     }
     Chains& chains = chains_[at->thread];
     const Chain* const chain = chains.of(*at);
-    const bool needed = settled(*at, now)
-                            ? at->index + 1 >= chains.stores.settled &&
-                                  (chain == nullptr || at->index + 1 >= chain->settled)
+    const bool needed = visible(*at, now)
+                            ? at->index + 1 >= chains.stores.visible &&
+                                  (chain == nullptr || at->index + 1 >= chain->visible)
                             : chain == nullptr || !chain->is_between(*at);
     if (at->index == source || needed) {
       conflict(*at, now, writes, at->index == source, in_order);
@@ -182,7 +182,7 @@ void OrderLocations::conflicts_of_many(const Record* begin, const Record* end,
   }
 }
 
-// One pass over the records: those of units that are gone or that a settled store stands for drop
+// One pass over the records: those of units that are gone or that a visible store stands for drop
 // out, the others make edges.
 template <uint8_t kStaticRoles, bool kHere>
 inline void OrderLocations::conflicts(const OrderEvent& now, Location& location, uint64_t source,
@@ -191,7 +191,7 @@ inline void OrderLocations::conflicts(const OrderEvent& now, Location& location,
   const bool writes = has<kStaticRoles>(now.roles, kWrite);
   uint64_t dropped = 0;  // records with smaller indices
   if (location.cover != 0 &&
-      threads_.settled(location.cover_thread, location.cover_hi, location.cover_store, now)) {
+      threads_.visible(location.cover_thread, location.cover_hi, location.cover_store, now)) {
     dropped = std::exchange(location.cover, 0);
   }
   const ThreadId thread = now.event->thread;

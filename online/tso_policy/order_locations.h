@@ -1,13 +1,13 @@
 // The locations of the order policy: what each remembers of the accesses to it, and the edges
 // between them and a new one.
 //
-// Source      Theory section 2 ("Different threads") and section 5: settled accesses are directed
+// Source      Theory section 2 ("Different threads") and section 5: visible accesses are directed
 //             to the new one, others undirected, unless a chain of lock releases and acquisitions
 //             orders them.
 // State       Per location and unit one record for its loads and one for its stores. Records that a
-//             later settled access stands for are dropped, so their number is bounded by the
-//             threads and by the stores that are not settled; beyond DetectorTuning::max_pending_stores
-//             the oldest are given up and counted in `forced`.
+//             later visible access stands for are dropped, so their number is bounded by the
+//             threads and by the stores that are not visible; beyond DetectorTuning::max_pending_stores
+//             the oldest are given up and counted in `evicted`.
 // Length      One class, which the order policy calls for every access: its small functions are here to be inlined.
 // Complexity  O(records of the location and of those that overlap with it).
 // Files       order_fast_path.cpp: accesses that meet nothing of other threads;
@@ -116,13 +116,13 @@ class OrderLocations {
   static constexpr ThreadId kNoOwner = 0xFFFFFFFFU;
 
   // An access to a location: the only one of its kind by its unit, or the latest of those that
-  // become settled together with it.
+  // become visible together with it.
   struct Record {
     Node unit = kNone;
     ThreadId thread = 0;
     uint64_t index = 0;
     int64_t hi = 0;
-    uint64_t store = 0;  // that must have committed for the access to be settled; 0: none
+    uint64_t store = 0;  // that must have committed for the access to be visible; 0: none
     uint64_t clock = 0;  // the store of its thread by which everything up to it is passed on
     uint32_t location = Event::kNoLocation;
     EventKind kind = EventKind::kRead;
@@ -132,7 +132,7 @@ class OrderLocations {
   };
   // The first cache line says which of the ways an access takes; the records follow.
   struct alignas(kCacheLine) Location {
-    // A store that came after all records with a smaller index: once it is settled, it stands for
+    // A store that came after all records with a smaller index: once it is visible, it stands for
     // them. 0: there is none.
     uint64_t cover = 0;
     uint64_t cover_store = 0;
@@ -146,13 +146,13 @@ class OrderLocations {
   };
   static_assert(sizeof(Location) == 4 * kCacheLine);
   // Of one thread at one location; 0 is none, as is the first event of all.
-  struct LatestSettled {
+  struct LatestVisible {
     uint64_t access = 0;
     uint64_t store = 0;
   };
   // Of one thread at one location, where there are many records: accesses that are ordered.
   struct Chain {
-    uint64_t settled = 0;  // 1 + index of the latest that comes before the event in hand, or may be
+    uint64_t visible = 0;  // 1 + index of the latest that comes before the event in hand, or may be
                            // forwarded to it
     const Record* first_open = nullptr;
     const Record* last_open = nullptr;
@@ -189,8 +189,8 @@ class OrderLocations {
     bool others = false;              // there are those of other threads, too, or of locks
     bool several = false;             // the unit has one of the same kind (load or store) already
     Record* same = nullptr;           // ... that the event may take the place of
-    Record* settled_load = nullptr;   // the latest
-    Record* settled_store = nullptr;  // the latest
+    Record* visible_load = nullptr;   // the latest
+    Record* visible_store = nullptr;  // the latest
     Record* superseded = nullptr;     // one that one of these two stands for
   };
 
@@ -209,10 +209,10 @@ class OrderLocations {
     return is_lock_by_start(*now.event) ? now.lo : now.hi;
   }
   // Whether the record came certainly before the event in hand, its store buffer included.
-  bool settled(const Record& record, const OrderEvent& now) const {
+  bool visible(const Record& record, const OrderEvent& now) const {
     return is_lock_by_start(*now.event)
                ? !now.late && record.hi < now.lo
-               : threads_.settled(record.thread, record.hi, record.store, now);
+               : threads_.visible(record.thread, record.hi, record.store, now);
   }
   bool gone(const Record& record) const {
     return record.generation != graph_.generation(record.unit);
@@ -220,8 +220,8 @@ class OrderLocations {
   static bool covered(const Record& record, const Location& location) {
     return record.index < location.cover;
   }
-  bool is_settled(const Record& record) const {
-    return record.hi < threads_.now() && threads_.has_settled(record.thread, record.store);
+  bool is_visible(const Record& record) const {
+    return record.hi < threads_.now() && threads_.has_committed(record.thread, record.store);
   }
   static bool by_locks(const Record& record, const OrderEvent& now) {
     return now.thread->clock.of(record.thread) >= record.clock;
@@ -258,7 +258,7 @@ class OrderLocations {
   void access_otherwise(const Event& event, uint64_t index, int64_t hi, bool writes,
                         OrderThread& thread, LocationId id);
   bool is_repeated_load(const Record& latest, const OrderEvent& now) const;
-  void drop_settled(OrderThread& thread, Location& location);
+  void drop_visible(OrderThread& thread, Location& location);
   void access_alone(const OrderEvent& now, bool writes, Location& location);
   template <uint8_t kStaticRoles>
   bool access_shortly(const OrderEvent& now, Location& location);
@@ -284,7 +284,7 @@ class OrderLocations {
   // order_pruning.cpp
   void prune(Location& location);
   void drop_between(Location& location);
-  void give_up_unsettled(Location& location);
+  void evict_pending(Location& location);
   void drop_alike(Location& location);
   void follow_locations();
   void follow_records(Location& location);
@@ -297,12 +297,12 @@ class OrderLocations {
   std::vector<std::vector<ReleaseClock>> releases_;  // by location; the latest two
   uint64_t oldest_ = 0;                              // units with events before this one are gone
   std::vector<Node> lost_accesses_;
-  std::vector<LatestSettled> latest_settled_;  // by thread, of prune()
+  std::vector<LatestVisible> latest_visible_;  // by thread, of prune()
   std::vector<Chains> chains_;                 // by thread, of conflicts_of_many()
   PruneSchedule pace_;
 };
 
-// Two accesses of a unit are distinguished only where one can be settled before the other: a store
+// Two accesses of a unit are distinguished only where one can be visible before the other: a store
 // before the release of a lock is, when another thread has taken it.
 inline bool OrderLocations::stands_for(const Record& record, const OrderEvent& now) const {
   if (now.store == 0) {

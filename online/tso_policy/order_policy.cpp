@@ -10,7 +10,7 @@ namespace {
 constexpr uint32_t kThreadKinds = kind_mask(EventKind::kFork) | kind_mask(EventKind::kJoin);
 constexpr uint32_t kRareKinds = kThreadKinds | kind_mask(EventKind::kRelease);
 
-// Events of the input over which accesses share a node: the stretch of a window has to hold them.
+// Events of the input over which accesses share a node: the slice of a candidate has to hold them.
 constexpr uint64_t kLongestRun = 256;
 
 }  // namespace
@@ -135,7 +135,7 @@ inline bool OrderPolicy::joins_coalesced(const OrderEvent& now) const {
     return locations_.is_undisturbed<kStaticRoles>(now);
   }
   // What has committed or was released since the first comes before later loads only.
-  if (!now.others.empty() || mine.drained != mine.released_up_to || mine.given_up != 0) {
+  if (!now.others.empty() || mine.drained != mine.released_up_to || mine.evicted != 0) {
     return false;
   }
   if (has<kStaticRoles>(now.roles, kWrite)) {
@@ -330,8 +330,8 @@ void OrderPolicy::add(const EventBlock& block, uint64_t first_index) {
 bool OrderPolicy::closed(Node node) {
   const DetectedUnit& unit = graph_.unit(node);
   const UnitTime& time = unit_times_[node];
-  return unit.finished && (time.forced || (time.hi < threads_.now() &&
-                                           threads_.has_settled(unit.thread, time.store)));
+  return unit.finished && (time.evicted || (time.hi < threads_.now() &&
+                                            threads_.has_committed(unit.thread, time.store)));
 }
 
 // Units of a thread that never drains its buffer are given up beyond a bound.
@@ -369,8 +369,8 @@ void OrderPolicy::before_sweep() {
       const auto keep = begin + static_cast<ptrdiff_t>(size - most / 2);
       std::nth_element(begin, keep, end,
                        [&](Node a, Node b) { return graph_.unit(a).first < graph_.unit(b).first; });
-      std::for_each(begin, keep, [&](Node node) { unit_times_[node].forced = true; });
-      graph_.statistics().forced += static_cast<uint64_t>(keep - begin);
+      std::for_each(begin, keep, [&](Node node) { unit_times_[node].evicted = true; });
+      graph_.statistics().evicted += static_cast<uint64_t>(keep - begin);
     }
     begin = end;
   }

@@ -4,28 +4,28 @@
 //             time.
 // Purpose     For every event the edges from the units before it that matter: in its thread the
 //             latest store, load and fence (directed edges that follow from others are left out),
-//             on its location what other threads did. An access is *settled* when its thread has
-//             drained its store buffer since, in time that lies before the new event; settled
+//             on its location what other threads did. An access is *visible* when its thread has
+//             drained its store buffer since, in time that lies before the new event; visible
 //             accesses are directed to it, others undirected, unless a chain of lock releases and
 //             acquisitions orders them (a vector clock of store numbers for each thread).
 // Events      outside every unit are units of their own, and most programs have more of them than
 //             anything else. Such events, one after the other in a thread, share a node as long as
 //             nothing but the first has an edge that leads to it, and the first comes before all
 //             others: every path then enters by the first and may leave by any, so no cycle of
-//             directed edges appears or is lost. Undirected edges may make more windows,
+//             directed edges appears or is lost. Undirected edges may make more candidates,
 //             never less. The release of a lock begins a node of its own.
 // Robustness  All events are outside units, and each has an edge to the next of its thread. So the
 //             first event of a shared node comes before all others of it.
-// Locks       Under Semantics::kPaper, too, a load that may have been forwarded is settled with its
+// Locks       Under Semantics::kPaper, too, a load that may have been forwarded is visible with its
 //             store when another thread takes a lock that was released after the store; the paper's
 //             relation leaves that order open.
 // Parts       order_threads.h: store buffers and the order in a thread; order_locations.h:
 //             conflicts, with what is kept for them and its bounds. Here: units, and what is done
 //             with an event.
 // Complexity  O(records of the location), and O(threads) for locks.
-// Bounds      Stores that no fence ever settles would be kept for ever: past
-//             DetectorOptions::max_unsettled and max_unsettled_units the oldest are given up, which
-//             the statistics count in `forced` and which makes the result incomplete. With a store
+// Bounds      Stores that no fence ever makes visible would be kept for ever: past
+//             DetectorOptions::max_pending and max_pending_units the oldest are given up, which
+//             the statistics count in `evicted` and which makes the result incomplete. With a store
 //             buffer of known capacity this does not happen.
 // Thread-safety: none.
 #pragma once

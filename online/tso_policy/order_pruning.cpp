@@ -13,23 +13,23 @@ constexpr size_t kManyRecords = 256;
 
 }  // namespace
 
-// Drops what a later settled access of the same thread stands for: a store for everything, a load
+// Drops what a later visible access of the same thread stands for: a store for everything, a load
 // for loads.
 void OrderLocations::prune(Location& location) {
   auto& records = location.records;
-  latest_settled_.resize(threads_.size());
+  latest_visible_.resize(threads_.size());
   for (const Record& record : records) {
-    latest_settled_[record.thread] = {};
+    latest_visible_[record.thread] = {};
   }
   for (const Record& record : records) {
-    if (is_settled(record)) {
-      LatestSettled& latest = latest_settled_[record.thread];
+    if (is_visible(record)) {
+      LatestVisible& latest = latest_visible_[record.thread];
       latest.access = std::max(latest.access, record.index);
       latest.store = record.writes ? std::max(latest.store, record.index) : latest.store;
     }
   }
   records.erase_if([this](const Record& record) {
-    const LatestSettled& latest = latest_settled_[record.thread];
+    const LatestVisible& latest = latest_visible_[record.thread];
     return record.index < (record.writes ? latest.store : latest.access);
   });
   size_t bound = options_.tuning.max_pending_stores + threads_.size();
@@ -44,7 +44,7 @@ void OrderLocations::prune(Location& location) {
     bound += std::min(open, kMaxOpen * options_.tuning.max_pending_stores);
   }
   if (records.size() > bound) {
-    give_up_unsettled(location);
+    evict_pending(location);
   }
   location.prune_at =
       static_cast<uint32_t>(std::min<size_t>(std::max<size_t>(8, 2 * records.size()), bound + 1));
@@ -82,22 +82,22 @@ void OrderLocations::drop_between(Location& location) {
   });
 }
 
-// The older half of what is not settled.
-void OrderLocations::give_up_unsettled(Location& location) {
-  std::vector<uint64_t> unsettled;
+// The older half of what is not visible.
+void OrderLocations::evict_pending(Location& location) {
+  std::vector<uint64_t> pending;
   for (const Record& record : location.records) {
-    if (!is_settled(record)) {
-      unsettled.push_back(record.index);
+    if (!is_visible(record)) {
+      pending.push_back(record.index);
     }
   }
-  if (unsettled.empty()) {
+  if (pending.empty()) {
     return;
   }
-  const auto middle = unsettled.begin() + static_cast<ptrdiff_t>(unsettled.size() / 2);
-  std::nth_element(unsettled.begin(), middle, unsettled.end());
+  const auto middle = pending.begin() + static_cast<ptrdiff_t>(pending.size() / 2);
+  std::nth_element(pending.begin(), middle, pending.end());
   const uint64_t last = *middle;
-  graph_.statistics().forced += location.records.erase_if(
-      [&](const Record& record) { return record.index <= last && !is_settled(record); });
+  graph_.statistics().evicted += location.records.erase_if(
+      [&](const Record& record) { return record.index <= last && !is_visible(record); });
 }
 
 void OrderLocations::follow_units(uint64_t next) {
@@ -111,7 +111,7 @@ void OrderLocations::follow_units(uint64_t next) {
   }
 }
 
-// Of the settled accesses of a merged unit the latest store stands for all before it: their edges
+// Of the visible accesses of a merged unit the latest store stands for all before it: their edges
 // would lead from the same node to the same events. For an event of the thread of that store its
 // program order does.
 void OrderLocations::drop_alike(Location& location) {
@@ -122,7 +122,7 @@ void OrderLocations::drop_alike(Location& location) {
   for (size_t i = 0; i < size; ++i) {
     const Record& record = records[i];
     const bool stands = (kind_mask(record.kind) & kinds::kLocks) == 0 &&
-                        graph_.unit(record.unit).merged != 0 && is_settled(record);
+                        graph_.unit(record.unit).merged != 0 && is_visible(record);
     alike |= uint64_t{stands} << i;
   }
   uint64_t dropped = 0;

@@ -18,7 +18,7 @@ OrderThread& OrderThreads::add(ThreadId id) {
   thread.started = slot.started;
   thread.ended = slot.ended;
   thread.alive = slot.alive;
-  thread.stores = thread.drained = thread.released_up_to = thread.settled = slot.stores;
+  thread.stores = thread.drained = thread.released_up_to = thread.visible = slot.stores;
   make_present(thread);
   return thread;
 }
@@ -36,8 +36,8 @@ void OrderThreads::start(OrderThread& thread) {
 
 // A thread that was interrupted at the end of a drain may have one that is over very late: it must
 // not keep later ones from counting.
-void OrderThreads::queue_settling(OrderThread& thread, uint64_t stores, int64_t hi) {
-  auto& queue = thread.settling;
+void OrderThreads::queue_visible(OrderThread& thread, uint64_t stores, int64_t hi) {
+  auto& queue = thread.becoming_visible;
   while (!queue.empty() && queue.back().hi >= hi && queue.back().stores <= stores) {
     queue.pop_back();
   }
@@ -65,32 +65,32 @@ void OrderThreads::link_other(const LastEvent& from, const OrderEvent& now, Edge
                       });
 }
 
-void OrderThreads::pop_unsettled(OrderThread& thread) {
-  thread.unsettled.pop_front();
-  if (thread.unsettled.empty()) {
+void OrderThreads::pop_pending(OrderThread& thread) {
+  thread.pending.pop_front();
+  if (thread.pending.empty()) {
     thread.storing = nullptr;
   }
 }
 
 // Stores that have committed although no fence came, and the loads forwarded from them.
 void OrderThreads::release_committed(OrderThread& thread) {
-  if (thread.unsettled.empty() || thread.unsettled.front().first > thread.drained) {
-    if (thread.given_up != 0 && thread.given_up <= thread.drained) {
-      thread.given_up = 0;
-      ++graph_.statistics().forced;
+  if (thread.pending.empty() || thread.pending.front().first > thread.drained) {
+    if (thread.evicted != 0 && thread.evicted <= thread.drained) {
+      thread.evicted = 0;
+      ++graph_.statistics().evicted;
     }
     return;
   }
   if (thread.storing != nullptr) {
     thread.storing->last = thread.storing_last;
   }
-  while (!thread.unsettled.empty() && thread.unsettled.front().first <= thread.drained) {
-    thread.settled_store = thread.unsettled.front().event;
-    if (thread.unsettled.front().last > thread.drained) {
-      thread.unsettled.front().first = thread.drained + 1;
+  while (!thread.pending.empty() && thread.pending.front().first <= thread.drained) {
+    thread.visible_store = thread.pending.front().event;
+    if (thread.pending.front().last > thread.drained) {
+      thread.pending.front().first = thread.drained + 1;
       break;
     }
-    pop_unsettled(thread);
+    pop_pending(thread);
   }
   auto committed = thread.waiting.begin();
   while (committed != thread.waiting.end() && committed->store <= thread.drained) {
@@ -113,10 +113,10 @@ void OrderThreads::order_store(const OrderEvent& now, bool drains) {
     remember(&mine.last_drain, now);
     mine.released.clear();
     mine.waiting.clear();
-    mine.unsettled.clear();
+    mine.pending.clear();
     mine.storing = nullptr;
-    mine.given_up = 0;
-    mine.settled_store.unit = OrderThread::kNone;
+    mine.evicted = 0;
+    mine.visible_store.unit = OrderThread::kNone;
     // It stands for the loads of its unit: they need not be remembered.
     mine.ordered[0] = now.unit;
     mine.ordered[1] = OrderThread::kNone;
@@ -126,21 +126,21 @@ void OrderThreads::order_store(const OrderEvent& now, bool drains) {
   if (mine.storing != nullptr) {
     mine.storing->last = mine.storing_last;
   }
-  mine.storing = &mine.unsettled.push_back();
+  mine.storing = &mine.pending.push_back();
   mine.storing->first = mine.stores;
   mine.storing_last = mine.stores;
   remember(&mine.storing->event, now);
-  if (mine.unsettled.size() > max_unsettled_) {
-    mine.given_up = mine.unsettled.front().last;
+  if (mine.pending.size() > max_pending_) {
+    mine.evicted = mine.pending.front().last;
     mine.ordered.fill(OrderThread::kNone);
-    pop_unsettled(mine);
+    pop_pending(mine);
   }
 }
 
 void OrderThreads::order_load(const OrderEvent& now) {
   OrderThread& mine = *now.thread;
   link(mine.last_load.unit != OrderThread::kNone ? mine.last_load : mine.last_drain, now);
-  link(mine.settled_store, now);
+  link(mine.visible_store, now);
   for (const OrderThread::Forwarded& load : mine.released) {
     link(load.load, now);
   }
@@ -167,9 +167,9 @@ void OrderThreads::order_load(const OrderEvent& now) {
       continue;
     }
     list->insert(end, load);
-    if (list->size() > max_unsettled_) {
+    if (list->size() > max_pending_) {
       list->erase(list->begin());
-      ++graph_.statistics().forced;
+      ++graph_.statistics().evicted;
     }
   }
 }
@@ -247,10 +247,10 @@ bool OrderThreads::follow_units(OrderThread& thread) const {
   any |= thread.run != OrderThread::kNone;
   thread.ordered.fill(OrderThread::kNone);
   for (LastEvent* last :
-       {&thread.last_store, &thread.last_drain, &thread.last_load, &thread.settled_store}) {
+       {&thread.last_store, &thread.last_drain, &thread.last_load, &thread.visible_store}) {
     move(&last->unit);
   }
-  for (OrderThread::UnsettledStore& store : thread.unsettled) {
+  for (OrderThread::PendingStore& store : thread.pending) {
     move(&store.event.unit);
   }
   move_all(thread.forwarded);
@@ -286,7 +286,7 @@ void OrderThreads::follow_units() {
       return true;
     }
     if (thread->ended) {
-      thread->unsettled = {};
+      thread->pending = {};
       thread->storing = nullptr;
       thread->present = false;
     }

@@ -6,7 +6,7 @@
 //             have certainly committed, and when; and a vector clock of store numbers, which knows
 //             what chains of lock releases and acquisitions order.
 //             A clock keeps nothing of threads that had nothing to say since it was last looked
-//             at: what came from them is settled by its time.
+//             at: what came from them is visible by its time.
 // Complexity  O(1) for an event, O(active threads) for locks, forks, joins and sweeps. A thread
 //             that was joined leaves some hundred bytes.
 // Thread-safety: none.
@@ -35,11 +35,11 @@ struct LastEvent {
   DetectedAccess access;
 };
 
-// When the latest access of a unit is settled.
+// When the latest access of a unit is visible.
 struct UnitTime {
   uint64_t store = 0;
   int64_t hi = kTimeMin;
-  bool forced = false;
+  bool evicted = false;
 };
 
 struct OrderThread {
@@ -52,12 +52,12 @@ struct OrderThread {
     LocationId location = 0;
     LastEvent load;
   };
-  struct UnsettledStore {
+  struct PendingStore {
     uint64_t first = 0;  // numbers of the first and last of a run in one unit
     uint64_t last = 0;
     LastEvent event;
   };
-  struct Settling {
+  struct BecomingVisible {
     uint64_t stores = 0;  // that many have committed
     int64_t hi = 0;       // when this event was over
   };
@@ -83,17 +83,17 @@ struct OrderThread {
   uint64_t stored_to = 0;       // since the last drain: some bit of every location
   uint64_t last_release = 0;    // of these, the latest that gives back a lock
   uint64_t drained = 0;         // of these, that have committed by the latest event of the thread
-  uint64_t released_up_to = 0;  // `drained` when `unsettled` and `waiting` were last looked at
-  uint64_t settled = 0;         // that have committed before now()
-  Fifo<Settling> settling;      // by `hi`
+  uint64_t released_up_to = 0;  // `drained` when `pending` and `waiting` were last looked at
+  uint64_t visible = 0;         // that have committed before now()
+  Fifo<BecomingVisible> becoming_visible;      // by `hi`
   LastEvent last_store;         // store or draining event
   LastEvent last_drain;
   LastEvent last_load;      // from memory, since the last drain
-  LastEvent settled_store;  // newest store that has committed without a fence
-  Fifo<UnsettledStore> unsettled;
-  UnsettledStore* storing = nullptr;  // the last of them, and its `last`
+  LastEvent visible_store;  // newest store that has committed without a fence
+  Fifo<PendingStore> pending;
+  PendingStore* storing = nullptr;  // the last of them, and its `last`
   uint64_t storing_last = 0;
-  uint64_t given_up = 0;             // stores up to this number are not in `unsettled`
+  uint64_t evicted = 0;             // stores up to this number are not in `pending`
   std::vector<Forwarded> forwarded;  // loads not yet linked to a later store, by store
   std::vector<Forwarded> waiting;    // loads whose source has not committed, by store
   std::vector<Forwarded> released;   // loads whose source has
@@ -107,7 +107,7 @@ class OrderThreads {
 
   OrderThreads(ConflictGraph& graph, const DetectorOptions& options)
       : graph_(graph),
-        max_unsettled_(options.tuning.max_pending_units),
+        max_pending_(options.tuning.max_pending_units),
         whole_order_(options.policy == DetectorPolicy::kSc ||
                      options.policy == DetectorPolicy::kRobustness) {}
 
@@ -143,37 +143,37 @@ class OrderThreads {
     }
     thread.drained = stores;
     thread.ordered.fill(OrderThread::kNone);
-    settle(thread, stores, hi);
+    mark_visible(thread, stores, hi);
   }
   // All of them have, by a drain. One before it may be over later.
   void drain(OrderThread& thread, int64_t hi) {
     if (thread.stores > thread.drained) {
       commit(thread, thread.stores, hi);
     } else {
-      settle(thread, thread.stores, hi);
+      mark_visible(thread, thread.stores, hi);
     }
   }
   // Stores of the thread have committed by `hi`.
-  void settle(OrderThread& thread, uint64_t stores, int64_t hi) {
-    if (stores > settled_stores(thread) && hi != kTimeMax) {
-      queue_settling(thread, stores, hi);
+  void mark_visible(OrderThread& thread, uint64_t stores, int64_t hi) {
+    if (stores > visible_stores(thread) && hi != kTimeMax) {
+      queue_visible(thread, stores, hi);
     }
   }
   // Stores of the thread that have committed before now().
-  uint64_t settled_stores(OrderThread& thread) const {
-    while (!thread.settling.empty() && thread.settling.front().hi < now_) {
-      thread.settled = std::max(thread.settled, thread.settling.front().stores);
-      thread.settling.pop_front();
+  uint64_t visible_stores(OrderThread& thread) const {
+    while (!thread.becoming_visible.empty() && thread.becoming_visible.front().hi < now_) {
+      thread.visible = std::max(thread.visible, thread.becoming_visible.front().stores);
+      thread.becoming_visible.pop_front();
     }
-    return thread.settled;
+    return thread.visible;
   }
-  bool has_settled(ThreadId id, uint64_t store) const {
+  bool has_committed(ThreadId id, uint64_t store) const {
     OrderThread* const thread = threads_[id].thread.get();
-    return thread == nullptr || store <= thread->settled || store <= settled_stores(*thread);
+    return thread == nullptr || store <= thread->visible || store <= visible_stores(*thread);
   }
   // Whether an access came certainly before the event in hand, its store buffer included.
-  bool settled(ThreadId id, int64_t hi, uint64_t store, const OrderEvent& now) const {
-    return !now.late && hi < now.lo && has_settled(id, store);
+  bool visible(ThreadId id, int64_t hi, uint64_t store, const OrderEvent& now) const {
+    return !now.late && hi < now.lo && has_committed(id, store);
   }
 
   // The edges to the event from earlier ones of its thread.
@@ -186,10 +186,10 @@ class OrderThreads {
       return;
     }
     const bool drains = has<kStaticRoles>(now.roles, kDrain);
-    if (mine.drained != mine.released_up_to || mine.given_up != 0) {
+    if (mine.drained != mine.released_up_to || mine.evicted != 0) {
       mine.released_up_to = mine.drained;
       // A drain makes an end of all that.
-      if (!drains || mine.given_up != 0) {
+      if (!drains || mine.evicted != 0) {
         release_committed(mine);
       }
     }
@@ -203,7 +203,7 @@ class OrderThreads {
         order_store(now, drains);
       }
     } else if (now.store != 0 || mine.last_load.unit != now.unit ||
-               mine.settled_store.unit != OrderThread::kNone || !mine.released.empty()) {
+               mine.visible_store.unit != OrderThread::kNone || !mine.released.empty()) {
       order_load(now);
     } else {
       mine.ordered[0] = now.unit;
@@ -229,9 +229,9 @@ class OrderThreads {
   // Whatever it does next, it need not be known what it did, but for its number of stores.
   bool forget_if_quiet(OrderThread& thread);
   void start(OrderThread& thread);
-  // Whatever it did is settled for all events that are not late.
+  // Whatever it did is visible for all events that are not late.
   bool is_quiet(OrderThread& thread) const {
-    return thread.latest < now_ && thread.time.hi < now_ && settled_stores(thread) == thread.stores;
+    return thread.latest < now_ && thread.time.hi < now_ && visible_stores(thread) == thread.stores;
   }
   void forget_quiet(StoreClock& clock) const {
     clock.forget_if([this](ThreadId id) {
@@ -257,14 +257,14 @@ class OrderThreads {
     }
   }
   void link_other(const LastEvent& from, const OrderEvent& now, EdgeKind kind);
-  static void queue_settling(OrderThread& thread, uint64_t stores, int64_t hi);
+  static void queue_visible(OrderThread& thread, uint64_t stores, int64_t hi);
   void order_store(const OrderEvent& now, bool drains);
   void order_load(const OrderEvent& now);
   void release_committed(OrderThread& thread);
-  static void pop_unsettled(OrderThread& thread);
+  static void pop_pending(OrderThread& thread);
 
   ConflictGraph& graph_;
-  uint32_t max_unsettled_;
+  uint32_t max_pending_;
   bool whole_order_;  // each event comes before the next one
   int64_t now_ = kTimeMin;
   int alive_ = 0;

@@ -48,8 +48,8 @@ Measured read(const char* file, const tsomon::DetectorOptions* options) {
   const double start = cpu_seconds();
   uint64_t windows = 0;
   tsomon::DetectorCallbacks callbacks;
-  callbacks.on_window = [&](tsomon::DetectedWindow&&) { ++windows; };
-  callbacks.wants_events = [&](const tsomon::DetectedWindow&) { return windows < 16; };
+  callbacks.on_candidate = [&](tsomon::DetectedCandidate&&) { ++windows; };
+  callbacks.wants_events = [&](const tsomon::DetectedCandidate&) { return windows < 16; };
   tsomon::Detector detector(reader->symbols(),
                             options != nullptr ? *options : tsomon::DetectorOptions(), callbacks);
   tsomon::EventBlock block;
@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
     }
   }
   std::printf("%12s %14s %14s %8s %8s  %s\n", "events", "parsed/s", "detected/s", "ratio", "MB",
-              "cycles, windows, forced, file");
+              "cycles, windows, evicted, file");
   for (const char* file : files) {
     Measured parsed;
     Measured detected;
@@ -108,7 +108,7 @@ int main(int argc, char** argv) {
                 detected.seconds / parsed.seconds, detected.megabytes,
                 static_cast<unsigned long>(detected.statistics.cycles),
                 static_cast<unsigned long>(detected.statistics.windows),
-                static_cast<unsigned long>(detected.statistics.forced), file);
+                static_cast<unsigned long>(detected.statistics.evicted), file);
   }
   return 0;
 }

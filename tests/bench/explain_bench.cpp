@@ -33,7 +33,7 @@ RootCauseProblem random_problem(std::mt19937_64& random, uint32_t threads, uint3
   uint32_t next_operation = 0;
   uint32_t thread = 0;
   for (uint32_t i = 0; i < count; ++i) {
-    // Threads run in stretches of some accesses.
+    // Threads run in slices of some accesses.
     thread = random() % 3 == 0 ? static_cast<uint32_t>(random() % threads) : thread;
     if (left[thread] == 0) {
       left[thread] = 4 + static_cast<uint32_t>(random() % 5);

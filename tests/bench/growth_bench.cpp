@@ -328,7 +328,7 @@ Judged judge(const Trace& trace, Way way) {
   judged.verdict =
       report ? fmt::format("{}{}", report->verdict_name(), report->complete() ? "" : ", incomplete")
              : report.error().to_string();
-  judged.parts = report ? report->parts : 0;
+  judged.parts = report ? report->components : 0;
   return judged;
 }
 

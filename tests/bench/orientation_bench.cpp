@@ -35,7 +35,7 @@ void judge(const std::string& shape, const Trace& trace, bool enumerate) {
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     fmt::print("{:<44} {:>7} {:>8} {:>6} {:<11} {:<12} {:<10} {:>9.3f}\n", shape,
-               trace.events.size(), result->open_edges, result->parts,
+               trace.events.size(), result->open_edges, result->components,
                search ? "search" : "enumeration", name(result->verdict()),
                result->complete() ? "complete" : "incomplete", seconds);
     for (const std::string& note : result->notes) {

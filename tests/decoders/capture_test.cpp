@@ -148,7 +148,7 @@ TEST_CASE("a capture cut at any byte gives what is intact and says that somethin
   CHECK(most_events == whole->trace.events.size());  // only the trailer is missing at the end
 }
 
-TEST_CASE("no flipped bit and no overwritten stretch goes unnoticed") {
+TEST_CASE("no flipped bit and no overwritten slice goes unnoticed") {
   const std::string bytes = sample();
   const auto whole = read_capture(bytes);
   REQUIRE(whole);

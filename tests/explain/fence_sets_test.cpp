@@ -164,9 +164,9 @@ TEST_CASE("fences of random traces are those that enumeration finds") {
     for (ThreadId thread = 0; thread < made.threads; ++thread) {
       all.push_back({thread, 0, static_cast<uint32_t>(trace.events.size()) - 1});
     }
-    const ViolatedStretch stretch(trace, all, {}, options);
-    const Set stores = stretch.late_stores();
-    if (!stretch.can_ask() || stores.empty() || stores.size() > 6) {
+    const ViolatedSlice slice(trace, all, {}, options);
+    const Set stores = slice.late_stores();
+    if (!slice.can_ask() || stores.empty() || stores.size() > 6) {
       continue;
     }
     const auto after = [&](const std::vector<bool>& chosen) {
@@ -179,7 +179,7 @@ TEST_CASE("fences of random traces are those that enumeration finds") {
       return places;
     };
     const FenceQuestion exact = [&](const std::vector<bool>& chosen) {
-      const Left left = stretch.with_fences_after(after(chosen), FenceTime::kOpen);
+      const Left left = slice.with_fences_after(after(chosen), FenceTime::kOpen);
       REQUIRE(left != Left::kUnknown);
       return left == Left::kNothing || left == Left::kNoExecution ? Answer::kYes : Answer::kNo;
     };

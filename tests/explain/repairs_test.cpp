@@ -120,7 +120,7 @@ TEST_CASE("the stack of Afek et al. has two repairs, its pop is the better one")
   }
 }
 
-TEST_CASE("a stretch around a loop becomes the loop with what is before it, or the whole method") {
+TEST_CASE("a slice around a loop becomes the loop with what is before it, or the whole method") {
   // The second turn reads what the first one wrote, and another thread comes between.
   static constexpr const char kLoop[] = R"(T1|begin(count)|1
 T1|w(z)|{}

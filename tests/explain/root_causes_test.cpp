@@ -111,7 +111,7 @@ bool has_cycle(uint32_t nodes, const std::vector<Edge>& edges) {
   return done < nodes;
 }
 
-// All ways to cut every operation into stretches, those with a cyclic graph, the minimal of them.
+// All ways to cut every operation into slices, those with a cyclic graph, the minimal of them.
 std::set<SegmentSet> naive_root_causes(const RandomExecution& execution, bool store_buffers) {
   const auto& accesses = execution.problem.accesses;
   const auto count = static_cast<uint32_t>(accesses.size());

@@ -16,8 +16,8 @@ namespace {
 
 const int kRounds = rounds(8, 60);
 
-// Windows that have nothing to do with each other: between two of them all buffers are empty.
-Trace windows(std::mt19937_64& random, int count) {
+// Candidates that have nothing to do with each other: between two of them all buffers are empty.
+Trace candidates(std::mt19937_64& random, int count) {
   RandomTraceOptions made;
   made.threads = 2 + static_cast<uint32_t>(random() % 4);
   made.locations = 2 + static_cast<uint32_t>(random() % 4);
@@ -87,7 +87,7 @@ TEST_CASE("one job and four give the same report") {
   std::mt19937_64 random(kSeed);
   int violations = 0;
   for (int round = 0; round < kRounds; ++round) {
-    const Trace trace = windows(random, 30);
+    const Trace trace = candidates(random, 30);
     CheckOptions options;
     options.property = static_cast<Property>(random() % 3);
     // Bounds that are used up on the way: what a group may cost depends on those before it.
@@ -116,7 +116,7 @@ TEST_CASE("one job and four give the same report") {
 
 TEST_CASE("progress is counted") {
   std::mt19937_64 random(5);
-  const Trace trace = windows(random, 20);
+  const Trace trace = candidates(random, 20);
   for (const Property property : {Property::kSerializability, Property::kRobustness}) {
     CheckOptions options;
     Progress progress;

@@ -68,7 +68,7 @@ TEST_CASE("a lost update is reported by the event that closes the cycle") {
   CHECK(watch.summary().complete());
 }
 
-TEST_CASE("a window is judged: late commit is possible, with a fence clean") {
+TEST_CASE("a candidate is judged: late commit is possible, with a fence clean") {
   const Watched late =
       watch("A|begin|\nA|w(x)|\nA|w(y)|\nA|end|\nB|begin|\nB|r(y)|\nB|r(x)|\nB|end|\n");
   REQUIRE(late.found.size() == 1);
@@ -81,7 +81,7 @@ TEST_CASE("a window is judged: late commit is possible, with a fence clean") {
   CHECK(fenced.summary.verdict() == Verdict::kClean);
 }
 
-TEST_CASE("a window's units that do not end fenced are named, once for each place") {
+TEST_CASE("a candidate's units that do not end fenced are named, once for each place") {
   const Watched late = watch(
       "A|begin(put)|\nA|w(x)|a.c:1\nA|w(y)|a.c:2\nA|end|\nB|begin(get)|\nB|r(y)|b.c:1\n"
       "B|r(x)|b.c:2\nB|end|\nC|begin(put)|\nC|w(x)|a.c:1\nC|w(y)|a.c:2\nC|end|\n");
@@ -96,10 +96,10 @@ TEST_CASE("a window's units that do not end fenced are named, once for each plac
   CHECK(late.found[0].text().find("a.c:2") != std::string::npos);
 }
 
-TEST_CASE("windows beyond what all of them may cost together are not judged") {
-  const auto judged = [](int windows, uint64_t max_undirected) {
+TEST_CASE("candidates beyond what all of them may cost together are not judged") {
+  const auto judged = [](int candidates, uint64_t max_undirected) {
     std::string text;
-    for (int i = 0; i < windows; ++i) {
+    for (int i = 0; i < candidates; ++i) {
       text += "A|begin|\nB|begin|\n";
       for (int k = 0; k < 60; ++k) {
         text += "A|w(x)|\nB|w(x)|\n";
@@ -114,12 +114,12 @@ TEST_CASE("windows beyond what all of them may cost together are not judged") {
     Watch watch(trace->symbols, options, [](const ReportedFinding&) {});
     watch.add(*trace);
     watch.finish();
-    CHECK(watch.summary().windows == static_cast<uint64_t>(windows));
+    CHECK(watch.summary().candidates == static_cast<uint64_t>(candidates));
     return watch.summary().unjudged;
   };
   CHECK(judged(2, 4'000) == 0);
   CHECK(judged(20, 40'000) == 0);
-  // An edge for each two accesses: 3,600 in a window, of which its events allow a thousand.
+  // An edge for each two accesses: 3,600 in a candidate, of which its events allow a thousand.
   CHECK(judged(20, 4'000) > 10);
 }
 
@@ -153,7 +153,7 @@ TEST_CASE("atomic sets are watched: certain, possible and open orders") {
       "A|begin|\nA|r(x)||1..9\nB|begin|\nB|r(x)||2..9\nB|w(x)||3..9\nB|end||3..9\n"
       "A|w(x)||4..9\nA|end||5..9\n";
   CHECK(judged(overlapping, SetChoice::kAuto) == Verdict::kPossible);
-  // As the input has them they are no cycle: a window.
+  // As the input has them they are no cycle: a candidate.
   const std::string update_each =
       "A|begin|\nA|r(0x10+4)||1..9\nA|w(0x10+4)||2..9\nA|end||3..9\nB|begin||3..9\n"
       "B|r(0x10+4)||4..9\nB|w(0x10+4)||5..9\nB|end||6..9\n";

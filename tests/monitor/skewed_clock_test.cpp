@@ -250,6 +250,6 @@ TEST_CASE("short critical sections of one lock stay in order under any margin") 
   CheckOptions options;
   for (const auto& report : {*check_trace(trace, options), stream(trace, options)}) {
     CHECK(report.verdict() == Verdict::kClean);
-    CHECK(report.parts == 0);  // nothing had to be searched
+    CHECK(report.components == 0);  // nothing had to be searched
   }
 }

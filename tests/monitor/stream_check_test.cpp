@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "monitor/findings/event_count.h"
-#include "monitor/judge/window_bounds.h"
+#include "monitor/judge/candidate_bounds.h"
 #include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
@@ -65,7 +65,7 @@ void check_finding(const Trace& trace, const Finding& finding, const CheckOption
 
 }  // namespace
 
-TEST_CASE("bounds on all windows together grow with the input and are used up") {
+TEST_CASE("bounds on all candidates together grow with the input and are used up") {
   CHECK(bound_left(10, 2, 0, 0) == 10);
   CHECK(bound_left(10, 2, 5, 7) == 13);
   CHECK(bound_left(10, 2, 5, 20) == 0);
@@ -75,7 +75,7 @@ TEST_CASE("bounds on all windows together grow with the input and are used up") 
   each.max_undirected = 100;
   each.max_total_work = 1'000;
   const auto after = [&](uint64_t events, uint64_t edges, uint64_t work) {
-    WindowCosts costs;
+    CandidateCosts costs;
     costs.add_events(events);
     Analysis analysis;
     analysis.open_edges = edges;
@@ -83,12 +83,12 @@ TEST_CASE("bounds on all windows together grow with the input and are used up") 
     costs.add(analysis);
     return costs.left(each, 10, 50);
   };
-  CHECK(after(0, 0, 0) == WindowShare{true, 100, 1'000});
-  CHECK(after(0, 100 + 10 * kEdgesPerEvent, 0) == WindowShare{true, 100, 1'000});
-  CHECK(after(0, 199 + 10 * kEdgesPerEvent, 0) == WindowShare{true, 1, 1'000});
-  CHECK(after(0, 200 + 10 * kEdgesPerEvent, 0) == WindowShare());
-  CHECK(after(0, 0, 1'999 + 10 * kWorkPerEvent) == WindowShare{true, 100, 1});
-  CHECK(after(0, 0, 2'000 + 10 * kWorkPerEvent) == WindowShare());
+  CHECK(after(0, 0, 0) == CandidateShare{true, 100, 1'000});
+  CHECK(after(0, 100 + 10 * kEdgesPerEvent, 0) == CandidateShare{true, 100, 1'000});
+  CHECK(after(0, 199 + 10 * kEdgesPerEvent, 0) == CandidateShare{true, 1, 1'000});
+  CHECK(after(0, 200 + 10 * kEdgesPerEvent, 0) == CandidateShare());
+  CHECK(after(0, 0, 1'999 + 10 * kWorkPerEvent) == CandidateShare{true, 100, 1});
+  CHECK(after(0, 0, 2'000 + 10 * kWorkPerEvent) == CandidateShare());
   const uint64_t most = kAnalysedAtFirst + 10 * kAnalysedPerEvent;
   CHECK(after(most - 50, 0, 0).affordable);
   CHECK(!after(most - 49, 0, 0).affordable);
@@ -166,7 +166,7 @@ TEST_CASE("a stream is judged like the whole trace") {
 }
 
 // Which of two stores a load read is certain only with what memory held before.
-TEST_CASE("values from before a window count, also where the input is longer than the history") {
+TEST_CASE("values from before a candidate count, also where the input is longer than the history") {
   for (const uint64_t before : {0, 1}) {
     Trace trace;
     for (const char* name : {"T0", "T1", "T2"}) {

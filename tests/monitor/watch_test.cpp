@@ -131,5 +131,5 @@ TEST_CASE("a store that waits for longer than the history") {
   watch.finish();
   const WatchSummary summary = watch.summary();
   CHECK(summary.found.all() > 0);
-  CHECK(summary.windows > summary.unjudged + 10);
+  CHECK(summary.candidates > summary.unjudged + 10);
 }

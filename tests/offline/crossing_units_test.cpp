@@ -130,16 +130,20 @@ struct Parts {
 
 // No execution is without a cycle, although no cycle is certain.
 bool forces_cycle(const Trace& trace, const AnalysisOptions& options) {
-  const Parts parts(trace, options);
-  if (!parts.order) {
+  const Parts components(trace, options);
+  if (!components.order) {
     return false;
   }
-  const OrderedUnits in{trace,          options,      parts.units,
-                        parts.relation, *parts.order, parts.neighbours};
-  const ThreadLists lists(parts.relation, parts.accesses, parts.units, false);
-  const CertainUnits certain(in, parts.accesses, lists);
+  const OrderedUnits in{trace,
+                        options,
+                        components.units,
+                        components.relation,
+                        *components.order,
+                        components.neighbours};
+  const ThreadLists lists(components.relation, components.accesses, components.units, false);
+  const CertainUnits certain(in, components.accesses, lists);
   return !certain.cycle() && ForcedUnits::applies(in) &&
-         ForcedUnits(in, parts.accesses, lists, certain.edges()).contradiction();
+         ForcedUnits(in, components.accesses, lists, certain.edges()).contradiction();
 }
 
 }  // namespace
@@ -164,16 +168,21 @@ TEST_CASE("executions of a whole trace are some, and their cycles are those of t
     asked.relation.model = MemoryModel::kTso;
     asked.relation.semantics = Semantics::kExact;
     asked.relation.thread_order = true;
-    const Parts parts(trace, asked);
-    if (!parts.order) {
+    const Parts components(trace, asked);
+    if (!components.order) {
       continue;
     }
     const bool by_event = asked.property == Property::kRobustness;
-    const OrderedUnits in{
-        trace, asked, parts.units, parts.relation, *parts.order, parts.neighbours, by_event};
-    const FullExecutions executions(in, parts.accesses, &parts.values);
-    const ThreadLists lists(parts.relation, parts.accesses, parts.units, by_event);
-    const CertainUnits certain(in, parts.accesses, lists);
+    const OrderedUnits in{trace,
+                          asked,
+                          components.units,
+                          components.relation,
+                          *components.order,
+                          components.neighbours,
+                          by_event};
+    const FullExecutions executions(in, components.accesses, &components.values);
+    const ThreadLists lists(components.relation, components.accesses, components.units, by_event);
+    const CertainUnits certain(in, components.accesses, lists);
     INFO(write_std(trace));
     const std::vector<uint32_t> by_end = certain.places(UnitOrder::kByEnd);
     const std::vector<uint32_t> by_thread = certain.places(UnitOrder::kByThread);

@@ -1,4 +1,4 @@
-// The check of parts whose units end fenced: against the enumeration of all orientations and of all
+// The check of components whose units end fenced: against the enumeration of all orientations and of all
 // executions, its advice, and its growth.
 #include "offline/check/fenced_check.h"
 
@@ -63,7 +63,7 @@ bool all_fenced(const Trace& trace, const RelationOptions& options) {
 
 // The check, and a search that decides nothing.
 Analysis only_check(const Trace& trace, AnalysisOptions options) {
-  options.fenced = check_fenced_part;
+  options.fenced = check_fenced_component;
   options.search = [](const OrientationProblem&, const OrientationBounds&) {
     return OrientationResult();
   };
@@ -135,10 +135,10 @@ TEST_CASE("fenced units: the verdicts are those of all orientations and of all e
     }
     ++verdicts[static_cast<int>(found->verdict())];
     const Analysis alone = only_check(trace, options);
-    if (alone.parts > 0) {
+    if (alone.components > 0) {
       ++checked;
       // Whether a violation is definite the whole trace is asked as well, where it has values.
-      decided += alone.undecided_parts == 0 ? 1 : 0;
+      decided += alone.undecided_components == 0 ? 1 : 0;
       if (alone.complete()) {
         REQUIRE(alone.verdict() == enumerated->verdict());
       } else {
@@ -164,7 +164,7 @@ TEST_CASE("fenced units: the verdicts are those of all orientations and of all e
     }
   }
   MESSAGE(kRounds << " traces: " << verdicts[0] << " clean, " << verdicts[1] << " possible, "
-                  << verdicts[2] << " definite; " << checked << " had parts, " << decided
+                  << verdicts[2] << " definite; " << checked << " had components, " << decided
                   << " of them decided without a search; " << executed
                   << " compared with all executions");
   CHECK(bounded < 2 + kRounds / 5'000);
@@ -248,7 +248,7 @@ TEST_CASE("of one trace, robust and SC-serializable does not imply serializable"
 
 namespace {
 
-// Two threads whose units overlap all along, one store to v each: one part of the conflict graph.
+// Two threads whose units overlap all along, one store to v each: one component of the conflict graph.
 // `middle` is executed inside the units in the middle, by T0 and T1 (their own) and T2.
 Trace long_chain(uint32_t units, const std::vector<std::pair<ThreadId, const char*>>& middle) {
   Trace trace;
@@ -299,7 +299,7 @@ Trace long_chain(uint32_t units, const std::vector<std::pair<ThreadId, const cha
 
 }  // namespace
 
-TEST_CASE("parts of any size are decided without a search") {
+TEST_CASE("components of any size are decided without a search") {
   struct Case {
     std::vector<std::pair<ThreadId, const char*>> middle;
     Verdict verdict;
@@ -316,8 +316,8 @@ TEST_CASE("parts of any size are decided without a search") {
     REQUIRE(found);
     CHECK(found->verdict() == one.verdict);
     CHECK(found->complete());
-    CHECK(found->parts == 1);
-    CHECK(found->fenced_parts == 1);
+    CHECK(found->components == 1);
+    CHECK(found->fenced_components == 1);
     CHECK(found->open_edges > kLong / 2);
     for (const Violation& violation : found->findings) {
       CHECK(!violation.witness.empty());

@@ -239,13 +239,13 @@ TEST_CASE("large graphs without a Hamiltonian path end undecided, within their b
     options.bounds.max_steps = max_steps;
     const Analysis found = analysed(path_trace(graph_of(2 * side + 2, edges)), options);
     CHECK(found.verdict() == Verdict::kInconclusive);
-    CHECK(found.undecided_parts == 1);
+    CHECK(found.undecided_components == 1);
     CHECK(found.work < 2 * options.bounds.max_work);
     CHECK(!found.notes.empty());
   }
 }
 
-TEST_CASE("many threads that write few locations, and long windows, all without a fence") {
+TEST_CASE("many threads that write few locations, and long slices, all without a fence") {
   struct Shape {
     uint32_t threads;
     uint32_t locations;
@@ -296,7 +296,7 @@ TEST_CASE("thousands of forwarded loads") {
   }
 }
 
-TEST_CASE("in parts that are too large, what is found is right") {
+TEST_CASE("in components that are too large, what is found is right") {
   constexpr uint64_t kSeed = 23;
   std::mt19937_64 random(kSeed);
   int found_anyway = 0;
@@ -314,7 +314,7 @@ TEST_CASE("in parts that are too large, what is found is right") {
     if (found.verdict() == Verdict::kPossible) {
       ++found_anyway;
       REQUIRE((truth == Verdict::kPossible || truth == Verdict::kDefinite));
-      REQUIRE((!found.complete() || found.fenced_parts > 0));
+      REQUIRE((!found.complete() || found.fenced_components > 0));
       REQUIRE(!found.findings.front().witness.empty());
     } else if (found.verdict() == Verdict::kInconclusive) {
       missed += truth == Verdict::kPossible ? 1 : 0;

@@ -51,7 +51,8 @@ TEST_CASE("the verdicts are those of all orientations and of all executions") {
   int verdicts[4] = {};
   int rounds = 0;
   int twins = 0;
-  int narrower = 0;  // the naive checker knows ties only: more orders than there are executions
+  int narrower =
+      0;  // the naive checker knows forwarding constraints only: more orders than there are executions
   int executed = 0;
   int with_values = 0;
   for (; twins < kTwins && rounds < 2 * kTwins; ++rounds) {
@@ -98,7 +99,7 @@ TEST_CASE("the verdicts are those of all orientations and of all executions") {
   MESSAGE(rounds << " traces: " << verdicts[0] << " clean, " << verdicts[1] << " possible, "
                  << verdicts[2] << " definite; " << twins
                  << " compared with all orientations, of which " << narrower
-                 << " have fewer executions than ties allow; " << executed
+                 << " have fewer executions than forwarding constraints allow; " << executed
                  << " compared with all executions, " << with_values << " also with their values");
   CHECK(twins == kTwins);
   CHECK(verdicts[1] > rounds / 50);
@@ -126,7 +127,7 @@ TEST_CASE("what lies outside of the units of a cycle may exclude it, or all else
   CHECK(searched(definite, {}).verdict() == Verdict::kDefinite);
 }
 
-TEST_CASE("a load may have read a store that is in no window, in either order with others") {
+TEST_CASE("a load may have read a store that is in no slice, in either order with others") {
   // T0's store to y comes before T1's fence or behind it: neither is on the cycle, and only where
   // it comes before can T1 have loaded its own 24 at last.
   const Trace trace = mini_trace(
@@ -237,27 +238,27 @@ TEST_CASE("larger traces: equal where both decide, and the search decides more")
   CHECK(only_search > only_enumeration);
 }
 
-TEST_CASE("long windows without a fence are decided") {
-  struct Window {
+TEST_CASE("long slices without a fence are decided") {
+  struct Slice {
     uint32_t threads;
     uint32_t locations;
     uint64_t open;  // edges, at least
   };
-  for (const Window window : {Window{2, 2, 3'000}, Window{4, 4, 2'000}, Window{8, 2, 6'000},
-                              Window{8, 16, 500}, Window{16, 4, 2'000}}) {
+  for (const Slice slice : {Slice{2, 2, 3'000}, Slice{4, 4, 2'000}, Slice{8, 2, 6'000},
+                            Slice{8, 16, 500}, Slice{16, 4, 2'000}}) {
     RandomTraceOptions made;
-    made.threads = window.threads;
-    made.locations = window.locations;
+    made.threads = slice.threads;
+    made.locations = slice.locations;
     made.steps = 200;
     made.units = 30;
     made.locked = 0;
     made.fences = 0;
     std::mt19937_64 random(1);
     const Trace trace = random_trace(random, made).trace;
-    INFO(window.threads << " threads, " << window.locations << " locations");
+    INFO(slice.threads << " threads, " << slice.locations << " locations");
     const Analysis found = searched(trace, {});
     CHECK(found.complete());
-    CHECK(found.open_edges >= window.open);
+    CHECK(found.open_edges >= slice.open);
     CHECK(found.verdict() != Verdict::kClean);
   }
 }
@@ -363,16 +364,16 @@ TEST_CASE("no event of a witness could be left out") {
         continue;
       }
       ++witnesses;
-      events += violation.window.size();
+      events += violation.slice.size();
       REQUIRE(check_witness(trace, violation.witness, claim));
       for (const CycleEdge& edge : violation.cycle) {
         for (const uint32_t end : {edge.from, edge.to}) {
-          REQUIRE(std::binary_search(violation.window.begin(), violation.window.end(), end));
+          REQUIRE(std::binary_search(violation.slice.begin(), violation.slice.end(), end));
         }
       }
-      for (const uint32_t left_out : violation.window) {
+      for (const uint32_t left_out : violation.slice) {
         const bool is_source =
-            std::any_of(violation.window.begin(), violation.window.end(),
+            std::any_of(violation.slice.begin(), violation.slice.end(),
                         [&](uint32_t e) { return relation.source(e) == left_out; });
         std::vector<Step> fewer = violation.witness;
         std::erase_if(fewer, [&](const Step& step) { return step.event == left_out; });

@@ -21,27 +21,27 @@ const int kRounds = rounds(500, 20'000);
 constexpr WorkBudget kNothing = {.work_at_first = 0, .work_per_event = 0};
 
 struct Seen {
-  uint64_t windows = 0;
+  uint64_t candidates = 0;
   uint64_t violated = 0;
   bool simple = false;
   bool complete = true;
 };
 
-// All windows, each analysed on its own, as those who watch do it.
+// All candidates, each analysed on its own, as those who watch do it.
 Seen watch(const Trace& trace, size_t block_events, WorkBudget mixed) {
   Seen seen;
   DetectorCallbacks callbacks;
-  callbacks.on_window = [&](DetectedWindow&& window) {
-    ++seen.windows;
-    REQUIRE(window.complete);
-    REQUIRE_FALSE(window.events.events.empty());
+  callbacks.on_candidate = [&](DetectedCandidate&& candidate) {
+    ++seen.candidates;
+    REQUIRE(candidate.complete);
+    REQUIRE_FALSE(candidate.events.events.empty());
     Trace own;
-    static_cast<EventBlock&>(own) = std::move(window.events);
+    static_cast<EventBlock&>(own) = std::move(candidate.events);
     own.symbols.initial_zero = false;
-    own.in_front = window.in_front;
+    own.pending_prefix = candidate.pending_prefix;
     AnalysisOptions options;
     options.values = false;  // of memory nothing is known
-    options.only = ranges_of(window.units, window.index);
+    options.only = ranges_of(candidate.units, candidate.index);
     const auto analysis = analyse(own, options);
     REQUIRE(analysis.has_value());
     seen.violated += analysis->violations() != 0 ? 1 : 0;
@@ -128,11 +128,11 @@ TEST_CASE("units without fences are bounded in work, and their lost update is fo
   uint64_t definite = 0;
   DetectorCallbacks callbacks;
   callbacks.on_cycle = [&](const DetectedCycle&) { ++definite; };
-  uint64_t windows = 0;
-  callbacks.on_window = [&](DetectedWindow&& window) {
-    ++windows;
-    CHECK_FALSE(window.events.events.empty());
-    CHECK(window.in_front <= BoundedDetector::kMostInFront);
+  uint64_t candidates = 0;
+  callbacks.on_candidate = [&](DetectedCandidate&& candidate) {
+    ++candidates;
+    CHECK_FALSE(candidate.events.events.empty());
+    CHECK(candidate.pending_prefix <= BoundedDetector::kMostPendingPrefix);
   };
   BoundedDetector detector(trace.symbols, {}, callbacks,
                            {.work_at_first = 1'000'000, .work_per_event = 0});
@@ -140,7 +140,7 @@ TEST_CASE("units without fences are bounded in work, and their lost update is fo
   detector.finish();
   CHECK(detector.simple());
   CHECK_FALSE(detector.exhausted());
-  CHECK(definite + windows > 0);
+  CHECK(definite + candidates > 0);
 }
 
 TEST_CASE("a thread that is held up for long hides nothing of what others do meanwhile") {

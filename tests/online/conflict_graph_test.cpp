@@ -1,4 +1,4 @@
-// The conflict graph against the same graph as a matrix: cycles, windows and what a sweep drops.
+// The conflict graph against the same graph as a matrix: cycles, candidates and what a sweep drops.
 #include "online/graph/conflict_graph.h"
 
 #include <algorithm>
@@ -33,19 +33,19 @@ Matrix closed(Matrix edges) {
 
 // Which units each one shares cycles with, those alone left out.
 std::set<std::set<uint64_t>> parts_of(const Matrix& reach, const std::vector<bool>& among) {
-  std::set<std::set<uint64_t>> parts;
+  std::set<std::set<uint64_t>> components;
   for (size_t i = 0; i < reach.size(); ++i) {
-    std::set<uint64_t> part{i};
+    std::set<uint64_t> component{i};
     for (size_t j = 0; among[i] && j < reach.size(); ++j) {
       if (among[j] && reach[i][j] && reach[j][i]) {
-        part.insert(j);
+        component.insert(j);
       }
     }
-    if (part.size() > 1) {
-      parts.insert(part);
+    if (component.size() > 1) {
+      components.insert(component);
     }
   }
-  return parts;
+  return components;
 }
 
 }  // namespace
@@ -100,10 +100,10 @@ TEST_CASE("conflict graph: an edge closes a cycle exactly where its end reaches 
   CHECK(cycles > static_cast<uint64_t>(kRounds));
 }
 
-TEST_CASE("conflict graph: a sweep drops what no open unit reaches, and reports its windows") {
+TEST_CASE("conflict graph: a sweep drops what no open unit reaches, and reports its candidates") {
   std::mt19937_64 random(kSeed + 1);
   uint64_t dropped = 0;
-  uint64_t windows = 0;
+  uint64_t candidates = 0;
   for (int round = 0; round < kRounds; ++round) {
     CAPTURE(round);
     const DetectorCallbacks callbacks;
@@ -143,23 +143,23 @@ TEST_CASE("conflict graph: a sweep drops what no open unit reaches, and reports 
       }
     }
     std::set<std::set<uint64_t>> found;
-    const auto on_window = [&](ConflictGraph::Window&& window) {
+    const auto on_candidate = [&](ConflictGraph::Candidate&& candidate) {
       std::set<uint64_t> units;
-      for (const DetectedUnit& unit : window.units) {
+      for (const DetectedUnit& unit : candidate.units) {
         units.insert(unit.first / 2);
       }
       REQUIRE(found.insert(units).second);
     };
-    graph.sweep([&](Node node) { return !open[node]; }, on_window, {1000, 1000, 0}, {});
+    graph.sweep([&](Node node) { return !open[node]; }, on_candidate, {1000, 1000, 0}, {});
     REQUIRE(found == parts_of(reach, gone));
     for (Node node = 0; node < n; ++node) {
       REQUIRE(graph.moved_to(node) == (gone[node] ? ConflictGraph::kNone : node));
       dropped += gone[node] ? 1 : 0;
     }
     REQUIRE(graph.size() == static_cast<size_t>(std::count(gone.begin(), gone.end(), false)));
-    windows += found.size();
+    candidates += found.size();
     graph.check_invariants();
   }
   CHECK(dropped > static_cast<uint64_t>(kRounds));
-  CHECK(windows > static_cast<uint64_t>(kRounds) / 8);
+  CHECK(candidates > static_cast<uint64_t>(kRounds) / 8);
 }

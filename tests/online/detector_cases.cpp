@@ -22,9 +22,11 @@ Watched watch(const Trace& trace, DetectorOptions options, const Collection& col
   options.tuning.max_retained = collection.max_retained;
   DetectorCallbacks callbacks;
   callbacks.on_cycle = [&](const DetectedCycle& cycle) { result.cycles.push_back(cycle); };
-  callbacks.on_part = [&](const DetectedPart& part) { result.parts.push_back(part); };
-  callbacks.on_window = [&](DetectedWindow&& window) {
-    result.windows.push_back(std::move(window));
+  callbacks.on_component = [&](const DetectedComponent& component) {
+    result.components.push_back(component);
+  };
+  callbacks.on_candidate = [&](DetectedCandidate&& candidate) {
+    result.candidates.push_back(std::move(candidate));
   };
   Detector detector(trace.symbols, options, callbacks);
   EventBlock block;
@@ -79,16 +81,17 @@ void check_cycle(const Trace& trace, const Truth& truth, const DetectedCycle& cy
   }
 }
 
-Verdict judge(const Trace& trace, const DetectedWindow& window, const AnalysisOptions& options) {
+Verdict judge(const Trace& trace, const DetectedCandidate& candidate,
+              const AnalysisOptions& options) {
   Trace slice;
   slice.symbols = trace.symbols;
   slice.symbols.initial_zero = false;
-  slice.in_front = window.in_front;
-  slice.events = window.events.events;
-  slice.extras = window.events.extras;
+  slice.pending_prefix = candidate.pending_prefix;
+  slice.events = candidate.events.events;
+  slice.extras = candidate.events.extras;
   AnalysisOptions local = options;
-  local.values = options.values && window.all_stores;
-  local.only = ranges_of(window.units, window.index);
+  local.values = options.values && candidate.all_stores;
+  local.only = ranges_of(candidate.units, candidate.index);
   const auto result = analyse(slice, local);
   REQUIRE_MESSAGE(result.has_value(), result.error().to_string());
   return result->verdict();
@@ -96,10 +99,10 @@ Verdict judge(const Trace& trace, const DetectedWindow& window, const AnalysisOp
 
 Verdict judge_all(const Trace& trace, const Watched& watched, const AnalysisOptions& options) {
   Verdict worst = Verdict::kClean;
-  for (const DetectedWindow& window : watched.windows) {
-    worst = std::max(worst, window.complete   ? judge(trace, window, options)
-                            : window.directed ? Verdict::kDefinite
-                                              : Verdict::kInconclusive);
+  for (const DetectedCandidate& candidate : watched.candidates) {
+    worst = std::max(worst, candidate.complete   ? judge(trace, candidate, options)
+                            : candidate.directed ? Verdict::kDefinite
+                                                 : Verdict::kInconclusive);
   }
   return worst;
 }

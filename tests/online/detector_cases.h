@@ -20,8 +20,8 @@ inline const int kLongRounds = rounds(60, 600);
 
 struct Watched {
   std::vector<DetectedCycle> cycles;
-  std::vector<DetectedPart> parts;
-  std::vector<DetectedWindow> windows;
+  std::vector<DetectedComponent> components;
+  std::vector<DetectedCandidate> candidates;
   DetectorStatistics statistics;
   bool complete = true;
 };
@@ -34,7 +34,7 @@ struct Collection {
 
 Watched watch(const Trace& trace, DetectorOptions options, const Collection& collection);
 
-// The directed conflict graph by all pairs of events: the strongly connected parts with more than
+// The directed conflict graph by all pairs of events: the strongly connected components with more than
 // one unit, each as the set of first events.
 class Truth {
  public:
@@ -64,23 +64,23 @@ class Truth {
   }
   const UnitTable& units() const { return units_; }
 
-  // Without events of their own on demand: which of them belong to a part is not asked where they
+  // Without events of their own on demand: which of them belong to a component is not asked where they
   // share nodes.
-  std::set<std::set<uint64_t>> parts(bool all) const {
+  std::set<std::set<uint64_t>> components(bool all) const {
     std::set<std::set<uint64_t>> result;
     for (UnitId i = 0; i < units_.size(); ++i) {
-      std::set<uint64_t> part;
+      std::set<uint64_t> component;
       size_t units = 0;
       for (UnitId j = 0; j < units_.size(); ++j) {
         if (i == j || (reach_[i][j] && reach_[j][i])) {
           ++units;
           if (all || units_[j].label != Interner::kNone) {
-            part.insert(units_[j].first_event);
+            component.insert(units_[j].first_event);
           }
         }
       }
       if (units > 1) {
-        result.insert(part);
+        result.insert(component);
       }
     }
     return result;
@@ -97,7 +97,8 @@ class Truth {
 void check_cycle(const Trace& trace, const Truth& truth, const DetectedCycle& cycle,
                  bool thread_events);
 
-Verdict judge(const Trace& trace, const DetectedWindow& window, const AnalysisOptions& options);
+Verdict judge(const Trace& trace, const DetectedCandidate& candidate,
+              const AnalysisOptions& options);
 
 Verdict judge_all(const Trace& trace, const Watched& watched, const AnalysisOptions& options);
 

@@ -1,4 +1,4 @@
-// The detector against the checkers of tso/ on random traces: cycles, parts, windows, collection.
+// The detector against the checkers of tso/ on random traces: cycles, components, candidates, collection.
 #include "online/detector/detector.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 using namespace tsomon;
 using namespace tsomon::testing;
 
-TEST_CASE("cycles, parts and windows equal those of all pairs of events") {
+TEST_CASE("cycles, components and candidates equal those of all pairs of events") {
   constexpr uint64_t kSeed = 20261121;
   std::mt19937_64 random(kSeed);
   int violating = 0;
@@ -46,51 +46,52 @@ TEST_CASE("cycles, parts and windows equal those of all pairs of events") {
     const Truth truth(trace, relation);
     const Watched watched = watch(trace, made.detector, collection);
     REQUIRE(watched.statistics.late_events == 0);
-    REQUIRE(watched.statistics.forced == 0);
+    REQUIRE(watched.statistics.evicted == 0);
 
-    // A cycle of directed edges is reported iff there is one, and the parts are the same. Among
+    // A cycle of directed edges is reported iff there is one, and the components are the same. Among
     // single events there is none.
     const bool robustness = made.detector.policy == DetectorPolicy::kRobustness;
     const bool own_nodes = !made.detector.tuning.coalesce_singletons;
-    const auto parts = robustness ? std::set<std::set<uint64_t>>() : truth.parts(own_nodes);
+    const auto components =
+        robustness ? std::set<std::set<uint64_t>>() : truth.components(own_nodes);
     const bool thread_events = made.made.threads_start;
-    REQUIRE((parts.empty() || !watched.cycles.empty()));
+    REQUIRE((components.empty() || !watched.cycles.empty()));
     if (!thread_events) {
-      REQUIRE(watched.cycles.empty() == parts.empty());
+      REQUIRE(watched.cycles.empty() == components.empty());
     }
     for (const DetectedCycle& cycle : watched.cycles) {
       check_cycle(trace, truth, cycle, thread_events);
     }
-    with_cycle += parts.empty() ? 0 : 1;
+    with_cycle += components.empty() ? 0 : 1;
     merged += watched.statistics.merged > 0 ? 1 : 0;
     sharing += watched.statistics.sharing;
     if (watched.statistics.merged == 0 && !thread_events) {
       std::set<std::set<uint64_t>> reported;
-      for (const DetectedPart& part : watched.parts) {
+      for (const DetectedComponent& component : watched.components) {
         std::set<uint64_t> members;
-        for (const DetectedUnit& unit : part.members) {
+        for (const DetectedUnit& unit : component.members) {
           if (own_nodes || unit.label != Interner::kNone) {
             members.insert(unit.first);
           }
         }
-        REQUIRE((!own_nodes || members.size() == part.units));
+        REQUIRE((!own_nodes || members.size() == component.units));
         reported.insert(members);
       }
-      REQUIRE(reported == parts);
+      REQUIRE(reported == components);
     }
 
-    // What is violated is violated inside a window, and nothing else is.
+    // What is violated is violated inside a candidate, and nothing else is.
     const auto whole = analyse(trace, made.analysis);
     REQUIRE_MESSAGE(whole.has_value(), whole.error().to_string());
-    const Verdict by_windows = judge_all(trace, watched, made.analysis);
-    flagged += watched.windows.size();
+    const Verdict by_candidates = judge_all(trace, watched, made.analysis);
+    flagged += watched.candidates.size();
     violating += whole->verdict() == Verdict::kClean ? 0 : 1;
     not_robust += robustness && whole->verdict() != Verdict::kClean ? 1 : 0;
     if (const NaiveChecker naive(trace, made.analysis.relation);
         robustness && round % 4 == 0 && trace.events.size() <= 64) {
       const auto by_hand = naive.verdict(Property::kRobustness);
       compared += by_hand ? 1 : 0;
-      // Ties alone allow a little more than executions do.
+      // Forwarding constraints alone allow a little more than executions do.
       if (by_hand && made.made.locks == 0 && *by_hand != whole->verdict()) {
         REQUIRE(made.analysis.relation.semantics == Semantics::kExact);
         const auto exact = Executions(trace, made.analysis.relation)
@@ -98,39 +99,39 @@ TEST_CASE("cycles, parts and windows equal those of all pairs of events") {
         REQUIRE((!exact || *exact == whole->verdict()));
       }
     }
-    if (watched.complete && by_windows != whole->verdict()) {
+    if (watched.complete && by_candidates != whole->verdict()) {
       REQUIRE(made.made.locks != 0);
       ++by_locks;
-      // Which releases came before the stretch of a window and which locks were held is not known
+      // Which releases came before the slice of a candidate and which locks were held is not known
       // in it, or the paper's relation makes less of them (OrderPolicy).
-      if (by_windows != Verdict::kPossible) {
+      if (by_candidates != Verdict::kPossible) {
         REQUIRE(made.analysis.relation.semantics == Semantics::kPaper);
         AnalysisOptions exact = made.analysis;
         exact.relation.semantics = Semantics::kExact;
         const auto refined = analyse(trace, exact);
-        REQUIRE((refined && refined->verdict() == by_windows));
+        REQUIRE((refined && refined->verdict() == by_candidates));
       }
     } else if (!watched.complete) {
       REQUIRE(watched.statistics.merged > 0);
-      REQUIRE((whole->verdict() == Verdict::kClean || by_windows != Verdict::kClean));
-      REQUIRE((by_windows != Verdict::kDefinite || whole->verdict() == Verdict::kDefinite));
+      REQUIRE((whole->verdict() == Verdict::kClean || by_candidates != Verdict::kClean));
+      REQUIRE((by_candidates != Verdict::kDefinite || whole->verdict() == Verdict::kDefinite));
     }
     if (made.made.values && watched.complete && made.detector.policy != DetectorPolicy::kSc) {
       AnalysisOptions with_values = made.analysis;
       with_values.values = true;
       const auto refined = analyse(trace, with_values);
       REQUIRE(refined.has_value());
-      const Verdict window = judge_all(trace, watched, with_values);
-      // Less is known of memory inside a window; where fewer sizes meet, a little more.
-      REQUIRE((window == refined->verdict() || window == Verdict::kPossible ||
+      const Verdict candidate = judge_all(trace, watched, with_values);
+      // Less is known of memory inside a candidate; where fewer sizes meet, a little more.
+      REQUIRE((candidate == refined->verdict() || candidate == Verdict::kPossible ||
                (made.made.mixed_sizes && refined->verdict() == Verdict::kPossible)));
     }
   }
   MESSAGE(kRounds << " traces: " << violating << " violating, " << with_cycle
-                  << " with a directed cycle, " << flagged << " windows, " << merged
+                  << " with a directed cycle, " << flagged << " candidates, " << merged
                   << " with merged units, " << sharing << " events that share a node, " << by_locks
-                  << " less certain for what was before a window, " << not_robust << " not robust, "
-                  << compared << " compared with all orientations");
+                  << " less certain for what was before a candidate, " << not_robust
+                  << " not robust, " << compared << " compared with all orientations");
   CHECK(not_robust > kRounds / 100);
   CHECK(compared > kRounds / 100);
   CHECK(sharing > kRounds / 20);
@@ -140,7 +141,7 @@ TEST_CASE("cycles, parts and windows equal those of all pairs of events") {
   CHECK(merged > kRounds / 100);
 }
 
-TEST_CASE("a window of units that were merged has them all, up to a bound") {
+TEST_CASE("a candidate of units that were merged has them all, up to a bound") {
   for (const bool many : {false, true}) {
     std::string text = "T0:[acq(l) W(x) rel(l) ";
     const int units = many ? 1000 : 40;
@@ -150,10 +151,10 @@ TEST_CASE("a window of units that were merged has them all, up to a bound") {
     const Trace trace = mini_trace(text + "T1:[acq(l) R(x) rel(l) W(y)] T0:R(y)]");
     const Watched watched = watch(trace, DetectorOptions(), {true, 64, 16});
     CHECK(watched.statistics.merged > 20);
-    REQUIRE(watched.windows.size() == 1);
-    CHECK(watched.windows.front().complete != many);
+    REQUIRE(watched.candidates.size() == 1);
+    CHECK(watched.candidates.front().complete != many);
     CHECK(watched.complete != many);
-    CHECK((many || watched.windows.front().units.size() == static_cast<size_t>(units) + 2));
+    CHECK((many || watched.candidates.front().units.size() == static_cast<size_t>(units) + 2));
     const AnalysisOptions analysis;
     const auto whole = analyse(trace, analysis);
     REQUIRE(whole.has_value());
@@ -202,7 +203,7 @@ TEST_CASE("units that recorded values let go take no violation with them") {
     REQUIRE((bad || !exact || verdict != Verdict::kDefinite));
     const auto whole = analyse(trace, made.analysis);
     REQUIRE(whole.has_value());
-    // A load of bytes that several stores wrote explains nothing, until these lie outside a window.
+    // A load of bytes that several stores wrote explains nothing, until these lie outside a candidate.
     if (exact && !made.made.mixed_sizes && whole->verdict() != Verdict::kInconclusive) {
       REQUIRE((verdict != Verdict::kClean || whole->verdict() == Verdict::kClean));
       REQUIRE((verdict != Verdict::kDefinite || whole->verdict() == Verdict::kDefinite));
@@ -226,7 +227,7 @@ TEST_CASE("loads of a thread's own store that others stand for") {
   std::mt19937_64 random(kSeed);
   const int kTraces = kRounds / 4;
   int verdicts[4] = {};
-  int given_up = 0;
+  int evicted = 0;
   for (int round = 0; round < kTraces; ++round) {
     const Trace trace = random_spinning(random);
     DetectorOptions options;
@@ -237,12 +238,12 @@ TEST_CASE("loads of a thread's own store that others stand for") {
                                 static_cast<uint32_t>(random() % 2 == 0 ? 4096 : random() % 9),
                                 1 + static_cast<uint32_t>(random() % 9)};
     INFO("seed " << kSeed << " round " << round << " sweep every " << collection.sweep_every
-                 << " merge at " << collection.max_retained << " unsettled "
+                 << " merge at " << collection.max_retained << " pending "
                  << options.tuning.max_pending_stores << "\n"
                  << show(trace));
     const Watched watched = watch(trace, options, collection);
-    if (watched.statistics.forced > 0) {
-      ++given_up;
+    if (watched.statistics.evicted > 0) {
+      ++evicted;
       continue;
     }
     const AnalysisOptions analysis;
@@ -254,7 +255,7 @@ TEST_CASE("loads of a thread's own store that others stand for") {
   }
   MESSAGE(kTraces << " traces, clean " << verdicts[0] << ", possible " << verdicts[1]
                   << ", definite " << verdicts[2] << ", not judged " << verdicts[3] << "; "
-                  << given_up << " with something given up");
+                  << evicted << " with something given up");
   for (int verdict = 0; verdict < 3; ++verdict) {
     CHECK(verdicts[verdict] > kTraces / 500);
   }
@@ -274,18 +275,19 @@ TEST_CASE("threads that come, are joined, and are followed by others") {
                  << show(trace));
     const Truth truth(trace, options.relation);
     const Watched watched = watch(trace, options, collection);
-    REQUIRE((truth.parts(!options.tuning.coalesce_singletons).empty() || !watched.cycles.empty()));
+    REQUIRE(
+        (truth.components(!options.tuning.coalesce_singletons).empty() || !watched.cycles.empty()));
     for (const DetectedCycle& cycle : watched.cycles) {
       check_cycle(trace, truth, cycle, true);
     }
     const AnalysisOptions analysis;
     const auto whole = analyse(trace, analysis);
     REQUIRE(whole.has_value());
-    const Verdict by_windows = judge_all(trace, watched, analysis);
+    const Verdict by_candidates = judge_all(trace, watched, analysis);
     violating += whole->verdict() == Verdict::kClean ? 0 : 1;
-    // The release that decided it may lie before the stretch of a window.
-    if (watched.complete && by_windows != whole->verdict()) {
-      REQUIRE(by_windows == Verdict::kPossible);
+    // The release that decided it may lie before the slice of a candidate.
+    if (watched.complete && by_candidates != whole->verdict()) {
+      REQUIRE(by_candidates == Verdict::kPossible);
       ++by_locks;
     }
   }
@@ -293,7 +295,7 @@ TEST_CASE("threads that come, are joined, and are followed by others") {
   MESSAGE(violating << " violating of " << kRounds / 10 << ", " << by_locks << " with locks");
 }
 
-TEST_CASE("the fast path changes no part and no window") {
+TEST_CASE("the fast path changes no component and no candidate") {
   constexpr uint64_t kSeed = 20261122;
   std::mt19937_64 random(kSeed);
   uint64_t alone = 0;
@@ -316,9 +318,9 @@ TEST_CASE("the fast path changes no part and no window") {
     made.detector.tuning.fast_path = true;
     Watched watched = watch(made.trace, made.detector, collection);
     // Those of one sweep come in no particular order.
-    for (std::vector<DetectedWindow>* windows : {&all.windows, &watched.windows}) {
-      std::sort(windows->begin(), windows->end(),
-                [](const DetectedWindow& a, const DetectedWindow& b) {
+    for (std::vector<DetectedCandidate>* candidates : {&all.candidates, &watched.candidates}) {
+      std::sort(candidates->begin(), candidates->end(),
+                [](const DetectedCandidate& a, const DetectedCandidate& b) {
                   return a.units.front().first < b.units.front().first;
                 });
     }
@@ -328,20 +330,20 @@ TEST_CASE("the fast path changes no part and no window") {
     REQUIRE(all.statistics.quiet + all.statistics.alone == 0);
     REQUIRE(same(&DetectorStatistics::units));
     REQUIRE(same(&DetectorStatistics::sharing));
-    // Inside a part they are not counted, and which edge of an event comes first may differ.
+    // Inside a component they are not counted, and which edge of an event comes first may differ.
     REQUIRE((!all.cycles.empty() || same(&DetectorStatistics::undirected_edges)));
     REQUIRE(same(&DetectorStatistics::collected));
     REQUIRE(same(&DetectorStatistics::merged));
     REQUIRE(all.cycles.empty() == watched.cycles.empty());
-    REQUIRE(all.parts.size() == watched.parts.size());
-    REQUIRE(all.windows.size() == watched.windows.size());
-    for (size_t i = 0; i < all.windows.size(); ++i) {
-      REQUIRE(all.windows[i].directed == watched.windows[i].directed);
-      REQUIRE(all.windows[i].index == watched.windows[i].index);
-      REQUIRE(all.windows[i].units.size() == watched.windows[i].units.size());
-      for (size_t k = 0; k < all.windows[i].units.size(); ++k) {
-        REQUIRE(all.windows[i].units[k].first == watched.windows[i].units[k].first);
-        REQUIRE(all.windows[i].units[k].last == watched.windows[i].units[k].last);
+    REQUIRE(all.components.size() == watched.components.size());
+    REQUIRE(all.candidates.size() == watched.candidates.size());
+    for (size_t i = 0; i < all.candidates.size(); ++i) {
+      REQUIRE(all.candidates[i].directed == watched.candidates[i].directed);
+      REQUIRE(all.candidates[i].index == watched.candidates[i].index);
+      REQUIRE(all.candidates[i].units.size() == watched.candidates[i].units.size());
+      for (size_t k = 0; k < all.candidates[i].units.size(); ++k) {
+        REQUIRE(all.candidates[i].units[k].first == watched.candidates[i].units[k].first);
+        REQUIRE(all.candidates[i].units[k].last == watched.candidates[i].units[k].last);
       }
     }
     quiet += watched.statistics.quiet;
@@ -409,8 +411,9 @@ TEST_CASE("collection and merging change no cycle of a long trace") {
       }
     }
     // A sweep ends what shares a node; how much does changes what is flagged, not what is violated.
-    REQUIRE((options.tuning.coalesce_singletons || collected.windows.size() == all.windows.size()));
-    REQUIRE(collected.parts.size() == all.parts.size());
+    REQUIRE((options.tuning.coalesce_singletons ||
+             collected.candidates.size() == all.candidates.size()));
+    REQUIRE(collected.components.size() == all.components.size());
     with_cycle += all.cycles.empty() ? 0 : 1;
     merged += contracted.statistics.merged;
   }

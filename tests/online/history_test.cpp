@@ -14,27 +14,27 @@ using namespace tsomon::testing;
 
 namespace {
 
-std::vector<uint64_t> in_front(const Trace& trace, uint64_t first, uint64_t last) {
+std::vector<uint64_t> pending_prefix(const Trace& trace, uint64_t first, uint64_t last) {
   EventHistory history(1000, kinds::kDrains);
   history.add(trace, 0);
   const EventHistory::Slice slice = history.slice(first, last);
   CHECK(slice.all_stores);
   REQUIRE(slice.index.back() == last);
-  CHECK(slice.index[slice.in_front] == first);
+  CHECK(slice.index[slice.pending_prefix] == first);
   return {slice.index.begin(), slice.index.end()};
 }
 
 using Indices = std::vector<uint64_t>;
 
-// T2 is not in the stretch; its store to x may commit in the middle of it.
-TEST_CASE("in front of a stretch are the stores that may be in a buffer, of all threads") {
+// T2 is not in the slice; its store to x may commit in the middle of it.
+TEST_CASE("in front of a slice are the stores that may be in a buffer, of all threads") {
   const Trace trace =
       mini_trace("T0:W(a=1) T0:F T0:W(b=1) T2:W(x=5) T1:R(c) T1:F T1:W(x=1) T0:R(x=5)");
-  CHECK(in_front(trace, 6, 7) == Indices{2, 3, 6, 7});
-  CHECK(in_front(trace, 1, 7).front() == 0);
+  CHECK(pending_prefix(trace, 6, 7) == Indices{2, 3, 6, 7});
+  CHECK(pending_prefix(trace, 1, 7).front() == 0);
 }
 
-TEST_CASE("a load that may have read a store behind the stretch has no value in it") {
+TEST_CASE("a load that may have read a store behind the slice has no value in it") {
   const Trace happened = mini_trace("T0:R(x=1) T1:W(y=1) T0:R(x=2) T1:W(x=2)");
   Trace trace;
   for (const Event& event : happened.events) {
@@ -75,13 +75,13 @@ TEST_CASE("of very many threads with stores in their buffers not all are kept") 
   const uint64_t last = 2 * kThreads - 1;
   const EventHistory::Slice late = history.slice(last, last);
   CHECK(!late.all_stores);
-  CHECK(late.in_front <= EventHistory::kMaxLookBack);
+  CHECK(late.pending_prefix <= EventHistory::kMaxLookBack);
   const EventHistory::Slice early = history.slice(1000, 1001);
   CHECK(early.all_stores);
-  CHECK(early.in_front == 1000);
+  CHECK(early.pending_prefix == 1000);
 }
 
-TEST_CASE("what begins before all of a stretch is over") {
+TEST_CASE("what begins before all of a slice is over") {
   Trace trace;
   for (int64_t i = 0; i < 10; ++i) {
     Event event;

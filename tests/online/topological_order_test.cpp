@@ -186,14 +186,14 @@ class Comparison {
       if (contract) {
         REQUIRE(order_.check_invariants() == "");
         // What lies between the two ends, which are among it.
-        uint32_t part = 1U << from | 1U << to;
+        uint32_t component = 1U << from | 1U << to;
         for (const unsigned i : twin_.slots()) {
-          part |= ((reach[to] >> i) & (reach[i] >> from) & 1) << i;
+          component |= ((reach[to] >> i) & (reach[i] >> from) & 1) << i;
         }
         const NodeId kept = order_.contract(order_.cycle());
         const auto gone = order_.absorbed();
-        REQUIRE((slots_of(twin_, gone) | 1U << twin_.slot_of(kept)) == part);
-        REQUIRE(gone.size() + 1 == static_cast<size_t>(std::popcount(part)));
+        REQUIRE((slots_of(twin_, gone) | 1U << twin_.slot_of(kept)) == component);
+        REQUIRE(gone.size() + 1 == static_cast<size_t>(std::popcount(component)));
         const std::vector<NodeId> others(gone.begin(), gone.end());
         for (const NodeId id : others) {
           REQUIRE(!order_.contains(id));
@@ -332,7 +332,7 @@ bool reaches(const TopologicalOrder& order, NodeId from, NodeId to) {
 
 }  // namespace
 
-TEST_CASE("windows of many nodes: refused edges have a path, others have none") {
+TEST_CASE("candidates of many nodes: refused edges have a path, others have none") {
 #if defined(TSOMON_SANITIZED) || !defined(NDEBUG)
   constexpr int kUnits = 1'500;
 #else

@@ -35,7 +35,7 @@ void check_witnesses(const Trace& trace, const Analysis& analysis, bool timed) {
     }
     std::vector<uint32_t> sorted = order;
     std::sort(sorted.begin(), sorted.end());
-    REQUIRE(sorted == violation.window);
+    REQUIRE(sorted == violation.slice);
     for (size_t i = 0; i < order.size(); ++i) {
       for (size_t j = i + 1; j < order.size(); ++j) {
         const Event& first = trace.events[order[i]];

@@ -35,7 +35,7 @@ void add(Trace& trace, EventKind kind, ThreadId thread, uint64_t address) {
 }
 
 // Units of two to four accesses, no locks and no fences, the threads in turns.
-Trace one_part(std::mt19937_64& random, uint32_t units, ThreadId threads, uint32_t locations) {
+Trace one_component(std::mt19937_64& random, uint32_t units, ThreadId threads, uint32_t locations) {
   Trace trace;
   trace.symbols.labels.intern("u");
   std::vector<uint64_t> left(threads, 0);
@@ -57,13 +57,13 @@ Trace one_part(std::mt19937_64& random, uint32_t units, ThreadId threads, uint32
 
 }  // namespace
 
-TEST_CASE("a part of a thousand units that nothing orders ends within its bounds") {
+TEST_CASE("a component of a thousand units that nothing orders ends within its bounds") {
   std::mt19937_64 random(3);
   int searched = 0;
   for (const ThreadId threads : {2U, 4U}) {
     for (const uint32_t locations : {1U, 3U}) {
       for (const uint32_t units : {250U, 1000U}) {
-        const Trace trace = one_part(random, units, threads, locations);
+        const Trace trace = one_component(random, units, threads, locations);
         AnalysisOptions options;
         options.bounds.max_work = 40'000'000 / kScale;
         options.max_total_work = options.bounds.max_work;
@@ -81,13 +81,13 @@ TEST_CASE("a part of a thousand units that nothing orders ends within its bounds
   CHECK((searched > 0 || kScale > 1));
 }
 
-TEST_CASE("thousands of parts share the bound on their work") {
+TEST_CASE("thousands of components share the bound on their work") {
   Trace trace;
   trace.symbols.labels.intern("u");
-  const uint64_t parts = 3000 / kScale;
-  for (uint64_t part = 0; part < parts; ++part) {
-    // T0:[W(x) T1:[W(y) T0:R(y)] T1:R(x)], over locations of their own, fences between the parts
-    const uint64_t x = 2 * part;
+  const uint64_t components = 3000 / kScale;
+  for (uint64_t component = 0; component < components; ++component) {
+    // T0:[W(x) T1:[W(y) T0:R(y)] T1:R(x)], over locations of their own, fences between the components
+    const uint64_t x = 2 * component;
     for (const ThreadId thread : {0U, 1U}) {
       add(trace, EventKind::kUnitBegin, thread, 0);
       add(trace, EventKind::kWrite, thread, x + thread);
@@ -101,24 +101,24 @@ TEST_CASE("thousands of parts share the bound on their work") {
   AnalysisOptions options;
   const auto whole = analyse(trace, options);
   REQUIRE(whole);
-  CHECK(whole->violations() == parts);
+  CHECK(whole->violations() == components);
   CHECK(whole->complete());
-  // One of the parts alone is searched when it is asked for; all of them when each is.
+  // One of the components alone is searched when it is asked for; all of them when each is.
   const auto size = static_cast<uint32_t>(trace.events.size());
   options.only = {{0, size - 10, size - 1}, {1, size - 10, size - 1}};
-  CHECK(analyse(trace, options)->parts == 1);
+  CHECK(analyse(trace, options)->components == 1);
   options.only.clear();
   for (uint32_t e = 0; e < size; e += 10) {
     options.only.push_back({0, e, e + 9});
     options.only.push_back({1, e, e + 9});
   }
-  CHECK(analyse(trace, options)->parts == parts);
+  CHECK(analyse(trace, options)->components == components);
   options.only.clear();
   options.max_total_work = 1;
   options.bounds.max_work = 20;
   const auto bounded = analyse(trace, options);
   CHECK_FALSE(bounded->complete());
-  CHECK(bounded->undecided_parts == parts);
+  CHECK(bounded->undecided_components == components);
   CHECK(bounded->verdict() == Verdict::kInconclusive);
 }
 
@@ -145,7 +145,7 @@ TEST_CASE("a violation of two very long units is shown by the ends of its edges"
   CHECK(analysis->verdict() == Verdict::kDefinite);
   CHECK(analysis->complete());
   REQUIRE(analysis->findings.size() == 1);
-  CHECK(analysis->findings[0].window.size() <= 4);
+  CHECK(analysis->findings[0].slice.size() <= 4);
   CHECK(analysis->findings[0].witness.size() >= 2);
 }
 

@@ -82,7 +82,7 @@ struct Tally {
   int verdicts[4] = {};
   int twins = 0;
   int executions = 0;
-  int ties_too_weak = 0;
+  int constraints_too_weak = 0;
   int replayed = 0;
 };
 
@@ -103,14 +103,14 @@ void compare(std::mt19937_64& random, Tally* tally) {
 
   if (const auto twin = NaiveChecker(trace, relation).verdict(options.property)) {
     ++tally->twins;
-    // The ties of theory section 5.1 are necessary for an execution to exist, and nearly
+    // The forwarding constraints of theory section 5.1 are necessary for an execution to exist, and nearly
     // sufficient: what they miss are orders that only issues and commits together exclude. The
     // executions below are the judge of that.
     REQUIRE(refines(verdict, *twin));
     if (!exact) {
       REQUIRE(verdict == *twin);
     } else if (verdict != *twin && !made.mixed_sizes) {
-      ++tally->ties_too_weak;
+      ++tally->constraints_too_weak;
     }
   }
   const Executions executions(trace, relation);
@@ -165,13 +165,13 @@ TEST_CASE("verdicts equal those of all orientations and of all executions") {
   MESSAGE(kRounds << " traces: " << tally.verdicts[0] << " clean, " << tally.verdicts[1]
                   << " possible, " << tally.verdicts[2] << " definite; " << tally.twins
                   << " compared with all orientations, " << tally.executions
-                  << " with all executions; " << tally.ties_too_weak
-                  << " with fewer executions than ties allow; " << tally.replayed
+                  << " with all executions; " << tally.constraints_too_weak
+                  << " with fewer executions than forwarding constraints allow; " << tally.replayed
                   << " witnesses replayed on the machine");
   CHECK(tally.twins > kRounds * 8 / 10);
   CHECK(tally.executions > kRounds / 3);
   CHECK(tally.replayed > kRounds / 20);
-  CHECK(tally.ties_too_weak < kRounds / 1000);
+  CHECK(tally.constraints_too_weak < kRounds / 1000);
   CHECK(tally.verdicts[1] > kRounds / 50);
   CHECK(tally.verdicts[2] > kRounds / 50);
 }

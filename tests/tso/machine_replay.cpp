@@ -80,20 +80,20 @@ class Replayer {
   }
 
   void build_program() {
-    std::vector<uint32_t> window;
+    std::vector<uint32_t> slice;
     for (const Step& step : steps_) {
       if (!step.commit) {
-        window.push_back(step.event);
+        slice.push_back(step.event);
       }
     }
-    std::sort(window.begin(), window.end());
+    std::sort(slice.begin(), slice.end());
     ThreadId threads = 0;
-    for (const uint32_t e : window) {
+    for (const uint32_t e : slice) {
       threads = std::max(threads, trace_.events[e].thread + 1);
     }
     program_.threads.resize(threads);
     events_.resize(threads);
-    for (const uint32_t e : window) {
+    for (const uint32_t e : slice) {
       const ThreadId thread = trace_.events[e].thread;
       program_.threads[thread].instructions.push_back(instruction(e));
       events_[thread].push_back(e);
@@ -159,16 +159,16 @@ class Replayer {
   }
 
   bool has_cycle(const machine::State& state) const {
-    std::vector<uint32_t> window;
+    std::vector<uint32_t> slice;
     for (const auto& thread : events_) {
-      window.insert(window.end(), thread.begin(), thread.end());
+      slice.insert(slice.end(), thread.begin(), thread.end());
     }
     // The events of the witness alone: what orders them has to be among them.
     Trace own;
     own.symbols = trace_.symbols;
     std::map<uint32_t, uint32_t> own_place;
-    std::sort(window.begin(), window.end());
-    for (const uint32_t e : window) {
+    std::sort(slice.begin(), slice.end());
+    for (const uint32_t e : slice) {
       own_place.emplace(e, static_cast<uint32_t>(own_place.size()));
       own.append(trace_, e, e + 1);
     }
@@ -180,8 +180,8 @@ class Replayer {
       return nodes.try_emplace(per_event ? e : units[e], nodes.size()).first->second;
     };
     std::vector<std::pair<size_t, size_t>> edges;
-    for (const uint32_t e : window) {
-      for (const uint32_t f : window) {
+    for (const uint32_t e : slice) {
+      for (const uint32_t f : slice) {
         if (e == f) {
           continue;
         }

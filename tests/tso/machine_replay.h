@@ -1,4 +1,4 @@
-// Witnesses on the abstract machine: a window of a trace as a small program, driven step by step.
+// Witnesses on the abstract machine: a slice of a trace as a small program, driven step by step.
 #pragma once
 
 #include <string>

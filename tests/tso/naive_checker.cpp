@@ -73,7 +73,7 @@ NaiveChecker::NaiveChecker(const Trace& trace, const RelationOptions& options)
   }
   // Each answer is asked for once for every pair of events.
   for (uint32_t e = 0; e < n; ++e) {
-    settled_.push_back(find_settled(e));
+    visible_.push_back(find_visible(e));
   }
   for (uint32_t e = 0; e < n; ++e) {
     source_.push_back(find_source(e));
@@ -111,7 +111,7 @@ bool NaiveChecker::before(uint32_t e, uint32_t f) const {
 }
 
 // The first later event of the thread by which store e has committed.
-std::optional<uint32_t> NaiveChecker::find_settled(uint32_t e) const {
+std::optional<uint32_t> NaiveChecker::find_visible(uint32_t e) const {
   uint32_t stores = 0;
   for (uint32_t f = e + 1; f < trace_.events.size(); ++f) {
     if (!program_order(e, f)) {
@@ -146,7 +146,7 @@ std::optional<uint32_t> NaiveChecker::find_source(uint32_t e) const {
   }
   for (uint32_t s = e; s-- > 0;) {
     if (program_order(s, e) && store(s) && common_[s][e]) {
-      const auto by = settled(s);
+      const auto by = visible(s);
       return by && *by <= e ? std::nullopt : std::optional(s);
     }
   }
@@ -187,7 +187,7 @@ bool NaiveChecker::directed(uint32_t e, uint32_t f) const {
     if (!held) {
       return true;
     }
-    const auto by = settled(*held);
+    const auto by = visible(*held);
     return (by && *by <= f) || common_[e][f];
   }
   if (options_.thread_order && ((a.kind() == EventKind::kFork && a.address == b.thread) ||
@@ -207,7 +207,7 @@ bool NaiveChecker::directed(uint32_t e, uint32_t f) const {
   if (!held) {
     return true;
   }
-  // The event that settles a later store may be over sooner.
+  // The event that makes a later store visible may be over sooner.
   for (uint32_t g = *held; g < trace_.events.size(); ++g) {
     if (g != *held && !program_order(*held, g)) {
       continue;
@@ -215,7 +215,7 @@ bool NaiveChecker::directed(uint32_t e, uint32_t f) const {
     if (g != *held && drains(g) && before(g, f)) {
       return true;
     }
-    if (const auto by = store(g) ? settled(g) : std::nullopt; by && before(*by, f)) {
+    if (const auto by = store(g) ? visible(g) : std::nullopt; by && before(*by, f)) {
       return true;
     }
   }
@@ -345,16 +345,16 @@ std::optional<Verdict> NaiveChecker::verdict(Property property) const {
   if (open.size() > kMaxUndirected || cyclic(fixed)) {
     return std::nullopt;
   }
-  struct Tie {
+  struct ForwardingConstraint {
     size_t load, source, store;
   };
-  std::vector<Tie> ties;
+  std::vector<ForwardingConstraint> constraints;
   for (const auto& [a, b] : open) {
     for (const auto& [load, store] : {std::pair{a, b}, std::pair{b, a}}) {
       const auto from = source(events[load]);
       if (from && before(events[load], events[store]) && options_.semantics == Semantics::kExact) {
         const auto at = std::find(events.begin(), events.end(), *from) - events.begin();
-        ties.push_back({load, static_cast<size_t>(at), store});
+        constraints.push_back({load, static_cast<size_t>(at), store});
       }
     }
   }
@@ -387,14 +387,15 @@ std::optional<Verdict> NaiveChecker::verdict(Property property) const {
       const auto [a, b] = open[i];
       ((choice >> i) & 1) != 0 ? add(&edges, a, b) : add(&edges, b, a);
     }
-    const bool tied = std::all_of(ties.begin(), ties.end(), [&](const Tie& tie) {
-      return !has(edges, tie.source, tie.store) || has(edges, tie.load, tie.store);
-    });
+    const bool constrained =
+        std::all_of(constraints.begin(), constraints.end(), [&](const ForwardingConstraint& one) {
+          return !has(edges, one.source, one.store) || has(edges, one.load, one.store);
+        });
     const bool excluded =
         std::all_of(exclusions.begin(), exclusions.end(), [&](const std::array<size_t, 4>& one) {
           return has(edges, one[0], one[1]) || has(edges, one[2], one[3]);
         });
-    if (!tied || !excluded || cyclic(edges)) {
+    if (!constrained || !excluded || cyclic(edges)) {
       continue;
     }
     Matrix conflict_graph(groups, 0);

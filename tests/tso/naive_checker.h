@@ -41,10 +41,10 @@ class NaiveChecker {
   bool drains(uint32_t e) const;
   bool store(uint32_t e) const;
   std::optional<uint32_t> source(uint32_t e) const { return source_[e]; }
-  std::optional<uint32_t> settled(uint32_t e) const { return settled_[e]; }
+  std::optional<uint32_t> visible(uint32_t e) const { return visible_[e]; }
   std::optional<uint32_t> release_read(uint32_t e) const { return release_read_[e]; }
   std::optional<uint32_t> find_source(uint32_t e) const;
-  std::optional<uint32_t> find_settled(uint32_t e) const;
+  std::optional<uint32_t> find_visible(uint32_t e) const;
   std::optional<uint32_t> find_release_read(uint32_t e) const;
   bool program_order(uint32_t e, uint32_t f) const;
   bool before(uint32_t e, uint32_t f) const;
@@ -55,7 +55,7 @@ class NaiveChecker {
   RelationOptions options_;
   std::vector<Bytes> bytes_;  // of each event
   std::vector<std::vector<bool>> common_;
-  std::vector<std::optional<uint32_t>> settled_;
+  std::vector<std::optional<uint32_t>> visible_;
   std::vector<std::optional<uint32_t>> source_;
   std::vector<std::optional<uint32_t>> release_read_;
 };

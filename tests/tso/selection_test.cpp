@@ -1,4 +1,4 @@
-// What is certain in a part of a trace is certain in all of it, when the part was chosen by
+// What is certain in a component of a trace is certain in all of it, when the component was chosen by
 // location, and also when any loads are left out: the ground on which the probe's options
 // accesses=sets (monitor/probe/watched_memory.h) and outside=stores stand.
 #include <algorithm>
@@ -43,27 +43,27 @@ bool all_lie_in_one_granule(const Trace& trace) {
 // The events without the accesses that are not `kept`; of a locked one the fence stays. As the
 // probe leaves them out.
 Trace part_of(const Trace& trace, const std::function<bool(const Event&)>& kept) {
-  Trace part;
-  part.symbols = trace.symbols;
-  part.selection.only_sets = true;
+  Trace component;
+  component.symbols = trace.symbols;
+  component.selection.only_sets = true;
   for (const Event& event : trace.events) {
     const int64_t lo = trace.lo(event);
     const int64_t hi = trace.hi(event);
     Event bare = event;
     bare.has_hi = bare.has_read_value = bare.has_write_value = 0;
     if (!is(event, kMemory) || kept(event)) {
-      part.add(bare, lo, hi, trace.read_value(event), trace.write_value(event));
+      component.add(bare, lo, hi, trace.read_value(event), trace.write_value(event));
     } else if (event.kind() == EventKind::kReadModifyWrite) {
       Event fence;
       fence.set_kind(EventKind::kFence);
       fence.thread = event.thread;
-      part.add(fence, lo, hi);
+      component.add(fence, lo, hi);
     }
   }
-  return part;
+  return component;
 }
 
-Trace random_part(std::mt19937_64& random, const Trace& trace) {
+Trace random_component(std::mt19937_64& random, const Trace& trace) {
   const bool all_loads = random() % 2 == 0;
   std::map<std::pair<uint64_t, uint32_t>, bool> chosen;
   return part_of(trace, [&](const Event& event) {
@@ -97,9 +97,9 @@ RelationOptions relation_of(const AnalysisOptions& options) {
   return relation;
 }
 
-// Whether a part that is definitely violated belongs to a run that really was.
-bool lies(const Question& question, const Trace& part) {
-  const auto judged = analyse(part, question.options);
+// Whether a component that is definitely violated belongs to a run that really was.
+bool lies(const Question& question, const Trace& component) {
+  const auto judged = analyse(component, question.options);
   REQUIRE(judged.has_value());
   if (judged->verdict() != Verdict::kDefinite) {
     return false;
@@ -115,32 +115,32 @@ TEST_CASE("what is definite in what was chosen is definite in the run") {
   std::mt19937_64 random(20250721);
   int smaller = 0;
   int definite = 0;
-  int clean_part_of_violation = 0;
+  int clean_component_of_violation = 0;
   for (int round = 0; round < kRounds; ++round) {
     const Question question = random_question(random);
     const Trace& trace = question.made.trace;
     if (!all_lie_in_one_granule(trace)) {
       continue;
     }
-    const Trace part = random_part(random, trace);
-    smaller += part.events.size() < trace.events.size() ? 1 : 0;
-    const auto watched = analyse(part, question.options);
+    const Trace component = random_component(random, trace);
+    smaller += component.events.size() < trace.events.size() ? 1 : 0;
+    const auto watched = analyse(component, question.options);
     const auto whole = analyse(trace, question.options);
     REQUIRE(watched.has_value());
     REQUIRE(whole.has_value());
     INFO(show(trace));
-    INFO(show(part));
+    INFO(show(component));
     if (watched->verdict() == Verdict::kDefinite) {
       ++definite;
       REQUIRE(whole->verdict() == Verdict::kDefinite);
-      REQUIRE_FALSE(lies(question, part));
+      REQUIRE_FALSE(lies(question, component));
     }
-    clean_part_of_violation +=
+    clean_component_of_violation +=
         watched->verdict() == Verdict::kClean && whole->verdict() == Verdict::kDefinite ? 1 : 0;
   }
   CHECK(smaller > kRounds / 4);
   CHECK(definite > kRounds / 200);
-  CHECK(clean_part_of_violation > 0);  // what is not watched is not seen
+  CHECK(clean_component_of_violation > 0);  // what is not watched is not seen
 }
 
 TEST_CASE("what is said of some units holds for the run") {
@@ -191,9 +191,9 @@ TEST_CASE("a choice of single accesses would not keep that") {
   int lies_seen = 0;
   for (int round = 0; round < kRounds && lies_seen == 0; ++round) {
     const Question question = random_question(random);
-    const Trace part =
+    const Trace component =
         part_of(question.made.trace, [&](const Event&) { return random() % 3 != 0; });
-    lies_seen += lies(question, part) ? 1 : 0;
+    lies_seen += lies(question, component) ? 1 : 0;
   }
   CHECK(lies_seen > 0);
 }
@@ -210,12 +210,12 @@ TEST_CASE("the verdict on atomic sets needs the accesses to them alone") {
     for (uint64_t location = 0; location + 1 < options.locations; ++location) {
       trace.symbols.sets.push_back({location == 0 ? "a" : "b", {{location, 0}}});
     }
-    const Trace part =
+    const Trace component =
         part_of(trace, [&](const Event& event) { return event.address + 1 < options.locations; });
     AtomicSetOptions declared;
     declared.sets = SetChoice::kDeclared;
     const Analysis whole = analyse_atomic_sets(trace, declared);
-    const Analysis watched = analyse_atomic_sets(part, declared);
+    const Analysis watched = analyse_atomic_sets(component, declared);
     INFO(show(trace));
     REQUIRE((watched.verdict() == Verdict::kDefinite) == (whole.verdict() == Verdict::kDefinite));
     violated += whole.verdict() == Verdict::kDefinite ? 1 : 0;

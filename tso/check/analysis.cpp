@@ -9,9 +9,9 @@
 
 #include "tso/check/analysis_budget.h"
 #include "tso/check/class_graph.h"
+#include "tso/check/component_search.h"
 #include "tso/check/explanation.h"
 #include "tso/check/lock_points.h"
-#include "tso/check/part_search.h"
 #include "tso/order/event_ranges.h"
 #include "tso/order/issue_order.h"
 #include "tso/order/mixed_graph.h"
@@ -26,7 +26,7 @@
 namespace tsomon {
 namespace {
 
-// For a part when the decisions, or the work, of the trace are used up.
+// For a component when the decisions, or the work, of the trace are used up.
 constexpr uint64_t kLeastSteps = 100;
 constexpr uint64_t kLeastWork = 20'000;
 // For looks at the whole of a small trace, all together.
@@ -35,7 +35,7 @@ constexpr uint64_t kWholeWork = 100'000'000;
 
 class Analyser {
  public:
-  // Parts that have been judged are in `result` at any time.
+  // Components that have been judged are in `result` at any time.
   Analyser(const Trace& trace, const AnalysisOptions& options, Analysis* result)
       : trace_(trace),
         options_(with_model(options)),
@@ -93,7 +93,7 @@ class Analyser {
                               values_.has_value()});
     explainer_.emplace(*in_);
     search_.emplace(*in_, accesses_, fences_, values_, sources_);
-    search_parts();
+    search_components();
     return {};
   }
 
@@ -108,28 +108,31 @@ class Analyser {
 
   void incomplete(std::string why) { result_.missing(std::move(why)); }
 
-  void search_parts() {
+  void search_components() {
     const std::vector<MixedEdge> wanted = wanted_edges();
     const std::vector<MixedEdge>& edges = options_.only.empty() ? classes_->edges() : wanted;
-    const MixedParts split = split_into_parts(classes_->classes(), edges);
-    std::vector<WantedPart> parts(split.count);
+    const MixedComponents split = split_into_components(classes_->classes(), edges);
+    std::vector<WantedComponent> components(split.count);
     for (uint32_t i = 0; i < edges.size(); ++i) {
       spend(4);
-      const uint32_t part = split.part_of_node[edges[i].from];
-      if (part != MixedParts::kNone && part == split.part_of_node[edges[i].to] &&
-          edges[i].from != edges[i].to) {
-        parts[part].edges.push_back(i);
+      const uint32_t component = split.component_of_node[edges[i].from];
+      if (component != MixedComponents::kNone &&
+          component == split.component_of_node[edges[i].to] && edges[i].from != edges[i].to) {
+        components[component].edges.push_back(i);
       }
     }
     std::vector<std::vector<ReadsFrom>> rules(split.count);
     spend(2 * graph_->rules.size());
     for (const ReadsFrom& rule : graph_->rules) {
-      // Both edges of a rule share the events `other` and `read`: one part holds them all, or not
+      // Both edges of a rule share the events `other` and `read`: one component holds them all, or not
       // all of them are wanted. See forwarding_edges() for the store.
-      const auto part_of = [&](uint32_t e) { return split.part_of_node[classes_->class_of(e)]; };
-      const uint32_t part = part_of(rule.other);
-      if (part != MixedParts::kNone && (options_.only.empty() || part == part_of(rule.read))) {
-        rules[part].push_back(rule);
+      const auto part_of = [&](uint32_t e) {
+        return split.component_of_node[classes_->class_of(e)];
+      };
+      const uint32_t component = part_of(rule.other);
+      if (component != MixedComponents::kNone &&
+          (options_.only.empty() || component == part_of(rule.read))) {
+        rules[component].push_back(rule);
       }
     }
     std::optional<LockExclusion> locks;
@@ -138,12 +141,12 @@ class Analyser {
       locks.emplace(relation_);
     }
     std::vector<uint32_t> searched;
-    for (uint32_t part = 0; part < split.count; ++part) {
-      ++result_.parts;
+    for (uint32_t component = 0; component < split.count; ++component) {
+      ++result_.components;
       const bool locked = locks && locked_in_two_phases(relation_, units_, *locks, graph_->order,
-                                                        *classes_, parts[part].edges);
-      if (!locked && !only_single_events(parts[part])) {
-        searched.push_back(part);
+                                                        *classes_, components[component].edges);
+      if (!locked && !only_single_events(components[component])) {
+        searched.push_back(component);
       }
     }
     if (options_.progress != nullptr) {
@@ -153,27 +156,28 @@ class Analyser {
       search_->prepare();
     }
     const auto search = [&](size_t i) {
-      return search_->search(parts[searched[i]], rules[searched[i]], bounds_left());
+      return search_->search(components[searched[i]], rules[searched[i]], bounds_left());
     };
-    work_in_order(searched.size(), options_.threads, search, [&](size_t i, SearchedPart&& found) {
-      // What is left for a part depends on those before it, which may still have been at work.
-      if (const OrientationBounds left = bounds_left();
-          left.max_steps != found.bounds.max_steps || left.max_work != found.bounds.max_work) {
-        found = search(i);
-      }
-      steps_ += found.steps;
-      work_ += found.work;
-      result_.fenced_parts += found.fenced ? 1 : 0;
-      const uint64_t bad = result_.violations() + result_.undecided_parts;
-      look_at_whole(parts[searched[i]], &found);
-      judge(parts[searched[i]], found);
-      if (result_.violations() + result_.undecided_parts > bad) {
-        add_unfenced(found.members);
-      }
-      if (options_.progress != nullptr) {
-        ++options_.progress->searched;
-      }
-    });
+    work_in_order(
+        searched.size(), options_.threads, search, [&](size_t i, SearchedComponent&& found) {
+          // What is left for a component depends on those before it, which may still have been at work.
+          if (const OrientationBounds left = bounds_left();
+              left.max_steps != found.bounds.max_steps || left.max_work != found.bounds.max_work) {
+            found = search(i);
+          }
+          steps_ += found.steps;
+          work_ += found.work;
+          result_.fenced_components += found.fenced ? 1 : 0;
+          const uint64_t bad = result_.violations() + result_.undecided_components;
+          look_at_whole(components[searched[i]], &found);
+          judge(components[searched[i]], found);
+          if (result_.violations() + result_.undecided_components > bad) {
+            add_unfenced(found.members);
+          }
+          if (options_.progress != nullptr) {
+            ++options_.progress->searched;
+          }
+        });
     result_.work = work_;
   }
 
@@ -195,9 +199,9 @@ class Analyser {
   }
 
   // Units of one event each: a valid orientation is acyclic over events, hence over these units.
-  bool only_single_events(const WantedPart& part) const {
+  bool only_single_events(const WantedComponent& component) const {
     return options_.property != Property::kRobustness &&
-           std::all_of(part.edges.begin(), part.edges.end(), [&](uint32_t i) {
+           std::all_of(component.edges.begin(), component.edges.end(), [&](uint32_t i) {
              spend(1);
              return units_[classes_->edges()[i].from].label == Interner::kNone &&
                     units_[classes_->edges()[i].to].label == Interner::kNone;
@@ -234,11 +238,12 @@ class Analyser {
   static uint64_t share(uint64_t least, uint64_t total, uint64_t used) {
     return std::max(least, total - std::min(total, used));
   }
-  // Cycle, window and witness of a finding; false when the witness does not hold.
-  bool explain(const WantedPart& part, const SearchedPart& searched, Violation* finding) {
+  // Cycle, slice and witness of a finding; false when the witness does not hold.
+  bool explain(const WantedComponent& component, const SearchedComponent& searched,
+               Violation* finding) {
     std::string why;
-    // Where not all cycles are wanted, one may lead through units that values tie to the part.
-    std::vector<uint32_t> edges = part.edges;
+    // Where not all cycles are wanted, one may lead through units that values tie to the component.
+    std::vector<uint32_t> edges = component.edges;
     edges.insert(edges.end(), searched.tied.begin(), searched.tied.end());
     const bool holds = explainer_->explain(
         {edges, searched.open, searched.result, searched.closing, searched.realised}, finding,
@@ -251,9 +256,9 @@ class Analyser {
     return holds;
   }
 
-  // Of a part some executions have a cycle and some have none. What lies outside of it may exclude
+  // Of a component some executions have a cycle and some have none. What lies outside of it may exclude
   // the ones or the others: values of loads there, and the order of issues that leads through it.
-  void look_at_whole(const WantedPart& part, SearchedPart* searched) {
+  void look_at_whole(const WantedComponent& component, SearchedComponent* searched) {
     if (!values_ || !options_.only.empty() || options_.relation.semantics != Semantics::kExact ||
         searched->result.cyclic != Answer::kYes || searched->result.acyclic != Answer::kYes ||
         !search_->fits_whole()) {
@@ -271,10 +276,10 @@ class Analyser {
     if (result.acyclic == Answer::kNo) {
       return;
     }
-    if (result_.parts > 1) {
+    if (result_.components > 1) {
       // Its own cycles, with the others' executions.
       std::vector<uint32_t> among;
-      for (const uint32_t i : part.edges) {
+      for (const uint32_t i : component.edges) {
         among.push_back(classes_->edges()[i].from);
         among.push_back(classes_->edges()[i].to);
       }
@@ -285,7 +290,7 @@ class Analyser {
   }
 
   OrientationResult search_whole(std::vector<uint32_t> among) {
-    WantedPart all{{}, true, std::move(among)};
+    WantedComponent all{{}, true, std::move(among)};
     for (uint32_t i = 0; i < classes_->edges().size(); ++i) {
       all.edges.push_back(i);
     }
@@ -293,24 +298,24 @@ class Analyser {
     OrientationBounds bounds = options_.bounds;
     bounds.max_steps = share(0, kWholeSteps, whole_steps_);
     bounds.max_work = share(0, kWholeWork, whole_work_);
-    SearchedPart found = search_->search(all, graph_->rules, bounds);
+    SearchedComponent found = search_->search(all, graph_->rules, bounds);
     whole_steps_ += found.steps;
     whole_work_ += found.work;
     return found.by_executions ? std::move(found.result) : OrientationResult();
   }
 
-  void judge(const WantedPart& part, const SearchedPart& searched) {
+  void judge(const WantedComponent& component, const SearchedComponent& searched) {
     const OrientationResult& found = searched.result;
     const std::vector<uint32_t>& open = searched.open;
     if (found.cyclic == Answer::kNo && found.acyclic == Answer::kNo) {
-      incomplete("the recorded values of a part fit no execution");
-      ++result_.undecided_parts;
+      incomplete("the recorded values of a component fit no execution");
+      ++result_.undecided_components;
       return;
     }
     if (found.cyclic != Answer::kYes) {
       if (found.cyclic == Answer::kUnknown) {
-        ++result_.undecided_parts;
-        incomplete(fmt::format("a part with {} open edges exceeds the bound", open.size()));
+        ++result_.undecided_components;
+        incomplete(fmt::format("a component with {} open edges exceeds the bound", open.size()));
       }
       return;
     }
@@ -321,8 +326,9 @@ class Analyser {
       incomplete(fmt::format("whether a violation is definite was not decided: {} open edges",
                              open.size()));
     }
-    if (result_.findings.size() < options_.max_findings && !explain(part, searched, &finding)) {
-      ++result_.undecided_parts;
+    if (result_.findings.size() < options_.max_findings &&
+        !explain(component, searched, &finding)) {
+      ++result_.undecided_components;
       return;
     }
     result_.add(std::move(finding), options_.max_findings);
@@ -343,12 +349,12 @@ class Analyser {
   std::optional<ClassGraph> classes_;
   std::optional<AnalysedTrace> in_;
   std::optional<Explainer> explainer_;
-  std::optional<PartSearch> search_;
+  std::optional<ComponentSearch> search_;
   Analysis& result_;
   std::optional<OrientationResult> whole_;  // of the whole trace
   uint64_t whole_steps_ = 0;
   uint64_t whole_work_ = 0;
-  // Of the parts that have been judged; parts that are searched ahead look at them.
+  // Of the components that have been judged; components that are searched ahead look at them.
   std::atomic<uint64_t> steps_{0};  // decisions
   std::atomic<uint64_t> work_{0};
 };

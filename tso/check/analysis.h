@@ -1,19 +1,19 @@
 // Verdicts over whole traces: serializability, robustness, SC-serializability, by a search inside
-// the parts of the mixed conflict graph.
+// the components of the mixed conflict graph.
 //
 // Source      Theory sections 3, 5 and 6.
-// Purpose     The ground truth of the project, and enough for recorded runs whose parts are small.
+// Purpose     The ground truth of the project, and enough for recorded runs whose components are small.
 // Verdicts    kClean: no valid orientation is bad. kDefinite: every one is. kPossible: some are, or
 //             some are and whether all are was not decided (then `complete` is false).
 //             kInconclusive: a bound was hit, or events were lost, and nothing bad was found.
-// Findings    One for each violated part, at most `max_findings` of them with cycle and witness.
+// Findings    One for each violated component, at most `max_findings` of them with cycle and witness.
 //             Every witness has passed check_witness(); one that does not is an internal error that
 //             makes the analysis inconclusive instead of being reported.
 // Exactness   Under Semantics::kExact an orientation counts only if realise() finds an execution
-//             for it that returns the recorded values. The ties of theory section 5.1 are a part of
+//             for it that returns the recorded values. The forwarding constraints (theory 5.1) are a part of
 //             that and prune the search; alone they admit slightly more (6 of 100,000 random traces
-//             in the tests). A part of more than 1,500 events is too large to be realised as a
-//             whole: there ties and the fixed point of the values decide, and the events of the
+//             in the tests). A component of more than 1,500 events is too large to be realised as a
+//             whole: there forwarding constraints and the fixed point of the values decide, and the events of the
 //             cycle that is shown are realised.
 // Whole       Loads outside of a part may exclude executions that the search of the part finds. A
 //             part that is violated in some executions and not in others is therefore asked about
@@ -23,16 +23,16 @@
 //             about the order of the issues is used: what lies before a load from memory, or a
 //             locked operation, in every TSO execution with these values, was issued before it; and
 //             a load was issued after one of the stores that it may have read.
-// Bounds      AnalysisOptions: a part is decided quickly while its open edges are a few dozen, or
+// Bounds      AnalysisOptions: a component is decided quickly while its open edges are a few dozen, or
 //             its violations plain. For all together, up to the witness:
 //             tso/check/analysis_budget.h.
-// Complexity  Linear in the trace but for undirected edges; exponential inside a part, bounded in
+// Complexity  Linear in the trace but for undirected edges; exponential inside a component, bounded in
 //             decisions and in what they cost.
 // Misses      What uninstrumented code does: its stores are invisible, and values that it wrote are
 //             taken for initial values.
-// Threads     Parts are searched by AnalysisOptions::threads of them, and judged in their order;
+// Threads     Components are searched by AnalysisOptions::threads of them, and judged in their order;
 //             each has the bounds it would have if they came one after the other. The bound on
-//             memory is that of one part: as many parts as there are threads may need it at once.
+//             memory is that of one component: as many components as there are threads may need it at once.
 // Thread-safety: a pure function of its arguments; `search` is called from several threads.
 #pragma once
 
@@ -40,7 +40,7 @@
 #include <string>
 #include <vector>
 
-#include "tso/check/part_check.h"
+#include "tso/check/component_check.h"
 #include "tso/check/witness.h"
 #include "tso/model/finding.h"
 #include "tso/model/outcome.h"
@@ -68,30 +68,30 @@ struct AnalysisOptions {
   bool values = true;
   uint64_t max_undirected = 20'000'000;
   OrientationBounds bounds;
-  OrientationSearch search = enumerate_orientations;  // of each part
-  // Asked first about parts whose units all end fenced, for serializability under exact semantics.
-  PartCheck fenced;
-  // Decisions, and their work (OrientationBounds), over all parts; when either is used up, every
-  // further part gets a small share.
+  OrientationSearch search = enumerate_orientations;  // of each component
+  // Asked first about components whose units all end fenced, for serializability under exact semantics.
+  ComponentCheck fenced;
+  // Decisions, and their work (OrientationBounds), over all components; when either is used up, every
+  // further component gets a small share.
   uint64_t max_total_steps = 200'000;
   uint64_t max_total_work = 2'000'000'000;
   uint32_t max_findings = 16;
-  unsigned threads = 1;          // that search parts; the result does not depend on it
+  unsigned threads = 1;          // that search components; the result does not depend on it
   Progress* progress = nullptr;  // told what is searched, if there is one
   // Cycles are searched between units of these events; empty: between all. The whole trace is still
   // what orders and values are taken from.
   std::vector<EventRange> only;
 };
 
-// One finding for each violated part.
+// One finding for each violated component.
 struct Analysis : Outcome<Violation> {
   uint64_t units = 0;
-  uint64_t parts = 0;  // that had to be searched
-  uint64_t undecided_parts = 0;
-  uint64_t fenced_parts = 0;  // of the searched ones: what AnalysisOptions::fenced decided
-  uint64_t open_edges = 0;    // undirected edges left after refinement
-  uint64_t work = 0;          // of the search
-  // Serializability under TSO: of the parts that are violated or not decided.
+  uint64_t components = 0;  // that had to be searched
+  uint64_t undecided_components = 0;
+  uint64_t fenced_components = 0;  // of the searched ones: what AnalysisOptions::fenced decided
+  uint64_t open_edges = 0;         // undirected edges left after refinement
+  uint64_t work = 0;               // of the search
+  // Serializability under TSO: of the components that are violated or not decided.
   std::vector<UnfencedUnit> unfenced;
 };
 

@@ -2,7 +2,7 @@
 //
 // Purpose     AnalysisOptions bounds searches. Everything else, from the relation to the witnesses,
 //             is bounded here, in work and in memory that grow with the events. An analysis that
-//             reaches this, or is asked to stop (tso/support/work.h), keeps the parts that it has
+//             reaches this, or is asked to stop (tso/support/work.h), keeps the components that it has
 //             judged, is incomplete, and says why in its notes.
 // Thread-safety: pure functions of their arguments.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace tsomon {
 
-// Of a trace, or of a window: tens of seconds for the first 100,000 events without a fence, where
+// Of a trace, or of a slice: tens of seconds for the first 100,000 events without a fence, where
 // everything is in an open order with everything. An outer scope may leave less.
 inline constexpr WorkBudget kAnalysisBudget = {
     .work_at_first = 2'000'000'000,
@@ -23,7 +23,7 @@ inline constexpr WorkBudget kAnalysisBudget = {
     .bytes_per_event = 32 << 10,
 };
 
-// Of what finds windows whose cycles may close in any order of what is open, before it looks at one
+// Of what finds slices whose cycles may close in any order of what is open, before it looks at one
 // execution alone (online/detector/bounded_detector.h).
 inline constexpr WorkBudget kMixedBudget = {.work_at_first = 200'000, .work_per_event = 60};
 // The same while a program runs: nothing looks at the whole of it afterwards.
@@ -32,10 +32,11 @@ inline constexpr WorkBudget kMixedLiveBudget = {.work_at_first = 2'000'000, .wor
 // Of the analysis of a whole input that the detector could not follow, before the same.
 inline constexpr WorkBudget kWholeBudget = {.work_at_first = 1'000'000'000, .work_per_event = 200};
 
-// Of the analyses of all windows, before the same.
-inline constexpr WorkBudget kWindowsBudget = {.work_at_first = 500'000'000, .work_per_event = 200};
+// Of the analyses of all slices, before the same.
+inline constexpr WorkBudget kCandidatesBudget = {.work_at_first = 500'000'000,
+                                                 .work_per_event = 200};
 
-// Of what finds the windows, over all events so far: the edges of fence-free units are quadratic.
+// Of what finds the slices, over all events so far: the edges of fence-free units are quadratic.
 inline constexpr WorkBudget kDetectionBudget = {.work_at_first = 500'000'000,
                                                 .work_per_event = 10'000};
 

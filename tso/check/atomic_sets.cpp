@@ -94,10 +94,11 @@ std::vector<CycleEdge> cyclic(const std::vector<CycleEdge>& edges,
     const uint32_t from = node(edge.from);
     mixed.push_back({from, node(edge.to), false});
   }
-  const MixedParts parts = split_into_parts(static_cast<uint32_t>(local.size()), mixed);
+  const MixedComponents components =
+      split_into_components(static_cast<uint32_t>(local.size()), mixed);
   std::vector<CycleEdge> result;
   for (size_t i = 0; i < edges.size(); ++i) {
-    if (parts.edge_on_cycle[i]) {
+    if (components.edge_on_cycle[i]) {
       result.push_back(edges[i]);
     }
   }
@@ -369,8 +370,8 @@ std::vector<SetAccess> accesses_to(const Trace& trace, const SetBytes* bytes) {
 std::vector<Step> witness_of(const Violation& finding, const Trace& trace,
                              const IssueOrder* order) {
   constexpr size_t kMost = 512;
-  const std::vector<uint32_t>& window = finding.window;
-  if (window.size() > kMost) {
+  const std::vector<uint32_t>& slice = finding.slice;
+  if (slice.size() > kMost) {
     return {};
   }
   std::set<std::pair<uint32_t, uint32_t>> chosen;
@@ -386,7 +387,7 @@ std::vector<Step> witness_of(const Violation& finding, const Trace& trace,
                      (order != nullptr && order->before(e, f));
   };
   std::vector<Step> witness;
-  std::vector<uint32_t> left = window;
+  std::vector<uint32_t> left = slice;
   while (!left.empty()) {
     spend(left.size() * left.size());
     const auto next = std::find_if(left.begin(), left.end(), [&](uint32_t e) {
@@ -414,11 +415,10 @@ Violation violation_of(std::vector<CycleEdge> cycle, const UnitTable& units, con
       finding.verdict = Verdict::kPossible;
     }
     edge.unit = units.of_event(edge.from);
-    finding.window.insert(finding.window.end(), {edge.from, edge.to});
+    finding.slice.insert(finding.slice.end(), {edge.from, edge.to});
   }
-  std::sort(finding.window.begin(), finding.window.end());
-  finding.window.erase(std::unique(finding.window.begin(), finding.window.end()),
-                       finding.window.end());
+  std::sort(finding.slice.begin(), finding.slice.end());
+  finding.slice.erase(std::unique(finding.slice.begin(), finding.slice.end()), finding.slice.end());
   finding.cycle = std::move(cycle);
   finding.witness = witness_of(finding, trace, order);
   return finding;
@@ -456,7 +456,7 @@ void judge(const Trace& trace, const LocationTable& locations, const AtomicSetOp
     });
     std::vector<CycleEdge> cycle;
     const bool all_ordered = sets.check(std::move(accesses), unit_of, bytes, &cycle);
-    ++result.parts;
+    ++result.components;
     if (cycle.empty()) {
       return all_ordered;
     }

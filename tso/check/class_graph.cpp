@@ -65,8 +65,8 @@ ClassGraph::ClassGraph(const Trace& trace, const UnitTable& units, const Refined
       reach[least] = std::max(reach[least], greatest);
     }
   });
-  // Stretches that share more than nothing are one: the class where the own stretch begins.
-  std::vector<uint32_t>& stretch = reach;
+  // Slices that share more than nothing are one: the class where the own slice begins.
+  std::vector<uint32_t>& slice = reach;
   uint32_t end = 0;
   uint32_t begin = kNone;
   for (uint32_t node = 0; node < classes_; ++node) {
@@ -76,10 +76,10 @@ ClassGraph::ClassGraph(const Trace& trace, const UnitTable& units, const Refined
       end = furthest;
     }
     end = std::max(end, furthest);
-    stretch[node] = begin;
+    slice[node] = begin;
   }
   each([&](uint32_t from, uint32_t to, bool undirected) {
-    if (class_of_[from] != class_of_[to] && stretch[class_of_[from]] == stretch[class_of_[to]]) {
+    if (class_of_[from] != class_of_[to] && slice[class_of_[from]] == slice[class_of_[to]]) {
       events_behind_.push_back({from, to});
       edges_.push_back({class_of_[from], class_of_[to], undirected});
     }

@@ -2,10 +2,10 @@
 //
 // Source      Theory section 3: the conflict graph merges the events of a class into one node;
 //             classes are units, for robustness (theory section 6) single events.
-// Purpose     What the parts of a trace are found in. Classes are numbered by their first events,
+// Purpose     What the components of a trace are found in. Classes are numbered by their first events,
 //             and most edges lead to a later one: a cycle needs an edge that leads back, or an open
 //             one. Between the least and the greatest class that those connect lie all cycles;
-//             edges outside of such stretches, in most recordings nearly all, are left out.
+//             edges outside of such slices, in most recordings nearly all, are left out.
 // Complexity  O(events + edges), 8 bytes an event and 20 an edge that is kept.
 // Thread-safety: immutable once built.
 #pragma once

@@ -30,11 +30,11 @@ std::vector<CycleEdge> shortest_cycle(const std::vector<CycleEdge>& edges,
   for (uint32_t i = 0; i < edges.size(); ++i) {
     directed.push_back({source[i], target[i], false});
   }
-  const MixedParts parts = split_into_parts(classes, directed);
+  const MixedComponents components = split_into_components(classes, directed);
   std::vector<Edge> leaving;  // class -> edge
   leaving.reserve(edges.size());
   for (uint32_t i = 0; i < edges.size(); ++i) {
-    if (source[i] != target[i] && parts.edge_on_cycle[i]) {
+    if (source[i] != target[i] && components.edge_on_cycle[i]) {
       leaving.push_back({source[i], i});
     }
   }

@@ -73,15 +73,15 @@ uint32_t ThreadDefinitions::newest_match(uint32_t load) const {
              : newest_match_.emplace(load, find_newest_match(load)).first->second;
 }
 
-uint32_t ThreadDefinitions::settled(uint32_t s) const {
-  const auto known = settled_.find(s);
-  return known != settled_.end() ? known->second
-                                 : settled_.emplace(s, find_settled(s)).first->second;
+uint32_t ThreadDefinitions::visible(uint32_t s) const {
+  const auto known = visible_.find(s);
+  return known != visible_.end() ? known->second
+                                 : visible_.emplace(s, find_visible(s)).first->second;
 }
 
 uint32_t ThreadDefinitions::source(uint32_t load) const {
   const uint32_t match = newest_match(load);
-  return match != kNone && !settled_by(match, load) ? match : kNone;
+  return match != kNone && !visible_by(match, load) ? match : kNone;
 }
 
 uint32_t ThreadDefinitions::find_newest_match(uint32_t load) const {
@@ -98,7 +98,7 @@ uint32_t ThreadDefinitions::find_newest_match(uint32_t load) const {
   return kNone;
 }
 
-uint32_t ThreadDefinitions::find_settled(uint32_t s) const {
+uint32_t ThreadDefinitions::find_visible(uint32_t s) const {
   const auto& thread = threads_.at(event(s).thread);
   uint32_t later_stores = 0;
   // The stores from s on, of each range the newest.
@@ -151,7 +151,7 @@ bool ThreadDefinitions::directed_in_thread(uint32_t e, uint32_t f) const {
     return true;
   }
   const uint32_t held_by = store(e) ? e : load(e) ? source(e) : kNone;
-  return held_by == kNone || settled_by(held_by, f) || (load(f) && same_bytes(e, f));
+  return held_by == kNone || visible_by(held_by, f) || (load(f) && same_bytes(e, f));
 }
 
 namespace {
@@ -194,7 +194,7 @@ bool TraceDefinitions::directed(uint32_t e, uint32_t f) const {
   if (held_by == kNone) {
     return true;  // a load from memory cannot see a store that is not issued yet
   }
-  const uint32_t by = settled(held_by);
+  const uint32_t by = visible(held_by);
   return (by != kNone && earlier(by, f)) || reads_release(f, e);
 }
 

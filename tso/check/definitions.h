@@ -49,9 +49,9 @@ class ThreadDefinitions {
   }
 
   // The event of its thread that finds the store committed; kNone: these events do not say.
-  uint32_t settled(uint32_t s) const;
-  bool settled_by(uint32_t s, uint32_t e) const {
-    const uint32_t by = settled(s);
+  uint32_t visible(uint32_t s) const;
+  bool visible_by(uint32_t s, uint32_t e) const {
+    const uint32_t by = visible(s);
     return by != kNone && position(by) <= position(e);
   }
   // The newest store that the load may be forwarded from.
@@ -71,15 +71,15 @@ class ThreadDefinitions {
   }
   uint32_t newest_match(uint32_t load) const;
   uint32_t find_newest_match(uint32_t load) const;
-  uint32_t find_settled(uint32_t s) const;
+  uint32_t find_visible(uint32_t s) const;
 
   std::vector<uint32_t> events_;
   bool all_;                        // that the trace has
   std::vector<uint32_t> position_;  // of each of them
   std::map<ThreadId, std::vector<uint32_t>> threads_;
-  // Answers given before: the definitions are asked about every pair of events of a window.
+  // Answers given before: the definitions are asked about every pair of events of a slice.
   mutable std::unordered_map<uint32_t, uint32_t> newest_match_;
-  mutable std::unordered_map<uint32_t, uint32_t> settled_;
+  mutable std::unordered_map<uint32_t, uint32_t> visible_;
 };
 
 class TraceDefinitions : public ThreadDefinitions {

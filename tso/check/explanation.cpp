@@ -12,7 +12,7 @@
 namespace tsomon {
 namespace {
 
-constexpr size_t kMaxWindow = 4000;  // events that a finding is shown with
+constexpr size_t kMaxSlice = 4000;  // events that a finding is shown with
 
 }  // namespace
 
@@ -29,58 +29,58 @@ void add_members(const AnalysedTrace& analysed, uint32_t node, std::vector<uint3
   }
 }
 
-bool Explainer::explain(const ViolatedPart& part, Violation* finding, std::string* why) {
-  Orientation chosen = orientation_of(part);
-  // Undirected edges that were not chosen are decided by what is certain; those of other parts stay
+bool Explainer::explain(const ViolatedComponent& component, Violation* finding, std::string* why) {
+  Orientation chosen = orientation_of(component);
+  // Undirected edges that were not chosen are decided by what is certain; those of other components stay
   // open.
   const OrientationOracle before = [&](uint32_t e, uint32_t f) {
     const Order order = chosen.pairs.order(chosen.forward, e, f);
     return order != Order::kNone ? order : certain(e, f);
   };
-  finding->cycle =
-      shortened(in_.relation, in_.classes.class_of(),
-                shortest_cycle_of_data(in_.trace, cycle_in(part, before), in_.classes.class_of()));
-  TSOMON_CHECK(!finding->cycle.empty(), "a cyclic part has no cycle");
+  finding->cycle = shortened(
+      in_.relation, in_.classes.class_of(),
+      shortest_cycle_of_data(in_.trace, cycle_in(component, before), in_.classes.class_of()));
+  TSOMON_CHECK(!finding->cycle.empty(), "a cyclic component has no cycle");
   collect_window(finding);
-  if (!part.result.has_orientation) {
+  if (!component.result.has_orientation) {
     // Too large to be oriented as a whole: directed edges, and at most one more, close the cycle;
-    // the window suffices.
-    auto window = orient_window(part, finding->window);
-    if (window) {
-      chosen = std::move(*window);
-    } else if (part.closing) {
-      *why = fmt::format("a part with {} open edges exceeds the bound", part.open.size());
+    // the slice suffices.
+    auto slice = orient_slice(component, finding->slice);
+    if (slice) {
+      chosen = std::move(*slice);
+    } else if (component.closing) {
+      *why = fmt::format("a component with {} open edges exceeds the bound", component.open.size());
       return false;
     } else {
       chosen = {};
     }
   }
-  return show(part, before, finding, why);
+  return show(component, before, finding, why);
 }
 
-// The open edges of the part as the search left them.
-Explainer::Orientation Explainer::orientation_of(const ViolatedPart& part) const {
+// The open edges of the component as the search left them.
+Explainer::Orientation Explainer::orientation_of(const ViolatedComponent& component) const {
   Orientation chosen;
-  if (part.result.has_orientation) {
-    chosen.pairs.reserve(part.open.size());
-    for (const uint32_t i : part.open) {
+  if (component.result.has_orientation) {
+    chosen.pairs.reserve(component.open.size());
+    for (const uint32_t i : component.open) {
       chosen.pairs.add(in_.classes.events_behind(i));
     }
-    chosen.forward = part.result.orientation;
-  } else if (part.closing) {
-    chosen.pairs.add(*part.closing);
+    chosen.forward = component.result.orientation;
+  } else if (component.closing) {
+    chosen.pairs.add(*component.closing);
     chosen.forward.push_back(true);
   }
   return chosen;
 }
 
 // The edges between classes that the orientation decides.
-std::vector<CycleEdge> Explainer::cycle_in(const ViolatedPart& part,
+std::vector<CycleEdge> Explainer::cycle_in(const ViolatedComponent& component,
                                            const OrientationOracle& before) const {
   std::vector<CycleEdge> edges;
-  edges.reserve(part.edges.size());
-  spend(8 * part.edges.size());
-  for (const uint32_t i : part.edges) {
+  edges.reserve(component.edges.size());
+  spend(8 * component.edges.size());
+  for (const uint32_t i : component.edges) {
     Edge behind = in_.classes.events_behind(i);
     EdgeKind kind = EdgeKind::kConflict;
     if (in_.classes.edges()[i].undirected) {
@@ -100,23 +100,20 @@ std::vector<CycleEdge> Explainer::cycle_in(const ViolatedPart& part,
   return edges;
 }
 
-// Some valid orientation of the open edges among the events of a window, `closing` as it is;
+// Some valid orientation of the open edges among the events of a slice, `closing` as it is;
 // nothing: none was found.
-std::optional<Explainer::Orientation> Explainer::orient_window(
-    const ViolatedPart& part, const std::vector<uint32_t>& window) const {
-  const auto inside = [&](uint32_t e) {
-    return std::binary_search(window.begin(), window.end(), e);
-  };
+std::optional<Explainer::Orientation> Explainer::orient_slice(
+    const ViolatedComponent& component, const std::vector<uint32_t>& slice) const {
+  const auto inside = [&](uint32_t e) { return std::binary_search(slice.begin(), slice.end(), e); };
   const auto index = [&](uint32_t e) {
-    return static_cast<uint32_t>(std::lower_bound(window.begin(), window.end(), e) -
-                                 window.begin());
+    return static_cast<uint32_t>(std::lower_bound(slice.begin(), slice.end(), e) - slice.begin());
   };
   OrientationProblem problem;
-  problem.events = window;
-  problem.class_of.assign(window.size(), 0);
+  problem.events = slice;
+  problem.class_of.assign(slice.size(), 0);
   problem.class_count = 1;
   Orientation chosen;
-  for (const uint32_t i : part.open) {
+  for (const uint32_t i : component.open) {
     const Edge& edge = in_.classes.events_behind(i);
     if (inside(edge.from) && inside(edge.to)) {
       problem.open.push_back({index(edge.from), index(edge.to), true});
@@ -129,14 +126,14 @@ std::optional<Explainer::Orientation> Explainer::orient_window(
       problem.rules.push_back({index(rule.read), index(rule.write), index(rule.other)});
     }
   }
-  problem.event_order = in_.graph.order.among(window);
+  problem.event_order = in_.graph.order.among(slice);
   uint64_t work = 0;
-  if (part.closing &&
-      !problem.event_order.insert(index(part.closing->from), index(part.closing->to), &work)) {
+  if (component.closing && !problem.event_order.insert(index(component.closing->from),
+                                                       index(component.closing->to), &work)) {
     return std::nullopt;
   }
   problem.accept = [&](const std::vector<bool>& orientation) {
-    return realise(in_.relation, window,
+    return realise(in_.relation, slice,
                    [&](uint32_t e, uint32_t f) {
                      const Order order = chosen.pairs.order(orientation, e, f);
                      return order != Order::kNone ? order : certain(e, f);
@@ -144,7 +141,7 @@ std::optional<Explainer::Orientation> Explainer::orient_window(
         .has_value();
   };
   OrientationBounds bounds = in_.options.bounds;
-  bounds.max_bytes = std::max(bounds.max_bytes, bytes_of_part(kMaxWindow, 0));
+  bounds.max_bytes = std::max(bounds.max_bytes, bytes_of_part(kMaxSlice, 0));
   OrientationResult found = enumerate_orientations(problem, bounds);
   if (!found.has_orientation || chosen.pairs.empty()) {
     return std::nullopt;
@@ -153,19 +150,19 @@ std::optional<Explainer::Orientation> Explainer::orient_window(
   return chosen;
 }
 
-// From the cycle and its window to the execution, and to the cycle that is left in it.
-bool Explainer::show(const ViolatedPart& part, const OrientationOracle& before, Violation* finding,
-                     std::string* why) {
+// From the cycle and its slice to the execution, and to the cycle that is left in it.
+bool Explainer::show(const ViolatedComponent& component, const OrientationOracle& before,
+                     Violation* finding, std::string* why) {
   const auto& class_of = in_.classes.class_of();
   // Edges that follow from others were left out of the graph: a detour may have a short cut.
   auto shorter =
-      shortest_cycle_among(in_.relation, class_of, finding->window, before, program_order());
+      shortest_cycle_among(in_.relation, class_of, finding->slice, before, program_order());
   if (!shorter.empty()) {
     finding->cycle = std::move(shorter);
     collect_window(finding);
   }
   name_cycle(finding);
-  const auto steps = realise(in_.relation, finding->window, before);
+  const auto steps = realise(in_.relation, finding->slice, before);
   if (!steps) {
     if (in_.options.relation.semantics == Semantics::kPaper) {
       *why = "a violation of the paper's relation that no execution has";
@@ -178,7 +175,7 @@ bool Explainer::show(const ViolatedPart& part, const OrientationOracle& before, 
     witnesses_.emplace(in_.trace, WitnessClaim{in_.options.property, in_.options.relation, false,
                                                !in_.graph.locks_contradict});
   }
-  const bool values = in_.values && part.realised;
+  const bool values = in_.values && component.realised;
   const auto checked = witnesses_->check(*steps, values);
   if (!checked) {
     *why = "internal error: " + checked.error().to_string();
@@ -190,20 +187,20 @@ bool Explainer::show(const ViolatedPart& part, const OrientationOracle& before, 
   }
   complete(finding->cycle, &ends);
   finding->witness = minimal_witness(*witnesses_, in_.relation, *steps, values, ends);
-  finding->window.clear();
+  finding->slice.clear();
   for (const Step& step : finding->witness) {
     if (!step.commit) {
-      finding->window.push_back(step.event);
+      finding->slice.push_back(step.event);
     }
   }
-  std::sort(finding->window.begin(), finding->window.end());
+  std::sort(finding->slice.begin(), finding->slice.end());
   // The cycle that is left may be another one, and nothing but what is left orders it.
   ThreadOrder in_thread = program_order();
-  const ThreadDefinitions own(in_.trace, in_.relation.options(), finding->window);
+  const ThreadDefinitions own(in_.trace, in_.relation.options(), finding->slice);
   if (!in_thread) {
     in_thread = [&own](uint32_t e, uint32_t f) { return own.directed_in_thread(e, f); };
   }
-  auto left = shortest_cycle_among(in_.relation, class_of, finding->window, before, in_thread);
+  auto left = shortest_cycle_among(in_.relation, class_of, finding->slice, before, in_thread);
   if (!left.empty()) {
     finding->cycle = std::move(left);
     name_cycle(finding);
@@ -241,20 +238,20 @@ void Explainer::name_cycle(Violation* finding) const {
 }
 
 // The events of the classes on the cycle and the stores their loads may be forwarded from. Of
-// very long units only the ends of the cycle's edges: every pair of the window will be ordered.
+// very long units only the ends of the cycle's edges: every pair of the slice will be ordered.
 void Explainer::collect_window(Violation* finding) const {
-  auto& window = finding->window;
-  window.clear();
+  auto& slice = finding->slice;
+  slice.clear();
   for (const CycleEdge& edge : finding->cycle) {
-    add_members(in_, in_.classes.class_of(edge.from), &window);
+    add_members(in_, in_.classes.class_of(edge.from), &slice);
   }
-  if (window.size() > kMaxWindow) {
-    window.clear();
+  if (slice.size() > kMaxSlice) {
+    slice.clear();
   }
   for (const CycleEdge& edge : finding->cycle) {
-    window.insert(window.end(), {edge.from, edge.to});
+    slice.insert(slice.end(), {edge.from, edge.to});
   }
-  complete(finding->cycle, &window);
+  complete(finding->cycle, &slice);
 }
 
 // Full program order, of a property that asks for it.
@@ -302,7 +299,7 @@ void Explainer::add_supports(uint32_t from, uint32_t to, const ThreadDefinitions
                              std::vector<uint32_t>* events) const {
   const Relation& relation = in_.relation;
   const uint32_t store = relation.is_store(from) ? from : known.source(from);
-  const uint32_t by = store == Relation::kNever ? store : relation.settled_by(store);
+  const uint32_t by = store == Relation::kNever ? store : relation.visible_by(store);
   if (by == Relation::kNever || relation.position(by) > relation.position(to)) {
     return;
   }

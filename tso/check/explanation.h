@@ -1,7 +1,7 @@
 // What a finding is shown with: a short cycle, the events around it, and an execution that has it.
 //
-// Purpose     From a part of a trace and the orientation that a search found in it to the cycle,
-//             window and witness of a Violation. Every witness has been accepted by the witness
+// Purpose     From a component of a trace and the orientation that a search found in it to the cycle,
+//             slice and witness of a Violation. Every witness has been accepted by the witness
 //             checker, which shares nothing with the searches.
 // Complexity  As shortest_cycle() (tso/check/cycle.h) and minimal_witness() (tso/check/witness.h).
 // Thread-safety: none; one explainer serves all findings of a trace.
@@ -31,8 +31,8 @@ struct AnalysedTrace {
   bool values = false;
 };
 
-// What a search said of one part.
-struct ViolatedPart {
+// What a search said of one component.
+struct ViolatedComponent {
   const std::vector<uint32_t>& edges;  // of the ClassGraph
   const std::vector<uint32_t>& open;   // of these
   const OrientationResult& result;
@@ -44,20 +44,21 @@ class Explainer {
  public:
   explicit Explainer(const AnalysedTrace& analysed) : in_(analysed) {}
 
-  // Fills cycle, window and witness of the finding. False: `why` says why there is no witness that
+  // Fills cycle, slice and witness of the finding. False: `why` says why there is no witness that
   // holds. True with `why`: there need not be one (the paper's relation).
-  bool explain(const ViolatedPart& part, Violation* finding, std::string* why);
+  bool explain(const ViolatedComponent& component, Violation* finding, std::string* why);
 
  private:
   struct Orientation {
     OpenPairs pairs;
     std::vector<bool> forward;
   };
-  Orientation orientation_of(const ViolatedPart& part) const;
-  std::optional<Orientation> orient_window(const ViolatedPart& part,
-                                           const std::vector<uint32_t>& window) const;
-  std::vector<CycleEdge> cycle_in(const ViolatedPart& part, const OrientationOracle& before) const;
-  bool show(const ViolatedPart& part, const OrientationOracle& before, Violation* finding,
+  Orientation orientation_of(const ViolatedComponent& component) const;
+  std::optional<Orientation> orient_slice(const ViolatedComponent& component,
+                                          const std::vector<uint32_t>& slice) const;
+  std::vector<CycleEdge> cycle_in(const ViolatedComponent& component,
+                                  const OrientationOracle& before) const;
+  bool show(const ViolatedComponent& component, const OrientationOracle& before, Violation* finding,
             std::string* why);
   Order certain(uint32_t e, uint32_t f) const;
   EdgeKind directed_kind(const Edge& edge) const;

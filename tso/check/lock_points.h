@@ -21,7 +21,7 @@
 
 namespace tsomon {
 
-// `edges` of the conflict graph of units: those on which the cycles of a part may lie. True: no
+// `edges` of the conflict graph of units: those on which the cycles of a component may lie. True: no
 // execution has a cycle of them.
 bool locked_in_two_phases(const Relation& relation, const UnitTable& units,
                           const LockExclusion& locks, const Reachability& order,

@@ -126,7 +126,7 @@ class Replay {
         // Within a thread the machine keeps program order; what remains is a store that the trace
         // shows committed before a later load.
         const bool kept = defs_.same_thread(e, f)
-                              ? !defs_.store(e) || !defs_.load_like(f) || !defs_.settled_by(e, f) ||
+                              ? !defs_.store(e) || !defs_.load_like(f) || !defs_.visible_by(e, f) ||
                                     effect(e) < issue_.at(f)
                               : effect(e) < issue_.at(f);
         if (!kept) {
@@ -148,7 +148,7 @@ class Replay {
     return at_e < at_f;
   }
 
-  // Rule 5: checked for loads of locations all of whose stores are in the window.
+  // Rule 5: checked for loads of locations all of whose stores are in the slice.
   std::string return_values() {
     if (!claim_.values || !trace_.complete) {
       return {};
@@ -166,7 +166,7 @@ class Replay {
             (kind != EventKind::kWrite && kind != EventKind::kReadModifyWrite)) {
           return;
         }
-        comparable = issue_.contains(w) && w >= trace_.in_front &&
+        comparable = issue_.contains(w) && w >= trace_.pending_prefix &&
                      trace_.write_value(trace_.events[w]).has_value() && defs_.inside(load, w) &&
                      defs_.inside(w, load);
         if (comparable && effect(w) < issue_.at(load) &&

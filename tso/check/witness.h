@@ -3,16 +3,16 @@
 // Source      Theory sections 2, 6 and 8.
 // Purpose     Replays a witness on the rules of the machine and recomputes what it is said to show,
 //             from the definitions and by plain loops, without the tables that the searches use:
-//              1. every event of the window is issued once, in program order of its thread;
+//              1. every event of the slice is issued once, in program order of its thread;
 //              2. every store commits once, after its issue, first in first out; fences and locked
 //                 operations find their thread's buffer empty;
-//              3. every directed edge of the trace between events of the window is kept;
+//              3. every directed edge of the trace between events of the slice is kept;
 //              4. the conflict graph of the execution (for robustness: its events with full
 //                 program order) has a cycle: of the events of the witness alone, so that what
 //                 orders a store and a later load of its thread has to be among them;
-//              5. where a location's stores all lie in the window, and none was made before the
+//              5. where a location's stores all lie in the slice, and none was made before the
 //                 trace begins, loads return recorded values;
-//              6. nobody acquires a lock between an acquisition and its release in the window.
+//              6. nobody acquires a lock between an acquisition and its release in the slice.
 // Complexity  O(n) for a trace of n events, once; then for a witness of w events O(w^2) and what
 //             the definitions look at: at most the events of a thread between two drains, and the
 //             stores to the bytes that the witness loads.

@@ -34,7 +34,7 @@ bool has_certain_orders(const Violation& violation) {
 Finding make_finding(Violation violation, const EventBlock& events, const UnitTable& units,
                      const std::vector<uint64_t>* index) {
   // The units on the cycle whole, the events of the witness, and what the edges lead to.
-  std::vector<uint32_t> wanted = violation.window;
+  std::vector<uint32_t> wanted = violation.slice;
   for (const CycleEdge& edge : violation.cycle) {
     wanted.insert(wanted.end(), {edge.from, edge.to});
     const Unit& unit = units[edge.unit];
@@ -81,7 +81,7 @@ Finding make_finding(Violation violation, const EventBlock& events, const UnitTa
     edge.from = place(edge.from);
     edge.to = place(edge.to);
   }
-  for (uint32_t& e : finding.violation.window) {
+  for (uint32_t& e : finding.violation.slice) {
     e = place(e);
   }
   for (Step& step : finding.violation.witness) {

@@ -48,7 +48,7 @@ struct Violation {
   std::vector<CycleEdge> cycle;  // ends where it begins
   // Events of the witness, in trace order: as few as show the cycle, and the stores that the loads
   // among them may be forwarded from. Without a witness (the plain relation): all of the units.
-  std::vector<uint32_t> window;
+  std::vector<uint32_t> slice;
   std::vector<Step> witness;  // empty: no execution shows it (paper relation only)
 };
 

@@ -36,13 +36,13 @@ class Buffer {
   // How many stores there are up to this one.
   size_t up_to(uint32_t store) const { return place(store) - oldest_ + 1; }
 
-  // The oldest `count` leave: settle(e) for each of them and for each load forwarded from it.
-  template <typename Settle>
-  void leave(size_t count, const Settle& settle) {
+  // The oldest `count` leave: mark_visible(e) for each of them and for each load forwarded from it.
+  template <typename MakeVisible>
+  void leave(size_t count, const MakeVisible& mark_visible) {
     for (; count > 0; --count, ++oldest_) {
-      settle(stores_[oldest_].store);
+      mark_visible(stores_[oldest_].store);
       for (uint32_t at = stores_[oldest_].last_load; at != kNone; at = loads_[at].next) {
-        settle(loads_[at].load);
+        mark_visible(loads_[at].load);
       }
     }
     if (empty()) {
@@ -82,17 +82,17 @@ Relation::Relation(const Trace& trace, const LocationTable& locations,
                    const RelationOptions& options)
     : trace_(&trace), locations_(&locations), options_(options) {
   number_events();
-  settle_stores();
+  find_visible_stores();
   if (options_.order == TraceOrder::kIssue && options_.lock_order) {
     find_lock_sources();
   }
-  settle_times();
+  find_visible_times();
   // Events of a lock that are ordered by their beginnings: whoever holds it next finds all that was
   // done under it before.
   if (options_.order == TraceOrder::kIssue) {
     for (uint32_t e = 0; e < trace.events.size(); ++e) {
       if (is_lock_by_start(trace.events[e])) {
-        hi_[e] = settled_at_[e] = trace.events[e].lo;
+        hi_[e] = visible_at_[e] = trace.events[e].lo;
       }
     }
   }
@@ -126,8 +126,8 @@ void Relation::number_events() {
   }
 }
 
-void Relation::settle_stores() {
-  settled_by_.assign(trace_->events.size(), kNever);
+void Relation::find_visible_stores() {
+  visible_by_.assign(trace_->events.size(), kNever);
   source_.assign(trace_->events.size(), kNever);
   std::vector<Buffer> buffers(threads());
   for (uint32_t e = 0; e < trace_->events.size(); ++e) {
@@ -138,18 +138,18 @@ void Relation::settle_stores() {
     Buffer& buffer = buffers[event.thread];
     // The oldest `count` stores have committed when e completes.
     const auto leave = [&](size_t count) {
-      buffer.leave(count, [&](uint32_t settled) { settled_by_[settled] = e; });
+      buffer.leave(count, [&](uint32_t visible) { visible_by_[visible] = e; });
     };
     if (options_.model == MemoryModel::kSc || drains(e)) {
       leave(buffer.size());
-      settled_by_[e] = e;
+      visible_by_[e] = e;
     } else if (is_store(e)) {
       buffer.push(e, locations_->of_event(e));
       if (options_.store_buffer != 0 && buffer.size() > options_.store_buffer) {
         leave(1);
       }
     } else {
-      settled_by_[e] = e;
+      visible_by_[e] = e;
       const LocationId here = locations_->of_event(e);
       if (here == LocationTable::kNone || buffer.empty()) {
         continue;  // a join, or nothing to be forwarded from
@@ -158,7 +158,7 @@ void Relation::settle_stores() {
       spend(locations_->overlapping(here).size());
       for (const LocationId other : locations_->overlapping(here)) {
         const uint32_t store = buffer.newest(other);
-        if (store != kNever && settled_by_[store] == kNever &&
+        if (store != kNever && visible_by_[store] == kNever &&
             (newest == kNever || store > newest)) {
           newest = store;
         }
@@ -168,7 +168,7 @@ void Relation::settle_stores() {
       }
       if (contains(locations_->key(locations_->of_event(newest)), locations_->key(here))) {
         source_[e] = newest;
-        settled_by_[e] = kNever;  // until the source leaves the buffer
+        visible_by_[e] = kNever;  // until the source leaves the buffer
         buffer.forward(newest, e);
       } else {
         leave(buffer.up_to(newest));
@@ -217,9 +217,9 @@ void Relation::find_lock_sources() {
 }
 
 // Its own thread, a join of it, or the acquisition of a lock that it released later tell.
-void Relation::settle_times() {
+void Relation::find_visible_times() {
   const auto& events = trace_->events;
-  settled_at_.assign(events.size(), kTimeMax);
+  visible_at_.assign(events.size(), kTimeMax);
   if (options_.order == TraceOrder::kThread) {
     return;
   }
@@ -236,15 +236,15 @@ void Relation::settle_times() {
   // Of the releases, when an acquisition that reads them was over.
   for (const uint32_t e : acquisitions_) {
     if (const uint32_t release = lock_source(e); release != kNever) {
-      settled_at_[release] = std::min(settled_at_[release], hi_[e]);
+      visible_at_[release] = std::min(visible_at_[release], hi_[e]);
     }
   }
   // An event by which stores have committed may be over later than the next one of that kind. Of
   // such events: when the first of them and those after it was over.
   std::vector<int64_t> over(events.size(), kTimeMax);
   for (uint32_t e = 0; e < events.size(); ++e) {
-    if (settled_by_[e] != kNever && (settled_by_[e] != e || drains(e))) {
-      over[settled_by_[e]] = hi_[settled_by_[e]];
+    if (visible_by_[e] != kNever && (visible_by_[e] != e || drains(e))) {
+      over[visible_by_[e]] = hi_[visible_by_[e]];
     }
   }
   std::vector<int64_t> latest(threads(), kTimeMax);
@@ -254,10 +254,10 @@ void Relation::settle_times() {
       over[e] = first_over = std::min(first_over, over[e]);
     }
     int64_t& time = by_thread[events[e].thread];
-    time = std::min(time, settled_at_[e]);
-    settled_at_[e] = time;
-    if (const uint32_t by = settled_by_[e]; by != kNever) {
-      settled_at_[e] = std::min(time, by == e ? hi_[e] : over[by]);
+    time = std::min(time, visible_at_[e]);
+    visible_at_[e] = time;
+    if (const uint32_t by = visible_by_[e]; by != kNever) {
+      visible_at_[e] = std::min(time, by == e ? hi_[e] : over[by]);
     }
   }
 }
@@ -271,8 +271,8 @@ bool Relation::ordered_in_thread(uint32_t e, uint32_t f) const {
   if (!relaxed) {
     return true;
   }
-  // Settled in between (or by f itself, which then had to wait for the commit).
-  if (settled_by_[e] != kNever && position_[settled_by_[e]] <= position_[f]) {
+  // Visible in between (or by f itself, which then had to wait for the commit).
+  if (visible_by_[e] != kNever && position_[visible_by_[e]] <= position_[f]) {
     return true;
   }
   return is_read(f) && overlap(locations_->key(locations_->of_event(e)),
@@ -290,7 +290,7 @@ bool Relation::directed(uint32_t e, uint32_t f) const {
   if (options_.order == TraceOrder::kThread) {
     return false;
   }
-  return certainly_before(e, f) && (settled_at(e) < lo(f) || lock_source(f) == e);
+  return certainly_before(e, f) && (visible_at(e) < lo(f) || lock_source(f) == e);
 }
 
 Order Relation::between(uint32_t e, uint32_t f) const {

@@ -76,9 +76,9 @@ class Relation {
 
   // The event of e's thread by whose completion the effect of e is in memory: e itself for loads
   // and locked operations, for a store the next event that finds it drained. kNever: unknown.
-  uint32_t settled_by(uint32_t e) const { return settled_by_[e]; }
+  uint32_t visible_by(uint32_t e) const { return visible_by_[e]; }
   // When every conflicting event that begins later is ordered after e; kTimeMax: never.
-  int64_t settled_at(uint32_t e) const { return settled_at_[e]; }
+  int64_t visible_at(uint32_t e) const { return visible_at_[e]; }
   // The newest own store that the load may be forwarded from, or kNever.
   uint32_t source(uint32_t e) const { return source_[e]; }
   // For acq(l): the rel(l) of another thread that it reads; else kNever.
@@ -106,9 +106,9 @@ class Relation {
 
  private:
   void number_events();
-  void settle_stores();
+  void find_visible_stores();
   void find_lock_sources();
-  void settle_times();
+  void find_visible_times();
   bool ordered_in_thread(uint32_t e, uint32_t f) const;  // e before f in program order
   bool directed(uint32_t e, uint32_t f) const;           // conflict(e, f)
 
@@ -116,13 +116,13 @@ class Relation {
   const LocationTable* locations_;
   RelationOptions options_;
   std::vector<int64_t> hi_;
-  std::vector<uint32_t> settled_by_;
+  std::vector<uint32_t> visible_by_;
   std::vector<uint32_t> source_;
   std::vector<uint32_t> lock_source_;  // empty: there is none
   std::vector<uint32_t> position_;
   std::vector<uint32_t> in_threads_;    // the events, one thread after the other
   std::vector<uint32_t> thread_begin_;  // in in_threads_
-  std::vector<int64_t> settled_at_;
+  std::vector<int64_t> visible_at_;
   std::vector<uint32_t> releases_;  // events
   std::vector<uint32_t> acquisitions_;
   std::vector<uint32_t> thread_events_;

@@ -154,9 +154,9 @@ struct Trace : EventBlock {
   bool sampled = false;
   Selection selection;
   uint64_t lost_events = 0;  // known number of lost events; may be 0 in an incomplete trace
-  // The first events, of a stretch of a longer input: what may have been in a store buffer when it
+  // The first events, of a slice of a longer input: what may have been in a store buffer when it
   // begins. Memory holds its initial values then, and these stores commit before or after.
-  uint32_t in_front = 0;
+  uint32_t pending_prefix = 0;
 };
 
 }  // namespace tsomon

@@ -3,7 +3,7 @@
 // Source      Theory section 5.3: each load has a store that it can have read
 //             (tso/order/issue_order.h).
 // Purpose     Orders that the intervals leave open may be tied to one another by values: of two
-//             sections behind one flag either was first, not each in a part. The assumed orders and
+//             sections behind one flag either was first, not each in a component. The assumed orders and
 //             what follows are added to what is known; of what is still open between locked
 //             operations near them both answers are tried.
 // Soundness   `false`: there is no TSO execution with the recorded values and these orders of the

@@ -17,7 +17,7 @@ class ThreadEdges {
       : relation_(relation), edges_(edges) {}
 
   void add(uint32_t e) {
-    release_settled(e);
+    release_visible(e);
     if (relation_.options().model == MemoryModel::kSc) {
       link(last_store_, e);
       last_store_ = e;
@@ -32,11 +32,11 @@ class ThreadEdges {
         released_.clear();
         newest_store_.clear();
         newest_forwarded_.clear();
-        unsettled_.clear();
-        settled_store_ = kNone;
+        pending_.clear();
+        visible_store_ = kNone;
       } else {
         newest_store_[relation_.locations().of_event(e)] = e;
-        unsettled_.push_back(e);
+        pending_.push_back(e);
       }
     } else {
       add_load(e);
@@ -60,35 +60,35 @@ class ThreadEdges {
 
   // Stores that have certainly committed when e completes, although no fence came: they and the
   // loads forwarded from them come before every later load.
-  void release_settled(uint32_t e) {
+  void release_visible(uint32_t e) {
     size_t count = 0;
-    while (count < unsettled_.size()) {
-      const uint32_t by = relation_.settled_by(unsettled_[count]);
+    while (count < pending_.size()) {
+      const uint32_t by = relation_.visible_by(pending_[count]);
       if (by == kNone || relation_.position(by) > relation_.position(e)) {
         break;
       }
-      settled_store_ = unsettled_[count++];
+      visible_store_ = pending_[count++];
     }
     if (count == 0) {
       return;
     }
-    spend(unsettled_.size() + recent_forwarded_.size());
-    unsettled_.erase(unsettled_.begin(), unsettled_.begin() + static_cast<ptrdiff_t>(count));
+    spend(pending_.size() + recent_forwarded_.size());
+    pending_.erase(pending_.begin(), pending_.begin() + static_cast<ptrdiff_t>(count));
     for (const uint32_t load : recent_forwarded_) {
-      const uint32_t by = relation_.settled_by(load);
+      const uint32_t by = relation_.visible_by(load);
       if (by != kNone && relation_.position(by) <= relation_.position(e)) {
         released_.push_back(load);
       }
     }
     std::erase_if(recent_forwarded_, [&](uint32_t load) {
-      const uint32_t by = relation_.settled_by(load);
+      const uint32_t by = relation_.visible_by(load);
       return by != kNone && relation_.position(by) <= relation_.position(e);
     });
   }
 
   void add_load(uint32_t e) {
     link(last_load_ != kNone ? last_load_ : last_drain_, e);
-    link(settled_store_, e);
+    link(visible_store_, e);
     const LocationId here = relation_.locations().of_event(e);
     if (here != LocationTable::kNone) {
       spend(relation_.locations().overlapping(here).size());
@@ -119,17 +119,17 @@ class ThreadEdges {
   uint32_t last_store_ = kNone;  // store or draining event
   uint32_t last_drain_ = kNone;
   uint32_t last_load_ = kNone;      // from memory, since the last drain
-  uint32_t settled_store_ = kNone;  // newest store that has committed without a fence
-  std::vector<uint32_t> unsettled_;
+  uint32_t visible_store_ = kNone;  // newest store that has committed without a fence
+  std::vector<uint32_t> pending_;
   std::vector<uint32_t> forwarded_;         // buffered loads not yet linked to a later store
-  std::vector<uint32_t> recent_forwarded_;  // buffered loads whose source has not settled
+  std::vector<uint32_t> recent_forwarded_;  // buffered loads whose source is not visible yet
   std::vector<uint32_t> released_;          // buffered loads whose source has
   FlatMap<LocationId, uint32_t> newest_store_;
   FlatMap<LocationId, uint32_t> newest_forwarded_;
 };
 
 int64_t directed_from(const Relation& relation, uint32_t e) {
-  return std::max(relation.hi(e), relation.settled_at(e));
+  return std::max(relation.hi(e), relation.visible_at(e));
 }
 
 // As std::partition_point() over a sorted list, found in steps that double from where the last
@@ -165,17 +165,17 @@ size_t partition_near(std::span<const int64_t> sorted, size_t start, const Below
                              sorted.begin());
 }
 
-// One list of an AccessIndex with what is needed to find the relevant stretch of it.
+// One list of an AccessIndex with what is needed to find the relevant slice of it.
 struct TimedList {
   std::span<const uint32_t> events;
-  std::span<int64_t> settled;   // running maximum of when each is directed to later events
+  std::span<int64_t> visible;   // running maximum of when each is directed to later events
   std::span<int64_t> earliest;  // minimum of lo from here on
-  size_t begin = 0;             // of the stretch that was looked for last
+  size_t begin = 0;             // of the slice that was looked for last
   size_t end = 0;
 
-  // The stretch of what is certainly neither before nor after an event.
+  // The slice of what is certainly neither before nor after an event.
   std::pair<size_t, size_t> open_around(int64_t lo, int64_t directed) {
-    begin = partition_near(settled, begin, [&](int64_t time) { return time < lo; });
+    begin = partition_near(visible, begin, [&](int64_t time) { return time < lo; });
     end = partition_near(earliest, end, [&](int64_t time) { return time <= directed; });
     return {begin, end};
   }
@@ -187,27 +187,27 @@ class TimedIndex {
  public:
   TimedIndex(const Relation& relation, const AccessIndex& accesses)
       : accesses_(accesses),
-        settled_(accesses.events().size()),
-        earliest_(settled_.size()),
+        visible_(accesses.events().size()),
+        earliest_(visible_.size()),
         lists_(accesses.lists()) {
     for (uint32_t number = 0; number < lists_.size(); ++number) {
       TimedList& list = lists_[number];
       list.events = accesses.list(number);
       const auto first = static_cast<size_t>(list.events.data() - accesses.events().data());
-      list.settled = {settled_.data() + first, list.events.size()};
+      list.visible = {visible_.data() + first, list.events.size()};
       list.earliest = {earliest_.data() + first, list.events.size()};
       list.end = list.events.size();  // until they are built: the next place, of either array
     }
     if (relation.options().order != TraceOrder::kIssue) {
-      std::fill(settled_.begin(), settled_.end(), kTimeMax);
+      std::fill(visible_.begin(), visible_.end(), kTimeMax);
       std::fill(earliest_.begin(), earliest_.end(), kTimeMin);
       return;
     }
     const auto n = static_cast<uint32_t>(relation.trace().events.size());
     for (uint32_t e = 0; e < n; ++e) {
       if (TimedList* const list = list_of(e)) {
-        const int64_t before = list->begin == 0 ? kTimeMin : list->settled[list->begin - 1];
-        list->settled[list->begin++] = std::max(before, directed_from(relation, e));
+        const int64_t before = list->begin == 0 ? kTimeMin : list->visible[list->begin - 1];
+        list->visible[list->begin++] = std::max(before, directed_from(relation, e));
       }
     }
     for (uint32_t e = n; e-- > 0;) {
@@ -231,7 +231,7 @@ class TimedIndex {
   }
 
   const AccessIndex& accesses_;
-  std::vector<int64_t> settled_;
+  std::vector<int64_t> visible_;
   std::vector<int64_t> earliest_;
   std::vector<TimedList> lists_;
 };
@@ -249,7 +249,7 @@ class ConflictEdges {
     list->open_around(lo, directed);
     if (list->begin > 0) {
       // The accesses of one thread to one location are ordered: the latest stands for all.
-      before_.push_back({events[list->begin - 1], list->settled[list->begin - 1]});
+      before_.push_back({events[list->begin - 1], list->visible[list->begin - 1]});
     }
     spend(1 + 2 * (list->end - std::min(list->begin, list->end)));
     for (size_t i = list->begin; i < list->end; ++i) {
@@ -286,7 +286,7 @@ class ConflictEdges {
       }
     }
     for (const Before& one : before_) {
-      if (one.settled >= latest) {
+      if (one.visible >= latest) {
         graph_->directed.push_back({one.event, e});
       }
     }
@@ -297,7 +297,7 @@ class ConflictEdges {
   static constexpr size_t kFewThreads = 16;
   struct Before {
     uint32_t event;
-    int64_t settled;  // it, and all before it in its list, come before what begins later
+    int64_t visible;  // it, and all before it in its list, come before what begins later
   };
 
   const Relation& relation_;
@@ -396,15 +396,15 @@ void add_certain_edges(const Relation& relation, EventGraph* graph) {
 
 // Accesses of one thread to one location that are ordered among each other, and from when on each
 // is before what begins.
-struct SettledAccesses {
+struct VisibleAccesses {
   std::vector<uint32_t> events;
-  std::vector<int64_t> settled;
+  std::vector<int64_t> visible;
 
   // The last one that is before what begins at `lo`.
   void link(int64_t lo, uint32_t to, std::vector<Edge>* edges) const {
-    const auto behind = std::lower_bound(settled.begin(), settled.end(), lo);
-    if (behind != settled.begin()) {
-      edges->push_back({events[static_cast<size_t>(behind - settled.begin()) - 1], to});
+    const auto behind = std::lower_bound(visible.begin(), visible.end(), lo);
+    if (behind != visible.begin()) {
+      edges->push_back({events[static_cast<size_t>(behind - visible.begin()) - 1], to});
     }
   }
 };
@@ -413,14 +413,14 @@ struct SettledAccesses {
 // thread. Forwarded loads are no part of the order of the other loads.
 void add_latest_before(const Relation& relation, const AccessIndex& accesses,
                        std::vector<Edge>* edges) {
-  std::vector<SettledAccesses> lists(2 * static_cast<size_t>(accesses.lists()));
+  std::vector<VisibleAccesses> lists(2 * static_cast<size_t>(accesses.lists()));
   for (uint32_t number = 0; number < accesses.lists(); ++number) {
     for (const uint32_t e : accesses.list(number)) {
       lists[2 * number + (relation.source(e) == kNone ? 0 : 1)].events.push_back(e);
     }
   }
-  for (SettledAccesses& list : lists) {
-    list.settled =
+  for (VisibleAccesses& list : lists) {
+    list.visible =
         earliest_from(list.events, [&](uint32_t e) { return directed_from(relation, e); });
   }
   const auto n = static_cast<uint32_t>(relation.trace().events.size());

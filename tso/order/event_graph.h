@@ -7,7 +7,7 @@
 //             store to the location comes after), undirected edges are all there.
 //             Nodes are event indices of the trace; events that are no nodes have no edges.
 // Complexity  O(n * (threads + overlapping ranges) + u) for u undirected edges; u is quadratic for
-//             stores that no fence ever settles, so it is bounded: past the bound the graph is
+//             stores that no fence ever makes visible, so it is bounded: past the bound the graph is
 //             incomplete() and only a violation found in it may be reported.
 // Thread-safety: immutable once built.
 #pragma once

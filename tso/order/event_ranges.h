@@ -1,4 +1,4 @@
-// Stretches of threads, and whether an event lies in one of them.
+// Slices of threads, and whether an event lies in one of them.
 //
 // Complexity  O(log ranges) a query. Thread-safety: immutable once built.
 #pragma once

@@ -9,32 +9,32 @@
 namespace tsomon {
 namespace {
 
-// Node 2i is the issue of window event i, node 2i+1 its commit.
+// Node 2i is the issue of slice event i, node 2i+1 its commit.
 uint32_t issue(uint32_t i) { return 2 * i; }
 
 }  // namespace
 
-WindowSteps::WindowSteps(const Relation& relation, const std::vector<uint32_t>& window)
-    : relation_(relation), window_(window) {
+SliceSteps::SliceSteps(const Relation& relation, const std::vector<uint32_t>& slice)
+    : relation_(relation), window_(slice) {
   order_threads();
   order_conflicts();
 }
 
-uint32_t WindowSteps::index(uint32_t e) const {
+uint32_t SliceSteps::index(uint32_t e) const {
   return static_cast<uint32_t>(std::lower_bound(window_.begin(), window_.end(), e) -
                                window_.begin());
 }
 
-bool WindowSteps::commits_later(uint32_t i) const {
+bool SliceSteps::commits_later(uint32_t i) const {
   return relation_.options().model == MemoryModel::kTso && relation_.is_store(window_[i]);
 }
 
 // The step at which the event takes effect in memory (for a load: reads it).
-uint32_t WindowSteps::effect(uint32_t i) const { return commits_later(i) ? 2 * i + 1 : 2 * i; }
+uint32_t SliceSteps::effect(uint32_t i) const { return commits_later(i) ? 2 * i + 1 : 2 * i; }
 
 // i comes before j: a forwarded load takes effect when it is issued and its source has committed,
 // whichever is later.
-StepOrder::Alternatives WindowSteps::alternatives(uint32_t i, uint32_t j) const {
+StepOrder::Alternatives SliceSteps::alternatives(uint32_t i, uint32_t j) const {
   using Way = StepOrder::Way;
   const Edge plain{effect(i), effect(j)};
   if (const uint32_t source = relation_.source(window_[j]); source != Relation::kNever) {
@@ -46,7 +46,7 @@ StepOrder::Alternatives WindowSteps::alternatives(uint32_t i, uint32_t j) const 
   return {Way{plain}};
 }
 
-void WindowSteps::order_threads() {
+void SliceSteps::order_threads() {
   std::vector<std::vector<uint32_t>> threads;
   for (uint32_t i = 0; i < window_.size(); ++i) {
     const ThreadId thread = relation_.trace().events[window_[i]].thread;
@@ -71,14 +71,14 @@ void WindowSteps::order_threads() {
         edges_.push_back({effect(last_store), effect(i)});
       }
       last_store = i;
-      // What settles the store may itself lie outside the window: the next event inside counts.
-      const uint32_t settled_by = relation_.settled_by(window_[i]);
-      if (settled_by == Relation::kNever) {
+      // What makes the store visible may itself lie outside the slice: the next event inside counts.
+      const uint32_t visible_by = relation_.visible_by(window_[i]);
+      if (visible_by == Relation::kNever) {
         continue;
       }
       const auto next = std::partition_point(
           members.begin() + static_cast<ptrdiff_t>(at) + 1, members.end(),
-          [&](uint32_t j) { return position(j) < relation_.position(settled_by); });
+          [&](uint32_t j) { return position(j) < relation_.position(visible_by); });
       if (next != members.end()) {
         edges_.push_back({effect(i), issue(*next)});
       }
@@ -87,7 +87,7 @@ void WindowSteps::order_threads() {
 }
 
 // Only events on common bytes, and a thread's events and its start and end, are ordered.
-void WindowSteps::order_conflicts() {
+void SliceSteps::order_conflicts() {
   const LocationTable& locations = relation_.locations();
   const auto& events = relation_.trace().events;
   constexpr uint32_t kNone = Relation::kNever;
@@ -133,7 +133,7 @@ void WindowSteps::order_conflicts() {
   }
 }
 
-void WindowSteps::order_pair(uint32_t i, uint32_t j) {
+void SliceSteps::order_pair(uint32_t i, uint32_t j) {
   const uint32_t e = window_[i];
   const uint32_t f = window_[j];
   const Order order = relation_.between(e, f);
@@ -154,7 +154,7 @@ void WindowSteps::order_pair(uint32_t i, uint32_t j) {
   }
 }
 
-void WindowSteps::orient(const OrientationOracle& before, bool partial, StepOrder* result) const {
+void SliceSteps::orient(const OrientationOracle& before, bool partial, StepOrder* result) const {
   result->nodes = static_cast<uint32_t>(window_.size()) * 2;
   result->edges.reserve(edges_.size() + undirected_.size());
   result->edges = edges_;
@@ -170,8 +170,8 @@ void WindowSteps::orient(const OrientationOracle& before, bool partial, StepOrde
 }
 
 // i comes before j. `partial`: what is open stays open.
-void WindowSteps::orient_conflict(uint32_t i, uint32_t j, const OrientationOracle& before,
-                                  bool partial, StepOrder* result) const {
+void SliceSteps::orient_conflict(uint32_t i, uint32_t j, const OrientationOracle& before,
+                                 bool partial, StepOrder* result) const {
   const uint32_t source = relation_.source(window_[j]);
   if (source != Relation::kNever && comes_before(relation_, before, window_[i], source)) {
     return;  // j reads its own store or something newer, wherever that store commits
@@ -186,7 +186,7 @@ void WindowSteps::orient_conflict(uint32_t i, uint32_t j, const OrientationOracl
   result->edges.push_back(plain);
 }
 
-StepOrder WindowSteps::order(const OrientationOracle& before, const std::vector<Edge>& open) const {
+StepOrder SliceSteps::order(const OrientationOracle& before, const std::vector<Edge>& open) const {
   StepOrder result;
   orient(before, true, &result);
   result.before.reserve(open.size());
@@ -200,7 +200,7 @@ StepOrder WindowSteps::order(const OrientationOracle& before, const std::vector<
   return result;
 }
 
-bool WindowSteps::realisable(const OrientationOracle& before) const {
+bool SliceSteps::realisable(const OrientationOracle& before) const {
   StepOrder oriented;
   orient(before, false, &oriented);
   const Adjacency successors(oriented.nodes, oriented.edges);
@@ -225,7 +225,7 @@ bool WindowSteps::realisable(const OrientationOracle& before) const {
   return ready.size() == oriented.nodes;
 }
 
-std::optional<std::vector<Step>> WindowSteps::realise(const OrientationOracle& before) const {
+std::optional<std::vector<Step>> SliceSteps::realise(const OrientationOracle& before) const {
   StepOrder oriented;
   orient(before, false, &oriented);
   const std::vector<uint32_t> order = smallest_first(Adjacency(oriented.nodes, oriented.edges));
@@ -255,9 +255,9 @@ bool comes_before(const Relation& relation, const OrientationOracle& before, uin
 }
 
 std::optional<std::vector<Step>> realise(const Relation& relation,
-                                         const std::vector<uint32_t>& window,
+                                         const std::vector<uint32_t>& slice,
                                          const OrientationOracle& before) {
-  return WindowSteps(relation, window).realise(before);
+  return SliceSteps(relation, slice).realise(before);
 }
 
 }  // namespace tsomon

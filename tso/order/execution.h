@@ -4,8 +4,8 @@
 // Purpose     A violation is shown as an execution: issues and commits in one sequence that the
 //             abstract machine accepts. realise() finds one in which every pair of conflicting
 //             events is ordered as asked and every directed edge of the trace is kept.
-// Complexity  O(w + p) for a window of w events with p pairs on the same bytes, O(w^2) at most.
-// Thread-safety: pure functions of their arguments; a WindowSteps is immutable once built.
+// Complexity  O(w + p) for a slice of w events with p pairs on the same bytes, O(w^2) at most.
+// Thread-safety: pure functions of their arguments; a SliceSteps is immutable once built.
 #pragma once
 
 #include <cstdint>
@@ -67,8 +67,8 @@ class UpToTwo {
   uint32_t size_ = 0;
 };
 
-// The executions of a window, step by step: every order of the nodes that keeps `edges` and one
-// edge of each pair in `either`. Node 2i issues event i of the window, 2i+1 commits it where that
+// The executions of a slice, step by step: every order of the nodes that keeps `edges` and one
+// edge of each pair in `either`. Node 2i issues event i of the slice, 2i+1 commits it where that
 // is another step.
 struct StepOrder {
   using Way = UpToTwo<Edge>;          // all of these edges
@@ -83,13 +83,13 @@ struct StepOrder {
   std::vector<Alternatives> after;
 };
 
-// The executions of one window, for many questions about it.
-class WindowSteps {
+// The executions of one slice, for many questions about it.
+class SliceSteps {
  public:
-  // `window`: events in trace order, closed under Relation::source. Both must outlive this.
-  WindowSteps(const Relation& relation, const std::vector<uint32_t>& window);
+  // `slice`: events in trace order, closed under Relation::source. Both must outlive this.
+  SliceSteps(const Relation& relation, const std::vector<uint32_t>& slice);
 
-  // Under a partial orientation (kNone: open); `open` are pairs of the window's events.
+  // Under a partial orientation (kNone: open); `open` are pairs of the slice's events.
   StepOrder order(const OrientationOracle& before, const std::vector<Edge>& open) const;
 
   // realise() would find one.
@@ -118,12 +118,12 @@ class WindowSteps {
   const Relation& relation_;
   const std::vector<uint32_t>& window_;
   std::vector<Edge> edges_;       // that every execution has
-  std::vector<Pair> undirected_;  // i < j, both positions in the window
+  std::vector<Pair> undirected_;  // i < j, both positions in the slice
 };
 
-// WindowSteps::realise() for one question.
+// SliceSteps::realise() for one question.
 std::optional<std::vector<Step>> realise(const Relation& relation,
-                                         const std::vector<uint32_t>& window,
+                                         const std::vector<uint32_t>& slice,
                                          const OrientationOracle& before);
 
 }  // namespace tsomon

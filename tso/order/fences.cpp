@@ -67,7 +67,7 @@ Fences::Fences(const Relation& relation, const AccessIndex& accesses, const Unit
     if (!relation.is_store(e) || missing_after_[unit] != kNever) {
       continue;
     }
-    const uint32_t by = relation.settled_by(e);
+    const uint32_t by = relation.visible_by(e);
     const bool in_time =
         by != kNever &&
         (units.of_event(by) == unit ||

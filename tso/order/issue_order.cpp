@@ -21,7 +21,7 @@ uint64_t part_of(uint64_t written, const Event& store, const Event& load) {
 constexpr size_t kMaxToDrain = 64;
 
 // The event by which the store has certainly left its buffer: looked for among the next few of its
-// thread. (Of a relation of MemoryModel::kSc, settled_by() says that each settles itself.)
+// thread. (Of a relation of MemoryModel::kSc, visible_by() says that each makes itself visible.)
 uint32_t drained_by(const Relation& issues, uint32_t store) {
   const auto events = issues.of_thread(issues.trace().events[store].thread);
   const size_t end = std::min<size_t>(events.size(), issues.position(store) + kMaxToDrain);

@@ -44,7 +44,7 @@ LockExclusion::LockExclusion(const Relation& relation)
           now.waited = waited;
         }
       } else if (now.times == 0) {
-        if (e < relation.trace().in_front) {
+        if (e < relation.trace().pending_prefix) {
           continue;  // acquired before
         }
         given_away.try_emplace(lock, true);

@@ -188,20 +188,21 @@ struct LiveGraph {
 
 }  // namespace
 
-MixedParts split_into_parts(uint32_t nodes, const std::vector<MixedEdge>& edges) {
-  MixedParts parts;
-  parts.edge_on_cycle.assign(edges.size(), false);
+MixedComponents split_into_components(uint32_t nodes, const std::vector<MixedEdge>& edges) {
+  MixedComponents result;
+  result.edge_on_cycle.assign(edges.size(), false);
   LiveGraph live(nodes, edges, [&](uint32_t i) { return edges[i].from != edges[i].to; });
   // What orientations can influence.
   const std::vector<uint32_t> outer = components(live.nodes, Arcs(live.nodes, live.edges, false));
-  std::vector<uint32_t>& part_of = parts.part_of_node;
-  part_of.assign(nodes, MixedParts::kNone);  // at first the component of a node with edges
+  std::vector<uint32_t>& component_of = result.component_of_node;
+  component_of.assign(nodes,
+                      MixedComponents::kNone);  // at first the component of a node with edges
   for (uint32_t i = 0; i < live.edges.size(); ++i) {
     spend(2);
-    part_of[edges[live.original[i]].from] = outer[live.edges[i].from];
-    part_of[edges[live.original[i]].to] = outer[live.edges[i].to];
+    component_of[edges[live.original[i]].from] = outer[live.edges[i].from];
+    component_of[edges[live.original[i]].to] = outer[live.edges[i].to];
   }
-  std::vector<uint32_t> number(live.nodes, MixedParts::kNone);
+  std::vector<uint32_t> number(live.nodes, MixedComponents::kNone);
   live.keep([&](uint32_t i) { return outer[live.edges[i].from] == outer[live.edges[i].to]; });
   while (std::any_of(live.edges.begin(), live.edges.end(),
                      [](const MixedEdge& edge) { return edge.undirected; })) {
@@ -219,20 +220,20 @@ MixedParts split_into_parts(uint32_t nodes, const std::vector<MixedEdge>& edges)
     live.keep(
         [&](uint32_t i) { return component[live.edges[i].from] == component[live.edges[i].to]; });
   }
-  // A part is a component of the first round in which a cycle is left: orientations inside it
+  // A component is one of the first round in which a cycle is left: orientations inside it
   // exclude each other, also along the edges that lie on no cycle themselves.
   for (const uint32_t i : live.original) {
     spend(2);
-    parts.edge_on_cycle[i] = true;
-    uint32_t& part = number[part_of[edges[i].from]];
-    if (part == MixedParts::kNone) {
-      part = parts.count++;
+    result.edge_on_cycle[i] = true;
+    uint32_t& component = number[component_of[edges[i].from]];
+    if (component == MixedComponents::kNone) {
+      component = result.count++;
     }
   }
-  for (uint32_t& of_node : part_of) {
-    of_node = of_node == MixedParts::kNone ? of_node : number[of_node];
+  for (uint32_t& of_node : component_of) {
+    of_node = of_node == MixedComponents::kNone ? of_node : number[of_node];
   }
-  return parts;
+  return result;
 }
 
 std::vector<uint64_t> reached_from(uint32_t nodes, const std::vector<MixedEdge>& edges,

@@ -189,7 +189,7 @@ class Search {
       edges.push_back(edge);
     }
     edges.insert(edges.end(), problem_.classes.begin(), problem_.classes.end());
-    std::vector<bool> useful = split_into_parts(problem_.class_count, edges).edge_on_cycle;
+    std::vector<bool> useful = split_into_components(problem_.class_count, edges).edge_on_cycle;
     useful.resize(problem_.open.size());
     return useful;
   }

@@ -1,11 +1,11 @@
-// The valid orientations of one part of a trace, enumerated.
+// The valid orientations of one component of a trace, enumerated.
 //
 // Source      Theory sections 3 and 5.1.
-// Purpose     Decides for one strongly connected part of the mixed conflict graph whether some
+// Purpose     Decides for one strongly connected component of the mixed conflict graph whether some
 //             valid orientation of its open edges makes the conflict graph cyclic, and whether some
 //             valid orientation leaves it acyclic. Exact within its bound; beyond it the answer is
 //             kUnknown, never a guess.
-// Complexity  Exponential in the open edges of the part in the worst case; forced orientations are
+// Complexity  Exponential in the open edges of the component in the worst case; forced orientations are
 //             propagated, and branches that cannot reach the wanted answer are cut. `max_steps`
 //             bounds the decisions, `max_work` what they cost: rules and edges looked at and words
 //             of order copied or merged, a few nanoseconds each at most; `max_bytes` the memory.
@@ -27,7 +27,7 @@ namespace tsomon {
 
 enum class Answer : uint8_t { kNo, kYes, kUnknown };
 
-// What a load's value says of a part. Elements: the load, then `sources` stores that it may have
+// What a load's value says of a component. Elements: the load, then `sources` stores that it may have
 // read, then other stores that may come between.
 struct ReadChoice {
   static constexpr int32_t kBefore = -1;
@@ -42,14 +42,14 @@ struct ReadChoice {
   int32_t at(uint32_t i, uint32_t j) const { return order[i * elements + j]; }
 };
 
-// One part. "Classes" are the nodes whose graph must be acyclic: units for serializability, single
+// One component. "Classes" are the nodes whose graph must be acyclic: units for serializability, single
 // events (with program order among the edges) for robustness.
 struct OrientationProblem {
   std::vector<uint32_t> events;    // events with open edges, as trace indices
   std::vector<uint32_t> class_of;  // class of each, from 0
   std::vector<MixedEdge> open;     // between positions in `events`
   std::vector<ReadsFrom> rules;    // over positions in `events`
-  // Of the directed edges, over `events`; of a part that is beyond the bounds it is not made.
+  // Of the directed edges, over `events`; of a component that is beyond the bounds it is not made.
   PartialOrder event_order;
   // The same by question, also where event_order has not been made: the first of two different ones
   // comes before the second.
@@ -57,7 +57,7 @@ struct OrientationProblem {
   std::vector<MixedEdge> classes;  // directed edges between classes
   uint32_t class_count = 0;
   std::vector<uint32_t> hint;  // per open edge, 1: try from->to first, 0: to->from first
-  // The executions of the part, from an events' window of their own, if it is small enough to be
+  // The executions of the component, from an events' slice of their own, if it is small enough to be
   // realised (nodes > 0): before and after belong to `open`. `step_of`: for each of `events` the
   // node that issues it, and the one at which it takes effect.
   StepOrder steps;
@@ -75,7 +75,7 @@ struct OrientationBounds {
   uint64_t max_bytes = uint64_t{1} << 30;
 };
 
-// What the search of a part with so many events with open edges needs at most, all orders together
+// What the search of a component with so many events with open edges needs at most, all orders together
 // and all that is kept for an open edge.
 inline uint64_t bytes_of_part(uint64_t events, uint64_t open) {
   return events * events + 256 * open;
@@ -87,7 +87,7 @@ struct OrientationResult {
   // A valid orientation of all open edges, true: from -> to; cyclic if there is such a one.
   std::vector<bool> orientation;
   bool has_orientation = false;
-  // Of a part that was not oriented as a whole: an open edge, over positions in `events`, that
+  // Of a component that was not oriented as a whole: an open edge, over positions in `events`, that
   // closes a cycle of classes so.
   std::optional<Edge> closing;
   uint64_t steps = 0;  // decisions that were taken
@@ -104,7 +104,7 @@ struct ClassOrder {
 };
 ClassOrder order_classes(const OrientationProblem& problem, const OrientationBounds& bounds);
 
-// How a part is searched; enumerate_orientations() is one way.
+// How a component is searched; enumerate_orientations() is one way.
 using OrientationSearch =
     std::function<OrientationResult(const OrientationProblem&, const OrientationBounds&)>;
 

@@ -99,7 +99,7 @@ class Refiner {
   }
 
  private:
-  // Drops the open edges that the order decides, and applies the ties to a fixed order.
+  // Drops the open edges that the order decides, and applies the forwarding constraints to a fixed order.
   void settle(const Reachability& order, Inference* found) {
     std::erase_if(undirected_, [&](Edge edge) {
       spend(3);

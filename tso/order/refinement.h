@@ -1,7 +1,7 @@
 // What is certain about a trace beyond its event graph: a fixed point of four inferences.
 //
 //  - an undirected edge whose ends are connected by directed edges is directed;
-//  - ties (theory section 5.1): a forwarded load lies on the same side of a later remote store as
+//  - forwarding constraints (theory section 5.1): a forwarded load lies on the same side of a later remote store as
 //    its source;
 //  - values (theory section 5.3): a load that can have read one store only comes after it, and
 //    every other store to the location lies before that store or after the load;

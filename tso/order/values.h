@@ -3,7 +3,7 @@
 // Soundness   A load is explained only when every access that could have provided its value is
 //             known: all stores to bytes of it have its very range; a store without a value could
 //             have written any. The initial value is a candidate like a store's. Whether it is
-//             older than the stores before a stretch (Trace::in_front) is not known.
+//             older than the stores before a slice (Trace::pending_prefix) is not known.
 // Misses      Loads that mix the bytes of several stores, and accesses of more than 8 bytes.
 // Three uses  infer_from_values() finds what is certain for the whole trace. values_agree() rejects
 //             a complete orientation under which some load would have returned something else.
@@ -43,7 +43,7 @@ class RecordedValues {
   std::optional<uint64_t> written(uint32_t e) const {
     return trace_->write_value(trace_->events[e]);
   }
-  bool after_initial(uint32_t store) const { return store >= trace_->in_front; }
+  bool after_initial(uint32_t store) const { return store >= trace_->pending_prefix; }
   // Whether a load may have read the initial value when `before` are stores before it: not behind
   // loads of its thread with other values.
   bool may_be_initial(LocationId location, uint32_t load,

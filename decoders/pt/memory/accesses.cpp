@@ -34,14 +34,14 @@ class Finder {
     for (size_t begin = 0; begin < entries_.size(); begin += kWindow) {
       walk(begin, std::min(begin + kWindow, entries_.size()), window);
       walk_.solve();
-      tell(before);
+      report(before);
       if (walk_.terms().size() > kMostNodes) {
         walk_.forget_before(window.first_node, {window.places.data(), window.recorded},
                             window.repeats, window.calls);
       }
       std::swap(before, window);
     }
-    tell(before);
+    report(before);
     if (reach_) {
       sink_.began(values(walk_.first()));
     }
@@ -125,7 +125,7 @@ class Finder {
     walk_.block(*entries_[i].block, samples_.data() + first, samples_.data() + sample_);
   }
 
-  void tell(const Window& window) {
+  void report(const Window& window) {
     const PathWalk::Place* place = window.places.data();
     const PathWalk::Call* call = window.calls.data();
     for (size_t i = window.begin; i < window.end; ++i) {
@@ -138,7 +138,7 @@ class Finder {
           find(access, *place++, window, *found++);
         }
         if (binds) {
-          tell_loader(found_);
+          note_loader(found_);
           sink_.binds();
         }
       } else {
@@ -147,7 +147,7 @@ class Finder {
       sink_.entry(entries_[i], found_);
       if (reach_ && entries_[i].kind == Kind::kBlock &&
           entries_[i].block->instructions.back().operation == x86::Operation::kSystemCall) {
-        tell_call(*call++);
+        report_call(*call++);
       }
     }
   }
@@ -165,7 +165,7 @@ class Finder {
     return known;
   }
 
-  void tell_call(const PathWalk::Call& call) {
+  void report_call(const PathWalk::Call& call) {
     SystemCall told;
     told.number = value(call.number);
     for (size_t i = 0; i < told.arguments.size(); ++i) {

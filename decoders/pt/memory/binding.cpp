@@ -74,7 +74,7 @@ void Binding::come_back(uint64_t ip) {
   }
 }
 
-void tell_loader(std::vector<FoundAccess>& accesses) {
+void note_loader(std::vector<FoundAccess>& accesses) {
   for (FoundAccess& found : accesses) {
     if (found.source == AddressSource::kUnknown && found.access->kind == x86::AccessKind::kLoad &&
         found.access->address.segment == x86::Register::kNone) {

@@ -79,6 +79,6 @@ class Binding {
 };
 
 // What is not known of a block's accesses while the loader binds.
-void tell_loader(std::vector<FoundAccess>& accesses);
+void note_loader(std::vector<FoundAccess>& accesses);
 
 }  // namespace tsomon::pt

@@ -219,14 +219,14 @@ void ThreadStores::write(const x86::ByteRange& range) {
 void ThreadStores::write_wide(const x86::ByteRange& range) {
   const uint64_t last = (range.address + (range.size - 1)) / kPage;
   for (uint64_t page = range.address / kPage; page <= last; ++page) {
-    add(place_of(pages_[page], in_page(range, page)).stretches);
+    add(place_of(pages_[page], in_page(range, page)).spans);
   }
 }
 
-// Both ends of the stretches ascend.
-void ThreadStores::add(Stretches& to) const {
+// Both ends of the spans ascend.
+void ThreadStores::add(StoreSpans& to) const {
   const size_t fence = fences_.size();
-  if (!to.empty() && (to.back().fence == fence || to.size() >= kMostStretches)) {
+  if (!to.empty() && (to.back().fence == fence || to.size() >= kMostSpans)) {
     to.back().fence = fence;
     return;
   }
@@ -239,13 +239,13 @@ void ThreadStores::finish() {
   }
 }
 
-void ThreadStores::tell(const Stretches& stretches, WriteTimes& to) const {
-  for (const Stretch& stretch : stretches) {
-    to.add(number_, stretch.from, end_of(stretch.fence));
+void ThreadStores::add_times(const StoreSpans& spans, WriteTimes& to) const {
+  for (const StoreSpan& span : spans) {
+    to.add(number_, span.from, end_of(span.fence));
   }
 }
 
-void ThreadStores::tell(StoreTimes& to) const {
+void ThreadStores::add_times(StoreTimes& to) const {
   if (path_.entries.empty()) {
     return;
   }
@@ -253,14 +253,14 @@ void ThreadStores::tell(StoreTimes& to) const {
   if (!ended_) {
     to.anywhere.add(number_, end_, kTimeMax);
   }
-  tell(anywhere_, to.anywhere);
-  tell(by_binding_, to.by_binding);
-  for (const auto& [word, stretches] : words_) {
-    tell(stretches, to.words[word]);
+  add_times(anywhere_, to.anywhere);
+  add_times(by_binding_, to.by_binding);
+  for (const auto& [word, spans] : words_) {
+    add_times(spans, to.words[word]);
   }
   for (const auto& [page, ranges] : pages_) {
     for (const Wide& wide : ranges) {
-      tell(wide.stretches, place_of(to.pages[page], wide.range).times);
+      add_times(wide.spans, place_of(to.pages[page], wide.range).times);
     }
   }
 }
@@ -289,7 +289,7 @@ Interference::Interference(std::vector<ThreadStores*> threads) : threads_(std::m
     return;
   }
   for (const ThreadStores* thread : threads_) {
-    thread->tell(times_);
+    thread->add_times(times_);
   }
   times_.anywhere.finish();
   times_.by_binding.finish();

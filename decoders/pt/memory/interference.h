@@ -28,7 +28,7 @@
 //             from elsewhere: ptrace, process_vm_writev, /proc/self/mem, io_uring, devices. Private
 //             mappings of files' data, as loaders make them, that neither a stack nor a thread's
 //             block lies in.
-// Memory      One entry for each word of data and stretch between two fences that stores to it; a
+// Memory      One entry for each word of data and span between two fences that stores to it; a
 //             store of more than 64 bytes is one to each page. A thread that stores to more than a
 //             million words stores anywhere. Asking: O(log entries), however many threads there
 //             are.
@@ -90,7 +90,7 @@ class ThreadStores : public AccessSink {
   void finish();
 
   // When it may have written and where, for those who ask for other threads.
-  void tell(StoreTimes& to) const;
+  void add_times(StoreTimes& to) const;
   bool may_change_by_binding(uint64_t address, unsigned size) const {
     return constants_.may_change_by_binding(path_.process, address, size);
   }
@@ -119,17 +119,17 @@ class ThreadStores : public AccessSink {
 
  private:
   static constexpr uint64_t kMostBytes = 1 << 16;  // of one store; more is anywhere
-  static constexpr size_t kMostStretches = 256;    // of one word, before they are put together
+  static constexpr size_t kMostSpans = 256;        // of one word, before they are put together
   static constexpr size_t kMostWords = size_t{1} << 20;
 
-  struct Stretch {
+  struct StoreSpan {
     int64_t from;
     size_t fence;  // that ends it, by number
   };
-  using Stretches = std::vector<Stretch>;
+  using StoreSpans = std::vector<StoreSpan>;
   struct Wide {
     x86::ByteRange range;  // in one page
-    Stretches stretches;
+    StoreSpans spans;
   };
 
   bool remaps_data(const SystemCall& call);
@@ -138,8 +138,8 @@ class ThreadStores : public AccessSink {
   void write(const x86::ByteRange& range);
   void write_wide(const x86::ByteRange& range);
   void write_anywhere() { add(binds_ ? by_binding_ : anywhere_); }
-  void add(Stretches& to) const;
-  void tell(const Stretches& stretches, WriteTimes& to) const;
+  void add(StoreSpans& to) const;
+  void add_times(const StoreSpans& spans, WriteTimes& to) const;
   int64_t end_of(size_t fence) const { return fence < fences_.size() ? fences_[fence] : kTimeMax; }
 
   const ThreadPath& path_;
@@ -149,9 +149,9 @@ class ThreadStores : public AccessSink {
   size_t at_ = 0;                // the last one
   size_t starting_ = 0;          // up to this one, all are the C library's as far as was looked
   std::vector<int64_t> fences_;  // when each has ended
-  Stretches anywhere_;
-  Stretches by_binding_;  // likewise, of the loader's while it binds symbols
-  tsl::robin_map<uint64_t, Stretches> words_;
+  StoreSpans anywhere_;
+  StoreSpans by_binding_;  // likewise, of the loader's while it binds symbols
+  tsl::robin_map<uint64_t, StoreSpans> words_;
   tsl::robin_map<uint64_t, std::vector<Wide>> pages_;  // what is wider than some words
   uint64_t no_data_ = 0;                               // a page where there is none
   size_t number_ = 0;

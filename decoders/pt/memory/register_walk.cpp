@@ -52,7 +52,7 @@ class RegisterWalk {
           break;
       }
       if (binds) {
-        tell_loader(found_);
+        note_loader(found_);
       }
       sink_.entry(entry, found_);
     }

@@ -1,7 +1,7 @@
-// A check of one part of the mixed conflict graph that knows the whole trace.
+// A check of one component of the mixed conflict graph that knows the whole trace.
 //
-// Purpose     A search over orientations (tso/order/orientations.h) is handed a part with the
-//             orders of all pairs of its events. Parts with a structure can be decided without:
+// Purpose     A search over orientations (tso/order/orientations.h) is handed a component with the
+//             orders of all pairs of its events. Components with a structure can be decided without:
 //             such a check is asked first, and what it leaves open goes to the search.
 #pragma once
 
@@ -18,21 +18,22 @@
 
 namespace tsomon {
 
-struct PartQuestion {
+struct ComponentQuestion {
   const Relation& relation;
   const UnitTable& units;
   const Fences& fences;
   const RefinedGraph& graph;
-  const std::vector<UnitId>& members;  // the units of the part
+  const std::vector<UnitId>& members;  // the units of the component
   const std::vector<Edge>& open;       // pairs of their events whose order is open
-  const std::vector<Edge>& directed;   // the other edges of the part, between units
+  const std::vector<Edge>& directed;   // the other edges of the component, between units
   // Whether a complete orientation (true: from -> to) that some execution has gives the loads of
-  // the part their recorded values. Empty: no values are known.
+  // the component their recorded values. Empty: no values are known.
   std::function<bool(const std::vector<bool>&)> accept;
 };
 
 // Answers as a search gives them. An orientation in the result is that of an execution with the
 // recorded values.
-using PartCheck = std::function<OrientationResult(const PartQuestion&, const OrientationBounds&)>;
+using ComponentCheck =
+    std::function<OrientationResult(const ComponentQuestion&, const OrientationBounds&)>;
 
 }  // namespace tsomon

@@ -1,5 +1,5 @@
-// Windows of atomic sets against what happened and what may have happened.
-#include "monitor/judge/set_window.h"
+// Candidates of atomic sets against what happened and what may have happened.
+#include "monitor/judge/set_candidate.h"
 
 #include <random>
 #include <string>
@@ -79,7 +79,7 @@ TEST_CASE("atomic sets while they run: what is certain is what happened") {
   constexpr uint64_t kSeed = 20261123;
   std::mt19937_64 random(kSeed);
   int judged[4] = {};
-  int by_window = 0;
+  int by_candidate = 0;
   int of_violated = 0;
   for (int round = 0; round < kRounds; ++round) {
     RandomTraceOptions made = overlapping_options(random);
@@ -111,15 +111,15 @@ TEST_CASE("atomic sets while they run: what is certain is what happened") {
     REQUIRE((verdict != Verdict::kClean || whole == Verdict::kClean));
     ++judged[static_cast<int>(verdict)];
     of_violated += whole == Verdict::kPossible ? 1 : 0;
-    by_window += whole == Verdict::kPossible && verdict == Verdict::kPossible ? 1 : 0;
+    by_candidate += whole == Verdict::kPossible && verdict == Verdict::kPossible ? 1 : 0;
   }
   MESSAGE("clean " << judged[0] << ", possible " << judged[1] << ", definite " << judged[2]
                    << ", inconclusive " << judged[3] << "; of " << of_violated
-                   << " possible as a whole " << by_window << " while they run");
+                   << " possible as a whole " << by_candidate << " while they run");
   for (const int each : judged) {
     CHECK(each > kRounds / 50);
   }
-  CHECK(by_window > of_violated / 10 * 9);
+  CHECK(by_candidate > of_violated / 10 * 9);
 }
 
 TEST_CASE("atomic sets while they run: what is possible is violated in some sequence") {
@@ -187,13 +187,13 @@ TEST_CASE("atomic sets while they run: values around two units exclude what inte
   CHECK(verdicts(set_up + section_of_a + section_of_b) == std::pair(Verdict::kPossible, size_t{1}));
 }
 
-TEST_CASE("atomic sets while they run: what a stretch does not show makes nothing definite") {
+TEST_CASE("atomic sets while they run: what a slice does not show makes nothing definite") {
   const auto judged = [](const char* text, SetChoice sets) {
     auto trace = read_std_text(text, "test");
     REQUIRE(trace);
     return watch_sets(*trace, sets).summary.verdict();
   };
-  // The stretch begins in front of the object: what lay there before was two others.
+  // The slice begins in front of the object: what lay there before was two others.
   CHECK(judged("M|alloc(0x1000+16)||10..10\nM|alloc(0x1010+16)||20..20\nA|begin(a)||30..30\n"
                "B|begin(b)||40..40\nA|w(0x1000+8)||50..50\nB|r(0x1000+8)||60..60\n"
                "B|w(0x1010+8)||70..70\nA|r(0x1010+8)||80..80\nA|free(0x1010)||90..90\n"
@@ -207,7 +207,7 @@ TEST_CASE("atomic sets while they run: what a stretch does not show makes nothin
                "A|r(0x1010+8)||60..60\nA|w(0x1000+8)||100..200\nB|r(0x1000+8)||110..190\n"
                "A|end||300..300\nB|end||310..310\n",
                SetChoice::kObjects) == Verdict::kPossible);
-  // B has read what C stored, which is behind the stretch of A and B.
+  // B has read what C stored, which is behind the slice of A and B.
   CHECK(judged("D|w(q=0)||0..0\nA|begin(a)||1..1\nD|w(x=0)||2..3\nD|fence||4..4\n"
                "B|begin(b)||5..5\nA|w(x=1)||10..2000\nB|w(y=7)||40..50\nB|fence||51..51\n"
                "B|r(x=1)||55..1000\nA|r(y=7)||110..2100\nC|w(x=1)||200..300\n"

@@ -20,7 +20,7 @@ namespace {
 const int kRounds = rounds(1'000, 20'000);
 
 struct Detected {
-  uint64_t windows = 0;
+  uint64_t candidates = 0;
   bool complete = false;
   DetectorStatistics statistics;
 };
@@ -29,7 +29,7 @@ struct Detected {
 Detected detect(const Trace& trace, const DetectorOptions& options) {
   Detected outcome;
   DetectorCallbacks callbacks;
-  callbacks.on_window = [&](DetectedWindow&&) { ++outcome.windows; };
+  callbacks.on_candidate = [&](DetectedCandidate&&) { ++outcome.candidates; };
   Detector detector(trace.symbols, options, callbacks);
   EventBlock block;
   for (uint64_t first = 0; first < trace.events.size(); first += block.events.size()) {
@@ -66,9 +66,9 @@ Trace touching(const std::string& text, int times) {
 TEST_CASE("one thread at work behind a fence that ends where its next access begins") {
   DetectorOptions options;
   options.tuning.max_pending_stores = 16;
-  // The store is settled only after the next access to x, and is then covered by the next store.
+  // The store is visible only after the next access to x, and is then covered by the next store.
   const Detected outcome = detect(touching("T0:R(x) W(x) F ", 500), options);
-  CHECK(outcome.statistics.forced == 0);
+  CHECK(outcome.statistics.evicted == 0);
   CHECK(outcome.complete);
 }
 
@@ -86,8 +86,8 @@ TEST_CASE("a fence that is over very late, and later ones that are over soon") {
       paused.add(trace.events[i], time, i == 1 ? late : time);
     }
     const Detected outcome = detect(paused, DetectorOptions());
-    CHECK(outcome.statistics.forced == 0);
-    CHECK(outcome.windows == 0);
+    CHECK(outcome.statistics.evicted == 0);
+    CHECK(outcome.candidates == 0);
     CHECK(outcome.complete);
   }
 }
@@ -129,20 +129,20 @@ TEST_CASE("what is told of stores is taken in any order") {
     const Told told{static_cast<uint64_t>(step) / 4 + random() % 20,
                     random() % 50 == 0 ? kTimeMax : step + static_cast<int64_t>(random() % 30)};
     all.push_back(told);
-    threads.settle(thread, told.stores, told.hi);
+    threads.mark_visible(thread, told.stores, told.hi);
     threads.set_now(step);
     uint64_t expected = 0;
     for (const Told& one : all) {
       expected = one.hi < step ? std::max(expected, one.stores) : expected;
     }
-    REQUIRE(threads.settled_stores(thread) == expected);
-    REQUIRE(thread.settling.size() <= 30);
+    REQUIRE(threads.visible_stores(thread) == expected);
+    REQUIRE(thread.becoming_visible.size() <= 30);
     std::erase_if(all, [&](const Told& one) { return one.hi < step && one.stores < expected; });
   }
 }
 
 // The acquisition by T1 tells that the first store to x has committed, not the second.
-TEST_CASE("a store before a release is settled before one behind it") {
+TEST_CASE("a store before a release is visible before one behind it") {
   const Trace trace =
       mini_trace("T2:[R(y) T0:[acq(l) W(x) rel(l) W(x) T1:acq(l) T2:R(x) T0:W(y)] T0:F T2:R(z)]");
   const auto whole = analyse(trace, AnalysisOptions());
@@ -157,15 +157,15 @@ TEST_CASE("a thread that never drains its buffer") {
   options.tuning.max_pending_units = 64;
   const Trace trace = touching("T0:W(x) T0:R(x) ", 2'000);
   const Detected unbounded = detect(trace, options);
-  CHECK(unbounded.statistics.forced > 0);
+  CHECK(unbounded.statistics.evicted > 0);
   CHECK(!unbounded.complete);
   options.relation.store_buffer = 16;
   const Detected bounded = detect(trace, options);
-  CHECK(bounded.statistics.forced == 0);
+  CHECK(bounded.statistics.evicted == 0);
   CHECK(bounded.complete);
 }
 
-TEST_CASE("accesses between two stamps settle with the second one") {
+TEST_CASE("accesses between two stamps become visible with the second one") {
   DetectorOptions options;
   std::string text;
   for (int i = 0; i < 300; ++i) {
@@ -190,8 +190,8 @@ TEST_CASE("accesses between two stamps settle with the second one") {
     options.tuning.max_pending_units = units ? 64 : 4096;
     options.tuning.max_pending_stores = units ? 4096 : 64;
     CHECK(until(1000).complete);
-    CHECK(until(1000).statistics.forced == 0);
-    CHECK(until(kTimeMax).statistics.forced > 0);
+    CHECK(until(1000).statistics.evicted == 0);
+    CHECK(until(kTimeMax).statistics.evicted > 0);
   }
 }
 
@@ -209,14 +209,14 @@ TEST_CASE("events of their own, merged: no violation is possible, nothing is to 
   const Detected outcome = detect(trace, options);
   CHECK(outcome.statistics.merged > 0);
   CHECK(outcome.statistics.undirected_edges > 1'000);
-  CHECK(outcome.windows == 0);
+  CHECK(outcome.candidates == 0);
   CHECK(outcome.complete);
 }
 
 TEST_CASE("giving up never makes a clean verdict") {
   constexpr uint64_t kSeed = 4711;
   std::mt19937_64 random(kSeed);
-  int given_up = 0;
+  int evicted = 0;
   int clean = 0;
   for (int round = 0; round < kRounds; ++round) {
     RandomTraceOptions made;
@@ -232,16 +232,16 @@ TEST_CASE("giving up never makes a clean verdict") {
         random() % 2 == 0 ? 4096 : 1 + static_cast<uint32_t>(random() % 8);
     INFO("seed " << kSeed << " round " << round << "\n" << show(trace));
     const Detected outcome = detect(trace, options);
-    given_up += outcome.statistics.forced > 0 ? 1 : 0;
-    REQUIRE(outcome.complete == (outcome.statistics.forced == 0));
-    if (outcome.complete && outcome.windows == 0) {
+    evicted += outcome.statistics.evicted > 0 ? 1 : 0;
+    REQUIRE(outcome.complete == (outcome.statistics.evicted == 0));
+    if (outcome.complete && outcome.candidates == 0) {
       const auto whole = analyse(trace, AnalysisOptions());
       REQUIRE(whole);
       REQUIRE(whole->verdict() == Verdict::kClean);
       ++clean;
     }
   }
-  MESSAGE(kRounds << " traces, " << given_up << " with something given up, " << clean << " clean");
-  CHECK(given_up > kRounds / 20);
+  MESSAGE(kRounds << " traces, " << evicted << " with something evicted, " << clean << " clean");
+  CHECK(evicted > kRounds / 20);
   CHECK(clean > kRounds / 20);
 }

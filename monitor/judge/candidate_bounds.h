@@ -1,5 +1,5 @@
-// What the windows of an input may cost together: bounds that grow with the input, so that neither
-// a long input nor many hopeless windows make judging take longer than reading by much.
+// What the candidates of an input may cost together: bounds that grow with the input, so that neither
+// a long input nor many hopeless candidates make judging take longer than reading by much.
 //
 // Complexity  O(1).
 // Thread-safety: left() may be called while add() is.
@@ -13,7 +13,7 @@
 
 namespace tsomon {
 
-// Of events that are analysed again and again, as windows overlap: at first, and with every event.
+// Of events that are analysed again and again, as candidates overlap: at first, and with every event.
 inline constexpr uint64_t kAnalysedAtFirst = 4'000'000;
 inline constexpr uint64_t kAnalysedPerEvent = 4;
 // Of undirected edges, and of the search's work (AnalysisOptions): in as many analyses that reach
@@ -22,7 +22,7 @@ inline constexpr uint64_t kAnalysesAtFirst = 2;
 inline constexpr uint64_t kEdgesPerEvent = 8;
 inline constexpr uint64_t kWorkPerEvent = 100;
 
-// Of the search of a window with nothing around it, where values may say more of it with that.
+// Of the search of a candidate with nothing around it, where values may say more of it with that.
 inline constexpr uint64_t kFirstLookWork = 2'000'000;
 
 // What such a bound still allows after `events` of the input.
@@ -32,11 +32,11 @@ inline uint64_t bound_left(uint64_t at_first, uint64_t per_event, uint64_t event
 }
 
 // What one analysis may use of it.
-struct WindowShare {
+struct CandidateShare {
   bool affordable = false;  // otherwise it is not to be analysed
   uint64_t undirected = 0;
   uint64_t work = 0;
-  bool operator==(const WindowShare&) const = default;
+  bool operator==(const CandidateShare&) const = default;
 
   void limit(AnalysisOptions* options) const {
     options->max_undirected = undirected;
@@ -44,11 +44,11 @@ struct WindowShare {
   }
 };
 
-// What the windows so far have used of it.
-class WindowCosts {
+// What the candidates so far have used of it.
+class CandidateCosts {
  public:
-  // For a window with so many events, after `input` events. `each` has the bounds of one analysis.
-  WindowShare left(const AnalysisOptions& each, uint64_t input, uint64_t events) const {
+  // For a candidate with so many events, after `input` events. `each` has the bounds of one analysis.
+  CandidateShare left(const AnalysisOptions& each, uint64_t input, uint64_t events) const {
     const uint64_t edges =
         bound_left(kAnalysesAtFirst * each.max_undirected, kEdgesPerEvent, input, edges_);
     const uint64_t work =

@@ -1,7 +1,7 @@
-// The order of all steps, issues and commits, that every execution of a part has.
+// The order of all steps, issues and commits, that every execution of a component has.
 //
 // Source      Theory sections 1, 2 and 5.1: the steps of theory section 8 under the constraints
-//             that realise() (tso/order/execution.h) gives to a window, for parts of any size.
+//             that realise() (tso/order/execution.h) gives to a slice, for components of any size.
 // Purpose     Tells of any two steps whether one certainly comes before the other, and finds an
 //             execution with given orders beside these.
 // Complexity  The issues of a thread are a chain, and its commits: two clock entries a thread and
@@ -16,16 +16,16 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tso/check/part_check.h"
+#include "tso/check/component_check.h"
 #include "tso/order/execution.h"
 
 namespace tsomon {
 
-class PartSteps {
+class ComponentSteps {
  public:
   // Nothing when no execution has the order, when what values imply of a forwarded load leaves two
   // ways, or when it would need more than max_bytes.
-  static std::optional<PartSteps> build(const PartQuestion& question, uint64_t max_bytes);
+  static std::optional<ComponentSteps> build(const ComponentQuestion& question, uint64_t max_bytes);
 
   // from == to, or from comes before to.
   bool reaches(uint32_t from, uint32_t to) const {
@@ -41,7 +41,7 @@ class PartSteps {
   uint32_t steps() const { return static_cast<uint32_t>(chain_.size()); }
 
  private:
-  explicit PartSteps(const PartQuestion& question) : question_(question) {}
+  explicit ComponentSteps(const ComponentQuestion& question) : question_(question) {}
 
   void collect_events();
   void order_threads();
@@ -51,7 +51,7 @@ class PartSteps {
   uint32_t issue(uint32_t e) const { return local_.at(e); }
   uint32_t effect(uint32_t e) const { return commit_[local_.at(e)]; }
 
-  PartQuestion question_;
+  ComponentQuestion question_;
   std::vector<uint32_t> events_;                  // of the trace; issue i is step i
   std::unordered_map<uint32_t, uint32_t> local_;  // the reverse
   std::vector<uint32_t> commit_;                  // by event: its commit, or its issue again

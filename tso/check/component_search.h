@@ -1,10 +1,10 @@
-// The search inside one part of the mixed conflict graph: which of its cycles some execution has, and whether one has
+// The search inside one component of the mixed conflict graph: which of its cycles some execution has, and whether one has
 // none.
 //
-// Purpose     Makes the question for AnalysisOptions::search (or, where all units end fenced, ::fenced) out of a part:
+// Purpose     Makes the question for AnalysisOptions::search (or, where all units end fenced, ::fenced) out of a component:
 //             its events, open edges and rules, what recorded values and forwarded loads add to them, and whether an
 //             orientation is that of an execution.
-// Complexity  That of the search within its bounds; O(events^2) of the part in front of it.
+// Complexity  That of the search within its bounds; O(events^2) of the component in front of it.
 // Source      Theory sections 3, 5 and 6.
 // Thread-safety: search() may be called from several threads once prepare() is done.
 #pragma once
@@ -22,7 +22,7 @@
 
 namespace tsomon {
 
-struct WantedPart {
+struct WantedComponent {
   std::vector<uint32_t> edges;  // positions in ClassGraph::edges()
   // All of the trace: every event has its say, not only those of the part's units, and what comes
   // with them. Its edges are all there are.
@@ -30,9 +30,9 @@ struct WantedPart {
   std::vector<uint32_t> among;  // sorted; of `whole`: classes whose cycles count; empty: all
 };
 
-struct SearchedPart {
+struct SearchedComponent {
   OrientationBounds bounds;
-  std::vector<uint32_t> open;   // edges of the part, and those tied to it
+  std::vector<uint32_t> open;   // edges of the component, and those tied to it
   std::vector<uint32_t> tied;   // the latter
   std::vector<UnitId> members;  // its units, or events
   bool fenced = false;          // decided without the search
@@ -44,13 +44,13 @@ struct SearchedPart {
   uint64_t work = 0;
 };
 
-class PartSearch {
+class ComponentSearch {
  public:
   // `values`: that loads have to return, if they count; `sources`: what they may have read, for SC-serializability.
   // All that is passed in must outlive the search.
-  PartSearch(const AnalysedTrace& in, const AccessIndex& accesses, const Fences& fences,
-             const std::optional<RecordedValues>& values,
-             const std::optional<RecordedValues>& sources)
+  ComponentSearch(const AnalysedTrace& in, const AccessIndex& accesses, const Fences& fences,
+                  const std::optional<RecordedValues>& values,
+                  const std::optional<RecordedValues>& sources)
       : in_(&in),
         trace_(in.trace),
         options_(in.options),
@@ -63,22 +63,22 @@ class PartSearch {
         values_(values),
         sources_(sources) {}
 
-  // Looks for the open edges of all parts, before the first search.
+  // Looks for the open edges of all components, before the first search.
   void prepare();
-  SearchedPart search(const WantedPart& part, const std::vector<ReadsFrom>& rules,
-                      const OrientationBounds& left) const;
-  // Whether all of the trace is little enough for WantedPart::whole.
+  SearchedComponent search(const WantedComponent& component, const std::vector<ReadsFrom>& rules,
+                           const OrientationBounds& left) const;
+  // Whether all of the trace is little enough for WantedComponent::whole.
   bool fits_whole() const;
 
  private:
-  static void take(OrientationResult by_fences, SearchedPart* searched);
-  std::optional<OrientationResult> ask_fenced(const WantedPart& part,
+  static void take(OrientationResult by_fences, SearchedComponent* searched);
+  std::optional<OrientationResult> ask_fenced(const WantedComponent& component,
                                               const std::vector<ReadsFrom>& rules,
-                                              SearchedPart* searched) const;
+                                              SearchedComponent* searched) const;
   static uint64_t work_of_order(uint64_t events);
   bool fits_memory(uint64_t events, uint64_t open) const;
-  void add_steps(const std::vector<uint32_t>& open, const std::vector<uint32_t>& window,
-                 const WindowSteps& steps, OrientationProblem* problem) const;
+  void add_steps(const std::vector<uint32_t>& open, const std::vector<uint32_t>& slice,
+                 const SliceSteps& steps, OrientationProblem* problem) const;
   static int32_t in_choice(Order known);
   bool reads_known_value(uint32_t e) const;
   std::vector<LoadSources> sources_of(const std::vector<uint32_t>& loads) const;
@@ -109,7 +109,7 @@ class PartSearch {
   const Fences& fences_;
   const std::optional<RecordedValues>& values_;
   const std::optional<RecordedValues>& sources_;
-  std::vector<uint32_t> open_edges_;  // of all parts and of none, by the events behind them
+  std::vector<uint32_t> open_edges_;  // of all components and of none, by the events behind them
 };
 
 }  // namespace tsomon

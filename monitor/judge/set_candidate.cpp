@@ -1,4 +1,4 @@
-#include "monitor/judge/set_window.h"
+#include "monitor/judge/set_candidate.h"
 
 #include <algorithm>
 #include <map>
@@ -12,33 +12,33 @@ namespace tsomon {
 namespace {
 
 // Each where it stands in the input.
-void add_objects(const std::map<uint64_t, Event>& objects, Trace* stretch,
+void add_objects(const std::map<uint64_t, Event>& objects, Trace* slice,
                  std::vector<uint64_t>* index) {
   EventBlock events;
   std::vector<uint64_t> places;
-  uint32_t in_front = stretch->in_front;
+  uint32_t pending_prefix = slice->pending_prefix;
   auto object = objects.begin();
   for (size_t i = 0; i < index->size(); ++i) {
     for (; object != objects.end() && object->first <= (*index)[i]; ++object) {
       if (object->first != (*index)[i]) {
         events.add(object->second, kTimeMin, kTimeMin);
         places.push_back(object->first);
-        in_front += i < stretch->in_front ? 1 : 0;
+        pending_prefix += i < slice->pending_prefix ? 1 : 0;
       }
     }
-    events.append(*stretch, i, i + 1);
+    events.append(*slice, i, i + 1);
     places.push_back((*index)[i]);
   }
-  stretch->in_front = in_front;
-  static_cast<EventBlock&>(*stretch) = std::move(events);
+  slice->pending_prefix = pending_prefix;
+  static_cast<EventBlock&>(*slice) = std::move(events);
   *index = std::move(places);
 }
 
-// Without the values of loads that may not have been over where the stretch ends.
+// Without the values of loads that may not have been over where the slice ends.
 Trace without_late_values(const Trace& trace) {
   Trace result;
   result.symbols = trace.symbols;
-  result.in_front = trace.in_front;
+  result.pending_prefix = trace.pending_prefix;
   const int64_t end = trace.events.empty() ? kTimeMin : trace.events.back().lo;
   for (const Event& event : trace.events) {
     const int64_t hi = trace.hi(event);
@@ -58,46 +58,47 @@ void make_possible(Analysis* analysis) {
 
 }  // namespace
 
-Analysis analyse_set_windows(const Symbols& symbols, std::span<const DetectedWindow> windows,
-                             const AnalysisOptions& options, Trace* stretch,
-                             std::vector<uint64_t>* index) {
+Analysis analyse_set_candidates(const Symbols& symbols,
+                                std::span<const DetectedCandidate> candidates,
+                                const AnalysisOptions& options, Trace* slice,
+                                std::vector<uint64_t>* index) {
   std::map<uint64_t, Event> objects;
   std::set<uint32_t> sets;
   uint64_t first = UINT64_MAX;
   uint64_t last = 0;
-  for (const DetectedWindow& window : windows) {
-    for (const DetectedUnit& unit : window.units) {
+  for (const DetectedCandidate& candidate : candidates) {
+    for (const DetectedUnit& unit : candidate.units) {
       first = std::min(first, unit.first);
       last = std::max(last, unit.last);
     }
-    if (window.set != Interner::kNone) {
-      sets.insert(window.set);
+    if (candidate.set != Interner::kNone) {
+      sets.insert(candidate.set);
     }
-    if (window.object.size != 0) {
+    if (candidate.object.size != 0) {
       Event begin;
       begin.set_kind(EventKind::kAllocate);
-      begin.thread = window.units.front().thread;
-      begin.address = window.object.address;
-      begin.size = window.object.size & Event::kMaxSize;
-      objects[window.object_begin] = begin;
+      begin.thread = candidate.units.front().thread;
+      begin.address = candidate.object.address;
+      begin.size = candidate.object.size & Event::kMaxSize;
+      objects[candidate.object_begin] = begin;
     }
   }
-  stretch->symbols.labels = symbols.labels;
+  slice->symbols.labels = symbols.labels;
   for (const uint32_t set : sets) {
-    stretch->symbols.sets.push_back(symbols.sets[set]);
+    slice->symbols.sets.push_back(symbols.sets[set]);
   }
   if (!objects.empty()) {
-    add_objects(objects, stretch, index);
+    add_objects(objects, slice, index);
   }
   AtomicSetOptions choice{objects.empty() ? SetChoice::kDeclared : SetChoice::kObjects, true,
                           options.values, options.relation, options.max_undirected};
   const auto place = [&](auto at) { return static_cast<uint32_t>(at - index->begin()); };
   choice.first = place(std::lower_bound(index->begin(), index->end(), first));
   choice.last = place(std::upper_bound(index->begin(), index->end(), last)) - 1;
-  Analysis analysis = analyse_atomic_sets(*stretch, choice);
+  Analysis analysis = analyse_atomic_sets(*slice, choice);
   if (analysis.verdict() == Verdict::kDefinite &&
       (!objects.empty() ||
-       (options.values && analyse_atomic_sets(without_late_values(*stretch), choice).verdict() !=
+       (options.values && analyse_atomic_sets(without_late_values(*slice), choice).verdict() !=
                               Verdict::kDefinite))) {
     make_possible(&analysis);
   }

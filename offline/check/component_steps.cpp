@@ -1,4 +1,4 @@
-#include "offline/check/part_steps.h"
+#include "offline/check/component_steps.h"
 
 #include <algorithm>
 #include <deque>
@@ -41,8 +41,9 @@ struct LocationLists {
 
 }  // namespace
 
-std::optional<PartSteps> PartSteps::build(const PartQuestion& question, uint64_t max_bytes) {
-  PartSteps steps(question);
+std::optional<ComponentSteps> ComponentSteps::build(const ComponentQuestion& question,
+                                                    uint64_t max_bytes) {
+  ComponentSteps steps(question);
   steps.collect_events();
   const uint64_t bytes = uint64_t{4} * steps.chains_ * steps.steps();
   if (bytes > max_bytes) {
@@ -58,7 +59,7 @@ std::optional<PartSteps> PartSteps::build(const PartQuestion& question, uint64_t
   return steps;
 }
 
-void PartSteps::collect_events() {
+void ComponentSteps::collect_events() {
   for (const UnitId unit : question_.members) {
     for (uint32_t e = question_.units[unit].first_event; e <= question_.units[unit].last_event;
          ++e) {
@@ -97,7 +98,7 @@ void PartSteps::collect_events() {
   }
 }
 
-void PartSteps::order_threads() {
+void ComponentSteps::order_threads() {
   const Relation& relation = question_.relation;
   for (const auto& thread : threads_) {
     std::deque<uint32_t> buffer;
@@ -109,7 +110,7 @@ void PartSteps::order_threads() {
       }
       uint32_t committed = kNever;
       while (!buffer.empty()) {
-        const uint32_t by = relation.settled_by(events_[buffer.front()]);
+        const uint32_t by = relation.visible_by(events_[buffer.front()]);
         if (by == kNever || relation.position(by) > relation.position(events_[i])) {
           break;
         }
@@ -132,7 +133,7 @@ void PartSteps::order_threads() {
 }
 
 // Conflicting events keep the order in which the trace certainly shows them issued.
-void PartSteps::order_issues() {
+void ComponentSteps::order_issues() {
   const Relation& relation = question_.relation;
   const LocationTable& locations = relation.locations();
   std::unordered_map<LocationId, std::map<ThreadId, LocationLists>> index;
@@ -175,7 +176,7 @@ void PartSteps::order_issues() {
   }
 }
 
-bool PartSteps::order_directed() {
+bool ComponentSteps::order_directed() {
   const Relation& relation = question_.relation;
   std::vector<StepOrder::Alternatives> unclear;
   for (const uint32_t e : events_) {
@@ -229,7 +230,7 @@ bool PartSteps::order_directed() {
   }
 }
 
-bool PartSteps::compute_clocks() {
+bool ComponentSteps::compute_clocks() {
   const Adjacency successors(steps(), edges_);
   clocks_.assign(static_cast<size_t>(steps()) * chains_, 0);
   std::vector<uint32_t> missing(steps(), 0);
@@ -260,7 +261,7 @@ bool PartSteps::compute_clocks() {
   return ready.size() == steps();
 }
 
-StepOrder::Alternatives PartSteps::alternatives(uint32_t e, uint32_t f) const {
+StepOrder::Alternatives ComponentSteps::alternatives(uint32_t e, uint32_t f) const {
   using Way = StepOrder::Way;
   // A forwarded load takes effect when it is issued and its source has committed.
   if (const uint32_t source = question_.relation.source(f); source != kNever) {
@@ -272,7 +273,8 @@ StepOrder::Alternatives PartSteps::alternatives(uint32_t e, uint32_t f) const {
   return {Way{Edge{effect(e), effect(f)}}};
 }
 
-std::optional<std::vector<uint32_t>> PartSteps::schedule(const std::vector<Edge>& extra) const {
+std::optional<std::vector<uint32_t>> ComponentSteps::schedule(
+    const std::vector<Edge>& extra) const {
   spend(16 * (edges_.size() + steps()));
   std::vector<Edge> edges = edges_;
   edges.insert(edges.end(), extra.begin(), extra.end());

@@ -1,4 +1,4 @@
-// Stretches of longer runs with what was stored in them: what happened is never excluded.
+// Slices of longer runs with what was stored in them: what happened is never excluded.
 #include <random>
 #include <vector>
 
@@ -22,12 +22,12 @@ constexpr uint32_t kNone = 0xFFFFFFFFU;
 
 }  // namespace
 
-TEST_CASE("a stretch excludes nothing that happened") {
+TEST_CASE("a slice excludes nothing that happened") {
   constexpr uint64_t kSeed = 20261125;
   std::mt19937_64 random(kSeed);
   int verdicts[4] = {};
   int by_values = 0;
-  int in_front = 0;
+  int pending_prefix = 0;
   uint64_t remembered = 0;
   for (int round = 0; round < kRounds; ++round) {
     RandomTraceOptions made;
@@ -53,12 +53,12 @@ TEST_CASE("a stretch excludes nothing that happened") {
     static_cast<EventBlock&>(trace) = slice.events;
     trace.symbols = happened.trace.symbols;
     trace.symbols.initial_zero = false;
-    trace.in_front = slice.in_front;
+    trace.pending_prefix = slice.pending_prefix;
     if (random() % 2 == 0) {
       trace.symbols.initial_values = history.initial_values(slice, random() % 100);
       remembered += trace.symbols.initial_values.size();
     }
-    in_front += slice.in_front > 0 ? 1 : 0;
+    pending_prefix += slice.pending_prefix > 0 ? 1 : 0;
 
     std::vector<uint32_t> place(order.size(), kNone);
     for (uint32_t at = 0; at < slice.index.size(); ++at) {
@@ -70,7 +70,7 @@ TEST_CASE("a stretch excludes nothing that happened") {
         execution.push_back({step.commit, place[step.event]});
       }
     }
-    INFO("seed " << kSeed << " round " << round << " in front " << trace.in_front << "\n"
+    INFO("seed " << kSeed << " round " << round << " in front " << trace.pending_prefix << "\n"
                  << show(trace));
     AnalysisOptions options;
     const auto found = analyse(trace, options);
@@ -86,10 +86,10 @@ TEST_CASE("a stretch excludes nothing that happened") {
     REQUIRE(without);
     by_values += without->verdict() != found->verdict() ? 1 : 0;
   }
-  MESSAGE(kRounds << " stretches, " << in_front << " with something in front: " << verdicts[0]
+  MESSAGE(kRounds << " slices, " << pending_prefix << " with something in front: " << verdicts[0]
                   << " clean, " << verdicts[1] << " possible, " << verdicts[2] << " definite, "
                   << verdicts[3] << " not decided; " << by_values << " by their values");
-  CHECK(in_front > kRounds / 4);
+  CHECK(pending_prefix > kRounds / 4);
   CHECK(remembered > kRounds / 50);
   CHECK(by_values > kRounds / 100);
   CHECK(verdicts[2] > kRounds / 100);

@@ -1,4 +1,4 @@
-#include "online/detector/stretch.h"
+#include "online/detector/slice.h"
 
 #include <algorithm>
 #include <utility>
@@ -11,8 +11,8 @@ constexpr uint64_t kLookBack = 1ULL << 17;
 
 }  // namespace
 
-DetectedStretch stretch_of(const EventHistory& history, uint64_t end, uint64_t first, uint64_t last,
-                           uint64_t around, bool all_behind) {
+DetectedSlice slice_of(const EventHistory& history, uint64_t end, uint64_t first, uint64_t last,
+                       uint64_t around, bool all_behind) {
   first = std::max(first, history.oldest());
   const bool exactly = around == 0;
   const uint64_t from =
@@ -28,7 +28,11 @@ DetectedStretch stretch_of(const EventHistory& history, uint64_t end, uint64_t f
   if (!exactly) {
     initial = history.initial_values(slice, kLookBack);
   }
-  return {std::move(slice.events), std::move(slice.index), slice.in_front, slice.all_stores, false,
+  return {std::move(slice.events),
+          std::move(slice.index),
+          slice.pending_prefix,
+          slice.all_stores,
+          false,
           std::move(initial)};
 }
 

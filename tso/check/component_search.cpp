@@ -1,4 +1,4 @@
-#include "tso/check/part_search.h"
+#include "tso/check/component_search.h"
 
 #include <algorithm>
 #include <utility>
@@ -14,14 +14,14 @@ namespace tsomon {
 namespace {
 
 constexpr uint64_t kPairWork = 4;      // to ask for the order of two events
-constexpr size_t kMaxRealised = 1500;  // events of a part whose orientations are all realised
+constexpr size_t kMaxRealised = 1500;  // events of a component whose orientations are all realised
 constexpr size_t kMaxWhole = 1000;     // events of a trace that is looked at as a whole
 constexpr size_t kMaxWholeOpen = 20'000;
-constexpr size_t kMaxTied = 64;  // open edges that values tie to those of a part
+constexpr size_t kMaxTied = 64;  // open edges that values tie to those of a component
 
 }  // namespace
 
-void PartSearch::prepare() {
+void ComponentSearch::prepare() {
   if ((values_ || sources_ || !options_.only.empty())) {
     for (uint32_t i = 0; i < classes_->edges().size(); ++i) {
       spend(2);
@@ -37,9 +37,10 @@ void PartSearch::prepare() {
 }
 
 // May run on any thread.
-SearchedPart PartSearch::search(const WantedPart& part, const std::vector<ReadsFrom>& rules,
-                                const OrientationBounds& left) const {
-  SearchedPart searched;
+SearchedComponent ComponentSearch::search(const WantedComponent& component,
+                                          const std::vector<ReadsFrom>& rules,
+                                          const OrientationBounds& left) const {
+  SearchedComponent searched;
   searched.bounds = left;
   std::vector<uint32_t>& open = searched.open;
   OrientationProblem problem;
@@ -70,7 +71,7 @@ SearchedPart PartSearch::search(const WantedPart& part, const std::vector<ReadsF
     problem.hint.push_back(relation_.lo(behind.from) <= relation_.lo(behind.to) ? 1 : 0);
     open.push_back(i);
   };
-  for (const uint32_t i : part.edges) {
+  for (const uint32_t i : component.edges) {
     spend(16);
     if (classes_->edges()[i].undirected) {
       add_open(i);
@@ -98,7 +99,7 @@ SearchedPart PartSearch::search(const WantedPart& part, const std::vector<ReadsF
   std::sort(searched.members.begin(), searched.members.end());
   const uint64_t order_work = work_of_order(problem.events.size());
   const bool fits = order_work <= left.max_work && fits_memory(problem.events.size(), open.size());
-  auto by_fences = part.whole ? std::nullopt : ask_fenced(part, rules, &searched);
+  auto by_fences = component.whole ? std::nullopt : ask_fenced(component, rules, &searched);
   if (by_fences &&
       (!fits || by_fences->cyclic == Answer::kNo ||
        (by_fences->cyclic == Answer::kYes && by_fences->acyclic != Answer::kUnknown))) {
@@ -106,7 +107,7 @@ SearchedPart PartSearch::search(const WantedPart& part, const std::vector<ReadsF
     return searched;
   }
   std::vector<uint32_t> events;
-  std::optional<WindowSteps> window;  // of these
+  std::optional<SliceSteps> slice;  // of these
   OpenPairs places;
   if (options_.relation.semantics == Semantics::kExact && fits) {
     std::vector<uint32_t> own;
@@ -122,15 +123,15 @@ SearchedPart PartSearch::search(const WantedPart& part, const std::vector<ReadsF
     }
     if (!events.empty()) {
       problem.accept_work = kPairWork * events.size() * events.size();
-      add_steps(open, events, window.emplace(relation_, events), &problem);
+      add_steps(open, events, slice.emplace(relation_, events), &problem);
       places = places_of(open);
-      problem.accept = [this, &places, &window, own,
+      problem.accept = [this, &places, &slice, own,
                         sources = sources_of(own)](const std::vector<bool>& orientation) {
         const OrientationOracle before = [&](uint32_t e, uint32_t f) {
           return oriented(places, orientation, e, f);
         };
         return (!values_ || values_agree(relation_, accesses_, *values_, own, before)) &&
-               sources_come_first(relation_, sources, before) && window->realisable(before);
+               sources_come_first(relation_, sources, before) && slice->realisable(before);
       };
       add_choices(places, own, &problem);
     }
@@ -157,7 +158,7 @@ SearchedPart PartSearch::search(const WantedPart& part, const std::vector<ReadsF
   return searched;
 }
 
-void PartSearch::take(OrientationResult by_fences, SearchedPart* searched) {
+void ComponentSearch::take(OrientationResult by_fences, SearchedComponent* searched) {
   searched->fenced = true;
   searched->open.resize(searched->open.size() - searched->tied.size());
   searched->tied.clear();
@@ -166,10 +167,10 @@ void PartSearch::take(OrientationResult by_fences, SearchedPart* searched) {
   searched->closing.reset();
 }
 
-// Parts whose units all end fenced have a check of their own. Nothing: it does not apply.
-std::optional<OrientationResult> PartSearch::ask_fenced(const WantedPart& part,
-                                                        const std::vector<ReadsFrom>& rules,
-                                                        SearchedPart* searched) const {
+// Components whose units all end fenced have a check of their own. Nothing: it does not apply.
+std::optional<OrientationResult> ComponentSearch::ask_fenced(const WantedComponent& component,
+                                                             const std::vector<ReadsFrom>& rules,
+                                                             SearchedComponent* searched) const {
   const std::vector<UnitId>& members = searched->members;
   const std::vector<uint32_t>& open = searched->open;
   if (!options_.fenced || options_.property != Property::kSerializability ||
@@ -184,12 +185,12 @@ std::optional<OrientationResult> PartSearch::ask_fenced(const WantedPart& part,
   std::transform(open.begin(), open.end(), pairs.begin(),
                  [&](uint32_t i) { return classes_->events_behind(i); });
   std::vector<Edge> directed;
-  for (const uint32_t i : part.edges) {
+  for (const uint32_t i : component.edges) {
     if (!classes_->edges()[i].undirected) {
       directed.push_back({classes_->edges()[i].from, classes_->edges()[i].to});
     }
   }
-  PartQuestion question{relation_, units_, fences_, *graph_, members, pairs, directed, {}};
+  ComponentQuestion question{relation_, units_, fences_, *graph_, members, pairs, directed, {}};
   if (values_ || !rules.empty()) {
     std::vector<uint32_t> own;
     for (const UnitId unit : members) {
@@ -215,13 +216,14 @@ std::optional<OrientationResult> PartSearch::ask_fenced(const WantedPart& part,
 }
 
 // A few rows of words for every event, and its place on the chains of others.
-uint64_t PartSearch::work_of_order(uint64_t events) { return events * (events / 8 + 64); }
-bool PartSearch::fits_memory(uint64_t events, uint64_t open) const {
+uint64_t ComponentSearch::work_of_order(uint64_t events) { return events * (events / 8 + 64); }
+bool ComponentSearch::fits_memory(uint64_t events, uint64_t open) const {
   return bytes_of_part(events, open) <= options_.bounds.max_bytes;
 }
 
-void PartSearch::add_steps(const std::vector<uint32_t>& open, const std::vector<uint32_t>& window,
-                           const WindowSteps& steps, OrientationProblem* problem) const {
+void ComponentSearch::add_steps(const std::vector<uint32_t>& open,
+                                const std::vector<uint32_t>& slice, const SliceSteps& steps,
+                                OrientationProblem* problem) const {
   std::vector<Edge> pairs;
   pairs.reserve(open.size());
   for (const uint32_t i : open) {
@@ -231,32 +233,32 @@ void PartSearch::add_steps(const std::vector<uint32_t>& open, const std::vector<
   const bool tso = relation_.options().model == MemoryModel::kTso;
   for (const uint32_t e : problem->events) {
     const auto place =
-        static_cast<uint32_t>(std::lower_bound(window.begin(), window.end(), e) - window.begin());
+        static_cast<uint32_t>(std::lower_bound(slice.begin(), slice.end(), e) - slice.begin());
     problem->step_of.emplace_back(2 * place, 2 * place + (tso && relation_.is_store(e) ? 1 : 0));
   }
 }
 
 // As ReadChoice::order has it, of two events without an open edge.
-int32_t PartSearch::in_choice(Order known) {
+int32_t ComponentSearch::in_choice(Order known) {
   return known == Order::kBefore  ? ReadChoice::kBefore
          : known == Order::kAfter ? ReadChoice::kAfter
                                   : ReadChoice::kNone;
 }
-bool PartSearch::reads_known_value(uint32_t e) const {
+bool ComponentSearch::reads_known_value(uint32_t e) const {
   const LocationId location = relation_.locations().of_event(e);
   return location != LocationTable::kNone && values_->usable(location) && values_->read(e);
 }
 
-std::vector<LoadSources> PartSearch::sources_of(const std::vector<uint32_t>& loads) const {
+std::vector<LoadSources> ComponentSearch::sources_of(const std::vector<uint32_t>& loads) const {
   return sources_ ? foreign_sources(relation_, accesses_, *sources_, graph_->order, loads)
                   : std::vector<LoadSources>();
 }
 
-// Open edges that lie on no cycle with those of a part (`open`), or not on one that is wanted,
-// but that say which stores the loads of the part (`own`) may have read: between events that are
-// units of their own, or units of the part. No more than kMaxTied.
-std::vector<uint32_t> PartSearch::tied_edges(const std::vector<uint32_t>& open,
-                                             const std::vector<uint32_t>& own) const {
+// Open edges that lie on no cycle with those of a component (`open`), or not on one that is wanted,
+// but that say which stores the loads of the component (`own`) may have read: between events that are
+// units of their own, or units of the component. No more than kMaxTied.
+std::vector<uint32_t> ComponentSearch::tied_edges(const std::vector<uint32_t>& open,
+                                                  const std::vector<uint32_t>& own) const {
   std::vector<uint32_t> tied;
   if (!values_ && !sources_) {
     return tied;
@@ -299,7 +301,7 @@ std::vector<uint32_t> PartSearch::tied_edges(const std::vector<uint32_t>& open,
 
 // Where not all cycles are wanted: the order of a store with the source of a load says whether it
 // may come before the load (theory section 5.1), also where that source is not wanted.
-std::vector<uint32_t> PartSearch::forwarding_edges(const std::vector<uint32_t>& open) const {
+std::vector<uint32_t> ComponentSearch::forwarding_edges(const std::vector<uint32_t>& open) const {
   std::vector<uint32_t> tied;
   if (options_.only.empty() || options_.relation.semantics != Semantics::kExact) {
     return tied;
@@ -323,19 +325,19 @@ std::vector<uint32_t> PartSearch::forwarding_edges(const std::vector<uint32_t>& 
   return tied;
 }
 
-std::optional<uint32_t> PartSearch::open_edge_between(uint32_t e, uint32_t f) const {
+std::optional<uint32_t> ComponentSearch::open_edge_between(uint32_t e, uint32_t f) const {
   const std::pair<uint32_t, uint32_t> pair = std::minmax(e, f);
   const auto at = std::partition_point(open_edges_.begin(), open_edges_.end(),
                                        [&](uint32_t edge) { return ends_of(edge) < pair; });
   return at != open_edges_.end() && ends_of(*at) == pair ? std::optional(*at) : std::nullopt;
 }
-std::pair<uint32_t, uint32_t> PartSearch::ends_of(uint32_t edge) const {
+std::pair<uint32_t, uint32_t> ComponentSearch::ends_of(uint32_t edge) const {
   const Edge& behind = classes_->events_behind(edge);
   return std::minmax(behind.from, behind.to);
 }
 
-void PartSearch::add_choices(const OpenPairs& places, const std::vector<uint32_t>& own,
-                             OrientationProblem* problem) const {
+void ComponentSearch::add_choices(const OpenPairs& places, const std::vector<uint32_t>& own,
+                                  OrientationProblem* problem) const {
   if (!values_) {
     return;
   }
@@ -357,8 +359,8 @@ void PartSearch::add_choices(const OpenPairs& places, const std::vector<uint32_t
   }
 }
 
-// The open edges of a part, for many orientations of all of them.
-OpenPairs PartSearch::places_of(const std::vector<uint32_t>& open) const {
+// The open edges of a component, for many orientations of all of them.
+OpenPairs ComponentSearch::places_of(const std::vector<uint32_t>& open) const {
   OpenPairs places;
   places.reserve(open.size());
   for (const uint32_t i : open) {
@@ -368,25 +370,25 @@ OpenPairs PartSearch::places_of(const std::vector<uint32_t>& open) const {
   return places;
 }
 
-Order PartSearch::oriented(const OpenPairs& places, const std::vector<bool>& orientation,
-                           uint32_t e, uint32_t f) const {
+Order ComponentSearch::oriented(const OpenPairs& places, const std::vector<bool>& orientation,
+                                uint32_t e, uint32_t f) const {
   const Order order = places.order(orientation, e, f);
   return order != Order::kNone ? order : certain(e, f);
 }
 
-Order PartSearch::certain(uint32_t e, uint32_t f) const {
+Order ComponentSearch::certain(uint32_t e, uint32_t f) const {
   if (graph_->order.reaches(e, f)) {
     return Order::kBefore;
   }
   return graph_->order.reaches(f, e) ? Order::kAfter : Order::kNone;
 }
 
-// The events that decide whether an orientation of a part has an execution: those of the part,
+// The events that decide whether an orientation of a component has an execution: those of the component,
 // around each forwarded load what its thread does until its store has left the buffer, for a
 // load that turns out to read memory holds back the loads after it, and stores that were issued
-// before a load of the part but, as the values say, came after it. Empty: too many.
-std::vector<uint32_t> PartSearch::realisable_events(const FlatMap<uint32_t, uint32_t>& classes,
-                                                    std::vector<uint32_t>* own) const {
+// before a load of the component but, as the values say, came after it. Empty: too many.
+std::vector<uint32_t> ComponentSearch::realisable_events(const FlatMap<uint32_t, uint32_t>& classes,
+                                                         std::vector<uint32_t>* own) const {
   std::vector<uint32_t> events;
   for (const auto& [node, local] : classes.entries()) {
     add_members(*in_, node, &events);
@@ -406,7 +408,7 @@ std::vector<uint32_t> PartSearch::realisable_events(const FlatMap<uint32_t, uint
     }
     const auto thread = relation_.of_thread(trace_.events[source].thread);
     for (size_t at = relation_.position(source);
-         at < thread.size() && thread[at] != relation_.settled_by(load); ++at) {
+         at < thread.size() && thread[at] != relation_.visible_by(load); ++at) {
       if (classes_->class_of()[thread[at]] != kNone) {
         events.push_back(thread[at]);
       }
@@ -426,11 +428,11 @@ std::vector<uint32_t> PartSearch::realisable_events(const FlatMap<uint32_t, uint
   return events.size() > kMaxRealised ? std::vector<uint32_t>() : events;
 }
 
-bool PartSearch::fits_whole() const {
+bool ComponentSearch::fits_whole() const {
   return open_edges_.size() <= kMaxWholeOpen && all_events().size() <= kMaxWhole;
 }
 
-std::vector<uint32_t> PartSearch::all_events() const {
+std::vector<uint32_t> ComponentSearch::all_events() const {
   std::vector<uint32_t> events;
   for (uint32_t e = 0; e < trace_.events.size() && events.size() <= kMaxWhole; ++e) {
     spend(1);
@@ -441,7 +443,7 @@ std::vector<uint32_t> PartSearch::all_events() const {
   return events;
 }
 
-void PartSearch::add_overtaken(uint32_t load, std::vector<uint32_t>* events) const {
+void ComponentSearch::add_overtaken(uint32_t load, std::vector<uint32_t>* events) const {
   const LocationId location = relation_.locations().of_event(load);
   if (!values_ || location == LocationTable::kNone || !values_->read(load)) {
     return;
