@@ -447,7 +447,7 @@ class Watch::Impl {
   void report_all(Waiting&& waiting) {
     const bool decided = waiting.judgement.done() && waiting.judgement.undecided() == 0;
     summary_.unjudged += decided ? 0 : 1;
-    std::vector<Judged> all = judged(waiting.look);
+    std::vector<Judged> all = judged(waiting.judgement);
     const uint64_t violated = waiting.judgement.done() && !waiting.judgement.failed()
                                   ? waiting.judgement.result().violations()
                                   : all.size();

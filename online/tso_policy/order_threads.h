@@ -85,15 +85,15 @@ struct OrderThread {
   uint64_t drained = 0;         // of these, that have committed by the latest event of the thread
   uint64_t released_up_to = 0;  // `drained` when `pending` and `waiting` were last looked at
   uint64_t visible = 0;         // that have committed before now()
-  Fifo<BecomingVisible> becoming_visible;      // by `hi`
-  LastEvent last_store;         // store or draining event
+  Fifo<BecomingVisible> becoming_visible;  // by `hi`
+  LastEvent last_store;                    // store or draining event
   LastEvent last_drain;
   LastEvent last_load;      // from memory, since the last drain
   LastEvent visible_store;  // newest store that has committed without a fence
   Fifo<PendingStore> pending;
   PendingStore* storing = nullptr;  // the last of them, and its `last`
   uint64_t storing_last = 0;
-  uint64_t evicted = 0;             // stores up to this number are not in `pending`
+  uint64_t evicted = 0;              // stores up to this number are not in `pending`
   std::vector<Forwarded> forwarded;  // loads not yet linked to a later store, by store
   std::vector<Forwarded> waiting;    // loads whose source has not committed, by store
   std::vector<Forwarded> released;   // loads whose source has
