@@ -261,7 +261,7 @@ class Analyser {
   void look_at_whole(const WantedComponent& component, SearchedComponent* searched) {
     if (!values_ || !options_.only.empty() || options_.relation.semantics != Semantics::kExact ||
         searched->result.cyclic != Answer::kYes || searched->result.acyclic != Answer::kYes ||
-        !search_->fits_whole()) {
+        !search_->fits_whole() || !has_values(trace_)) {
       return;
     }
     if (!whole_) {

@@ -52,8 +52,8 @@ SearchedComponent ComponentSearch::search(const WantedComponent& component,
   // An event of a class whose cycles do not count is one by itself: no cycle passes by a single event.
   const auto class_of = [&](uint32_t e) {
     const uint32_t node = classes_->class_of(e);
-    const bool counts =
-        part.among.empty() || std::binary_search(part.among.begin(), part.among.end(), node);
+    const bool counts = component.among.empty() ||
+                        std::binary_search(component.among.begin(), component.among.end(), node);
     return counts ? node : classes_->classes() + e;
   };
   const auto event_index = [&](uint32_t e) {
@@ -76,8 +76,8 @@ SearchedComponent ComponentSearch::search(const WantedComponent& component,
     if (classes_->edges()[i].undirected) {
       add_open(i);
     } else if (const Edge& behind = classes_->events_behind(i);
-               part.among.empty() || (class_of(behind.from) < classes_->classes() &&
-                                      class_of(behind.to) < classes_->classes())) {
+               component.among.empty() || (class_of(behind.from) < classes_->classes() &&
+                                           class_of(behind.to) < classes_->classes())) {
       problem.classes.push_back(
           {class_index(classes_->edges()[i].from), class_index(classes_->edges()[i].to), false});
     }
@@ -111,10 +111,10 @@ SearchedComponent ComponentSearch::search(const WantedComponent& component,
   OpenPairs places;
   if (options_.relation.semantics == Semantics::kExact && fits) {
     std::vector<uint32_t> own;
-    events = part.whole ? all_events() : realisable_events(local_class, &own);
-    own = part.whole ? events : std::move(own);
+    events = component.whole ? all_events() : realisable_events(local_class, &own);
+    own = component.whole ? events : std::move(own);
     const std::vector<uint32_t> tied =
-        events.empty() || part.whole ? std::vector<uint32_t>() : tied_edges(open, own);
+        events.empty() || component.whole ? std::vector<uint32_t>() : tied_edges(open, own);
     if (!tied.empty()) {
       searched.tied.insert(searched.tied.end(), tied.begin(), tied.end());
       std::for_each(tied.begin(), tied.end(), add_open);

@@ -24,7 +24,7 @@ namespace tsomon {
 
 struct WantedComponent {
   std::vector<uint32_t> edges;  // positions in ClassGraph::edges()
-  // All of the trace: every event has its say, not only those of the part's units, and what comes
+  // All of the trace: every event has its say, not only those of the component's units, and what comes
   // with them. Its edges are all there are.
   bool whole = false;
   std::vector<uint32_t> among;  // sorted; of `whole`: classes whose cycles count; empty: all
