@@ -14,6 +14,7 @@
 #include "offline/check/value_edges.h"
 #include "tso/check/analysis_budget.h"
 #include "tso/order/reachability.h"
+#include "tso/support/nearby.h"
 #include "tso/support/work.h"
 
 namespace tsomon {
@@ -40,7 +41,8 @@ class Reach {
     uint32_t before;  // the entry that led to edge.from; kEnd: edge.from is where it all began
   };
 
-  explicit Reach(const ThreadLists& lists, ThreadId threads) : lists_(lists), threads_(threads) {}
+  explicit Reach(const ThreadLists& lists, ThreadId threads)
+      : lists_(lists), threads_(threads), near_(lists.lists().size()) {}
 
   void clear() {
     for (const ThreadId thread : touched_) {
@@ -88,10 +90,12 @@ class Reach {
   }
 
   // The first place of the list in a unit that is reached, and the entry that says so.
-  uint32_t first_of(uint32_t list, ThreadId thread, uint32_t* by) const {
+  uint32_t first_of(uint32_t list, ThreadId thread, uint32_t* by) {
     const Reached& mine = threads_[thread];
-    const uint32_t full = mine.full == kEnd ? kEnd : lists_.first_from(list, mine.full);
-    const uint32_t some = mine.some == kEnd ? kEnd : lists_.first_entered_from(list, mine.some);
+    uint32_t* const near = &near_[list];
+    const uint32_t full = mine.full == kEnd ? kEnd : lists_.first_from(list, mine.full, near);
+    const uint32_t some =
+        mine.some == kEnd ? kEnd : lists_.first_entered_from(list, mine.some, near);
     *by = some < full ? mine.some_by : mine.full_by;
     return std::min(some, full);
   }
@@ -135,6 +139,7 @@ class Reach {
   std::vector<ThreadId> touched_;
   std::deque<ThreadId> open_;
   std::vector<Entry> entries_;
+  std::vector<uint32_t> near_;  // by list: where it was looked for last
 };
 
 class CrossingSearch {
@@ -182,11 +187,21 @@ class CrossingSearch {
     reach_.emplace(*lists_, relation_.threads());
     targets_.assign(lists_->lists().size(), kEnd);
     passed_.assign(targets_.size(), kEnd);
+    near_.assign(targets_.size(), 0);
+    near_start_.assign(targets_.size(), 0);
     const OrderedUnits in{trace_, options_, units_, relation_, *order_, neighbours_, by_event_};
     CrossingProof proof(in, accesses_, *lists_, values ? &*values : nullptr);
+    // In the order of the trace: what one search looks at lies near to what the one before did.
+    std::vector<uint32_t> last_unit(targets_.size(), kEnd);
     bool all = true;
-    for (uint32_t list = 0; all && list < targets_.size(); ++list) {
-      all = search_from(list, &proof, &result);
+    for (uint32_t e = 0; all && e < trace_.events.size(); ++e) {
+      spend(1);
+      const uint32_t list = lists_->list_of(e);
+      // The first access of a unit leaves to all that the later ones leave to.
+      if (list != kEnd && lists_->lists()[list].shared &&
+          std::exchange(last_unit[list], lists_->unit(e)) != lists_->unit(e)) {
+        all = search_from(e, lists_->lists()[list].thread, &proof, &result);
+      }
     }
     if (!result.violation && result.refused > 0) {
       result.violation = proof.show_any();
@@ -224,30 +239,15 @@ class CrossingSearch {
   }
 
   // False: there is no need to look on.
-  bool search_from(uint32_t list, CrossingProof* proof, CrossingUnits* result) {
-    const ThreadLists::List& events = lists_->lists()[list];
-    if (!events.shared) {
+  bool search_from(uint32_t b, ThreadId thread, CrossingProof* proof, CrossingUnits* result) {
+    if (!aim(thread, b)) {
       return true;
     }
-    uint32_t last_unit = kEnd;
-    for (const uint32_t b : events.events) {
-      spend(1);
-      // The first access of a unit leaves to all that the later ones leave to.
-      if (lists_->unit(b) == last_unit) {
-        continue;
-      }
-      last_unit = lists_->unit(b);
-      if (!aim(events.thread, b)) {
-        continue;
-      }
-      if (const auto cycle = cycle_from(events.thread, b)) {
-        result->violation = proof->show(*cycle);
-        result->refused += result->violation ? 0 : 1;
-        if (result->violation || proof->exhausted() ||
-            result->refused == (proof->direct() ? kMostRefused : kMostShown)) {
-          return false;
-        }
-      }
+    if (const auto cycle = cycle_from(thread, b)) {
+      result->violation = proof->show(*cycle);
+      result->refused += result->violation ? 0 : 1;
+      return !result->violation && !proof->exhausted() &&
+             result->refused != (proof->direct() ? kMostRefused : kMostShown);
     }
     return true;
   }
@@ -260,7 +260,7 @@ class CrossingSearch {
     horizon_ = 0;
     for (const uint32_t list : lists_->of_thread(thread)) {
       spend(4);
-      const uint32_t place = lists_->last_leading_to(list, lists_->unit(b));
+      const uint32_t place = lists_->last_leading_to(list, lists_->unit(b), &near_start_[list]);
       const uint32_t a = place == kEnd ? kEnd : lists_->lists()[list].events[place];
       targets_[list] = a != kEnd && a != b && !order_->reaches(a, b) ? a : kEnd;
       if (targets_[list] != kEnd) {
@@ -342,7 +342,7 @@ class CrossingSearch {
       *target = targets_[list];
       return true;
     }
-    const uint32_t first = first_not_before(theirs, from);
+    const uint32_t first = first_not_before(list, from);
     if (first < theirs.events.size() &&
         (thread != start || may_return(start, lists_->unit(theirs.events[first])))) {
       const Edge edge{from, theirs.events[first]};
@@ -363,14 +363,10 @@ class CrossingSearch {
     return order_->reaches(list.events[place], e) ||
            (!list.issued.empty() && list.issued[place] < relation_.lo(e));
   }
-  uint32_t first_not_before(const ThreadLists::List& list, uint32_t e) const {
-    const auto place_of = [&](const uint32_t& event) {
-      return static_cast<uint32_t>(&event - list.events.data());
-    };
-    const auto first = std::partition_point(
-        list.events.begin(), list.events.end(),
-        [&](const uint32_t& event) { return comes_before(list, place_of(event), e); });
-    return static_cast<uint32_t>(first - list.events.begin());
+  uint32_t first_not_before(uint32_t list, uint32_t e) {
+    const ThreadLists::List& theirs = lists_->lists()[list];
+    return first_without(static_cast<uint32_t>(theirs.events.size()), &near_[list],
+                         [&](uint32_t place) { return comes_before(theirs, place, e); });
   }
 
   std::vector<Edge> cycle_to(Edge last, uint32_t by) const {
@@ -435,6 +431,8 @@ class CrossingSearch {
   std::vector<Single> singles_;   // entered and to be left by the same load
   std::vector<uint32_t> passed_;  // by list: the first place of such a load
   std::vector<uint32_t> passed_lists_;
+  std::vector<uint32_t> near_;                   // by list: where first_not_before() looked last
+  std::vector<uint32_t> near_start_;             // the same of aim()
   std::vector<uint32_t> targets_;                // by list of the thread that is looked at
   std::vector<std::vector<uint32_t>> passages_;  // forks, and joins, by the thread they lead from
 };

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "tso/support/flat_map.h"
+#include "tso/support/nearby.h"
 #include "tso/support/work.h"
 
 namespace tsomon {
@@ -178,32 +179,33 @@ void ThreadLists::find_shared(const Relation& relation, const AccessIndex& acces
   }
 }
 
-uint32_t ThreadLists::first_from(uint32_t list, uint32_t unit) const {
+uint32_t ThreadLists::first_from(uint32_t list, uint32_t unit, uint32_t* near) const {
   const std::vector<uint32_t>& events = lists_[list].events;
-  const auto at = std::partition_point(events.begin(), events.end(),
-                                       [&](uint32_t e) { return unit_[e] < unit; });
-  return at == events.end() ? kEnd : static_cast<uint32_t>(at - events.begin());
+  const auto size = static_cast<uint32_t>(events.size());
+  const uint32_t at =
+      first_without(size, near, [&](uint32_t place) { return unit_[events[place]] < unit; });
+  return at == size ? kEnd : at;
 }
 
-uint32_t ThreadLists::last_leading_to(uint32_t list, uint32_t unit) const {
+uint32_t ThreadLists::last_leading_to(uint32_t list, uint32_t unit, uint32_t* near) const {
   const std::vector<uint32_t>& events = lists_[list].events;
-  const auto behind = std::partition_point(events.begin(), events.end(),
-                                           [&](uint32_t e) { return unit_[e] <= unit; });
-  if (behind == events.begin()) {
+  const uint32_t behind = first_without(static_cast<uint32_t>(events.size()), near,
+                                        [&](uint32_t at) { return unit_[events[at]] <= unit; });
+  if (behind == 0) {
     return kEnd;
   }
-  const auto last = static_cast<uint32_t>(behind - events.begin()) - 1;
+  const uint32_t last = behind - 1;
   if (unit_[events[last]] == unit || entered_by_all(lists_[list].thread, unit)) {
     return last;
   }
   const std::vector<uint32_t>& full = lists_[list].full_from;
-  const auto leading = std::partition_point(full.begin(), full.begin() + last + 1,
-                                            [&](uint32_t from) { return from <= unit; });
-  return leading == full.begin() ? kEnd : static_cast<uint32_t>(leading - full.begin()) - 1;
+  uint32_t leading = last;
+  first_without(last + 1, &leading, [&](uint32_t at) { return full[at] <= unit; });
+  return leading == 0 ? kEnd : leading - 1;
 }
 
-uint32_t ThreadLists::first_entered_from(uint32_t list, uint32_t unit) const {
-  const uint32_t first = first_from(list, unit);
+uint32_t ThreadLists::first_entered_from(uint32_t list, uint32_t unit, uint32_t* near) const {
+  const uint32_t first = first_from(list, unit, near);
   return first == kEnd || lists_[list].next_entered.empty() ? first
                                                             : lists_[list].next_entered[first];
 }

@@ -68,12 +68,13 @@ class ThreadLists {
     return (kind_[thread][unit] & kLoads) == 0;
   }
 
+  // `near`: as of first_without() (tso/support/nearby.h), of the same list.
   // The first place in the list with a unit from `unit` on, kEnd: none.
-  uint32_t first_from(uint32_t list, uint32_t unit) const;
+  uint32_t first_from(uint32_t list, uint32_t unit, uint32_t* near) const;
   // The last place with a unit that is this one or leads to it.
-  uint32_t last_leading_to(uint32_t list, uint32_t unit) const;
+  uint32_t last_leading_to(uint32_t list, uint32_t unit, uint32_t* near) const;
   // The first place with a unit from `unit` on that is entered by all.
-  uint32_t first_entered_from(uint32_t list, uint32_t unit) const;
+  uint32_t first_entered_from(uint32_t list, uint32_t unit, uint32_t* near) const;
 
  private:
   static constexpr uint8_t kRelaxed = 1;  // nothing but stores and forwarded loads
