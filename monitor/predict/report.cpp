@@ -173,10 +173,11 @@ nlohmann::ordered_json entry_json(const Prediction& prediction, const std::vecto
 
 // In the order of the cycle: of the unit, of the other thread (once or twice), of the unit.
 std::vector<uint32_t> accesses_of(const predict::AtomicityViolation& violation) {
-  if (violation.to == violation.from) {
-    return {violation.first, violation.to, violation.last};
-  }
-  return {violation.first, violation.to, violation.from, violation.last};
+  std::vector<uint32_t> events = {violation.first, violation.to};
+  events.insert(events.end(), violation.via.begin(), violation.via.end());
+  events.insert(events.end(), {violation.from, violation.last});
+  events.erase(std::unique(events.begin(), events.end()), events.end());
+  return events;
 }
 
 std::string label_of(const Prediction& prediction, const predict::AtomicityViolation& violation) {

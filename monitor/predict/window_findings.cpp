@@ -42,6 +42,7 @@ void each_event(Prediction* found, const Change& change, const Brief& brief) {
     for (uint32_t* event : {&violation.first, &violation.to, &violation.from, &violation.last}) {
       *event = change(*event);
     }
+    each_of(&violation.via, change);
     witness(&violation);
   }
 }

@@ -8,6 +8,7 @@
 #include "offline/predict/access_groups.h"
 #include "offline/predict/kept_witnesses.h"
 #include "offline/predict/questions.h"
+#include "offline/predict/three_units.h"
 #include "offline/predict/unit_accesses.h"
 #include "tso/support/flat_map.h"
 
@@ -54,6 +55,7 @@ class AtomicitySearch {
                       std::any_of(tried_.begin(), tried_.end(), [](const auto& entry) {
                         return entry.second.more && !entry.second.found;
                       });
+    three_unit_violations(query_, options_, units_, &kept_, &result_);
   }
 
  private:

@@ -10,7 +10,7 @@
 //             before or after both, and that no lock keeps out which the unit holds in between. One
 //             report for each tuple of source locations.
 // Conflicts   Of data alone: a unit that takes a lock twice is no violation for that.
-// Misses      Cycles that need three threads or more. Reads and writes of atomic sets are judged as
+// Misses      Most cycles that need three threads, and all that need more (three_units.h). Reads and writes of atomic sets are judged as
 //             all others: a unit that is declared on some sets is atomic as a whole. With three
 //             threads or more `refused` tuples may still be possible.
 // Bounds      The meter of the calling thread, kMaxAttempts and kMaxNodes for each tuple, kMaxCells
@@ -35,6 +35,9 @@ struct AtomicityViolation {
   uint32_t to = 0;     // of the other thread, after it
   uint32_t from = 0;   // of the same thread; mostly the same event
   uint32_t last = 0;   // of the unit, after that
+  // Of a cycle of three threads (three_units.h): an event of the thread of `to`, which comes before
+  // one of the thread of `from`. Else empty.
+  std::vector<uint32_t> via;
   uint32_t label = 0;  // of the unit, in Symbols::labels
   Tier tier = Tier::kSyncPreserving;
   std::vector<uint32_t> witness;  // events of the reordering, up to `last`; empty: only in short

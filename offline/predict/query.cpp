@@ -44,6 +44,17 @@ std::optional<Meeting> Query::between(const Detour& detour, bool sync_preserving
   return meeting;
 }
 
+std::optional<Meeting> Query::circle(const std::array<NodeId, 6>& nodes, bool sync_preserving) {
+  const auto& [first, to, from, next, back, last] = nodes;
+  const std::array<Reordering::Pair, 2> orders = {{{first, to}, {from, next}}};
+  const std::span all(nodes);
+  auto meeting = answer({all.last(1), all.first(5), orders}, sync_preserving);
+  if (meeting) {
+    meeting->witness.tail.push_back(model().node(last).event);
+  }
+  return meeting;
+}
+
 std::optional<Meeting> Query::answer(const Asked& asked, bool sync_preserving) {
   const bool as_in_trace = std::all_of(asked.orders.begin(), asked.orders.end(),
                                        [](const auto& pair) { return pair.from < pair.to; });

@@ -11,6 +11,7 @@
 // Thread-safety: none, as a query has scratch memory; but another() may be used in another thread.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -89,6 +90,9 @@ class Query {
   std::optional<Meeting> lost(NodeId node, std::span<const NodeId> before, bool sync_preserving);
   // The detour with its last access at the end. The witness has all four accesses and is complete.
   std::optional<Meeting> between(const Detour& detour, bool sync_preserving = true);
+  // Of the six the first comes before the second, the third before the fourth, the fifth before the
+  // last, at the end. Without store buffers.
+  std::optional<Meeting> circle(const std::array<NodeId, 6>& nodes, bool sync_preserving);
 
  private:
   // Made once for a trace.

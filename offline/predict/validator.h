@@ -60,6 +60,12 @@ class Validator {
   // The four are events of the witness; see Detour in query.h.
   std::string check_atomicity(std::span<const uint32_t> tail, uint32_t start,
                               const std::array<uint32_t, 4>& detour, const UnitTable& units);
+  // Of a cycle of three threads: the first event comes before the second one, which is of another
+  // thread, the third one, of the second one's thread, before the fourth, of a third thread, and the
+  // fifth, of that thread, before the last one, of the first one's unit; each two conflict. What the
+  // last event reads is free.
+  std::string check_circle(std::span<const uint32_t> tail, uint32_t start,
+                           const std::array<uint32_t, 6>& events, const UnitTable& units);
   // After the witness each of the threads is about to acquire what the next one holds.
   std::string check_deadlock(std::span<const uint32_t> tail, std::span<const uint32_t> requests,
                              uint32_t start = 0);
@@ -93,6 +99,7 @@ class Validator {
   bool next_in_thread(uint32_t event) const;
   bool hard_edges_kept(uint32_t event, uint32_t* missing) const;
   bool conflict(uint32_t a, uint32_t b) const;
+  bool leads_on(uint32_t to, uint32_t from, const UnitTable& units) const;
   bool holds(ThreadId thread, const Event& request, LocationId lock);
   Lock& lock_now(LocationId lock);
   static bool acquire(Lock& lock, const Event& event);

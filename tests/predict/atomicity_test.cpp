@@ -191,3 +191,26 @@ TEST_CASE("a cycle through two locations, by one unit and by two events") {
   CHECK(violations_in(reader + "T2|w(x)|3\nT2|w(y)|4\n").violations.size() == 1);
   CHECK(violations_in(reader + "T2|w(y)|3\nT2|w(x)|4\n").violations.empty());
 }
+
+TEST_CASE("a cycle of three units, no two of which violate anything") {
+  const std::string lines =
+      "T1|begin(a)|0\nT1|w(x)|1\nT1|w(y)|2\nT1|end|3\n"
+      "T2|begin(b)|4\nT2|w(y)|5\nT2|w(z)|6\nT2|end|7\n"
+      "T3|begin(c)|8\nT3|w(z)|9\nT3|w(x)|10\nT3|end|11\n";
+  const AtomicityResult result = violations_in(lines);
+  REQUIRE(result.violations.size() == 1);
+  const auto& violation = result.violations.front();
+  CHECK(violation.via.size() == 2);
+  CHECK(std::set<uint32_t>{violation.first, violation.last, violation.to, violation.from,
+                           violation.via[0],
+                           violation.via[1]} == std::set<uint32_t>{1, 2, 5, 6, 9, 10});
+  CHECK(violation.witness.back() == violation.last);
+  // With a lock around two of them they still can; with one around each they cannot.
+  std::string locked = lines;
+  for (const std::string thread : {"T1", "T2", "T3"}) {
+    const size_t begin = locked.find(thread + "|w");
+    locked.insert(begin, thread + "|acq(l)|0\n");
+    locked.insert(locked.find(thread + "|end"), thread + "|rel(l)|0\n");
+    CHECK(violations_in(locked).violations.size() == (thread != "T3" ? 1U : 0U));
+  }
+}
