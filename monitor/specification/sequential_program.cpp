@@ -102,7 +102,7 @@ Result<std::string> SequentialProgram::receive() {
     }
     std::array<char, 4096> part{};
     const ssize_t got = ::recv(to_.get(), part.data(), part.size(), 0);
-    if (got <= 0 && errno != EINTR) {
+    if (got == 0 || (got < 0 && errno != EINTR)) {
       return tl::unexpected(failed("it has ended"));
     }
     read_.append(part.data(), got > 0 ? static_cast<size_t>(got) : 0);
