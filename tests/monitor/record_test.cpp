@@ -106,17 +106,16 @@ TEST_CASE("a capture's place: nothing but captures is replaced, and nothing empt
   const testing::Folder folder;
   const fs::path notes = folder.write("notes", "mine");
   const fs::path in = notes.parent_path();
-  auto place = CapturePlace::make(notes);
-  REQUIRE_FALSE(place);
-  CHECK(place.error().kind == ErrorKind::kEnvironment);
-  CHECK(place.error().message.find("not a capture") != std::string::npos);
+  const auto refused = [](const fs::path& path) {
+    const auto place = CapturePlace::make(path);
+    REQUIRE_FALSE(place);
+    return place.error();
+  };
+  CHECK(refused(notes).kind == ErrorKind::kEnvironment);
+  CHECK(refused(notes).message.find("not a capture") != std::string::npos);
   CHECK(text_of(notes) == "mine");
-  place = CapturePlace::make(in);
-  REQUIRE_FALSE(place);
-  CHECK(place.error().kind == ErrorKind::kUsage);
-  place = CapturePlace::make(in / "no" / "folder");
-  REQUIRE_FALSE(place);
-  CHECK(place.error().message.find("cannot be written") != std::string::npos);
+  CHECK(refused(in).kind == ErrorKind::kUsage);
+  CHECK(refused(in / "no" / "folder").message.find("cannot be written") != std::string::npos);
   CHECK_FALSE(CapturePlace::make(folder.fifo("fifo")));
   CHECK(CapturePlace::make(in / "fifo", true));
   {

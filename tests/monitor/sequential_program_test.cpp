@@ -17,10 +17,18 @@ using namespace tsomon;
 namespace {
 
 // A counter: every call adds one, and its result is the sum. Each question is counted in a file.
-std::string counter(const std::string& asked) {
-  return "awk '{ print >> \"" + asked + "\"; fflush(\"" + asked +
-         "\"); s = \"\"; for (i = 1; i <= NF; ++i) s = s (i > 1 ? \"|\" : \"\") i; print s; "
-         "fflush() }'";
+std::string counter(const testing::Folder& folder, const std::string& asked) {
+  const std::string script =
+      folder.write("counter",
+                   "while read -r calls; do\n"
+                   "  echo \"$calls\" >>\"$1\"\n"
+                   "  sum=0 results=\n"
+                   "  for call in $calls; do\n"
+                   "    sum=$((sum + 1)) results=\"$results${results:+|}$sum\"\n"
+                   "  done\n"
+                   "  echo \"$results\"\n"
+                   "done\n");
+  return "/bin/sh '" + script + "' '" + asked + "'";
 }
 
 std::string message_of(const std::string& command, const std::vector<std::string>& calls) {
@@ -38,7 +46,7 @@ std::string message_of(const std::string& command, const std::vector<std::string
 TEST_CASE("sequential program: the result of the last call, each sequence asked once") {
   const testing::Folder folder;
   const std::string asked = folder.write("asked", "");
-  auto program = SequentialProgram::start(counter(asked));
+  auto program = SequentialProgram::start(counter(folder, asked));
   REQUIRE(program);
   std::vector<std::string> calls;
   for (int round = 0; round < 2; ++round) {
@@ -58,7 +66,8 @@ TEST_CASE("sequential program: the result of the last call, each sequence asked 
 }
 
 TEST_CASE("sequential program: several threads ask one program") {
-  auto program = SequentialProgram::start(counter("/dev/null"));
+  const testing::Folder folder;
+  auto program = SequentialProgram::start(counter(folder, "/dev/null"));
   REQUIRE(program);
   std::vector<std::thread> threads;
   std::vector<int> wrong(4, 0);
@@ -82,7 +91,7 @@ TEST_CASE("sequential program: what goes wrong is told with what was asked") {
   CHECK(message_of("no_such_program_of_ours 2>/dev/null", {"push(1)"}).find("it has ended") !=
         std::string::npos);
   CHECK(message_of("true", {"push(1)", "pop()"}).find("push(1) pop()") != std::string::npos);
-  CHECK(message_of("awk '{ print \"1|2|3\"; fflush() }'", {"push(1)", "pop()"})
+  CHECK(message_of("/bin/sh -c 'read line; echo \"1|2|3\"; read line'", {"push(1)", "pop()"})
             .find("3 results for 2 calls") != std::string::npos);
   CHECK(message_of("head -c 4", {"push(1)"}).find("it has ended") != std::string::npos);
 }

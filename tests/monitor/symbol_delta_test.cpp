@@ -36,6 +36,7 @@ TEST_CASE("symbol delta: what is learnt from all deltas is what was written") {
     SymbolDeltaWriter judged_writer(SymbolDeltaWriter::What::kJudged);
     SymbolDeltaWriter all_writer(SymbolDeltaWriter::What::kAll);
     SymbolDelta delta;
+    SymbolDelta named;
     for (int block = 0; block < 20; ++block) {
       for (uint64_t i = random() % 5; i > 0; --i) {
         const std::string name = "n" + std::to_string(random() % 50);
@@ -61,8 +62,8 @@ TEST_CASE("symbol delta: what is learnt from all deltas is what was written") {
       CHECK(delta.threads.empty());
       CHECK(delta.locations.empty());
       learn(std::move(delta), judged);
-      all_writer.write(symbols, delta);
-      learn(std::move(delta), shown);
+      all_writer.write(symbols, named);
+      learn(std::move(named), shown);
       REQUIRE(all_of(shown.labels) == all_of(symbols.labels));
       REQUIRE(all_of(shown.threads) == all_of(symbols.threads));
       REQUIRE(all_of(shown.locations) == all_of(symbols.locations));
