@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "offline/predict/access_groups.h"
 #include "offline/predict/feasible_set.h"
 #include "offline/predict/model.h"
 #include "offline/predict/reordering.h"
@@ -76,6 +77,14 @@ class Query {
     *invalid += !wrong.empty() && model().upgrades().empty() ? 1 : 0;
     return wrong.empty();
   }
+
+  // Whoever asks about a cell again and again may keep what it has made of it here.
+  struct OfCell {
+    uint32_t cell = kNone;
+    std::vector<AccessGroup> groups;
+    uint64_t work = 0;  // that these took
+  };
+  OfCell& of_cell() { return of_cell_; }
 
   // Refusals that a larger window might have turned into an answer; nodes of all windows.
   uint64_t cut_short() const { return cut_short_; }
@@ -141,6 +150,7 @@ class Query {
   Windows windows_;
   std::optional<Reordering> reordering_;
   std::vector<uint32_t> next_;  // event of each thread
+  OfCell of_cell_;
   uint64_t cut_short_ = 0;
   uint64_t looked_at_ = 0;
 };

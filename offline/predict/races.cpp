@@ -123,17 +123,12 @@ class RaceSearch {
 
   Answer answer(const Question& question) {
     const uint64_t cut_short = query_.cut_short();
-    std::vector<AccessGroup> groups;
-    uint32_t cell = kNone;
     for (const Encounter& encounter : question.encounters) {
       if (tried_.over()) {
         answer_.bounded = answer_.bounded || !tried_.found;
         break;
       }
-      if (encounter.cell != cell) {
-        cell = encounter.cell;
-        groups = issues_of(model_, cell);
-      }
+      const std::vector<AccessGroup>& groups = groups_at(encounter.cell);
       pairs(groups[encounter.mine], groups[encounter.theirs]);
     }
     answer_.windowed = query_.cut_short() > cut_short;
@@ -151,6 +146,25 @@ class RaceSearch {
     }
   };
   static constexpr size_t kClosest = 16;
+
+  // Questions about one cell follow each other: its groups are made once. They count as if they
+  // were made for each, so that the work does not depend on who answers what.
+  const std::vector<AccessGroup>& groups_at(uint32_t cell) {
+    Query::OfCell& known = query_.of_cell();
+    if (known.cell == cell) {
+      spend(known.work);
+      return known.groups;
+    }
+    WorkMeter meter;
+    {
+      const WorkScope scope(&meter);
+      known.cell = kNone;
+      known.groups = issues_of(model_, cell);
+    }
+    known.cell = cell;
+    known.work = meter.work();
+    return known.groups;
+  }
 
   // The accesses of two threads that nothing orders: first those that are closest in the trace,
   // whose meeting takes the least to find and to tell.
