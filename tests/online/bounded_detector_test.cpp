@@ -177,6 +177,6 @@ TEST_CASE("a thread that is held up for long hides nothing of what others do mea
   REQUIRE(now < kLong);
   const Seen seen = watch(trace, 1000, kNothing);
   CHECK(seen.simple);
-  CHECK(seen.windows == 1);
+  CHECK(seen.candidates == 1);
   CHECK(seen.violated == 1);
 }
