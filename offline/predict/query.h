@@ -82,7 +82,6 @@ class Query {
   struct OfCell {
     uint32_t cell = kNone;
     std::vector<AccessGroup> groups;
-    uint64_t work = 0;  // that these took
   };
   OfCell& of_cell() { return of_cell_; }
 

@@ -32,11 +32,14 @@ class Questions {
     bounds.max_work = work_left();
     const auto compute = [&](size_t i) {
       WorkMeter meter(bounds);
-      const WorkScope scope(&meter);
-      std::unique_ptr<Query> query = take();
-      auto mine = answer(*query, i);
-      give_back(std::move(query));
-      return std::pair(std::move(mine), meter.work());
+      auto mine = [&] {
+        const WorkScope scope(&meter);
+        std::unique_ptr<Query> query = take();
+        auto answered = answer(*query, i);
+        give_back(std::move(query));
+        return answered;
+      }();
+      return std::pair(std::move(mine), meter.work());  // all of it: the scope has ended
     };
     work_in_order(count, jobs_, compute, [&](size_t i, auto&& computed) {
       spend(computed.second);

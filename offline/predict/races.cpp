@@ -123,12 +123,17 @@ class RaceSearch {
 
   Answer answer(const Question& question) {
     const uint64_t cut_short = query_.cut_short();
+    uint32_t cell = kNone;
     for (const Encounter& encounter : question.encounters) {
       if (tried_.over()) {
         answer_.bounded = answer_.bounded || !tried_.found;
         break;
       }
-      const std::vector<AccessGroup>& groups = groups_at(encounter.cell);
+      if (cell != kNone && cell != encounter.cell) {
+        spend(4 * uses_of(encounter.cell));
+      }
+      cell = encounter.cell;
+      const std::vector<AccessGroup>& groups = groups_at(cell);
       pairs(groups[encounter.mine], groups[encounter.theirs]);
     }
     answer_.windowed = query_.cut_short() > cut_short;
@@ -147,22 +152,26 @@ class RaceSearch {
   };
   static constexpr size_t kClosest = 16;
 
-  // Questions about one cell follow each other: its groups are made once. They count as if they
-  // were made for each, so that the work does not depend on who answers what.
+  uint64_t uses_of(uint32_t cell) const {
+    uint64_t uses = 0;
+    for (const ThreadList& list : model_.accesses_of(cell)) {
+      uses += list.items.size();
+    }
+    return uses;
+  }
+
+  // Questions about one cell follow each other: its groups are made once. Who answers what must not
+  // show in the work: those of a question's first cell were counted when it was found, those of
+  // others are counted in answer().
   const std::vector<AccessGroup>& groups_at(uint32_t cell) {
     Query::OfCell& known = query_.of_cell();
-    if (known.cell == cell) {
-      spend(known.work);
-      return known.groups;
-    }
-    WorkMeter meter;
-    {
-      const WorkScope scope(&meter);
+    if (known.cell != cell) {
+      WorkMeter meter;
+      const WorkScope scope(&meter, WorkScope::Counted::kNo);
       known.cell = kNone;
       known.groups = issues_of(model_, cell);
+      known.cell = cell;
     }
-    known.cell = cell;
-    known.work = meter.work();
     return known.groups;
   }
 
