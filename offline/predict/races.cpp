@@ -57,6 +57,27 @@ std::vector<AccessGroup> issues_of(const Model& model, uint32_t cell) {
   return groups;
 }
 
+// visit(a, b) for the accesses that nothing orders, until it returns false.
+template <typename Visit>
+void each_open(const Model& model, const AccessGroup& mine, const AccessGroup& theirs,
+               const Visit& visit) {
+  size_t begin = 0;
+  for (const NodeId a : mine.nodes) {
+    spend(2);
+    // What is before this one is before all that follow it.
+    begin = skip_while(theirs.nodes, begin, [&](NodeId b) { return model.always_before(b, a); });
+    for (size_t at = begin; at < theirs.nodes.size(); ++at) {
+      const NodeId b = theirs.nodes[at];
+      if (model.always_before(a, b)) {
+        break;
+      }
+      if (!visit(a, b)) {
+        return;
+      }
+    }
+  }
+}
+
 // Finds the questions.
 class RaceQuestions {
  public:
@@ -69,24 +90,43 @@ class RaceQuestions {
         continue;
       }
       const std::vector<AccessGroup> groups = issues_of(model_, cell);
+      // Most groups of most cells hold the same locks: not each two of them are looked at.
+      std::map<uint32_t, std::vector<uint32_t>> by_set;
       for (uint32_t i = 0; i < groups.size(); ++i) {
-        for (uint32_t j = 0; j < i; ++j) {
+        for (const auto& [set, before] : by_set) {
           spend(2);
-          const AccessGroup& mine = groups[i];
-          const AccessGroup& theirs = groups[j];
-          // Of accesses with several cells the first common one counts.
-          if (mine.thread != theirs.thread && (mine.writes || theirs.writes) &&
-              std::max(mine.first_cell, theirs.first_cell) == cell &&
-              !exclude(model_.lock_sets()[mine.set], model_.lock_sets()[theirs.set])) {
-            add({cell, i, j}, places(mine.nodes.front(), theirs.nodes.front(), cell));
+          if (exclude(model_.lock_sets()[groups[i].set], model_.lock_sets()[set])) {
+            continue;
+          }
+          for (const uint32_t j : before) {
+            spend(2);
+            if (may_meet(groups[i], groups[j], cell)) {
+              add({cell, i, j}, places(groups[i].nodes.front(), groups[j].nodes.front(), cell));
+            }
           }
         }
+        by_set[groups[i].set].push_back(i);
       }
     }
     return std::move(questions_);
   }
 
  private:
+  // Of two groups that no lock keeps apart.
+  bool may_meet(const AccessGroup& mine, const AccessGroup& theirs, uint32_t cell) const {
+    // Of accesses with several cells the first common one counts.
+    if (mine.thread == theirs.thread || !(mine.writes || theirs.writes) ||
+        std::max(mine.first_cell, theirs.first_cell) != cell) {
+      return false;
+    }
+    bool open = false;
+    each_open(model_, mine, theirs, [&](NodeId, NodeId) {
+      open = true;
+      return false;
+    });
+    return open;
+  }
+
   void add(const Encounter& encounter, const Places& places) {
     spend(8);
     const auto [at, is_new] = known_.try_emplace(places, questions_.size());
@@ -183,28 +223,8 @@ class RaceSearch {
         return;
       }
     }
-    each_open(mine, theirs,
+    each_open(model_, mine, theirs,
               [&](NodeId a, NodeId b) { return consider(std::min(a, b), std::max(a, b)); });
-  }
-
-  // visit(a, b) until it returns false.
-  template <typename Visit>
-  void each_open(const AccessGroup& mine, const AccessGroup& theirs, const Visit& visit) const {
-    size_t begin = 0;
-    for (const NodeId a : mine.nodes) {
-      spend(2);
-      // What is before this one is before all that follow it.
-      begin = skip_while(theirs.nodes, begin, [&](NodeId b) { return model_.always_before(b, a); });
-      for (size_t at = begin; at < theirs.nodes.size(); ++at) {
-        const NodeId b = theirs.nodes[at];
-        if (model_.always_before(a, b)) {
-          break;
-        }
-        if (!visit(a, b)) {
-          return;
-        }
-      }
-    }
   }
 
   // Of the pairs that follow each other in the trace.
