@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
     }
   }
   std::printf("%12s %14s %14s %8s %8s  %s\n", "events", "parsed/s", "detected/s", "ratio", "MB",
-              "cycles, windows, evicted, file");
+              "cycles, candidates, evicted, file");
   for (const char* file : files) {
     Measured parsed;
     Measured detected;
@@ -107,7 +107,7 @@ int main(int argc, char** argv) {
                 events / parsed.seconds, events / detected.seconds,
                 detected.seconds / parsed.seconds, detected.megabytes,
                 static_cast<unsigned long>(detected.statistics.cycles),
-                static_cast<unsigned long>(detected.statistics.windows),
+                static_cast<unsigned long>(detected.statistics.candidates),
                 static_cast<unsigned long>(detected.statistics.evicted), file);
   }
   return 0;
