@@ -169,8 +169,8 @@ class Formulas {
         }
       }
     }
-    steps_ = SliceSteps(relation_, nodes_)
-                 .order([](uint32_t, uint32_t) { return Order::kNone; }, open_);
+    steps_ =
+        SliceSteps(relation_, nodes_).order([](uint32_t, uint32_t) { return Order::kNone; }, open_);
     steps_.edges = reduced(steps_.nodes, std::move(steps_.edges));
     directed_ = reduced(units_.size(), std::move(directed_));
   }
