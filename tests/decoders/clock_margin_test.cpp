@@ -170,7 +170,9 @@ TEST_CASE("a live capture tells when the clock has moved further than its events
     uint64_t first;
     uint64_t allowed;
   };
-  for (const auto& [first, allowed] : {Case{100, 228}, Case{400, 600}}) {
+  for (const Case& one : {Case{100, 228}, Case{400, 600}}) {
+    const uint64_t first = one.first;
+    const uint64_t allowed = one.allowed;
     for (const uint64_t later : {first, allowed, allowed + 1}) {
       Writer::Options options;
       options.live = true;
