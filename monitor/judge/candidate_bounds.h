@@ -22,7 +22,7 @@ inline constexpr uint64_t kAnalysesAtFirst = 2;
 inline constexpr uint64_t kEdgesPerEvent = 8;
 inline constexpr uint64_t kWorkPerEvent = 100;
 
-// Of the search of a candidate with nothing around it, where values may say more of it with that.
+// A first search of a candidate, with nothing around it, has these bounds: values may say more of it in a larger slice.
 inline constexpr uint64_t kFirstLookWork = 2'000'000;
 
 // What such a bound still allows after `events` of the input.

@@ -61,12 +61,6 @@ class AtomicitySearch {
  private:
   static constexpr uint32_t kMaxSteps = 5'000;  // for three places in the source
 
-  // Detours that wait to be asked about; then all are. The result would be the same with another
-  // number, but for what is looked for in vain. Few at first: what is found early is known when the
-  // work ends.
-  static constexpr size_t kFirstWaiting = 64;
-  static constexpr size_t kMaxWaiting = 4'096;
-
   // Of four places.
   struct Tried {
     bool asked = false;
@@ -91,6 +85,7 @@ class AtomicitySearch {
     bool bounded = false;
   };
   using Places = std::array<uint64_t, 8>;  // four places, and where there are none four addresses
+  using Entry = std::pair<const Places, Tried>;
 
   // Groups of one place in the source, which differ in threads and locks. Where the next one begins.
   size_t pairs_of_places(uint32_t cell, const UnitPairs& local,
@@ -337,12 +332,10 @@ class AtomicitySearch {
       tried.more = true;
       return false;
     }
-    if (tried.waiting.empty()) {
-      waiting_.push_back(&*at);
-    }
+    waiting_.add(&*at, tried.waiting.empty(), 1);
     ++tried.attempts;
     tried.waiting.push_back(detour);
-    if (++detours_waiting_ >= may_wait_) {
+    if (waiting_.full()) {
       ask_all();
     }
     return !tried.over();
@@ -350,13 +343,9 @@ class AtomicitySearch {
 
   // About what waits, in the order of its coming.
   void ask_all() {
-    std::vector<std::pair<const Places, Tried>*> asked;
-    asked.swap(waiting_);
-    detours_waiting_ = 0;
-    may_wait_ = std::min(2 * may_wait_, kMaxWaiting);
-    const auto answer = [&](Query& query, size_t i) { return ask(query, asked[i]->second); };
-    questions_.in_order(asked.size(), answer,
-                        [&](size_t i, Answer&& answer) { commit(asked[i], std::move(answer)); });
+    waiting_.ask(
+        questions_, [&](Query& query, const Entry& entry) { return ask(query, entry.second); },
+        [&](Entry* entry, Answer&& answer) { commit(entry, std::move(answer)); });
   }
 
   Answer ask(Query& query, const Tried& tried) const {
@@ -378,7 +367,7 @@ class AtomicitySearch {
     return answer;
   }
 
-  void commit(std::pair<const Places, Tried>* entry, Answer&& answer) {
+  void commit(Entry* entry, Answer&& answer) {
     auto& [places, tried] = *entry;
     std::vector<Detour> asked;
     asked.swap(tried.waiting);
@@ -395,9 +384,8 @@ class AtomicitySearch {
       }
     }
     if (answer.detour && mirrored(*answer.detour)) {
-      detours_waiting_ += asked.size();
+      waiting_.add(entry, true, asked.size());
       tried.waiting = std::move(asked);
-      waiting_.push_back(entry);
       return;
     }
     tried.found = answer.violation.has_value();
@@ -466,9 +454,7 @@ class AtomicitySearch {
   std::map<std::tuple<uint32_t, uint32_t, bool>, std::vector<uint32_t>> sets_;
   FlatMap<uint64_t, uint32_t> steps_;
   std::map<Places, Tried> tried_;
-  std::vector<std::pair<const Places, Tried>*> waiting_;
-  size_t detours_waiting_ = 0;
-  size_t may_wait_ = kFirstWaiting;
+  WaitingQuestions<Entry> waiting_;
   KeptWitnesses kept_;
 };
 

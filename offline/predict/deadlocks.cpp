@@ -58,12 +58,6 @@ class DeadlockSearch {
   }
 
  private:
-  // Tuples of acquisitions that wait to be asked about; then all are. The result would be the same
-  // with another number, but for what is looked for in vain. Few at first: what is found early is
-  // known when the work ends.
-  static constexpr size_t kFirstWaiting = 64;
-  static constexpr size_t kMaxWaiting = 4'096;
-
   // Of a tuple of places.
   struct Tried {
     bool asked = false;
@@ -78,7 +72,8 @@ class DeadlockSearch {
     bool windowed = false;
   };
   static constexpr uint32_t kFound = UINT32_MAX;  // a number of tries
-  static constexpr uint64_t kLost = UINT64_MAX;   // begins the places of a wait
+  using Entry = std::pair<const AskedPlaces::Places, Tried>;
+  static constexpr uint64_t kLost = UINT64_MAX;  // begins the places of a wait
   using Known = std::map<std::tuple<uint32_t, uint32_t, Mode, std::vector<Mode>>, uint32_t>;
 
   // Waits that would begin after all notifications that come without them. What the thread has read
@@ -296,14 +291,13 @@ class DeadlockSearch {
     if (at->second.found) {
       return;
     }
-    const bool waits = !at->second.waiting.empty();
+    const auto& waiting = at->second.waiting;
+    const size_t before = waiting.size();
     nodes_.clear();
     attempts_ = 0;
     choose(&at->second);
-    if (!waits && !at->second.waiting.empty()) {
-      waiting_.push_back(&*at);
-    }
-    if (tuples_waiting_ >= may_wait_) {
+    waiting_.add(&*at, before == 0 && !waiting.empty(), waiting.size() - before);
+    if (waiting_.full()) {
       ask_all();
     }
   }
@@ -316,7 +310,6 @@ class DeadlockSearch {
         return false;
       }
       tried->waiting.push_back(nodes_);
-      ++tuples_waiting_;
       return true;
     }
     for (const NodeId id : steps_[circle_[nodes_.size()]].nodes) {
@@ -337,7 +330,7 @@ class DeadlockSearch {
     return true;
   }
 
-  // Of the circle.
+  // Those of the present circle.
   AskedPlaces::Places places() const {
     std::vector<std::pair<uint64_t, uint64_t>> sorted;  // place, lock
     const bool known = std::all_of(circle_.begin(), circle_.end(), [&](uint32_t step) {
@@ -359,14 +352,11 @@ class DeadlockSearch {
 
   // About what waits, in the order of its coming.
   void ask_all() {
-    std::vector<std::pair<const AskedPlaces::Places, Tried>*> asked;
-    asked.swap(waiting_);
-    tuples_waiting_ = 0;
-    may_wait_ = std::min(2 * may_wait_, kMaxWaiting);
-    const auto answer = [&](Query& query, size_t i) { return ask(query, asked[i]->second); };
-    questions_.in_order(asked.size(), answer, [&](size_t i, Answer&& answer) {
-      commit(asked[i]->first, &asked[i]->second, std::move(answer));
-    });
+    waiting_.ask(
+        questions_, [&](Query& query, const Entry& entry) { return ask(query, entry.second); },
+        [&](Entry* entry, Answer&& answer) {
+          commit(entry->first, &entry->second, std::move(answer));
+        });
   }
 
   Answer ask(Query& query, const Tried& tried) const {
@@ -450,9 +440,7 @@ class DeadlockSearch {
   std::vector<uint32_t> circle_;
   std::vector<NodeId> nodes_;
   std::map<AskedPlaces::Places, Tried> tried_;
-  std::vector<std::pair<const AskedPlaces::Places, Tried>*> waiting_;
-  size_t tuples_waiting_ = 0;
-  size_t may_wait_ = kFirstWaiting;
+  WaitingQuestions<Entry> waiting_;
   uint64_t searched_ = 0;
   uint32_t attempts_ = 0;  // of the present circle
   KeptWitnesses kept_;

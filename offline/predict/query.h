@@ -98,18 +98,18 @@ class Query {
   std::optional<Meeting> lost(NodeId node, std::span<const NodeId> before, bool sync_preserving);
   // The detour with its last access at the end. The witness has all four accesses and is complete.
   std::optional<Meeting> between(const Detour& detour, bool sync_preserving = true);
-  // Of the six the first comes before the second, the third before the fourth, the fifth before the
-  // last, at the end. Without store buffers.
+  // The first of the six comes before the second, the third before the fourth, the fifth before the
+  // last, which is at the end. Without store buffers.
   std::optional<Meeting> circle(const std::array<NodeId, 6>& nodes, bool sync_preserving);
 
  private:
   // Made once for a trace.
   struct Shared {
-    Shared(const Trace& trace, Branches how, bool buffers, uint32_t pending_prefix)
+    Shared(const Trace& trace, Branches how, bool buffers, uint32_t carried_events)
         : branches(how),
-          carried(pending_prefix),
+          carried(carried_events),
           cells(trace),
-          edges(hard_edges(trace, cells, pending_prefix)),
+          edges(hard_edges(trace, cells, carried_events)),
           model(trace, cells, edges, how, buffers) {}
 
     Validator& get_validator() {

@@ -75,4 +75,41 @@ class Questions {
   std::vector<std::unique_ptr<Query>> free_;
 };
 
+// Questions that wait until all are asked together. The result would be the same with another
+// number of them, but for what is looked for in vain. Few at first: what is found early is known
+// when the work ends. An entry has the questions about the same places.
+template <typename Entry>
+class WaitingQuestions {
+ public:
+  // So many more of the entry wait. `first`: none did.
+  void add(Entry* entry, bool first, size_t count) {
+    if (first) {
+      entries_.push_back(entry);
+    }
+    count_ += count;
+  }
+  bool empty() const { return entries_.empty(); }
+  bool full() const { return count_ >= most_; }
+
+  // commit(entry, answer(query, *entry)) in the order of their coming; commit() may add some again.
+  template <typename Answer, typename Commit>
+  void ask(Questions& questions, const Answer& answer, const Commit& commit) {
+    std::vector<Entry*> asked;
+    asked.swap(entries_);
+    count_ = 0;
+    most_ = std::min(2 * most_, kMost);
+    questions.in_order(
+        asked.size(), [&](Query& query, size_t i) { return answer(query, *asked[i]); },
+        [&](size_t i, auto&& answered) { commit(asked[i], std::move(answered)); });
+  }
+
+ private:
+  static constexpr size_t kFirst = 64;
+  static constexpr size_t kMost = 4'096;
+
+  std::vector<Entry*> entries_;
+  size_t count_ = 0;
+  size_t most_ = kFirst;
+};
+
 }  // namespace tsomon::predict

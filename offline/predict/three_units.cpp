@@ -179,8 +179,12 @@ class ThreeUnits {
       return;
     }
     for (const Touch& begin : mine) {
+      if (steps_ > kMaxSteps) {
+        return;
+      }
       up_to(second.item, [&](const Touch& entered) {
         ++steps_;
+        spend(1);
         if (entered.cell != begin.cell) {
           return;
         }

@@ -398,18 +398,26 @@ std::string Validator::check_race(std::span<const uint32_t> tail, uint32_t start
   return {};
 }
 
+std::string Validator::find_places(std::span<const uint32_t> tail, uint32_t start,
+                                   std::span<const uint32_t> events, std::span<size_t> at) const {
+  for (size_t i = 0; i < events.size(); ++i) {
+    const bool store =
+        buffers_ && events[i] < size() && is(trace_.events[events[i]], kinds::kStores);
+    const auto found = std::find(tail.begin(), tail.end(), events[i] | (store ? kCommit : 0));
+    at[i] = events[i] < start ? events[i] : start + static_cast<size_t>(found - tail.begin());
+    if (events[i] >= size() || (events[i] >= start && found == tail.end())) {
+      return fmt::format("the reordering does not have event {}", events[i]);
+    }
+  }
+  return {};
+}
+
 std::string Validator::check_atomicity(std::span<const uint32_t> tail, uint32_t start,
                                        const std::array<uint32_t, 4>& detour,
                                        const UnitTable& units) {
   std::array<size_t, 4> at{};
-  for (size_t i = 0; i < detour.size(); ++i) {
-    const bool store =
-        buffers_ && detour[i] < size() && is(trace_.events[detour[i]], kinds::kStores);
-    const auto found = std::find(tail.begin(), tail.end(), detour[i] | (store ? kCommit : 0));
-    at[i] = detour[i] < start ? detour[i] : start + static_cast<size_t>(found - tail.begin());
-    if (detour[i] >= size() || (detour[i] >= start && found == tail.end())) {
-      return fmt::format("the reordering does not have event {}", detour[i]);
-    }
+  if (std::string wrong = find_places(tail, start, detour, at); !wrong.empty()) {
+    return wrong;
   }
   const auto [first, to, from, last] = detour;
   if (at[3] + 1 != start + tail.size() || at[0] > at[1] || at[2] > at[3]) {

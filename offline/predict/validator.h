@@ -95,6 +95,9 @@ class Validator {
   void find_plain();
   std::string replay(std::span<const uint32_t> tail, uint32_t start, size_t free_tail);
   std::string step(uint32_t event, bool bound);
+  // Where the reordering has each of the events.
+  std::string find_places(std::span<const uint32_t> tail, uint32_t start,
+                          std::span<const uint32_t> events, std::span<size_t> at) const;
   bool executed(uint32_t event) const;
   bool next_in_thread(uint32_t event) const;
   bool hard_edges_kept(uint32_t event, uint32_t* missing) const;

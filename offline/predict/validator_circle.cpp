@@ -16,12 +16,8 @@ bool Validator::leads_on(uint32_t to, uint32_t from, const UnitTable& units) con
 std::string Validator::check_circle(std::span<const uint32_t> tail, uint32_t start,
                                     const std::array<uint32_t, 6>& events, const UnitTable& units) {
   std::array<size_t, 6> at{};
-  for (size_t i = 0; i < events.size(); ++i) {
-    const auto found = std::find(tail.begin(), tail.end(), events[i]);
-    at[i] = events[i] < start ? events[i] : start + static_cast<size_t>(found - tail.begin());
-    if (events[i] >= trace_.events.size() || (events[i] >= start && found == tail.end())) {
-      return fmt::format("the reordering does not have event {}", events[i]);
-    }
+  if (std::string wrong = find_places(tail, start, events, at); !wrong.empty()) {
+    return wrong;
   }
   if (buffers_ || at[5] + 1 != start + tail.size() || at[0] >= at[1] || at[2] >= at[3] ||
       at[4] >= at[5]) {

@@ -111,9 +111,9 @@ void OrderLocations::follow_units(uint64_t next) {
   }
 }
 
-// Of the visible accesses of a merged unit the latest store stands for all before it: their edges
-// would lead from the same node to the same events. For an event of the thread of that store its
-// program order does.
+// The latest visible store of a merged unit stands for all of the unit's accesses before it: their
+// edges would lead from the same node to the same events. For an event of the thread of that store
+// its program order does.
 void OrderLocations::drop_alike(Location& location) {
   auto& records = location.records;
   constexpr size_t kLookedAt = 64;  // what lies behind may stay

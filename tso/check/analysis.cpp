@@ -354,7 +354,7 @@ class Analyser {
   std::optional<OrientationResult> whole_;  // of the whole trace
   uint64_t whole_steps_ = 0;
   uint64_t whole_work_ = 0;
-  // Of the components that have been judged; components that are searched ahead look at them.
+  // What the judged components have taken; components that are searched ahead look at it.
   std::atomic<uint64_t> steps_{0};  // decisions
   std::atomic<uint64_t> work_{0};
 };
