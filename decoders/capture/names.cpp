@@ -1,9 +1,9 @@
+#include "decoders/capture/names.h"
+
 #include <string>
 #include <string_view>
 
 #include <fmt/format.h>
-
-#include "decoders/capture/stream.h"
 
 namespace tsomon::capture {
 namespace {

@@ -42,19 +42,53 @@ uint64_t masked(uint64_t value, uint32_t size) {
   return size < 8 ? value & ((uint64_t{1} << (8 * size)) - 1) : value;
 }
 
-}  // namespace
+int64_t stamp_of(const Record& record, uint32_t index) {
+  return static_cast<int64_t>(std::min(record.words[index], static_cast<uint64_t>(kTimeMax)));
+}
 
-void StrayEnds::add(const StrayEnds& others) {
-  if (count == 0 && others.count != 0) {
-    first = others.first;
+// The value in a word of a record that has so many words.
+std::optional<uint64_t> value_of(const Record& record, uint32_t index, uint32_t words) {
+  if (record.count < words || record.size == 0 || record.size > 8) {
+    return std::nullopt;
   }
-  count += others.count;
+  return masked(record.words[index], record.size);
 }
 
-std::string StrayEnds::describe() const {
-  return fmt::format("{}: a unit ends that never began{}", first,
-                     count == 1 ? "" : fmt::format("; {} ends like this one in all", count));
+// What drains the buffer, or may have, and can be cut off before its second stamp (kOpenEnd).
+bool may_end_open(RecordType type) {
+  return type == RecordType::kAtomicLoad || type == RecordType::kAtomicStore ||
+         type == RecordType::kAtomicReadModifyWrite || type == RecordType::kFence;
 }
+
+// Of records that say no more than an address.
+std::optional<EventKind> kind_with_address(RecordType type) {
+  switch (type) {
+    case RecordType::kAcquire:
+      return EventKind::kAcquire;
+    case RecordType::kRelease:
+      return EventKind::kRelease;
+    case RecordType::kAcquireShared:
+      return EventKind::kAcquireShared;
+    case RecordType::kReleaseShared:
+      return EventKind::kReleaseShared;
+    case RecordType::kWait:
+      return EventKind::kWait;
+    case RecordType::kTry:
+      return EventKind::kTry;
+    case RecordType::kNotify:
+      return EventKind::kNotify;
+    case RecordType::kSend:
+      return EventKind::kSend;
+    case RecordType::kReceive:
+      return EventKind::kReceive;
+    case RecordType::kFree:
+      return EventKind::kFree;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
 
 void ThreadStream::problem(std::string_view text) {
   if (problems_.size() < kMaxProblems) {
@@ -267,121 +301,110 @@ void ThreadStream::point(int64_t lo, int64_t hi, bool separates) {
   from_ = std::max(from_, separates ? hi : lo);
 }
 
-// Everything but plain accesses, ranges and bare stamps. Units and waits may come without a stamp.
-void ThreadStream::add_ordered(const Record& record) {
-  const auto time = [&](uint32_t index) {
-    return static_cast<int64_t>(std::min(record.words[index], static_cast<uint64_t>(kTimeMax)));
-  };
-  if ((record.flags & kUnfinished) != 0 && record.count != 0) {
-    // Whether it drained the buffer is not known: what is left of it is its accesses.
-    if (is_new(time(0))) {
-      point(time(0), time(0), true);
-    }
-    const RecordType type = record.type;
-    const bool locked = type == RecordType::kAtomicReadModifyWrite;
-    if (locked || type == RecordType::kAtomicLoad || type == RecordType::kFailedCompareExchange) {
-      wait_for_stamp(make(EventKind::kRead, record));
-    }
-    if (locked || type == RecordType::kAtomicStore) {
-      wait_for_stamp(make(EventKind::kWrite, record));
-    }
-    return;
+// Whether it drained the buffer is not known: what is left of it is its accesses.
+void ThreadStream::add_unfinished(const Record& record) {
+  begin_open(record);
+  const RecordType type = record.type;
+  const bool locked = type == RecordType::kAtomicReadModifyWrite;
+  if (locked || type == RecordType::kAtomicLoad || type == RecordType::kFailedCompareExchange) {
+    wait_for_stamp(make(EventKind::kRead, record));
   }
-  const bool load = record.type == RecordType::kAtomicLoad;
-  const bool fence = record.type == RecordType::kFence;
-  const bool modifies = record.type == RecordType::kAtomicReadModifyWrite;
-  if ((record.flags & kOpenEnd) != 0 && record.count != 0 &&
-      (load || fence || modifies || record.type == RecordType::kAtomicStore)) {
-    if (is_new(time(0))) {
-      point(time(0), time(0), true);
-    }
-    if (fence) {
+  if (locked || type == RecordType::kAtomicStore) {
+    wait_for_stamp(make(EventKind::kWrite, record));
+  }
+}
+
+// An atomic access or a fence that ends with the next stamp.
+void ThreadStream::add_open_ended(const Record& record) {
+  begin_open(record);
+  switch (record.type) {
+    case RecordType::kFence: {
       Event event = make(EventKind::kFence, record);
       event.address = 0;
       return wait_for_stamp(event);
     }
-    const uint32_t size = record.size;
-    std::optional<uint64_t> value;
-    if (record.count >= 3 && size <= 8) {
-      value = masked(record.words[2], size);
-    }
-    if (modifies) {
-      std::optional<uint64_t> written;
-      if (record.count >= 4 && size <= 8) {
-        written = masked(record.words[3], size);
-      }
-      return wait_for_stamp(make(EventKind::kReadModifyWrite, record), value, written);
-    }
-    wait_for_stamp(make(load ? EventKind::kRead : EventKind::kWrite, record),
-                   load ? value : std::nullopt, load ? std::nullopt : value);
-    return;
+    case RecordType::kAtomicReadModifyWrite:
+      return wait_for_stamp(make(EventKind::kReadModifyWrite, record), value_of(record, 2, 3),
+                            value_of(record, 3, 4));
+    case RecordType::kAtomicLoad:
+      return wait_for_stamp(make(EventKind::kRead, record), value_of(record, 2, 3));
+    default:
+      return wait_for_stamp(make(EventKind::kWrite, record), {}, value_of(record, 2, 3));
   }
-  const bool has_stamp = record.count != 0 && !distrusted_;
-  int64_t begin = 0;
-  int64_t end = 0;
-  // Its stamp is older than what a handler recorded, some of which waits for its own: so does this.
-  bool waits = !has_stamp;
-  if (has_stamp) {
-    int64_t lo = time(0);
-    int64_t hi = record.count >= 2 ? time(1) : lo;
-    if (hi < lo) {
-      problem(fmt::format("byte {}: an interval ends {} cycles before it begins", place_, lo - hi));
-      std::swap(lo, hi);
-    }
-    // Program order sharpens the start. On a clock that goes backwards the interval gets longer.
-    const bool backwards = hi < from_;
-    begin = backwards ? lo : std::max(lo, from_);
-    end = backwards ? from_ : hi;
-    waits = backwards && any_waiting();
-    point(lo, hi, lo == hi || (record.flags & kSeparates) != 0);
-  }
+}
 
-  const auto value = [&](uint32_t index, uint32_t words) -> std::optional<uint64_t> {
-    const uint32_t size = record.size;
-    if (record.count < words || size == 0 || size > 8) {
-      return std::nullopt;
-    }
-    return masked(record.words[index], size);
-  };
-  const auto add_event = [&](const Event& event, std::optional<uint64_t> read = {},
-                             std::optional<uint64_t> write = {}) {
-    if (!waits) {
-      return add_ready(event, begin, end, read, write);
-    }
-    wait_for_stamp(event, read, write, has_stamp ? begin : kTimeMax);
-  };
+void ThreadStream::begin_open(const Record& record) {
+  const int64_t begin = stamp_of(record, 0);
+  if (is_new(begin)) {
+    point(begin, begin, true);
+  }
+}
+
+ThreadStream::Placed ThreadStream::place(const Record& record) {
+  Placed placed;
+  placed.has_stamp = record.count != 0 && !distrusted_;
+  placed.waits = !placed.has_stamp;
+  if (!placed.has_stamp) {
+    return placed;
+  }
+  int64_t lo = stamp_of(record, 0);
+  int64_t hi = record.count >= 2 ? stamp_of(record, 1) : lo;
+  if (hi < lo) {
+    problem(fmt::format("byte {}: an interval ends {} cycles before it begins", place_, lo - hi));
+    std::swap(lo, hi);
+  }
+  // Program order sharpens the start. On a clock that goes backwards the interval gets longer.
+  const bool backwards = hi < from_;
+  placed.begin = backwards ? lo : std::max(lo, from_);
+  placed.end = backwards ? from_ : hi;
+  // Its stamp is older than what a handler recorded, some of which waits for its own: so does this.
+  placed.waits = backwards && any_waiting();
+  point(lo, hi, lo == hi || (record.flags & kSeparates) != 0);
+  return placed;
+}
+
+void ThreadStream::add_placed(const Event& event, const Placed& placed,
+                              std::optional<uint64_t> read, std::optional<uint64_t> write) {
+  if (placed.waits) {
+    wait_for_stamp(event, read, write, placed.has_stamp ? placed.begin : kTimeMax);
+  } else {
+    add_ready(event, placed.begin, placed.end, read, write);
+  }
+}
+
+// Everything but plain accesses, ranges and bare stamps. Units and waits may come without a stamp.
+void ThreadStream::add_ordered(const Record& record) {
+  if ((record.flags & kUnfinished) != 0 && record.count != 0) {
+    return add_unfinished(record);
+  }
+  if ((record.flags & kOpenEnd) != 0 && record.count != 0 && may_end_open(record.type)) {
+    return add_open_ended(record);
+  }
+  const Placed placed = place(record);
   const auto add = [&](EventKind kind, std::optional<uint64_t> read = {},
                        std::optional<uint64_t> write = {}) {
-    add_event(make(kind, record), read, write);
+    add_placed(make(kind, record), placed, read, write);
   };
   const auto add_bare = [&](EventKind kind, uint64_t address) {  // no bytes
     Event event = make(kind, record);
     event.address = address;
     event.size = 0;
-    add_event(event);
+    add_placed(event, placed);
   };
   const uint64_t address = record.address;
 
   switch (record.type) {
     case RecordType::kAtomicLoad:
-      return add(EventKind::kRead, value(2, 3));
+      return add(EventKind::kRead, value_of(record, 2, 3));
     case RecordType::kAtomicStore:
-      return add(EventKind::kWrite, {}, value(2, 3));
+      return add(EventKind::kWrite, {}, value_of(record, 2, 3));
     case RecordType::kAtomicReadModifyWrite:
-      return add(EventKind::kReadModifyWrite, value(2, 4), value(3, 4));
+      return add(EventKind::kReadModifyWrite, value_of(record, 2, 4), value_of(record, 3, 4));
     case RecordType::kFailedCompareExchange:
       add_bare(EventKind::kFence, 0);
-      return add(EventKind::kRead, value(2, 3));
+      return add(EventKind::kRead, value_of(record, 2, 3));
     case RecordType::kFence:
       return add_bare(EventKind::kFence, 0);
-    case RecordType::kAcquire:
-      return add_bare(EventKind::kAcquire, address);
-    case RecordType::kRelease:
-      return add_bare(EventKind::kRelease, address);
-    case RecordType::kAcquireShared:
-      return add_bare(EventKind::kAcquireShared, address);
-    case RecordType::kReleaseShared:
-      return add_bare(EventKind::kReleaseShared, address);
     case RecordType::kFork:
       return add_bare(EventKind::kFork, names_->thread(address));
     case RecordType::kJoin:
@@ -399,27 +422,18 @@ void ThreadStream::add_ordered(const Record& record) {
         stray_ends_.add({1, fmt::format("chunk {}: byte {}", chunk_, place_)});
       }
       return;
-    case RecordType::kWait:
-      return add_bare(EventKind::kWait, address);
-    case RecordType::kTry:
-      return add_bare(EventKind::kTry, address);
-    case RecordType::kNotify:
-      return add_bare(EventKind::kNotify, address);
-    case RecordType::kSend:
-      return add_bare(EventKind::kSend, address);
-    case RecordType::kReceive:
-      return add_bare(EventKind::kReceive, address);
     case RecordType::kAllocate: {
       Event event = make(EventKind::kAllocate, record);
       event.size = static_cast<uint32_t>(record.words[2]) & Event::kMaxSize;
-      return add_event(event);
+      return add_placed(event, placed);
     }
-    case RecordType::kFree:
-      return add_bare(EventKind::kFree, address);
     case RecordType::kThreadEnd:
       saw_end_ = true;
       return;
-    default:  // a thread's beginning
+    default:
+      if (const auto kind = kind_with_address(record.type)) {
+        add_bare(*kind, address);
+      }
       return;
   }
 }

@@ -29,63 +29,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "decoders/capture/decoder.h"
+#include "decoders/capture/names.h"
+#include "decoders/capture/stray_ends.h"
 #include "tso/model/trace.h"
 
 namespace tsomon::capture {
-
-// Ids of the capture to ids of Symbols, shared by the threads of one capture.
-class Names {
- public:
-  explicit Names(Symbols& symbols) : symbols_(&symbols) {}
-
-  void set_label(uint32_t id, std::string_view text) { labels_[id] = std::string(text); }
-  bool any_label() const { return !labels_.empty(); }
-  void set_thread_name(uint32_t number, std::string_view name);
-
-  ThreadId thread(uint64_t number);
-  uint32_t label(uint64_t id);     // "label#7" when the capture does not define it
-  uint32_t location(uint64_t pc);  // "0x401136" until it is symbolised; 0 has none
-  uint64_t undefined_labels() const { return undefined_labels_; }
-  // Of the capture's ranges, so many of the largest pieces. False: not as many are left.
-  bool take_pieces(uint64_t count) {
-    if (count > pieces_left_) {
-      return false;
-    }
-    pieces_left_ -= count;
-    return true;
-  }
-  void set_may_cancel() { may_cancel_ = true; }
-  bool may_cancel() const { return may_cancel_; }  // units
-
- private:
-  uint64_t pieces_left_ = uint64_t{1} << 20;  // 16 TiB
-  Symbols* symbols_;
-  std::unordered_map<uint64_t, std::string> labels_;
-  std::unordered_map<uint64_t, std::string> thread_names_;
-  std::unordered_map<uint64_t, ThreadId> threads_;
-  std::unordered_map<uint64_t, uint32_t> label_ids_;
-  std::unordered_map<uint64_t, uint32_t> locations_;
-  struct Recent {
-    uint64_t pc = 0;
-    uint32_t id = Event::kNoLocation;
-  };
-  std::vector<Recent> recent_ = std::vector<Recent>(1024);
-  uint64_t undefined_labels_ = 0;
-  bool may_cancel_ = false;
-};
-
-// Ends of units that never began: an error of the program, which repeats as often as the code runs.
-struct StrayEnds {
-  uint64_t count = 0;
-  std::string first;  // its place
-
-  void add(const StrayEnds& others);
-  std::string describe() const;
-};
 
 class ThreadStream {
  public:
@@ -137,6 +88,20 @@ class ThreadStream {
  private:
   bool decode_record(const Record& record);
   void add_ordered(const Record& record);
+  void add_unfinished(const Record& record);
+  void add_open_ended(const Record& record);
+  // Its first stamp ends what came before; it goes on.
+  void begin_open(const Record& record);
+  // When an event with the stamps of a record happened. `waits`: its end is that of the next stamp.
+  struct Placed {
+    bool has_stamp = false;
+    bool waits = false;
+    int64_t begin = 0;
+    int64_t end = 0;
+  };
+  Placed place(const Record& record);
+  void add_placed(const Event& event, const Placed& placed, std::optional<uint64_t> read = {},
+                  std::optional<uint64_t> write = {});
   // Not one of an earlier record.
   bool is_new(int64_t stamp) const { return stamp > from_ && stamp > latest_; }
   void point(int64_t lo, int64_t hi, bool separates);

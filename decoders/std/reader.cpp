@@ -53,7 +53,28 @@ class StdReader::Impl {
     uint64_t open_units = 0;
   };
 
+  // The second field of a line.
+  struct OpField {
+    const Op* op = nullptr;
+    std::string_view all;
+    bool has_operand = false;
+    std::string_view operand;  // what stands between its brackets
+  };
+
+  struct ParsedEvent {
+    Event event;
+    std::optional<uint64_t> read;
+    std::optional<uint64_t> written;
+    Interval interval;
+  };
+
   bool parse(const Fields& fields, EventBlock& block);
+  bool split_operation(const char* begin, const char* end, OpField& field);
+  bool parse_operand(const OpField& field, ParsedEvent& parsed);
+  bool parse_access(const OpField& field, ParsedEvent& parsed);
+  bool parse_values(const OpField& field, size_t begin, ParsedEvent& parsed);
+  bool parse_object(const OpField& field, Event& event);
+  bool read_interval(const Fields& fields, ParsedEvent& parsed);
   bool parse_location(std::string_view text, LocationKey& key);
   bool parse_header(std::string_view op);
   bool parse_set(std::string_view text);
@@ -68,6 +89,7 @@ class StdReader::Impl {
   [[gnu::cold, gnu::noinline]] bool wrong(std::string message);
   [[gnu::cold, gnu::noinline]] bool wrong(const char* expected, std::string_view found);
   [[gnu::cold, gnu::noinline]] bool wrong_op(std::string_view op);
+  [[gnu::cold, gnu::noinline]] bool no_open_unit(const Event& end);
   [[gnu::cold, gnu::noinline]] bool out_of_order(int64_t hi, int64_t latest_lo);
   tl::unexpected<Error> failed(Error error);
 
@@ -104,6 +126,12 @@ bool StdReader::Impl::wrong_op(std::string_view op) {
     }
   }
   return wrong(fmt::format("expected an operation ({}), found {}", known, quoted(op)));
+}
+
+bool StdReader::Impl::no_open_unit(const Event& end) {
+  return wrong(fmt::format("expected a unit of thread {} to be open, found '{}' without 'begin'",
+                           quoted(symbols_.threads.text(end.thread)),
+                           end.kind() == EventKind::kUnitEnd ? "end" : "cancel"));
 }
 
 bool StdReader::Impl::out_of_order(int64_t hi, int64_t latest_lo) {
@@ -265,190 +293,202 @@ bool StdReader::Impl::parse_header(std::string_view op) {
   return wrong(kHeaders, op);
 }
 
+// The text of an access is LOCATION, LOCATION=VALUE or, of a locked operation, LOCATION=READ,WRITTEN.
+bool StdReader::Impl::parse_access(const OpField& field, ParsedEvent& parsed) {
+  const bool has_values = field.op->reads || field.op->writes;
+  const size_t equals = has_values ? field.operand.rfind('=') : std::string_view::npos;
+  LocationKey location;
+  if (!field.has_operand) {
+    return wrong("OP(location)", field.all);
+  }
+  if (!parse_location(field.operand.substr(0, equals), location)) {
+    return false;
+  }
+  parsed.event.address = location.address;
+  parsed.event.size = location.size & Event::kMaxSize;
+  return equals == std::string_view::npos || parse_values(field, equals + 1, parsed);
+}
+
+bool StdReader::Impl::parse_values(const OpField& field, size_t begin, ParsedEvent& parsed) {
+  const Op& op = *field.op;
+  std::string_view read = field.operand.substr(begin);
+  std::string_view written = read;
+  const bool both = op.reads && op.writes;
+  if (both) {
+    const size_t comma = read.find(',');
+    if (comma == std::string_view::npos) {
+      return wrong("two values, read and written, as in rmw(x=1,2)", field.operand);
+    }
+    written.remove_prefix(comma + 1);
+    read = read.substr(0, comma);
+    // Of a locked operation either value alone may be known.
+    if (read.empty() && written.empty()) {
+      return wrong("a value", field.operand);
+    }
+  }
+  const auto parse = [&](std::string_view text, std::optional<uint64_t>& into) {
+    const auto value = parse_value(text, parsed.event.size);
+    if (!value) {
+      return wrong(value.error().message);
+    }
+    into = *value;
+    return true;
+  };
+  if (op.reads && !(both && read.empty()) && !parse(read, parsed.read)) {
+    return false;
+  }
+  return !op.writes || (both && written.empty()) || parse(written, parsed.written);
+}
+
+bool StdReader::Impl::parse_object(const OpField& field, Event& event) {
+  const auto object = parse_byte_range(field.operand);
+  if (!object) {
+    return wrong("OP(0xADDRESS+SIZE)", field.all);
+  }
+  if (!*object) {
+    return wrong(object->error().message);
+  }
+  event.address = (*object)->address;
+  event.size = (*object)->size & Event::kMaxSize;
+  return true;
+}
+
+inline bool StdReader::Impl::parse_operand(const OpField& field, ParsedEvent& parsed) {
+  Event& event = parsed.event;
+  const char* const arg = field.operand.data();
+  const size_t length = field.operand.size();
+  switch (field.op->form) {
+    case OpForm::kLocation: {
+      if (length - 1 < kShortToken && *arg != '0') {
+        // The common case in one go: the bytes that are searched for '=' are the cache's key.
+        const __m128i key = token_key(arg, length);
+        if (!(field.op->reads || field.op->writes) || !contains(key, '=')) {
+          event.address = names_.get(key, [&] { return symbols_.names.intern({arg, length}); });
+          return true;
+        }
+      }
+      return parse_access(field, parsed);
+    }
+    case OpForm::kThread: {
+      const uint32_t other = thread_id(arg, arg + length);
+      if (other == TokenCache::kUncached) {
+        return wrong("OP(thread)", field.all);
+      }
+      if (other == event.thread) {
+        return wrong("another thread than the event's own", field.all);
+      }
+      event.address = other;
+      return true;
+    }
+    case OpForm::kText:
+      if (!field.has_operand) {
+        return wrong("OP(text)", field.all);
+      }
+      event.address = label_id(arg, arg + length);
+      return true;
+    case OpForm::kBegin:
+      event.address = label_id(arg, arg + length);
+      return true;
+    case OpForm::kEnd:
+      return states_[event.thread].open_units != 0 || no_open_unit(event);
+    case OpForm::kBare:
+      return length == 0 || wrong("no operand", field.all);
+    case OpForm::kObject:
+      return parse_object(field, event);
+    case OpForm::kAddress: {
+      const auto address = parse_value(field.operand, 0);
+      if (!address || length < 3 || *arg != '0') {
+        return wrong("OP(0xADDRESS)", field.all);
+      }
+      event.address = *address;
+      return true;
+    }
+    case OpForm::kAnyOperand:
+      return true;
+  }
+  return true;
+}
+
+// The operation's name and its operand.
+inline bool StdReader::Impl::split_operation(const char* begin, const char* end, OpField& field) {
+  const auto length = static_cast<size_t>(end - begin);
+  const uint64_t word = load8(begin);
+  const size_t name = std::min(leading_letters(word), length);
+  field.all = {begin, length};
+  field.op = name < 8 ? find_op(word & ((uint64_t{1} << (8 * name)) - 1)) : nullptr;
+  if (field.op == nullptr) {
+    return wrong_op(field.all);
+  }
+  field.has_operand = name != length;
+  if (!field.has_operand) {
+    field.operand = field.all.substr(length);
+    return true;
+  }
+  if (begin[name] != '(' || end[-1] != ')' || length < name + 2) {
+    return wrong("OP(operand)", field.all);
+  }
+  field.operand = {begin + name + 1, length - name - 2};
+  return true;
+}
+
+// "LO..HI", and of a lock "LO..HI!" (tso/model/lock_order.h).
+inline bool StdReader::Impl::read_interval(const Fields& fields, ParsedEvent& parsed) {
+  const char* const begin = fields.location_end + 1;
+  const bool by_start = is(parsed.event, kinds::kLocks) && fields.end[-1] == '!';
+  const auto interval =
+      parse_interval({begin, static_cast<size_t>(fields.end - begin) - (by_start ? 1 : 0)});
+  if (!interval) {
+    return wrong(interval.error().message);
+  }
+  parsed.interval = *interval;
+  if (by_start) {
+    parsed.written = static_cast<uint64_t>(interval->lo);
+  }
+  return true;
+}
+
 // One event or header; false leaves the reason in message_ and the block as it was.
 inline bool StdReader::Impl::parse(const Fields& fields, EventBlock& block) {
   const char* const op_begin = fields.thread_end + 1;
-  const char* const op_end = fields.op_end;
-  const auto field_length = static_cast<size_t>(op_end - op_begin);
-
   const uint32_t thread = thread_id(fields.begin, fields.thread_end);
   if (thread == TokenCache::kUncached) {
     if (fields.begin == fields.thread_end) {
       return wrong("a thread before the first '|'", {fields.begin, fields.end});
     }
-    return parse_header({op_begin, field_length});
+    return parse_header({op_begin, static_cast<size_t>(fields.op_end - op_begin)});
   }
 
-  const uint64_t word = load8(op_begin);
-  const size_t name_length = std::min(leading_letters(word), field_length);
-  const Op* const op =
-      name_length < 8 ? find_op(word & ((uint64_t{1} << (8 * name_length)) - 1)) : nullptr;
-  if (op == nullptr) {
-    return wrong_op({op_begin, field_length});
+  OpField field;
+  if (!split_operation(op_begin, fields.op_end, field)) {
+    return false;
   }
-  const char* arg = op_begin + name_length;
-  const char* arg_end = arg;
-  const bool has_operand = name_length != field_length;
-  if (has_operand) {
-    if (*arg != '(' || op_end[-1] != ')' || field_length < name_length + 2) {
-      return wrong("OP(operand)", {op_begin, field_length});
-    }
-    ++arg;
-    arg_end = op_end - 1;
-  }
-
-  Event event;
-  event.set_kind(op->kind);
+  ParsedEvent parsed;
+  Event& event = parsed.event;
+  event.set_kind(field.op->kind);
   event.thread = thread;
-  std::optional<uint64_t> read_value;
-  std::optional<uint64_t> write_value;
-
-  switch (op->form) {
-    case OpForm::kLocation: {
-      const auto length = static_cast<size_t>(arg_end - arg);
-      const bool has_values = op->reads || op->writes;
-      if (length - 1 < kShortToken && *arg != '0') {
-        // The common case in one go: the bytes that are searched for '=' are the cache's key.
-        const __m128i key = token_key(arg, length);
-        if (!has_values || !contains(key, '=')) {
-          event.address = names_.get(key, [&] { return symbols_.names.intern({arg, length}); });
-          break;
-        }
-      }
-      std::string_view text(arg, length);
-      const size_t equals = has_values ? text.rfind('=') : std::string_view::npos;
-      LocationKey location;
-      if (!has_operand || !parse_location(text.substr(0, equals), location)) {
-        return has_operand ? false : wrong("OP(location)", {op_begin, field_length});
-      }
-      event.address = location.address;
-      event.size = location.size & Event::kMaxSize;
-      if (equals == std::string_view::npos) {
-        break;
-      }
-      std::string_view first = text.substr(equals + 1);
-      std::string_view second;
-      if (op->reads && op->writes) {
-        const size_t comma = first.find(',');
-        if (comma == std::string_view::npos) {
-          return wrong("two values, read and written, as in rmw(x=1,2)", text);
-        }
-        second = first.substr(comma + 1);
-        first = first.substr(0, comma);
-        // Of a locked operation either value alone may be known.
-        if (first.empty() && second.empty()) {
-          return wrong("a value", text);
-        }
-      } else if (op->writes) {
-        std::swap(first, second);
-      }
-      const bool both = op->reads && op->writes;
-      if (op->reads && !(both && first.empty())) {
-        const auto value = parse_value(first, location.size);
-        if (!value) {
-          return wrong(value.error().message);
-        }
-        read_value = *value;
-      }
-      if (op->writes && !(both && second.empty())) {
-        const auto value = parse_value(second, location.size);
-        if (!value) {
-          return wrong(value.error().message);
-        }
-        write_value = *value;
-      }
-      break;
-    }
-    case OpForm::kThread: {
-      const uint32_t other = thread_id(arg, arg_end);
-      if (other == TokenCache::kUncached) {
-        return wrong("OP(thread)", {op_begin, field_length});
-      }
-      if (other == thread) {
-        return wrong("another thread than the event's own", {op_begin, field_length});
-      }
-      event.address = other;
-      break;
-    }
-    case OpForm::kText:
-      if (!has_operand) {
-        return wrong("OP(text)", {op_begin, field_length});
-      }
-      event.address = label_id(arg, arg_end);
-      break;
-    case OpForm::kBegin:
-      event.address = label_id(arg, arg_end);
-      break;
-    case OpForm::kEnd:
-      if (states_[thread].open_units == 0) {
-        return wrong(
-            fmt::format("expected a unit of thread {} to be open, found '{}' without "
-                        "'begin'",
-                        quoted({fields.begin, fields.thread_end}),
-                        op->kind == EventKind::kUnitEnd ? "end" : "cancel"));
-      }
-      break;
-    case OpForm::kBare:
-      if (arg != arg_end) {
-        return wrong("no operand", {op_begin, field_length});
-      }
-      break;
-    case OpForm::kObject: {
-      const auto object = parse_byte_range({arg, static_cast<size_t>(arg_end - arg)});
-      if (!object) {
-        return wrong("OP(0xADDRESS+SIZE)", {op_begin, field_length});
-      }
-      if (!*object) {
-        return wrong(object->error().message);
-      }
-      event.address = (*object)->address;
-      event.size = (*object)->size & Event::kMaxSize;
-      break;
-    }
-    case OpForm::kAddress: {
-      const std::string_view text(arg, static_cast<size_t>(arg_end - arg));
-      const auto address = parse_value(text, 0);
-      if (!address || text.size() < 3 || text[0] != '0') {
-        return wrong("OP(0xADDRESS)", {op_begin, field_length});
-      }
-      event.address = *address;
-      break;
-    }
-    case OpForm::kAnyOperand:
-      break;
+  parsed.interval = {events_, events_};
+  if (!parse_operand(field, parsed) ||
+      (fields.location_end != fields.end && !read_interval(fields, parsed))) {
+    return false;
   }
 
-  Interval interval{events_, events_};
-  if (fields.location_end != fields.end) {
-    const char* const begin = fields.location_end + 1;
-    // Of a lock "LO..HI!": tso/model/lock_order.h.
-    const bool by_start = is(event, kinds::kLocks) && fields.end[-1] == '!';
-    const auto parsed =
-        parse_interval({begin, static_cast<size_t>(fields.end - begin) - (by_start ? 1 : 0)});
-    if (!parsed) {
-      return wrong(parsed.error().message);
-    }
-    interval = *parsed;
-    if (by_start) {
-      write_value = static_cast<uint64_t>(interval.lo);
-    }
-  }
+  const Interval& interval = parsed.interval;
   ThreadState& state = states_[thread];
   if (interval.hi < state.latest_lo) {
     return out_of_order(interval.hi, state.latest_lo);
   }
   state.latest_lo = std::max(state.latest_lo, interval.lo);
-  state.open_units += op->form == OpForm::kBegin;
-  state.open_units -= op->form == OpForm::kEnd;
+  state.open_units += field.op->form == OpForm::kBegin;
+  state.open_units -= field.op->form == OpForm::kEnd;
   if (fields.op_end != fields.end) {
     event.location = location_id(fields.op_end + 1, fields.location_end);
   }
   ++events_;
-  if (interval.lo == interval.hi && !read_value && !write_value) {
+  if (interval.lo == interval.hi && !parsed.read && !parsed.written) {
     event.lo = interval.lo;
     block.events.push_back(event);
   } else {
-    block.add(event, interval.lo, interval.hi, read_value, write_value);
+    block.add(event, interval.lo, interval.hi, parsed.read, parsed.written);
   }
   return true;
 }

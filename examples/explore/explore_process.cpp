@@ -145,7 +145,7 @@ int terminates() {
 int throws() {
   return with_two([](int thread) {
     try {
-      std::vector<int>(1).at(static_cast<size_t>(flag.load() + 1));
+      counter += std::vector<int>(1).at(size_t{1} + static_cast<size_t>(flag.load()));
     } catch (const std::out_of_range& error) {
       counter += thread == 0 && error.what()[0] != 0 ? 1 : 0;
     }
@@ -194,7 +194,7 @@ int takes(size_t size, bool writes) {
       for (size_t at = 0; writes && at < size; at += 4096) {
         memory[at] = 1;
       }
-      assert(size < 2 || memory[1] != 1);
+      assert(size < 2 || memory[1] != 1);  // NOLINT(clang-analyzer-unix.Malloc): it is kept
     }
   });
 }
@@ -218,8 +218,10 @@ int nested() {
 }
 
 int many() {
+  constexpr size_t kThreads = 4;
   std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) {
+  threads.reserve(kThreads);
+  for (size_t i = 0; i < kThreads; ++i) {
     threads.emplace_back([i] {
       if (i == 0) {
         flag.store(1, std::memory_order_release);
@@ -283,6 +285,7 @@ int thread_numbers() {
 
 }  // namespace
 
+// NOLINTNEXTLINE(bugprone-exception-escape): one of them is there to throw
 int main(int argc, char** argv) {
   const char* const what = argc > 1 ? argv[1] : "";
   const auto is = [what](const char* name) { return std::strcmp(what, name) == 0; };

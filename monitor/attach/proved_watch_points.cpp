@@ -21,7 +21,8 @@ alignas(8) std::array<uint64_t, kMaxWatchPoints> locations{};
 template <typename T>
 void load_and_store(uint64_t address) {
   auto* const location = reinterpret_cast<volatile T*>(address);
-  *location = *location;
+  const T value = *location;
+  *location = value;
 }
 
 void access(const WatchPoint& own) {

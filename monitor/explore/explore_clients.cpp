@@ -229,6 +229,85 @@ class SizeExplorer {
   std::map<size_t, Result<Exploration>> explored_;
 };
 
+// What the clients' calls are compared with, where the program names it.
+Result<void> choose_object(const ExploreOptions& options, const Listed& listed,
+                           ExploreOptions* each) {
+  if (listed.object == "sequential" && !each->specification) {
+    std::vector<std::string> command = options.command;
+    command.emplace_back("--specification");
+    auto specification = SequentialProgram::start(command);
+    if (!specification) {
+      return tl::unexpected(specification.error());
+    }
+    each->specification = std::move(*specification);
+  }
+  if (listed.object.empty()) {
+    return {};
+  }
+  each->linearizability = true;
+  if (!each->object && !each->specification) {
+    each->object = linearizability::object_kind(listed.object);
+    if (!each->object) {
+      return tl::unexpected(program_error(
+          options,
+          fmt::format("its object, {}, is not known (--object lists what is)", listed.object)));
+    }
+  }
+  return {};
+}
+
+Result<Exploration> replay_client(ExploreOptions options, const Listed& listed) {
+  const auto asked = parse_client_schedule(options.replay, listed);
+  if (!asked) {
+    return tl::unexpected(asked.error());
+  }
+  options.replay = asked->schedule;
+  auto replayed = explore_client(options, asked->client);
+  if (replayed) {
+    replayed->clients = 1;
+    replayed->client = asked->client;
+  }
+  return replayed;
+}
+
+// All clients, those with few calls first, until one is violated.
+Result<Exploration> explore_plan(const ExploreOptions& options, const Listed& listed,
+                                 const ClientBounds& bounds) {
+  const auto begun = Clock::now();
+  Exploration all;
+  all.program = options.command[0];
+  for (uint32_t calls = 1; calls <= bounds.calls; ++calls) {
+    std::vector<std::string> clients;
+    const bool whole = for_each_client(listed.operations, bounds, calls, [&](const Client& client) {
+      clients.push_back(client_text(client, listed.operations));
+      return clients.size() < kMostClients;
+    });
+    SizeExplorer explorer(options, std::move(clients), begun);
+    explorer.run();
+    std::optional<Error> error;
+    if (explorer.add_to(&all, &error)) {
+      if (error) {
+        return tl::unexpected(*error);
+      }
+      break;
+    }
+    if (!whole) {
+      all.notes.push_back(
+          fmt::format("there are more than {} clients of {} calls", kMostClients, calls));
+      break;
+    }
+  }
+  if (!options.folder.empty() && !all.client.empty()) {
+    const auto again = explore_client(options, all.client);
+    if (!again) {
+      return tl::unexpected(again.error());
+    }
+    all.traces = again->traces;
+  }
+  all.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+  return all;
+}
+
 }  // namespace
 
 Result<Exploration> explore_clients(const ExploreOptions& options, const std::string& file) {
@@ -250,73 +329,11 @@ Result<Exploration> explore_clients(const ExploreOptions& options, const std::st
     return tl::unexpected(chosen.error());
   }
   ExploreOptions each = options;
-  if (listed->object == "sequential" && !each.specification) {
-    std::vector<std::string> command = options.command;
-    command.emplace_back("--specification");
-    auto specification = SequentialProgram::start(command);
-    if (!specification) {
-      return tl::unexpected(specification.error());
-    }
-    each.specification = std::move(*specification);
+  if (const auto chosen = choose_object(options, *listed, &each); !chosen) {
+    return tl::unexpected(chosen.error());
   }
-  if (!listed->object.empty()) {
-    if (!each.object && !each.specification) {
-      each.object = linearizability::object_kind(listed->object);
-      if (!each.object) {
-        return tl::unexpected(program_error(
-            options,
-            fmt::format("its object, {}, is not known (--object lists what is)", listed->object)));
-      }
-    }
-    each.linearizability = true;
-  }
-  if (!options.replay.empty()) {
-    const auto asked = parse_client_schedule(options.replay, *listed);
-    if (!asked) {
-      return tl::unexpected(asked.error());
-    }
-    each.replay = asked->schedule;
-    auto replayed = explore_client(each, asked->client);
-    if (replayed) {
-      replayed->clients = 1;
-      replayed->client = asked->client;
-    }
-    return replayed;
-  }
-  const auto begun = Clock::now();
-  Exploration all;
-  all.program = options.command[0];
-  for (uint32_t calls = 1; calls <= plan->bounds.calls; ++calls) {
-    std::vector<std::string> clients;
-    const bool whole =
-        for_each_client(listed->operations, plan->bounds, calls, [&](const Client& client) {
-          clients.push_back(client_text(client, listed->operations));
-          return clients.size() < kMostClients;
-        });
-    SizeExplorer explorer(each, std::move(clients), begun);
-    explorer.run();
-    std::optional<Error> error;
-    if (explorer.add_to(&all, &error)) {
-      if (error) {
-        return tl::unexpected(*error);
-      }
-      break;
-    }
-    if (!whole) {
-      all.notes.push_back(
-          fmt::format("there are more than {} clients of {} calls", kMostClients, calls));
-      break;
-    }
-  }
-  if (!options.folder.empty() && !all.client.empty()) {
-    const auto again = explore_client(each, all.client);
-    if (!again) {
-      return tl::unexpected(again.error());
-    }
-    all.traces = again->traces;
-  }
-  all.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
-  return all;
+  return options.replay.empty() ? explore_plan(each, *listed, plan->bounds)
+                                : replay_client(each, *listed);
 }
 
 }  // namespace tsomon::explore

@@ -39,6 +39,16 @@ Error start_error(const std::string& program, const std::string& message) {
   return {ErrorKind::kEnvironment, program, {}, message};
 }
 
+tl::unexpected<Error> no_start(const std::string& program, const std::string& what, int error) {
+  return tl::unexpected(start_error(program, what + ": " + std::strerror(error)));
+}
+
+tl::unexpected<Error> unusable(const std::string& program, const std::string& why) {
+  Error error = start_error(program, why);
+  error.kind = ErrorKind::kUnreadable;
+  return tl::unexpected(error);
+}
+
 std::vector<std::string> environment_for(int memory) {
   std::vector<std::string> environment;
   const std::string own = std::string(kChannelVariable) + "=";
@@ -75,26 +85,40 @@ Result<std::unique_ptr<ProgramProcess>> ProgramProcess::start(
 }
 
 Result<bool> ProgramProcess::begin(const std::vector<std::string>& command) {
-  const auto failed = [&](const std::string& what, int error) {
-    return tl::unexpected(start_error(command[0], what + ": " + std::strerror(error)));
-  };
   const int memory = memfd_create("tsomon-explore", 0);
   errors_ = memfd_create("tsomon-explore-errors", MFD_CLOEXEC);
   if (memory < 0 || errors_ < 0 || ftruncate(memory, sizeof(Channel)) != 0) {
-    return failed("no memory to share with the program", errno);
+    return no_start(command[0], "no memory to share with the program", errno);
   }
   void* const mapped =
       mmap(nullptr, sizeof(Channel), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-  std::array<int, 2> told{};
-  if (mapped == MAP_FAILED || pipe2(told.data(), O_CLOEXEC) != 0) {
-    return failed("no memory to share with the program", errno);
+  if (mapped == MAP_FAILED) {
+    return no_start(command[0], "no memory to share with the program", errno);
   }
   channel_ = static_cast<Channel*>(mapped);
   channel_->processor = options_.processor;
   channel_->explorer = getpid();
   // A schedule that somebody looks at runs as what it is, a process with threads.
   channel_->run_in_place = !options_.fork && !options_.show_output;
+  auto started = start_server(command, memory);
+  ::close(memory);
+  if (!started) {
+    return started;
+  }
+  if (auto served = wait_for_runtime(command[0]); !served) {
+    return served;
+  }
+  served_ = 1;
+  return true;
+}
+
+Result<bool> ProgramProcess::start_server(const std::vector<std::string>& command, int memory) {
+  std::array<int, 2> told{};
+  if (pipe2(told.data(), O_CLOEXEC) != 0) {
+    return no_start(command[0], "no pipe to the program", errno);
+  }
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& argument : command) {
     arguments.push_back(const_cast<char*>(argument.c_str()));
   }
@@ -102,6 +126,7 @@ Result<bool> ProgramProcess::begin(const std::vector<std::string>& command) {
   // Between fork and exec nothing may be allocated: other threads may be in the allocator.
   const std::vector<std::string> environment = environment_for(memory);
   std::vector<char*> variables;
+  variables.reserve(environment.size() + 1);
   for (const std::string& variable : environment) {
     variables.push_back(const_cast<char*>(variable.c_str()));
   }
@@ -121,7 +146,6 @@ Result<bool> ProgramProcess::begin(const std::vector<std::string>& command) {
   }
   const int fork_error = errno;
   ::close(told[1]);
-  ::close(memory);
   int exec_error = 0;
   ssize_t got = 0;
   while (server_ > 0 && (got = ::read(told[0], &exec_error, sizeof exec_error)) < 0 &&
@@ -129,37 +153,33 @@ Result<bool> ProgramProcess::begin(const std::vector<std::string>& command) {
   }
   ::close(told[0]);
   if (server_ < 0) {
-    return failed("no process can be made", fork_error);
+    return no_start(command[0], "no process can be made", fork_error);
   }
   if (got == sizeof exec_error) {
-    Error error = start_error(command[0], std::strerror(exec_error));
-    error.kind = ErrorKind::kUnreadable;
-    return tl::unexpected(error);
+    return unusable(command[0], std::strerror(exec_error));
   }
+  return true;
+}
+
+Result<bool> ProgramProcess::wait_for_runtime(const std::string& program) {
   const auto begin = Clock::now();
   while (channel_->done.load(std::memory_order_acquire) == 0) {
     int status = 0;
     if (waitpid(server_, &status, WNOHANG) == server_) {
       server_ = -1;
-      Error error = start_error(
-          command[0],
-          "it is not linked with the tsomon runtime. Build it with tsomon-c++ or tsomon-cc in the "
-          "place of its compiler");
-      error.kind = ErrorKind::kUnreadable;
-      return tl::unexpected(error);
+      return unusable(program,
+                      "it is not linked with the tsomon runtime. Build it with tsomon-c++ or "
+                      "tsomon-cc in the place of its compiler");
     }
     if (seconds_since(begin) > kStartSeconds || stop_asked()) {
-      return tl::unexpected(start_error(command[0], "it did not come to the start of the runtime"));
+      return tl::unexpected(start_error(program, "it did not come to the start of the runtime"));
     }
     sleep_on_done(0);
   }
   if (channel_->magic != kChannelMagic) {
-    Error error = start_error(
-        command[0], "it is linked with the runtime of another version of tsomon. Build it again");
-    error.kind = ErrorKind::kUnreadable;
-    return tl::unexpected(error);
+    return unusable(program,
+                    "it is linked with the runtime of another version of tsomon. Build it again");
   }
-  served_ = 1;
   return true;
 }
 

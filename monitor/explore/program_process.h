@@ -80,6 +80,9 @@ class ProgramProcess : public Program {
   friend class NearProcess;
   ProgramProcess() = default;
   Result<bool> begin(const std::vector<std::string>& command);
+  // `memory`: of the channel, which the program inherits.
+  Result<bool> start_server(const std::vector<std::string>& command, int memory);
+  Result<bool> wait_for_runtime(const std::string& program);
   bool is_ahead(const Request& request) const;
   void drop_ahead();
   void ask(const Request& request);

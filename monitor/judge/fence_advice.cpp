@@ -76,6 +76,7 @@ void add_fence_advice(const Analysis& analysis, const EventBlock& events, const 
 std::vector<ReportedFence> reported(const std::vector<FenceAdvice>& advice, const Symbols& symbols,
                                     const ReportNames& names) {
   std::vector<ReportedFence> result;
+  result.reserve(advice.size());
   for (const FenceAdvice& each : advice) {
     result.push_back({json_of(each, symbols, names), line_of(each, symbols, names)});
   }

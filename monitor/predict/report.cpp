@@ -9,6 +9,7 @@
 #include "monitor/findings/reported_cycle.h"
 #include "monitor/predict/predict.h"
 #include "tso/support/printable.h"
+#include "tso/support/work.h"
 
 namespace tsomon {
 namespace {
@@ -154,6 +155,7 @@ nlohmann::ordered_json entry_json(const Prediction& prediction, const std::vecto
                                   {"witness", nullptr}};
   const auto lines = [&](const std::vector<uint32_t>& order) {
     std::vector<uint64_t> all;
+    all.reserve(order.size());
     for (const uint32_t event : order) {
       all.push_back(prediction.line(event));
     }
@@ -198,6 +200,7 @@ const char* verdict_name(const Prediction& prediction) {
 std::string fingerprint_of_events(const Prediction& prediction,
                                   const std::vector<uint32_t>& events) {
   std::vector<ReportedAccess> accesses;
+  accesses.reserve(events.size());
   for (const uint32_t event : events) {
     accesses.push_back(access_of(prediction, event));
   }
@@ -220,18 +223,40 @@ std::string prediction_fingerprint(const Prediction& prediction,
 
 namespace {
 
-std::string races_text(const Prediction& prediction) {
+// Describes what was found, one after the other. Once a stop has been asked for, whose answer must not take seconds, only
+// the first ones; how many were left out is counted.
+template <typename Found, typename Describe>
+void for_each_listed(const std::vector<Found>& all, uint64_t* left_out, const Describe& describe) {
+  constexpr size_t kListedWhenStopped = 1000;
+  for (size_t at = 0; at < all.size(); ++at) {
+    if (at >= kListedWhenStopped && stop_asked()) {
+      *left_out += all.size() - at;
+      return;
+    }
+    describe(all[at]);
+  }
+}
+
+std::string left_out_note(uint64_t left_out) {
+  return fmt::format("{} more were found and are not listed: a stop was asked for", left_out);
+}
+
+std::string left_out_text(uint64_t left_out) {
+  return left_out == 0 ? "" : "note: " + left_out_note(left_out) + "\n";
+}
+
+std::string races_text(const Prediction& prediction, uint64_t* left_out) {
   std::string text;
-  for (const Race& race : prediction.races.races) {
+  for_each_listed(prediction.races.races, left_out, [&](const Race& race) {
     text +=
         "race:\n" + accesses_text(prediction, {race.first, race.second}, race.witness, race.brief);
-  }
+  });
   return text;
 }
 
-std::string deadlocks_text(const Prediction& prediction) {
+std::string deadlocks_text(const Prediction& prediction, uint64_t* left_out) {
   std::string text;
-  for (const predict::Deadlock& deadlock : prediction.deadlocks.deadlocks) {
+  for_each_listed(prediction.deadlocks.deadlocks, left_out, [&](const predict::Deadlock& deadlock) {
     const bool lost = deadlock.kind == predict::DeadlockKind::kLostNotification;
     text += lost ? "deadlock, the notification comes before the wait:\n"
                  : "deadlock, each waits for the next:\n";
@@ -239,51 +264,58 @@ std::string deadlocks_text(const Prediction& prediction) {
       text += accesses_text(prediction, deadlock.holders, {});
     }
     text += accesses_text(prediction, deadlock.requests, deadlock.witness, deadlock.brief);
-  }
+  });
   return text;
 }
 
-std::string violations_text(const Prediction& prediction) {
+std::string violations_text(const Prediction& prediction, uint64_t* left_out) {
   std::string text;
-  for (const predict::AtomicityViolation& violation : prediction.atomicity.violations) {
-    text += fmt::format("not atomic{}:\n", unit_text(prediction, violation)) +
+  for_each_listed(
+      prediction.atomicity.violations, left_out, [&](const predict::AtomicityViolation& violation) {
+        text +=
+            fmt::format("not atomic{}:\n", unit_text(prediction, violation)) +
             accesses_text(prediction, accesses_of(violation), violation.witness, violation.brief);
-  }
+      });
   return text;
 }
 
 }  // namespace
 
 std::string predictions_text(const Prediction& prediction) {
-  return races_text(prediction) + deadlocks_text(prediction) + violations_text(prediction);
+  uint64_t left_out = 0;
+  const std::string text = races_text(prediction, &left_out) +
+                           deadlocks_text(prediction, &left_out) +
+                           violations_text(prediction, &left_out);
+  return text + left_out_text(left_out);
 }
 
 std::string prediction_text(const Prediction& prediction) {
   const predict::RaceResult& races = prediction.races;
   const predict::DeadlockResult& deadlocks = prediction.deadlocks;
   const predict::AtomicityResult& atomicity = prediction.atomicity;
+  uint64_t left_out = 0;
   std::string text = fmt::format("{}: {} (branches {})\n", prediction.input,
                                  verdict_name(prediction), branches_name(prediction.branches));
   if (prediction.asked.races) {
     text += fmt::format("data races: {} ({} pairs of locations asked about, {} refused)\n",
                         races.races.size(), races.candidates, races.refused) +
-            races_text(prediction);
+            races_text(prediction, &left_out);
   }
   if (prediction.asked.deadlocks) {
     text += fmt::format("deadlocks: {} ({} circles of locations asked about, {} refused)\n",
                         deadlocks.deadlocks.size(), deadlocks.candidates, deadlocks.refused) +
-            deadlocks_text(prediction);
+            deadlocks_text(prediction, &left_out);
   }
   if (prediction.asked.atomicity) {
     text +=
         fmt::format("atomicity violations: {} ({} tuples of locations asked about, {} refused)\n",
                     atomicity.violations.size(), atomicity.candidates, atomicity.refused) +
-        violations_text(prediction);
+        violations_text(prediction, &left_out);
   }
   for (const std::string& note : prediction.notes) {
     text += "note: " + note + "\n";
   }
-  return text;
+  return text + left_out_text(left_out);
 }
 
 nlohmann::ordered_json prediction_json(const std::string& file, const Prediction& prediction) {
@@ -302,11 +334,12 @@ nlohmann::ordered_json prediction_json(const std::string& file, const Prediction
   if (prediction.asked.atomicity) {
     kinds.push_back("atomicity");
   }
-  for (const Race& race : races.races) {
+  uint64_t left_out = 0;
+  for_each_listed(races.races, &left_out, [&](const Race& race) {
     race_array.push_back(
         entry_json(prediction, {race.first, race.second}, race.tier, race.witness, race.brief));
-  }
-  for (const predict::Deadlock& deadlock : deadlocks.deadlocks) {
+  });
+  for_each_listed(deadlocks.deadlocks, &left_out, [&](const predict::Deadlock& deadlock) {
     auto entry =
         entry_json(prediction, deadlock.requests, deadlock.tier, deadlock.witness, deadlock.brief);
     std::vector<uint64_t> holders;
@@ -317,14 +350,15 @@ nlohmann::ordered_json prediction_json(const std::string& file, const Prediction
     entry["kind"] =
         deadlock.kind == predict::DeadlockKind::kCircle ? "circle" : "lost-notification";
     deadlock_array.push_back(std::move(entry));
-  }
+  });
   const predict::AtomicityResult& atomicity = prediction.atomicity;
-  for (const predict::AtomicityViolation& violation : atomicity.violations) {
-    auto entry = entry_json(prediction, accesses_of(violation), violation.tier, violation.witness,
-                            violation.brief);
-    entry["label"] = label_of(prediction, violation);
-    atomicity_array.push_back(std::move(entry));
-  }
+  for_each_listed(atomicity.violations, &left_out,
+                  [&](const predict::AtomicityViolation& violation) {
+                    auto entry = entry_json(prediction, accesses_of(violation), violation.tier,
+                                            violation.witness, violation.brief);
+                    entry["label"] = label_of(prediction, violation);
+                    atomicity_array.push_back(std::move(entry));
+                  });
   nlohmann::ordered_json object = {
       {"file", file},
       {"events", prediction.events},
@@ -342,8 +376,13 @@ nlohmann::ordered_json prediction_json(const std::string& file, const Prediction
     object["windows"] = prediction.windows;
     object["window_events"] = prediction.asked.window_events;
   }
-  if (!prediction.notes.empty()) {
-    object["notes"] = prediction.notes;
+  std::vector<std::string> notes = prediction.notes;
+  if (left_out != 0) {
+    object["not_listed"] = left_out;
+    notes.push_back(left_out_note(left_out));
+  }
+  if (!notes.empty()) {
+    object["notes"] = std::move(notes);
   }
   return object;
 }

@@ -61,8 +61,9 @@ void prepare_messages() {
   errors_inode = status.st_ino;
   prepared = true;
   const char* const path = std::getenv(kMessagesVariable);
-  if (path != nullptr && std::strlen(path) < sizeof messages) {
-    std::strcpy(messages, path);
+  const size_t length = path == nullptr ? 0 : std::strlen(path);
+  if (path != nullptr && length < sizeof messages) {
+    std::memcpy(messages, path, length + 1);
   }
 }
 

@@ -141,6 +141,7 @@ void warn_of_no_match(const char* option, int type, const char* what, const char
   nearest = &words;
   static const char* const kAll[] = {"*"};
   find_symbols(type, kAll, 1, [](const NamedSymbol& symbol) { nearest->offer(symbol.plain); });
+  nearest = nullptr;
   const bool near = *words.best() != '\0';
   warn("TSOMON_OPTIONS: %s: no %s of the program matches '%s'%s%s%s%s", option, what, pattern,
        others, near ? "; did you mean '" : "", words.best(), near ? "'?" : "");

@@ -329,87 +329,115 @@ void EventHistory::add_pending_prefix(std::vector<Pending> pending,
   slice->pending_prefix = static_cast<uint32_t>(slice->index.size());
 }
 
+// What buffers may have held when the event `first` was issued: backwards from it, the accesses of each thread since its
+// last drain that was over, until every thread has one or a block says what was in its buffer.
+class EventHistory::LookBack {
+ public:
+  LookBack(const EventHistory& history, size_t begin, uint64_t first, int64_t time)
+      : history_(history), time_(time) {
+    bool waiting = true;
+    for (size_t b = begin + 1; b-- > 0 && waiting && !stopped_;) {
+      const Block& block = history_.blocks_[b];
+      const size_t size = block.events().size();
+      look_through(b, b == begin ? std::min<size_t>(first - block.first, size) : size);
+      waiting = block.unknown || take_from_buffers(block);
+    }
+    all_stores_ = !stopped_ && (!waiting || history_.from_start_);
+  }
+
+  // Every store that could have been in a buffer is there.
+  bool all_stores() const { return all_stores_; }
+
+  std::vector<Pending> take() {
+    for (size_t i = accesses_.size(); i-- > 0;) {
+      const Block& block = history_.blocks_[accesses_[i].block];
+      const Event& event = block.memory[accesses_[i].event];
+      pending_.push_back({block.first + accesses_[i].event, event, block.extras.hi(event),
+                          block.extras.write_value(event), kTimeMax});
+    }
+    return std::move(pending_);
+  }
+
+ private:
+  struct Place {
+    size_t block;
+    size_t event;
+  };
+
+  // The buffer of the thread is known to have been empty.
+  bool is_empty(ThreadId thread) const {
+    const auto found = empty_.find(thread);
+    return found == empty_.end() ? others_empty_ : found->second;
+  }
+
+  void look_through(size_t number, size_t end) {
+    const Block& block = history_.blocks_[number];
+    const auto events = block.events();
+    for (size_t i = end; i-- > 0;) {
+      if (++steps_ > kMaxLookBack) {
+        stopped_ = true;
+        break;
+      }
+      const Event& event = events[i];
+      const bool over = block.extras.hi(event) < time_;
+      if (event.kind() == EventKind::kJoin && over) {
+        empty_[static_cast<ThreadId>(event.address)] = true;
+      }
+      if (is_empty(event.thread)) {
+        continue;
+      }
+      const bool drains = is(event, history_.drains_);
+      if (drains && over) {
+        empty_[event.thread] = true;
+      } else if (drains || is(event, kinds::kStores) || event.kind() == EventKind::kRead) {
+        accesses_.push_back({number, i});
+      }
+    }
+  }
+
+  // Where the block begins it is known what a buffer may hold, unless that is too much: of such threads the blocks before
+  // are asked. False: there are none.
+  bool take_from_buffers(const Block& block) {
+    std::vector<ThreadId> more;
+    std::copy_if(block.overflow.begin(), block.overflow.end(), std::back_inserter(more),
+                 [&](ThreadId thread) { return !is_empty(thread); });
+    std::copy_if(block.pending.begin(), block.pending.end(), std::back_inserter(pending_),
+                 [&](const Pending& one) {
+                   const ThreadId thread = one.event.thread;
+                   return one.over >= time_ && !is_empty(thread) &&
+                          std::find(more.begin(), more.end(), thread) == more.end();
+                 });
+    empty_.clear();
+    for (const ThreadId thread : more) {
+      empty_[thread] = false;
+    }
+    others_empty_ = true;
+    return !more.empty();
+  }
+
+  const EventHistory& history_;
+  int64_t time_;  // when `first` was issued at the earliest
+  std::unordered_map<ThreadId, bool> empty_;
+  bool others_empty_ = false;  // of threads that are not in it
+  std::vector<Place> accesses_;
+  std::vector<Pending> pending_;  // from before the blocks that were looked through
+  uint64_t steps_ = 0;
+  bool stopped_ = false;
+  bool all_stores_ = false;
+};
+
 EventHistory::Slice EventHistory::slice(uint64_t first, uint64_t last) const {
   TSOMON_CHECK(contains(first), "a slice that has left the history");
   Slice slice;
   const size_t begin = block_of(first);
-
-  // Backwards from `first` for what was done since the last drain of each thread that was over.
   const auto at_first = blocks_[begin].events();
   const uint64_t place = first - blocks_[begin].first;
   const int64_t time = place < at_first.size()      ? at_first[place].lo
                        : begin + 1 < blocks_.size() ? blocks_[begin + 1].events().front().lo
                                                     : kTimeMax;
-  // Whose buffers are known to have been empty; what holds for threads that are not in it.
-  std::unordered_map<ThreadId, bool> empty;
-  bool others_empty = false;
-  const auto is_empty = [&](ThreadId thread) {
-    const auto found = empty.find(thread);
-    return found == empty.end() ? others_empty : found->second;
-  };
-  struct Place {
-    size_t block;
-    size_t event;
-  };
-  std::vector<Place> accesses;
-  std::vector<Pending> pending;  // from before the blocks that were looked through
-  uint64_t steps = 0;
-  bool waiting = true;
-  bool stopped = false;
-  for (size_t b = begin + 1; b-- > 0 && waiting && !stopped;) {
-    const Block& block = blocks_[b];
-    const auto events = block.events();
-    const size_t end = b == begin ? static_cast<size_t>(first - block.first) : events.size();
-    for (size_t i = std::min(end, events.size()); i-- > 0;) {
-      if (++steps > kMaxLookBack) {
-        stopped = true;
-        break;
-      }
-      const Event& event = events[i];
-      const bool over = block.extras.hi(event) < time;
-      if (event.kind() == EventKind::kJoin && over) {
-        empty[static_cast<ThreadId>(event.address)] = true;
-      }
-      if (is_empty(event.thread)) {
-        continue;
-      }
-      const bool drains = is(event, drains_);
-      if (drains && over) {
-        empty[event.thread] = true;
-        continue;
-      }
-      if (drains || is(event, kinds::kStores) || event.kind() == EventKind::kRead) {
-        accesses.push_back({b, i});
-      }
-    }
-    if (block.unknown) {
-      continue;
-    }
-    // Where the block begins it is known what a buffer may hold, unless that is too much.
-    std::vector<ThreadId> more;
-    std::copy_if(block.overflow.begin(), block.overflow.end(), std::back_inserter(more),
-                 [&](ThreadId thread) { return !is_empty(thread); });
-    std::copy_if(block.pending.begin(), block.pending.end(), std::back_inserter(pending),
-                 [&](const Pending& one) {
-                   const ThreadId thread = one.event.thread;
-                   return one.over >= time && !is_empty(thread) &&
-                          std::find(more.begin(), more.end(), thread) == more.end();
-                 });
-    empty.clear();
-    for (const ThreadId thread : more) {
-      empty[thread] = false;
-    }
-    others_empty = true;
-    waiting = !more.empty();
-  }
-  slice.all_stores = !stopped && (!waiting || from_start_);
+  LookBack back(*this, begin, first, time);
+  slice.all_stores = back.all_stores();
 
-  for (size_t i = accesses.size(); i-- > 0;) {
-    const Block& block = blocks_[accesses[i].block];
-    const Event& event = block.memory[accesses[i].event];
-    pending.push_back({block.first + accesses[i].event, event, block.extras.hi(event),
-                       block.extras.write_value(event), kTimeMax});
-  }
   const auto for_each_in = [&](const auto& function) {
     for_each_from(first, [&](const Block& block, size_t i) {
       if (block.first + i > last) {
@@ -428,8 +456,7 @@ EventHistory::Slice EventHistory::slice(uint64_t first, uint64_t last) const {
     }
   });
   const auto before = at_first.first(std::min<size_t>(place, at_first.size()));
-  add_pending_prefix(std::move(pending), units_.open_at(threads, blocks_[begin].first, before),
-                     &slice);
+  add_pending_prefix(back.take(), units_.open_at(threads, blocks_[begin].first, before), &slice);
   const Later later = later_stores(last, newest);
   for_each_in([&](const Event& event, const EventBlock& extras, uint64_t index) {
     if (event.has_read_value != 0 &&

@@ -121,6 +121,7 @@ class EventHistory {
     size_t size_ = 0;  // of the last one, in events, and what is taken of it
     size_t used_ = 0;
   };
+  class LookBack;
   void start_block(uint64_t first_index, int64_t time);
   void add_pending_prefix(std::vector<Pending> pending,
                           const std::vector<UnitStacks::Boundary>& open, Slice* slice) const;

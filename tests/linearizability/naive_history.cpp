@@ -30,7 +30,7 @@ HistoryValue take(std::vector<HistoryValue>* values, bool front, bool remove) {
 
 class Orders {
  public:
-  Orders(History* history, ObjectKind kind) : history_(history), kind_(kind) {
+  explicit Orders(History* history) : history_(history) {
     for (const HistoryOperation& operation : history->operations) {
       done_.push_back(operation.outcome == OperationOutcome::kFailed);
     }
@@ -81,7 +81,6 @@ class Orders {
   }
 
   History* history_;
-  ObjectKind kind_;
   std::vector<bool> done_;
 };
 
@@ -180,7 +179,7 @@ bool naively_linearizable(History* history, ObjectKind kind, HistoryValue start)
   NaiveObject object;
   object.kind = kind;
   object.value = start;
-  return Orders(history, kind).any(object);
+  return Orders(history).any(object);
 }
 
 bool naively_allowed(History* history, ObjectKind kind, HistoryValue start,

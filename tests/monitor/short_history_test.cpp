@@ -124,9 +124,10 @@ TEST_CASE("short histories know less than the whole trace, and nothing else") {
                   .verdict(Property::kSerializability, asked.made.values, kMaxSteps);
       executions_seen += truth ? 1 : 0;
     }
-    for (const auto& [verdict, complete, gaps] :
+    for (const auto& [judged, complete, gaps] :
          {std::tuple(stream.verdict(), stream.complete(), stream.notes.size()),
           std::tuple(watch.verdict(), watch.complete(), watch.notes.size())}) {
+      const Verdict verdict = judged;
       CAPTURE(static_cast<int>(verdict));
       REQUIRE((complete || gaps > 0));
       for (const std::optional<Verdict> other : {std::optional(whole->verdict()), truth}) {

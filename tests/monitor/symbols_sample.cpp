@@ -47,14 +47,14 @@ uint64_t call_lambda(Pool& pool) {
 }
 
 // Behind all lines that others count on.
-[[gnu::noinline, gnu::noclone]] uint64_t take_twice(Pool& pool) {
+SAMPLE_APART uint64_t take_twice(Pool& pool) {
   uint64_t pc = pool.take(2);  // line 51
   pc |= pool.take(3);          // line 52
   ++pool.taken;
   return pc;
 }
 
-[[gnu::noinline, gnu::noclone]] uint64_t again(Pool& pool, int depth) {
+SAMPLE_APART uint64_t again(Pool& pool, int depth) {
   const uint64_t pc = call_take(pool, depth - 1) + 1;
   ++pool.taken;
   return pc;

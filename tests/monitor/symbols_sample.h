@@ -2,6 +2,13 @@
 
 #include <cstdint>
 
+// Called by a call of its own, never as a copy for some arguments, which only gcc makes.
+#ifdef __clang__
+#define SAMPLE_APART [[gnu::noinline]]
+#else
+#define SAMPLE_APART [[gnu::noinline, gnu::noclone]]
+#endif
+
 namespace sample {
 
 struct Pool {

@@ -300,17 +300,28 @@ FastFlow::Next FastFlow::read() {
   return Next::kEnd;
 }
 
+PacketStatus FastFlow::read_packet(Packet& packet) {
+  reader_.set_offset(offset_);
+  const PacketStatus status = reader_.next(packet);
+  offset_ = reader_.offset();
+  return status;
+}
+
+// The next packet that does not pass; false: there is none, or it is damaged.
+bool FastFlow::read_after_passing(Packet& packet) {
+  do {
+    if (read_packet(packet) != PacketStatus::kPacket) {
+      return false;
+    }
+  } while (passes(packet));
+  return true;
+}
+
 // kNone: nothing that matters here.
 FastFlow::Next FastFlow::read_slowly() {
   const size_t begin = offset_;
   Packet packet;
-  const auto read = [&] {
-    reader_.set_offset(offset_);
-    const PacketStatus status = reader_.next(packet);
-    offset_ = reader_.offset();
-    return status;
-  };
-  const PacketStatus status = read();
+  const PacketStatus status = read_packet(packet);
   if (status == PacketStatus::kEnd) {
     // A branch was decided even if the packet that says how is cut off.
     const std::string_view rest = bytes_.substr(begin);
@@ -323,6 +334,18 @@ FastFlow::Next FastFlow::read_slowly() {
   if (passes(packet)) {
     return Next::kNone;
   }
+  if (const auto state = read_state(packet)) {
+    return *state;
+  }
+  if (in_psb_ || !synced_) {
+    return Next::kUnknown;
+  }
+  packet_ = begin;
+  return read_flow(packet);
+}
+
+// What says in which state the processor is, at any time or in a PSB+ (an FUP there too).
+std::optional<FastFlow::Next> FastFlow::read_state(const Packet& packet) {
   switch (packet.type) {
     case PacketType::kPsb:
       if (in_psb_) {
@@ -358,17 +381,19 @@ FastFlow::Next FastFlow::read_slowly() {
     case PacketType::kPip:
     case PacketType::kVmcs:
       return in_psb_ || !enabled_ ? Next::kNone : Next::kUnknown;
+    case PacketType::kFup:
+      if (!in_psb_) {
+        return std::nullopt;
+      }
+      psb_has_ip_ = address(packet, ip_);
+      return psb_has_ip_ ? Next::kNone : Next::kUnknown;
     default:
-      break;
+      return std::nullopt;
   }
-  if (packet.type == PacketType::kFup && in_psb_) {
-    psb_has_ip_ = address(packet, ip_);
-    return psb_has_ip_ ? Next::kNone : Next::kUnknown;
-  }
-  if (in_psb_ || !synced_) {
-    return Next::kUnknown;
-  }
-  packet_ = begin;
+}
+
+// What says where the program went.
+FastFlow::Next FastFlow::read_flow(const Packet& packet) {
   switch (packet.type) {
     case PacketType::kTnt:
       if (!enabled_) {
@@ -386,18 +411,12 @@ FastFlow::Next FastFlow::read_slowly() {
       return enabled_ ? Next::kDisabled : Next::kUnknown;
     case PacketType::kFup: {
       // Before the packet that switches the trace off.
-      if (!enabled_ || !address(packet, from_)) {
+      Packet off;
+      if (!enabled_ || !address(packet, from_) || !read_after_passing(off) ||
+          off.type != PacketType::kTipPgd) {
         return Next::kUnknown;
       }
-      do {
-        if (read() != PacketStatus::kPacket) {
-          return Next::kUnknown;
-        }
-      } while (passes(packet));
-      if (packet.type != PacketType::kTipPgd) {
-        return Next::kUnknown;
-      }
-      has_ip_ = address(packet, ip_);
+      has_ip_ = address(off, ip_);
       return Next::kInterrupt;
     }
     case PacketType::kPtw: {
@@ -406,18 +425,12 @@ FastFlow::Next FastFlow::read_slowly() {
       if (!enabled_) {
         return Next::kUnknown;
       }
-      while (has_ip_) {
-        if (read() != PacketStatus::kPacket) {
-          return Next::kUnknown;
-        }
-        if (packet.type == PacketType::kFup) {
-          return address(packet, ip_) ? Next::kValue : Next::kUnknown;
-        }
-        if (!passes(packet)) {
-          return Next::kUnknown;
-        }
+      if (!has_ip_) {
+        return Next::kValue;
       }
-      return Next::kValue;
+      Packet where;
+      const bool found = read_after_passing(where) && where.type == PacketType::kFup;
+      return found && address(where, ip_) ? Next::kValue : Next::kUnknown;
     }
     default:
       return Next::kUnknown;

@@ -127,7 +127,11 @@ class FastFlow {
   }
   Next behind_psb();
   Next read();
+  PacketStatus read_packet(Packet& packet);
+  bool read_after_passing(Packet& packet);
   Next read_slowly();
+  std::optional<Next> read_state(const Packet& packet);
+  Next read_flow(const Packet& packet);
   // Says nothing of the path: padding and time. Not what shows that packets are missing or
   // damaged, where libipt stops: a TMA that is not its TSC's first, a CBR of nothing.
   bool passes(const Packet& packet);

@@ -360,11 +360,13 @@ void fence(int order) {
   step(operation);
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): T is a type
 #define TSOMON_ATOMICS(T)                      \
   template T load<T>(const volatile T*, int);  \
   template void store<T>(volatile T*, T, int); \
   template T modify<T>(volatile T*, T, Op);    \
   template int compare_exchange<T>(volatile T*, T*, T);
+// NOLINTEND(bugprone-macro-parentheses)
 TSOMON_ATOMICS(uint8_t)
 TSOMON_ATOMICS(uint16_t)
 TSOMON_ATOMICS(uint32_t)

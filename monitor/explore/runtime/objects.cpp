@@ -130,7 +130,7 @@ int semaphore(Op op, void* what, uint64_t pc) {
 
 int barrier_wait(pthread_barrier_t* barrier, uint64_t pc) {
   // glibc: rounds begun, this round's first, how many come together.
-  uint32_t words[3];
+  uint32_t words[3] = {};
   probe::copy(words, barrier, sizeof words);
   const Done arrived = on_object(Op::kBarrierArrive, barrier, pc, words[2]);
   if (arrived.read >> 32 != arrived.written >> 32) {

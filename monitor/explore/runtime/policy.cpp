@@ -71,7 +71,8 @@ bool is_local(uint16_t thread, const Operation& next) {
 
 // False: there is none.
 bool choose_local(Choice* choice) {
-  for (uint16_t number = 0; number < thread_count; ++number) {
+  for (uint32_t at = 0; at < thread_count; ++at) {
+    const auto number = static_cast<uint16_t>(at);
     const Thread& thread = threads[number];
     if (((commits_now >> number) & 1) != 0 &&
         !is_contended(number, false, thread.buffer[0].address, thread.buffer[0].size)) {
