@@ -47,6 +47,9 @@ StopSignals::StopSignals() : meter_({}, &stop_flag), scope_(&meter_) {
 }
 
 StopSignals::~StopSignals() {
+  if (asked()) {
+    return;  // the rest of the request may still come, and must not end the process with what it says now
+  }
   for (size_t i = 0; i < std::size(kSignals); ++i) {
     ::sigaction(kSignals[i], &before_[i], nullptr);
   }

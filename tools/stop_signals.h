@@ -1,10 +1,9 @@
 // SIGINT and SIGTERM end a subcommand with what it has found so far.
 //
-// Purpose     The first signal asks for a stop, which all work of the scope sees
-//             (tso/support/work.h). The second one ends the process at once, as without this; but
-//             not one that comes right behind the first: timeout(1) sends each signal to the
-//             process and to its group. A signal that was ignored when the process began stays
-//             ignored.
+// Purpose     The first signal asks for a stop, which all work of the scope sees (tso/support/work.h). The second one
+//             ends the process at once, as without this; but not one that comes right behind the first: timeout(1)
+//             sends each signal to the process and to its group, the latter perhaps when the answer is out. A signal
+//             that was ignored when the process began stays ignored.
 // Thread-safety: one at a time in a process; the handler is async-signal-safe.
 #pragma once
 

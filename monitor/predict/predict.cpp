@@ -28,7 +28,7 @@ void add_notes(Prediction* prediction) {
   if (ended) {
     notes.push_back(fmt::format("not everything was looked at: {}", limit_text(*ended)));
   }
-  if (races.attempts_bounded) {
+  if (races.bounded) {
     notes.push_back(fmt::format("of some pairs of locations only {} pairs of events were tried",
                                 predict::RaceResult::kMaxAttempts));
   }

@@ -53,14 +53,6 @@ void append(Findings* all, Findings&& more) {
               std::make_move_iterator(more.end()));
 }
 
-template <typename Result>
-void add_bounds(Result* all, const Result& more) {
-  all->invalid += more.invalid;
-  all->without_witness += more.without_witness;
-  all->windowed = all->windowed || more.windowed;
-  all->ended = all->ended ? all->ended : more.ended;
-}
-
 }  // namespace
 
 uint32_t WindowFindings::keep(uint64_t number, const Event& event, uint64_t line) {
@@ -98,12 +90,9 @@ void WindowFindings::add(Prediction part, const WindowReader& reader) {
   append(&found_.races.races, std::move(part.races.races));
   append(&found_.deadlocks.deadlocks, std::move(part.deadlocks.deadlocks));
   append(&found_.atomicity.violations, std::move(part.atomicity.violations));
-  add_bounds(&found_.races, part.races);
-  add_bounds(&found_.deadlocks, part.deadlocks);
-  add_bounds(&found_.atomicity, part.atomicity);
-  found_.races.attempts_bounded = found_.races.attempts_bounded || part.races.attempts_bounded;
-  found_.deadlocks.bounded = found_.deadlocks.bounded || part.deadlocks.bounded;
-  found_.atomicity.bounded = found_.atomicity.bounded || part.atomicity.bounded;
+  found_.races.add_bounds(part.races);
+  found_.deadlocks.add_bounds(part.deadlocks);
+  found_.atomicity.add_bounds(part.atomicity);
   found_.late_releases = found_.late_releases || part.late_releases;
   found_.late_units = found_.late_units || part.late_units;
   found_.ended = found_.ended ? found_.ended : part.ended;

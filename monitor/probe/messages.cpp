@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "monitor/probe/copy.h"
 #include "monitor/probe/real.h"
 
 // Nothing is recorded of what is said here.
@@ -63,7 +64,7 @@ void prepare_messages() {
   const char* const path = std::getenv(kMessagesVariable);
   const size_t length = path == nullptr ? 0 : std::strlen(path);
   if (path != nullptr && length < sizeof messages) {
-    std::memcpy(messages, path, length + 1);
+    copy(messages, path, length + 1);
   }
 }
 

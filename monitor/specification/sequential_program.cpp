@@ -44,6 +44,7 @@ Result<std::unique_ptr<SequentialProgram>> SequentialProgram::start(
   program->to_ = Descriptor(ends[0]);
   const Descriptor other(ends[1]);
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& argument : command) {
     arguments.push_back(const_cast<char*>(argument.c_str()));
   }

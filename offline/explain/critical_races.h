@@ -56,6 +56,7 @@ struct CriticalRace {
   std::string second;  // the one that lost
   // Of the node to which the other winner leads: W never wrong, B always, else sometimes.
   RaceLabel otherwise = RaceLabel::kGood;
+  // NOLINTNEXTLINE(modernize-use-nullptr): its version 14 takes this for a literal
   auto operator<=>(const CriticalRace&) const = default;
 };
 

@@ -225,6 +225,7 @@ class Search {
     }
     count_times(numbers, &places);
     std::vector<uint64_t> costs;
+    costs.reserve(places.size());
     for (const FencePlace& place : places) {
       costs.push_back(std::max<uint64_t>(1, place.times));
     }

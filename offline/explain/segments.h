@@ -20,6 +20,7 @@ struct Segment {
   uint32_t operation = 0;
   uint32_t first = 0;
   uint32_t last = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): its version 14 takes this for a literal
   auto operator<=>(const Segment&) const = default;
 
   bool contains(const Segment& inner) const {

@@ -157,6 +157,7 @@ Result<ObjectKind> guess_kind(const std::vector<std::string>& names) {
     return possible[0];
   }
   std::vector<std::string> kinds;
+  kinds.reserve(possible.size());
   for (const ObjectKind kind : possible) {
     kinds.emplace_back(kind_name(kind));
   }

@@ -183,11 +183,10 @@ class Shrinker {
     }
     for (uint32_t i = 0; i < part_.ops.size(); ++i) {
       const Op& op = part_.ops[i];
-      if (is_observer(op.step)) {
-        result.push_back({i});
-      } else if (is_container(part_.kind) && !(is_pop(op.step) && op.pending)) {
+      const bool observes = is_observer(op.step);
+      if (!observes && is_container(part_.kind) && !(is_pop(op.step) && op.pending)) {
         by_value[op.a].push_back(i);
-      } else if (!asks_for_any && writes(op) && asked.count(written(op)) == 0) {
+      } else if (observes || (!asks_for_any && writes(op) && asked.count(written(op)) == 0)) {
         result.push_back({i});
       }
     }
@@ -212,6 +211,7 @@ class Shrinker {
     }
     std::sort(suspects.begin(), suspects.end());
     std::vector<Op> ops;
+    ops.reserve(suspects.size());
     for (const uint32_t i : suspects) {
       ops.push_back(part_.ops[i]);
     }

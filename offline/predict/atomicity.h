@@ -21,12 +21,11 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "offline/predict/asked_places.h"
 #include "offline/predict/query.h"
-#include "tso/support/work.h"
+#include "offline/predict/search_outcome.h"
 
 namespace tsomon::predict {
 
@@ -54,21 +53,12 @@ struct AtomicityOptions {
   AskedPlaces* asked = nullptr;  // in other windows of the input, and here in the end
 };
 
-struct AtomicityResult {
+struct AtomicityResult : SearchOutcome {
   static constexpr uint32_t kMaxAttempts = 200;
   static constexpr uint64_t kMaxNodes = 8'000'000;
   static constexpr uint32_t kMaxCells = 256;
 
   std::vector<AtomicityViolation> violations;  // in the order of their events
-  uint64_t candidates = 0;                     // tuples of locations
-  uint64_t refused = 0;                        // of these, no reordering was found
-  uint64_t invalid = 0;                        // not accepted by the validator: an internal error
-  uint64_t without_witness = 0;                // kept in short
-  bool bounded = false;
-  bool windowed = false;  // some orders were looked for among the latest events alone
-  std::optional<WorkLimit> ended;
-
-  bool complete() const { return !ended && !bounded && !windowed && invalid == 0; }
 };
 
 AtomicityResult predict_atomicity(Query& query, const AtomicityOptions& options = {});

@@ -25,12 +25,11 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "offline/predict/asked_places.h"
 #include "offline/predict/query.h"
-#include "tso/support/work.h"
+#include "offline/predict/search_outcome.h"
 
 namespace tsomon::predict {
 
@@ -61,20 +60,11 @@ struct DeadlockOptions {
   AskedPlaces* asked = nullptr;             // in other windows of the input, and here in the end
 };
 
-struct DeadlockResult {
+struct DeadlockResult : SearchOutcome {
   static constexpr uint32_t kMaxAttempts = 500;
   static constexpr uint64_t kMaxSteps = 10'000'000;
 
   std::vector<Deadlock> deadlocks;  // in the order of their events
-  uint64_t candidates = 0;          // tuples of locations
-  uint64_t refused = 0;             // of these, no reordering was found
-  uint64_t invalid = 0;             // not accepted by the validator: an internal error
-  uint64_t without_witness = 0;     // kept in short
-  bool bounded = false;
-  bool windowed = false;  // some orders were looked for among the latest events alone
-  std::optional<WorkLimit> ended;
-
-  bool complete() const { return !ended && !bounded && !windowed && invalid == 0; }
 };
 
 DeadlockResult predict_deadlocks(Query& query, const DeadlockOptions& options = {});

@@ -100,7 +100,7 @@ class WaitingQuestions {
     most_ = std::min(2 * most_, kMost);
     questions.in_order(
         asked.size(), [&](Query& query, size_t i) { return answer(query, *asked[i]); },
-        [&](size_t i, auto&& answered) { commit(asked[i], std::move(answered)); });
+        [&](size_t i, auto answered) { commit(asked[i], std::move(answered)); });
   }
 
  private:

@@ -332,7 +332,7 @@ RaceResult predict_races(Query& query, const RaceOptions& options) {
       result.candidates += answer.asked ? 1 : 0;
       result.refused += answer.asked && !answer.race ? 1 : 0;
       result.invalid += answer.invalid;
-      result.attempts_bounded = result.attempts_bounded || answer.bounded;
+      result.bounded = result.bounded || answer.bounded;
       result.windowed = result.windowed || answer.windowed;
       if (answer.race) {
         Race& race = result.races.emplace_back(std::move(*answer.race));

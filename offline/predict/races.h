@@ -16,14 +16,13 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "offline/predict/asked_places.h"
 #include "offline/predict/branches.h"
 #include "offline/predict/query.h"
+#include "offline/predict/search_outcome.h"
 #include "tso/model/trace.h"
-#include "tso/support/work.h"
 
 namespace tsomon::predict {
 
@@ -50,21 +49,12 @@ struct RaceOptions {
   AskedPlaces* asked = nullptr;  // in other windows of the input, and here in the end
 };
 
-struct RaceResult {
+struct RaceResult : SearchOutcome {
   static constexpr uint32_t kMaxAttempts = 200;
   static constexpr uint64_t kMaxNodes = 8'000'000;
 
   std::vector<Race> races;              // in the order of their events
   Branches branches = Branches::kAuto;  // what was taken
-  uint64_t candidates = 0;              // pairs of locations that could not be ruled out at once
-  uint64_t refused = 0;                 // of these, no reordering was found
-  uint64_t invalid = 0;          // reorderings that the validator did not accept: an internal error
-  uint64_t without_witness = 0;  // witnesses that were kept in short
-  bool attempts_bounded = false;   // a pair of locations has more pairs of events
-  bool windowed = false;           // some orders were looked for among the latest events alone
-  std::optional<WorkLimit> ended;  // why it stopped before the end
-
-  bool complete() const { return !ended && !attempts_bounded && !windowed && invalid == 0; }
 };
 
 RaceResult predict_races(const Trace& trace, const RaceOptions& options);

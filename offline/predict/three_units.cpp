@@ -46,7 +46,7 @@ class ThreeUnits {
       closed_.insert(place_of(violation.last));
     }
     for (const auto& [thread, touches] : items_) {
-      if (touches.size() > 0 && units_.is_unit(units_.unit_of(touches.front().first))) {
+      if (!touches.empty() && units_.is_unit(units_.unit_of(touches.front().first))) {
         unit(thread, touches);
       }
       if (steps_ > kMaxSteps || asked_ > kMaxAsked ||

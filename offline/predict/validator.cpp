@@ -349,7 +349,7 @@ std::string Validator::replay(std::span<const uint32_t> tail, uint32_t start, si
                          (branches_ == Branches::kAfterEveryRead ||
                           trace_.events[i].kind() == EventKind::kReadModifyWrite ||
                           (branches_ == Branches::kAsRecorded && last_branch_[mine] > i));
-      const std::string wrong = buffers_ ? buffered_step(tail[at], bound) : step(i, bound);
+      std::string wrong = buffers_ ? buffered_step(tail[at], bound) : step(i, bound);
       if (!wrong.empty()) {
         return wrong;
       }

@@ -168,7 +168,7 @@ struct DetectorStatistics {
   uint64_t late_events = 0;
   uint64_t uncertain = 0;  // kAtomicSets: conflicts whose order is not certain
   uint64_t objects = 0;    // kAtomicSets: allocated ones
-  uint64_t evicted = 0;    // stores or units given up because of DetectorTuning::max_pending_*
+  uint64_t evicted = 0;    // stores or units evicted because of DetectorTuning::max_pending_*
   uint64_t collected = 0;  // units
   uint64_t merged = 0;     // units
   uint64_t asked = 0;      // how often recorded values were asked which units can go, and ...

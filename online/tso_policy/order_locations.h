@@ -7,7 +7,7 @@
 // State       Per location and unit one record for its loads and one for its stores. Records that a
 //             later visible access stands for are dropped, so their number is bounded by the
 //             threads and by the stores that are not visible; beyond DetectorTuning::max_pending_stores
-//             the oldest are given up and counted in `evicted`.
+//             the oldest are evicted and counted in `evicted`.
 // Length      One class, which the order policy calls for every access: its small functions are here to be inlined.
 // Complexity  O(records of the location and of those that overlap with it).
 // Files       order_fast_path.cpp: accesses that meet nothing of other threads;

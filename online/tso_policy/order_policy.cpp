@@ -334,7 +334,7 @@ bool OrderPolicy::closed(Node node) {
                                             threads_.has_committed(unit.thread, time.store)));
 }
 
-// Units of a thread that never drains its buffer are given up beyond a bound.
+// Units of a thread that never drains its buffer are evicted beyond a bound.
 void OrderPolicy::before_sweep() {
   for (OrderThread* thread : threads_.present()) {
     end_run(*thread);

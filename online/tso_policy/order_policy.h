@@ -24,7 +24,7 @@
 //             with an event.
 // Complexity  O(records of the location), and O(threads) for locks.
 // Bounds      Stores that no fence ever makes visible would be kept for ever: past
-//             DetectorOptions::max_pending and max_pending_units the oldest are given up, which
+//             DetectorTuning::max_pending_stores and max_pending_units the oldest are evicted, which
 //             the statistics count in `evicted` and which makes the result incomplete. With a store
 //             buffer of known capacity this does not happen.
 // Thread-safety: none.

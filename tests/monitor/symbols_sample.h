@@ -13,7 +13,7 @@ namespace sample {
 
 struct Pool {
   int taken = 0;
-  uint64_t take(int count);
+  SAMPLE_APART uint64_t take(int count);
 };
 
 extern int counters[4];           // in .bss

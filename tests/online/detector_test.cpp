@@ -255,7 +255,7 @@ TEST_CASE("loads of a thread's own store that others stand for") {
   }
   MESSAGE(kTraces << " traces, clean " << verdicts[0] << ", possible " << verdicts[1]
                   << ", definite " << verdicts[2] << ", not judged " << verdicts[3] << "; "
-                  << evicted << " with something given up");
+                  << evicted << " with something evicted");
   for (int verdict = 0; verdict < 3; ++verdict) {
     CHECK(verdicts[verdict] > kTraces / 500);
   }

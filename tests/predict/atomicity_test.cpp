@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "decoders/std/reader.h"
+#include "tests/predict/same_for_jobs.h"
 #include "tests/predict/small_traces.h"
 #include "tests/rounds.h"
 
@@ -18,6 +19,7 @@ using predict::Branches;
 using predict::Query;
 using tsomon::testing::NaivePlayer;
 using tsomon::testing::random_small_trace;
+using tsomon::testing::same_for_jobs;
 using tsomon::testing::small_windows;
 using tsomon::testing::SmallTraceShape;
 using tsomon::testing::Tally;
@@ -104,40 +106,26 @@ TEST_CASE("atomicity: the result does not depend on how many threads search") {
   shape.variables = 40;
   shape.locks = 3;
   shape.units = true;
-  for (const bool buffers : {false, true}) {
-    const Trace trace = random_small_trace(random, shape);
-    uint64_t work = 0;  // that it takes
-    for (const bool enough : {true, false}) {
-      const uint64_t max_work = enough ? UINT64_MAX : work / 2;
-      AtomicityResult results[2];
-      for (unsigned jobs : {1U, 4U}) {
-        WorkMeter meter({max_work, UINT64_MAX});
-        const WorkScope scope(&meter);
-        Query query(trace, Branches::kAsRecorded, {}, buffers);
+  same_for_jobs(
+      random_small_trace(random, shape), Branches::kAsRecorded,
+      [](Query& query, unsigned jobs) {
         predict::AtomicityOptions options;
         options.jobs = jobs;
         options.max_witness_events = 100'000;
-        results[jobs / 4] = predict::predict_atomicity(query, options);
-        work = meter.work();
-      }
-      const auto& [one, four] = results;
-      CHECK(one.violations.size() > (enough ? 10 : 0));
-      REQUIRE(one.violations.size() == four.violations.size());
-      for (size_t i = 0; i < one.violations.size(); ++i) {
-        CHECK(one.violations[i].first == four.violations[i].first);
-        CHECK(one.violations[i].to == four.violations[i].to);
-        CHECK(one.violations[i].from == four.violations[i].from);
-        CHECK(one.violations[i].last == four.violations[i].last);
-        CHECK(one.violations[i].witness == four.violations[i].witness);
-        CHECK(one.violations[i].brief.tail == four.violations[i].brief.tail);
-      }
-      CHECK(one.candidates == four.candidates);
-      CHECK(one.refused == four.refused);
-      CHECK(one.bounded == four.bounded);
-      CHECK(one.ended == four.ended);
-      CHECK(one.ended.has_value() != enough);
-    }
-  }
+        return predict::predict_atomicity(query, options);
+      },
+      [](const AtomicityResult& one, const AtomicityResult& four) {
+        REQUIRE(one.violations.size() == four.violations.size());
+        for (size_t i = 0; i < one.violations.size(); ++i) {
+          CHECK(one.violations[i].first == four.violations[i].first);
+          CHECK(one.violations[i].to == four.violations[i].to);
+          CHECK(one.violations[i].from == four.violations[i].from);
+          CHECK(one.violations[i].last == four.violations[i].last);
+          CHECK(one.violations[i].witness == four.violations[i].witness);
+          CHECK(one.violations[i].brief.tail == four.violations[i].brief.tail);
+        }
+        return one.violations.size();
+      });
 }
 
 TEST_CASE("the two-access patterns that no serial order explains") {

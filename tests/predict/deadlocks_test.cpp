@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "decoders/std/reader.h"
+#include "tests/predict/same_for_jobs.h"
 #include "tests/predict/small_traces.h"
 #include "tests/rounds.h"
 
@@ -18,6 +19,7 @@ using predict::DeadlockResult;
 using predict::Query;
 using tsomon::testing::NaivePlayer;
 using tsomon::testing::random_small_trace;
+using tsomon::testing::same_for_jobs;
 using tsomon::testing::small_windows;
 using tsomon::testing::SmallTraceShape;
 using tsomon::testing::Tally;
@@ -201,38 +203,24 @@ TEST_CASE("deadlocks: the result does not depend on how many threads search") {
   shape.variables = 40;
   shape.locks = 12;
   shape.mostly_locks = true;
-  for (const bool buffers : {false, true}) {
-    const Trace trace = random_small_trace(random, shape);
-    uint64_t work = 0;  // that it takes
-    for (const bool enough : {true, false}) {
-      const uint64_t max_work = enough ? UINT64_MAX : work / 2;
-      DeadlockResult results[2];
-      for (unsigned jobs : {1U, 4U}) {
-        WorkMeter meter({max_work, UINT64_MAX});
-        const WorkScope scope(&meter);
-        Query query(trace, Branches::kNone, {}, buffers);
+  same_for_jobs(
+      random_small_trace(random, shape), Branches::kNone,
+      [](Query& query, unsigned jobs) {
         predict::DeadlockOptions options;
         options.jobs = jobs;
         options.max_witness_events = 100'000;
-        results[jobs / 4] = predict::predict_deadlocks(query, options);
-        work = meter.work();
-      }
-      const auto& [one, four] = results;
-      CHECK(one.deadlocks.size() > (enough ? 10 : 0));
-      REQUIRE(one.deadlocks.size() == four.deadlocks.size());
-      for (size_t i = 0; i < one.deadlocks.size(); ++i) {
-        CHECK(one.deadlocks[i].requests == four.deadlocks[i].requests);
-        CHECK(one.deadlocks[i].holders == four.deadlocks[i].holders);
-        CHECK(one.deadlocks[i].witness == four.deadlocks[i].witness);
-        CHECK(one.deadlocks[i].brief.tail == four.deadlocks[i].brief.tail);
-      }
-      CHECK(one.candidates == four.candidates);
-      CHECK(one.refused == four.refused);
-      CHECK(one.bounded == four.bounded);
-      CHECK(one.ended == four.ended);
-      CHECK(one.ended.has_value() != enough);
-    }
-  }
+        return predict::predict_deadlocks(query, options);
+      },
+      [](const DeadlockResult& one, const DeadlockResult& four) {
+        REQUIRE(one.deadlocks.size() == four.deadlocks.size());
+        for (size_t i = 0; i < one.deadlocks.size(); ++i) {
+          CHECK(one.deadlocks[i].requests == four.deadlocks[i].requests);
+          CHECK(one.deadlocks[i].holders == four.deadlocks[i].holders);
+          CHECK(one.deadlocks[i].witness == four.deadlocks[i].witness);
+          CHECK(one.deadlocks[i].brief.tail == four.deadlocks[i].brief.tail);
+        }
+        return one.deadlocks.size();
+      });
 }
 
 TEST_CASE("a circle of three threads, and one that a fourth lock keeps apart") {

@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "decoders/std/reader.h"
+#include "tests/predict/same_for_jobs.h"
 #include "tests/predict/small_traces.h"
 #include "tests/rounds.h"
 
@@ -20,6 +21,7 @@ using predict::RaceOptions;
 using predict::RaceResult;
 using tsomon::testing::NaivePlayer;
 using tsomon::testing::random_small_trace;
+using tsomon::testing::same_for_jobs;
 using tsomon::testing::small_windows;
 using tsomon::testing::SmallTraceShape;
 using tsomon::testing::Tally;
@@ -260,38 +262,24 @@ TEST_CASE("the result does not depend on how many threads search") {
   shape.events = 3'000;
   shape.variables = 40;
   shape.locks = 3;
-  for (const bool buffers : {false, true}) {
-    const Trace trace = random_small_trace(random, shape);
-    uint64_t work = 0;  // that it takes
-    for (const bool enough : {true, false}) {
-      const uint64_t max_work = enough ? UINT64_MAX : work / 2;
-      RaceResult results[2];
-      for (unsigned jobs : {1U, 4U}) {
-        WorkMeter meter({max_work, UINT64_MAX});
-        const WorkScope scope(&meter);
+  same_for_jobs(
+      random_small_trace(random, shape), Branches::kAsRecorded,
+      [](Query& query, unsigned jobs) {
         RaceOptions options;
-        options.branches = Branches::kAsRecorded;
         options.jobs = jobs;
         options.max_witness_events = 100'000;
-        Query query(trace, options.branches, {}, buffers);
-        results[jobs / 4] = predict_races(query, options);
-        work = meter.work();
-      }
-      const auto& [one, four] = results;
-      CHECK(one.races.size() > (enough ? 10 : 0));
-      REQUIRE(one.races.size() == four.races.size());
-      for (size_t i = 0; i < one.races.size(); ++i) {
-        CHECK(one.races[i].first == four.races[i].first);
-        CHECK(one.races[i].second == four.races[i].second);
-        CHECK(one.races[i].witness == four.races[i].witness);
-        CHECK(one.races[i].brief.tail == four.races[i].brief.tail);
-      }
-      CHECK(one.candidates == four.candidates);
-      CHECK(one.refused == four.refused);
-      CHECK(one.ended == four.ended);
-      CHECK(one.ended.has_value() != enough);
-    }
-  }
+        return predict_races(query, options);
+      },
+      [](const RaceResult& one, const RaceResult& four) {
+        REQUIRE(one.races.size() == four.races.size());
+        for (size_t i = 0; i < one.races.size(); ++i) {
+          CHECK(one.races[i].first == four.races[i].first);
+          CHECK(one.races[i].second == four.races[i].second);
+          CHECK(one.races[i].witness == four.races[i].witness);
+          CHECK(one.races[i].brief.tail == four.races[i].brief.tail);
+        }
+        return one.races.size();
+      });
 }
 
 TEST_CASE("one report for a pair of source locations") {
