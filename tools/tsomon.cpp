@@ -119,6 +119,7 @@ int run(int argc, char** argv) {
   tsomon::add_litmus_command(app, exit_status);
   tsomon::add_predict_command(app, exit_status);
   tsomon::add_record_command(app, exit_status);
+  tsomon::add_report_command(app, exit_status);
   tsomon::add_run_command(app, exit_status);
   tsomon::add_script_command(app, exit_status);
   tsomon::refuse_negative_numbers(app);

@@ -123,7 +123,7 @@ class Report {
     auto findings = nlohmann::ordered_json::array();
     for (const Finding& each : report_.findings) {
       nlohmann::ordered_json object = {{"verdict", verdict_name(verdict_of(each))}};
-      in_words(each, false).add_to(&object);
+      in_words(each, findings.size() < kMostExplained).add_to(&object);
       findings.push_back(std::move(object));
     }
     return findings;

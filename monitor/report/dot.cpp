@@ -1,0 +1,90 @@
+#include <fmt/format.h>
+
+#include "monitor/report/render.h"
+#include "tso/support/printable.h"
+
+namespace tsomon::report {
+namespace {
+
+// In quotes. Lines are separated by \n in what is given.
+std::string in_quotes(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : printable_lines(text)) {
+    if (c == '\n') {
+      result += "\\l";  // a line, to the left
+      continue;
+    }
+    if (c == '"' || c == '\\') {
+      result += '\\';
+    }
+    result += c;
+  }
+  return result + '"';
+}
+
+std::string access_line(const Access& access) {
+  return printable(step_text(access, {access.event, false})) +
+         (access.place.text.empty() ? "" : " at " + printable(access.place.text)) + "\n";
+}
+
+// A node for each unit of the cycle, with its accesses that are described, and an edge to the next one.
+void cycle_nodes(size_t number, const Finding& finding, std::string* text) {
+  const size_t count = finding.cycle.size();
+  for (size_t i = 0; i < count; ++i) {
+    const Unit& unit = finding.cycle[i];
+    std::string label = printable(unit.label.empty() ? "unit" : unit.label) + " of " +
+                        printable(unit.thread) + "\n";
+    for (const Access& access : finding.accesses) {
+      if (access.thread == unit.thread && access.event >= unit.first && access.event <= unit.last) {
+        label += access_line(access);
+      }
+    }
+    *text += fmt::format("    f{}u{} [shape=box, label={}];\n", number, i, in_quotes(label));
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const Unit& unit = finding.cycle[i];
+    *text += fmt::format(
+        "    f{}u{} -> f{}u{} [label={}];\n", number, i, number, (i + 1) % count,
+        in_quotes(fmt::format("#{} to #{}\n{}\n", unit.from, unit.to, printable(unit.reason))));
+  }
+}
+
+// A node for each access, in the order in which they happen.
+void access_nodes(size_t number, const Finding& finding, std::string* text) {
+  const std::vector<Step> steps = steps_of(finding);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Access& access = *finding.access(steps[i].event);
+    const std::string label = printable(access.thread) + "\n" +
+                              printable(step_text(access, steps[i])) + "\n" +
+                              printable(access.place.text) + "\n";
+    *text += fmt::format("    f{}a{} [shape=box, label={}];\n", number, i, in_quotes(label));
+    if (i > 0) {
+      *text += fmt::format("    f{}a{} -> f{}a{};\n", number, i - 1, number, i);
+    }
+  }
+  for (size_t i = 0; steps.empty() && i < finding.places.size(); ++i) {
+    *text += fmt::format("    f{}p{} [label={}];\n", number, i,
+                         in_quotes(printable(finding.places[i].text)));
+  }
+}
+
+}  // namespace
+
+std::string dot_report(const Results& results) {
+  std::string text = "digraph tsomon {\n  compound=true;\n  node [fontname=\"monospace\"];\n";
+  size_t number = 0;
+  for (const Finding& finding : results.findings()) {
+    text += fmt::format("  subgraph cluster_{} {{\n    label={};\n", ++number,
+                        in_quotes(fmt::format("{}. {}: {}\n", number, printable(finding.verdict),
+                                              printable(finding.headline))));
+    if (!finding.cycle.empty()) {
+      cycle_nodes(number, finding, &text);
+    } else {
+      access_nodes(number, finding, &text);
+    }
+    text += "  }\n";
+  }
+  return text + "}\n";
+}
+
+}  // namespace tsomon::report

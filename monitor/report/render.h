@@ -1,0 +1,33 @@
+// Results as reports for people and for other tools.
+//
+// Formats     Text. HTML: one page that needs nothing else. SARIF 2.1.0 (OASIS), for code hosts and editors. The trace
+//             event format in JSON, which Perfetto and chrome://tracing show: a process for each finding, its threads,
+//             the witness step by step; the times are numbers of steps, as nobody has measured any. DOT, for Graphviz:
+//             each finding's cycle.
+// Names       They come from outside, and are escaped as each format wants it; control characters are shown as
+//             printable() does.
+// Complexity  O(size) in time; memory up to twenty times that of the results (SARIF). Thread-safety: pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "monitor/report/results.h"
+
+namespace tsomon::report {
+
+std::string text_report(const Results& results);
+std::string html_report(const Results& results);
+// `version`: of tsomon.
+std::string sarif_report(const Results& results, std::string_view version);
+std::string perfetto_report(const Results& results);
+std::string dot_report(const Results& results);
+
+// What happened in order, or at least the accesses: the witness, else every access once.
+std::vector<Step> steps_of(const Finding& finding);
+// The threads of the accesses, in the order in which they come.
+std::vector<std::string> threads_of(const Finding& finding);
+// "#7 store counter = 1", or "#7 commit counter" of a step that commits.
+std::string step_text(const Access& access, const Step& step);
+
+}  // namespace tsomon::report

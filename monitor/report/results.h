@@ -1,0 +1,127 @@
+// Results in JSON, read back: what `check`, `run`, `attach`, `predict`, `explore` and embedded monitors wrote.
+//
+// Purpose     The one form that reports for other tools are made of (render.h). Names are as in docs/formats/json.md.
+// Input       One object a line, as they were written, whatever else stands between them: the output of a program that
+//             ran is passed over. A line that begins as an object and is none, or is no result, is a problem; the rest
+//             is still read.
+// Same ones   Findings of one rule with one fingerprint are one finding, which counts them.
+// Complexity  O(size) times its logarithm; memory some ten times the longest line.
+// Thread-safety: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tsomon::report {
+
+// In the source.
+struct Place {
+  std::string text;  // as reports show it
+  std::string function;
+  std::string file;   // empty: not known
+  uint64_t line = 0;  // from 1; 0: not known
+};
+
+struct Access {
+  uint64_t event = 0;
+  std::string thread;
+  std::string what;  // "store counter = 1"
+  Place place;
+  std::vector<Place> called_from;  // the innermost first
+};
+
+struct Unit {
+  std::string thread;
+  std::string label;
+  uint64_t first = 0;  // events
+  uint64_t last = 0;
+  bool is_unit = true;  // false: an event of its own
+  uint64_t from = 0;    // the events that lead to the next unit of the cycle
+  uint64_t to = 0;
+  std::string reason;
+};
+
+struct Step {
+  uint64_t event = 0;
+  bool commit = false;  // of a store that was issued before
+};
+
+struct Finding {
+  std::string rule;     // Rule::id
+  std::string verdict;  // `definite`, `possible`, `predicted`, `explored`
+  std::string headline;
+  std::string fingerprint;
+  std::string repair;
+  std::string replay;                // a schedule, or empty
+  std::vector<std::string> details;  // lines
+  std::vector<Unit> cycle;
+  std::vector<Access> accesses;     // by event
+  std::vector<Step> witness;        // of the accesses; empty: not known
+  std::vector<Place> places;        // where there are no accesses
+  std::vector<std::string> inputs;  // the first ones that have it
+  uint64_t times = 1;
+
+  // nullptr: it is not described.
+  const Access* access(uint64_t event) const;
+  // Where it is to be looked at first; nullptr: nowhere.
+  const Place* place() const;
+  // Something that happened, or can.
+  bool certain() const { return verdict != "possible"; }
+};
+
+struct Judged {
+  std::string name;
+  std::string tool;
+  std::string question;  // property, kinds, or model
+  std::string verdict;   // empty: it was not judged
+  bool complete = true;
+  uint64_t findings = 0;
+  std::vector<std::string> notes;
+};
+
+// A kind of finding.
+struct Rule {
+  const char* id;
+  const char* name;
+  const char* help;
+};
+const Rule& rule_of(std::string_view id);
+
+class Results {
+ public:
+  static constexpr size_t kMostInputs = 16;  // that a finding names
+
+  // `name` is that of the file, in messages.
+  void read(std::string_view text, const std::string& name);
+  // One object of them. False: it is no result.
+  bool add(const nlohmann::ordered_json& object, const std::string& name);
+  // After the last one: those that matter most first.
+  void finish();
+
+  const std::vector<Finding>& findings() const { return findings_; }
+  const std::vector<Judged>& judged() const { return judged_; }
+  // "results.json: line 3: ...".
+  const std::vector<std::string>& problems() const { return problems_; }
+
+ private:
+  void add_findings(const nlohmann::ordered_json& object, Judged* judged);
+  void add(Finding finding, const std::string& input);
+  void name_waiting(const std::string& input);
+
+  std::vector<Finding> findings_;
+  std::map<std::pair<std::string, std::string>, size_t> known_;  // by rule and fingerprint
+  std::vector<size_t> waiting_;  // findings whose input the result behind them names
+  std::vector<Judged> judged_;
+  std::vector<std::string> problems_;
+};
+
+// Whether the beginning of a file is that of results.
+bool are_results(std::string_view beginning);
+
+}  // namespace tsomon::report

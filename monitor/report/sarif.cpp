@@ -1,0 +1,172 @@
+#include <cctype>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "monitor/findings/result_json.h"
+#include "monitor/report/render.h"
+#include "tso/support/printable.h"
+
+namespace tsomon::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A path as an URI, RFC 3986: of an absolute one with its scheme.
+std::string uri_of(const std::string& path) {
+  std::string uri = path.rfind('/', 0) == 0 ? "file://" : "";
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x80 && (std::isalnum(byte) != 0 ||
+                        std::string_view("/-._~+@,=").find(c) != std::string_view::npos)) {
+      uri += c;
+    } else {
+      uri += fmt::format("%{:02X}", byte);
+    }
+  }
+  return uri;
+}
+
+Json location_of(const Place& place, const std::string& message) {
+  Json location = Json::object();
+  if (!place.file.empty()) {
+    location["physicalLocation"] = {{"artifactLocation", {{"uri", uri_of(place.file)}}}};
+    if (place.line != 0) {
+      location["physicalLocation"]["region"] = {{"startLine", place.line}};
+    }
+  }
+  const std::string& name = place.function.empty() ? place.text : place.function;
+  if (!name.empty()) {
+    location["logicalLocations"] = Json::array({{{"fullyQualifiedName", printable(name)}}});
+  }
+  if (!message.empty()) {
+    location["message"] = {{"text", printable(message)}};
+  }
+  return location;
+}
+
+// A flow for each thread; the numbers of the steps say in which order they happen.
+Json flows_of(const Finding& finding) {
+  Json threads = Json::array();
+  for (const std::string& thread : threads_of(finding)) {
+    Json locations = Json::array();
+    uint64_t number = 0;
+    for (const Step& step : steps_of(finding)) {
+      const Access& access = *finding.access(step.event);
+      ++number;
+      if (access.thread == thread) {
+        locations.push_back(
+            {{"location", location_of(access.place, thread + " " + step_text(access, step))},
+             {"executionOrder", number}});
+      }
+    }
+    if (!locations.empty()) {
+      threads.push_back({{"id", printable(thread)}, {"locations", std::move(locations)}});
+    }
+  }
+  return threads;
+}
+
+std::string message_of(const Finding& finding) {
+  std::string text = finding.verdict + ": " + finding.headline;
+  for (const std::string& detail : finding.details) {
+    text += ". " + detail;
+  }
+  if (!finding.repair.empty()) {
+    text += ". What would rule it out: " + finding.repair;
+  }
+  if (!finding.replay.empty()) {
+    text += ". tsomon explore --replay '" + finding.replay + "'";
+  }
+  return printable(text);
+}
+
+Json result_of(const Finding& finding) {
+  Json result = {{"ruleId", finding.rule},
+                 {"level", finding.certain() ? "error" : "warning"},
+                 {"message", {{"text", message_of(finding)}}}};
+  if (const Place* const place = finding.place()) {
+    result["locations"] = Json::array({location_of(*place, {})});
+  }
+  Json related = Json::array();
+  for (const Access& access : finding.accesses) {
+    Json location =
+        location_of(access.place, access.thread + " " + step_text(access, {access.event, false}));
+    location["id"] = related.size() + 1;
+    related.push_back(std::move(location));
+  }
+  for (const Place& place : finding.places) {
+    Json location = location_of(place, {});
+    location["id"] = related.size() + 1;
+    related.push_back(std::move(location));
+  }
+  if (!related.empty()) {
+    result["relatedLocations"] = std::move(related);
+  }
+  Json threads = flows_of(finding);
+  if (!threads.empty()) {
+    result["codeFlows"] = Json::array({{{"threadFlows", std::move(threads)}}});
+  }
+  if (!finding.fingerprint.empty()) {
+    result["partialFingerprints"] = {{"tsomon/v1", finding.fingerprint}};
+  }
+  result["occurrenceCount"] = finding.times;
+  Json inputs = Json::array();
+  for (const std::string& input : finding.inputs) {
+    inputs.push_back(printable(input));
+  }
+  result["properties"] = {{"verdict", finding.verdict}, {"inputs", std::move(inputs)}};
+  return result;
+}
+
+Json notes_of(const Results& results) {
+  Json notes = Json::array();
+  const auto add = [&](const std::string& text) {
+    notes.push_back({{"level", "warning"}, {"message", {{"text", printable(text)}}}});
+  };
+  for (const Judged& judged : results.judged()) {
+    for (const std::string& note : judged.notes) {
+      add(judged.name + ": " + note);
+    }
+  }
+  for (const std::string& problem : results.problems()) {
+    add(problem);
+  }
+  return notes;
+}
+
+}  // namespace
+
+std::string sarif_report(const Results& results, std::string_view version) {
+  std::set<std::string> used;
+  Json found = Json::array();
+  for (const Finding& finding : results.findings()) {
+    used.insert(finding.rule);
+    found.push_back(result_of(finding));
+  }
+  Json rules = Json::array();
+  for (const std::string& id : used) {
+    const Rule& rule = rule_of(id);
+    rules.push_back({{"id", rule.id},
+                     {"name", rule.name},
+                     {"shortDescription", {{"text", rule.name}}},
+                     {"fullDescription", {{"text", rule.help}}}});
+  }
+  bool judged = true;  // everything
+  for (const Judged& each : results.judged()) {
+    judged = judged && !each.verdict.empty();
+  }
+  const Json run = {
+      {"tool",
+       {{"driver", {{"name", "tsomon"}, {"version", version}, {"rules", std::move(rules)}}}}},
+      {"columnKind", "utf16CodeUnits"},
+      {"invocations", Json::array({{{"executionSuccessful", judged && results.problems().empty()},
+                                    {"toolExecutionNotifications", notes_of(results)}}})},
+      {"results", std::move(found)}};
+  const Json log = {{"version", "2.1.0"},
+                    {"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
+                    {"runs", Json::array({run})}};
+  return printable_json(log.dump(1, ' ', false, Json::error_handler_t::replace)) + "\n";
+}
+
+}  // namespace tsomon::report

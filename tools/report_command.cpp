@@ -1,0 +1,208 @@
+// `tsomon report`: results as text, as a page, and as what other tools read.
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sys/stat.h>
+
+#include "monitor/check/check_input.h"
+#include "monitor/events/read_input.h"
+#include "monitor/input/load.h"
+#include "monitor/input/open_events.h"
+#include "monitor/report/render.h"
+#include "tools/command.h"
+#include "tools/output.h"
+#include "tools/stop_signals.h"
+
+namespace tsomon {
+namespace {
+
+constexpr const char* kReportTool = "tsomon report";
+constexpr size_t kBeginning = 64 * 1024;  // bytes that are looked at for what a file is
+
+struct ReportArguments {
+  std::vector<std::string> files;
+  std::string html;
+  std::string perfetto;
+  std::string sarif;
+  std::string dot;
+};
+
+int refuse_input(const Error& error) {
+  put_message(kReportTool, error.to_string());
+  return kExitBadInput;
+}
+
+std::optional<std::string> whole(std::istream& input) {
+  std::string text{std::istreambuf_iterator<char>(input), {}};
+  return input.bad() ? std::nullopt : std::optional(std::move(text));
+}
+
+// A capture, a perf.data or a text trace: what `check --all` says of it.
+int judge(const std::string& file, report::Results* results) {
+  const StopSignals signals;  // what was found until then is reported
+  const auto checked = check_input(file, InputFormat::kAuto, CheckOptions());
+  if (!checked) {
+    return refuse_input(checked.error());
+  }
+  for (const std::string& warning : checked->warnings) {
+    put_message(kReportTool, checked->input + ": " + warning);
+  }
+  nlohmann::ordered_json object =
+      report_json(file, checked->symbols, checked->report, {checked->names, true});
+  object["tool"] = "tsomon check";
+  results->add(object, file);
+  return kExitClean;
+}
+
+int read_file(const std::string& file, report::Results* results) {
+  if (file == "-") {
+    const auto text = whole(std::cin);
+    if (!text || !report::are_results(*text)) {
+      return refuse_input({ErrorKind::kMalformed,
+                           "<stdin>",
+                           {},
+                           "expected results in JSON, found none; recordings are read from files"});
+    }
+    results->read(*text, "<stdin>");
+    return kExitClean;
+  }
+  std::ifstream input(file, std::ios::binary);
+  std::string beginning(kBeginning, '\0');
+  input.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
+  beginning.resize(static_cast<size_t>(std::max<std::streamsize>(input.gcount(), 0)));
+  if (!report::are_results(beginning)) {
+    struct stat status {};
+    if (::stat(file.c_str(), &status) == 0 && S_ISFIFO(status.st_mode)) {
+      return refuse_input({ErrorKind::kMalformed,
+                           file,
+                           {},
+                           "expected results in JSON, found none; recordings are read from files"});
+    }
+    return judge(file, results);  // it says what cannot be read, too
+  }
+  auto text = input.eof() ? std::optional(std::string()) : whole(input);
+  if (!text) {
+    return refuse_input({ErrorKind::kUnreadable, file, {}, "cannot be read"});
+  }
+  text->insert(0, beginning);
+  results->read(*text, file);
+  return kExitClean;
+}
+
+// What an input is too much for, the next one may not be.
+int read_input(const std::string& file, report::Results* results) {
+  try {
+    return read_file(file, results);
+  } catch (const WorkEnded& end) {
+    return refuse_input(
+        {ErrorKind::kEnvironment, input_name(file), {}, std::string(end.what()) + ": not judged"});
+  } catch (const std::bad_alloc&) {
+    refuse_input({ErrorKind::kEnvironment, input_name(file), {}, "out of memory"});
+    return kExitEnvironment;
+  }
+}
+
+bool is_same_file(const std::string& a, const std::string& b) {
+  struct stat first {};
+  struct stat second {};
+  return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 &&
+         S_ISREG(first.st_mode) && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+// "-": standard output.
+int write_report(const std::string& file, const std::string& text) {
+  if (file.empty()) {
+    return kExitClean;
+  }
+  if (file == "-") {
+    put_lines(stdout, text);
+    return kExitClean;
+  }
+  std::ofstream output(file, std::ios::binary | std::ios::trunc);
+  output << text;
+  output.close();
+  if (!output) {
+    put_message(kReportTool, file + ": cannot be written: " + std::strerror(errno));
+    return kExitEnvironment;
+  }
+  return kExitClean;
+}
+
+int run_report(const ReportArguments& options) {
+  const std::array<const std::string*, 4> outputs = {&options.html, &options.perfetto,
+                                                     &options.sarif, &options.dot};
+  bool any = false;
+  for (const std::string* const output : outputs) {
+    any = any || !output->empty();
+    for (const std::string& file : options.files) {
+      if (!output->empty() && is_same_file(*output, file)) {
+        return refuse_input({ErrorKind::kUsage, *output, {}, "is an input, too: not overwritten"});
+      }
+    }
+  }
+  report::Results results;
+  int status = kExitClean;
+  for (const std::string& file : options.files) {
+    status = worse(status, read_input(file, &results));
+  }
+  results.finish();
+  for (const std::string& problem : results.problems()) {
+    put_message(kReportTool, problem);
+    status = worse(status, kExitBadInput);
+  }
+  if (!any) {
+    put_lines(stdout, report::text_report(results));
+  }
+  status = worse(
+      status, write_report(options.html, options.html.empty() ? "" : report::html_report(results)));
+  status =
+      worse(status, write_report(options.perfetto,
+                                 options.perfetto.empty() ? "" : report::perfetto_report(results)));
+  status = worse(
+      status,
+      write_report(options.sarif,
+                   options.sarif.empty() ? "" : report::sarif_report(results, TSOMON_VERSION)));
+  return worse(status,
+               write_report(options.dot, options.dot.empty() ? "" : report::dot_report(results)));
+}
+
+}  // namespace
+
+void add_report_command(CLI::App& app, int& exit_status) {
+  CLI::App* command =
+      app.add_subcommand("report", "Show results as a page, and write them for other tools");
+  auto options = std::make_shared<ReportArguments>();
+  command
+      ->add_option("FILE", options->files,
+                   "What check, run, attach, predict and explore wrote with --output json, or\n"
+                   "captures, perf.data and text traces, which are judged as `check --all` does;\n"
+                   "- is standard input, for results")
+      ->required()
+      ->option_text("...");
+  const auto add = [&](const char* name, std::string& file, const char* what) {
+    command->add_option(name, file, what)->option_text("F");
+  };
+  add("--html", options->html, "A page that needs nothing else");
+  add("--perfetto", options->perfetto,
+      "A trace for Perfetto and chrome://tracing: the witness of each finding, step by step");
+  add("--sarif", options->sarif, "SARIF 2.1.0, for code hosts and editors");
+  add("--dot", options->dot, "The cycle of each finding, for Graphviz");
+  command->footer(
+      "F is a file, or - for standard output. Without any of them the findings are listed as "
+      "text.\n"
+      "Findings with one fingerprint are one, which says how often it is there.\n\n"
+      "Exit status: 0; 2 bad usage, or an input that cannot be read or is malformed (the others\n"
+      "are still there); 4 out of memory, or a file that cannot be written.");
+  command->callback([options, &exit_status] { exit_status = run_report(*options); });
+}
+
+}  // namespace tsomon
