@@ -126,12 +126,6 @@ int status_of(const ConsistencyReport& report, const ConsistencyOptions& options
 
 constexpr const char* kCheckTool = "tsomon check";
 
-void put_warnings(const std::string& input, const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) {
-    put_message(kCheckTool, input + ": " + warning);
-  }
-}
-
 // The input was not judged; others are.
 int refuse(const std::string& file, const CheckArguments& options, const Error& error) {
   put_message(kCheckTool, error.to_string());
@@ -152,18 +146,18 @@ void add_warnings(const std::vector<std::string>& warnings, nlohmann::ordered_js
 int check_file_consistency(const std::string& file, const CheckArguments& options) {
   const ConsistencyOptions asked = consistency_options(options);
   int status = kExitClean;
-  const auto done = check_consistency_of(file, *input_format(options.format), asked,
-                                         [&](const CheckedConsistency& checked) {
-                                           put_warnings(checked.input, checked.warnings);
-                                           if (options.output == OutputFormat::kJson) {
-                                             auto object = consistency_json(file, checked);
-                                             add_warnings(checked.warnings, &object);
-                                             put_json(stdout, object, kCheckTool);
-                                           } else {
-                                             put_lines(stdout, consistency_text(checked));
-                                           }
-                                           status = worse(status, status_of(checked.report, asked));
-                                         });
+  const auto done = check_consistency_of(
+      file, *input_format(options.format), asked, [&](const CheckedConsistency& checked) {
+        put_messages(kCheckTool, checked.input, checked.warnings);
+        if (options.output == OutputFormat::kJson) {
+          auto object = consistency_json(file, checked);
+          add_warnings(checked.warnings, &object);
+          put_json(stdout, object, kCheckTool);
+        } else {
+          put_lines(stdout, consistency_text(checked));
+        }
+        status = worse(status, status_of(checked.report, asked));
+      });
   return done ? status : refuse(file, options, done.error());
 }
 
@@ -223,7 +217,7 @@ int judge_file(const std::string& file, const CheckArguments& options) {
     return refuse(file, options, checked.error());
   }
   const WorkPause outside;  // a report is printed whole, whoever asks for a stop
-  put_warnings(checked->input, checked->warnings);
+  put_messages(kCheckTool, checked->input, checked->warnings);
   const ReportChoice choice{checked->names, options.all};
   int status = kExitClean;
   for (const CheckReport& report : checked->reports) {

@@ -69,9 +69,7 @@ Result<std::vector<ExplainedInput>> read_all(const std::vector<std::string>& fil
     if (!input) {
       return tl::unexpected<Error>(input.error());
     }
-    for (const std::string& warning : input->warnings) {
-      put_message(kExplainTool, input->input + ": " + warning);
-    }
+    put_messages(kExplainTool, input->input, input->warnings);
     inputs.push_back(std::move(*input));
   }
   return inputs;

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <fmt/format.h>
+
 #include "monitor/findings/result_json.h"
 #include "tso/support/printable.h"
 
@@ -24,6 +26,13 @@ void put_json(FILE* file, const nlohmann::ordered_json& object, std::string_view
 
 void put_message(std::string_view tool, std::string_view text) {
   put(stderr, printable(tool) + (tool.empty() ? "" : ": ") + printable(text) + "\n");
+}
+
+void put_messages(std::string_view tool, std::string_view input,
+                  const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) {
+    put_message(tool, fmt::format("{}: {}", input, text));
+  }
 }
 
 void put_error_json(const std::string& file, const std::string& property, const Error& error,

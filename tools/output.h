@@ -12,6 +12,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tso/support/result.h"
 
@@ -24,6 +25,9 @@ void put_json(FILE* file, const nlohmann::ordered_json& object, std::string_view
 // One line on standard error: "tsomon check: text". Newlines in the text are escaped, too.
 void put_message(std::string_view tool, std::string_view text);
 
+// Of an input, each on a line.
+void put_messages(std::string_view tool, std::string_view input,
+                  const std::vector<std::string>& texts);
 // An input that was not judged, where the results are JSON.
 void put_error_json(const std::string& file, const std::string& property, const Error& error,
                     std::string_view tool);

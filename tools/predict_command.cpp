@@ -95,9 +95,7 @@ int predict_file(const std::string& file, const PredictArguments& options) {
   if (!prediction) {
     return refuse(file, options, prediction.error(), kExitBadInput);
   }
-  for (const std::string& warning : prediction->warnings) {
-    put_message(kPredictTool, prediction->input + ": " + warning);
-  }
+  put_messages(kPredictTool, prediction->input, prediction->warnings);
   if (options.output == OutputFormat::kJson) {
     auto object = prediction_json(file, *prediction);
     if (!prediction->warnings.empty()) {

@@ -53,9 +53,7 @@ int judge(const std::string& file, report::Results* results) {
   if (!checked) {
     return refuse_input(checked.error());
   }
-  for (const std::string& warning : checked->warnings) {
-    put_message(kReportTool, checked->input + ": " + warning);
-  }
+  put_messages(kReportTool, checked->input, checked->warnings);
   nlohmann::ordered_json object =
       report_json(file, checked->symbols, checked->report, {checked->names, true});
   object["tool"] = "tsomon check";

@@ -62,9 +62,7 @@ int list_records(const std::string& input) {
     put_message(kScriptTool, problems.error().to_string());
     return kExitBadInput;
   }
-  for (const std::string& problem : *problems) {
-    put_message(kScriptTool, input + ": " + problem);
-  }
+  put_messages(kScriptTool, input, *problems);
   return problems->empty() ? kExitClean : kExitInconclusive;
 }
 
@@ -79,9 +77,7 @@ int run_script(const ScriptOptions& options) {
   }
   std::vector<std::string> warnings = symbolise(loaded->trace, loaded->modules);
   warnings.insert(warnings.begin(), loaded->warnings.begin(), loaded->warnings.end());
-  for (const std::string& warning : warnings) {
-    put_message(kScriptTool, loaded->input + ": " + warning);
-  }
+  put_messages(kScriptTool, loaded->input, warnings);
   const bool complete = loaded->trace.complete;
   print(loaded->trace, loaded->basis != BasisSource::kWritten, loaded->may_cancel);
   return complete ? kExitClean : kExitInconclusive;

@@ -160,6 +160,7 @@ bool AssumedOrder::possible(const std::vector<Edge>& assumed) const {
     }
   }
   std::vector<Edge> chosen;
+  chosen.reserve(assumed.size());
   for (const Edge& edge : assumed) {
     chosen.push_back({places.of(edge.from), places.of(edge.to)});
   }
