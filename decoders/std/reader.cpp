@@ -294,7 +294,8 @@ bool StdReader::Impl::parse_header(std::string_view op) {
 }
 
 // The text of an access is LOCATION, LOCATION=VALUE or, of a locked operation, LOCATION=READ,WRITTEN.
-bool StdReader::Impl::parse_access(const OpField& field, ParsedEvent& parsed) {
+[[gnu::always_inline]] inline bool StdReader::Impl::parse_access(const OpField& field,
+                                                                 ParsedEvent& parsed) {
   const bool has_values = field.op->reads || field.op->writes;
   const size_t equals = has_values ? field.operand.rfind('=') : std::string_view::npos;
   LocationKey location;
@@ -353,7 +354,8 @@ bool StdReader::Impl::parse_object(const OpField& field, Event& event) {
   return true;
 }
 
-inline bool StdReader::Impl::parse_operand(const OpField& field, ParsedEvent& parsed) {
+[[gnu::always_inline]] inline bool StdReader::Impl::parse_operand(const OpField& field,
+                                                                  ParsedEvent& parsed) {
   Event& event = parsed.event;
   const char* const arg = field.operand.data();
   const size_t length = field.operand.size();
@@ -410,7 +412,9 @@ inline bool StdReader::Impl::parse_operand(const OpField& field, ParsedEvent& pa
 }
 
 // The operation's name and its operand.
-inline bool StdReader::Impl::split_operation(const char* begin, const char* end, OpField& field) {
+[[gnu::always_inline]] inline bool StdReader::Impl::split_operation(const char* begin,
+                                                                    const char* end,
+                                                                    OpField& field) {
   const auto length = static_cast<size_t>(end - begin);
   const uint64_t word = load8(begin);
   const size_t name = std::min(leading_letters(word), length);
@@ -432,7 +436,8 @@ inline bool StdReader::Impl::split_operation(const char* begin, const char* end,
 }
 
 // "LO..HI", and of a lock "LO..HI!" (tso/model/lock_order.h).
-inline bool StdReader::Impl::read_interval(const Fields& fields, ParsedEvent& parsed) {
+[[gnu::always_inline]] inline bool StdReader::Impl::read_interval(const Fields& fields,
+                                                                  ParsedEvent& parsed) {
   const char* const begin = fields.location_end + 1;
   const bool by_start = is(parsed.event, kinds::kLocks) && fields.end[-1] == '!';
   const auto interval =

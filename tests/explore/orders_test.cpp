@@ -26,11 +26,11 @@ using Pairs = std::set<std::pair<size_t, size_t>>;
 
 std::vector<Place> random_places(std::mt19937_64& random, uint32_t threads) {
   std::vector<Place> places;
-  for (uint16_t thread = 0; thread < threads; ++thread) {
+  for (uint32_t thread = 0; thread < threads; ++thread) {
     bool returns = false;
     for (uint32_t index = 0; index < 4; ++index) {
       if (random() % 3 != 0) {
-        places.push_back({thread, index, returns});
+        places.push_back({static_cast<uint16_t>(thread), index, returns});
         returns = !returns;
       }
     }

@@ -18,7 +18,6 @@
 namespace {
 
 using namespace tsomon;
-using explore::Graph;
 using explore::GraphBuilder;
 using explore::GraphSearch;
 using explore::MachineProgram;

@@ -15,7 +15,6 @@
 
 using namespace tsomon;
 using namespace tsomon::linearizability;
-using tsomon::testing::naively_allowed;
 using tsomon::testing::naively_linearizable;
 using tsomon::testing::NaiveObject;
 using tsomon::testing::random_history;
