@@ -73,7 +73,11 @@ void WindowFindings::add(Prediction part, const WindowReader& reader) {
   // The threads that have done nothing in the window are where they were before it.
   const auto brief = [&](predict::ShortWitness* witness) {
     std::set<ThreadId> acted;
-    std::erase_if(witness->last, [&](uint32_t event) { return event < reader.carried(); });
+    const auto is_carried = [&](uint32_t entry) {
+      return (entry & ~predict::kCommit) < reader.carried();  // done before the window
+    };
+    std::erase_if(witness->last, is_carried);
+    std::erase_if(witness->tail, is_carried);
     for (uint32_t& event : witness->last) {
       acted.insert(reader.window().events[event].thread);
       event = change(event);
