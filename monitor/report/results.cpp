@@ -415,14 +415,13 @@ void Results::add_findings(const Json& object, Judged* judged) {
     count(each.contains("kind") ? exploration_of(each)
                                 : violation_of(each, property, text_of(each, "verdict")));
   });
-  const std::pair<const char*, const char*> predictions[] = {
-      {"races", "data-race"},
-      {"deadlocks", "deadlock"},
-      {"atomicity_violations", "predicted-atomicity-violation"}};
-  for (const auto& [key, rule] : predictions) {
+  const auto predictions = [&](const char* key, const char* rule) {
     for_each_object(array_of(object, key),
                     [&](const Json& each) { count(prediction_of(each, rule)); });
-  }
+  };
+  predictions("races", "data-race");
+  predictions("deadlocks", "deadlock");
+  predictions("atomicity_violations", "predicted-atomicity-violation");
 }
 
 bool Results::add(const Json& object, const std::string& name) {
