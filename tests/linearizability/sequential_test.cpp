@@ -21,7 +21,7 @@ using tsomon::testing::random_history;
 
 namespace {
 
-const uint64_t kSequentialRounds = rounds(200, 2'000);
+const uint64_t kSequentialRounds = rounds(400, 2'000);
 
 // Carries the calls out on the twin's objects.
 class NaiveSpecification : public SequentialObject {
@@ -107,7 +107,7 @@ TEST_CASE("a specification that is run decides as all orders do") {
       }
     }
   }
-  CHECK(violations > kSequentialRounds / 5);
+  CHECK(violations > kSequentialRounds / 4);
   CHECK(clean > kSequentialRounds / 4);
 }
 

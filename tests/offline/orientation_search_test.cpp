@@ -18,7 +18,7 @@ using namespace tsomon::testing;
 
 namespace {
 
-const int kTwins = rounds(6'000, 200'000);
+const int kTwins = rounds(8'000, 200'000);
 const int kSmall = rounds(6'000, 105'000);
 const int kLarge = rounds(100, 1'500);
 constexpr uint64_t kMaxExecutions = 4'000;  // steps of their enumeration
@@ -103,7 +103,7 @@ TEST_CASE("the verdicts are those of all orientations and of all executions") {
                  << " compared with all executions, " << with_values << " also with their values");
   CHECK(twins == kTwins);
   CHECK(verdicts[1] > rounds / 50);
-  CHECK(verdicts[2] > rounds / 60);
+  CHECK(verdicts[2] > rounds / 50);
   CHECK(executed > rounds / 10);
   CHECK(with_values > rounds / 50);
   CHECK(narrower < rounds / 1000);

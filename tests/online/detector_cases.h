@@ -14,7 +14,7 @@
 
 namespace tsomon::testing {
 
-inline const int kRounds = rounds(10'000, 210'000);
+inline const int kRounds = rounds(12'600, 210'000);
 
 inline const int kLongRounds = rounds(60, 600);
 

@@ -137,7 +137,7 @@ TEST_CASE("cycles, components and candidates equal those of all pairs of events"
   CHECK(sharing > kRounds / 20);
   CHECK(by_locks <= 1 + kRounds / 10'000);
   CHECK(violating > kRounds / 10);
-  CHECK(with_cycle > kRounds / 25);
+  CHECK(with_cycle > kRounds / 20);
   CHECK(merged > kRounds / 100);
 }
 

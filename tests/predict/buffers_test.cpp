@@ -30,7 +30,7 @@ using tsomon::testing::text;
 
 namespace {
 
-const int kRounds = rounds(150, 1'000);
+const int kRounds = rounds(200, 1'000);
 
 template <typename Set>
 void add_to(Tally* tally, const Set& found, const Set& all, const Set& exact) {
@@ -114,7 +114,7 @@ TEST_CASE("races under TSO: nothing that cannot be, and how much is missed") {
     }
     print("races", threads, tally);
     CHECK(tally.feasible > 100);
-    CHECK(tally.refused * 100 <= tally.feasible + 300);
+    CHECK(tally.refused * 100 <= tally.feasible);
   }
 }
 
