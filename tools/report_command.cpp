@@ -1,6 +1,8 @@
 // `tsomon report`: results as text, as a page, and as what other tools read.
 #include <array>
+#include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -9,9 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
-
-#include <sys/stat.h>
 
 #include "monitor/check/check_input.h"
 #include "monitor/events/read_input.h"
@@ -78,8 +79,8 @@ int read_file(const std::string& file, report::Results* results) {
   input.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
   beginning.resize(static_cast<size_t>(std::max<std::streamsize>(input.gcount(), 0)));
   if (!report::are_results(beginning)) {
-    struct stat status {};
-    if (::stat(file.c_str(), &status) == 0 && S_ISFIFO(status.st_mode)) {
+    std::error_code none;
+    if (std::filesystem::is_fifo(file, none)) {
       return refuse_input({ErrorKind::kMalformed,
                            file,
                            {},
@@ -110,10 +111,8 @@ int read_input(const std::string& file, report::Results* results) {
 }
 
 bool is_same_file(const std::string& a, const std::string& b) {
-  struct stat first {};
-  struct stat second {};
-  return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 &&
-         S_ISREG(first.st_mode) && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+  std::error_code none;  // what is not there is no other file
+  return std::filesystem::is_regular_file(a, none) && std::filesystem::equivalent(a, b, none);
 }
 
 // "-": standard output.

@@ -27,7 +27,7 @@ class Names {
   uint32_t label(uint64_t id);     // "label#7" when the capture does not define it
   uint32_t location(uint64_t pc);  // "0x401136" until it is symbolised; 0 has none
   uint64_t undefined_labels() const { return undefined_labels_; }
-  // Of the capture's ranges, so many of the largest pieces. False: not as many are left.
+  // Takes so many of the largest pieces that the ranges of one capture may have together. False: it has not as many left.
   bool take_pieces(uint64_t count) {
     if (count > pieces_left_) {
       return false;

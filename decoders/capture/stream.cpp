@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "decoders/capture/record_kinds.h"
 #include "decoders/capture/repeated_loads.h"
 #include "tso/model/cancelled_units.h"
 
@@ -19,24 +20,6 @@ constexpr uint64_t kSmallestPiece = 8;  // of a range; ends may be smaller
 constexpr uint64_t kLargestPiece = 4096;
 constexpr uint64_t kPiecesPerRecord = 4;
 constexpr size_t kMaxProblems = 8;  // of one thread; the rest is counted
-
-// Such records have no bytes of memory. A lock, a condition variable and an object begin somewhere.
-bool has_no_location(RecordType type) {
-  switch (type) {
-    case RecordType::kStamp:
-    case RecordType::kFence:
-    case RecordType::kFork:
-    case RecordType::kThreadBegin:
-    case RecordType::kThreadEnd:
-    case RecordType::kJoin:
-    case RecordType::kUnitBegin:
-    case RecordType::kUnitEnd:
-    case RecordType::kLost:
-      return true;
-    default:
-      return false;
-  }
-}
 
 uint64_t masked(uint64_t value, uint32_t size) {
   return size < 8 ? value & ((uint64_t{1} << (8 * size)) - 1) : value;
@@ -52,40 +35,6 @@ std::optional<uint64_t> value_of(const Record& record, uint32_t index, uint32_t 
     return std::nullopt;
   }
   return masked(record.words[index], record.size);
-}
-
-// What drains the buffer, or may have, and can be cut off before its second stamp (kOpenEnd).
-bool may_end_open(RecordType type) {
-  return type == RecordType::kAtomicLoad || type == RecordType::kAtomicStore ||
-         type == RecordType::kAtomicReadModifyWrite || type == RecordType::kFence;
-}
-
-// Of records that say no more than an address.
-std::optional<EventKind> kind_with_address(RecordType type) {
-  switch (type) {
-    case RecordType::kAcquire:
-      return EventKind::kAcquire;
-    case RecordType::kRelease:
-      return EventKind::kRelease;
-    case RecordType::kAcquireShared:
-      return EventKind::kAcquireShared;
-    case RecordType::kReleaseShared:
-      return EventKind::kReleaseShared;
-    case RecordType::kWait:
-      return EventKind::kWait;
-    case RecordType::kTry:
-      return EventKind::kTry;
-    case RecordType::kNotify:
-      return EventKind::kNotify;
-    case RecordType::kSend:
-      return EventKind::kSend;
-    case RecordType::kReceive:
-      return EventKind::kReceive;
-    case RecordType::kFree:
-      return EventKind::kFree;
-    default:
-      return std::nullopt;
-  }
 }
 
 }  // namespace

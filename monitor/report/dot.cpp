@@ -30,15 +30,17 @@ std::string access_line(const Access& access) {
 // A node for each unit of the cycle, with its accesses that are described, and an edge to the next one.
 void cycle_nodes(size_t number, const Finding& finding, std::string* text) {
   const size_t count = finding.cycle.size();
+  std::vector<std::string> inside(count);
+  const std::vector<size_t> units = units_of(finding);
+  for (size_t i = 0; i < units.size(); ++i) {
+    if (units[i] != kNoUnit) {
+      inside[units[i]] += access_line(finding.accesses[i]);
+    }
+  }
   for (size_t i = 0; i < count; ++i) {
     const Unit& unit = finding.cycle[i];
-    std::string label = printable(unit.label.empty() ? "unit" : unit.label) + " of " +
-                        printable(unit.thread) + "\n";
-    for (const Access& access : finding.accesses) {
-      if (access.thread == unit.thread && access.event >= unit.first && access.event <= unit.last) {
-        label += access_line(access);
-      }
-    }
+    const std::string label = printable(unit.label.empty() ? "unit" : unit.label) + " of " +
+                              printable(unit.thread) + "\n" + inside[i];
     *text += fmt::format("    f{}u{} [shape=box, label={}];\n", number, i, in_quotes(label));
   }
   for (size_t i = 0; i < count; ++i) {

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "monitor/report/render.h"
@@ -56,33 +54,32 @@ std::string place_html(const Place& place) {
                      escaped(place.text.empty() ? full : place.text));
 }
 
+// So many columns without anything in them.
+std::string gap_html(size_t columns) {
+  return columns == 0 ? "" : fmt::format("<td colspan=\"{}\"></td>", columns);
+}
+
 // A row for each step, a column for each thread.
 std::string steps_html(const Finding& finding) {
-  const std::vector<std::string> threads = threads_of(finding);
-  if (threads.empty()) {
+  if (finding.accesses.empty()) {
     return {};
   }
+  const Threads threads(finding);
   std::string html = "<table><tr>";
-  for (const std::string& thread : threads) {
+  for (const std::string& thread : threads.names()) {
     html += "<th>" + escaped(thread) + "</th>";
   }
   html += "</tr>\n";
   for (const Step& step : steps_of(finding)) {
     const Access& access = *finding.access(step.event);
-    html += "<tr>";
-    for (const std::string& thread : threads) {
-      if (thread != access.thread) {
-        html += "<td></td>";
-        continue;
-      }
-      html += fmt::format("<td class=\"step{}\">{}<br>{}", step.commit ? " commit" : "",
-                          escaped(step_text(access, step)), place_html(access.place));
-      for (const Place& call : access.called_from) {
-        html += " &lt; " + place_html(call);
-      }
-      html += "</td>";
+    const size_t column = threads.number(access.thread);
+    html += fmt::format("<tr>{}<td class=\"step{}\">{}<br>{}", gap_html(column),
+                        step.commit ? " commit" : "", escaped(step_text(access, step)),
+                        place_html(access.place));
+    for (const Place& call : access.called_from) {
+      html += " &lt; " + place_html(call);
     }
-    html += "</tr>\n";
+    html += "</td>" + gap_html(threads.names().size() - column - 1) + "</tr>\n";
   }
   return html + "</table>\n";
 }

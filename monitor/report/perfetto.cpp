@@ -26,20 +26,14 @@ class Picture {
                        {"pid", process_},
                        {"tid", 0},
                        {"args", {{"sort_index", process_}}}});
-    const std::vector<std::string> threads = threads_of(finding);
-    for (size_t i = 0; i < threads.size(); ++i) {
-      name("thread_name", i + 1, threads[i]);
+    const Threads threads(finding);
+    for (size_t i = 0; i < threads.names().size(); ++i) {
+      name("thread_name", i + 1, threads.names()[i]);
     }
-    const auto track = [&](const std::string& thread) {
-      return static_cast<uint64_t>(std::find(threads.begin(), threads.end(), thread) -
-                                   threads.begin()) +
-             1;
-    };
+    const auto track = [&](const std::string& thread) { return threads.number(thread) + 1; };
     const std::vector<Step> steps = steps_of(finding);
     place(steps);
-    for (const Unit& unit : finding.cycle) {
-      add_unit(finding, unit, track(unit.thread));
-    }
+    add_units(finding, track);
     for (size_t at = 0; at < steps.size(); ++at) {
       const Access& access = *finding.access(steps[at].event);
       slice(step_text(access, steps[at]), track(access.thread), at * kStep + 2, kStep - 4,
@@ -81,20 +75,30 @@ class Picture {
     }
   }
 
-  // From its first access that is shown to its last one.
-  void add_unit(const Finding& finding, const Unit& unit, uint64_t thread) {
-    size_t begin = SIZE_MAX;
-    size_t end = 0;
-    for (const Access& access : finding.accesses) {
-      if (access.thread == unit.thread && access.event >= unit.first && access.event <= unit.last &&
-          first_.count(access.event) != 0) {
-        begin = std::min(begin, first_[access.event]);
-        end = std::max(end, last_[access.event]);
+  // Each from its first access that is shown to its last one.
+  template <typename Track>
+  void add_units(const Finding& finding, const Track& track) {
+    struct Span {
+      size_t begin = SIZE_MAX;
+      size_t end = 0;
+    };
+    std::vector<Span> spans(finding.cycle.size());
+    const std::vector<size_t> units = units_of(finding);
+    for (size_t i = 0; i < units.size(); ++i) {
+      const uint64_t event = finding.accesses[i].event;
+      if (units[i] != kNoUnit && first_.count(event) != 0) {
+        Span& span = spans[units[i]];
+        span.begin = std::min(span.begin, first_[event]);
+        span.end = std::max(span.end, last_[event]);
       }
     }
-    if (begin != SIZE_MAX && unit.is_unit) {
-      slice(unit.label.empty() ? "unit" : unit.label, thread, begin * kStep,
-            (end - begin + 1) * kStep, {{"first", unit.first}, {"last", unit.last}});
+    for (size_t i = 0; i < spans.size(); ++i) {
+      const Unit& unit = finding.cycle[i];
+      const auto& [begin, end] = spans[i];
+      if (begin != SIZE_MAX && unit.is_unit) {
+        slice(unit.label.empty() ? "unit" : unit.label, track(unit.thread), begin * kStep,
+              (end - begin + 1) * kStep, {{"first", unit.first}, {"last", unit.last}});
+      }
     }
   }
 

@@ -6,11 +6,15 @@
 //             each finding's cycle.
 // Names       They come from outside, and are escaped as each format wants it; control characters are shown as
 //             printable() does.
-// Complexity  O(size) in time; memory up to twenty times that of the results (SARIF). Thread-safety: pure functions.
+// Complexity  O(size) in time; memory up to forty times that of the results (SARIF). Thread-safety: pure functions.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include "monitor/report/results.h"
 
@@ -25,8 +29,23 @@ std::string dot_report(const Results& results);
 
 // What happened in order, or at least the accesses: the witness, else every access once.
 std::vector<Step> steps_of(const Finding& finding);
-// The threads of the accesses, in the order in which they come.
-std::vector<std::string> threads_of(const Finding& finding);
+// The threads of the accesses and of the cycle, numbered in the order in which they come.
+class Threads {
+ public:
+  explicit Threads(const Finding& finding);
+  const std::vector<std::string>& names() const { return names_; }
+  // Of one of them.
+  size_t number(const std::string& name) const { return numbers_.at(name); }
+
+ private:
+  void add(const std::string& name);
+
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, size_t> numbers_;
+};
+// The unit of the cycle that an access lies in; kNoUnit: none. By access.
+inline constexpr size_t kNoUnit = SIZE_MAX;
+std::vector<size_t> units_of(const Finding& finding);
 // "#7 store counter = 1", or "#7 commit counter" of a step that commits.
 std::string step_text(const Access& access, const Step& step);
 

@@ -379,22 +379,24 @@ void Results::add(Finding finding, const std::string& input) {
   } else {
     ++findings_[at].times;
   }
-  std::vector<std::string>& inputs = findings_[at].inputs;
   if (input.empty()) {
     waiting_.push_back(at);
-  } else if (inputs.size() < kMostInputs &&
-             std::find(inputs.begin(), inputs.end(), input) == inputs.end()) {
+  } else {
+    add_input(at, input);
+  }
+}
+
+void Results::add_input(size_t finding, const std::string& input) {
+  std::vector<std::string>& inputs = findings_[finding].inputs;
+  if (inputs.size() < kMostInputs &&
+      std::find(inputs.begin(), inputs.end(), input) == inputs.end()) {
     inputs.push_back(input);
   }
 }
 
 void Results::name_waiting(const std::string& input) {
   for (const size_t at : std::exchange(waiting_, {})) {
-    std::vector<std::string>& inputs = findings_[at].inputs;
-    if (inputs.size() < kMostInputs &&
-        std::find(inputs.begin(), inputs.end(), input) == inputs.end()) {
-      inputs.push_back(input);
-    }
+    add_input(at, input);
   }
 }
 

@@ -112,6 +112,7 @@ class Results {
  private:
   void add_findings(const nlohmann::ordered_json& object, Judged* judged);
   void add(Finding finding, const std::string& input);
+  void add_input(size_t finding, const std::string& input);
   void name_waiting(const std::string& input);
 
   std::vector<Finding> findings_;

@@ -47,24 +47,23 @@ Json location_of(const Place& place, const std::string& message) {
 
 // A flow for each thread; the numbers of the steps say in which order they happen.
 Json flows_of(const Finding& finding) {
-  Json threads = Json::array();
-  for (const std::string& thread : threads_of(finding)) {
-    Json locations = Json::array();
-    uint64_t number = 0;
-    for (const Step& step : steps_of(finding)) {
-      const Access& access = *finding.access(step.event);
-      ++number;
-      if (access.thread == thread) {
-        locations.push_back(
-            {{"location", location_of(access.place, thread + " " + step_text(access, step))},
-             {"executionOrder", number}});
-      }
-    }
-    if (!locations.empty()) {
-      threads.push_back({{"id", printable(thread)}, {"locations", std::move(locations)}});
+  const Threads threads(finding);
+  std::vector<Json> locations(threads.names().size(), Json::array());
+  uint64_t number = 0;
+  for (const Step& step : steps_of(finding)) {
+    const Access& access = *finding.access(step.event);
+    locations[threads.number(access.thread)].push_back(
+        {{"location", location_of(access.place, access.thread + " " + step_text(access, step))},
+         {"executionOrder", ++number}});
+  }
+  Json flows = Json::array();
+  for (size_t i = 0; i < locations.size(); ++i) {
+    if (!locations[i].empty()) {
+      flows.push_back(
+          {{"id", printable(threads.names()[i])}, {"locations", std::move(locations[i])}});
     }
   }
-  return threads;
+  return flows;
 }
 
 std::string message_of(const Finding& finding) {

@@ -1,4 +1,6 @@
-#include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -17,14 +19,40 @@ std::vector<Step> steps_of(const Finding& finding) {
   return steps;
 }
 
-std::vector<std::string> threads_of(const Finding& finding) {
-  std::vector<std::string> threads;
+Threads::Threads(const Finding& finding) {
   for (const Access& access : finding.accesses) {
-    if (std::find(threads.begin(), threads.end(), access.thread) == threads.end()) {
-      threads.push_back(access.thread);
-    }
+    add(access.thread);
   }
-  return threads;
+  for (const Unit& unit : finding.cycle) {
+    add(unit.thread);
+  }
+}
+
+void Threads::add(const std::string& name) {
+  if (numbers_.try_emplace(name, names_.size()).second) {
+    names_.push_back(name);
+  }
+}
+
+// Units of a thread follow each other: of those that begin up to the access it can only lie in the last one.
+std::vector<size_t> units_of(const Finding& finding) {
+  std::map<std::pair<std::string, uint64_t>, size_t> by_begin;
+  for (size_t i = 0; i < finding.cycle.size(); ++i) {
+    by_begin.try_emplace({finding.cycle[i].thread, finding.cycle[i].first}, i);
+  }
+  std::vector<size_t> units;
+  units.reserve(finding.accesses.size());
+  for (const Access& access : finding.accesses) {
+    auto after = by_begin.upper_bound({access.thread, access.event});
+    size_t unit = kNoUnit;
+    if (after != by_begin.begin()) {
+      const size_t last = std::prev(after)->second;
+      const Unit& before = finding.cycle[last];
+      unit = before.thread == access.thread && access.event <= before.last ? last : kNoUnit;
+    }
+    units.push_back(unit);
+  }
+  return units;
 }
 
 std::string step_text(const Access& access, const Step& step) {

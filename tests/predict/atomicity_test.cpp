@@ -99,19 +99,15 @@ TEST_CASE("atomicity: exchanges and reader locks, nothing that cannot be") {
 }
 
 TEST_CASE("atomicity: the result does not depend on how many threads search") {
-  std::mt19937 random(8);
   SmallTraceShape shape;
   shape.threads = 4;
   shape.events = 700;
   shape.variables = 40;
   shape.locks = 3;
   shape.units = true;
-  same_for_jobs(
-      random_small_trace(random, shape), Branches::kAsRecorded,
-      [](Query& query, unsigned jobs) {
-        predict::AtomicityOptions options;
-        options.jobs = jobs;
-        options.max_witness_events = 100'000;
+  same_for_jobs<predict::AtomicityOptions>(
+      8, shape, Branches::kAsRecorded,
+      [](Query& query, const predict::AtomicityOptions& options) {
         return predict::predict_atomicity(query, options);
       },
       [](const AtomicityResult& one, const AtomicityResult& four) {

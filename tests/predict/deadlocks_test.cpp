@@ -196,19 +196,15 @@ TEST_CASE("two readers of a lock that both ask for it alone") {
 }
 
 TEST_CASE("deadlocks: the result does not depend on how many threads search") {
-  std::mt19937 random(9);
   SmallTraceShape shape;
   shape.threads = 5;
   shape.events = 400;
   shape.variables = 40;
   shape.locks = 12;
   shape.mostly_locks = true;
-  same_for_jobs(
-      random_small_trace(random, shape), Branches::kNone,
-      [](Query& query, unsigned jobs) {
-        predict::DeadlockOptions options;
-        options.jobs = jobs;
-        options.max_witness_events = 100'000;
+  same_for_jobs<predict::DeadlockOptions>(
+      9, shape, Branches::kNone,
+      [](Query& query, const predict::DeadlockOptions& options) {
         return predict::predict_deadlocks(query, options);
       },
       [](const DeadlockResult& one, const DeadlockResult& four) {

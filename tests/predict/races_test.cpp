@@ -256,20 +256,14 @@ TEST_CASE("windows: what is found among the latest events is valid, what is miss
 }
 
 TEST_CASE("the result does not depend on how many threads search") {
-  std::mt19937 random(8);
   SmallTraceShape shape;
   shape.threads = 4;
   shape.events = 3'000;
   shape.variables = 40;
   shape.locks = 3;
-  same_for_jobs(
-      random_small_trace(random, shape), Branches::kAsRecorded,
-      [](Query& query, unsigned jobs) {
-        RaceOptions options;
-        options.jobs = jobs;
-        options.max_witness_events = 100'000;
-        return predict_races(query, options);
-      },
+  same_for_jobs<RaceOptions>(
+      8, shape, Branches::kAsRecorded,
+      [](Query& query, const RaceOptions& options) { return predict_races(query, options); },
       [](const RaceResult& one, const RaceResult& four) {
         REQUIRE(one.races.size() == four.races.size());
         for (size_t i = 0; i < one.races.size(); ++i) {
