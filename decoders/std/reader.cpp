@@ -61,11 +61,25 @@ class StdReader::Impl {
     std::string_view operand;  // what stands between its brackets
   };
 
+  // Not yet an Event: one whose fields are set one by one and which is then copied makes the processor
+  // wait until those stores are in the cache.
   struct ParsedEvent {
-    Event event;
+    EventKind kind = EventKind::kRead;
+    ThreadId thread = 0;
+    uint64_t address = 0;
+    uint32_t size = 0;
+    uint32_t location = Event::kNoLocation;
     std::optional<uint64_t> read;
     std::optional<uint64_t> written;
     Interval interval;
+
+    void put_into(Event& event) const {
+      event.address = address;
+      event.location = location;
+      event.thread = thread;
+      event.size = size & Event::kMaxSize;
+      event.set_kind(kind);
+    }
   };
 
   bool parse(const Fields& fields, EventBlock& block);
@@ -73,7 +87,7 @@ class StdReader::Impl {
   bool parse_operand(const OpField& field, ParsedEvent& parsed);
   bool parse_access(const OpField& field, ParsedEvent& parsed);
   bool parse_values(const OpField& field, size_t begin, ParsedEvent& parsed);
-  bool parse_object(const OpField& field, Event& event);
+  bool parse_object(const OpField& field, ParsedEvent& parsed);
   bool read_interval(const Fields& fields, ParsedEvent& parsed);
   bool parse_location(std::string_view text, LocationKey& key);
   bool parse_header(std::string_view op);
@@ -89,7 +103,7 @@ class StdReader::Impl {
   [[gnu::cold, gnu::noinline]] bool wrong(std::string message);
   [[gnu::cold, gnu::noinline]] bool wrong(const char* expected, std::string_view found);
   [[gnu::cold, gnu::noinline]] bool wrong_op(std::string_view op);
-  [[gnu::cold, gnu::noinline]] bool no_open_unit(const Event& end);
+  [[gnu::cold, gnu::noinline]] bool no_open_unit(ThreadId thread, EventKind end);
   [[gnu::cold, gnu::noinline]] bool out_of_order(int64_t hi, int64_t latest_lo);
   tl::unexpected<Error> failed(Error error);
 
@@ -101,7 +115,7 @@ class StdReader::Impl {
   std::vector<ThreadState> states_;
   std::unordered_map<std::string, size_t> set_numbers_;  // by name
   TokenCache threads_{8};
-  TokenCache names_{13, 18};
+  TokenCache names_{13};
   TokenCache labels_{8};
   TokenCache locations_{10};
   std::string message_;
@@ -128,10 +142,10 @@ bool StdReader::Impl::wrong_op(std::string_view op) {
   return wrong(fmt::format("expected an operation ({}), found {}", known, quoted(op)));
 }
 
-bool StdReader::Impl::no_open_unit(const Event& end) {
+bool StdReader::Impl::no_open_unit(ThreadId thread, EventKind end) {
   return wrong(fmt::format("expected a unit of thread {} to be open, found '{}' without 'begin'",
-                           quoted(symbols_.threads.text(end.thread)),
-                           end.kind() == EventKind::kUnitEnd ? "end" : "cancel"));
+                           quoted(symbols_.threads.text(thread)),
+                           end == EventKind::kUnitEnd ? "end" : "cancel"));
 }
 
 bool StdReader::Impl::out_of_order(int64_t hi, int64_t latest_lo) {
@@ -305,8 +319,8 @@ bool StdReader::Impl::parse_header(std::string_view op) {
   if (!parse_location(field.operand.substr(0, equals), location)) {
     return false;
   }
-  parsed.event.address = location.address;
-  parsed.event.size = location.size & Event::kMaxSize;
+  parsed.address = location.address;
+  parsed.size = location.size;
   return equals == std::string_view::npos || parse_values(field, equals + 1, parsed);
 }
 
@@ -328,7 +342,7 @@ bool StdReader::Impl::parse_values(const OpField& field, size_t begin, ParsedEve
     }
   }
   const auto parse = [&](std::string_view text, std::optional<uint64_t>& into) {
-    const auto value = parse_value(text, parsed.event.size);
+    const auto value = parse_value(text, parsed.size);
     if (!value) {
       return wrong(value.error().message);
     }
@@ -341,7 +355,7 @@ bool StdReader::Impl::parse_values(const OpField& field, size_t begin, ParsedEve
   return !op.writes || (both && written.empty()) || parse(written, parsed.written);
 }
 
-bool StdReader::Impl::parse_object(const OpField& field, Event& event) {
+bool StdReader::Impl::parse_object(const OpField& field, ParsedEvent& parsed) {
   const auto object = parse_byte_range(field.operand);
   if (!object) {
     return wrong("OP(0xADDRESS+SIZE)", field.all);
@@ -349,14 +363,13 @@ bool StdReader::Impl::parse_object(const OpField& field, Event& event) {
   if (!*object) {
     return wrong(object->error().message);
   }
-  event.address = (*object)->address;
-  event.size = (*object)->size & Event::kMaxSize;
+  parsed.address = (*object)->address;
+  parsed.size = (*object)->size;
   return true;
 }
 
 [[gnu::always_inline]] inline bool StdReader::Impl::parse_operand(const OpField& field,
                                                                   ParsedEvent& parsed) {
-  Event& event = parsed.event;
   const char* const arg = field.operand.data();
   const size_t length = field.operand.size();
   switch (field.op->form) {
@@ -365,7 +378,7 @@ bool StdReader::Impl::parse_object(const OpField& field, Event& event) {
         // The common case in one go: the bytes that are searched for '=' are the cache's key.
         const __m128i key = token_key(arg, length);
         if (!(field.op->reads || field.op->writes) || !contains(key, '=')) {
-          event.address = names_.get(key, [&] { return symbols_.names.intern({arg, length}); });
+          parsed.address = names_.get(key, [&] { return symbols_.names.intern({arg, length}); });
           return true;
         }
       }
@@ -376,33 +389,33 @@ bool StdReader::Impl::parse_object(const OpField& field, Event& event) {
       if (other == TokenCache::kUncached) {
         return wrong("OP(thread)", field.all);
       }
-      if (other == event.thread) {
+      if (other == parsed.thread) {
         return wrong("another thread than the event's own", field.all);
       }
-      event.address = other;
+      parsed.address = other;
       return true;
     }
     case OpForm::kText:
       if (!field.has_operand) {
         return wrong("OP(text)", field.all);
       }
-      event.address = label_id(arg, arg + length);
+      parsed.address = label_id(arg, arg + length);
       return true;
     case OpForm::kBegin:
-      event.address = label_id(arg, arg + length);
+      parsed.address = label_id(arg, arg + length);
       return true;
     case OpForm::kEnd:
-      return states_[event.thread].open_units != 0 || no_open_unit(event);
+      return states_[parsed.thread].open_units != 0 || no_open_unit(parsed.thread, parsed.kind);
     case OpForm::kBare:
       return length == 0 || wrong("no operand", field.all);
     case OpForm::kObject:
-      return parse_object(field, event);
+      return parse_object(field, parsed);
     case OpForm::kAddress: {
       const auto address = parse_value(field.operand, 0);
       if (!address || length < 3 || *arg != '0') {
         return wrong("OP(0xADDRESS)", field.all);
       }
-      event.address = *address;
+      parsed.address = *address;
       return true;
     }
     case OpForm::kAnyOperand:
@@ -439,7 +452,7 @@ bool StdReader::Impl::parse_object(const OpField& field, Event& event) {
 [[gnu::always_inline]] inline bool StdReader::Impl::read_interval(const Fields& fields,
                                                                   ParsedEvent& parsed) {
   const char* const begin = fields.location_end + 1;
-  const bool by_start = is(parsed.event, kinds::kLocks) && fields.end[-1] == '!';
+  const bool by_start = (kind_mask(parsed.kind) & kinds::kLocks) != 0 && fields.end[-1] == '!';
   const auto interval =
       parse_interval({begin, static_cast<size_t>(fields.end - begin) - (by_start ? 1 : 0)});
   if (!interval) {
@@ -468,9 +481,8 @@ inline bool StdReader::Impl::parse(const Fields& fields, EventBlock& block) {
     return false;
   }
   ParsedEvent parsed;
-  Event& event = parsed.event;
-  event.set_kind(field.op->kind);
-  event.thread = thread;
+  parsed.kind = field.op->kind;
+  parsed.thread = thread;
   parsed.interval = {events_, events_};
   if (!parse_operand(field, parsed) ||
       (fields.location_end != fields.end && !read_interval(fields, parsed))) {
@@ -486,13 +498,16 @@ inline bool StdReader::Impl::parse(const Fields& fields, EventBlock& block) {
   state.open_units += field.op->form == OpForm::kBegin;
   state.open_units -= field.op->form == OpForm::kEnd;
   if (fields.op_end != fields.end) {
-    event.location = location_id(fields.op_end + 1, fields.location_end);
+    parsed.location = location_id(fields.op_end + 1, fields.location_end);
   }
   ++events_;
   if (interval.lo == interval.hi && !parsed.read && !parsed.written) {
+    Event& event = block.events.emplace_back();
+    parsed.put_into(event);
     event.lo = interval.lo;
-    block.events.push_back(event);
   } else {
+    Event event;
+    parsed.put_into(event);
     block.add(event, interval.lo, interval.hi, parsed.read, parsed.written);
   }
   return true;

@@ -144,13 +144,13 @@ class Reach {
 
 class CrossingSearch {
  public:
-  CrossingSearch(const Trace& trace, const AnalysisOptions& options)
-      : trace_(trace),
+  CrossingSearch(const IndexedTrace& indexed, const AnalysisOptions& options)
+      : trace_(indexed.trace),
         options_(options),
-        units_(trace),
-        locations_(trace),
-        relation_(trace, locations_, options.relation),
-        accesses_(relation_),
+        units_(indexed.units),
+        locations_(indexed.locations),
+        relation_(indexed.relation),
+        accesses_(indexed.accesses),
         neighbours_(relation_),
         by_event_(options.property == Property::kRobustness) {}
 
@@ -412,10 +412,10 @@ class CrossingSearch {
 
   const Trace& trace_;
   const AnalysisOptions& options_;
-  UnitTable units_;
-  LocationTable locations_;
-  Relation relation_;
-  AccessIndex accesses_;
+  const UnitTable& units_;
+  const LocationTable& locations_;
+  const Relation& relation_;
+  const AccessIndex& accesses_;
   EffectNeighbours neighbours_;
   bool by_event_;
   std::optional<Reachability> order_;
@@ -437,14 +437,6 @@ class CrossingSearch {
   std::vector<std::vector<uint32_t>> passages_;  // forks, and joins, by the thread they lead from
 };
 
-// Pairs of accesses in an open order, up to `most`.
-uint64_t count_open(const Trace& trace, const AnalysisOptions& options, uint64_t most) {
-  const LocationTable locations(trace);
-  const Relation relation(trace, locations, options.relation);
-  const AccessIndex accesses(relation);
-  return open_pairs(relation, accesses, most);
-}
-
 // The next step is not taken when a stop was asked for.
 Result<Analysis> ended_early(Result<Analysis> analysis) {
   if (analysis && analysis->verdict() == Verdict::kInconclusive) {
@@ -456,16 +448,22 @@ Result<Analysis> ended_early(Result<Analysis> analysis) {
 }  // namespace
 
 CrossingUnits find_crossing_units(const Trace& trace, const AnalysisOptions& options) {
-  return CrossingSearch(trace, options).run();
+  return CrossingSearch(IndexedTrace(trace, options.relation), options).run();
 }
 
 Result<Analysis> analyse_crossing_units(const Trace& trace, const AnalysisOptions& options) {
+  return analyse_crossing_units(IndexedTrace(trace, options.relation), options);
+}
+
+Result<Analysis> analyse_crossing_units(const IndexedTrace& indexed,
+                                        const AnalysisOptions& options) {
+  const Trace& trace = indexed.trace;
   return analysed_within(kAnalysisBudget, trace, [&](Analysis* result) -> Result<void> {
     if (!trace.complete || trace.sampled) {
       result->missing("events are missing, which may have ordered or violated something");
       return {};
     }
-    CrossingUnits found = find_crossing_units(trace, options);
+    CrossingUnits found = CrossingSearch(indexed, options).run();
     result->units = found.units;
     if (found.violation) {
       if (!found.violation->complete) {
@@ -490,10 +488,12 @@ Result<Analysis> analyse_in_steps(const Trace& trace, const AnalysisOptions& opt
       options.relation.model != MemoryModel::kTso) {
     return analyse_exactly(trace, options);
   }
-  const uint64_t open = count_open(trace, options, kFewOpen + n / kEventsForOpen);
+  const IndexedTrace indexed(trace, options.relation);
+  const uint64_t open =
+      estimated_open_pairs(indexed.relation, indexed.accesses, kFewOpen + n / kEventsForOpen);
   std::optional<Result<Analysis>> crossing;
   if (open >= kFewOpen / 5 + n / (4 * kEventsForOpen)) {
-    crossing = analyse_crossing_units(trace, options);
+    crossing = analyse_crossing_units(indexed, options);
     if (stop_asked()) {
       return ended_early(std::move(*crossing));
     }
@@ -504,7 +504,7 @@ Result<Analysis> analyse_in_steps(const Trace& trace, const AnalysisOptions& opt
   std::optional<Result<Analysis>> exact;
   WorkSpent spent{0, true};
   if (open < kFewOpen + n / kEventsForOpen) {
-    spent = measured(kFirstLook.of(n), [&] { exact = analyse_exactly(trace, options); });
+    spent = measured(kFirstLook.of(n), [&] { exact = analyse_exactly(indexed, options); });
     if (stop_asked()) {
       return ended_early(std::move(*exact));
     }
@@ -514,7 +514,7 @@ Result<Analysis> analyse_in_steps(const Trace& trace, const AnalysisOptions& opt
     }
   }
   if (!crossing) {
-    crossing = analyse_crossing_units(trace, options);
+    crossing = analyse_crossing_units(indexed, options);
   }
   if (stop_asked()) {
     return ended_early(std::move(*crossing));
@@ -522,7 +522,7 @@ Result<Analysis> analyse_in_steps(const Trace& trace, const AnalysisOptions& opt
   if (*crossing && (*crossing)->verdict() != Verdict::kInconclusive) {
     return std::move(*crossing);
   }
-  return spent.over ? analyse_exactly(trace, options) : std::move(*exact);
+  return spent.over ? analyse_exactly(indexed, options) : std::move(*exact);
 }
 
 }  // namespace tsomon

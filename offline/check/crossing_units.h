@@ -48,6 +48,9 @@ CrossingUnits find_crossing_units(const Trace& trace, const AnalysisOptions& opt
 // The same as an analysis of the whole trace, with the same bounds: complete where the answer is
 // kNo, and with one finding where it is kYes. A trace that lacks events is not decided.
 Result<Analysis> analyse_crossing_units(const Trace& trace, const AnalysisOptions& options);
+// Of a trace that was indexed with options.relation.
+Result<Analysis> analyse_crossing_units(const IndexedTrace& indexed,
+                                        const AnalysisOptions& options);
 
 // The exact analysis (offline/check/orientation_search.h), which reports all that it finds, and the
 // one above: of long traces, the sooner the more pairs of accesses are open. The exact one gets all

@@ -510,10 +510,22 @@ OrientationResult search_orientations(const OrientationProblem& problem,
   return result;
 }
 
-Result<Analysis> analyse_exactly(const Trace& trace, AnalysisOptions options) {
+namespace {
+
+AnalysisOptions with_exact_search(AnalysisOptions options) {
   options.search = search_orientations;
   options.fenced = check_fenced_component;
-  return analyse(trace, options);
+  return options;
+}
+
+}  // namespace
+
+Result<Analysis> analyse_exactly(const Trace& trace, const AnalysisOptions& options) {
+  return analyse(trace, with_exact_search(options));
+}
+
+Result<Analysis> analyse_exactly(const IndexedTrace& indexed, const AnalysisOptions& options) {
+  return analyse(indexed, with_exact_search(options));
 }
 
 }  // namespace tsomon

@@ -33,6 +33,7 @@ OrientationResult search_orientations(const OrientationProblem& problem,
 
 // analyse() with this search, and with offline/check/fenced_check.h where that applies: what judges
 // slices and traces outside of tests.
-Result<Analysis> analyse_exactly(const Trace& trace, AnalysisOptions options);
+Result<Analysis> analyse_exactly(const Trace& trace, const AnalysisOptions& options);
+Result<Analysis> analyse_exactly(const IndexedTrace& indexed, const AnalysisOptions& options);
 
 }  // namespace tsomon

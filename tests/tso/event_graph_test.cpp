@@ -78,6 +78,29 @@ TEST_CASE("the event graph orders what is ordered, of few threads and of many") 
   CHECK(edges < pairs / 2);
 }
 
+TEST_CASE("an eighth of the events says how many pairs are open") {
+  std::mt19937_64 random(261126);
+  for (int round = 0; round < kRounds / 10; ++round) {
+    RandomTraceOptions made;
+    made.threads = 2 + static_cast<uint32_t>(random() % 4);
+    made.locations = 5;
+    made.steps = 4000;
+    made.units = 10;
+    made.fences = static_cast<uint32_t>(random() % 4);
+    made.intervals = random() % 3 == 0;
+    const Trace trace = random_trace(random, made).trace;
+    const LocationTable locations(trace);
+    const Relation relation(trace, locations, {});
+    const AccessIndex accesses(relation);
+    const uint64_t open = build_event_graph(relation, accesses).undirected.size();
+    const uint64_t estimated = estimated_open_pairs(relation, accesses, UINT64_MAX);
+    INFO("round " << round << ": " << open << " open, " << estimated << " estimated");
+    CHECK(estimated > open - open / 4);
+    CHECK(estimated < open + open / 4);
+    CHECK(estimated_open_pairs(relation, accesses, open / 4) >= open / 4);
+  }
+}
+
 TEST_CASE("a cycle is shortened where an edge that was left out goes further") {
   const Trace trace =
       mini_trace("T0:[W(x) T0:F T1:W(x) T1:F T2:W(x) T2:F T3:[R(x) T3:W(y) T3:F T3:] T0:R(y) T0:]");

@@ -33,18 +33,25 @@ constexpr uint64_t kLeastWork = 20'000;
 constexpr uint64_t kWholeSteps = 10'000;
 constexpr uint64_t kWholeWork = 100'000'000;
 
+AnalysisOptions with_model(AnalysisOptions options) {
+  if (options.property == Property::kScSerializability) {
+    options.relation.model = MemoryModel::kSc;
+    options.values = false;  // they need not be those of an SC execution; see use_issue_order_
+  }
+  return options;
+}
+
 class Analyser {
  public:
   // Components that have been judged are in `result` at any time.
-  Analyser(const Trace& trace, const AnalysisOptions& options, Analysis* result)
-      : trace_(trace),
+  Analyser(const IndexedTrace& indexed, const AnalysisOptions& options, Analysis* result)
+      : trace_(indexed.trace),
         options_(with_model(options)),
         use_issue_order_(options.property == Property::kScSerializability && options.values &&
-                         has_values(trace)),
-        units_(trace),
-        locations_(trace),
-        relation_(trace, locations_, options_.relation),
-        accesses_(relation_),
+                         has_values(trace_)),
+        units_(indexed.units),
+        relation_(indexed.relation),
+        accesses_(indexed.accesses),
         fences_(relation_, accesses_, units_),
         wanted_(options.only),
         result_(*result) {}
@@ -98,14 +105,6 @@ class Analyser {
   }
 
  private:
-  static AnalysisOptions with_model(AnalysisOptions options) {
-    if (options.property == Property::kScSerializability) {
-      options.relation.model = MemoryModel::kSc;
-      options.values = false;  // they need not be those of an SC execution; see use_issue_order_
-    }
-    return options;
-  }
-
   void incomplete(std::string why) { result_.missing(std::move(why)); }
 
   void search_components() {
@@ -337,10 +336,9 @@ class Analyser {
   const Trace& trace_;
   AnalysisOptions options_;
   bool use_issue_order_ = false;  // that the values imply, for SC-serializability
-  UnitTable units_;
-  LocationTable locations_;
-  Relation relation_;
-  AccessIndex accesses_;
+  const UnitTable& units_;
+  const Relation& relation_;
+  const AccessIndex& accesses_;
   Fences fences_;
   std::optional<RefinedGraph> graph_;
   std::optional<RecordedValues> values_;
@@ -401,8 +399,16 @@ bool ended_early(const Analysis& analysis) {
 }
 
 Result<Analysis> analyse(const Trace& trace, const AnalysisOptions& options) {
-  return analysed_within(kAnalysisBudget, trace,
-                         [&](Analysis* result) { return Analyser(trace, options, result).run(); });
+  return analysed_within(kAnalysisBudget, trace, [&](Analysis* result) {
+    const IndexedTrace indexed(trace, with_model(options).relation);
+    return Analyser(indexed, options, result).run();
+  });
+}
+
+Result<Analysis> analyse(const IndexedTrace& indexed, const AnalysisOptions& options) {
+  return analysed_within(kAnalysisBudget, indexed.trace, [&](Analysis* result) {
+    return Analyser(indexed, options, result).run();
+  });
 }
 
 }  // namespace tsomon

@@ -41,6 +41,7 @@
 #include <vector>
 
 #include "tso/check/component_check.h"
+#include "tso/check/indexed_trace.h"
 #include "tso/check/witness.h"
 #include "tso/model/finding.h"
 #include "tso/model/outcome.h"
@@ -97,5 +98,8 @@ struct Analysis : Outcome<Violation> {
 
 // An error only for a trace whose stated order contradicts itself.
 Result<Analysis> analyse(const Trace& trace, const AnalysisOptions& options);
+// The same of a trace that was indexed with options.relation. Not for SC-serializability, which has
+// a relation of its own.
+Result<Analysis> analyse(const IndexedTrace& indexed, const AnalysisOptions& options);
 
 }  // namespace tsomon

@@ -515,17 +515,22 @@ EventGraph build_event_graph(const Relation& relation, const AccessIndex& access
   return graph;
 }
 
-uint64_t open_pairs(const Relation& relation, const AccessIndex& accesses, uint64_t most) {
+uint64_t estimated_open_pairs(const Relation& relation, const AccessIndex& accesses,
+                              uint64_t most) {
+  constexpr uint32_t kStep = 8;
   TimedIndex index(relation, accesses);
   uint64_t pairs = 0;
-  for (uint32_t e = 0; e < relation.trace().events.size() && pairs / 2 < most; ++e) {
+  for (uint32_t e = 0; e < relation.trace().events.size() && kStep * pairs / 2 < most; ++e) {
+    if ((e * 0x9E3779B9U) >> 29U != 0) {  // so it is not in step with what a loop repeats
+      continue;
+    }
     const int64_t directed = directed_from(relation, e);
     for_each_conflicting_list(relation, accesses, e, [&](uint32_t number, ThreadId) {
       const auto [begin, end] = index[number].open_around(relation.lo(e), directed);
       pairs += end - std::min(begin, end);
     });
   }
-  return pairs / 2;
+  return kStep * pairs / 2;
 }
 
 std::vector<Edge> directed_edges(const Relation& relation, const AccessIndex& accesses) {
