@@ -501,14 +501,11 @@ inline bool StdReader::Impl::parse(const Fields& fields, EventBlock& block) {
     parsed.location = location_id(fields.op_end + 1, fields.location_end);
   }
   ++events_;
-  if (interval.lo == interval.hi && !parsed.read && !parsed.written) {
-    Event& event = block.events.emplace_back();
-    parsed.put_into(event);
-    event.lo = interval.lo;
-  } else {
-    Event event;
-    parsed.put_into(event);
-    block.add(event, interval.lo, interval.hi, parsed.read, parsed.written);
+  Event& event = block.events.emplace_back();
+  parsed.put_into(event);
+  event.lo = interval.lo;
+  if (interval.lo != interval.hi || parsed.read || parsed.written) {
+    block.complete(event, interval.hi, parsed.read, parsed.written);
   }
   return true;
 }
