@@ -20,6 +20,7 @@
 #include "monitor/attach/perf_rings.h"
 #include "monitor/attach/proved_watch_points.h"
 #include "monitor/attach/saved_trace.h"
+#include "monitor/attach/set_probes.h"
 #include "monitor/attach/watched_code.h"
 #include "monitor/process/target.h"
 #include "tso/support/work.h"
@@ -47,6 +48,30 @@ class Session {
   }
 
   Result<AttachSummary> run() {
+    if (auto ready = prepare(); !ready) {
+      return tl::unexpected<Error>(ready.error());
+    }
+    Signals signals;
+    WorkMeter meter({}, &signals.stop());
+    const WorkScope scope(&meter);
+    judge_events();
+    if (auto set = begin(); !set) {
+      return failed(set.error());
+    }
+    report_start();
+    watch_until_end(signals);
+    auto summary = finish();
+    if (signals.stop().asked()) {
+      // Freeing what a long run has left takes seconds, and the process ends now.
+      [[maybe_unused]] static MergedWatch* left = nullptr;
+      left = merged_.release();
+    }
+    return summary;
+  }
+
+ private:
+  // All that may be refused before the process is touched.
+  Result<void> prepare() {
     for (const std::string& file : options_.modules) {
       if (auto added = target_.add_file(file); !added) {
         return tl::unexpected<Error>(added.error());
@@ -64,13 +89,8 @@ class Session {
       return tl::unexpected<Error>(probes.error());
     }
     probes_ = std::move(*probes);
-    if (options_.max_overhead > 0) {
-      const auto cost = uprobe_hit_cost();
-      if (!cost) {
-        return tl::unexpected<Error>(cost.error());
-      }
-      overhead_.emplace(*cost, target_.processor_seconds());
-      note(fmt::format("a hit takes {:.1f} microseconds", *cost / 1000));
+    if (auto measured = measure_hit(); !measured) {
+      return measured;
     }
     if (auto proved = prove_watch_points(plan_.watch); !proved) {
       return tl::unexpected<Error>(proved.error());
@@ -85,15 +105,30 @@ class Session {
     if (!saved_->problem().empty()) {
       return fail(ErrorKind::kEnvironment, saved_->problem());
     }
+    return {};
+  }
+
+  Result<void> measure_hit() {
+    if (options_.max_overhead <= 0) {
+      return {};
+    }
+    const auto cost = uprobe_hit_cost();
+    if (!cost) {
+      return tl::unexpected<Error>(cost.error());
+    }
+    overhead_.emplace(*cost, target_.processor_seconds());
+    note(fmt::format("a hit takes {:.1f} microseconds", *cost / 1000));
+    return {};
+  }
+
+  // Hits become events, which are merged, saved and judged.
+  void judge_events() {
     std::vector<WatchOptions> watches = options_.watches;
     for (WatchOptions& watch : watches) {
       watch.analysis.values &= options_.values != Values::kNone;
       watch.source = BasisSource::kAttached;
       watch.names = report_names();
     }
-    Signals signals;
-    WorkMeter meter({}, &signals.stop());
-    const WorkScope scope(&meter);
     merged_ = std::make_unique<MergedWatch>(
         symbols_, watches,
         [this](const ReportedFinding& found) {
@@ -112,33 +147,28 @@ class Session {
     turning.alone = [this](int64_t time) { return alone_ && time < rings_->alone_until(); };
     turning.watched = [this](const Hit& hit) { return watched_->find(hit); };
     events_ = std::make_unique<HitsToEvents>(plan_, symbols_, merged_->merge(), turning);
-    // First what tells of sleeping, then the units.
+    set_probes_.emplace(target_, plan_, *probes_, *events_);
+  }
+
+  // First what tells of sleeping, then the units.
+  Result<void> begin() {
     if (auto set = rings_->attach(
             target_.pid(), [this] { return target_.threads(); }, plan_.watch);
         !set) {
-      return failed(set.error());
+      return tl::unexpected<Error>(set.error());
     }
     watching_ = !plan_.watch.empty();
     alone_ = target_.alone();
-    if (auto set = set_probes(0); !set) {
-      return failed(set.error());
+    if (auto set = set_probes_->set_from(0); !set) {
+      return set;
     }
     events_->all_live_from(hit_clock() + kClockError);
     if (has_units(plan_, 0)) {
       events_->units_were_set(target_.threads());
     }
-    report_start();
-    watch_until_end(signals);
-    auto summary = finish();
-    if (signals.stop().asked()) {
-      // Freeing what a long run has left takes seconds, and the process ends now.
-      [[maybe_unused]] static MergedWatch* left = nullptr;
-      left = merged_.release();
-    }
-    return summary;
+    return {};
   }
 
- private:
   Result<std::unique_ptr<Uprobes>> own_uprobes() const {
     auto chosen = choose_uprobes(target_.pid());
     if (!chosen) {
@@ -191,83 +221,6 @@ class Session {
       warn(text);
       incomplete_ = true;
     }
-  }
-
-  // One piece of a group; when the kernel refuses it, the sites one by one. Those of locks first:
-  // which are held is then known when the units begin.
-  Result<bool> set_probes(size_t first_group) {
-    links_.resize(plan_.groups.size());
-    for (const bool locks : {true, false}) {
-      std::vector<uint32_t> groups;
-      for (auto group = static_cast<uint32_t>(first_group); group < plan_.groups.size(); ++group) {
-        if (plan_.groups[group].locks == locks) {
-          groups.push_back(group);
-        }
-      }
-      if (auto set = set_groups(groups); !set) {
-        return set;
-      }
-      const int64_t live = hit_clock() + kClockError;
-      for (const uint32_t group : groups) {
-        events_->group_live_from(group, live);
-      }
-    }
-    return true;
-  }
-
-  Result<bool> set_groups(const std::vector<uint32_t>& groups) {
-    for (const uint32_t group : groups) {
-      const std::string& file = target_.modules()[plan_.groups[group].module].file;
-      std::vector<ProbePlace> places;
-      for (const uint32_t site : plan_.groups[group].sites) {
-        places.push_back({plan_.sites[site].offset, plan_.sites[site].semaphore, site,
-                          plan_.sites[site].memory});
-      }
-      int refused = 0;
-      auto link = probes_->attach(target_.pid(), file, places, &refused);
-      if (!link && (refused == EINVAL || refused == 524 || refused == EOPNOTSUPP)) {
-        if (auto kept = without_refused(group, file, places); !kept) {
-          return tl::unexpected<Error>(kept.error());
-        }
-        link = probes_->attach(target_.pid(), file, places, &refused);
-      }
-      if (!link) {
-        return tl::unexpected<Error>(link.error());
-      }
-      links_[group] = std::move(*link);
-    }
-    return true;
-  }
-
-  // Leaves out the accesses that the kernel does not probe.
-  Result<bool> without_refused(uint32_t group, const std::string& file,
-                               std::vector<ProbePlace>& places) {
-    std::vector<ProbePlace> kept;
-    for (const ProbePlace& place : places) {
-      if (probes_->attach(target_.pid(), file, {place})) {
-        kept.push_back(place);
-        continue;
-      }
-      const Site& site = plan_.sites[place.source];
-      const std::string text =
-          fmt::format("{}: the kernel does not probe the instruction at 0x{:x}",
-                      plan_.groups[group].name, site.address);
-      const bool marker =
-          std::any_of(site.actions.begin(), site.actions.end(), [](const Action& action) {
-            return action.kind == Action::Kind::kBegin || action.kind == Action::Kind::kEnd;
-          });
-      if (site.only_accesses()) {
-        plan_.missed.push_back(text + ": its accesses are not seen");
-      } else if (marker || !plan_.functions[site.function].by_pattern) {
-        return fail(ErrorKind::kUsage, text + ", where a unit begins or ends");
-      } else {
-        // What begins unseen is left out; where its end is not seen, the stack shows it.
-        plan_.notes.push_back(text + ": " + plan_.functions[site.function].name +
-                              " is skipped, or ends late");
-      }
-    }
-    places = std::move(kept);
-    return true;
   }
 
   void watch_until_end(Signals& signals) {
@@ -340,7 +293,7 @@ class Session {
       all += hits[group];
       recent += now;
       // Units that go on without their locks would look violated.
-      if (links_[group] == nullptr || plan_.groups[group].locks) {
+      if (!set_probes_->has(group) || plan_.groups[group].locks) {
         continue;
       }
       if (now >= most) {
@@ -369,7 +322,7 @@ class Session {
       warn(text + "the watch points are no longer watched");
     } else if (units_left != 0) {
       events_->group_gone_at(busiest, before);
-      links_[busiest] = nullptr;
+      set_probes_->remove(busiest);
       warn(text + plan_.groups[busiest].name + " is no longer watched");
       --units_left;
     }
@@ -427,7 +380,7 @@ class Session {
 
   bool is_probed(uint32_t module) const {
     for (size_t group = 0; group < plan_.groups.size(); ++group) {
-      if (plan_.groups[group].module == module && links_[group] != nullptr) {
+      if (plan_.groups[group].module == module && set_probes_->has(group)) {
         return true;
       }
     }
@@ -443,14 +396,14 @@ class Session {
     const size_t groups = plan_.groups.size();
     const size_t sites = plan_.sites.size();
     auto extended = extend_plan(plan_, first, target_, request_, symbols_);
-    Result<bool> set = true;
+    Result<void> set;
     if (!extended) {
       set = tl::unexpected<Error>(extended.error());
     } else if (extended->sites.size() == sites) {
       return;  // nothing of it was asked for
     } else {
       plan_ = std::move(*extended);
-      set = set_probes(groups);
+      set = set_probes_->set_from(groups);
       report_plan();
     }
     if (!set) {
@@ -487,7 +440,7 @@ class Session {
 
   Result<AttachSummary> finish() {
     events_->ends_at(hit_clock() - kClockError);
-    links_.clear();
+    set_probes_->remove_all();
     rings_->detach();
     take_hits(INT64_MAX / 2);
     events_->finish();
@@ -564,7 +517,7 @@ class Session {
   Plan plan_;
   std::optional<AddressNames> names_;
   std::unique_ptr<Uprobes> probes_;
-  std::vector<ProbeHold> links_;  // by group
+  std::optional<SetProbes> set_probes_;
   std::unique_ptr<PerfRings> rings_;
   std::unique_ptr<WatchedCode> watched_;
   std::optional<SavedTrace> saved_;

@@ -2,12 +2,14 @@
 #include "monitor/attach/plan.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include "monitor/attach/set_probes.h"
 #include "monitor/process/target.h"
 #include "tests/monitor/waiting_process.h"
 
@@ -49,7 +51,69 @@ size_t count(const Plan& plan, Action::Kind kind) {
   return all;
 }
 
+// A kernel that does not probe some places.
+class Refusing : public Uprobes {
+ public:
+  const char* name() const override { return "refusing"; }
+  Result<ProbeHold> attach(pid_t, const std::string&, const std::vector<ProbePlace>& places,
+                           int* reason) override {
+    for (const ProbePlace& place : places) {
+      if (std::count(refused.begin(), refused.end(), place.source) != 0) {
+        if (reason != nullptr) {
+          *reason = EINVAL;
+        }
+        return fail(ErrorKind::kEnvironment, "refused");
+      }
+    }
+    set += places.size();
+    return ProbeHold(this, [this, n = places.size()](void*) { set -= n; });
+  }
+  void read(std::vector<Hit>&) override {}
+  uint64_t lost() const override { return 0; }
+
+  std::vector<uint32_t> refused;  // by their source
+  size_t set = 0;
+};
+
 }  // namespace
+
+TEST_CASE("attach plan: what the kernel does not probe is left out, or refused with the unit") {
+  const testing::WaitingProcess process;
+  const Target target = opened(process);
+  PlanRequest request;
+  request.units = {"planned_unit"};
+  request.locks = false;
+  for (const bool marker : {false, true}) {
+    Symbols symbols;
+    auto plan = make_plan(target, request, symbols);
+    REQUIRE(plan.has_value());
+    Refusing kernel;
+    for (uint32_t site = 0; site < plan->sites.size(); ++site) {
+      if (plan->sites[site].only_accesses() != marker) {
+        kernel.refused = {site};
+      }
+    }
+    REQUIRE(kernel.refused.size() == 1);
+    EventMerge merge;
+    HitsToEvents events(*plan, symbols, merge, {});
+    SetProbes probes(target, *plan, kernel, events);
+    const auto set = probes.set_from(0);
+    REQUIRE(set.has_value() == !marker);
+    if (marker) {
+      CHECK(set.error().kind == ErrorKind::kUsage);
+      continue;
+    }
+    CHECK(kernel.set == plan->sites.size() - 1);
+    REQUIRE(plan->missed.size() == 1);
+    CHECK(plan->missed[0].find("its accesses are not seen") != std::string::npos);
+    for (uint32_t group = 0; group < plan->groups.size(); ++group) {
+      CHECK(probes.has(group));
+      probes.remove(group);
+      CHECK_FALSE(probes.has(group));
+    }
+    CHECK(kernel.set == 0);
+  }
+}
 
 TEST_CASE("attach plan: a unit function has probes at its entry, its return and its accesses") {
   planned_unit();
