@@ -10,6 +10,7 @@
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -71,7 +72,8 @@ int read_file(const std::string& file, report::Results* results) {
                            {},
                            "expected results in JSON, found none; recordings are read from files"});
     }
-    results->read(*text, "<stdin>");
+    std::istringstream lines(*text);
+    results->read(lines, "<stdin>");
     return kExitClean;
   }
   std::ifstream input(file, std::ios::binary);
@@ -88,13 +90,20 @@ int read_file(const std::string& file, report::Results* results) {
     }
     return judge(file, results);  // it says what cannot be read, too
   }
-  auto text = input.eof() ? std::optional(std::string()) : whole(input);
-  if (!text) {
-    return refuse_input({ErrorKind::kUnreadable, file, {}, "cannot be read"});
+  // What comes from a pipe cannot be read again.
+  input.clear();
+  input.seekg(0);
+  const bool again = input.good();
+  input.clear();
+  std::istringstream lines;
+  if (!again) {
+    const auto rest = whole(input);
+    lines.str(beginning + rest.value_or(std::string()));
+    input.setstate(rest ? std::ios::goodbit : std::ios::badbit);
   }
-  text->insert(0, beginning);
-  results->read(*text, file);
-  return kExitClean;
+  results->read(again ? static_cast<std::istream&>(input) : lines, file);
+  return input.bad() ? refuse_input({ErrorKind::kUnreadable, file, {}, "cannot be read"})
+                     : kExitClean;
 }
 
 // What an input is too much for, the next one may not be.
@@ -115,20 +124,22 @@ bool is_same_file(const std::string& a, const std::string& b) {
   return std::filesystem::is_regular_file(a, none) && std::filesystem::equivalent(a, b, none);
 }
 
-// "-": standard output.
-int write_report(const std::string& file, const std::string& text) {
+// "-": standard output; empty: nothing is written.
+template <typename Write>
+int write_report(const std::string& file, const Write& write) {
   if (file.empty()) {
     return kExitClean;
   }
-  if (file == "-") {
-    put_lines(stdout, text);
-    return kExitClean;
+  std::ofstream opened;
+  if (file != "-") {
+    opened.open(file, std::ios::binary | std::ios::trunc);
   }
-  std::ofstream output(file, std::ios::binary | std::ios::trunc);
-  output << text;
-  output.close();
+  std::ostream& output = file == "-" ? std::cout : opened;
+  write(output);
+  output.flush();
   if (!output) {
-    put_message(kReportTool, file + ": cannot be written: " + std::strerror(errno));
+    put_message(kReportTool, (file == "-" ? "standard output" : file) +
+                                 ": cannot be written: " + std::strerror(errno));
     return kExitEnvironment;
   }
   return kExitClean;
@@ -156,20 +167,17 @@ int run_report(const ReportArguments& options) {
     put_message(kReportTool, problem);
     status = worse(status, kExitBadInput);
   }
-  if (!any) {
-    put_lines(stdout, report::text_report(results));
-  }
-  status = worse(
-      status, write_report(options.html, options.html.empty() ? "" : report::html_report(results)));
-  status =
-      worse(status, write_report(options.perfetto,
-                                 options.perfetto.empty() ? "" : report::perfetto_report(results)));
-  status = worse(
-      status,
-      write_report(options.sarif,
-                   options.sarif.empty() ? "" : report::sarif_report(results, TSOMON_VERSION)));
-  return worse(status,
-               write_report(options.dot, options.dot.empty() ? "" : report::dot_report(results)));
+  const auto write = [&](const std::string& file, const auto& writer) {
+    status = worse(status, write_report(file, [&](std::ostream& out) { writer(results, out); }));
+  };
+  write(any ? "" : "-", report::write_text);
+  write(options.html, report::write_html);
+  write(options.perfetto, report::write_perfetto);
+  write(options.sarif, [](const report::Results& found, std::ostream& out) {
+    report::write_sarif(found, TSOMON_VERSION, out);
+  });
+  write(options.dot, report::write_dot);
+  return status;
 }
 
 }  // namespace

@@ -25,7 +25,11 @@ std::optional<uint64_t> number_after(std::string_view where, std::string_view wo
 std::string json_line(nlohmann::ordered_json object, std::string_view tool) {
   object["schema"] = kJsonSchema;
   object["tool"] = tool;
-  return printable_json(object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  return json_text(object);
+}
+
+std::string json_text(const nlohmann::ordered_json& value) {
+  return printable_json(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 nlohmann::ordered_json error_json(const Error& error) {

@@ -18,6 +18,8 @@ inline constexpr int kJsonSchema = 1;
 // One line without its end. Adds `schema` and `tool`, "tsomon check". Names come from outside:
 // bytes that are not UTF-8 are replaced, and no control character is left as it is.
 std::string json_line(nlohmann::ordered_json object, std::string_view tool);
+// A value on one line, in valid UTF-8 and without control characters, whatever its strings hold.
+std::string json_text(const nlohmann::ordered_json& value);
 
 // Why an input was not judged: `message`, and where that is known `line`, `byte` or `where`,
 // `expected` and `found`.

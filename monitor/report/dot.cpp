@@ -1,3 +1,5 @@
+#include <ostream>
+
 #include <fmt/format.h>
 
 #include "monitor/report/render.h"
@@ -28,7 +30,7 @@ std::string access_line(const Access& access) {
 }
 
 // A node for each unit of the cycle, with its accesses that are described, and an edge to the next one.
-void cycle_nodes(size_t number, const Finding& finding, std::string* text) {
+void cycle_nodes(size_t number, const Finding& finding, std::ostream& out) {
   const size_t count = finding.cycle.size();
   std::vector<std::string> inside(count);
   const std::vector<size_t> units = units_of(finding);
@@ -41,52 +43,53 @@ void cycle_nodes(size_t number, const Finding& finding, std::string* text) {
     const Unit& unit = finding.cycle[i];
     const std::string label = printable(unit.label.empty() ? "unit" : unit.label) + " of " +
                               printable(unit.thread) + "\n" + inside[i];
-    *text += fmt::format("    f{}u{} [shape=box, label={}];\n", number, i, in_quotes(label));
+    out << fmt::format("    f{}u{} [shape=box, label={}];\n", number, i, in_quotes(label));
   }
   for (size_t i = 0; i < count; ++i) {
     const Unit& unit = finding.cycle[i];
-    *text += fmt::format(
+    out << fmt::format(
         "    f{}u{} -> f{}u{} [label={}];\n", number, i, number, (i + 1) % count,
         in_quotes(fmt::format("#{} to #{}\n{}\n", unit.from, unit.to, printable(unit.reason))));
   }
 }
 
 // A node for each access, in the order in which they happen.
-void access_nodes(size_t number, const Finding& finding, std::string* text) {
+void access_nodes(size_t number, const Finding& finding, std::ostream& out) {
   const std::vector<Step> steps = steps_of(finding);
   for (size_t i = 0; i < steps.size(); ++i) {
     const Access& access = *finding.access(steps[i].event);
     const std::string label = printable(access.thread) + "\n" +
                               printable(step_text(access, steps[i])) + "\n" +
                               printable(access.place.text) + "\n";
-    *text += fmt::format("    f{}a{} [shape=box, label={}];\n", number, i, in_quotes(label));
+    out << fmt::format("    f{}a{} [shape=box, label={}];\n", number, i, in_quotes(label));
     if (i > 0) {
-      *text += fmt::format("    f{}a{} -> f{}a{};\n", number, i - 1, number, i);
+      out << fmt::format("    f{}a{} -> f{}a{};\n", number, i - 1, number, i);
     }
   }
   for (size_t i = 0; steps.empty() && i < finding.places.size(); ++i) {
-    *text += fmt::format("    f{}p{} [label={}];\n", number, i,
-                         in_quotes(printable(finding.places[i].text)));
+    out << fmt::format("    f{}p{} [label={}];\n", number, i,
+                       in_quotes(printable(finding.places[i].text)));
   }
 }
 
 }  // namespace
 
-std::string dot_report(const Results& results) {
-  std::string text = "digraph tsomon {\n  compound=true;\n  node [fontname=\"monospace\"];\n";
+void write_dot(const Results& results, std::ostream& out) {
+  out << "digraph tsomon {\n  compound=true;\n  node [fontname=\"monospace\"];\n";
   size_t number = 0;
   for (const Finding& finding : results.findings()) {
-    text += fmt::format("  subgraph cluster_{} {{\n    label={};\n", ++number,
-                        in_quotes(fmt::format("{}. {}: {}\n", number, printable(finding.verdict),
-                                              printable(finding.headline))));
+    ++number;
+    out << fmt::format("  subgraph cluster_{} {{\n    label={};\n", number,
+                       in_quotes(fmt::format("{}. {}: {}\n", number, printable(finding.verdict),
+                                             printable(finding.headline))));
     if (!finding.cycle.empty()) {
-      cycle_nodes(number, finding, &text);
+      cycle_nodes(number, finding, out);
     } else {
-      access_nodes(number, finding, &text);
+      access_nodes(number, finding, out);
     }
-    text += "  }\n";
+    out << "  }\n";
   }
-  return text + "}\n";
+  out << "}\n";
 }
 
 }  // namespace tsomon::report

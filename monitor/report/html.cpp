@@ -1,3 +1,5 @@
+#include <ostream>
+
 #include <fmt/format.h>
 
 #include "monitor/report/render.h"
@@ -141,29 +143,28 @@ std::string judged_html(const Judged& judged) {
 
 }  // namespace
 
-std::string html_report(const Results& results) {
+void write_html(const Results& results, std::ostream& out) {
   const size_t count = results.findings().size();
-  std::string html = fmt::format(
+  out << fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
       "<title>tsomon: {} finding{}</title><style>{}</style></head><body>\n<h1>tsomon: {} "
       "finding{}</h1>\n",
       count, count == 1 ? "" : "s", kStyle, count, count == 1 ? "" : "s");
-  html +=
-      "<table><tr><th>input</th><th>tool</th><th>question</th><th>verdict</th><th>complete</"
-      "th><th>notes</th></tr>\n";
+  out << "<table><tr><th>input</th><th>tool</th><th>question</th><th>verdict</th><th>complete</"
+         "th><th>notes</th></tr>\n";
   for (const Judged& judged : results.judged()) {
-    html += judged_html(judged);
+    out << judged_html(judged);
   }
-  html += "</table>\n";
+  out << "</table>\n";
   for (const std::string& problem : results.problems()) {
-    html += "<p>" + escaped(problem) + "</p>\n";
+    out << "<p>" + escaped(problem) + "</p>\n";
   }
   size_t number = 0;
   for (const Finding& finding : results.findings()) {
-    html += finding_html(++number, finding);
+    out << finding_html(++number, finding);
   }
-  return html + "</body></html>\n";
+  out << "</body></html>\n";
 }
 
 }  // namespace tsomon::report

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <ostream>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -16,16 +17,23 @@ constexpr uint64_t kStep = 10;  // microseconds, of the picture
 
 class Picture {
  public:
-  Json take() { return {{"traceEvents", std::move(events_)}, {"displayTimeUnit", "ns"}}; }
+  explicit Picture(std::ostream* out) : out_(*out) {
+    std::string head = json_line({{"displayTimeUnit", "ns"}}, "tsomon report");
+    head.pop_back();  // the object goes on
+    out_ << head << R"(,"traceEvents":[)";
+  }
+  ~Picture() { out_ << "\n]}\n"; }
+  Picture(const Picture&) = delete;
+  Picture& operator=(const Picture&) = delete;
 
   void add(const Finding& finding) {
     ++process_;
     name("process_name", 0, fmt::format("{}. {}: {}", process_, finding.verdict, finding.headline));
-    events_.push_back({{"name", "process_sort_index"},
-                       {"ph", "M"},
-                       {"pid", process_},
-                       {"tid", 0},
-                       {"args", {{"sort_index", process_}}}});
+    put({{"name", "process_sort_index"},
+         {"ph", "M"},
+         {"pid", process_},
+         {"tid", 0},
+         {"args", {{"sort_index", process_}}}});
     const Threads threads(finding);
     for (size_t i = 0; i < threads.names().size(); ++i) {
       name("thread_name", i + 1, threads.names()[i]);
@@ -45,24 +53,29 @@ class Picture {
   }
 
  private:
+  void put(const Json& event) {
+    out_ << before_ << json_text(event);
+    before_ = ",\n";
+  }
+
   void name(const char* what, uint64_t thread, const std::string& text) {
-    events_.push_back({{"name", what},
-                       {"ph", "M"},
-                       {"pid", process_},
-                       {"tid", thread},
-                       {"args", {{"name", printable(text)}}}});
+    put({{"name", what},
+         {"ph", "M"},
+         {"pid", process_},
+         {"tid", thread},
+         {"args", {{"name", printable(text)}}}});
   }
 
   void slice(const std::string& text, uint64_t thread, uint64_t begin, uint64_t length,
              Json arguments) {
-    events_.push_back({{"name", printable(text)},
-                       {"cat", "tsomon"},
-                       {"ph", "X"},
-                       {"pid", process_},
-                       {"tid", thread},
-                       {"ts", begin},
-                       {"dur", length},
-                       {"args", std::move(arguments)}});
+    put({{"name", printable(text)},
+         {"cat", "tsomon"},
+         {"ph", "X"},
+         {"pid", process_},
+         {"tid", thread},
+         {"ts", begin},
+         {"dur", length},
+         {"args", std::move(arguments)}});
   }
 
   // Where each event is shown: the first of its steps, and the last.
@@ -126,10 +139,11 @@ class Picture {
     if (*phase == 'f') {
       event["bp"] = "e";  // in the slice around it
     }
-    events_.push_back(std::move(event));
+    put(event);
   }
 
-  Json events_ = Json::array();
+  std::ostream& out_;
+  const char* before_ = "\n";
   uint64_t process_ = 0;
   uint64_t edge_ = 0;
   std::unordered_map<uint64_t, size_t> first_;
@@ -138,12 +152,11 @@ class Picture {
 
 }  // namespace
 
-std::string perfetto_report(const Results& results) {
-  Picture picture;
+void write_perfetto(const Results& results, std::ostream& out) {
+  Picture picture(&out);
   for (const Finding& finding : results.findings()) {
     picture.add(finding);
   }
-  return json_line(picture.take(), "tsomon report") + "\n";
 }
 
 }  // namespace tsomon::report

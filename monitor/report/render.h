@@ -6,11 +6,13 @@
 //             each finding's cycle.
 // Names       They come from outside, and are escaped as each format wants it; control characters are shown as
 //             printable() does.
-// Complexity  O(size) in time; memory up to forty times that of the results (SARIF). Thread-safety: pure functions.
+// Errors      `out` has them in its state.
+// Complexity  O(size) in time; memory that of one finding, besides the results. Thread-safety: none of `out`.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -20,12 +22,12 @@
 
 namespace tsomon::report {
 
-std::string text_report(const Results& results);
-std::string html_report(const Results& results);
+void write_text(const Results& results, std::ostream& out);
+void write_html(const Results& results, std::ostream& out);
 // `version`: of tsomon.
-std::string sarif_report(const Results& results, std::string_view version);
-std::string perfetto_report(const Results& results);
-std::string dot_report(const Results& results);
+void write_sarif(const Results& results, std::string_view version, std::ostream& out);
+void write_perfetto(const Results& results, std::ostream& out);
+void write_dot(const Results& results, std::ostream& out);
 
 // What happened in order, or at least the accesses: the witness, else every access once.
 std::vector<Step> steps_of(const Finding& finding);

@@ -1,6 +1,7 @@
 #include "monitor/report/results.h"
 
 #include <algorithm>
+#include <istream>
 #include <iterator>
 #include <tuple>
 
@@ -449,13 +450,10 @@ bool Results::add(const Json& object, const std::string& name) {
   return true;
 }
 
-void Results::read(std::string_view text, const std::string& name) {
+void Results::read(std::istream& input, const std::string& name) {
   uint64_t line = 0;
   uint64_t bad = 0;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view one = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+  for (std::string one; std::getline(input, one);) {
     ++line;
     if (one.empty() || one.front() != '{') {
       continue;  // of the program that ran

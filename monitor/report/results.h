@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -97,8 +98,8 @@ class Results {
  public:
   static constexpr size_t kMostInputs = 16;  // that a finding names
 
-  // `name` is that of the file, in messages.
-  void read(std::string_view text, const std::string& name);
+  // `name` is that of the file, in messages. Reads to the end; an error of the stream stays in its state.
+  void read(std::istream& input, const std::string& name);
   // One object of them. False: it is no result.
   bool add(const nlohmann::ordered_json& object, const std::string& name);
   // After the last one: those that matter most first.

@@ -1,4 +1,5 @@
 #include <cctype>
+#include <ostream>
 #include <set>
 
 #include <fmt/format.h>
@@ -136,12 +137,10 @@ Json notes_of(const Results& results) {
 
 }  // namespace
 
-std::string sarif_report(const Results& results, std::string_view version) {
+void write_sarif(const Results& results, std::string_view version, std::ostream& out) {
   std::set<std::string> used;
-  Json found = Json::array();
   for (const Finding& finding : results.findings()) {
     used.insert(finding.rule);
-    found.push_back(result_of(finding));
   }
   Json rules = Json::array();
   for (const std::string& id : used) {
@@ -155,17 +154,21 @@ std::string sarif_report(const Results& results, std::string_view version) {
   for (const Judged& each : results.judged()) {
     judged = judged && !each.verdict.empty();
   }
-  const Json run = {
-      {"tool",
-       {{"driver", {{"name", "tsomon"}, {"version", version}, {"rules", std::move(rules)}}}}},
-      {"columnKind", "utf16CodeUnits"},
-      {"invocations", Json::array({{{"executionSuccessful", judged && results.problems().empty()},
-                                    {"toolExecutionNotifications", notes_of(results)}}})},
-      {"results", std::move(found)}};
-  const Json log = {{"version", "2.1.0"},
-                    {"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
-                    {"runs", Json::array({run})}};
-  return printable_json(log.dump(1, ' ', false, Json::error_handler_t::replace)) + "\n";
+  const Json tool = {
+      {"driver", {{"name", "tsomon"}, {"version", version}, {"rules", std::move(rules)}}}};
+  const Json invocations =
+      Json::array({{{"executionSuccessful", judged && results.problems().empty()},
+                    {"toolExecutionNotifications", notes_of(results)}}});
+  out << R"({"version":"2.1.0","$schema":"https://json.schemastore.org/sarif-2.1.0.json",)"
+      << R"("runs":[{"tool":)" << json_text(tool) << ",\n"
+      << R"("columnKind":"utf16CodeUnits","invocations":)" << json_text(invocations) << ",\n"
+      << R"("results":[)";
+  const char* before = "\n";
+  for (const Finding& finding : results.findings()) {
+    out << before << json_text(result_of(finding));
+    before = ",\n";
+  }
+  out << "\n]}]}\n";
 }
 
 }  // namespace tsomon::report

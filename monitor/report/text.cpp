@@ -1,5 +1,6 @@
 #include <iterator>
 #include <map>
+#include <ostream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -59,10 +60,9 @@ std::string step_text(const Access& access, const Step& step) {
   return fmt::format("#{} {}{}", access.event, step.commit ? "commit of " : "", access.what);
 }
 
-std::string text_report(const Results& results) {
-  std::string text;
+void write_text(const Results& results, std::ostream& out) {
   const auto line = [&](std::string_view indent, const std::string& content) {
-    text.append(indent).append(printable(content)).push_back('\n');
+    out << indent << printable(content) << '\n';
   };
   size_t number = 0;
   for (const Finding& finding : results.findings()) {
@@ -97,7 +97,6 @@ std::string text_report(const Results& results) {
       line("  ", "note: " + note);
     }
   }
-  return text;
 }
 
 }  // namespace tsomon::report

@@ -3,22 +3,29 @@
 #include <cstdint>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <string_view>
+#include <sstream>
+#include <string>
 
 #include "monitor/report/render.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tsomon::report;
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  std::istringstream text(std::string(reinterpret_cast<const char*>(data), size));
   Results results;
   results.read(text, "fuzz");
   results.finish();
-  for (const std::string& json : {sarif_report(results, "1"), perfetto_report(results)}) {
-    if (!nlohmann::json::accept(json)) {
-      std::abort();
-    }
+  std::ostringstream sarif;
+  write_sarif(results, "1", sarif);
+  std::ostringstream perfetto;
+  write_perfetto(results, perfetto);
+  if (!nlohmann::json::accept(sarif.str()) || !nlohmann::json::accept(perfetto.str())) {
+    std::abort();
   }
-  if (text_report(results).size() + html_report(results).size() + dot_report(results).size() == 0) {
+  std::ostringstream others;
+  write_text(results, others);
+  write_html(results, others);
+  write_dot(results, others);
+  if (others.str().empty()) {
     std::abort();
   }
   return 0;

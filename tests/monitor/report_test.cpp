@@ -1,6 +1,7 @@
 // Results read back, and what each format makes of them.
 #include <algorithm>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -30,10 +31,24 @@ std::string violation(const std::string& file, const std::string& verdict = "def
 }
 
 Results read(const std::string& text) {
+  std::istringstream lines(text);
   Results results;
-  results.read(text, "results.json");
+  results.read(lines, "results.json");
   results.finish();
   return results;
+}
+
+template <typename Write>
+std::string written(const Write& write, const Results& results) {
+  std::ostringstream out;
+  write(results, out);
+  return out.str();
+}
+
+std::string sarif_of(const Results& results, const char* version) {
+  std::ostringstream out;
+  write_sarif(results, version, out);
+  return out.str();
 }
 
 }  // namespace
@@ -136,7 +151,7 @@ TEST_CASE("predictions, explorations and histories are findings of their own rul
 }
 
 TEST_CASE("SARIF: every result has its rule, its place and an order of steps") {
-  const Json log = Json::parse(sarif_report(read(violation("a.std")), "1.2"));
+  const Json log = Json::parse(sarif_of(read(violation("a.std")), "1.2"));
   CHECK(log["version"] == "2.1.0");
   const Json& run = log["runs"][0];
   CHECK(run["tool"]["driver"]["version"] == "1.2");
@@ -157,16 +172,16 @@ TEST_CASE("SARIF: every result has its rule, its place and an order of steps") {
     }
   }
   CHECK(order == std::set<int>{1, 2, 3, 4, 5});
-  CHECK(Json::parse(sarif_report(read(violation("a", "possible")),
-                                 "1"))["runs"][0]["results"][0]["level"] == "warning");
-  CHECK(Json::parse(sarif_report(
-            read("{\n"), "1"))["runs"][0]["invocations"][0]["executionSuccessful"] == false);
+  CHECK(Json::parse(sarif_of(read(violation("a", "possible")),
+                             "1"))["runs"][0]["results"][0]["level"] == "warning");
+  CHECK(Json::parse(sarif_of(read("{\n"),
+                             "1"))["runs"][0]["invocations"][0]["executionSuccessful"] == false);
 }
 
 TEST_CASE(
     "Perfetto: a process for each finding, a thread for each of its threads, arrows along the "
     "cycle") {
-  const Json events = Json::parse(perfetto_report(read(violation("a.std"))))["traceEvents"];
+  const Json events = Json::parse(written(write_perfetto, read(violation("a.std"))))["traceEvents"];
   const auto count = [&](const char* phase) {
     return std::count_if(events.begin(), events.end(),
                          [&](const Json& event) { return event["ph"] == phase; });
@@ -190,15 +205,15 @@ TEST_CASE(
 
 TEST_CASE("HTML and DOT: names from outside stay names") {
   const Results results = read(violation("<script>alert(1)</script>"));
-  const std::string html = html_report(results);
+  const std::string html = written(write_html, results);
   CHECK(html.find("<script>") == std::string::npos);
   CHECK(html.find("&lt;inc&gt; &quot;a&quot;") != std::string::npos);
   CHECK(html.find("commit of store counter = 1") != std::string::npos);
   CHECK(html.find("unit inc atomic") != std::string::npos);
-  const std::string dot = dot_report(results);
+  const std::string dot = written(write_dot, results);
   CHECK(dot.find("<inc> \\\"a\\\" of T1\\l") != std::string::npos);
   CHECK(dot.find("f1u0 -> f1u1") != std::string::npos);
   CHECK(dot.find("f1u1 -> f1u0") != std::string::npos);
-  CHECK(text_report(results).find(
-            "1. definite: Atomicity violation: <inc> \"a\" of T1, inc of T2\n") == 0);
+  CHECK(written(write_text, results)
+            .find("1. definite: Atomicity violation: <inc> \"a\" of T1, inc of T2\n") == 0);
 }
