@@ -1,11 +1,13 @@
 // The operations of text traces, found by one multiplication and one compare.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
+#include "decoders/std/scan.h"
 #include "tso/model/cancelled_units.h"
 #include "tso/model/event.h"
 
@@ -108,6 +110,33 @@ inline constexpr std::array<Op, size_t{1} << kBits> kTable = make();
 inline const Op* find_op(uint64_t word) {
   const Op& op = op_table::kTable[op_table::slot(word, op_table::kMultiplier)];
   return op.word == word && word != 0 ? &op : nullptr;
+}
+
+// The second field of a line.
+struct OpField {
+  std::string_view all;
+  const Op* op = nullptr;  // null: it names none
+  bool has_operand = false;
+  bool bracketed = true;     // its operand, if it has one
+  std::string_view operand;  // what stands between the brackets
+};
+
+// Eight bytes from `begin` are readable.
+[[gnu::always_inline]] inline OpField op_field(const char* begin, const char* end) {
+  OpField field;
+  field.all = {begin, static_cast<size_t>(end - begin)};
+  const size_t length = field.all.size();
+  const uint64_t word = load8(begin);
+  const size_t name = std::min(leading_letters(word), length);
+  field.op = name < 8 ? find_op(word & ((uint64_t{1} << (8 * name)) - 1)) : nullptr;
+  field.has_operand = name != length;
+  if (!field.has_operand) {
+    field.operand = field.all.substr(length);
+    return field;
+  }
+  field.bracketed = length >= name + 2 && begin[name] == '(' && end[-1] == ')';
+  field.operand = field.bracketed ? field.all.substr(name + 1, length - name - 2) : "";
+  return field;
 }
 
 }  // namespace tsomon::std_trace

@@ -53,14 +53,6 @@ class StdReader::Impl {
     uint64_t open_units = 0;
   };
 
-  // The second field of a line.
-  struct OpField {
-    const Op* op = nullptr;
-    std::string_view all;
-    bool has_operand = false;
-    std::string_view operand;  // what stands between its brackets
-  };
-
   // Not yet an Event: one whose fields are set one by one and which is then copied makes the processor
   // wait until those stores are in the cache.
   struct ParsedEvent {
@@ -83,7 +75,6 @@ class StdReader::Impl {
   };
 
   bool parse(const Fields& fields, EventBlock& block);
-  bool split_operation(const char* begin, const char* end, OpField& field);
   bool parse_operand(const OpField& field, ParsedEvent& parsed);
   bool parse_access(const OpField& field, ParsedEvent& parsed);
   bool parse_values(const OpField& field, size_t begin, ParsedEvent& parsed);
@@ -424,30 +415,6 @@ bool StdReader::Impl::parse_object(const OpField& field, ParsedEvent& parsed) {
   return true;
 }
 
-// The operation's name and its operand.
-[[gnu::always_inline]] inline bool StdReader::Impl::split_operation(const char* begin,
-                                                                    const char* end,
-                                                                    OpField& field) {
-  const auto length = static_cast<size_t>(end - begin);
-  const uint64_t word = load8(begin);
-  const size_t name = std::min(leading_letters(word), length);
-  field.all = {begin, length};
-  field.op = name < 8 ? find_op(word & ((uint64_t{1} << (8 * name)) - 1)) : nullptr;
-  if (field.op == nullptr) {
-    return wrong_op(field.all);
-  }
-  field.has_operand = name != length;
-  if (!field.has_operand) {
-    field.operand = field.all.substr(length);
-    return true;
-  }
-  if (begin[name] != '(' || end[-1] != ')' || length < name + 2) {
-    return wrong("OP(operand)", field.all);
-  }
-  field.operand = {begin + name + 1, length - name - 2};
-  return true;
-}
-
 // "LO..HI", and of a lock "LO..HI!" (tso/model/lock_order.h).
 [[gnu::always_inline]] inline bool StdReader::Impl::read_interval(const Fields& fields,
                                                                   ParsedEvent& parsed) {
@@ -476,9 +443,12 @@ inline bool StdReader::Impl::parse(const Fields& fields, EventBlock& block) {
     return parse_header({op_begin, static_cast<size_t>(fields.op_end - op_begin)});
   }
 
-  OpField field;
-  if (!split_operation(op_begin, fields.op_end, field)) {
-    return false;
+  const OpField field = op_field(op_begin, fields.op_end);
+  if (field.op == nullptr) {
+    return wrong_op(field.all);
+  }
+  if (!field.bracketed) {
+    return wrong("OP(operand)", field.all);
   }
   ParsedEvent parsed;
   parsed.kind = field.op->kind;
