@@ -63,6 +63,12 @@ int judge(const std::string& file, report::Results* results) {
   return kExitClean;
 }
 
+int read_results(std::istream& input, const std::string& name, report::Results* results) {
+  results->read(input, name);
+  return input.bad() ? refuse_input({ErrorKind::kUnreadable, name, {}, "cannot be read"})
+                     : kExitClean;
+}
+
 int read_file(const std::string& file, report::Results* results) {
   if (file == "-") {
     const auto text = whole(std::cin);
@@ -73,8 +79,7 @@ int read_file(const std::string& file, report::Results* results) {
                            "expected results in JSON, found none; recordings are read from files"});
     }
     std::istringstream lines(*text);
-    results->read(lines, "<stdin>");
-    return kExitClean;
+    return read_results(lines, "<stdin>", results);
   }
   std::ifstream input(file, std::ios::binary);
   std::string beginning(kBeginning, '\0');
@@ -90,20 +95,18 @@ int read_file(const std::string& file, report::Results* results) {
     }
     return judge(file, results);  // it says what cannot be read, too
   }
-  // What comes from a pipe cannot be read again.
   input.clear();
-  input.seekg(0);
-  const bool again = input.good();
-  input.clear();
-  std::istringstream lines;
-  if (!again) {
-    const auto rest = whole(input);
-    lines.str(beginning + rest.value_or(std::string()));
-    input.setstate(rest ? std::ios::goodbit : std::ios::badbit);
+  if (input.seekg(0)) {
+    return read_results(input, file, results);
   }
-  results->read(again ? static_cast<std::istream&>(input) : lines, file);
-  return input.bad() ? refuse_input({ErrorKind::kUnreadable, file, {}, "cannot be read"})
-                     : kExitClean;
+  // Of a pipe, what was looked at does not come again.
+  input.clear();
+  const auto rest = whole(input);
+  if (!rest) {
+    return refuse_input({ErrorKind::kUnreadable, file, {}, "cannot be read"});
+  }
+  std::istringstream lines(beginning + *rest);
+  return read_results(lines, file, results);
 }
 
 // What an input is too much for, the next one may not be.
@@ -130,16 +133,16 @@ int write_report(const std::string& file, const Write& write) {
   if (file.empty()) {
     return kExitClean;
   }
-  std::ofstream opened;
-  if (file != "-") {
-    opened.open(file, std::ios::binary | std::ios::trunc);
+  if (file == "-") {  // the program says itself whether that could be written
+    write(std::cout);
+    std::cout.flush();
+    return kExitClean;
   }
-  std::ostream& output = file == "-" ? std::cout : opened;
+  std::ofstream output(file, std::ios::binary | std::ios::trunc);
   write(output);
-  output.flush();
+  output.close();
   if (!output) {
-    put_message(kReportTool, (file == "-" ? "standard output" : file) +
-                                 ": cannot be written: " + std::strerror(errno));
+    put_message(kReportTool, file + ": cannot be written: " + std::strerror(errno));
     return kExitEnvironment;
   }
   return kExitClean;

@@ -23,7 +23,7 @@ class SetProbes {
   SetProbes(const Target& target, Plan& plan, Uprobes& probes, HitsToEvents& events)
       : target_(target), plan_(plan), probes_(probes), events_(events) {}
 
-  // Of the groups of the plan from `first` on; `events` is told since when they are live.
+  // Sets those of the groups from `first` on, and tells `events` since when they are live.
   Result<void> set_from(size_t first);
   bool has(uint32_t group) const { return held_[group] != nullptr; }
   void remove(uint32_t group) { held_[group] = nullptr; }

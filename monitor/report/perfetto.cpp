@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <ostream>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "monitor/findings/result_json.h"
+#include "monitor/report/json_list.h"
 #include "monitor/report/render.h"
 #include "tso/support/printable.h"
 
@@ -17,23 +17,16 @@ constexpr uint64_t kStep = 10;  // microseconds, of the picture
 
 class Picture {
  public:
-  explicit Picture(std::ostream* out) : out_(*out) {
-    std::string head = json_line({{"displayTimeUnit", "ns"}}, "tsomon report");
-    head.pop_back();  // the object goes on
-    out_ << head << R"(,"traceEvents":[)";
-  }
-  ~Picture() { out_ << "\n]}\n"; }
-  Picture(const Picture&) = delete;
-  Picture& operator=(const Picture&) = delete;
+  explicit Picture(JsonList* events) : events_(*events) {}
 
   void add(const Finding& finding) {
     ++process_;
     name("process_name", 0, fmt::format("{}. {}: {}", process_, finding.verdict, finding.headline));
-    put({{"name", "process_sort_index"},
-         {"ph", "M"},
-         {"pid", process_},
-         {"tid", 0},
-         {"args", {{"sort_index", process_}}}});
+    events_.add({{"name", "process_sort_index"},
+                 {"ph", "M"},
+                 {"pid", process_},
+                 {"tid", 0},
+                 {"args", {{"sort_index", process_}}}});
     const Threads threads(finding);
     for (size_t i = 0; i < threads.names().size(); ++i) {
       name("thread_name", i + 1, threads.names()[i]);
@@ -53,29 +46,24 @@ class Picture {
   }
 
  private:
-  void put(const Json& event) {
-    out_ << before_ << json_text(event);
-    before_ = ",\n";
-  }
-
   void name(const char* what, uint64_t thread, const std::string& text) {
-    put({{"name", what},
-         {"ph", "M"},
-         {"pid", process_},
-         {"tid", thread},
-         {"args", {{"name", printable(text)}}}});
+    events_.add({{"name", what},
+                 {"ph", "M"},
+                 {"pid", process_},
+                 {"tid", thread},
+                 {"args", {{"name", printable(text)}}}});
   }
 
   void slice(const std::string& text, uint64_t thread, uint64_t begin, uint64_t length,
              Json arguments) {
-    put({{"name", printable(text)},
-         {"cat", "tsomon"},
-         {"ph", "X"},
-         {"pid", process_},
-         {"tid", thread},
-         {"ts", begin},
-         {"dur", length},
-         {"args", std::move(arguments)}});
+    events_.add({{"name", printable(text)},
+                 {"cat", "tsomon"},
+                 {"ph", "X"},
+                 {"pid", process_},
+                 {"tid", thread},
+                 {"ts", begin},
+                 {"dur", length},
+                 {"args", std::move(arguments)}});
   }
 
   // Where each event is shown: the first of its steps, and the last.
@@ -139,11 +127,10 @@ class Picture {
     if (*phase == 'f') {
       event["bp"] = "e";  // in the slice around it
     }
-    put(event);
+    events_.add(event);
   }
 
-  std::ostream& out_;
-  const char* before_ = "\n";
+  JsonList& events_;
   uint64_t process_ = 0;
   uint64_t edge_ = 0;
   std::unordered_map<uint64_t, size_t> first_;
@@ -153,10 +140,16 @@ class Picture {
 }  // namespace
 
 void write_perfetto(const Results& results, std::ostream& out) {
-  Picture picture(&out);
+  std::string head = json_line({{"displayTimeUnit", "ns"}}, "tsomon report");
+  head.pop_back();  // the object goes on
+  out << head << R"(,"traceEvents":)";
+  JsonList events(&out);
+  Picture picture(&events);
   for (const Finding& finding : results.findings()) {
     picture.add(finding);
   }
+  events.end();
+  out << "}\n";
 }
 
 }  // namespace tsomon::report

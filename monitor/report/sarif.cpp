@@ -1,10 +1,10 @@
 #include <cctype>
-#include <ostream>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "monitor/findings/result_json.h"
+#include "monitor/report/json_list.h"
 #include "monitor/report/render.h"
 #include "tso/support/printable.h"
 
@@ -162,13 +162,13 @@ void write_sarif(const Results& results, std::string_view version, std::ostream&
   out << R"({"version":"2.1.0","$schema":"https://json.schemastore.org/sarif-2.1.0.json",)"
       << R"("runs":[{"tool":)" << json_text(tool) << ",\n"
       << R"("columnKind":"utf16CodeUnits","invocations":)" << json_text(invocations) << ",\n"
-      << R"("results":[)";
-  const char* before = "\n";
+      << R"("results":)";
+  JsonList list(&out);
   for (const Finding& finding : results.findings()) {
-    out << before << json_text(result_of(finding));
-    before = ",\n";
+    list.add(result_of(finding));
   }
-  out << "\n]}]}\n";
+  list.end();
+  out << "}]}\n";
 }
 
 }  // namespace tsomon::report

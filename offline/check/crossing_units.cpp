@@ -437,33 +437,16 @@ class CrossingSearch {
   std::vector<std::vector<uint32_t>> passages_;  // forks, and joins, by the thread they lead from
 };
 
-// The next step is not taken when a stop was asked for.
-Result<Analysis> ended_early(Result<Analysis> analysis) {
-  if (analysis && analysis->verdict() == Verdict::kInconclusive) {
-    analysis->missing(limit_text(WorkLimit::kStopped));
-  }
-  return analysis;
-}
-
-}  // namespace
-
-CrossingUnits find_crossing_units(const Trace& trace, const AnalysisOptions& options) {
-  return CrossingSearch(IndexedTrace(trace, options.relation), options).run();
-}
-
-Result<Analysis> analyse_crossing_units(const Trace& trace, const AnalysisOptions& options) {
-  return analyse_crossing_units(IndexedTrace(trace, options.relation), options);
-}
-
-Result<Analysis> analyse_crossing_units(const IndexedTrace& indexed,
-                                        const AnalysisOptions& options) {
-  const Trace& trace = indexed.trace;
+// `search` finds the crossing units, within the bounds of an analysis.
+template <typename Search>
+Result<Analysis> analyse_with(const Trace& trace, const AnalysisOptions& options,
+                              const Search& search) {
   return analysed_within(kAnalysisBudget, trace, [&](Analysis* result) -> Result<void> {
     if (!trace.complete || trace.sampled) {
       result->missing("events are missing, which may have ordered or violated something");
       return {};
     }
-    CrossingUnits found = CrossingSearch(indexed, options).run();
+    CrossingUnits found = search();
     result->units = found.units;
     if (found.violation) {
       if (!found.violation->complete) {
@@ -480,6 +463,30 @@ Result<Analysis> analyse_crossing_units(const IndexedTrace& indexed,
     }
     return {};
   });
+}
+
+// The next step is not taken when a stop was asked for.
+Result<Analysis> ended_early(Result<Analysis> analysis) {
+  if (analysis && analysis->verdict() == Verdict::kInconclusive) {
+    analysis->missing(limit_text(WorkLimit::kStopped));
+  }
+  return analysis;
+}
+
+}  // namespace
+
+CrossingUnits find_crossing_units(const Trace& trace, const AnalysisOptions& options) {
+  return CrossingSearch(IndexedTrace(trace, options.relation), options).run();
+}
+
+Result<Analysis> analyse_crossing_units(const Trace& trace, const AnalysisOptions& options) {
+  return analyse_with(trace, options, [&] { return find_crossing_units(trace, options); });
+}
+
+Result<Analysis> analyse_crossing_units(const IndexedTrace& indexed,
+                                        const AnalysisOptions& options) {
+  return analyse_with(indexed.trace, options,
+                      [&] { return CrossingSearch(indexed, options).run(); });
 }
 
 Result<Analysis> analyse_in_steps(const Trace& trace, const AnalysisOptions& options) {

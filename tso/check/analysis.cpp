@@ -406,6 +406,8 @@ Result<Analysis> analyse(const Trace& trace, const AnalysisOptions& options) {
 }
 
 Result<Analysis> analyse(const IndexedTrace& indexed, const AnalysisOptions& options) {
+  TSOMON_CHECK(options.property != Property::kScSerializability,
+               "a trace was indexed for another memory model than the property's");
   return analysed_within(kAnalysisBudget, indexed.trace, [&](Analysis* result) {
     return Analyser(indexed, options, result).run();
   });

@@ -123,8 +123,8 @@ struct EventGraph {
 EventGraph build_event_graph(const Relation& relation, const AccessIndex& accesses,
                              uint64_t max_undirected = 20'000'000);
 
-// Some number of undirected edges that graph would have at most, up to some `most`: those of every eighth event are
-// counted, and none is looked at. O(n * threads * overlapping ranges).
+// About how many undirected edges that graph would have at most, up to `most` or little more: those of every eighth event
+// are counted, and none is looked at. O(n * threads * overlapping ranges).
 uint64_t estimated_open_pairs(const Relation& relation, const AccessIndex& accesses, uint64_t most);
 
 // The directed edges of that graph and others that follow from them, without looking at what is
