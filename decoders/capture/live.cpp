@@ -17,7 +17,6 @@
 namespace tsomon::capture {
 namespace {
 
-constexpr int64_t kMessage = 128;                 // cycles, between processors, where it is fast
 constexpr size_t kMaxPending = size_t{64} << 20;  // bytes without a round
 constexpr uint64_t kUsualFrequency = 2'000'000'000;
 
@@ -352,11 +351,9 @@ class LiveReader::Impl {
 
   // Every stamp is as far ahead of its moment as counters may differ, so that what is known to
   // come later than a stamp may have one that is smaller by as much (LiveContext::margin).
-  // Later measurements come while the processors are busy and are seldom as narrow as the first,
-  // by the way of a message through another cache at least.
   void learn_clock(bool first) {
     if (first && clock_.trusted()) {
-      margin_ = clock_.margin() + std::max<int64_t>(clock_.margin() / 2, kMessage);
+      margin_ = ClockMargin::allowed(clock_.margin());
       context_.margin = margin_;
     }
     if (clock_moved_) {

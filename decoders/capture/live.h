@@ -10,9 +10,9 @@
 //             the thread stays silent for a quarter of a second, they are given with open
 //             intervals.
 // Clock       Events are given before it is known what later measurements of the processors'
-//             counters say. So their intervals are wider by half than the first measurement asks
-//             for; when a later one does not keep within that, clock_moved() says so, and orders
-//             that were certain in what was given may not be.
+//             counters say. So their intervals are wider than the first measurement asks for
+//             (ClockMargin::allowed()); when a later one does not keep within that, clock_moved()
+//             says so, and orders that were certain in what was given may not be.
 // Errors      feed() fails on what is not a live capture and on damage, and then takes nothing
 //             more; what came before is delivered. Missing chunks, records dropped while recording
 //             and a missing end are in problems().

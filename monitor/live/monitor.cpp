@@ -41,11 +41,6 @@ int64_t measure_margin() {
                                                         : kMost;
 }
 
-// What events are given before later measurements are known allows for half as much again.
-int64_t allowed_margin() {
-  const int64_t measured = measure_margin();
-  return std::min(measured + measured / 2, capture::ClockMargin::kMost);
-}
 
 WatchOptions watch_options(const Monitor::Options& options) {
   WatchOptions result;
@@ -101,7 +96,7 @@ nlohmann::ordered_json summary_json(const Monitor::Summary& summary, Verdict ver
 class Monitor::Impl {
  public:
   Impl(Callback callback, const Options& options)
-      : margin_(allowed_margin()),
+      : margin_(capture::ClockMargin::allowed(measure_margin())),
         merger_(merger_options(options)),
         callback_(std::move(callback)),
         watch_(symbols_, watch_options(options),

@@ -185,6 +185,7 @@ TEST_CASE("an embedded monitor watches declared sets and objects") {
       Monitor::Thread b = monitor.thread("b");
       if (kind == "object") {
         a.allocate(&x, sizeof x);
+        longer_than_margins();
       }
       a.begin("inc;one");
       a.read(&x, sizeof x);
