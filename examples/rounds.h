@@ -68,11 +68,12 @@ class Rounds {
       }
     }
     // Stamped after every arrival, and a change of the same variable: what follows is certainly
-    // later than the round before, in whatever order the threads might have run.
+    // later than the round before, in whatever order the threads might have run. That much later
+    // that it shows where the processors' counters agree only within some hundred cycles.
+    const uint64_t start = hidden_load(start_);
+    wait_until(start - kLead + kApart);
     progress_.fetch_add(kDeparture, std::memory_order_seq_cst);
-    const uint64_t start = hidden_load(start_) + delay;
-    while (__rdtsc() < start) {
-    }
+    wait_until(start + delay);
   }
 
   // How two accesses have to be timed to meet depends on the machine and on what else it does:
@@ -82,7 +83,13 @@ class Rounds {
   }
 
  private:
-  static constexpr uint64_t kLead = 5000;  // cycles, enough for every thread to see the release
+  static void wait_until(uint64_t stamp) {
+    while (__rdtsc() < stamp) {
+    }
+  }
+
+  static constexpr uint64_t kLead = 9000;   // cycles, enough for every thread to see the release
+  static constexpr uint64_t kApart = 3000;  // from the last arrival to the first departure
   static constexpr uint64_t kSpinsBeforeYield = 5000;
   static constexpr uint64_t kDeparture = uint64_t{1} << 32;
 
