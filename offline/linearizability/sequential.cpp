@@ -230,9 +230,9 @@ Result<Report> check_sequentially(const History& history, const Options& options
     if (*answer == Answer::kBound) {
       report.verdict = Verdict::kInconclusive;
       report.notes.push_back(
-          fmt::format("the object{} of {} operations: the search asked for {} calls of the "
+          fmt::format("the object{}{} of {} operations: the search asked for {} calls of the "
                       "specification, its bound; it may be either",
-                      name.empty() ? "" : " " + printable(name), ops.size(), max_calls));
+                      name.empty() ? "" : " ", printable(name), ops.size(), max_calls));
     } else if (options.want_linearization && objects.size() == 1) {
       report.linearization = search.order();
     }
