@@ -31,4 +31,13 @@ struct ClockEntry {
 };
 static_assert(sizeof(ClockEntry) == 48);
 
+// What is judged before later measurements are known allows for this margin, where the first one
+// asks for `first`: they are as wide as messages take then, and seldom as narrow as that one when
+// processors are busy.
+constexpr uint64_t allowed_margin(uint64_t first) {
+  constexpr uint64_t kMessage = 256;  // cycles, to another processor and back where that is fast
+  const uint64_t more = first / 2 > kMessage ? first / 2 : kMessage;
+  return first < kNoMargin - more ? first + more : kNoMargin;
+}
+
 }  // namespace tsomon::capture

@@ -8,9 +8,9 @@
 namespace tsomon::capture {
 
 void ClockMargin::add(const ClockEntry& entry, uint64_t place) {
-  ++entries_;
   // One that is told once more has seen nothing new.
-  const bool again = entries_ > 1 && entry.since == since_ && entry.until == last_until_;
+  const bool again = any() && entry.since == since_ && entry.until == last_until_;
+  measurements_ += again ? 0 : 1;
   since_ = entry.since;
   last_until_ = entry.until;
   if (place != place_) {
@@ -23,10 +23,19 @@ void ClockMargin::add(const ClockEntry& entry, uint64_t place) {
     trusted_ = false;
   } else {
     margin_ = std::max(margin_, entry.margin);
+    last_margin_ = entry.margin;
   }
   if (trusted() && !again) {
     good_ = {before_, entry.since, margin_};
   }
+}
+
+ClockMargin::Shown ClockMargin::shown(int64_t allowed) const {
+  const auto most = static_cast<uint64_t>(allowed);
+  if (!trusted() || backwards_ > most || early_ > most) {
+    return Shown::kMoved;
+  }
+  return last_margin_ <= most ? Shown::kGood : Shown::kNothing;
 }
 
 std::string ClockMargin::problem(const std::string& from) const {

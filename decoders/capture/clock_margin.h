@@ -15,10 +15,12 @@
 //             margin. Where intervals are widened, events of locks carry their stamp as the value
 //             that they write, which says that events of their lock come in the order of `lo`; the
 //             interval says only how they lie to what is not of the lock (tso/model/relation.cpp).
-// Live        What is judged before later measurements are known has to allow for those that ask for
-//             more although no counter moved (allowed()): each is as wide as messages take then,
-//             and they take longer on busy processors, or when a virtual machine's processors run
-//             on cores that share less. 155 cycles became 640 to 740 where that was seen.
+// Live        What is judged before later measurements are known allows for more than the first one
+//             asks for (allowed()). One that is wider still says that counters moved only where a
+//             message was read so much before it was sent (early). Else it says nothing, as if it
+//             had not been made: messages took longer, as they do when a virtual machine's
+//             processors run on cores that share less (155 cycles became 640 to 740 where that was
+//             seen). The next one that is narrow enough stands for the time before it, too.
 // Trust       A measurement that contradicts itself, a stamp that went back by more than the
 //             margin, or an end without a measurement: the clock is untrusted from the last
 //             good measurement on, the last one up to which nothing of that kind was seen.
@@ -58,8 +60,8 @@ class ClockMargin {
 
   // What later measurements may ask for where this is the first one.
   static int64_t allowed(int64_t first) {
-    constexpr int64_t kMessage = 1000;  // cycles, to another processor and back where that is slow
-    return std::min(first + std::max(first / 2, kMessage), kMost);
+    const uint64_t more = allowed_margin(static_cast<uint64_t>(first));
+    return static_cast<int64_t>(std::min(more, static_cast<uint64_t>(kMost)));
   }
 
   // Counters may differ by so much, whatever is measured.
@@ -68,7 +70,9 @@ class ClockMargin {
   }
   // `place`: of its chunk in the file, 0: not known.
   void add(const ClockEntry& entry, uint64_t place = 0);
-  bool any() const { return entries_ != 0; }
+  bool any() const { return measurements_ != 0; }
+  // Those that were told once more are not counted again.
+  uint64_t measurements() const { return measurements_; }
   bool trusted() const { return trusted_ && covered_ && backwards_ <= margin_; }
   // While it is not trusted: chunks that end before this place of the file may be. 0: none.
   uint64_t trusted_places() const { return good_.places; }
@@ -83,6 +87,10 @@ class ClockMargin {
   // messages between threads take their time, and where none was seen that went back, counters
   // differ by less.
   bool may_go_back() const { return early_ != 0 || backwards_ != 0; }
+  // What the last measurement shows of a clock for which `allowed` cycles are allowed.
+  enum class Shown : uint8_t { kGood, kMoved, kNothing };
+  Shown shown(int64_t allowed) const;
+  int64_t last_margin() const { return static_cast<int64_t>(last_margin_); }
   // In cycles; what is trusted.
   int64_t margin() const { return static_cast<int64_t>(margin_); }
   // What was recorded with a later stamp came after the end of recording for certain.
@@ -94,7 +102,7 @@ class ClockMargin {
   std::string problem(const std::string& from = {}) const;
 
  private:
-  uint64_t entries_ = 0;
+  uint64_t measurements_ = 0;
   bool trusted_ = true;
   bool covered_ = true;
   uint64_t until_ = 0;
@@ -102,6 +110,7 @@ class ClockMargin {
   uint64_t backwards_ = 0;
   uint64_t early_ = 0;
   uint64_t since_ = 0;  // of the last entry
+  uint64_t last_margin_ = 0;
   uint64_t last_until_ = 0;
   uint64_t place_ = 0;   // of the chunk that came last
   uint64_t before_ = 0;  // of the one before it

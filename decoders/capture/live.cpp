@@ -59,6 +59,9 @@ class LiveReader::Impl {
     }
     at_end_ = true;
     context_.has_trailer = has_trailer_;
+    if (!clock_moved_ && clock_.shown(margin_) == ClockMargin::Shown::kNothing) {
+      doubt_clock("may have moved");
+    }
     for (auto& [number, thread] : threads_) {
       thread->add_end();
     }
@@ -318,7 +321,7 @@ class LiveReader::Impl {
         for (const auto& [number, total] : totals_) {
           clock_.end_at(total.cut);
         }
-        learn_clock(false);
+        learn_clock(false, true);
         for (auto& [number, thread] : threads_) {
           cut(number, *thread);
         }
@@ -337,9 +340,9 @@ class LiveReader::Impl {
         break;
       default:
         if (type == kClockChunk) {
-          const bool first = !clock_.any();
+          const uint64_t before = clock_.measurements();
           whole = read_clock(reader, clock_);
-          learn_clock(first);
+          learn_clock(before == 0, before != clock_.measurements());
           break;
         }
         problem(fmt::format("chunk type {} is not known to this version", pending.header.type));
@@ -351,7 +354,8 @@ class LiveReader::Impl {
 
   // Every stamp is as far ahead of its moment as counters may differ, so that what is known to
   // come later than a stamp may have one that is smaller by as much (LiveContext::margin).
-  void learn_clock(bool first) {
+  // `more`: of what was received so far.
+  void learn_clock(bool first, bool more) {
     if (first && clock_.trusted()) {
       margin_ = ClockMargin::allowed(clock_.margin());
       context_.margin = margin_;
@@ -359,18 +363,26 @@ class LiveReader::Impl {
     if (clock_moved_) {
       return;
     }
-    if (clock_.trusted() && clock_.margin() <= margin_) {
-      ++clock_checks_;
-      return;
+    switch (clock_.shown(margin_)) {
+      case ClockMargin::Shown::kGood:
+        clock_checks_ += more ? 1 : 0;
+        break;
+      case ClockMargin::Shown::kMoved:
+        doubt_clock(clock_.trusted() ? "moved" : nullptr);
+        break;
+      case ClockMargin::Shown::kNothing:  // a later one may
+        break;
     }
+  }
+
+  // `what` they did, or may have done; nullptr: the clock says why it is not trusted.
+  void doubt_clock(const char* what) {
     clock_moved_ = true;
-    problem(
-        !clock_.trusted()
-            ? clock_.problem()
-            : fmt::format(
-                  "the processors' time-stamp counters may have moved: they agree within {} cycles "
-                  "now, {} were allowed for, so what was certain may not be",
-                  clock_.margin(), margin_));
+    problem(what == nullptr
+                ? clock_.problem()
+                : fmt::format("the processors' time-stamp counters {}: they agree within {} cycles "
+                              "now, {} were allowed for, so what was certain may not be",
+                              what, clock_.last_margin(), margin_));
   }
 
   static int64_t time(uint64_t stamp) {

@@ -11,8 +11,9 @@
 //             intervals.
 // Clock       Events are given before it is known what later measurements of the processors'
 //             counters say. So their intervals are wider than the first measurement asks for
-//             (ClockMargin::allowed()); when a later one does not keep within that, clock_moved()
-//             says so, and orders that were certain in what was given may not be.
+//             (ClockMargin::allowed()); when a later one contradicts that, or the last one does
+//             not show it, clock_moved() says so, and orders that were certain in what was given
+//             may not be.
 // Errors      feed() fails on what is not a live capture and on damage, and then takes nothing
 //             more; what came before is delivered. Missing chunks, records dropped while recording
 //             and a missing end are in problems().
@@ -77,8 +78,8 @@ class LiveReader {
   bool may_cancel() const;                           // likewise: units (kFileCancels)
   uint64_t lost_events() const;
   bool clock_moved() const;  // a problem says by how much
-  // Measurements so far that kept within what was allowed for, before one did not: what was received before the last
-  // of them was ordered by a clock that could be trusted.
+  // Measurements so far that kept within what was allowed for, before one that contradicts it: what
+  // was received before the last of them was ordered by a clock that could be trusted.
   uint64_t clock_checks() const;
 
  private:

@@ -25,9 +25,9 @@ constexpr const char* kTool = "tsomon monitor";
 // An idle thread of the monitor looks at what there is this often.
 constexpr std::chrono::milliseconds kWait{50};
 
-// How far the processors' counters may differ, measured now; kMost: nobody knows, and times of
-// different threads order nothing.
-int64_t measure_margin() {
+// How far the processors' counters may differ, measured now, again for a while when that is more
+// than `allowed`; kMost: nobody knows, and times of different threads order nothing.
+int64_t measure_margin(int64_t allowed = capture::ClockMargin::kMost) {
   constexpr int64_t kMost = capture::ClockMargin::kMost;
   constexpr uint64_t kPatience = 1'000'000'000;  // nanoseconds
   const auto meter = std::make_unique<probe::ClockMeter>();
@@ -35,12 +35,12 @@ int64_t measure_margin() {
                                     pthread_create, [] { return probe::stamp(); }, nullptr) != 0) {
     return kMost;
   }
-  const probe::ClockMeasurement measured = meter->measure(INT64_MAX, kPatience);
+  const auto most = static_cast<uint64_t>(allowed);
+  const probe::ClockMeasurement measured = meter->confirm(most, most, kPatience);
   meter->stop();
   return measured.margin < static_cast<uint64_t>(kMost) ? static_cast<int64_t>(measured.margin)
                                                         : kMost;
 }
-
 
 WatchOptions watch_options(const Monitor::Options& options) {
   WatchOptions result;
@@ -144,7 +144,7 @@ class Monitor::Impl {
   int64_t margin() const { return margin_; }
 
   Summary finish() {
-    const bool moved = margin_ < capture::ClockMargin::kMost && measure_margin() > margin_;
+    const bool moved = margin_ < capture::ClockMargin::kMost && measure_margin(margin_) > margin_;
     stop();
     const WatchSummary found = watch_.summary();
     Summary summary;

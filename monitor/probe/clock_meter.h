@@ -84,6 +84,11 @@ class ClockMeter {
   // is above `wanted`.
   ClockMeasurement measure(uint64_t wanted, uint64_t patience);
 
+  // As measure(), again after pauses, for up to `patience` altogether, while the margin is above
+  // `allowed` only because messages take long, which may pass. The narrowest of them; one that
+  // contradicts itself, if any.
+  ClockMeasurement confirm(uint64_t wanted, uint64_t allowed, uint64_t patience);
+
   // Of the last measurement; the first is the one that all are relative to.
   const Offset* offsets() const { return offsets_; }
   uint32_t processors() const { return processors_; }

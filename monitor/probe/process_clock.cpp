@@ -24,6 +24,7 @@ constinit ClockMeter meter;
 capture::ClockEntry entry;
 bool measured = false;
 uint64_t widest = 0;       // margin so far
+uint64_t allowed = 0;      // for a later one
 uint64_t pause = kSecond;  // nanoseconds between measurements
 uint64_t next = 0;         // CLOCK_MONOTONIC
 
@@ -65,6 +66,7 @@ const char* measure_first() {
   }
   keep(first);
   widest = first.margin;
+  allowed = capture::allowed_margin(first.margin);
   pause = kSecond;
   next = nanoseconds() + pause;
   return nullptr;
@@ -102,8 +104,10 @@ long next_measurement() {
 bool measure_clock(bool ends) {
   const uint64_t begin = nanoseconds();
   // Where counters do not move, one that is as narrow as those before says all.
-  const uint64_t wanted = widest + widest / 8 + 16;
-  const ClockMeasurement again = meter.measure(wanted, ends ? kLastPatience : kPatience);
+  const uint64_t narrow = widest + widest / 8 + 16;
+  const uint64_t wanted = narrow < allowed ? narrow : allowed;
+  const ClockMeasurement again =
+      ends ? meter.confirm(wanted, allowed, kLastPatience) : meter.measure(wanted, kPatience);
   const uint64_t now = nanoseconds();
   const bool contradicts = again.problem != nullptr && again.is_contradiction;
   const bool useful = again.problem == nullptr || contradicts;

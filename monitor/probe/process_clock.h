@@ -6,8 +6,10 @@
 //             and says why.
 // Running     The writer thread measures again a second later, then after twice as long each time,
 //             up to eight seconds, as long as the margin does not grow, and never for more than a
-//             thousandth of the time; and once when recording ends. A measurement that no
-//             processor had time for is left out, and tried again.
+//             thousandth of the time. A measurement that no processor had time for is left out,
+//             and tried again.
+// End         Once more, for up to a second while messages are too slow for what readers of live
+//             captures allow for (capture::allowed_margin()).
 // Memory      That of the meter, 25 KB.
 // Thread-safety: prepare_clock() alone; the others on the writer thread.
 #pragma once

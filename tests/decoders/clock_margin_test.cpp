@@ -164,57 +164,109 @@ TEST_CASE("a measurement that is cut off is a problem") {
   CHECK(capture->problems.size() == 1);
 }
 
-TEST_CASE("a live capture tells when the clock has moved further than its events allow for") {
-  // Half as much again as the first measurement asks for, and a slow message more at least.
+// Of a live capture whose thread records between the first two of these measurements.
+struct LiveClock {
+  Lines lines;  // where events begin
+  std::vector<int64_t> promises;
+  int64_t round = 0;
+  bool moved = false;
+  uint64_t checks = 0;
+  std::vector<std::string> problems;
+};
+LiveClock live_clock(const std::vector<ClockEntry>& entries) {
+  Writer::Options options;
+  options.live = true;
+  Recording file(options);
+  for (size_t i = 0; i != entries.size(); ++i) {
+    REQUIRE(file.writer.write_raw(kClockChunk, kNoThread, 0, &entries[i], sizeof entries[i]) == 0);
+    if (i == 0) {
+      file.events(0, 0, section(100'000));
+    }
+    RoundEntry round;
+    round.since = (i + 2) * 100'000;
+    REQUIRE(file.writer.write_raw(ChunkType::kRound, kNoThread, 0, &round, sizeof round) == 0);
+  }
+  file.trailer();
+  LiveReader reader;
+  REQUIRE(reader.feed(file.bytes()).has_value());
+  LiveClock result;
+  reader.take([&](const LiveReader::News& news) {
+    result.promises.push_back(news.promise);
+    for (const Event& event : news.events->events) {
+      result.lines.push_back(std::to_string(event.lo));
+    }
+  });
+  result.round = reader.round();
+  reader.finish();
+  result.moved = reader.clock_moved();
+  result.checks = reader.clock_checks();
+  result.problems = reader.problems();
+  return result;
+}
+ClockEntry measured_at(uint64_t since, uint64_t margin, uint64_t early = 0) {
+  ClockEntry entry = measured(margin);
+  entry.since = since;
+  entry.early = early;
+  return entry;
+}
+
+TEST_CASE("a live capture is wider than its first measurement asks for") {
+  // Half as much again, and a fast message more at least.
   struct Case {
     uint64_t first;
     uint64_t allowed;
   };
-  for (const Case& one : {Case{100, 1100}, Case{4000, 6000}}) {
-    const uint64_t first = one.first;
+  for (const Case& one : {Case{100, 356}, Case{4000, 6000}}) {
     const uint64_t allowed = one.allowed;
-    for (const uint64_t later : {first, allowed, allowed + 1}) {
-      Writer::Options options;
-      options.live = true;
-      Recording file(options);
-      const auto clock = [&](uint64_t margin) {
-        const ClockEntry entry = measured(margin);
-        REQUIRE(file.writer.write_raw(kClockChunk, kNoThread, 0, &entry, sizeof entry) == 0);
-      };
-      const auto round = [&](uint64_t since) {
-        RoundEntry entry;
-        entry.since = since;
-        REQUIRE(file.writer.write_raw(ChunkType::kRound, kNoThread, 0, &entry, sizeof entry) == 0);
-      };
-      clock(first);
-      file.events(0, 0, section(100'000));
-      round(200'000);
-      clock(later);
-      round(300'000);
-      file.trailer();
-      LiveReader reader;
-      REQUIRE(reader.feed(file.bytes()).has_value());
-      Lines lines;
-      std::vector<int64_t> promises;
-      reader.take([&](const LiveReader::News& news) {
-        promises.push_back(news.promise);
-        for (const Event& event : news.events->events) {
-          lines.push_back(std::to_string(event.lo));
-        }
-      });
+    for (const uint64_t later : {one.first, allowed, allowed + 1}) {
+      const LiveClock live = live_clock({measured_at(1, one.first), measured_at(2, later)});
       const auto early = [&](uint64_t stamp) { return std::to_string(stamp - allowed); };
-      CHECK(lines == Lines{early(100'000), early(100'010), early(100'010), early(100'020)});
+      CHECK(live.lines == Lines{early(100'000), early(100'010), early(100'010), early(100'020)});
       // What comes after the stamp of a round may have one that is smaller by as much.
-      CHECK(reader.round() == static_cast<int64_t>(300'000 - 2 * allowed));
-      for (const int64_t promise : promises) {
-        CHECK(promise <= static_cast<int64_t>(300'000 - 2 * allowed));
+      CHECK(live.round == static_cast<int64_t>(300'000 - 2 * allowed));
+      for (const int64_t promise : live.promises) {
+        CHECK(promise <= live.round);
       }
-      CHECK(reader.clock_moved() == (later > allowed));
+      CHECK(live.moved == (later > allowed));
       // Up to the last good measurement what is certain stays so; the end is looked at, too.
-      CHECK(reader.clock_checks() == (later > allowed ? 1U : 3U));
-      CHECK(reader.problems().empty() == (later <= allowed));
+      CHECK(live.checks == (later > allowed ? 1U : 3U));
+      CHECK(live.problems.empty() == (later <= allowed));
     }
   }
+}
+
+TEST_CASE("a live capture: what a wide measurement leaves open a later one can show") {
+  const ClockEntry first = measured_at(1, 100);
+  const ClockEntry wide = measured_at(2, 700);
+  const ClockEntry good = measured_at(3, 300);
+  LiveClock live = live_clock({first, wide, good});
+  CHECK_FALSE(live.moved);
+  CHECK(live.checks == 3);
+  CHECK(live.problems.empty());
+
+  live = live_clock({first, good, wide});
+  CHECK(live.moved);
+  CHECK(live.checks == 2);
+  REQUIRE(live.problems.size() == 1);
+  CHECK(
+      live.problems[0].find("may have moved: they agree within 700 cycles now, 356 were allowed") !=
+      std::string::npos);
+
+  // What is told once more was not measured again.
+  live = live_clock({first, first, wide, wide});
+  CHECK(live.moved);
+  CHECK(live.checks == 1);
+  CHECK(live_clock({first, first}).checks == 2);
+}
+
+TEST_CASE("a live capture: a message that was read too early before it was sent contradicts") {
+  const ClockEntry first = measured_at(1, 100);
+  const LiveClock live =
+      live_clock({first, measured_at(2, 700, 400), measured_at(3, 100), measured_at(4, 100)});
+  CHECK(live.moved);
+  CHECK(live.checks == 1);
+  CHECK(live.problems.size() == 1);
+  CHECK_FALSE(live_clock({first, measured_at(2, 700, 300), measured_at(3, 100)}).moved);
 }
 
 // Against the plainest means: the same events, built anew.
