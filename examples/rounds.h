@@ -88,7 +88,7 @@ class Rounds {
     }
   }
 
-  static constexpr uint64_t kLead = 9000;   // cycles, enough for every thread to see the release
+  static constexpr uint64_t kLead = 8000;   // cycles, enough for every thread to see the release
   static constexpr uint64_t kApart = 3000;  // from the last arrival to the first departure
   static constexpr uint64_t kSpinsBeforeYield = 5000;
   static constexpr uint64_t kDeparture = uint64_t{1} << 32;
