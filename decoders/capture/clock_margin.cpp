@@ -32,7 +32,7 @@ void ClockMargin::add(const ClockEntry& entry, uint64_t place) {
 
 ClockMargin::Shown ClockMargin::shown(int64_t allowed) const {
   const auto most = static_cast<uint64_t>(allowed);
-  if (!trusted() || backwards_ > most || early_ > most) {
+  if (!trusted() || least() > most) {
     return Shown::kMoved;
   }
   return last_margin_ <= most ? Shown::kGood : Shown::kNothing;

@@ -91,6 +91,8 @@ class ClockMargin {
   enum class Shown : uint8_t { kGood, kMoved, kNothing };
   Shown shown(int64_t allowed) const;
   int64_t last_margin() const { return static_cast<int64_t>(last_margin_); }
+  // What stamps and messages have shown: some counters differ by so many cycles at least.
+  uint64_t least() const { return std::max(backwards_, early_); }
   // In cycles; what is trusted.
   int64_t margin() const { return static_cast<int64_t>(margin_); }
   // What was recorded with a later stamp came after the end of recording for certain.

@@ -60,7 +60,8 @@ class LiveReader::Impl {
     at_end_ = true;
     context_.has_trailer = has_trailer_;
     if (!clock_moved_ && clock_.shown(margin_) == ClockMargin::Shown::kNothing) {
-      doubt_clock("may have moved");
+      doubt_clock(
+          fmt::format("may have moved: they agree within {} cycles now", clock_.last_margin()));
     }
     for (auto& [number, thread] : threads_) {
       thread->add_end();
@@ -368,21 +369,21 @@ class LiveReader::Impl {
         clock_checks_ += more ? 1 : 0;
         break;
       case ClockMargin::Shown::kMoved:
-        doubt_clock(clock_.trusted() ? "moved" : nullptr);
+        doubt_clock(fmt::format("moved: they differ by {} cycles at least", clock_.least()));
         break;
       case ClockMargin::Shown::kNothing:  // a later one may
         break;
     }
   }
 
-  // `what` they did, or may have done; nullptr: the clock says why it is not trusted.
-  void doubt_clock(const char* what) {
+  void doubt_clock(const std::string& why) {
     clock_moved_ = true;
-    problem(what == nullptr
-                ? clock_.problem()
-                : fmt::format("the processors' time-stamp counters {}: they agree within {} cycles "
-                              "now, {} were allowed for, so what was certain may not be",
-                              what, clock_.last_margin(), margin_));
+    problem(
+        !clock_.trusted()
+            ? clock_.problem()
+            : fmt::format("the processors' time-stamp counters {}, {} were allowed for, so what "
+                          "was certain may not be",
+                          why, margin_));
   }
 
   static int64_t time(uint64_t stamp) {
