@@ -112,8 +112,8 @@ class ClockMargin {
   uint64_t backwards_ = 0;
   uint64_t early_ = 0;
   uint64_t since_ = 0;  // of the last entry
-  uint64_t last_margin_ = 0;
   uint64_t last_until_ = 0;
+  uint64_t last_margin_ = 0;
   uint64_t place_ = 0;   // of the chunk that came last
   uint64_t before_ = 0;  // of the one before it
   // The last measurement up to which all was well.

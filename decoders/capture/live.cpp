@@ -322,7 +322,7 @@ class LiveReader::Impl {
         for (const auto& [number, total] : totals_) {
           clock_.end_at(total.cut);
         }
-        learn_clock(false, true);
+        check_clock(true);
         for (auto& [number, thread] : threads_) {
           cut(number, *thread);
         }
@@ -343,7 +343,13 @@ class LiveReader::Impl {
         if (type == kClockChunk) {
           const uint64_t before = clock_.measurements();
           whole = read_clock(reader, clock_);
-          learn_clock(before == 0, before != clock_.measurements());
+          // Every stamp is as far ahead of its moment as counters may differ, so that what is known
+          // to come later than a stamp may have one that is smaller by as much.
+          if (before == 0 && clock_.trusted()) {
+            margin_ = ClockMargin::allowed(clock_.margin());
+            context_.margin = margin_;
+          }
+          check_clock(before != clock_.measurements());
           break;
         }
         problem(fmt::format("chunk type {} is not known to this version", pending.header.type));
@@ -353,20 +359,14 @@ class LiveReader::Impl {
     }
   }
 
-  // Every stamp is as far ahead of its moment as counters may differ, so that what is known to
-  // come later than a stamp may have one that is smaller by as much (LiveContext::margin).
-  // `more`: of what was received so far.
-  void learn_clock(bool first, bool more) {
-    if (first && clock_.trusted()) {
-      margin_ = ClockMargin::allowed(clock_.margin());
-      context_.margin = margin_;
-    }
+  // `is_news`: it says something of what was received since the last time.
+  void check_clock(bool is_news) {
     if (clock_moved_) {
       return;
     }
     switch (clock_.shown(margin_)) {
       case ClockMargin::Shown::kGood:
-        clock_checks_ += more ? 1 : 0;
+        clock_checks_ += is_news ? 1 : 0;
         break;
       case ClockMargin::Shown::kMoved:
         doubt_clock(fmt::format("moved: they differ by {} cycles at least", clock_.least()));
