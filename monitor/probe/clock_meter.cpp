@@ -334,7 +334,7 @@ ClockMeasurement ClockMeter::measure(uint64_t wanted, uint64_t patience) {
 }
 
 ClockMeasurement ClockMeter::confirm(uint64_t wanted, uint64_t allowed, uint64_t patience) {
-  const uint64_t end = nanoseconds() + patience;
+  const uint64_t end = nanoseconds() + patience / 2;
   ClockMeasurement best = measure(wanted, patience);
   while (best.problem == nullptr && best.margin > allowed && best.early <= allowed) {
     const timespec time{0, kPause};

@@ -84,7 +84,7 @@ class ClockMeter {
   // is above `wanted`.
   ClockMeasurement measure(uint64_t wanted, uint64_t patience);
 
-  // As measure(), again after pauses, for up to `patience` altogether, while the margin is above
+  // As measure(), again after pauses, for up to half of `patience`, while the margin is above
   // `allowed` only because messages take long, which may pass. The narrowest of them; one that
   // contradicts itself, if any.
   ClockMeasurement confirm(uint64_t wanted, uint64_t allowed, uint64_t patience);

@@ -8,8 +8,8 @@
 //             up to eight seconds, as long as the margin does not grow, and never for more than a
 //             thousandth of the time. A measurement that no processor had time for is left out,
 //             and tried again.
-// End         Once more, for up to a second while messages are too slow for what readers of live
-//             captures allow for (capture::allowed_margin()).
+// End         Once more, for up to half a second while messages are too slow for what readers of
+//             live captures allow for (capture::allowed_margin()).
 // Memory      That of the meter, 25 KB.
 // Thread-safety: prepare_clock() alone; the others on the writer thread.
 #pragma once
