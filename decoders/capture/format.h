@@ -18,7 +18,7 @@ namespace tsomon::capture {
 inline constexpr uint64_t kFileMagic = 0x0A1A6E6F6D6F7374;   // "tsomon\x1a\n"
 inline constexpr uint64_t kChunkMagic = 0x4B4E554843C3A5B1;  // never inside a payload but by chance
 inline constexpr uint16_t kMajorVersion = 3;
-inline constexpr uint16_t kMinorVersion = 3;
+inline constexpr uint16_t kMinorVersion = 4;
 inline constexpr uint32_t kByteOrder = 0x01020304;
 
 // Time stamps of different threads must not be compared: the reader opens all intervals.

@@ -63,8 +63,14 @@ enum class RecordType : uint8_t {
   kSend = 28,                  // a descriptor; [lo], [hi]: before the call that hands it over, or
                                // hands over through it
   kReceive = 29,               // likewise; [lo], [hi]: after the call that takes it over
+  kRequest = 30,               // the lock or semaphore that the thread is about to wait for; [lo],
+                               // [hi]: before it sleeps
+  kPost = 31,                  // the semaphore; lo, [hi]: its count grew by one in between
+  kTake = 32,                  // the semaphore; lo, [hi]: its count shrank by one in between
+  kCount = 33,                 // the semaphore; lo, hi, count: it has this count from here on
+  kDestroy = 34,               // the lock, barrier or condition variable; lo, [hi]: before it ends
 };
-inline constexpr int kRecordTypes = 30;
+inline constexpr int kRecordTypes = 35;
 
 inline constexpr uint32_t kMaxWords = 4;
 inline constexpr uint32_t kMaxSize = 1023;  // longer accesses are ranges

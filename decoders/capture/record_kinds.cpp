@@ -19,6 +19,11 @@ bool has_no_location(RecordType type) {
   }
 }
 
+bool is_atomic(RecordType type) {
+  return type == RecordType::kAtomicLoad || type == RecordType::kAtomicStore ||
+         type == RecordType::kFailedCompareExchange;
+}
+
 bool may_end_open(RecordType type) {
   return type == RecordType::kAtomicLoad || type == RecordType::kAtomicStore ||
          type == RecordType::kAtomicReadModifyWrite || type == RecordType::kFence;
@@ -46,6 +51,14 @@ std::optional<EventKind> kind_with_address(RecordType type) {
       return EventKind::kReceive;
     case RecordType::kFree:
       return EventKind::kFree;
+    case RecordType::kRequest:
+      return EventKind::kRequest;
+    case RecordType::kPost:
+      return EventKind::kPost;
+    case RecordType::kTake:
+      return EventKind::kTake;
+    case RecordType::kDestroy:
+      return EventKind::kDestroy;
     default:
       return std::nullopt;
   }

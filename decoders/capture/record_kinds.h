@@ -14,6 +14,8 @@ namespace tsomon::capture {
 bool has_no_location(RecordType type);
 // What drains the buffer, or may have, and can be cut off before its second stamp (kOpenEnd).
 bool may_end_open(RecordType type);
+// Of accesses by the language's atomic operations that are not locked read-modify-writes.
+bool is_atomic(RecordType type);
 // Of records that say no more than an address.
 std::optional<EventKind> kind_with_address(RecordType type);
 

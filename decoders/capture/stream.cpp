@@ -54,6 +54,9 @@ Event ThreadStream::make(EventKind kind, const Record& record) const {
   event.size = record.size & Event::kMaxSize;
   event.thread = thread_;
   event.location = names_->location(record.pc);
+  if (is_atomic(record.type)) {
+    event.set_atomic();
+  }
   return event;
 }
 
@@ -376,6 +379,11 @@ void ThreadStream::add_ordered(const Record& record) {
       event.size = static_cast<uint32_t>(record.words[2]) & Event::kMaxSize;
       return add_placed(event, placed);
     }
+    case RecordType::kCount: {
+      Event event = make(EventKind::kCount, record);
+      event.size = 0;
+      return add_placed(event, placed, {}, record.words[2]);
+    }
     case RecordType::kThreadEnd:
       saw_end_ = true;
       return;
@@ -452,6 +460,13 @@ bool ThreadStream::decode_record(const Record& record) {
     case RecordType::kNotify:
     case RecordType::kSend:
     case RecordType::kReceive:
+    case RecordType::kRequest:
+      add_ordered(record);
+      return true;
+    case RecordType::kCount:
+      if (aux < 3) {
+        return false;
+      }
       add_ordered(record);
       return true;
     case RecordType::kRangeRead:

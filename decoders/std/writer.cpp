@@ -186,7 +186,7 @@ void StdWriter::write_event(const EventBlock& block, const Event& event, std::st
   static const std::array<std::string, kKindsWithCancels> kNames = op_names();
   put_interned(symbols_.threads, event.thread, 'T', out);
   out += '|';
-  out += kNames[event.kind_bits % kKindsWithCancels];
+  out += kNames[static_cast<size_t>(event.kind()) % kKindsWithCancels];
   switch (op_of(event.kind()).form) {
     case OpForm::kLocation:
       out += '(';

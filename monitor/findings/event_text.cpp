@@ -36,6 +36,20 @@ const char* operation_name(EventKind kind) {
       return "send";
     case EventKind::kReceive:
       return "receive";
+    case EventKind::kRequest:
+      return "request";
+    case EventKind::kPost:
+      return "post";
+    case EventKind::kTake:
+      return "take";
+    case EventKind::kCount:
+      return "count";
+    case EventKind::kAllocate:
+      return "allocate";
+    case EventKind::kFree:
+      return "free";
+    case EventKind::kDestroy:
+      return "destroy";
     default:
       return "event";
   }
@@ -51,7 +65,11 @@ std::string operand_text(const Event& event, const Symbols& symbols) {
     return thread_text(static_cast<ThreadId>(event.address), symbols);
   }
   constexpr uint32_t kOthers = kind_mask(EventKind::kWait) | kind_mask(EventKind::kNotify) |
-                               kind_mask(EventKind::kSend) | kind_mask(EventKind::kReceive);
+                               kind_mask(EventKind::kSend) | kind_mask(EventKind::kReceive) |
+                               kind_mask(EventKind::kRequest) | kind_mask(EventKind::kPost) |
+                               kind_mask(EventKind::kTake) | kind_mask(EventKind::kCount) |
+                               kind_mask(EventKind::kAllocate) | kind_mask(EventKind::kFree) |
+                               kind_mask(EventKind::kDestroy);
   return is(event, kinds::kAccesses | kOthers) ? symbols.access_text(event) : std::string();
 }
 

@@ -82,12 +82,37 @@ class Recording {
 // Without its interval.
 inline std::string describe_access(const EventBlock& block, const Symbols& symbols,
                                    const Event& event) {
-  static const char* const kinds[kKindsWithCancels] = {
-      "r",     "w",    "rmw",   "fence",  "acq",    "rel",     "racq",   "rrel",
-      "fork",  "join", "begin", "end",    "branch", "wait",    "call",   "ret",
-      "alloc", "free", "try",   "notify", "send",   "receive", "cancel", "cancelled begin"};
+  static const char* const kinds[kKindsWithCancels] = {"r",
+                                                       "w",
+                                                       "rmw",
+                                                       "fence",
+                                                       "acq",
+                                                       "rel",
+                                                       "racq",
+                                                       "rrel",
+                                                       "fork",
+                                                       "join",
+                                                       "begin",
+                                                       "end",
+                                                       "branch",
+                                                       "wait",
+                                                       "call",
+                                                       "ret",
+                                                       "alloc",
+                                                       "free",
+                                                       "try",
+                                                       "notify",
+                                                       "send",
+                                                       "receive",
+                                                       "request",
+                                                       "post",
+                                                       "take",
+                                                       "count",
+                                                       "destroy",
+                                                       "cancel",
+                                                       "cancelled begin"};
   std::string text(symbols.threads.text(event.thread));
-  text += fmt::format(" {}", kinds[event.kind_bits]);
+  text += fmt::format(" {}", kinds[static_cast<int>(event.kind())]);
   if (event.kind() == EventKind::kUnitBegin) {
     text += fmt::format(" {}", symbols.labels.text(static_cast<uint32_t>(event.address)));
   } else if (event.kind() == EventKind::kFork || event.kind() == EventKind::kJoin) {

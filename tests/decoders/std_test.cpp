@@ -36,8 +36,8 @@ std::string event_text(const Trace& trace, size_t i) {
     return known ? std::to_string(*known) : std::string("?");
   };
   return fmt::format("{} {} {} size {} [{},{}] {} {} @{}", symbols.threads.text(event.thread),
-                     event.kind_bits, operand, static_cast<uint32_t>(event.size), trace.lo(event),
-                     trace.hi(event), value(trace.read_value(event)),
+                     static_cast<int>(event.kind()), operand, static_cast<uint32_t>(event.size),
+                     trace.lo(event), trace.hi(event), value(trace.read_value(event)),
                      value(trace.write_value(event)), symbols.location_text(event.location));
 }
 

@@ -137,7 +137,8 @@ std::string text(const Trace& trace) {
       "end", "br", "wait", "call",  "ret", "alloc", "free", "try",  "notify", "send", "receive"};
   std::string all;
   for (const Event& event : trace.events) {
-    all += fmt::format("T{}|{}({})\n", event.thread, kNames[event.kind_bits], event.address);
+    all += fmt::format("T{}|{}({})\n", event.thread, kNames[static_cast<int>(event.kind())],
+                       event.address);
   }
   return all;
 }

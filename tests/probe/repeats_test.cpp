@@ -22,7 +22,7 @@ std::vector<std::string> deeds(const Trace& trace, const std::string& thread, co
     if (event.thread != id) {
       continue;
     }
-    std::string deed = std::to_string(event.kind_bits);
+    std::string deed = std::to_string(static_cast<int>(event.kind()));
     if (is(event, kinds::kAccesses)) {
       const auto name = std::find_if(run.said.begin(), run.said.end(), [&](const auto& said) {
         return said.second == event.address;

@@ -108,13 +108,38 @@ class Builder {
 Trace mini_trace(std::string_view text) { return Builder().build(text); }
 
 std::string show(const Trace& trace) {
-  static const char* const names[kKindsWithCancels] = {
-      "r",     "w",    "rmw",   "fence",  "acq",    "rel",     "racq",   "rrel",
-      "fork",  "join", "begin", "end",    "branch", "wait",    "call",   "ret",
-      "alloc", "free", "try",   "notify", "send",   "receive", "cancel", "cancelled begin"};
+  static const char* const names[kKindsWithCancels] = {"r",
+                                                       "w",
+                                                       "rmw",
+                                                       "fence",
+                                                       "acq",
+                                                       "rel",
+                                                       "racq",
+                                                       "rrel",
+                                                       "fork",
+                                                       "join",
+                                                       "begin",
+                                                       "end",
+                                                       "branch",
+                                                       "wait",
+                                                       "call",
+                                                       "ret",
+                                                       "alloc",
+                                                       "free",
+                                                       "try",
+                                                       "notify",
+                                                       "send",
+                                                       "receive",
+                                                       "request",
+                                                       "post",
+                                                       "take",
+                                                       "count",
+                                                       "destroy",
+                                                       "cancel",
+                                                       "cancelled begin"};
   std::string text;
   for (const Event& event : trace.events) {
-    text += fmt::format("T{}|{}({})|{}..{}", event.thread, names[event.kind_bits],
+    text += fmt::format("T{}|{}({})|{}..{}", event.thread, names[static_cast<int>(event.kind())],
                         trace.symbols.access_text(event), trace.lo(event), trace.hi(event));
     if (const auto value = trace.read_value(event)) {
       text += fmt::format(" read {}", *value);

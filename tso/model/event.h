@@ -46,8 +46,14 @@ enum class EventKind : uint8_t {
   kSend,      // everything before it comes before what follows a later kReceive, on whatever orders
               // the two from outside of the program: a descriptor, say, which `address` stands for
   kReceive,
+  kRequest,  // the thread is about to wait until it gets the lock or semaphore, or until the thread
+             // has ended, at `address`: what it waits for comes next in the thread, or never
+  kPost,     // semaphore at `address`: its count grows by one
+  kTake,     // ... its count was above zero and shrinks by one
+  kCount,    // ... its count becomes the value written
+  kDestroy,  // the lock, barrier or condition variable at `address` ends
 };
-inline constexpr int kEventKinds = 22;
+inline constexpr int kEventKinds = 27;
 
 using ThreadId = uint32_t;  // dense, in order of first appearance
 
@@ -70,13 +76,30 @@ struct Event {
   uint32_t has_read_value : 1 = 0;   // extras hold the value read (next)
   uint32_t has_write_value : 1 = 0;  // extras hold the value written (last)
 
-  EventKind kind() const { return static_cast<EventKind>(kind_bits); }
+  // Loads and stores by the language's atomic operations have kinds of their own in `kind_bits`.
+  static constexpr uint32_t kAtomicKinds = 30;
+
+  EventKind kind() const {
+    return static_cast<EventKind>(kind_bits < kAtomicKinds ? kind_bits : kind_bits - kAtomicKinds);
+  }
   void set_kind(EventKind kind) { kind_bits = static_cast<uint32_t>(kind) & 31U; }
+  // Of a load or store; locked operations are atomic anyway.
+  void set_atomic() {
+    kind_bits = kind_bits <= static_cast<uint32_t>(EventKind::kWrite) ? kind_bits + kAtomicKinds
+                                                                      : uint32_t{kind_bits};
+  }
+  bool atomic() const {
+    return kind_bits >= kAtomicKinds ||
+           kind_bits == static_cast<uint32_t>(EventKind::kReadModifyWrite);
+  }
   bool has_extras() const { return (has_hi | has_read_value | has_write_value) != 0; }
 };
 static_assert(sizeof(Event) == 32, "events are stored by the million");
 
-inline constexpr uint32_t kind_mask(EventKind kind) { return 1U << static_cast<uint32_t>(kind); }
+inline constexpr uint32_t kind_mask(EventKind kind) {
+  const uint32_t bit = 1U << static_cast<uint32_t>(kind);
+  return kind <= EventKind::kWrite ? bit | bit << Event::kAtomicKinds : bit;
+}
 
 namespace kinds {
 // Locked operations of section 2, `U`: directed to everything that follows.
