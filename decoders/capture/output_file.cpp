@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "decoders/capture/format.h"
+#include "decoders/capture/kernel_calls.h"
 
 namespace tsomon::capture {
 namespace {
@@ -21,7 +22,7 @@ pid_t this_thread() { return static_cast<pid_t>(syscall(SYS_gettid)); }
 // Begins like a capture, also when its header is damaged and only the first chunk is whole.
 bool holds_capture(int fd) {
   char head[128];
-  const ssize_t size = pread(fd, head, sizeof head, 0);
+  const ssize_t size = kernel::pread(fd, head, sizeof head, 0);
   if (size >= static_cast<ssize_t>(sizeof kFileMagic) &&
       std::memcmp(head, &kFileMagic, sizeof kFileMagic) == 0) {
     return true;
@@ -39,34 +40,34 @@ bool holds_capture(int fd) {
 int OutputFile::open(const char* path, bool must_be_new) {
   close();
   // O_APPEND: the kernel finds the end and appends in one step, whoever else is appending.
-  int fd =
-      ::open(path, O_WRONLY | O_CREAT | (must_be_new ? O_EXCL : 0) | O_APPEND | O_CLOEXEC, 0644);
+  int fd = kernel::open(
+      path, O_WRONLY | O_CREAT | (must_be_new ? O_EXCL : 0) | O_APPEND | O_CLOEXEC, 0644);
   if (fd < 0) {
     return errno;
   }
   struct stat status {};
-  if (fstat(fd, &status) != 0) {
+  if (kernel::fstat(fd, &status) != 0) {
     const int error = errno;
-    ::close(fd);
+    kernel::close(fd);
     return error;
   }
   device_ = status.st_dev;
   inode_ = status.st_ino;
   if (S_ISREG(status.st_mode) && status.st_size != 0) {
-    const int reading = ::open(path, O_RDONLY | O_CLOEXEC);
+    const int reading = kernel::open(path, O_RDONLY | O_CLOEXEC);
     const bool capture = reading >= 0 && is_it(reading) && holds_capture(reading);
     if (reading >= 0) {
-      ::close(reading);
+      kernel::close(reading);
     }
     if (!capture || ftruncate(fd, 0) != 0) {
-      ::close(fd);
+      kernel::close(fd);
       return capture ? EIO : kNotACapture;
     }
   }
   fd = put_high(fd);
   // Where standard output was closed the program would write into the capture.
   if (fd <= STDERR_FILENO) {
-    ::close(fd);
+    kernel::close(fd);
     return EMFILE;
   }
   keep_path(path);
@@ -86,7 +87,7 @@ int OutputFile::put_high(int fd) {
   for (rlim_t at = (limit.rlim_cur < kHighest ? limit.rlim_cur : kHighest); at > 3; at -= at / 4) {
     const int high = fcntl(fd, F_DUPFD_CLOEXEC, static_cast<int>(at > 16 ? at - 16 : 3));
     if (high >= 0) {
-      ::close(fd);
+      kernel::close(fd);
       return high;
     }
   }
@@ -113,7 +114,8 @@ void OutputFile::keep_path(const char* path) {
 
 bool OutputFile::is_it(int fd) const {
   struct stat status {};
-  return fd >= 0 && fstat(fd, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
+  return fd >= 0 && kernel::fstat(fd, &status) == 0 && status.st_dev == device_ &&
+         status.st_ino == inode_;
 }
 
 // Not for ever: a FIFO may have lost its reader.
@@ -121,9 +123,9 @@ int OutputFile::open_again() const {
   if (path_[0] == '\0') {
     return -1;
   }
-  const int fd = ::open(path_, O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  const int fd = kernel::open(path_, O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd >= 0 && (!is_it(fd) || fcntl(fd, F_SETFL, O_APPEND) != 0)) {
-    ::close(fd);
+    kernel::close(fd);
     return -1;
   }
   return fd;
@@ -143,7 +145,7 @@ bool OutputFile::keep_apart() {
 void OutputFile::leave_program() {
   const int fd = fd_.load(std::memory_order_relaxed);
   if (is_it(fd)) {
-    ::close(fd);
+    kernel::close(fd);
   }
 }
 
@@ -158,7 +160,7 @@ void OutputFile::close() {
   const int fd = fd_.exchange(-1, std::memory_order_relaxed);
   const pid_t owner = owner_.load(std::memory_order_relaxed);
   if ((owner == 0 || owner == this_thread()) && is_it(fd)) {
-    ::close(fd);
+    kernel::close(fd);
   }
 }
 
@@ -207,7 +209,7 @@ int OutputFile::append(iovec* parts, int count, std::atomic<uint64_t>* written) 
     }
   }
   if (visiting) {
-    ::close(fd);
+    kernel::close(fd);
   }
   return error;
 }

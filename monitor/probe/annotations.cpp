@@ -8,7 +8,7 @@
 using namespace tsomon::probe;
 
 #define TSOMON_ANNOTATION(NAME, ...) \
-  TSOMON_HOOK __attribute__((weak)) void NAME(const char*, int __VA_OPT__(, ) __VA_ARGS__)
+  TSOMON_HOOK void NAME(const char*, int __VA_OPT__(, ) __VA_ARGS__)
 
 // Orders that the program promises.
 TSOMON_ANNOTATION(AnnotateHappensBefore, const volatile void*) { put_stamp_now(); }
@@ -64,5 +64,5 @@ TSOMON_ANNOTATION(AnnotateFlushState) {}
 TSOMON_ANNOTATION(AnnotateTraceMemory, const volatile void*) {}
 TSOMON_ANNOTATION(AnnotateNoOp, const volatile void*) {}
 
-TSOMON_HOOK __attribute__((weak)) int RunningOnValgrind() { return 0; }
-TSOMON_HOOK __attribute__((weak)) double ValgrindSlowdown() { return 10.0; }
+TSOMON_HOOK int RunningOnValgrind() { return 0; }
+TSOMON_HOOK double ValgrindSlowdown() { return 10.0; }

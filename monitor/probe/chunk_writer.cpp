@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "decoders/capture/kernel_calls.h"
 #include "decoders/capture/writer.h"
 #include "monitor/probe/copy.h"
 #include "monitor/probe/modules.h"
@@ -367,12 +368,12 @@ bool start_chunk_writer(const char* path) {
   file_options.selection = (options.only_sets ? capture::kFileOnlySets : 0) |
                            (options.stores_outside ? capture::kFileStoresOutside : 0);
   file_options.may_cancel = may_cancel_units();
-  const int arguments = ::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  const int arguments = kernel::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
   if (arguments >= 0) {
-    const ssize_t size = ::read(arguments, command_line, sizeof command_line);
+    const ssize_t size = kernel::read(arguments, command_line, sizeof command_line);
     file_options.command_line = command_line;
     file_options.command_line_size = size > 0 ? static_cast<size_t>(size) : 0;
-    ::close(arguments);
+    kernel::close(arguments);
   }
   file_options.keep_existing = options.keep_existing;
   file_options.live = options.live != 0;
@@ -383,7 +384,7 @@ bool start_chunk_writer(const char* path) {
   }
   int error = handover->file.open(path, file_options);
   struct stat existing {};
-  if (error == EEXIST && ::stat(path, &existing) == 0 && !S_ISREG(existing.st_mode)) {
+  if (error == EEXIST && kernel::stat(path, &existing) == 0 && !S_ISREG(existing.st_mode)) {
     warn("cannot record to '%s': it is no file", path);
     return false;
   }

@@ -20,20 +20,22 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "decoders/capture/kernel_calls.h"
+
 namespace tsomon::probe {
 
 // The file's first bytes as text; false when it cannot be read.
 inline bool read_start(const char* path, char* text, size_t size) {
-  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+  const int file = kernel::open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) {
     return false;
   }
   size_t have = 0;
   for (ssize_t got = 1; got > 0 && have < size - 1;
        have += static_cast<size_t>(got > 0 ? got : 0)) {
-    got = ::read(file, text + have, size - 1 - have);
+    got = kernel::read(file, text + have, size - 1 - have);
   }
-  ::close(file);
+  kernel::close(file);
   text[have] = '\0';
   return true;
 }

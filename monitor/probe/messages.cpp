@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "decoders/capture/kernel_calls.h"
 #include "monitor/probe/copy.h"
 #include "monitor/probe/real.h"
 
@@ -30,8 +31,8 @@ char messages[256] = {};  // the FIFO's path; empty: none
 
 bool say(const char* text, size_t size) {
   struct stat now {};
-  if (!has_errors || (prepared && (fstat(STDERR_FILENO, &now) != 0 || now.st_dev != errors_device ||
-                                   now.st_ino != errors_inode))) {
+  if (!has_errors || (prepared && (kernel::fstat(STDERR_FILENO, &now) != 0 ||
+                                   now.st_dev != errors_device || now.st_ino != errors_inode))) {
     return false;
   }
   return real_write(STDERR_FILENO, text, size) == static_cast<ssize_t>(size);
@@ -47,7 +48,7 @@ void warn(const char* text, size_t size) {
     return;
   }
   struct stat status {};
-  if (fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode)) {
+  if (kernel::fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode)) {
     (void)!real_write(fd, text, size);
   }
   real_close(fd);
@@ -57,7 +58,7 @@ void warn(const char* text, size_t size) {
 
 void prepare_messages() {
   struct stat status {};
-  has_errors = fstat(STDERR_FILENO, &status) == 0;
+  has_errors = kernel::fstat(STDERR_FILENO, &status) == 0;
   errors_device = status.st_dev;
   errors_inode = status.st_ino;
   prepared = true;

@@ -228,8 +228,6 @@ void put_known_objects() {
 
 using namespace tsomon::probe;
 
-#define TSOMON_ALLOCATOR TSOMON_HOOK __attribute__((weak))
-
 // Under control (monitor/explore/runtime): addresses depend on the thread alone, and nothing that
 // was freed is used again.
 #define TSOMON_IF_EXPLORED(...)                   \
@@ -249,23 +247,23 @@ static void* explored_resize(void* pointer, size_t size) {
   return made;
 }
 
-TSOMON_ALLOCATOR void* malloc(size_t size) noexcept {
+TSOMON_HOOK void* malloc(size_t size) noexcept {
   TSOMON_IF_EXPLORED(allocate(size, 16))
   return ready() ? begins(next.malloc(size), size, TSOMON_PC()) : take_from_arena(size);
 }
-TSOMON_ALLOCATOR void* calloc(size_t count, size_t size) noexcept {
+TSOMON_HOOK void* calloc(size_t count, size_t size) noexcept {
   TSOMON_IF_EXPLORED(
       allocate(size != 0 && count > SIZE_MAX / size ? SIZE_MAX : count * size, 16, true))
   return ready() ? begins(next.calloc(count, size), count * size, TSOMON_PC())
                  : take_from_arena(count * size);
 }
-TSOMON_ALLOCATOR void* realloc(void* pointer, size_t size) noexcept {
+TSOMON_HOOK void* realloc(void* pointer, size_t size) noexcept {
   if (TSOMON_UNLIKELY(tsomon::explore::active)) {
     return explored_resize(pointer, size);
   }
   return ready() ? resize(pointer, size, TSOMON_PC()) : take_from_arena(size);
 }
-TSOMON_ALLOCATOR void* reallocarray(void* pointer, size_t count, size_t size) noexcept {
+TSOMON_HOOK void* reallocarray(void* pointer, size_t count, size_t size) noexcept {
   size_t bytes = 0;
   if (__builtin_mul_overflow(count, size, &bytes)) {
     errno = ENOMEM;
@@ -276,7 +274,7 @@ TSOMON_ALLOCATOR void* reallocarray(void* pointer, size_t count, size_t size) no
   }
   return ready() ? resize(pointer, bytes, TSOMON_PC()) : take_from_arena(bytes);
 }
-TSOMON_ALLOCATOR void free(void* pointer) noexcept {
+TSOMON_HOOK void free(void* pointer) noexcept {
   TSOMON_IF_EXPLORED(release(pointer, TSOMON_PC()))
   if (in_arena(pointer) || !ready()) {
     return;
@@ -284,11 +282,11 @@ TSOMON_ALLOCATOR void free(void* pointer) noexcept {
   ends(pointer, TSOMON_PC());
   next.free(pointer);
 }
-TSOMON_ALLOCATOR void* aligned_alloc(size_t alignment, size_t size) noexcept {
+TSOMON_HOOK void* aligned_alloc(size_t alignment, size_t size) noexcept {
   TSOMON_IF_EXPLORED(allocate(size, alignment))
   return ready() ? begins(next.aligned_alloc(alignment, size), size, TSOMON_PC()) : nullptr;
 }
-TSOMON_ALLOCATOR int posix_memalign(void** pointer, size_t alignment, size_t size) noexcept {
+TSOMON_HOOK int posix_memalign(void** pointer, size_t alignment, size_t size) noexcept {
   if (TSOMON_UNLIKELY(tsomon::explore::active)) {
     *pointer = tsomon::explore::allocate(size, alignment);
     return *pointer == nullptr ? ENOMEM : 0;
@@ -299,11 +297,11 @@ TSOMON_ALLOCATOR int posix_memalign(void** pointer, size_t alignment, size_t siz
   }
   return result;
 }
-TSOMON_ALLOCATOR void* memalign(size_t alignment, size_t size) noexcept {
+TSOMON_HOOK void* memalign(size_t alignment, size_t size) noexcept {
   TSOMON_IF_EXPLORED(allocate(size, alignment))
   return ready() ? begins(next.memalign(alignment, size), size, TSOMON_PC()) : nullptr;
 }
-TSOMON_ALLOCATOR void* valloc(size_t size) noexcept {
+TSOMON_HOOK void* valloc(size_t size) noexcept {
   TSOMON_IF_EXPLORED(allocate(size, 4096))
   return ready() ? begins(next.valloc(size), size, TSOMON_PC()) : nullptr;
 }

@@ -31,6 +31,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "decoders/capture/kernel_calls.h"
 #include "monitor/explore/runtime/runtime.h"
 #include "monitor/probe/chunk_writer.h"
 #include "monitor/probe/function_units.h"
@@ -367,21 +368,21 @@ TSOMON_HOOK int daemon(int keep_folder, int keep_files) noexcept {
     return -1;
   }
   if (keep_files == 0) {
-    const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    const int nothing = tsomon::kernel::open("/dev/null", O_RDWR | O_CLOEXEC);
     struct stat status {};
-    if (nothing < 0 || fstat(nothing, &status) != 0) {
+    if (nothing < 0 || tsomon::kernel::fstat(nothing, &status) != 0) {
       return -1;
     }
     if (!S_ISCHR(status.st_mode)) {
-      close(nothing);
+      tsomon::kernel::close(nothing);
       errno = ENODEV;
       return -1;
     }
     for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-      dup2(nothing, number);
+      tsomon::kernel::dup2(nothing, number);
     }
     if (nothing > STDERR_FILENO) {
-      close(nothing);
+      tsomon::kernel::close(nothing);
     } else {
       fcntl(nothing, F_SETFD, 0);
     }

@@ -90,7 +90,9 @@ void give_block(void* block);
 // Id of a label, interned by its text.
 uint32_t label_id(const char* name, size_t size);
 
-#define TSOMON_HOOK extern "C" __attribute__((visibility("default"), used))
+// Weak: a function of the program's own that happens to have the name of one of the C library's is
+// the program's.
+#define TSOMON_HOOK extern "C" __attribute__((visibility("default"), used, weak))
 #define TSOMON_PC() reinterpret_cast<uint64_t>(__builtin_return_address(0))
 
 }  // namespace tsomon::probe

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "decoders/capture/kernel_calls.h"
 #include "monitor/probe/function_name.h"
 #include "monitor/probe/messages.h"
 #include "monitor/probe/nearest.h"
@@ -112,9 +113,9 @@ void read_symbols(const char* image, size_t size, uint64_t bias, int type, const
 
 void find_symbols(int type, const char* const* patterns, int count,
                   void (*found)(const NamedSymbol& symbol)) {
-  const int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  const int fd = kernel::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
   struct stat status {};
-  if (fd >= 0 && fstat(fd, &status) == 0) {
+  if (fd >= 0 && kernel::fstat(fd, &status) == 0) {
     const auto size = static_cast<size_t>(status.st_size);
     void* const image = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (image != MAP_FAILED) {
@@ -130,7 +131,7 @@ void find_symbols(int type, const char* const* patterns, int count,
     }
   }
   if (fd >= 0) {
-    close(fd);
+    kernel::close(fd);
   }
 }
 

@@ -20,8 +20,6 @@
 
 using namespace tsomon::probe;
 
-#define TSOMON_INTERFACE TSOMON_HOOK __attribute__((weak))
-
 namespace {
 
 constexpr unsigned kReadLock = 1U << 3;
@@ -57,13 +55,13 @@ void lock_released(const volatile void* lock, bool shared, uint64_t pc) {
 
 }  // namespace tsomon::probe
 
-TSOMON_INTERFACE void __tsan_acquire(void*) { put_stamp_now(); }
-TSOMON_INTERFACE void __tsan_release(void*) { put_stamp_now(); }
+TSOMON_HOOK void __tsan_acquire(void*) { put_stamp_now(); }
+TSOMON_HOOK void __tsan_release(void*) { put_stamp_now(); }
 
-TSOMON_INTERFACE void __tsan_mutex_create(void*, unsigned) {}
-TSOMON_INTERFACE void __tsan_mutex_destroy(void*, unsigned) {}
-TSOMON_INTERFACE void __tsan_mutex_pre_lock(void*, unsigned) { enter_lock_code(); }
-TSOMON_INTERFACE void __tsan_mutex_post_lock(void* lock, unsigned flags, int) {
+TSOMON_HOOK void __tsan_mutex_create(void*, unsigned) {}
+TSOMON_HOOK void __tsan_mutex_destroy(void*, unsigned) {}
+TSOMON_HOOK void __tsan_mutex_pre_lock(void*, unsigned) { enter_lock_code(); }
+TSOMON_HOOK void __tsan_mutex_post_lock(void* lock, unsigned flags, int) {
   leave_lock_code();
   if ((flags & kTryLockFailed) == 0) {
     if ((flags & kTryLock) != 0 && local.thread != nullptr) {
@@ -73,36 +71,36 @@ TSOMON_INTERFACE void __tsan_mutex_post_lock(void* lock, unsigned flags, int) {
   }
 }
 // What it returns comes back as `recursion` of post_lock, which does not need it.
-TSOMON_INTERFACE int __tsan_mutex_pre_unlock(void* lock, unsigned flags) {
+TSOMON_HOOK int __tsan_mutex_pre_unlock(void* lock, unsigned flags) {
   lock_released(lock, (flags & kReadLock) != 0, TSOMON_PC());
   enter_lock_code();
   return 1;
 }
-TSOMON_INTERFACE void __tsan_mutex_post_unlock(void*, unsigned) { leave_lock_code(); }
-TSOMON_INTERFACE void __tsan_mutex_pre_signal(void*, unsigned) { enter_lock_code(); }
-TSOMON_INTERFACE void __tsan_mutex_post_signal(void*, unsigned) { leave_lock_code(); }
-TSOMON_INTERFACE void __tsan_mutex_pre_divert(void*, unsigned) { leave_lock_code(); }
-TSOMON_INTERFACE void __tsan_mutex_post_divert(void*, unsigned) { enter_lock_code(); }
+TSOMON_HOOK void __tsan_mutex_post_unlock(void*, unsigned) { leave_lock_code(); }
+TSOMON_HOOK void __tsan_mutex_pre_signal(void*, unsigned) { enter_lock_code(); }
+TSOMON_HOOK void __tsan_mutex_post_signal(void*, unsigned) { leave_lock_code(); }
+TSOMON_HOOK void __tsan_mutex_pre_divert(void*, unsigned) { leave_lock_code(); }
+TSOMON_HOOK void __tsan_mutex_post_divert(void*, unsigned) { enter_lock_code(); }
 
-TSOMON_INTERFACE void* __tsan_external_register_tag(const char*) {
+TSOMON_HOOK void* __tsan_external_register_tag(const char*) {
   static std::atomic<uintptr_t> tags{0};
   return reinterpret_cast<void*>(tags.fetch_add(1, std::memory_order_relaxed) + 1);
 }
-TSOMON_INTERFACE void __tsan_external_register_header(void*, const char*) {}
-TSOMON_INTERFACE void __tsan_external_assign_tag(void*, void*) {}
-TSOMON_INTERFACE void __tsan_external_read(void* object, void* caller, void*) {
+TSOMON_HOOK void __tsan_external_register_header(void*, const char*) {}
+TSOMON_HOOK void __tsan_external_assign_tag(void*, void*) {}
+TSOMON_HOOK void __tsan_external_read(void* object, void* caller, void*) {
   access(RecordType::kRead, object, 1, caller != nullptr ? id(caller) : TSOMON_PC());
 }
-TSOMON_INTERFACE void __tsan_external_write(void* object, void* caller, void*) {
+TSOMON_HOOK void __tsan_external_write(void* object, void* caller, void*) {
   access(RecordType::kWrite, object, 1, caller != nullptr ? id(caller) : TSOMON_PC());
 }
 
-TSOMON_INTERFACE void* __tsan_get_current_fiber() {
+TSOMON_HOOK void* __tsan_get_current_fiber() {
   start();
   activate();
   return local.thread != nullptr ? static_cast<void*>(local.thread) : &no_fiber;
 }
-TSOMON_INTERFACE void* __tsan_create_fiber(unsigned) {
+TSOMON_HOOK void* __tsan_create_fiber(unsigned) {
   start();
   activate();
   if (local.thread == nullptr) {
@@ -117,7 +115,7 @@ TSOMON_INTERFACE void* __tsan_create_fiber(unsigned) {
   fiber->began = put_point_now(RecordType::kFork, fiber->number, TSOMON_PC()) + 1;
   return fiber;
 }
-TSOMON_INTERFACE void __tsan_destroy_fiber(void* handle) {
+TSOMON_HOOK void __tsan_destroy_fiber(void* handle) {
   auto* const fiber = static_cast<Thread*>(handle);
   if (handle == &no_fiber || local.thread == nullptr || fiber == local.thread ||
       !is_of_this_process(fiber)) {
@@ -126,7 +124,7 @@ TSOMON_INTERFACE void __tsan_destroy_fiber(void* handle) {
   end_fiber(fiber);
   put_point_after(RecordType::kJoin, fiber->number, TSOMON_PC(), fiber->ended);
 }
-TSOMON_INTERFACE void __tsan_switch_to_fiber(void* handle, unsigned) {
+TSOMON_HOOK void __tsan_switch_to_fiber(void* handle, unsigned) {
   auto* const fiber = static_cast<Thread*>(handle);
   if (local.thread == nullptr || fiber == local.thread) {
     return;
@@ -139,33 +137,33 @@ TSOMON_INTERFACE void __tsan_switch_to_fiber(void* handle, unsigned) {
   switch_thread(fiber);
   put_stamp_now();
 }
-TSOMON_INTERFACE void __tsan_set_fiber_name(void* handle, const char* name) {
+TSOMON_HOOK void __tsan_set_fiber_name(void* handle, const char* name) {
   if (handle != &no_fiber && name != nullptr && recording) {
     name_thread(static_cast<Thread*>(handle), name);
   }
 }
 
-TSOMON_INTERFACE void __tsan_flush_memory() {}
+TSOMON_HOOK void __tsan_flush_memory() {}
 
 // Of the common interface (sanitizer/common_interface_defs.h): accesses to memory whose alignment
 // the compiler does not know, performed here.
-#define TSOMON_UNALIGNED(BITS, T)                                                   \
-  TSOMON_INTERFACE T __sanitizer_unaligned_load##BITS(const void* address) {        \
-    access(RecordType::kRead, address, sizeof(T), TSOMON_PC());                     \
-    T value;                                                                        \
-    __builtin_memcpy(&value, address, sizeof value);                                \
-    return value;                                                                   \
-  }                                                                                 \
-  TSOMON_INTERFACE void __sanitizer_unaligned_store##BITS(void* address, T value) { \
-    access(RecordType::kWrite, address, sizeof(T), TSOMON_PC());                    \
-    __builtin_memcpy(address, &value, sizeof value);                                \
+#define TSOMON_UNALIGNED(BITS, T)                                              \
+  TSOMON_HOOK T __sanitizer_unaligned_load##BITS(const void* address) {        \
+    access(RecordType::kRead, address, sizeof(T), TSOMON_PC());                \
+    T value;                                                                   \
+    __builtin_memcpy(&value, address, sizeof value);                           \
+    return value;                                                              \
+  }                                                                            \
+  TSOMON_HOOK void __sanitizer_unaligned_store##BITS(void* address, T value) { \
+    access(RecordType::kWrite, address, sizeof(T), TSOMON_PC());               \
+    __builtin_memcpy(address, &value, sizeof value);                           \
   }
 TSOMON_UNALIGNED(16, uint16_t)
 TSOMON_UNALIGNED(32, uint32_t)
 TSOMON_UNALIGNED(64, uint64_t)
 // Reports are not made here.
-TSOMON_INTERFACE void __sanitizer_set_death_callback(void (*)()) {}
-TSOMON_INTERFACE void __sanitizer_print_stack_trace() {}
-TSOMON_INTERFACE void __sanitizer_set_report_path(const char*) {}
-TSOMON_INTERFACE void __sanitizer_set_report_fd(void*) {}
-TSOMON_INTERFACE void __sanitizer_report_error_summary(const char*) {}
+TSOMON_HOOK void __sanitizer_set_death_callback(void (*)()) {}
+TSOMON_HOOK void __sanitizer_print_stack_trace() {}
+TSOMON_HOOK void __sanitizer_set_report_path(const char*) {}
+TSOMON_HOOK void __sanitizer_set_report_fd(void*) {}
+TSOMON_HOOK void __sanitizer_report_error_summary(const char*) {}

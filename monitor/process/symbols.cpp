@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <string_view>
 #include <tuple>
@@ -23,6 +24,10 @@ namespace {
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 std::string demangle(const char* name) {
+  // Anything else is taken for the encoding of a type: "d" would become "double".
+  if (std::strncmp(name, "_Z", 2) != 0) {
+    return name;
+  }
   int status = 0;
   char* demangled = abi::__cxa_demangle(name, nullptr, nullptr, &status);
   std::string text = status == 0 ? demangled : name;

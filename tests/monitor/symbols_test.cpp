@@ -128,6 +128,14 @@ TEST_CASE("data of a file is named by its symbol, other memory is not") {
   CHECK(Symboliser(replaced).variable(address(&sample::counters)).empty());
 }
 
+TEST_CASE("only what a C++ compiler encoded is decoded") {
+  // Alone these letters are the encodings of types.
+  for (const char* const name : {"d", "m", "i", "a", "x", "v", "main", "Pv", "_start"}) {
+    CHECK(readable_name(name) == name);
+  }
+  CHECK(readable_name("_ZN4Pool4takeEv") == "Pool::take");
+}
+
 TEST_CASE("places have what is the same on every machine") {
   sample::Pool pool;
   const auto modules = own_modules();

@@ -321,6 +321,14 @@ TEST_CASE("what tsomon run reads is apart from its standard output, which is clo
   }
 }
 
+TEST_CASE("functions that happen to have names of the C library's are the program's own") {
+  for (const std::string& compiler : compilers()) {
+    const Run result = run(compiler, "own_names", "");
+    CHECK(result.status == 0);
+    CHECK(count_kinds(read(result.path).trace).at(EventKind::kAcquire) == 2);
+  }
+}
+
 TEST_CASE("a C program is recorded as well") {
   const Run result = run("g++", "plain_c", "");
   CHECK(result.status == 0);

@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "decoders/capture/kernel_calls.h"
 #include "monitor/explore/runtime/cells.h"
 #include "monitor/explore/runtime/in_place.h"
 #include "monitor/explore/runtime/memory_image.h"
@@ -31,10 +32,10 @@ void silence(bool show) {
   if (show) {
     return;
   }
-  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  const int nothing = kernel::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (nothing >= 0) {
-    dup2(nothing, STDIN_FILENO);
-    dup2(nothing, STDOUT_FILENO);
+    kernel::dup2(nothing, STDIN_FILENO);
+    kernel::dup2(nothing, STDOUT_FILENO);
   }
 }
 
@@ -132,7 +133,7 @@ void serve_if_asked() {
   if (memory == MAP_FAILED) {
     return;
   }
-  close(descriptor);
+  kernel::close(descriptor);
   channel = static_cast<Channel*>(memory);
   begin_cells();
   take_owners();

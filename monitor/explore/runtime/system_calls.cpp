@@ -16,6 +16,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "decoders/capture/kernel_calls.h"
 #include "monitor/explore/runtime/in_place.h"
 #include "monitor/explore/runtime/kernel.h"
 #include "monitor/explore/runtime/memory_image.h"
@@ -57,7 +58,7 @@ void* memory = nullptr;
 
 bool is_null_device(int file) {
   struct stat now {};
-  return fstat(file, &now) == 0 && S_ISCHR(now.st_mode) && now.st_rdev == makedev(1, 3);
+  return kernel::fstat(file, &now) == 0 && S_ISCHR(now.st_mode) && now.st_rdev == makedev(1, 3);
 }
 
 // "system call N"
