@@ -6,6 +6,15 @@
 #include "tso/support/work.h"
 
 namespace tsomon {
+namespace {
+
+// That a semaphore has from the event on (offline/predict/semaphores.h).
+uint32_t count_of(const predict::ValueOrder::Item& item) {
+  return item.event.kind() == EventKind::kCount ? static_cast<uint32_t>(item.written.value_or(0))
+                                                : 0;
+}
+
+}  // namespace
 
 Result<void> WindowReader::next_block() {
   at_ = 0;
@@ -38,7 +47,7 @@ Result<bool> WindowReader::more() {
 Result<void> WindowReader::fill(uint64_t events) {
   while (own() < events) {
     if (const auto item = order_.empty() ? std::nullopt : order_.next()) {
-      put(item->event, item->line);
+      put(item->event, item->line, count_of(*item));
     } else if (at_ < block_.events.size()) {
       take(at_++);
     } else if (!ended_) {
@@ -72,7 +81,7 @@ void WindowReader::take(size_t at) {
     block_.clear();
     at_ = 0;
   } else if (order_.empty() && item.hi == event.lo) {
-    put(event, item.line);
+    put(event, item.line, count_of(item));
   } else {
     order_.add(item);
   }
@@ -94,7 +103,7 @@ bool WindowReader::unplaced(const predict::ValueOrder::Item& item) {
   return again || item.event.kind() == EventKind::kJoin;
 }
 
-void WindowReader::put(const Event& from, uint64_t line_of) {
+void WindowReader::put(const Event& from, uint64_t line_of, uint32_t count) {
   const uint64_t number = read();
   if (lines_.empty() && line_of != number) {
     lines_.resize(own());
@@ -105,7 +114,7 @@ void WindowReader::put(const Event& from, uint64_t line_of) {
   }
   // What lies on top of the events is not asked for any more.
   Event event = from;
-  event.span_or_extra = 0;
+  event.span_or_extra = count;
   event.has_hi = event.has_read_value = event.has_write_value = 0;
   all_.look(event, number);
   if (start_.passed() > 0) {

@@ -56,7 +56,7 @@ class WindowReader {
   Result<void> next_block();
   bool unplaced(const predict::ValueOrder::Item& item);
   void take(size_t at);
-  void put(const Event& from, uint64_t line_of);
+  void put(const Event& from, uint64_t line_of, uint32_t count = 0);
 
   EventSource& source_;
   predict::ValueOrder order_;

@@ -52,6 +52,17 @@ class SetBefore {
           changed = true;
         }
       }
+      for (const Counter& counter : model_.counters()) {
+        const NodeId post = missing_post(counter);
+        if (post == kNone) {
+          continue;
+        }
+        if (post == kNowhere) {
+          return false;
+        }
+        include(post);
+        changed = true;
+      }
       for (const NodeId id : meeting_) {
         if (counts_[model_.node(id).thread] != model_.node(id).position) {
           return false;
@@ -64,6 +75,78 @@ class SetBefore {
   std::vector<uint32_t> take() { return std::move(counts_); }
 
  private:
+  static constexpr NodeId kNowhere = kNone - 1;
+
+  bool contains(NodeId id) const {
+    return model_.node(id).position < counts_[model_.node(id).thread];
+  }
+  size_t contained(uint32_t thread, const std::vector<NodeId>& nodes) const {
+    spend(2);
+    return static_cast<size_t>(std::partition_point(nodes.begin(), nodes.end(),
+                                                    [&](NodeId id) {
+                                                      return model_.node(id).position <
+                                                             counts_[thread];
+                                                    }) -
+                               nodes.begin());
+  }
+
+  // Of a semaphore that is taken more often than it can be: the first post before `end` that is not
+  // there and could be; kNowhere: there is none. kNone: none is needed.
+  NodeId missing_post(const Counter& counter) const {
+    int64_t count = counter.initial;
+    NodeId first = kNone;  // post that is not there
+    bool any = false;
+    for (const Counter::Mine& mine : counter.threads) {
+      const size_t posts = contained(mine.thread, mine.posts);
+      const size_t takes = contained(mine.thread, mine.takes);
+      count += static_cast<int64_t>(posts) - static_cast<int64_t>(takes);
+      any = any || takes != 0;
+      if (posts < mine.posts.size()) {
+        first = std::min(first, mine.posts[posts]);
+      }
+    }
+    if (count < 0) {
+      return first_post(counter, kNone);
+    }
+    return sections_ == Sections::kKept && any && first != kNone ? missing_early(counter, first)
+                                                                 : kNone;
+  }
+
+  NodeId first_post(const Counter& counter, NodeId end) const {
+    NodeId first = kNowhere;
+    for (const Counter::Mine& mine : counter.threads) {
+      const size_t posts = contained(mine.thread, mine.posts);
+      if (posts < mine.posts.size() && !meets_[mine.thread] && mine.posts[posts] < end) {
+        first = std::min(first, mine.posts[posts]);
+      }
+    }
+    return first;
+  }
+
+  // In the order of the trace, from the first post on that is not there: up to it the set has all
+  // posts, and the count is what it was but for takes that are not there.
+  NodeId missing_early(const Counter& counter, NodeId first) const {
+    auto at = std::partition_point(counter.steps.begin(), counter.steps.end(),
+                                   [&](const Counter::Step& step) { return step.node < first; });
+    int64_t count = at->before;
+    for (const Counter::Mine& mine : counter.threads) {
+      const auto left =
+          mine.takes.begin() + static_cast<ptrdiff_t>(contained(mine.thread, mine.takes));
+      count += std::lower_bound(left, mine.takes.end(), first) - left;
+    }
+    for (; at != counter.steps.end(); ++at) {
+      spend(1);
+      if (!contains(at->node)) {
+        continue;
+      }
+      count += at->takes ? -1 : 1;
+      if (count < 0) {
+        return first_post(counter, at->node);
+      }
+    }
+    return kNone;
+  }
+
   void include(NodeId id) {
     const auto clock = model_.needed(id);
     for (size_t thread = 0; thread < counts_.size(); ++thread) {

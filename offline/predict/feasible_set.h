@@ -10,6 +10,8 @@
 //             completed only if the lock would be held twice or their order would change.
 //   kClosed   All sections of other threads are completed, if they ever are (Cai et al., ESEC/FSE
 //             2021, algorithm 1).
+//             A semaphore that would be taken more often than it is posted is posted by whoever
+//             does so first in the trace and can; for kKept at every point of the trace's order.
 // Complexity  O(threads x (1 + sections that have to be completed)) and the sections looked up.
 // Thread-safety: a pure function.
 #pragma once

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "offline/predict/semaphores.h"
 #include "tso/support/work.h"
 
 namespace tsomon::predict {
@@ -14,7 +15,8 @@ constexpr uint32_t kNoEvent = 0xFFFFFFFFU;
 
 class Finder {
  public:
-  Finder(const Trace& trace, const CellTable& cells) : trace_(trace), cells_(cells) {
+  Finder(const Trace& trace, const CellTable& cells)
+      : trace_(trace), cells_(cells), semaphores_(trace) {
     for (const Event& event : trace.events) {
       has_objects_ =
           has_objects_ || event.kind() == EventKind::kAllocate || event.kind() == EventKind::kFree;
@@ -26,6 +28,18 @@ class Finder {
     for (uint32_t i = 0; i < trace_.events.size(); ++i) {
       spend(1);
       visit(i, trace_.events[i]);
+    }
+    std::map<std::pair<uint64_t, uint32_t>, const Semaphore*> before;  // at the same address
+    for (const Semaphore& semaphore : semaphores_.all()) {
+      if (semaphore.begin != kNone) {
+        const Event& event = trace_.events[semaphore.begin];
+        const Semaphore*& last = before[{event.address, event.size}];
+        if (last != nullptr) {
+          ends_before(*last, semaphore.begin);
+        }
+        last = &semaphore;
+      }
+      count(semaphore);
     }
     std::sort(edges_.begin(), edges_.end(), [](const HardEdge& a, const HardEdge& b) {
       return std::tie(a.to, a.from) < std::tie(b.to, b.from);
@@ -109,7 +123,16 @@ class Finder {
       case EventKind::kFree:
         barrier(i, event);
         break;
+      case EventKind::kTake:
+        if (semaphores_.of_event(i) == kNone) {
+          after_all(i, event.thread);
+        }
+        break;
       default:
+        if (event.kind() == EventKind::kRead && event.atomic() &&
+            channels_.count({event.address, 0}) != 0) {
+          receive(i, event);
+        }
         if (has_objects_) {
           access(i, event);
         }
@@ -170,7 +193,8 @@ class Finder {
 
   // After the last one that each other thread has sent; what this thread has received is known.
   void receive(uint32_t i, const Event& event) {
-    Channel& channel = channels_[{event.address, event.size}];
+    const bool load = event.kind() == EventKind::kRead;
+    Channel& channel = channels_[{event.address, load ? 0 : event.size}];
     uint32_t& received = channel.received.try_emplace(event.thread, 0).first->second;
     for (const auto& [thread, last] : channel.sent) {
       if (thread != event.thread && last >= received) {
@@ -179,6 +203,81 @@ class Finder {
     }
     received = i;
     spend(channel.sent.size());
+  }
+
+  void after_all(uint32_t i, ThreadId mine) {
+    for (ThreadId other = 0; other < threads_.size(); ++other) {
+      if (other != mine && threads_[other].last != kNoEvent) {
+        edges_.push_back({threads_[other].last, i});
+      }
+    }
+    spend(threads_.size());
+  }
+
+  void ends_before(const Semaphore& semaphore, uint32_t next) {
+    std::map<ThreadId, uint32_t> last;
+    for (const Semaphore::Step& step : semaphore.steps) {
+      last[trace_.events[step.event].thread] = step.event;
+    }
+    for (const auto& [thread, event] : last) {
+      edges_.push_back({event, next});
+    }
+    spend(semaphore.steps.size());
+  }
+
+  // The k-th take of a thread needs as many posts less the initial count. What the other threads
+  // cannot give, and it has not posted itself, a thread has to.
+  void count(const Semaphore& semaphore) {
+    if (!semaphore.counted) {
+      return;
+    }
+    struct Mine {
+      std::vector<uint32_t> posts;
+      int64_t takes = 0;
+      int64_t posted = 0;
+      std::map<ThreadId, int64_t> known;  // posts of the other thread that came before
+    };
+    std::map<ThreadId, Mine> threads;
+    int64_t all = 0;
+    for (const Semaphore::Step& step : semaphore.steps) {
+      Mine& mine = threads[trace_.events[step.event].thread];
+      if (!step.takes) {
+        mine.posts.push_back(step.event);
+        ++all;
+      }
+      if (semaphore.begin != kNone && mine.takes + mine.posted == 0 &&
+          trace_.events[semaphore.begin].thread != trace_.events[step.event].thread) {
+        edges_.push_back({semaphore.begin, step.event});
+      }
+      ++(step.takes ? mine.takes : mine.posted);
+    }
+    for (auto& [thread, mine] : threads) {
+      mine.takes = mine.posted = 0;
+    }
+    for (const Semaphore::Step& step : semaphore.steps) {
+      const ThreadId thread = trace_.events[step.event].thread;
+      Mine& mine = threads[thread];
+      ++(step.takes ? mine.takes : mine.posted);
+      if (!step.takes) {
+        continue;
+      }
+      const int64_t needed = mine.takes - semaphore.initial - mine.posted;
+      const int64_t others = all - static_cast<int64_t>(mine.posts.size());
+      for (auto& [other, theirs] : threads) {
+        const auto count = static_cast<int64_t>(theirs.posts.size());
+        const int64_t owed = other == thread ? 0 : needed - (others - count);
+        if (owed <= 0) {
+          continue;
+        }
+        int64_t& known = mine.known[other];
+        const auto post = static_cast<size_t>(owed) - 1;
+        if (owed > known && post < theirs.posts.size() && theirs.posts[post] < step.event) {
+          edges_.push_back({theirs.posts[post], step.event});
+          known = owed;
+        }
+      }
+      spend(threads.size());
+    }
   }
 
   void access(uint32_t i, const Event& event) {
@@ -226,6 +325,7 @@ class Finder {
 
   const Trace& trace_;
   const CellTable& cells_;
+  const SemaphoreTable semaphores_;
   bool has_objects_ = false;
   std::vector<ThreadState> threads_;
   std::unordered_multimap<LocationId, uint32_t> held_at_start_;

@@ -6,6 +6,11 @@
 //   lock      A release without an acquisition: the thread held the lock when the trace began. It
 //             comes before every later acquisition by others.
 //   message   What came before a send comes before what follows a later receive of the same.
+//             So does an atomic load of the address of one: of a word that tells what has
+//             been sent, as the guard of a local static does.
+//   semaphore What its count alone puts before a take: so many posts of a thread that it cannot do
+//             without (semaphores.h). A new count comes between what comes before it and after.
+//             All that comes before a take where posts are missing.
 //   object    What happened on the bytes of an object before it was freed, or before another one
 //             was put there, comes before that, and what follows comes after.
 //   carried   What was carried to a window (window_start.h) comes before everything else, in its
@@ -22,6 +27,11 @@
 #include "tso/model/trace.h"
 
 namespace tsomon::predict {
+
+// Events that come after the commit of all earlier stores of their thread, besides releases.
+inline constexpr uint32_t kEmptiesBuffer = kinds::kDrains | kind_mask(EventKind::kSend) |
+                                           kind_mask(EventKind::kPost) |
+                                           kind_mask(EventKind::kTake);
 
 struct HardEdge {
   uint32_t from = 0;  // events of the trace, from < to

@@ -41,6 +41,10 @@ Model::Model(const Trace& trace, const CellTable& cells, const std::vector<HardE
   last_reads_.resize(cells.size());
   rows_.assign(threads(), 0);
 
+  const SemaphoreTable semaphores(trace);
+  for (const Semaphore& semaphore : semaphores.all()) {
+    counters_.emplace_back().initial = semaphore.initial;
+  }
   std::vector<bool> has_edge(events);
   for (const HardEdge& edge : edges) {
     has_edge[edge.from] = true;
@@ -68,8 +72,10 @@ Model::Model(const Trace& trace, const CellTable& cells, const std::vector<HardE
     const bool lock = lock_operation(i, state);
     note_condition(i, state);
     const CellSpan span = is(event, kinds::kLocks) ? CellSpan{} : cells.of_event(i);
-    bool keep = lock || upgrades || event.kind() == EventKind::kNotify || has_edge[i] ||
-                commit != kNone ||
+    const uint32_t counter =
+        semaphores.empty() || event.kind() == EventKind::kCount ? kNone : semaphores.of_event(i);
+    bool keep = lock || upgrades || counter != kNone || event.kind() == EventKind::kNotify ||
+                has_edge[i] || commit != kNone ||
                 (event.kind() == EventKind::kBranch && branches_ == Branches::kAsRecorded &&
                  !state.unbound_reads.empty());
     for (uint32_t cell = span.first; !keep && cell < span.first + span.count; ++cell) {
@@ -99,6 +105,9 @@ Model::Model(const Trace& trace, const CellTable& cells, const std::vector<HardE
     }
     if (event.kind() == EventKind::kNotify) {
       notifications_[{event.address, event.size}].push_back(id);
+    }
+    if (counter != kNone) {
+      note_step(id, state.thread, counter, event.kind() == EventKind::kTake);
     }
     add(i, state, lock);
     if (store) {
@@ -167,6 +176,22 @@ void Model::note_condition(uint32_t i, ThreadState& state) {
   if (is(event, kinds::kAcquisitions | kind_mask(EventKind::kWait)) && tried(i, state)) {
     state.tried = kNone;
   }
+}
+
+void Model::note_step(NodeId id, uint32_t thread, uint32_t number, bool takes) {
+  Counter& counter = counters_[number];
+  auto mine = std::find_if(counter.threads.begin(), counter.threads.end(),
+                           [&](const Counter::Mine& one) { return one.thread == thread; });
+  if (mine == counter.threads.end()) {
+    mine = counter.threads.insert(mine, {thread, {}, {}});
+  }
+  (takes ? mine->takes : mine->posts).push_back(id);
+  const int64_t before = counter.steps.empty()
+                             ? counter.initial
+                             : counter.steps.back().before + (counter.steps.back().takes ? -1 : 1);
+  counter.steps.push_back({id, takes, before});
+  counter_of_.try_emplace(id, number);
+  spend(counter.threads.size());
 }
 
 std::span<const NodeId> Model::notifications_of(const Event& event) const {

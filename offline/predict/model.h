@@ -31,6 +31,7 @@
 #include "offline/predict/cells.h"
 #include "offline/predict/grouped_lists.h"
 #include "offline/predict/hard_edges.h"
+#include "offline/predict/semaphores.h"
 #include "tso/model/trace.h"
 #include "tso/support/flat_map.h"
 #include "tso/support/none.h"
@@ -81,6 +82,23 @@ struct Wait {
   uint32_t event = 0;
   NodeId release = kNone;
   NodeId acquire = kNone;  // of the mutex, after that; kNone: it never did
+};
+
+// A semaphore that is counted.
+struct Counter {
+  struct Mine {
+    uint32_t thread = 0;
+    std::vector<NodeId> posts;  // in program order
+    std::vector<NodeId> takes;
+  };
+  struct Step {
+    NodeId node = kNone;
+    bool takes = false;
+    int64_t before = 0;  // the count before it, in the trace
+  };
+  int64_t initial = 0;
+  std::vector<Mine> threads;
+  std::vector<Step> steps;  // in the order of the trace
 };
 
 // Locks and whether they are held by readers, sorted.
@@ -147,6 +165,13 @@ class Model {
   // section: that of the reader goes on.
   const std::vector<NodeId>& upgrades() const { return upgrades_; }
   const std::vector<Wait>& waits() const { return waits_; }
+  const std::vector<Counter>& counters() const { return counters_; }
+  // That the node posts or takes; kNone.
+  uint32_t counter_of(NodeId id) const {
+    const uint32_t* const found = counters_.empty() ? nullptr : counter_of_.find(id);
+    return found != nullptr ? *found : kNone;
+  }
+  bool takes(NodeId id) const { return event(id).kind() == EventKind::kTake; }
   // Notifications of the condition variable of an event, in the order of the trace.
   std::span<const NodeId> notifications_of(const Event& event) const;
   // By lock.
@@ -213,6 +238,7 @@ class Model {
   void add_uses(NodeId id, CellSpan span, ThreadState& state);
   bool lock_operation(uint32_t event, ThreadState& state);
   void note_condition(uint32_t event, ThreadState& state);
+  void note_step(NodeId id, uint32_t thread, uint32_t counter, bool takes);
   bool tried(uint32_t event, const ThreadState& state) const;
   bool upgrade(uint32_t event, const ThreadState& state) const;
   void learn(ThreadState& state, NodeId id, NodeId source);
@@ -254,6 +280,8 @@ class Model {
   std::vector<Section> sections_;
   std::vector<NodeId> upgrades_;
   std::vector<Wait> waits_;
+  std::vector<Counter> counters_;
+  FlatMap<NodeId, uint32_t> counter_of_;
   std::map<std::pair<uint64_t, uint32_t>, std::vector<NodeId>> notifications_;
   GroupedLists lock_sections_;
   // The sections that a thread is in change at its lock operations. The first entry: none.

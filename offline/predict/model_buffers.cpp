@@ -15,7 +15,7 @@ uint64_t own_cell(uint32_t thread, uint32_t cell) { return (uint64_t{thread} << 
 NodeId Model::drained_by(uint32_t i, std::vector<ThreadState>& states) {
   const Event& event = trace_.events[i];
   ThreadState* state = nullptr;
-  if (is(event, kinds::kDrains | kind_mask(EventKind::kRelease))) {
+  if (is(event, kEmptiesBuffer | kind_mask(EventKind::kRelease))) {
     state = &states[number(event.thread)];
   } else if (event.kind() == EventKind::kJoin && event.address < threads() / 2) {
     state = &states[number(static_cast<ThreadId>(event.address))];

@@ -41,7 +41,7 @@ class CompleteWitness {
       return;
     }
     const Event& now = event(entry);
-    if (is(now, kinds::kDrains | kind_mask(EventKind::kRelease))) {
+    if (is(now, kEmptiesBuffer | kind_mask(EventKind::kRelease))) {
       flush(&mine, mine.size());
     } else if (now.kind() == EventKind::kJoin && now.address < buffers_.size()) {
       std::deque<uint32_t>& child = buffers_[now.address];

@@ -494,6 +494,60 @@ void Reordering::broken_locks(NodeId id, std::vector<Pair>* pairs) {
   inside.push_back(model_.node(id).section());
 }
 
+// When the window begins: what comes before is as in the trace.
+int64_t Reordering::count_at_start(const Counter& counter) const {
+  const auto at =
+      std::partition_point(counter.steps.begin(), counter.steps.end(),
+                           [&](const Counter::Step& step) { return step.node < first_; });
+  if (at != counter.steps.end()) {
+    return at->before;
+  }
+  return counter.steps.empty()
+             ? counter.initial
+             : counter.steps.back().before + (counter.steps.back().takes ? -1 : 1);
+}
+
+// A take that finds the count 0. Some post has to come before it: the first one that can.
+void Reordering::broken_count(NodeId id, const std::vector<uint32_t>& done,
+                              std::vector<Pair>* pairs) {
+  const uint32_t number = model_.counter_of(id);
+  if (number == kNone) {
+    return;
+  }
+  const Counter& counter = model_.counters()[number];
+  Counting& mine = counting_[number];
+  if (!model_.takes(id)) {
+    if (std::erase(mine.early, id) == 0) {
+      ++mine.count;
+    }
+    return;
+  }
+  if (mine.count > 0) {
+    --mine.count;
+    return;
+  }
+  NodeId first = kNone;
+  for (const Counter::Mine& one : counter.threads) {
+    spend(2);
+    auto post = std::partition_point(one.posts.begin(), one.posts.end(), [&](NodeId node) {
+      return model_.node(node).position < done[one.thread];
+    });
+    while (post != one.posts.end() &&
+           std::find(mine.early.begin(), mine.early.end(), *post) != mine.early.end()) {
+      ++post;
+    }
+    if (post != one.posts.end() && in_set(*post) && !ordered(id, *post)) {
+      first = std::min(first, *post);
+    }
+  }
+  if (first == kNone) {
+    pairs->push_back({id, id});  // there is no order
+    return;
+  }
+  mine.early.push_back(first);
+  pairs->push_back({first, id});
+}
+
 // The store that the read saw is one of its own that has not been committed.
 bool Reordering::in_buffer(uint32_t source, NodeId read, const std::vector<uint32_t>& done) const {
   if (source == kNone || !model_.forwards(model_.use(source).node, read)) {
@@ -507,10 +561,15 @@ bool Reordering::in_buffer(uint32_t source, NodeId read, const std::vector<uint3
 std::vector<Reordering::Pair> Reordering::broken(const std::vector<NodeId>& order) {
   std::vector<Pair> pairs;
   std::vector<uint32_t> done = base_;
+  counting_.assign(model_.counters().size(), {});
+  for (size_t i = 0; i < counting_.size(); ++i) {
+    counting_[i].count = count_at_start(model_.counters()[i]);
+  }
   for (const NodeId id : order) {
     const Node& node = model_.node(id);
     spend(2);
     ++done[node.thread];
+    broken_count(id, done, &pairs);
     const auto uses = model_.uses(id);
     for (uint32_t at = 0; node.reads && bound(id) && at < uses.size(); ++at) {
       const uint32_t seen = last_use_[uses[at].cell];

@@ -8,6 +8,8 @@
 //                        read;
 //               lock     if a section begins before the end of another one that it excludes, it
 //                        ends before that begins; one that stays open comes last.
+//             A semaphore has been posted as often as it takes when it is taken; of the posts the
+//             first one in the trace that can come before is chosen.
 //             The initial value is a write before everything, so free reads need nothing.
 //             With store buffers (model.h) a read comes after w only if w is of another thread, or
 //             cannot be forwarded: all that read says holds as it is.
@@ -101,6 +103,12 @@ class Reordering {
   bool in_buffer(uint32_t source, NodeId read, const std::vector<uint32_t>& done) const;
   std::vector<Pair> broken(const std::vector<NodeId>& order);
   void broken_locks(NodeId id, std::vector<Pair>* pairs);
+  struct Counting {
+    int64_t count = 0;
+    std::vector<NodeId> early;  // posts that are counted before their turn
+  };
+  void broken_count(NodeId id, const std::vector<uint32_t>& done, std::vector<Pair>* pairs);
+  int64_t count_at_start(const Counter& counter) const;
 
   const Model& model_;
   std::vector<uint32_t> counts_;
@@ -121,6 +129,7 @@ class Reordering {
   std::vector<NodeId> order_;
   std::vector<uint32_t> last_use_;             // of the replay, by cell
   std::vector<std::vector<uint32_t>> inside_;  // likewise: sections, by lock
+  std::vector<Counting> counting_;             // likewise: by semaphore
 };
 
 }  // namespace tsomon::predict

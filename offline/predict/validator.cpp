@@ -28,7 +28,8 @@ Validator::Validator(const Trace& trace, const CellTable& cells, const std::vect
       edges_(edges),
       branches_(branches),
       buffers_(buffers),
-      carried_(carried) {
+      carried_(carried),
+      semaphores_(trace) {
   last_.assign(cells.size(), kInitial);
   locks_.resize(cells.locations());
   previous_.reserve(size());
@@ -138,8 +139,8 @@ void Validator::find_plain() {
     const CellSpan span = cells_.of_event(i);
     for (; edge < edges_.size() && edges_[edge].to < i; ++edge) {
     }
-    bool plain =
-        !is(trace_.events[i], kinds::kLocks) && (edge == edges_.size() || edges_[edge].to != i);
+    bool plain = !is(trace_.events[i], kinds::kLocks) && semaphores_.of_event(i) == kNone &&
+                 (edge == edges_.size() || edges_[edge].to != i);
     for (uint32_t cell = span.first; plain && cell < span.first + span.count; ++cell) {
       plain = !several_[cell];
     }
@@ -164,6 +165,23 @@ void Validator::reset() {
     known_[lock] = false;
   }
   used_locks_.clear();
+  semaphore_counts_.clear();
+}
+
+// After what comes before the tail.
+int64_t& Validator::count_now(uint32_t semaphore) {
+  const auto [count, is_new] = semaphore_counts_.try_emplace(semaphore, 0);
+  if (is_new) {
+    const Semaphore& mine = semaphores_.all()[semaphore];
+    *count = mine.initial;
+    for (const Semaphore::Step& step : mine.steps) {
+      if (step.event < start_) {
+        *count += step.takes ? -1 : 1;
+      }
+    }
+    spend(mine.steps.size());
+  }
+  return *count;
 }
 
 // From where it was free for the last time before the tail.
@@ -287,6 +305,13 @@ std::string Validator::step(uint32_t i, bool bound) {
     }
   } else if (is(event, kinds::kLocks)) {
     release(lock_now(cells_.lock_of(i)), event);
+  }
+  if (const uint32_t semaphore = semaphores_.of_event(i); semaphore != kNone) {
+    int64_t& count = count_now(semaphore);
+    if (event.kind() == EventKind::kTake && count-- == 0) {
+      return fmt::format("event {} takes a semaphore whose count is 0", i);
+    }
+    count += event.kind() == EventKind::kPost ? 1 : 0;
   }
   const CellSpan span = cells_.of_event(i);
   if (may_read(event) && bound) {

@@ -7,6 +7,7 @@
 //               - of each thread the first ones, in program order;
 //               - after every event that a hard edge puts before (hard_edges.h);
 //               - a lock is acquired when no other thread holds it in a mode that excludes it;
+//               - a semaphore is taken when its count is not 0;
 //               - a read sees for each cell the same write as in the trace, or as there what memory
 //                 held at first, unless it is free. The read of a read-modify-write is bound as
 //                 soon as its thread does anything more or another thread sees what it wrote.
@@ -42,6 +43,7 @@
 #include "offline/predict/branches.h"
 #include "offline/predict/cells.h"
 #include "offline/predict/hard_edges.h"
+#include "offline/predict/semaphores.h"
 #include "tso/model/trace.h"
 #include "tso/model/units.h"
 
@@ -105,6 +107,7 @@ class Validator {
   bool leads_on(uint32_t to, uint32_t from, const UnitTable& units) const;
   bool holds(ThreadId thread, const Event& request, LocationId lock);
   Lock& lock_now(LocationId lock);
+  int64_t& count_now(uint32_t semaphore);
   static bool acquire(Lock& lock, const Event& event);
   static void release(Lock& lock, const Event& event);
   static void change(Lock& lock, const Event& event);
@@ -122,6 +125,7 @@ class Validator {
   Branches branches_;
   bool buffers_;
   uint32_t carried_;
+  const SemaphoreTable semaphores_;
   std::vector<uint32_t> previous_;  // event of the same thread, by event
   // By event: neither a lock nor a hard edge nor a cell that another thread uses. Only its thread's
   // order matters, which gives its reads what they saw.
@@ -147,6 +151,7 @@ class Validator {
   std::vector<Lock> locks_;
   std::vector<bool> known_;  // locks whose state is in locks_
   std::vector<LocationId> used_locks_;
+  FlatMap<uint32_t, int64_t> semaphore_counts_;
 };
 
 }  // namespace tsomon::predict

@@ -63,7 +63,7 @@ std::string Validator::buffered_step(uint32_t entry, bool bound) {
   if (entry != i) {
     return commit(i);
   }
-  if (is(event, kinds::kDrains) && !mine.empty()) {
+  if (is(event, kEmptiesBuffer) && !mine.empty()) {
     return fmt::format("event {} comes before the commit of event {}", i, mine.front());
   }
   if (event.kind() == EventKind::kJoin && event.address < buffer_.size() &&

@@ -36,6 +36,11 @@ void WindowStart::pass(const Event& event, uint64_t line) {
     case EventKind::kReleaseShared:
       release(event, &mine);
       break;
+    case EventKind::kPost:
+    case EventKind::kTake:
+    case EventKind::kCount:
+      count(now);
+      break;
     case EventKind::kTry:
       mine.tried = now;
       return;
@@ -49,6 +54,20 @@ void WindowStart::pass(const Event& event, uint64_t line) {
       same_place(event, mine.tried->event)) {
     mine.tried.reset();
   }
+}
+
+// One that would be below 0 is posted by somebody else, too: it stays unknown.
+void WindowStart::count(const Carried& now) {
+  Carried& mine = counts_[{now.event.address, now.event.size}];
+  const uint32_t before = mine.event.span_or_extra;
+  mine = now;
+  uint32_t& count = mine.event.span_or_extra;
+  if (now.event.kind() == EventKind::kPost) {
+    count = before + 1;
+  } else if (now.event.kind() == EventKind::kTake) {
+    count = before == 0 ? 0 : before - 1;
+  }
+  mine.event.set_kind(EventKind::kCount);
 }
 
 // Gives back an acquisition of the same mode, if there is one, else of the other one.
@@ -78,6 +97,9 @@ std::vector<WindowStart::Carried> WindowStart::carried() const {
     if (thread.tried) {
       all.push_back(*thread.tried);
     }
+  }
+  for (const auto& [place, count] : counts_) {
+    all.push_back(count);
   }
   std::sort(all.begin(), all.end(),
             [](const Carried& a, const Carried& b) { return a.number < b.number; });

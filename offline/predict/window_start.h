@@ -6,7 +6,8 @@
 //             its own (they are *carried*):
 //               - acquisitions of locks that are held, as often as they are;
 //               - a try whose acquisition or wait has not come;
-//               - begins of units that are open.
+//               - begins of units that are open;
+//               - the counts of semaphores that have been used.
 //             Values need nothing: memory holds at first what the last writes before the window
 //             have left there. Neither do forks, nor joins of threads that have ended.
 // Fixed       hard_edges.h puts carried events before all others, in their order, and the validator
@@ -17,7 +18,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "tso/model/event.h"
@@ -52,10 +55,12 @@ class WindowStart {
     std::optional<Carried> last;
   };
 
+  void count(const Carried& now);
   static void release(const Event& event, Thread* thread);
 
   std::vector<Thread> threads_;
-  FlatMap<uint64_t, uint32_t> sizes_;  // of objects, by address
+  std::map<std::pair<uint64_t, uint32_t>, Carried> counts_;  // as if set by their last event
+  FlatMap<uint64_t, uint32_t> sizes_;                        // of objects, by address
   uint64_t passed_ = 0;
 };
 

@@ -148,6 +148,60 @@ TEST_CASE("reader locks and atomic exchanges: nothing that cannot be") {
   }
 }
 
+TEST_CASE("semaphores: nothing that cannot be, and all of two threads") {
+  for (const uint32_t threads : {2U, 3U, 4U}) {
+    for (const bool sync_preserving : {true, false}) {
+      SmallTraceShape shape;
+      shape.threads = threads;
+      shape.events = threads == 4 ? 13 : 14;
+      shape.locks = 1;
+      shape.semaphores = true;
+      shape.forks = threads == 3;
+      const Branches branches = sync_preserving ? Branches::kAsRecorded : Branches::kNone;
+      const Tally tally = compare(300 + threads, kRounds / 2, shape, branches, sync_preserving);
+      CHECK(tally.invalid == 0);
+      CHECK(tally.feasible > 0);
+      std::printf("%u threads with semaphores: %llu of %llu feasible races refused\n", threads,
+                  static_cast<unsigned long long>(tally.refused),
+                  static_cast<unsigned long long>(tally.feasible));
+      CHECK(tally.refused * 20 <= tally.feasible);
+    }
+  }
+}
+
+TEST_CASE("a take is bound to the count alone") {
+  // Either post may be the one that lets the take go on.
+  const char* either =
+      "T1|count(s=0)|9\nT1|w(x)|0\nT1|post(s)|1\nT2|post(s)|2\nT3|take(s)|3\nT3|w(x)|4\n";
+  CHECK(pairs_of(races_in(either)) == Pairs{{1, 5}});
+  // Two takes need both.
+  const char* both =
+      "T1|count(s=0)|9\nT1|w(x)|0\nT1|post(s)|1\nT2|post(s)|2\nT3|take(s)|3\nT3|take(s)|5\nT3|w(x)|"
+      "4\n";
+  CHECK(races_in(both).races.empty());
+  CHECK(races_in(both).candidates == 0);
+  // One that is there at first is enough.
+  const char* first = "T1|count(s=1)|9\nT1|w(x)|0\nT1|post(s)|1\nT3|take(s)|3\nT3|w(x)|4\n";
+  CHECK(pairs_of(races_in(first)) == Pairs{{1, 4}});
+  // Somebody else posts, too: nothing is known but that it went well like that.
+  const char* unknown = "T1|w(x)|0\nT1|w(y)|1\nT3|take(s)|3\nT3|w(x)|4\n";
+  CHECK(races_in(unknown).races.empty());
+  // As a lock.
+  const char* lock =
+      "T1|count(s=1)|9\nT1|take(s)|0\nT1|w(x)|1\nT1|post(s)|2\nT2|take(s)|3\nT2|w(x)|4\nT2|post(s)|"
+      "5\n";
+  CHECK(races_in(lock).races.empty());
+}
+
+TEST_CASE("an atomic load of what a send is named after receives it") {
+  Trace trace = parse("T1|w(y)|0\nT1|send(z)|1\nT2|r(z)|2\nT2|w(y)|3\n");
+  RaceOptions options;
+  options.branches = Branches::kNone;
+  CHECK(predict_races(trace, options).races.size() == 1);
+  trace.events[2].set_atomic();
+  CHECK(predict_races(trace, options).races.empty());
+}
+
 TEST_CASE("what is sent before what is received is no race") {
   const char* lines =
       "T1|w(x)|0\nT1|send(file)|1\nT2|receive(file)|2\nT2|w(x)|3\nT3|receive(other)|4\nT3|w(y)|5\n"

@@ -15,6 +15,7 @@ using predict::Branches;
 constexpr uint64_t kFirstLock = 100;
 constexpr uint64_t kFirstCondition = 200;
 constexpr uint64_t kFirstChannel = 300;
+constexpr uint64_t kFirstSemaphore = 400;
 
 bool reads(const Event& e) {
   return e.kind() == EventKind::kRead || e.kind() == EventKind::kReadModifyWrite;
@@ -36,6 +37,14 @@ struct Builder {
     const auto now = static_cast<int64_t>(trace.events.size());
     trace.add(event, now, now);
   }
+  void add_count(uint64_t semaphore, uint64_t count) {
+    Event event;
+    event.set_kind(EventKind::kCount);
+    event.address = semaphore;
+    event.location = Event::kNumericLocation | static_cast<uint32_t>(trace.events.size());
+    const auto now = static_cast<int64_t>(trace.events.size());
+    trace.add(event, now, now, {}, count);
+  }
 };
 
 }  // namespace
@@ -51,6 +60,11 @@ Trace random_small_trace(std::mt19937& random, const SmallTraceShape& shape) {
   std::vector<bool> started(shape.threads, !shape.forks);
   started[0] = true;
   std::vector<bool> in_unit(shape.threads);
+  int counts[2] = {};
+  if (shape.semaphores && below(2) == 0) {
+    counts[1] = static_cast<int>(below(3));
+    builder.add_count(kFirstSemaphore + 1, static_cast<uint64_t>(counts[1]));
+  }
   while (builder.trace.events.size() < shape.events) {
     const uint32_t thread = below(shape.threads);
     if (!started[thread]) {
@@ -70,6 +84,13 @@ Trace random_small_trace(std::mt19937& random, const SmallTraceShape& shape) {
     if (shape.messages && below(6) == 0) {
       builder.add(thread, below(2) == 0 ? EventKind::kSend : EventKind::kReceive,
                   kFirstChannel + below(2));
+      continue;
+    }
+    if (shape.semaphores && below(3) == 0) {
+      const uint32_t which = below(2);
+      const bool takes = counts[which] > 0 && below(5) < 3;
+      counts[which] += takes ? -1 : 1;
+      builder.add(thread, takes ? EventKind::kTake : EventKind::kPost, kFirstSemaphore + which);
       continue;
     }
     auto& mine = held[thread];
@@ -133,8 +154,9 @@ predict::Windows small_windows(int round) {
 
 std::string text(const Trace& trace) {
   static constexpr const char* kNames[] = {
-      "r",   "w",  "rmw",  "fence", "acq", "rel",   "racq", "rrel", "fork",   "join", "begin",
-      "end", "br", "wait", "call",  "ret", "alloc", "free", "try",  "notify", "send", "receive"};
+      "r",    "w",      "rmw",  "fence",   "acq",     "rel",  "racq", "rrel",  "fork",
+      "join", "begin",  "end",  "br",      "wait",    "call", "ret",  "alloc", "free",
+      "try",  "notify", "send", "receive", "request", "post", "take", "count", "destroy"};
   std::string all;
   for (const Event& event : trace.events) {
     all += fmt::format("T{}|{}({})\n", event.thread, kNames[static_cast<int>(event.kind())],
@@ -200,21 +222,39 @@ bool NaivePlayer::started(const State& state, uint32_t i) const {
   for (uint32_t other = 0; other < i; ++other) {
     const Event& before = trace_.events[other];
     const bool done = state.done[before.thread] > place_[other];
+    const bool counts = before.kind() == EventKind::kCount && before.address == event.address &&
+                        (event.kind() == EventKind::kPost || event.kind() == EventKind::kTake);
     const bool starts = before.kind() == EventKind::kFork && before.address == event.thread;
     const bool ends = event.kind() == EventKind::kJoin && before.thread == event.address;
     const bool arrives = before.kind() == EventKind::kSend && event.kind() == EventKind::kReceive &&
                          before.address == event.address;
-    if ((starts || ends || arrives) && !done) {
+    if ((starts || ends || arrives || counts) && !done) {
       return false;
     }
   }
   return true;
 }
 
-// Threads and locks allow it; reads are another matter.
+// Of what has been posted something is left.
+bool NaivePlayer::may_take(const State& state, const Event& event) const {
+  int64_t count = 0;
+  for (uint32_t i = 0; i < trace_.events.size(); ++i) {
+    const Event& past = trace_.events[i];
+    if (past.address != event.address || state.done[past.thread] <= place_[i]) {
+      continue;
+    }
+    count += past.kind() == EventKind::kPost ? 1 : past.kind() == EventKind::kTake ? -1 : 0;
+    if (past.kind() == EventKind::kCount) {
+      count += static_cast<int64_t>(trace_.write_value(past).value_or(0));
+    }
+  }
+  return count > 0;
+}
+
+// Threads, semaphores and locks allow it; reads are another matter.
 bool NaivePlayer::enabled(const State& state, uint32_t i) const {
   const Event& event = trace_.events[i];
-  if (!started(state, i)) {
+  if (!started(state, i) || (event.kind() == EventKind::kTake && !may_take(state, event))) {
     return false;
   }
   for (uint32_t thread = 0; thread < threads_.size(); ++thread) {

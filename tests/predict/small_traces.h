@@ -30,9 +30,10 @@ struct SmallTraceShape {
   bool units = false;
   bool wide = false;  // accesses of one byte or two, at bytes with these numbers
   bool fences = false;
-  bool waits = false;     // for one of two condition variables, and notifications
-  bool messages = false;  // sent and received, of two kinds
-  bool tries = false;     // some acquisitions do not block
+  bool waits = false;       // for one of two condition variables, and notifications
+  bool messages = false;    // sent and received, of two kinds
+  bool tries = false;       // some acquisitions do not block
+  bool semaphores = false;  // two, one of which may have a count at first
 };
 
 // Each event has a source location of its own.
@@ -100,6 +101,7 @@ class NaivePlayer {
   };
   Holds holds(const State& state, uint32_t thread, uint64_t lock) const;
   bool keeps_out(const State& state, uint32_t thread, const Event& event) const;
+  bool may_take(const State& state, const Event& event) const;
   template <typename Visit>
   void visit_states(const Visit& visit) const;
   bool enabled(const State& state, uint32_t event) const;

@@ -60,6 +60,7 @@ TEST_CASE("the validator accepts what the definition allows, and nothing else") 
     shape.events = 8;
     shape.forks = random() % 2 == 0;
     shape.messages = random() % 3 == 0;
+    shape.semaphores = random() % 3 == 0;
     shape.reader_locks = random() % 2 == 0;
     shape.exchanges = random() % 3 == 0;
     const Trace trace = random_small_trace(random, shape);
