@@ -371,9 +371,9 @@ inline void put_lost(Encoder& e, uint64_t count) {
 
 // A record without stamps and words: not of a plain access.
 inline __attribute__((always_inline)) void put_bare(Encoder& e, RecordType type, uint64_t address,
-                                                    uint64_t pc) {
+                                                    uint64_t pc, uint32_t size = 0) {
   const encoding::Change change(e);
-  uint8_t* const to = encoding::put_site(e, other_key(type, 0, pc), address, kExtras);
+  uint8_t* const to = encoding::put_site(e, other_key(type, size, pc), address, kExtras);
   *to = 0;
   encoding::publish(e, to + 1);
 }
@@ -472,9 +472,10 @@ inline __attribute__((always_inline)) bool put_open_cached(Encoder& e, uint64_t 
 
 // put_bare().
 inline __attribute__((always_inline)) bool put_bare_cached(Encoder& e, RecordType type,
-                                                           uint64_t address, uint64_t pc) {
+                                                           uint64_t address, uint64_t pc,
+                                                           uint32_t size = 0) {
   using namespace encoding;
-  const uint64_t key = other_key(type, 0, pc);
+  const uint64_t key = other_key(type, size, pc);
   const uint32_t slot = 8 * key_slot(key);
   if (!is_cached(e, slot, key, address)) {
     return false;

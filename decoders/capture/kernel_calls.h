@@ -16,12 +16,15 @@
 
 namespace tsomon::kernel {
 
-inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0) {
+inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
+                 long f = 0) {
   long result = number;
   register long fourth __asm__("r10") = d;
+  register long fifth __asm__("r8") = e;
+  register long sixth __asm__("r9") = f;
   __asm__ volatile("syscall"
                    : "+a"(result)
-                   : "D"(a), "S"(b), "d"(c), "r"(fourth)
+                   : "D"(a), "S"(b), "d"(c), "r"(fourth), "r"(fifth), "r"(sixth)
                    : "rcx", "r11", "memory");
   if (result < 0 && result > -4096) {
     errno = static_cast<int>(-result);
@@ -48,6 +51,14 @@ inline int stat(const char* path, struct stat* status) {
 inline int fstat(int file, struct stat* status) {
   return static_cast<int>(call(SYS_newfstatat, file, reinterpret_cast<long>(""),
                                reinterpret_cast<long>(status), AT_EMPTY_PATH));
+}
+// Anywhere, from the beginning of the file. MAP_FAILED: there is none.
+inline void* mmap(size_t size, int protection, int flags, int file) {
+  return reinterpret_cast<void*>(
+      call(SYS_mmap, 0, static_cast<long>(size), protection, flags, file, 0));
+}
+inline int munmap(void* begin, size_t size) {
+  return static_cast<int>(call(SYS_munmap, reinterpret_cast<long>(begin), static_cast<long>(size)));
 }
 
 }  // namespace tsomon::kernel

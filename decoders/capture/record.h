@@ -69,8 +69,12 @@ enum class RecordType : uint8_t {
   kTake = 32,                  // the semaphore; lo, [hi]: its count shrank by one in between
   kCount = 33,                 // the semaphore; lo, hi, count: it has this count from here on
   kDestroy = 34,               // the lock, barrier or condition variable; lo, [hi]: before it ends
+  kBlock = 35,                 // a block of memory that the program gets: where it begins; `size`
+                               // bytes, or 0: see the words; none, lo, or lo, hi, bytes
+  kBlockEnd = 36,              // memory that is given back, before that: as kBlock, bytes may be 0:
+                               // the block that begins there
 };
-inline constexpr int kRecordTypes = 35;
+inline constexpr int kRecordTypes = 37;
 
 inline constexpr uint32_t kMaxWords = 4;
 inline constexpr uint32_t kMaxSize = 1023;  // longer accesses are ranges

@@ -37,6 +37,11 @@ std::optional<uint64_t> value_of(const Record& record, uint32_t index, uint32_t 
   return masked(record.words[index], record.size);
 }
 
+// Of a block; 0: not known.
+uint64_t block_bytes(const Record& record) {
+  return record.size != 0 ? record.size : record.count >= 3 ? record.words[2] : 0;
+}
+
 }  // namespace
 
 void ThreadStream::problem(std::string_view text) {
@@ -379,6 +384,14 @@ void ThreadStream::add_ordered(const Record& record) {
       event.size = static_cast<uint32_t>(record.words[2]) & Event::kMaxSize;
       return add_placed(event, placed);
     }
+    case RecordType::kBlock:
+    case RecordType::kBlockEnd: {
+      Event event = make(
+          record.type == RecordType::kBlock ? EventKind::kAllocate : EventKind::kFree, record);
+      event.size = 0;
+      const uint64_t bytes = block_bytes(record);
+      return add_placed(event, placed, {}, bytes != 0 ? std::optional(bytes) : std::nullopt);
+    }
     case RecordType::kCount: {
       Event event = make(EventKind::kCount, record);
       event.size = 0;
@@ -477,6 +490,14 @@ bool ThreadStream::decode_record(const Record& record) {
     case RecordType::kAllocate:
       if (aux < 3 || record.words[2] == 0 || record.words[2] > Event::kMaxSize ||
           record.address > ~record.words[2]) {
+        return false;
+      }
+      add_ordered(record);
+      return true;
+    case RecordType::kBlock:
+    case RecordType::kBlockEnd:
+      if ((block_bytes(record) == 0 && record.type == RecordType::kBlock) ||
+          record.address > ~block_bytes(record)) {
         return false;
       }
       add_ordered(record);

@@ -49,17 +49,19 @@ inline constexpr uint32_t kNoSlot = kSlots;  // before the first record of a chu
 inline constexpr uint32_t kMaxCount = 127;
 
 // Key of a site. Plain accesses of 1, 2, 4 and 8 bytes: the instruction pointer times 8, and a
-// code. Others: bit 63, and instruction pointer, type (from bit 48) and size (from bit 53).
+// code. Others: bit 63, and instruction pointer, type (five bits from bit 48, and its sixth at bit
+// 47, which no instruction pointer of a program has) and size (from bit 53).
 inline constexpr uint64_t kOtherKey = uint64_t{1} << 63;
-inline constexpr uint64_t kPcMask = (uint64_t{1} << 48) - 1;
+inline constexpr uint64_t kPcMask = (uint64_t{1} << 47) - 1;
 
 constexpr int plain_code(RecordType type, uint32_t size) {
   const int log = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : size == 8 ? 3 : -1;
   return log < 0 ? -1 : type == RecordType::kRead ? log : type == RecordType::kWrite ? log + 4 : -1;
 }
 constexpr uint64_t other_key(RecordType type, uint32_t size, uint64_t pc) {
-  return kOtherKey | (static_cast<uint64_t>(size) << 53) | (static_cast<uint64_t>(type) << 48) |
-         (pc & kPcMask);
+  const auto number = static_cast<uint64_t>(type);
+  return kOtherKey | (static_cast<uint64_t>(size) << 53) | ((number & 31) << 48) |
+         ((number >> 5 & 1) << 47) | (pc & kPcMask);
 }
 // size <= kMaxSize
 constexpr uint64_t make_key(RecordType type, uint32_t size, uint64_t pc) {
@@ -67,7 +69,7 @@ constexpr uint64_t make_key(RecordType type, uint32_t size, uint64_t pc) {
   return code < 0 ? other_key(type, size, pc) : pc * 8 + static_cast<uint64_t>(code);
 }
 constexpr RecordType key_type(uint64_t key) {
-  return (key & kOtherKey) != 0 ? static_cast<RecordType>((key >> 48) & 31)
+  return (key & kOtherKey) != 0 ? static_cast<RecordType>((key >> 48 & 31) | (key >> 47 & 1) << 5)
          : (key & 4) != 0       ? RecordType::kWrite
                                 : RecordType::kRead;
 }

@@ -10,6 +10,7 @@
 #include <zstd.h>
 
 #include "decoders/capture/clock_entry.h"
+#include "decoders/capture/kernel_calls.h"
 
 // Inlined: hashing then needs no library and no allocation, also in a signal handler.
 #define XXH_INLINE_ALL
@@ -58,7 +59,7 @@ void Writer::close() {
   ZSTD_freeCCtx(context_);  // accepts nullptr
   context_ = nullptr;
   if (packed_ != nullptr) {
-    munmap(packed_, packed_size_);
+    kernel::munmap(packed_, packed_size_);
     packed_ = nullptr;
     packed_size_ = 0;
   }
@@ -76,10 +77,10 @@ bool Writer::reserve(size_t size) {
     return true;
   }
   if (packed_ != nullptr) {
-    munmap(packed_, packed_size_);
+    kernel::munmap(packed_, packed_size_);
     packed_size_ = 0;
   }
-  packed_ = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  packed_ = kernel::mmap(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
   if (packed_ == MAP_FAILED) {
     packed_ = nullptr;
     return false;

@@ -20,8 +20,8 @@ enum class OpForm : uint8_t {
   kBegin,       // begin, begin(label), begin(label;sets)
   kEnd,         // end; RAPID's end(text) too; cancel
   kBare,        // op without operand
-  kObject,      // op(0xADDRESS+SIZE)
-  kAddress,     // op(0xADDRESS)
+  kObject,      // op(0xADDRESS+SIZE), and of a block op(0xADDRESS=SIZE)
+  kAddress,     // op(0xADDRESS), op(0xADDRESS=SIZE)
   kAnyOperand,  // op(text), text without a meaning here
 };
 
@@ -70,8 +70,8 @@ inline constexpr std::array kOps = {
     Op{op_word("branch"), EventKind::kBranch, OpForm::kBare},
     Op{op_word("call"), EventKind::kCall, OpForm::kText},
     Op{op_word("ret"), EventKind::kReturn, OpForm::kText},
-    Op{op_word("alloc"), EventKind::kAllocate, OpForm::kObject},
-    Op{op_word("free"), EventKind::kFree, OpForm::kAddress},
+    Op{op_word("alloc"), EventKind::kAllocate, OpForm::kObject, false, true},
+    Op{op_word("free"), EventKind::kFree, OpForm::kAddress, false, true},
     Op{op_word("enter"), EventKind::kBranch, OpForm::kAnyOperand},
     Op{op_word("exit"), EventKind::kBranch, OpForm::kAnyOperand},
     Op{op_word("dummy"), EventKind::kBranch, OpForm::kAnyOperand},

@@ -79,6 +79,7 @@ class StdReader::Impl {
   bool parse_access(const OpField& field, ParsedEvent& parsed);
   bool parse_values(const OpField& field, size_t begin, ParsedEvent& parsed);
   bool parse_object(const OpField& field, ParsedEvent& parsed);
+  bool parse_block(const OpField& field, ParsedEvent& parsed);
   bool read_interval(const Fields& fields, ParsedEvent& parsed);
   bool parse_location(std::string_view text, LocationKey& key);
   bool parse_header(std::string_view op);
@@ -346,7 +347,32 @@ bool StdReader::Impl::parse_values(const OpField& field, size_t begin, ParsedEve
   return !op.writes || (both && written.empty()) || parse(written, parsed.written);
 }
 
+// Memory that is no set: its size is the value.
+bool StdReader::Impl::parse_block(const OpField& field, ParsedEvent& parsed) {
+  const size_t equals = field.operand.find('=');
+  const std::string_view text = field.operand.substr(0, equals);
+  const auto address = parse_value(text, 0);
+  if (!address || text.size() < 3 || text.front() != '0') {
+    return wrong(field.op->form == OpForm::kObject ? "OP(0xADDRESS+SIZE) or OP(0xADDRESS=SIZE)"
+                                                   : "OP(0xADDRESS)",
+                 field.all);
+  }
+  parsed.address = *address;
+  if (equals == std::string_view::npos) {
+    return true;
+  }
+  const auto size = parse_value(field.operand.substr(equals + 1), 0);
+  if (!size || *size == 0 || *address > ~*size) {
+    return wrong("a size in bytes", field.operand);
+  }
+  parsed.written = *size;
+  return true;
+}
+
 bool StdReader::Impl::parse_object(const OpField& field, ParsedEvent& parsed) {
+  if (field.operand.find('=') != std::string_view::npos) {
+    return parse_block(field, parsed);
+  }
   const auto object = parse_byte_range(field.operand);
   if (!object) {
     return wrong("OP(0xADDRESS+SIZE)", field.all);
@@ -401,14 +427,8 @@ bool StdReader::Impl::parse_object(const OpField& field, ParsedEvent& parsed) {
       return length == 0 || wrong("no operand", field.all);
     case OpForm::kObject:
       return parse_object(field, parsed);
-    case OpForm::kAddress: {
-      const auto address = parse_value(field.operand, 0);
-      if (!address || length < 3 || *arg != '0') {
-        return wrong("OP(0xADDRESS)", field.all);
-      }
-      parsed.address = *address;
-      return true;
-    }
+    case OpForm::kAddress:
+      return parse_block(field, parsed);
     case OpForm::kAnyOperand:
       return true;
   }

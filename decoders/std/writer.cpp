@@ -218,11 +218,14 @@ void StdWriter::write_event(const EventBlock& block, const Event& event, std::st
       break;
     }
     case OpForm::kObject:
-      fmt::format_to(std::back_inserter(out), "(0x{:x}+{})", event.address,
-                     static_cast<uint32_t>(event.size));
-      break;
     case OpForm::kAddress:
-      fmt::format_to(std::back_inserter(out), "(0x{:x})", event.address);
+      fmt::format_to(std::back_inserter(out), "(0x{:x}", event.address);
+      if (event.size != 0 && op_of(event.kind()).form == OpForm::kObject) {
+        fmt::format_to(std::back_inserter(out), "+{}", static_cast<uint32_t>(event.size));
+      } else {
+        put_values(block, event, out);
+      }
+      out += ')';
       break;
     default:
       break;

@@ -326,8 +326,8 @@ void add_chunks(size_t count) {
     return;
   }
   auto* const memory =
-      static_cast<char*>(mmap(nullptr, count * sizeof(Chunk), PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+      static_cast<char*>(kernel::mmap(count * sizeof(Chunk), PROT_READ | PROT_WRITE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1));
   if (memory == MAP_FAILED) {
     return;
   }

@@ -4,6 +4,7 @@
 
 #include <sys/mman.h>
 
+#include "decoders/capture/kernel_calls.h"
 #include "monitor/probe/chunk_writer.h"
 
 namespace tsomon::probe {
@@ -22,8 +23,8 @@ void* take_memory(size_t size) {
     }
   }
   const size_t wanted = size < kBlock / 4 ? kBlock : size;
-  void* const memory = mmap(nullptr, wanted, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const memory =
+      kernel::mmap(wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (memory == MAP_FAILED) {
     return nullptr;
   }

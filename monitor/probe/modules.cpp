@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "decoders/capture/format.h"
+#include "decoders/capture/kernel_calls.h"
 #include "monitor/probe/chunk_writer.h"
 #include "monitor/probe/copy.h"
 #include "monitor/probe/not_instrumented.h"
@@ -122,8 +123,8 @@ int add_all(dl_phdr_info*, size_t, void*) {
 
 void scan_modules() {
   if (space == nullptr) {
-    void* const memory = mmap(nullptr, kSpace, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* const memory = kernel::mmap(kSpace, PROT_READ | PROT_WRITE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
     if (memory == MAP_FAILED) {
       return;
     }

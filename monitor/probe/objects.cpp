@@ -1,28 +1,33 @@
-// Objects: what the program allocates together, by option objects=SIZE.
+// Blocks of memory that the program allocates (blocks.h), and by option objects=SIZE objects: what
+// it allocates together is an atomic set.
 //
 // Interposed  malloc, calloc, realloc, reallocarray, free, aligned_alloc, posix_memalign, memalign,
-//             valloc; with them operator new and delete, which call these. The definitions here are
-//             weak: a program that has its own allocator keeps it (and has no objects). Without the
-//             option each is a call of the next definition.
-// Records     kAllocate with a stamp that is taken after the memory was obtained, kFree with one
-//             that is taken before it is given back: at one address the stamps of an object's end
-//             and of the next one's beginning are in this order, whichever threads these are.
-//             realloc ends an object and begins another one, also in place.
+//             valloc, pvalloc; with them operator new and delete, which call these (operators_new.cpp).
+//             The definitions here are weak: a program that has its own allocator keeps it (and has
+//             no blocks and no objects).
+// Records     With the option, of objects of that size kAllocate with a stamp that is taken after
+//             the memory was obtained, and of all frees kFree with one that is taken before the
+//             memory is given back: at one address the stamps of an object's end and of the next
+//             one's beginning are in this order, whichever threads these are. Otherwise blocks.
+//             realloc ends an object or block and begins another one, also in place.
 // Start       Nothing is recorded before the first unit or thread. The objects that are alive by
-//             then are kept in a table and recorded at that moment.
+//             then are kept in a table and recorded at that moment. Blocks need none: the end of
+//             one says how long it was.
 // Reentrancy  Recording allocates nothing. dlsym, which finds the next definitions, may allocate:
 //             it is served from a small arena, which is never given back.
 // Signals     As for all hooks. The table is used with signals blocked.
-// Misses      Memory of other sources: the stack, globals, mmap, pools (each of whose blocks is one
-//             object). What a thread that is not recorded frees lasts until its place is allocated
+// Misses      Memory of other sources: pools, each of whose blocks is one. What a thread that is not recorded frees lasts until its place is allocated
 //             again. In a child of fork: what was allocated before.
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
+#include <dlfcn.h>
 #include <malloc.h>
 
 #include "monitor/explore/runtime/runtime.h"
+#include "monitor/probe/blocks.h"
 #include "monitor/probe/chunk_writer.h"
 #include "monitor/probe/real.h"
 
@@ -39,10 +44,12 @@ struct Allocator {
   int (*posix_memalign)(void**, size_t, size_t);
   void* (*memalign)(size_t, size_t);
   void* (*valloc)(size_t);
+  void* (*pvalloc)(size_t);
 };
 Allocator next;
 bool found = false;
 bool searching = false;
+bool sizes_are_known = false;  // malloc_usable_size is that of the same allocator
 
 alignas(64) char arena[16384];
 size_t arena_used = 0;
@@ -66,6 +73,13 @@ void look_up(Function* function, const char* name) {
   *function = reinterpret_cast<Function>(next_definition(name, nullptr));
 }
 
+bool same_module(const void* one, const void* other) {
+  Dl_info first;
+  Dl_info second;
+  return dladdr(one, &first) != 0 && dladdr(other, &second) != 0 &&
+         first.dli_fbase == second.dli_fbase;
+}
+
 // False: this call comes from the search. The first call comes before there are threads.
 bool ready() {
   if (TSOMON_LIKELY(found)) {
@@ -83,6 +97,9 @@ bool ready() {
   look_up(&next.posix_memalign, "posix_memalign");
   look_up(&next.memalign, "memalign");
   look_up(&next.valloc, "valloc");
+  look_up(&next.pvalloc, "pvalloc");
+  sizes_are_known = same_module(reinterpret_cast<const void*>(next.malloc),
+                                reinterpret_cast<const void*>(&malloc_usable_size));
   found = true;
   return true;
 }
@@ -161,31 +178,54 @@ void forget(uint64_t address) {
   table[hole] = {};
 }
 
-bool wanted() { return TSOMON_UNLIKELY(options.objects != 0) && recording && !local.off; }
+// An object, of which option objects=SIZE asks for the beginning and the end.
+bool is_object(size_t size) { return size != 0 && size <= options.objects; }
+
+// Where the program allocates or frees: not where an operator of the C++ library does.
+uint64_t place(uint64_t pc) {
+  return TSOMON_LIKELY(local.allocates == 0) ? pc : std::exchange(local.allocates, 0);
+}
+
+// Bytes of the block, which may be more than were asked for: none of them is given to others.
+size_t bytes_of(void* pointer, size_t size) {
+  return sizes_are_known ? malloc_usable_size(pointer) : size;
+}
 
 void* begins(void* pointer, size_t size, uint64_t pc) {
-  if (!wanted() || pointer == nullptr || size == 0 || size > options.objects) {
+  pc = place(pc);
+  if (!recording || local.off || pointer == nullptr) {
     return pointer;
   }
   const int saved_errno = errno;
-  if (local.thread != nullptr) {
-    put_object(reinterpret_cast<uint64_t>(pointer), size, pc);
-  } else if (!activated()) {
-    remember(reinterpret_cast<uint64_t>(pointer), size);
+  if (TSOMON_UNLIKELY(is_object(size))) {
+    if (local.thread != nullptr) {
+      put_object(reinterpret_cast<uint64_t>(pointer), size, pc);
+    } else if (!activated()) {
+      remember(reinterpret_cast<uint64_t>(pointer), size);
+    }
+  } else if (local.thread != nullptr && !options.only_sets) {
+    if (const size_t bytes = bytes_of(pointer, size); bytes != 0) {
+      block_begins(reinterpret_cast<uint64_t>(pointer), bytes, pc);
+    }
   }
   errno = saved_errno;
   return pointer;
 }
 
 void ends(void* pointer, uint64_t pc) {
-  if (!wanted() || pointer == nullptr) {
+  pc = place(pc);
+  if (!recording || local.off || pointer == nullptr) {
     return;
   }
   const int saved_errno = errno;
-  if (local.thread != nullptr) {
-    put_point_now(RecordType::kFree, reinterpret_cast<uint64_t>(pointer), pc);
-  } else if (!activated()) {
-    forget(reinterpret_cast<uint64_t>(pointer));
+  if (TSOMON_UNLIKELY(options.objects != 0)) {
+    if (local.thread != nullptr) {
+      put_point_now(RecordType::kFree, reinterpret_cast<uint64_t>(pointer), pc);
+    } else if (!activated()) {
+      forget(reinterpret_cast<uint64_t>(pointer));
+    }
+  } else if (local.thread != nullptr && !options.only_sets) {
+    block_ends(reinterpret_cast<uint64_t>(pointer), bytes_of(pointer, 0), pc);
   }
   errno = saved_errno;
 }
@@ -196,10 +236,10 @@ void* resize(void* pointer, size_t size, uint64_t pc) {
     const size_t rest = static_cast<size_t>(arena + sizeof arena - static_cast<char*>(pointer));
     return moved != nullptr ? std::memcpy(moved, pointer, size < rest ? size : rest) : nullptr;
   }
-  if (!wanted()) {
+  if (!recording || local.off) {
     return next.realloc(pointer, size);
   }
-  const size_t before = pointer != nullptr ? malloc_usable_size(pointer) : 0;
+  const size_t before = pointer != nullptr && sizes_are_known ? malloc_usable_size(pointer) : 0;
   ends(pointer, pc);
   void* const result = next.realloc(pointer, size);
   if (result == nullptr && size != 0) {
@@ -304,4 +344,8 @@ TSOMON_HOOK void* memalign(size_t alignment, size_t size) noexcept {
 TSOMON_HOOK void* valloc(size_t size) noexcept {
   TSOMON_IF_EXPLORED(allocate(size, 4096))
   return ready() ? begins(next.valloc(size), size, TSOMON_PC()) : nullptr;
+}
+TSOMON_HOOK void* pvalloc(size_t size) noexcept {
+  TSOMON_IF_EXPLORED(allocate((size + 4095) & ~size_t{4095}, 4096))
+  return ready() ? begins(next.pvalloc(size), size, TSOMON_PC()) : nullptr;
 }

@@ -117,7 +117,7 @@ void find_symbols(int type, const char* const* patterns, int count,
   struct stat status {};
   if (fd >= 0 && kernel::fstat(fd, &status) == 0) {
     const auto size = static_cast<size_t>(status.st_size);
-    void* const image = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    void* const image = kernel::mmap(size, PROT_READ, MAP_PRIVATE, fd);
     if (image != MAP_FAILED) {
       uint64_t bias = 0;
       dl_iterate_phdr(
@@ -127,7 +127,7 @@ void find_symbols(int type, const char* const* patterns, int count,
           },
           &bias);
       read_symbols(static_cast<const char*>(image), size, bias, type, {patterns, count}, found);
-      munmap(image, size);
+      kernel::munmap(image, size);
     }
   }
   if (fd >= 0) {

@@ -18,6 +18,7 @@
 #include <sched.h>
 
 #include "monitor/explore/runtime/runtime.h"
+#include "monitor/probe/blocks.h"
 #include "monitor/probe/chunk_writer.h"
 #include "monitor/probe/function_units.h"
 #include "monitor/probe/real.h"
@@ -34,7 +35,8 @@ struct Start {
   void* (*routine)(void*);
   void* argument;
   Thread* thread;
-  sigset_t mask;  // with which the routine begins
+  sigset_t mask;   // with which the routine begins
+  bool own_stack;  // one that the caller has given it
 };
 
 // The C library keeps the data of so many keys in the thread itself and allocates memory for the
@@ -51,10 +53,36 @@ void block_signals(sigset_t* before) {
   real_pthread_sigmask(SIG_SETMASK, &all, before);
 }
 
+// The stack of the thread, with its thread-local storage, which the next thread may get. One that
+// the program has given it is a block of the program's, or a part of one.
+__thread struct {
+  uint64_t begin = 0;
+  uint64_t size = 0;  // 0: not known
+} stack;
+
+void find_stack() {
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) {
+    return;
+  }
+  void* begin = nullptr;
+  size_t size = 0;
+  if (pthread_attr_getstack(&attributes, &begin, &size) == 0) {
+    stack.begin = reinterpret_cast<uint64_t>(begin);
+    stack.size = size;
+  }
+  pthread_attr_destroy(&attributes);
+}
+
+bool stack_is_block() { return stack.size != 0 && !options.only_sets; }
+
 void at_thread_end(void* rounds) {
   const auto left = reinterpret_cast<uintptr_t>(rounds);
   if (left > 1 && pthread_setspecific(end_key, reinterpret_cast<void*>(left - 1)) == 0) {
     return;
+  }
+  if (stack_is_block()) {
+    block_ends(stack.begin, stack.size, 0);
   }
   // Nobody may ever join it.
   if (local.thread != nullptr) {
@@ -79,10 +107,24 @@ void* run(void* data) {
   const Start start = *static_cast<Start*>(data);
   end_with_destructors();
   use_alternate_stack();
+  if (!start.own_stack) {
+    find_stack();
+  }
   begin_thread(start.thread);
+  if (stack_is_block()) {
+    block_begins(stack.begin, stack.size, 0);
+  }
   std::free(data);  // the allocator may be the program's
   real_pthread_sigmask(SIG_SETMASK, &start.mask, nullptr);
   return start.routine(start.argument);
+}
+
+// Without a stack of the caller the end of the stack is 0.
+bool has_own_stack(const pthread_attr_t* attributes) {
+  void* stack = nullptr;
+  size_t size = 0;
+  return pthread_attr_getstack(attributes, &stack, &size) == 0 &&
+         reinterpret_cast<uint64_t>(stack) + size != 0;
 }
 
 // The attributes of a new thread, but for the signal mask: all are blocked.
@@ -123,10 +165,9 @@ class Attributes {
                 pthread_attr_setguardsize(&own_, size) == 0 &&
                 pthread_attr_getstacksize(given, &size) == 0 &&
                 pthread_attr_setstacksize(&own_, size) == 0;
-    // Without a stack of the caller the end of the stack is 0.
-    if (pthread_attr_getstack(given, &stack, &size) == 0 &&
-        reinterpret_cast<uint64_t>(stack) + size != 0) {
-      done = done && pthread_attr_setstack(&own_, stack, size) == 0;
+    if (has_own_stack(given)) {
+      done = done && pthread_attr_getstack(given, &stack, &size) == 0 &&
+             pthread_attr_setstack(&own_, stack, size) == 0;
     }
     if (pthread_attr_getinheritsched(given, &number) == 0 && number == PTHREAD_EXPLICIT_SCHED) {
       sched_param parameters{};
@@ -209,12 +250,13 @@ TSOMON_HOOK int pthread_create(pthread_t* handle, const pthread_attr_t* attribut
     return EAGAIN;
   }
   Thread* const thread = new_thread();
-  *data = {routine, argument, thread, {}};
+  *data = {routine, argument, thread, {}, false};
   bool detached = false;
   if (attributes != nullptr) {
     int state = 0;
     pthread_attr_getdetachstate(attributes, &state);
     detached = state == PTHREAD_CREATE_DETACHED;
+    data->own_stack = has_own_stack(attributes);
   }
   // Recorded before the call: the allocator that it may use can be instrumented. If it fails, the
   // capture has a thread without events.

@@ -9,7 +9,7 @@ void HeapObjects::change(const Event& event, uint64_t number) {
     live->second->second.to = number;
     live_.erase(live);
   }
-  if (event.kind() != EventKind::kAllocate) {
+  if (event.kind() != EventKind::kAllocate || event.size == 0) {
     return;
   }
   if (oldest_first_.size() == kMaxObjects) {

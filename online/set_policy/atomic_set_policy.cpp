@@ -5,12 +5,12 @@
 #include <bit>
 #include <utility>
 
+#include "tso/check/set_objects.h"
+
 namespace tsomon {
 namespace {
 
 constexpr std::array<uint32_t, 1> kOneScope = {0};
-
-bool is_data(const Event& event) { return is(event, kinds::kAccesses & ~kinds::kLocks); }
 
 }  // namespace
 
@@ -134,7 +134,7 @@ void AtomicSetPolicy::add(const EventBlock& block, uint64_t first_index) {
       const Event& event = block.events[i - kAhead];
       const uint64_t index = first_index + i - kAhead;
       if (!is_data(event)) {
-        if (event.kind() == EventKind::kAllocate) {
+        if (begins_object(event)) {
           allocate(block, event, index);
         } else if (event.kind() == EventKind::kFree && mode_ == Mode::kObjects) {
           end_object(objects_.free(event));

@@ -145,6 +145,31 @@ TEST_CASE("objects begin and end") {
         Lines{"T0 alloc 0x7000+48 [10,10]", "T0 w 0x7008+8 [10,20]", "T0 free 0x7000 [20,20]"});
 }
 
+TEST_CASE("blocks of memory begin and end, with stamps or without") {
+  Recording file;
+  file.events(0, 0,
+              Records()
+                  .stamp(5)
+                  .other(kBlock, 0x7000, 0x1001, 48, kSeparates, 10)
+                  .other(kBlockEnd, 0x7000, 0x1002, 48, 0)
+                  .other(kBlock, 0x7000, 0x1001, 16, 0)
+                  .stamp(20)
+                  .other(kBlock, 0x10000, 0, 0, kSeparates, 30, 30, 1 << 25)
+                  .other(kBlockEnd, 0x10000, 0, 0, kSeparates, 40)
+                  .other(kBlock, 0x7000, 0, 0, kSeparates, 50, 50)
+                  .other(kBlockEnd, ~uint64_t{0}, 0, 0, kSeparates, 60, 60, 8));
+  file.trailer();
+  const auto capture = read_capture(file.bytes());
+  REQUIRE(capture);
+  CHECK(capture->problems.back() == "thread 0: 2 records are lost");
+  std::vector<uint64_t> bytes;
+  for (const Event& event : capture->trace.events) {
+    CHECK(event.size == 0);
+    bytes.push_back(capture->trace.write_value(event).value_or(0));
+  }
+  CHECK(bytes == std::vector<uint64_t>{48, 48, 16, 1 << 25, 0});
+}
+
 TEST_CASE("what a signal handler interrupted may have come after it") {
   Recording file;
   Records outer;

@@ -254,7 +254,7 @@ TEST_CASE("malformed records are skipped, counted and named") {
   file.events(0, 0,
               Records()
                   .access(kRead, 0x10, 0)
-                  .other(static_cast<RecordType>(31), 0, 0, 0, 0, 1, 2, 3)
+                  .other(static_cast<RecordType>(63), 0, 0, 0, 0, 1, 2, 3)
                   .other(kAtomicLoad, 0x20, 0, 4, 0, 7)
                   .other(kRangeRead, 0x20, 0, 0, 0, ~uint64_t{0})
                   .other(kUnitEnd, 0, 0, 0, 0)
@@ -273,7 +273,7 @@ TEST_CASE("malformed records are skipped, counted and named") {
   CHECK(capture->problems ==
         Lines{
             "thread 0, chunk 0: byte 0: a malformed record of type 1",
-            "thread 0, chunk 0: byte 10: record type 31 is not known to this version",
+            "thread 0, chunk 0: byte 10: record type 63 is not known to this version",
             "thread 0, chunk 0: byte 27: a malformed record of type 4",
             "thread 0, chunk 0: byte 41: a malformed record of type 20",
             "thread 0, chunk 0: byte 65: an interval ends 1 cycles before it begins",

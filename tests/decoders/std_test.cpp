@@ -163,6 +163,18 @@ TEST_CASE("std: objects begin and end") {
   CHECK(write_std(trace) == "T0|alloc(0x7f00+24)|new.c:1\nT1|free(0x7f00)|\n");
 }
 
+TEST_CASE("std: blocks that are no sets have their size as a value") {
+  const std::string text = "T0|alloc(0x7f00=20000000)|new.c:1\nT1|free(0x7f00=20000000)|\n";
+  const Trace trace = read(text);
+  REQUIRE(trace.events.size() == 2);
+  for (const Event& event : trace.events) {
+    CHECK(event.address == 0x7f00);
+    CHECK(event.size == 0);
+    CHECK(trace.write_value(event) == 20'000'000);
+  }
+  CHECK(write_std(trace) == text);
+}
+
 TEST_CASE("std: errors name the line and show what was found") {
   const std::vector<std::tuple<std::string, std::string, std::string>> cases = {
       {"T0|frob(x)|1", "line 2", "'frob(x)'"},

@@ -396,6 +396,19 @@ TEST_CASE("what is recorded in few stores is the same bytes") {
   CHECK(taken[3] > 50 * kRounds);
 }
 
+TEST_CASE("every type of record comes back, of every size") {
+  Thread thread;
+  for (int type = 1; type < kRecordTypes; ++type) {
+    for (const uint32_t size : {0U, 1U, kMaxSize}) {
+      Record record{static_cast<RecordType>(type), size, 0, 0, 0x7000, 0x7fffffffffff, {}};
+      record.count = has_stamps(record.type) ? 2 : 0;
+      record.words[0] = record.words[1] = thread.tick(10);
+      thread.record(record);
+    }
+  }
+  thread.check_snapshot();
+}
+
 TEST_CASE("random sequences come back from every chunk") {
   const uint32_t seed = 20261121;
   CAPTURE(seed);

@@ -15,7 +15,8 @@ std::string life(const Trace& trace, const Run& run, const std::string& name) {
       continue;
     }
     if (event.kind() == EventKind::kAllocate) {
-      text += " alloc " + std::to_string(event.size);
+      text += event.size != 0 ? " alloc " + std::to_string(event.size)
+                              : " block " + std::to_string(trace.write_value(event).value_or(0));
     } else if (event.kind() == EventKind::kFree) {
       text += " free";
     }
@@ -59,9 +60,16 @@ TEST_CASE("objects are recorded from their beginning to their end") {
 TEST_CASE("without the option there are no objects") {
   const Run result = run("g++", "objects", "");
   REQUIRE(result.status == 0);
-  const auto kinds = count_kinds(read(result.path).trace);
-  CHECK(kinds.count(EventKind::kAllocate) == 0);
-  CHECK(kinds.count(EventKind::kFree) == 0);
+  const capture::Capture capture = read(result.path);
+  for (const Event& event : capture.trace.events) {
+    CHECK((event.kind() != EventKind::kAllocate || event.size == 0));
+  }
+  // But blocks, with all bytes that they have.
+  CHECK(contains(life(capture.trace, result, "moving"), "block 40 free"));
+  CHECK(contains(life(capture.trace, result, "moved"), "block 72 free block 72"));
+  CHECK(contains(life(capture.trace, result, "cleared"), "block 24 free"));
+  CHECK(contains(life(capture.trace, result, "aligned"), "block "));
+  CHECK(contains(life(capture.trace, result, "numbers"), "block 40 free"));
   CHECK(run("g++", "objects", ":objects=17M").status == 2);
 }
 
@@ -72,6 +80,7 @@ TEST_CASE("a program may have its own allocator") {
     CHECK(result.status == 0);
     CHECK(result.said.at("sum") == 5);
     CHECK(result.said.at("calls") == 1);
-    CHECK(count_kinds(read(result.path).trace).count(EventKind::kAllocate) == 0);
+    // But for the stack of its thread.
+    CHECK(count_kinds(read(result.path).trace).count(EventKind::kAllocate) == 1);
   }
 }

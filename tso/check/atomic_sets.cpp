@@ -430,8 +430,7 @@ SetChoice resolved(const Trace& trace, SetChoice choice) {
   }
   const bool objects =
       trace.symbols.sets.empty() &&
-      std::any_of(trace.events.begin(), trace.events.end(),
-                  [](const Event& event) { return event.kind() == EventKind::kAllocate; });
+      std::any_of(trace.events.begin(), trace.events.end(), begins_object);
   return objects ? SetChoice::kObjects : SetChoice::kDeclared;
 }
 

@@ -23,6 +23,11 @@ inline bool is_data(const Event& event) {
   return is(event, kinds::kAccesses) && !is(event, kinds::kLocks);
 }
 
+// Blocks of memory that are no sets have no size (decoders/capture/record.h).
+inline bool begins_object(const Event& event) {
+  return event.kind() == EventKind::kAllocate && event.size != 0;
+}
+
 // An access to a set. `shaky`: it may belong to another object.
 struct SetAccess {
   uint32_t event = 0;
@@ -41,7 +46,7 @@ class Objects {
   explicit Objects(const Trace& trace) : trace_(trace) {
     for (uint32_t e = 0; e < trace.events.size(); ++e) {
       const Event& event = trace.events[e];
-      if (event.kind() == EventKind::kAllocate) {
+      if (begins_object(event)) {
         allocate(e);
       } else if (event.kind() == EventKind::kFree) {
         if (const auto found = live_.find(event.address); found != live_.end()) {

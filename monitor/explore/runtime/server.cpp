@@ -112,8 +112,8 @@ void answer(uint32_t request) {
 Channel* the_channel() { return channel; }
 
 void* take_zeroed(size_t bytes) {
-  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const memory =
+      kernel::mmap(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (memory == MAP_FAILED) {
     end_run(End::kFailed, "no memory for the runtime's tables");
   }
@@ -129,7 +129,7 @@ void serve_if_asked() {
   const int descriptor = std::atoi(text);
   unsetenv(kChannelVariable);
   void* const memory =
-      mmap(nullptr, sizeof(Channel), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+      kernel::mmap(sizeof(Channel), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor);
   if (memory == MAP_FAILED) {
     return;
   }
