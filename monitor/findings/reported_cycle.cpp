@@ -46,6 +46,8 @@ const char* edge_reason(EdgeKind kind) {
       return "thread start or end";
     case EdgeKind::kOverlap:
       return "conflict of overlapping intervals, in the order in which they begin";
+    case EdgeKind::kHandOver:
+      return "hand-over: what is taken or received was posted or sent";
   }
   return "";
 }

@@ -74,7 +74,7 @@ Finding finding_of_cycle(const DetectedCycle& cycle, Property property,
   auto& witness = finding.violation.witness;
   for (const uint32_t e : candidate) {
     witness.push_back({false, e});
-    if (is(finding.events.events[e], kinds::kStores)) {
+    if (is(finding.events.events[e], kinds::kBuffered)) {
       witness.push_back({true, e});
     }
   }

@@ -258,7 +258,8 @@ class Watch::Impl {
   // of one.
   bool stands(EventKind from, EdgeKind edge) const {
     const bool certain =
-        edge == EdgeKind::kConflict || edge == EdgeKind::kProgramOrder || edge == EdgeKind::kThread;
+        edge == EdgeKind::kConflict || edge == EdgeKind::kProgramOrder ||
+        edge == EdgeKind::kThread || edge == EdgeKind::kHandOver;
     return (summary_.losses == 0 && !missing_) ||
            (certain && (from != EventKind::kRead || edge == EdgeKind::kThread ||
                         !is_about_buffers(property_)));

@@ -379,8 +379,11 @@ class CrossingSearch {
   }
 
   // Forks and joins lead from thread to thread, too. False: one lies inside of a unit, which may
-  // begin a cycle.
+  // begin a cycle, or something else does.
   bool add_passages() {
+    if (!relation_.hand_overs().empty()) {
+      return false;
+    }
     passages_.resize(relation_.threads());
     for (const uint32_t e : relation_.thread_events()) {
       const Event& event = trace_.events[e];

@@ -66,7 +66,8 @@ class CycleWitness {
  private:
   bool fork_or_join(const Edge& edge) const {
     return in_.trace.events[edge.from].kind() == EventKind::kFork ||
-           in_.trace.events[edge.to].kind() == EventKind::kJoin;
+           in_.trace.events[edge.to].kind() == EventKind::kJoin ||
+           in_.relation.hands_over(edge.from, edge.to);
   }
 
   bool before(uint32_t e, uint32_t f) const {

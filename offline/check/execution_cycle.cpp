@@ -45,7 +45,7 @@ class UnitGraph {
     }
   }
 
-  // Program order, creation and joins.
+  // Program order, creation and joins, hand-overs.
   void add_certain() {
     const auto& events = in_.trace.events;
     const Adjacency& certain = in_.order.edges();
@@ -56,7 +56,9 @@ class UnitGraph {
             events[e].kind() == EventKind::kFork && events[e].address == events[f].thread;
         const bool ends =
             events[f].kind() == EventKind::kJoin && events[f].address == events[e].thread;
-        if (events[e].thread == events[f].thread ? !in_.by_event : starts || ends) {
+        if (events[e].thread == events[f].thread
+                ? !in_.by_event
+                : starts || ends || in_.relation.hands_over(e, f)) {
           add(e, f);
         }
       }

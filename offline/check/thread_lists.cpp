@@ -51,7 +51,7 @@ void ThreadLists::sort_units(const Relation& relation, bool by_event) {
       kind = 0;
       continue;
     }
-    const bool load = relation.is_read(e) || events[e].kind() == EventKind::kJoin;
+    const bool load = is(events[e], kinds::kLoadLike);
     kind &= static_cast<uint8_t>(load ? kSeveral | kLoads | kRelaxed : kSeveral | kRelaxed);
     if (!relation.is_store(e) && relation.source(e) == Relation::kNever) {
       kind &= static_cast<uint8_t>(~kRelaxed);

@@ -216,13 +216,13 @@ void ConflictGraph::shorten(std::vector<Step>* all) {
       for (; end < steps.size() && in_program_order(steps[end]) &&
              steps[end].to->thread == from.thread;
            ++end) {
-        end_stores = is(*steps[end].to, kinds::kStores | kinds::kDrains) ? end + 1 : end_stores;
+        end_stores = is(*steps[end].to, kinds::kBuffered | kinds::kDrains) ? end + 1 : end_stores;
       }
     }
     const bool drains = is(from, kinds::kDrains);
     size_t last = drains ? end : end_stores;
     const auto ordered = [&](const DetectedAccess& to) {
-      return from.index < to.index && (drains || is(to, kinds::kStores | kinds::kDrains));
+      return from.index < to.index && (drains || is(to, kinds::kBuffered | kinds::kDrains));
     };
     while (last > i + 1 && !ordered(*steps[last - 1].to)) {
       --last;

@@ -204,6 +204,19 @@ void EventHistory::append(const EventBlock& from, size_t begin, size_t end, Bloc
   to->size += end - begin;
 }
 
+// Slices need not begin where the semaphore does.
+void EventHistory::note_count(const EventBlock& from, const Event& event, Event* kept,
+                              Block* block) {
+  const auto left = counts_.add(from, event);
+  if (left && event.kind() == EventKind::kTake && event.has_read_value == 0) {
+    const int64_t hi = from.hi(event);
+    const auto written = from.write_value(event);
+    kept->has_hi = kept->has_write_value = 0;
+    kept->span_or_extra = 0;
+    block->extras.complete(*kept, hi, left, written);
+  }
+}
+
 void EventHistory::add(const EventBlock& block, uint64_t first_index) {
   if (capacity_ == 0) {
     return;
@@ -216,7 +229,12 @@ void EventHistory::add(const EventBlock& block, uint64_t first_index) {
     const size_t count = std::min(kBlockEvents - blocks_.back().size, block.events.size() - i);
     append(block, i, i + count, &blocks_.back());
     for (size_t each = i; each < i + count; ++each) {
-      units_.add(block.events[each], first_index + each);
+      const Event& event = block.events[each];
+      units_.add(event, first_index + each);
+      if (is(event, SemaphoreCounts::kKinds)) {
+        Block& last = blocks_.back();
+        note_count(block, event, last.memory + last.size - (i + count - each), &last);
+      }
     }
     i += count;
     size_ += count;

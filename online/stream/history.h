@@ -9,7 +9,8 @@
 //             draining events and (of the latest block) the loads that had to wait for a store.
 //             When those stores committed is not known (Trace::pending_prefix), nor what memory held
 //             then, but initial_values() has what earlier stores say. A load that may have been
-//             over only after the slice may have read a later store: its value is left out.
+//             over only after the slice may have read a later store: its value is left out. What a
+//             take left of a semaphore's count is added to it as its value (hand_over.h).
 // Complexity  add(): a copy, and once a block a look at its events, with those in a buffer where it
 //             begins and ends. slice(): the slice, and as far back as to the beginning of a
 //             block; where a buffer held more than kMaxPending stores then, as far as it held one,
@@ -32,6 +33,7 @@
 
 #include "online/stream/unit_stacks.h"
 #include "online/structures/huge_pages.h"
+#include "tso/model/hand_over.h"
 #include "tso/model/trace.h"
 
 namespace tsomon {
@@ -50,6 +52,7 @@ class EventHistory {
   void lost(ThreadId thread, uint64_t next) {
     if (capacity_ != 0) {
       units_.lost(thread, next);
+      counts_.forget();
     }
   }
 
@@ -126,6 +129,7 @@ class EventHistory {
   void add_pending_prefix(std::vector<Pending> pending,
                           const std::vector<UnitStacks::Boundary>& open, Slice* slice) const;
   static void append(const EventBlock& from, size_t begin, size_t end, Block* to);
+  void note_count(const EventBlock& from, const Event& event, Event* kept, Block* block);
   void follow_buffers(const Block& block, int64_t time);
   size_t block_of(uint64_t index) const;  // the one that begins last up to there
   // Calls function(block, i) for event i of each block, from event `first` on, until it is false.
@@ -154,6 +158,7 @@ class EventHistory {
   std::vector<Drained> drained_;
   uint64_t round_ = 0;
   UnitStacks units_;
+  SemaphoreCounts counts_;
   bool from_start_ = true;  // nothing was dropped yet
   bool finished_ = false;
 };

@@ -8,7 +8,11 @@ namespace tsomon {
 namespace {
 
 constexpr uint32_t kThreadKinds = kind_mask(EventKind::kFork) | kind_mask(EventKind::kJoin);
-constexpr uint32_t kRareKinds = kThreadKinds | kind_mask(EventKind::kRelease);
+// Have edges from, or to, other threads beside those of their location.
+constexpr uint32_t kPassing = kThreadKinds | kinds::kHandOvers;
+constexpr uint32_t kRareKinds = kPassing | kind_mask(EventKind::kRelease);
+constexpr uint32_t kGiving = kind_mask(EventKind::kPost) | kind_mask(EventKind::kSend);
+constexpr uint32_t kSemaphores = kind_mask(EventKind::kCount) | kind_mask(EventKind::kDestroy);
 
 // Events of the input over which accesses share a node: the slice of a candidate has to hold them.
 constexpr uint64_t kLongestRun = 256;
@@ -22,7 +26,7 @@ std::array<uint8_t, 32> order_roles(uint32_t drains) {
     const bool access = in(kinds::kAccesses);
     roles[kind] = static_cast<uint8_t>(
         (in(kinds::kNodes) ? kNode : 0) | (access ? kAccess : 0) | (in(drains) ? kDrain : 0) |
-        (in(kinds::kStores) && !in(drains) ? kStore : 0) |
+        (in(kinds::kBuffered) && !in(drains) ? kStore : 0) |
         (access && !in(kinds::kOnlyReads) ? kWrite : 0) | (in(kinds::kLocks) ? kLock : 0) |
         (in(kinds::kAcquisitions) ? kAcquires : 0) | (in(kRareKinds) ? kRare : 0));
   }
@@ -36,12 +40,14 @@ OrderPolicy::OrderPolicy(ConflictGraph& graph, const DetectorOptions& options)
       by_event_(options.policy == DetectorPolicy::kRobustness),
       capacity_(options.relation.store_buffer != 0 ? options.relation.store_buffer : UINT64_MAX),
       threads_(graph, options),
-      locations_(graph, threads_, options) {
+      locations_(graph, threads_, options),
+      hand_overs_(graph, threads_) {
   const uint32_t releases = options.relation.fenced_release ? kind_mask(EventKind::kRelease) : 0;
   roles_ = order_roles(sc_ ? ~0U : kinds::kDrains | releases);
 }
 
 void OrderPolicy::lost(ThreadId id) {
+  hand_overs_.lost();
   for (OrderThread* thread : threads_.present()) {
     if (id == kNoThread || id == thread->id) {
       end_unit(*thread);
@@ -61,7 +67,10 @@ void OrderPolicy::end_unit(OrderThread& thread) {
   }
 }
 
-void OrderPolicy::boundary(const Event& event, uint64_t index) {
+void OrderPolicy::boundary(const EventBlock& block, const Event& event, uint64_t index) {
+  if (is(event, kSemaphores)) {
+    hand_overs_.begin(block, event);
+  }
   if (by_event_) {
     return;
   }
@@ -206,6 +215,8 @@ void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t ind
     now.others = locations_.others(now.location);
   }
   if (has<kStaticRoles>(now.roles, kDrain)) {
+    // What is handed over has a number, so that it is known what came before it.
+    mine.stores += kStaticRoles == 0 && is(event, kGiving) ? 1 : 0;
     threads_.drain(mine, now.hi);
     mine.stored_to = 0;
   } else if (has<kStaticRoles>(now.roles, kStore)) {
@@ -221,7 +232,7 @@ void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t ind
              (!now.others.empty() || (mine.stored_to & location_bit(location)) != 0)) {
     now.store = locations_.find_source(now);
   }
-  if (mine.depth == 0 && (kStaticRoles != 0 || !is(event, kThreadKinds))) {
+  if (mine.depth == 0 && (kStaticRoles != 0 || !is(event, kPassing))) {
     run_or_unit<kStaticRoles>(now);
   } else {
     now.unit = unit_of(mine, event, index);
@@ -232,6 +243,8 @@ void OrderPolicy::node(const EventBlock& block, const Event& event, uint64_t ind
       threads_.fork(now);
     } else if (event.kind() == EventKind::kJoin) {
       threads_.join(now);
+    } else if (is(event, kinds::kHandOvers)) {
+      hand_overs_.add(block, now);
     }
   }
   mine.time.store = std::max(mine.time.store, now.store);
@@ -319,7 +332,7 @@ void OrderPolicy::add(const EventBlock& block, uint64_t first_index) {
     } else if ((roles & kNode) != 0) {
       node<0>(block, event, index, location);
     } else {
-      boundary(event, index);
+      boundary(block, event, index);
     }
   }
   next_ = first_index + size;
@@ -378,6 +391,7 @@ void OrderPolicy::before_sweep() {
 
 void OrderPolicy::after_sweep() {
   threads_.follow_units();
+  hand_overs_.follow_units();
   locations_.follow_units(next_);
 }
 

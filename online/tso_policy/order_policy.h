@@ -16,6 +16,7 @@
 //             never less. The release of a lock begins a node of its own.
 // Robustness  All events are outside units, and each has an edge to the next of its thread. So the
 //             first event of a shared node comes before all others of it.
+// Hand-overs  order_hand_overs.h.
 // Locks       Under Semantics::kPaper, too, a load that may have been forwarded is visible with its
 //             store when another thread takes a lock that was released after the store; the paper's
 //             relation leaves that order open.
@@ -35,6 +36,7 @@
 #include <vector>
 
 #include "online/graph/policy.h"
+#include "online/tso_policy/order_hand_overs.h"
 #include "online/tso_policy/order_locations.h"
 #include "online/tso_policy/order_threads.h"
 
@@ -55,7 +57,7 @@ class OrderPolicy : public Policy {
  private:
   static constexpr Node kNone = ConflictGraph::kNone;
 
-  void boundary(const Event& event, uint64_t index);
+  void boundary(const EventBlock& block, const Event& event, uint64_t index);
   Node unit_of(OrderThread& thread, const Event& event, uint64_t index) {
     if (thread.unit == kNone) {
       return new_unit(thread, event, index);
@@ -84,6 +86,7 @@ class OrderPolicy : public Policy {
   uint64_t next_ = 0;                // index of the next event
   OrderThreads threads_;
   OrderLocations locations_;
+  OrderHandOvers hand_overs_;
   std::vector<UnitTime> unit_times_;  // by node
   std::vector<Node> undrained_;       // of before_sweep()
 };

@@ -65,7 +65,7 @@ class Enumerator {
     const Event& event = trace_.events[e];
     const auto& buffer = buffers_[event.thread];
     if (!all_.is_store(e) && event.kind() != EventKind::kRead && event.kind() != EventKind::kJoin &&
-        !buffer.empty()) {
+        event.kind() != EventKind::kReceive && !buffer.empty()) {
       return false;
     }
     if (all_.is_store(e) && options_.store_buffer != 0 && buffer.size() == options_.store_buffer) {
@@ -198,7 +198,8 @@ Executions::Executions(const Trace& trace, const RelationOptions& options)
 
 bool Executions::is_store(uint32_t e) const {
   const EventKind kind = trace_.events[e].kind();
-  return kind == EventKind::kWrite || (kind == EventKind::kRelease && !options_.fenced_release);
+  return kind == EventKind::kWrite || kind == EventKind::kSend ||
+         (kind == EventKind::kRelease && !options_.fenced_release);
 }
 
 bool Executions::same_location(uint32_t e, uint32_t f) const {

@@ -71,7 +71,8 @@ class Replayer {
  private:
   bool stores(uint32_t e) const {
     const EventKind kind = trace_.events[e].kind();
-    return kind == EventKind::kWrite || (kind == EventKind::kRelease && !options_.fenced_release);
+    return kind == EventKind::kWrite || kind == EventKind::kSend ||
+           (kind == EventKind::kRelease && !options_.fenced_release);
   }
 
   MachineReplay refuse(const char* why, const Step& step) {
@@ -97,7 +98,7 @@ class Replayer {
       const ThreadId thread = trace_.events[e].thread;
       program_.threads[thread].instructions.push_back(instruction(e));
       events_[thread].push_back(e);
-      if (is(trace_.events[e], kinds::kDrains | kinds::kStores | kind_mask(EventKind::kRead))) {
+      if (is(trace_.events[e], kinds::kDrains | kinds::kBuffered | kind_mask(EventKind::kRead))) {
         memory_event_[e] = memory_events_[thread]++;
       }
     }
@@ -107,8 +108,11 @@ class Replayer {
   machine::Instruction instruction(uint32_t e) {
     const Event& event = trace_.events[e];
     const auto location = [&] {
-      return locations_.try_emplace(event.address, static_cast<uint32_t>(locations_.size()))
-          .first->second;
+      // A send has its own, which nobody looks at.
+      constexpr uint64_t kChannels = uint64_t{1} << 63U;
+      const uint64_t key =
+          event.kind() == EventKind::kSend ? event.address | kChannels : event.address;
+      return locations_.try_emplace(key, static_cast<uint32_t>(locations_.size())).first->second;
     };
     const auto value = machine::immediate(trace_.write_value(event).value_or(1000 + e));
     switch (event.kind()) {
@@ -125,7 +129,9 @@ class Replayer {
         }
         return machine::Instruction::store(location(), value);
       case EventKind::kWrite:
+      case EventKind::kSend:
         return machine::Instruction::store(location(), value);
+      case EventKind::kReceive:
       case EventKind::kJoin:
         return machine::Instruction::nothing();
       default:

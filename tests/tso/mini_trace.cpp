@@ -69,7 +69,13 @@ class Builder {
                                                                 {"racq", EventKind::kAcquireShared},
                                                                 {"rrel", EventKind::kReleaseShared},
                                                                 {"fork", EventKind::kFork},
-                                                                {"join", EventKind::kJoin}};
+                                                                {"join", EventKind::kJoin},
+                                                                {"send", EventKind::kSend},
+                                                                {"receive", EventKind::kReceive},
+                                                                {"post", EventKind::kPost},
+                                                                {"take", EventKind::kTake},
+                                                                {"count", EventKind::kCount},
+                                                                {"destroy", EventKind::kDestroy}};
     const size_t open = word.find('(');
     const auto kind = kinds.find(word.substr(0, open));
     TSOMON_CHECK(kind != kinds.end(), "unknown operation in a test's trace");

@@ -71,6 +71,12 @@ NaiveChecker::NaiveChecker(const Trace& trace, const RelationOptions& options)
       common_[e][f] = share(bytes_[e], bytes_[f]);
     }
   }
+  hands_over_.assign(n, std::vector<bool>(n));
+  for (uint32_t e = 0; e < n; ++e) {
+    for (uint32_t f = 0; f < n; ++f) {
+      hands_over_[e][f] = find_hand_over(e, f);
+    }
+  }
   // Each answer is asked for once for every pair of events.
   for (uint32_t e = 0; e < n; ++e) {
     visible_.push_back(find_visible(e));
@@ -86,16 +92,68 @@ bool NaiveChecker::drains(uint32_t e) const {
   return kind == EventKind::kReadModifyWrite || kind == EventKind::kFence ||
          kind == EventKind::kAcquire || kind == EventKind::kAcquireShared ||
          kind == EventKind::kReleaseShared || kind == EventKind::kFork ||
+         kind == EventKind::kPost || kind == EventKind::kTake ||
          (kind == EventKind::kRelease && options_.fenced_release);
 }
 
 bool NaiveChecker::store(uint32_t e) const {
   const EventKind kind = trace_.events[e].kind();
-  return kind == EventKind::kWrite || (kind == EventKind::kRelease && !options_.fenced_release);
+  return kind == EventKind::kWrite || kind == EventKind::kSend ||
+         (kind == EventKind::kRelease && !options_.fenced_release);
 }
 
 bool NaiveChecker::program_order(uint32_t e, uint32_t f) const {
   return trace_.events[e].thread == trace_.events[f].thread && e < f;
+}
+
+bool NaiveChecker::hands_over(uint32_t e, uint32_t f) const { return hands_over_[e][f]; }
+
+// A later receive comes after all sends. A take comes after the posts of another thread that had to
+// be there: had the thread stopped before that one, the take would have found no count left.
+bool NaiveChecker::find_hand_over(uint32_t e, uint32_t f) const {
+  const Event& a = trace_.events[e];
+  const Event& b = trace_.events[f];
+  const auto earlier = [&](uint32_t i, uint32_t j) {
+    const int64_t at_i = trace_.events[i].lo;
+    const int64_t at_j = trace_.events[j].lo;
+    return at_i < at_j || (at_i == at_j && i < j);
+  };
+  if (options_.order != TraceOrder::kIssue || !options_.lock_order || a.thread == b.thread ||
+      a.address != b.address || !earlier(e, f)) {
+    return false;
+  }
+  if (a.kind() == EventKind::kSend && b.kind() == EventKind::kReceive) {
+    return true;
+  }
+  if (a.kind() != EventKind::kPost || b.kind() != EventKind::kTake || !trace_.complete) {
+    return false;
+  }
+  // The latest count, which has to come before e, or be where all begins.
+  std::optional<uint32_t> start;
+  for (uint32_t g = 0; g < trace_.events.size(); ++g) {
+    const EventKind kind = trace_.events[g].kind();
+    if (trace_.events[g].address == a.address && earlier(g, f) &&
+        (kind == EventKind::kCount || kind == EventKind::kDestroy) &&
+        (!start || earlier(*start, g))) {
+      start = g;
+    }
+  }
+  if (!start || trace_.events[*start].kind() != EventKind::kCount || !earlier(*start, e)) {
+    return false;
+  }
+  auto count = static_cast<int64_t>(*trace_.write_value(trace_.events[*start]));
+  for (uint32_t g = 0; g < trace_.events.size(); ++g) {
+    const Event& other = trace_.events[g];
+    if (other.address != a.address || !earlier(*start, g) || (g != f && !earlier(g, f))) {
+      continue;
+    }
+    if (other.kind() == EventKind::kPost && (other.thread != a.thread || g < e)) {
+      ++count;
+    } else if (other.kind() == EventKind::kTake) {
+      --count;
+    }
+  }
+  return count < 0;
 }
 
 bool NaiveChecker::of_lock(uint32_t e, uint32_t f) const {
@@ -179,7 +237,8 @@ bool NaiveChecker::directed(uint32_t e, uint32_t f) const {
     if (e > f) {
       return false;
     }
-    const bool load = b.kind() == EventKind::kRead || b.kind() == EventKind::kJoin;
+    const bool load = b.kind() == EventKind::kRead || b.kind() == EventKind::kJoin ||
+                      b.kind() == EventKind::kReceive;
     if (options_.model == MemoryModel::kSc || !load) {
       return true;
     }
@@ -192,6 +251,9 @@ bool NaiveChecker::directed(uint32_t e, uint32_t f) const {
   }
   if (options_.thread_order && ((a.kind() == EventKind::kFork && a.address == b.thread) ||
                                 (b.kind() == EventKind::kJoin && b.address == a.thread))) {
+    return true;
+  }
+  if (hands_over(e, f)) {
     return true;
   }
   if (!common_[e][f] || (reader(a) && reader(b)) || !before(e, f)) {
@@ -229,6 +291,11 @@ bool NaiveChecker::directed(uint32_t e, uint32_t f) const {
         trace_.events[j].thread != a.thread && (*release == e || program_order(e, *release)) &&
         before(j, f)) {
       return true;  // the lock was taken after all that came before its release
+    }
+    for (uint32_t s = 0; s < trace_.events.size(); ++s) {
+      if (hands_over(s, j) && (s == e || program_order(e, s)) && before(j, f)) {
+        return true;  // likewise with what was posted or sent
+      }
     }
   }
   return false;

@@ -48,6 +48,8 @@ class NaiveChecker {
   std::optional<uint32_t> find_release_read(uint32_t e) const;
   bool program_order(uint32_t e, uint32_t f) const;
   bool before(uint32_t e, uint32_t f) const;
+  bool hands_over(uint32_t e, uint32_t f) const;
+  bool find_hand_over(uint32_t e, uint32_t f) const;
   bool of_lock(uint32_t e, uint32_t f) const;  // whose events are ordered by their beginnings
   bool directed(uint32_t e, uint32_t f) const;
 
@@ -58,6 +60,7 @@ class NaiveChecker {
   std::vector<std::optional<uint32_t>> visible_;
   std::vector<std::optional<uint32_t>> source_;
   std::vector<std::optional<uint32_t>> release_read_;
+  std::vector<std::vector<bool>> hands_over_;
 };
 
 }  // namespace tsomon::testing

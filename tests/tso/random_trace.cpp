@@ -27,10 +27,21 @@ class Simulation {
     for (uint32_t l = 0; l < options.lock_count; ++l) {
       locks_[l].name = result_.trace.symbols.names.intern(l == 0 ? "l" : fmt::format("l{}", l));
     }
+    if (options.hand_overs != 0) {
+      semaphore_names_ = {result_.trace.symbols.names.intern("s0"),
+                          result_.trace.symbols.names.intern("s1")};
+      channel_ = result_.trace.symbols.names.intern("c");
+    }
     label_ = result_.trace.symbols.labels.intern("unit");
   }
 
   RandomTrace run() {
+    for (size_t s = 0; options_.hand_overs != 0 && s < semaphores_.size(); ++s) {
+      Event count = event(EventKind::kCount, 0);
+      count.address = semaphore_names_[s];
+      semaphores_[s] = below(3);
+      add(count, {}, semaphores_[s]);
+    }
     for (uint32_t step = 0; step < options_.steps;) {
       const uint32_t t = below(options_.threads);
       if (!threads_[t].started || threads_[t].joined) {
@@ -82,6 +93,7 @@ class Simulation {
     uint32_t size;
     uint64_t value;
     bool release;
+    bool send = false;
   };
   struct Thread {
     bool started = true;
@@ -118,11 +130,14 @@ class Simulation {
     mine.after_fence = event.kind() == EventKind::kFence;
     int64_t lo = index;
     int64_t hi = index;
-    if (options_.intervals) {
+    if (options_.intervals && is(event, kinds::kHandOvers | kind_mask(EventKind::kCount))) {
+      lo = static_cast<int64_t>(index) * 4;  // in the order of these
+      hi = lo + below(10);
+    } else if (options_.intervals) {
       lo = static_cast<int64_t>(index) * 4 - below(10);
       hi = static_cast<int64_t>(index) * 4 + below(10);
     }
-    if (!options_.values) {
+    if (!options_.values && event.kind() != EventKind::kCount) {
       read.reset();
       written.reset();
     }
@@ -141,7 +156,7 @@ class Simulation {
     buffer.pop_front();
     if (store.release) {
       locks_[store.address].taken = false;
-    } else {
+    } else if (!store.send) {
       write(store.address, store.size, store.value);
     }
     result_.execution.push_back({true, store.event});
@@ -237,6 +252,9 @@ class Simulation {
     if (chance(options_.locks)) {
       return use_lock(t);
     }
+    if (options_.hand_overs != 0 && chance(options_.hand_overs)) {
+      return hand_over(t);
+    }
     if (options_.threads_start && t == 0 && chance(10)) {
       return join();
     }
@@ -272,7 +290,7 @@ class Simulation {
     const LocationKey here{access.address, access.size};
     for (size_t i = buffer.size(); i-- > 0;) {
       const LocationKey stored{buffer[i].address, buffer[i].size};
-      if (buffer[i].release || !overlap(stored, here)) {
+      if (buffer[i].release || buffer[i].send || !overlap(stored, here)) {
         continue;
       }
       if (contains(stored, here)) {
@@ -333,6 +351,54 @@ class Simulation {
     return true;
   }
 
+  bool hand_over(uint32_t t) {
+    Event access = event(EventKind::kSend, t);
+    access.address = channel_;
+    const uint32_t which = below(static_cast<uint32_t>(semaphores_.size()));
+    switch (below(4)) {
+      case 0: {
+        make_room(t);
+        ++threads_[t].stores;
+        const uint32_t index = add(access);
+        threads_[t].buffer.push_back({index, access.address, 0, 0, false, true});
+        sent_ = true;
+        issued(index);
+        return true;
+      }
+      case 1:
+        if (!sent_) {
+          return false;
+        }
+        // Who receives finds all that was sent there.
+        for (uint32_t other = 0; other < options_.threads; ++other) {
+          const auto send = [](const Store& store) { return store.send; };
+          auto& buffer = threads_[other].buffer;
+          while (other != t && std::any_of(buffer.begin(), buffer.end(), send)) {
+            commit(other);
+          }
+        }
+        access.set_kind(EventKind::kReceive);
+        break;
+      case 2:
+        drain(t);
+        access.set_kind(EventKind::kPost);
+        access.address = semaphore_names_[which];
+        ++semaphores_[which];
+        break;
+      default:
+        if (semaphores_[which] == 0) {
+          return false;
+        }
+        drain(t);
+        access.set_kind(EventKind::kTake);
+        access.address = semaphore_names_[which];
+        --semaphores_[which];
+        break;
+    }
+    issued(add(access));
+    return true;
+  }
+
   bool join() {
     const uint32_t t = 1 + below(options_.threads);
     if (t >= options_.threads || !threads_[t].started || threads_[t].joined ||
@@ -362,6 +428,10 @@ class Simulation {
   std::vector<Thread> threads_;
   std::array<uint8_t, 272> memory_{};
   std::array<Lock, kMostLocks> locks_;
+  std::array<uint64_t, 2> semaphores_{};
+  std::array<uint64_t, 2> semaphore_names_{};
+  uint64_t channel_ = 0;
+  bool sent_ = false;
   uint64_t label_ = 0;
   uint64_t last_value_ = 0;  // below 256: a byte holds it
   RandomTrace result_;
@@ -391,6 +461,7 @@ RandomTraceOptions random_options(std::mt19937_64& random) {
   options.values = values % 2 == 0;
   options.flags = values / 2 % 3 == 0;
   options.waits = values / 6 % 4 == 0 ? 20 : 0;
+  options.hand_overs = values / 24 % 4 == 0 ? 25 : 0;
   return options;
 }
 

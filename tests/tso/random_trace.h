@@ -22,6 +22,7 @@ struct RandomTraceOptions {
   uint32_t lock_count = 1;
   uint32_t readers = 0;       // percent of acquisitions
   uint32_t store_buffer = 0;  // capacity
+  uint32_t hand_overs = 0;    // percent of steps: posts, takes, sends, receives
   uint32_t waits = 0;         // percent of steps inside of units: condition waits
   bool nesting = false;
   bool values = false;

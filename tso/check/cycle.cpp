@@ -133,7 +133,7 @@ std::vector<CycleEdge> shortest_cycle_among(const Relation& relation,
       } else if (order != Order::kBefore) {
         continue;
       } else if (!relation.conflict(e, f)) {
-        kind = EdgeKind::kThread;
+        kind = relation.hands_over(e, f) ? EdgeKind::kHandOver : EdgeKind::kThread;
       }
       edges.push_back({0, e, f, kind});
     }

@@ -27,6 +27,8 @@ bool ThreadDefinitions::drains(uint32_t e) const {
     case EventKind::kAcquireShared:
     case EventKind::kReleaseShared:
     case EventKind::kFork:
+    case EventKind::kPost:
+    case EventKind::kTake:
       return true;
     case EventKind::kRelease:
       return options_.fenced_release;
@@ -37,7 +39,8 @@ bool ThreadDefinitions::drains(uint32_t e) const {
 
 bool ThreadDefinitions::store(uint32_t e) const {
   const EventKind kind = event(e).kind();
-  return kind == EventKind::kWrite || (kind == EventKind::kRelease && !options_.fenced_release);
+  return kind == EventKind::kWrite || kind == EventKind::kSend ||
+         (kind == EventKind::kRelease && !options_.fenced_release);
 }
 
 bool ThreadDefinitions::same_bytes(uint32_t e, uint32_t f) const {
@@ -169,6 +172,9 @@ TraceDefinitions::TraceDefinitions(const Trace& trace, const RelationOptions& op
   for (uint32_t e = 0; e < trace.events.size(); ++e) {
     spend(4);
     note_lock(e);
+    if (is(event(e), kinds::kHandOvers | SemaphoreCounts::kKinds)) {
+      handed_[event(e).address].push_back(e);
+    }
     if (event(e).kind() == EventKind::kRelease) {
       releases_[{event(e).address, event(e).size}].push_back(e);
     } else if (is(event(e), kinds::kAccesses) && !reader(e)) {
@@ -184,6 +190,9 @@ bool TraceDefinitions::directed(uint32_t e, uint32_t f) const {
   if (of_thread(e, f)) {
     return options_.thread_order;
   }
+  if (handed_over(e, f)) {
+    return true;
+  }
   if (!conflict(e, f) || !earlier(e, f)) {
     return false;
   }
@@ -196,6 +205,59 @@ bool TraceDefinitions::directed(uint32_t e, uint32_t f) const {
   }
   const uint32_t by = visible(held_by);
   return (by != kNone && earlier(by, f)) || reads_release(f, e);
+}
+
+bool TraceDefinitions::first_of_channel(uint32_t e, uint32_t f) const {
+  return std::pair(trace_.lo(event(e)), e) < std::pair(trace_.lo(event(f)), f);
+}
+
+// A send comes before every receive that follows. A post does where the count would be below zero
+// at the take had the thread not come to that post.
+bool TraceDefinitions::handed_over(uint32_t e, uint32_t f) const {
+  const EventKind gives = event(e).kind();
+  const EventKind takes = event(f).kind();
+  if (options_.order != TraceOrder::kIssue || !options_.lock_order || same_thread(e, f) ||
+      event(e).address != event(f).address || !has_place(trace_, event(e)) ||
+      !has_place(trace_, event(f)) || !first_of_channel(e, f)) {
+    return false;
+  }
+  if (gives == EventKind::kSend && takes == EventKind::kReceive) {
+    return true;
+  }
+  if (gives != EventKind::kPost || takes != EventKind::kTake || !trace_.complete) {
+    return false;
+  }
+  std::vector<uint32_t> until;  // f, of the semaphore alone
+  for (const uint32_t g : handed_.at(event(e).address)) {
+    if (is(event(g), SemaphoreCounts::kKinds) && (g == f || first_of_channel(g, f))) {
+      until.push_back(g);
+    }
+  }
+  std::sort(until.begin(), until.end(),
+            [&](uint32_t a, uint32_t b) { return first_of_channel(a, b); });
+  spend(8 * until.size());
+  std::optional<int64_t> count;
+  int64_t missing = 0;  // posts from e on, had its thread not come to it
+  for (const uint32_t g : until) {
+    const EventKind kind = event(g).kind();
+    if (!has_place(trace_, event(g))) {
+      count.reset();
+    } else if (kind == EventKind::kPost) {
+      count = count ? std::optional(*count + 1) : count;
+      missing += same_thread(g, e) && g >= e ? 1 : 0;
+    } else if (kind == EventKind::kTake) {
+      const auto left = trace_.read_value(event(g));
+      count = left                  ? std::optional(static_cast<int64_t>(*left))
+              : count && *count > 0 ? std::optional(*count - 1)
+                                    : std::nullopt;
+    } else {
+      const auto written = trace_.write_value(event(g));
+      count = kind == EventKind::kCount && written ? std::optional(static_cast<int64_t>(*written))
+                                                   : std::nullopt;
+      missing = 0;  // what was posted before is of another one
+    }
+  }
+  return count && missing > *count;
 }
 
 void TraceDefinitions::note_lock(uint32_t e) {

@@ -39,7 +39,7 @@ class ThreadDefinitions {
   bool drains(uint32_t e) const;
   bool store(uint32_t e) const;
   bool load(uint32_t e) const { return event(e).kind() == EventKind::kRead; }
-  bool load_like(uint32_t e) const { return load(e) || event(e).kind() == EventKind::kJoin; }
+  bool load_like(uint32_t e) const { return is(event(e), kinds::kLoadLike); }
   bool reader(uint32_t e) const { return is(event(e), kinds::kOnlyReads); }
 
   bool same_bytes(uint32_t e, uint32_t f) const;
@@ -98,6 +98,8 @@ class TraceDefinitions : public ThreadDefinitions {
     return (event(e).kind() == EventKind::kFork && event(e).address == event(f).thread) ||
            (event(f).kind() == EventKind::kJoin && event(f).address == event(e).thread);
   }
+  // e is posted or sent, and f has certainly taken or received it.
+  bool handed_over(uint32_t e, uint32_t f) const;
   // Calls function(w) for the stores and locked operations on bytes of e.
   template <typename Function>
   void for_each_writer(uint32_t e, const Function& function) const {
@@ -122,6 +124,7 @@ class TraceDefinitions : public ThreadDefinitions {
 
   Lock lock_of(uint32_t e) const { return {event(e).address, event(e).size}; }
   void note_lock(uint32_t e);
+  bool first_of_channel(uint32_t e, uint32_t f) const;
   bool reads_release(uint32_t acquire, uint32_t release) const;
   template <typename Function>
   void for_each_on_bytes(const Ranges& ranges, uint32_t e, const Function& function) const {
@@ -136,6 +139,7 @@ class TraceDefinitions : public ThreadDefinitions {
 
   Ranges releases_;
   Ranges writes_;
+  std::map<uint64_t, std::vector<uint32_t>> handed_;  // posts, takes and the like, by address
   std::map<ThreadId, std::map<Lock, std::vector<uint32_t>>> held_;  // acquired and not released
   std::map<uint32_t, uint32_t> sections_;                           // acquisition to release
   std::set<Lock> given_away_;

@@ -224,6 +224,9 @@ EdgeKind Explainer::directed_kind(const Edge& edge) const {
   if (from.kind() == EventKind::kFork || to.kind() == EventKind::kJoin) {
     return EdgeKind::kThread;
   }
+  if (in_.relation.hands_over(edge.from, edge.to)) {
+    return EdgeKind::kHandOver;
+  }
   return in_.relation.between(edge.from, edge.to) == Order::kBefore ? EdgeKind::kConflict
                                                                     : EdgeKind::kValues;
 }

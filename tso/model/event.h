@@ -106,18 +106,27 @@ namespace kinds {
 inline constexpr uint32_t kLocked = kind_mask(EventKind::kReadModifyWrite) |
                                     kind_mask(EventKind::kAcquire) |
                                     kind_mask(EventKind::kAcquireShared);
+// What one thread hands over to others, on no location that can conflict (tso/model/hand_over.h).
+inline constexpr uint32_t kHandOvers = kind_mask(EventKind::kPost) | kind_mask(EventKind::kTake) |
+                                       kind_mask(EventKind::kSend) | kind_mask(EventKind::kReceive);
 // Passes only with an empty store buffer.
 inline constexpr uint32_t kDrains = kLocked | kind_mask(EventKind::kFence) |
                                     kind_mask(EventKind::kFork) |
-                                    kind_mask(EventKind::kReleaseShared);
+                                    kind_mask(EventKind::kReleaseShared) |
+                                    kind_mask(EventKind::kPost) | kind_mask(EventKind::kTake);
 inline constexpr uint32_t kAcquisitions =
     kind_mask(EventKind::kAcquire) | kind_mask(EventKind::kAcquireShared);
 // Two of them never conflict.
 inline constexpr uint32_t kOnlyReads = kind_mask(EventKind::kRead) |
                                        kind_mask(EventKind::kAcquireShared) |
                                        kind_mask(EventKind::kReleaseShared);
-// Goes through the store buffer.
+// A store.
 inline constexpr uint32_t kStores = kind_mask(EventKind::kWrite) | kind_mask(EventKind::kRelease);
+// Goes through the store buffer: what is sent is there when the stores before it are.
+inline constexpr uint32_t kBuffered = kStores | kind_mask(EventKind::kSend);
+// Like a load, comes before all that follows it.
+inline constexpr uint32_t kLoadLike =
+    kind_mask(EventKind::kRead) | kind_mask(EventKind::kJoin) | kind_mask(EventKind::kReceive);
 inline constexpr uint32_t kLocks = kind_mask(EventKind::kAcquire) | kind_mask(EventKind::kRelease) |
                                    kind_mask(EventKind::kAcquireShared) |
                                    kind_mask(EventKind::kReleaseShared);
@@ -125,7 +134,7 @@ inline constexpr uint32_t kLocks = kind_mask(EventKind::kAcquire) | kind_mask(Ev
 inline constexpr uint32_t kAccesses = kind_mask(EventKind::kRead) | kind_mask(EventKind::kWrite) |
                                       kind_mask(EventKind::kReadModifyWrite) | kLocks;
 // A node of the event graph: everything with an effect on order.
-inline constexpr uint32_t kNodes = kAccesses | kDrains | kind_mask(EventKind::kJoin);
+inline constexpr uint32_t kNodes = kAccesses | kDrains | kHandOvers | kind_mask(EventKind::kJoin);
 }  // namespace kinds
 
 inline bool is(const Event& event, uint32_t mask) { return ((1U << event.kind_bits) & mask) != 0; }

@@ -20,6 +20,8 @@ const char* edge_name(EdgeKind kind) {
       return "thread";
     case EdgeKind::kOverlap:
       return "overlap";
+    case EdgeKind::kHandOver:
+      return "hand-over";
   }
   return "";
 }
@@ -27,7 +29,7 @@ const char* edge_name(EdgeKind kind) {
 bool has_certain_orders(const Violation& violation) {
   return std::all_of(violation.cycle.begin(), violation.cycle.end(), [](const CycleEdge& edge) {
     return edge.kind == EdgeKind::kProgramOrder || edge.kind == EdgeKind::kConflict ||
-           edge.kind == EdgeKind::kThread;
+           edge.kind == EdgeKind::kThread || edge.kind == EdgeKind::kHandOver;
   });
 }
 

@@ -22,9 +22,10 @@ enum class EdgeKind : uint8_t {
   kReordering,  // the execution of the witness chooses it
   kThread,      // fork or join
   kOverlap,     // of an atomic set: the intervals overlap, this one begins first
+  kHandOver,    // post and take, send and receive
 };
 
-// "program-order", "conflict", "implied", "reordering", "thread", "overlap".
+// "program-order", "conflict", "implied", "reordering", "thread", "overlap", "hand-over".
 const char* edge_name(EdgeKind kind);
 
 struct CycleEdge {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "tso/model/lock_order.h"
 #include "tso/support/flat_map.h"
@@ -85,6 +86,7 @@ Relation::Relation(const Trace& trace, const LocationTable& locations,
   find_visible_stores();
   if (options_.order == TraceOrder::kIssue && options_.lock_order) {
     find_lock_sources();
+    hand_overs_ = tsomon::hand_overs(trace);
   }
   find_visible_times();
   // Events of a lock that are ordered by their beginnings: whoever holds it next finds all that was
@@ -152,7 +154,7 @@ void Relation::find_visible_stores() {
       visible_by_[e] = e;
       const LocationId here = locations_->of_event(e);
       if (here == LocationTable::kNone || buffer.empty()) {
-        continue;  // a join, or nothing to be forwarded from
+        continue;  // a join or receive, or nothing to be forwarded from
       }
       uint32_t newest = kNever;
       spend(locations_->overlapping(here).size());
@@ -216,7 +218,8 @@ void Relation::find_lock_sources() {
   }
 }
 
-// Its own thread, a join of it, or the acquisition of a lock that it released later tell.
+// Its own thread, a join of it, or the acquisition of a lock that it released later tell, or a take
+// or receive of what it posted or sent later.
 void Relation::find_visible_times() {
   const auto& events = trace_->events;
   visible_at_.assign(events.size(), kTimeMax);
@@ -238,6 +241,10 @@ void Relation::find_visible_times() {
     if (const uint32_t release = lock_source(e); release != kNever) {
       visible_at_[release] = std::min(visible_at_[release], hi_[e]);
     }
+  }
+  // Likewise what was handed over.
+  for (const HandOver& one : hand_overs_) {
+    visible_at_[one.from] = std::min(visible_at_[one.from], hi_[one.to]);
   }
   // An event by which stores have committed may be over later than the next one of that kind. Of
   // such events: when the first of them and those after it was over.
@@ -263,7 +270,7 @@ void Relation::find_visible_times() {
 }
 
 bool Relation::ordered_in_thread(uint32_t e, uint32_t f) const {
-  const bool like_a_load = is_read(f) || trace_->events[f].kind() == EventKind::kJoin;
+  const bool like_a_load = is(trace_->events[f], kinds::kLoadLike);
   if (options_.model == MemoryModel::kSc || !like_a_load) {
     return true;
   }
@@ -275,8 +282,9 @@ bool Relation::ordered_in_thread(uint32_t e, uint32_t f) const {
   if (visible_by_[e] != kNever && position_[visible_by_[e]] <= position_[f]) {
     return true;
   }
-  return is_read(f) && overlap(locations_->key(locations_->of_event(e)),
-                               locations_->key(locations_->of_event(f)));
+  const LocationId here = locations_->of_event(e);
+  return is_read(f) && here != LocationTable::kNone &&
+         overlap(locations_->key(here), locations_->key(locations_->of_event(f)));
 }
 
 bool Relation::conflict(uint32_t e, uint32_t f) const {
@@ -291,6 +299,13 @@ bool Relation::directed(uint32_t e, uint32_t f) const {
     return false;
   }
   return certainly_before(e, f) && (visible_at(e) < lo(f) || lock_source(f) == e);
+}
+
+bool Relation::found_hand_over(uint32_t e, uint32_t f) const {
+  return std::binary_search(hand_overs_.begin(), hand_overs_.end(), HandOver{e, f},
+                            [](const HandOver& a, const HandOver& b) {
+                              return std::pair(a.to, a.from) < std::pair(b.to, b.from);
+                            });
 }
 
 Order Relation::between(uint32_t e, uint32_t f) const {
@@ -317,7 +332,7 @@ Order Relation::between(uint32_t e, uint32_t f) const {
     return options_.thread_order ? Order::kAfter : Order::kUndirected;
   }
   if (!conflict(e, f)) {
-    return Order::kNone;
+    return hands_over(e, f) ? Order::kBefore : hands_over(f, e) ? Order::kAfter : Order::kNone;
   }
   if (directed(e, f)) {
     return Order::kBefore;

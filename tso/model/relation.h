@@ -11,6 +11,8 @@
 // Locks       rel(l) is ordered before the acq(l) that reads it, the latest release that
 //             certainly came earlier; what the releasing thread did until then has taken effect
 //             when the acquisition is over. Reader locks conflict with writers only.
+// Hand-overs  A post comes before a take, and a send before a receive, as hand_over.h says; what the
+//             thread did until then has taken effect when the take or receive is over.
 // Threads     fork drains the parent's buffer; a thread's buffer is empty when it has been joined.
 // Misses      System calls and interrupts drain store buffers too, but no event says so: some
 //             undirected edges are really directed, which can only turn `definite` or
@@ -24,6 +26,7 @@
 #include <span>
 #include <vector>
 
+#include "tso/model/hand_over.h"
 #include "tso/model/location_table.h"
 #include "tso/model/trace.h"
 
@@ -43,7 +46,7 @@ struct RelationOptions {
   uint32_t store_buffer = 0;    // capacity in stores; 0: unbounded
   bool fenced_release = false;  // rel(l) is a locked operation
   // Refinements that only remove executions; without one, verdicts are at most weaker.
-  bool lock_order = true;    // rel(l) comes before the acq(l) that reads it
+  bool lock_order = true;    // rel(l) comes before the acq(l) that reads it; hand-overs
   bool thread_order = true;  // fork comes before the child's events, these before join; else open
 };
 
@@ -83,6 +86,12 @@ class Relation {
   uint32_t source(uint32_t e) const { return source_[e]; }
   // For acq(l): the rel(l) of another thread that it reads; else kNever.
   uint32_t lock_source(uint32_t e) const { return lock_source_.empty() ? kNever : lock_source_[e]; }
+  // Posts and sends that come before takes and receives of other threads.
+  const std::vector<HandOver>& hand_overs() const { return hand_overs_; }
+  bool hands_over(uint32_t e, uint32_t f) const {
+    return !hand_overs_.empty() && is(trace_->events[f], kinds::kHandOvers) &&
+           is(trace_->events[e], kinds::kHandOvers) && found_hand_over(e, f);
+  }
   // Where the event of a thread lies in its program order (all events counted).
   uint32_t position(uint32_t e) const { return position_[e]; }
   // All events of a thread, in program order: position() is the place in it.
@@ -94,7 +103,8 @@ class Relation {
   const std::vector<uint32_t>& thread_events() const { return thread_events_; }  // fork, join
   ThreadId threads() const { return static_cast<ThreadId>(thread_begin_.size() - 1); }
 
-  bool is_store(uint32_t e) const { return is(trace_->events[e], kinds::kStores) && !drains(e); }
+  // Waits in the store buffer: a store or a send.
+  bool is_store(uint32_t e) const { return is(trace_->events[e], kinds::kBuffered) && !drains(e); }
   bool drains(uint32_t e) const {
     const Event& event = trace_->events[e];
     return is(event, kinds::kDrains) ||
@@ -109,6 +119,7 @@ class Relation {
   void find_visible_stores();
   void find_lock_sources();
   void find_visible_times();
+  bool found_hand_over(uint32_t e, uint32_t f) const;
   bool ordered_in_thread(uint32_t e, uint32_t f) const;  // e before f in program order
   bool directed(uint32_t e, uint32_t f) const;           // conflict(e, f)
 
@@ -119,6 +130,7 @@ class Relation {
   std::vector<uint32_t> visible_by_;
   std::vector<uint32_t> source_;
   std::vector<uint32_t> lock_source_;  // empty: there is none
+  std::vector<HandOver> hand_overs_;
   std::vector<uint32_t> position_;
   std::vector<uint32_t> in_threads_;    // the events, one thread after the other
   std::vector<uint32_t> thread_begin_;  // in in_threads_

@@ -373,7 +373,7 @@ void add_open_thread_edges(const Relation& relation, uint64_t max_undirected, Ev
   }
 }
 
-// Of threads, forks and joins, and the hand-overs of locks.
+// Of threads, forks and joins, and the hand-overs of locks and others.
 void add_certain_edges(const Relation& relation, EventGraph* graph) {
   graph->directed.reserve(4 * relation.trace().events.size());
   for (ThreadId thread = 0; thread < relation.threads(); ++thread) {
@@ -391,6 +391,9 @@ void add_certain_edges(const Relation& relation, EventGraph* graph) {
     if (relation.lock_source(e) != kNone) {
       graph->directed.push_back({relation.lock_source(e), e});
     }
+  }
+  for (const HandOver& one : relation.hand_overs()) {
+    graph->directed.push_back({one.from, one.to});
   }
 }
 
