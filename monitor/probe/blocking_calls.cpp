@@ -15,6 +15,7 @@
 
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -46,6 +47,7 @@ auto sleeping(uint64_t pc, Call call) {
 // What worked may have been told something by another thread (descriptors.cpp).
 template <typename Call>
 auto receiving(int descriptor, uint64_t pc, Call call) {
+  uses_descriptor(descriptor, pc);
   const auto result = sleeping(pc, call);
   if (result >= 0) {
     receives_through(descriptor, pc);
@@ -53,12 +55,33 @@ auto receiving(int descriptor, uint64_t pc, Call call) {
   return result;
 }
 
+// What is ready has been written to.
+int polled(int result, const pollfd* files, nfds_t count, uint64_t pc) {
+  for (nfds_t i = 0; result > 0 && i < count; ++i) {
+    if (files[i].fd >= 0 && files[i].revents != 0) {
+      receives_through(files[i].fd, pc);
+    }
+  }
+  return result;
+}
+int selected(int result, int count, const fd_set* in, uint64_t pc) {
+  for (int file = 0; result > 0 && in != nullptr && file < count; ++file) {
+    if (FD_ISSET(file, in)) {
+      receives_through(file, pc);
+    }
+  }
+  return result;
+}
+
 // The descriptor begins.
 template <typename Call>
-int accepting(uint64_t pc, Call call) {
+int accepting(int listening, uint64_t pc, Call call) {
+  uses_descriptor(listening, pc);
   const int result = sleeping(pc, call);
   if (result >= 0) {
     descriptor_begins(result, pc);
+    receives_through(listening, pc);
+    connection_begins(result, pc);
   }
   return result;
 }
@@ -86,12 +109,14 @@ void tsomon::probe::drain_before_sleeping(uint64_t pc) {
 #define TSOMON_RECEIVING(RESULT, NAME, PARAMETERS, ARGUMENTS, DESCRIPTOR) \
   TSOMON_IN_FRONT(TSOMON_REFUSE, RESULT, NAME, PARAMETERS, ARGUMENTS, receiving, DESCRIPTOR, )
 #define TSOMON_ACCEPTING(NAME, PARAMETERS, ARGUMENTS) \
-  TSOMON_IN_FRONT(TSOMON_REFUSE, int, NAME, PARAMETERS, ARGUMENTS, accepting)
+  TSOMON_IN_FRONT(TSOMON_REFUSE, int, NAME, PARAMETERS, ARGUMENTS, accepting, socket, )
+#define TSOMON_LOOKED_UP(NAME)                                               \
+  TSOMON_REAL(NAME)                                                          \
+  namespace {                                                                \
+  __attribute__((constructor(101))) void look_up_##NAME() { next_##NAME(); } \
+  }
 #define TSOMON_IN_FRONT(EXPLORED, RESULT, NAME, PARAMETERS, ARGUMENTS, HOW, ...) \
-  TSOMON_REAL(NAME)                                                              \
-  namespace {                                                                    \
-  __attribute__((constructor(101))) void look_up_##NAME() { next_##NAME(); }     \
-  }                                                                              \
+  TSOMON_LOOKED_UP(NAME)                                                         \
   TSOMON_HOOK RESULT NAME PARAMETERS {                                           \
     if (TSOMON_UNLIKELY(tsomon::explore::active)) {                              \
       EXPLORED(NAME)                                                             \
@@ -104,16 +129,25 @@ TSOMON_RECEIVING(int, epoll_wait, (int epoll, epoll_event* events, int most, int
 TSOMON_RECEIVING(int, epoll_pwait,
                  (int epoll, epoll_event* events, int most, int timeout, const sigset_t* mask),
                  (epoll, events, most, timeout, mask), epoll)
-TSOMON_SLEEPING(int, poll, (pollfd * files, nfds_t count, int timeout), (files, count, timeout))
-TSOMON_SLEEPING(int, ppoll,
-                (pollfd * files, nfds_t count, const timespec* timeout, const sigset_t* mask),
-                (files, count, timeout, mask))
-TSOMON_SLEEPING(int, select, (int count, fd_set* in, fd_set* out, fd_set* other, timeval* timeout),
-                (count, in, out, other, timeout))
-TSOMON_SLEEPING(int, pselect,
-                (int count, fd_set* in, fd_set* out, fd_set* other, const timespec* timeout,
-                 const sigset_t* mask),
-                (count, in, out, other, timeout, mask))
+#define TSOMON_WAITING(NAME, PARAMETERS, ARGUMENTS, SEEN, ...)                             \
+  TSOMON_LOOKED_UP(NAME)                                                                   \
+  TSOMON_HOOK int NAME PARAMETERS {                                                        \
+    if (TSOMON_UNLIKELY(tsomon::explore::active)) {                                        \
+      TSOMON_REFUSE(NAME)                                                                  \
+    }                                                                                      \
+    return SEEN(sleeping(TSOMON_PC(), [&] { return real_##NAME ARGUMENTS; }), __VA_ARGS__, \
+                TSOMON_PC());                                                              \
+  }
+TSOMON_WAITING(poll, (pollfd * files, nfds_t count, int timeout), (files, count, timeout), polled,
+               files, count)
+TSOMON_WAITING(ppoll, (pollfd * files, nfds_t count, const timespec* timeout, const sigset_t* mask),
+               (files, count, timeout, mask), polled, files, count)
+TSOMON_WAITING(select, (int count, fd_set* in, fd_set* out, fd_set* other, timeval* timeout),
+               (count, in, out, other, timeout), selected, count, in)
+TSOMON_WAITING(pselect,
+               (int count, fd_set* in, fd_set* out, fd_set* other, const timespec* timeout,
+                const sigset_t* mask),
+               (count, in, out, other, timeout, mask), selected, count, in)
 TSOMON_SLEEPING_OR(TSOMON_PASS, int, nanosleep, (const timespec* time, timespec* rest),
                    (time, rest))
 TSOMON_SLEEPING_OR(TSOMON_PASS, int, clock_nanosleep,
@@ -133,6 +167,12 @@ TSOMON_RECEIVING(ssize_t, recvfrom,
                  (socket, buffer, size, flags, from, from_size), socket)
 TSOMON_RECEIVING(ssize_t, recvmsg, (int socket, msghdr* message, int flags),
                  (socket, message, flags), socket)
+TSOMON_RECEIVING(int, recvmmsg,
+                 (int socket, mmsghdr* messages, unsigned count, int flags, timespec* time),
+                 (socket, messages, count, flags, time), socket)
+TSOMON_RECEIVING(ssize_t, pread, (int file, void* buffer, size_t size, off_t offset),
+                 (file, buffer, size, offset), file)
+TSOMON_RECEIVING(int, eventfd_read, (int file, eventfd_t* count), (file, count), file)
 TSOMON_ACCEPTING(accept, (int socket, sockaddr* from, socklen_t* from_size),
                  (socket, from, from_size))
 TSOMON_ACCEPTING(accept4, (int socket, sockaddr* from, socklen_t* from_size, int flags),

@@ -8,14 +8,16 @@
 //             after it, so that all that the kernel can have ordered is in this order. More is: any
 //             write comes before any later read of the same pipe, socket or counter, whosever bytes
 //             it gets; at a socket the answer of the other end may depend on what was written.
+// Ends        What two descriptors have in common is known by one number: of pipes and pairs of
+//             sockets the smaller of theirs, of a connection by its two ports or the path, of files
+//             and named pipes by the inode. Numbers that are computed may be those of two
+//             such things; then more is ordered.
 // Start       The numbers of descriptors that were opened before recording began are known when
 //             they are closed.
 // Signals     As for all hooks: these are functions that handlers may call. A child of vfork has
 //             its parent's memory, and records for it.
 // Misses      Descriptors that the C library opens and closes itself (fopen, opendir), that fcntl,
-//             close_range or system calls by number make or end, pread and pwrite, splice and
-//             sendfile, and what two ends tell each other that the process opened apart (a named
-//             pipe, a connection to itself).
+//             close_range or system calls by number make or end, pread and pwrite, splice.
 #include "monitor/probe/descriptors.h"
 
 #include <atomic>
@@ -23,21 +25,33 @@
 #include <cstdarg>
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include "decoders/capture/kernel_calls.h"
 #include "monitor/explore/runtime/runtime.h"
 #include "monitor/probe/operation.h"
 #include "monitor/probe/real.h"
+#include "monitor/probe/signals.h"
+#include "tso/model/channels.h"
 
 namespace tsomon::probe {
 namespace {
 
-// 1 + the number that stands for both ends; 0: the descriptor stands for itself.
+// 1 + the number that stands for both ends; 0: the descriptor stands for itself. Those that are
+// computed have the highest bit.
+constexpr uint32_t kComputed = 0x80000000U;
+constexpr uint32_t kSignalNumber = kComputed;
 constexpr int kPairs = 65536;
 std::atomic<uint32_t> pairs[kPairs];
 
@@ -56,22 +70,114 @@ void stands_for(int descriptor, uint32_t pair) {
   }
 }
 
+// 1 + the epoll set that watches what is known by a number, by a hash of that; 0: none does.
+std::atomic<uint32_t> watchers[kPairs];
+std::atomic<uint32_t>& watcher_of(uint64_t channel) {
+  return watchers[(channel ^ (channel >> 16)) % kPairs];
+}
+
+// What stands for what is known before threads are.
+bool known() { return recording; }
 bool wanted() { return local.thread != nullptr; }
 
-void send(uint64_t channel, uint64_t pc) { put_point_now(RecordType::kSend, channel, pc); }
-void receive(uint64_t channel, uint64_t pc) { put_point_now(RecordType::kReceive, channel, pc); }
+// Not kSignalNumber, and not so large that 1 + it is 0.
+uint32_t computed(uint64_t of) {
+  return kComputed | ((static_cast<uint32_t>((of * 0x9E3779B97F4A7C15) >> 33) | 1U) & ~2U);
+}
 
-// Before the number may be given out again.
-void ends(int descriptor, uint64_t pc) {
+union Address {
+  sockaddr any;
+  sockaddr_in four;
+  sockaddr_in6 six;
+  sockaddr_un path;
+  sockaddr_storage storage;
+};
+
+// The port, or the path as a number; 0: there is none.
+uint64_t place_of(const sockaddr* address, socklen_t size) {
+  const auto* const all = reinterpret_cast<const Address*>(address);
+  if (size < sizeof(sa_family_t)) {
+    return 0;
+  }
+  switch (all->any.sa_family) {
+    case AF_INET:
+      return ntohs(all->four.sin_port);
+    case AF_INET6:
+      return ntohs(all->six.sin6_port);
+    case AF_UNIX: {
+      uint64_t sum = 0;
+      const size_t first = offsetof(sockaddr_un, sun_path);
+      for (size_t i = first; i < size && i < sizeof(sockaddr_un); ++i) {
+        const char c = all->path.sun_path[i - first];
+        if (c == 0 && i != first) {
+          break;
+        }
+        sum = sum * 31 + static_cast<unsigned char>(c) + 1;
+      }
+      return sum << 16;
+    }
+    default:
+      return 0;
+  }
+}
+
+uint64_t place_here(int descriptor) {
+  Address address{};
+  socklen_t size = sizeof address;
+  return kernel::call(SYS_getsockname, descriptor, reinterpret_cast<long>(&address),
+                      reinterpret_cast<long>(&size)) == 0
+             ? place_of(&address.any, size)
+             : 0;
+}
+uint64_t place_there(int descriptor) {
+  Address address{};
+  socklen_t size = sizeof address;
+  return kernel::call(SYS_getpeername, descriptor, reinterpret_cast<long>(&address),
+                      reinterpret_cast<long>(&size)) == 0
+             ? place_of(&address.any, size)
+             : 0;
+}
+
+// Both ends of a connection compute the same.
+void knows_connection(int descriptor) {
+  const uint64_t here = place_here(descriptor);
+  const uint64_t there = place_there(descriptor);
+  if ((here | there) != 0) {
+    stands_for(descriptor, computed(here + there + (uint64_t{1} << 63)) + 1);
+  }
+}
+// What is sent there is received through it.
+void knows_address(int descriptor) {
+  if (const uint64_t here = place_here(descriptor); here != 0) {
+    stands_for(descriptor, computed(here) + 1);
+  }
+}
+void knows_file(int descriptor) {
+  struct stat status {};
+  if (known() && kernel::fstat(descriptor, &status) == 0 &&
+      (S_ISFIFO(status.st_mode) || S_ISREG(status.st_mode))) {
+    stands_for(descriptor, computed(status.st_ino * 31 + status.st_dev + (uint64_t{1} << 62)) + 1);
+  }
+}
+
+// That the descriptor is there is a byte (tso/model/channels.h).
+void access_entry(RecordType type, int descriptor, uint64_t pc) {
+  access(type,
+         reinterpret_cast<const volatile void*>(kDescriptors + static_cast<uint32_t>(descriptor)),
+         1, pc);
+}
+
+// Before the number may be given out again. `closes`: whoever uses it then has none.
+void ends(int descriptor, bool closes, uint64_t pc) {
   if (descriptor < 0 || !wanted()) {
     return;
   }
   const int error = errno;
-  drain_before_sleeping(pc);
+  access_entry(closes ? RecordType::kWrite : RecordType::kRead, descriptor, pc);
   const uint64_t known_by = channel(descriptor);
-  send(static_cast<uint32_t>(descriptor), pc);
+  put_send(static_cast<uint32_t>(descriptor), pc);
   if (known_by != static_cast<uint32_t>(descriptor)) {
-    send(known_by, pc);  // the other end sees that this one is closed
+    put_send(known_by, pc);  // the other end sees that this one is closed
     stands_for(descriptor, 0);
   }
   errno = error;
@@ -80,6 +186,16 @@ void ends(int descriptor, uint64_t pc) {
 int begins(int descriptor, uint64_t pc) {
   if (descriptor >= 0) {
     descriptor_begins(descriptor, pc);
+  }
+  return descriptor;
+}
+
+int opens(int descriptor, uint64_t pc) {
+  if (descriptor >= 0) {
+    const int error = errno;
+    descriptor_begins(descriptor, pc);
+    knows_file(descriptor);
+    errno = error;
   }
   return descriptor;
 }
@@ -105,13 +221,32 @@ int copies(int old, int descriptor, uint64_t pc) {
 
 }  // namespace
 
+void uses_descriptor(int descriptor, uint64_t pc) {
+  if (descriptor >= 0 && wanted()) {
+    access_entry(RecordType::kRead, descriptor, pc);
+  }
+}
+
 void sends_through(int descriptor, uint64_t pc) {
   if (descriptor >= 0 && wanted()) {
-    const int error = errno;
-    drain_before_sleeping(pc);
-    send(channel(descriptor), pc);
-    errno = error;
+    access_entry(RecordType::kRead, descriptor, pc);
+    const uint64_t known_by = channel(descriptor);
+    put_send(known_by, pc);
+    if (const uint32_t set = watcher_of(known_by).load(std::memory_order_relaxed); set != 0) {
+      put_send(set - 1, pc);  // who waits there sees that there is something
+    }
   }
+}
+
+void receives_through(int descriptor, uint64_t pc) {
+  if (!wanted()) {
+    return;
+  }
+  const uint64_t known_by = channel(descriptor);
+  if (known_by == kSignalNumber) {
+    receives_signal_by_descriptor(pc);
+  }
+  put_receive(known_by, pc);
 }
 
 void descriptor_begins(int descriptor, uint64_t pc) {
@@ -119,11 +254,23 @@ void descriptor_begins(int descriptor, uint64_t pc) {
   receives_through(descriptor, pc);
 }
 
-void receives_through(int descriptor, uint64_t pc) {
+void gets_signals(int descriptor) { stands_for(descriptor, kSignalNumber + 1); }
+
+void connection_begins(int descriptor, uint64_t pc) {
+  if (!known()) {
+    return;
+  }
+  const int error = errno;
+  knows_connection(descriptor);
+  errno = error;
+  receives_through(descriptor, pc);
+}
+
+void sends_to(const sockaddr* address, socklen_t size, uint64_t pc) {
   if (wanted()) {
-    const int error = errno;
-    receive(channel(descriptor), pc);
-    errno = error;
+    if (const uint64_t there = place_of(address, size); there != 0) {
+      put_send(computed(there), pc);
+    }
   }
 }
 
@@ -150,29 +297,35 @@ using namespace tsomon::probe;
 
 TSOMON_LOOKED_UP(close)
 TSOMON_HOOK int close(int descriptor) {
-  ends(descriptor, TSOMON_PC());
+  ends(descriptor, true, TSOMON_PC());
   return real_close(descriptor);
 }
 
 // The mode is there when a file may be made.
-#define TSOMON_OPENS(NAME, PARAMETERS, ...)                            \
-  TSOMON_LOOKED_UP(NAME)                                               \
-  TSOMON_HOOK int NAME PARAMETERS {                                    \
-    mode_t mode = 0;                                                   \
-    if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE) {  \
-      va_list rest;                                                    \
-      va_start(rest, flags);                                           \
-      mode = va_arg(rest, mode_t);                                     \
-      va_end(rest);                                                    \
-    }                                                                  \
-    return begins(real_##NAME(__VA_ARGS__, flags, mode), TSOMON_PC()); \
+#define TSOMON_OPENS(NAME, PARAMETERS, ...)                           \
+  TSOMON_LOOKED_UP(NAME)                                              \
+  TSOMON_HOOK int NAME PARAMETERS {                                   \
+    mode_t mode = 0;                                                  \
+    if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE) { \
+      va_list rest;                                                   \
+      va_start(rest, flags);                                          \
+      mode = va_arg(rest, mode_t);                                    \
+      va_end(rest);                                                   \
+    }                                                                 \
+    return opens(real_##NAME(__VA_ARGS__, flags, mode), TSOMON_PC()); \
   }
 TSOMON_OPENS(open, (const char* path, int flags, ...), path)
 TSOMON_OPENS(open64, (const char* path, int flags, ...), path)
 TSOMON_OPENS(openat, (int folder, const char* path, int flags, ...), folder, path)
 TSOMON_OPENS(openat64, (int folder, const char* path, int flags, ...), folder, path)
-TSOMON_BEGINS(creat, (const char* path, mode_t mode), (path, mode))
-TSOMON_BEGINS(creat64, (const char* path, mode_t mode), (path, mode))
+TSOMON_LOOKED_UP(creat)
+TSOMON_HOOK int creat(const char* path, mode_t mode) {
+  return opens(real_creat(path, mode), TSOMON_PC());
+}
+TSOMON_LOOKED_UP(creat64)
+TSOMON_HOOK int creat64(const char* path, mode_t mode) {
+  return opens(real_creat64(path, mode), TSOMON_PC());
+}
 
 TSOMON_LOOKED_UP(socket)
 TSOMON_HOOK int socket(int domain, int type, int protocol) noexcept {
@@ -201,12 +354,12 @@ TSOMON_LOOKED_UP(dup)
 TSOMON_HOOK int dup(int old) noexcept { return copies(old, real_dup(old), TSOMON_PC()); }
 TSOMON_LOOKED_UP(dup2)
 TSOMON_HOOK int dup2(int old, int descriptor) noexcept {
-  ends(descriptor != old ? descriptor : -1, TSOMON_PC());
+  ends(descriptor != old ? descriptor : -1, false, TSOMON_PC());
   return copies(old, real_dup2(old, descriptor), TSOMON_PC());
 }
 TSOMON_LOOKED_UP(dup3)
 TSOMON_HOOK int dup3(int old, int descriptor, int flags) noexcept {
-  ends(descriptor != old ? descriptor : -1, TSOMON_PC());
+  ends(descriptor != old ? descriptor : -1, false, TSOMON_PC());
   return copies(old, real_dup3(old, descriptor, flags), TSOMON_PC());
 }
 
@@ -216,13 +369,122 @@ TSOMON_SENDS(ssize_t, writev, (int file, const iovec* buffers, int count), (file
              file)
 TSOMON_SENDS(ssize_t, send, (int socket, const void* buffer, size_t size, int flags),
              (socket, buffer, size, flags), socket)
-TSOMON_SENDS(ssize_t, sendto,
-             (int socket, const void* buffer, size_t size, int flags, const sockaddr* to,
-              socklen_t to_size),
-             (socket, buffer, size, flags, to, to_size), socket)
-TSOMON_SENDS(ssize_t, sendmsg, (int socket, const msghdr* message, int flags),
-             (socket, message, flags), socket)
+TSOMON_LOOKED_UP(sendto)
+TSOMON_HOOK ssize_t sendto(int socket, const void* buffer, size_t size, int flags,
+                           const sockaddr* to, socklen_t to_size) {
+  sends_through(socket, TSOMON_PC());
+  if (to != nullptr && to_size >= sizeof(sa_family_t)) {
+    sends_to(to, to_size, TSOMON_PC());
+  }
+  return real_sendto(socket, buffer, size, flags, to, to_size);
+}
+TSOMON_LOOKED_UP(sendmsg)
+TSOMON_HOOK ssize_t sendmsg(int socket, const msghdr* message, int flags) {
+  sends_through(socket, TSOMON_PC());
+  if (message != nullptr && message->msg_name != nullptr) {
+    sends_to(static_cast<const sockaddr*>(message->msg_name), message->msg_namelen, TSOMON_PC());
+  }
+  return real_sendmsg(socket, message, flags);
+}
+TSOMON_SENDS(int, sendmmsg, (int socket, mmsghdr* messages, unsigned count, int flags),
+             (socket, messages, count, flags), socket)
+TSOMON_SENDS(ssize_t, sendfile, (int to, int from, off_t* offset, size_t size),
+             (to, from, offset, size), to, noexcept)
+TSOMON_SENDS(ssize_t, pwrite, (int file, const void* buffer, size_t size, off_t offset),
+             (file, buffer, size, offset), file)
 TSOMON_SENDS(int, shutdown, (int socket, int how), (socket, how), socket, noexcept)
+TSOMON_SENDS(int, listen, (int socket, int count), (socket, count), socket, noexcept)
 TSOMON_SENDS(int, eventfd_write, (int file, eventfd_t count), (file, count), file)
-TSOMON_SENDS(int, epoll_ctl, (int epoll, int operation, int descriptor, epoll_event* event),
-             (epoll, operation, descriptor, event), epoll, noexcept)
+TSOMON_LOOKED_UP(epoll_ctl)
+TSOMON_HOOK int epoll_ctl(int epoll, int operation, int descriptor, epoll_event* event) noexcept {
+  if (known() && epoll >= 0 && operation != EPOLL_CTL_DEL) {
+    watcher_of(channel(descriptor))
+        .store(static_cast<uint32_t>(epoll) + 1, std::memory_order_relaxed);
+  }
+  sends_through(epoll, TSOMON_PC());
+  return real_epoll_ctl(epoll, operation, descriptor, event);
+}
+TSOMON_SENDS(int, timerfd_settime, (int timer, int flags, const itimerspec* time, itimerspec* old),
+             (timer, flags, time, old), timer, noexcept)
+TSOMON_BEGINS(inotify_init, (), (), noexcept)
+TSOMON_BEGINS(inotify_init1, (int flags), (flags), noexcept)
+TSOMON_SENDS(int, inotify_add_watch, (int notifier, const char* path, uint32_t mask),
+             (notifier, path, mask), notifier, noexcept)
+
+// What was done before comes before what is done by whoever accepts.
+TSOMON_LOOKED_UP(connect)
+TSOMON_HOOK int connect(int socket, const sockaddr* to, socklen_t size) {
+  if (!known() || to == nullptr) {
+    return real_connect(socket, to, size);
+  }
+  drain_before_sleeping(TSOMON_PC());
+  sends_to(to, size, TSOMON_PC());
+  const int result = real_connect(socket, to, size);
+  const int error = errno;
+  knows_connection(socket);
+  put_stamp_now();
+  errno = error;
+  return result;
+}
+TSOMON_LOOKED_UP(bind)
+TSOMON_HOOK int bind(int socket, const sockaddr* address, socklen_t size) noexcept {
+  const int result = real_bind(socket, address, size);
+  if (result == 0 && known()) {
+    const int error = errno;
+    knows_address(socket);
+    errno = error;
+  }
+  return result;
+}
+
+// Locks of files: who gets one knows what its last holder did.
+TSOMON_LOOKED_UP(flock)
+TSOMON_HOOK int flock(int file, int operation) noexcept {
+  if ((operation & LOCK_UN) != 0) {
+    sends_through(file, TSOMON_PC());
+    return real_flock(file, operation);
+  }
+  drain_before_sleeping(TSOMON_PC());
+  const int result = real_flock(file, operation);
+  if (result == 0) {
+    receives_through(file, TSOMON_PC());
+  }
+  return result;
+}
+TSOMON_LOOKED_UP(lockf)
+TSOMON_HOOK int lockf(int file, int operation, off_t size) {
+  if (operation == F_ULOCK) {
+    sends_through(file, TSOMON_PC());
+    return real_lockf(file, operation, size);
+  }
+  drain_before_sleeping(TSOMON_PC());
+  const int result = real_lockf(file, operation, size);
+  if (result == 0 && operation != F_TEST) {
+    receives_through(file, TSOMON_PC());
+  }
+  return result;
+}
+
+// Locks of open files, and copies of descriptors. Locks of the process exclude no thread of it.
+#define TSOMON_CONTROLS(NAME)                                                     \
+  TSOMON_LOOKED_UP(NAME)                                                          \
+  TSOMON_HOOK int NAME(int file, int command, ...) {                              \
+    va_list rest;                                                                 \
+    va_start(rest, command);                                                      \
+    void* const argument = va_arg(rest, void*);                                   \
+    va_end(rest);                                                                 \
+    const bool locks = command == F_OFD_SETLK || command == F_OFD_SETLKW;         \
+    if (locks && static_cast<const struct flock*>(argument)->l_type == F_UNLCK) { \
+      sends_through(file, TSOMON_PC());                                           \
+    }                                                                             \
+    const int result = real_##NAME(file, command, argument);                      \
+    if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) {                       \
+      return copies(file, result, TSOMON_PC());                                   \
+    }                                                                             \
+    if (locks && result == 0) {                                                   \
+      receives_through(file, TSOMON_PC());                                        \
+    }                                                                             \
+    return result;                                                                \
+  }
+TSOMON_CONTROLS(fcntl)
+TSOMON_CONTROLS(fcntl64)

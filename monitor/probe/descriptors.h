@@ -3,8 +3,12 @@
 
 #include <cstdint>
 
+#include <sys/socket.h>
+
 namespace tsomon::probe {
 
+// Before a call that is given it, and waits for what it may receive.
+void uses_descriptor(int descriptor, uint64_t pc);
 // Before and after a call by which what this thread has done may be known to another one. What it
 // is known by is the number of the descriptor or, at a pipe or a pair of sockets, one of the two
 // numbers. The store buffer is drained, as the kernel's locks do. errno is kept.
@@ -12,5 +16,11 @@ void sends_through(int descriptor, uint64_t pc);
 void receives_through(int descriptor, uint64_t pc);
 // After it was opened; ends where the program closes it, of which nothing need be said.
 void descriptor_begins(int descriptor, uint64_t pc);
+// It tells of signals (signals.h).
+void gets_signals(int descriptor);
+// The other end of what begins, an accepted connection, may be in this process, too.
+void connection_begins(int descriptor, uint64_t pc);
+// A message, or a connection, to whoever is bound to this address, of `size` bytes.
+void sends_to(const sockaddr* address, socklen_t size, uint64_t pc);
 
 }  // namespace tsomon::probe

@@ -39,6 +39,7 @@
 #include "monitor/probe/not_instrumented.h"
 #include "monitor/probe/process_clock.h"
 #include "monitor/probe/real.h"
+#include "monitor/probe/signals.h"
 #include "monitor/probe/watched_memory.h"
 
 TSOMON_REAL(_exit)
@@ -90,6 +91,7 @@ void on_signal(int number, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   HandlerFrame frame{};
   enter_handler(&frame);
+  receives_signal(number, 0);
   errno = saved_errno;
   handlers[number].load(std::memory_order_acquire)(number, info, context);
   leave_handler(&frame);
@@ -295,6 +297,9 @@ TSOMON_HOOK int sigaction(int number, const struct sigaction* action, struct sig
       handlers[number].store(action->sa_sigaction, std::memory_order_release);
       ours.sa_sigaction = on_signal;
     }
+  }
+  if (ours.sa_sigaction == on_signal) {
+    sends_signal(number, TSOMON_PC());
   }
   struct sigaction was {};
   const int result = real_sigaction(number, action != nullptr ? &ours : nullptr, &was);

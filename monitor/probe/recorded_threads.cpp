@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "monitor/probe/before_start.h"
 #include "monitor/probe/chunk_writer.h"
 #include "monitor/probe/chunks.h"
 #include "monitor/probe/function_units.h"
@@ -237,6 +238,7 @@ void activate() {
     active.store(true, std::memory_order_relaxed);
     begin_thread(new_thread());
     put_known_objects();
+    put_kept();
   }
 }
 bool activated() { return active.load(std::memory_order_relaxed); }

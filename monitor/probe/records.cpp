@@ -1,5 +1,7 @@
 #include "monitor/probe/records.h"
 
+#include <cerrno>
+
 #include "monitor/probe/record_stamps.h"
 
 namespace tsomon::probe {
@@ -30,6 +32,26 @@ uint64_t put_point_after(RecordType type, uint64_t address, uint64_t pc, uint64_
   return now;
 }
 
+void put_send(uint64_t channel, uint64_t pc) {
+  if (local.thread == nullptr) {
+    return;
+  }
+  const int error = errno;
+  drain_before_sleeping(pc);
+  if (const uint64_t now = put_point_now(RecordType::kSend, channel, pc); now != 0) {
+    leave_stamp(channel, now, true);
+  }
+  errno = error;
+}
+
+void put_receive(uint64_t channel, uint64_t pc) {
+  if (local.thread != nullptr) {
+    const int error = errno;
+    put_point_after(RecordType::kReceive, channel, pc, last_stamp(channel));
+    errno = error;
+  }
+}
+
 void put_drain(uint64_t released, uint64_t pc) {
   Context* context = local.context;
   if (released == 0) {
@@ -55,6 +77,23 @@ void put_object(uint64_t address, uint64_t size, uint64_t pc) {
         {RecordType::kAllocate, 0, capture::kSeparates, 3, address, pc, {now, now, size}});
     context->stamped = context->encoder.end;
   }
+}
+
+void put_count(sem_t* semaphore, uint64_t pc) {
+  int count = 0;
+  Context* const context = writable();
+  if (context == nullptr || sem_getvalue(semaphore, &count) != 0) {
+    return;
+  }
+  const uint64_t now = new_stamp(*context);
+  capture::put_record(context->encoder, {RecordType::kCount,
+                                         0,
+                                         capture::kSeparates,
+                                         3,
+                                         reinterpret_cast<uint64_t>(semaphore),
+                                         pc,
+                                         {now, now, static_cast<uint64_t>(count < 0 ? 0 : count)}});
+  context->stamped = context->encoder.end;
 }
 
 void put_stamp_now() {

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <semaphore.h>
+
 #include "decoders/capture/encoder.h"
 #include "monitor/probe/context.h"
 #include "monitor/probe/last_stamps.h"
@@ -109,6 +111,12 @@ void count_lost();  // one record
 uint64_t put_point_now(RecordType type, uint64_t address, uint64_t pc);
 // Of what comes after another thread's event with the stamp `last`: the stamp is larger.
 uint64_t put_point_after(RecordType type, uint64_t address, uint64_t pc, uint64_t last);
+// What orders threads other than by accesses (EventKind::kSend): what comes before a send comes
+// before what follows a later receive on the same channel. The send goes before whatever lets the
+// other thread go on, and empties the store buffer first; the receive behind it. Stamps of a channel
+// grow from send to receive, as those of a lock do. Both keep errno.
+void put_send(uint64_t channel, uint64_t pc);
+void put_receive(uint64_t channel, uint64_t pc);
 // The drain of a locked instruction between the record of put_point_now with the stamp `released`,
 // not 0, and the thread's next stamp.
 void put_drain(uint64_t released, uint64_t pc);
@@ -120,6 +128,16 @@ void put_stamp_now();
 // release.
 void lock_acquired(const volatile void* lock, bool shared, uint64_t pc);
 void lock_released(const volatile void* lock, bool shared, uint64_t pc);
+// A promise that what comes before the one comes before what follows the other (likewise). No
+// instruction is made of it.
+void put_promise(const volatile void* object, uint64_t pc);
+void put_promised(const volatile void* object, uint64_t pc);
+// What is not to be reported (tso/model/channels.h): accesses of this thread, as Local says; races on
+// these bytes.
+void put_ignored(uint64_t pc);
+void put_benign(uint64_t address, size_t size, uint64_t pc);
+// The count that the semaphore has now.
+void put_count(sem_t* semaphore, uint64_t pc);
 // Before the thread may sleep (blocking_calls.cpp): empties the store buffer, and records that.
 void drain_before_sleeping(uint64_t pc);
 // A unit boundary. It has a stamp unless there is a recent one. Looking at the clock costs nearly

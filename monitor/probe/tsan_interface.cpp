@@ -7,16 +7,17 @@
 //             may be left out. Stores are.
 // Fibers      Each is a thread of the capture. A switch drains the store buffer and is a fence and
 //             a stamp of the one that is left, a stamp of the other: the hardware executes both in
-//             order, and so do stamps order them. With or without __tsan_switch_to_fiber_no_sync:
-//             it is so.
-// Promises    __tsan_acquire and __tsan_release are stamps: what happened before is ordered where
-//             the stamps are comparable. No store, no fence and no conflict is invented: nothing
-//             says which instructions do it.
-// Ignoring    has no meaning here: what is left out could make verdicts wrong.
+//             order, and so do stamps order them. Without __tsan_switch_to_fiber_no_sync the
+//             program relies on it, and the switch is a send to the other one (EventKind::kSend).
+// Promises    __tsan_release is a send, __tsan_acquire a receive. No store, no fence and no conflict
+//             is invented: nothing says which instructions do it.
+// Ignoring    leaves nothing out, which could make verdicts wrong: it says what is not to be reported.
 // External    reads and writes of objects that only a library knows are recorded as accesses of one
 //             byte at the object's address.
 // All are weak: a program that has its own keeps it. docs/guide/record.md has the table.
+#include "monitor/probe/before_start.h"
 #include "monitor/probe/operation.h"
+#include "tso/model/channels.h"
 
 using namespace tsomon::probe;
 
@@ -49,14 +50,38 @@ void lock_acquired(const volatile void* lock, bool shared, uint64_t pc) {
   }
 }
 
+void put_promise(const volatile void* object, uint64_t pc) {
+  if (const uint64_t now = put_point_now(RecordType::kSend, id(object), pc); now != 0) {
+    leave_stamp(id(object), now, false);
+  }
+}
+
+static void say(uint64_t channel, uint64_t pc) { put_point_now(RecordType::kSend, channel, pc); }
+
+void put_ignored(uint64_t pc) {
+  say(kIgnored | (local.ignored_loads != 0 ? 1U : 0U) | (local.ignored_stores != 0 ? 2U : 0U), pc);
+}
+
+void put_benign(uint64_t address, size_t size, uint64_t pc) {
+  if (!activated()) {
+    return keep_benign(address, size);
+  }
+  for (size_t done = 0; done < size; done += kMostBenignBytes) {
+    const size_t rest = size - done;
+    say(benign_bytes(address + done, rest < kMostBenignBytes ? rest : kMostBenignBytes), pc);
+  }
+}
+
+void put_promised(const volatile void* object, uint64_t pc) { put_receive(id(object), pc); }
+
 void lock_released(const volatile void* lock, bool shared, uint64_t pc) {
   put_point_now(shared ? RecordType::kReleaseShared : RecordType::kRelease, id(lock), pc);
 }
 
 }  // namespace tsomon::probe
 
-TSOMON_HOOK void __tsan_acquire(void*) { put_stamp_now(); }
-TSOMON_HOOK void __tsan_release(void*) { put_stamp_now(); }
+TSOMON_HOOK void __tsan_acquire(void* object) { put_promised(object, TSOMON_PC()); }
+TSOMON_HOOK void __tsan_release(void* object) { put_promise(object, TSOMON_PC()); }
 
 TSOMON_HOOK void __tsan_mutex_create(void*, unsigned) {}
 TSOMON_HOOK void __tsan_mutex_destroy(void*, unsigned) {}
@@ -124,7 +149,7 @@ TSOMON_HOOK void __tsan_destroy_fiber(void* handle) {
   end_fiber(fiber);
   put_point_after(RecordType::kJoin, fiber->number, TSOMON_PC(), fiber->ended);
 }
-TSOMON_HOOK void __tsan_switch_to_fiber(void* handle, unsigned) {
+TSOMON_HOOK void __tsan_switch_to_fiber(void* handle, unsigned flags) {
   auto* const fiber = static_cast<Thread*>(handle);
   if (local.thread == nullptr || fiber == local.thread) {
     return;
@@ -133,9 +158,16 @@ TSOMON_HOOK void __tsan_switch_to_fiber(void* handle, unsigned) {
     count_lost();  // what it does is taken for this one's
     return;
   }
-  drain_before_sleeping(TSOMON_PC());
+  constexpr unsigned kNoSync = 1;
+  if ((flags & kNoSync) != 0) {
+    drain_before_sleeping(TSOMON_PC());
+    switch_thread(fiber);
+    put_stamp_now();
+    return;
+  }
+  put_send(tsomon::kFirstFiber | fiber->number, TSOMON_PC());
   switch_thread(fiber);
-  put_stamp_now();
+  put_receive(tsomon::kFirstFiber | fiber->number, TSOMON_PC());
 }
 TSOMON_HOOK void __tsan_set_fiber_name(void* handle, const char* name) {
   if (handle != &no_fiber && name != nullptr && recording) {
@@ -167,3 +199,15 @@ TSOMON_HOOK void __sanitizer_print_stack_trace() {}
 TSOMON_HOOK void __sanitizer_set_report_path(const char*) {}
 TSOMON_HOOK void __sanitizer_set_report_fd(void*) {}
 TSOMON_HOOK void __sanitizer_report_error_summary(const char*) {}
+
+// All accesses of the thread.
+TSOMON_HOOK void __tsan_ignore_thread_begin() {
+  ++local.ignored_loads;
+  ++local.ignored_stores;
+  put_ignored(TSOMON_PC());
+}
+TSOMON_HOOK void __tsan_ignore_thread_end() {
+  local.ignored_loads -= local.ignored_loads != 0 ? 1 : 0;
+  local.ignored_stores -= local.ignored_stores != 0 ? 1 : 0;
+  put_ignored(TSOMON_PC());
+}

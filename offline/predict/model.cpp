@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "offline/predict/model_state.h"
+#include "tso/model/channels.h"
 #include "tso/support/work.h"
 
 namespace tsomon::predict {
@@ -71,6 +72,7 @@ Model::Model(const Trace& trace, const CellTable& cells, const std::vector<HardE
     const bool upgrades = upgrade(i, state) && !tried(i, state);
     const bool lock = lock_operation(i, state);
     note_condition(i, state);
+    note_ignored(event, state);
     const CellSpan span = is(event, kinds::kLocks) ? CellSpan{} : cells.of_event(i);
     const uint32_t counter =
         semaphores.empty() || event.kind() == EventKind::kCount ? kNone : semaphores.of_event(i);
@@ -260,6 +262,23 @@ void Model::learn(ThreadState& state, NodeId id, NodeId source) {
   clock[from.thread] = std::max(clock[from.thread], from.position + 1);
 }
 
+void Model::note_ignored(const Event& event, ThreadState& state) {
+  if (event.kind() != EventKind::kSend || event.address < kIgnored) {
+    return;
+  }
+  if (says_ignored(event.address)) {
+    state.ignored = event.address & 3U;
+  } else if (says_benign(event.address)) {
+    benign_.emplace_back(benign_address(event.address), benign_size(event.address));
+  }
+}
+
+bool Model::benign(uint32_t cell) const {
+  const uint64_t address = cells_.address_of(cell);
+  return std::any_of(benign_.begin(), benign_.end(),
+                     [&](const auto& range) { return address - range.first < range.second; });
+}
+
 void Model::put_node(uint32_t i, ThreadState& state, bool reads, bool writes) {
   const auto id = static_cast<NodeId>(nodes_.size());
   std::vector<NodeId>& mine = by_thread_[state.thread];
@@ -274,6 +293,10 @@ void Model::put_node(uint32_t i, ThreadState& state, bool reads, bool writes) {
   if (reads && (branches_ == Branches::kAfterEveryRead ||
                 trace_.events[i].kind() == EventKind::kReadModifyWrite)) {
     node.bound_or_section = node.position + 1;
+  }
+  if ((state.ignored & ((reads ? 1U : 0U) | (writes ? 2U : 0U))) != 0) {
+    unreported_.resize(id + 1);
+    unreported_[id] = true;
   }
   nodes_.push_back(node);
   mine.push_back(id);

@@ -171,6 +171,9 @@ class Model {
     const uint32_t* const found = counters_.empty() ? nullptr : counter_of_.find(id);
     return found != nullptr ? *found : kNone;
   }
+  // Races of it are not to be reported: the program said so (tso/model/channels.h).
+  bool unreported(NodeId id) const { return id < unreported_.size() && unreported_[id]; }
+  bool benign(uint32_t cell) const;
   bool takes(NodeId id) const { return event(id).kind() == EventKind::kTake; }
   // Notifications of the condition variable of an event, in the order of the trace.
   std::span<const NodeId> notifications_of(const Event& event) const;
@@ -256,6 +259,7 @@ class Model {
   Waiting waiting_store(CellSpan span, const ThreadState& state) const;
   NodeId covered_in_part_by(uint32_t event, const ThreadState& state) const;
   void note_load(NodeId id, CellSpan span, ThreadState& state);
+  void note_ignored(const Event& event, ThreadState& state);
   void put_node(uint32_t event, ThreadState& state, bool reads, bool writes);
 
   const Trace& trace_;
@@ -282,6 +286,8 @@ class Model {
   std::vector<Wait> waits_;
   std::vector<Counter> counters_;
   FlatMap<NodeId, uint32_t> counter_of_;
+  std::vector<bool> unreported_;                       // by node; as far as there are some
+  std::vector<std::pair<uint64_t, uint64_t>> benign_;  // addresses and sizes
   std::map<std::pair<uint64_t, uint32_t>, std::vector<NodeId>> notifications_;
   GroupedLists lock_sections_;
   // The sections that a thread is in change at its lock operations. The first entry: none.

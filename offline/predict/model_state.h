@@ -21,6 +21,7 @@ struct Model::ThreadState {
   uint32_t held = 0;                  // in helds_
   std::vector<NodeId> unbound_reads;  // since the last branch
   uint32_t section = kNone;           // that the present event begins or ends
+  uint32_t ignored = 0;               // loads (1), stores (2)
   uint32_t tried = kNone;             // the last try of the thread, until what it was about
   NodeId released = kNone;            // the last release of a lock
   uint32_t waiting = kNone;           // in waits_, until the mutex is held again

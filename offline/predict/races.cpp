@@ -45,8 +45,9 @@ struct Answer {
 std::vector<AccessGroup> issues_of(const Model& model, uint32_t cell) {
   std::vector<AccessGroup> groups = groups_of(model, cell);
   for (AccessGroup& group : groups) {
+    std::erase_if(group.nodes, [&](NodeId id) { return model.unreported(id); });
     if (!model.buffers()) {
-      break;
+      continue;
     }
     spend(group.nodes.size());
     for (NodeId& id : group.nodes) {
@@ -86,7 +87,7 @@ class RaceQuestions {
   std::vector<Question> find() {
     for (uint32_t cell = 0; cell < model_.cell_count(); ++cell) {
       spend(1);
-      if (model_.atomic(cell) || all_exclude(model_, cell)) {
+      if (model_.atomic(cell) || model_.benign(cell) || all_exclude(model_, cell)) {
         continue;
       }
       const std::vector<AccessGroup> groups = issues_of(model_, cell);
@@ -114,6 +115,9 @@ class RaceQuestions {
  private:
   // Of two groups that no lock keeps apart.
   bool may_meet(const AccessGroup& mine, const AccessGroup& theirs, uint32_t cell) const {
+    if (mine.nodes.empty() || theirs.nodes.empty()) {
+      return false;
+    }
     // Of accesses with several cells the first common one counts.
     if (mine.thread == theirs.thread || !(mine.writes || theirs.writes) ||
         std::max(mine.first_cell, theirs.first_cell) != cell) {

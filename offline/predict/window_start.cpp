@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "tso/model/cancelled_units.h"
+#include "tso/model/channels.h"
 
 namespace tsomon::predict {
 namespace {
@@ -35,6 +36,13 @@ void WindowStart::pass(const Event& event, uint64_t line) {
     case EventKind::kRelease:
     case EventKind::kReleaseShared:
       release(event, &mine);
+      break;
+    case EventKind::kSend:
+      if (says_ignored(event.address)) {
+        mine.ignored = now;
+      } else if (says_benign(event.address)) {
+        benign_.push_back(now);
+      }
       break;
     case EventKind::kPost:
     case EventKind::kTake:
@@ -97,7 +105,11 @@ std::vector<WindowStart::Carried> WindowStart::carried() const {
     if (thread.tried) {
       all.push_back(*thread.tried);
     }
+    if (thread.ignored) {
+      all.push_back(*thread.ignored);
+    }
   }
+  all.insert(all.end(), benign_.begin(), benign_.end());
   for (const auto& [place, count] : counts_) {
     all.push_back(count);
   }

@@ -7,6 +7,7 @@
 //               - acquisitions of locks that are held, as often as they are;
 //               - a try whose acquisition or wait has not come;
 //               - begins of units that are open;
+//               - what is not to be reported (tso/model/channels.h);
 //               - the counts of semaphores that have been used.
 //             Values need nothing: memory holds at first what the last writes before the window
 //             have left there. Neither do forks, nor joins of threads that have ended.
@@ -52,6 +53,7 @@ class WindowStart {
     std::vector<Carried> acquisitions;  // of locks that it holds
     std::vector<Carried> units;         // begins of those that are open
     std::optional<Carried> tried;
+    std::optional<Carried> ignored;
     std::optional<Carried> last;
   };
 
@@ -59,6 +61,7 @@ class WindowStart {
   static void release(const Event& event, Thread* thread);
 
   std::vector<Thread> threads_;
+  std::vector<Carried> benign_;
   std::map<std::pair<uint64_t, uint32_t>, Carried> counts_;  // as if set by their last event
   FlatMap<uint64_t, uint32_t> sizes_;                        // of objects, by address
   uint64_t passed_ = 0;

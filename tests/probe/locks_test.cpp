@@ -47,13 +47,13 @@ const Case kCases[] = {
     {"spins", {"spin"}, R"(fence acq\(spin\) fence rel\(spin\) acq\(spin\) rel\(spin\))", "fence"},
     {"semaphores",
      {"semaphore"},
-     R"((fence r\(semaphore\) ){3}fence fence rmw\(semaphore\) (rmw\(semaphore\) fence ){2})"
-     R"(rmw\(semaphore\))",
-     R"((rmw\(semaphore\) ){4}fence)"},
+     R"(fence count\(semaphore\) (fence ){4}take\(semaphore\) (take\(semaphore\) fence ){2})"
+     R"(take\(semaphore\))",
+     R"((post\(semaphore\) ){4}fence)"},
     {"barriers",
      {"barrier", "data0", "data1"},
-     R"(fence (w\(data0\) fence rmw\(barrier\) r\(data1\) fence rmw\(barrier\) ){3}fence)",
-     R"((w\(data1\) fence rmw\(barrier\) r\(data0\) fence rmw\(barrier\) ){3}fence)"},
+     R"(fence (w\(data0\) fence send\(barrier\) r\(data1\) fence send\(barrier\) ){3}fence)",
+     R"((w\(data1\) fence send\(barrier\) r\(data0\) fence send\(barrier\) ){3}fence)"},
     {"timed_waits",
      {"mutex", "never"},
      R"(fence begin acq\(mutex\) (fence rel\(mutex\) wait\(never\) fence acq\(mutex\) ){3})"
@@ -71,7 +71,7 @@ const Case kCases[] = {
      R"(begin acq\(mutex\) w\(ready\) rel\(mutex\) fence end fence)"},
     {"library_waits",
      {"mutex", "condition", "ready"},
-     R"(fence acq\(mutex\) begin r\(ready\) (fence rel\(mutex\) wait\(condition\) fence )"
+     R"((fence )+acq\(mutex\) begin r\(ready\) (fence rel\(mutex\) wait\(condition\) fence )"
      R"(acq\(mutex\) r\(ready\) )+w\(ready\) end )"
      R"((fence rel\(mutex\) wait\(condition\) fence acq\(mutex\) )+rel\(mutex\) fence fence)",
      R"(begin acq\(mutex\) w\(ready\) rel\(mutex\) fence end fence)"},
@@ -106,11 +106,6 @@ TEST_CASE("every way to take a lock is recorded where it succeeds and only there
         if (test.other != nullptr) {
           const std::string other = story(capture.trace, "T2", result, test.objects);
           CHECK_MESSAGE(std::regex_match(other, std::regex(test.other)), other);
-        }
-        for (const Event& event : capture.trace.events) {
-          if (event.kind() == EventKind::kReadModifyWrite) {
-            CHECK_FALSE(capture.trace.read_value(event).has_value());
-          }
         }
       }
     }

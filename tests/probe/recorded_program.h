@@ -131,6 +131,11 @@ inline std::string story(const Trace& trace, const std::string& thread, const Ru
                                                          {EventKind::kAcquireShared, "racq"},
                                                          {EventKind::kReleaseShared, "rrel"},
                                                          {EventKind::kWait, "wait"},
+                                                         {EventKind::kSend, "send"},
+                                                         {EventKind::kReceive, "receive"},
+                                                         {EventKind::kPost, "post"},
+                                                         {EventKind::kTake, "take"},
+                                                         {EventKind::kCount, "count"},
                                                          {EventKind::kUnitBegin, "begin"},
                                                          {EventKind::kUnitEnd, "end"}};
   const uint32_t id = trace.symbols.threads.find(thread);
@@ -140,7 +145,11 @@ inline std::string story(const Trace& trace, const std::string& thread, const Ru
       continue;
     }
     std::string word = kinds.at(event.kind());
-    if (is(event, kinds::kAccesses) || event.kind() == EventKind::kWait) {
+    constexpr uint32_t kOfObjects = kinds::kAccesses | kind_mask(EventKind::kWait) |
+                                    kind_mask(EventKind::kSend) | kind_mask(EventKind::kReceive) |
+                                    kind_mask(EventKind::kPost) | kind_mask(EventKind::kTake) |
+                                    kind_mask(EventKind::kCount);
+    if (is(event, kOfObjects)) {
       const std::string* object = nullptr;
       for (const std::string& name : objects) {
         object = run.said.at(name) == event.address ? &name : object;

@@ -23,13 +23,14 @@
 #include <optional>
 #include <vector>
 
+#include "tso/model/channels.h"
 #include "tso/model/trace.h"
 
 namespace tsomon {
 
 // The event has a place among those of its semaphore or channel.
 inline bool has_place(const EventBlock& block, const Event& event) {
-  return block.hi(event) != kTimeMax;
+  return block.hi(event) != kTimeMax && hands_over(event.address);
 }
 
 // The counts of semaphores, one event after the other.

@@ -22,17 +22,12 @@
 extern "C" {
 void __assert_fail(const char* assertion, const char* file, unsigned line,
                    const char* function) noexcept;
-int __cxa_guard_acquire(uint64_t* guard);
-void __cxa_guard_abort(uint64_t* guard);
 }
-TSOMON_REAL(__cxa_guard_acquire)
-TSOMON_REAL(__cxa_guard_abort)
 TSOMON_REAL(__assert_fail)
 TSOMON_REAL(sched_yield)
 TSOMON_REAL(clock_gettime)
 TSOMON_REAL(pthread_exit)
 TSOMON_REAL(pthread_cancel)
-TSOMON_REAL(pthread_kill)
 TSOMON_REAL_VERSION(pthread_cond_signal, "GLIBC_2.3.2")
 TSOMON_REAL_VERSION(pthread_cond_broadcast, "GLIBC_2.3.2")
 
@@ -48,19 +43,6 @@ void note_notification(const pthread_cond_t* condition, uint64_t pc) {
 }
 
 }  // namespace
-
-TSOMON_HOOK int __cxa_guard_acquire(uint64_t* guard) {
-  if (TSOMON_UNLIKELY(explore::active)) {
-    return explore::guard_acquire(guard, TSOMON_PC());
-  }
-  return real___cxa_guard_acquire(guard);
-}
-TSOMON_HOOK void __cxa_guard_abort(uint64_t* guard) {
-  if (TSOMON_UNLIKELY(explore::active)) {
-    return explore::guard_release(guard, false, TSOMON_PC());
-  }
-  real___cxa_guard_abort(guard);
-}
 
 // Where executions run in place it ends one.
 TSOMON_HOOK __attribute__((noreturn)) void __assert_fail(const char* assertion, const char* file,
@@ -107,14 +89,6 @@ TSOMON_HOOK int pthread_cancel(pthread_t handle) {
   }
   return real_pthread_cancel(handle);
 }
-TSOMON_HOOK int pthread_kill(pthread_t handle, int number) noexcept {
-  // abort() and raise() send themselves a signal inside the C library, not by this.
-  if (TSOMON_UNLIKELY(explore::active)) {
-    explore::refuse("pthread_kill");
-  }
-  return real_pthread_kill(handle, number);
-}
-
 // Other processes are not controlled.
 #define TSOMON_REFUSED(RESULT, NAME, PARAMETERS, ARGUMENTS) \
   TSOMON_REAL(NAME)                                         \
