@@ -26,7 +26,8 @@ constexpr const char* kPredictTool = "tsomon predict";
 
 struct PredictArguments {
   std::vector<std::string> files;
-  std::vector<std::string> kinds = {"races", "deadlocks", "atomicity"};
+  std::vector<std::string> kinds = {"races", "deadlocks", "atomicity", "use-after-free",
+                                    "use-after-destroy"};
   std::string model = "sc";
   std::string branches = "auto";
   std::string format = "auto";
@@ -80,6 +81,8 @@ int predict_file(const std::string& file, const PredictArguments& options) {
   asked.races = kind("races");
   asked.deadlocks = kind("deadlocks");
   asked.atomicity = kind("atomicity");
+  asked.uses_after_free = kind("use-after-free");
+  asked.uses_after_destroy = kind("use-after-destroy");
   asked.race.branches = branches_of(options.branches);
   asked.race.max_witness_events = options.witness_events;
   asked.bounds.max_work = options.max_work;
@@ -134,9 +137,10 @@ int run_predict(const PredictArguments& options) {
 }  // namespace
 
 void add_predict_command(CLI::App& app, int& exit_status) {
-  CLI::App* command = app.add_subcommand(
-      "predict",
-      "Find races, deadlocks and atomicity violations of other schedules of a recorded run");
+  CLI::App* command = app.add_subcommand("predict",
+                                         "Find races, deadlocks, atomicity violations, uses after "
+                                         "free and after destruction of other\n"
+                                         "schedules of a recorded run");
   auto options = std::make_shared<PredictArguments>();
   command
       ->add_option("FILE", options->files,
@@ -146,8 +150,9 @@ void add_predict_command(CLI::App& app, int& exit_status) {
   command->add_option("--kinds", options->kinds, "What is predicted; separated by commas")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::IsMember({"races", "deadlocks", "atomicity"}))
-      ->default_str("races,deadlocks,atomicity")
+      ->check(
+          CLI::IsMember({"races", "deadlocks", "atomicity", "use-after-free", "use-after-destroy"}))
+      ->default_str("races,deadlocks,atomicity,use-after-free,use-after-destroy")
       ->option_text("LIST");
   command
       ->add_option("--branches", options->branches,

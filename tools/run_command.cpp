@@ -57,7 +57,7 @@ RunOptions run_options(const RunArguments& options) {
   const bool about_sets = std::any_of(
       result.watches.begin(), result.watches.end(),
       [](const WatchOptions& watch) { return watch.property() == Property::kAtomicSets; });
-  // Memory that is freed and given out again is no race.
+  // Objects have names in what is predicted.
   const bool objects = (about_sets && sets == SetChoice::kObjects) || options.predict.predict;
   result.object_bytes = objects ? kObjectBytes : 0;
   return result;

@@ -20,10 +20,12 @@ void add_notes(Prediction* prediction) {
   const predict::RaceResult& races = prediction->races;
   const predict::DeadlockResult& deadlocks = prediction->deadlocks;
   const predict::AtomicityResult& atomicity = prediction->atomicity;
+  const predict::LifetimeResult& lifetimes = prediction->lifetimes;
   std::vector<std::string>& notes = prediction->notes;
   const auto ended = prediction->ended ? prediction->ended
                      : races.ended     ? races.ended
                      : deadlocks.ended ? deadlocks.ended
+                     : lifetimes.ended ? lifetimes.ended
                                        : atomicity.ended;
   if (ended) {
     notes.push_back(fmt::format("not everything was looked at: {}", limit_text(*ended)));
@@ -35,6 +37,11 @@ void add_notes(Prediction* prediction) {
   if (deadlocks.bounded) {
     notes.push_back("not all circles of lock acquisitions were tried");
   }
+  if (lifetimes.bounded) {
+    notes.push_back(
+        fmt::format("of some pairs of an end and a use only {} pairs of events were tried",
+                    predict::LifetimeResult::kMaxAttempts));
+  }
   if (atomicity.bounded) {
     notes.push_back("not all accesses of units and between them were tried");
   }
@@ -44,7 +51,8 @@ void add_notes(Prediction* prediction) {
         "of the one before: what needs events of two windows was not looked at",
         prediction->windows, prediction->asked.window_events, prediction->overlap()));
   }
-  const uint64_t invalid = races.invalid + deadlocks.invalid + atomicity.invalid;
+  const uint64_t invalid =
+      races.invalid + deadlocks.invalid + atomicity.invalid + lifetimes.invalid;
   if (invalid > 0) {
     notes.push_back(
         fmt::format("internal error: {} reorderings were not valid and not reported", invalid));
@@ -66,14 +74,15 @@ void add_notes(Prediction* prediction) {
                     "schedules there are",
                     fmt::join(prediction->trace.selection.names(), ", ")));
   }
-  if (races.windowed || deadlocks.windowed || atomicity.windowed) {
+  if (races.windowed || deadlocks.windowed || atomicity.windowed || lifetimes.windowed) {
     notes.push_back("the input is long: some orders were looked for among the latest events alone");
   }
-  if (prediction->windows == 1 &&
-      races.without_witness + deadlocks.without_witness + atomicity.without_witness > 0) {
+  const uint64_t in_short = races.without_witness + deadlocks.without_witness +
+                            atomicity.without_witness + lifetimes.without_witness;
+  if (prediction->windows == 1 && in_short > 0) {
     notes.push_back(fmt::format(
         "{} witnesses were validated and are in short: raise --witness-events for all of it",
-        races.without_witness + deadlocks.without_witness + atomicity.without_witness));
+        in_short));
   }
 }
 
@@ -117,11 +126,19 @@ void judge(const Trace& trace, uint32_t carried, WindowFindings::Asked* places,
                     [](const Event& event) { return event.kind() == EventKind::kUnitBegin; });
     const unsigned jobs = asked.race.jobs;
     const uint64_t witness_events = asked.race.max_witness_events;
-    uint32_t left = (asked.deadlocks ? 1 : 0) + (asked.atomicity ? 1 : 0) + (asked.races ? 1 : 0);
+    uint32_t left = (asked.deadlocks ? 1 : 0) + (asked.atomicity ? 1 : 0) + (asked.races ? 1 : 0) +
+                    (asked.uses_after_free || asked.uses_after_destroy ? 1 : 0);
     if (asked.deadlocks) {
       judge_kind(left--, asked.bounds, meter.work(), [&] {
         prediction->deadlocks = predict_deadlocks(
             query, {true, witness_events, jobs, places != nullptr ? &places->deadlocks : nullptr});
+      });
+    }
+    if (asked.uses_after_free || asked.uses_after_destroy) {
+      judge_kind(left--, asked.bounds, meter.work(), [&] {
+        prediction->lifetimes = predict_lifetimes(
+            query, {asked.uses_after_free, asked.uses_after_destroy, true, witness_events, jobs,
+                    places != nullptr ? &places->lifetimes : nullptr});
       });
     }
     if (asked.atomicity) {
@@ -186,7 +203,8 @@ Result<bool> fill(WindowReader& reader, Prediction* prediction) {
 
 bool stopped(const Prediction& part) {
   return part.ended == WorkLimit::kStopped || part.races.ended == WorkLimit::kStopped ||
-         part.deadlocks.ended == WorkLimit::kStopped || part.atomicity.ended == WorkLimit::kStopped;
+         part.deadlocks.ended == WorkLimit::kStopped ||
+         part.atomicity.ended == WorkLimit::kStopped || part.lifetimes.ended == WorkLimit::kStopped;
 }
 
 // Looks at one window after another. An input that is one window keeps its events.

@@ -22,6 +22,7 @@
 #include "monitor/events/event_source.h"
 #include "offline/predict/atomicity.h"
 #include "offline/predict/deadlocks.h"
+#include "offline/predict/lifetimes.h"
 #include "offline/predict/races.h"
 #include "tso/model/trace.h"
 #include "tso/support/result.h"
@@ -32,6 +33,8 @@ struct PredictOptions {
   bool races = true;
   bool deadlocks = true;
   bool atomicity = true;
+  bool uses_after_free = true;
+  bool uses_after_destroy = true;
   // TSO: stores may commit late, and witnesses say when each does.
   bool store_buffers = false;
   predict::RaceOptions race;         // its `jobs` are the threads that search
@@ -54,6 +57,7 @@ struct Prediction {
   predict::RaceResult races;
   predict::DeadlockResult deadlocks;
   predict::AtomicityResult atomicity;
+  predict::LifetimeResult lifetimes;
   // Under TSO: schedules were left out in which a store commits after the release of a lock, and
   // cycles for which it commits after the end of its unit.
   bool late_releases = false;
@@ -66,10 +70,12 @@ struct Prediction {
 
   bool complete() const {
     return trace.complete && !trace.sampled && !ended && !late_releases && !late_units &&
-           windows == 1 && races.complete() && deadlocks.complete() && atomicity.complete();
+           windows == 1 && races.complete() && deadlocks.complete() && atomicity.complete() &&
+           lifetimes.complete();
   }
   bool found() const {
-    return !races.races.empty() || !deadlocks.deadlocks.empty() || !atomicity.violations.empty();
+    return !races.races.empty() || !deadlocks.deadlocks.empty() || !atomicity.violations.empty() ||
+           !lifetimes.after_free.empty() || !lifetimes.after_destroy.empty();
   }
   // Events that a window has in common with the next one.
   uint64_t overlap() const { return asked.window_events / 4; }
@@ -90,6 +96,7 @@ std::string prediction_fingerprint(const Prediction& prediction, const predict::
 std::string prediction_fingerprint(const Prediction& prediction, const predict::Deadlock& deadlock);
 std::string prediction_fingerprint(const Prediction& prediction,
                                    const predict::AtomicityViolation& violation);
+std::string prediction_fingerprint(const Prediction& prediction, const predict::UseAfterEnd& use);
 
 std::string prediction_text(const Prediction& prediction);
 nlohmann::ordered_json prediction_json(const std::string& file, const Prediction& prediction);

@@ -8,6 +8,7 @@
 
 #include "monitor/findings/reported_cycle.h"
 #include "monitor/predict/predict.h"
+#include "offline/predict/block_names.h"
 #include "tso/support/printable.h"
 #include "tso/support/work.h"
 
@@ -35,8 +36,9 @@ const char* tier_name(Tier tier) {
 
 ReportedAccess access_of(const Prediction& prediction, uint32_t event) {
   const Trace& trace = prediction.trace;
-  return reported_access(prediction.line(event), trace.events[event], trace.symbols,
-                         prediction.names);
+  Event there = trace.events[event];
+  there.address = predict::BlockNames::place(there.address);
+  return reported_access(prediction.line(event), there, trace.symbols, prediction.names);
 }
 
 std::string fingerprint_of(const std::vector<ReportedAccess>& accesses) {
@@ -220,6 +222,9 @@ std::string prediction_fingerprint(const Prediction& prediction,
                                    const predict::AtomicityViolation& violation) {
   return fingerprint_of_events(prediction, accesses_of(violation));
 }
+std::string prediction_fingerprint(const Prediction& prediction, const predict::UseAfterEnd& use) {
+  return fingerprint_of_events(prediction, {use.end, use.use});
+}
 
 namespace {
 
@@ -279,13 +284,28 @@ std::string violations_text(const Prediction& prediction, uint64_t* left_out) {
   return text;
 }
 
+std::string uses_text(const Prediction& prediction, const std::vector<predict::UseAfterEnd>& uses,
+                      const char* after, uint64_t* left_out) {
+  std::string text;
+  for_each_listed(uses, left_out, [&](const predict::UseAfterEnd& use) {
+    text += fmt::format("use after {}{}:\n", after, use.happened ? ", as it happened" : "") +
+            accesses_text(prediction, {use.end, use.use}, use.witness, use.brief);
+  });
+  return text;
+}
+
+std::string uses_text(const Prediction& prediction, uint64_t* left_out) {
+  return uses_text(prediction, prediction.lifetimes.after_free, "free", left_out) +
+         uses_text(prediction, prediction.lifetimes.after_destroy, "destroy", left_out);
+}
+
 }  // namespace
 
 std::string predictions_text(const Prediction& prediction) {
   uint64_t left_out = 0;
-  const std::string text = races_text(prediction, &left_out) +
-                           deadlocks_text(prediction, &left_out) +
-                           violations_text(prediction, &left_out);
+  const std::string text =
+      races_text(prediction, &left_out) + deadlocks_text(prediction, &left_out) +
+      violations_text(prediction, &left_out) + uses_text(prediction, &left_out);
   return text + left_out_text(left_out);
 }
 
@@ -312,6 +332,15 @@ std::string prediction_text(const Prediction& prediction) {
                     atomicity.violations.size(), atomicity.candidates, atomicity.refused) +
         violations_text(prediction, &left_out);
   }
+  const predict::LifetimeResult& lifetimes = prediction.lifetimes;
+  if (lifetimes.candidates > 0) {
+    text += fmt::format(
+                "uses after free: {}, after destroy: {} ({} pairs of locations asked about, "
+                "{} refused)\n",
+                lifetimes.after_free.size(), lifetimes.after_destroy.size(), lifetimes.candidates,
+                lifetimes.refused) +
+            uses_text(prediction, &left_out);
+  }
   for (const std::string& note : prediction.notes) {
     text += "note: " + note + "\n";
   }
@@ -334,7 +363,22 @@ nlohmann::ordered_json prediction_json(const std::string& file, const Prediction
   if (prediction.asked.atomicity) {
     kinds.push_back("atomicity");
   }
+  if (prediction.asked.uses_after_free) {
+    kinds.push_back("use-after-free");
+  }
+  if (prediction.asked.uses_after_destroy) {
+    kinds.push_back("use-after-destroy");
+  }
   uint64_t left_out = 0;
+  const auto uses_json = [&](const std::vector<predict::UseAfterEnd>& uses) {
+    auto array = nlohmann::ordered_json::array();
+    for_each_listed(uses, &left_out, [&](const predict::UseAfterEnd& use) {
+      auto entry = entry_json(prediction, {use.end, use.use}, use.tier, use.witness, use.brief);
+      entry["happened"] = use.happened;
+      array.push_back(std::move(entry));
+    });
+    return array;
+  };
   for_each_listed(races.races, &left_out, [&](const Race& race) {
     race_array.push_back(
         entry_json(prediction, {race.first, race.second}, race.tier, race.witness, race.brief));
@@ -367,11 +411,15 @@ nlohmann::ordered_json prediction_json(const std::string& file, const Prediction
       {"branches", branches_name(prediction.branches)},
       {"verdict", verdict_name(prediction)},
       {"complete", prediction.complete()},
-      {"candidates", races.candidates + deadlocks.candidates + atomicity.candidates},
-      {"refused", races.refused + deadlocks.refused + atomicity.refused},
+      {"candidates", races.candidates + deadlocks.candidates + atomicity.candidates +
+                         prediction.lifetimes.candidates},
+      {"refused",
+       races.refused + deadlocks.refused + atomicity.refused + prediction.lifetimes.refused},
       {"races", std::move(race_array)},
       {"deadlocks", std::move(deadlock_array)},
-      {"atomicity_violations", std::move(atomicity_array)}};
+      {"atomicity_violations", std::move(atomicity_array)},
+      {"uses_after_free", uses_json(prediction.lifetimes.after_free)},
+      {"uses_after_destroy", uses_json(prediction.lifetimes.after_destroy)}};
   if (prediction.windows > 1) {
     object["windows"] = prediction.windows;
     object["window_events"] = prediction.asked.window_events;

@@ -226,7 +226,9 @@ void SlicePredictor::take(const ReportNames& names, bool wait) {
   prediction.names = names;
   drop_known(&prediction);
   const uint64_t found = prediction.races.races.size() + prediction.deadlocks.deadlocks.size() +
-                         prediction.atomicity.violations.size();
+                         prediction.atomicity.violations.size() +
+                         prediction.lifetimes.after_free.size() +
+                         prediction.lifetimes.after_destroy.size();
   summary_.predicted += found;
   if (found > 0) {
     report_(prediction);
@@ -242,6 +244,8 @@ void SlicePredictor::drop_known(Prediction* prediction) {
   drop(prediction->races.races);
   drop(prediction->deadlocks.deadlocks);
   drop(prediction->atomicity.violations);
+  drop(prediction->lifetimes.after_free);
+  drop(prediction->lifetimes.after_destroy);
 }
 
 }  // namespace tsomon

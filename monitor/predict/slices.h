@@ -40,7 +40,7 @@ struct SliceSummary {
   uint64_t events = 0;
   uint64_t slices = 0;     // asked about
   uint64_t left_out = 0;   // occasions
-  uint64_t predicted = 0;  // races, deadlocks and atomicity violations
+  uint64_t predicted = 0;  // of all kinds
 };
 
 class SlicePredictor : public EventFollower {

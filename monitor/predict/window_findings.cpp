@@ -33,6 +33,13 @@ void each_event(Prediction* found, const Change& change, const Brief& brief) {
     race.second = change(race.second);
     witness(&race);
   }
+  for (auto* const uses : {&found->lifetimes.after_free, &found->lifetimes.after_destroy}) {
+    for (predict::UseAfterEnd& use : *uses) {
+      use.end = change(use.end);
+      use.use = change(use.use);
+      witness(&use);
+    }
+  }
   for (predict::Deadlock& deadlock : found->deadlocks.deadlocks) {
     each_of(&deadlock.requests, change);
     each_of(&deadlock.holders, change);
@@ -94,6 +101,9 @@ void WindowFindings::add(Prediction part, const WindowReader& reader) {
   append(&found_.races.races, std::move(part.races.races));
   append(&found_.deadlocks.deadlocks, std::move(part.deadlocks.deadlocks));
   append(&found_.atomicity.violations, std::move(part.atomicity.violations));
+  append(&found_.lifetimes.after_free, std::move(part.lifetimes.after_free));
+  append(&found_.lifetimes.after_destroy, std::move(part.lifetimes.after_destroy));
+  found_.lifetimes.add_bounds(part.lifetimes);
   found_.races.add_bounds(part.races);
   found_.deadlocks.add_bounds(part.deadlocks);
   found_.atomicity.add_bounds(part.atomicity);
@@ -124,6 +134,8 @@ void WindowFindings::finish(const predict::OutsideEvents& all, Prediction* whole
   found_.deadlocks.refused = asked_.deadlocks.refused() + (deadlocks.size() - kept.size());
   found_.atomicity.candidates = asked_.violations.size();
   found_.atomicity.refused = asked_.violations.refused();
+  found_.lifetimes.candidates = asked_.lifetimes.size();
+  found_.lifetimes.refused = asked_.lifetimes.refused();
   deadlocks = std::move(kept);
 
   // Their order is that of the run again.
@@ -154,6 +166,13 @@ void WindowFindings::finish(const predict::OutsideEvents& all, Prediction* whole
               return std::tie(a.first, a.last, a.to, a.from) <
                      std::tie(b.first, b.last, b.to, b.from);
             });
+  for (auto* const uses : {&found_.lifetimes.after_free, &found_.lifetimes.after_destroy}) {
+    std::sort(uses->begin(), uses->end(),
+              [](const predict::UseAfterEnd& a, const predict::UseAfterEnd& b) {
+                return std::tie(a.end, a.use) < std::tie(b.end, b.use);
+              });
+  }
+  whole->lifetimes = std::move(found_.lifetimes);
   whole->races = std::move(found_.races);
   whole->deadlocks = std::move(found_.deadlocks);
   whole->atomicity = std::move(found_.atomicity);

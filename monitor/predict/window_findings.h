@@ -26,6 +26,7 @@ class WindowFindings {
     predict::AskedPlaces races;
     predict::AskedPlaces deadlocks;
     predict::AskedPlaces violations;
+    predict::AskedPlaces lifetimes;
   };
   Asked& asked() { return asked_; }
 

@@ -47,7 +47,7 @@ Result<bool> WindowReader::more() {
 Result<void> WindowReader::fill(uint64_t events) {
   while (own() < events) {
     if (const auto item = order_.empty() ? std::nullopt : order_.next()) {
-      put(item->event, item->line, count_of(*item));
+      put(item->event, item->line, count_of(*item), item->written);
     } else if (at_ < block_.events.size()) {
       take(at_++);
     } else if (!ended_) {
@@ -81,7 +81,7 @@ void WindowReader::take(size_t at) {
     block_.clear();
     at_ = 0;
   } else if (order_.empty() && item.hi == event.lo) {
-    put(event, item.line, count_of(item));
+    put(event, item.line, count_of(item), item.written);
   } else {
     order_.add(item);
   }
@@ -103,7 +103,8 @@ bool WindowReader::unplaced(const predict::ValueOrder::Item& item) {
   return again || item.event.kind() == EventKind::kJoin;
 }
 
-void WindowReader::put(const Event& from, uint64_t line_of, uint32_t count) {
+void WindowReader::put(const Event& from, uint64_t line_of, uint32_t count,
+                       std::optional<uint64_t> written) {
   const uint64_t number = read();
   if (lines_.empty() && line_of != number) {
     lines_.resize(own());
@@ -116,10 +117,8 @@ void WindowReader::put(const Event& from, uint64_t line_of, uint32_t count) {
   Event event = from;
   event.span_or_extra = count;
   event.has_hi = event.has_read_value = event.has_write_value = 0;
+  names_.name(&event, written);
   all_.look(event, number);
-  if (start_.passed() > 0) {
-    start_.complete(&event);
-  }
   window_.events.push_back(event);
 }
 
@@ -143,9 +142,6 @@ void WindowReader::advance(uint64_t overlap) {
   spend(gone);
   events.erase(events.begin(), events.begin() + static_cast<ptrdiff_t>(carried() + gone));
   lines_.erase(lines_.begin(), lines_.begin() + static_cast<ptrdiff_t>(lines_.empty() ? 0 : gone));
-  for (Event& event : events) {
-    start_.complete(&event);
-  }
   carried_ = start_.carried();
   events.insert(events.begin(), carried_.size(), Event());
   std::transform(carried_.begin(), carried_.end(), events.begin(),

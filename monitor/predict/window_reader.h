@@ -1,4 +1,5 @@
-// The events of a source in an order that agrees with their values, in windows that overlap.
+// The events of a source in an order that agrees with their values, in windows that overlap, with
+// names for memory that is given out again (offline/predict/block_names.h).
 //
 // Purpose     An input that is larger than memory is looked at in windows of consecutive events. A
 //             window begins with what was carried to it (offline/predict/window_start.h).
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "monitor/events/event_source.h"
+#include "offline/predict/block_names.h"
 #include "offline/predict/outside_events.h"
 #include "offline/predict/value_order.h"
 #include "offline/predict/window_start.h"
@@ -56,7 +58,8 @@ class WindowReader {
   Result<void> next_block();
   bool unplaced(const predict::ValueOrder::Item& item);
   void take(size_t at);
-  void put(const Event& from, uint64_t line_of, uint32_t count = 0);
+  void put(const Event& from, uint64_t line_of, uint32_t count = 0,
+           std::optional<uint64_t> written = {});
 
   EventSource& source_;
   predict::ValueOrder order_;
@@ -72,6 +75,7 @@ class WindowReader {
   std::vector<uint64_t> lines_;  // of its own events; empty: their numbers
   predict::WindowStart start_;
   predict::OutsideEvents all_;
+  predict::BlockNames names_;
 };
 
 }  // namespace tsomon

@@ -122,6 +122,8 @@ TSOMON_HOOK int sem_init(sem_t* semaphore, int shared, unsigned count) noexcept 
 TSOMON_HOOK int sem_destroy(sem_t* semaphore) noexcept {
   if (!activated()) {
     forget_semaphore(semaphore);
+  } else {
+    put_point_now(RecordType::kDestroy, reinterpret_cast<uint64_t>(semaphore), TSOMON_PC());
   }
   return real_sem_destroy(semaphore);
 }

@@ -34,6 +34,10 @@ constexpr Rule kRules[] = {
      "Another schedule makes threads wait for each other, or for a notification that is gone."},
     {"predicted-atomicity-violation", "Predicted atomicity violation",
      "Another schedule makes units of work overlap as no order of whole units allows."},
+    {"use-after-free", "Use after free",
+     "Memory is accessed after it was given back, in the run or in another schedule of it."},
+    {"use-after-destroy", "Use after destruction",
+     "Another schedule uses a lock, condition variable or semaphore after its end."},
     {"assertion", "Assertion",
      "An execution of the program ends by an assertion or a wrong status."},
     {"crash", "Crash", "An execution of the program ends by a signal or an error of memory."},
@@ -277,6 +281,9 @@ Finding prediction_of(const Json& object, const char* rule) {
   const std::string label = text_of(object, "label");
   finding.headline = fmt::format("{}: {}{}", rule_of(rule).name, label.empty() ? "" : label + ", ",
                                  fmt::join(places, ", "));
+  if (object.contains("happened") && object["happened"] == true) {
+    finding.details.emplace_back("as it happened in the run");
+  }
   if (text_of(object, "kind") == "lost-notification") {
     finding.details.emplace_back("the notification comes before the wait");
   }
@@ -425,6 +432,8 @@ void Results::add_findings(const Json& object, Judged* judged) {
   predictions("races", "data-race");
   predictions("deadlocks", "deadlock");
   predictions("atomicity_violations", "predicted-atomicity-violation");
+  predictions("uses_after_free", "use-after-free");
+  predictions("uses_after_destroy", "use-after-destroy");
 }
 
 bool Results::add(const Json& object, const std::string& name) {

@@ -39,6 +39,9 @@ std::vector<AccessGroup> groups_of(const Model& model, uint32_t cell) {
     for (const uint32_t use : list.items) {
       const NodeId id = model.use(use).node;
       const Event& event = model.event(id);
+      if (model.frees(id)) {
+        continue;
+      }
       const Key key{event.location, event.kind_bits, model.uses(id).front().cell,
                     model.lock_set(id)};
       spend(4);

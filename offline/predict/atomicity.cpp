@@ -207,7 +207,7 @@ class AtomicitySearch {
           return;
         }
         for (const NodeId to : ways_out(ways.items, first, from)) {
-          if (exclude(local.locks, model_.lock_sets()[model_.lock_set(to)])) {
+          if (model_.frees(to) || exclude(local.locks, model_.lock_sets()[model_.lock_set(to)])) {
             continue;
           }
           consider({first, to, from, last});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "offline/predict/block_names.h"
 #include "tso/support/flat_map.h"
 #include "tso/support/work.h"
 
@@ -51,8 +52,9 @@ CellTable::CellTable(const Trace& trace) {
   of_event_.reserve(trace.events.size());
   for (const Event& event : trace.events) {
     spend(1);
-    of_event_.push_back(is(event, kinds::kAccesses) ? locations.number(event)
-                                                    : LocationTable::kNone);
+    of_event_.push_back(is(event, kinds::kAccesses)        ? locations.number(event)
+                        : event.kind() == EventKind::kFree ? kBlock
+                                                           : LocationTable::kNone);
   }
   const std::vector<LocationKey>& keys = locations.keys();
   spans_.resize(keys.size());
@@ -75,6 +77,32 @@ CellTable::CellTable(const Trace& trace) {
       names_.push_back(key.address);
     }
   }
+  for (uint32_t i = 0; i < trace.events.size(); ++i) {
+    const Event& event = trace.events[i];
+    if (of_event_[i] != kBlock) {
+      continue;
+    }
+    const uint64_t bytes = block_bytes(trace, event);
+    const CellSpan span = starting_in(event.address, bytes);
+    if (span.count == 0) {
+      of_event_[i] = LocationTable::kNone;
+    } else {
+      blocks_.emplace_back(i, span);
+      spend(1);
+    }
+  }
+}
+
+CellSpan CellTable::of_block(uint32_t event) const {
+  const auto at = std::lower_bound(blocks_.begin(), blocks_.end(), event,
+                                   [](const auto& entry, uint32_t e) { return entry.first < e; });
+  return at->second;
+}
+
+CellSpan CellTable::starting_in(uint64_t address, uint64_t size) const {
+  const auto first = std::lower_bound(starts_.begin(), starts_.end(), address);
+  const auto last = std::lower_bound(first, starts_.end(), address + size);
+  return {static_cast<uint32_t>(first - starts_.begin()), static_cast<uint32_t>(last - first)};
 }
 
 CellSpan CellTable::of_range(uint64_t address, uint64_t size) const {

@@ -1,10 +1,12 @@
 #include "offline/predict/hard_edges.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <tuple>
 #include <unordered_map>
 
+#include "offline/predict/block_names.h"
 #include "offline/predict/semaphores.h"
 #include "tso/support/work.h"
 
@@ -17,10 +19,7 @@ class Finder {
  public:
   Finder(const Trace& trace, const CellTable& cells)
       : trace_(trace), cells_(cells), semaphores_(trace) {
-    for (const Event& event : trace.events) {
-      has_objects_ =
-          has_objects_ || event.kind() == EventKind::kAllocate || event.kind() == EventKind::kFree;
-    }
+    find_used_before();
   }
 
   std::vector<HardEdge> find(uint32_t carried) {
@@ -53,11 +52,7 @@ class Finder {
     std::vector<uint32_t> started_by;                    // forks since then
     std::vector<std::pair<LocationId, uint32_t>> depth;  // of locks that it holds
   };
-  // Of an object's bytes since the last allocation or end there.
-  struct CellState {
-    uint32_t barrier = kNoEvent;
-    std::vector<std::pair<ThreadId, uint32_t>> last;  // access of each thread
-  };
+  using Accesses = std::vector<std::pair<ThreadId, uint32_t>>;  // the last of each thread
 
   void after(uint32_t carried) {
     for (uint32_t i = 1; i < carried; ++i) {
@@ -117,11 +112,15 @@ class Finder {
         receive(i, event);
         break;
       case EventKind::kAllocate:
-        sizes_[event.address] = event.size;
-        barrier(i, event);
+        begin_block(i, event);
         break;
       case EventKind::kFree:
-        barrier(i, event);
+        after_its_beginning(i, event);
+        end_locks(i, event, BlockNames::has_locks(event.address) ? block_bytes(trace_, event) : 0);
+        end_block(i, event);
+        break;
+      case EventKind::kDestroy:
+        end_locks(i, event, 1);
         break;
       case EventKind::kTake:
         if (semaphores_.of_event(i) == kNone) {
@@ -133,9 +132,12 @@ class Finder {
             channels_.count({event.address, 0}) != 0) {
           receive(i, event);
         }
-        if (has_objects_) {
-          access(i, event);
+        if (has_blocks_) {
+          after_its_beginning(i, event);
         }
+    }
+    if (event.size == 0 && is(event, kUsesOfLocks)) {
+      lock_uses_[event.address].push_back(i);
     }
     thread(event.thread).last = i;
   }
@@ -157,9 +159,7 @@ class Finder {
     ++depth(event.thread, lock);
     const auto [first, last] = held_at_start_.equal_range(lock);
     for (auto at = first; at != last; ++at) {
-      const bool both_shared = event.kind() == EventKind::kAcquireShared &&
-                               trace_.events[at->second].kind() == EventKind::kReleaseShared;
-      if (trace_.events[at->second].thread != event.thread && !both_shared) {
+      if (trace_.events[at->second].thread != event.thread) {
         edges_.push_back({at->second, i});
       }
     }
@@ -282,58 +282,146 @@ class Finder {
     }
   }
 
-  void access(uint32_t i, const Event& event) {
-    if (event.size == 0 || !is(event, kinds::kAccesses & ~kinds::kLocks)) {
+  // Those that lie in the range.
+  void end_locks(uint32_t i, const Event& event, uint64_t bytes) {
+    auto at = lock_uses_.lower_bound(event.address);
+    while (at != lock_uses_.end() && at->first - event.address < bytes) {
+      for (const uint32_t use : at->second) {
+        if (trace_.events[use].thread != event.thread) {
+          edges_.push_back({use, i, true});
+        }
+      }
+      spend(at->second.size());
+      at = lock_uses_.erase(at);
+    }
+  }
+
+  // Cells that are accessed before a block begins there.
+  void find_used_before() {
+    std::vector<bool> used(cells_.size());
+    for (uint32_t i = 0; i < trace_.events.size(); ++i) {
+      const Event& event = trace_.events[i];
+      const bool begins = event.kind() == EventKind::kAllocate;
+      has_blocks_ = has_blocks_ || begins;
+      const CellSpan span = begins             ? of_block(event)
+                            : is_access(event) ? cells_.of_event(i)
+                                               : CellSpan{};
+      spend(1 + span.count);
+      for (uint32_t cell = span.first; cell < span.first + span.count; ++cell) {
+        if (begins && used[cell]) {
+          used_before_.try_emplace(cell);
+        }
+        used[cell] = used[cell] || !begins;
+      }
+    }
+    block_of_.assign(has_blocks_ ? cells_.size() : 0, kNoEvent);
+  }
+
+  static bool is_access(const Event& event) {
+    return event.kind() == EventKind::kFree ||
+           (event.size != 0 && is(event, kinds::kAccesses & ~kinds::kLocks));
+  }
+  CellSpan of_block(const Event& event) const {
+    return cells_.starting_in(event.address, block_bytes(trace_, event));
+  }
+
+  void after_its_beginning(uint32_t i, const Event& event) {
+    if (!is_access(event) || !has_blocks_) {
       return;
     }
     const CellSpan span = cells_.of_event(i);
+    uint32_t last = kNoEvent;
+    spend(span.count);
     for (uint32_t cell = span.first; cell < span.first + span.count; ++cell) {
-      CellState& state = cell_states_[cell];
-      auto at = std::find_if(state.last.begin(), state.last.end(),
-                             [&](const auto& entry) { return entry.first == event.thread; });
-      if (at != state.last.end()) {
-        at->second = i;
-        continue;
+      const uint32_t block = block_of_[cell];
+      if (block != kNoEvent && block != last && trace_.events[block].thread != event.thread &&
+          is_first(block, event.thread)) {
+        edges_.push_back({block, i});
       }
-      state.last.emplace_back(event.thread, i);
-      if (state.barrier != kNoEvent) {
-        edges_.push_back({state.barrier, i});
+      last = block;
+      if (const auto before = used_before_.find(cell); before != used_before_.end()) {
+        note(&before->second, event.thread, i);
       }
     }
-    spend(span.count);
   }
 
-  void barrier(uint32_t i, const Event& event) {
-    // Of an object that was allocated before the trace began, its end may say the size.
-    const auto known = sizes_.find(event.address);
-    const uint64_t size = known != sizes_.end() ? known->second : event.size;
-    if (size == 0) {
-      return;
+  // Of what the thread does in the block.
+  bool is_first(uint32_t block, ThreadId thread) {
+    std::vector<ThreadId>& known = threads_of_[block];
+    if (std::find(known.begin(), known.end(), thread) != known.end()) {
+      return false;
     }
-    const CellSpan span = cells_.of_range(event.address, size);
+    known.push_back(thread);
+    return true;
+  }
+
+  static void note(Accesses* all, ThreadId thread, uint32_t i) {
+    const auto mine = std::find_if(all->begin(), all->end(),
+                                   [&](const auto& entry) { return entry.first == thread; });
+    if (mine != all->end()) {
+      mine->second = i;
+    } else {
+      all->emplace_back(thread, i);
+    }
+  }
+
+  void begin_block(uint32_t i, const Event& event) {
+    const CellSpan span = of_block(event);
+    spend(1 + span.count);
     for (uint32_t cell = span.first; cell < span.first + span.count; ++cell) {
-      CellState& state = cell_states_[cell];
-      for (const auto& [thread, last] : state.last) {
-        edges_.push_back({last, i});
+      if (const auto before = used_before_.find(cell); before != used_before_.end()) {
+        for (const auto& [thread, last] : before->second) {
+          if (thread != event.thread) {
+            edges_.push_back({last, i});
+          }
+        }
+        before->second.clear();
       }
-      if (state.barrier != kNoEvent) {
-        edges_.push_back({state.barrier, i});
-      }
-      spend(1 + state.last.size());
-      state.last.clear();
-      state.barrier = i;
+      block_of_[cell] = i;
     }
+    begun_[event.address] = i;
+    const uint64_t begin = BlockNames::place(event.address);
+    const uint64_t end = begin + block_bytes(trace_, event);
+    auto at = ended_.upper_bound(begin);
+    at = at == ended_.begin() ? at : std::prev(at);
+    while (at != ended_.end() && at->first < end) {
+      const auto [until, free] = at->second;
+      spend(1);
+      if (until > begin) {
+        if (trace_.events[free].thread != event.thread) {
+          edges_.push_back({free, i, true});
+        }
+        at = ended_.erase(at);
+      } else {
+        ++at;
+      }
+    }
+  }
+
+  void end_block(uint32_t i, const Event& event) {
+    // Of a block that nobody accesses, too.
+    const auto begun = begun_.find(event.address);
+    if (begun != begun_.end() && trace_.events[begun->second].thread != event.thread &&
+        is_first(begun->second, event.thread)) {
+      edges_.push_back({begun->second, i});
+    }
+    const uint64_t begin = BlockNames::place(event.address);
+    ended_[begin] = {begin + block_bytes(trace_, event), i};
   }
 
   const Trace& trace_;
   const CellTable& cells_;
   const SemaphoreTable semaphores_;
-  bool has_objects_ = false;
+  bool has_blocks_ = false;
   std::vector<ThreadState> threads_;
   std::unordered_multimap<LocationId, uint32_t> held_at_start_;
   std::map<std::pair<uint64_t, uint32_t>, Channel> channels_;  // by address and size
-  std::unordered_map<uint64_t, uint64_t> sizes_;
-  std::unordered_map<uint32_t, CellState> cell_states_;
+  std::map<uint64_t, std::vector<uint32_t>> lock_uses_;        // by address, since its beginning
+  std::unordered_map<uint32_t, Accesses> used_before_;         // by cell
+  std::vector<uint32_t> block_of_;                             // by cell: where it began
+  std::unordered_map<uint32_t, std::vector<ThreadId>> threads_of_;  // by beginning of a block
+  std::unordered_map<uint64_t, uint32_t> begun_;                    // by name
+  std::map<uint64_t, std::pair<uint64_t, uint32_t>> ended_;  // memory: begin; end and who freed it
   std::vector<HardEdge> edges_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "offline/predict/block_names.h"
 #include "offline/predict/model_state.h"
 #include "tso/model/channels.h"
 #include "tso/support/work.h"
@@ -13,7 +14,8 @@ bool reads(const Event& event) {
   return event.kind() == EventKind::kRead || event.kind() == EventKind::kReadModifyWrite;
 }
 bool writes(const Event& event) {
-  return event.kind() == EventKind::kWrite || event.kind() == EventKind::kReadModifyWrite;
+  return event.kind() == EventKind::kWrite || event.kind() == EventKind::kReadModifyWrite ||
+         event.kind() == EventKind::kFree;
 }
 
 uint32_t thread_count(const Trace& trace) {
@@ -31,6 +33,7 @@ Model::Model(const Trace& trace, const CellTable& cells, const std::vector<HardE
     : trace_(trace), cells_(cells), edges_(edges), branches_(branches), buffers_(buffers) {
   const auto events = static_cast<uint32_t>(trace.events.size());
   shared_ = find_shared();
+  find_locks();
   by_thread_.resize(number(thread_count(trace)));
   split_.resize(buffers ? events : 0);
   events_.resize(threads());
@@ -77,7 +80,7 @@ Model::Model(const Trace& trace, const CellTable& cells, const std::vector<HardE
     const uint32_t counter =
         semaphores.empty() || event.kind() == EventKind::kCount ? kNone : semaphores.of_event(i);
     bool keep = lock || upgrades || counter != kNone || event.kind() == EventKind::kNotify ||
-                has_edge[i] || commit != kNone ||
+                has_edge[i] || commit != kNone || ends_lock(event) ||
                 (event.kind() == EventKind::kBranch && branches_ == Branches::kAsRecorded &&
                  !state.unbound_reads.empty());
     for (uint32_t cell = span.first; !keep && cell < span.first + span.count; ++cell) {
@@ -92,6 +95,11 @@ Model::Model(const Trace& trace, const CellTable& cells, const std::vector<HardE
     const auto id = static_cast<NodeId>(nodes_.size());
     for (; edge < edges.size() && edges[edge].to <= i; ++edge) {
       const NodeId from = *node_of.find(edges[edge].from);
+      if (edges[edge].if_both) {
+        if_both_.emplace_back(id, from);
+        hard.emplace_back(from, id);
+        continue;
+      }
       hard.emplace_back(from, id);
       learn(state, id, from);
     }
@@ -128,6 +136,27 @@ Model::Model(const Trace& trace, const CellTable& cells, const std::vector<HardE
   for (size_t i = 0; i < nodes_.size(); ++i) {
     first_hard_[i + 1] += first_hard_[i];
   }
+}
+
+// The end of a lock, or of memory that a lock lies in.
+bool Model::ends_lock(const Event& event) const {
+  if (event.kind() != EventKind::kFree) {
+    return event.kind() == EventKind::kDestroy;
+  }
+  const auto at = std::lower_bound(locks_.begin(), locks_.end(), event.address);
+  return BlockNames::has_locks(event.address) && at != locks_.end() &&
+         *at - event.address < block_bytes(trace_, event);
+}
+
+void Model::find_locks() {
+  for (const Event& event : trace_.events) {
+    if (event.size == 0 && is(event, kinds::kLocks | kind_mask(EventKind::kNotify))) {
+      locks_.push_back(event.address);
+    }
+  }
+  spend(trace_.events.size());
+  std::sort(locks_.begin(), locks_.end());
+  locks_.erase(std::unique(locks_.begin(), locks_.end()), locks_.end());
 }
 
 std::vector<bool> Model::find_shared() {

@@ -1,8 +1,9 @@
 // A trace as prediction looks at it: one pass, then queries.
 //
 // Nodes       The events that can matter: accesses to cells that several threads use and somebody
-//             writes, outermost lock operations and upgrades, both ends of hard edges, and the
-//             branches that bind such reads. Everything else happens whenever its thread gets
+//             writes, outermost lock operations and upgrades, both ends of hard edges, ends of
+//             blocks of memory (which write their cells) and of locks, and the branches that bind
+//             such reads. Everything else happens whenever its thread gets
 //             there. Node numbers ascend in trace order; `position` counts the nodes of a thread.
 // Clocks      A clock has a number for each thread: so many of its nodes are needed before. It
 //             contains everything that every reordering with the node contains, and before it:
@@ -117,6 +118,9 @@ class Model {
   uint32_t size() const { return static_cast<uint32_t>(nodes_.size()); }
   const Node& node(NodeId id) const { return nodes_[id]; }
   const Event& event(NodeId id) const { return trace_.events[nodes_[id].event]; }
+  // The end of a block of memory, which writes its cells. No race and no part of a unit: what it
+  // meets is a use of what was freed (lifetimes.h).
+  bool frees(NodeId id) const { return event(id).kind() == EventKind::kFree; }
   const std::vector<NodeId>& of_thread(uint32_t thread) const { return by_thread_[thread]; }
   std::span<const Use> uses(NodeId id) const {
     const uint32_t end =
@@ -157,6 +161,10 @@ class Model {
   std::span<const NodeId> hard_from(NodeId id) const {  // where hard edges that leave it lead
     return {hard_.data() + first_hard_[id], hard_.data() + first_hard_[id + 1]};
   }
+
+  // Pairs of nodes (later, earlier): the later one may happen without the earlier one, but not
+  // before it. In the order of the later ones.
+  std::span<const std::pair<NodeId, NodeId>> if_both() const { return if_both_; }
 
   const std::vector<Section>& sections() const { return sections_; }
   uint32_t lock_count() const { return cells_.locations(); }
@@ -237,6 +245,8 @@ class Model {
     return {rows_.data() + static_cast<size_t>(index) * threads(), threads()};
   }
   std::vector<bool> find_shared();
+  void find_locks();
+  bool ends_lock(const Event& event) const;
   void add(uint32_t event, ThreadState& state, bool lock_operation);
   void add_uses(NodeId id, CellSpan span, ThreadState& state);
   bool lock_operation(uint32_t event, ThreadState& state);
@@ -281,6 +291,8 @@ class Model {
   std::vector<uint32_t> rows_;
   std::vector<uint32_t> first_hard_;
   std::vector<NodeId> hard_;
+  std::vector<std::pair<NodeId, NodeId>> if_both_;
+  std::vector<uint64_t> locks_;  // where locks and condition variables lie, sorted
   std::vector<Section> sections_;
   std::vector<NodeId> upgrades_;
   std::vector<Wait> waits_;

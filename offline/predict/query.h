@@ -65,6 +65,7 @@ class Query {
 
   Branches branches() const { return shared_->branches; }
   const Model& model() const { return shared_->model; }
+  const CellTable& cells() const { return shared_->cells; }
   bool carried(NodeId id) const { return model().node(id).event < shared_->carried; }
 
   // Whether a witness is valid: check(validator) is empty. Where readers upgrade their locks the

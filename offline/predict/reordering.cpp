@@ -319,6 +319,15 @@ bool Reordering::begin(std::span<const Pair> asked) {
       return false;
     }
   }
+  const auto if_both = model_.if_both();
+  for (auto at = std::partition_point(if_both.begin(), if_both.end(),
+                                      [&](const auto& pair) { return pair.first < first_; });
+       at != if_both.end() && !nodes_.empty() && at->first <= nodes_.back(); ++at) {
+    spend(1);
+    if (in_set(at->first) && in_set(at->second) && !add(at->second, at->first)) {
+      return false;
+    }
+  }
   for (const Pair& pair : asked) {
     if (!add(pair.from, pair.to)) {
       return false;

@@ -65,7 +65,7 @@ class ThreeUnits {
       UnitId current = UnitTable::kNone;
       bool open = false;
       for (const NodeId id : model_.of_thread(thread)) {
-        if (model_.uses(id).empty()) {
+        if (model_.uses(id).empty() || model_.frees(id)) {
           continue;
         }
         const UnitId unit = units_.unit_of(id);

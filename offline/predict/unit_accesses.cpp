@@ -21,7 +21,7 @@ void UnitAccesses::find_units() {
     for (const NodeId id : nodes_of(thread)) {
       const UnitId unit = unit_of(id);
       spend(2);
-      if (!is_unit(unit)) {
+      if (!is_unit(unit) || model_.frees(id)) {
         continue;
       }
       if (unit != current) {
@@ -73,7 +73,7 @@ std::vector<UnitPairs> UnitAccesses::pairs_of(uint32_t cell) {
       const NodeId last = model_.use(use).node;
       const UnitId unit = unit_of(last);
       spend(2);
-      if (!is_unit(unit)) {
+      if (!is_unit(unit) || model_.frees(last)) {
         continue;
       }
       const Span& span = spans_[unit];

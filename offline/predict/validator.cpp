@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "offline/predict/block_names.h"
 #include "offline/predict/witness.h"
 #include "tso/support/work.h"
 
@@ -14,7 +15,8 @@ bool may_read(const Event& event) {
   return event.kind() == EventKind::kRead || event.kind() == EventKind::kReadModifyWrite;
 }
 bool may_write(const Event& event) {
-  return event.kind() == EventKind::kWrite || event.kind() == EventKind::kReadModifyWrite;
+  return event.kind() == EventKind::kWrite || event.kind() == EventKind::kReadModifyWrite ||
+         event.kind() == EventKind::kFree;
 }
 // Of an entry of a witness.
 uint32_t event_of(uint32_t entry) { return entry & ~kCommit; }
@@ -50,6 +52,11 @@ Validator::Validator(const Trace& trace, const CellTable& cells, const std::vect
   ends_.assign(done_.size(), kNobody);
   last_branch_.assign(done_.size(), 0);
   buffer_.resize(done_.size());
+  for (const HardEdge& edge : edges) {
+    if (edge.if_both) {
+      if_both_.emplace(edge.from, edge.to);
+    }
+  }
   group_writes();
   group_locks();
   find_plain();
@@ -140,7 +147,7 @@ void Validator::find_plain() {
     for (; edge < edges_.size() && edges_[edge].to < i; ++edge) {
     }
     bool plain = !is(trace_.events[i], kinds::kLocks) && semaphores_.of_event(i) == kNone &&
-                 (edge == edges_.size() || edges_[edge].to != i);
+                 (edge == edges_.size() || edges_[edge].to != i) && if_both_.count(i) == 0;
     for (uint32_t cell = span.first; plain && cell < span.first + span.count; ++cell) {
       plain = !several_[cell];
     }
@@ -277,12 +284,17 @@ bool Validator::executed(uint32_t event) const {
 
 bool Validator::hard_edges_kept(uint32_t event, uint32_t* missing) const {
   for (const HardEdge& edge : edges_to(event)) {
-    if (!executed(edge.from)) {
+    if (!edge.if_both && !executed(edge.from)) {
       *missing = edge.from;
       return false;
     }
   }
-  return true;
+  // What may have happened without the event comes too late after it.
+  const auto later = if_both_.equal_range(event);
+  return std::none_of(later.first, later.second, [&](const auto& edge) {
+    *missing = edge.second;
+    return executed(edge.second);
+  });
 }
 
 bool Validator::next_in_thread(uint32_t event) const {
@@ -421,6 +433,51 @@ std::string Validator::check_race(std::span<const uint32_t> tail, uint32_t start
     }
   }
   return {};
+}
+
+bool Validator::ends(uint32_t end, uint32_t use) const {
+  const Event& ending = trace_.events[end];
+  const Event& used = trace_.events[use];
+  if (ending.kind() == EventKind::kDestroy) {
+    return is(used, kUsesOfLocks) && ending.address == used.address && ending.size == used.size;
+  }
+  if (ending.kind() != EventKind::kFree) {
+    return false;
+  }
+  const uint64_t bytes = block_bytes(trace_, ending);
+  const bool lock = used.size == 0 && is(used, kUsesOfLocks);
+  if (lock && !BlockNames::has_locks(used.address)) {
+    return false;
+  }
+  if (lock || used.kind() == EventKind::kFree) {
+    return used.address - ending.address < bytes;
+  }
+  const CellSpan block = cells_.of_event(end);
+  const CellSpan span = cells_.of_event(use);
+  return (may_read(used) || may_write(used)) && span.first < block.first + block.count &&
+         block.first < span.first + span.count;
+}
+
+std::string Validator::check_use(std::span<const uint32_t> tail, uint32_t start, uint32_t end) {
+  if (tail.empty() || tail.back() != event_of(tail.back())) {
+    return "a use is an event when it is issued";
+  }
+  if (std::string wrong = replay(tail.first(tail.size() - 1), start, 0); !wrong.empty()) {
+    return wrong;
+  }
+  // Whether the call that uses a lock goes on from there does not matter.
+  const uint32_t use = tail.back();
+  const auto edges = edges_to(use);
+  const bool held_up = std::any_of(edges.begin(), edges.end(), [&](const HardEdge& edge) {
+    return !edge.if_both && !executed(edge.from);
+  });
+  if (!next_in_thread(use) || held_up) {
+    return fmt::format("event {} is not what its thread does next", use);
+  }
+  if (!executed(end)) {
+    return fmt::format("event {} does not come before the use", end);
+  }
+  return ends(end, tail.back()) ? "" : "the last event does not use what has ended";
 }
 
 std::string Validator::find_places(std::span<const uint32_t> tail, uint32_t start,

@@ -19,6 +19,8 @@
 //             is issued in races.
 // Race        The last two events of the witness are the two accesses, of different threads, that
 //             conflict. Nothing follows them, so what they read is free.
+// Use         The last event is an access to a block of memory, or to a lock, that another event has
+//             ended before. What it read is free.
 // Atomicity   The last event closes a cycle: it and an earlier event of its unit conflict with
 //             events of another thread, the earlier one comes before its partner there, and the
 //             other partner, of the same unit or later in that thread, before the last event. What
@@ -36,6 +38,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -59,6 +62,8 @@ class Validator {
   // Empty: it is one. Otherwise what is wrong.
   std::string check_order(std::span<const uint32_t> tail, uint32_t start = 0);
   std::string check_race(std::span<const uint32_t> tail, uint32_t start = 0);
+  // The last event uses what `end` has ended before: memory that was freed, a lock.
+  std::string check_use(std::span<const uint32_t> tail, uint32_t start, uint32_t end);
   // The four are events of the witness; see Detour in query.h.
   std::string check_atomicity(std::span<const uint32_t> tail, uint32_t start,
                               const std::array<uint32_t, 4>& detour, const UnitTable& units);
@@ -121,7 +126,10 @@ class Validator {
 
   const Trace& trace_;
   const CellTable& cells_;
+  bool ends(uint32_t end, uint32_t use) const;
+
   const std::vector<HardEdge>& edges_;
+  std::multimap<uint32_t, uint32_t> if_both_;  // HardEdge::if_both, from and to
   Branches branches_;
   bool buffers_;
   uint32_t carried_;

@@ -52,9 +52,6 @@ void WindowStart::pass(const Event& event, uint64_t line) {
     case EventKind::kTry:
       mine.tried = now;
       return;
-    case EventKind::kAllocate:
-      *sizes_.try_emplace(event.address, 0).first = event.size;
-      break;
     default:
       break;
   }
@@ -126,15 +123,6 @@ std::vector<WindowStart::Carried> WindowStart::last_events() const {
     }
   }
   return all;
-}
-
-void WindowStart::complete(Event* event) const {
-  if (event->kind() != EventKind::kFree) {
-    return;
-  }
-  if (const uint32_t* const size = sizes_.find(event->address)) {
-    event->size = *size & Event::kMaxSize;
-  }
 }
 
 }  // namespace tsomon::predict

@@ -14,7 +14,7 @@
 // Fixed       hard_edges.h puts carried events before all others, in their order, and the validator
 //             accepts no witness that begins otherwise.
 // Complexity  O(locks that the thread holds) for an event.
-// Memory      By threads, locks that are held, addresses of objects.
+// Memory      By threads and locks that are held.
 // Thread-safety: none.
 #pragma once
 
@@ -25,7 +25,6 @@
 #include <vector>
 
 #include "tso/model/event.h"
-#include "tso/support/flat_map.h"
 
 namespace tsomon::predict {
 
@@ -45,8 +44,6 @@ class WindowStart {
   std::vector<Carried> carried() const;
   // Of each thread that has one.
   std::vector<Carried> last_events() const;
-  // Gives the end of an object its size, if that is known from before the window.
-  void complete(Event* event) const;
 
  private:
   struct Thread {
@@ -63,7 +60,6 @@ class WindowStart {
   std::vector<Thread> threads_;
   std::vector<Carried> benign_;
   std::map<std::pair<uint64_t, uint32_t>, Carried> counts_;  // as if set by their last event
-  FlatMap<uint64_t, uint32_t> sizes_;                        // of objects, by address
   uint64_t passed_ = 0;
 };
 

@@ -280,8 +280,12 @@ TEST_CASE("windows: what events outside of one rule out is not reported") {
   CHECK(predict_source(source, first)->deadlocks.deadlocks.empty());
   // An object that is freed in another window than it was made in.
   const std::string object =
-      "T1|alloc(0x100+8)|0\n" + filler + "T1|w(0x100+8)|1\nT1|free(0x100)|2\nT2|w(0x100+8)|4\n";
-  CHECK(size(predicted(object, 6).races.races) == 0);
+      "T1|alloc(0x100+8)|0\n" + filler + "T1|w(0x100+8)|1\nT1|free(0x100)|2\n";
+  CHECK(size(predicted(object + "T2|alloc(0x100+8)|3\nT2|w(0x100+8)|4\n", 6).races.races) == 0);
+  // Nothing orders what follows a free with it.
+  const auto used = predicted(object + "T2|w(0x100+8)|4\n", 6);
+  CHECK(size(used.races.races) == 1);
+  CHECK(size(used.lifetimes.after_free) == 1);
   // A unit that is cancelled in another window than it was begun in.
   const std::string unit = "T2|w(y)|7\nT1|begin(u)|0\nT1|r(x)|1\nT2|w(x)|2\nT1|r(x)|3\n";
   CHECK(size(predicted(unit + filler + "T1|cancel|4\n", 5).atomicity.violations) == 0);
