@@ -38,7 +38,7 @@ enum class RecordType : uint8_t {
   kAtomicStore = 5,            // a plain mov; lo, hi, [value]
   kAtomicReadModifyWrite = 6,  // locked; lo, hi, [value read, value written]
   kFailedCompareExchange = 7,  // locked, wrote nothing; lo, hi, [value read]
-  kFence = 8,                  // address 0; lo, [hi]
+  kFence = 8,                  // 0, or kSleepingFence; lo, [hi]
   kAcquire = 9,                // the lock; lo, [hi]: stamp after the lock is held
   kRelease = 10,               // the lock; lo, [hi]: stamp before it is released; not a drain
   kAcquireShared = 11,         // as kAcquire, by a reader
@@ -75,6 +75,8 @@ enum class RecordType : uint8_t {
                                // the block that begins there
 };
 inline constexpr int kRecordTypes = 37;
+// The thread sleeps next until something happens, not for a while.
+inline constexpr uint64_t kSleepingFence = 1;
 
 inline constexpr uint32_t kMaxWords = 4;
 inline constexpr uint32_t kMaxSize = 1023;  // longer accesses are ranges

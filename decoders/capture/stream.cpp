@@ -361,7 +361,7 @@ void ThreadStream::add_ordered(const Record& record) {
       add_bare(EventKind::kFence, 0);
       return add(EventKind::kRead, value_of(record, 2, 3));
     case RecordType::kFence:
-      return add_bare(EventKind::kFence, 0);
+      return add_bare(EventKind::kFence, address);
     case RecordType::kFork:
       return add_bare(EventKind::kFork, names_->thread(address));
     case RecordType::kJoin:

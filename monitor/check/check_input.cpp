@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -13,6 +14,8 @@
 #include "monitor/judge/check_parts.h"
 #include "monitor/judge/stream_check.h"
 #include "monitor/process/heap_objects.h"
+#include "tso/model/idle_iterations.h"
+#include "tso/model/lifetimes.h"
 #include "tso/support/work.h"
 
 namespace tsomon {
@@ -98,7 +101,13 @@ Result<Reports> check_whole(const Trace& trace, std::vector<CheckOptions> questi
   Reports reports;
   for (CheckOptions& options : questions) {
     options.source = source;
-    auto report = check_trace(trace, options);
+    // Without an order between threads nobody knows what was given out when.
+    std::optional<Trace> renamed;
+    if (options.property != Property::kAtomicSets &&
+        options.analysis.relation.order == TraceOrder::kIssue) {
+      follow_lifetimes(renamed.emplace(trace));
+    }
+    auto report = check_trace(renamed ? *renamed : trace, options);
     if (!report) {
       return tl::unexpected<Error>(report.error());
     }
@@ -133,6 +142,7 @@ Result<CheckedProperties> judge(const std::string& path, InputFormat format,
   } else {
     judged = collect(**source).and_then([&](Trace&& trace) {
       add_objects(trace, 0, {}, objects.get());
+      resolve_idle_iterations(trace);
       auto reports = check_whole(trace, questions, (*source)->basis()).map(keep);
       checked.symbols = std::move(trace.symbols);
       return reports;

@@ -15,6 +15,26 @@ void HeldUnits::decide(uint64_t number, bool is_unit) {
   if (!is_unit) {
     begin.event->set_kind(kCancelledBegin);
   }
+  pop_decided();
+}
+
+// What waited to be idle, unless it was let go of.
+void HeldUnits::settle(uint64_t number, bool idle) {
+  if (number < first_begin_) {
+    return;
+  }
+  Begin& waiting = begins_[number - first_begin_];
+  if (waiting.how != How::kWaits) {
+    return;
+  }
+  waiting.how = idle ? How::kNone : How::kUnit;
+  if (idle) {
+    make_idle(*waiting.event);
+  }
+  pop_decided();
+}
+
+void HeldUnits::pop_decided() {
   while (!begins_.empty() && begins_.front().how != How::kWaits) {
     begins_.pop_front();
     ++first_begin_;
@@ -37,6 +57,7 @@ void HeldUnits::lose(const EventLoss& loss) {
       decide_open(open_[thread]);
     }
   }
+  idle_.lost(loss.thread);
 }
 
 void HeldUnits::end(std::vector<Open>& open, Event& event) {
@@ -71,7 +92,11 @@ void HeldUnits::add(Part& part) {
   constexpr uint32_t kBoundaries =
       kind_mask(EventKind::kUnitBegin) | kind_mask(EventKind::kUnitEnd) | kind_mask(kUnitCancel);
   for (Event& event : held_.back().part.events.events) {
-    if (!is(event, kBoundaries)) {
+    if (idle_.add(held_.back().part.events, event, first_begin_ + begins_.size())) {
+      begins_.push_back({&event, How::kWaits});
+      continue;
+    }
+    if (!is(event, kBoundaries) || !hold_units_) {
       continue;
     }
     if (event.thread >= open_.size()) {
@@ -96,6 +121,10 @@ void HeldUnits::add(Part& part) {
 
 // The unit that all wait for.
 void HeldUnits::let_go() {
+  if (!is(*begins_.front().event, kind_mask(EventKind::kUnitBegin))) {
+    settle(first_begin_, idle_.has_repeated(*begins_.front().event));
+    return;
+  }
   const bool is_unit = !said_ && !seen_;
   for (Open& unit : open_[begins_.front().event->thread]) {
     if (unit.number == first_begin_) {
@@ -113,7 +142,13 @@ void HeldUnits::release() {
   }
 }
 
+void HeldUnits::let_idle_go() {
+  idle_.finish();
+  release();
+}
+
 void HeldUnits::finish() {
+  idle_.finish();
   for (std::vector<Open>& open : open_) {
     decide_open(open);
   }

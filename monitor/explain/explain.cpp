@@ -8,6 +8,8 @@
 #include "monitor/input/load.h"
 #include "monitor/input/open_events.h"
 #include "monitor/judge/check_parts.h"
+#include "tso/model/idle_iterations.h"
+#include "tso/model/lifetimes.h"
 
 namespace tsomon {
 namespace {
@@ -128,6 +130,10 @@ Result<ExplainedInput> read_for_explaining(const std::string& file, const Explai
   auto trace = collect(source, ExplainOptions::kMaxEvents, &input.notes);
   if (!trace) {
     return tl::unexpected<Error>(std::move(trace.error()));
+  }
+  resolve_idle_iterations(*trace);
+  if (options.check.property != Property::kAtomicSets) {
+    follow_lifetimes(*trace);
   }
   input.trace = std::move(*trace);
   input.basis = source.basis();

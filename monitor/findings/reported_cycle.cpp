@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "monitor/findings/event_text.h"
+#include "tso/model/lifetimes.h"
 #include "tso/support/printable.h"
 
 namespace tsomon {
@@ -224,9 +225,9 @@ ReportedAccess reported_access(uint64_t index, const Event& event, const Symbols
   access.place = place_of(event.location, symbols, names);
   // A location without bytes is a name, or a lock at its address.
   if (is(event, kinds::kAccesses) && (event.size != 0 || event.address >= symbols.names.size())) {
-    access.address = event.address;
+    access.address = own_address(event.address);
     access.size = event.size;
-    access.variable = variable_name(event.address, index, symbols, names);
+    access.variable = variable_name(own_address(event.address), index, symbols, names);
   }
   return access;
 }

@@ -18,6 +18,7 @@
 #include "offline/check/crossing_units.h"
 #include "online/detector/bounded_detector.h"
 #include "tso/check/analysis_budget.h"
+#include "tso/model/lifetimes.h"
 #include "tso/support/ordered_work.h"
 #include "tso/support/work.h"
 
@@ -45,7 +46,11 @@ class StreamCheck::Impl {
   }
 
   void add(const EventBlock& block, const BlockOrigin& origin) {
-    unless_ended([&] { take(block, origin); });
+    const EventBlock* events = &block;
+    if (options_.property != Property::kAtomicSets) {
+      events = &lifetimes_.follow(block, &renamed_);
+    }
+    unless_ended([&] { take(*events, origin); });
   }
 
   void end(WorkLimit limit) { ended_ = limit; }
@@ -571,6 +576,8 @@ class StreamCheck::Impl {
   uint64_t unseen_ = 0;
   CandidateCosts costs_;  // of what has been judged; groups that are analysed ahead look at them
   const CandidateJudge judge_;
+  Lifetimes lifetimes_;
+  EventBlock renamed_;
   ThreadsAtOnce threads_;
   InputOrder order_;
   std::optional<Error> error_;

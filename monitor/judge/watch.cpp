@@ -21,6 +21,7 @@
 #include "online/detector/bounded_detector.h"
 #include "tso/check/analysis_budget.h"
 #include "tso/model/cancelled_units.h"
+#include "tso/model/lifetimes.h"
 #include "tso/model/units.h"
 #include "tso/support/work.h"
 
@@ -75,46 +76,32 @@ class Watch::Impl {
   }
 
   void expect_cancels() {
-    if (!held_) {
-      held_.emplace().expect_cancels();
-    }
+    cancels_ = true;
+    held_.expect_cancels();
   }
 
   void add(const EventBlock& block) {
-    if (held_) {
-      part_.events.append(block);
-      held_->add(part_);
-      judge_held();
-    } else if (const auto cancels =
-                   std::count_if(block.events.begin(), block.events.end(),
-                                 [](const Event& event) { return event.kind() == kUnitCancel; });
-               cancels != 0) {
-      summary_.surprises += static_cast<uint64_t>(cancels);
-      judge(without_cancels(block));
-    } else {
-      judge(block);
+    part_.events.append(block);
+    if (!cancels_) {
+      end_cancelled(&part_.events);
     }
+    held_.add(part_);
+    judge_held();
   }
 
   void idle() {
+    held_.let_idle_go();
+    judge_held();
     unless_stopped([&] { judge_waiting(UINT64_MAX); });
   }
 
-  void lost(const EventLoss& loss) {
-    if (held_) {
-      part_.losses.push_back(loss);
-    } else {
-      lose(loss);
-    }
-  }
+  void lost(const EventLoss& loss) { part_.losses.push_back(loss); }
 
   void incomplete() { missing_ = true; }
   void finish() {
-    if (held_) {
-      held_->add(part_);  // losses
-      held_->finish();
-      judge_held();
-    }
+    held_.add(part_);  // losses
+    held_.finish();
+    judge_held();
     finished_ = true;
     unless_stopped([&] {
       detector_.finish();
@@ -141,7 +128,7 @@ class Watch::Impl {
     for (const uint64_t count : detector_.cycle_counts()) {
       summary.occurrences += count;
     }
-    summary.taken_apart = held_ ? held_->taken_apart() : 0;
+    summary.taken_apart = held_.taken_apart();
     add_gaps(&summary);
     return summary;
   }
@@ -175,8 +162,12 @@ class Watch::Impl {
     for (size_t i = 0; i < block.events.size(); ++i) {
       objects_->add(block.events[i], summary_.events + i);
     }
-    unless_stopped([&] { detector_.add(block, summary_.events); });
-    lock_cycles_.follow(block, summary_.events, count_);
+    const EventBlock* events = &block;
+    if (property_ != Property::kAtomicSets) {
+      events = &lifetimes_.follow(block, &renamed_);
+    }
+    unless_stopped([&] { detector_.add(*events, summary_.events); });
+    lock_cycles_.follow(*events, summary_.events, count_);
     count_.add(block);
     summary_.events += block.events.size();
     unless_stopped([&] { judge_waiting(summary_.events); });
@@ -184,7 +175,7 @@ class Watch::Impl {
 
   // What need not wait any more.
   void judge_held() {
-    while (held_->take(part_)) {
+    while (held_.take(part_)) {
       for (const EventLoss& loss : part_.losses) {
         lose(loss);
       }
@@ -195,14 +186,13 @@ class Watch::Impl {
   }
 
   // The units have been taken for such.
-  static EventBlock without_cancels(const EventBlock& block) {
-    EventBlock own = block;
-    for (Event& event : own.events) {
+  void end_cancelled(EventBlock* block) {
+    for (Event& event : block->events) {
       if (event.kind() == kUnitCancel) {
         event.set_kind(EventKind::kUnitEnd);
+        ++summary_.surprises;
       }
     }
-    return own;
   }
 
   void lose(const EventLoss& loss) {
@@ -257,9 +247,8 @@ class Watch::Impl {
   // Where events are missing a load may have been forwarded from a store that is, and values may be
   // of one.
   bool stands(EventKind from, EdgeKind edge) const {
-    const bool certain =
-        edge == EdgeKind::kConflict || edge == EdgeKind::kProgramOrder ||
-        edge == EdgeKind::kThread || edge == EdgeKind::kHandOver;
+    const bool certain = edge == EdgeKind::kConflict || edge == EdgeKind::kProgramOrder ||
+                         edge == EdgeKind::kThread || edge == EdgeKind::kHandOver;
     return (summary_.losses == 0 && !missing_) ||
            (certain && (from != EventKind::kRead || edge == EdgeKind::kThread ||
                         !is_about_buffers(property_)));
@@ -517,11 +506,14 @@ class Watch::Impl {
   std::optional<WorkLimit> ended_;  // nothing more is judged
   const Property property_;
   const CandidateJudge judge_;
+  Lifetimes lifetimes_;
+  EventBlock renamed_;
   std::deque<Waiting> waiting_;
   LockCycles lock_cycles_;
   EventCount count_;
   std::shared_ptr<HeapObjects> objects_ = std::make_shared<HeapObjects>();
-  std::optional<HeldUnits> held_;
+  HeldUnits held_{HeldUnits::kMost, HeldUnits::Hold::kIdleOnly};
+  bool cancels_ = false;  // are expected
   HeldUnits::Part part_;  // what lies in front of the next events
   std::unordered_map<std::string, bool> reported_;
   BoundedDetector detector_;

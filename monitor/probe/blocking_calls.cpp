@@ -33,16 +33,21 @@ using namespace tsomon::probe;
 namespace {
 
 template <typename Call>
-auto sleeping(uint64_t pc, Call call) {
+auto sleeping(uint64_t pc, Call call, bool for_a_while = false) {
   if (local.thread == nullptr) {
     return call();
   }
-  drain_before_sleeping(pc);
+  drain_before_sleeping(pc, for_a_while);
   const auto result = call();
   const int after = errno;
   put_stamp_now();
   errno = after;
   return result;
+}
+// A thread that waits for another one may do so between two looks.
+template <typename Call>
+auto pausing(uint64_t pc, Call call) {
+  return sleeping(pc, call, true);
 }
 // What worked may have been told something by another thread (descriptors.cpp).
 template <typename Call>
@@ -88,10 +93,11 @@ int accepting(int listening, uint64_t pc, Call call) {
 
 }  // namespace
 
-void tsomon::probe::drain_before_sleeping(uint64_t pc) {
+void tsomon::probe::drain_before_sleeping(uint64_t pc, bool for_a_while) {
   const int error = errno;
   // Of a fence only the end matters.
-  Operation fence(RecordType::kFence, nullptr, 0, 0, pc, kHoweverOld);
+  const auto* const sleeps = reinterpret_cast<const char*>(tsomon::capture::kSleepingFence);
+  Operation fence(RecordType::kFence, for_a_while ? nullptr : sleeps, 0, 0, pc, kHoweverOld);
   __builtin_ia32_mfence();
   fence.done(true);
   errno = error;
@@ -103,9 +109,9 @@ void tsomon::probe::drain_before_sleeping(uint64_t pc) {
 #define TSOMON_REFUSE(NAME) tsomon::explore::refuse(#NAME);
 
 #define TSOMON_SLEEPING(RESULT, NAME, PARAMETERS, ARGUMENTS) \
-  TSOMON_SLEEPING_OR(TSOMON_REFUSE, RESULT, NAME, PARAMETERS, ARGUMENTS)
-#define TSOMON_SLEEPING_OR(EXPLORED, RESULT, NAME, PARAMETERS, ARGUMENTS) \
-  TSOMON_IN_FRONT(EXPLORED, RESULT, NAME, PARAMETERS, ARGUMENTS, sleeping)
+  TSOMON_IN_FRONT(TSOMON_REFUSE, RESULT, NAME, PARAMETERS, ARGUMENTS, sleeping)
+#define TSOMON_PAUSING(RESULT, NAME, PARAMETERS, ARGUMENTS) \
+  TSOMON_IN_FRONT(TSOMON_PASS, RESULT, NAME, PARAMETERS, ARGUMENTS, pausing)
 #define TSOMON_RECEIVING(RESULT, NAME, PARAMETERS, ARGUMENTS, DESCRIPTOR) \
   TSOMON_IN_FRONT(TSOMON_REFUSE, RESULT, NAME, PARAMETERS, ARGUMENTS, receiving, DESCRIPTOR, )
 #define TSOMON_ACCEPTING(NAME, PARAMETERS, ARGUMENTS) \
@@ -148,13 +154,12 @@ TSOMON_WAITING(pselect,
                (int count, fd_set* in, fd_set* out, fd_set* other, const timespec* timeout,
                 const sigset_t* mask),
                (count, in, out, other, timeout, mask), selected, count, in)
-TSOMON_SLEEPING_OR(TSOMON_PASS, int, nanosleep, (const timespec* time, timespec* rest),
-                   (time, rest))
-TSOMON_SLEEPING_OR(TSOMON_PASS, int, clock_nanosleep,
-                   (clockid_t clock, int flags, const timespec* time, timespec* rest),
-                   (clock, flags, time, rest))
-TSOMON_SLEEPING_OR(TSOMON_PASS, int, usleep, (useconds_t time), (time))
-TSOMON_SLEEPING_OR(TSOMON_PASS, unsigned, sleep, (unsigned seconds), (seconds))
+TSOMON_PAUSING(int, nanosleep, (const timespec* time, timespec* rest), (time, rest))
+TSOMON_PAUSING(int, clock_nanosleep,
+               (clockid_t clock, int flags, const timespec* time, timespec* rest),
+               (clock, flags, time, rest))
+TSOMON_PAUSING(int, usleep, (useconds_t time), (time))
+TSOMON_PAUSING(unsigned, sleep, (unsigned seconds), (seconds))
 TSOMON_SLEEPING(int, pause, (), ())
 TSOMON_RECEIVING(ssize_t, read, (int file, void* buffer, size_t size), (file, buffer, size), file)
 TSOMON_RECEIVING(ssize_t, readv, (int file, const iovec* buffers, int count),

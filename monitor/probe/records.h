@@ -139,7 +139,8 @@ void put_benign(uint64_t address, size_t size, uint64_t pc);
 // The count that the semaphore has now.
 void put_count(sem_t* semaphore, uint64_t pc);
 // Before the thread may sleep (blocking_calls.cpp): empties the store buffer, and records that.
-void drain_before_sleeping(uint64_t pc);
+// `for_a_while`: it goes on by itself.
+void drain_before_sleeping(uint64_t pc, bool for_a_while = false);
 // A unit boundary. It has a stamp unless there is a recent one. Looking at the clock costs nearly
 // as much as a stamp, so it does not look where it knows the answer or another stamp comes anyway:
 // at an end, when no access was recorded since the last stamp (a lock was just given back); at a

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "tso/model/lifetimes.h"
 #include "tso/support/result.h"
 
 namespace tsomon {
@@ -41,12 +42,12 @@ std::string Symbols::location_text(uint32_t location) const {
 
 std::string Symbols::access_text(const Event& event) const {
   if (event.size != 0) {
-    return fmt::format("0x{:x}+{}", event.address, static_cast<uint32_t>(event.size));
+    return fmt::format("0x{:x}+{}", own_address(event.address), static_cast<uint32_t>(event.size));
   }
   if (event.address < names.size()) {
     return std::string(names.text(static_cast<uint32_t>(event.address)));
   }
-  return fmt::format("0x{:x}", event.address);
+  return fmt::format("0x{:x}", own_address(event.address));
 }
 
 std::string_view unit_label(std::string_view label) { return label.substr(0, label.find(';')); }

@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "tso/model/lifetimes.h"
 #include "tso/support/work.h"
 
 namespace tsomon {
@@ -227,8 +228,11 @@ RecordedValues::RecordedValues(const Relation& relation, const AccessIndex& acce
 void RecordedValues::declare_initial_values(const LocationTable& locations) {
   const Symbols& symbols = trace_->symbols;
   if (symbols.initial_zero) {
-    for (Location& location : locations_) {
-      location.initial = 0;
+    for (LocationId id = 0; id < locations.size(); ++id) {
+      // What is given out again has some contents.
+      if (!is_tagged(locations.key(id).address)) {
+        locations_[id].initial = 0;
+      }
     }
   }
   if (symbols.initial_values.empty()) {

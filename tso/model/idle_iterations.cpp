@@ -1,0 +1,207 @@
+#include "tso/model/idle_iterations.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tsomon {
+
+void make_idle(Event& event) {
+  event.set_kind(event.kind() == EventKind::kReadModifyWrite ? EventKind::kFence : kIdle);
+}
+
+bool OwnPages::add(const EventBlock& block, const Event& event) {
+  constexpr int kPageBits = 12;
+  constexpr uint64_t kMostPages = uint64_t{1} << 14;
+  if (event.kind() == EventKind::kAllocate) {
+    const uint64_t size = event.size != 0 ? event.size : block.write_value(event).value_or(0);
+    const uint64_t first = event.address >> kPageBits;
+    const uint64_t pages = ((event.address + size) >> kPageBits) - first;
+    // Of the pages that are whole in it.
+    for (uint64_t page = first + 1; pages < kMostPages && page < first + pages; ++page) {
+      if (ThreadId* const owner = owners_.find(page)) {
+        *owner = kNobody;
+        ++round_;
+      }
+    }
+    return false;
+  }
+  if (event.size == 0 || !is(event, kinds::kAccesses)) {
+    return false;
+  }
+  if (event.thread >= last_.size()) {
+    last_.resize(event.thread + 1);
+  }
+  const uint64_t page = event.address >> kPageBits;
+  Last& last = last_[event.thread];
+  if (last.page == page && last.round == round_) {
+    return last.own;
+  }
+  const auto [owner, is_new] = owners_.try_emplace(page, event.thread);
+  if (!is_new && *owner != event.thread && *owner != kSeveral) {
+    *owner = *owner == kNobody ? event.thread : kSeveral;
+    ++round_;
+  }
+  last = {page, *owner == event.thread, round_};
+  return last.own;
+}
+
+// All that waits was no iteration.
+void IdleIterations::count_all(OfThread& mine) {
+  for (const Access& access : mine.waiting) {
+    decide_(access.number, false);
+  }
+  mine.waiting.clear();
+  mine.begin = kNone;
+}
+
+// The iteration, and the loads before it that found the same, or that a failed compare-exchange
+// makes void.
+void IdleIterations::leave_out(OfThread& mine) {
+  size_t begin = mine.begin;
+  const Access& first = mine.waiting[begin];
+  while (begin > 0) {
+    const Access& before = mine.waiting[begin - 1];
+    if (!before.load || before.address != first.address || before.size != first.size ||
+        (!first.failed && before.value != first.value)) {
+      break;
+    }
+    --begin;
+  }
+  const auto from = mine.waiting.begin() + static_cast<ptrdiff_t>(begin);
+  const auto to = mine.waiting.begin() + static_cast<ptrdiff_t>(mine.end);
+  std::for_each(from, to, [&](const Access& access) { decide_(access.number, true); });
+  mine.address = from->address;
+  mine.waiting.erase(from, to);
+  mine.begin = kNone;
+}
+
+// What comes next in the thread: does it do again what it did?
+void IdleIterations::compare(OfThread& mine, const Access& now, bool stores) {
+  const auto differs = [&](size_t at) { return stores || mine.waiting[at].value != now.value; };
+  if (mine.begin != kNone) {
+    const size_t at = mine.begin + (mine.waiting.size() - mine.end);
+    if (!same_place(mine.waiting[at], now)) {
+      mine.begin = kNone;
+    } else if (differs(at)) {
+      leave_out(mine);
+    } else {
+      if (at + 1 == mine.end) {
+        leave_out(mine);
+      }
+      return;
+    }
+  }
+  size_t at = mine.waiting.size();
+  while (at > 0 && !same_place(mine.waiting[at - 1], now)) {
+    --at;
+  }
+  if (at == 0) {
+    return;
+  }
+  mine.begin = at - 1;
+  mine.end = mine.waiting.size();
+  if (differs(mine.begin) || at == mine.end) {
+    leave_out(mine);
+  }
+}
+
+// What the thread has read right before a locked operation that stores.
+void IdleIterations::leave_out_looks(OfThread& mine, const Access& now,
+                                     std::optional<uint64_t> written) {
+  constexpr uint64_t kBelowPointers = 8;  // they are multiples of it
+  const bool locks = now.value % kBelowPointers == 0 && written == now.value + 1;
+  while (!mine.waiting.empty()) {
+    const Access& look = mine.waiting.back();
+    const bool same = look.load && look.address == now.address && look.size == now.size;
+    if (!same || (look.value != now.value && !(locks && look.value % kBelowPointers == 1))) {
+      return;
+    }
+    decide_(look.number, true);
+    mine.waiting.pop_back();
+  }
+}
+
+bool IdleIterations::add(const EventBlock& block, const Event& event, uint64_t number) {
+  constexpr uint32_t kTransparent = kind_mask(EventKind::kBranch) | kind_mask(kIdle);
+  if (event.thread >= threads_.size()) {
+    threads_.resize(event.thread + 1);
+  }
+  OfThread& mine = threads_[event.thread];
+  const bool own_page = pages_.add(block, event);
+  const uint32_t fence = std::exchange(mine.fence, Event::kNoLocation);
+  if (event.kind() == EventKind::kFence && event.address != kSleeps) {
+    mine.fence = event.location;
+    return false;
+  }
+  const bool load = event.kind() == EventKind::kRead;
+  if (is(event, kTransparent) || (load && event.has_read_value == 0) ||
+      (own_page && event.kind() == EventKind::kWrite && !event.atomic())) {
+    return false;
+  }
+  const auto read = block.read_value(event);
+  const bool known = (load || event.kind() == EventKind::kReadModifyWrite) && read &&
+                     event.location != Event::kNoLocation;
+  if (!known) {
+    if (!mine.waiting.empty()) {
+      count_all(mine);
+    }
+    return false;
+  }
+  const bool stores = !load && block.write_value(event) != read;
+  const Access now{number,
+                   event.address,
+                   *read,
+                   event.size,
+                   event.location,
+                   load,
+                   load && fence == event.location};
+  compare(mine, now, stores);
+  if (!stores) {
+    mine.waiting.push_back(now);
+    if (mine.waiting.size() > 2 * kLongest) {
+      decide_(mine.waiting.front().number, false);
+      mine.waiting.erase(mine.waiting.begin());
+      mine.begin = kNone;
+    }
+    return true;
+  }
+  leave_out_looks(mine, now, block.write_value(event));
+  count_all(mine);
+  return false;
+}
+
+bool IdleIterations::has_repeated(const Event& event) const {
+  return event.thread < threads_.size() && threads_[event.thread].address == event.address;
+}
+
+void IdleIterations::lost(ThreadId thread) {
+  if (thread < threads_.size()) {
+    count_all(threads_[thread]);
+  } else {
+    finish();
+  }
+}
+
+void IdleIterations::finish() {
+  for (OfThread& mine : threads_) {
+    count_all(mine);
+  }
+}
+
+void resolve_idle_iterations(EventBlock& events) {
+  std::vector<uint64_t> idle;
+  IdleIterations iterations([&](uint64_t number, bool is_idle) {
+    if (is_idle) {
+      idle.push_back(number);
+    }
+  });
+  for (uint64_t e = 0; e < events.events.size(); ++e) {
+    iterations.add(events, events.events[e], e);
+  }
+  iterations.finish();
+  for (const uint64_t e : idle) {
+    make_idle(events.events[e]);
+  }
+}
+
+}  // namespace tsomon

@@ -1,0 +1,131 @@
+// Idle iterations of waiting loops, which are left out before anything is judged.
+//
+// Source      Theory, "Waiting inside of a unit" (docs/theory.md).
+// Purpose     A unit that begins before its thread has a lock, as functions do, contains the
+//             attempts to get it. Those that failed have no effect on anything, and are no events.
+// Iteration   A stretch of one thread's events with no store in it but locked operations that wrote
+//             what they read, after which the thread does the same again: the same instructions on
+//             the same bytes, until one of them reads another value or all is as it was. The
+//             iteration that comes last, which gets through, counts.
+//             Also left out: a load right before a locked operation on the same bytes that reads
+//             the same value (it might as well have looked then), and one right before a
+//             compare-exchange that failed and is left out (which has put another value in the
+//             place of what it read). And loads that found the lowest bit of a word set, right
+//             before a locked operation that does nothing but set it: compilers give a loop's
+//             first look an instruction of its own, and a pointer's lowest bit is a lock.
+//             And a load right before an iteration that reads the same bytes and finds the same.
+// Transparent Stores to pages that no other thread has touched (stacks, mostly), fences, control flow, and loads without a value: they stay, and do not end a loop. A
+//             load without a value that others store to is thus an event as any other. A fence
+//             of a thread that goes to sleep until something happens (kSleeps) does end it.
+//             Memory that is allocated belongs to nobody yet.
+// How         Loads become kIdle, locked operations fences: they emptied the store buffer.
+//             Nothing is taken out: events keep their numbers.
+// Needs       Source locations and values. Two loads without a source location are not known to be
+//             of one loop.
+// Misses      Loops that store anything: those that count themselves in and out again, or hand over
+//             (MCS, CLH). Iterations of more than kLongest loads and locked operations. And what is
+//             no loop, but looks like one: a function that is called twice in a row, whose
+//             loads nothing of the thread comes between.
+// Complexity  O(kLongest) for an event, O(1) where nothing repeats. Memory: kLongest a thread.
+// Thread-safety: none.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "tso/model/cancelled_units.h"
+#include "tso/model/trace.h"
+#include "tso/support/flat_map.h"
+
+namespace tsomon {
+
+// A load that is none: like the kinds of cancelled_units.h one that no checker looks at.
+inline constexpr auto kIdle = static_cast<EventKind>(kKindsWithCancels);
+// The address of such a fence.
+inline constexpr uint64_t kSleeps = 1;
+inline constexpr int kAllKinds = kKindsWithCancels + 1;
+static_assert(kAllKinds <= Event::kAtomicKinds);
+
+// Makes it one: a load, or a locked operation that wrote what it read.
+void make_idle(Event& event);
+
+// Which pages only one thread has touched so far.
+class OwnPages {
+ public:
+  // The next event. Whether it is an access to a page of the thread's own.
+  bool add(const EventBlock& block, const Event& event);
+
+ private:
+  static constexpr ThreadId kNobody = 0xFFFFFFFFU;
+  static constexpr ThreadId kSeveral = 0xFFFFFFFEU;
+
+  FlatMap<uint64_t, ThreadId> owners_;
+  struct Last {
+    uint64_t page = ~uint64_t{0};
+    bool own = false;
+    uint64_t round = 0;
+  };
+  std::vector<Last> last_;  // by thread
+  uint64_t round_ = 1;      // changes when pages change hands
+};
+
+class IdleIterations {
+ public:
+  static constexpr size_t kLongest = 16;
+
+  // Called with each number for which add() was true, once.
+  using Decide = std::function<void(uint64_t number, bool idle)>;
+
+  explicit IdleIterations(Decide decide) : decide_(std::move(decide)) {}
+
+  // The next event of its thread. True: what comes decides whether it is idle; it goes by `number`.
+  bool add(const EventBlock& block, const Event& event, uint64_t number);
+  // The event waits; the thread has been in a loop there before.
+  bool has_repeated(const Event& event) const;
+  // Events are missing here, or there are no more: what waits counts.
+  void lost(ThreadId thread);  // EventLoss::kUnknownThread, or any that is none: of all threads
+  void finish();
+
+ private:
+  static constexpr size_t kNone = std::numeric_limits<size_t>::max();
+
+  struct Access {
+    uint64_t number = 0;
+    uint64_t address = 0;
+    uint64_t value = 0;  // read
+    uint32_t size = 0;
+    uint32_t location = 0;
+    bool load = false;    // not a locked operation
+    bool failed = false;  // compare-exchange
+  };
+  // Candidates, and in them an iteration from `begin` up to `end`, whose first `again` the thread
+  // has done once more.
+  struct OfThread {
+    std::vector<Access> waiting;
+    size_t begin = kNone;
+    size_t end = 0;
+    uint32_t fence = Event::kNoLocation;  // right before
+    uint64_t address = 0;                 // of what was left out last
+  };
+
+  static bool same_place(const Access& a, const Access& b) {
+    return a.address == b.address && a.size == b.size && a.location == b.location;
+  }
+  void compare(OfThread& mine, const Access& now, bool stores);
+  void leave_out(OfThread& mine);
+  void leave_out_looks(OfThread& mine, const Access& now, std::optional<uint64_t> written);
+  void count_all(OfThread& mine);
+
+  Decide decide_;
+  OwnPages pages_;
+  std::vector<OfThread> threads_;
+};
+
+// Of whole traces, in each thread's order.
+void resolve_idle_iterations(EventBlock& events);
+
+}  // namespace tsomon
