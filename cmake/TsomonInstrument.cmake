@@ -24,7 +24,7 @@ function(tsomon_instrument)
       ${target}
       PRIVATE $<$<CXX_COMPILER_ID:Clang>:-Xclang$<SEMICOLON>-fsanitize=thread>
               $<$<CXX_COMPILER_ID:GNU>:-specs=${root}/share/tsomon/tsomon-gcc.specs>
-              $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan> -g)
+              $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan> -g -fpatchable-function-entry=5)
     target_include_directories(${target} SYSTEM PRIVATE ${root}/include/tsomon)
     get_target_property(type ${target} TYPE)
     if(type STREQUAL "EXECUTABLE")

@@ -167,6 +167,12 @@ void add_attach_command(CLI::App& app, int& exit_status) {
       ->option_text("NAME...");
   command->add_flag("--no-unit-accesses", options->no_unit_accesses,
                     "Watch where units begin and end, not what their instructions access");
+  command
+      ->add_option("--lock", attach.plan.named_locks,
+                   "Functions that acquire or release the lock whose address is their first "
+                   "argument (unlock or release in the name: release; try: where they return "
+                   "non-zero), or ACQUIRE/RELEASE")
+      ->option_text("NAME...");
   command->add_flag("--no-locks", options->no_locks,
                     "Do not watch the locks of the C library: fewer hits, and more orders that "
                     "are not known");

@@ -305,7 +305,10 @@ void HitsToEvents::act(Thread& thread, const Hit& hit, const Site& site, const A
       leave_what_is_left(thread, stack, false);
       constexpr uint64_t kTimedOut = 110;  // ETIMEDOUT: a wait has taken the mutex again
       const uint64_t result = hit.registers.value(Register::kRax) & 0xFFFFFFFF;
-      const bool taken = result == 0 || (action.role == LockRole::kWait && result == kTimedOut);
+      const bool taken =
+          action.result == LockResult::kAlways ||
+          (action.result == LockResult::kNonZero ? (result & 0xFF) != 0 : result == 0) ||
+          (action.role == LockRole::kWait && result == kTimedOut);
       if (thread.frames.empty() || thread.frames.back().kind != Action::Kind::kLock ||
           thread.frames.back().stack != stack) {
         // Called before the probes were there: which lock this is nobody knows.

@@ -20,13 +20,16 @@ constexpr size_t kMaxFunctions = 1000;
 Result<Plan> Planner::make() {
   plan_.notes.clear();
   plan_.missed.clear();
-  const size_t before = plan_.functions.size();
   const size_t sites_before = plan_.sites.size();
+  if (auto added = add_named_locks(); !added) {
+    return tl::unexpected<Error>(added.error());
+  }
+  const size_t locks = plan_.functions.size();
   if (auto added = add_names(); !added) {
     return tl::unexpected<Error>(added.error());
   }
   const size_t asked = plan_.functions.size();
-  for (auto i = static_cast<uint32_t>(before); i < asked; ++i) {
+  for (auto i = static_cast<uint32_t>(locks); i < asked; ++i) {
     if (auto probed = probe_function(i); !probed) {
       if (!plan_.functions[i].by_pattern) {
         return tl::unexpected<Error>(probed.error());
@@ -36,7 +39,7 @@ Result<Plan> Planner::make() {
   }
   if (skipped_ != 0) {
     plan_.notes.push_back(fmt::format("{} of {} functions cannot be probed and were skipped: {}",
-                                      skipped_, asked - before, why_skipped_));
+                                      skipped_, asked - locks, why_skipped_));
   }
   if (is_first_plan() && !request_.later && plan_.accesses == 0 && plan_.watch.empty()) {
     return fail(ErrorKind::kUsage,
@@ -314,6 +317,9 @@ size_t Planner::add_addressed(uint32_t module, const ElfImage& elf, const CodeNa
 void Planner::add_function(uint32_t module, const std::string& name,
                            const std::vector<Range>& ranges, bool unit, bool accesses,
                            bool by_pattern) {
+  if (named_locks_.contains({module, ranges.front().begin})) {
+    return;
+  }
   const auto [known, is_new] = by_entry_.try_emplace({module, ranges.front().begin},
                                                      static_cast<uint32_t>(plan_.functions.size()));
   if (is_new) {

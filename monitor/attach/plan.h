@@ -22,7 +22,7 @@
 //             is told by the probe of one before it in the same straight run of code, with the
 //             registers carried over, or by the one after it; where neither works, by a note, and
 //             the result is incomplete.
-// Locks       pthread_mutex_*, pthread_rwlock_*, pthread_spin_*, pthread_cond_*: acquired when the
+// Locks       Those named, and pthread_mutex_*, pthread_rwlock_*, pthread_spin_*, pthread_cond_*: acquired when the
 //             function returns 0, released when the release is called.
 // Patterns    What a pattern with wildcards matches and no probe can bound is skipped, and a note
 //             says how many and why. What was named is an error.
@@ -57,6 +57,9 @@ inline bool is_release(LockRole role) {
   return role == LockRole::kRelease || role == LockRole::kReleaseEither;
 }
 
+// When a call that acquires has done so.
+enum class LockResult : uint8_t { kZero, kAlways, kNonZero };
+
 struct Action {
   enum class Kind : uint8_t {
     kEnter,   // of a unit
@@ -71,6 +74,7 @@ struct Action {
   bool fence = false;  // kAccess: no memory is accessed
   bool after = false;  // kAccess: it has taken place when the probe is hit
   LockRole role = LockRole::kAcquire;
+  LockResult result = LockResult::kZero;
   uint32_t label = Interner::kNone;  // of Symbols::labels
   uint32_t location = Event::kNoLocation;
   x86::Access access;
@@ -122,6 +126,9 @@ struct PlanRequest {
   std::vector<std::string> watch;     // SYMBOL|ADDRESS[:LENGTH]
   bool unit_accesses = true;
   bool locks = true;
+  // Patterns of functions that acquire or release the lock whose address is their first argument
+  // (monitor/probe/lock_name.h), or ACQUIRE/RELEASE. They are no units, nor are their accesses.
+  std::vector<std::string> named_locks;
   bool group_by_function = false;  // else by module
   bool values = false;             // what registers and memory hold is wanted, too
   // Names that no module has may be of one that is loaded later.

@@ -1,17 +1,22 @@
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fnmatch.h>
 
 #include "decoders/x86/dataflow.h"
 #include "decoders/x86/decode.h"
 #include "monitor/attach/planner.h"
+#include "monitor/probe/function_name.h"
+#include "monitor/probe/lock_name.h"
 
 namespace tsomon::attach {
 
 struct LockFunction {
-  const char* name;
+  std::string_view name;
   LockRole role;
+  LockResult result = LockResult::kZero;
 };
 
 namespace {
@@ -438,10 +443,72 @@ void Planner::add_locks() {
   }
 }
 
+// What is asked for with a name: the functions that match it, everywhere.
+Result<bool> Planner::add_named_locks() {
+  for (const std::string& text : request_.named_locks) {
+    const size_t slash = text.find('/');
+    const std::string first = text.substr(0, slash);
+    size_t found = 0;
+    for (uint32_t module = first_; module < target_.modules().size(); ++module) {
+      const auto elf = image(module);
+      if (!elf) {
+        continue;
+      }
+      if (slash == std::string::npos) {
+        found += add_named_locks(module, **elf, first, std::nullopt);
+      } else {
+        const size_t acquires = add_named_locks(module, **elf, first, false);
+        const size_t releases = add_named_locks(module, **elf, text.substr(slash + 1), true);
+        found += std::min(acquires, releases);
+      }
+    }
+    if (found == 0) {
+      if (auto missing = not_found(
+              text, fmt::format("{}: no such functions of a lock in any module of the process{}",
+                                text, similar_names(first, true)));
+          !missing) {
+        return missing;
+      }
+    }
+  }
+  return true;
+}
+
+size_t Planner::add_named_locks(uint32_t module, const ElfImage& elf, const std::string& pattern,
+                                std::optional<bool> releases) {
+  size_t found = 0;
+  for (const Symbol& symbol : elf.symbols()) {
+    const std::string plain =
+        symbol.readable.substr(0, probe::name_length(symbol.readable.c_str()));
+    const bool part = symbol.name.find(".cold") != std::string::npos ||
+                      symbol.name.find(".part") != std::string::npos;
+    if (!symbol.function || part || symbol.size == 0 ||
+        (::fnmatch(pattern.c_str(), symbol.readable.c_str(), 0) != 0 &&
+         ::fnmatch(pattern.c_str(), plain.c_str(), 0) != 0 &&
+         ::fnmatch(pattern.c_str(), symbol.name.c_str(), 0) != 0)) {
+      continue;
+    }
+    ++found;
+    if (!named_locks_.insert({module, symbol.address}).second) {
+      continue;
+    }
+    const probe::LockName name = probe::lock_name(plain.c_str());
+    LockFunction lock{plain, LockRole::kAcquire, LockResult::kAlways};
+    if (releases.value_or(name.releases)) {
+      lock.role = LockRole::kReleaseEither;
+    } else {
+      lock.role = name.shared ? LockRole::kAcquireShared : LockRole::kAcquire;
+      lock.result = name.tries ? LockResult::kNonZero : LockResult::kAlways;
+    }
+    add_lock(module, elf, symbol, lock);
+  }
+  return found;
+}
+
 void Planner::add_lock(uint32_t module, const ElfImage& elf, const Symbol& symbol,
                        const LockFunction& lock) {
   PlannedFunction function;
-  function.name = lock.name;
+  function.name = std::string(lock.name);
   function.module = module;
   function.ranges = {{symbol.address, symbol.address + symbol.size}};
   uint64_t bad = 0;
@@ -455,9 +522,16 @@ void Planner::add_lock(uint32_t module, const ElfImage& elf, const Symbol& symbo
   const auto index = static_cast<uint32_t>(plan_.functions.size());
   plan_.functions.push_back(std::move(function));
   const std::string group = "locks of " + text_name(module);
+  if (!is_release(lock.role) &&
+      std::none_of(plan_.functions[index].code.begin(), plan_.functions[index].code.end(),
+                   [](const Instruction& one) { return one.branch == x86::Branch::kReturn; })) {
+    plan_.missed.push_back(fmt::format(
+        "{} does not return by itself: when it has acquired a lock is not known", lock.name));
+  }
   Action enter;
   enter.kind = Action::Kind::kLock;
   enter.role = lock.role;
+  enter.result = lock.result;
   add_action(index, 0, elf, group, enter);
   if (!is_release(lock.role)) {
     const std::vector<Instruction>& code = plan_.functions[index].code;
@@ -466,6 +540,7 @@ void Planner::add_lock(uint32_t module, const ElfImage& elf, const Symbol& symbo
         Action leave;
         leave.kind = Action::Kind::kLockReturn;
         leave.role = lock.role;
+        leave.result = lock.result;
         add_action(index, i, elf, group, leave);
       }
     }

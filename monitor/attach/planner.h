@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -84,6 +85,9 @@ class Planner {
                   const std::string& group, const Action& action);
   Site* site_at(uint32_t module, const ElfImage& elf, uint64_t address, const std::string& group);
   void add_locks();
+  Result<bool> add_named_locks();
+  size_t add_named_locks(uint32_t module, const ElfImage& elf, const std::string& pattern,
+                         std::optional<bool> releases);
   void add_lock(uint32_t module, const ElfImage& elf, const Symbol& symbol,
                 const LockFunction& lock);
 
@@ -98,6 +102,7 @@ class Planner {
   std::map<std::pair<uint32_t, uint64_t>, uint32_t> by_address_;
   std::map<std::pair<uint32_t, std::string>, uint32_t> by_group_;
   std::map<uint64_t, bool> probeable_;
+  std::set<std::pair<uint32_t, uint64_t>> named_locks_;  // by module and entry
   size_t skipped_ = 0;       // functions that match a pattern and cannot be probed
   std::string why_skipped_;  // the first ones
 };

@@ -106,6 +106,9 @@ const char* set(Options* options, const char* key, const char* value) {
   if (std::strcmp(key, "unit") == 0) {
     return add_pattern(options->unit, &options->units, value, "a pattern of function names");
   }
+  if (std::strcmp(key, "lock") == 0) {
+    return add_pattern(options->lock, &options->locks, value, "a pattern of function names");
+  }
   if (std::strcmp(key, "set") == 0) {
     return add_pattern(options->set, &options->sets, value,
                        "a pattern of names of global variables");
@@ -170,10 +173,10 @@ const char* set(Options* options, const char* key, const char* value) {
 
 namespace {
 
-constexpr const char* kKeys[] = {"output",  "existing", "stamp_every", "stamp_max_age", "spin",
-                                 "buffer",  "on_full",  "unit",        "set",           "accesses",
-                                 "outside", "objects",  "follow_fork", "cancels",       "live",
-                                 "clock",   "level",    "noise",       "noise_seed",    "repeats"};
+constexpr const char* kKeys[] = {
+    "output", "existing", "stamp_every", "stamp_max_age", "spin",       "buffer",      "on_full",
+    "unit",   "set",      "accesses",    "outside",       "objects",    "follow_fork", "cancels",
+    "live",   "clock",    "level",       "noise",         "noise_seed", "repeats",     "lock"};
 
 void say_unknown(const char* key, char* error, size_t error_size) {
   Nearest nearest(key);
@@ -246,7 +249,8 @@ bool parse_options(const char* text, Options* options, char* error, size_t error
       std::snprintf(error, error_size, "%s: expected %s, found '%s'", item, expected, value);
       return false;
     }
-    if (std::strcmp(item, "unit") != 0 && std::strcmp(item, "set") != 0) {
+    if (std::strcmp(item, "unit") != 0 && std::strcmp(item, "set") != 0 &&
+        std::strcmp(item, "lock") != 0) {
       seen[seen_count++] = item;
     }
   }

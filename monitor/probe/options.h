@@ -1,7 +1,7 @@
 // TSOMON_OPTIONS: key=value pairs separated by ':'.
 //
 // A ':' inside a value is written '\:'; '::' stands for itself, so unit=Pool::take works.
-// Parsing is strict: an unknown key, a key given twice (other than unit) or a value out of range is
+// Parsing is strict: an unknown key, a key given twice (other than unit, lock or set) or a value out of range is
 // an error; nothing is guessed. Fixed memory, no allocation: it runs before main.
 //
 //   output=FILE        where to record; without it the program runs unrecorded
@@ -23,6 +23,8 @@
 //                      the file, besides two chunks for each thread
 //   on_full=block|drop when the buffer is full, wait (default) or drop records and count them
 //   unit=PATTERN       calls of functions with a matching name are units; may be repeated
+//   lock=PATTERN       functions with a matching name acquire or release the lock whose address is their first
+//                      argument (named_locks.h); lock=ACQUIRE/RELEASE names a pair; may be repeated
 //   set=PATTERN        global variables with a matching name are one atomic set, which has the
 //                      pattern's name; may be repeated, the first that matches counts
 //   accesses=all|sets  sets: of plain accesses and atomics only those to what tsomon_atomic_set or
@@ -78,6 +80,8 @@ struct Options {
   uint32_t noise_seed = 0;
   int units = 0;
   const char* unit[kMaxPatterns] = {};
+  int locks = 0;
+  const char* lock[kMaxPatterns] = {};
   int sets = 0;
   const char* set[kMaxPatterns] = {};
   char text[kMaxText] = {};  // what the pointers above point into

@@ -36,6 +36,7 @@
 #include "monitor/probe/chunk_writer.h"
 #include "monitor/probe/function_units.h"
 #include "monitor/probe/modules.h"
+#include "monitor/probe/named_locks.h"
 #include "monitor/probe/not_instrumented.h"
 #include "monitor/probe/process_clock.h"
 #include "monitor/probe/real.h"
@@ -237,7 +238,7 @@ void start() {
   simple_atomics = options.stamp_max_age != 0 && options.noise == 0 && !options.only_sets;
   prepare_clock();
   // The patterns are meant for the first program: what it starts may have nothing of the kind.
-  if (!find_unit_functions(first) || !declare_named_sets(first)) {
+  if (!find_unit_functions(first) || !find_lock_functions(first) || !declare_named_sets(first)) {
     refuse(kBadOptions);
   }
   prepare_threads();

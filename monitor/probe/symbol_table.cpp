@@ -102,7 +102,7 @@ void read_symbols(const char* image, size_t size, uint64_t bias, int type, const
         match = match >= 0 ? match : patterns.first_match(name, plain);
       }
       if (match >= 0) {
-        report({plain, bias + symbol.st_value, symbol.st_size, match});
+        report({name, plain, bias + symbol.st_value, symbol.st_size, match});
       }
     }
     return;

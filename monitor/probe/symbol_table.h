@@ -1,5 +1,5 @@
 // The names in the executable's ELF symbol table, for the options that choose by name: unit=PATTERN
-// (function_units.cpp), set=PATTERN (atomic_set_registry.cpp).
+// (function_units.cpp), lock=PATTERN (named_locks.cpp), set=PATTERN (atomic_set_registry.cpp).
 //
 // Matching    A name as it stands there, or demangled, that of a function with or without its
 //             parameters (function_name.h); endings like .cold, .part.0 or that of a static local
@@ -14,7 +14,8 @@
 namespace tsomon::probe {
 
 struct NamedSymbol {
-  const char* plain;  // demangled; of a function without parameters; only during the call
+  const char* name;   // as it stands there; only during the call
+  const char* plain;  // demangled; of a function without parameters; likewise
   uint64_t address;
   uint64_t size;
   int pattern;  // the first that matches
