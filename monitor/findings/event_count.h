@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tso/model/cancelled_units.h"
+#include "tso/model/idle_iterations.h"
 #include "tso/model/trace.h"
 
 namespace tsomon {
@@ -27,7 +27,7 @@ class EventCount {
     constexpr uint32_t kOutside = kBegin | kinds::kNodes;
     constexpr uint32_t kInside = kind_mask(EventKind::kWait);
     constexpr uint32_t kAccess = kind_mask(EventKind::kRead) | kind_mask(EventKind::kWrite) |
-                                 kind_mask(EventKind::kReadModifyWrite);
+                                 kind_mask(EventKind::kReadModifyWrite) | kind_mask(kIdle);
     constexpr uint32_t kMatters = kinds::kNodes;
     uint64_t units = 0;
     uint64_t larger = 0;

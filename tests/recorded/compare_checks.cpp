@@ -7,6 +7,8 @@
 
 #include "monitor/check/check_input.h"
 #include "monitor/process/symbols.h"
+#include "tso/model/idle_iterations.h"
+#include "tso/model/lifetimes.h"
 
 namespace {
 
@@ -39,18 +41,23 @@ int compare(const std::string& file) {
     return 1;
   }
   symbolise(loaded->trace, loaded->modules);
+  resolve_idle_iterations(loaded->trace);
   int different = 0;
   for (const Property property : {Property::kSerializability, Property::kScSerializability,
                                   Property::kAtomicSets, Property::kRobustness}) {
     CheckOptions options;
     options.property = property;
     options.source = loaded->basis;
-    const auto whole = check_trace(loaded->trace, options);
+    Trace judged = loaded->trace;
+    if (property != Property::kAtomicSets) {
+      follow_lifetimes(judged);
+    }
+    const auto whole = check_trace(judged, options);
     for (const unsigned jobs : {1U, 2U}) {
       options.jobs = jobs;
       const auto checked = check_input(file, InputFormat::kAuto, options);
       if (!whole || !checked || !same(*whole, checked->report) ||
-          !numbered(checked->report, loaded->trace)) {
+          !numbered(checked->report, judged)) {
         std::fprintf(stderr, "%s: %s, %u threads: %s as a whole, %s as a stream\n", file.c_str(),
                      property_name(property), jobs, whole ? whole->verdict_name() : "error",
                      checked ? checked->report.verdict_name() : "error");
