@@ -64,10 +64,11 @@ TSOMON_HOOK void __tsan_write_range_pc(void* address, uint64_t size, void* pc) {
   put_range(kWrite, address, size, reinterpret_cast<uint64_t>(pc));
 }
 
-// Loads and stores of an object's table of virtual functions.
+// Loads and stores of an object's table of virtual functions. A destructor begins by storing the one
+// that is there already, which nobody can tell: that is taken for a load.
 TSOMON_HOOK void __tsan_vptr_read(void** address) { access(kRead, address, 8, TSOMON_PC()); }
-TSOMON_HOOK void __tsan_vptr_update(void** address, void*) {
-  access(kWrite, address, 8, TSOMON_PC());
+TSOMON_HOOK void __tsan_vptr_update(void** address, void* table) {
+  access(*address == table ? kRead : kWrite, address, 8, TSOMON_PC());
 }
 
 // Of code that -ftsomon-files and -ftsomon-functions leave out, with -ftsomon-files-check: declared

@@ -159,7 +159,9 @@ class Finder {
     ++depth(event.thread, lock);
     const auto [first, last] = held_at_start_.equal_range(lock);
     for (auto at = first; at != last; ++at) {
-      if (trace_.events[at->second].thread != event.thread) {
+      const bool both_shared = event.kind() == EventKind::kAcquireShared &&
+                               trace_.events[at->second].kind() == EventKind::kReleaseShared;
+      if (trace_.events[at->second].thread != event.thread && !both_shared) {
         edges_.push_back({at->second, i});
       }
     }

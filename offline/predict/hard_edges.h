@@ -4,7 +4,7 @@
 //   fork      before the next event of the started thread.
 //   join      after what the joined thread did before it in the trace.
 //   lock      A release without an acquisition: the thread held the lock when the trace began. It
-//             comes before every later acquisition by others.
+//             comes before every later acquisition by others, of a reader before those of writers.
 //   message   What came before a send comes before what follows a later receive of the same.
 //             So does an atomic load of the address of one: of a word that tells what has
 //             been sent, as the guard of a local static does.

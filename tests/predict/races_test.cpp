@@ -251,6 +251,12 @@ TEST_CASE("a lock that was held when the trace began") {
   CHECK(races_in("T1|w(x)|0\nT1|rel(l)|1\nT2|acq(l)|2\nT2|w(x)|3\nT2|rel(l)|4\n").races.empty());
 }
 
+TEST_CASE("a reader's lock that was held when the trace began keeps no reader out") {
+  CHECK(races_in("T1|r(x)|0\nT1|rrel(l)|1\nT2|racq(l)|2\nT2|w(x)|3\nT2|rrel(l)|4\n").races.size() ==
+        1);
+  CHECK(races_in("T1|r(x)|0\nT1|rrel(l)|1\nT2|acq(l)|2\nT2|w(x)|3\nT2|rel(l)|4\n").races.empty());
+}
+
 TEST_CASE("a witness in short is that witness") {
   std::mt19937 random(5);
   SmallTraceShape shape;
