@@ -30,6 +30,7 @@ function(tsomon_instrument)
     if(type STREQUAL "EXECUTABLE")
       target_link_options(
         ${target} PRIVATE
+        $<$<CXX_COMPILER_ID:GNU>:LINKER:-T,${root}/share/tsomon/tsomon-sections.ld>
         "LINKER:--wrap=memcpy,--wrap=memmove,--wrap=memset"
         "LINKER:--wrap=__memcpy_chk,--wrap=__memmove_chk,--wrap=__memset_chk"
         "LINKER:--export-dynamic-symbol=__tsan_*,--export-dynamic-symbol=tsomon_runtime_*")
