@@ -19,11 +19,23 @@ function(tsomon_instrument)
       message(FATAL_ERROR "tsomon_instrument: ${library} was not found; install tsomon first")
     endif()
   endif()
+  # For the gcc that built it.
+  set(plugin_option "")
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^12[.]"
+     AND (TARGET tsomon_calls OR EXISTS ${root}/lib/tsomon_calls.so))
+    set(plugin_option "-fplugin=${root}/lib/tsomon_calls.so")
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^14[.]"
+     AND (TARGET tsomon_accesses OR EXISTS ${root}/lib/tsomon_accesses.so))
+    set(plugin_option "-fpass-plugin=${root}/lib/tsomon_accesses.so")
+  endif()
   foreach(target IN LISTS ARGN)
     target_compile_options(
       ${target}
       PRIVATE $<$<CXX_COMPILER_ID:Clang>:-Xclang$<SEMICOLON>-fsanitize=thread>
+              "$<$<CXX_COMPILER_ID:Clang>:SHELL:-mllvm -tsan-instrument-read-before-write>"
               $<$<CXX_COMPILER_ID:GNU>:-specs=${root}/share/tsomon/tsomon-gcc.specs>
+              ${plugin_option}
               $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan> -g -fpatchable-function-entry=5)
     target_include_directories(${target} SYSTEM PRIVATE ${root}/include/tsomon)
     get_target_property(type ${target} TYPE)
@@ -31,13 +43,17 @@ function(tsomon_instrument)
       target_link_options(
         ${target} PRIVATE
         $<$<CXX_COMPILER_ID:GNU>:LINKER:-T,${root}/share/tsomon/tsomon-sections.ld>
-        "LINKER:--wrap=memcpy,--wrap=memmove,--wrap=memset"
-        "LINKER:--wrap=__memcpy_chk,--wrap=__memmove_chk,--wrap=__memset_chk"
+        "-Wl,@${root}/share/tsomon/tsomon-wrap"
         "LINKER:--export-dynamic-symbol=__tsan_*,--export-dynamic-symbol=tsomon_runtime_*")
       target_link_libraries(${target} PRIVATE -Wl,--whole-archive ${library}
-                                              -Wl,--no-whole-archive zstd stdc++ pthread dl)
+                                              -Wl,--no-whole-archive zstd stdc++ m pthread dl)
       if(TARGET tsomon_probe)
         add_dependencies(${target} tsomon_probe)
+        foreach(plugin tsomon_calls tsomon_accesses)
+          if(TARGET ${plugin})
+            add_dependencies(${target} ${plugin})
+          endif()
+        endforeach()
         set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${library})
       endif()
     endif()

@@ -251,6 +251,10 @@ void store_bytes(void* to, const char* from, size_t size, uint64_t pc) {
 
 }  // namespace
 
+void load_copy(void* to, const void* from, size_t size, uint64_t pc) {
+  load_bytes(static_cast<char*>(to), from, size, pc);
+}
+
 bool copy(void* to, const void* from, size_t size, uint64_t pc) {
   if (!is_concurrent() || size == 0 || size > (size_t{1} << 20)) {
     if (size > (size_t{1} << 20) && is_concurrent()) {

@@ -110,6 +110,8 @@ bool range(bool store, const volatile void* address, size_t size, uint64_t pc);
 // False: nothing was done, there is nothing to be done step by step.
 bool copy(void* to, const void* from, size_t size, uint64_t pc);
 bool fill(void* to, int value, size_t size, uint64_t pc);
+// Into memory that is the calling thread's alone. Only with is_concurrent().
+void load_copy(void* to, const void* from, size_t size, uint64_t pc);
 template <typename T>
 T load(const volatile T* address, int order);
 template <typename T>
