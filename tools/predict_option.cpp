@@ -34,6 +34,7 @@ OnlinePredictions::OnlinePredictions(const PredictChoice& choice, const ReportOu
     SliceOptions options;
     options.slice_events = choice.events;
     options.max_work = choice.work;
+    options.knows_atomics = choice.knows_atomics;
     predictor_ = std::make_unique<SlicePredictor>(
         options, [this](const Prediction& prediction) { print(prediction); });
   }

@@ -11,6 +11,7 @@
 namespace tsomon {
 
 struct PredictChoice {
+  bool knows_atomics = false;  // of the events of the command (EventSource::knows_atomics())
   bool predict = false;
   uint64_t events = SliceOptions().slice_events;
   uint64_t work = SliceOptions().max_work;

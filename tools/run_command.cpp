@@ -149,6 +149,7 @@ void add_run_command(CLI::App& app, int& exit_status) {
           "the\nprogram has, too")
       ->option_text("FILE");
   add_flight_options(*command, options->flight);
+  options->predict.knows_atomics = true;
   add_predict_options(*command, options->predict);
   add_output_option(*command, options->output);
   command->add_option("command", options->command, "The program and its arguments, after --")

@@ -28,12 +28,22 @@ struct ScriptOptions {
   bool records = false;
 };
 
-void print(Trace& trace, bool is_recording, bool may_cancel) {
+// Loads or stores that are atomic.
+bool has_atomics(const Trace& trace) {
+  return std::any_of(trace.events.begin(), trace.events.end(), [](const Event& event) {
+    return event.atomic() && event.kind() != EventKind::kReadModifyWrite;
+  });
+}
+
+void print(Trace& trace, bool is_recording, bool knows_atomics, bool may_cancel) {
   StdWriter writer(trace.symbols);
   std::string text;
   writer.write_headers(text);
   if (is_recording) {
     StdWriter::write_recorded(text);
+  }
+  if (knows_atomics) {
+    StdWriter::write_atomics(text);
   }
   StdWriter::write_loss(trace, text);
   if (may_cancel) {
@@ -79,7 +89,9 @@ int run_script(const ScriptOptions& options) {
   warnings.insert(warnings.begin(), loaded->warnings.begin(), loaded->warnings.end());
   put_messages(kScriptTool, loaded->input, warnings);
   const bool complete = loaded->trace.complete;
-  print(loaded->trace, loaded->basis != BasisSource::kWritten, loaded->may_cancel);
+  const bool recorded = loaded->basis != BasisSource::kWritten;
+  print(loaded->trace, recorded, loaded->knows_atomics && (recorded || has_atomics(loaded->trace)),
+        loaded->may_cancel);
   return complete ? kExitClean : kExitInconclusive;
 }
 

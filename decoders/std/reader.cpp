@@ -41,6 +41,7 @@ class StdReader::Impl {
   uint64_t lost_events_ = 0;
   bool sampled_ = false;
   bool recorded_ = false;
+  bool atomics_ = false;
   bool may_cancel_ = false;
   Selection selection_;
   uint64_t skipped_lines_ = 0;
@@ -262,7 +263,8 @@ bool StdReader::Impl::parse_lost(std::string_view text) {
 }
 
 constexpr const char* kHeaders =
-    "a header set(...), init(...), lost(...), sampled(), recorded(), cancels() or selected(...)";
+    "a header set(...), init(...), lost(...), sampled(), recorded(), atomics(), cancels() or "
+    "selected(...)";
 
 bool StdReader::Impl::parse_header(std::string_view op) {
   const size_t open = op.find('(');
@@ -282,6 +284,10 @@ bool StdReader::Impl::parse_header(std::string_view op) {
   }
   if (name == "sampled" && text.empty()) {
     sampled_ = true;
+    return true;
+  }
+  if (name == "atomics" && text.empty()) {
+    atomics_ = true;
     return true;
   }
   if (name == "recorded" && text.empty()) {
@@ -493,6 +499,9 @@ inline bool StdReader::Impl::parse(const Fields& fields, EventBlock& block) {
   ++events_;
   Event& event = block.events.emplace_back();
   parsed.put_into(event);
+  if (atomics_ && (parsed.read || parsed.written)) {
+    event.set_atomic();
+  }
   event.lo = interval.lo;
   if (interval.lo != interval.hi || parsed.read || parsed.written) {
     block.complete(event, interval.hi, parsed.read, parsed.written);
@@ -587,6 +596,7 @@ Symbols StdReader::take_symbols() { return std::move(impl_->symbols_); }
 bool StdReader::complete() const { return impl_->complete_; }
 uint64_t StdReader::lost_events() const { return impl_->lost_events_; }
 bool StdReader::recorded() const { return impl_->recorded_; }
+bool StdReader::atomics() const { return impl_->atomics_; }
 bool StdReader::sampled() const { return impl_->sampled_; }
 bool StdReader::may_cancel() const { return impl_->may_cancel_; }
 Selection StdReader::selection() const { return impl_->selection_; }

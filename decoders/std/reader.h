@@ -57,6 +57,7 @@ class StdReader {
   uint64_t lost_events() const;
   bool sampled() const;         // a header said so
   bool recorded() const;        // likewise
+  bool atomics() const;         // likewise
   bool may_cancel() const;      // likewise
   Selection selection() const;  // likewise
   uint64_t skipped_lines() const;

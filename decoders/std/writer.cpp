@@ -1,5 +1,6 @@
 #include "decoders/std/writer.h"
 
+#include <algorithm>
 #include <array>
 #include <iterator>
 #include <optional>
@@ -255,6 +256,7 @@ void StdWriter::write_lost(uint64_t events, std::string& out) {
   fmt::format_to(std::back_inserter(out), "-|lost({})|\n", events);
 }
 
+void StdWriter::write_atomics(std::string& out) { out += "-|atomics()|\n"; }
 void StdWriter::write_recorded(std::string& out) { out += "-|recorded()|\n"; }
 
 void StdWriter::write_may_cancel(std::string& out) { out += "-|cancels()|\n"; }
@@ -275,6 +277,11 @@ std::string write_std(const Trace& trace) {
   std::string out;
   StdWriter writer(trace.symbols);
   writer.write_headers(out);
+  if (std::any_of(trace.events.begin(), trace.events.end(), [](const Event& event) {
+        return event.atomic() && event.kind() != EventKind::kReadModifyWrite;
+      })) {
+    StdWriter::write_atomics(out);
+  }
   writer.write(trace, out);
   StdWriter::write_loss(trace, out);
   return out;

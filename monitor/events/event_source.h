@@ -105,6 +105,8 @@ class EventSource {
   virtual bool complete() const = 0;
   virtual bool sampled() const { return false; }     // tso/model/trace.h
   virtual bool may_cancel() const { return false; }  // likewise; so far
+  // Which loads and stores are atomic is known (Event::atomic()).
+  virtual bool knows_atomics() const { return false; }
   virtual bool may_have_units() const { return true; }
   virtual Selection selection() const { return {}; }  // likewise
   // Whose events they are: a text trace may be of a recording.

@@ -74,6 +74,7 @@ Result<LoadedTrace> load(Result<std::unique_ptr<EventSource>> source) {
   loaded.format = (*source)->format();
   loaded.trace = std::move(*trace);
   loaded.may_cancel = (*source)->may_cancel();
+  loaded.knows_atomics = (*source)->knows_atomics();
   loaded.modules = (*source)->modules();
   loaded.warnings = (*source)->warnings();
   loaded.basis = (*source)->basis();

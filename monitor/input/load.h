@@ -29,7 +29,8 @@ struct LoadedTrace {
   std::vector<capture::Module> modules;  // for symbolisation
   std::vector<std::string> warnings;
   BasisSource basis = BasisSource::kWritten;
-  bool may_cancel = false;  // units, as the input says
+  bool may_cancel = false;     // units, as the input says
+  bool knows_atomics = false;  // EventSource::knows_atomics()
 };
 
 // The warning about a trace that lacks `count` events; 0: how many is not known.

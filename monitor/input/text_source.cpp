@@ -68,6 +68,7 @@ class TextSource : public EventSource {
   BasisSource basis() const override {
     return reader_.recorded() ? BasisSource::kProbe : BasisSource::kWritten;
   }
+  bool knows_atomics() const override { return reader_.atomics() || !reader_.recorded(); }
   bool may_cancel() const override { return reader_.may_cancel(); }
   Selection selection() const override { return reader_.selection(); }
   uint64_t lost_events() const override { return reader_.lost_events(); }

@@ -168,6 +168,9 @@ void judge_window(WindowReader& reader, EventSource& source, bool last,
   resolve_cancelled_units(window, !last || source.may_cancel());
   const auto renamed = predict::unite_rapid_threads(window, source.symbols().threads);
   part->branches = resolved(part->asked.race.branches, window);
+  if (!source.knows_atomics()) {
+    predict::take_exchanged_for_atomic(window.events);
+  }
   judge(window, reader.carried(), places, part);
   if (last) {
     return;
@@ -237,7 +240,7 @@ Result<void> predict_windows(WindowReader& reader, EventSource& source, Predicti
   }
   prediction->events = reader.read();
   if (prediction->windows > 0) {
-    findings.finish(reader.all(), prediction);
+    findings.finish(reader.all(), source.knows_atomics(), prediction);
     return {};
   }
   prediction->windows = 1;

@@ -12,8 +12,11 @@ namespace {
 // Blocks that were kept, as an input.
 class SliceSource : public EventSource {
  public:
-  SliceSource(std::vector<EventBlock> blocks, uint64_t first, Symbols symbols)
-      : blocks_(std::move(blocks)), number_(first), symbols_(std::move(symbols)) {}
+  SliceSource(std::vector<EventBlock> blocks, uint64_t first, Symbols symbols, bool knows_atomics)
+      : knows_atomics_(knows_atomics),
+        blocks_(std::move(blocks)),
+        number_(first),
+        symbols_(std::move(symbols)) {}
 
   Result<bool> next(EventBlock& block) override {
     if (at_ == blocks_.size()) {
@@ -32,8 +35,10 @@ class SliceSource : public EventSource {
   // There is more before and after it.
   bool complete() const override { return false; }
   uint64_t lost_events() const override { return 0; }
+  bool knows_atomics() const override { return knows_atomics_; }
 
  private:
+  bool knows_atomics_;
   std::vector<EventBlock> blocks_;
   size_t at_ = 0;
   uint64_t number_;
@@ -199,12 +204,12 @@ void SlicePredictor::ask(const Symbols& symbols) {
   asked.bounds.max_work = options_.max_work - work_;
   asked.stop = &stop_;
   ++summary_.slices;
-  running_ =
-      std::async(std::launch::async, [asked, source = std::make_shared<SliceSource>(
-                                                 std::move(blocks), kept_.front().first, symbols)] {
-        auto prediction = predict_source(*source, asked);
-        return prediction ? std::move(*prediction) : Prediction();
-      });
+  running_ = std::async(std::launch::async, [asked, source = std::make_shared<SliceSource>(
+                                                        std::move(blocks), kept_.front().first,
+                                                        symbols, options_.knows_atomics)] {
+    auto prediction = predict_source(*source, asked);
+    return prediction ? std::move(*prediction) : Prediction();
+  });
 }
 
 // The answer about the slice, if it is there.

@@ -33,6 +33,7 @@ namespace tsomon {
 struct SliceOptions {
   PredictOptions asked;
   uint64_t slice_events = 50'000;
+  bool knows_atomics = false;          // as EventSource
   uint64_t max_work = 20'000'000'000;  // of all slices
 };
 

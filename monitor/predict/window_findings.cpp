@@ -114,11 +114,12 @@ void WindowFindings::add(Prediction part, const WindowReader& reader) {
   found_.work += part.work;
 }
 
-void WindowFindings::finish(const predict::OutsideEvents& all, Prediction* whole) {
+void WindowFindings::finish(const predict::OutsideEvents& all, bool knows_atomics,
+                            Prediction* whole) {
   const std::vector<Event>& events = found_.trace.events;
   auto& races = found_.races.races;
   const uint64_t exchanged = std::erase_if(races, [&](const predict::Race& race) {
-    return all.exchanged(events[race.first], events[race.second]);
+    return !knows_atomics && all.exchanged(events[race.first], events[race.second]);
   });
   auto& deadlocks = found_.deadlocks.deadlocks;
   std::vector<predict::Deadlock> kept;

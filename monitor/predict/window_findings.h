@@ -33,7 +33,7 @@ class WindowFindings {
   // `part` was predicted from the window that the reader has.
   void add(Prediction part, const WindowReader& reader);
   // Writes everything into `whole`, whose trace gets the events that are named.
-  void finish(const predict::OutsideEvents& all, Prediction* whole);
+  void finish(const predict::OutsideEvents& all, bool knows_atomics, Prediction* whole);
 
  private:
   uint32_t keep(uint64_t number, const Event& event, uint64_t line);

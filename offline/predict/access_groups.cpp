@@ -50,6 +50,7 @@ std::vector<AccessGroup> groups_of(const Model& model, uint32_t cell) {
         if (is_new) {
           groups.push_back({list.thread,
                             model.node(id).writes != 0,
+                            event.atomic(),
                             event.location,
                             std::get<2>(key),
                             std::get<3>(key),

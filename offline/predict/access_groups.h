@@ -24,6 +24,7 @@ bool exclude(const LockSet& a, const LockSet& b);
 struct AccessGroup {
   uint32_t thread = 0;
   bool writes = false;
+  bool atomic = false;        // all of them
   uint32_t location = 0;      // of the accesses, in the source
   uint32_t first_cell = 0;    // of the accesses, which may have several
   uint32_t set = 0;           // of the locks that are held: Model::lock_sets()

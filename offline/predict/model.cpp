@@ -163,7 +163,6 @@ std::vector<bool> Model::find_shared() {
   std::vector<uint32_t> first(cells_.size(), kNone);
   std::vector<bool> several(cells_.size());
   std::vector<bool> written(cells_.size());
-  atomic_.resize(cells_.size());
   for (uint32_t i = 0; i < trace_.events.size(); ++i) {
     const Event& event = trace_.events[i];
     if (!reads(event) && !writes(event)) {
@@ -177,7 +176,6 @@ std::vector<bool> Model::find_shared() {
       }
       several[cell] = several[cell] || first[cell] != event.thread;
       written[cell] = written[cell] || writes(event);
-      atomic_[cell] = atomic_[cell] || event.kind() == EventKind::kReadModifyWrite;
     }
   }
   for (uint32_t cell = 0; cell < cells_.size(); ++cell) {

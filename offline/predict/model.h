@@ -228,8 +228,6 @@ class Model {
   uint32_t common_set(uint32_t cell) const {
     return common_set_[cell] == kSeveralSets ? kNone : common_set_[cell];
   }
-  // Somebody accesses the cell with an atomic read-modify-write.
-  bool atomic(uint32_t cell) const { return atomic_[cell]; }
 
   // The position of the event of a node among all events of its thread. O(log n).
   uint32_t place(NodeId id) const;
@@ -317,7 +315,6 @@ class Model {
   FlatMap<uint64_t, uint32_t> next_sets_;  // by set and change; while it is made
   GroupedLists writes_;
   GroupedLists accesses_;
-  std::vector<bool> atomic_;
   // By cell, while it is made: what accesses of the cell look at, in one place of memory.
   struct CellState {
     uint32_t last_write = kNone;  // use

@@ -50,4 +50,19 @@ bool OutsideEvents::notified(const Event& wait, uint64_t from) const {
   return false;
 }
 
+void take_exchanged_for_atomic(std::vector<Event>& events) {
+  OutsideEvents all;
+  for (const Event& event : events) {
+    if (event.kind() == EventKind::kReadModifyWrite) {
+      all.look(event, 0);
+    }
+  }
+  for (Event& event : events) {
+    if (is(event, kind_mask(EventKind::kRead) | kind_mask(EventKind::kWrite)) &&
+        all.exchanged(event, event)) {
+      event.set_atomic();
+    }
+  }
+}
+
 }  // namespace tsomon::predict

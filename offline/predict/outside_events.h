@@ -1,9 +1,10 @@
 // What events outside of a window rule out of what is found in it.
 //
-// Purpose     Two rules are about the whole run: memory that is accessed with atomic
-//             read-modify-writes is taken to be atomic altogether (races.h), and a notification is
-//             lost only if none comes later (deadlocks.h). So what is found in a window is put to
-//             all events of the input in the end.
+// Purpose     Two rules are about the whole run. A notification is lost only if none comes later
+//             (deadlocks.h). And where an input does not say which loads and stores are atomic (those
+//             of a processor or of breakpoints do not), memory that is accessed with atomic
+//             read-modify-writes is taken to be atomic altogether. So what is found in a window is
+//             put to all events of the input in the end.
 // Complexity  O(log(places)) for an exchange or a notification, nothing for other events.
 // Memory      By ranges that are exchanged, and condition variables with their threads.
 // Thread-safety: const access is safe.
@@ -13,6 +14,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <vector>
 
 #include "tso/model/event.h"
 
@@ -40,5 +42,9 @@ class OutsideEvents {
   uint32_t longest_ = 0;
   std::map<std::tuple<uint64_t, uint32_t, ThreadId>, uint64_t> notifications_;  // the last
 };
+
+// Of an input that does not say what is atomic: accesses to bytes that are exchanged in the trace
+// become atomic ones. O(n log(places)).
+void take_exchanged_for_atomic(std::vector<Event>& events);
 
 }  // namespace tsomon::predict

@@ -87,7 +87,7 @@ class RaceQuestions {
   std::vector<Question> find() {
     for (uint32_t cell = 0; cell < model_.cell_count(); ++cell) {
       spend(1);
-      if (model_.atomic(cell) || model_.benign(cell) || all_exclude(model_, cell)) {
+      if (model_.benign(cell) || all_exclude(model_, cell)) {
         continue;
       }
       const std::vector<AccessGroup> groups = issues_of(model_, cell);
@@ -120,7 +120,7 @@ class RaceQuestions {
     }
     // Of accesses with several cells the first common one counts.
     if (mine.thread == theirs.thread || !(mine.writes || theirs.writes) ||
-        std::max(mine.first_cell, theirs.first_cell) != cell) {
+        (mine.atomic && theirs.atomic) || std::max(mine.first_cell, theirs.first_cell) != cell) {
       return false;
     }
     bool open = false;

@@ -5,9 +5,9 @@
 //             the validator has accepted it.
 // Candidates  Pairs on a cell that clocks do not order and no common lock excludes, one report for
 //             each pair of source locations (of cell and threads where the trace has no locations).
-// Misses      Cells that are accessed with atomic read-modify-writes are taken to be atomic
-//             altogether: the trace does not say which loads and stores are. With three threads or
-//             more `refused` pairs may still race.
+// Atomics     Two atomic accesses (Event::atomic) never race, an atomic and a plain one do, on the
+//             bytes that both access. Inputs that do not say what is atomic: outside_events.h.
+// Misses      With three threads or more `refused` pairs may still race.
 // Bounds      The meter of the calling thread (tso/support/work.h): when it ends, or a pair of
 //             locations has been refused kMaxAttempts times or kMaxNodes have been looked at for
 //             it, the result is not complete. Windows (query.h) bound what one pair takes.

@@ -148,6 +148,20 @@ TEST_CASE("reader locks and atomic exchanges: nothing that cannot be") {
   }
 }
 
+TEST_CASE("atomic accesses race with plain ones, not with one another, byte by byte") {
+  const auto count = [](const char* lines) { return races_in(lines).races.size(); };
+  CHECK(count("T1|rmw(x)|1\nT2|w(x)|2\n") == 1);
+  CHECK(count("T1|rmw(x)|1\nT2|r(x)|2\n") == 1);
+  CHECK(count("T1|rmw(x)|1\nT2|rmw(x)|2\n") == 0);
+  CHECK(count("-|atomics()|\nT1|w(x=1)|1\nT2|w(x=2)|2\n") == 0);
+  CHECK(count("-|atomics()|\nT1|w(x=1)|1\nT2|w(x)|2\n") == 1);
+  CHECK(count("T1|w(x=1)|1\nT2|w(x=2)|2\n") == 1);
+  // A locked operation on one byte says nothing of the accesses around it.
+  const RaceResult wide =
+      races_in("T0|rmw(0x10+1)|0\nT1|w(0x10+2)|1\nT2|w(0x10+2)|2\nT3|rmw(0x11+1)|3\n");
+  CHECK(wide.races.size() == 5);
+}
+
 TEST_CASE("semaphores: nothing that cannot be, and all of two threads") {
   for (const uint32_t threads : {2U, 3U, 4U}) {
     for (const bool sync_preserving : {true, false}) {

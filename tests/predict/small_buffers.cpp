@@ -235,7 +235,8 @@ std::set<std::pair<uint32_t, uint32_t>> NaiveBuffers::races() const {
       for (const uint32_t b : next) {
         const Event& x = trace_.events[a];
         const Event& y = trace_.events[b];
-        if (a < b && accesses(x) && accesses(y) && overlap(x, y) && (stores(x) || stores(y))) {
+        if (a < b && accesses(x) && accesses(y) && overlap(x, y) && (stores(x) || stores(y)) &&
+            !(x.atomic() && y.atomic())) {
           found.emplace(a, b);
         }
       }

@@ -139,6 +139,9 @@ Trace random_small_trace(std::mt19937& random, const SmallTraceShape& shape) {
                                                               : EventKind::kWrite;
       const uint32_t variable = below(shape.variables);
       builder.add(thread, kind, variable, shape.wide ? 1 + below(2) : 0);
+      if (shape.exchanges && below(2) == 0) {
+        builder.trace.events.back().set_atomic();
+      }
     }
   }
   if (shape.forks && shape.threads > 1 && started[1] && below(2) == 0) {
@@ -320,7 +323,7 @@ std::set<std::pair<uint32_t, uint32_t>> NaivePlayer::races() {
         const Event& x = trace_.events[a];
         const Event& y = trace_.events[b];
         if (a < b && (reads(x) || writes(x)) && (reads(y) || writes(y)) && x.address == y.address &&
-            (writes(x) || writes(y))) {
+            (writes(x) || writes(y)) && !(x.atomic() && y.atomic())) {
           found.emplace(a, b);
         }
       }
