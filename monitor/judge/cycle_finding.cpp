@@ -79,7 +79,8 @@ Finding finding_of_cycle(const DetectedCycle& cycle, Property property,
     }
   }
   if (property != Property::kAtomicSets &&
-      !check_witness(finding.events, witness, {property, relation, false, false})) {
+      !check_witness(finding.events, witness,
+                     {property, relation, WitnessValues::kIgnored, false})) {
     witness.clear();  // what orders its events inside of a thread has left the history
   }
   return finding;

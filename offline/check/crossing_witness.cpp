@@ -182,9 +182,9 @@ class CycleWitness {
 
   std::optional<Violation> show(const std::vector<Step>& steps) const {
     const OrientationOracle before = [this](uint32_t e, uint32_t f) { return order_of(e, f); };
-    const WitnessChecker checker(in_.trace,
-                                 {in_.options.property, in_.options.relation, false, true});
-    if (!checker.check(steps, false)) {
+    const WitnessChecker checker(
+        in_.trace, {in_.options.property, in_.options.relation, WitnessValues::kIgnored, true});
+    if (!checker.check(steps, WitnessValues::kIgnored)) {
       return std::nullopt;
     }
     std::vector<uint32_t> ends;
@@ -193,7 +193,7 @@ class CycleWitness {
     }
     Violation found;
     found.complete = false;
-    found.witness = minimal_witness(checker, in_.relation, steps, false, ends);
+    found.witness = minimal_witness(checker, in_.relation, steps, WitnessValues::kIgnored, ends);
     for (const Step& step : found.witness) {
       if (!step.commit) {
         found.slice.push_back(step.event);

@@ -57,8 +57,9 @@ void check_finding(const Trace& trace, const Finding& finding, const CheckOption
     for (Step& step : steps) {
       step.event = at(step.event);
     }
-    const auto checked =
-        check_witness(trace, steps, {Property::kSerializability, options.analysis.relation, false});
+    const auto checked = check_witness(
+        trace, steps,
+        {Property::kSerializability, options.analysis.relation, WitnessValues::kIgnored});
     REQUIRE_MESSAGE(checked.has_value(), checked.error().to_string());
   }
 }

@@ -358,7 +358,7 @@ TEST_CASE("no event of a witness could be left out") {
       relation_options.model = MemoryModel::kSc;
     }
     const Relation relation(trace, locations, relation_options);
-    const WitnessClaim claim = {options.property, options.relation, false};
+    const WitnessClaim claim = {options.property, options.relation, WitnessValues::kIgnored};
     for (const Violation& violation : searched(trace, options).findings) {
       if (violation.witness.empty()) {
         continue;

@@ -11,6 +11,7 @@
 #include "tso/check/class_graph.h"
 #include "tso/check/component_search.h"
 #include "tso/check/explanation.h"
+#include "tso/check/issued_executions.h"
 #include "tso/check/lock_points.h"
 #include "tso/order/event_ranges.h"
 #include "tso/order/issue_order.h"
@@ -32,6 +33,8 @@ constexpr uint64_t kLeastWork = 20'000;
 // For looks at the whole of a small trace, all together.
 constexpr uint64_t kWholeSteps = 10'000;
 constexpr uint64_t kWholeWork = 100'000'000;
+// For the executions of a small trace, for each component.
+constexpr uint64_t kMaxStates = 30'000;
 
 AnalysisOptions with_model(AnalysisOptions options) {
   if (options.property == Property::kScSerializability) {
@@ -303,8 +306,35 @@ class Analyser {
     return found.by_executions ? std::move(found.result) : OrientationResult();
   }
 
+  // Of SC-serializability: an order of the issues that the pairs of accesses allow may be that of no
+  // execution with the recorded values.
+  IssuedExecutions look_at_executions(const WantedComponent& component) const {
+    if (!sources_ || !options_.only.empty() || options_.relation.semantics != Semantics::kExact) {
+      return {};
+    }
+    std::vector<UnitId> among;
+    for (const uint32_t i : component.edges) {
+      const Edge& behind = classes_->events_behind(i);
+      among.push_back(units_.of_event(behind.from));
+      among.push_back(units_.of_event(behind.to));
+    }
+    std::sort(among.begin(), among.end());
+    return issued_executions(relation_, units_, *sources_, graph_->order, among, kMaxStates);
+  }
+
   void judge(const WantedComponent& component, const SearchedComponent& searched) {
-    const OrientationResult& found = searched.result;
+    OrientationResult found = searched.result;
+    IssuedExecutions executions;
+    if (found.cyclic == Answer::kYes) {
+      executions = look_at_executions(component);
+      const bool none = executions.cyclic == Answer::kNo && executions.acyclic == Answer::kNo;
+      if (!none && executions.cyclic == Answer::kNo) {
+        found.cyclic = Answer::kNo;
+      }
+      if (!none && executions.acyclic != Answer::kUnknown) {
+        found.acyclic = executions.acyclic;
+      }
+    }
     const std::vector<uint32_t>& open = searched.open;
     if (found.cyclic == Answer::kNo && found.acyclic == Answer::kNo) {
       incomplete("the recorded values of a component fit no execution");
@@ -329,6 +359,9 @@ class Analyser {
         !explain(component, searched, &finding)) {
       ++result_.undecided_components;
       return;
+    }
+    if (!finding.witness.empty() && !executions.witness.empty()) {
+      explainer_->show_execution(executions.witness, &finding);
     }
     result_.add(std::move(finding), options_.max_findings);
   }

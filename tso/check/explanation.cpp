@@ -1,6 +1,7 @@
 #include "tso/check/explanation.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -171,12 +172,8 @@ bool Explainer::show(const ViolatedComponent& component, const OrientationOracle
     *why = "internal error: no execution has the orientation that was found";
     return false;
   }
-  if (!witnesses_) {
-    witnesses_.emplace(in_.trace, WitnessClaim{in_.options.property, in_.options.relation, false,
-                                               !in_.graph.locks_contradict});
-  }
-  const bool values = in_.values && component.realised;
-  const auto checked = witnesses_->check(*steps, values);
+  auto values = in_.values && component.realised ? WitnessValues::kKnown : WitnessValues::kIgnored;
+  const auto checked = witness_checker().check(*steps, values);
   if (!checked) {
     *why = "internal error: " + checked.error().to_string();
     return false;
@@ -186,14 +183,11 @@ bool Explainer::show(const ViolatedComponent& component, const OrientationOracle
     ends.insert(ends.end(), {edge.from, edge.to});
   }
   complete(finding->cycle, &ends);
-  finding->witness = minimal_witness(*witnesses_, in_.relation, *steps, values, ends);
-  finding->slice.clear();
-  for (const Step& step : finding->witness) {
-    if (!step.commit) {
-      finding->slice.push_back(step.event);
-    }
+  // What is left out must not make a load look as if it had returned something else.
+  if (values == WitnessValues::kKnown && witness_checker().check(*steps, WitnessValues::kShown)) {
+    values = WitnessValues::kShown;
   }
-  std::sort(finding->slice.begin(), finding->slice.end());
+  keep_witness(minimal_witness(witness_checker(), in_.relation, *steps, values, ends), finding);
   // The cycle that is left may be another one, and nothing but what is left orders it.
   ThreadOrder in_thread = program_order();
   const ThreadDefinitions own(in_.trace, in_.relation.options(), finding->slice);
@@ -206,6 +200,52 @@ bool Explainer::show(const ViolatedComponent& component, const OrientationOracle
     name_cycle(finding);
   }
   return true;
+}
+
+const WitnessChecker& Explainer::witness_checker() {
+  if (!witnesses_) {
+    witnesses_.emplace(
+        in_.trace, WitnessClaim{in_.options.property, in_.options.relation, WitnessValues::kIgnored,
+                                !in_.graph.locks_contradict});
+  }
+  return *witnesses_;
+}
+
+void Explainer::keep_witness(std::vector<Step> witness, Violation* finding) const {
+  finding->witness = std::move(witness);
+  finding->slice.clear();
+  for (const Step& step : finding->witness) {
+    if (!step.commit) {
+      finding->slice.push_back(step.event);
+    }
+  }
+  std::sort(finding->slice.begin(), finding->slice.end());
+}
+
+void Explainer::show_execution(const std::vector<Step>& steps, Violation* finding) {
+  if (!witness_checker().check(steps, WitnessValues::kShown)) {
+    return;
+  }
+  keep_witness(minimal_witness(witness_checker(), in_.relation, steps, WitnessValues::kShown, {}),
+               finding);
+  std::unordered_map<uint32_t, uint32_t> issued;
+  for (const Step& step : finding->witness) {
+    if (!step.commit) {
+      issued.emplace(step.event, static_cast<uint32_t>(issued.size()));
+    }
+  }
+  const auto before = [&](uint32_t e, uint32_t f) {
+    return issued.at(e) < issued.at(f) ? Order::kBefore : Order::kAfter;
+  };
+  const ThreadOrder in_thread = [this](uint32_t e, uint32_t f) {
+    return in_.relation.position(e) < in_.relation.position(f);
+  };
+  auto cycle =
+      shortest_cycle_among(in_.relation, in_.classes.class_of(), finding->slice, before, in_thread);
+  if (!cycle.empty()) {
+    finding->cycle = std::move(cycle);
+    name_cycle(finding);
+  }
 }
 
 Order Explainer::certain(uint32_t e, uint32_t f) const {

@@ -47,6 +47,9 @@ class Explainer {
   // Fills cycle, slice and witness of the finding. False: `why` says why there is no witness that
   // holds. True with `why`: there need not be one (the paper's relation).
   bool explain(const ViolatedComponent& component, Violation* finding, std::string* why);
+  // SC-serializability with values: `steps` of an execution that returns them, in whose order of
+  // issues there is a cycle. It replaces the witness, if the checker accepts it.
+  void show_execution(const std::vector<Step>& steps, Violation* finding);
 
  private:
   struct Orientation {
@@ -62,6 +65,8 @@ class Explainer {
             std::string* why);
   Order certain(uint32_t e, uint32_t f) const;
   EdgeKind directed_kind(const Edge& edge) const;
+  const WitnessChecker& witness_checker();
+  void keep_witness(std::vector<Step> witness, Violation* finding) const;
   void name_cycle(Violation* finding) const;
   void collect_window(Violation* finding) const;
   void complete(const std::vector<CycleEdge>& cycle, std::vector<uint32_t>* events) const;

@@ -51,6 +51,11 @@ class Replay {
 
  private:
   bool sc() const { return claim_.options.model == MemoryModel::kSc; }
+  // Of an order of issues, the execution under TSO whose it is.
+  bool by_issues() const {
+    return claim_.property == Property::kScSerializability &&
+           claim_.values != WitnessValues::kIgnored;
+  }
 
   // Rules 1 and 2; fills issue_, commit_, forwarded_from_ and events_.
   std::string follow_machine() {
@@ -67,7 +72,7 @@ class Replay {
         if (buffer.empty() || buffer.front() != e) {
           return fmt::format("commits event {} out of turn", e);
         }
-        if (sc() && (at == 0 || steps_[at - 1] != Step{false, e})) {
+        if (sc() && !by_issues() && (at == 0 || steps_[at - 1] != Step{false, e})) {
           return fmt::format("delays the commit of event {} under SC", e);
         }
         buffer.erase(buffer.begin());
@@ -111,6 +116,9 @@ class Replay {
     return {};
   }
 
+  // What orders it with others.
+  uint32_t place(uint32_t e) const { return by_issues() ? issue_.at(e) : effect(e); }
+
   uint32_t effect(uint32_t e) const {
     const auto at = commit_.find(e);
     return at != commit_.end() ? at->second : issue_.at(e);
@@ -127,8 +135,8 @@ class Replay {
         // shows committed before a later load.
         const bool kept = defs_.same_thread(e, f)
                               ? !defs_.store(e) || !defs_.load_like(f) || !defs_.visible_by(e, f) ||
-                                    effect(e) < issue_.at(f)
-                              : effect(e) < issue_.at(f);
+                                    place(e) < issue_.at(f)
+                              : place(e) < issue_.at(f);
         if (!kept) {
           return fmt::format("turns round the directed edge from event {} to event {}", e, f);
         }
@@ -139,6 +147,9 @@ class Replay {
 
   // Conflicting events of different threads: does e come before f in this execution?
   bool before(uint32_t e, uint32_t f) const {
+    if (by_issues()) {
+      return issue_.at(e) < issue_.at(f);
+    }
     const auto forwarded_e = forwarded_from_.find(e);
     const auto forwarded_f = forwarded_from_.find(f);
     const uint32_t at_e =
@@ -150,7 +161,8 @@ class Replay {
 
   // Rule 5: checked for loads of locations all of whose stores are in the slice.
   std::string return_values() {
-    if (!claim_.values || !trace_.complete) {
+    const bool shown = claim_.values == WitnessValues::kShown;
+    if (claim_.values == WitnessValues::kIgnored || !trace_.complete) {
       return {};
     }
     for (const uint32_t load : events_) {
@@ -166,7 +178,10 @@ class Replay {
             (kind != EventKind::kWrite && kind != EventKind::kReadModifyWrite)) {
           return;
         }
-        comparable = issue_.contains(w) && w >= trace_.pending_prefix &&
+        if (shown && !issue_.contains(w)) {
+          return;
+        }
+        comparable = issue_.contains(w) && (shown || w >= trace_.pending_prefix) &&
                      trace_.write_value(trace_.events[w]).has_value() && defs_.inside(load, w) &&
                      defs_.inside(w, load);
         if (comparable && effect(w) < issue_.at(load) &&
@@ -301,7 +316,7 @@ WitnessChecker::WitnessChecker(const Trace& trace, const WitnessClaim& claim)
 WitnessChecker::~WitnessChecker() = default;
 
 Result<std::vector<uint32_t>> WitnessChecker::check(const std::vector<Step>& witness,
-                                                    bool values) const {
+                                                    WitnessValues values) const {
   WitnessClaim claim = claim_;
   claim.values = values;
   return Replay(trace_, tables_->definitions, tables_->units, witness, claim).run();
@@ -313,7 +328,7 @@ Result<std::vector<uint32_t>> check_witness(const Trace& trace, const std::vecto
 }
 
 std::vector<Step> minimal_witness(const WitnessChecker& checker, const Relation& relation,
-                                  const std::vector<Step>& witness, bool values,
+                                  const std::vector<Step>& witness, WitnessValues values,
                                   const std::vector<uint32_t>& first_kept) {
   const auto restricted = [&](const std::set<uint32_t>& events) {
     std::vector<Step> steps;

@@ -11,8 +11,10 @@
 //                 program order) has a cycle: of the events of the witness alone, so that what
 //                 orders a store and a later load of its thread has to be among them;
 //              5. where a location's stores all lie in the slice, and none was made before the
-//                 trace begins, loads return recorded values;
+//                 trace begins, loads return recorded values (WitnessValues);
 //              6. nobody acquires a lock between an acquisition and its release in the slice.
+//             SC-serializability asks for the order of the issues. Where values count they are those of
+//             an execution under TSO, and stores may commit late; elsewhere they commit at once.
 // Complexity  O(n) for a trace of n events, once; then for a witness of w events O(w^2) and what
 //             the definitions look at: at most the events of a thread between two drains, and the
 //             stores to the bytes that the witness loads.
@@ -31,10 +33,16 @@
 
 namespace tsomon {
 
+enum class WitnessValues : uint8_t {
+  kIgnored,  // rule 5 is not asked for
+  kKnown,    // rule 5
+  kShown,    // and in the witness alone a load returns what it shows to be in memory
+};
+
 struct WitnessClaim {
   Property property = Property::kSerializability;
   RelationOptions options;
-  bool values = true;
+  WitnessValues values = WitnessValues::kKnown;
   bool exclusion = true;  // rule 6
 };
 
@@ -47,7 +55,7 @@ class WitnessChecker {
   WitnessChecker& operator=(const WitnessChecker&) = delete;
 
   // As check_witness(); `values` in place of the claim's.
-  Result<std::vector<uint32_t>> check(const std::vector<Step>& witness, bool values) const;
+  Result<std::vector<uint32_t>> check(const std::vector<Step>& witness, WitnessValues values) const;
 
  private:
   struct Tables;
@@ -63,7 +71,7 @@ class WitnessChecker {
 // O(w) checks for w of these.
 inline constexpr size_t kMaxMinimised = 200;
 std::vector<Step> minimal_witness(const WitnessChecker& checker, const Relation& relation,
-                                  const std::vector<Step>& witness, bool values,
+                                  const std::vector<Step>& witness, WitnessValues values,
                                   const std::vector<uint32_t>& first_kept);
 
 // The cycle that the execution shows, as trace events: each one's unit (for robustness: the event
