@@ -200,7 +200,7 @@ class CycleWitness {
       }
     }
     std::sort(found.slice.begin(), found.slice.end());
-    if (!checker.check(found.witness, false)) {
+    if (!checker.check(found.witness, WitnessValues::kIgnored)) {
       return std::nullopt;
     }
     name_cycle(before, &found);

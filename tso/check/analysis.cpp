@@ -319,7 +319,8 @@ class Analyser {
       among.push_back(units_.of_event(behind.to));
     }
     std::sort(among.begin(), among.end());
-    return issued_executions(relation_, units_, *sources_, graph_->order, among, kMaxStates);
+    return issued_executions(relation_, units_, *sources_, graph_->order, among,
+                             !graph_->locks_contradict && options_.relation.lock_order, kMaxStates);
   }
 
   void judge(const WantedComponent& component, const SearchedComponent& searched) {

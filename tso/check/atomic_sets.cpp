@@ -428,9 +428,8 @@ SetChoice resolved(const Trace& trace, SetChoice choice) {
   if (choice != SetChoice::kAuto) {
     return choice;
   }
-  const bool objects =
-      trace.symbols.sets.empty() &&
-      std::any_of(trace.events.begin(), trace.events.end(), begins_object);
+  const bool objects = trace.symbols.sets.empty() &&
+                       std::any_of(trace.events.begin(), trace.events.end(), begins_object);
   return objects ? SetChoice::kObjects : SetChoice::kDeclared;
 }
 

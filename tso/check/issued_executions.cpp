@@ -4,8 +4,9 @@
 #include <bit>
 #include <string>
 #include <unordered_set>
+#include <utility>
 
-#include "tso/support/none.h"
+#include "tso/check/definitions.h"
 #include "tso/support/work.h"
 
 namespace tsomon {
@@ -68,6 +69,23 @@ class Search {
     }
   }
 
+  // As the checker of witnesses has it: of sections that end.
+  void exclude() {
+    const TraceDefinitions definitions(issues_.trace(), issues_.options());
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      const uint32_t end = definitions.end_of_section(nodes_[i].event);
+      const auto release = std::find_if(nodes_.begin(), nodes_.end(),
+                                        [&](const Node& node) { return node.event == end; });
+      for (size_t j = 0; release != nodes_.end() && j < nodes_.size(); ++j) {
+        if (j != i && definitions.end_of_section(nodes_[j].event) != TraceDefinitions::kNone &&
+            definitions.conflict(nodes_[i].event, nodes_[j].event)) {
+          nodes_[j].sections.emplace_back(static_cast<uint8_t>(i),
+                                          static_cast<uint8_t>(release - nodes_.begin()));
+        }
+      }
+    }
+  }
+
   IssuedExecutions run() {
     extend();
     IssuedExecutions found;
@@ -85,7 +103,9 @@ class Search {
     uint8_t location = kInitial;  // none
     Set before = 0;               // issued before it in every execution
     Set own = 0;                  // of these, those of its thread
-    Set edges = 0;                // an edge to this one, if they are issued before it
+    // Of an acquisition, those that keep it out until their release has taken effect.
+    std::vector<std::pair<uint8_t, uint8_t>> sections;
+    Set edges = 0;  // an edge to this one, if they are issued before it
   };
 
   static Set bit(size_t i) { return Set{1} << i; }
@@ -187,7 +207,11 @@ class Search {
     const Set mine = issued_ & ~done_ & nodes_[i].own;
     const uint32_t room = issues_.options().store_buffer;
     const bool store = issues_.is_store(e);
-    if ((issues_.drains(e) && mine != 0) || !returns_value(i) ||
+    const bool kept_out =
+        std::any_of(nodes_[i].sections.begin(), nodes_[i].sections.end(), [&](const auto& section) {
+          return (issued_ & bit(section.first)) != 0 && (done_ & bit(section.second)) == 0;
+        });
+    if (kept_out || (issues_.drains(e) && mine != 0) || !returns_value(i) ||
         (store && room != 0 && static_cast<uint32_t>(std::popcount(mine)) >= room)) {
       return;
     }
@@ -254,7 +278,8 @@ class Search {
 
 IssuedExecutions issued_executions(const Relation& issues, const UnitTable& units,
                                    const RecordedValues& values, const Reachability& order,
-                                   const std::vector<UnitId>& among, uint64_t max_states) {
+                                   const std::vector<UnitId>& among, bool exclusion,
+                                   uint64_t max_states) {
   const Trace& trace = issues.trace();
   const auto nodes = std::count_if(trace.events.begin(), trace.events.end(),
                                    [](const Event& event) { return is(event, kinds::kNodes); });
@@ -266,6 +291,9 @@ IssuedExecutions issued_executions(const Relation& issues, const UnitTable& unit
   }
   Search search(issues, units, values, among, max_states);
   search.order_nodes(order);
+  if (exclusion) {
+    search.exclude();
+  }
   return search.run();
 }
 

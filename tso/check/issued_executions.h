@@ -5,9 +5,7 @@
 //             execution under TSO did: whether an order of the issues is that of an execution with
 //             these values is decided here, by running all of them. It replaces what a search over pairs
 //             of accesses leaves as possible.
-// Exact       Where `complete`, but for locks: an order of critical sections that the order of the
-//             trace leaves open may be taken though a lock forbids it. So kNo holds, and an
-//             execution with a cycle is for the witness checker to accept.
+// Exact       Within the bounds; where locks do not exclude, kYes is for the witness checker to accept.
 // Bounds      kMaxNodes events, max_states states; beyond them answers are kUnknown.
 // Complexity  O(states x events). Thread-safety: a pure function.
 #pragma once
@@ -33,8 +31,10 @@ struct IssuedExecutions {
 };
 
 // `issues`: of MemoryModel::kSc; `order`: what is certain of it, values included. `among`: sorted.
+// `exclusion`: locks exclude, as the witness checker has it.
 IssuedExecutions issued_executions(const Relation& issues, const UnitTable& units,
                                    const RecordedValues& values, const Reachability& order,
-                                   const std::vector<UnitId>& among, uint64_t max_states);
+                                   const std::vector<UnitId>& among, bool exclusion,
+                                   uint64_t max_states);
 
 }  // namespace tsomon
