@@ -62,7 +62,8 @@ class Search {
           nodes_[j].before |= bit(i);
           nodes_[j].own |= in_thread ? bit(i) : 0;
         }
-        if (in_thread || issues_.conflict(e, f)) {
+        // Not of conflicts alone: a thread's start comes before what it does.
+        if (in_thread || issues_.conflict(e, f) || issues_.between(e, f) == Order::kBefore) {
           nodes_[j].edges |= bit(i);
         }
       }
