@@ -386,8 +386,8 @@ void ThreadStream::add_ordered(const Record& record) {
     }
     case RecordType::kBlock:
     case RecordType::kBlockEnd: {
-      Event event = make(
-          record.type == RecordType::kBlock ? EventKind::kAllocate : EventKind::kFree, record);
+      Event event =
+          make(record.type == RecordType::kBlock ? EventKind::kAllocate : EventKind::kFree, record);
       event.size = 0;
       const uint64_t bytes = block_bytes(record);
       return add_placed(event, placed, {}, bytes != 0 ? std::optional(bytes) : std::nullopt);

@@ -118,9 +118,8 @@ void block_begins(uint64_t address, uint64_t bytes, uint64_t pc) {
   put_stamped(*context, RecordType::kBlock, address, bytes, pc, floor);
   for (int i = 0; i <= (first == last ? 0 : 1); ++i) {
     // What somebody else has given back there since may be the next block.
-    if (!is_mine(words[i], numbers[i]) &&
-        entries[i]->word.compare_exchange_strong(words[i],
-                                                 changed(words[i], numbers[i], myself()))) {
+    if (!is_mine(words[i], numbers[i]) && entries[i]->word.compare_exchange_strong(
+                                              words[i], changed(words[i], numbers[i], myself()))) {
       entries[i]->stamp.store(last_stamp(*context), std::memory_order_relaxed);
     }
   }

@@ -65,7 +65,7 @@ struct Local {
   uint32_t interruptions = 0;  // by signal handlers
   uint32_t units = 0;          // open ones; more or fewer after siglongjmp
   uint32_t lock_code = 0;      // how deep in annotated code of a lock (tsan_interface.cpp)
-  uint64_t allocates = 0;      // where the operator new or delete returns to that calls the allocator
+  uint64_t allocates = 0;  // where the operator new or delete returns to that calls the allocator
   uint32_t ignored_loads = 0;  // how deep in code whose accesses are not to be reported
   uint32_t ignored_stores = 0;
   Thread* thread = nullptr;

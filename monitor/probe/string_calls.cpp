@@ -221,7 +221,7 @@ TSOMON_COMPARE_BYTES(bcmp)
 
 #define TSOMON_LOOK(RESULT, NAME)                                                     \
   TSOMON_WRAP(RESULT, NAME, (const char* text, const char* what)) {                   \
-    TSOMON_UNLESS_SEEN(unconst(NAME(text, what)))                          \
+    TSOMON_UNLESS_SEEN(unconst(NAME(text, what)))                                     \
     return look<RESULT>(text, what, TSOMON_PC(),                                      \
                         [](const char* at, const char* of) { return NAME(at, of); }); \
   }

@@ -182,8 +182,9 @@ TEST_CASE("plain traces: counters with values are violated, and it is known how 
       REQUIRE(report->violations() > 0);
       CHECK(report->verdict() == Verdict::kDefinite);
       const Finding& found = report->findings.front();
-      CHECK(check_witness(found.events, found.violation.witness,
-                          {Property::kSerializability, options.analysis.relation, WitnessValues::kIgnored}));
+      CHECK(check_witness(
+          found.events, found.violation.witness,
+          {Property::kSerializability, options.analysis.relation, WitnessValues::kIgnored}));
     }
   }
 }

@@ -17,14 +17,15 @@ struct Derived : Base {
 };
 }  // namespace
 
-#define CPP_CASES                                                                              \
-  CASE(fill_chars, W(arena.text, 16), std::fill(arena.text, arena.text + 16, 'x'))             \
-  CASE(fill_ints, W(arena.ints, 16), std::fill(arena.ints, arena.ints + 4, 0))                 \
-  CASE(copy_16, R(arena.other, 16) W(arena.text, 16), std::copy(arena.other, arena.other + 16, arena.text)) \
-  CASE(equal_16, R(arena.other, 16) R(arena.text, 16),                                         \
-       sink = std::equal(arena.other, arena.other + 16, arena.text))                           \
-  CASE(construct, W(arena.text, 24), new (arena.text) Wide())                                  \
-  CASE(construct_array, W(arena.text, 32), new (arena.text) long[4]())                         \
+#define CPP_CASES                                                                  \
+  CASE(fill_chars, W(arena.text, 16), std::fill(arena.text, arena.text + 16, 'x')) \
+  CASE(fill_ints, W(arena.ints, 16), std::fill(arena.ints, arena.ints + 4, 0))     \
+  CASE(copy_16, R(arena.other, 16) W(arena.text, 16),                              \
+       std::copy(arena.other, arena.other + 16, arena.text))                       \
+  CASE(equal_16, R(arena.other, 16) R(arena.text, 16),                             \
+       sink = std::equal(arena.other, arena.other + 16, arena.text))               \
+  CASE(construct, W(arena.text, 24), new (arena.text) Wide())                      \
+  CASE(construct_array, W(arena.text, 32), new (arena.text) long[4]())             \
   CASE(construct_virtual, W(arena.text, 24), new (arena.text) Derived())
 
 #include "tests/probe/programs/hidden_main.h"

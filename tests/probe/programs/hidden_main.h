@@ -5,7 +5,7 @@ COMMON_CASES
 CPP_CASES
 #undef CASE
 
-static void *run(void *nothing) {
+static void* run(void* nothing) {
 #define CASE(NAME, EXPECTED, DOES) \
   tsomon_unit_begin(#NAME);        \
   run_##NAME();                    \
