@@ -175,7 +175,9 @@ std::vector<Step> FullExecutions::on_demand(std::span<const uint32_t> place,
   }
   std::vector<uint32_t> keys(2 * events.size());
   for (uint32_t step = 0; step < keys.size(); ++step) {
-    keys[last - step] = ~place[in_.by_event ? step / 2 : in_.units.of_event(step / 2)];
+    // What is no access need not be of a unit.
+    const uint32_t key = in_.by_event ? step / 2 : in_.units.of_event(step / 2);
+    keys[last - step] = key < place.size() ? ~place[key] : 0;
   }
   spend(8 * (steps.size() + keys.size()));
   std::vector<Step> execution;

@@ -15,16 +15,16 @@ namespace tsomon::predict {
 namespace {
 
 // What ends, where in the source it does and where it is used.
-using Places = std::tuple<bool, uint64_t, uint64_t>;
+using LifetimePlaces = std::tuple<bool, uint64_t, uint64_t>;
 
-struct Question {
-  Places places;
+struct LifetimeQuestion {
+  LifetimePlaces places;
   bool is_free = true;
   std::vector<std::pair<NodeId, NodeId>> pairs;         // end, use
   std::vector<std::pair<uint32_t, uint32_t>> happened;  // events
 };
 
-struct Answer {
+struct LifetimeAnswer {
   std::optional<UseAfterEnd> use;  // without its witness
   Witness witness;
   bool asked = false;
@@ -39,7 +39,7 @@ class LifetimeQuestions {
   LifetimeQuestions(const Query& query, const CellTable& cells, const LifetimeOptions& options)
       : query_(query), model_(query.model()), cells_(cells), options_(options) {}
 
-  std::vector<Question> find() {
+  std::vector<LifetimeQuestion> find() {
     if (options_.frees) {
       find_happened();
     }
@@ -99,7 +99,7 @@ class LifetimeQuestions {
       const CellSpan span = cells_.of_event(i);
       for (uint32_t cell = span.first; cell < span.first + span.count; ++cell) {
         if (ended_by[cell] != kNone) {
-          Question* const asked = question(places_of(ended_by[cell], i), true);
+          LifetimeQuestion* const asked = question(places_of(ended_by[cell], i), true);
           if (asked->happened.empty()) {
             asked->happened.emplace_back(ended_by[cell], i);
           }
@@ -173,14 +173,14 @@ class LifetimeQuestions {
     }
     spend(8);
     const bool is_free = model_.event(end).kind() == EventKind::kFree;
-    Question* const asked =
+    LifetimeQuestion* const asked =
         question(places_of(model_.node(end).event, model_.node(user).event), is_free);
     if (asked->pairs.size() <= LifetimeResult::kMaxAttempts) {
       asked->pairs.emplace_back(end, user);
     }
   }
 
-  Question* question(const Places& places, bool is_free) {
+  LifetimeQuestion* question(const LifetimePlaces& places, bool is_free) {
     const auto [at, is_new] = known_.try_emplace(places, questions_.size());
     if (is_new) {
       questions_.push_back({places, is_free, {}, {}});
@@ -188,7 +188,7 @@ class LifetimeQuestions {
     return &questions_[at->second];
   }
 
-  Places places_of(uint32_t end, uint32_t use) const {
+  LifetimePlaces places_of(uint32_t end, uint32_t use) const {
     const std::vector<Event>& events = model_.trace().events;
     const auto place = [&](const Event& event) {
       return event.location != Event::kNoLocation
@@ -203,8 +203,8 @@ class LifetimeQuestions {
   const CellTable& cells_;
   const LifetimeOptions& options_;
   std::map<uint64_t, std::vector<NodeId>> locks_;  // who uses the lock at an address
-  std::map<Places, size_t> known_;
-  std::vector<Question> questions_;
+  std::map<LifetimePlaces, size_t> known_;
+  std::vector<LifetimeQuestion> questions_;
 };
 
 // Answers one.
@@ -213,7 +213,7 @@ class LifetimeSearch {
   LifetimeSearch(const LifetimeOptions& options, Query& query)
       : options_(options), query_(query), model_(query.model()) {}
 
-  Answer answer(const Question& question) {
+  LifetimeAnswer answer(const LifetimeQuestion& question) {
     const uint64_t cut_short = query_.cut_short();
     for (const auto& [end, use] : question.happened) {
       answer_.asked = true;
@@ -260,10 +260,10 @@ class LifetimeSearch {
   const LifetimeOptions& options_;
   Query& query_;
   const Model& model_;
-  Answer answer_;
+  LifetimeAnswer answer_;
 };
 
-AskedPlaces::Places listed(const Places& places) {
+AskedPlaces::Places listed_lifetime(const LifetimePlaces& places) {
   return {std::get<0>(places) ? 1U : 0U, std::get<1>(places), std::get<2>(places)};
 }
 
@@ -272,19 +272,20 @@ AskedPlaces::Places listed(const Places& places) {
 LifetimeResult predict_lifetimes(Query& query, const LifetimeOptions& options) {
   LifetimeResult result;
   try {
-    std::vector<Question> questions = LifetimeQuestions(query, query.cells(), options).find();
+    std::vector<LifetimeQuestion> questions =
+        LifetimeQuestions(query, query.cells(), options).find();
     if (options.asked != nullptr) {
-      std::erase_if(questions, [&](const Question& question) {
-        return options.asked->found(listed(question.places));
+      std::erase_if(questions, [&](const LifetimeQuestion& question) {
+        return options.asked->found(listed_lifetime(question.places));
       });
     }
     KeptWitnesses kept(query.model(), options.max_witness_events);
     const auto answer = [&](Query& mine, size_t i) {
       return LifetimeSearch(options, mine).answer(questions[i]);
     };
-    const auto commit = [&](size_t i, Answer&& answer) {
+    const auto commit = [&](size_t i, LifetimeAnswer&& answer) {
       if (answer.asked && options.asked != nullptr) {
-        options.asked->asked(listed(questions[i].places), answer.use.has_value());
+        options.asked->asked(listed_lifetime(questions[i].places), answer.use.has_value());
       }
       result.candidates += answer.asked ? 1 : 0;
       result.refused += answer.asked && !answer.use ? 1 : 0;

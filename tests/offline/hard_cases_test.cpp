@@ -314,7 +314,9 @@ TEST_CASE("in components that are too large, what is found is right") {
     if (found.verdict() == Verdict::kPossible) {
       ++found_anyway;
       REQUIRE((truth == Verdict::kPossible || truth == Verdict::kDefinite));
-      REQUIRE((!found.complete() || found.fenced_components > 0));
+      // Units that end fenced, and orders of issues with values, are decided without that memory.
+      REQUIRE((!found.complete() || found.fenced_components > 0 ||
+               options.property == Property::kScSerializability));
       REQUIRE(!found.findings.front().witness.empty());
     } else if (found.verdict() == Verdict::kInconclusive) {
       missed += truth == Verdict::kPossible ? 1 : 0;
