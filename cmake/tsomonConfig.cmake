@@ -1,7 +1,7 @@
 # What find_package(tsomon) reads. Gives
 #   tsomon_instrument(target...)  programs whose runs are recorded (TsomonInstrument.cmake)
 #   tsomon::monitor               <tsomon/monitor.h>: programs that feed a monitor of their own
-# The libraries behind tsomon::monitor (Debian: libfmt-dev, libdw-dev, libzstd-dev) are needed by
+# The libraries behind tsomon::monitor (Debian: libfmt-dev, libdw-dev, libzstd-dev, libzydis-dev) are needed by
 # programs that link with it, and looked up then.
 
 get_filename_component(_tsomon_prefix ${CMAKE_CURRENT_LIST_DIR}/../../.. ABSOLUTE)
@@ -21,7 +21,7 @@ if(NOT TARGET tsomon::monitor)
     tsomon::monitor
     INTERFACE ${_tsomon_prefix}/lib/libtsomon_decoders.a ${_tsomon_prefix}/lib/libtsomon_online.a
               ${_tsomon_prefix}/lib/libtsomon_offline.a
-              ${_tsomon_prefix}/lib/libtsomon_tso.a fmt dw elf zstd Threads::Threads)
+              ${_tsomon_prefix}/lib/libtsomon_tso.a fmt dw elf zstd Zydis Threads::Threads)
   # The decoders and probes beside the monitor, and the libraries that they need, are left out.
   target_link_options(tsomon::monitor INTERFACE LINKER:--gc-sections)
 endif()
