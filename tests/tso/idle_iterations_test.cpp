@@ -260,6 +260,7 @@ struct Line {
   uint32_t line;
   std::optional<uint64_t> read;
   std::optional<uint64_t> written;
+  uint32_t size = 0;
 };
 
 Trace lines(const std::vector<Line>& events) {
@@ -269,6 +270,7 @@ Trace lines(const std::vector<Line>& events) {
     Event event;
     event.set_kind(line.kind);
     event.address = line.address;
+    event.size = line.size & Event::kMaxSize;
     event.location = line.line == 0 ? Event::kNoLocation : Event::kNumericLocation | line.line;
     const auto time = static_cast<int64_t>(trace.events.size());
     trace.add(event, time, time, line.read, line.written);
@@ -298,9 +300,11 @@ TEST_CASE("the iterations of waiting loops are left out, but for the last") {
   // It looks before it tries.
   CHECK(idle_of(lines({{kRead, 1, 4, 0, {}}, {kLocked, 1, 5, 0, 1}})) == Places{0});
   // The first look has an instruction of its own; a pointer's lowest bit is the lock.
-  CHECK(idle_of(lines(
-            {{kRead, 1, 3, 0x801, {}}, {kRead, 1, 4, 0x900, {}}, {kLocked, 1, 5, 0x900, 0x901}})) ==
-        Places{0, 1});
+  CHECK(idle_of(lines({{kRead, 1, 3, 0x7f0000000801, {}, 8},
+                       {kRead, 1, 4, 0x7f0000000900, {}, 8},
+                       {kLocked, 1, 5, 0x7f0000000900, 0x7f0000000901, 8}})) == Places{0, 1});
+  // A reference count is no such word.
+  CHECK(idle_of(lines({{kRead, 1, 3, 1, {}, 8}, {kLocked, 1, 5, 0, 1, 8}})) == Places{});
   CHECK(idle_of(lines({{kRead, 1, 3, 9, {}}, {kRead, 1, 4, 10, {}}, {kLocked, 1, 5, 10, 11}})) ==
         Places{1});
   // Loops in loops, with what has no value in between.

@@ -6,7 +6,14 @@
 namespace tsomon {
 
 void make_idle(Event& event) {
-  event.set_kind(event.kind() == EventKind::kReadModifyWrite ? EventKind::kFence : kIdle);
+  if (event.kind() != EventKind::kReadModifyWrite) {
+    event.set_kind(kIdle);
+    return;
+  }
+  // A fence has no location.
+  event.set_kind(EventKind::kFence);
+  event.address = 0;
+  event.size = 0;
 }
 
 bool OwnPages::add(const EventBlock& block, const Event& event) {
@@ -108,12 +115,16 @@ void IdleIterations::compare(OfThread& mine, const Access& now, bool stores) {
 // What the thread has read right before a locked operation that stores.
 void IdleIterations::leave_out_looks(OfThread& mine, const Access& now,
                                      std::optional<uint64_t> written) {
-  constexpr uint64_t kBelowPointers = 8;  // they are multiples of it
-  const bool locks = now.value % kBelowPointers == 0 && written == now.value + 1;
+  constexpr uint64_t kAlignment = 8;  // of pointers
+  // A count that somebody looks at and then changes is no lock.
+  constexpr uint64_t kLowestPointer = uint64_t{1} << 20;
+  const auto points = [&](uint64_t value) { return now.size == 8 && value >= kLowestPointer; };
+  const bool locks = points(now.value) && now.value % kAlignment == 0 && written == now.value + 1;
   while (!mine.waiting.empty()) {
     const Access& look = mine.waiting.back();
     const bool same = look.load && look.address == now.address && look.size == now.size;
-    if (!same || (look.value != now.value && !(locks && look.value % kBelowPointers == 1))) {
+    if (!same || (look.value != now.value &&
+                  !(locks && points(look.value) && look.value % kAlignment == 1))) {
       return;
     }
     decide_(look.number, true);

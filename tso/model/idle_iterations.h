@@ -10,7 +10,7 @@
 //             Also left out: a load right before a locked operation on the same bytes that reads
 //             the same value (it might as well have looked then), and one right before a
 //             compare-exchange that failed and is left out (which has put another value in the
-//             place of what it read). And loads that found the lowest bit of a word set, right
+//             place of what it read). And loads that found the lowest bit of a pointer set, right
 //             before a locked operation that does nothing but set it: compilers give a loop's
 //             first look an instruction of its own, and a pointer's lowest bit is a lock.
 //             And a load right before an iteration that reads the same bytes and finds the same.
