@@ -522,7 +522,8 @@ void Planner::add_lock(uint32_t module, const ElfImage& elf, const Symbol& symbo
   const auto index = static_cast<uint32_t>(plan_.functions.size());
   plan_.functions.push_back(std::move(function));
   const std::string group = "locks of " + text_name(module);
-  if (!is_release(lock.role) &&
+  // The C library's timed ones end in a function that is shared; the others are seen whole.
+  if (!is_release(lock.role) && named_locks_.count({module, symbol.address}) != 0 &&
       std::none_of(plan_.functions[index].code.begin(), plan_.functions[index].code.end(),
                    [](const Instruction& one) { return one.branch == x86::Branch::kReturn; })) {
     plan_.missed.push_back(fmt::format(
