@@ -9,6 +9,7 @@
 #include "monitor/judge/check_parts.h"
 #include "offline/check/crossing_units.h"
 #include "offline/check/orientation_search.h"
+#include "tso/model/hand_over.h"
 #include "tso/model/units.h"
 #include "tso/support/work.h"
 
@@ -78,6 +79,11 @@ Result<CheckReport> check_trace(const Trace& trace, const CheckOptions& options)
   add_analysis(std::move(*result), trace, nullptr, &report);
   if (!trace.complete) {
     distrust_losses(&report);
+  }
+  const RelationOptions& relation = options.analysis.relation;
+  if (options.property != Property::kAtomicSets &&
+      has_open_hand_overs(trace, relation.order == TraceOrder::kIssue && relation.lock_order)) {
+    report.missing(OpenHandOvers::kWhy);
   }
   report.arrange(options.analysis.max_findings);
   EventCount count;

@@ -18,6 +18,7 @@
 #include "offline/check/crossing_units.h"
 #include "online/detector/bounded_detector.h"
 #include "tso/check/analysis_budget.h"
+#include "tso/model/hand_over.h"
 #include "tso/model/lifetimes.h"
 #include "tso/support/ordered_work.h"
 #include "tso/support/work.h"
@@ -166,6 +167,9 @@ class StreamCheck::Impl {
           fmt::format("{} stores that nothing drains were given up; --store-buffer bounds "
                       "what a store buffer holds",
                       seen.evicted));
+    }
+    if (seen.unordered) {
+      incomplete(OpenHandOvers::kWhy);
     }
     if (seen.uncertain > 0 && !judged_whole_) {
       incomplete("the order of conflicting accesses to an atomic set is not certain");

@@ -21,6 +21,7 @@
 #include "online/detector/bounded_detector.h"
 #include "tso/check/analysis_budget.h"
 #include "tso/model/cancelled_units.h"
+#include "tso/model/hand_over.h"
 #include "tso/model/lifetimes.h"
 #include "tso/model/units.h"
 #include "tso/support/work.h"
@@ -231,6 +232,7 @@ class Watch::Impl {
     }
     gap(summary->detector.late_events != 0, "events contradict the order of those before them");
     gap(summary->detector.evicted != 0, "stores that nothing drains were given up");
+    gap(summary->detector.unordered, OpenHandOvers::kWhy);
     gap(summary->detector.uncertain != 0,
         "the order of conflicting accesses to an atomic set is not certain");
     gap(summary->complete() && !detector_.complete(), "not all of it could be judged");

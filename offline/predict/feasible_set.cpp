@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "offline/predict/counted_threads.h"
 #include "tso/support/work.h"
 
 namespace tsomon::predict {
@@ -18,10 +19,9 @@ class SetBefore {
     for (const NodeId id : meeting) {
       const Node& node = model.node(id);
       const auto clock = model.before(id);
-      for (uint32_t thread = 0; thread < counts_.size(); ++thread) {
-        const uint32_t count = thread == node.thread ? node.position : clock[thread];
-        counts_[thread] = std::max(counts_[thread], count);
-      }
+      const uint32_t mine = counts_[node.thread];
+      raise_counts(counts_, clock);
+      counts_[node.thread] = std::max(mine, node.position);
       meets_[node.thread] = true;
       // A section in which it was issued ends when it is committed.
       meets_[model.owner(node.thread)] = true;
@@ -35,22 +35,21 @@ class SetBefore {
     bool changed = true;
     while (changed) {
       changed = false;
-      for (uint32_t thread = 0; thread < counts_.size(); ++thread) {
-        spend(1);
-        if (counts_[thread] == 0) {
-          continue;
-        }
+      spend(counts_.size());
+      bool fails = false;
+      each_counted(counts_, [&](uint32_t thread) {
         // What is held does not stay where it is when the thread goes on.
         const auto held = model_.held(thread, counts_[thread]);
         for (const uint32_t section : held) {
-          if (!must_end(model_.sections()[section])) {
+          if (fails || !must_end(model_.sections()[section])) {
             continue;
           }
-          if (!end(model_.sections()[section])) {
-            return false;
-          }
+          fails = !end(model_.sections()[section]);
           changed = true;
         }
+      });
+      if (fails) {
+        return false;
       }
       for (const Counter& counter : model_.counters()) {
         const NodeId post = missing_post(counter);
@@ -149,9 +148,7 @@ class SetBefore {
 
   void include(NodeId id) {
     const auto clock = model_.needed(id);
-    for (size_t thread = 0; thread < counts_.size(); ++thread) {
-      counts_[thread] = std::max(counts_[thread], clock[thread]);
-    }
+    raise_counts(counts_, clock);
     const Node& node = model_.node(id);
     counts_[node.thread] = std::max(counts_[node.thread], node.position + 1);
   }

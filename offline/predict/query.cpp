@@ -5,6 +5,7 @@
 #include <iterator>
 #include <numeric>
 
+#include "offline/predict/counted_threads.h"
 #include "tso/support/work.h"
 
 namespace tsomon::predict {
@@ -108,12 +109,14 @@ std::optional<Witness> Query::reordered(const std::vector<uint32_t>& counts, con
 
 NodeId Query::first_left_out(const std::vector<uint32_t>& counts) const {
   NodeId first = model().size();
-  for (uint32_t thread = 0; thread < counts.size(); ++thread) {
+  each_counted(counts, [&](uint32_t thread) {
     if (counts[thread] < model().of_thread(thread).size()) {
       first = std::min(first, model().of_thread(thread)[counts[thread]]);
     }
-  }
-  return first;
+  });
+  const auto at = std::find_if(shared_->by_first.begin(), shared_->by_first.end(),
+                               [&](uint32_t thread) { return counts[thread] == 0; });
+  return at == shared_->by_first.end() ? first : std::min(first, model().of_thread(*at).front());
 }
 
 // Or whose place in the trace it certainly does not keep.
@@ -144,41 +147,46 @@ NodeId Query::first_moved(const std::vector<uint32_t>& counts, const Asked& aske
   return first;
 }
 
-// All events before the node. next_: the events of each thread so far.
-void Query::start_from(Witness* witness, NodeId first) {
-  const std::vector<Event>& events = model().trace().events;
-  witness->start =
-      first < model().size() ? model().node(first).event : static_cast<uint32_t>(events.size());
-  next_.assign(model().threads(), 0);
-  for (uint32_t thread = 0; thread < next_.size(); ++thread) {
-    const auto mine = model().events_of(thread);
-    next_[thread] = static_cast<uint32_t>(
-        std::lower_bound(mine.begin(), mine.end(), witness->start) - mine.begin());
-  }
+// All events before the node.
+Witness Query::start_from(NodeId first) const {
+  Witness witness;
+  witness.start = first < model().size() ? model().node(first).event
+                                         : static_cast<uint32_t>(model().trace().events.size());
+  return witness;
+}
+
+// How many events of the thread come before the start.
+uint32_t Query::begin_of(const Witness& witness, uint32_t thread) const {
+  const auto mine = model().events_of(thread);
+  return static_cast<uint32_t>(std::lower_bound(mine.begin(), mine.end(), witness.start) -
+                               mine.begin());
 }
 
 // The events of a set, and those up to the nodes that meet.
 Witness Query::in_trace_order(const std::vector<uint32_t>& counts, std::span<const NodeId> nodes) {
-  Witness witness;
   NodeId first = first_left_out(counts);
   for (const NodeId id : nodes) {
     first = std::min(first, id);
   }
-  start_from(&witness, first);
-  const std::vector<uint32_t> begin = next_;
-  for (uint32_t thread = 0; thread < counts.size(); ++thread) {
-    if (counts[thread] > 0) {
-      const uint32_t place = model().place(model().of_thread(thread)[counts[thread] - 1]) + 1;
-      next_[thread] = std::max(next_[thread], place);
-    }
-  }
+  Witness witness = start_from(first);
+  next_.assign(model().threads(), 0);
+  parts_.clear();
+  each_counted(counts, [&](uint32_t thread) {
+    parts_.push_back({thread, begin_of(witness, thread)});
+    const uint32_t place = model().place(model().of_thread(thread)[counts[thread] - 1]) + 1;
+    next_[thread] = std::max(parts_.back().begin, place);
+  });
   for (const NodeId id : nodes) {
-    next_[model().node(id).thread] = model().place(id);
+    const uint32_t thread = model().node(id).thread;
+    if (counts[thread] == 0) {
+      parts_.push_back({thread, begin_of(witness, thread)});
+    }
+    next_[thread] = model().place(id);
   }
   size_t total = 0;
   uint32_t end = witness.start;
-  for (uint32_t thread = 0; thread < next_.size(); ++thread) {
-    total += next_[thread] - std::min(begin[thread], next_[thread]);
+  for (const auto& [thread, begin] : parts_) {
+    total += next_[thread] - std::min(begin, next_[thread]);
     // From here on: up to which event.
     next_[thread] = next_[thread] == 0 ? 0 : model().events_of(thread)[next_[thread] - 1] + 1;
     end = std::max(end, next_[thread]);
@@ -188,11 +196,11 @@ Witness Query::in_trace_order(const std::vector<uint32_t>& counts, std::span<con
   constexpr size_t kSparse = 20;  // sorting is cheaper than looking at all events
   if (total < (end - witness.start) / kSparse) {
     spend(kSparse * total);
-    for (uint32_t thread = 0; thread < next_.size(); ++thread) {
+    for (const auto& [thread, begin] : parts_) {
       const auto mine = model().events_of(thread);
       const auto last = std::lower_bound(mine.begin(), mine.end(), next_[thread]);
       const uint32_t commit = model().commits(thread) ? kCommit : 0;
-      for (auto at = mine.begin() + begin[thread]; at < last; ++at) {
+      for (auto at = mine.begin() + begin; at < last; ++at) {
         tail.push_back(*at | commit);
       }
     }
@@ -218,12 +226,13 @@ Witness Query::in_trace_order(const std::vector<uint32_t>& counts, std::span<con
 // With the events before each node that are no nodes.
 Witness Query::events(NodeId first, const std::vector<NodeId>& order,
                       std::span<const NodeId> nodes) {
-  Witness witness;
-  start_from(&witness, first);
+  Witness witness = start_from(first);
+  next_.assign(model().threads(), kNone);
   const auto go_on = [&](NodeId id, uint32_t inclusive) {
     const Node& node = model().node(id);
     const auto mine = model().events_of(node.thread);
     uint32_t& next = next_[node.thread];
+    next = next == kNone ? begin_of(witness, node.thread) : next;
     const uint32_t commit = model().commits(node.thread) ? kCommit : 0;
     for (const uint32_t end = model().place(id) + inclusive; next < end; ++next) {
       witness.tail.push_back(mine[next] | commit);

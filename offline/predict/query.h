@@ -11,6 +11,7 @@
 // Thread-safety: none, as a query has scratch memory; but another() may be used in another thread.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <mutex>
@@ -111,7 +112,16 @@ class Query {
           carried(carried_events),
           cells(trace),
           edges(hard_edges(trace, cells, carried_events)),
-          model(trace, cells, edges, how, buffers) {}
+          model(trace, cells, edges, how, buffers) {
+      for (uint32_t thread = 0; thread < model.threads(); ++thread) {
+        if (!model.of_thread(thread).empty()) {
+          by_first.push_back(thread);
+        }
+      }
+      std::sort(by_first.begin(), by_first.end(), [&](uint32_t a, uint32_t b) {
+        return model.of_thread(a).front() < model.of_thread(b).front();
+      });
+    }
 
     Validator& get_validator() {
       if (!validator) {
@@ -125,6 +135,7 @@ class Query {
     CellTable cells;
     std::vector<HardEdge> edges;
     Model model;
+    std::vector<uint32_t> by_first;  // threads that have nodes, in the order of the first one
     std::mutex validating;
     std::optional<Validator> validator;
   };
@@ -144,12 +155,18 @@ class Query {
   NodeId first_moved(const std::vector<uint32_t>& counts, const Asked& asked) const;
   Witness in_trace_order(const std::vector<uint32_t>& counts, std::span<const NodeId> nodes);
   Witness events(NodeId first, const std::vector<NodeId>& order, std::span<const NodeId> nodes);
-  void start_from(Witness* witness, NodeId first);
+  Witness start_from(NodeId first) const;
+  uint32_t begin_of(const Witness& witness, uint32_t thread) const;
 
   std::shared_ptr<Shared> shared_;
   Windows windows_;
   std::optional<Reordering> reordering_;
+  struct Part {
+    uint32_t thread = 0;
+    uint32_t begin = 0;  // its first event behind the start of a witness
+  };
   std::vector<uint32_t> next_;  // event of each thread
+  std::vector<Part> parts_;
   OfCell of_cell_;
   uint64_t cut_short_ = 0;
   uint64_t looked_at_ = 0;

@@ -96,7 +96,7 @@ class Detector::Impl {
     const bool no_sets = options_.policy == DetectorPolicy::kAtomicSets &&
                          options_.sets == SetChoice::kObjects && all.objects == 0;
     return !lost_ && !no_sets && all.late_events == 0 && all.evicted == 0 && all.uncertain == 0 &&
-           all.incomplete_candidates == 0;
+           !all.unordered && all.incomplete_candidates == 0;
   }
 
   DetectorStatistics statistics() const {

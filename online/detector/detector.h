@@ -85,7 +85,8 @@ class Detector {
   // What slice() reads, to go on with by itself: nothing is to be asked of the detector any more.
   EventHistory release_history();
 
-  // Nothing was late, lost or evicted: what was not reported or flagged is serializable.
+  // Nothing was late, lost, evicted or handed over in an unknown order: what was not reported or
+  // flagged is serializable.
   bool complete() const;
   DetectorStatistics statistics() const;
   // How often each reported cycle was closed, in the order of the reports.

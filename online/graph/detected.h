@@ -167,6 +167,7 @@ struct DetectorStatistics {
   uint64_t incomplete_candidates = 0;
   uint64_t late_events = 0;
   uint64_t uncertain = 0;  // kAtomicSets: conflicts whose order is not certain
+  bool unordered = false;  // OpenHandOvers
   uint64_t objects = 0;    // kAtomicSets: allocated ones
   uint64_t evicted = 0;    // stores or units evicted because of DetectorTuning::max_pending_*
   uint64_t collected = 0;  // units

@@ -14,7 +14,9 @@ void OrderHandOvers::begin(const EventBlock& block, const Event& event) {
 void OrderHandOvers::add(const EventBlock& block, const OrderEvent& now) {
   const Event& event = *now.event;
   const auto count = is(event, SemaphoreCounts::kKinds) ? counts_.add(block, event) : std::nullopt;
-  if (now.late || !has_place(block, event)) {
+  open_.add(block, event);
+  graph_.statistics().unordered = open_.any();
+  if (now.late || !ordered_ || !has_place(block, event)) {
     return;
   }
   switch (event.kind()) {

@@ -22,7 +22,8 @@ namespace tsomon {
 
 class OrderHandOvers {
  public:
-  OrderHandOvers(ConflictGraph& graph, OrderThreads& threads) : graph_(graph), threads_(threads) {}
+  OrderHandOvers(ConflictGraph& graph, OrderThreads& threads, bool ordered)
+      : graph_(graph), threads_(threads), ordered_(ordered), open_(ordered) {}
 
   // A semaphore begins or ends.
   void begin(const EventBlock& block, const Event& event);
@@ -61,6 +62,8 @@ class OrderHandOvers {
   Channels channels_;    // by address
   Channels semaphores_;  // likewise
   SemaphoreCounts counts_;
+  bool ordered_;  // RelationOptions::lock_order
+  OpenHandOvers open_;
 };
 
 }  // namespace tsomon

@@ -41,7 +41,7 @@ OrderPolicy::OrderPolicy(ConflictGraph& graph, const DetectorOptions& options)
       capacity_(options.relation.store_buffer != 0 ? options.relation.store_buffer : UINT64_MAX),
       threads_(graph, options),
       locations_(graph, threads_, options),
-      hand_overs_(graph, threads_) {
+      hand_overs_(graph, threads_, options.relation.lock_order) {
   const uint32_t releases = options.relation.fenced_release ? kind_mask(EventKind::kRelease) : 0;
   roles_ = order_roles(sc_ ? ~0U : kinds::kDrains | releases);
 }

@@ -309,7 +309,7 @@ class Analyser {
   // Of SC-serializability: an order of the issues that the pairs of accesses allow may be that of no
   // execution with the recorded values.
   IssuedExecutions look_at_executions(const WantedComponent& component) const {
-    if (!sources_ || !options_.only.empty() || options_.relation.semantics != Semantics::kExact) {
+    if (!sources_ || options_.relation.semantics != Semantics::kExact) {
       return {};
     }
     std::vector<UnitId> among;

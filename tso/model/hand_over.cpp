@@ -87,6 +87,31 @@ std::optional<uint64_t> SemaphoreCounts::add(const EventBlock& block, const Even
   return std::nullopt;
 }
 
+void OpenHandOvers::add(const EventBlock& block, const Event& event) {
+  if (any_ || !is(event, kinds::kHandOvers) || !hands_over(event.address)) {
+    return;
+  }
+  const bool gives = event.kind() == EventKind::kSend || event.kind() == EventKind::kPost;
+  const bool counted = event.kind() == EventKind::kPost || event.kind() == EventKind::kTake;
+  Channel& channel = channels_[{event.address, counted}];
+  bool& known = gives ? channel.given : channel.taken;
+  ThreadId& thread = gives ? channel.giver : channel.taker;
+  channel.several = channel.several || (known && thread != event.thread);
+  known = true;
+  thread = event.thread;
+  channel.open = channel.open || !ordered_ || !has_place(block, event);
+  any_ = channel.open && channel.given && channel.taken &&
+         (channel.several || channel.giver != channel.taker);
+}
+
+bool has_open_hand_overs(const EventBlock& block, bool ordered) {
+  OpenHandOvers open(ordered);
+  for (const Event& event : block.events) {
+    open.add(block, event);
+  }
+  return open.any();
+}
+
 std::vector<HandOver> hand_overs(const Trace& trace) {
   constexpr uint32_t kWanted = kinds::kHandOvers | SemaphoreCounts::kKinds;
   std::vector<uint32_t> events;

@@ -14,13 +14,15 @@
 //             inputs, online/stream/history.h). Of a count that is not known, or that the
 //             events contradict, nothing follows.
 // Misses      What holds of several posts together: that one of two came before the take, say.
-// Complexity  O(h log h + t h) for h such events of t threads that hand over to one another.
-// Thread-safety: pure functions; SemaphoreCounts: none.
+// Complexity  O(h log h + t h) for h such events of t threads that hand over to one another;
+//             OpenHandOvers: O(log c) an event, of c channels.
+// Thread-safety: pure functions; SemaphoreCounts, OpenHandOvers: none.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "tso/model/channels.h"
@@ -46,6 +48,34 @@ class SemaphoreCounts {
  private:
   std::map<uint64_t, uint64_t> counts_;  // by address
 };
+
+// Channels, or semaphores, that threads hand over through in an order which is not known: that what
+// follows a receive came after the send is not seen, so nothing without a violation is serializable.
+class OpenHandOvers {
+ public:
+  // Not ordered: events of no channel have a place (--without locks).
+  explicit OpenHandOvers(bool ordered) : ordered_(ordered) {}
+
+  void add(const EventBlock& block, const Event& event);
+  bool any() const { return any_; }
+
+  static constexpr const char* kWhy =
+      "what threads sent and posted to one another has no known order";
+
+ private:
+  struct Channel {
+    ThreadId giver = 0, taker = 0;
+    bool given = false, taken = false, open = false;
+    bool several = false;  // threads that give, or that take
+  };
+
+  bool ordered_;
+  bool any_ = false;
+  std::map<std::pair<uint64_t, bool>, Channel> channels_;  // by address; semaphore or not
+};
+
+// Of a whole trace. `ordered`: as the constructor has it.
+bool has_open_hand_overs(const EventBlock& block, bool ordered);
 
 struct HandOver {
   uint32_t from = 0;  // events: a post or send

@@ -84,6 +84,9 @@ class OrderedWork {
 
   static constexpr std::chrono::milliseconds kAlone{5};
   static constexpr size_t kAhead = 16;
+  static constexpr std::chrono::microseconds kSmall{20};
+  static constexpr size_t kFewSmall = 64;  // pieces that were small one after the other
+  static constexpr size_t kAtOnce = 8;
 
   // Waits for the result, or computes it if nobody has begun, and goes on to what comes after it
   // while somebody else is at it.
@@ -125,12 +128,25 @@ class OrderedWork {
     }
   }
 
+  // Of small pieces several at once: what is told to others about each would cost more than it.
   void compute_next(std::unique_lock<std::mutex>& lock) {
-    const size_t mine = next_++;
+    const size_t first = next_;
+    const size_t room = std::min(count_, std::max(turn_ + kAhead * threads_, first + 1)) - first;
+    const size_t mine = std::min(room, small_ >= kFewSmall ? kAtOnce : size_t{1});
+    next_ += mine;
     lock.unlock();
-    Outcome outcome = computed(mine);
+    std::vector<Outcome> outcomes;
+    outcomes.reserve(mine);
+    const auto begin = std::chrono::steady_clock::now();
+    for (size_t i = 0; i < mine; ++i) {
+      outcomes.push_back(computed(first + i));
+    }
+    const bool small = std::chrono::steady_clock::now() - begin < mine * kSmall;
     lock.lock();
-    place_of(mine).emplace(std::move(outcome));
+    small_ = small ? small_ + 1 : 0;
+    for (size_t i = 0; i < mine; ++i) {
+      place_of(first + i).emplace(std::move(outcomes[i]));
+    }
     has_result_.notify_all();
     if (next_ == count_) {
       has_room_.notify_all();  // nothing is left to wait for
@@ -156,6 +172,7 @@ class OrderedWork {
   std::condition_variable has_room_;
   size_t next_ = 0;  // nobody has begun with it
   size_t turn_ = 0;
+  size_t small_ = 0;  // pieces, or groups of them, since the last one that was not small
   // Of the results that may be there, by their numbers: nothing is allocated by who helps.
   std::optional<Outcome>& place_of(size_t i) { return places_[i % places_.size()]; }
   std::vector<std::optional<Outcome>> places_;
