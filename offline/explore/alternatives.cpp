@@ -73,16 +73,18 @@ void read_from(Graph* graph, int32_t e, int32_t source) {
 
 }  // namespace
 
-void Alternatives::find_needed(uint32_t last, int32_t source) {
+void Alternatives::find_needed(uint32_t last, uint32_t end, int32_t source) {
+  last_ = static_cast<int32_t>(last);
+  end_ = static_cast<int32_t>(end);
   needed_.find(last, source);
-  maximal_.assign(last + 1, 0);
+  maximal_.assign(end, 0);
 }
 
 // Whether `e` is as the search adds it: a load of the newest write, or the newest write, among what
 // came before it and what the last event depends on.
-bool Alternatives::is_maximal(int32_t e, int32_t last) const {
+bool Alternatives::is_maximal(int32_t e) const {
   const auto previous = [&](int32_t other) {
-    return other < last && (other <= e || needed_.has(other));
+    return is_there(other) && (other <= e || needed_.has(other));
   };
   const Graph& graph = *graph_;
   const GraphEvent& event = event_at(graph, e);
@@ -90,7 +92,7 @@ bool Alternatives::is_maximal(int32_t e, int32_t last) const {
     return true;
   }
   if (event.writes) {
-    for (int32_t other = 0; other < last; ++other) {
+    for (int32_t other = 0; other < end_; ++other) {
       if (other != e && previous(other) && event_at(graph, other).source == e) {
         return false;
       }
@@ -108,28 +110,31 @@ bool Alternatives::is_maximal(int32_t e, int32_t last) const {
          std::find(order.begin(), order.end(), newest) < std::find(order.begin(), order.end(), e);
 }
 
-bool Alternatives::added_maximally(int32_t e, int32_t last) {
+bool Alternatives::added_maximally(int32_t e) {
   uint8_t& known = maximal_[static_cast<size_t>(e)];
   if (known == 0) {
-    known = is_maximal(e, last) ? 2 : 1;
+    known = is_maximal(e) ? 2 : 1;
   }
   return known == 2;
 }
 
 // Nothing is left of what neither came before the load nor the last event needs. False: the load is
 // needed, or another graph does this.
-bool Alternatives::may_revisit(int32_t load, int32_t last) {
+bool Alternatives::may_revisit(int32_t load) {
   if (needed_.has(load)) {
     return false;
   }
-  for (int32_t e = 0; e < last; ++e) {
-    const bool kept = is_kept(e, load, last);
-    if ((!kept || e == load) && !added_maximally(e, last)) {
+  for (int32_t e = 0; e < end_; ++e) {
+    if (e == last_) {
+      continue;
+    }
+    const bool kept = is_kept(e, load);
+    if ((!kept || e == load) && !added_maximally(e)) {
       return false;
     }
     if (kept && e != load) {
       const int32_t source = event_at(*graph_, e).source;
-      if (source >= 0 && source != load && !is_kept(source, load, last)) {
+      if (source >= 0 && source != load && !is_kept(source, load)) {
         return false;
       }
     }
@@ -162,10 +167,10 @@ void Alternatives::revisit(const Graph& whole, const Alternative& alternative, G
   const GraphEvent& event = event_at(whole, last);
   const bool store = event.op == Op::kStore;
   const bool reads_another = !store && alternative.source != event.source;
-  number_.assign(static_cast<size_t>(last) + 1, -1);
+  number_.assign(alternative.end, -1);
   made->events.clear();
-  for (int32_t e = 0; e <= last; ++e) {
-    if (is_kept(e, load, last) || e == load) {
+  for (int32_t e = 0; e < end_; ++e) {
+    if (is_kept(e, load) || e == load) {
       number_[static_cast<size_t>(e)] = static_cast<int32_t>(made->events.size());
       made->events.push_back(event_at(whole, e));
     }
@@ -175,12 +180,12 @@ void Alternatives::revisit(const Graph& whole, const Alternative& alternative, G
   }
   take_cells(whole, made, [&](int32_t e) {
     const bool again = e == load || (e == last && (store || reads_another));
-    return e > last || again ? -1 : number_[static_cast<size_t>(e)];
+    return e >= end_ || again ? -1 : number_[static_cast<size_t>(e)];
   });
   // The events in front of the load have kept their numbers.
   event_at(made, load).writes = false;
   event_at(made, load).source = kReadsNone;
-  const auto kept = static_cast<int32_t>(made->events.size()) - 1;
+  const int32_t kept = number_[static_cast<size_t>(last)];
   if (store) {
     insert_write(made, kept, alternative.position);
   } else if (reads_another) {
@@ -203,7 +208,7 @@ void Alternatives::make(const Graph& whole, const Alternative& alternative, Grap
                         std::vector<Choice>* schedule) {
   if (alternative.revisited >= 0) {
     needed_.analyse(whole);
-    find_needed(alternative.event, alternative.source);
+    find_needed(alternative.event, alternative.end, alternative.source);
   }
   make_graph(whole, alternative, made);
   steps_.build(*made, model_);
@@ -211,7 +216,7 @@ void Alternatives::make(const Graph& whole, const Alternative& alternative, Grap
 }
 
 bool Alternatives::offer(const Alternative& alternative) {
-  spend(alternative.event + 1);
+  spend(alternative.end);
   make_graph(*graph_, alternative, &made_);
   const bool consistent = steps_.build(made_, model_) && steps_.sort(nullptr);
   if (consistent) {
@@ -221,32 +226,31 @@ bool Alternatives::offer(const Alternative& alternative) {
 }
 
 // Backward.
-void Alternatives::add_revisits(uint32_t e, int32_t source, uint32_t positions) {
+void Alternatives::add_revisits(uint32_t e, uint32_t end, int32_t source, uint32_t positions) {
   const GraphEvent& event = graph_->events[e];
-  const auto last = static_cast<int32_t>(e);
   bool looked = false;
-  for (int32_t load = 0; load < last; ++load) {
+  for (int32_t load = 0; load < static_cast<int32_t>(end); ++load) {
     const GraphEvent& other = event_at(*graph_, load);
     if (!reads(other.op) || other.cell != event.cell || other.thread == event.thread) {
       continue;
     }
     if (!looked) {
-      find_needed(e, source);
+      find_needed(e, end, source);
       looked = true;
     }
-    spend(e + 1);
-    if (!may_revisit(load, last)) {
+    spend(end);
+    if (!may_revisit(load)) {
       continue;
     }
     // A store comes anywhere among the writes that are left.
     uint32_t places = 1;
     if (positions > 1) {
       for (const int32_t write : graph_->cells[event.cell].order) {
-        places += write < last && write != load && is_kept(write, load, last) ? 1 : 0;
+        places += is_there(write) && write != load && is_kept(write, load) ? 1 : 0;
       }
     }
     for (uint32_t position = 0; position < places; ++position) {
-      offer({e, source, position, load});
+      offer({e, end, source, position, load});
     }
   }
 }
@@ -266,30 +270,34 @@ void Alternatives::add_of_event(uint32_t e) {
   const auto places = static_cast<uint32_t>(writes.size());
   if (event.op == Op::kStore) {
     for (uint32_t position = 0; position + 1 < places; ++position) {
-      offer({e, kReadsNone, position, -1});
+      offer({e, e + 1, kReadsNone, position, -1});
     }
-    add_revisits(e, kReadsNone, places);
+    add_revisits(e, e + 1, kReadsNone, places);
     return;
   }
   for (const int32_t source : writes) {
     // One that waits for what has happened already waits for ever.
     if (source != event.source &&
         (!is_locked(event.op) || effect_of(graph, event, source).enabled)) {
-      offer({e, source, 0, -1});
+      offer({e, e + 1, source, 0, -1});
     }
   }
   for (size_t i = 0; is_locked(event.op) && i < writes.size(); ++i) {
     const Effect effect = effect_of(graph, event, writes[i]);
     if (effect.enabled && effect.writes) {
-      add_revisits(e, writes[i], 1);
+      add_revisits(e, e + 1, writes[i], 1);
     }
   }
 }
 
-std::vector<Alternative> Alternatives::of(const Graph& graph, uint32_t from) {
+std::vector<Alternative> Alternatives::of(const Graph& graph, uint32_t from, int32_t revisited) {
   found_.clear();
   graph_ = &graph;
   needed_.analyse(graph);
+  if (revisited >= 0 && is_locked(event_at(graph, revisited).op) &&
+      event_at(graph, revisited).writes) {
+    add_revisits(static_cast<uint32_t>(revisited), from, event_at(graph, revisited).source, 1);
+  }
   for (uint32_t e = from; e < graph.events.size(); ++e) {
     add_of_event(e);
   }

@@ -19,7 +19,8 @@ namespace tsomon::explore {
 
 // What another graph begins with.
 struct Alternative {
-  uint32_t event = 0;           // added last
+  uint32_t event = 0;           // its write was added last, if it has one
+  uint32_t end = 0;             // so many events of the graph are there
   int32_t source = kReadsNone;  // what it reads then
   uint32_t position = 0;        // of a store: in the order of its cell
   int32_t revisited = -1;       // the load that reads it then
@@ -29,22 +30,23 @@ class Alternatives {
  public:
   explicit Alternatives(Model model) : model_(model) {}
 
-  // All of the events from `from` on.
-  std::vector<Alternative> of(const Graph& graph, uint32_t from);
+  // All of the events from `from` on. `revisited`: the event that the revisit changed by which the
+  // graph began, or -1: if it writes, its write is new as well.
+  std::vector<Alternative> of(const Graph& graph, uint32_t from, int32_t revisited);
   // The graph that `alternative` of `whole` is, and a schedule that runs it (may be nullptr).
   void make(const Graph& whole, const Alternative& alternative, Graph* made,
             std::vector<Choice>* schedule);
 
  private:
   void add_of_event(uint32_t e);
-  void add_revisits(uint32_t e, int32_t source, uint32_t positions);
-  void find_needed(uint32_t last, int32_t source);
-  bool is_kept(int32_t e, int32_t load, int32_t last) const {
-    return e < load || e == last || needed_.has(e);
-  }
-  bool added_maximally(int32_t e, int32_t last);
-  bool is_maximal(int32_t e, int32_t last) const;
-  bool may_revisit(int32_t load, int32_t last);
+  // Of the write of `e`, which was added when there were `end` events.
+  void add_revisits(uint32_t e, uint32_t end, int32_t source, uint32_t positions);
+  void find_needed(uint32_t last, uint32_t end, int32_t source);
+  bool is_there(int32_t e) const { return e != last_ && e < end_; }
+  bool is_kept(int32_t e, int32_t load) const { return e < load || e == last_ || needed_.has(e); }
+  bool added_maximally(int32_t e);
+  bool is_maximal(int32_t e) const;
+  bool may_revisit(int32_t load);
   void change_last(const Graph& whole, const Alternative& alternative, Graph* made) const;
   void revisit(const Graph& whole, const Alternative& alternative, Graph* made);
   void make_graph(const Graph& whole, const Alternative& alternative, Graph* made);
@@ -54,6 +56,9 @@ class Alternatives {
   const Model model_;
   const Graph* graph_ = nullptr;
   std::vector<Alternative> found_;
+  // Of find_needed().
+  int32_t last_ = 0;
+  int32_t end_ = 0;
   Dependencies needed_;           // of the last event
   std::vector<uint8_t> maximal_;  // 0: not known yet; 1: no; 2: yes
   std::vector<int32_t> number_;

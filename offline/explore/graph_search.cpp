@@ -5,8 +5,9 @@
 
 namespace tsomon::explore {
 
-void GraphSearch::add_alternatives(const std::shared_ptr<const Graph>& graph, uint32_t from) {
-  std::vector<Alternative> alternatives = alternatives_.of(*graph, from);
+void GraphSearch::add_alternatives(const std::shared_ptr<const Graph>& graph, uint32_t from,
+                                   int32_t revisited) {
+  std::vector<Alternative> alternatives = alternatives_.of(*graph, from, revisited);
   if (!alternatives.empty()) {
     stack_.push_back({graph, std::move(alternatives)});
   }
@@ -62,6 +63,7 @@ void GraphSearch::make_ready() {
     next.request.waiting = 0;
     alternatives_.make(*node.graph, node.alternatives.back(), next.graph.get(),
                        &next.request.prefix);
+    next.revisited = node.alternatives.back().revisited;
     node.alternatives.pop_back();
     if (node.alternatives.empty()) {
       stack_.pop_back();
@@ -71,7 +73,7 @@ void GraphSearch::make_ready() {
     }
     expected.push_back(next.request);
     ready_.push_back(std::move(next));
-    next = {nullptr, expected.back()};
+    next = {nullptr, expected.back(), -1};
   }
   std::reverse(ready_.begin(), ready_.end());
   program_.expect(expected);
@@ -84,6 +86,7 @@ GraphSearch::Result GraphSearch::next() {
   Result result;
   const std::shared_ptr<Graph> graph = std::move(ready_.back().graph);
   const Request request = std::move(ready_.back().request);
+  const int32_t revisited = ready_.back().revisited;
   ready_.pop_back();
   const auto from = static_cast<uint32_t>(graph->events.size());
   const Run& run = program_.run(request);
@@ -106,7 +109,7 @@ GraphSearch::Result GraphSearch::next() {
   last_ = graph;
   result.graph = last_.get();
   if (whole) {
-    add_alternatives(graph, from);
+    add_alternatives(graph, from, revisited);
   }
   return result;
 }

@@ -10,6 +10,9 @@
 //             the load, and the store does not depend on, is taken away; only if it was added
 //             maximally, so that one of all the graphs that differ in it goes on. Each alternative
 //             is the beginning of another run.
+// Locked      A locked operation is a load and a write right behind it, in one event. When a revisit
+//             changes what it reads, its write is a new one, added last, and revisits loads in
+//             turn (docs/design/explore.md).
 // Locks       An operation that has to wait is a load that reads what makes it wait;
 //             its thread adds no more. A later write that lets it go on revisits it.
 //             So does a loop that waits. Graphs that end with a thread that only waits
@@ -72,9 +75,11 @@ class GraphSearch {
   struct Ready {
     std::shared_ptr<Graph> graph;
     Request request;
+    int32_t revisited = -1;  // Alternative::revisited
   };
   void make_ready();
-  void add_alternatives(const std::shared_ptr<const Graph>& graph, uint32_t from);
+  void add_alternatives(const std::shared_ptr<const Graph>& graph, uint32_t from,
+                        int32_t revisited);
 
   Program& program_;
   GraphBuilder& builder_;

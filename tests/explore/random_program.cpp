@@ -2,11 +2,12 @@
 
 namespace tsomon::explore {
 
-machine::Program random_program(std::mt19937_64& random, uint32_t threads, uint32_t length) {
+machine::Program random_program(std::mt19937_64& random, uint32_t threads, uint32_t length,
+                                uint32_t most) {
   using machine::Instruction;
   const auto below = [&](uint64_t bound) { return random() % bound; };
   machine::Program program;
-  const uint64_t locations = 1 + below(3);
+  const uint64_t locations = 1 + below(most);
   program.memory.assign(locations, 0);
   for (uint32_t t = 0; t < threads; ++t) {
     machine::Thread thread;
@@ -15,7 +16,7 @@ machine::Program random_program(std::mt19937_64& random, uint32_t threads, uint3
       const auto location = static_cast<machine::Location>(below(locations));
       const machine::Value value = below(4) == 0 ? 1 : 10 * (t + 1) + i;
       const auto result = static_cast<machine::Register>(1 + below(3));
-      switch (below(12)) {
+      switch (most < 3 && below(2) == 0 ? 9 + below(2) : below(12)) {
         case 0:
         case 1:
         case 2:

@@ -8,7 +8,9 @@
 
 namespace tsomon::explore {
 
-// One to `length` instructions a thread, jumps to skip one included, on one to three locations.
-machine::Program random_program(std::mt19937_64& random, uint32_t threads, uint32_t length);
+// One to `length` instructions a thread, jumps to skip one included, on one to `most` locations; of at
+// most two locations half of them are locked.
+machine::Program random_program(std::mt19937_64& random, uint32_t threads, uint32_t length,
+                                uint32_t most = 3);
 
 }  // namespace tsomon::explore

@@ -13,6 +13,7 @@
 #include "offline/explore/naive_search.h"
 #include "tests/explore/machine_program.h"
 #include "tests/explore/random_program.h"
+#include "tests/rounds.h"
 #include "tso/machine/explore.h"
 
 namespace {
@@ -127,6 +128,74 @@ TEST_CASE("Graphs: classes and final states of random programs are the machine's
       REQUIRE(found.classes.size() == expected.classes.size());
       REQUIRE(found.states == expected.final_states);
     }
+  }
+}
+
+// One operation a thread, of the kind that the digits of `client` to the base of 5 say.
+machine::Program one_operation_each(uint32_t threads, uint32_t client) {
+  using machine::Instruction;
+  using machine::Operation;
+  machine::Program program;
+  program.memory.assign(1, 0);
+  for (uint32_t t = 0; t < threads; ++t, client /= 5) {
+    const machine::Operand value = machine::immediate(10 * (t + 1));
+    machine::Thread thread;
+    switch (client % 5) {
+      case 0:
+        thread.instructions.push_back(Instruction::store(0, value));
+        break;
+      case 1:
+        thread.instructions.push_back(Instruction::load(1, 0));
+        break;
+      case 2:
+        thread.instructions.push_back(
+            Instruction::locked(Operation::kExchangeAdd, 0, machine::immediate(1), 1));
+        break;
+      case 3:
+        thread.instructions.push_back(Instruction::locked(Operation::kExchange, 0, value, 1));
+        break;
+      default:
+        thread.instructions.push_back(Instruction::locked(Operation::kCompareExchange, 0, value));
+        break;
+    }
+    program.threads.push_back(thread);
+  }
+  return program;
+}
+
+void require_all_once(const machine::Program& program, Model model) {
+  const machine::Outcomes expected = by_machine(program, model);
+  REQUIRE(expected.exploration.complete());
+  const Found found = by_graphs(program, model);
+  REQUIRE(found.ok);
+  REQUIRE(found.other_ends == 0);
+  REQUIRE(redundant(found) == 0);
+  REQUIRE(found.classes.size() == expected.classes.size());
+  REQUIRE(found.states == expected.final_states);
+}
+
+TEST_CASE("Graphs: every client of up to five threads with one operation each, each class once") {
+  for (uint32_t threads = 2, clients = 25; threads <= 5; ++threads, clients *= 5) {
+    for (uint32_t client = 0; client < clients; ++client) {
+      CAPTURE(threads);
+      CAPTURE(client);
+      const machine::Program program = one_operation_each(threads, client);
+      require_all_once(program, Model::kTso);
+      if (threads < 5) {
+        require_all_once(program, Model::kSc);
+      }
+    }
+  }
+}
+
+TEST_CASE("Graphs: random programs of four and five threads, each class once") {
+  std::mt19937_64 random(38);
+  const int count = rounds(100, 3'000);
+  for (int i = 0; i < count; ++i) {
+    const bool four = random() % 4 != 0;
+    const machine::Program program = random_program(random, four ? 4 : 5, four ? 2 : 1, 2);
+    CAPTURE(i);
+    require_all_once(program, i % 2 == 0 ? Model::kSc : Model::kTso);
   }
 }
 
