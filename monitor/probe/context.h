@@ -23,6 +23,12 @@ using capture::RecordType;
 
 struct Thread;
 
+// Where the frame of a signal handler is.
+struct HandlerPlace {
+  uint64_t address;
+  bool on_alternate;  // on the alternate stack
+};
+
 // 64 KiB; `start` and the tokens behind it are the payload.
 struct Chunk {
   static constexpr size_t kTokens = 65536 - 64 - sizeof(capture::ChunkStart);
@@ -43,6 +49,7 @@ struct Context {
   capture::Encoder encoder;
   Chunk* chunk;               // nullptr: there was none to take
   Context* outer;             // that was interrupted
+  HandlerPlace handler;       // of a handler's
   capture::ChunkStart start;  // of all its chunks
   uint64_t since;             // accesses since the last stamp
   uint64_t floor;             // no stamp is smaller: of what came before the chunk
@@ -82,8 +89,9 @@ struct Thread {
   uint64_t bytes = 0;                    // in the chunks that were closed
   std::atomic<Chunk*> emptied{nullptr};  // that came back
   std::atomic<bool> busy{false};         // changes chunks; finish() waits for it
-  uint32_t returned = 0;  // emptied chunks when there was none to take (on_full=drop)
-  bool muted = false;     // ended, or in a signal handler that has nowhere to record
+  uint32_t returned = 0;       // emptied chunks when there was none to take (on_full=drop)
+  bool muted = false;          // ended, or in a signal handler that has nowhere to record, ...
+  HandlerPlace muted_in = {};  // ... which is this one
   std::atomic<uint64_t> lost{0};
   uint64_t lost_reported = 0;
   std::atomic<bool> unrecorded{false};  // live: performs what it will record later

@@ -16,7 +16,9 @@
 //               instrumented program that the process starts, records to FILE.PID; when it is
 //               watched live it runs unrecorded.
 // Handlers      run inside enter_handler/leave_handler (runtime.h). A handler that leaves with
-//               siglongjmp is seen as lasting on: its records stay in order. Missed: handlers
+//               siglongjmp is seen as lasting on until the next signal comes: its records stay in
+//               order. Of more than 16 handlers within one another the innermost are not recorded,
+//               and their events counted as lost. Missed: handlers
 //               that are installed by other functions than sigaction and the kinds of signal().
 #include <cerrno>
 #include <cstdarg>
@@ -91,7 +93,7 @@ std::atomic<Handler> handlers[NSIG];
 void on_signal(int number, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   HandlerFrame frame{};
-  enter_handler(&frame);
+  enter_handler(&frame, context);
   receives_signal(number, 0);
   errno = saved_errno;
   handlers[number].load(std::memory_order_acquire)(number, info, context);

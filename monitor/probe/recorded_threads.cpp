@@ -3,6 +3,7 @@
 #include <new>
 
 #include <sched.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "monitor/probe/before_start.h"
@@ -267,20 +268,94 @@ void reset_after_fork() {
   active.store(false, std::memory_order_relaxed);
 }
 
-void enter_handler(HandlerFrame* frame) {
+namespace {
+
+constexpr int kMostHandlers = 16;  // within one another: each holds a chunk
+
+// What the signal has interrupted, and where its handler runs.
+struct Interruption {
+  uint64_t stack_pointer;
+  bool was_on_alternate;
+  HandlerPlace handler;
+};
+
+Interruption interruption_of(const HandlerFrame* frame, const void* interrupted) {
+  const auto* const context = static_cast<const ucontext_t*>(interrupted);
+  const auto begin = reinterpret_cast<uint64_t>(context->uc_stack.ss_sp);
+  const auto is_alternate = [&](uint64_t address) {
+    return address - begin < context->uc_stack.ss_size;
+  };
+  const auto pointer = static_cast<uint64_t>(context->uc_mcontext.gregs[REG_RSP]);
+  const auto place = reinterpret_cast<uint64_t>(frame);
+  return {pointer, is_alternate(pointer), {place, is_alternate(place)}};
+}
+
+// The frame of an earlier handler lies where the stack has ended when the signal came.
+bool was_left(const HandlerPlace& handler, const Interruption& now) {
+  if (handler.on_alternate && !now.was_on_alternate) {
+    return true;
+  }
+  return handler.on_alternate == now.was_on_alternate && now.stack_pointer > handler.address;
+}
+
+void go_back_to(Thread* thread, Context* outer) {
+  if (!thread->muted) {
+    Context* const inner = thread->context;
+    if (inner->chunk != nullptr) {
+      close_chunk(thread, inner);
+    }
+    thread->context = outer;
+    outer->floor = inner->encoder.stamp > inner->floor ? inner->encoder.stamp : inner->floor;
+    inner->outer = thread->spare;
+    thread->spare = inner;
+  }
+  thread->muted = false;
+  local.context = outer;
+}
+
+// Otherwise each would keep its chunk, until there is none to take.
+void leave_those_left(Thread* thread, const Interruption& now) {
+  if (thread->muted && was_left(thread->muted_in, now)) {
+    go_back_to(thread, thread->context);
+  }
+  while (!thread->muted && thread->context->outer != nullptr &&
+         was_left(thread->context->handler, now)) {
+    go_back_to(thread, thread->context->outer);
+  }
+}
+
+int handlers_within(const Context* context) {
+  int count = 0;
+  for (; context->outer != nullptr; context = context->outer) {
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+void enter_handler(HandlerFrame* frame, const void* interrupted) {
   Thread* const thread = local.thread;
-  Context* const outer = local.context;
   frame->context = nullptr;
-  if (thread == nullptr || outer == &inactive || thread->muted) {
+  if (thread == nullptr || thread->context == nullptr) {
     return;
   }
   const ChunkSwitch change(thread);
   if (!change.allowed()) {
     return;
   }
+  const Interruption now = interruption_of(frame, interrupted);
+  leave_those_left(thread, now);
+  Context* const outer = local.context;
+  if (outer == &inactive || thread->muted) {
+    return;
+  }
   frame->context = outer;
   ++local.interruptions;
-  Context* const inner = thread->spare != nullptr ? thread->spare : new_context();
+  const bool too_many = handlers_within(outer) >= kMostHandlers;
+  Context* const inner = too_many                   ? nullptr
+                         : thread->spare != nullptr ? thread->spare
+                                                    : new_context();
   capture::Position position;
   const bool records = outer->repeats.ending;  // what it held back
   if (!records) {
@@ -292,6 +367,7 @@ void enter_handler(HandlerFrame* frame) {
                     static_cast<uint16_t>(position.count)};
     inner->encoder.stamp = outer->encoder.stamp;
     inner->floor = outer->floor;
+    inner->handler = now.handler;
     if (open_chunk(thread, inner)) {
       thread->spare = spare;
       inner->outer = outer;
@@ -303,6 +379,7 @@ void enter_handler(HandlerFrame* frame) {
     thread->spare = inner;
   }
   thread->muted = true;
+  thread->muted_in = now.handler;
   local.context = &inactive;
 }
 
@@ -314,22 +391,9 @@ void leave_handler(HandlerFrame* frame) {
     return;
   }
   const ChunkSwitch change(thread);
-  if (!change.allowed()) {
-    return;
+  if (change.allowed()) {
+    go_back_to(thread, frame->context);
   }
-  if (!thread->muted) {
-    Context* const inner = thread->context;
-    if (inner->chunk != nullptr) {
-      close_chunk(thread, inner);
-    }
-    thread->context = frame->context;
-    thread->context->floor =
-        inner->encoder.stamp > inner->floor ? inner->encoder.stamp : inner->floor;
-    inner->outer = thread->spare;
-    thread->spare = inner;
-  }
-  thread->muted = false;
-  local.context = frame->context;
 }
 
 }  // namespace tsomon::probe

@@ -79,7 +79,8 @@ bool declare_named_sets(bool required);
 struct HandlerFrame {
   Context* context;  // that was interrupted; nullptr: there is nothing to go back to
 };
-void enter_handler(HandlerFrame* frame);
+// `interrupted`: the ucontext_t of the signal. Handlers that a jump or an exception has left are left here.
+void enter_handler(HandlerFrame* frame, const void* interrupted);
 void leave_handler(HandlerFrame* frame);
 
 // Memory that a thread gives back when it ends. Its contents are undefined; nullptr: there is none.

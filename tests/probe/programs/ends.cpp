@@ -123,6 +123,45 @@ int main(int argc, char** argv) {
       *nowhere = 1;
     }
     marker.fetch_add(3);
+  } else if (is("longjmps") || is("longjmps_alternate")) {
+    static char stack[65536];
+    const bool alternate = is("longjmps_alternate");
+    stack_t old{};
+    stack_t area{};
+    area.ss_sp = stack;
+    area.ss_size = sizeof stack;
+    if (alternate) {
+      sigaltstack(&area, &old);
+    }
+    struct sigaction action {};
+    action.sa_handler = jump;
+    action.sa_flags = alternate ? SA_ONSTACK : 0;
+    sigaction(SIGUSR1, &action, nullptr);
+    static volatile int left = 2000;  // more than there are chunks
+    while (left > 0) {
+      if (sigsetjmp(back, 1) == 0) {
+        marker.fetch_add(1);
+        left = left - 1;
+        raise(SIGUSR1);
+      }
+    }
+    if (alternate) {
+      sigaltstack(&old, nullptr);
+    }
+  } else if (is("nested")) {
+    // Handlers within one another, deeper than is recorded.
+    static std::atomic<int> depth{0};
+    std::signal(SIGUSR1, [](int) {
+      if (depth.fetch_add(1) < 100) {
+        raise(SIGUSR1);
+      }
+    });
+    struct sigaction action {};
+    sigaction(SIGUSR1, nullptr, &action);
+    action.sa_flags |= SA_NODEFER;
+    sigaction(SIGUSR1, &action, nullptr);
+    raise(SIGUSR1);
+    marker.fetch_add(3);
   }
   return 0;
 }
