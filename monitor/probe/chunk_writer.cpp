@@ -18,6 +18,7 @@
 #include "decoders/capture/kernel_calls.h"
 #include "decoders/capture/writer.h"
 #include "monitor/probe/copy.h"
+#include "monitor/probe/last_thread.h"
 #include "monitor/probe/modules.h"
 #include "monitor/probe/not_instrumented.h"
 #include "monitor/probe/open_chunks.h"
@@ -217,6 +218,7 @@ void* writer_thread(void*) {
   wake(&placed);
   uint64_t next_round = 0;
   uint64_t next_look = 0;
+  bool alone = false;
   for (;;) {
     const uint32_t seen = given.load(std::memory_order_seq_cst);
     drain(true, false);
@@ -227,6 +229,10 @@ void* writer_thread(void*) {
       flush_everything(true, false);
       state.store(2, std::memory_order_seq_cst);
       wake(&state);
+      if (alone) {
+        end_clock();
+        kernel::call(SYS_exit, exit_status());
+      }
     }
     const bool records = state.load(std::memory_order_seq_cst) == 0;
     if (records && next_measurement() == 0) {
@@ -244,6 +250,12 @@ void* writer_thread(void*) {
     if (!over && milliseconds() >= next_look) {
       look_at_parts();
       next_look = milliseconds() + kLook;
+      uint32_t recording = 0;
+      if (only_own_threads(1 + clock_threads()) &&
+          state.compare_exchange_strong(recording, 1, std::memory_order_seq_cst)) {
+        alone = true;
+        continue;
+      }
     }
     writer_sleeps.store(true, std::memory_order_seq_cst);
     if (given.load(std::memory_order_seq_cst) == seen) {

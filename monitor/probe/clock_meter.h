@@ -76,6 +76,7 @@ class ClockMeter {
   int start(Create create, Stamp stamp, void (*begin)());
   // Ends it. Without this the meter must live for ever.
   void stop();
+  bool started() const { return started_; }
   // After fork: the thread is gone.
   void forget_thread() { started_ = false; }
 

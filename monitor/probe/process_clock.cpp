@@ -91,6 +91,9 @@ void prepare_clock_after_fork() {
   prepare_clock();
 }
 
+uint32_t clock_threads() { return meter.started() ? 1 : 0; }
+void end_clock() { meter.stop(); }
+
 const capture::ClockEntry* clock_entry() { return measured ? &entry : nullptr; }
 
 long next_measurement() {

@@ -31,4 +31,8 @@ long next_measurement();
 // True: there is a new one.
 bool measure_clock(bool ends);
 
+// How many threads measuring takes beside the caller's, and their end.
+uint32_t clock_threads();
+void end_clock();
+
 }  // namespace tsomon::probe

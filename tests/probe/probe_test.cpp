@@ -129,7 +129,8 @@ TEST_CASE("whatever way a process ends, what it did until then is readable") {
                       {"vfork_exec", 0, 4}, {"spawn", 0, 4},
                       {"exec_fails", 0, 3}, {"quick_exit", 9, 3},
                       {"main_exits", 0, 4}, {"longjmps", 0, 2003},
-                      {"nested", 0, 4},     {"longjmps_alternate", 0, 2003}};
+                      {"nested", 0, 4},     {"longjmps_alternate", 0, 2003},
+                      {"raw_exit", 5, 3},   {"raw_exits", 6, 3}};
   for (const std::string& compiler : compilers()) {
     for (const Way& way : ways) {
       CAPTURE(compiler);

@@ -15,6 +15,7 @@
 #include "monitor/explore/runtime/in_place.h"
 #include "monitor/explore/runtime/kernel.h"
 #include "monitor/explore/runtime/runtime.h"
+#include "monitor/probe/last_thread.h"
 #include "monitor/probe/real.h"
 #include "monitor/probe/records.h"
 #include "monitor/probe/runtime.h"
@@ -148,6 +149,9 @@ TSOMON_HOOK long syscall(long number, ...) noexcept {
       return 0;
     }
     explore::refuse("syscall(SYS_futex)");
+  }
+  if (number == SYS_exit) {
+    note_exit(static_cast<int>(arguments[0]));
   }
   long result = 0;
   register long r10 asm("r10") = arguments[3];

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,6 +53,15 @@ int main(int argc, char** argv) {
     marker.fetch_add(1000);  // of the child
   } else if (is("_exit")) {
     _exit(7);
+  } else if (is("raw_exit")) {
+    syscall(SYS_exit, 5);  // of the last thread
+  } else if (is("raw_exits")) {
+    // In pieces: the last thread leaves when the first has.
+    std::thread([] {
+      usleep(100'000);
+      syscall(SYS_exit, 6);
+    }).detach();
+    syscall(SYS_exit, 5);
   } else if (is("exit_in_thread")) {
     std::thread([] { std::exit(8); }).join();
   } else if (is("exec")) {

@@ -1,0 +1,66 @@
+#include "monitor/probe/last_thread.h"
+
+#include <atomic>
+#include <cerrno>
+
+#include "decoders/capture/kernel_calls.h"
+
+namespace tsomon::probe {
+namespace {
+
+constexpr int kNotNoted = -1;
+std::atomic<int> noted{kNotNoted};
+
+// What the kernel tells of the process's first thread, behind its name; false: nothing.
+struct First {
+  char state = 0;
+  int code = 0;  // as wait() has it
+};
+First look_at_first() {
+  First first;
+  const int file = kernel::open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    return first;
+  }
+  char text[1024];
+  ssize_t size = kernel::read(file, text, sizeof text);
+  kernel::close(file);
+  while (size > 0 && (text[size - 1] < '0' || text[size - 1] > '9')) {
+    --size;
+  }
+  // The code comes last.
+  int digit = 1;
+  for (ssize_t at = size - 1; at > 0 && text[at] >= '0' && text[at] <= '9'; --at) {
+    first.code += (text[at] - '0') * digit;
+    digit *= 10;
+  }
+  // The name may have brackets of its own.
+  for (ssize_t at = size - 1; at > 0; --at) {
+    if (text[at] == ')') {
+      first.state = at + 2 < size ? text[at + 2] : '\0';
+      break;
+    }
+  }
+  return first;
+}
+
+}  // namespace
+
+bool only_own_threads(uint32_t own) {
+  const int error = errno;
+  struct stat status {};
+  const bool few =
+      kernel::stat("/proc/self/task", &status) == 0 && status.st_nlink == own + 1 + 2;
+  const bool none = few && look_at_first().state == 'Z';
+  errno = error;
+  return none;
+}
+
+void note_exit(int status) { noted.store(status & 0xFF, std::memory_order_relaxed); }
+
+int exit_status() {
+  const int status = noted.load(std::memory_order_relaxed);
+  return status != kNotNoted ? status : (look_at_first().code >> 8) & 0xFF;
+}
+
+}  // namespace tsomon::probe
