@@ -49,8 +49,7 @@ First look_at_first() {
 bool only_own_threads(uint32_t own) {
   const int error = errno;
   struct stat status {};
-  const bool few =
-      kernel::stat("/proc/self/task", &status) == 0 && status.st_nlink == own + 1 + 2;
+  const bool few = kernel::stat("/proc/self/task", &status) == 0 && status.st_nlink == own + 1 + 2;
   const bool none = few && look_at_first().state == 'Z';
   errno = error;
   return none;

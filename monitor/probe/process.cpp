@@ -31,6 +31,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "decoders/capture/kernel_calls.h"
@@ -73,16 +74,32 @@ namespace {
 pid_t recorded_pid = 0;
 __thread void* alternate_stack;  // of the runtime; nullptr: none
 
-// Set in the environment of a recorded process: FILE is taken.
+// Set in the environment of a recorded process: FILE is taken, since this time in nanoseconds.
 constexpr const char* kTakenVariable = "TSOMON_OUTPUT_TAKEN";
-char path_of_process[Options::kMaxText + 32];
+uint64_t taken_since = 0;
+char path_of_process[Options::kMaxText + 64];
 
-// FILE, or FILE.PID for another process or program than the first.
+uint64_t nanoseconds(const timespec& time) {
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
+}
+
+// FILE, or FILE.PID for another process or program than the first; FILE.PID.2 and so on for further
+// programs that the same process executes.
 const char* output_path(bool first) {
   if (first) {
     return options.output;
   }
+  constexpr int kMostPrograms = 100'000;
   std::snprintf(path_of_process, sizeof path_of_process, "%s.%d", options.output, getpid());
+  for (int program = 2; program < kMostPrograms; ++program) {
+    struct stat status {};
+    // What is older is of another process that had the number.
+    if (kernel::stat(path_of_process, &status) != 0 || nanoseconds(status.st_mtim) < taken_since) {
+      break;
+    }
+    std::snprintf(path_of_process, sizeof path_of_process, "%s.%d.%d", options.output, getpid(),
+                  program);
+  }
   return path_of_process;
 }
 
@@ -232,7 +249,15 @@ void start() {
   if (options.output == nullptr) {
     return;
   }
-  const bool first = std::getenv(kTakenVariable) == nullptr;
+  const char* const taken = std::getenv(kTakenVariable);
+  const bool first = taken == nullptr;
+  if (first) {
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);  // as files have it
+    taken_since = nanoseconds(now);
+  } else {
+    taken_since = std::strtoull(taken, nullptr, 10);
+  }
   if (!first && options.live != 0) {
     return;  // who reads expects one process
   }
@@ -249,7 +274,9 @@ void start() {
     refuse(kBadEnvironment);
   }
   if (first) {
-    setenv(kTakenVariable, "1", 1);
+    char since[24];
+    std::snprintf(since, sizeof since, "%llu", static_cast<unsigned long long>(taken_since));
+    setenv(kTakenVariable, since, 1);
   }
   recording = true;
   pthread_atfork(lock_for_fork, in_parent, in_child);

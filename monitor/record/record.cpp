@@ -18,16 +18,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The captures FILE and FILE.PID that lie there.
+// The captures FILE, FILE.PID and FILE.PID.N that lie there.
 std::vector<std::string> written(const fs::path& output) {
   std::vector<std::string> files;
   std::error_code error;
   const std::string prefix = output.filename().string() + ".";
   for (const auto& entry : fs::directory_iterator(output.parent_path(), error)) {
     const std::string name = entry.path().filename().string();
-    const bool further = name.size() > prefix.size() && name.rfind(prefix, 0) == 0 &&
-                         std::all_of(name.begin() + static_cast<ptrdiff_t>(prefix.size()),
-                                     name.end(), [](char c) { return c >= '0' && c <= '9'; });
+    const bool further =
+        name.size() > prefix.size() && name.rfind(prefix, 0) == 0 &&
+        std::all_of(name.begin() + static_cast<ptrdiff_t>(prefix.size()), name.end(),
+                    [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
     if (further && is_capture(entry.path())) {
       files.push_back(entry.path().string());
     }

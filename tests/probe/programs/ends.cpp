@@ -53,6 +53,10 @@ int main(int argc, char** argv) {
     marker.fetch_add(1000);  // of the child
   } else if (is("_exit")) {
     _exit(7);
+  } else if (is("exec_itself_twice")) {
+    execl("/proc/self/exe", argv[0], "exec_itself", nullptr);
+  } else if (is("exec_itself")) {
+    execl("/proc/self/exe", argv[0], "return", nullptr);
   } else if (is("raw_exit")) {
     syscall(SYS_exit, 5);  // of the last thread
   } else if (is("raw_exits")) {
