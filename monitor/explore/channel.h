@@ -152,12 +152,20 @@ struct Channel {
   char outcomes[kOutcomeBytes];  // each ends with 0
 };
 
+// A number in the channel, read once: the other side may change it at any time.
+inline uint32_t at_most(const uint32_t& number, uint32_t most) {
+  const uint32_t now = *const_cast<const volatile uint32_t*>(&number);
+  return now < most ? now : most;
+}
+
 inline uint64_t word_of(uint64_t address) { return address >> 3; }
 inline uint32_t shared_home(uint64_t word) {
   return static_cast<uint32_t>((word * 0x9E3779B97F4A7C15ULL) >> 48) & (kSharedTable - 1);
 }
 inline bool table_has(const uint64_t (&table)[kSharedTable], uint64_t word) {
-  for (uint32_t at = shared_home(word); table[at] != 0; at = (at + 1) & (kSharedTable - 1)) {
+  uint32_t at = shared_home(word);
+  for (uint32_t i = 0; i < kSharedTable && table[at] != 0;
+       ++i, at = (at + 1) & (kSharedTable - 1)) {
     if (table[at] == word) {
       return true;
     }

@@ -253,7 +253,8 @@ bool ProgramProcess::learn_shared() {
     return false;  // it found none, or would have been the last
   }
   const uint32_t before = channel_->shared_count;
-  const uint32_t found = std::exchange(channel_->found_count, 0);
+  const uint32_t found = at_most(channel_->found_count, kMaxFound);
+  channel_->found_count = 0;
   for (uint32_t i = 0; i < found; ++i) {
     share(channel_->found[i]);
   }
@@ -306,8 +307,9 @@ void ProgramProcess::set_origin(const ThreadOrigin& origin) {
 }
 
 const std::string& ProgramProcess::label(uint32_t number) {
-  while (labels_.size() <= number && labels_.size() < channel_->label_count) {
-    labels_.emplace_back(channel_->labels[labels_.size()]);
+  while (labels_.size() <= number && labels_.size() < at_most(channel_->label_count, kMaxLabels)) {
+    const auto& text = channel_->labels[labels_.size()];
+    labels_.emplace_back(text, strnlen(text, sizeof text));
   }
   static const std::string kNone;
   return number < labels_.size() ? labels_[number] : kNone;

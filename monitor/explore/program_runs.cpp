@@ -3,6 +3,7 @@
 #include <chrono>
 #include <climits>
 #include <csignal>
+#include <cstring>
 #include <utility>
 
 #include <linux/futex.h>
@@ -44,7 +45,7 @@ void set_run(const LoggedRun& head, const RunParts& parts, Run* run) {
   run->end = head.end;
   run->signal = 0;
   run->status = head.status;
-  run->detail = head.detail;
+  run->detail.assign(head.detail, strnlen(head.detail, sizeof head.detail));
   if (WIFSIGNALED(head.wait_status)) {
     run->end = End::kCrashed;
     run->signal = WTERMSIG(head.wait_status);
@@ -59,7 +60,8 @@ void set_run(const LoggedRun& head, const RunParts& parts, Run* run) {
   run->fault_pc = head.fault_pc;
   run->outcomes.clear();
   for (uint32_t at = 0; at < head.outcome_bytes;) {
-    run->outcomes.emplace_back(parts.outcomes + at);
+    run->outcomes.emplace_back(parts.outcomes + at,
+                               strnlen(parts.outcomes + at, head.outcome_bytes - at));
     at += static_cast<uint32_t>(run->outcomes.back().size()) + 1;
   }
 }
@@ -159,7 +161,7 @@ void ProgramProcess::ask(const Request& request) {
   if (wait_for_run()) {
     take_run();
   }
-  logged_ = channel.taken;
+  logged_ = at_most(channel.taken, kMaxAhead);
   log_at_ = 0;
   newest_is_left_ = true;
   newest_was_in_place_ = channel.in_place - in_place > logged_;
@@ -245,10 +247,10 @@ void ProgramProcess::take_run() {
   head.end = channel.end;
   head.status = channel.status;
   head.wait_status = channel.wait_status;
-  head.step_count = channel.step_count.load();
-  head.mark_count = channel.mark_count;
-  head.waiting_count = channel.waiting_count;
-  head.outcome_bytes = channel.outcome_bytes;
+  head.step_count = std::min(channel.step_count.load(), kMaxSteps);
+  head.mark_count = at_most(channel.mark_count, kMaxMarks);
+  head.waiting_count = at_most(channel.waiting_count, kMaxThreads + 1);
+  head.outcome_bytes = at_most(channel.outcome_bytes, kOutcomeBytes);
   head.unsaid = channel.unsaid;
   head.fault_pc = channel.fault_pc;
   std::copy(std::begin(channel.detail), std::end(channel.detail), head.detail);
@@ -266,7 +268,20 @@ void ProgramProcess::take_next() {
   }
   ++in_place_;
   const uint8_t* at = channel_->log + log_at_;
-  const auto& head = *reinterpret_cast<const LoggedRun*>(at);
+  LoggedRun head{};
+  if (kLogBytes - log_at_ >= sizeof head) {
+    std::memcpy(&head, at, sizeof head);
+  }
+  const uint64_t bytes = sizeof head + uint64_t{head.step_count} * sizeof(Step) +
+                         uint64_t{head.mark_count} * sizeof(Mark) +
+                         uint64_t{head.waiting_count} * sizeof(Waiting) + head.outcome_bytes;
+  if (bytes > head.bytes || head.bytes > kLogBytes - log_at_) {
+    run_ = Run();
+    run_.end = End::kFailed;
+    run_.detail = "the program has written over what it shares with the explorer";
+    logged_ = 0;
+    return;
+  }
   RunParts parts{};
   at += sizeof head;
   parts.steps = reinterpret_cast<const Step*>(at);

@@ -13,6 +13,7 @@
 
 #include "decoders/capture/kernel_calls.h"
 #include "monitor/probe/copy.h"
+#include "monitor/probe/environment.h"
 #include "monitor/probe/real.h"
 
 // Nothing is recorded of what is said here.
@@ -62,7 +63,7 @@ void prepare_messages() {
   errors_device = status.st_dev;
   errors_inode = status.st_ino;
   prepared = true;
-  const char* const path = std::getenv(kMessagesVariable);
+  const char* const path = variable(kMessagesVariable);
   const size_t length = path == nullptr ? 0 : std::strlen(path);
   if (path != nullptr && length < sizeof messages) {
     copy(messages, path, length + 1);

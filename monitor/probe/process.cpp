@@ -37,6 +37,7 @@
 #include "decoders/capture/kernel_calls.h"
 #include "monitor/explore/runtime/runtime.h"
 #include "monitor/probe/chunk_writer.h"
+#include "monitor/probe/environment.h"
 #include "monitor/probe/function_units.h"
 #include "monitor/probe/modules.h"
 #include "monitor/probe/named_locks.h"
@@ -233,10 +234,8 @@ void start() {
     return;
   }
   started = true;
-  // A program that runs with more rights than its user: no file is written for that user.
-  const char* const text = getauxval(AT_SECURE) != 0 || tsomon::explore::active
-                               ? nullptr
-                               : std::getenv("TSOMON_OPTIONS");
+  close_environment();
+  const char* const text = tsomon::explore::active ? nullptr : variable("TSOMON_OPTIONS");
   if (text == nullptr) {
     return;
   }
@@ -249,7 +248,7 @@ void start() {
   if (options.output == nullptr) {
     return;
   }
-  const char* const taken = std::getenv(kTakenVariable);
+  const char* const taken = variable(kTakenVariable);
   const bool first = taken == nullptr;
   if (first) {
     timespec now{};
@@ -294,6 +293,7 @@ TSOMON_HOOK void __tsan_init() { start(); }
 
 // Before the constructors of the program, whoever links the runtime.
 __attribute__((constructor(101))) static void start_before_main() {
+  close_environment();
   tsomon::explore::serve_if_asked();
   start();
 }

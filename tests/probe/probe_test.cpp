@@ -8,7 +8,11 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "monitor/probe/clock.h"
 #include "tests/probe/recorded_program.h"
@@ -197,6 +201,63 @@ TEST_CASE("a followed child of fork, and each program that is executed, has a fi
       CHECK(count_kinds(read(path.string()).trace).at(EventKind::kReadModifyWrite) >= 3);
     }
   }
+}
+
+TEST_CASE("a program with more rights than its user obeys no variable, and hands none on") {
+  if (geteuid() != 0) {
+    return;
+  }
+  constexpr uid_t kNobody = 65534;
+  char folder[] = "/tmp/tsomon.XXXXXX";
+  REQUIRE(mkdtemp(folder) != nullptr);
+  const fs::path place(folder);
+  CHECK(chmod(folder, 0777) == 0);
+  const std::string output = "TSOMON_OPTIONS=output=" + (place / "capture").string();
+  for (const std::string& compiler : compilers()) {
+    const fs::path program = place / "program";
+    fs::copy_file(fs::path(kPrograms) / compiler / "ends", program,
+                  fs::copy_options::overwrite_existing);
+    for (const mode_t mode : {mode_t{0755}, mode_t{04755}, mode_t{02755}}) {
+      CAPTURE(compiler);
+      CAPTURE(mode);
+      fs::remove(place / "capture");
+      CHECK(chmod(program.c_str(), mode) == 0);
+      const bool secure = mode != 0755;
+      const pid_t child = fork();
+      if (child == 0) {
+        const int channel = open((place / "channel").c_str(), O_RDWR | O_CREAT, 0666);
+        const std::string explore = "TSOMON_EXPLORE=" + std::to_string(channel);
+        const char* const arguments[] = {program.c_str(), "environment", nullptr};
+        const char* const variables[] = {output.c_str(),
+                                         "TSOMON_MESSAGES=/tmp/none",
+                                         "TSOMON_OUTPUT_TAKEN=1",
+                                         "NAME=value",
+                                         secure ? explore.c_str() : "NAME2=value",
+                                         nullptr};
+        if (setresgid(kNobody, kNobody, kNobody) == 0 &&
+            setresuid(kNobody, kNobody, kNobody) == 0) {
+          execve(program.c_str(), const_cast<char**>(arguments), const_cast<char**>(variables));
+        }
+        _exit(100);
+      }
+      int status = 0;
+      CHECK(waitpid(child, &status, 0) == child);
+      REQUIRE(WIFEXITED(status));
+      CHECK(WEXITSTATUS(status) == (secure ? 0 : 3));
+      int captures = 0;
+      for (const auto& entry : fs::directory_iterator(place)) {
+        captures += entry.path().filename().string().rfind("capture", 0) == 0 ? 1 : 0;
+      }
+      CHECK(captures == (secure ? 0 : 1));
+      for (const auto& entry :
+           std::vector<fs::directory_entry>(fs::directory_iterator(place), {})) {
+        if (entry.path().filename().string().rfind("capture", 0) == 0) {
+          fs::remove(entry.path());
+        }
+      }
+    }
+  }
+  fs::remove_all(place);
 }
 
 TEST_CASE("where time stamps are not to be compared, no interval orders threads") {

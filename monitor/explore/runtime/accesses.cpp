@@ -52,8 +52,10 @@ void note_owner(uint64_t word, bool write) {
   owner.several = owner.several || owner.thread != this_thread();
   owner.written = owner.written || write;
   Channel& channel = *the_channel();
-  if (!was && owner.several && owner.written && channel.found_count < kMaxFound) {
-    channel.found[channel.found_count++] = word;
+  const uint32_t found = at_most(channel.found_count, kMaxFound);
+  if (!was && owner.several && owner.written && found < kMaxFound) {
+    channel.found[found] = word;
+    channel.found_count = found + 1;
   }
 }
 
@@ -153,7 +155,7 @@ void plain(bool write, const volatile void* pointer, uint32_t size, uint64_t) {
 uint64_t end_of_part(uint64_t address) {
   const uint64_t word = word_of(address);
   const Channel& channel = *the_channel();
-  for (uint32_t i = 0; i < channel.split_count; ++i) {
+  for (uint32_t i = 0, count = at_most(channel.split_count, kMaxSplit); i < count; ++i) {
     if (channel.split[i].word == word) {
       for (uint64_t at = address + 1; word_of(at) == word; ++at) {
         if (((channel.split[i].starts >> (at & 7)) & 1) != 0) {

@@ -1,5 +1,6 @@
 #include "monitor/explore/runtime/in_place.h"
 
+#include <algorithm>
 #include <climits>
 
 #include <linux/futex.h>
@@ -121,17 +122,19 @@ void append(uint8_t** at, const T* from, uint32_t count) {
 // there is none, or the explorer has to see this run first.
 bool go_on_with_next() {
   Channel& c = *channel;
-  if (c.taken == c.queued || c.found_count != 0 || c.wrote_errors.load() != 0) {
+  const uint32_t taken = at_most(c.taken, kMaxAhead);
+  if (taken == at_most(c.queued, kMaxAhead) || taken == kMaxAhead || c.found_count != 0 ||
+      c.wrote_errors.load() != 0) {
     return false;
   }
   LoggedRun run{};
   run.end = c.end;
   run.status = c.status;
   run.wait_status = c.wait_status;
-  run.step_count = c.step_count.load(std::memory_order_relaxed);
-  run.mark_count = c.mark_count;
-  run.waiting_count = c.waiting_count;
-  run.outcome_bytes = c.outcome_bytes;
+  run.step_count = std::min(c.step_count.load(std::memory_order_relaxed), kMaxSteps);
+  run.mark_count = at_most(c.mark_count, kMaxMarks);
+  run.waiting_count = at_most(c.waiting_count, kMaxThreads + 1);
+  run.outcome_bytes = at_most(c.outcome_bytes, kOutcomeBytes);
   run.unsaid = c.unsaid;
   run.fault_pc = c.fault_pc;
   probe::copy(run.detail, c.detail, sizeof run.detail);
@@ -139,22 +142,25 @@ bool go_on_with_next() {
                          uint64_t{run.mark_count} * sizeof(Mark) +
                          uint64_t{run.waiting_count} * sizeof(Waiting) + run.outcome_bytes;
   run.bytes = static_cast<uint32_t>((bytes + alignof(LoggedRun) - 1) & ~(alignof(LoggedRun) - 1));
-  if (run.bytes > kLogBytes - c.log_bytes) {
+  const uint32_t used = at_most(c.log_bytes, kLogBytes);
+  if (run.bytes > kLogBytes - used) {
     return false;
   }
-  uint8_t* at = c.log + c.log_bytes;
+  uint8_t* at = c.log + used;
   append(&at, &run, 1);
   append(&at, c.steps, run.step_count);
   append(&at, c.marks, run.mark_count);
   append(&at, c.waiting_threads, run.waiting_count);
   append(&at, c.outcomes, run.outcome_bytes);
-  c.log_bytes += run.bytes;
-  const QueuedRequest& next = c.queue[c.taken];
+  c.log_bytes = used + run.bytes;
+  const QueuedRequest& next = c.queue[taken];
   c.seed = next.seed;
   c.waiting = next.waiting;
-  c.prefix_size = next.prefix_size;
-  probe::copy(c.prefix, c.queue_choices + next.prefix_begin, next.prefix_size * sizeof(Choice));
-  ++c.taken;
+  const uint32_t begin = at_most(next.prefix_begin, kAheadChoices);
+  const uint32_t size = at_most(next.prefix_size, std::min(kMaxSteps, kAheadChoices - begin));
+  c.prefix_size = size;
+  probe::copy(c.prefix, c.queue_choices + begin, size * sizeof(Choice));
+  c.taken = taken + 1;
   return true;
 }
 

@@ -49,16 +49,19 @@ void mark(MarkKind kind, uint32_t value) {
   if (!concurrent && is_unit_mark(kind)) {
     return;
   }
-  if (channel->mark_count >= kMaxMarks) {
+  const uint32_t count = at_most(channel->mark_count, kMaxMarks);
+  if (count == kMaxMarks) {
     finish(End::kBound, 0);
   }
-  channel->marks[channel->mark_count++] = {
+  channel->marks[count] = {
       kind, static_cast<uint16_t>(self), steps, value, threads[self].operations, 0, 0};
+  channel->mark_count = count + 1;
 }
 
 void mark_freed(uint64_t address, size_t size) {
+  const uint32_t count = at_most(channel->mark_count, kMaxMarks);
   mark(MarkKind::kFree, 0);
-  Mark& freed = channel->marks[channel->mark_count - 1];
+  Mark& freed = channel->marks[count];
   freed.address = address;
   freed.size = size;
 }
@@ -66,16 +69,18 @@ void mark_freed(uint64_t address, size_t size) {
 uint32_t label(const char* name, size_t size) {
   char text[kLabelSize] = {};
   probe::copy(text, name, size < kLabelSize - 1 ? size : kLabelSize - 1);
-  for (uint32_t i = 0; i < channel->label_count; ++i) {
-    if (std::strcmp(channel->labels[i], text) == 0) {
+  const uint32_t count = at_most(channel->label_count, kMaxLabels);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (std::strncmp(channel->labels[i], text, kLabelSize) == 0) {
       return i;
     }
   }
-  if (channel->label_count == kMaxLabels) {
+  if (count == kMaxLabels) {
     return kMaxLabels - 1;
   }
-  probe::copy(channel->labels[channel->label_count], text, kLabelSize);
-  return channel->label_count++;
+  probe::copy(channel->labels[count], text, kLabelSize);
+  channel->label_count = count + 1;
+  return count;
 }
 
 unsigned enter_unit(const char* name) {
@@ -122,9 +127,10 @@ void say_return(const char* text) { mark_call(MarkKind::kReturn, text); }
 void say_outcome(const char* text) {
   had_effect();
   const size_t size = std::strlen(text) + 1;
-  if (channel->outcome_bytes + size <= kOutcomeBytes) {
-    probe::copy(channel->outcomes + channel->outcome_bytes, text, size);
-    channel->outcome_bytes += static_cast<uint32_t>(size);
+  const uint32_t used = at_most(channel->outcome_bytes, kOutcomeBytes);
+  if (size <= kOutcomeBytes - used) {
+    probe::copy(channel->outcomes + used, text, size);
+    channel->outcome_bytes = used + static_cast<uint32_t>(size);
   }
 }
 

@@ -4,7 +4,7 @@ namespace tsomon::explore {
 namespace {
 
 const AtomicPlace* atomic_place(uint64_t pc) {
-  for (uint32_t i = 0; pc != 0 && i < channel->atomic_count; ++i) {
+  for (uint32_t i = 0; pc != 0 && i < at_most(channel->atomic_count, kMaxRepairs); ++i) {
     if (channel->atomic[i].pc == pc) {
       return &channel->atomic[i];
     }
@@ -13,7 +13,7 @@ const AtomicPlace* atomic_place(uint64_t pc) {
 }
 
 bool has_fence(uint64_t pc) {
-  for (uint32_t i = 0; pc != 0 && i < channel->fence_count; ++i) {
+  for (uint32_t i = 0; pc != 0 && i < at_most(channel->fence_count, kMaxRepairs); ++i) {
     if (channel->fences[i] == pc) {
       return true;
     }

@@ -49,7 +49,7 @@ void look_around() {
 }
 
 Step* new_step(Choice choice) {
-  if (steps >= channel->max_steps) {
+  if (steps >= at_most(channel->max_steps, kMaxSteps)) {
     finish(End::kBound, 0);
   }
   Step* const step = &channel->steps[steps++];

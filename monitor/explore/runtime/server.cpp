@@ -20,6 +20,7 @@
 #include "monitor/explore/runtime/memory_image.h"
 #include "monitor/explore/runtime/policy.h"
 #include "monitor/explore/runtime/scheduler.h"
+#include "monitor/probe/environment.h"
 #include "monitor/probe/real.h"
 
 extern "C" pid_t _Fork() noexcept;
@@ -122,7 +123,7 @@ void* take_zeroed(size_t bytes) {
 }
 
 void serve_if_asked() {
-  const char* const text = std::getenv(kChannelVariable);
+  const char* const text = probe::variable(kChannelVariable);
   if (text == nullptr) {
     return;
   }
@@ -171,8 +172,8 @@ uint32_t first_mark_count = 0;
 uint32_t first_outcome_bytes = 0;
 
 void keep_beginning() {
-  first_mark_count = channel->mark_count;
-  first_outcome_bytes = channel->outcome_bytes;
+  first_mark_count = at_most(channel->mark_count, kMaxMarks);
+  first_outcome_bytes = at_most(channel->outcome_bytes, kOutcomeBytes);
   first_marks = static_cast<Mark*>(take_zeroed(first_mark_count * sizeof(Mark) + 1));
   first_outcomes = static_cast<char*>(take_zeroed(first_outcome_bytes + 1));
   probe::copy(first_marks, channel->marks, first_mark_count * sizeof(Mark));
