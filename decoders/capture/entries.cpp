@@ -121,6 +121,9 @@ bool UnseenCode::read(EntryReader& reader) {
       case NotInstrumented::kChildren:
         children = text;
         break;
+      case NotInstrumented::kAssembly:
+        assembly.emplace_back(text);
+        break;
     }
   }
   return true;

@@ -53,6 +53,8 @@ struct UnseenCode {
   std::vector<std::string> modules;
   std::string system_modules;
   std::string children;  // of fork, not recorded
+  // Asm statements that were executed and are not understood: they may be accesses, locks, fences.
+  std::vector<std::string> assembly;
 
   bool read(EntryReader& reader);  // as the functions below
   // For reports: none when all of the program is seen.

@@ -104,6 +104,10 @@ class RaceExplorer : private explain::InterleavingTree {
 
   bool faulty() override {
     const Run& run = tree_->run();
+    if (!run.not_understood.empty()) {
+      note(not_understood_text(run));
+      return false;
+    }
     if (run.end == End::kCrashed) {
       keep(run, found_crash(run, {}));
     } else if (run.end == End::kExited) {

@@ -240,6 +240,11 @@ class Explorer {
       result_.refused = true;
       return false;
     }
+    if (!run.not_understood.empty()) {
+      ++result_.blocked;
+      note(not_understood_text(run));
+      return true;
+    }
     switch (run.end) {
       case End::kFinished:
         if (run.steps.empty()) {

@@ -117,6 +117,12 @@ std::string mixed_text(const GraphBuilder::Mixed& mixed, bool refused, const std
               : "classes are told apart by what was read");
 }
 
+std::string not_understood_text(const Run& run) {
+  return fmt::format(
+      "executions with an asm statement that is not understood were not judged: {}",
+      run.not_understood);
+}
+
 std::string not_judged_text(const Run& run, uint32_t max_steps,
                             const std::function<std::string(uint64_t)>& place) {
   switch (run.end) {

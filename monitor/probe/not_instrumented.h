@@ -3,6 +3,7 @@
 // Linked      objects that tools/tsomon-not-instrumented found when the program was linked.
 // Loaded      modules that refer to no hook. Of those of the system (/usr/lib, /lib) only the
 //             number is told: nobody builds them anew.
+// Assembly    asm statements that have been executed and are not understood (assembly_site.h).
 // Children    processes that it forked and that are not recorded.
 // Misses      Objects without instrumentation in a module that has some; programs that are linked
 //             without the wrappers.
@@ -16,6 +17,9 @@ namespace tsomon::probe {
 
 // A module that was not there before. With the loader's lock.
 void look_at_code(const dl_phdr_info* info, const char* path);
+
+// Its place and instruction. Async-signal-safe.
+void note_not_understood(const char* text);
 
 void count_child();  // of fork, that is not followed
 
