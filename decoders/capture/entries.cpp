@@ -129,6 +129,16 @@ bool UnseenCode::read(EntryReader& reader) {
   return true;
 }
 
+std::string UnseenCode::assembly_problem() const {
+  if (assembly.empty()) {
+    return {};
+  }
+  return fmt::format(
+      "asm statements are not understood: {}; they may be accesses, locks or fences, so nothing follows from "
+      "what was recorded with them",
+      fmt::join(assembly, ", "));
+}
+
 std::vector<std::string> UnseenCode::notes() const {
   constexpr size_t kMost = 8;
   std::vector<std::string> result;

@@ -57,6 +57,8 @@ struct UnseenCode {
   std::vector<std::string> assembly;
 
   bool read(EntryReader& reader);  // as the functions below
+  // What is wrong with a recording that has such asm statements; empty: there are none.
+  std::string assembly_problem() const;
   // For reports: none when all of the program is seen.
   std::vector<std::string> notes() const;
 };

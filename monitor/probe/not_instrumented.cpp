@@ -131,6 +131,20 @@ void look_at_code(const dl_phdr_info* info, const char* path) {
   }
 }
 
+char* copy_not_understood(char* at, char* end) {
+  for (uint32_t i = 0; i < kMostStatements; ++i) {
+    if (!statement_told[i] && statements[i].copied.load(std::memory_order_acquire)) {
+      char* const next = put(at, end, capture::NotInstrumented::kAssembly, statements[i].text);
+      if (next == nullptr) {
+        return at;
+      }
+      statement_told[i] = true;
+      at = next;
+    }
+  }
+  return at;
+}
+
 char* copy_not_instrumented(char* at, char* end) {
   const volatile char* const linked =
       tsomon_not_instrumented + sizeof "TSOMON-NOT-INSTRUMENTED:" - 1;
@@ -147,16 +161,6 @@ char* copy_not_instrumented(char* at, char* end) {
       return at;
     }
     at = next;
-  }
-  for (uint32_t i = 0; i < kMostStatements; ++i) {
-    if (!statement_told[i] && statements[i].copied.load(std::memory_order_acquire)) {
-      char* const next = put(at, end, capture::NotInstrumented::kAssembly, statements[i].text);
-      if (next == nullptr) {
-        return at;
-      }
-      statement_told[i] = true;
-      at = next;
-    }
   }
   at = put_count(at, end, capture::NotInstrumented::kSystemModules, system_count, &system_told);
   at = put_count(at, end, capture::NotInstrumented::kChildren, child_count, &children_told);

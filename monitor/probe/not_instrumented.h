@@ -26,6 +26,8 @@ void count_child();  // of fork, that is not followed
 // Appends what is new as TextEntry (NotInstrumented in decoders/capture/format.h); returns the
 // place after. Of the thread that writes.
 char* copy_not_instrumented(char* at, char* end);
+// Likewise of asm statements, which are told before what was recorded behind them.
+char* copy_not_understood(char* at, char* end);
 void forget_not_instrumented();  // after fork: it is to be told again
 
 }  // namespace tsomon::probe

@@ -378,9 +378,10 @@ class Rewriter {
         word.kind = SiteKind::kLoad;
         open(what, word);
         on_temporary(text, what);
-        // The registers of the address are as they were: what is changed is memory.
+        // The area has the whole address.
         word.kind = SiteKind::kStore;
         word.bit_register = 0;
+        word.segment = Segment::kNone;
         call(word);
         break;
       case SiteKind::kLocked:
