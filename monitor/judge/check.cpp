@@ -158,6 +158,7 @@ void keep_nothing(CheckReport* report) {
   report->findings.clear();
   report->more = {};
   report->unfenced.clear();
+  report->notes.take_back("events were lost");
   report->missing("asm statements are not understood");
   if (found > 0) {
     report->missing(fmt::format(

@@ -1,5 +1,6 @@
 // Asm statements of instrumented programs: they do what they did, and what they access is recorded.
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -32,8 +33,8 @@ Said said_by(const std::string& path) {
   return said;
 }
 
-std::string value_text(bool known, uint64_t value, uint64_t arena) {
-  return !known ? "-" : value - arena < 256 ? "*" : fmt::format("{:x}", value);
+std::string value_text(const std::optional<uint64_t>& value, uint64_t arena) {
+  return !value ? "-" : *value - arena < 256 ? "*" : fmt::format("{:x}", *value);
 }
 
 // As the program has it, of one unit.
@@ -41,15 +42,14 @@ std::string event_text(const Trace& trace, const Event& event, uint64_t arena) {
   if (event.kind() == EventKind::kFence) {
     return "m";
   }
-  const Values values = values_of(trace, event);
   const bool locked = event.kind() == EventKind::kReadModifyWrite;
   return fmt::format("{} {} {} {} {}",
                      locked                                ? "x"
                      : event.kind() == EventKind::kWrite ? "w"
                                                            : "r",
                      event.address - arena, event.size,
-                     value_text(event.has_read_value != 0, values.read, arena),
-                     value_text(event.has_write_value != 0, values.written, arena));
+                     value_text(trace.read_value(event), arena),
+                     value_text(trace.write_value(event), arena));
 }
 
 std::map<std::string, std::string> recorded(const Trace& trace, uint64_t arena) {

@@ -366,27 +366,18 @@ void fence(int order) {
 }
 
 Value assembly(const Operation& operation, uint64_t stack) {
-  const bool moves = operation.op == Op::kLoad || operation.op == Op::kStore;
   if (operation.op == Op::kFence || !is_concurrent()) {
     return operation.op == Op::kFence && !is_concurrent() ? 0 : step(operation).read;
   }
-  // What is nobody else's is no operation, as with plain accesses: a statement may use the stack.
   const bool write = operation.op != Op::kLoad;
   const bool shared = is_shared(operation.address, operation.size, write, operation.pc);
-  Value value = 0;
-  if (moves && !shared) {
-    if (write) {
-      put(operation.address, operation.size, operation.a);
-      if (!on_stack(operation.address, stack)) {
-        had_effect();
-      }
-      return 0;
-    }
-    value = get(operation.address, operation.size);
-  } else {
-    value = step(operation).read;
-    check_alive(operation.address, operation.pc);
+  // What is stored to the own stack, and is nobody else's, is part of the thread's state. (Loads may wait for somebody.)
+  if (operation.op == Op::kStore && !shared && on_stack(operation.address, stack)) {
+    put(operation.address, operation.size, operation.a);
+    return 0;
   }
+  const Value value = step(operation).read;
+  check_alive(operation.address, operation.pc);
   if (!write) {
     check_written(operation.address, operation.size, value, operation.pc);
   }
