@@ -52,7 +52,7 @@ enum class Change : uint8_t {
   kCompareExchange8,  // cmpxchg8b
 };
 
-enum class Segment : uint8_t { kNone, kFs, kGs };
+enum class Segment : uint8_t { kNone, kFs, kGs };  // kGs: not understood
 
 inline constexpr uint32_t kArea = 320;      // bytes, a red zone of 128 of them
 inline constexpr uint32_t kTemporary = 16;  // where the temporary lies in it

@@ -91,7 +91,9 @@ TEST_CASE("asm statements do what they do without hooks, and are recorded") {
         for (const auto& [name, text] : plain.results) {
           CAPTURE(name);
           CHECK((name == "arena" || said.results.at(name) == text));
-          CHECK((name == "arena" || options == ":accesses=sets" || found[name] == said.events.at(name)));
+          if (name != "arena" && options != ":accesses=sets") {
+            CHECK(found[name] == said.events.at(name));
+          }
         }
       }
     }

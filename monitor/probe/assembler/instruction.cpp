@@ -332,7 +332,7 @@ Meaning meaning_of(const Parsed& parsed) {
     }
     const bool unknown = accesses_by_itself(parsed.mnemonic) &&
                          !(parsed.mnemonic == "int" && parsed.operands == Words{"$3"});
-    return {parsed.mnemonic == "mfence" ? SiteKind::kFence
+    return {is_one_of(parsed.mnemonic, {"mfence", "cpuid", "serialize"}) ? SiteKind::kFence
             : unknown                   ? SiteKind::kUnknown
                                         : SiteKind::kNothing,
             0, Change::kNone};
@@ -434,9 +434,17 @@ Instruction understand(std::string_view text, std::string_view prefixes) {
     return result;
   }
   take_operand(text, parsed.operands[static_cast<size_t>(parsed.memory)], &result);
+  if (result.segment == Segment::kGs) {
+    result.kind = SiteKind::kUnknown;
+    return result;
+  }
   for (const std::string_view operand : parsed.operands) {
+    // The stack pointer is another one on the way: the instruction stays as it is.
     if (is_stack_pointer(operand)) {
-      result.kind = SiteKind::kUnknown;
+      const bool is_move = named(parsed.mnemonic, {"mov"}).has_value();
+      result.kind = !is_move                             ? SiteKind::kUnknown
+                    : result.kind == SiteKind::kStore ? SiteKind::kWrite
+                                                         : SiteKind::kRead;
       return result;
     }
   }

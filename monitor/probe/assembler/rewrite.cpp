@@ -501,10 +501,18 @@ class Rewriter {
 }  // namespace
 
 std::optional<std::string> rewrite(std::string_view text, Rewrite how) {
-  if (!contains(text, "#APP\n")) {
+  // clang names a type of section that the assembler of binutils warns about.
+  constexpr std::string_view kUnknownType = ",@llvm_linker_options\n";
+  const size_t at = text.find(kUnknownType);
+  const bool has_statements = contains(text, "#APP\n");
+  if (!has_statements && at == std::string_view::npos) {
     return std::nullopt;
   }
-  return Rewriter(text, how).run();
+  std::string result = has_statements ? Rewriter(text, how).run() : std::string(text);
+  if (at != std::string_view::npos) {
+    result.replace(result.find(kUnknownType), kUnknownType.size(), ",@progbits\n");
+  }
+  return result;
 }
 
 }  // namespace tsomon::assembler

@@ -7,7 +7,8 @@
 //             An instruction whose accesses are not known calls the runtime, too, with its place
 //             and text, and stays as it is. So do statements that cannot grow (`loop`, distances
 //             from `.`), repeat themselves or use macros, and everything in Intel's syntax.
-// Complexity  One pass; text without asm statements is only searched.
+// Also        A section of clang's whose type binutils does not know gets one that it knows.
+// Complexity  One pass; text without any is only searched.
 // Thread-safety: pure functions.
 #pragma once
 

@@ -121,14 +121,14 @@ void locked() {
   CASE("compare_exchange",
        "movl (%%rsi), %%eax; lock; cmpxchgl %%ebx, (%%rsi)",
        "r 64 4 241b1209 -, x 64 4 241b1209 5060708")
-  CASE("compare_exchange_fails", "lock; cmpxchgq %%rbx, (%%rsi)", "f 64 8 483f362d241b1209 -")
+  CASE("compare_exchange_fails", "lock; cmpxchgq %%rbx, (%%rsi)", "m, r 64 8 483f362d241b1209 -")
   CASE("compare_exchange8b",
        "movl (%%rsi), %%eax; movl 4(%%rsi), %%edx; lock; cmpxchg8b (%%rsi)",
        "r 64 4 241b1209 -, r 68 4 483f362d -, x 64 8 483f362d241b1209 205060708")
   CASE("compare_exchange16b",
        "movq (%%rsi), %%rax; movq 8(%%rsi), %%rdx; lock; cmpxchg16b (%%rsi)",
        "r 64 8 483f362d241b1209 -, r 72 8 50463c32281e140a -, x 64 16 - -")
-  CASE("compare_exchange16b_fails", "lock; cmpxchg16b (%%rsi)", "x 64 16 - -")
+  CASE("compare_exchange16b_fails", "lock; cmpxchg16b (%%rsi)", "m, r 64 16 - -")
   CASE("fence", "mfence", "m")
   CASE("fence_of_stack", "lock; addl $0, (%%rsp); cmpl $3, %%ecx", "m")
 }
@@ -138,7 +138,7 @@ void others() {
   CASE("scalar", "movq (%%rsi), %%xmm0; movd %%xmm0, (%%rdi)",
        "r 64 8 483f362d241b1209 -, w 128 4 - 241b1209")
   CASE("copy", "cld; rep; movsb", "r 64 2 - -, w 128 2 - -")
-  CASE("copy_words", "movl $3, %%ecx; rep movsq", "r 64 24 - -, w 128 24 - -")
+  CASE("copy_words", "movl $3, %%ecx; rep movsq", "r 64 16 - -, r 80 8 - -, w 128 16 - -, w 144 8 - -")
   CASE("copy_one", "movsl", "r 64 4 - -, w 128 4 - -")
   CASE("copy_down", "std; rep movsw; cld", "r 62 4 - -, w 126 4 - -")
   CASE("fill", "rep stosl", "w 128 8 - -")
