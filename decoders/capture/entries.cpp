@@ -134,7 +134,8 @@ std::string UnseenCode::assembly_problem() const {
     return {};
   }
   return fmt::format(
-      "asm statements are not understood: {}; they may be accesses, locks or fences, so nothing follows from "
+      "asm statements are not understood: {}; they may be accesses, locks or fences, so nothing "
+      "follows from "
       "what was recorded with them",
       fmt::join(assembly, ", "));
 }

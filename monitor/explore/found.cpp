@@ -118,9 +118,8 @@ std::string mixed_text(const GraphBuilder::Mixed& mixed, bool refused, const std
 }
 
 std::string not_understood_text(const Run& run) {
-  return fmt::format(
-      "executions with an asm statement that is not understood were not judged: {}",
-      run.not_understood);
+  return fmt::format("executions with an asm statement that is not understood were not judged: {}",
+                     run.not_understood);
 }
 
 std::string not_judged_text(const Run& run, uint32_t max_steps,

@@ -162,7 +162,8 @@ void keep_nothing(CheckReport* report) {
   report->missing("asm statements are not understood");
   if (found > 0) {
     report->missing(fmt::format(
-        "{} groups of units that look violated do not count: what orders them may be missing", found));
+        "{} groups of units that look violated do not count: what orders them may be missing",
+        found));
   }
 }
 

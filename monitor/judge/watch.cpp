@@ -530,8 +530,8 @@ class Watch::Impl {
   std::shared_ptr<HeapObjects> objects_ = std::make_shared<HeapObjects>();
   HeldUnits held_{HeldUnits::kMost, HeldUnits::Hold::kIdleOnly};
   std::map<uint32_t, std::string> place_texts_;  // of those that were compared
-  bool cancels_ = false;  // are expected
-  HeldUnits::Part part_;  // what lies in front of the next events
+  bool cancels_ = false;                         // are expected
+  HeldUnits::Part part_;                         // what lies in front of the next events
   std::unordered_map<std::string, bool> reported_;
   BoundedDetector detector_;
 };

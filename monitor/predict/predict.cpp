@@ -112,8 +112,8 @@ void keep_nothing(Prediction* prediction) {
   prediction->lifetimes.after_free.clear();
   prediction->lifetimes.after_destroy.clear();
   if (found > 0) {
-    prediction->notes.push_back(fmt::format(
-        "{} predictions do not count: asm statements are not understood", found));
+    prediction->notes.push_back(
+        fmt::format("{} predictions do not count: asm statements are not understood", found));
   }
 }
 

@@ -108,15 +108,15 @@ void compare_exchange16_now(AssemblyFrame& frame) {
   set_compared16(frame, equal, low, high);
 }
 
-#define TSOMON_BY_SIZE(FUNCTION, ...)       \
-  switch (site.size) {                      \
-    case 1:                                 \
+#define TSOMON_BY_SIZE(FUNCTION, ...)         \
+  switch (site.size) {                        \
+    case 1:                                   \
       return FUNCTION<uint8_t>(__VA_ARGS__);  \
-    case 2:                                 \
+    case 2:                                   \
       return FUNCTION<uint16_t>(__VA_ARGS__); \
-    case 4:                                 \
+    case 4:                                   \
       return FUNCTION<uint32_t>(__VA_ARGS__); \
-    default:                                \
+    default:                                  \
       return FUNCTION<uint64_t>(__VA_ARGS__); \
   }
 

@@ -72,9 +72,8 @@ T* at(const AssemblyFrame& frame) {
 inline __attribute__((always_inline)) uint64_t expected_of(const AssemblyFrame& frame,
                                                            const SiteWord& site) {
   const uint64_t* const registers = frame.replay.registers;
-  return site.change == Change::kCompareExchange8
-             ? registers[kRdx] << 32 | cut(registers[kRax], 4)
-             : cut(registers[kRax], site.size);
+  return site.change == Change::kCompareExchange8 ? registers[kRdx] << 32 | cut(registers[kRax], 4)
+                                                  : cut(registers[kRax], site.size);
 }
 
 inline __attribute__((always_inline)) void begin_locked(AssemblyFrame& frame,
@@ -120,24 +119,24 @@ inline Elements elements_of(const AssemblyFrame& frame, const SiteWord& site) {
   elements.count = site.repeated ? frame.registers[kRcx] : 1;
   elements.bytes = elements.count * site.size;
   elements.downwards = (frame.registers[kFlags] & kDirection) != 0;
-  const uint64_t back =
-      elements.downwards && elements.count != 0 ? elements.bytes - site.size : 0;
+  const uint64_t back = elements.downwards && elements.count != 0 ? elements.bytes - site.size : 0;
   elements.to = frame.registers[kRdi] - back;
   elements.from = frame.registers[kRsi] - back;
   return elements;
 }
 
-#define TSOMON_STRING_INSTRUCTION(NAME)                                             \
-  if (elements.downwards) {                                                         \
-    asm volatile("std\n\trep " NAME "\n\tcld"                                       \
-                 : "+D"(to), "+S"(from), "+c"(count)                                \
-                 : "a"(frame.registers[kRax])                                       \
-                 : "memory");                                                       \
-  } else {                                                                          \
-    asm volatile("rep " NAME : "+D"(to), "+S"(from), "+c"(count)                    \
-                 : "a"(frame.registers[kRax])                                       \
-                 : "memory");                                                       \
-  }                                                                                 \
+#define TSOMON_STRING_INSTRUCTION(NAME)              \
+  if (elements.downwards) {                          \
+    asm volatile("std\n\trep " NAME "\n\tcld"        \
+                 : "+D"(to), "+S"(from), "+c"(count) \
+                 : "a"(frame.registers[kRax])        \
+                 : "memory");                        \
+  } else {                                           \
+    asm volatile("rep " NAME                         \
+                 : "+D"(to), "+S"(from), "+c"(count) \
+                 : "a"(frame.registers[kRax])        \
+                 : "memory");                        \
+  }                                                  \
   break;
 
 // `performs`: else only the registers become what the instruction makes of them.
@@ -181,8 +180,7 @@ inline void set_compared16(AssemblyFrame& frame, bool equal, uint64_t low, uint6
     frame.registers[kRax] = low;
     frame.registers[kRdx] = high;
   }
-  frame.registers[kFlags] =
-      (frame.registers[kFlags] & ~kZeroFlag) | (equal ? kZeroFlag : 0);
+  frame.registers[kFlags] = (frame.registers[kFlags] & ~kZeroFlag) | (equal ? kZeroFlag : 0);
 }
 
 }  // namespace assembly

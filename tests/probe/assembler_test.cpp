@@ -55,9 +55,9 @@ std::string understood(const std::string& text, const std::string& prefixes = ""
 }
 
 std::string rewritten(const std::string& statement) {
-  return rewrite("\t.text\nf:\n#APP\n# 7 \"a.c\" 1\n\t" + statement +
-                     "\n# 0 \"\" 2\n#NO_APP\n\tret\n",
-                 Rewrite::kInstructions)
+  return rewrite(
+             "\t.text\nf:\n#APP\n# 7 \"a.c\" 1\n\t" + statement + "\n# 0 \"\" 2\n#NO_APP\n\tret\n",
+             Rewrite::kInstructions)
       .value_or("");
 }
 size_t count(const std::string& text, const std::string& what) {
@@ -95,10 +95,10 @@ TEST_CASE("loads, stores and changes") {
 TEST_CASE("locked operations and fences") {
   CHECK(understood("xchgl %eax, (%rdi)") == "locked4 (%rdi)");
   CHECK(understood("xchg (%rdi), %rax") == "locked8 (%rdi)");
-  for (const char* const text : {"cmpxchgl %ecx, (%rdi)", "xaddl %eax, (%rdi)", "addl $1, (%rdi)",
-                                 "subl %eax, (%rdi)", "orl $1, (%rdi)", "andl %ecx, (%rdi)",
-                                 "xorl %ecx, (%rdi)", "notl (%rdi)", "incl (%rdi)", "decl (%rdi)",
-                                 "btsl %eax, (%rdi)", "btrl $2, (%rdi)", "btcl $2, (%rdi)"}) {
+  for (const char* const text :
+       {"cmpxchgl %ecx, (%rdi)", "xaddl %eax, (%rdi)", "addl $1, (%rdi)", "subl %eax, (%rdi)",
+        "orl $1, (%rdi)", "andl %ecx, (%rdi)", "xorl %ecx, (%rdi)", "notl (%rdi)", "incl (%rdi)",
+        "decl (%rdi)", "btsl %eax, (%rdi)", "btrl $2, (%rdi)", "btcl $2, (%rdi)"}) {
     CAPTURE(text);
     CHECK(understood(text, "lock ") == "locked4 (%rdi)");
   }
@@ -162,9 +162,8 @@ TEST_CASE("instructions call the runtime") {
 }
 
 TEST_CASE("what is not understood is told with its place and stays") {
-  for (const std::string text :
-       {"syscall", "rep; scasb", ".byte 0x0f, 0x01, 0xd5", "loop 1b", "jmp . + 4",
-        ".rept 3; incl (%rdi); .endr"}) {
+  for (const std::string text : {"syscall", "rep; scasb", ".byte 0x0f, 0x01, 0xd5", "loop 1b",
+                                 "jmp . + 4", ".rept 3; incl (%rdi); .endr"}) {
     CAPTURE(text);
     const std::string all = rewritten(text);
     CHECK(count(all, "a.c:7: ") == 1);

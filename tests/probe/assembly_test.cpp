@@ -44,11 +44,10 @@ std::string event_text(const Trace& trace, const Event& event, uint64_t arena) {
   }
   const bool locked = event.kind() == EventKind::kReadModifyWrite;
   return fmt::format("{} {} {} {} {}",
-                     locked                                ? "x"
+                     locked                              ? "x"
                      : event.kind() == EventKind::kWrite ? "w"
-                                                           : "r",
-                     event.address - arena, event.size,
-                     value_text(trace.read_value(event), arena),
+                                                         : "r",
+                     event.address - arena, event.size, value_text(trace.read_value(event), arena),
                      value_text(trace.write_value(event), arena));
 }
 
@@ -87,7 +86,8 @@ TEST_CASE("asm statements do what they do without hooks, and are recorded") {
         REQUIRE(result.status == 0);
         const Said said = said_by(result.path + ".out");
         const capture::Capture capture = read(result.path);
-        auto found = recorded(capture.trace, std::strtoull(said.results.at("arena").c_str(), nullptr, 16));
+        auto found =
+            recorded(capture.trace, std::strtoull(said.results.at("arena").c_str(), nullptr, 16));
         for (const auto& [name, text] : plain.results) {
           CAPTURE(name);
           CHECK((name == "arena" || said.results.at(name) == text));

@@ -43,7 +43,7 @@ extern bool active;
 // Callee-saved registers and the stack at the call of a hook.
 struct State {
   uint64_t registers[6];
-  uint64_t stack;  // above the return address
+  uint64_t stack;   // above the return address
   uint64_t others;  // of an asm statement, which may use any: of the other registers; else 0
 };
 

@@ -333,8 +333,8 @@ Meaning meaning_of(const Parsed& parsed) {
     const bool unknown = accesses_by_itself(parsed.mnemonic) &&
                          !(parsed.mnemonic == "int" && parsed.operands == Words{"$3"});
     return {is_one_of(parsed.mnemonic, {"mfence", "cpuid", "serialize"}) ? SiteKind::kFence
-            : unknown                   ? SiteKind::kUnknown
-                                        : SiteKind::kNothing,
+            : unknown                                                    ? SiteKind::kUnknown
+                                                                         : SiteKind::kNothing,
             0, Change::kNone};
   }
   if (is_hint(parsed.mnemonic)) {
@@ -442,9 +442,9 @@ Instruction understand(std::string_view text, std::string_view prefixes) {
     // The stack pointer is another one on the way: the instruction stays as it is.
     if (is_stack_pointer(operand)) {
       const bool is_move = named(parsed.mnemonic, {"mov"}).has_value();
-      result.kind = !is_move                             ? SiteKind::kUnknown
+      result.kind = !is_move                          ? SiteKind::kUnknown
                     : result.kind == SiteKind::kStore ? SiteKind::kWrite
-                                                         : SiteKind::kRead;
+                                                      : SiteKind::kRead;
       return result;
     }
   }

@@ -35,31 +35,33 @@ void reset(Registers* registers) {
 void say(const char* name, const Registers& registers, const char* events) {
   // Addresses are not the same every time.
   const auto base = reinterpret_cast<uint64_t>(&arena);
-  const auto place = [base](uint64_t word) { return word - base < sizeof arena ? word - base : word; };
+  const auto place = [base](uint64_t word) {
+    return word - base < sizeof arena ? word - base : word;
+  };
   uint64_t hash = 0;
   for (const uint64_t word : arena.words) {
     hash = hash * 31 + place(word);
   }
-  std::printf("%s %lx %lx %lx %lx %ld %ld %lx %lx\n", name, place(registers.a), registers.b, registers.c,
-              registers.d, static_cast<long>(place(registers.s)), static_cast<long>(place(registers.t)),
-              registers.flags & 0x8C5, hash);
+  std::printf("%s %lx %lx %lx %lx %ld %ld %lx %lx\n", name, place(registers.a), registers.b,
+              registers.c, registers.d, static_cast<long>(place(registers.s)),
+              static_cast<long>(place(registers.t)), registers.flags & 0x8C5, hash);
   std::printf("events %s%s%s\n", name, *events != 0 ? " " : "", events);
 }
 
 // %rsi is at 64 of the arena, %rdi at 128; all flags are set.
-#define CASE(NAME, TEXT, EVENTS)                                                              \
-  {                                                                                           \
-    Registers r;                                                                              \
-    reset(&r);                                                                                \
-    tsomon_unit_begin(NAME);                                                                  \
-    asm volatile("pushq $0x8D5\n\tpopfq\n\t" TEXT                                                               \
-                 "\n\tpushfq\n\tpopq %[flags]"                                                \
-                 : "+a"(r.a), "+b"(r.b), "+c"(r.c), "+d"(r.d), "+S"(r.s), "+D"(r.t),          \
-                   [flags] "=r"(r.flags), [m] "+m"(arena.words[4]), [own] "+m"(own_word)      \
-                 :                                                                            \
-                 : "memory", "cc", "xmm0", "xmm1");                                           \
-    tsomon_unit_end();                                                                        \
-    say(NAME, r, EVENTS);                                                                     \
+#define CASE(NAME, TEXT, EVENTS)                                                           \
+  {                                                                                        \
+    Registers r;                                                                           \
+    reset(&r);                                                                             \
+    tsomon_unit_begin(NAME);                                                               \
+    asm volatile(                                                                          \
+        "pushq $0x8D5\n\tpopfq\n\t" TEXT "\n\tpushfq\n\tpopq %[flags]"                     \
+        : "+a"(r.a), "+b"(r.b), "+c"(r.c), "+d"(r.d), "+S"(r.s),                           \
+          "+D"(r.t), [flags] "=r"(r.flags), [m] "+m"(arena.words[4]), [own] "+m"(own_word) \
+        :                                                                                  \
+        : "memory", "cc", "xmm0", "xmm1");                                                 \
+    tsomon_unit_end();                                                                     \
+    say(NAME, r, EVENTS);                                                                  \
   }
 
 void moves() {
@@ -118,15 +120,12 @@ void locked() {
        "x 72 4 281e140a 281e1402")
   CASE("locked_btc", "movq $-1, %%rax; lock; btcq %%rax, (%%rsi)",
        "x 56 8 4038302820181008 c038302820181008")
-  CASE("compare_exchange",
-       "movl (%%rsi), %%eax; lock; cmpxchgl %%ebx, (%%rsi)",
+  CASE("compare_exchange", "movl (%%rsi), %%eax; lock; cmpxchgl %%ebx, (%%rsi)",
        "r 64 4 241b1209 -, x 64 4 241b1209 5060708")
   CASE("compare_exchange_fails", "lock; cmpxchgq %%rbx, (%%rsi)", "m, r 64 8 483f362d241b1209 -")
-  CASE("compare_exchange8b",
-       "movl (%%rsi), %%eax; movl 4(%%rsi), %%edx; lock; cmpxchg8b (%%rsi)",
+  CASE("compare_exchange8b", "movl (%%rsi), %%eax; movl 4(%%rsi), %%edx; lock; cmpxchg8b (%%rsi)",
        "r 64 4 241b1209 -, r 68 4 483f362d -, x 64 8 483f362d241b1209 205060708")
-  CASE("compare_exchange16b",
-       "movq (%%rsi), %%rax; movq 8(%%rsi), %%rdx; lock; cmpxchg16b (%%rsi)",
+  CASE("compare_exchange16b", "movq (%%rsi), %%rax; movq 8(%%rsi), %%rdx; lock; cmpxchg16b (%%rsi)",
        "r 64 8 483f362d241b1209 -, r 72 8 50463c32281e140a -, x 64 16 - -")
   CASE("compare_exchange16b_fails", "lock; cmpxchg16b (%%rsi)", "m, r 64 16 - -")
   CASE("fence", "mfence", "m")
@@ -138,13 +137,15 @@ void others() {
   CASE("scalar", "movq (%%rsi), %%xmm0; movd %%xmm0, (%%rdi)",
        "r 64 8 483f362d241b1209 -, w 128 4 - 241b1209")
   CASE("copy", "cld; rep; movsb", "r 64 2 - -, w 128 2 - -")
-  CASE("copy_words", "movl $3, %%ecx; rep movsq", "r 64 16 - -, r 80 8 - -, w 128 16 - -, w 144 8 - -")
+  CASE("copy_words", "movl $3, %%ecx; rep movsq",
+       "r 64 16 - -, r 80 8 - -, w 128 16 - -, w 144 8 - -")
   CASE("copy_one", "movsl", "r 64 4 - -, w 128 4 - -")
   CASE("copy_down", "std; rep movsw; cld", "r 62 4 - -, w 126 4 - -")
   CASE("fill", "rep stosl", "w 128 8 - -")
   CASE("loop", "movl $3, %%ecx\n1: lock; incl (%%rsi)\n\tdecl %%ecx\n\tjnz 1b",
        "x 64 4 241b1209 241b120a, x 64 4 241b120a 241b120b, x 64 4 241b120b 241b120c")
-  CASE("jump", "jc 1f; movl (%%rsi), %%eax; 1: movl 4(%%rsi), %%ebx # a comment; movl %%eax, (%%rsi)",
+  CASE("jump",
+       "jc 1f; movl (%%rsi), %%eax; 1: movl 4(%%rsi), %%ebx # a comment; movl %%eax, (%%rsi)",
        "r 68 4 483f362d -")
 }
 
