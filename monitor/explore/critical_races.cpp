@@ -117,7 +117,8 @@ class RaceExplorer : private explain::InterleavingTree {
     } else {
       const Graph graph = builder_.of_run(run, options_.model, true);
       std::vector<Found> all = violated_properties(graph, run, options_.model,
-                                                   {options_.serializability, options_.robustness});
+                                                   {options_.serializability, options_.robustness},
+                                                   [this](uint64_t pc) { return place(pc); });
       if (options_.linearizability) {
         add_linearizability(graph, run, &all);
       }

@@ -358,9 +358,9 @@ class Explorer {
     if (next.run->end == End::kStuck) {
       return;
     }
-    for (const Found& found :
-         violated_properties(*next.graph, *next.run, options_.model,
-                             {options_.serializability, options_.robustness})) {
+    for (const Found& found : violated_properties(*next.graph, *next.run, options_.model,
+                                                  {options_.serializability, options_.robustness},
+                                                  [this](uint64_t pc) { return place(pc); })) {
       report(next, found, outcome);
     }
     if (options_.linearizability && next.run->end == End::kFinished) {

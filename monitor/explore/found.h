@@ -49,7 +49,9 @@ struct JudgedProperties {
   bool robustness = false;
   bool operator==(const JudgedProperties&) const = default;
 };
+// `place`: the text of an instruction's place.
 std::vector<Found> violated_properties(const Graph& graph, const Run& run, Model model,
-                                       const JudgedProperties& asked);
+                                       const JudgedProperties& asked,
+                                       const std::function<std::string(uint64_t)>& place);
 
 }  // namespace tsomon::explore
