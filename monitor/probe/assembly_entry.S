@@ -18,14 +18,15 @@ tsomon_runtime_asm:
   pushq %rdi
   pushq %rsi
   pushq %rbp
-  pushfq
+  pushq %rbp                    # the place of the flags
   pushq %rbx
   pushq %rdx
   pushq %rcx
   pushq %rax
   .cfi_def_cfa_offset 136
-  cld
-  andl $~0x100, 32(%rsp)        # a debugger's single steps
+  lahf
+  seto %al
+  movq %rax, 32(%rsp)
   movq %rsp, %rbx
   .cfi_def_cfa rbx, 136
   .cfi_offset rbx, -112
@@ -41,11 +42,14 @@ tsomon_runtime_asm:
   jz .Lslow
 .Ldone:
   movq %rbx, %rsp
+  movq 32(%rsp), %rax
+  addb $127, %al
+  sahf
   popq %rax
   popq %rcx
   popq %rdx
   popq %rbx
-  popfq
+  leaq 8(%rsp), %rsp
   popq %rbp
   popq %rsi
   popq %rdi

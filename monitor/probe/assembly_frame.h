@@ -23,8 +23,9 @@ struct LockedReplay {
 };
 
 struct AssemblyFrame {
-  uint64_t registers[16];  // the flags in the place of the stack pointer
-  uint64_t pc;             // where it goes on
+  // In the place of the stack pointer the flags: 1 for overflow, and in bits 8 to 15 the others.
+  uint64_t registers[16];
+  uint64_t pc;  // where it goes on
   // The area of the place:
   uint64_t address;
   uint64_t number;
@@ -114,11 +115,10 @@ struct Elements {
   bool downwards = false;
 };
 inline Elements elements_of(const AssemblyFrame& frame, const SiteWord& site) {
-  constexpr uint64_t kDirection = 1 << 10;
   Elements elements;
   elements.count = site.repeated ? frame.registers[kRcx] : 1;
   elements.bytes = elements.count * site.size;
-  elements.downwards = (frame.registers[kFlags] & kDirection) != 0;
+  elements.downwards = site.downwards;
   const uint64_t back = elements.downwards && elements.count != 0 ? elements.bytes - site.size : 0;
   elements.to = frame.registers[kRdi] - back;
   elements.from = frame.registers[kRsi] - back;
@@ -173,7 +173,7 @@ inline void string_instruction(AssemblyFrame& frame, const SiteWord& site, bool 
 }
 #undef TSOMON_STRING_INSTRUCTION
 
-constexpr uint64_t kZeroFlag = 1 << 6;
+constexpr uint64_t kZeroFlag = 1 << 14;
 // What cmpxchg16b leaves in the registers.
 inline void set_compared16(AssemblyFrame& frame, bool equal, uint64_t low, uint64_t high) {
   if (!equal) {

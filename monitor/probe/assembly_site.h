@@ -58,6 +58,7 @@ inline constexpr uint32_t kArea = 320;      // bytes, a red zone of 128 of them
 inline constexpr uint32_t kTemporary = 16;  // where the temporary lies in it
 inline constexpr uint32_t kScratch = 184;   // and a place for a register
 inline constexpr uint32_t kRepeated = 1U << 28;
+inline constexpr uint32_t kDownwards = 1U << 30;
 
 struct SiteWord {
   SiteKind kind = SiteKind::kNothing;
@@ -66,17 +67,23 @@ struct SiteWord {
   uint32_t bit_register = 0;  // 1 + the number of the register
   Segment segment = Segment::kNone;
   bool repeated = false;
+  bool downwards = false;  // behind `std`, which the place takes back for the call
 };
 
 inline uint32_t pack(const SiteWord& word) {
   return static_cast<uint32_t>(word.kind) | word.size << 4 |
          static_cast<uint32_t>(word.change) << 12 | word.bit_register << 16 |
-         static_cast<uint32_t>(word.segment) << 24 | (word.repeated ? kRepeated : 0);
+         static_cast<uint32_t>(word.segment) << 24 | (word.repeated ? kRepeated : 0) |
+         (word.downwards ? kDownwards : 0);
 }
 inline SiteWord unpack(uint32_t word) {
-  return {static_cast<SiteKind>(word & 15),        (word >> 4) & 255,
-          static_cast<Change>((word >> 12) & 15),  (word >> 16) & 255,
-          static_cast<Segment>((word >> 24) & 15), (word & kRepeated) != 0};
+  return {static_cast<SiteKind>(word & 15),
+          (word >> 4) & 255,
+          static_cast<Change>((word >> 12) & 15),
+          (word >> 16) & 255,
+          static_cast<Segment>((word >> 24) & 15),
+          (word & kRepeated) != 0,
+          (word & kDownwards) != 0};
 }
 
 }  // namespace tsomon

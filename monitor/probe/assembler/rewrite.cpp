@@ -243,6 +243,7 @@ class Rewriter {
       return;
     }
     pending_.clear();
+    downwards_ = false;
     for (const std::string& each : statements) {
       one(trimmed(each), place);
     }
@@ -348,6 +349,9 @@ class Rewriter {
 
   void instruction(std::string_view text, const std::string& prefixes, const std::string& place) {
     const Instruction what = understand(text, prefixes);
+    if (text == "std" || text == "cld") {
+      downwards_ = text == "std";
+    }
     if (what.kind == SiteKind::kNothing) {
       return put(prefixes + std::string(text));
     }
@@ -361,6 +365,7 @@ class Rewriter {
     word.change = what.change;
     word.segment = what.segment;
     word.repeated = contains(prefixes, "rep ");
+    word.downwards = downwards_;
     word.bit_register =
         what.has_bit_register() ? 1 + static_cast<uint32_t>(register_number(what.bit_register)) : 0;
     switch (what.kind) {
@@ -432,7 +437,13 @@ class Rewriter {
 
   void call(const SiteWord& word) {
     put("movq $" + std::to_string(pack(word)) + ", 8(%rsp)");
+    if (downwards_) {
+      put("cld");
+    }
     put("call *tsomon_runtime_asm@GOTPCREL(%rip)");
+    if (downwards_) {
+      put("std");
+    }
   }
 
   void on_temporary(std::string_view text, const Instruction& what) {
@@ -494,6 +505,7 @@ class Rewriter {
   bool is_code_ = true;
   bool was_code_ = true;
   bool in_macro_ = false;
+  bool downwards_ = false;  // `std` came before in the statement
   bool intel_ = false;
   int texts_ = 0;
 };
