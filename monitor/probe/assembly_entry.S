@@ -78,9 +78,15 @@ tsomon_runtime_asm:
   movq %rbx, %rdi
   leaq 160(%rsp), %rsi
   call tsomon_assembly_slow
+  movl %eax, %r12d
   movl $0xe7, %eax
   xorl %edx, %edx
   xrstor64 (%rsp)
+  testb %r12b, %r12b
+  jz .Ldone
+.Lstore:
+  movq %rbx, %rdi
+  call tsomon_assembly_store
   jmp .Ldone
 .Lfxsave:
   subq $512, %rsp
@@ -89,7 +95,9 @@ tsomon_runtime_asm:
   leaq 160(%rsp), %rsi
   call tsomon_assembly_slow
   fxrstor64 (%rsp)
-  jmp .Ldone
+  testb %al, %al
+  jz .Ldone
+  jmp .Lstore
   .cfi_endproc
   .size tsomon_runtime_asm, .-tsomon_runtime_asm
   .section .note.GNU-stack, "", @progbits

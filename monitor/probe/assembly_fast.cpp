@@ -48,11 +48,13 @@ bool load_now(AssemblyFrame& frame, bool recorded) {
 }
 
 template <typename T>
-bool store_now(AssemblyFrame& frame, bool recorded) {
+bool store_now(AssemblyFrame& frame, bool recorded, bool stays) {
   auto* const address = at<volatile Unaligned<T>>(frame);
   const auto value = static_cast<T>(temporary_of(frame, sizeof(T)));
   if (!recorded) {
-    *address = value;
+    if (!stays) {
+      *address = value;
+    }
     return true;
   }
   Context& context = *local.context;
@@ -62,7 +64,9 @@ bool store_now(AssemblyFrame& frame, bool recorded) {
     return false;
   }
   asm volatile("" : : : "memory");
-  *address = value;
+  if (!stays) {
+    *address = value;
+  }
   asm volatile("" : : : "memory");
   return true;
 }
@@ -124,7 +128,7 @@ bool load_of(AssemblyFrame& frame, const SiteWord& site, bool recorded) {
   TSOMON_BY_SIZE(load_now, frame, recorded)
 }
 bool store_of(AssemblyFrame& frame, const SiteWord& site, bool recorded) {
-  TSOMON_BY_SIZE(store_now, frame, recorded)
+  TSOMON_BY_SIZE(store_now, frame, recorded, site.stays)
 }
 void locked_of(AssemblyFrame& frame, const SiteWord& site) {
   TSOMON_BY_SIZE(locked_now, frame, site)
@@ -170,6 +174,10 @@ __attribute__((flatten)) bool fast(AssemblyFrame& frame) {
 }  // namespace
 }  // namespace tsomon::probe::assembly
 
+void tsomon_assembly_store(tsomon::probe::AssemblyFrame* frame) {
+  namespace assembly = tsomon::probe::assembly;
+  assembly::store_of(*frame, tsomon::unpack(static_cast<uint32_t>(frame->number)), false);
+}
 bool tsomon_assembly_fast(tsomon::probe::AssemblyFrame* frame) {
   return tsomon::probe::assembly::fast(*frame);
 }

@@ -186,6 +186,8 @@ inline void set_compared16(AssemblyFrame& frame, bool equal, uint64_t low, uint6
 }  // namespace assembly
 }  // namespace tsomon::probe
 
-// True: done. False: tsomon_assembly_slow is to follow. `vectors`: xmm0 to xmm15.
+// True: done. False: tsomon_assembly_slow is to follow. `vectors`: xmm0 to xmm15. True of that: a store is recorded, and
+// tsomon_assembly_store is to perform it, when the vectors are back: as little as can be is to come behind it.
 extern "C" bool tsomon_assembly_fast(tsomon::probe::AssemblyFrame* frame);
-extern "C" void tsomon_assembly_slow(tsomon::probe::AssemblyFrame* frame, const void* vectors);
+extern "C" bool tsomon_assembly_slow(tsomon::probe::AssemblyFrame* frame, const void* vectors);
+extern "C" void tsomon_assembly_store(tsomon::probe::AssemblyFrame* frame);

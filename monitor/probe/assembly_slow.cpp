@@ -46,7 +46,16 @@ void record_load(AssemblyFrame& frame) {
 }
 
 template <typename T>
-void record_store(AssemblyFrame& frame) {
+void record_store(AssemblyFrame& frame, const SiteWord& site) {
+  if (options.stamp_max_age != 0 || site.stays) {
+    noise();
+    auto* const address = at<volatile T>(frame);
+    if (Context* const context = is_chosen_atomic(address) ? begin_open(false) : nullptr) {
+      put_open(context, capture::other_key(RecordType::kAtomicStore, sizeof(T), frame.pc), address,
+               temporary_of(frame, sizeof(T)));
+    }
+    return;
+  }
   store_slow(at<volatile T>(frame), static_cast<T>(temporary_of(frame, sizeof(T))), kRelaxed,
              frame.pc);
 }
@@ -91,7 +100,9 @@ void record_locked(AssemblyFrame& frame, const SiteWord& site) {
   }
 
 void load_of(AssemblyFrame& frame, const SiteWord& site) { TSOMON_BY_SIZE(record_load, frame) }
-void store_of(AssemblyFrame& frame, const SiteWord& site) { TSOMON_BY_SIZE(record_store, frame) }
+void store_of(AssemblyFrame& frame, const SiteWord& site) {
+  TSOMON_BY_SIZE(record_store, frame, site)
+}
 void locked_of(AssemblyFrame& frame, const SiteWord& site) {
   TSOMON_BY_SIZE(record_locked, frame, site)
 }
@@ -283,6 +294,9 @@ void slow(AssemblyFrame& frame, const void* vectors) {
 }  // namespace
 }  // namespace tsomon::probe::assembly
 
-void tsomon_assembly_slow(tsomon::probe::AssemblyFrame* frame, const void* vectors) {
+bool tsomon_assembly_slow(tsomon::probe::AssemblyFrame* frame, const void* vectors) {
   tsomon::probe::assembly::slow(*frame, vectors);
+  const tsomon::SiteWord site = tsomon::unpack(static_cast<uint32_t>(frame->number));
+  return !tsomon::explore::active && tsomon::probe::options.stamp_max_age != 0 &&
+         site.kind == tsomon::SiteKind::kStore && !site.stays;
 }

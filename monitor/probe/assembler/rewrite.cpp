@@ -377,8 +377,10 @@ class Rewriter {
         lower();
         on_temporary(text, what);
         address(what);
+        word.stays = true;
         call(word);
-        break;
+        raise();
+        return put(prefixes + std::string(text));
       case SiteKind::kChange:
         word.kind = SiteKind::kLoad;
         open(what, word);
