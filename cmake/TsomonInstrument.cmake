@@ -44,7 +44,7 @@ function(tsomon_instrument)
     if(type STREQUAL "EXECUTABLE")
       target_link_options(
         ${target} PRIVATE
-        $<$<CXX_COMPILER_ID:GNU>:LINKER:-T,${root}/share/tsomon/tsomon-sections.ld>
+        LINKER:-T,${root}/share/tsomon/tsomon-sections.ld
         "-Wl,@${root}/share/tsomon/tsomon-wrap"
         "LINKER:--export-dynamic-symbol=__tsan_*,--export-dynamic-symbol=tsomon_runtime_*")
       target_link_libraries(${target} PRIVATE -Wl,--whole-archive ${library}

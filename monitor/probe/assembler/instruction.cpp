@@ -383,6 +383,32 @@ void take_operand(std::string_view text, std::string_view operand, Instruction* 
   }
 }
 
+// An access that is understood but for its operands.
+void take_access(std::string_view text, const Parsed& parsed, Instruction* result) {
+  take_operand(text, parsed.operands[static_cast<size_t>(parsed.memory)], result);
+  if (result->segment == Segment::kGs) {
+    result->kind = SiteKind::kUnknown;
+    return;
+  }
+  for (const std::string_view operand : parsed.operands) {
+    // The stack pointer is another one on the way: the instruction stays as it is.
+    if (is_stack_pointer(operand)) {
+      const bool is_move = named(parsed.mnemonic, {"mov"}).has_value();
+      result->kind = !is_move                           ? SiteKind::kUnknown
+                     : result->kind == SiteKind::kStore ? SiteKind::kWrite
+                                                        : SiteKind::kRead;
+      return;
+    }
+  }
+  const bool is_bit = begins(parsed.mnemonic, "bt") && is_register(parsed.operands[0]);
+  if (is_bit) {
+    result->bit_register = parsed.operands[0];
+  }
+  if (result->kind == SiteKind::kLocked && result->by_stack_pointer && !is_bit) {
+    result->kind = SiteKind::kFence;  // of the own stack: that is what it is for
+  }
+}
+
 }  // namespace
 
 int register_number(std::string_view name) { return general_register(name).number; }
@@ -433,28 +459,7 @@ Instruction understand(std::string_view text, std::string_view prefixes) {
     }
     return result;
   }
-  take_operand(text, parsed.operands[static_cast<size_t>(parsed.memory)], &result);
-  if (result.segment == Segment::kGs) {
-    result.kind = SiteKind::kUnknown;
-    return result;
-  }
-  for (const std::string_view operand : parsed.operands) {
-    // The stack pointer is another one on the way: the instruction stays as it is.
-    if (is_stack_pointer(operand)) {
-      const bool is_move = named(parsed.mnemonic, {"mov"}).has_value();
-      result.kind = !is_move                          ? SiteKind::kUnknown
-                    : result.kind == SiteKind::kStore ? SiteKind::kWrite
-                                                      : SiteKind::kRead;
-      return result;
-    }
-  }
-  const bool is_bit = begins(parsed.mnemonic, "bt") && is_register(parsed.operands[0]);
-  if (is_bit) {
-    result.bit_register = parsed.operands[0];
-  }
-  if (result.kind == SiteKind::kLocked && result.by_stack_pointer && !is_bit) {
-    result.kind = SiteKind::kFence;  // of the own stack: that is what it is for
-  }
+  take_access(text, parsed, &result);
   return result;
 }
 
