@@ -36,13 +36,15 @@ function(tsomon_instrument)
               "$<$<CXX_COMPILER_ID:Clang>:SHELL:-mllvm -tsan-instrument-read-before-write>"
               $<$<CXX_COMPILER_ID:GNU>:-specs=${root}/share/tsomon/tsomon-gcc.specs>
               ${plugin_option}
+              $<$<CXX_COMPILER_ID:Clang>:-fno-integrated-as>
+              -B${root}/lib/tsomon/ -mno-red-zone
               $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan> -g -fpatchable-function-entry=5)
     target_include_directories(${target} SYSTEM PRIVATE ${root}/include/tsomon)
     get_target_property(type ${target} TYPE)
     if(type STREQUAL "EXECUTABLE")
       target_link_options(
         ${target} PRIVATE
-        $<$<CXX_COMPILER_ID:GNU>:LINKER:-T,${root}/share/tsomon/tsomon-sections.ld>
+        LINKER:-T,${root}/share/tsomon/tsomon-sections.ld
         "-Wl,@${root}/share/tsomon/tsomon-wrap"
         "LINKER:--export-dynamic-symbol=__tsan_*,--export-dynamic-symbol=tsomon_runtime_*")
       target_link_libraries(${target} PRIVATE -Wl,--whole-archive ${library}

@@ -121,9 +121,23 @@ bool UnseenCode::read(EntryReader& reader) {
       case NotInstrumented::kChildren:
         children = text;
         break;
+      case NotInstrumented::kAssembly:
+        assembly.emplace_back(text);
+        break;
     }
   }
   return true;
+}
+
+std::string UnseenCode::assembly_problem() const {
+  if (assembly.empty()) {
+    return {};
+  }
+  return fmt::format(
+      "asm statements are not understood: {}; they may be accesses, locks or fences, so nothing "
+      "follows from "
+      "what was recorded with them",
+      fmt::join(assembly, ", "));
 }
 
 std::vector<std::string> UnseenCode::notes() const {

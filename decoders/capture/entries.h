@@ -53,8 +53,12 @@ struct UnseenCode {
   std::vector<std::string> modules;
   std::string system_modules;
   std::string children;  // of fork, not recorded
+  // Asm statements that were executed and are not understood: they may be accesses, locks, fences.
+  std::vector<std::string> assembly;
 
   bool read(EntryReader& reader);  // as the functions below
+  // What is wrong with a recording that has such asm statements; empty: there are none.
+  std::string assembly_problem() const;
   // For reports: none when all of the program is seen.
   std::vector<std::string> notes() const;
 };

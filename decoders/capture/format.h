@@ -106,6 +106,7 @@ enum class NotInstrumented : uint32_t {
   kLinked = 0,         // objects of the program and their share, in words
   kModule = 1,         // path of a loaded module
   kSystemModules = 2,  // how many of the system's are loaded, in digits; a later entry replaces it
+  kAssembly = 4,       // an asm statement that is not understood: its place and an instruction
   kChildren = 3,       // how often it forked without follow_fork=1, likewise
 };
 

@@ -54,6 +54,9 @@ class LiveReader::Impl {
     if (!has_trailer_) {
       problem("no end: the process was killed; what it did last is not known");
     }
+    if (std::string text = unseen_.assembly_problem(); !text.empty()) {
+      problem(std::move(text));
+    }
     for (std::string& note : unseen_.notes()) {
       notes_.push_back(std::move(note));
     }
@@ -114,6 +117,7 @@ class LiveReader::Impl {
 
   Symbols symbols_;
   std::vector<Module> modules_;
+  bool not_understood() const { return !unseen_.assembly.empty(); }
   const std::vector<std::string>& problems() const { return context_.problems; }
   std::vector<std::string> notes_;
   uint64_t lost_events_ = 0;
@@ -472,6 +476,7 @@ bool LiveReader::may_cancel() const { return impl_->may_cancel(); }
 Selection LiveReader::selection() const { return impl_->selection(); }
 const Symbols& LiveReader::symbols() const { return impl_->symbols_; }
 const std::vector<Module>& LiveReader::modules() const { return impl_->modules_; }
+bool LiveReader::not_understood() const { return impl_->not_understood(); }
 const std::vector<std::string>& LiveReader::problems() const { return impl_->problems(); }
 const std::vector<std::string>& LiveReader::notes() const { return impl_->notes_; }
 bool LiveReader::clock_moved() const { return impl_->clock_moved(); }

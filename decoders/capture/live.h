@@ -72,6 +72,8 @@ class LiveReader {
 
   const Symbols& symbols() const;
   const std::vector<Module>& modules() const;
+  // Of what was read so far: as Capture::not_understood; what was given before counts.
+  bool not_understood() const;
   const std::vector<std::string>& problems() const;  // all of them after finish()
   const std::vector<std::string>& notes() const;     // as Capture::notes
   Selection selection() const;                       // known after the header

@@ -75,6 +75,10 @@ class CaptureReader::Impl {
       read_process_chunk(*chunk);
     }
     choose_clock();
+    if (std::string text = unseen_.assembly_problem(); !text.empty()) {
+      capture_.not_understood = true;
+      problem(std::move(text));
+    }
     for (std::string& note : unseen_.notes()) {
       capture_.notes.push_back(std::move(note));
     }

@@ -45,7 +45,10 @@ struct Capture {
   Trace trace;
   FileHeader header;  // all zero after the versions when it is damaged
   std::vector<std::string> command_line;
-  std::vector<Module> modules;        // later ones win where ranges overlap
+  std::vector<Module> modules;  // later ones win where ranges overlap
+  // Asm statements that were executed may be accesses, locks and fences that are missing: nothing that is found counts.
+  // One of the problems says which.
+  bool not_understood = false;
   std::vector<std::string> problems;  // empty iff trace.complete
   std::vector<std::string> notes;     // what makes verdicts weaker, but not incomplete
   bool may_cancel = false;            // units (kFileCancels)

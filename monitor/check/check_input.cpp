@@ -161,6 +161,9 @@ Result<CheckedProperties> judge(const std::string& path, InputFormat format,
       keep_what_is_certain(&report);
       hidden[i] = found > report.violations();
     }
+    if ((*source)->not_understood()) {
+      keep_nothing(&report);
+    }
     report.selection = (*source)->selection();
     report.coverage = (*source)->coverage();
   }

@@ -103,6 +103,8 @@ class EventSource {
   // What is missing or damaged, one line each; complete at the end.
   virtual std::vector<std::string> warnings() const = 0;
   virtual bool complete() const = 0;
+  // Findings cannot be relied on, as capture::Capture has it.
+  virtual bool not_understood() const { return false; }
   virtual bool sampled() const { return false; }     // tso/model/trace.h
   virtual bool may_cancel() const { return false; }  // likewise; so far
   // Which loads and stores are atomic is known (Event::atomic()).

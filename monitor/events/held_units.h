@@ -52,6 +52,8 @@ class HeldUnits {
   HeldUnits(const HeldUnits&) = delete;
   HeldUnits& operator=(const HeldUnits&) = delete;
 
+  // As IdleIterations has it; before the first part.
+  void compare_places(IdleIterations::SamePlace same) { idle_.compare_places(std::move(same)); }
   // The input says that units may be cancelled.
   void expect_cancels() { said_ = hold_units_ = true; }
   // The next part. `part` is left without contents, with memory that serves again.

@@ -76,6 +76,7 @@ struct alignas(16) LoggedRun {
   uint64_t unsaid;
   uint64_t fault_pc;
   char detail[256];
+  char not_understood[128];
 };
 
 struct Channel {
@@ -138,6 +139,7 @@ struct Channel {
   End end;
   int32_t status;
   char detail[256];
+  char not_understood[128];  // an asm statement
   std::atomic<uint32_t> step_count;
   uint32_t mark_count;
   uint32_t waiting_count;

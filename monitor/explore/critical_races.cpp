@@ -104,6 +104,10 @@ class RaceExplorer : private explain::InterleavingTree {
 
   bool faulty() override {
     const Run& run = tree_->run();
+    if (!run.not_understood.empty()) {
+      note(not_understood_text(run));
+      return false;
+    }
     if (run.end == End::kCrashed) {
       keep(run, found_crash(run, {}));
     } else if (run.end == End::kExited) {
@@ -113,7 +117,8 @@ class RaceExplorer : private explain::InterleavingTree {
     } else {
       const Graph graph = builder_.of_run(run, options_.model, true);
       std::vector<Found> all = violated_properties(graph, run, options_.model,
-                                                   {options_.serializability, options_.robustness});
+                                                   {options_.serializability, options_.robustness},
+                                                   [this](uint64_t pc) { return place(pc); });
       if (options_.linearizability) {
         add_linearizability(graph, run, &all);
       }

@@ -240,6 +240,11 @@ class Explorer {
       result_.refused = true;
       return false;
     }
+    if (!run.not_understood.empty()) {
+      ++result_.blocked;
+      note(not_understood_text(run));
+      return true;
+    }
     switch (run.end) {
       case End::kFinished:
         if (run.steps.empty()) {
@@ -353,9 +358,9 @@ class Explorer {
     if (next.run->end == End::kStuck) {
       return;
     }
-    for (const Found& found :
-         violated_properties(*next.graph, *next.run, options_.model,
-                             {options_.serializability, options_.robustness})) {
+    for (const Found& found : violated_properties(*next.graph, *next.run, options_.model,
+                                                  {options_.serializability, options_.robustness},
+                                                  [this](uint64_t pc) { return place(pc); })) {
       report(next, found, outcome);
     }
     if (options_.linearizability && next.run->end == End::kFinished) {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "monitor/explore/idle_attempts.h"
 #include "offline/explore/class_properties.h"
 
 namespace tsomon::explore {
@@ -117,6 +118,11 @@ std::string mixed_text(const GraphBuilder::Mixed& mixed, bool refused, const std
               : "classes are told apart by what was read");
 }
 
+std::string not_understood_text(const Run& run) {
+  return fmt::format("executions with an asm statement that is not understood were not judged: {}",
+                     run.not_understood);
+}
+
 std::string not_judged_text(const Run& run, uint32_t max_steps,
                             const std::function<std::string(uint64_t)>& place) {
   switch (run.end) {
@@ -145,14 +151,20 @@ std::string not_judged_text(const Run& run, uint32_t max_steps,
 }
 
 std::vector<Found> violated_properties(const Graph& graph, const Run& run, Model model,
-                                       const JudgedProperties& asked) {
+                                       const JudgedProperties& asked,
+                                       const std::function<std::string(uint64_t)>& place) {
   std::vector<Found> all;
   if (asked.robustness && !is_robust(graph)) {
     all.push_back(
         {"robustness", "an execution that SC does not have", {}, writes_read_late(graph)});
   }
   if (asked.serializability) {
-    if (const auto cycle = unit_cycle(graph, model, units_of(graph, run.marks))) {
+    const std::vector<uint32_t> units = units_of(graph, run.marks);
+    auto cycle = unit_cycle(graph, model, units);
+    if (cycle) {
+      cycle = unit_cycle(without_idle_attempts(graph, units, place), model, units);
+    }
+    if (cycle) {
       all.push_back(found_cycle(graph, *cycle));
     }
   }

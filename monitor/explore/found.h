@@ -35,6 +35,8 @@ std::string outcome_text(const Run& run);
 bool waits_for_scheduler(const Run& run);
 
 // Why a run of another end is no execution that could be judged.
+// Of a run with an asm statement whose accesses are not known.
+std::string not_understood_text(const Run& run);
 std::string not_judged_text(const Run& run, uint32_t max_steps,
                             const std::function<std::string(uint64_t)>& place);
 // Accesses of different sizes to `variable`, which may be empty; `refused`: what was asked for
@@ -47,7 +49,9 @@ struct JudgedProperties {
   bool robustness = false;
   bool operator==(const JudgedProperties&) const = default;
 };
+// `place`: the text of an instruction's place.
 std::vector<Found> violated_properties(const Graph& graph, const Run& run, Model model,
-                                       const JudgedProperties& asked);
+                                       const JudgedProperties& asked,
+                                       const std::function<std::string(uint64_t)>& place);
 
 }  // namespace tsomon::explore

@@ -46,6 +46,7 @@ void set_run(const LoggedRun& head, const RunParts& parts, Run* run) {
   run->signal = 0;
   run->status = head.status;
   run->detail.assign(head.detail, strnlen(head.detail, sizeof head.detail));
+  run->not_understood = head.not_understood;
   if (WIFSIGNALED(head.wait_status)) {
     run->end = End::kCrashed;
     run->signal = WTERMSIG(head.wait_status);
@@ -140,6 +141,7 @@ void ProgramProcess::ask(const Request& request) {
   channel.end = End::kHung;
   channel.status = 0;
   channel.detail[0] = 0;
+  channel.not_understood[0] = 0;
   channel.step_count = 0;
   channel.mark_count = 0;
   channel.waiting_count = 0;
@@ -254,6 +256,8 @@ void ProgramProcess::take_run() {
   head.unsaid = channel.unsaid;
   head.fault_pc = channel.fault_pc;
   std::copy(std::begin(channel.detail), std::end(channel.detail), head.detail);
+  std::copy(std::begin(channel.not_understood), std::end(channel.not_understood),
+            head.not_understood);
   set_run(head, {channel.steps, channel.marks, channel.waiting_threads, channel.outcomes},
           &newest_);
 }

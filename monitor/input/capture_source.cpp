@@ -56,6 +56,7 @@ class CaptureSource : public EventSource {
     return reader_->capture().modules;
   }
   bool complete() const override { return reader_->capture().problems.empty(); }
+  bool not_understood() const override { return reader_->capture().not_understood; }
   bool knows_atomics() const override { return true; }
   bool may_cancel() const override { return reader_->capture().may_cancel; }
   bool may_have_units() const override { return reader_->capture().may_have_units; }

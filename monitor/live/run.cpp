@@ -69,6 +69,7 @@ struct JudgedBlock {
   SymbolDelta delta;
   std::vector<capture::Module> modules;  // all of them, when there are more than before
   bool may_cancel = false;               // units
+  bool not_understood = false;           // LiveReader::not_understood() likewise
   uint64_t clock_checks = 0;             // LiveReader::clock_checks() when it was filled
 };
 
@@ -167,6 +168,7 @@ class Reading {
   void send() {
     symbol_deltas_.write(reader_.symbols(), block_->delta);
     block_->may_cancel = reader_.may_cancel();
+    block_->not_understood = reader_.not_understood();
     block_->clock_checks = reader_.clock_checks();
     if (reader_.modules().size() != modules_) {
       modules_ = reader_.modules().size();
@@ -212,7 +214,8 @@ class Judging {
         modules_ = std::move(block->modules);
         symboliser_.reset();
       }
-      if (!stop_asked()) {
+      // What comes behind asm statements that are not understood may miss orders.
+      if (!stop_asked() && !block->not_understood) {
         for (const EventLoss& loss : block->losses) {
           watches_.lost(loss);
         }

@@ -100,6 +100,23 @@ void drop_lost(Prediction* prediction) {
   }
 }
 
+// What orders the threads may be missing.
+void keep_nothing(Prediction* prediction) {
+  const uint64_t found = prediction->races.races.size() + prediction->deadlocks.deadlocks.size() +
+                         prediction->atomicity.violations.size() +
+                         prediction->lifetimes.after_free.size() +
+                         prediction->lifetimes.after_destroy.size();
+  prediction->races.races.clear();
+  prediction->deadlocks.deadlocks.clear();
+  prediction->atomicity.violations.clear();
+  prediction->lifetimes.after_free.clear();
+  prediction->lifetimes.after_destroy.clear();
+  if (found > 0) {
+    prediction->notes.push_back(
+        fmt::format("{} predictions do not count: asm statements are not understood", found));
+  }
+}
+
 // Runs what asks about one kind with a share of what is left of the work, which what takes less
 // leaves to the others.
 template <typename Kind>
@@ -287,6 +304,9 @@ Result<Prediction> predict_source(EventSource& source, const PredictOptions& opt
   prediction.names = source.names();
   if (!reader.at_end() || !prediction.trace.complete) {
     drop_lost(&prediction);
+  }
+  if (source.not_understood()) {
+    keep_nothing(&prediction);
   }
   add_notes(&prediction);
   return prediction;

@@ -102,6 +102,11 @@ void write_labels(bool pack) {
     write_chunk(capture::ChunkType::kSets, capture::kNoThread, 0, buffer,
                 static_cast<size_t>(end - buffer), pack);
   }
+  for (char* end = nullptr;
+       (end = copy_not_understood(buffer, buffer + sizeof buffer)) != buffer;) {
+    write_chunk(capture::ChunkType::kNotInstrumented, capture::kNoThread, 0, buffer,
+                static_cast<size_t>(end - buffer), false);
+  }
   for (char* end = nullptr; (end = copy_thread_names(buffer, buffer + sizeof buffer)) != buffer;) {
     write_chunk(capture::ChunkType::kThreadNames, capture::kNoThread, 0, buffer,
                 static_cast<size_t>(end - buffer), pack);

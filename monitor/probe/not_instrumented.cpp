@@ -7,6 +7,7 @@
 
 #include "decoders/capture/writer.h"
 #include "monitor/probe/chunk_writer.h"
+#include "monitor/probe/copy.h"
 
 // The text behind the colon is filled in when the program has been linked.
 extern "C" {
@@ -26,6 +27,16 @@ uint32_t modules_told = 0;
 uint32_t system_told = 0;
 std::atomic<uint32_t> child_count{0};
 uint32_t children_told = 0;
+
+// Asm statements that are not understood: the texts, which may lie in modules that are unloaded.
+constexpr uint32_t kMostStatements = 32;
+struct Statement {
+  std::atomic<const char*> from{nullptr};
+  std::atomic<bool> copied{false};
+  char text[128];
+};
+Statement statements[kMostStatements];
+bool statement_told[kMostStatements];
 
 bool begins_with(const char* text, const char* with) {
   return std::strncmp(text, with, std::strlen(with)) == 0;
@@ -80,6 +91,23 @@ char* put_count(char* at, char* end, capture::NotInstrumented what,
 
 }  // namespace
 
+// Of more than there is room for nothing is told: that some are not understood is.
+void note_not_understood(const char* text) {
+  for (Statement& statement : statements) {
+    const char* from = statement.from.load(std::memory_order_acquire);
+    if (from == nullptr && statement.from.compare_exchange_strong(from, text)) {
+      const size_t size = strnlen(text, sizeof statement.text - 1);
+      copy(statement.text, text, size);
+      statement.text[size] = 0;
+      statement.copied.store(true, std::memory_order_release);
+      return;
+    }
+    if (from == text) {
+      return;
+    }
+  }
+}
+
 void count_child() { child_count.fetch_add(1, std::memory_order_relaxed); }
 
 void look_at_code(const dl_phdr_info* info, const char* path) {
@@ -101,6 +129,20 @@ void look_at_code(const dl_phdr_info* info, const char* path) {
     modules[count] = kept;
     module_count.store(count + 1, std::memory_order_release);
   }
+}
+
+char* copy_not_understood(char* at, char* end) {
+  for (uint32_t i = 0; i < kMostStatements; ++i) {
+    if (!statement_told[i] && statements[i].copied.load(std::memory_order_acquire)) {
+      char* const next = put(at, end, capture::NotInstrumented::kAssembly, statements[i].text);
+      if (next == nullptr) {
+        return at;
+      }
+      statement_told[i] = true;
+      at = next;
+    }
+  }
+  return at;
 }
 
 char* copy_not_instrumented(char* at, char* end) {
@@ -131,6 +173,11 @@ void forget_not_instrumented() {
   system_told = 0;
   child_count.store(0, std::memory_order_relaxed);
   children_told = 0;
+  for (uint32_t i = 0; i < kMostStatements; ++i) {
+    statement_told[i] = false;
+    statements[i].copied.store(false, std::memory_order_relaxed);
+    statements[i].from.store(nullptr, std::memory_order_relaxed);
+  }
 }
 
 }  // namespace tsomon::probe

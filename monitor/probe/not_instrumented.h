@@ -3,6 +3,7 @@
 // Linked      objects that tools/tsomon-not-instrumented found when the program was linked.
 // Loaded      modules that refer to no hook. Of those of the system (/usr/lib, /lib) only the
 //             number is told: nobody builds them anew.
+// Assembly    asm statements that have been executed and are not understood (assembly_site.h).
 // Children    processes that it forked and that are not recorded.
 // Misses      Objects without instrumentation in a module that has some; programs that are linked
 //             without the wrappers.
@@ -17,11 +18,16 @@ namespace tsomon::probe {
 // A module that was not there before. With the loader's lock.
 void look_at_code(const dl_phdr_info* info, const char* path);
 
+// Its place and instruction. Async-signal-safe.
+void note_not_understood(const char* text);
+
 void count_child();  // of fork, that is not followed
 
 // Appends what is new as TextEntry (NotInstrumented in decoders/capture/format.h); returns the
 // place after. Of the thread that writes.
 char* copy_not_instrumented(char* at, char* end);
+// Likewise of asm statements, which are told before what was recorded behind them.
+char* copy_not_understood(char* at, char* end);
 void forget_not_instrumented();  // after fork: it is to be told again
 
 }  // namespace tsomon::probe

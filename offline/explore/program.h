@@ -142,6 +142,7 @@ struct Run {
   std::vector<Waiting> waiting;
   std::vector<std::string> outcomes;  // in the order in which they were named
   uint64_t fault_pc = 0;              // of kCrashed without a signal, which `detail` describes
+  std::string not_understood;  // an asm statement that it executed: nothing follows from the run
   uint64_t unsaid = 0;  // accesses that were not told one by one: several threads' at one place
 };
 

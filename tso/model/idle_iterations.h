@@ -80,7 +80,13 @@ class IdleIterations {
   // Called with each number for which add() was true, once.
   using Decide = std::function<void(uint64_t number, bool idle)>;
 
+  // Whether two locations are one place of the program: compilers make copies of a loop's first part. Asked about
+  // different ones, of accesses to the same bytes.
+  using SamePlace = std::function<bool(uint32_t a, uint32_t b)>;
+
   explicit IdleIterations(Decide decide) : decide_(std::move(decide)) {}
+  // Without it they are one place when they are one location.
+  void compare_places(SamePlace same) { same_ = std::move(same); }
 
   // The next event of its thread. True: what comes decides whether it is idle; it goes by `number`.
   bool add(const EventBlock& block, const Event& event, uint64_t number);
@@ -112,8 +118,9 @@ class IdleIterations {
     uint64_t address = 0;                 // of what was left out last
   };
 
-  static bool same_place(const Access& a, const Access& b) {
-    return a.address == b.address && a.size == b.size && a.location == b.location;
+  bool same_place(const Access& a, const Access& b) const {
+    return a.address == b.address && a.size == b.size &&
+           (a.location == b.location || (same_ && same_(a.location, b.location)));
   }
   void compare(OfThread& mine, const Access& now, bool stores);
   void leave_out(OfThread& mine);
@@ -121,6 +128,7 @@ class IdleIterations {
   void count_all(OfThread& mine);
 
   Decide decide_;
+  SamePlace same_;
   OwnPages pages_;
   std::vector<OfThread> threads_;
 };

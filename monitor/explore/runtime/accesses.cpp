@@ -19,6 +19,7 @@ constexpr int kSeqCst = 5;
   asm volatile("movq %%r14, %0" : "=m"(state.registers[4]));       \
   asm volatile("movq %%r15, %0" : "=m"(state.registers[5]));       \
   state.stack = reinterpret_cast<uint64_t>(__builtin_dwarf_cfa()); \
+  state.others = 0;                                                \
   const uint64_t pc = reinterpret_cast<uint64_t>(__builtin_return_address(0))
 
 // Words and who has accessed them since there are several threads.
@@ -364,6 +365,25 @@ void fence(int order) {
   operation.pc = pc;
   operation.state = &state;
   step(operation);
+}
+
+Value assembly(const Operation& operation, uint64_t stack) {
+  if (operation.op == Op::kFence || !is_concurrent()) {
+    return operation.op == Op::kFence && !is_concurrent() ? 0 : step(operation).read;
+  }
+  const bool write = operation.op != Op::kLoad;
+  const bool shared = is_shared(operation.address, operation.size, write, operation.pc);
+  // What is stored to the own stack, and is nobody else's, is part of the thread's state. (Loads may wait for somebody.)
+  if (operation.op == Op::kStore && !shared && on_stack(operation.address, stack)) {
+    put(operation.address, operation.size, operation.a);
+    return 0;
+  }
+  const Value value = step(operation).read;
+  check_alive(operation.address, operation.pc);
+  if (!write) {
+    check_written(operation.address, operation.size, value, operation.pc);
+  }
+  return value;
 }
 
 // NOLINTBEGIN(bugprone-macro-parentheses): T is a type

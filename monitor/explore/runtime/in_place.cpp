@@ -138,6 +138,7 @@ bool go_on_with_next() {
   run.unsaid = c.unsaid;
   run.fault_pc = c.fault_pc;
   probe::copy(run.detail, c.detail, sizeof run.detail);
+  probe::copy(run.not_understood, c.not_understood, sizeof run.not_understood);
   const uint64_t bytes = sizeof run + uint64_t{run.step_count} * sizeof(Step) +
                          uint64_t{run.mark_count} * sizeof(Mark) +
                          uint64_t{run.waiting_count} * sizeof(Waiting) + run.outcome_bytes;

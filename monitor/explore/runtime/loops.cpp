@@ -9,7 +9,7 @@ namespace {
 // it: what the load is called with tells it apart.
 uint64_t hash_of(const Operation& operation, uint64_t end) {
   const State& state = *operation.state;
-  uint64_t hash = state.stack;
+  uint64_t hash = state.stack ^ state.others;
   const auto add = [&hash](uint64_t word) {
     hash = (hash ^ word) * 0x9E3779B97F4A7C15ULL;
     hash ^= hash >> 32;

@@ -14,6 +14,18 @@ void had_effect() { threads[self].recent_count = 0; }
 // Before there are threads nothing is said.
 void note_unsaid() { channel->unsaid += concurrent ? 1 : 0; }
 
+void not_understood(const char* text) {
+  if (concurrent && channel->not_understood[0] == 0) {
+    const size_t room = sizeof channel->not_understood - 1;
+    size_t at = 0;
+    for (; at < room && text[at] != 0; ++at) {
+      channel->not_understood[at] = text[at];
+    }
+    channel->not_understood[at] = 0;
+  }
+  had_effect();
+}
+
 void finish(End end, int status) {
   channel->end = end;
   channel->status = status;

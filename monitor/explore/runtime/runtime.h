@@ -22,8 +22,9 @@
 //             values that the iteration read is another one.
 // Determinism Addresses of stacks and heap blocks depend on the thread and on how many it has had;
 //             freed memory is not used again. Clocks are virtual.
-// Misses      Libraries that are not instrumented, inline assembly, which address a later malloc
-//             could reuse. Copies of aggregates of several shared words are one step (`unsaid`).
+// Assembly    The accesses of asm statements come here as those of atomics do (assembly()). An execution with one that
+//             is not understood is judged by nobody: `not_understood` of the channel says which.
+// Misses      Libraries that are not instrumented, which address a later malloc could reuse. Copies of aggregates of several shared words are one step (`unsaid`).
 // Thread-safety: all of it runs with the baton.
 #pragma once
 
@@ -42,7 +43,8 @@ extern bool active;
 // Callee-saved registers and the stack at the call of a hook.
 struct State {
   uint64_t registers[6];
-  uint64_t stack;  // above the return address
+  uint64_t stack;   // above the return address
+  uint64_t others;  // of an asm statement, which may use any: of the other registers; else 0
 };
 
 struct Operation {
@@ -121,6 +123,9 @@ T modify(volatile T* address, T value, Op op);
 template <typename T>
 int compare_exchange(volatile T* address, T* expected, T desired);
 void fence(int order);
+// Of asm statements: loads, stores, locked operations, fences. `stack`: where the statement's is. Returns what was read.
+Value assembly(const Operation& operation, uint64_t stack);
+void not_understood(const char* text);  // its place and instruction
 
 // Threads.
 int create_thread(pthread_t* handle, const pthread_attr_t* attributes, void* (*routine)(void*),
