@@ -9,6 +9,7 @@
 
 #include "decoders/capture/record_kinds.h"
 #include "decoders/capture/repeated_loads.h"
+#include "decoders/capture/waited.h"
 #include "tso/model/cancelled_units.h"
 
 namespace tsomon::capture {
@@ -396,6 +397,15 @@ void ThreadStream::add_ordered(const Record& record) {
       Event event = make(EventKind::kCount, record);
       event.size = 0;
       return add_placed(event, placed, {}, record.words[2]);
+    }
+    case RecordType::kRequest: {
+      Event event = make(EventKind::kRequest, record);
+      event.size = 0;
+      const uint64_t what = record.count >= 3 ? record.words[2] : 0;
+      if (what == static_cast<uint64_t>(Waited::kThread)) {
+        event.address = names_->thread(address);
+      }
+      return add_placed(event, placed, {}, what != 0 ? std::optional(what) : std::nullopt);
     }
     case RecordType::kThreadEnd:
       saw_end_ = true;

@@ -71,30 +71,66 @@ bool gives_back(const pthread_mutex_t* mutex) {
   return !owned || (first_time(mutex) && mutex->__data.__owner == local.thread->id);
 }
 
+using tsomon::capture::Waited;
+
+// A lock that is taken: the thread is going to sleep. What it does not get in the end it does not
+// wait for any more.
+template <typename Take>
+int wait_for(Waited what, const volatile void* lock, uint64_t pc, Take take) {
+  if (local.thread == nullptr) {
+    return take();
+  }
+  put_request(what, id(lock), pc);
+  const int result = take();
+  if (!held(result)) {
+    requested_in_vain(pc);
+  }
+  return result;
+}
+
 // The word is looked at first: a try that fails is a locked instruction, and takes the cache line
 // from the owner. Who has it already, of a recursive mutex, does not wait.
-int take(pthread_mutex_t* mutex) {
+int take(pthread_mutex_t* mutex, uint64_t pc) {
   const auto free = [mutex] {
     return __atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) == 0;
   };
-  if (TSOMON_UNLIKELY(!free()) && local.thread != nullptr &&
-      mutex->__data.__owner != local.thread->id &&
-      (mutex->__data.__kind & (kRobust | kOtherProtocol)) == 0 &&
+  if (TSOMON_LIKELY(free()) || local.thread == nullptr) {
+    return real_pthread_mutex_lock(mutex);
+  }
+  const int kind = mutex->__data.__kind;
+  const bool own = mutex->__data.__owner == local.thread->id;
+  if (!own && (kind & (kRobust | kOtherProtocol)) == 0 &&
       spin([=] { return free() && real_pthread_mutex_trylock(mutex) == 0; })) {
     return 0;
   }
-  return real_pthread_mutex_lock(mutex);
+  const bool refuses = (kind & kMutexType) == PTHREAD_MUTEX_RECURSIVE_NP ||
+                       (kind & kMutexType) == PTHREAD_MUTEX_ERRORCHECK_NP;
+  if ((own && refuses) || free()) {
+    return real_pthread_mutex_lock(mutex);
+  }
+  return wait_for(Waited::kLock, mutex, pc, [=] { return real_pthread_mutex_lock(mutex); });
 }
 // glibc looks before it tries.
-int take_shared(pthread_rwlock_t* lock) {
-  return spin([lock] { return real_pthread_rwlock_tryrdlock(lock) == 0; })
-             ? 0
-             : real_pthread_rwlock_rdlock(lock);
+int take_shared(pthread_rwlock_t* lock, uint64_t pc) {
+  if (spin([lock] { return real_pthread_rwlock_tryrdlock(lock) == 0; }) ||
+      (local.thread != nullptr && real_pthread_rwlock_tryrdlock(lock) == 0)) {
+    return 0;
+  }
+  return wait_for(Waited::kReadLock, lock, pc, [lock] { return real_pthread_rwlock_rdlock(lock); });
 }
-int take(pthread_rwlock_t* lock) {
-  return spin([lock] { return real_pthread_rwlock_trywrlock(lock) == 0; })
-             ? 0
-             : real_pthread_rwlock_wrlock(lock);
+int take(pthread_rwlock_t* lock, uint64_t pc) {
+  if (spin([lock] { return real_pthread_rwlock_trywrlock(lock) == 0; }) ||
+      (local.thread != nullptr && real_pthread_rwlock_trywrlock(lock) == 0)) {
+    return 0;
+  }
+  return wait_for(Waited::kLock, lock, pc, [lock] { return real_pthread_rwlock_wrlock(lock); });
+}
+int take(pthread_spinlock_t* lock, uint64_t pc) {
+  if (spin([lock] { return real_pthread_spin_trylock(lock) == 0; }) ||
+      (local.thread != nullptr && real_pthread_spin_trylock(lock) == 0)) {
+    return 0;
+  }
+  return wait_for(Waited::kLock, lock, pc, [lock] { return real_pthread_spin_lock(lock); });
 }
 
 // While the lock is held. Nothing is asked of what other threads left when this one is not
@@ -227,12 +263,12 @@ int explored_spin_trylock(pthread_spinlock_t* lock, uint64_t pc) {
       return explored_##NAME(lock, TSOMON_PC());        \
     }                                                   \
     noise();                                            \
-    const int result = TAKE(lock);                      \
+    const int result = TAKE(lock, TSOMON_PC());         \
     TAKEN(result, RecordType::TYPE, lock, TSOMON_PC()); \
     return result;                                      \
   }
-#define TSOMON_LOCK(NAME, TYPE, LOCK) TSOMON_TAKE(NAME, TYPE, LOCK, real_pthread_##NAME, acquired)
-#define TSOMON_TRY(NAME, TYPE, LOCK) TSOMON_TAKE(NAME, TYPE, LOCK, real_pthread_##NAME, tried)
+#define TSOMON_REAL_TRY(NAME) [](auto* lock, uint64_t) { return real_pthread_##NAME(lock); }
+#define TSOMON_TRY(NAME, TYPE, LOCK) TSOMON_TAKE(NAME, TYPE, LOCK, TSOMON_REAL_TRY(NAME), tried)
 #define TSOMON_REFUSED_IF_EXPLORED(NAME)  \
   if (TSOMON_UNLIKELY(explore::active)) { \
     explore::refuse("pthread_" #NAME);    \
@@ -266,7 +302,7 @@ TSOMON_TAKE(rwlock_wrlock, kAcquire, pthread_rwlock_t, take, acquired)
 TSOMON_TRY(rwlock_trywrlock, kAcquire, pthread_rwlock_t)
 TSOMON_TIMED(rwlock_timedwrlock, kAcquire, pthread_rwlock_t)
 TSOMON_CLOCK(rwlock_clockwrlock, kAcquire, pthread_rwlock_t)
-TSOMON_LOCK(spin_lock, kAcquire, pthread_spinlock_t)
+TSOMON_TAKE(spin_lock, kAcquire, pthread_spinlock_t, take, acquired)
 TSOMON_TRY(spin_trylock, kAcquire, pthread_spinlock_t)
 
 TSOMON_HOOK int pthread_mutex_unlock(pthread_mutex_t* lock) {

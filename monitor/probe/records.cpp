@@ -96,6 +96,22 @@ void put_count(sem_t* semaphore, uint64_t pc) {
   context->stamped = context->encoder.end;
 }
 
+void put_request(capture::Waited what, uint64_t address, uint64_t pc) {
+  if (Context* const context = writable()) {
+    const uint64_t now = new_stamp(*context);
+    capture::put_record(context->encoder, {RecordType::kRequest,
+                                           0,
+                                           capture::kSeparates,
+                                           3,
+                                           address,
+                                           pc,
+                                           {now, now, static_cast<uint64_t>(what)}});
+    context->stamped = context->encoder.end;
+  }
+}
+
+void requested_in_vain(uint64_t pc) { drain_before_sleeping(pc); }
+
 void put_stamp_now() {
   if (Context* const context = writable()) {
     put_stamp(*context);

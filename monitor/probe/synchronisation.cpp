@@ -79,6 +79,13 @@ int took(int result, sem_t* semaphore, uint64_t pc) {
   return result;
 }
 
+// Whether a wait for it sleeps, and only this process can end that: glibc's count and, in the 4 bytes
+// behind the 8 of the count and the number of those that wait, whether it is shared.
+bool is_empty(const sem_t* semaphore) {
+  const auto* const words = reinterpret_cast<const uint32_t*>(semaphore);
+  return __atomic_load_n(words, __ATOMIC_RELAXED) == 0 && words[2] == 0;
+}
+
 // Named semaphores that were opened; of those that find no place the count is not known.
 constexpr size_t kNamed = 256;
 std::atomic<sem_t*> named[kNamed];
@@ -154,7 +161,15 @@ TSOMON_HOOK int sem_post(sem_t* semaphore) {
 TSOMON_HOOK int sem_wait(sem_t* semaphore) {
   TSOMON_IF_EXPLORED(semaphore(explore::Op::kSemaphoreWait, semaphore, TSOMON_PC()))
   drain_before_sleeping(TSOMON_PC());
-  return took(real_sem_wait(semaphore), semaphore, TSOMON_PC());
+  const bool sleeps = local.thread != nullptr && is_empty(semaphore);
+  if (sleeps) {
+    put_request(tsomon::capture::Waited::kSemaphore, id(semaphore), TSOMON_PC());
+  }
+  const int result = took(real_sem_wait(semaphore), semaphore, TSOMON_PC());
+  if (sleeps && result != 0) {
+    requested_in_vain(TSOMON_PC());
+  }
+  return result;
 }
 TSOMON_HOOK int sem_trywait(sem_t* semaphore) {
   TSOMON_IF_EXPLORED(semaphore(explore::Op::kSemaphoreTryWait, semaphore, TSOMON_PC()))

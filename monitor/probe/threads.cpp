@@ -296,9 +296,15 @@ TSOMON_HOOK int pthread_join(pthread_t handle, void** value) {
   }
   Thread* const thread = find(handle);
   drain_before_sleeping(TSOMON_PC());
+  const bool waits = thread != nullptr && local.thread != nullptr;
+  if (waits) {
+    put_request(tsomon::capture::Waited::kThread, thread->number, TSOMON_PC());
+  }
   const int result = real_pthread_join(handle, value);
   if (result == 0) {
     joined(thread, TSOMON_PC());
+  } else if (waits) {
+    requested_in_vain(TSOMON_PC());
   }
   return result;
 }
