@@ -12,6 +12,7 @@
 #include "monitor/check/consistency_check.h"
 #include "monitor/check/linearizability_check.h"
 #include "monitor/events/read_input.h"
+#include "monitor/findings/happened_deadlock.h"
 #include "monitor/input/open_events.h"
 #include "monitor/specification/sequential_program.h"
 #include "tools/command.h"
@@ -219,10 +220,18 @@ int judge_file(const std::string& file, const CheckArguments& options) {
   const WorkPause outside;  // a report is printed whole, whoever asks for a stop
   put_messages(kCheckTool, checked->input, checked->warnings);
   const ReportChoice choice{checked->names, options.all};
-  int status = kExitClean;
+  const HappenedDeadlock deadlock =
+      happened_deadlock(checked->stuck, checked->symbols, checked->names);
+  int status = deadlock.any() ? kExitViolation : kExitClean;
+  if (deadlock.any() && options.output != OutputFormat::kJson) {
+    put_lines(stdout, checked->input + ": " + deadlock.text());
+  }
   for (const CheckReport& report : checked->reports) {
     if (options.output == OutputFormat::kJson) {
       auto object = report_json(file, checked->symbols, report, choice);
+      if (deadlock.any()) {
+        object["deadlock"] = deadlock.json();
+      }
       add_warnings(checked->warnings, &object);
       put_json(stdout, object, kCheckTool);
     } else {

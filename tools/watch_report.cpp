@@ -53,11 +53,16 @@ void print_watch_summary(const std::string& name, const WatchSummary& summary,
     if (const auto shortfalls = summary.shortfalls(); !shortfalls.empty()) {
       object["shortfalls"] = shortfalls_json(shortfalls);
     }
+    if (summary.deadlock.any()) {
+      object["deadlock"] = summary.deadlock.json();
+    }
     object.update(more);
     return put_json(file, object, output.tool);
   }
-  std::string out = fmt::format("{}: {}: {}\n", printable(name), property,
-                                verdict_name(summary.verdict(), summary.property));
+  std::string out =
+      summary.deadlock.any() ? fmt::format("{}: {}", printable(name), summary.deadlock.text()) : "";
+  out += fmt::format("{}: {}: {}\n", printable(name), property,
+                     verdict_name(summary.verdict(), summary.property));
   out += fmt::format("  events: {}, threads: {}, units: {}\n", summary.events, summary.threads,
                      summary.units);
   out += fmt::format("  {}\n", basis_text(summary.basis));
@@ -86,6 +91,9 @@ void print_watch_summary(const std::string& name, const WatchSummary& summary,
 int watch_exit_status(const std::vector<WatchSummary>& summaries) {
   int status = kExitClean;
   for (const WatchSummary& summary : summaries) {
+    if (summary.deadlock.any()) {
+      return kExitViolation;
+    }
     switch (summary.verdict()) {
       case Verdict::kPossible:
       case Verdict::kDefinite:

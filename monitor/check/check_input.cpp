@@ -10,6 +10,7 @@
 #include "monitor/events/held_units.h"
 #include "monitor/events/read_ahead.h"
 #include "monitor/events/read_input.h"
+#include "monitor/findings/happened_deadlock.h"
 #include "monitor/input/open_events.h"
 #include "monitor/judge/check_parts.h"
 #include "monitor/judge/stream_check.h"
@@ -47,7 +48,8 @@ void report_held(const HeldUnits& held, CheckReport* report) {
 using Reports = std::vector<CheckReport>;
 
 Result<Reports> check_stream(EventSource& source, const std::vector<CheckOptions>& questions,
-                             EventCount* count, HeapObjects* objects) {
+                             EventCount* count, HeapObjects* objects,
+                             std::vector<StuckThread>* stuck) {
   const bool may_have_units = source.may_have_units();
   ReadAhead reader(source, questions.front().jobs);
   std::vector<std::unique_ptr<StreamCheck>> checks;
@@ -58,6 +60,8 @@ Result<Reports> check_stream(EventSource& source, const std::vector<CheckOptions
     }
   }
   uint64_t events = 0;
+  LastWaits waits;
+  bool whole = false;
   try {
     while (!stop_asked()) {
       const auto block = reader.next();
@@ -65,9 +69,11 @@ Result<Reports> check_stream(EventSource& source, const std::vector<CheckOptions
         return tl::unexpected<Error>(block.error());
       }
       if (*block == nullptr) {
+        whole = true;
         break;
       }
       add_objects((*block)->events, events, (*block)->origin.lines, objects);
+      waits.add((*block)->events, events, (*block)->origin.lines);
       events += (*block)->events.events.size();
       for (const auto& check : checks) {
         check->add((*block)->events, (*block)->origin);
@@ -82,6 +88,12 @@ Result<Reports> check_stream(EventSource& source, const std::vector<CheckOptions
     }
   }
   *count = reader.count();
+  if (waits.two_holders() && source.basis() == BasisSource::kWritten) {
+    return tl::unexpected<Error>(two_holders_error(*waits.two_holders(), source.symbols()));
+  }
+  if (whole && source.complete() && !source.sampled()) {
+    *stuck = waits.stuck();
+  }
   Reports reports;
   for (const auto& check : checks) {
     auto report = check->finish(source.complete(), source.lost_events());
@@ -134,7 +146,7 @@ Result<CheckedProperties> judge(const std::string& path, InputFormat format,
   EventCount count;
   const auto objects = std::make_shared<HeapObjects>();
   if (stream) {
-    judged = check_stream(**source, questions, &count, objects.get()).map(keep);
+    judged = check_stream(**source, questions, &count, objects.get(), &checked.stuck).map(keep);
     checked.symbols = judged ? (*source)->take_symbols() : Symbols();
     for (CheckReport& report : checked.reports) {
       report.basis = basis_of(count, checked.symbols, (*source)->selection(), (*source)->basis());

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "monitor/findings/last_waits.h"
 #include "monitor/input/load.h"
 #include "monitor/judge/check.h"
 
@@ -36,6 +37,9 @@ struct CheckedProperties {
   std::vector<CheckReport> reports;
   std::vector<std::string> warnings;
   ReportNames names;
+  // Who waits for whom at the end. Empty also where that is not known: of an input that is not whole,
+  // is judged without a common time, or was not read to its end.
+  std::vector<StuckThread> stuck;
 };
 
 // `path` "-" is standard input. The questions differ in their property alone.

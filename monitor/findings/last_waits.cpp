@@ -24,12 +24,15 @@ LastWaits::State& LastWaits::state(ThreadId thread) {
   return threads_[thread];
 }
 
-void LastWaits::acquire(const LastEvent& taken, bool shared) {
+void LastWaits::acquire(const LastEvent& taken, int64_t until, bool shared) {
   std::vector<Hold>& holds = locks_[taken.event.address];
   std::erase_if(holds, [&](const Hold& hold) {
     const bool gone = hold.thread != taken.event.thread && !(shared && hold.shared);
     if (gone) {
       threads_[hold.thread].overtaken = true;
+      if (!shared && !hold.shared && hold.until < taken.event.lo) {
+        overtaken_[taken.event.address] = {hold, {taken.event.thread, shared, 1, taken, until}};
+      }
     }
     return gone;
   });
@@ -39,12 +42,20 @@ void LastWaits::acquire(const LastEvent& taken, bool shared) {
   if (own != holds.end()) {
     ++own->times;
   } else {
-    holds.push_back({taken.event.thread, shared, 1, taken});
+    holds.push_back({taken.event.thread, shared, 1, taken, until});
   }
 }
 
 // One that somebody else gives back: who holds what is not known.
-void LastWaits::release(const Event& event, bool shared) {
+void LastWaits::release(const LastEvent& given_back, bool shared) {
+  const Event& event = given_back.event;
+  if (const auto found = overtaken_.find(event.address); found != overtaken_.end()) {
+    const auto& [before, by] = found->second;
+    if (event.thread == before.thread && !shared && by.until < event.lo && !two_holders_) {
+      two_holders_ = TwoHolders{before.taken, by.taken, given_back};
+    }
+    overtaken_.erase(found);
+  }
   const auto lock = locks_.find(event.address);
   if (lock == locks_.end()) {
     return;
@@ -67,7 +78,11 @@ void LastWaits::release(const Event& event, bool shared) {
 
 // The memory of locks that are gone.
 void LastWaits::forget(uint64_t begin, uint64_t end) {
-  locks_.erase(locks_.lower_bound(begin), locks_.lower_bound(std::max(end, begin + 1)));
+  const auto from = [&](auto& locks) {
+    locks.erase(locks.lower_bound(begin), locks.lower_bound(std::max(end, begin + 1)));
+  };
+  from(locks_);
+  from(overtaken_);
 }
 
 void LastWaits::add(const EventBlock& block, uint64_t first, const std::vector<uint64_t>& lines) {
@@ -100,11 +115,11 @@ void LastWaits::add(const EventBlock& block, uint64_t first, const std::vector<u
     switch (event.kind()) {
       case EventKind::kAcquire:
       case EventKind::kAcquireShared:
-        acquire(here, event.kind() == EventKind::kAcquireShared);
+        acquire(here, block.hi(event), event.kind() == EventKind::kAcquireShared);
         break;
       case EventKind::kRelease:
       case EventKind::kReleaseShared:
-        release(event, event.kind() == EventKind::kReleaseShared);
+        release(here, event.kind() == EventKind::kReleaseShared);
         break;
       case EventKind::kFork:
         state(static_cast<ThreadId>(event.address)).ended = false;
@@ -126,9 +141,9 @@ void LastWaits::add(const EventBlock& block, uint64_t first, const std::vector<u
           state(static_cast<ThreadId>(event.address));
         }
         if (what != Waited::kSemaphore) {
-          threads_[event.thread].wait = Wait{
-              what == Waited::kThread ? StuckThread::For::kThread : StuckThread::For::kLock,
-              what == Waited::kReadLock, here};
+          threads_[event.thread].wait =
+              Wait{what == Waited::kThread ? StuckThread::For::kThread : StuckThread::For::kLock,
+                   what == Waited::kReadLock, here};
         }
         break;
       }
@@ -187,8 +202,7 @@ std::vector<StuckThread> LastWaits::stuck() const {
           kind == StuckThread::For::kCondition
               ? all_in()
               : std::any_of(those.begin(), those.end(), [&](ThreadId other) {
-                  return in[other] ||
-                         (threads_[other].ended && kind == StuckThread::For::kLock);
+                  return in[other] || (threads_[other].ended && kind == StuckThread::For::kLock);
                 });
       if (!waits) {
         in[t] = false;

@@ -45,12 +45,22 @@ struct StuckThread {
   bool in_circle = false;
 };
 
+// Two threads that hold one lock at once, each of them for writing, whatever the intervals leave open:
+// no program does that, so the trace is not of one.
+struct TwoHolders {
+  LastEvent first;  // the acquisitions
+  LastEvent second;
+  LastEvent given_back;  // by the thread of the first, after the second
+};
+
 class LastWaits {
  public:
   // `first`: the index of the block's first event; `lines`, if any, those of all of them.
   void add(const EventBlock& block, uint64_t first, const std::vector<uint64_t>& lines);
   // Empty: no deadlock. Those of a circle, in its order, come first.
   std::vector<StuckThread> stuck() const;
+  // The first such pair.
+  const std::optional<TwoHolders>& two_holders() const { return two_holders_; }
 
  private:
   struct Hold {
@@ -58,6 +68,12 @@ class LastWaits {
     bool shared = false;
     uint32_t times = 1;
     LastEvent taken;
+    int64_t until = 0;  // when the acquisition was over
+  };
+  // Of a lock: a hold that another one has overtaken.
+  struct Overtaken {
+    Hold before;
+    Hold by;
   };
   struct Wait {
     StuckThread::For kind = StuckThread::For::kLock;
@@ -73,13 +89,15 @@ class LastWaits {
   };
 
   State& state(ThreadId thread);
-  void acquire(const LastEvent& taken, bool shared);
-  void release(const Event& event, bool shared);
+  void acquire(const LastEvent& taken, int64_t until, bool shared);
+  void release(const LastEvent& given_back, bool shared);
   void forget(uint64_t begin, uint64_t end);
   bool blocks(const Wait& wait, const Hold& hold) const;
 
   std::vector<State> threads_;
   std::map<uint64_t, std::vector<Hold>> locks_;
+  std::map<uint64_t, Overtaken> overtaken_;  // by lock, the last one
+  std::optional<TwoHolders> two_holders_;
 };
 
 }  // namespace tsomon

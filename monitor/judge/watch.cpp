@@ -85,6 +85,8 @@ class Watch::Impl {
   }
 
   void add(const EventBlock& block) {
+    waits_.add(block, added_, {});
+    added_ += block.events.size();
     part_.events.append(block);
     if (!cancels_) {
       end_cancelled(&part_.events);
@@ -134,6 +136,9 @@ class Watch::Impl {
     }
     summary.taken_apart = held_.taken_apart();
     add_gaps(&summary);
+    if (finished_ && summary.losses == 0 && !missing_) {
+      summary.deadlock = happened_deadlock(waits_.stuck(), *symbols_, options_.names);
+    }
     return summary;
   }
 
@@ -521,6 +526,8 @@ class Watch::Impl {
   WatchSummary summary_;
   bool missing_ = false;
   bool finished_ = false;
+  LastWaits waits_;
+  uint64_t added_ = 0;              // events
   std::optional<WorkLimit> ended_;  // nothing more is judged
   const Property property_;
   const CandidateJudge judge_;

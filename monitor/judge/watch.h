@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "monitor/findings/basis.h"
+#include "monitor/findings/happened_deadlock.h"
 #include "monitor/findings/reported_finding.h"
 #include "online/detector/detector.h"
 #include "online/stream/event_merge.h"
@@ -73,7 +74,8 @@ struct WatchSummary {
   uint64_t surprises = 0;    // units that were cancelled without expect_cancels(): nothing is
                              // definite then
   DetectorStatistics detector;
-  Basis basis;  // its selection is filled in by who knows it
+  HappenedDeadlock deadlock;  // where nothing is missing, when all was added
+  Basis basis;                // its selection is filled in by who knows it
 
   bool complete() const { return notes.complete(); }
   // Why finding nothing means nothing, if nothing was found and nothing was missing.

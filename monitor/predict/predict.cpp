@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "monitor/findings/happened_deadlock.h"
 #include "monitor/input/load.h"
 #include "monitor/input/open_events.h"
 #include "monitor/predict/window_findings.h"
@@ -288,6 +289,14 @@ Result<Prediction> predict_source(EventSource& source, const PredictOptions& opt
   WindowReader reader(source);
   if (auto whole = predict_windows(reader, source, &prediction); !whole) {
     return tl::unexpected<Error>(std::move(whole.error()));
+  }
+  if (reader.waits().two_holders() && source.basis() == BasisSource::kWritten) {
+    Error error = two_holders_error(*reader.waits().two_holders(), source.symbols());
+    error.input = prediction.input;
+    return tl::unexpected<Error>(std::move(error));
+  }
+  if (reader.at_end() && source.complete() && !source.sampled() && !reader.unplaced()) {
+    prediction.stuck = reader.waits().stuck();
   }
   if (reader.unplaced()) {
     prediction.notes.push_back(

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "monitor/events/event_source.h"
+#include "monitor/findings/last_waits.h"
 #include "offline/predict/atomicity.h"
 #include "offline/predict/deadlocks.h"
 #include "offline/predict/lifetimes.h"
@@ -58,6 +59,8 @@ struct Prediction {
   predict::DeadlockResult deadlocks;
   predict::AtomicityResult atomicity;
   predict::LifetimeResult lifetimes;
+  // Who waits for whom at the end of an input that is whole and was read to its end.
+  std::vector<StuckThread> stuck;
   // Under TSO: schedules were left out in which a store commits after the release of a lock, and
   // cycles for which it commits after the end of its unit.
   bool late_releases = false;
@@ -74,8 +77,9 @@ struct Prediction {
            lifetimes.complete();
   }
   bool found() const {
-    return !races.races.empty() || !deadlocks.deadlocks.empty() || !atomicity.violations.empty() ||
-           !lifetimes.after_free.empty() || !lifetimes.after_destroy.empty();
+    return !stuck.empty() || !races.races.empty() || !deadlocks.deadlocks.empty() ||
+           !atomicity.violations.empty() || !lifetimes.after_free.empty() ||
+           !lifetimes.after_destroy.empty();
   }
   // Events that a window has in common with the next one.
   uint64_t overlap() const { return asked.window_events / 4; }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "monitor/findings/happened_deadlock.h"
 #include "monitor/findings/reported_cycle.h"
 #include "monitor/predict/predict.h"
 #include "offline/predict/block_names.h"
@@ -314,8 +315,11 @@ std::string prediction_text(const Prediction& prediction) {
   const predict::DeadlockResult& deadlocks = prediction.deadlocks;
   const predict::AtomicityResult& atomicity = prediction.atomicity;
   uint64_t left_out = 0;
-  std::string text = fmt::format("{}: {} (branches {})\n", prediction.input,
-                                 verdict_name(prediction), branches_name(prediction.branches));
+  const HappenedDeadlock happened =
+      happened_deadlock(prediction.stuck, prediction.trace.symbols, prediction.names);
+  std::string text = happened.any() ? prediction.input + ": " + happened.text() : "";
+  text += fmt::format("{}: {} (branches {})\n", prediction.input, verdict_name(prediction),
+                      branches_name(prediction.branches));
   if (prediction.asked.races) {
     text += fmt::format("data races: {} ({} pairs of locations asked about, {} refused)\n",
                         races.races.size(), races.candidates, races.refused) +
@@ -420,6 +424,10 @@ nlohmann::ordered_json prediction_json(const std::string& file, const Prediction
       {"atomicity_violations", std::move(atomicity_array)},
       {"uses_after_free", uses_json(prediction.lifetimes.after_free)},
       {"uses_after_destroy", uses_json(prediction.lifetimes.after_destroy)}};
+  if (!prediction.stuck.empty()) {
+    object["deadlock"] =
+        happened_deadlock(prediction.stuck, prediction.trace.symbols, prediction.names).json();
+  }
   if (prediction.windows > 1) {
     object["windows"] = prediction.windows;
     object["window_events"] = prediction.asked.window_events;

@@ -29,6 +29,7 @@ Result<void> WindowReader::next_block() {
     block_.clear();
     ended_ = true;
   }
+  waits_.add(block_, events_, source_.origin().lines);
   if (stop_asked()) {
     throw WorkEnded(WorkLimit::kStopped);
   }

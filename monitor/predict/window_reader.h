@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "monitor/events/event_source.h"
+#include "monitor/findings/last_waits.h"
 #include "offline/predict/block_names.h"
 #include "offline/predict/outside_events.h"
 #include "offline/predict/value_order.h"
@@ -51,6 +52,8 @@ class WindowReader {
 
   const predict::WindowStart& start() const { return start_; }
   const predict::OutsideEvents& all() const { return all_; }
+  // Of what was read.
+  const LastWaits& waits() const { return waits_; }
   // Time stamps order nothing from that line on: it was not read.
   const std::optional<uint64_t>& unplaced() const { return unplaced_; }
 
@@ -75,6 +78,7 @@ class WindowReader {
   std::vector<uint64_t> lines_;  // of its own events; empty: their numbers
   predict::WindowStart start_;
   predict::OutsideEvents all_;
+  LastWaits waits_;
   predict::BlockNames names_;
 };
 
