@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "monitor/check/deadlock_at_end.h"
 #include "monitor/pt_live/pt_record.h"
 #include "monitor/record/record.h"
 #include "tools/command.h"
@@ -64,6 +65,14 @@ int run_record(const RecordOptions& options) {
   }
   if (!result.problem.empty()) {
     tell(result.problem);
+  }
+  constexpr int kEndedBySignal = 128;  // the status is above
+  for (const std::string& file : result.files) {
+    if (const auto deadlock =
+            result.status > kEndedBySignal ? deadlock_at_end(file) : HappenedDeadlock();
+        deadlock.any()) {
+      put_lines(stderr, fmt::format("{}: {}", file, deadlock.text()));
+    }
   }
   return result.status;
 }
