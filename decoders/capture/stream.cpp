@@ -9,8 +9,8 @@
 
 #include "decoders/capture/record_kinds.h"
 #include "decoders/capture/repeated_loads.h"
-#include "decoders/capture/waited.h"
 #include "tso/model/cancelled_units.h"
+#include "tso/model/waited.h"
 
 namespace tsomon::capture {
 namespace {

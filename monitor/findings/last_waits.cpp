@@ -1,13 +1,11 @@
 #include "monitor/findings/last_waits.h"
+#include "tso/model/waited.h"
 
 #include <algorithm>
 
-#include "decoders/capture/waited.h"
 
 namespace tsomon {
 namespace {
-
-using capture::Waited;
 
 // What a handler may do while its thread waits; what it orders is none of it.
 constexpr uint32_t kOfHandlers = kind_mask(EventKind::kRead) | kind_mask(EventKind::kWrite) |

@@ -71,7 +71,7 @@ bool gives_back(const pthread_mutex_t* mutex) {
   return !owned || (first_time(mutex) && mutex->__data.__owner == local.thread->id);
 }
 
-using tsomon::capture::Waited;
+using tsomon::Waited;
 
 // A lock that is taken: the thread is going to sleep. What it does not get in the end it does not
 // wait for any more.

@@ -96,7 +96,7 @@ void put_count(sem_t* semaphore, uint64_t pc) {
   context->stamped = context->encoder.end;
 }
 
-void put_request(capture::Waited what, uint64_t address, uint64_t pc) {
+void put_request(Waited what, uint64_t address, uint64_t pc) {
   if (Context* const context = writable()) {
     const uint64_t now = new_stamp(*context);
     capture::put_record(context->encoder, {RecordType::kRequest,

@@ -12,10 +12,10 @@
 #include <semaphore.h>
 
 #include "decoders/capture/encoder.h"
-#include "decoders/capture/waited.h"
 #include "monitor/probe/context.h"
 #include "monitor/probe/last_stamps.h"
 #include "monitor/probe/stamp.h"
+#include "tso/model/waited.h"
 
 // Programs that `tsomon explore` controls (monitor/explore/runtime).
 namespace tsomon::explore {
@@ -123,9 +123,9 @@ void put_receive(uint64_t channel, uint64_t pc);
 void put_drain(uint64_t released, uint64_t pc);
 // An object begins. Likewise.
 void put_object(uint64_t address, uint64_t size, uint64_t pc);
-// The thread is about to wait for `what` (capture::Waited), which it then gets, or says that it does
+// The thread is about to wait for `what` (Waited), which it then gets, or says that it does
 // not: `requested_in_vain`.
-void put_request(tsomon::capture::Waited what, uint64_t address, uint64_t pc);
+void put_request(tsomon::Waited what, uint64_t address, uint64_t pc);
 void requested_in_vain(uint64_t pc);
 // Ends the intervals of what came before; what follows begins here.
 void put_stamp_now();

@@ -163,7 +163,7 @@ TSOMON_HOOK int sem_wait(sem_t* semaphore) {
   drain_before_sleeping(TSOMON_PC());
   const bool sleeps = local.thread != nullptr && is_empty(semaphore);
   if (sleeps) {
-    put_request(tsomon::capture::Waited::kSemaphore, id(semaphore), TSOMON_PC());
+    put_request(tsomon::Waited::kSemaphore, id(semaphore), TSOMON_PC());
   }
   const int result = took(real_sem_wait(semaphore), semaphore, TSOMON_PC());
   if (sleeps && result != 0) {

@@ -298,7 +298,7 @@ TSOMON_HOOK int pthread_join(pthread_t handle, void** value) {
   drain_before_sleeping(TSOMON_PC());
   const bool waits = thread != nullptr && local.thread != nullptr;
   if (waits) {
-    put_request(tsomon::capture::Waited::kThread, thread->number, TSOMON_PC());
+    put_request(tsomon::Waited::kThread, thread->number, TSOMON_PC());
   }
   const int result = real_pthread_join(handle, value);
   if (result == 0) {

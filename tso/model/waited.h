@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-namespace tsomon::capture {
+namespace tsomon {
 
 enum class Waited : uint64_t { kLock = 0, kReadLock = 1, kThread = 2, kSemaphore = 3 };
 
-}  // namespace tsomon::capture
+}  // namespace tsomon
