@@ -1,8 +1,8 @@
 #include "monitor/findings/last_waits.h"
-#include "tso/model/waited.h"
 
 #include <algorithm>
 
+#include "tso/model/waited.h"
 
 namespace tsomon {
 namespace {
