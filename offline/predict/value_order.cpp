@@ -54,19 +54,21 @@ bool ValueOrder::wants(ThreadId except, const Place& place, uint64_t value, int6
                      [&](const auto& one) { return one.first != except && one.second <= until; });
 }
 
-bool ValueOrder::waits(ThreadId thread, const Item& item, int64_t over) const {
+ValueOrder::Waits ValueOrder::waits(ThreadId thread, const Item& item, int64_t over) const {
   if (!is(item.event, kinds::kAccesses)) {
-    return false;
+    return Waits::kNot;
   }
   const Place place = place_of(item.event);
   const auto held = memory_.find(place);
   if (held == memory_.end()) {
-    return false;
+    return Waits::kNot;
   }
   if (item.read && *item.read != held->second) {
-    return brings(thread, place, *item.read, over);
+    return brings(thread, place, *item.read, over) ? Waits::kForValue : Waits::kNot;
   }
-  return item.written && *item.written != held->second && wants(thread, place, held->second, over);
+  return item.written && *item.written != held->second && wants(thread, place, held->second, over)
+             ? Waits::kToOverwrite
+             : Waits::kNot;
 }
 
 ValueOrder::Item ValueOrder::take(ThreadId thread) {
@@ -101,26 +103,32 @@ std::optional<ValueOrder::Item> ValueOrder::next() {
     return std::nullopt;
   }
   constexpr ThreadId kNobody = 0xFFFFFFFFU;
-  ThreadId first = kNobody;     // that does not wait, by the beginning
-  ThreadId pressing = kNobody;  // of those that wait, by the end
+  ThreadId first = kNobody;       // that does not wait, by the beginning
+  ThreadId pressing = kNobody;    // of those that wait, by the end
+  ThreadId overwrites = kNobody;  // likewise, of those that wait for no value
   for (ThreadId thread = 0; thread < threads_.size(); ++thread) {
     spend(1);
     const Thread& mine = threads_[thread];
     if (mine.items.empty()) {
       continue;
     }
-    if (waits(thread, mine.items.front(), mine.over.front())) {
-      if (pressing == kNobody || mine.over.front() < threads_[pressing].over.front()) {
-        pressing = thread;
-      }
+    const auto is_first = [&](ThreadId other) {
+      return other == kNobody || mine.over.front() < threads_[other].over.front();
+    };
+    const Waits how = waits(thread, mine.items.front(), mine.over.front());
+    if (how != Waits::kNot) {
+      pressing = is_first(pressing) ? thread : pressing;
+      overwrites = how == Waits::kToOverwrite && is_first(overwrites) ? thread : overwrites;
     } else if (first == kNobody ||
                mine.items.front().event.lo < threads_[first].items.front().event.lo) {
       first = thread;
     }
   }
-  const bool press = first == kNobody ||
-                     (pressing != kNobody &&
-                      threads_[pressing].over.front() < threads_[first].items.front().event.lo);
+  if (first == kNobody) {
+    return take(overwrites != kNobody ? overwrites : pressing);
+  }
+  const bool press = pressing != kNobody &&
+                     threads_[pressing].over.front() < threads_[first].items.front().event.lo;
   return take(press ? pressing : first);
 }
 

@@ -9,7 +9,8 @@
 //             order. One that reads a value which the location does not hold waits for the
 //             store of another thread that brings it; one that would overwrite a value waits for
 //             the loads that still have to read it. Nothing waits for what certainly came later,
-//             and nobody in a circle: then the one that has to be over first goes on.
+//             and nobody in a circle: then one that only would overwrite a value goes on, as later
+//             loads may find the value again, and of several the one that has to be over first.
 // Misses      Orders that no such choice of one step at a time leads to; values that are not known,
 //             and accesses to the same bytes with different sizes: they are taken as they come.
 // Complexity  O(log(threads) + threads) for an event that waits, O(threads) for another one; up to
@@ -56,7 +57,12 @@ class ValueOrder {
   };
 
   static Place place_of(const Event& event) { return {event.address, event.size}; }
-  bool waits(ThreadId thread, const Item& item, int64_t over) const;
+  enum class Waits : uint8_t {
+    kNot,
+    kToOverwrite,  // for loads of what is there
+    kForValue,     // that is not there
+  };
+  Waits waits(ThreadId thread, const Item& item, int64_t over) const;
   bool brings(ThreadId except, const Place& place, uint64_t value, int64_t until) const;
   bool wants(ThreadId except, const Place& place, uint64_t value, int64_t until) const;
   Item take(ThreadId thread);
