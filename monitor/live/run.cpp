@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -90,8 +91,8 @@ class Reading {
     return true;
   }
 
-  // What comes now is not looked at.
-  void fail(const std::string& why) { failure_ = why; }
+  // In the place of finish(): whoever judges waits for nothing more.
+  void give_up() { queue_.end(); }
 
   void finish() {
     reader_.finish();
@@ -322,18 +323,29 @@ void block_signals_of_writing() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
-// Until the program has ended and all that it wrote is in the spool. On a thread of its own.
-void save_all(const OpenablePipe& pipe, Child& child, SavedCapture& saved, ByteSpool& spool) {
+// Until the program has ended and all that it wrote is in the spool. On a thread of its own. Where there
+// is no memory the program goes on, and what it writes is thrown away.
+void save_all(const OpenablePipe& pipe, Child& child, SavedCapture& saved, ByteSpool& spool,
+              std::atomic<bool>& out_of_memory) {
   block_signals_of_writing();
-  std::vector<char> buffer(kPipeBytes);
+  std::array<char, 65536> buffer;
+  bool judged = true;
   for (;;) {
     // Asked first: what the program wrote before its end is then in the pipe.
     const bool ended = child.ended();
     const ssize_t got = ::read(pipe.fd(), buffer.data(), buffer.size());
     if (got > 0) {
       const std::string_view bytes(buffer.data(), static_cast<size_t>(got));
-      saved.add(bytes);
-      spool.push(bytes, saved.problem().empty());
+      try {
+        saved.add(bytes);
+        if (judged) {
+          spool.push(bytes, saved.problem().empty());
+        }
+      } catch (const std::bad_alloc&) {
+        out_of_memory = true;
+        judged = false;
+        spool.end();
+      }
     } else if (ended) {
       break;  // also when a child of the program holds the pipe open
     } else {
@@ -341,27 +353,34 @@ void save_all(const OpenablePipe& pipe, Child& child, SavedCapture& saved, ByteS
       ::poll(&state, 1, kPoll);
     }
   }
-  saved.finish();
+  try {
+    saved.finish();
+  } catch (const std::bad_alloc&) {
+    out_of_memory = true;
+  }
   spool.end();
 }
 
 // All that comes out of the spool. On a thread of its own.
-void read_all(ByteSpool& spool, Reading& reading) {
+void read_all(ByteSpool& spool, Reading& reading, std::atomic<bool>& out_of_memory) {
   std::string bytes;
   bool good = true;
-  while (spool.pop(bytes)) {
-    if (stop_asked()) {
-      continue;  // nobody judges it
-    }
-    // After damage the rest is read all the same: the program must not wait for its pipe.
+  // After damage the rest is read all the same: the program must not wait for its pipe.
+  for (bool more = true; more;) {
     try {
-      good = good && reading.feed(bytes);
+      more = spool.pop(bytes);
+      good = good && (!more || stop_asked() || reading.feed(bytes));
     } catch (const std::bad_alloc&) {
-      reading.fail("out of memory: not all was judged");
+      out_of_memory = true;
       good = false;
     }
   }
-  reading.finish();
+  try {
+    reading.finish();
+  } catch (const std::bad_alloc&) {
+    out_of_memory = true;
+    reading.give_up();
+  }
 }
 
 }  // namespace
@@ -410,9 +429,10 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, &before);
   std::promise<Child*> started;
+  std::atomic<bool> out_of_memory{false};
   std::thread saver([&, child = started.get_future()]() mutable {
     if (Child* const running = child.get()) {
-      save_all(pipe, *running, saved, spool);
+      save_all(pipe, *running, saved, spool, out_of_memory);
     } else {
       spool.end();
     }
@@ -421,7 +441,7 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
   try {
     reader = std::thread([&] {
       const WorkScope of_reader(&meter);
-      read_all(spool, reading);
+      read_all(spool, reading, out_of_memory);
     });
   } catch (...) {
     started.set_value(nullptr);
@@ -441,7 +461,6 @@ RunResult run(const std::vector<std::string>& command, const RunOptions& options
     return result;
   }
   Judging judging(options, report);
-  bool out_of_memory = false;
   try {
     judging.judge(queue);
   } catch (const std::bad_alloc&) {
