@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "monitor/explore/runtime/runtime.h"
-#include "monitor/probe/descriptors.h"
+#include "monitor/probe/buffers.h"
 #include "monitor/probe/operation.h"
 #include "monitor/probe/real.h"
 
@@ -57,6 +57,31 @@ auto receiving(int descriptor, uint64_t pc, Call call) {
   if (result >= 0) {
     receives_through(descriptor, pc);
   }
+  return result;
+}
+
+// The same, and what the kernel stored: `note` says it (buffers.h).
+template <typename Call, typename Note>
+auto filling(int descriptor, size_t parts, uint64_t pc, Call call, Note note) {
+  if (local.thread == nullptr) {
+    return call();
+  }
+  may_receive(descriptor);
+  uses_descriptor(descriptor, pc);
+  drain_before_sleeping(pc);
+  Transfer transfer(descriptor, Transfer::Way::kReceives, parts, pc);
+  const auto result = call();
+  const int after = errno;
+  if (result > 0) {
+    transfer.begin();
+    note(transfer, static_cast<size_t>(result));
+    transfer.end();
+  }
+  put_stamp_now();
+  if (result >= 0) {
+    receives_through(descriptor, pc);
+  }
+  errno = after;
   return result;
 }
 
@@ -130,11 +155,24 @@ void tsomon::probe::drain_before_sleeping(uint64_t pc, bool for_a_while) {
     return HOW(__VA_ARGS__ TSOMON_PC(), [&] { return real_##NAME ARGUMENTS; });  \
   }
 
-TSOMON_RECEIVING(int, epoll_wait, (int epoll, epoll_event* events, int most, int timeout),
-                 (epoll, events, most, timeout), epoll)
-TSOMON_RECEIVING(int, epoll_pwait,
-                 (int epoll, epoll_event* events, int most, int timeout, const sigset_t* mask),
-                 (epoll, events, most, timeout, mask), epoll)
+#define TSOMON_FILLING(RESULT, NAME, PARAMETERS, ARGUMENTS, DESCRIPTOR, PARTS, NOTE) \
+  TSOMON_LOOKED_UP(NAME)                                                             \
+  TSOMON_HOOK RESULT NAME PARAMETERS {                                               \
+    if (TSOMON_UNLIKELY(tsomon::explore::active)) {                                  \
+      TSOMON_REFUSE(NAME)                                                            \
+    }                                                                                \
+    return filling(                                                                  \
+        DESCRIPTOR, static_cast<size_t>(PARTS), TSOMON_PC(),                         \
+        [=] { return real_##NAME ARGUMENTS; },                                       \
+        [=](Transfer& transfer, size_t got) { transfer.NOTE; });                     \
+  }
+
+TSOMON_FILLING(int, epoll_wait, (int epoll, epoll_event* events, int most, int timeout),
+               (epoll, events, most, timeout), epoll, 1, part(events, got * sizeof *events))
+TSOMON_FILLING(int, epoll_pwait,
+               (int epoll, epoll_event* events, int most, int timeout, const sigset_t* mask),
+               (epoll, events, most, timeout, mask), epoll, 1,
+               part(events, got * sizeof *events))
 #define TSOMON_WAITING(NAME, PARAMETERS, ARGUMENTS, SEEN, ...)                             \
   TSOMON_LOOKED_UP(NAME)                                                                   \
   TSOMON_HOOK int NAME PARAMETERS {                                                        \
@@ -161,22 +199,26 @@ TSOMON_PAUSING(int, clock_nanosleep,
 TSOMON_PAUSING(int, usleep, (useconds_t time), (time))
 TSOMON_PAUSING(unsigned, sleep, (unsigned seconds), (seconds))
 TSOMON_SLEEPING(int, pause, (), ())
-TSOMON_RECEIVING(ssize_t, read, (int file, void* buffer, size_t size), (file, buffer, size), file)
-TSOMON_RECEIVING(ssize_t, readv, (int file, const iovec* buffers, int count),
-                 (file, buffers, count), file)
-TSOMON_RECEIVING(ssize_t, recv, (int socket, void* buffer, size_t size, int flags),
-                 (socket, buffer, size, flags), socket)
-TSOMON_RECEIVING(ssize_t, recvfrom,
-                 (int socket, void* buffer, size_t size, int flags, sockaddr* from,
-                  socklen_t* from_size),
-                 (socket, buffer, size, flags, from, from_size), socket)
-TSOMON_RECEIVING(ssize_t, recvmsg, (int socket, msghdr* message, int flags),
-                 (socket, message, flags), socket)
-TSOMON_RECEIVING(int, recvmmsg,
-                 (int socket, mmsghdr* messages, unsigned count, int flags, timespec* time),
-                 (socket, messages, count, flags, time), socket)
-TSOMON_RECEIVING(ssize_t, pread, (int file, void* buffer, size_t size, off_t offset),
-                 (file, buffer, size, offset), file)
+TSOMON_FILLING(ssize_t, read, (int file, void* buffer, size_t size), (file, buffer, size), file, 1,
+               part(buffer, got))
+TSOMON_FILLING(ssize_t, readv, (int file, const iovec* buffers, int count), (file, buffers, count),
+               file, count, parts(buffers, static_cast<size_t>(count), got))
+TSOMON_FILLING(ssize_t, recv, (int socket, void* buffer, size_t size, int flags),
+               (socket, buffer, size, flags), socket, 1, part(buffer, got < size ? got : size))
+TSOMON_FILLING(ssize_t, recvfrom,
+               (int socket, void* buffer, size_t size, int flags, sockaddr* from,
+                socklen_t* from_size),
+               (socket, buffer, size, flags, from, from_size), socket, 1,
+               part(buffer, got < size ? got : size))
+TSOMON_FILLING(ssize_t, recvmsg, (int socket, msghdr* message, int flags),
+               (socket, message, flags), socket, message == nullptr ? 0 : message->msg_iovlen,
+               parts(message->msg_iov, message->msg_iovlen, got))
+TSOMON_FILLING(int, recvmmsg,
+               (int socket, mmsghdr* messages, unsigned count, int flags, timespec* time),
+               (socket, messages, count, flags, time), socket, Transfer::kMostParts,
+               messages(messages, static_cast<int>(got)))
+TSOMON_FILLING(ssize_t, pread, (int file, void* buffer, size_t size, off_t offset),
+               (file, buffer, size, offset), file, 1, part(buffer, got))
 TSOMON_RECEIVING(int, eventfd_read, (int file, eventfd_t* count), (file, count), file)
 TSOMON_ACCEPTING(accept, (int socket, sockaddr* from, socklen_t* from_size),
                  (socket, from, from_size))

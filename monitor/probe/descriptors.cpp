@@ -40,6 +40,7 @@
 
 #include "decoders/capture/kernel_calls.h"
 #include "monitor/explore/runtime/runtime.h"
+#include "monitor/probe/buffers.h"
 #include "monitor/probe/operation.h"
 #include "monitor/probe/real.h"
 #include "monitor/probe/signals.h"
@@ -77,7 +78,7 @@ std::atomic<uint32_t>& watcher_of(uint64_t channel) {
 }
 
 // What stands for what is known before threads are.
-bool known() { return recording; }
+bool is_kept() { return recording; }
 bool wanted() { return local.thread != nullptr; }
 
 // Not kSignalNumber, and not so large that 1 + it is 0.
@@ -154,7 +155,7 @@ void knows_address(int descriptor) {
 }
 void knows_file(int descriptor) {
   struct stat status {};
-  if (known() && kernel::fstat(descriptor, &status) == 0 &&
+  if (is_kept() && kernel::fstat(descriptor, &status) == 0 &&
       (S_ISFIFO(status.st_mode) || S_ISREG(status.st_mode))) {
     stands_for(descriptor, computed(status.st_ino * 31 + status.st_dev + (uint64_t{1} << 62)) + 1);
   }
@@ -174,10 +175,10 @@ void ends(int descriptor, bool closes, uint64_t pc) {
   }
   const int error = errno;
   access_entry(closes ? RecordType::kWrite : RecordType::kRead, descriptor, pc);
-  const uint64_t known_by = channel(descriptor);
+  const uint64_t known = channel(descriptor);
   put_send(static_cast<uint32_t>(descriptor), pc);
-  if (known_by != static_cast<uint32_t>(descriptor)) {
-    put_send(known_by, pc);  // the other end sees that this one is closed
+  if (known != static_cast<uint32_t>(descriptor)) {
+    put_send(known, pc);  // the other end sees that this one is closed
     stands_for(descriptor, 0);
   }
   errno = error;
@@ -221,6 +222,11 @@ int copies(int old, int descriptor, uint64_t pc) {
 
 }  // namespace
 
+uint64_t known_by(int descriptor) { return channel(descriptor); }
+bool is_watched_by_set(uint64_t channel) {
+  return watcher_of(channel).load(std::memory_order_relaxed) != 0;
+}
+
 void uses_descriptor(int descriptor, uint64_t pc) {
   if (descriptor >= 0 && wanted()) {
     access_entry(RecordType::kRead, descriptor, pc);
@@ -230,9 +236,9 @@ void uses_descriptor(int descriptor, uint64_t pc) {
 void sends_through(int descriptor, uint64_t pc) {
   if (descriptor >= 0 && wanted()) {
     access_entry(RecordType::kRead, descriptor, pc);
-    const uint64_t known_by = channel(descriptor);
-    put_send(known_by, pc);
-    if (const uint32_t set = watcher_of(known_by).load(std::memory_order_relaxed); set != 0) {
+    const uint64_t known = channel(descriptor);
+    put_send(known, pc);
+    if (const uint32_t set = watcher_of(known).load(std::memory_order_relaxed); set != 0) {
       put_send(set - 1, pc);  // who waits there sees that there is something
     }
   }
@@ -242,11 +248,11 @@ void receives_through(int descriptor, uint64_t pc) {
   if (!wanted()) {
     return;
   }
-  const uint64_t known_by = channel(descriptor);
-  if (known_by == kSignalNumber) {
+  const uint64_t known = channel(descriptor);
+  if (known == kSignalNumber) {
     receives_signal_by_descriptor(pc);
   }
-  put_receive(known_by, pc);
+  put_receive(known, pc);
 }
 
 void descriptor_begins(int descriptor, uint64_t pc) {
@@ -257,7 +263,7 @@ void descriptor_begins(int descriptor, uint64_t pc) {
 void gets_signals(int descriptor) { stands_for(descriptor, kSignalNumber + 1); }
 
 void connection_begins(int descriptor, uint64_t pc) {
-  if (!known()) {
+  if (!is_kept()) {
     return;
   }
   const int error = errno;
@@ -363,41 +369,76 @@ TSOMON_HOOK int dup3(int old, int descriptor, int flags) noexcept {
   return copies(old, real_dup3(old, descriptor, flags), TSOMON_PC());
 }
 
-TSOMON_SENDS(ssize_t, write, (int file, const void* buffer, size_t size), (file, buffer, size),
-             file)
-TSOMON_SENDS(ssize_t, writev, (int file, const iovec* buffers, int count), (file, buffers, count),
-             file)
-TSOMON_SENDS(ssize_t, send, (int socket, const void* buffer, size_t size, int flags),
-             (socket, buffer, size, flags), socket)
-TSOMON_LOOKED_UP(sendto)
-TSOMON_HOOK ssize_t sendto(int socket, const void* buffer, size_t size, int flags,
-                           const sockaddr* to, socklen_t to_size) {
-  sends_through(socket, TSOMON_PC());
-  if (to != nullptr && to_size >= sizeof(sa_family_t)) {
-    sends_to(to, to_size, TSOMON_PC());
+// What the kernel loads of what is sent: `note` says it (buffers.h).
+namespace {
+template <typename Call, typename Note>
+auto sending(int descriptor, Transfer::Way way, size_t parts, uint64_t pc, Call call, Note note) {
+  if (!wanted()) {
+    return call();
   }
-  return real_sendto(socket, buffer, size, flags, to, to_size);
-}
-TSOMON_LOOKED_UP(sendmsg)
-TSOMON_HOOK ssize_t sendmsg(int socket, const msghdr* message, int flags) {
-  sends_through(socket, TSOMON_PC());
-  if (message != nullptr && message->msg_name != nullptr) {
-    sends_to(static_cast<const sockaddr*>(message->msg_name), message->msg_namelen, TSOMON_PC());
+  sends_through(descriptor, pc);
+  Transfer transfer(descriptor, way, parts, pc);
+  const auto result = call();
+  const int error = errno;
+  if (result > 0) {
+    transfer.begin();
+    note(transfer, static_cast<size_t>(result));
+    transfer.end();
   }
-  return real_sendmsg(socket, message, flags);
+  errno = error;
+  return result;
 }
-TSOMON_SENDS(int, sendmmsg, (int socket, mmsghdr* messages, unsigned count, int flags),
-             (socket, messages, count, flags), socket)
+// To an address, if there is one.
+Transfer::Way sends_to_any(const void* to, socklen_t size, uint64_t pc) {
+  if (to == nullptr || size < sizeof(sa_family_t)) {
+    return Transfer::Way::kSends;
+  }
+  sends_to(static_cast<const sockaddr*>(to), size, pc);
+  return Transfer::Way::kSendsTo;
+}
+}  // namespace
+#define TSOMON_SENDS_BUFFERS(RESULT, NAME, PARAMETERS, ARGUMENTS, DESCRIPTOR, WAY, PARTS, NOTE) \
+  TSOMON_LOOKED_UP(NAME)                                                                        \
+  TSOMON_HOOK RESULT NAME PARAMETERS {                                                          \
+    return sending(                                                                             \
+        DESCRIPTOR, WAY, static_cast<size_t>(PARTS), TSOMON_PC(),                               \
+        [=] { return real_##NAME ARGUMENTS; },                                                  \
+        [=](Transfer& transfer, size_t sent) { transfer.NOTE; });                               \
+  }
+TSOMON_SENDS_BUFFERS(ssize_t, write, (int file, const void* buffer, size_t size),
+                     (file, buffer, size), file, Transfer::Way::kSends, 1, part(buffer, sent))
+TSOMON_SENDS_BUFFERS(ssize_t, writev, (int file, const iovec* buffers, int count),
+                     (file, buffers, count), file, Transfer::Way::kSends, count,
+                     parts(buffers, static_cast<size_t>(count), sent))
+TSOMON_SENDS_BUFFERS(ssize_t, send, (int socket, const void* buffer, size_t size, int flags),
+                     (socket, buffer, size, flags), socket, Transfer::Way::kSends, 1,
+                     part(buffer, sent))
+TSOMON_SENDS_BUFFERS(ssize_t, sendto,
+                     (int socket, const void* buffer, size_t size, int flags, const sockaddr* to,
+                      socklen_t to_size),
+                     (socket, buffer, size, flags, to, to_size), socket,
+                     sends_to_any(to, to_size, TSOMON_PC()), 1, part(buffer, sent))
+TSOMON_SENDS_BUFFERS(ssize_t, sendmsg, (int socket, const msghdr* message, int flags),
+                     (socket, message, flags), socket,
+                     message == nullptr ? Transfer::Way::kSends
+                                        : sends_to_any(message->msg_name, message->msg_namelen,
+                                                       TSOMON_PC()),
+                     message == nullptr ? 0 : message->msg_iovlen,
+                     parts(message->msg_iov, message->msg_iovlen, sent))
+TSOMON_SENDS_BUFFERS(int, sendmmsg, (int socket, mmsghdr* messages, unsigned count, int flags),
+                     (socket, messages, count, flags), socket, Transfer::Way::kSendsTo,
+                     Transfer::kMostParts, messages(messages, static_cast<int>(sent)))
+TSOMON_SENDS_BUFFERS(ssize_t, pwrite, (int file, const void* buffer, size_t size, off_t offset),
+                     (file, buffer, size, offset), file, Transfer::Way::kSends, 1,
+                     part(buffer, sent))
 TSOMON_SENDS(ssize_t, sendfile, (int to, int from, off_t* offset, size_t size),
              (to, from, offset, size), to, noexcept)
-TSOMON_SENDS(ssize_t, pwrite, (int file, const void* buffer, size_t size, off_t offset),
-             (file, buffer, size, offset), file)
 TSOMON_SENDS(int, shutdown, (int socket, int how), (socket, how), socket, noexcept)
 TSOMON_SENDS(int, listen, (int socket, int count), (socket, count), socket, noexcept)
 TSOMON_SENDS(int, eventfd_write, (int file, eventfd_t count), (file, count), file)
 TSOMON_LOOKED_UP(epoll_ctl)
 TSOMON_HOOK int epoll_ctl(int epoll, int operation, int descriptor, epoll_event* event) noexcept {
-  if (known() && epoll >= 0 && operation != EPOLL_CTL_DEL) {
+  if (is_kept() && epoll >= 0 && operation != EPOLL_CTL_DEL) {
     watcher_of(channel(descriptor))
         .store(static_cast<uint32_t>(epoll) + 1, std::memory_order_relaxed);
   }
@@ -414,7 +455,7 @@ TSOMON_SENDS(int, inotify_add_watch, (int notifier, const char* path, uint32_t m
 // What was done before comes before what is done by whoever accepts.
 TSOMON_LOOKED_UP(connect)
 TSOMON_HOOK int connect(int socket, const sockaddr* to, socklen_t size) {
-  if (!known() || to == nullptr) {
+  if (!is_kept() || to == nullptr) {
     return real_connect(socket, to, size);
   }
   drain_before_sleeping(TSOMON_PC());
@@ -429,7 +470,7 @@ TSOMON_HOOK int connect(int socket, const sockaddr* to, socklen_t size) {
 TSOMON_LOOKED_UP(bind)
 TSOMON_HOOK int bind(int socket, const sockaddr* address, socklen_t size) noexcept {
   const int result = real_bind(socket, address, size);
-  if (result == 0 && known()) {
+  if (result == 0 && is_kept()) {
     const int error = errno;
     knows_address(socket);
     errno = error;

@@ -7,6 +7,9 @@
 
 namespace tsomon::probe {
 
+// The number of its channel (tso/model/channels.h), and whether an epoll set may watch that.
+uint64_t known_by(int descriptor);
+bool is_watched_by_set(uint64_t channel);
 // Before a call that is given it, and waits for what it may receive.
 void uses_descriptor(int descriptor, uint64_t pc);
 // Before and after a call by which what this thread has done may be known to another one. What it

@@ -21,6 +21,7 @@ int __vsnprintf_chk(char* to, size_t most, int flag, size_t room, const char* fo
 int __vasprintf_chk(char** to, int flag, const char* format, va_list arguments);
 int __vfprintf_chk(FILE* stream, int flag, const char* format, va_list arguments);
 int __isoc99_vsscanf(const char* text, const char* format, va_list arguments);
+int __isoc99_vfscanf(FILE* stream, const char* format, va_list arguments);
 }
 
 namespace {
@@ -287,7 +288,9 @@ int scan(const char* text, const char* format, va_list arguments, uint64_t pc, C
   }
   Accesses accesses(pc);
   const int count = call();
-  accesses.load_text(text);
+  if (text != nullptr) {
+    accesses.load_text(text);
+  }
   note_scanned(accesses, format, count, arguments);
   return count;
 }
@@ -349,3 +352,12 @@ TSOMON_FORMAT(sscanf, vsscanf, (const char* text, const char* format), format,
               TSOMON_SCAN(vsscanf(text, format, arguments)))
 TSOMON_FORMAT(__isoc99_sscanf, __isoc99_vsscanf, (const char* text, const char* format), format,
               TSOMON_SCAN(__isoc99_vsscanf(text, format, arguments)))
+#define TSOMON_SCAN_STREAM(CALL) scan(nullptr, format, more, TSOMON_PC(), [&] { return CALL; })
+TSOMON_FORMAT(scanf, vscanf, (const char* format), format,
+              TSOMON_SCAN_STREAM(vscanf(format, arguments)))
+TSOMON_FORMAT(__isoc99_scanf, __isoc99_vscanf, (const char* format), format,
+              TSOMON_SCAN_STREAM(__isoc99_vfscanf(stdin, format, arguments)))
+TSOMON_FORMAT(fscanf, vfscanf, (FILE * stream, const char* format), format,
+              TSOMON_SCAN_STREAM(vfscanf(stream, format, arguments)))
+TSOMON_FORMAT(__isoc99_fscanf, __isoc99_vfscanf, (FILE * stream, const char* format), format,
+              TSOMON_SCAN_STREAM(__isoc99_vfscanf(stream, format, arguments)))

@@ -34,15 +34,15 @@ inline constexpr size_t kNoBound = ~size_t{0};
 // Accesses that were made since this began.
 class Accesses {
  public:
-  // Room for so many ranges.
+  // Room for so many records, unless another number of them is asked for.
   static constexpr uint32_t kMost = 8;
 
-  explicit Accesses(uint64_t pc) : pc_(pc) {
+  explicit Accesses(uint64_t pc, uint32_t most = kMost) : pc_(pc) {
     if (explore::active) {
       return;
     }
     context_ =
-        capture::has_room(local.context->encoder, kMost + 1) ? local.context : writable_slow();
+        capture::has_room(local.context->encoder, most + 1) ? local.context : writable_slow();
     if (context_ == nullptr) {
       return;
     }
@@ -62,6 +62,8 @@ class Accesses {
   Accesses(const Accesses&) = delete;
   Accesses& operator=(const Accesses&) = delete;
 
+  // Where they are recorded; nullptr: nowhere.
+  Context* context() const { return context_; }
   void load(const volatile void* from, size_t size) { put(RecordType::kRead, from, size); }
   void store(const volatile void* to, size_t size) { put(RecordType::kWrite, to, size); }
   // A string with its end, or with `most` characters.

@@ -53,6 +53,19 @@ TSOMON_WRAP_CALL(size_t, fwrite, (const void* from, size_t size, size_t count, F
 TSOMON_WRAP_CALL(size_t, fwrite_unlocked,
                  (const void* from, size_t size, size_t count, FILE* stream),
                  (from, size, count, stream), accesses.load(from, size* count))
+TSOMON_WRAP_CALL(int, puts, (const char* text), (text), accesses.load_text(text))
+TSOMON_WRAP_CALL(int, fputs, (const char* text, FILE* stream), (text, stream),
+                 accesses.load_text(text))
+TSOMON_WRAP_CALL(int, fputs_unlocked, (const char* text, FILE* stream), (text, stream),
+                 accesses.load_text(text))
+TSOMON_WRAP(void, perror, (const char* text)) {
+  perror(text);
+  if (is_seen() && text != nullptr) {
+    const int error = errno;
+    Accesses(TSOMON_PC()).load_text(text);
+    errno = error;
+  }
+}
 TSOMON_WRAP_CALL(char*, fgets, (char* to, int size, FILE* stream), (to, size, stream),
                  if (result != nullptr) accesses.store(to, strlen(to) + 1))
 TSOMON_WRAP_CALL(char*, __fgets_chk, (char* to, size_t room, int size, FILE* stream),

@@ -1,6 +1,7 @@
 // What the kernel orders, atomics, and what programs promise (orders.cpp).
 #include <array>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -20,6 +21,7 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -147,6 +149,41 @@ void pipes() {
   close(copy);
   hand_over([=] { close(ends[1]); }, [=] { must(read(ends[0], &byte, 1) == 0); });
   close(ends[0]);
+}
+// The kernel loads what is sent before anyone receives it, and stores it behind that.
+void buffers() {
+  std::array<int, 2> ends{};
+  must(pipe(ends.data()) == 0);
+  static char letter = 0;
+  const auto put = [=] {
+    letter = 'x';
+    must(write(ends[1], &letter, 1) == 1);
+  };
+  const auto get = [=] {
+    must(read(ends[0], &letter, 1) == 1);
+    letter = 'y';
+  };
+  hand_over(put, get);
+  hand_over(put, [=] {
+    usleep(20000);  // there already
+    get();
+  });
+  close(ends[0]);
+  close(ends[1]);
+  must(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0);
+  hand_over(
+      [=] {
+        letter = 'x';
+        iovec part{&letter, 1};
+        must(writev(ends[0], &part, 1) == 1);
+      },
+      [=] {
+        iovec part{&letter, 1};
+        must(readv(ends[1], &part, 1) == 1);
+        letter = 'y';
+      });
+  close(ends[0]);
+  close(ends[1]);
 }
 void named_pipe() {
   const std::string path = "/tmp/tsomon.orders." + std::to_string(getpid());
@@ -387,7 +424,44 @@ void fibers() {
   }).join();
 }
 
+// Counterparts: races of buffers.
+
+char shared[] = "shared\n";
+
+void race_of_write() {
+  const int file = open("/dev/null", O_WRONLY);
+  both([&](int i) {
+    if (i == 0) {
+      must(write(file, shared, 3) == 3);
+    } else {
+      shared[1] = 'H';
+    }
+  });
+}
+void race_of_read() {
+  const int file = open("/dev/zero", O_RDONLY);
+  both([&](int) { must(read(file, shared, 3) == 3); });
+}
+void race_of_puts() {
+  both([&](int i) {
+    if (i == 0) {
+      std::puts(shared);
+    } else {
+      shared[1] = 'H';
+    }
+  });
+}
+
 }  // namespace
+
+const std::vector<Way>& kernel_races() {
+  static const std::vector<Way> ways = {
+      {"race_of_write", race_of_write},
+      {"race_of_read", race_of_read},
+      {"race_of_puts", race_of_puts},
+  };
+  return ways;
+}
 
 const std::vector<Way>& kernel_ways() {
   static const std::vector<Way> ways = {
@@ -396,6 +470,7 @@ const std::vector<Way>& kernel_ways() {
       {"waited_signal", waited_signal},
       {"signal_descriptor", signal_descriptor},
       {"pipes", pipes},
+      {"buffers", buffers},
       {"named_pipe", named_pipe},
       {"epoll_set", epoll_set},
       {"counters", counters},

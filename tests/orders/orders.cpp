@@ -2,8 +2,8 @@
 //   orders [WAY...]    those ways, or all
 //
 // In each a thread uses a place of its own (plain memory) before it gives, another one after it has
-// taken, and nothing but the way orders the two: no race can be, whatever the schedule. `race` is the
-// counterpart in which nothing does.
+// taken, and nothing but the way orders the two: no race can be, whatever the schedule. `race` and
+// its relatives are counterparts in which nothing does.
 #include "orders.h"
 
 #include <algorithm>
@@ -600,6 +600,7 @@ int main(int count, char** names) {
   ways.insert(ways.end(), kernel_ways().begin(), kernel_ways().end());
   if (count > 1) {
     ways.push_back({"race", race});
+    ways.insert(ways.end(), kernel_races().begin(), kernel_races().end());
   }
   for (const Way& way : ways) {
     const bool asked = std::any_of(names + 1, names + count, [&](const char* name) {

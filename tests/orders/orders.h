@@ -38,5 +38,6 @@ struct Way {
 };
 const std::vector<Way>& library_ways();
 const std::vector<Way>& kernel_ways();
+const std::vector<Way>& kernel_races();  // the counterparts
 
 }  // namespace orders
