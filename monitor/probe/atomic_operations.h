@@ -168,11 +168,34 @@ __attribute__((noinline)) T load_slow(const volatile T* address, uint64_t pc) {
   }
 }
 
+// In annotated code of a lock: of an attempt that fails only the fence is recorded. The one that
+// compares has failed when it does not find what it expects, another one when it writes what it
+// finds, which nobody can tell from a load.
+template <typename T, typename Fails>
+bool fails_in_lock_code(volatile T* address, T* seen, uint64_t pc, Fails fails) {
+  if constexpr (sizeof(T) < 16) {
+    if (!fails(__atomic_load_n(address, __ATOMIC_RELAXED))) {
+      return false;
+    }
+    drain_before_sleeping(pc);
+    const T now = __atomic_load_n(address, __ATOMIC_RELAXED);
+    if (fails(now)) {
+      *seen = now;
+      return true;
+    }
+  }
+  return false;
+}
+
 // The value that `make` computes from the old one replaces it; returns the old one.
 template <typename T, typename Make>
 T modify(volatile T* address, uint64_t pc, Make make) {
-  Operation operation(RecordType::kAtomicReadModifyWrite, address, sizeof(T), 2, pc);
   T old = 0;
+  if (TSOMON_UNLIKELY(local.lock_code != 0) &&
+      fails_in_lock_code(address, &old, pc, [&](T now) { return make(now) == now; })) {
+    return old;
+  }
+  Operation operation(RecordType::kAtomicReadModifyWrite, address, sizeof(T), 2, pc);
   if constexpr (sizeof(T) < 16) {
     old = __atomic_load_n(address, __ATOMIC_RELAXED);
   }
@@ -187,8 +210,13 @@ T exchange(volatile T* address, T value, uint64_t pc) {
   if constexpr (sizeof(T) == 16) {
     return modify(address, pc, [value](T) { return value; });
   } else {
+    T old = 0;
+    if (TSOMON_UNLIKELY(local.lock_code != 0) &&
+        fails_in_lock_code(address, &old, pc, [value](T now) { return now == value; })) {
+      return old;
+    }
     Operation operation(RecordType::kAtomicReadModifyWrite, address, sizeof(T), 2, pc);
-    const T old = __atomic_exchange_n(address, value, __ATOMIC_SEQ_CST);
+    old = __atomic_exchange_n(address, value, __ATOMIC_SEQ_CST);
     operation.done_locked(value_of(old), value_of(value));
     return old;
   }
@@ -230,26 +258,10 @@ __attribute__((noinline)) void store_slow(volatile T* address, T value, int orde
   asm volatile("" : : : "memory");
 }
 
-// In annotated code of a lock: of an attempt that fails only the fence is recorded.
-template <typename T>
-bool fails_in_lock_code(volatile T* address, T* expected, uint64_t pc) {
-  if constexpr (sizeof(T) < 16) {
-    if (__atomic_load_n(address, __ATOMIC_RELAXED) == *expected) {
-      return false;
-    }
-    drain_before_sleeping(pc);
-    const T seen = __atomic_load_n(address, __ATOMIC_RELAXED);
-    if (seen != *expected) {
-      *expected = seen;
-      return true;
-    }
-  }
-  return false;
-}
-
 template <typename T>
 bool compare_exchange_recorded(volatile T* address, T* expected, T desired, uint64_t pc) {
-  if (TSOMON_UNLIKELY(local.lock_code != 0) && fails_in_lock_code(address, expected, pc)) {
+  if (TSOMON_UNLIKELY(local.lock_code != 0) &&
+      fails_in_lock_code(address, expected, pc, [&](T now) { return now != *expected; })) {
     return false;
   }
   Operation operation(RecordType::kAtomicReadModifyWrite, address, sizeof(T), 2, pc);

@@ -2,9 +2,9 @@
 //
 // Locks       __tsan_mutex_post_lock and __tsan_mutex_pre_unlock record an acquisition and a
 //             release. An acquisition counts as a drained store buffer, so the runtime drains it
-//             (MFENCE). Code between pre and post is the lock's own: loads of atomics in there, and
-//             failed compare-exchanges, are not recorded (of these the fence is): of loads any part
-//             may be left out. Stores are.
+//             (MFENCE). Code between pre and post is the lock's own: loads of atomics in there,
+//             failed compare-exchanges, and exchanges that change nothing, are not recorded (of
+//             these the fence is): of loads any part may be left out. Stores are.
 // Fibers      Each is a thread of the capture. A switch drains the store buffer and is a fence and
 //             a stamp of the one that is left, a stamp of the other: the hardware executes both in
 //             order, and so do stamps order them. Without __tsan_switch_to_fiber_no_sync the

@@ -10,6 +10,7 @@
 #include "offline/predict/block_names.h"
 #include "offline/predict/kept_witnesses.h"
 #include "offline/predict/questions.h"
+#include "tso/model/channels.h"
 
 namespace tsomon::predict {
 namespace {
@@ -70,6 +71,11 @@ class LifetimeQuestions {
     const std::vector<Event>& events = model_.trace().events;
     std::vector<uint32_t> ended_by(cells_.size(), kNone);
     std::unordered_map<uint64_t, uint32_t> freed;  // by name
+    std::unordered_map<ThreadId, uint64_t> ignored;
+    const auto is_ignored = [&](const Event& event, uint64_t which) {
+      const auto mine = ignored.find(event.thread);
+      return mine != ignored.end() && (mine->second & which) != 0;
+    };
     for (uint32_t i = 0; i < events.size(); ++i) {
       const Event& event = events[i];
       spend(1);
@@ -80,7 +86,13 @@ class LifetimeQuestions {
         freed.erase(event.address);
         continue;
       }
+      if (event.kind() == EventKind::kSend && says_ignored(event.address)) {
+        ignored[event.thread] = event.address & 3U;
+      }
       if (event.kind() == EventKind::kFree) {
+        if (is_ignored(event, 2)) {
+          continue;
+        }
         const uint64_t bytes = block_bytes(model_.trace(), event);
         const auto [before, first] = freed.try_emplace(event.address, i);
         if (!first && bytes < BlockNames::kUnmapped) {
@@ -93,7 +105,8 @@ class LifetimeQuestions {
         }
         continue;
       }
-      if (event.size == 0 || !is(event, kinds::kAccesses & ~kinds::kLocks)) {
+      if (event.size == 0 || !is(event, kinds::kAccesses & ~kinds::kLocks) ||
+          is_ignored(event, event.kind() == EventKind::kRead ? 1 : 2)) {
         continue;
       }
       const CellSpan span = cells_.of_event(i);
@@ -168,7 +181,8 @@ class LifetimeQuestions {
   }
 
   void candidate(NodeId end, NodeId user) {
-    if (model_.always_before(end, user) || query_.carried(user)) {
+    if (model_.always_before(end, user) || query_.carried(user) || model_.unreported(end) ||
+        model_.unreported(user)) {
       return;
     }
     spend(8);
