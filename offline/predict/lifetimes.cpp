@@ -129,7 +129,13 @@ class LifetimeQuestions {
         locks_[event.address].push_back(id);
       }
     }
-    spend(model_.size());
+    const std::vector<Event>& events = model_.trace().events;
+    for (uint32_t i = 0; i < events.size(); ++i) {
+      if (events[i].kind() == EventKind::kSend && says_begins(events[i].address)) {
+        begins_[events[i].address & ~kBegins].push_back(i);
+      }
+    }
+    spend(model_.size() + events.size());
   }
 
   void after_free(NodeId end) {
@@ -174,10 +180,21 @@ class LifetimeQuestions {
         question(places_of(events[0], events[1]), true)
             ->happened.emplace_back(events[0], events[1]);
       } else if (model_.owner(model_.node(*at).thread) != model_.owner(model_.node(end).thread) &&
-                 !model_.always_before(*at, end)) {
+                 !model_.always_before(*at, end) && (is_free || !of_two_locks(end, *at))) {
         candidate(end, *at);
       }
     }
+  }
+
+  // One of the two is of the lock that the program made there later.
+  bool of_two_locks(NodeId end, NodeId user) const {
+    const auto here = begins_.find(BlockNames::place(model_.event(end).address));
+    if (here == begins_.end()) {
+      return false;
+    }
+    const auto [first, last] = std::minmax({model_.node(end).event, model_.node(user).event});
+    const auto between = std::lower_bound(here->second.begin(), here->second.end(), first);
+    return between != here->second.end() && *between < last;
   }
 
   void candidate(NodeId end, NodeId user) {
@@ -216,7 +233,8 @@ class LifetimeQuestions {
   const Model& model_;
   const CellTable& cells_;
   const LifetimeOptions& options_;
-  std::map<uint64_t, std::vector<NodeId>> locks_;  // who uses the lock at an address
+  std::map<uint64_t, std::vector<NodeId>> locks_;     // who uses the lock at an address
+  std::map<uint64_t, std::vector<uint32_t>> begins_;  // events, by the place of the lock
   std::map<LifetimePlaces, size_t> known_;
   std::vector<LifetimeQuestion> questions_;
 };

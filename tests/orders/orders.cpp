@@ -367,6 +367,35 @@ void readers() {
     }
   });
 }
+// A lock that is destroyed by whoever leaves it last, and made anew by who comes next.
+void remade_lock() {
+  pthread_rwlock_t lock;
+  std::atomic<int> users{-1};  // -1: there is none; -2: somebody makes it, or destroys it
+  Place place;
+  both([&](int) {
+    for (int i = 0; i < 30; ++i) {
+      int now = users.load();
+      while (now == -2 || !users.compare_exchange_weak(now, now == -1 ? -2 : now + 1)) {
+        std::this_thread::yield();
+        now = users.load();
+      }
+      if (now == -1) {
+        must(pthread_rwlock_init(&lock, nullptr) == 0);
+        users.store(1);
+      }
+      must(pthread_rwlock_wrlock(&lock) == 0);
+      place.use();
+      must(pthread_rwlock_unlock(&lock) == 0);
+      int last = 1;
+      if (i % 4 == 0 && users.compare_exchange_strong(last, -2)) {
+        must(pthread_rwlock_destroy(&lock) == 0);
+        users.store(-1);
+      } else {
+        users.fetch_sub(1);
+      }
+    }
+  });
+}
 void recursive_mutex() {
   std::recursive_mutex mutex;
   Place place;
@@ -579,6 +608,7 @@ const std::vector<Way>& library_ways() {
       {"readers", readers},
       {"recursive_mutex", recursive_mutex},
       {"robust_mutex", robust_mutex},
+      {"remade_lock", remade_lock},
       {"thread_data", thread_data},
       {"exit_of_threads", exit_of_threads},
       {"cancelled", cancelled},

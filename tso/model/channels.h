@@ -9,7 +9,9 @@
 //            1100 nothing is sent. Accesses of the thread are not to be reported from here on:
 //                 the lowest bit says of loads, the next one of stores;
 //            1101 nothing is sent. Races on bytes [low 48 bits, + the 12 bits before them) are
-//                 not to be reported.
+//                 not to be reported;
+//            1111 nothing is sent. At the address in the other bits begins a lock or a condition
+//                 variable.
 // Descriptors  Using one is also a load of one byte, ending it a store there: a descriptor that is
 //          closed while it is used is a race. Of these bytes nothing but the number is real.
 // Thread-safety: pure functions.
@@ -28,12 +30,14 @@ inline constexpr uint64_t kIgnoredStores = kIgnored | 2;
 inline constexpr uint64_t kBenign = uint64_t{13} << 60;
 
 inline constexpr uint64_t kDescriptors = uint64_t{14} << 60;
+inline constexpr uint64_t kBegins = uint64_t{15} << 60;
 
 inline constexpr uint64_t kMostBenignBytes = 4095;
 
 inline bool hands_over(uint64_t channel) { return channel >> 60 != kFirstFiber >> 60; }
 inline bool says_ignored(uint64_t channel) { return channel >> 60 == kIgnored >> 60; }
 inline bool says_benign(uint64_t channel) { return channel >> 60 == kBenign >> 60; }
+inline bool says_begins(uint64_t channel) { return channel >> 60 == kBegins >> 60; }
 inline uint64_t benign_bytes(uint64_t address, uint64_t size) {
   return kBenign | size << 48 | address;
 }
