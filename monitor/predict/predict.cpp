@@ -130,8 +130,8 @@ void judge_kind(uint32_t shares, const WorkBounds& bounds, uint64_t used, const 
 }
 
 // Deadlocks first: they are few. Races last: they are many.
-void judge(const Trace& trace, uint32_t carried, WindowFindings::Asked* places,
-           Prediction* prediction) {
+void judge(const Trace& trace, uint32_t carried, const predict::KnownAttempts& attempts,
+           WindowFindings::Asked* places, Prediction* prediction) {
   const PredictOptions& asked = prediction->asked;
   WorkMeter meter(asked.bounds, asked.stop);
   const WorkScope scope(&meter);
@@ -162,8 +162,8 @@ void judge(const Trace& trace, uint32_t carried, WindowFindings::Asked* places,
     if (asked.atomicity) {
       judge_kind(left--, asked.bounds, meter.work(), [&] {
         prediction->atomicity = predict_atomicity(
-            query,
-            {true, witness_events, false, jobs, places != nullptr ? &places->violations : nullptr});
+            query, {true, witness_events, false, jobs,
+                    places != nullptr ? &places->violations : nullptr, &attempts});
       });
     }
     if (asked.races) {
@@ -189,7 +189,7 @@ void judge_window(WindowReader& reader, EventSource& source, bool last,
   if (!source.knows_atomics()) {
     predict::take_exchanged_for_atomic(window.events);
   }
-  judge(window, reader.carried(), places, part);
+  judge(window, reader.carried(), reader.attempts(), places, part);
   if (last) {
     return;
   }

@@ -16,6 +16,37 @@ uint32_t count_of(const predict::ValueOrder::Item& item) {
 
 }  // namespace
 
+WindowReader::WindowReader(EventSource& source)
+    : source_(source), idle_([this](uint64_t line, bool idle) {
+        if (idle) {
+          failed_.insert(line);
+        }
+      }) {
+  idle_.compare_places([this](uint32_t a, uint32_t b) {
+    const std::string& text = place(a);
+    return !text.empty() && text == place(b);
+  });
+  attempts_.written = true;
+}
+
+const std::string& WindowReader::place(uint32_t location) {
+  const auto [found, is_new] = places_.try_emplace(location);
+  if (is_new) {
+    if (const auto names = source_.names(); names.place) {
+      found->second = names.place(source_.symbols().location_text(location)).text;
+    }
+  }
+  return found->second;
+}
+
+const predict::KnownAttempts& WindowReader::attempts() {
+  attempts_.failed.assign(window_.events.size(), false);
+  for (uint32_t event = 0; !failed_.empty() && event < window_.events.size(); ++event) {
+    attempts_.failed[event] = failed_.count(line(event)) != 0;
+  }
+  return attempts_;
+}
+
 Result<void> WindowReader::next_block() {
   at_ = 0;
   const auto next = source_.next(block_);
@@ -28,6 +59,11 @@ Result<void> WindowReader::next_block() {
   if (!*next) {
     block_.clear();
     ended_ = true;
+    idle_.finish();
+  }
+  const auto& lines = source_.origin().lines;
+  for (size_t i = 0; i < block_.events.size(); ++i) {
+    idle_.add(block_, block_.events[i], lines.empty() ? events_ + i : lines[i]);
   }
   waits_.add(block_, events_, source_.origin().lines);
   if (stop_asked()) {
@@ -119,6 +155,9 @@ void WindowReader::put(const Event& from, uint64_t line_of, uint32_t count,
   event.span_or_extra = count;
   event.has_hi = event.has_read_value = event.has_write_value = 0;
   names_.name(&event, written);
+  if (written && is(event, kind_mask(EventKind::kWrite) | kind_mask(EventKind::kReadModifyWrite))) {
+    event.span_or_extra = predict::written_tag(*written);
+  }
   all_.look(event, number);
   window_.events.push_back(event);
 }

@@ -4,21 +4,27 @@
 // Purpose     An input that is larger than memory is looked at in windows of consecutive events. A
 //             window begins with what was carried to it (offline/predict/window_start.h).
 // Errors      As EventSource; throws WorkEnded when a stop is asked for.
-// Memory      A window: 32 bytes an event, 8 more where events are not numbered in their order.
+// Memory      A window: 32 bytes an event, 8 more where events are not numbered in their order; some
+//             50 for each attempt of a waiting loop that failed, of the whole input.
 // Thread-safety: none.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "monitor/events/event_source.h"
 #include "monitor/findings/last_waits.h"
 #include "offline/predict/block_names.h"
+#include "offline/predict/failed_attempts.h"
 #include "offline/predict/outside_events.h"
 #include "offline/predict/value_order.h"
 #include "offline/predict/window_start.h"
+#include "tso/model/idle_iterations.h"
 #include "tso/model/trace.h"
 #include "tso/support/result.h"
 
@@ -26,7 +32,7 @@ namespace tsomon {
 
 class WindowReader {
  public:
-  explicit WindowReader(EventSource& source) : source_(source) {}
+  explicit WindowReader(EventSource& source);
 
   // Reads on until the window has so many events of its own, or there are no more.
   Result<void> fill(uint64_t events);
@@ -50,6 +56,9 @@ class WindowReader {
   // Of a first window: the lines of all its events; empty: their numbers.
   std::vector<uint64_t> take_lines() { return std::move(lines_); }
 
+  // Of waiting loops, in the window.
+  const predict::KnownAttempts& attempts();
+
   const predict::WindowStart& start() const { return start_; }
   const predict::OutsideEvents& all() const { return all_; }
   // Of what was read.
@@ -59,6 +68,7 @@ class WindowReader {
 
  private:
   Result<void> next_block();
+  const std::string& place(uint32_t location);
   bool unplaced(const predict::ValueOrder::Item& item);
   void take(size_t at);
   void put(const Event& from, uint64_t line_of, uint32_t count = 0,
@@ -79,6 +89,10 @@ class WindowReader {
   predict::WindowStart start_;
   predict::OutsideEvents all_;
   LastWaits waits_;
+  IdleIterations idle_;
+  std::unordered_set<uint64_t> failed_;               // attempts, by line
+  std::unordered_map<uint32_t, std::string> places_;  // by location, as they are shown
+  predict::KnownAttempts attempts_;
   predict::BlockNames names_;
 };
 

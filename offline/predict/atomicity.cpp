@@ -27,7 +27,7 @@ class AtomicitySearch {
         result_(*result),
         query_(query),
         model_(query.model()),
-        units_(model_),
+        units_(model_, options.attempts),
         questions_(query, options.jobs),
         kept_(query.model(), options.max_witness_events) {}
 
@@ -59,7 +59,9 @@ class AtomicitySearch {
   }
 
  private:
-  static constexpr uint32_t kMaxSteps = 5'000;  // for three places in the source
+  // For three places in the source: accesses of units that are passed, and what is tried of them.
+  static constexpr uint32_t kMaxSteps = 5'120'000;
+  static constexpr uint32_t kTried = 1'024;
 
   // Of four places.
   struct Tried {
@@ -99,7 +101,7 @@ class AtomicitySearch {
       if (local.thread == model_.owner(group.thread) || !(local.last_writes || group.writes)) {
         continue;
       }
-      if (++*steps > kMaxSteps) {
+      if ((*steps += kTried) > kMaxSteps) {
         const auto [first, last] = local.access.front();
         const NodeId there = group.nodes.front();
         if (local.far == cell) {
@@ -165,7 +167,13 @@ class AtomicitySearch {
         if (model_.always_before(last, from)) {
           break;
         }
-        if (!consider({first, from, from, last})) {
+        ++*steps;
+        const Detour detour{first, from, from, last};
+        if (!units_.accesses(from) || excluded(detour)) {
+          continue;
+        }
+        *steps += kTried;
+        if (!consider(detour)) {
           return;
         }
       }
@@ -202,15 +210,24 @@ class AtomicitySearch {
         if (model_.always_before(last, from)) {
           break;
         }
+        if (!units_.accesses(from)) {
+          continue;
+        }
         if (++*steps > kMaxSteps) {
           result_.bounded = true;
           return;
         }
         for (const NodeId to : ways_out(ways.items, first, from)) {
-          if (model_.frees(to) || exclude(local.locks, model_.lock_sets()[model_.lock_set(to)])) {
+          if (!units_.accesses(to) ||
+              exclude(local.locks, model_.lock_sets()[model_.lock_set(to)])) {
             continue;
           }
-          consider({first, to, from, last});
+          const Detour detour{first, to, from, last};
+          if (excluded(detour)) {
+            continue;
+          }
+          *steps += kTried;
+          consider(detour);
           if (++asked > AtomicityResult::kMaxAttempts) {
             result_.bounded = true;
             return;
@@ -260,8 +277,13 @@ class AtomicitySearch {
     std::vector<NodeId> found;
     const auto after = std::partition_point(
         ways.begin(), ways.end(), [&](uint32_t use) { return model_.use(use).node <= from; });
-    if (after != ways.begin()) {
-      const NodeId to = model_.use(*(after - 1)).node;
+    auto before = after;
+    while (before != ways.begin() && !units_.accesses(model_.use(*(before - 1)).node)) {
+      spend(1);
+      --before;
+    }
+    if (before != ways.begin()) {
+      const NodeId to = model_.use(*(before - 1)).node;
       if (!model_.always_before(to, first)) {
         found.push_back(to);
       }
@@ -318,6 +340,42 @@ class AtomicitySearch {
     } else {
       at->second.more = true;
     }
+  }
+
+  // What the access read was written by `earlier`, or after it.
+  bool has_seen(NodeId earlier, NodeId read) const {
+    const auto uses = model_.uses(read);
+    return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
+      const NodeId write = use.source != kNone ? model_.use(use.source).node : kNone;
+      return write != kNone && (write == earlier || model_.always_before(earlier, write));
+    });
+  }
+
+  // So it is of the access, or of one that its thread has made shortly before it, and that is bound when
+  // so many nodes of the thread are executed: the access comes after `earlier`.
+  bool follows(NodeId earlier, NodeId access, uint32_t executed) const {
+    constexpr uint32_t kNear = 16;
+    const uint32_t end = model_.node(access).position + 1;
+    const auto& mine = model_.of_thread(model_.node(access).thread);
+    for (uint32_t i = end; i > end - std::min(end, kNear); --i) {
+      spend(2);
+      if (model_.node(mine[i - 1]).bound_at() <= executed && has_seen(earlier, mine[i - 1])) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // No schedule has it: what the two threads go on to do binds what they have read before, and an
+  // attempt that reads something else fails.
+  bool excluded(const Detour& detour) const {
+    if (model_.buffers()) {
+      return false;
+    }
+    const auto& [first, to, from, last] = detour;
+    return follows(to, first, model_.node(last).position + 1) ||
+           follows(last, from, model_.node(from).position) ||
+           (units_.attempts().waits(from) && has_seen(last, from));
   }
 
   // False: enough of these places.
@@ -436,7 +494,9 @@ class AtomicitySearch {
             [&](Validator& validator) {
               return validator.check_atomicity(witness.tail, witness.start, events, units_.units());
             },
-            &answer->invalid)) {
+            &answer->invalid) ||
+        units_.attempts().fails(witness, detour.from) ||
+        units_.attempts().fails(witness, detour.last)) {
       return false;
     }
     answer->violation = std::move(violation);

@@ -9,7 +9,8 @@
 // Candidates  Pairs of accesses of a unit and accesses of another thread that clocks do not put
 //             before or after both, and that no lock keeps out which the unit holds in between. One
 //             report for each tuple of source locations.
-// Conflicts   Of data alone: a unit that takes a lock twice is no violation for that.
+// Conflicts   Of data alone: a unit that takes a lock twice is no violation for that. Attempts of
+//             waiting loops that fail are none (failed_attempts.h).
 // Misses      Most cycles that need three threads, and all that need more (three_units.h). Reads and writes of atomic sets are judged as
 //             all others: a unit that is declared on some sets is atomic as a whole. With three
 //             threads or more `refused` tuples may still be possible.
@@ -24,6 +25,7 @@
 #include <vector>
 
 #include "offline/predict/asked_places.h"
+#include "offline/predict/failed_attempts.h"
 #include "offline/predict/query.h"
 #include "offline/predict/search_outcome.h"
 
@@ -49,8 +51,9 @@ struct AtomicityOptions {
   // A cycle of two units and two locations is reported once, whichever of its accesses closes it;
   // true: for each of them.
   bool every_end = false;
-  unsigned jobs = 1;             // threads; the result does not depend on it
-  AskedPlaces* asked = nullptr;  // in other windows of the input, and here in the end
+  unsigned jobs = 1;                        // threads; the result does not depend on it
+  AskedPlaces* asked = nullptr;             // in other windows of the input, and here in the end
+  const KnownAttempts* attempts = nullptr;  // of waiting loops
 };
 
 struct AtomicityResult : SearchOutcome {

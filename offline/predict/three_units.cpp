@@ -65,7 +65,7 @@ class ThreeUnits {
       UnitId current = UnitTable::kNone;
       bool open = false;
       for (const NodeId id : model_.of_thread(thread)) {
-        if (model_.uses(id).empty() || model_.frees(id)) {
+        if (model_.uses(id).empty() || !units_.accesses(id)) {
           continue;
         }
         const UnitId unit = units_.unit_of(id);
@@ -217,13 +217,15 @@ class ThreeUnits {
       return;
     }
     auto meeting = query_.circle(chain, options_.sync_preserving);
-    if (!meeting || !query_.accepted(
-                        [&](Validator& validator) {
-                          return validator.check_circle(meeting->witness.tail,
-                                                        meeting->witness.start, events,
-                                                        units_.units());
-                        },
-                        &result_.invalid)) {
+    const auto fails = [&](NodeId id) { return units_.attempts().fails(meeting->witness, id); };
+    if (!meeting ||
+        !query_.accepted(
+            [&](Validator& validator) {
+              return validator.check_circle(meeting->witness.tail, meeting->witness.start, events,
+                                            units_.units());
+            },
+            &result_.invalid) ||
+        fails(chain[3]) || fails(chain[4]) || fails(chain[5])) {
       return;
     }
     closed_.insert(places.back());

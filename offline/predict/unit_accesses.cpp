@@ -9,7 +9,8 @@
 
 namespace tsomon::predict {
 
-UnitAccesses::UnitAccesses(const Model& model) : model_(model), units_(model.trace()) {
+UnitAccesses::UnitAccesses(const Model& model, const KnownAttempts* attempts)
+    : model_(model), units_(model.trace()), attempts_(model, attempts) {
   find_units();
 }
 
@@ -21,7 +22,7 @@ void UnitAccesses::find_units() {
     for (const NodeId id : nodes_of(thread)) {
       const UnitId unit = unit_of(id);
       spend(2);
-      if (!is_unit(unit) || model_.frees(id)) {
+      if (!is_unit(unit) || !accesses(id)) {
         continue;
       }
       if (unit != current) {
@@ -73,7 +74,7 @@ std::vector<UnitPairs> UnitAccesses::pairs_of(uint32_t cell) {
       const NodeId last = model_.use(use).node;
       const UnitId unit = unit_of(last);
       spend(2);
-      if (!is_unit(unit) || model_.frees(last)) {
+      if (!is_unit(unit) || !accesses(last)) {
         continue;
       }
       const Span& span = spans_[unit];

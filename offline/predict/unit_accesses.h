@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "offline/predict/failed_attempts.h"
 #include "offline/predict/model.h"
 #include "tso/model/units.h"
 
@@ -31,13 +32,16 @@ struct UnitPairs {
 
 class UnitAccesses {
  public:
-  explicit UnitAccesses(const Model& model);
+  UnitAccesses(const Model& model, const KnownAttempts* attempts);
 
   const UnitTable& units() const { return units_; }
   UnitId unit_of(NodeId id) const { return units_.of_event(model_.node(id).event); }
   bool is_unit(UnitId unit) const {
     return unit != UnitTable::kNone && units_[unit].label != Interner::kNone;
   }
+  // It is an access of its unit, or of none.
+  bool accesses(NodeId id) const { return !model_.frees(id) && !attempts_.has(id); }
+  const FailedAttempts& attempts() const { return attempts_; }
   // The last node of its unit.
   NodeId unit_end(NodeId id) const {
     const UnitId unit = unit_of(id);
@@ -72,6 +76,7 @@ class UnitAccesses {
 
   const Model& model_;
   const UnitTable units_;
+  const FailedAttempts attempts_;
   std::vector<Touched> touched_;
   std::vector<Span> spans_;      // by unit
   std::map<Key, size_t> known_;  // pairs of the present cell and thread
