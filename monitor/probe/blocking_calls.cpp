@@ -171,8 +171,7 @@ TSOMON_FILLING(int, epoll_wait, (int epoll, epoll_event* events, int most, int t
                (epoll, events, most, timeout), epoll, 1, part(events, got * sizeof *events))
 TSOMON_FILLING(int, epoll_pwait,
                (int epoll, epoll_event* events, int most, int timeout, const sigset_t* mask),
-               (epoll, events, most, timeout, mask), epoll, 1,
-               part(events, got * sizeof *events))
+               (epoll, events, most, timeout, mask), epoll, 1, part(events, got * sizeof *events))
 #define TSOMON_WAITING(NAME, PARAMETERS, ARGUMENTS, SEEN, ...)                             \
   TSOMON_LOOKED_UP(NAME)                                                                   \
   TSOMON_HOOK int NAME PARAMETERS {                                                        \
@@ -210,8 +209,8 @@ TSOMON_FILLING(ssize_t, recvfrom,
                 socklen_t* from_size),
                (socket, buffer, size, flags, from, from_size), socket, 1,
                part(buffer, got < size ? got : size))
-TSOMON_FILLING(ssize_t, recvmsg, (int socket, msghdr* message, int flags),
-               (socket, message, flags), socket, message == nullptr ? 0 : message->msg_iovlen,
+TSOMON_FILLING(ssize_t, recvmsg, (int socket, msghdr* message, int flags), (socket, message, flags),
+               socket, message == nullptr ? 0 : message->msg_iovlen,
                parts(message->msg_iov, message->msg_iovlen, got))
 TSOMON_FILLING(int, recvmmsg,
                (int socket, mmsghdr* messages, unsigned count, int flags, timespec* time),

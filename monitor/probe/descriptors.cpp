@@ -420,9 +420,9 @@ TSOMON_SENDS_BUFFERS(ssize_t, sendto,
                      sends_to_any(to, to_size, TSOMON_PC()), 1, part(buffer, sent))
 TSOMON_SENDS_BUFFERS(ssize_t, sendmsg, (int socket, const msghdr* message, int flags),
                      (socket, message, flags), socket,
-                     message == nullptr ? Transfer::Way::kSends
-                                        : sends_to_any(message->msg_name, message->msg_namelen,
-                                                       TSOMON_PC()),
+                     message == nullptr
+                         ? Transfer::Way::kSends
+                         : sends_to_any(message->msg_name, message->msg_namelen, TSOMON_PC()),
                      message == nullptr ? 0 : message->msg_iovlen,
                      parts(message->msg_iov, message->msg_iovlen, sent))
 TSOMON_SENDS_BUFFERS(int, sendmmsg, (int socket, mmsghdr* messages, unsigned count, int flags),
