@@ -286,7 +286,7 @@ Result<Prediction> predict_source(EventSource& source, const PredictOptions& opt
   Prediction prediction;
   prediction.asked = options;
   prediction.input = source.input();
-  WindowReader reader(source);
+  WindowReader reader(source, options.atomicity);
   if (auto whole = predict_windows(reader, source, &prediction); !whole) {
     return tl::unexpected<Error>(std::move(whole.error()));
   }

@@ -16,17 +16,16 @@ uint32_t count_of(const predict::ValueOrder::Item& item) {
 
 }  // namespace
 
-WindowReader::WindowReader(EventSource& source)
-    : source_(source), idle_([this](uint64_t line, bool idle) {
-        if (idle) {
-          failed_.insert(line);
+WindowReader::WindowReader(EventSource& source, bool attempts)
+    : source_(source), looks_for_attempts_(attempts), idle_([this](uint64_t line, bool idle) {
+        if (!idle) {
+          failed_.erase(line);
         }
       }) {
   idle_.compare_places([this](uint32_t a, uint32_t b) {
     const std::string& text = place(a);
     return !text.empty() && text == place(b);
   });
-  attempts_.written = true;
 }
 
 const std::string& WindowReader::place(uint32_t location) {
@@ -62,8 +61,11 @@ Result<void> WindowReader::next_block() {
     idle_.finish();
   }
   const auto& lines = source_.origin().lines;
-  for (size_t i = 0; i < block_.events.size(); ++i) {
-    idle_.add(block_, block_.events[i], lines.empty() ? events_ + i : lines[i]);
+  for (size_t i = 0; looks_for_attempts_ && i < block_.events.size(); ++i) {
+    const uint64_t line_of = lines.empty() ? events_ + i : lines[i];
+    if (idle_.add(block_, block_.events[i], line_of)) {
+      failed_.insert(line_of);
+    }
   }
   waits_.add(block_, events_, source_.origin().lines);
   if (stop_asked()) {
@@ -177,7 +179,9 @@ void WindowReader::advance(uint64_t overlap) {
   const uint64_t gone = own() - std::min(own(), overlap);
   const uint64_t passed = start_.passed();
   for (uint64_t i = 0; i < gone; ++i) {
-    start_.pass(events[carried() + i], lines_.empty() ? passed + i : lines_[i]);
+    const uint64_t line_of = lines_.empty() ? passed + i : lines_[i];
+    failed_.erase(line_of);
+    start_.pass(events[carried() + i], line_of);
   }
   spend(gone);
   events.erase(events.begin(), events.begin() + static_cast<ptrdiff_t>(carried() + gone));

@@ -5,7 +5,7 @@
 //             window begins with what was carried to it (offline/predict/window_start.h).
 // Errors      As EventSource; throws WorkEnded when a stop is asked for.
 // Memory      A window: 32 bytes an event, 8 more where events are not numbered in their order; some
-//             50 for each attempt of a waiting loop that failed, of the whole input.
+//             50 for each attempt of a waiting loop that failed.
 // Thread-safety: none.
 #pragma once
 
@@ -32,7 +32,8 @@ namespace tsomon {
 
 class WindowReader {
  public:
-  explicit WindowReader(EventSource& source);
+  // `attempts`: attempts() is asked for.
+  WindowReader(EventSource& source, bool attempts);
 
   // Reads on until the window has so many events of its own, or there are no more.
   Result<void> fill(uint64_t events);
@@ -89,8 +90,9 @@ class WindowReader {
   predict::WindowStart start_;
   predict::OutsideEvents all_;
   LastWaits waits_;
+  const bool looks_for_attempts_;
   IdleIterations idle_;
-  std::unordered_set<uint64_t> failed_;               // attempts, by line
+  std::unordered_set<uint64_t> failed_;  // attempts, by line, and those that are not decided
   std::unordered_map<uint32_t, std::string> places_;  // by location, as they are shown
   predict::KnownAttempts attempts_;
   predict::BlockNames names_;

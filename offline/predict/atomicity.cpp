@@ -217,7 +217,7 @@ class AtomicitySearch {
           result_.bounded = true;
           return;
         }
-        for (const NodeId to : ways_out(ways.items, first, from)) {
+        for (const NodeId to : ways_out(ways.items, first, from, steps)) {
           if (!units_.accesses(to) ||
               exclude(local.locks, model_.lock_sets()[model_.lock_set(to)])) {
             continue;
@@ -273,13 +273,15 @@ class AtomicitySearch {
 
   // Accesses of the other thread that `first` may come before and that lead on to `from`: the last
   // one up to there, and the first one later in its unit.
-  std::vector<NodeId> ways_out(std::span<const uint32_t> ways, NodeId first, NodeId from) const {
+  std::vector<NodeId> ways_out(std::span<const uint32_t> ways, NodeId first, NodeId from,
+                               uint32_t* steps) const {
     std::vector<NodeId> found;
     const auto after = std::partition_point(
         ways.begin(), ways.end(), [&](uint32_t use) { return model_.use(use).node <= from; });
     auto before = after;
     while (before != ways.begin() && !units_.accesses(model_.use(*(before - 1)).node)) {
       spend(1);
+      ++*steps;
       --before;
     }
     if (before != ways.begin()) {

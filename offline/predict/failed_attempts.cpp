@@ -25,8 +25,8 @@ bool FailedAttempts::fails(const Witness& witness, NodeId id) const {
   const std::vector<Event>& events = model_.trace().events;
   const Event& attempt = model_.event(id);
   const bool waiting = waits(id);
-  const bool locked = known_ != nullptr && known_->written &&
-                      attempt.kind() == EventKind::kReadModifyWrite && attempt.span_or_extra != 0;
+  const bool locked = known_ != nullptr && attempt.kind() == EventKind::kReadModifyWrite &&
+                      attempt.span_or_extra != 0;
   if (model_.node(id).reads == 0 || !(waiting || locked)) {
     return false;
   }

@@ -26,10 +26,10 @@
 
 namespace tsomon::predict {
 
-// What the values of a trace say, which the model does not have.
+// What the values of a trace say, which the model does not have. Stores of such a trace have
+// written_tag() in span_or_extra.
 struct KnownAttempts {
   std::vector<bool> failed;  // by event; may be shorter
-  bool written = false;      // stores have written_tag() in span_or_extra
 };
 
 // Of a value that is written; 0: not known. Two values may have one.

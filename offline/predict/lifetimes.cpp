@@ -130,7 +130,7 @@ class LifetimeQuestions {
       }
     }
     const std::vector<Event>& events = model_.trace().events;
-    for (uint32_t i = 0; i < events.size(); ++i) {
+    for (uint32_t i = 0; options_.destroys && i < events.size(); ++i) {
       if (events[i].kind() == EventKind::kSend && says_begins(events[i].address)) {
         begins_[events[i].address & ~kBegins].push_back(i);
       }
