@@ -296,7 +296,7 @@ bool TraceDefinitions::reads_release(uint32_t acquire, uint32_t release) const {
     return false;
   }
   uint32_t latest = kNone;
-  for_each_on_bytes(releases_, acquire, [&](uint32_t e) {
+  all_on_bytes(releases_, acquire, [&](uint32_t e) {
     const auto over = [&](uint32_t release) {
       return is_lock_by_start(event(release)) ? trace_.lo(event(release))
                                               : trace_.hi(event(release));
@@ -304,6 +304,7 @@ bool TraceDefinitions::reads_release(uint32_t acquire, uint32_t release) const {
     if (over(e) < trace_.lo(event(acquire)) && (latest == kNone || over(e) >= over(latest))) {
       latest = e;
     }
+    return true;
   });
   return latest == release;
 }

@@ -100,10 +100,11 @@ class TraceDefinitions : public ThreadDefinitions {
   }
   // e is posted or sent, and f has certainly taken or received it.
   bool handed_over(uint32_t e, uint32_t f) const;
-  // Calls function(w) for the stores and locked operations on bytes of e.
-  template <typename Function>
-  void for_each_writer(uint32_t e, const Function& function) const {
-    for_each_on_bytes(writes_, e, function);
+  // Whether what(w) is true of each of the stores and locked operations on bytes of e; it is asked
+  // no more after the first of which it is not.
+  template <typename What>
+  bool all_writers(uint32_t e, const What& what) const {
+    return all_on_bytes(writes_, e, what);
   }
   // Events of one lock that are ordered by their beginnings.
   bool of_lock(uint32_t e, uint32_t f) const {
@@ -126,15 +127,16 @@ class TraceDefinitions : public ThreadDefinitions {
   void note_lock(uint32_t e);
   bool first_of_channel(uint32_t e, uint32_t f) const;
   bool reads_release(uint32_t acquire, uint32_t release) const;
-  template <typename Function>
-  void for_each_on_bytes(const Ranges& ranges, uint32_t e, const Function& function) const {
+  template <typename What>
+  bool all_on_bytes(const Ranges& ranges, uint32_t e, const What& what) const {
     spend(ranges.size());
-    for (const auto& [range, events] : ranges) {
-      if (same_bytes(events.front(), e)) {
-        spend(events.size());
-        std::for_each(events.begin(), events.end(), function);
-      }
-    }
+    return std::all_of(ranges.begin(), ranges.end(), [&](const auto& range) {
+      return !same_bytes(range.second.front(), e) ||
+             std::all_of(range.second.begin(), range.second.end(), [&](uint32_t w) {
+               spend(1);
+               return what(w);
+             });
+    });
   }
 
   Ranges releases_;

@@ -166,29 +166,33 @@ class Replay {
       return {};
     }
     for (const uint32_t load : events_) {
+      spend(1 + (shown ? events_.size() : 0));
       const auto recorded = trace_.read_value(trace_.events[load]);
       if (!recorded) {
         continue;
       }
-      bool comparable = true;
       uint32_t read_from = kNone;
-      defs_.for_each_writer(load, [&](uint32_t w) {
+      // Whether the value that w leaves is known, and that of the load can be compared with it.
+      const auto compare = [&](uint32_t w) {
         const EventKind kind = trace_.events[w].kind();
-        if (!comparable || w == load ||
+        if (w == load || defs_.reader(w) ||
             (kind != EventKind::kWrite && kind != EventKind::kReadModifyWrite)) {
-          return;
+          return true;
         }
-        if (shown && !issue_.contains(w)) {
-          return;
+        if (!issue_.contains(w) || (!shown && w < trace_.pending_prefix) ||
+            !trace_.write_value(trace_.events[w]) || !defs_.inside(load, w) ||
+            !defs_.inside(w, load)) {
+          return false;
         }
-        comparable = issue_.contains(w) && (shown || w >= trace_.pending_prefix) &&
-                     trace_.write_value(trace_.events[w]).has_value() && defs_.inside(load, w) &&
-                     defs_.inside(w, load);
-        if (comparable && effect(w) < issue_.at(load) &&
-            (read_from == kNone || effect(read_from) < effect(w))) {
+        if (effect(w) < issue_.at(load) && (read_from == kNone || effect(read_from) < effect(w))) {
           read_from = w;
         }
-      });
+        return true;
+      };
+      const bool comparable =
+          shown ? std::all_of(events_.begin(), events_.end(),
+                              [&](uint32_t w) { return !defs_.same_bytes(w, load) || compare(w); })
+                : defs_.all_writers(load, compare);
       if (const auto own = forwarded_from_.find(load); own != forwarded_from_.end()) {
         read_from = own->second;
       }
