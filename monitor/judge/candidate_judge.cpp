@@ -38,6 +38,7 @@ Trace trace_of(DetectedSlice* slice) {
   trace.symbols.initial_zero = false;
   trace.symbols.initial_values = std::move(slice->initial);
   trace.pending_prefix = slice->pending_prefix;
+  trace.lock_words = std::move(slice->lock_words);
   return trace;
 }
 

@@ -17,6 +17,7 @@
 #include "monitor/judge/threads_at_once.h"
 #include "offline/check/crossing_units.h"
 #include "online/detector/bounded_detector.h"
+#include "online/stream/lock_words.h"
 #include "tso/check/analysis_budget.h"
 #include "tso/model/hand_over.h"
 #include "tso/model/lifetimes.h"
@@ -170,6 +171,9 @@ class StreamCheck::Impl {
     }
     if (seen.unordered) {
       incomplete(OpenHandOvers::kWhy);
+    }
+    if (seen.misled) {
+      incomplete(LockWords::kWhy);
     }
     if (seen.uncertain > 0 && !judged_whole_) {
       incomplete("the order of conflicting accesses to an atomic set is not certain");

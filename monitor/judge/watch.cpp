@@ -21,6 +21,7 @@
 #include "monitor/judge/fence_advice.h"
 #include "monitor/judge/lock_cycles.h"
 #include "online/detector/bounded_detector.h"
+#include "online/stream/lock_words.h"
 #include "tso/check/analysis_budget.h"
 #include "tso/model/cancelled_units.h"
 #include "tso/model/hand_over.h"
@@ -241,6 +242,7 @@ class Watch::Impl {
     gap(summary->detector.late_events != 0, "events contradict the order of those before them");
     gap(summary->detector.evicted != 0, "stores that nothing drains were given up");
     gap(summary->detector.unordered, OpenHandOvers::kWhy);
+    gap(summary->detector.misled, LockWords::kWhy);
     gap(summary->detector.uncertain != 0,
         "the order of conflicting accesses to an atomic set is not certain");
     gap(summary->complete() && !detector_.complete(), "not all of it could be judged");
@@ -330,9 +332,10 @@ class Watch::Impl {
     Waiting waiting;
     waiting.first = candidate.index[candidate.pending_prefix];
     waiting.last = candidate.index.back();
-    waiting.slice = {std::move(candidate.events), std::move(candidate.index),
-                     candidate.pending_prefix,    candidate.all_stores,
-                     candidate.some_executions,   {}};
+    waiting.slice = {std::move(candidate.events),    std::move(candidate.index),
+                     candidate.pending_prefix,       candidate.all_stores,
+                     candidate.some_executions,      {},
+                     std::move(candidate.lock_words)};
     waiting.candidate = std::move(candidate);
     waiting.candidate.events = EventBlock();
     waiting.candidate.index.clear();

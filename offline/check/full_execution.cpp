@@ -36,7 +36,7 @@ FullExecutions::FullExecutions(const OrderedUnits& in, const AccessIndex& access
     find_loads();
   }
   if (locks_exclude(in.relation)) {
-    exclusion_.emplace(in.relation);
+    exclusion_.emplace(in.relation, true, std::vector<ValueSection>());
   }
   find_remote(accesses);
 }

@@ -81,6 +81,7 @@ DetectedSlice BoundedDetector::slice(uint64_t first, uint64_t last, uint64_t aro
   late.all_stores = all.all_stores;
   late.some_executions = true;
   late.initial = std::move(all.initial);
+  late.lock_words = std::move(all.lock_words);
   return late;
 }
 
@@ -102,7 +103,12 @@ bool BoundedDetector::affords(uint64_t events) {
 }
 
 DetectorStatistics BoundedDetector::statistics() const {
-  return simple_ ? before_ : detector_.statistics();
+  if (!simple_) {
+    return detector_.statistics();
+  }
+  DetectorStatistics all = before_;
+  all.misled = history_->misled();
+  return all;
 }
 
 const std::vector<uint64_t>& BoundedDetector::cycle_counts() const {
@@ -268,6 +274,7 @@ void BoundedDetector::report_cycles() {
         candidate.pending_prefix = found.pending_prefix;
         candidate.all_stores = found.all_stores;
         candidate.some_executions = found.some_executions;
+        candidate.lock_words = std::move(found.lock_words);
       }
     }
     callbacks_.on_candidate(std::move(candidate));

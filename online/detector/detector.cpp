@@ -96,13 +96,14 @@ class Detector::Impl {
     const bool no_sets = options_.policy == DetectorPolicy::kAtomicSets &&
                          options_.sets == SetChoice::kObjects && all.objects == 0;
     return !lost_ && !no_sets && all.late_events == 0 && all.evicted == 0 && all.uncertain == 0 &&
-           !all.unordered && all.incomplete_candidates == 0;
+           !all.unordered && !history_.misled() && all.incomplete_candidates == 0;
   }
 
   DetectorStatistics statistics() const {
     DetectorStatistics all = graph_.statistics();
     all.retained = graph_.size();
     all.locations = policy_->locations();
+    all.misled = history_.misled();
     return all;
   }
 
@@ -226,6 +227,7 @@ class Detector::Impl {
       candidate.index = std::move(found.index);
       candidate.pending_prefix = found.pending_prefix;
       candidate.all_stores = found.all_stores;
+      candidate.lock_words = std::move(found.lock_words);
     }
     callbacks_.on_candidate(std::move(candidate));
   }

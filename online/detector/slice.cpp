@@ -28,12 +28,14 @@ DetectedSlice slice_of(const EventHistory& history, uint64_t end, uint64_t first
   if (!exactly) {
     initial = history.initial_values(slice, kLookBack);
   }
+  std::vector<LockWord> words = history.lock_words(slice);
   return {std::move(slice.events),
           std::move(slice.index),
           slice.pending_prefix,
           slice.all_stores,
           false,
-          std::move(initial)};
+          std::move(initial),
+          std::move(words)};
 }
 
 }  // namespace tsomon

@@ -139,6 +139,7 @@ struct DetectedCandidate {
   // must not be looked at.
   bool all_stores = true;
   bool some_executions = false;  // as of a DetectedSlice
+  std::vector<LockWord> lock_words;
 };
 
 // A slice of the input out of the history; see DetectedCandidate.
@@ -151,6 +152,7 @@ struct DetectedSlice {
   // show may happen, and nothing is certain by them.
   bool some_executions = false;
   std::vector<InitialValue> initial;  // see EventHistory; only with events around it
+  std::vector<LockWord> lock_words;
 };
 
 struct DetectorStatistics {
@@ -168,6 +170,7 @@ struct DetectorStatistics {
   uint64_t late_events = 0;
   uint64_t uncertain = 0;  // kAtomicSets: conflicts whose order is not certain
   bool unordered = false;  // OpenHandOvers
+  bool misled = false;     // LockWords
   uint64_t objects = 0;    // kAtomicSets: allocated ones
   uint64_t evicted = 0;    // stores or units evicted because of DetectorTuning::max_pending_*
   uint64_t collected = 0;  // units

@@ -221,6 +221,7 @@ void EventHistory::add(const EventBlock& block, uint64_t first_index) {
   if (capacity_ == 0) {
     return;
   }
+  words_.add(block);
   for (size_t i = 0; i < block.events.size();) {
     if (blocks_.empty() || blocks_.back().size == kBlockEvents ||
         blocks_.back().first + blocks_.back().size != first_index + i) {

@@ -31,6 +31,7 @@
 #include <utility>
 #include <vector>
 
+#include "online/stream/lock_words.h"
 #include "online/stream/unit_stacks.h"
 #include "online/structures/huge_pages.h"
 #include "tso/model/hand_over.h"
@@ -53,6 +54,7 @@ class EventHistory {
     if (capacity_ != 0) {
       units_.lost(thread, next);
       counts_.forget();
+      words_.forget();
     }
   }
 
@@ -77,6 +79,9 @@ class EventHistory {
   // the last store before was to that very range, its value is known, and it and all others had
   // certainly committed. Looks at no more than so many events before.
   std::vector<InitialValue> initial_values(const Slice& slice, uint64_t events) const;
+  // Those on it that have been locks so far.
+  std::vector<LockWord> lock_words(const Slice& slice) const { return words_.among(slice.events); }
+  bool misled() const { return words_.misled(); }
 
  private:
   static constexpr size_t kBlockEvents = 2048;
@@ -158,6 +163,7 @@ class EventHistory {
   std::vector<Drained> drained_;
   uint64_t round_ = 0;
   UnitStacks units_;
+  LockWords words_;
   SemaphoreCounts counts_;
   bool from_start_ = true;  // nothing was dropped yet
   bool finished_ = false;

@@ -13,6 +13,7 @@
 #include "tso/check/explanation.h"
 #include "tso/check/issued_executions.h"
 #include "tso/check/lock_points.h"
+#include "tso/check/witness_values.h"
 #include "tso/order/event_ranges.h"
 #include "tso/order/issue_order.h"
 #include "tso/order/mixed_graph.h"
@@ -138,15 +139,17 @@ class Analyser {
       }
     }
     std::optional<LockExclusion> locks;
-    if (split.count > 0 && options_.property != Property::kRobustness &&
-        !graph_->locks_contradict && locks_exclude(relation_)) {
-      locks.emplace(relation_);
+    if (split.count > 0 && options_.property != Property::kRobustness) {
+      locks.emplace(relation_, !graph_->locks_contradict && locks_exclude(relation_),
+                    values_ ? find_value_sections(relation_, accesses_, *values_)
+                            : std::vector<ValueSection>());
     }
     std::vector<uint32_t> searched;
     for (uint32_t component = 0; component < split.count; ++component) {
       ++result_.components;
-      const bool locked = locks && locked_in_two_phases(relation_, units_, *locks, graph_->order,
-                                                        *classes_, components[component].edges);
+      const bool locked = locks && !locks->empty() &&
+                          locked_in_two_phases(relation_, units_, *locks, graph_->order, *classes_,
+                                               components[component].edges);
       if (!locked && !only_single_events(components[component])) {
         searched.push_back(component);
       }
@@ -267,7 +270,7 @@ class Analyser {
       return;
     }
     if (!whole_) {
-      whole_ = search_whole({});
+      whole_ = search_whole({}).result;
     }
     OrientationResult& result = searched->result;
     if (whole_->cyclic == Answer::kNo) {
@@ -280,18 +283,24 @@ class Analyser {
     }
     if (result_.components > 1) {
       // Its own cycles, with the others' executions.
-      std::vector<uint32_t> among;
-      for (const uint32_t i : component.edges) {
-        among.push_back(classes_->edges()[i].from);
-        among.push_back(classes_->edges()[i].to);
-      }
-      std::sort(among.begin(), among.end());
-      result.cyclic =
-          search_whole(std::move(among)).cyclic == Answer::kNo ? Answer::kNo : Answer::kYes;
+      result.cyclic = search_whole(classes_of(component)).result.cyclic == Answer::kNo
+                          ? Answer::kNo
+                          : Answer::kYes;
     }
   }
 
-  OrientationResult search_whole(std::vector<uint32_t> among) {
+  // Sorted.
+  std::vector<uint32_t> classes_of(const WantedComponent& component) const {
+    std::vector<uint32_t> classes;
+    for (const uint32_t i : component.edges) {
+      classes.push_back(classes_->edges()[i].from);
+      classes.push_back(classes_->edges()[i].to);
+    }
+    std::sort(classes.begin(), classes.end());
+    return classes;
+  }
+
+  SearchedComponent search_whole(std::vector<uint32_t> among) {
     WantedComponent all{{}, true, std::move(among)};
     for (uint32_t i = 0; i < classes_->edges().size(); ++i) {
       all.edges.push_back(i);
@@ -303,7 +312,10 @@ class Analyser {
     SearchedComponent found = search_->search(all, graph_->rules, bounds);
     whole_steps_ += found.steps;
     whole_work_ += found.work;
-    return found.by_executions ? std::move(found.result) : OrientationResult();
+    if (!found.by_executions) {
+      found.result = OrientationResult();
+    }
+    return found;
   }
 
   // Of SC-serializability: an order of the issues that the pairs of accesses allow may be that of no
@@ -321,6 +333,27 @@ class Analyser {
     std::sort(among.begin(), among.end());
     return issued_executions(relation_, units_, *sources_, graph_->order, among,
                              !graph_->locks_contradict && options_.relation.lock_order, kMaxStates);
+  }
+
+  bool shows_execution(const Violation& finding) const {
+    return !values_ || finding.witness.empty() || values_allow(*in_, accesses_, *values_, finding);
+  }
+  // The values of what lies outside of the component do not allow the execution that was found: one
+  // with all values, if there is any.
+  Answer show_other_execution(const WantedComponent& component, Violation* finding) {
+    if (!search_->fits_whole()) {
+      return Answer::kUnknown;
+    }
+    const SearchedComponent searched = search_whole(classes_of(component));
+    if (searched.result.cyclic != Answer::kYes) {
+      return searched.result.cyclic;
+    }
+    Violation other;
+    other.verdict = finding->verdict;
+    other.complete = finding->complete;
+    const bool shown = explain(component, searched, &other) && shows_execution(other);
+    *finding = std::move(other);
+    return shown ? Answer::kYes : Answer::kUnknown;
   }
 
   void judge(const WantedComponent& component, const SearchedComponent& searched) {
@@ -360,6 +393,16 @@ class Analyser {
         !explain(component, searched, &finding)) {
       ++result_.undecided_components;
       return;
+    }
+    if (finding.verdict == Verdict::kPossible && !shows_execution(finding)) {
+      const Answer other = show_other_execution(component, &finding);
+      if (other == Answer::kUnknown) {
+        ++result_.undecided_components;
+        incomplete("the recorded values do not allow the execution that was found");
+      }
+      if (other != Answer::kYes) {
+        return;
+      }
     }
     if (!finding.witness.empty() && !executions.witness.empty()) {
       explainer_->show_execution(executions.witness, &finding);

@@ -49,9 +49,7 @@ bool locked_in_two_phases(const Relation& relation, const UnitTable& units,
   }
   const auto acquisition = [&](UnitId unit) {
     const LockPoint* const point = points.find(unit);
-    return point != nullptr && is(relation.trace().events[point->begin], kinds::kAcquisitions)
-               ? point->begin
-               : Relation::kNever;
+    return point != nullptr && locks.is_acquisition(point->begin) ? point->begin : Relation::kNever;
   };
   return std::all_of(by_time.begin(), by_time.end(), [&](const Edge& edge) {
     const uint32_t from = acquisition(edge.from);

@@ -148,6 +148,12 @@ struct Selection {
   }
 };
 
+// A word that is a lock by the values of all that came before (tso/model/word_lock.h).
+struct LockWord {
+  LocationKey word;
+  uint32_t free = 0;  // which values are
+};
+
 struct Trace : EventBlock {
   Symbols symbols;
   bool complete = true;
@@ -157,6 +163,7 @@ struct Trace : EventBlock {
   // The first events, of a slice of a longer input: what may have been in a store buffer when it
   // begins. Memory holds its initial values then, and these stores commit before or after.
   uint32_t pending_prefix = 0;
+  std::vector<LockWord> lock_words;  // of a slice
 };
 
 }  // namespace tsomon

@@ -21,40 +21,17 @@ bool locks_exclude(const Relation& relation) {
          options.semantics == Semantics::kExact && !relation.acquisitions().empty();
 }
 
-LockExclusion::LockExclusion(const Relation& relation)
+LockExclusion::LockExclusion(const Relation& relation, bool locks,
+                             const std::vector<ValueSection>& words)
     : relation_(relation), in_threads_(relation.threads()) {
-  const auto& events = relation.trace().events;
-  FlatMap<LocationId, bool> given_away;  // released by a thread that did not hold them
-  FlatMap<LocationId, Held> held;
-  for (ThreadId thread = 0; thread < relation.threads(); ++thread) {
-    held.clear();
-    uint64_t waited = 0;
-    for (const uint32_t e : relation.of_thread(thread)) {
-      if (events[e].kind() == EventKind::kWait) {
-        ++waited;
-      }
-      if (!is(events[e], kinds::kLocks)) {
-        continue;
-      }
-      const LocationId lock = relation.locations().of_event(e);
-      Held& now = held[lock];
-      if (is(events[e], kinds::kAcquisitions)) {
-        if (now.times++ == 0) {
-          now.acquisition = e;
-          now.waited = waited;
-        }
-      } else if (now.times == 0) {
-        if (e < relation.trace().pending_prefix) {
-          continue;  // acquired before
-        }
-        given_away.try_emplace(lock, true);
-      } else if (--now.times == 0 && now.waited == waited) {
-        in_threads_[thread].sections.push_back({lock, now.acquisition, e});
-      }
-    }
+  if (locks) {
+    add_locks();
+  }
+  for (const ValueSection& section : words) {
+    in_threads_[section.thread].sections.push_back(
+        {section.word, section.acquisition, section.release});
   }
   for (auto& [sections, last] : in_threads_) {
-    std::erase_if(sections, [&](const Section& one) { return given_away.contains(one.lock); });
     std::sort(sections.begin(), sections.end(), [&](const Section& a, const Section& b) {
       return relation.position(a.acquisition) < relation.position(b.acquisition);
     });
@@ -66,6 +43,42 @@ LockExclusion::LockExclusion(const Relation& relation)
   }
 }
 
+void LockExclusion::add_locks() {
+  const auto& events = relation_.trace().events;
+  FlatMap<LocationId, bool> given_away;  // released by a thread that did not hold them
+  FlatMap<LocationId, Held> held;
+  for (ThreadId thread = 0; thread < relation_.threads(); ++thread) {
+    held.clear();
+    uint64_t waited = 0;
+    for (const uint32_t e : relation_.of_thread(thread)) {
+      if (events[e].kind() == EventKind::kWait) {
+        ++waited;
+      }
+      if (!is(events[e], kinds::kLocks)) {
+        continue;
+      }
+      const LocationId lock = relation_.locations().of_event(e);
+      Held& now = held[lock];
+      if (is(events[e], kinds::kAcquisitions)) {
+        if (now.times++ == 0) {
+          now.acquisition = e;
+          now.waited = waited;
+        }
+      } else if (now.times == 0) {
+        if (e < relation_.trace().pending_prefix) {
+          continue;  // acquired before
+        }
+        given_away.try_emplace(lock, true);
+      } else if (--now.times == 0 && now.waited == waited) {
+        in_threads_[thread].sections.push_back({lock, now.acquisition, e});
+      }
+    }
+  }
+  for (auto& [sections, last] : in_threads_) {
+    std::erase_if(sections, [&](const Section& one) { return given_away.contains(one.lock); });
+  }
+}
+
 bool LockExclusion::exclude(const Section& a, const Section& b) const {
   return a.lock == b.lock &&
          !(relation_.only_reads(a.acquisition) && relation_.only_reads(b.acquisition));
@@ -73,9 +86,6 @@ bool LockExclusion::exclude(const Section& a, const Section& b) const {
 
 Inference LockExclusion::infer(std::span<const Edge> open, const Reachability& order) const {
   Inference result;
-  const auto acquires = [&](uint32_t e) {
-    return is(relation_.trace().events[e], kinds::kAcquisitions);
-  };
   const auto add = [&](uint32_t from, uint32_t to) {
     if (!order.reaches(from, to)) {
       result.directed.push_back({from, to});
@@ -83,7 +93,7 @@ Inference LockExclusion::infer(std::span<const Edge> open, const Reachability& o
   };
   spend(2 * open.size());
   for (const Edge& edge : open) {
-    if (!acquires(edge.from) && !acquires(edge.to)) {
+    if (!is_acquisition(edge.from) && !is_acquisition(edge.to)) {
       continue;
     }
     const Section* const a = sections_.find(edge.from);

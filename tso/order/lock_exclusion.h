@@ -4,6 +4,8 @@
 //             other acq(l) lies between an acquisition and its release. Of two
 //             critical sections one is over, its release committed, before the other
 //             begins.
+// Words       that are locks by their values (value_locks.h) exclude likewise, where the values count:
+//             what takes one has read what the thread that held it stored.
 // Sections    From a thread's acquisition to the release of the same lock by which it holds it no
 //             more; what it acquires again in between is part of it. Two sections of readers
 //             exclude nothing.
@@ -23,6 +25,7 @@
 #include <vector>
 
 #include "tso/order/refinement.h"
+#include "tso/order/value_locks.h"
 #include "tso/support/flat_map.h"
 
 namespace tsomon {
@@ -38,10 +41,16 @@ class LockExclusion {
     uint32_t release = 0;
   };
 
-  explicit LockExclusion(const Relation& relation);
+  // The library's locks, if `locks`, and words whose values show that they are locks.
+  LockExclusion(const Relation& relation, bool locks, const std::vector<ValueSection>& words);
 
+  bool empty() const { return sections_.empty(); }
   // The event is the acquisition or the release of one.
   bool is_section(uint32_t e) const { return sections_.contains(e); }
+  bool is_acquisition(uint32_t e) const {
+    const Section* const section = sections_.find(e);
+    return section != nullptr && section->acquisition == e;
+  }
 
   // What follows from an order for the edges that it leaves open, some of which are of locks.
   Inference infer(std::span<const Edge> open, const Reachability& order) const;
@@ -57,6 +66,7 @@ class LockExclusion {
     std::vector<uint32_t> last;  // position in the thread
   };
 
+  void add_locks();
   bool exclude(const Section& a, const Section& b) const;
   template <typename Function>
   void for_each_around(uint32_t e, const Function& function) const;

@@ -40,9 +40,9 @@ class Refiner {
     if (options.values && relation.trace().complete) {
       values_.emplace(relation, accesses);
     }
-    if (locks) {
-      locks_.emplace(relation);
-    }
+    locks_.emplace(
+        relation, locks,
+        values_ ? find_value_sections(relation, accesses, *values_) : std::vector<ValueSection>());
   }
 
   std::optional<RefinedGraph> run() {
@@ -58,7 +58,7 @@ class Refiner {
         found.directed.insert(found.directed.end(), more.directed.begin(), more.directed.end());
         found.rules.insert(found.rules.end(), more.rules.begin(), more.rules.end());
       };
-      if (locks_) {
+      if (!locks_->empty()) {
         add(locks_->infer(undirected_, *order));
       }
       if (one_by_one) {
