@@ -1,9 +1,10 @@
 // Two threads count in units that a lock guards. The lock is made of atomics: which thread came
 // first the monitor can only know from the values that they read.
 //
-//   atomic_locks [LOCK [UNITS]]
+//   atomic_locks [LOCK [UNITS [whole]]]
 //
-// LOCK: test_and_set, test_and_test_and_set, compare_exchange, semaphore, ticket, mcs, clh,
+// whole: units begin before their thread has the lock and end after it has given it back, as functions
+// do. LOCK: flag, test_and_set, test_and_test_and_set, compare_exchange, semaphore, ticket, mcs, clh,
 // peterson, dekker, or none, which loses counts.
 #include <algorithm>
 #include <atomic>
@@ -26,6 +27,15 @@ void pause() { __builtin_ia32_pause(); }
 struct None {
   void enter(int) {}
   void leave(int) {}
+};
+
+struct Flag {  // without a pause
+  std::atomic_flag taken;
+  void enter(int) {
+    while (taken.test_and_set(kAcquire)) {
+    }
+  }
+  void leave(int) { taken.clear(kRelease); }
 };
 
 struct TestAndSet {
@@ -171,15 +181,22 @@ struct Dekker {
 };
 
 template <typename Lock>
-int count(long units) {
+int count(long units, bool whole) {
   static Lock lock;
   static volatile long counter = 0;
   static std::atomic<int> ready{0};
-  const auto work = [units](int me) {
+  const auto work = [units, whole](int me) {
     ready.fetch_add(1);
     while (ready.load() != 2) {
     }
     for (long i = 0; i < units; ++i) {
+      if (whole) {
+        TSOMON_UNIT("count");
+        lock.enter(me);
+        counter = counter + 1;
+        lock.leave(me);
+        continue;
+      }
       lock.enter(me);
       {
         TSOMON_UNIT("count");
@@ -200,8 +217,9 @@ int count(long units) {
 int main(int argc, char** argv) {
   const struct {
     const char* name;
-    int (*run)(long);
-  } locks[] = {{"test_and_set", count<TestAndSet>},
+    int (*run)(long, bool);
+  } locks[] = {{"flag", count<Flag>},
+               {"test_and_set", count<TestAndSet>},
                {"test_and_test_and_set", count<TestAndTestAndSet>},
                {"compare_exchange", count<CompareExchange>},
                {"semaphore", count<Semaphore>},
@@ -211,7 +229,7 @@ int main(int argc, char** argv) {
                {"peterson", count<Peterson>},
                {"dekker", count<Dekker>},
                {"none", count<None>}};
-  const char* const wanted = argc > 1 ? argv[1] : locks[0].name;
+  const char* const wanted = argc > 1 ? argv[1] : "test_and_set";
   const long units = argc > 2 ? std::atol(argv[2]) : 2'000;
   const auto* const lock = std::find_if(std::begin(locks), std::end(locks), [&](const auto& one) {
     return std::strcmp(one.name, wanted) == 0;
@@ -220,5 +238,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "atomic_locks: no lock %s\n", wanted);
     return 2;
   }
-  return lock->run(units);
+  return lock->run(units, argc > 3 && std::strcmp(argv[3], "whole") == 0);
 }

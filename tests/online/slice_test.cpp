@@ -39,6 +39,7 @@ TEST_CASE("a slice excludes nothing that happened") {
     made.fences = 15;
     made.locks = random() % 4 == 0 ? 30 : 0;
     made.values = true;
+    made.flags = random() % 4 == 0;
     made.intervals = random() % 2 == 0;
     const RandomTrace happened = random_trace(random, made);
     std::vector<uint32_t> order;
@@ -54,6 +55,7 @@ TEST_CASE("a slice excludes nothing that happened") {
     trace.symbols = happened.trace.symbols;
     trace.symbols.initial_zero = false;
     trace.pending_prefix = slice.pending_prefix;
+    trace.lock_words = history.lock_words(slice);
     if (random() % 2 == 0) {
       trace.symbols.initial_values = history.initial_values(slice, random() % 100);
       remembered += trace.symbols.initial_values.size();
