@@ -124,12 +124,10 @@ std::optional<ValueOrder::Item> ValueOrder::next() {
       first = thread;
     }
   }
-  if (first == kNobody) {
-    return take(overwrites != kNobody ? overwrites : pressing);
-  }
-  const bool press = pressing != kNobody &&
-                     threads_[pressing].over.front() < threads_[first].items.front().event.lo;
-  return take(press ? pressing : first);
+  const bool press = first == kNobody ||
+                     (pressing != kNobody &&
+                      threads_[pressing].over.front() < threads_[first].items.front().event.lo);
+  return take(!press ? first : overwrites != kNobody ? overwrites : pressing);
 }
 
 }  // namespace tsomon::predict

@@ -9,8 +9,9 @@
 //             order. One that reads a value which the location does not hold waits for the
 //             store of another thread that brings it; one that would overwrite a value waits for
 //             the loads that still have to read it. Nothing waits for what certainly came later,
-//             and nobody in a circle: then one that only would overwrite a value goes on, as later
-//             loads may find the value again, and of several the one that has to be over first.
+//             and nobody in a circle, or beyond where it has to be over: then one that only would
+//             overwrite a value goes on, as later loads may find the value again, and of several the
+//             one that has to be over first.
 // Misses      Orders that no such choice of one step at a time leads to; values that are not known,
 //             and accesses to the same bytes with different sizes: they are taken as they come.
 // Complexity  O(log(threads) + threads) for an event that waits, O(threads) for another one; up to
