@@ -311,6 +311,11 @@ Result<Prediction> predict_source(EventSource& source, const PredictOptions& opt
   prediction.trace.symbols = source.take_symbols();
   prediction.warnings = source.warnings();
   prediction.names = source.names();
+  if (prediction.events == 0) {
+    Basis nothing;
+    nothing.source = source.basis();
+    prediction.shortfalls = shortfalls(nothing, false);
+  }
   if (!reader.at_end() || !prediction.trace.complete) {
     drop_lost(&prediction);
   }

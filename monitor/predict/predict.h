@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "monitor/events/event_source.h"
+#include "monitor/findings/basis.h"
 #include "monitor/findings/last_waits.h"
 #include "offline/predict/atomicity.h"
 #include "offline/predict/deadlocks.h"
@@ -69,10 +70,11 @@ struct Prediction {
   std::optional<WorkLimit> ended;  // before anything was asked about
   std::vector<std::string> notes;  // why it is not complete, and what was left out
   std::vector<std::string> warnings;
+  std::vector<Shortfall> shortfalls;  // why finding nothing means nothing
   ReportNames names;
 
   bool complete() const {
-    return trace.complete && !trace.sampled && !ended && !late_releases && !late_units &&
+    return shortfalls.empty() && trace.complete && !trace.sampled && !ended && !late_releases && !late_units &&
            windows == 1 && races.complete() && deadlocks.complete() && atomicity.complete() &&
            lifetimes.complete();
   }

@@ -345,6 +345,9 @@ std::string prediction_text(const Prediction& prediction) {
                 lifetimes.refused) +
             uses_text(prediction, &left_out);
   }
+  for (const Shortfall& shortfall : prediction.shortfalls) {
+    text += shortfall_lines(shortfall);
+  }
   for (const std::string& note : prediction.notes) {
     text += "note: " + note + "\n";
   }
@@ -436,6 +439,9 @@ nlohmann::ordered_json prediction_json(const std::string& file, const Prediction
   if (left_out != 0) {
     object["not_listed"] = left_out;
     notes.push_back(left_out_note(left_out));
+  }
+  if (!prediction.shortfalls.empty()) {
+    object["shortfalls"] = shortfalls_json(prediction.shortfalls);
   }
   if (!notes.empty()) {
     object["notes"] = std::move(notes);
