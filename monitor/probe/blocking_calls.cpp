@@ -60,31 +60,6 @@ auto receiving(int descriptor, uint64_t pc, Call call) {
   return result;
 }
 
-// The same, and what the kernel stored: `note` says it (buffers.h).
-template <typename Call, typename Note>
-auto filling(int descriptor, size_t parts, uint64_t pc, Call call, Note note) {
-  if (local.thread == nullptr) {
-    return call();
-  }
-  may_receive(descriptor);
-  uses_descriptor(descriptor, pc);
-  drain_before_sleeping(pc);
-  Transfer transfer(descriptor, Transfer::Way::kReceives, parts, pc);
-  const auto result = call();
-  const int after = errno;
-  if (result > 0) {
-    transfer.begin();
-    note(transfer, static_cast<size_t>(result));
-    transfer.end();
-  }
-  put_stamp_now();
-  if (result >= 0) {
-    receives_through(descriptor, pc);
-  }
-  errno = after;
-  return result;
-}
-
 // What is ready has been written to.
 int polled(int result, const pollfd* files, nfds_t count, uint64_t pc) {
   for (nfds_t i = 0; result > 0 && i < count; ++i) {
@@ -164,7 +139,10 @@ void tsomon::probe::drain_before_sleeping(uint64_t pc, bool for_a_while) {
     return filling(                                                                  \
         DESCRIPTOR, static_cast<size_t>(PARTS), TSOMON_PC(),                         \
         [=] { return real_##NAME ARGUMENTS; },                                       \
-        [=](Transfer& transfer, size_t got) { transfer.NOTE; });                     \
+        [=](Transfer& transfer, RESULT result) {                                     \
+          const auto got = static_cast<size_t>(result);                              \
+          transfer.NOTE;                                                             \
+        });                                                                          \
   }
 
 TSOMON_FILLING(int, epoll_wait, (int epoll, epoll_event* events, int most, int timeout),

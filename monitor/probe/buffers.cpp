@@ -65,6 +65,16 @@ void Transfer::begin() {
       interruptions_ != *const_cast<volatile uint32_t*>(&local.interruptions)) {
     return;
   }
+  // The library may have got memory meanwhile, before it looked at the buffers: that is recorded.
+  context_ = capture::has_room(local.context->encoder, static_cast<uint32_t>(reserved(left_)) + 1)
+                 ? local.context
+                 : writable_slow();
+  if (context_ == nullptr) {
+    return;
+  }
+  if (context_->encoder.end == context_->begun) {
+    look_at_clock(*context_);
+  }
   open_ = true;
   const bool sends = way_ != Way::kReceives;
   if (sends) {
@@ -72,6 +82,7 @@ void Transfer::begin() {
     leave_stamp(channel_, behind_, true);
   }
   alone_ = alone();
+  before_ = std::max(before_, context_->encoder.stamp);
   if (!alone_) {
     const uint64_t ignored = (local.ignored_loads != 0 || sends ? 1U : 0U) |
                              (local.ignored_stores != 0 || !sends ? 2U : 0U);

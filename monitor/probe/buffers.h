@@ -11,6 +11,7 @@
 // Thread-safety: each thread for itself. Async-signal-safe; errno is kept.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
@@ -19,6 +20,7 @@
 
 #include "monitor/probe/descriptors.h"
 #include "monitor/probe/library_calls.h"
+#include "monitor/probe/records.h"
 
 namespace tsomon::probe {
 
@@ -41,6 +43,8 @@ class Transfer {
   void part(const volatile void* address, size_t size);
   void parts(const iovec* buffers, size_t count, size_t bytes);
   void messages(const mmsghdr* all, int count);
+  // For more accesses than those; nullptr: they are not to be recorded.
+  Accesses* accesses() { return open_ ? &accesses_ : nullptr; }
   void end();
 
  private:
@@ -62,5 +66,60 @@ class Transfer {
 
 // Before a call by which what others send may be received there.
 void may_receive(int descriptor);
+
+// Whether a call did what it was to do.
+template <typename Number>
+bool was_done(Number result) {
+  return result >= 0;
+}
+template <typename Object>
+bool was_done(Object* result) {
+  return result != nullptr;
+}
+
+// A call that sends through a descriptor, with what the kernel loads: `note(transfer, result)` says
+// it, of a call that did it.
+template <typename Call, typename Note>
+auto sending(int descriptor, Transfer::Way way, size_t parts, uint64_t pc, Call call, Note note) {
+  if (local.thread == nullptr) {
+    return call();
+  }
+  sends_through(descriptor, pc);
+  Transfer transfer(descriptor, way, parts, pc);
+  const auto result = call();
+  const int error = errno;
+  if (was_done(result)) {
+    transfer.begin();
+    note(transfer, result);
+    transfer.end();
+  }
+  errno = error;
+  return result;
+}
+
+// One that receives, and may wait for it, with what the kernel stores.
+template <typename Call, typename Note>
+auto filling(int descriptor, size_t parts, uint64_t pc, Call call, Note note) {
+  if (local.thread == nullptr) {
+    return call();
+  }
+  may_receive(descriptor);
+  uses_descriptor(descriptor, pc);
+  drain_before_sleeping(pc);
+  Transfer transfer(descriptor, Transfer::Way::kReceives, parts, pc);
+  const auto result = call();
+  const int error = errno;
+  if (was_done(result)) {
+    transfer.begin();
+    note(transfer, result);
+    transfer.end();
+  }
+  put_stamp_now();
+  if (was_done(result)) {
+    receives_through(descriptor, pc);
+  }
+  errno = error;
+  return result;
+}
 
 }  // namespace tsomon::probe

@@ -16,8 +16,8 @@
 //             they are closed.
 // Signals     As for all hooks: these are functions that handlers may call. A child of vfork has
 //             its parent's memory, and records for it.
-// Misses      Descriptors that the C library opens and closes itself (fopen, opendir), that fcntl,
-//             close_range or system calls by number make or end, pread and pwrite, splice.
+// Misses      Descriptors that the C library opens and closes itself (opendir, freopen), that fcntl,
+//             close_range or system calls by number make or end, splice. Streams: streams.h.
 #include "monitor/probe/descriptors.h"
 
 #include <atomic>
@@ -260,6 +260,10 @@ void descriptor_begins(int descriptor, uint64_t pc) {
   receives_through(descriptor, pc);
 }
 
+void descriptor_opens(int descriptor, uint64_t pc) { opens(descriptor, pc); }
+
+void descriptor_ends(int descriptor, uint64_t pc) { ends(descriptor, true, pc); }
+
 void gets_signals(int descriptor) { stands_for(descriptor, kSignalNumber + 1); }
 
 void connection_begins(int descriptor, uint64_t pc) {
@@ -369,25 +373,7 @@ TSOMON_HOOK int dup3(int old, int descriptor, int flags) noexcept {
   return copies(old, real_dup3(old, descriptor, flags), TSOMON_PC());
 }
 
-// What the kernel loads of what is sent: `note` says it (buffers.h).
 namespace {
-template <typename Call, typename Note>
-auto sending(int descriptor, Transfer::Way way, size_t parts, uint64_t pc, Call call, Note note) {
-  if (!wanted()) {
-    return call();
-  }
-  sends_through(descriptor, pc);
-  Transfer transfer(descriptor, way, parts, pc);
-  const auto result = call();
-  const int error = errno;
-  if (result > 0) {
-    transfer.begin();
-    note(transfer, static_cast<size_t>(result));
-    transfer.end();
-  }
-  errno = error;
-  return result;
-}
 // To an address, if there is one.
 Transfer::Way sends_to_any(const void* to, socklen_t size, uint64_t pc) {
   if (to == nullptr || size < sizeof(sa_family_t)) {
@@ -403,7 +389,10 @@ Transfer::Way sends_to_any(const void* to, socklen_t size, uint64_t pc) {
     return sending(                                                                             \
         DESCRIPTOR, WAY, static_cast<size_t>(PARTS), TSOMON_PC(),                               \
         [=] { return real_##NAME ARGUMENTS; },                                                  \
-        [=](Transfer& transfer, size_t sent) { transfer.NOTE; });                               \
+        [=](Transfer& transfer, RESULT result) {                                                \
+          const auto sent = static_cast<size_t>(result);                                        \
+          transfer.NOTE;                                                                        \
+        });                                                                                     \
   }
 TSOMON_SENDS_BUFFERS(ssize_t, write, (int file, const void* buffer, size_t size),
                      (file, buffer, size), file, Transfer::Way::kSends, 1, part(buffer, sent))

@@ -19,6 +19,9 @@ void sends_through(int descriptor, uint64_t pc);
 void receives_through(int descriptor, uint64_t pc);
 // After it was opened; ends where the program closes it, of which nothing need be said.
 void descriptor_begins(int descriptor, uint64_t pc);
+// After it was opened by a name; before it is closed, but for one that is negative.
+void descriptor_opens(int descriptor, uint64_t pc);
+void descriptor_ends(int descriptor, uint64_t pc);
 // It tells of signals (signals.h).
 void gets_signals(int descriptor);
 // The other end of what begins, an accepted connection, may be in this process, too.

@@ -10,6 +10,7 @@
 #include <cwchar>
 
 #include "monitor/probe/library_calls.h"
+#include "monitor/probe/streams.h"
 
 using namespace tsomon::probe;
 namespace explore = tsomon::explore;
@@ -282,15 +283,30 @@ int print_allocated(char** to, const char* format, va_list arguments, uint64_t p
   return size;
 }
 template <typename Call>
+int print_to(FILE* stream, const char* format, va_list arguments, uint64_t pc, Call call) {
+  if (!is_seen()) {
+    return call();
+  }
+  return writes_stream(stream, pc, call,
+                       [&](Accesses& accesses, int) { note_printed(accesses, format, arguments); });
+}
+template <typename Call>
+int scan_from(FILE* stream, const char* format, va_list arguments, uint64_t pc, Call call) {
+  if (!is_seen()) {
+    return call();
+  }
+  return reads_stream(stream, pc, call, [&](Accesses& accesses, int count) {
+    note_scanned(accesses, format, count, arguments);
+  });
+}
+template <typename Call>
 int scan(const char* text, const char* format, va_list arguments, uint64_t pc, Call call) {
   if (!is_seen()) {
     return call();
   }
   Accesses accesses(pc);
   const int count = call();
-  if (text != nullptr) {
-    accesses.load_text(text);
-  }
+  accesses.load_text(text);
   note_scanned(accesses, format, count, arguments);
   return count;
 }
@@ -332,14 +348,16 @@ TSOMON_FORMAT(__sprintf_chk, __vsprintf_chk, (char* to, int flag, size_t room, c
 TSOMON_FORMAT(__snprintf_chk, __vsnprintf_chk,
               (char* to, size_t most, int flag, size_t room, const char* format), format,
               TSOMON_PRINT(to, most, __vsnprintf_chk(own, most, flag, room, format, arguments)))
+#define TSOMON_PRINT_TO(STREAM, CALL) \
+  print_to(STREAM, format, more, TSOMON_PC(), [&] { return CALL; })
 TSOMON_FORMAT(printf, vprintf, (const char* format), format,
-              TSOMON_PRINT(nullptr, 0, vprintf(format, arguments)))
+              TSOMON_PRINT_TO(stdout, vprintf(format, arguments)))
 TSOMON_FORMAT(fprintf, vfprintf, (FILE * stream, const char* format), format,
-              TSOMON_PRINT(nullptr, 0, vfprintf(stream, format, arguments)))
+              TSOMON_PRINT_TO(stream, vfprintf(stream, format, arguments)))
 TSOMON_FORMAT(__printf_chk, __vprintf_chk, (int flag, const char* format), format,
-              TSOMON_PRINT(nullptr, 0, __vfprintf_chk(stdout, flag, format, arguments)))
+              TSOMON_PRINT_TO(stdout, __vfprintf_chk(stdout, flag, format, arguments)))
 TSOMON_FORMAT(__fprintf_chk, __vfprintf_chk, (FILE * stream, int flag, const char* format), format,
-              TSOMON_PRINT(nullptr, 0, __vfprintf_chk(stream, flag, format, arguments)))
+              TSOMON_PRINT_TO(stream, __vfprintf_chk(stream, flag, format, arguments)))
 
 #define TSOMON_ALLOCATED(CALL) print_allocated(to, format, more, TSOMON_PC(), [&] { return CALL; })
 TSOMON_FORMAT(asprintf, vasprintf, (char** to, const char* format), format,
@@ -352,12 +370,13 @@ TSOMON_FORMAT(sscanf, vsscanf, (const char* text, const char* format), format,
               TSOMON_SCAN(vsscanf(text, format, arguments)))
 TSOMON_FORMAT(__isoc99_sscanf, __isoc99_vsscanf, (const char* text, const char* format), format,
               TSOMON_SCAN(__isoc99_vsscanf(text, format, arguments)))
-#define TSOMON_SCAN_STREAM(CALL) scan(nullptr, format, more, TSOMON_PC(), [&] { return CALL; })
+#define TSOMON_SCAN_FROM(STREAM, CALL) \
+  scan_from(STREAM, format, more, TSOMON_PC(), [&] { return CALL; })
 TSOMON_FORMAT(scanf, vscanf, (const char* format), format,
-              TSOMON_SCAN_STREAM(vscanf(format, arguments)))
+              TSOMON_SCAN_FROM(stdin, vscanf(format, arguments)))
 TSOMON_FORMAT(__isoc99_scanf, __isoc99_vscanf, (const char* format), format,
-              TSOMON_SCAN_STREAM(__isoc99_vfscanf(stdin, format, arguments)))
+              TSOMON_SCAN_FROM(stdin, __isoc99_vfscanf(stdin, format, arguments)))
 TSOMON_FORMAT(fscanf, vfscanf, (FILE * stream, const char* format), format,
-              TSOMON_SCAN_STREAM(vfscanf(stream, format, arguments)))
+              TSOMON_SCAN_FROM(stream, vfscanf(stream, format, arguments)))
 TSOMON_FORMAT(__isoc99_fscanf, __isoc99_vfscanf, (FILE * stream, const char* format), format,
-              TSOMON_SCAN_STREAM(__isoc99_vfscanf(stream, format, arguments)))
+              TSOMON_SCAN_FROM(stream, __isoc99_vfscanf(stream, format, arguments)))

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "monitor/probe/library_calls.h"
+#include "monitor/probe/streams.h"
 
 using namespace tsomon::probe;
 namespace explore = tsomon::explore;
@@ -27,35 +28,43 @@ wchar_t* __wcscat_chk(wchar_t* to, const wchar_t* from, size_t room);
 }
 
 // The call, then what it accessed: a statement that uses `accesses` and `result`.
-#define TSOMON_WRAP_CALL(RESULT, NAME, PARAMETERS, ARGUMENTS, NOTE) \
-  TSOMON_WRAP(RESULT, NAME, PARAMETERS) {                           \
-    if (!is_seen()) {                                               \
-      return NAME ARGUMENTS;                                        \
-    }                                                               \
-    Accesses accesses(TSOMON_PC());                                 \
-    const auto result = NAME ARGUMENTS;                             \
-    const int error = errno;                                        \
-    NOTE;                                                           \
-    errno = error;                                                  \
-    return result;                                                  \
+#define TSOMON_WRAP_BY(HOW, RESULT, NAME, PARAMETERS, ARGUMENTS, NOTE) \
+  TSOMON_WRAP(RESULT, NAME, PARAMETERS) {                              \
+    if (!is_seen()) {                                                  \
+      return NAME ARGUMENTS;                                           \
+    }                                                                  \
+    const uint64_t pc = TSOMON_PC();                                   \
+    const auto call = [&] { return NAME ARGUMENTS; };                  \
+    const auto note = [&](Accesses& accesses, RESULT result) {         \
+      (void)result;                                                    \
+      NOTE;                                                            \
+    };                                                                 \
+    return HOW;                                                        \
   }
+#define TSOMON_WRAP_CALL(RESULT, NAME, PARAMETERS, ARGUMENTS, NOTE) \
+  TSOMON_WRAP_BY(seen_call(pc, call, note), RESULT, NAME, PARAMETERS, ARGUMENTS, NOTE)
+// One that writes to a stream, or reads from it.
+#define TSOMON_WRAP_OUTPUT(RESULT, NAME, PARAMETERS, ARGUMENTS, STREAM, NOTE) \
+  TSOMON_WRAP_BY(writes_stream(STREAM, pc, call, note), RESULT, NAME, PARAMETERS, ARGUMENTS, NOTE)
+#define TSOMON_WRAP_INPUT(RESULT, NAME, PARAMETERS, ARGUMENTS, NOTE) \
+  TSOMON_WRAP_BY(reads_stream(stream, pc, call, note), RESULT, NAME, PARAMETERS, ARGUMENTS, NOTE)
 
 // Streams.
-TSOMON_WRAP_CALL(size_t, fread, (void* to, size_t size, size_t count, FILE* stream),
-                 (to, size, count, stream), accesses.store(to, size* result))
+TSOMON_WRAP_INPUT(size_t, fread, (void* to, size_t size, size_t count, FILE* stream),
+                  (to, size, count, stream), accesses.store(to, size* result))
 TSOMON_WRAP_CALL(size_t, fread_unlocked, (void* to, size_t size, size_t count, FILE* stream),
                  (to, size, count, stream), accesses.store(to, size* result))
-TSOMON_WRAP_CALL(size_t, __fread_chk,
-                 (void* to, size_t room, size_t size, size_t count, FILE* stream),
-                 (to, room, size, count, stream), accesses.store(to, size* result))
-TSOMON_WRAP_CALL(size_t, fwrite, (const void* from, size_t size, size_t count, FILE* stream),
-                 (from, size, count, stream), accesses.load(from, size* count))
+TSOMON_WRAP_INPUT(size_t, __fread_chk,
+                  (void* to, size_t room, size_t size, size_t count, FILE* stream),
+                  (to, room, size, count, stream), accesses.store(to, size* result))
+TSOMON_WRAP_OUTPUT(size_t, fwrite, (const void* from, size_t size, size_t count, FILE* stream),
+                   (from, size, count, stream), stream, accesses.load(from, size* count))
 TSOMON_WRAP_CALL(size_t, fwrite_unlocked,
                  (const void* from, size_t size, size_t count, FILE* stream),
                  (from, size, count, stream), accesses.load(from, size* count))
-TSOMON_WRAP_CALL(int, puts, (const char* text), (text), accesses.load_text(text))
-TSOMON_WRAP_CALL(int, fputs, (const char* text, FILE* stream), (text, stream),
-                 accesses.load_text(text))
+TSOMON_WRAP_OUTPUT(int, puts, (const char* text), (text), stdout, accesses.load_text(text))
+TSOMON_WRAP_OUTPUT(int, fputs, (const char* text, FILE* stream), (text, stream), stream,
+                   accesses.load_text(text))
 TSOMON_WRAP_CALL(int, fputs_unlocked, (const char* text, FILE* stream), (text, stream),
                  accesses.load_text(text))
 TSOMON_WRAP(void, perror, (const char* text)) {
@@ -66,13 +75,13 @@ TSOMON_WRAP(void, perror, (const char* text)) {
     errno = error;
   }
 }
-TSOMON_WRAP_CALL(char*, fgets, (char* to, int size, FILE* stream), (to, size, stream),
-                 if (result != nullptr) accesses.store(to, strlen(to) + 1))
-TSOMON_WRAP_CALL(char*, __fgets_chk, (char* to, size_t room, int size, FILE* stream),
-                 (to, room, size, stream),
-                 if (result != nullptr) accesses.store(to, strlen(to) + 1))
+TSOMON_WRAP_INPUT(char*, fgets, (char* to, int size, FILE* stream), (to, size, stream),
+                  if (result != nullptr) accesses.store(to, strlen(to) + 1))
+TSOMON_WRAP_INPUT(char*, __fgets_chk, (char* to, size_t room, int size, FILE* stream),
+                  (to, room, size, stream),
+                  if (result != nullptr) accesses.store(to, strlen(to) + 1))
 #define TSOMON_LINE(NAME, PARAMETERS, ARGUMENTS)              \
-  TSOMON_WRAP_CALL(ssize_t, NAME, PARAMETERS, ARGUMENTS, {    \
+  TSOMON_WRAP_INPUT(ssize_t, NAME, PARAMETERS, ARGUMENTS, {   \
     accesses.load(line, sizeof *line);                        \
     accesses.load(room, sizeof *room);                        \
     accesses.store(line, sizeof *line);                       \

@@ -185,6 +185,60 @@ void buffers() {
   close(ends[0]);
   close(ends[1]);
 }
+void streams() {
+  std::array<int, 2> ends{};
+  must(pipe(ends.data()) == 0);
+  FILE* const in = fdopen(ends[0], "r");
+  FILE* const out = fdopen(ends[1], "w");
+  static char text[8] = "";
+  static Place place;
+  hand_over(
+      [=] {
+        place.use();
+        std::strcpy(text, "a");
+        std::fprintf(out, "%s\n", text);
+        std::fflush(out);
+      },
+      [=] {
+        must(std::fgets(text, sizeof text, in) == text);
+        place.use();
+      });
+  hand_over(
+      [=] {
+        place.use();
+        std::setvbuf(out, nullptr, _IONBF, 0);  // from here on each call sends
+        std::fputc('c', out);
+      },
+      [=] {
+        usleep(20000);  // there already
+        must(std::fgetc(in) == 'c');
+        place.use();
+      });
+  hand_over(
+      [=] {
+        place.use();
+        text[0] = '7';
+        must(std::fwrite(text, 1, 1, out) == 1);
+        std::fputs(" ", out);
+      },
+      [=] {
+        int number = 0;
+        must(std::fscanf(in, "%d", &number) == 1 && number == 7);
+        text[0] = 'x';
+        place.use();
+      });
+  hand_over(
+      [=] {
+        place.use();
+        std::fclose(out);
+      },
+      [=] {
+        must(std::fread(text, 1, 1, in) == 1 && std::feof(in) == 0);
+        must(std::getc(in) == EOF);
+        place.use();
+      });
+  std::fclose(in);
+}
 void named_pipe() {
   const std::string path = "/tmp/tsomon.orders." + std::to_string(getpid());
   must(mkfifo(path.c_str(), 0600) == 0);
@@ -452,6 +506,20 @@ void race_of_puts() {
   });
 }
 
+// What a stream keeps is not sent when it is read.
+void race_of_stream() {
+  FILE* const file = std::fopen("/dev/null", "w");
+  both([&](int i) {
+    if (i == 0) {
+      std::fprintf(file, "%s", shared);
+    } else {
+      std::fflush(file);
+      shared[1] = 'H';
+    }
+  });
+  std::fclose(file);
+}
+
 }  // namespace
 
 const std::vector<Way>& kernel_races() {
@@ -459,6 +527,7 @@ const std::vector<Way>& kernel_races() {
       {"race_of_write", race_of_write},
       {"race_of_read", race_of_read},
       {"race_of_puts", race_of_puts},
+      {"race_of_stream", race_of_stream},
   };
   return ways;
 }
@@ -471,6 +540,7 @@ const std::vector<Way>& kernel_ways() {
       {"signal_descriptor", signal_descriptor},
       {"pipes", pipes},
       {"buffers", buffers},
+      {"streams", streams},
       {"named_pipe", named_pipe},
       {"epoll_set", epoll_set},
       {"counters", counters},
