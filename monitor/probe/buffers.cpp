@@ -126,7 +126,7 @@ void Transfer::end() {
   if (!alone_) {
     put_ignored(pc_);
   } else if (way_ == Way::kSends) {
-    point(RecordType::kSend, channel_, behind_);
+    point(RecordType::kSend, channel_, std::max(behind_, context_->encoder.stamp));
   } else {
     put_stamp(*context_);
   }

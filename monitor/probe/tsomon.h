@@ -141,11 +141,12 @@ __attribute__((format(printf, 1, 2))) static __inline__ void tsomon_return(const
 } /* extern "C" */
 
 namespace tsomon {
+/* Inlined everywhere: a store to it would be an access of the unit. */
 class [[maybe_unused]] ScopedUnit {
  public:
-  explicit ScopedUnit(const char* name)
+  __attribute__((always_inline)) explicit ScopedUnit(const char* name)
       : unit_(tsomon_runtime_unit_enter ? tsomon_runtime_unit_enter(name) : 0) {}
-  ~ScopedUnit() {
+  __attribute__((always_inline)) ~ScopedUnit() {
     if (unit_ != 0) {
       tsomon_runtime_unit_leave(unit_);
     }

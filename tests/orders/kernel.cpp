@@ -478,7 +478,53 @@ void fibers() {
   }).join();
 }
 
-// Counterparts: races of buffers.
+// A part of a local variable that another thread knows by the whole.
+struct Counted {
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+  long waiting = 0;
+  long done = 0;
+};
+void local_variable() {
+  Counted here;
+  pthread_t other{};
+  must(pthread_create(
+           &other, nullptr,
+           [](void* all) -> void* {
+             auto* const one = static_cast<Counted*>(all);
+             pthread_mutex_lock(&one->mutex);
+             while (one->waiting == 0) {
+               pthread_cond_wait(&one->changed, &one->mutex);
+             }
+             one->done = one->waiting;
+             pthread_mutex_unlock(&one->mutex);
+             return nullptr;
+           },
+           &here) == 0);
+  pthread_mutex_lock(&here.mutex);
+  here.waiting += 2;
+  pthread_mutex_unlock(&here.mutex);
+  pthread_cond_signal(&here.changed);
+  must(pthread_join(other, nullptr) == 0);
+  must(here.done == 2);
+}
+
+// Counterparts: races of buffers, and of such a variable.
+
+void race_of_local() {
+  Counted here;
+  pthread_t other{};
+  must(pthread_create(
+           &other, nullptr,
+           [](void* all) -> void* {
+             ++static_cast<Counted*>(all)->done;
+             return nullptr;
+           },
+           &here) == 0);
+  here.done += 2;
+  must(pthread_join(other, nullptr) == 0);
+  must(here.done != 0);
+}
 
 char shared[] = "shared\n";
 
@@ -524,10 +570,9 @@ void race_of_stream() {
 
 const std::vector<Way>& kernel_races() {
   static const std::vector<Way> ways = {
-      {"race_of_write", race_of_write},
-      {"race_of_read", race_of_read},
-      {"race_of_puts", race_of_puts},
-      {"race_of_stream", race_of_stream},
+      {"race_of_write", race_of_write}, {"race_of_read", race_of_read},
+      {"race_of_puts", race_of_puts},   {"race_of_stream", race_of_stream},
+      {"race_of_local", race_of_local},
   };
   return ways;
 }
@@ -549,6 +594,7 @@ const std::vector<Way>& kernel_ways() {
       {"file_locks", file_locks},
       {"reused_descriptor", reused_descriptor},
       {"flag", flag},
+      {"local_variable", local_variable},
       {"atomic_spin_lock", spin_lock},
       {"children", children},
       {"annotated", annotated},

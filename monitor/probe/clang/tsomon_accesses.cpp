@@ -2,12 +2,16 @@
 //
 // Sizes       Loads and stores of other sizes than 1, 2, 4, 8 and 16 bytes: structures of five bytes in a
 //             register, long double, vectors of 32 bytes.
+// Variables   Parts of local variables that other threads know.
+// Choices     Of two loads of which one is taken only that one is made.
 // Arguments   Objects that a call copies to the stack: the caller's loads.
 // Vectors     Loads and stores by functions of the processor and with masks: the whole vector. Of gathers
 //             and scatters nothing.
 // Misses      Inline assembly; functions that the program excludes from instrumentation.
 // Source      LLVM 14, "Writing an LLVM Pass" (new pass manager).
 // Cost        One pass over the instructions in front of the instrumentation.
+#include <string>
+
 #include <llvm/Analysis/CaptureTracking.h>
 #include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/IRBuilder.h>
@@ -15,6 +19,7 @@
 #include <llvm/IR/Module.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Passes/PassPlugin.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 namespace {
 
@@ -42,13 +47,14 @@ class Accesses : public PassInfoMixin<Accesses> {
     }
     module_ = function.getParent();
     layout_ = &module_->getDataLayout();
+    changed_ = false;
+    choose_before_loading(function);
     SmallVector<Instruction*, 64> instructions;
     for (BasicBlock& block : function) {
       for (Instruction& instruction : block) {
         instructions.push_back(&instruction);
       }
     }
-    changed_ = false;
     for (Instruction* const instruction : instructions) {
       look_at(instruction);
     }
@@ -59,18 +65,88 @@ class Accesses : public PassInfoMixin<Accesses> {
  private:
   uint64_t size_of(Type* type) const { return layout_->getTypeStoreSize(type).getFixedSize(); }
 
+  // Of "c ? a : b" the optimiser loads both and takes one, which a program without a race may not.
+  // Where the program itself loads before it chooses, its loads have places of their own in the source.
+  void choose_before_loading(Function& function) {
+    SmallVector<SelectInst*, 8> choices;
+    for (BasicBlock& block : function) {
+      for (Instruction& instruction : block) {
+        if (auto* choice = dyn_cast<SelectInst>(&instruction)) {
+          choices.push_back(choice);
+        }
+      }
+    }
+    for (SelectInst* const choice : choices) {
+      if (choice->getCondition()->getType()->isVectorTy()) {
+        continue;
+      }
+      auto* const first = loaded_for(choice, choice->getTrueValue());
+      auto* const second = loaded_for(choice, choice->getFalseValue());
+      if (first != nullptr && second != nullptr && first != second) {
+        load_chosen(choice, first, second);
+      } else if (first != nullptr && second == nullptr) {
+        load_if_chosen(choice, first, true);
+      } else if (first == nullptr && second != nullptr) {
+        load_if_chosen(choice, second, false);
+      }
+    }
+  }
+  // A plain load for this choice alone, behind which nothing is stored in front of it.
+  static LoadInst* loaded_for(const SelectInst* choice, Value* value) {
+    auto* const load = dyn_cast<LoadInst>(value);
+    if (load == nullptr || !load->isSimple() || !load->hasOneUse() ||
+        load->getParent() != choice->getParent() || !load->getDebugLoc() ||
+        load->getDebugLoc() != choice->getDebugLoc()) {
+      return nullptr;
+    }
+    for (const Instruction* next = load; next != choice; next = next->getNextNode()) {
+      if (next->mayWriteToMemory()) {
+        return nullptr;
+      }
+    }
+    return load;
+  }
+  void load_chosen(SelectInst* choice, LoadInst* first, LoadInst* second) {
+    if (first->getPointerOperandType() != second->getPointerOperandType()) {
+      return;
+    }
+    IRBuilder<> builder(choice);
+    Value* const place = builder.CreateSelect(choice->getCondition(), first->getPointerOperand(),
+                                              second->getPointerOperand());
+    LoadInst* const load = builder.CreateAlignedLoad(
+        choice->getType(), place, std::min(first->getAlign(), second->getAlign()));
+    choice->replaceAllUsesWith(load);
+    choice->eraseFromParent();
+    first->eraseFromParent();
+    second->eraseFromParent();
+    changed_ = true;
+  }
+  void load_if_chosen(SelectInst* choice, LoadInst* load, bool if_true) {
+    IRBuilder<> builder(choice);
+    Value* const condition =
+        if_true ? choice->getCondition() : builder.CreateNot(choice->getCondition());
+    Value* const other = if_true ? choice->getFalseValue() : choice->getTrueValue();
+    BasicBlock* const before = choice->getParent();
+    Instruction* const end = SplitBlockAndInsertIfThen(condition, choice, false);
+    load->moveBefore(end);
+    builder.SetInsertPoint(choice);
+    PHINode* const chosen = builder.CreatePHI(choice->getType(), 2);
+    chosen->addIncoming(load, end->getParent());
+    chosen->addIncoming(other, before);
+    choice->replaceAllUsesWith(chosen);
+    choice->eraseFromParent();
+    changed_ = true;
+  }
+
   void look_at(Instruction* instruction) {
     if (auto* load = dyn_cast<LoadInst>(instruction)) {
       if (!load->isAtomic()) {
-        if (const uint64_t size = size_of(load->getType()); !has_hook(size)) {
-          put(load, load->getPointerOperand(), size, false);
-        }
+        access(load, load->getPointerOperand(), size_of(load->getType()), false);
       }
     } else if (auto* store = dyn_cast<StoreInst>(instruction)) {
       if (!store->isAtomic()) {
-        if (const uint64_t size = size_of(store->getValueOperand()->getType()); !has_hook(size)) {
-          put(store, store->getPointerOperand(), size, true);
-        }
+        access(store, store->getPointerOperand(), size_of(store->getValueOperand()->getType()),
+               true);
       }
     } else if (auto* call = dyn_cast<IntrinsicInst>(instruction)) {
       look_at_intrinsic(call);
@@ -80,6 +156,15 @@ class Accesses : public PassInfoMixin<Accesses> {
           put(call, call->getArgOperand(i), size_of(type), false);
         }
       }
+    }
+  }
+
+  // The instrumentation looks whether this very pointer becomes known to others, not whether the local variable
+  // that it points into does.
+  void access(Instruction* instruction, Value* pointer, uint64_t size, bool store) {
+    if (!has_hook(size) || (isa<AllocaInst>(getUnderlyingObject(pointer)) &&
+                            !PointerMayBeCaptured(pointer, true, true))) {
+      put(instruction, pointer, size, store);
     }
   }
 
@@ -130,11 +215,19 @@ class Accesses : public PassInfoMixin<Accesses> {
       builder.SetCurrentDebugLocation(DebugLoc(
           DILocation::get(before->getContext(), 0, 0, before->getFunction()->getSubprogram())));
     }
-    const FunctionCallee hook = module_->getOrInsertFunction(
-        store ? "__tsan_write_range" : "__tsan_read_range", builder.getVoidTy(),
-        builder.getInt8PtrTy(), builder.getInt64Ty());
-    CallInst* const call = builder.CreateCall(
-        hook, {builder.CreatePointerCast(pointer, builder.getInt8PtrTy()), builder.getInt64(size)});
+    Value* const place = builder.CreatePointerCast(pointer, builder.getInt8PtrTy());
+    const std::string name = store ? "__tsan_write" : "__tsan_read";
+    CallInst* const call =
+        has_hook(size)
+            ? builder.CreateCall(
+                  module_->getOrInsertFunction(name + std::to_string(size), builder.getVoidTy(),
+                                               builder.getInt8PtrTy()),
+                  {place})
+            : builder.CreateCall(
+                  module_->getOrInsertFunction(name + "_range", builder.getVoidTy(),
+                                               builder.getInt8PtrTy(), builder.getInt64Ty()),
+                  {place, builder.getInt64(size)});
+    call->addParamAttr(0, Attribute::NoCapture);  // or the instrumentation adds its own
     call->setDoesNotThrow();
     changed_ = true;
   }

@@ -3,13 +3,15 @@
 #include <cstdio>
 #include <thread>
 
+#include <unistd.h>
+
 using Wide = unsigned __int128;
 
 alignas(16) Wide wide;
 
 int main() {
-  std::thread([] {}).join();  // recording begins
-  std::printf("wide %p\n", static_cast<void*>(&wide));
+  std::thread([] {}).join();                                       // recording begins
+  dprintf(STDOUT_FILENO, "wide %p\n", static_cast<void*>(&wide));  // is not recorded
   const Wide big = (Wide{7} << 64) | 5;
   bool right = true;
   __atomic_store_n(&wide, big, __ATOMIC_RELEASE);
