@@ -19,6 +19,7 @@ void forget(List* list, ThreadId thread, int64_t lo) {
 
 void ValueOrder::add(const Item& item) {
   const ThreadId thread = item.event.thread;
+  latest_ = std::max(latest_, item.event.lo);
   if (thread >= threads_.size()) {
     threads_.resize(thread + 1);
   }
@@ -64,7 +65,8 @@ ValueOrder::Waits ValueOrder::waits(ThreadId thread, const Item& item, int64_t o
     return Waits::kNot;
   }
   if (item.read && *item.read != held->second) {
-    return brings(thread, place, *item.read, over) ? Waits::kForValue : Waits::kNot;
+    return brings(thread, place, *item.read, over) || may_come(over) ? Waits::kForValue
+                                                                     : Waits::kNot;
   }
   return item.written && *item.written != held->second && wants(thread, place, held->second, over)
              ? Waits::kToOverwrite
@@ -127,7 +129,12 @@ std::optional<ValueOrder::Item> ValueOrder::next() {
   const bool press = first == kNobody ||
                      (pressing != kNobody &&
                       threads_[pressing].over.front() < threads_[first].items.front().event.lo);
-  return take(!press ? first : overwrites != kNobody ? overwrites : pressing);
+  const ThreadId next = !press ? first : overwrites != kNobody ? overwrites : pressing;
+  // A value may still come.
+  if (press && overwrites == kNobody && may_come(threads_[next].over.front())) {
+    return std::nullopt;
+  }
+  return take(next);
 }
 
 }  // namespace tsomon::predict

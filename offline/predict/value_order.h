@@ -14,8 +14,10 @@
 //             one that has to be over first.
 // Misses      Orders that no such choice of one step at a time leads to; values that are not known,
 //             and accesses to the same bytes with different sizes: they are taken as they come.
+// Sleepers    What a thread does when it has slept seems to begin before it slept. A value that nobody has
+//             brought by then is waited for as long as the interval lasts, kMostAhead events at most.
 // Complexity  O(log(threads) + threads) for an event that waits, O(threads) for another one; up to
-//             kLookAhead events are kept.
+//             kLookAhead events are kept, kMostAhead where a thread sleeps.
 // Thread-safety: none.
 #pragma once
 
@@ -33,6 +35,7 @@ namespace tsomon::predict {
 class ValueOrder {
  public:
   static constexpr size_t kLookAhead = 4096;
+  static constexpr size_t kMostAhead = size_t{1} << 18;
 
   struct Item {
     Event event;
@@ -65,11 +68,15 @@ class ValueOrder {
   };
   Waits waits(ThreadId thread, const Item& item, int64_t over) const;
   bool brings(ThreadId except, const Place& place, uint64_t value, int64_t until) const;
+  bool may_come(int64_t until) const {
+    return !finished_ && until > latest_ && pending_ < kMostAhead;
+  }
   bool wants(ThreadId except, const Place& place, uint64_t value, int64_t until) const;
   Item take(ThreadId thread);
 
   std::vector<Thread> threads_;
   size_t pending_ = 0;
+  int64_t latest_ = INT64_MIN;  // beginning of what was added
   bool finished_ = false;
   std::map<Place, uint64_t> memory_;  // values that are known
   // Who of the pending events writes, and reads, such a value there, and when they begin.

@@ -95,6 +95,25 @@ TEST_CASE("value order: what must be over goes on by way of a store that brings 
   CHECK(mismatches(all) == 0);
 }
 
+// The load by which a thread that slept sees that it may go on seems to begin before.
+TEST_CASE("value order: a value that comes much later is waited for") {
+  constexpr EventKind kRmw = EventKind::kReadModifyWrite;
+  constexpr int64_t kEvents = 3 * static_cast<int64_t>(ValueOrder::kLookAhead);
+  std::vector<ValueOrder::Item> items = {
+      access(0, kRmw, 0, 1, 0, 2, 0),
+      access(0, EventKind::kRead, 1, 2 * kEvents, 1, {}, 1),
+      access(0, EventKind::kRead, 2, 2 * kEvents, {}, {}, 2, 80),
+  };
+  for (int64_t time = 2; time < kEvents; ++time) {
+    items.push_back(access(1, EventKind::kWrite, time, time, {}, {}, 3, 80));
+  }
+  items.push_back(access(1, kRmw, kEvents, kEvents, 2, 1, 4));
+  const auto all = ordered(items);
+  CHECK(all.size() == items.size());
+  CHECK(mismatches(all) == 0);
+  CHECK(all.back().line == 2);
+}
+
 // Runs that happened, with an interval around each event: the order has the values of the run
 // wherever its own steps decide, keeps program order and contradicts no interval.
 TEST_CASE("value order: random runs") {
