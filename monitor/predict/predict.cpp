@@ -1,7 +1,11 @@
 #include "monitor/predict/predict.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
+#include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -98,6 +102,29 @@ void drop_lost(Prediction* prediction) {
     prediction->notes.push_back(
         "notifications that may be lost are not reported: others may come in what was not looked "
         "at");
+  }
+}
+
+// Libraries whose locks, queues or barriers are their own: they order threads without a call that is
+// recorded.
+void note_libraries(const std::vector<capture::Module>& modules, Prediction* prediction) {
+  constexpr std::array<std::string_view, 8> kOwnLocks = {
+      "libgomp.so",     "libomp.so",     "libiomp5.so",   "libtbb.so",
+      "libglib-2.0.so", "libQt5Core.so", "libQt6Core.so", "libabsl_synchronization.so"};
+  std::set<std::string> found;
+  for (const capture::Module& module : modules) {
+    const std::string_view name =
+        std::string_view(module.path).substr(module.path.find_last_of('/') + 1);
+    if (std::any_of(kOwnLocks.begin(), kOwnLocks.end(),
+                    [&](std::string_view one) { return name.starts_with(one); })) {
+      found.insert(std::string(name));
+    }
+  }
+  if (!found.empty() && prediction->found()) {
+    prediction->notes.push_back(
+        fmt::format("{} may order threads in ways that are not recorded: what is predicted may be "
+                    "impossible",
+                    fmt::join(found, ", ")));
   }
 }
 
@@ -323,6 +350,7 @@ Result<Prediction> predict_source(EventSource& source, const PredictOptions& opt
     keep_nothing(&prediction);
   }
   add_notes(&prediction);
+  note_libraries(source.modules(), &prediction);
   return prediction;
 }
 
