@@ -108,9 +108,13 @@ void drop_lost(Prediction* prediction) {
 // Libraries whose locks, queues or barriers are their own: they order threads without a call that is
 // recorded.
 void note_libraries(const std::vector<capture::Module>& modules, Prediction* prediction) {
-  constexpr std::array<std::string_view, 8> kOwnLocks = {
-      "libgomp.so",     "libomp.so",     "libiomp5.so",   "libtbb.so",
-      "libglib-2.0.so", "libQt5Core.so", "libQt6Core.so", "libabsl_synchronization.so"};
+  constexpr std::array<std::string_view, 7> kOwnLocks = {"libomp.so",
+                                                         "libiomp5.so",
+                                                         "libtbb.so",
+                                                         "libglib-2.0.so",
+                                                         "libQt5Core.so",
+                                                         "libQt6Core.so",
+                                                         "libabsl_synchronization.so"};
   std::set<std::string> found;
   for (const capture::Module& module : modules) {
     const std::string_view name =
