@@ -105,16 +105,34 @@ void drop_lost(Prediction* prediction) {
   }
 }
 
+// What a library that is not instrumented looks at before it waits is not recorded.
+void drop_unseen(Prediction* prediction) {
+  const auto waits_in_library = [&](const predict::Deadlock& one) {
+    const uint32_t location = prediction->trace.events[one.requests.front()].location;
+    return location != Event::kNoLocation && prediction->names.place &&
+           prediction->names.place(prediction->trace.symbols.location_text(location))
+                   .module.find(".so") != std::string::npos;
+  };
+  const uint64_t dropped =
+      std::erase_if(prediction->deadlocks.deadlocks, [&](const predict::Deadlock& one) {
+        return one.kind == predict::DeadlockKind::kLostNotification && !one.looked &&
+               waits_in_library(one);
+      });
+  prediction->deadlocks.refused += dropped;
+  if (dropped > 0) {
+    prediction->notes.push_back(
+        "notifications that may be lost are not reported where a library waits: what it looks at "
+        "is "
+        "not recorded");
+  }
+}
+
 // Libraries whose locks, queues or barriers are their own: they order threads without a call that is
 // recorded.
 void note_libraries(const std::vector<capture::Module>& modules, Prediction* prediction) {
-  constexpr std::array<std::string_view, 7> kOwnLocks = {"libomp.so",
-                                                         "libiomp5.so",
-                                                         "libtbb.so",
-                                                         "libglib-2.0.so",
-                                                         "libQt5Core.so",
-                                                         "libQt6Core.so",
-                                                         "libabsl_synchronization.so"};
+  constexpr std::array<std::string_view, 6> kOwnLocks = {
+      "libiomp5.so",   "libtbb.so",     "libglib-2.0.so",
+      "libQt5Core.so", "libQt6Core.so", "libabsl_synchronization.so"};
   std::set<std::string> found;
   for (const capture::Module& module : modules) {
     const std::string_view name =
@@ -353,6 +371,7 @@ Result<Prediction> predict_source(EventSource& source, const PredictOptions& opt
   if (source.not_understood()) {
     keep_nothing(&prediction);
   }
+  drop_unseen(&prediction);
   add_notes(&prediction);
   note_libraries(source.modules(), &prediction);
   return prediction;

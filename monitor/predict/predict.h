@@ -74,9 +74,9 @@ struct Prediction {
   ReportNames names;
 
   bool complete() const {
-    return shortfalls.empty() && trace.complete && !trace.sampled && !ended && !late_releases && !late_units &&
-           windows == 1 && races.complete() && deadlocks.complete() && atomicity.complete() &&
-           lifetimes.complete();
+    return shortfalls.empty() && trace.complete && !trace.sampled && !ended && !late_releases &&
+           !late_units && windows == 1 && races.complete() && deadlocks.complete() &&
+           atomicity.complete() && lifetimes.complete();
   }
   bool found() const {
     return !stuck.empty() || !races.races.empty() || !deadlocks.deadlocks.empty() ||

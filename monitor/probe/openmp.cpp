@@ -1,14 +1,13 @@
-// Orders that OpenMP's library for gcc (libgomp) makes: its barriers and locks are its own, and no hook
-// is in them.
+// Orders that the libraries for OpenMP make: their barriers and locks are their own, and no hook is in them.
 //
 // Records     Sends and receives (descriptors.h): of a parallel region between who starts it and those
 //             that run it, and back; at barriers and the ends of work that is shared; of critical and ordered sections,
 //             of locks; of a task between who made it and who runs it, and from there to who waits for it.
 // More        is ordered than there is: tasks by all that were made before, barriers of several teams,
 //             critical sections in the order in which they ran.
-// Misses      Barriers and loops that can be cancelled, taskloop, doacross, what runs on devices; libomp,
-//             the library of clang.
-// Source      libgomp's interface, GCC 12 (libgomp_g.h, omp.h).
+// clang       What excludes in its library (libomp); the rest is in openmp_tool.cpp.
+// Misses      Barriers and loops that can be cancelled, taskloop, doacross, what runs on devices.
+// Source      libgomp's interface, GCC 12 (libgomp_g.h, omp.h); libomp's, LLVM 14 (kmp.h).
 // Thread-safety: as the functions.
 #include <algorithm>
 #include <cstddef>
@@ -59,6 +58,17 @@ void* GOMP_single_copy_start();
 void GOMP_single_copy_end(void* data);
 void GOMP_task(Body body, void* data, Copy copy, long size, long align, bool deferred,
                unsigned flags, void** depend, int priority, void* detach);
+void __kmpc_critical(void* place, int thread, void* lock);
+void __kmpc_critical_with_hint(void* place, int thread, void* lock, unsigned hint);
+void __kmpc_end_critical(void* place, int thread, void* lock);
+void __kmpc_ordered(void* place, int thread);
+void __kmpc_end_ordered(void* place, int thread);
+int __kmpc_reduce(void* place, int thread, int count, size_t size, void* data, Copy add,
+                  void* lock);
+int __kmpc_reduce_nowait(void* place, int thread, int count, size_t size, void* data, Copy add,
+                         void* lock);
+void __kmpc_end_reduce(void* place, int thread, void* lock);
+void __kmpc_end_reduce_nowait(void* place, int thread, void* lock);
 void omp_set_lock(void* lock);
 void omp_unset_lock(void* lock);
 int omp_test_lock(void* lock);
@@ -207,6 +217,26 @@ TSOMON_ENTERS(GOMP_atomic_start, (), (), kAtomic)
 TSOMON_LEAVES(GOMP_atomic_end, (), (), kAtomic)
 TSOMON_ENTERS(GOMP_ordered_start, (), (), kOrdered)
 TSOMON_LEAVES(GOMP_ordered_end, (), (), kOrdered)
+TSOMON_ENTERS(__kmpc_critical, (void* place, int thread, void* lock), (place, thread, lock), lock)
+TSOMON_ENTERS(__kmpc_critical_with_hint, (void* place, int thread, void* lock, unsigned hint),
+              (place, thread, lock, hint), lock)
+TSOMON_LEAVES(__kmpc_end_critical, (void* place, int thread, void* lock), (place, thread, lock),
+              lock)
+TSOMON_ENTERS(__kmpc_ordered, (void* place, int thread), (place, thread), kOrdered)
+TSOMON_LEAVES(__kmpc_end_ordered, (void* place, int thread), (place, thread), kOrdered)
+TSOMON_LEAVES(__kmpc_end_reduce, (void* place, int thread, void* lock), (place, thread, lock), lock)
+TSOMON_LEAVES(__kmpc_end_reduce_nowait, (void* place, int thread, void* lock),
+              (place, thread, lock), lock)
+#define TSOMON_REDUCES(NAME)                                                                  \
+  TSOMON_REAL(NAME)                                                                           \
+  TSOMON_HOOK int NAME(void* place, int thread, int count, size_t size, void* data, Copy add, \
+                       void* lock) {                                                          \
+    const int result = real_##NAME(place, thread, count, size, data, add, lock);              \
+    put_receive(channel(lock), TSOMON_PC());                                                  \
+    return result;                                                                            \
+  }
+TSOMON_REDUCES(__kmpc_reduce)
+TSOMON_REDUCES(__kmpc_reduce_nowait)
 TSOMON_ENTERS(omp_set_lock, (void* lock), (lock), lock)
 TSOMON_LEAVES(omp_unset_lock, (void* lock), (lock), lock)
 TSOMON_TRIES(omp_test_lock)

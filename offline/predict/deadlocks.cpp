@@ -173,8 +173,28 @@ class DeadlockSearch {
             &result_.invalid)) {
       return false;
     }
+    deadlock.looked = looked_before(release);
     keep(witness, std::move(deadlock));
     return true;
+  }
+
+  // An access of its thread since it got the lock that the release gives back.
+  bool looked_before(uint32_t release) const {
+    const auto& events = model_.trace().events;
+    for (uint32_t i = release; i-- > 0;) {
+      spend(1);
+      if (events[i].thread != events[release].thread) {
+        continue;
+      }
+      if (is(events[i], kind_mask(EventKind::kRead) | kind_mask(EventKind::kWrite) |
+                            kind_mask(EventKind::kReadModifyWrite))) {
+        return true;
+      }
+      if (is(events[i], kinds::kAcquisitions) && events[i].address == events[release].address) {
+        break;
+      }
+    }
+    return false;
   }
 
   void keep(const Witness& witness, Deadlock&& deadlock) {

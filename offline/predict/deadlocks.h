@@ -51,6 +51,8 @@ struct Deadlock {
   // Of a wait that is the release of its mutex, with which it begins.
   std::vector<uint32_t> witness;
   ShortWitness brief;
+  // Of a wait: whether its thread has accessed anything since it has the mutex, as far as was recorded.
+  bool looked = true;
 };
 
 struct DeadlockOptions {
