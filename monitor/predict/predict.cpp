@@ -122,8 +122,7 @@ void drop_unseen(Prediction* prediction) {
   if (dropped > 0) {
     prediction->notes.push_back(
         "notifications that may be lost are not reported where a library waits: what it looks at "
-        "is "
-        "not recorded");
+        "is not recorded");
   }
 }
 
@@ -360,7 +359,7 @@ Result<Prediction> predict_source(EventSource& source, const PredictOptions& opt
   prediction.trace.symbols = source.take_symbols();
   prediction.warnings = source.warnings();
   prediction.names = source.names();
-  if (prediction.events == 0) {
+  if (prediction.events == 0 && reader.at_end()) {
     Basis nothing;
     nothing.source = source.basis();
     prediction.shortfalls = shortfalls(nothing, false);

@@ -2,17 +2,13 @@
 
 #include <algorithm>
 
+#include "tso/model/location_table.h"
 #include "tso/support/work.h"
 
 namespace tsomon {
 namespace {
 
 uint64_t part_of(uint64_t address, uint32_t size) { return size == 0 ? ~address : address / 8; }
-
-bool meet(const LocationKey& a, const LocationKey& b) {
-  return a == b || (a.size != 0 && b.size != 0 && a.address < b.address + b.size &&
-                    b.address < a.address + a.size);
-}
 
 constexpr uint32_t kChanges = kind_mask(EventKind::kWrite) | kind_mask(EventKind::kReadModifyWrite);
 
@@ -118,7 +114,7 @@ bool LockWords::may_be_pending(const Event& first) const {
     if (thread.overflow >= first.lo ||
         std::any_of(pending.begin(), pending.end(), [&](const Pending& store) {
           return store.over >= first.lo &&
-                 meet({store.address, store.size}, {first.address, first.size});
+                 overlap({store.address, store.size}, {first.address, first.size});
         })) {
       return true;
     }
@@ -166,7 +162,7 @@ void LockWords::follow(const EventBlock& block, const Event& event) {
       Word& word = words_[at];
       if (word.key == key) {
         step(block, event, &word);
-      } else if (meet(word.key, key)) {
+      } else if (overlap(word.key, key)) {
         for (size_t free = 0; free < kFreeValues; ++free) {
           refute(free, &word);
         }

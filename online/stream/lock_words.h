@@ -18,6 +18,7 @@
 #include "tso/model/trace.h"
 #include "tso/model/word_lock.h"
 #include "tso/support/flat_map.h"
+#include "tso/support/none.h"
 
 namespace tsomon {
 
@@ -31,14 +32,13 @@ class LockWords {
   // Events are missing: nothing is known any more.
   void forget();
 
-  // Of the words that locked operations of the events are on, those that have been locks so far.
+  // The words that locked operations of the events change and that have been locks so far.
   std::vector<LockWord> among(const EventBlock& events) const;
   bool misled() const { return misled_; }
 
  private:
   static constexpr size_t kMaxWords = size_t{1} << 17;
   static constexpr size_t kMaxPending = 256;
-  static constexpr uint32_t kNone = 0xFFFFFFFFU;
 
   struct Word {
     LocationKey key;

@@ -8,11 +8,10 @@
 
 #include <doctest/doctest.h>
 
-#include "online/stream/history.h"
+#include "tests/online/sliced_run.h"
 #include "tests/rounds.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
-#include "tests/tso/sequences.h"
 #include "tso/check/indexed_trace.h"
 #include "tso/order/value_locks.h"
 
@@ -22,7 +21,6 @@ using namespace tsomon::testing;
 namespace {
 
 const int kRounds = rounds(2'000, 100'000);
-constexpr uint32_t kNone = 0xFFFFFFFFU;
 
 std::vector<ValueSection> sections_of(const Trace& trace) {
   const IndexedTrace indexed(trace, {});
@@ -170,32 +168,11 @@ TEST_CASE("sections of words exclude each other in what happened") {
     INFO("seed " << kSeed << " round " << round << "\n" << show(happened.trace));
     pairs += exclusive_pairs(happened.trace, happened.execution);
 
-    std::vector<uint32_t> order;
-    const Trace stream = in_stream_order(happened.trace, &order);
-    EventHistory history(1000, kinds::kDrains);
-    history.add(stream, 0);
-    const uint64_t first = random() % order.size();
-    const uint64_t last = first + random() % (order.size() - first);
-    EventHistory::Slice slice = history.slice(first, last);
-    Trace trace;
-    static_cast<EventBlock&>(trace) = slice.events;
-    trace.symbols = happened.trace.symbols;
-    trace.symbols.initial_zero = false;
-    trace.pending_prefix = slice.pending_prefix;
-    std::vector<uint32_t> place(order.size(), kNone);
-    for (uint32_t at = 0; at < slice.index.size(); ++at) {
-      place[order[slice.index[at]]] = at;
-    }
-    std::vector<Step> execution;
-    for (const Step& step : happened.execution) {
-      if (place[step.event] != kNone) {
-        execution.push_back({step.commit, place[step.event]});
-      }
-    }
-    const int alone = exclusive_pairs(trace, execution);
+    SlicedRun run(random, happened);
+    const int alone = exclusive_pairs(run.trace, run.execution);
     in_slices += alone;
-    trace.lock_words = history.lock_words(slice);
-    by_stream += std::max(0, exclusive_pairs(trace, execution) - alone);
+    run.trace.lock_words = run.history.lock_words(run.slice);
+    by_stream += std::max(0, exclusive_pairs(run.trace, run.execution) - alone);
   }
   MESSAGE(pairs << " pairs of sections in traces, " << in_slices << " in slices, " << by_stream
                 << " more by what came before");

@@ -4,12 +4,11 @@
 
 #include <doctest/doctest.h>
 
-#include "online/stream/history.h"
+#include "tests/online/sliced_run.h"
 #include "tests/rounds.h"
 #include "tests/tso/executions.h"
 #include "tests/tso/mini_trace.h"
 #include "tests/tso/random_trace.h"
-#include "tests/tso/sequences.h"
 #include "tso/check/analysis.h"
 
 using namespace tsomon;
@@ -18,7 +17,6 @@ using namespace tsomon::testing;
 namespace {
 
 const int kRounds = rounds(5'000, 150'000);
-constexpr uint32_t kNone = 0xFFFFFFFFU;
 
 }  // namespace
 
@@ -42,42 +40,20 @@ TEST_CASE("a slice excludes nothing that happened") {
     made.flags = random() % 4 == 0;
     made.intervals = random() % 2 == 0;
     const RandomTrace happened = random_trace(random, made);
-    std::vector<uint32_t> order;
-    const Trace stream = in_stream_order(happened.trace, &order);
-    EventHistory history(1000, kinds::kDrains);
-    history.add(stream, 0);
-    const uint64_t first = random() % order.size();
-    const uint64_t last = first + random() % (order.size() - first);
-    EventHistory::Slice slice = history.slice(first, last);
-    REQUIRE(slice.all_stores);
-    Trace trace;
-    static_cast<EventBlock&>(trace) = slice.events;
-    trace.symbols = happened.trace.symbols;
-    trace.symbols.initial_zero = false;
-    trace.pending_prefix = slice.pending_prefix;
-    trace.lock_words = history.lock_words(slice);
+    SlicedRun run(random, happened);
+    Trace& trace = run.trace;
+    trace.lock_words = run.history.lock_words(run.slice);
     if (random() % 2 == 0) {
-      trace.symbols.initial_values = history.initial_values(slice, random() % 100);
+      trace.symbols.initial_values = run.history.initial_values(run.slice, random() % 100);
       remembered += trace.symbols.initial_values.size();
     }
-    pending_prefix += slice.pending_prefix > 0 ? 1 : 0;
-
-    std::vector<uint32_t> place(order.size(), kNone);
-    for (uint32_t at = 0; at < slice.index.size(); ++at) {
-      place[order[slice.index[at]]] = at;
-    }
-    std::vector<Step> execution;
-    for (const Step& step : happened.execution) {
-      if (place[step.event] != kNone) {
-        execution.push_back({step.commit, place[step.event]});
-      }
-    }
+    pending_prefix += trace.pending_prefix > 0 ? 1 : 0;
     INFO("seed " << kSeed << " round " << round << " in front " << trace.pending_prefix << "\n"
                  << show(trace));
     AnalysisOptions options;
     const auto found = analyse(trace, options);
     REQUIRE(found);
-    const bool bad = Executions(trace, {}).violates(options.property, execution);
+    const bool bad = Executions(trace, {}).violates(options.property, run.execution);
     REQUIRE(found->verdict() != (bad ? Verdict::kClean : Verdict::kDefinite));
     for (const std::string& note : found->notes) {
       REQUIRE(note.find("values") == std::string::npos);

@@ -66,7 +66,7 @@ class WitnessValuesCheck {
       return true;
     }
     const auto found = in_.trace.write_value(event(last));
-    // Of the events before a slice it is not known when they took effect.
+    // Nobody knows when the events in front of a slice took effect.
     return last < in_.trace.pending_prefix || !found || *found == *recorded ||
            any_between(last, read, *recorded);
   }

@@ -5,7 +5,8 @@
 //             stored there last, and no store of the recorded one can have come in between.
 //             Then the witness shows nothing.
 // Misses      Why a store that may come in between cannot: true means that nothing is known against
-//             the witness. Accesses to the same bytes with different sizes, values that are not known.
+//             the witness. Accesses to the same bytes with different sizes, values that are not known,
+//             locations that have a name and no bytes.
 // Complexity  O(events of the witness) for each store to what it reads.
 // Errors      Throws WorkEnded.
 // Thread-safety: a pure function.
