@@ -100,22 +100,26 @@ void LockWords::note_drain(const Event& event, int64_t hi) {
   }
 }
 
-// Whether another thread's store to the bytes of the first locked operation on a word may have been
+// Whether a store of the thread to the bytes of the first locked operation on a word may have been
 // in a buffer.
-bool LockWords::may_be_pending(const Event& first) const {
+bool LockWords::may_be_pending(const Event& first, const Thread& thread) const {
+  spend(1);
+  if (thread.overflow >= first.lo) {
+    return true;
+  }
+  if (thread.pending.empty() || thread.pending.back().over < first.lo) {
+    return false;
+  }
+  spend(thread.pending.size());
+  return std::any_of(thread.pending.begin(), thread.pending.end(), [&](const Pending& store) {
+    return store.over >= first.lo &&
+           overlap({store.address, store.size}, {first.address, first.size});
+  });
+}
+
+bool LockWords::others_may_be_pending(const Event& first) const {
   for (size_t id = 0; id < threads_.size(); ++id) {
-    const Thread& thread = threads_[id];
-    const std::vector<Pending>& pending = thread.pending;
-    if (id == first.thread ||
-        (thread.overflow < first.lo && (pending.empty() || pending.back().over < first.lo))) {
-      continue;
-    }
-    spend(pending.size());
-    if (thread.overflow >= first.lo ||
-        std::any_of(pending.begin(), pending.end(), [&](const Pending& store) {
-          return store.over >= first.lo &&
-                 overlap({store.address, store.size}, {first.address, first.size});
-        })) {
+    if (id != first.thread && may_be_pending(first, threads_[id])) {
       return true;
     }
   }
@@ -132,7 +136,7 @@ uint32_t LockWords::find(const LocationKey& key) const {
 }
 
 // What is longer than eight bytes, or lies across two, is not followed.
-void LockWords::follow_word_of(const Event& event) {
+void LockWords::follow_word_of(const EventBlock& block, const Event& event) {
   const LocationKey key{event.address, event.size};
   if (find(key) != kNone || words_.size() == kMaxWords ||
       (event.size != 0 &&
@@ -143,7 +147,11 @@ void LockWords::follow_word_of(const Event& event) {
   Word word;
   word.key = key;
   word.next = first;
-  if (may_be_pending(event)) {
+  if (event.thread < threads_.size() && may_be_pending(event, threads_[event.thread])) {
+    word.maker = event.thread;
+    word.made = block.hi(event);
+  }
+  if (others_may_be_pending(event)) {
     std::fill(std::begin(word.may_be), std::end(word.may_be), false);
   }
   first = static_cast<uint32_t>(words_.size());
@@ -152,7 +160,7 @@ void LockWords::follow_word_of(const Event& event) {
 
 void LockWords::follow(const EventBlock& block, const Event& event) {
   if (event.kind() == EventKind::kReadModifyWrite) {
-    follow_word_of(event);
+    follow_word_of(block, event);
   }
   const LocationKey key{event.address, event.size};
   const uint64_t last = part_of(event.address + std::max<uint32_t>(event.size, 1) - 1, event.size);
@@ -160,7 +168,8 @@ void LockWords::follow(const EventBlock& block, const Event& event) {
     const uint32_t* const first = first_.find(part);
     for (uint32_t at = first == nullptr ? kNone : *first; at != kNone; at = words_[at].next) {
       Word& word = words_[at];
-      if (word.key == key) {
+      const bool too_early = event.thread != word.maker && event.lo <= word.made;
+      if (word.key == key && !too_early) {
         step(block, event, &word);
       } else if (overlap(word.key, key)) {
         for (size_t free = 0; free < kFreeValues; ++free) {

@@ -3,7 +3,8 @@
 // Purpose     A slice shows sections that are under way where it begins only by their end. With what
 //             is known here they exclude others all the same (tso/order/value_locks.h).
 // From where  A word is followed from its first locked operation on. Plain stores to it from before
-//             may still have been in a buffer then: if another thread's may, it is taken for no lock.
+//             may still have been in a buffer then: if another thread's may, it is taken for no lock,
+//             and if its own may, until another thread looks at it that early.
 // Later       What comes later may show that a word that was told to be a lock is none: misled().
 // Complexity  A look-up for each store, which most do not get past; locked operations two.
 // Memory      At most kMaxWords words, and kMaxPending stores of a thread. What is more is no lock.
@@ -46,6 +47,9 @@ class LockWords {
     bool may_be[kFreeValues] = {true, true, true};
     mutable bool told[kFreeValues] = {};
     std::array<std::vector<ThreadId>, kFreeValues> holders;
+    // A store of `maker` may have been in its buffer until then.
+    ThreadId maker = 0;
+    int64_t made = kTimeMin;
   };
   struct Pending {
     uint64_t address = 0;
@@ -60,9 +64,10 @@ class LockWords {
 
   void note_pending(const Event& event);
   void note_drain(const Event& event, int64_t hi);
-  bool may_be_pending(const Event& first) const;
+  bool may_be_pending(const Event& first, const Thread& thread) const;
+  bool others_may_be_pending(const Event& first) const;
   uint32_t find(const LocationKey& key) const;
-  void follow_word_of(const Event& locked);
+  void follow_word_of(const EventBlock& block, const Event& locked);
   void follow(const EventBlock& block, const Event& event);
   void step(const EventBlock& block, const Event& event, Word* word);
   void refute(size_t free, Word* word);

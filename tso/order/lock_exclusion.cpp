@@ -29,7 +29,7 @@ LockExclusion::LockExclusion(const Relation& relation, bool locks,
   }
   for (const ValueSection& section : words) {
     in_threads_[section.thread].sections.push_back(
-        {section.word, section.acquisition, section.release});
+        {section.word, section.acquisition, section.release, section.given_back});
   }
   for (auto& [sections, last] : in_threads_) {
     std::sort(sections.begin(), sections.end(), [&](const Section& a, const Section& b) {
@@ -37,7 +37,9 @@ LockExclusion::LockExclusion(const Relation& relation, bool locks,
     });
     for (const Section& section : sections) {
       sections_.try_emplace(section.acquisition, section);
-      sections_.try_emplace(section.release, section);
+      if (section.given_back) {
+        sections_.try_emplace(section.release, section);
+      }
       last.push_back(std::max(last.empty() ? 0 : last.back(), relation.position(section.release)));
     }
   }

@@ -9,7 +9,7 @@
 // Sections    From a thread's acquisition to the release of the same lock by which it holds it no
 //             more; what it acquires again in between is part of it. Two sections of readers
 //             exclude nothing.
-// Misses      Sections that never end or have a condition wait inside, which gives a
+// Misses      Sections of locks that never end or have a condition wait inside, which gives a
 //             lock back, and all sections of a lock that some thread releases without
 //             holding it: it was acquired before the trace began, or by another
 //             thread.
@@ -39,6 +39,7 @@ class LockExclusion {
     LocationId lock = 0;
     uint32_t acquisition = 0;
     uint32_t release = 0;
+    bool given_back = true;  // or else `release` is the thread's last event
   };
 
   // The library's locks, if `locks`, and words whose values show that they are locks.

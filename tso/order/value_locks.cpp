@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tso/model/word_lock.h"
+#include "tso/support/none.h"
 #include "tso/support/work.h"
 
 namespace tsomon {
@@ -67,29 +68,43 @@ class Word {
           return false;
       }
     }
+    if (holds) {
+      add_open(list.thread, acquisition);
+    }
     return true;
   }
 
-  // It is known to be a lock: what is asked is when the thread holds it. Where the slice begins, and
-  // after what is not known to have found it free, that is not known.
+  void add_open(ThreadId thread, uint32_t acquisition) {
+    sections_.push_back(
+        {thread, word_, acquisition, relation_.of_thread(thread).back(), /*given_back=*/false});
+  }
+
+  // It is known to be a lock: what is asked is when the thread holds it. Where the slice begins that
+  // is not known, nor what a locked operation found whose value may come from behind the slice. The
+  // last of these before the thread gives the word back is what took it, or came later.
   bool follow_known(const ThreadAccesses& list, size_t free) {
-    std::optional<uint32_t> acquisition;
+    uint32_t from = kNone;  // it holds it from here on, if it gives it back
+    bool certain = false;   // also if it does not
     for (const uint32_t e : list.writes) {
       spend(4);
+      const bool locked = event(e).kind() == EventKind::kReadModifyWrite;
       const auto read = values_.read(e);
       const auto written = values_.written(e);
       if (!written) {
         return false;
       }
       if (is_free_value(free, *written)) {
-        if (acquisition) {
-          sections_.push_back({list.thread, word_, *acquisition, e});
+        if (from != kNone && (certain || !locked || (read && !is_free_value(free, *read)))) {
+          sections_.push_back({list.thread, word_, from, e});
         }
-        acquisition.reset();
-      } else if (event(e).kind() == EventKind::kReadModifyWrite && read &&
-                 is_free_value(free, *read)) {
-        acquisition = e;
+        from = kNone;
+      } else if (locked && (!read || is_free_value(free, *read))) {
+        from = e;
+        certain = read.has_value();
       }
+    }
+    if (from != kNone && certain) {
+      add_open(list.thread, from);
     }
     return true;
   }

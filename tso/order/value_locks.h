@@ -14,10 +14,11 @@
 //             in program order. By induction the word is held iff one thread holds it, and no
 //             two do: what takes it has read a free value, so nobody held it.
 // Slices      What is known of the input before (Trace::lock_words) says that a thread gives back in a
-//             slice what it took before.
+//             slice what it took before. What it has not given back where the trace ends excludes all
+//             the same: everything of its thread comes before it is given back.
 // Misses      Semaphores of more than one, locks that another thread gives back, ticket locks and
 //             queues (their values differ, which says enough), words that are accessed with several
-//             sizes, sections that are under way when a slice begins, or do not end.
+//             sizes, sections that are under way when a slice begins.
 // Complexity  O(stores to words with locked operations), three times.
 // Thread-safety: a pure function.
 #pragma once
@@ -28,12 +29,13 @@
 
 namespace tsomon {
 
-// From what took the word to what gave it back.
+// From what took the word to what gave it back, or to the last event of the thread.
 struct ValueSection {
   ThreadId thread = 0;
   LocationId word = 0;
   uint32_t acquisition = 0;
   uint32_t release = 0;
+  bool given_back = true;
 };
 
 // In program order for each thread and word.
