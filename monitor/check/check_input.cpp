@@ -8,6 +8,7 @@
 
 #include "monitor/events/event_source.h"
 #include "monitor/events/held_units.h"
+#include "monitor/events/places.h"
 #include "monitor/events/read_ahead.h"
 #include "monitor/events/read_input.h"
 #include "monitor/findings/happened_deadlock.h"
@@ -154,6 +155,7 @@ Result<CheckedProperties> judge(const std::string& path, InputFormat format,
   } else {
     judged = collect(**source).and_then([&](Trace&& trace) {
       add_objects(trace, 0, {}, objects.get());
+      leave_out_reference_counts(trace);
       resolve_idle_iterations(trace);
       auto reports = check_whole(trace, questions, (*source)->basis()).map(keep);
       checked.symbols = std::move(trace.symbols);

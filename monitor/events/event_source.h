@@ -116,6 +116,10 @@ class EventSource {
   virtual uint64_t lost_events() const = 0;
   const std::optional<AddressCoverage>& coverage() const { return coverage_; }
   const std::string& input() const { return input_; }
+  // Of an event that was given.
+  std::string location_text(uint32_t location) const {
+    return texts_ != nullptr ? texts_->text(location) : symbols().location_text(location);
+  }
   // Of what was symbolised; for reports, when done reading.
   ReportNames names() const { return names_of(texts_); }
   InputFormat format() const { return format_; }  // never kAuto

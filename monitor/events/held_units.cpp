@@ -9,6 +9,11 @@
 
 namespace tsomon {
 
+void HeldUnits::know_places(Places::Text text) {
+  places_ = Places(std::move(text));
+  idle_.compare_places([this](uint32_t a, uint32_t b) { return places_.same(a, b); });
+}
+
 void HeldUnits::decide(uint64_t number, bool is_unit) {
   Begin& begin = begins_[number - first_begin_];
   begin.how = is_unit ? How::kUnit : How::kNone;
@@ -92,6 +97,10 @@ void HeldUnits::add(Part& part) {
   constexpr uint32_t kBoundaries =
       kind_mask(EventKind::kUnitBegin) | kind_mask(EventKind::kUnitEnd) | kind_mask(kUnitCancel);
   for (Event& event : held_.back().part.events.events) {
+    if (places_.counts_references(event)) {
+      make_idle(event);
+      continue;
+    }
     if (idle_.add(held_.back().part.events, event, first_begin_ + begins_.size())) {
       begins_.push_back({&event, How::kWaits});
       continue;

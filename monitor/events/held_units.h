@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "monitor/events/event_source.h"
+#include "monitor/events/places.h"
 #include "online/stream/event_merge.h"
 #include "tso/model/idle_iterations.h"
 #include "tso/model/trace.h"
@@ -52,8 +53,9 @@ class HeldUnits {
   HeldUnits(const HeldUnits&) = delete;
   HeldUnits& operator=(const HeldUnits&) = delete;
 
-  // As IdleIterations has it; before the first part.
-  void compare_places(IdleIterations::SamePlace same) { idle_.compare_places(std::move(same)); }
+  // Before the first part: what makes of locations places of the program. Counts of references there
+  // are left out.
+  void know_places(Places::Text text);
   // The input says that units may be cancelled.
   void expect_cancels() { said_ = hold_units_ = true; }
   // The next part. `part` is left without contents, with memory that serves again.
@@ -104,6 +106,7 @@ class HeldUnits {
   std::deque<Begin> begins_;             // from the first undecided one on
   uint64_t first_begin_ = 0;             // its number
   std::vector<std::vector<Open>> open_;  // innermost last, by thread
+  Places places_;
   IdleIterations idle_;
   uint64_t taken_apart_ = 0;
   uint64_t misjudged_ = 0;

@@ -18,6 +18,7 @@ unsigned usable_processors() {
 }
 
 ReadAhead::ReadAhead(EventSource& source, unsigned threads) : source_(source) {
+  held_.know_places([this](uint32_t location) { return source_.location_text(location); });
   if (threads == 1 || usable_processors() == 1) {
     current_ = std::make_unique<SourceBlock>();
     return;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "monitor/events/places.h"
 #include "monitor/input/load.h"
 #include "monitor/input/open_events.h"
 #include "monitor/judge/check_parts.h"
@@ -131,6 +132,7 @@ Result<ExplainedInput> read_for_explaining(const std::string& file, const Explai
   if (!trace) {
     return tl::unexpected<Error>(std::move(trace.error()));
   }
+  leave_out_reference_counts(*trace);
   resolve_idle_iterations(*trace);
   if (options.check.property != Property::kAtomicSets) {
     follow_lifetimes(*trace);

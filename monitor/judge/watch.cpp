@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <deque>
 #include <iterator>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -77,7 +76,11 @@ class Watch::Impl {
                   kMixedLiveBudget) {
     options_.analysis.relation = options_.detector.relation;
     options_.names.objects = objects_;
-    held_.compare_places([this](uint32_t a, uint32_t b) { return is_same_place(a, b); });
+    if (options_.names.place) {
+      held_.know_places([this](uint32_t location) {
+        return options_.names.place(symbols_->location_text(location)).text;
+      });
+    }
   }
 
   void expect_cancels() {
@@ -505,19 +508,6 @@ class Watch::Impl {
   // A bound of their own: a second look leaves the first looks at later candidates theirs.
   static constexpr uint64_t kLookAroundAtFirst = 1U << 20;
   static constexpr uint64_t kLookAroundPerEvent = 4;
-  // Locations of which there are several for one place, by what they are shown as.
-  bool is_same_place(uint32_t a, uint32_t b) {
-    const std::string& text = place_text(a);
-    return !text.empty() && text == place_text(b);
-  }
-  const std::string& place_text(uint32_t location) {
-    const auto [found, is_new] = place_texts_.try_emplace(location);
-    if (is_new && options_.names.place) {
-      found->second = options_.names.place(symbols_->location_text(location)).text;
-    }
-    return found->second;
-  }
-
   static constexpr uint64_t kWorkToLookAround = 100'000'000;
   static constexpr size_t kMaxWaiting = 1024;  // candidates
 
@@ -541,9 +531,8 @@ class Watch::Impl {
   EventCount count_;
   std::shared_ptr<HeapObjects> objects_ = std::make_shared<HeapObjects>();
   HeldUnits held_{HeldUnits::kMost, HeldUnits::Hold::kIdleOnly};
-  std::map<uint32_t, std::string> place_texts_;  // of those that were compared
-  bool cancels_ = false;                         // are expected
-  HeldUnits::Part part_;                         // what lies in front of the next events
+  bool cancels_ = false;  // are expected
+  HeldUnits::Part part_;  // what lies in front of the next events
   std::unordered_map<std::string, bool> reported_;
   BoundedDetector detector_;
 };

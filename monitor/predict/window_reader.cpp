@@ -17,25 +17,15 @@ uint32_t count_of(const predict::ValueOrder::Item& item) {
 }  // namespace
 
 WindowReader::WindowReader(EventSource& source, bool attempts)
-    : source_(source), looks_for_attempts_(attempts), idle_([this](uint64_t line, bool idle) {
+    : source_(source),
+      looks_for_attempts_(attempts),
+      idle_([this](uint64_t line, bool idle) {
         if (!idle) {
           failed_.erase(line);
         }
-      }) {
-  idle_.compare_places([this](uint32_t a, uint32_t b) {
-    const std::string& text = place(a);
-    return !text.empty() && text == place(b);
-  });
-}
-
-const std::string& WindowReader::place(uint32_t location) {
-  const auto [found, is_new] = places_.try_emplace(location);
-  if (is_new) {
-    if (const auto names = source_.names(); names.place) {
-      found->second = names.place(source_.symbols().location_text(location)).text;
-    }
-  }
-  return found->second;
+      }),
+      places_([this](uint32_t location) { return source_.location_text(location); }) {
+  idle_.compare_places([this](uint32_t a, uint32_t b) { return places_.same(a, b); });
 }
 
 const predict::KnownAttempts& WindowReader::attempts() {
@@ -63,7 +53,8 @@ Result<void> WindowReader::next_block() {
   const auto& lines = source_.origin().lines;
   for (size_t i = 0; looks_for_attempts_ && i < block_.events.size(); ++i) {
     const uint64_t line_of = lines.empty() ? events_ + i : lines[i];
-    if (idle_.add(block_, block_.events[i], line_of)) {
+    if (places_.counts_references(block_.events[i]) ||
+        idle_.add(block_, block_.events[i], line_of)) {
       failed_.insert(line_of);
     }
   }

@@ -12,12 +12,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "monitor/events/event_source.h"
+#include "monitor/events/places.h"
 #include "monitor/findings/last_waits.h"
 #include "offline/predict/block_names.h"
 #include "offline/predict/failed_attempts.h"
@@ -69,7 +69,6 @@ class WindowReader {
 
  private:
   Result<void> next_block();
-  const std::string& place(uint32_t location);
   bool unplaced(const predict::ValueOrder::Item& item);
   void take(size_t at);
   void put(const Event& from, uint64_t line_of, uint32_t count = 0,
@@ -93,7 +92,7 @@ class WindowReader {
   const bool looks_for_attempts_;
   IdleIterations idle_;
   std::unordered_set<uint64_t> failed_;  // attempts, by line, and those that are not decided
-  std::unordered_map<uint32_t, std::string> places_;  // by location, as they are shown
+  Places places_;
   predict::KnownAttempts attempts_;
   predict::BlockNames names_;
 };

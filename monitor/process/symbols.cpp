@@ -95,6 +95,16 @@ bool is_system_header(const std::string& file) {
          file.find("/include/c++/") != std::string::npos;
 }
 
+constexpr std::string_view kReferenceCount = "reference count in ";
+
+bool counts_references(const SourceFrame& innermost) {
+  const std::string_view file = innermost.file;
+  return file.find("/include/c++/") != std::string_view::npos &&
+         (file.ends_with("/ext/atomicity.h") ||
+          (file.ends_with("/bits/shared_ptr_base.h") &&
+           innermost.function.find("_Sp_counted_base") != std::string::npos));
+}
+
 // The text stands in fields that end at '|' and in lines.
 std::string one_field(std::string text) {
   for (char& c : text) {
@@ -106,6 +116,8 @@ std::string one_field(std::string text) {
 }
 
 }  // namespace
+
+bool is_reference_count(std::string_view text) { return text.starts_with(kReferenceCount); }
 
 std::string readable_name(const char* linker_name) {
   return without_parameters(demangle(linker_name));
@@ -417,6 +429,9 @@ SourcePlace Symboliser::make_place(uint64_t pc) {
     place.file = chosen->file;
     place.line = chosen->line;
     place.text = frame_text(*chosen);
+    if (counts_references(chain.front())) {
+      place.text.insert(0, kReferenceCount);
+    }
     std::copy_if(chain.begin() + (chosen - chain.data()) + 1, chain.end(),
                  std::back_inserter(place.callers),
                  [](const SourceFrame& frame) { return !is_system_header(frame.file); });

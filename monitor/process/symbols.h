@@ -5,6 +5,8 @@
 //             innermost frame outside the system's headers: the line that uses std::atomic, not
 //             the line inside <atomic>. The frames around that one are its callers. Code that ended
 //             up in several functions has one text: the callers that all agree on, and then those that it may have been.
+// References  What libstdc++ does to count them (ext/atomicity.h, shared_ptr_base.h) is called so, before the
+//             line that uses it: is_reference_count().
 // Build-ids   A file that has another build-id than the recorded module is not used: its lines
 //             would be wrong. Then, and without symbols, the text is "module+0xOFFSET", where
 //             OFFSET is the address as the file counts it.
@@ -20,6 +22,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -59,6 +62,10 @@ using SourcePlaces = std::unordered_map<std::string, SourcePlace>;
 void add_place(const SourcePlace& place, SourcePlaces* places);
 // The place with this text; where none is known the text alone.
 SourcePlace place_in(const SourcePlaces& places, const std::string& text);
+
+// Whether the text of a place says that the C++ library counts references there, for all that
+// point to one object: "reference count in function file.cpp:123".
+bool is_reference_count(std::string_view text);
 
 // "function file.cpp:123", as far as it is known.
 std::string frame_text(const SourceFrame& frame);
@@ -105,6 +112,8 @@ class LocationTexts {
 
   // `pcs` may have grown since the last call; it is always the same table.
   void replace(const Interner& pcs, EventBlock& block);
+  // Of a replaced one.
+  std::string text(uint32_t location) const { return texts_.location_text(location); }
   // The table that the replaced locations refer to.
   Interner take() { return std::move(texts_.locations); }
   // Of the texts in it that instruction pointers became.

@@ -52,7 +52,7 @@ std::vector<LockWord> LockWords::among(const EventBlock& events) const {
     }
     const Word& word = words_[number];
     for (size_t free = 0; free < kFreeValues; ++free) {
-      if (word.may_be[free]) {
+      if (word.may_be[free] && word.given_back[free]) {
         word.told[free] = true;
         found.push_back({word.key, static_cast<uint32_t>(free)});
       }
@@ -148,8 +148,7 @@ void LockWords::follow_word_of(const EventBlock& block, const Event& event) {
   word.key = key;
   word.next = first;
   if (event.thread < threads_.size() && may_be_pending(event, threads_[event.thread])) {
-    word.maker = event.thread;
-    word.made = block.hi(event);
+    word.making = {event.thread, block.hi(event)};
   }
   if (others_may_be_pending(event)) {
     std::fill(std::begin(word.may_be), std::end(word.may_be), false);
@@ -168,7 +167,8 @@ void LockWords::follow(const EventBlock& block, const Event& event) {
     const uint32_t* const first = first_.find(part);
     for (uint32_t at = first == nullptr ? kNone : *first; at != kNone; at = words_[at].next) {
       Word& word = words_[at];
-      const bool too_early = event.thread != word.maker && event.lo <= word.made;
+      const bool too_early =
+          word.making && event.thread != word.making->thread && event.lo <= word.making->over;
       if (word.key == key && !too_early) {
         step(block, event, &word);
       } else if (overlap(word.key, key)) {
@@ -201,6 +201,7 @@ void LockWords::step(const EventBlock& block, const Event& event, Word* word) {
         break;
       case WordStep::kGives:
         holders.erase(at);
+        word->given_back[free] = true;
         break;
       case WordStep::kFrees:
       case WordStep::kBreaks:

@@ -5,6 +5,7 @@
 // From where  A word is followed from its first locked operation on. Plain stores to it from before
 //             may still have been in a buffer then: if another thread's may, it is taken for no lock,
 //             and if its own may, until another thread looks at it that early.
+// Told        Words that have been given back once with such values: more of what comes agrees with them.
 // Later       What comes later may show that a word that was told to be a lock is none: misled().
 // Complexity  A look-up for each store, which most do not get past; locked operations two.
 // Memory      At most kMaxWords words, and kMaxPending stores of a thread. What is more is no lock.
@@ -45,11 +46,15 @@ class LockWords {
     LocationKey key;
     uint32_t next = kNone;  // of the same eight bytes
     bool may_be[kFreeValues] = {true, true, true};
+    bool given_back[kFreeValues] = {};
     mutable bool told[kFreeValues] = {};
     std::array<std::vector<ThreadId>, kFreeValues> holders;
-    // A store of `maker` may have been in its buffer until then.
-    ThreadId maker = 0;
-    int64_t made = kTimeMin;
+    // A store of the thread may have been in its buffer until then.
+    struct Making {
+      ThreadId thread = 0;
+      int64_t over = 0;
+    };
+    std::optional<Making> making;
   };
   struct Pending {
     uint64_t address = 0;

@@ -181,6 +181,46 @@ TEST_CASE("sections of words exclude each other in what happened") {
   CHECK(by_stream > kRounds / 100);
 }
 
+TEST_CASE("a word is told to be a lock once it has been given back") {
+  const Trace trace = mini_trace("T0:U(l=0,1) T1:U(l=1,1) T0:W(l=0)");
+  EventBlock taken;
+  taken.append(trace, 0, 2);
+  EventBlock given_back;
+  given_back.append(trace, 2, 3);
+  LockWords words;
+  words.add(taken);
+  CHECK(words.among(trace).empty());
+  words.add(given_back);
+  CHECK(words.among(trace).size() == 2);
+}
+
+TEST_CASE("the maker of a word may have stored to it after another thread has taken it") {
+  EventBlock events = mini_trace("T0:W(l=0) T0:U(l=0,1) T1:U(l=0,1) T0:W(l=0) T1:W(l=0)");
+  for (size_t e = 0; e < events.events.size(); ++e) {
+    events.events[e].lo = static_cast<int64_t>(e);
+  }
+  LockWords words;
+  words.add(events);
+  CHECK(words.among(events).size() == 2);  // T0's first operation is over
+  events.events[2].lo = events.events[1].lo;
+  LockWords early;
+  early.add(events);
+  CHECK(early.among(events).empty());
+}
+
+TEST_CASE("a section that a trace cuts off excludes others") {
+  // T1 holds l where the trace ends, after the end of a unit.
+  const Trace trace =
+      mini_trace("T0:U(l=0,1) T0:W(l=0) T1:[U(l=0,1) T1:W(x)] T0:[U(l=0,1) T0:R(x)] T0:W(l=0)");
+  Trace cut;
+  static_cast<EventBlock&>(cut) = trace;
+  cut.symbols = trace.symbols;
+  for (const ValueSection& section : sections_of(cut)) {
+    CHECK(is(cut.events[section.release], kinds::kAccesses));
+  }
+  CHECK(sections_of(cut).size() == 3);
+}
+
 TEST_CASE("what is no lock any more has misled those who asked before") {
   const Trace trace = mini_trace("T0:U(l=0,1) T0:W(x) T0:W(l=0) T1:U(l=0,1) T0:W(l=0)");
   LockWords words;
@@ -216,6 +256,7 @@ TEST_CASE(
   take.address = 0x1000;
   take.size = 4;
   block.add(take, 0, 0, 0, 1);
+  block.add(take, 0, 0, 1, 0);
   LockWords words;
   words.add(block);
   CHECK(words.among(block).size() == 2);

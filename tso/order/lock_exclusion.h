@@ -39,7 +39,7 @@ class LockExclusion {
     LocationId lock = 0;
     uint32_t acquisition = 0;
     uint32_t release = 0;
-    bool given_back = true;  // or else `release` is the thread's last event
+    bool given_back = true;  // or else `release` is the thread's last access
   };
 
   // The library's locks, if `locks`, and words whose values show that they are locks.

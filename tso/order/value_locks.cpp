@@ -19,11 +19,14 @@ class Word {
   bool find(size_t free) {
     const size_t others = sections_.size();
     const bool known = known_before(free);
-    const bool is_lock = std::all_of(lists_.begin(), lists_.end(),
-                                     [&](const ThreadAccesses& list) {
-                                       return known ? follow_known(list, free) : follow(list, free);
-                                     }) &&
-                         sections_.size() > others;
+    // What nobody gives back is more likely to be free with other values.
+    const bool is_lock =
+        std::all_of(lists_.begin(), lists_.end(),
+                    [&](const ThreadAccesses& list) {
+                      return known ? follow_known(list, free) : follow(list, free);
+                    }) &&
+        std::any_of(sections_.begin() + static_cast<std::ptrdiff_t>(others), sections_.end(),
+                    [&](const ValueSection& one) { return known || one.given_back; });
     if (!is_lock) {
       sections_.resize(others);
     }
@@ -74,9 +77,14 @@ class Word {
     return true;
   }
 
+  // Up to the thread's last access, which is the acquisition or comes after it.
   void add_open(ThreadId thread, uint32_t acquisition) {
-    sections_.push_back(
-        {thread, word_, acquisition, relation_.of_thread(thread).back(), /*given_back=*/false});
+    const auto events = relation_.of_thread(thread);
+    const auto last = std::find_if(events.rbegin(), events.rend(), [&](uint32_t e) {
+      spend(1);
+      return is(event(e), kinds::kAccesses);
+    });
+    sections_.push_back({thread, word_, acquisition, *last, /*given_back=*/false});
   }
 
   // It is known to be a lock: what is asked is when the thread holds it. Where the slice begins that

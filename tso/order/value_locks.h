@@ -29,7 +29,7 @@
 
 namespace tsomon {
 
-// From what took the word to what gave it back, or to the last event of the thread.
+// From what took the word to what gave it back, or to the last access of the thread.
 struct ValueSection {
   ThreadId thread = 0;
   LocationId word = 0;

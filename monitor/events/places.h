@@ -1,0 +1,53 @@
+// Places of the program, as they are shown, by the locations of events.
+//
+// Purpose     Compilers give one place several instructions: loops are known by their places
+//             (tso/model/idle_iterations.h). And where the C++ library counts references no unit
+//             has an event.
+// References  Copies of a shared_ptr count in a word that every thread changes, whoever reads what it
+//             points to. What the library does there is no access of the unit that has the copy, as
+//             with locks (docs/theory.md, "Waiting inside of a unit"); a locked operation still empties the
+//             store buffer.
+// Misses      Counts that a program has made itself: they are data of it. Without debugging
+//             information nothing says where the library counts (monitor/process/symbols.h). What
+//             orders a destructor behind the last use by another thread is a count, which is left out.
+// Complexity  One look-up of the text for each location.
+// Thread-safety: none.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "tso/model/trace.h"
+
+namespace tsomon {
+
+class Places {
+ public:
+  using Text = std::function<std::string(uint32_t location)>;
+
+  Places() = default;  // they are not known
+  explicit Places(Text text) : text_(std::move(text)) {}
+
+  // Different locations.
+  bool same(uint32_t a, uint32_t b);
+  // A locked operation or atomic load by which the library counts references.
+  bool counts_references(const Event& event);
+
+ private:
+  struct Place {
+    std::string text;
+    bool counts = false;
+  };
+  const Place& place(uint32_t location);
+
+  Text text_;
+  std::unordered_map<uint32_t, Place> places_;
+};
+
+// Of a whole trace: they become idle.
+void leave_out_reference_counts(Trace& trace);
+
+}  // namespace tsomon
