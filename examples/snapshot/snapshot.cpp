@@ -41,6 +41,7 @@ bool is_torn(bool parts) {
   TSOMON_UNIT("look");
   if (parts) {
     const Pointer first = halves[0].load();
+    std::this_thread::yield();
     const Pointer second = halves[1].load();
     return first->first != second->second;
   }
@@ -54,11 +55,19 @@ bool is_torn(bool parts) {
 int main(int argc, char** argv) {
   const bool parts = argc > 1 && std::strcmp(argv[1], "parts") == 0;
   long torn = 0;
-  std::thread maker([parts] {
+  std::atomic<int> ready{0};
+  const auto start_together = [&ready] {
+    ++ready;
+    while (ready.load() != 2) {
+    }
+  };
+  std::thread maker([&start_together, parts] {
+    start_together();
     for (long i = 1; i <= kStates; ++i) {
       make_state(i, parts);
     }
   });
+  start_together();
   for (long i = 0; i < kStates; ++i) {
     torn += is_torn(parts) ? 1 : 0;
   }

@@ -16,8 +16,45 @@ void make_idle(Event& event) {
   event.size = 0;
 }
 
-bool OwnPages::add(const EventBlock& block, const Event& event) {
-  constexpr int kPageBits = 12;
+namespace {
+
+constexpr int kPageBits = 12;
+
+// Words of eight bytes of an access, in its first page.
+struct Words {
+  uint64_t first;
+  uint64_t last;
+};
+Words words_of(const Event& event) {
+  const uint64_t end = event.address | ((uint64_t{1} << kPageBits) - 1);
+  return {event.address / 8, std::min(end, event.address + event.size - 1) / 8};
+}
+
+}  // namespace
+
+bool OwnMemory::is_foreign(const Event& event) const {
+  const auto [first, last] = words_of(event);
+  for (uint64_t word = first; word <= last; ++word) {
+    if (foreign_.contains(word)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void OwnMemory::make_foreign(const Event& event, Owner& owner) {
+  owner.alone = false;
+  const auto [first, last] = words_of(event);
+  for (uint64_t word = first; word <= last; ++word) {
+    if (foreign_.size() == kMostWords) {
+      owner.thread = kSeveral;
+      return;
+    }
+    foreign_.try_emplace(word, true);
+  }
+}
+
+bool OwnMemory::add(const EventBlock& block, const Event& event) {
   constexpr uint64_t kMostPages = uint64_t{1} << 14;
   if (event.kind() == EventKind::kAllocate) {
     const uint64_t size = event.size != 0 ? event.size : block.write_value(event).value_or(0);
@@ -25,8 +62,8 @@ bool OwnPages::add(const EventBlock& block, const Event& event) {
     const uint64_t pages = ((event.address + size) >> kPageBits) - first;
     // Of the pages that are whole in it.
     for (uint64_t page = first + 1; pages < kMostPages && page < first + pages; ++page) {
-      if (ThreadId* const owner = owners_.find(page)) {
-        *owner = kNobody;
+      if (Owner* const owner = owners_.find(page)) {
+        owner->thread = kNobody;
         ++round_;
       }
     }
@@ -39,17 +76,24 @@ bool OwnPages::add(const EventBlock& block, const Event& event) {
     last_.resize(event.thread + 1);
   }
   const uint64_t page = event.address >> kPageBits;
-  Last& last = last_[event.thread];
-  if (last.page == page && last.round == round_) {
-    return last.own;
+  if (last_[event.thread].page == page && last_[event.thread].round == round_) {
+    return true;
   }
-  const auto [owner, is_new] = owners_.try_emplace(page, event.thread);
-  if (!is_new && *owner != event.thread && *owner != kSeveral) {
-    *owner = *owner == kNobody ? event.thread : kSeveral;
-    ++round_;
+  Owner& owner = *owners_.try_emplace(page, Owner{event.thread, true}).first;
+  if (owner.thread == kNobody) {
+    owner = {event.thread, owner.alone};
   }
-  last = {page, *owner == event.thread, round_};
-  return last.own;
+  if (owner.thread == event.thread) {
+    if (owner.alone) {
+      last_[event.thread] = {page, round_};
+    }
+    return owner.alone || !is_foreign(event);
+  }
+  if (owner.thread != kSeveral) {
+    round_ += owner.alone ? 1 : 0;
+    make_foreign(event, owner);
+  }
+  return false;
 }
 
 // All that waits was no iteration.
@@ -138,7 +182,7 @@ bool IdleIterations::add(const EventBlock& block, const Event& event, uint64_t n
     threads_.resize(event.thread + 1);
   }
   OfThread& mine = threads_[event.thread];
-  const bool own_page = pages_.add(block, event);
+  const bool own = memory_.add(block, event);
   const uint32_t fence = std::exchange(mine.fence, Event::kNoLocation);
   if (event.kind() == EventKind::kFence && event.address != kSleeps) {
     mine.fence = event.location;
@@ -146,7 +190,7 @@ bool IdleIterations::add(const EventBlock& block, const Event& event, uint64_t n
   }
   const bool load = event.kind() == EventKind::kRead;
   if (is(event, kTransparent) || (load && event.has_read_value == 0) ||
-      (own_page && event.kind() == EventKind::kWrite && !event.atomic())) {
+      (own && event.kind() == EventKind::kWrite && !event.atomic())) {
     return false;
   }
   const auto read = block.read_value(event);

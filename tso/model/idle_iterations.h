@@ -14,7 +14,7 @@
 //             before a locked operation that does nothing but set it: compilers give a loop's
 //             first look an instruction of its own, and a pointer's lowest bit is a lock.
 //             And a load right before an iteration that reads the same bytes and finds the same.
-// Transparent Stores to pages that no other thread has touched (stacks, mostly), fences, control flow, and loads without a value: they stay, and do not end a loop. A
+// Transparent Stores to memory of the thread's own (its stack, mostly), fences, control flow, and loads without a value: they stay, and do not end a loop. A
 //             load without a value that others store to is thus an event as any other. A fence
 //             of a thread that goes to sleep until something happens (kSleeps) does end it.
 //             Memory that is allocated belongs to nobody yet.
@@ -53,23 +53,32 @@ static_assert(kAllKinds <= Event::kAtomicKinds);
 // Makes it one: a load, or a locked operation that wrote what it read.
 void make_idle(Event& event);
 
-// Which pages only one thread has touched so far.
-class OwnPages {
+// Which memory only one thread has touched so far: of pages that it was the first to touch, all but
+// the words that others have touched since. There may be one of the latter on every stack.
+class OwnMemory {
  public:
-  // The next event. Whether it is an access to a page of the thread's own.
+  // The next event. Whether it is an access to memory of the thread's own.
   bool add(const EventBlock& block, const Event& event);
 
  private:
   static constexpr ThreadId kNobody = 0xFFFFFFFFU;
   static constexpr ThreadId kSeveral = 0xFFFFFFFEU;
+  static constexpr size_t kMostWords = size_t{1} << 16;
 
-  FlatMap<uint64_t, ThreadId> owners_;
+  struct Owner {
+    ThreadId thread = kNobody;
+    bool alone = true;
+  };
+  bool is_foreign(const Event& event) const;
+  void make_foreign(const Event& event, Owner& owner);
+
+  FlatMap<uint64_t, Owner> owners_;
+  FlatMap<uint64_t, bool> foreign_;  // words of eight bytes
   struct Last {
     uint64_t page = ~uint64_t{0};
-    bool own = false;
     uint64_t round = 0;
   };
-  std::vector<Last> last_;  // by thread
+  std::vector<Last> last_;  // by thread: a page that is its own in whole
   uint64_t round_ = 1;      // changes when pages change hands
 };
 
@@ -129,7 +138,7 @@ class IdleIterations {
 
   Decide decide_;
   SamePlace same_;
-  OwnPages pages_;
+  OwnMemory memory_;
   std::vector<OfThread> threads_;
 };
 
