@@ -1,6 +1,7 @@
 #include "offline/explain/repairs.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "offline/explain/executions.h"
 #include "offline/explain/fence_sets.h"
+#include "offline/explain/fenced_input.h"
 #include "offline/explain/violation.h"
 #include "tso/support/work.h"
 
@@ -16,6 +18,8 @@ namespace tsomon::explain {
 namespace {
 
 constexpr size_t kMaxCommon = 1'000;  // sets of blocks on the way to those of all violations
+// Of judging whole inputs once for each place of a fence; beyond, slices are judged.
+constexpr uint64_t kMaxWholeWork = 4'000'000'000;
 
 struct OneViolation {
   uint32_t input = 0;
@@ -193,77 +197,149 @@ class Search {
 
   // Fences
 
-  bool all_can_be_asked() const {
-    return std::all_of(violations_.begin(), violations_.end(),
-                       [](const OneViolation& one) { return one.slice && one.slice->can_ask(); });
-  }
+  using Stores = std::vector<std::pair<uint32_t, uint32_t>>;  // place, store
+  using AskFences = std::function<Left(std::vector<uint32_t> stores, FenceTime time)>;
+
+  // Where fences may be, and what is asked about them.
+  struct FenceSearch {
+    std::vector<FencePlace> places;
+    std::map<std::string, uint32_t> numbers;  // by location
+    std::vector<Stores> stores;               // by question
+    std::vector<AskFences> questions;
+  };
 
   void find_fences() {
     if (options_.analysis.property == Property::kScSerializability || violations_.empty()) {
       return;
     }
-    if (!all_can_be_asked()) {
-      result_.notes.missing(
-          "fences were not looked for: the slice around a violation alone "
-          "does not show it");
+    std::vector<FencedInput> wholes;
+    wholes.reserve(inputs_.size());
+    bool whole = true;
+    for (uint32_t i = 0; i < inputs_.size(); ++i) {
+      wholes.emplace_back(*inputs_[i].trace, options_.analysis);
+      whole = whole && wholes.back().can_ask();
+    }
+    FenceSearch inputs;
+    for (uint32_t i = 0; whole && i < inputs_.size(); ++i) {
+      add_question(
+          i, wholes[i].late_stores(),
+          [&wholes, i](std::vector<uint32_t> stores, FenceTime time) {
+            return wholes[i].with_fences_after(std::move(stores), time);
+          },
+          &inputs);
+    }
+    uint64_t work = 0;
+    for (const FencedInput& one : wholes) {
+      work += one.work() * (1 + inputs.places.size());
+    }
+    if (whole && work <= kMaxWholeWork) {
+      search_fences(inputs, [](const Repair&, FenceTime) { return true; });
       return;
     }
-    std::map<std::string, uint32_t> numbers;
-    std::vector<FencePlace> places;
-    std::vector<Stores> stores;  // by violation
+    FenceSearch slices;
     for (const OneViolation& one : violations_) {
-      auto& mine = stores.emplace_back();
-      for (const uint32_t store : one.slice->late_stores()) {
-        const std::string location = location_of(*inputs_[one.input].trace, store);
-        const auto [known, is_new] =
-            numbers.try_emplace(location, static_cast<uint32_t>(places.size()));
-        if (is_new) {
-          places.push_back({location, one.input, store, 0});
-        }
-        mine.emplace_back(known->second, store);
+      if (!one.slice || !one.slice->can_ask()) {
+        result_.notes.missing(
+            "fences were not looked for: the slice around a violation alone "
+            "does not show it");
+        return;
       }
+      add_question(
+          one.input, one.slice->late_stores(),
+          [&one](std::vector<uint32_t> stores, FenceTime time) {
+            return one.slice->with_fences_after(std::move(stores), time);
+          },
+          &slices);
     }
-    count_times(numbers, &places);
-    std::vector<uint64_t> costs;
-    costs.reserve(places.size());
-    for (const FencePlace& place : places) {
-      costs.push_back(std::max<uint64_t>(1, place.times));
+    result_.notes.missing(
+        "not all sets of fences were looked at: the input is too large to be judged for each, so "
+        "those "
+        "of the slices around its violations were");
+    search_fences(slices, [&](const Repair& repair, FenceTime time) {
+      return whole ? holds_for_all(repair, wholes, time) : std::nullopt;
+    });
+  }
+
+  void add_question(uint32_t input, const std::vector<uint32_t>& late, AskFences ask,
+                    FenceSearch* search) const {
+    Stores& mine = search->stores.emplace_back();
+    for (const uint32_t store : late) {
+      const std::string location = location_of(*inputs_[input].trace, store);
+      const auto [known, is_new] =
+          search->numbers.try_emplace(location, static_cast<uint32_t>(search->places.size()));
+      if (is_new) {
+        search->places.push_back({location, input, store, 0});
+      }
+      mine.emplace_back(known->second, store);
     }
-    if (!ask_for_fences(places, stores, costs, FenceTime::kOpen)) {
-      ask_for_fences(places, stores, costs, FenceTime::kRecorded);
+    search->questions.push_back(std::move(ask));
+  }
+
+  // Whether what the questions are content with holds for the inputs.
+  using VerifyFences = std::function<std::optional<bool>(const Repair&, FenceTime)>;
+
+  void search_fences(FenceSearch& search, const VerifyFences& verify) {
+    count_times(search.numbers, &search.places);
+    if (!ask_for_fences(search, FenceTime::kOpen, verify)) {
+      ask_for_fences(search, FenceTime::kRecorded, verify);
     }
   }
 
-  using Stores = std::vector<std::pair<uint32_t, uint32_t>>;  // place, store
-
   // False: there are none.
-  bool ask_for_fences(const std::vector<FencePlace>& places, const std::vector<Stores>& stores,
-                      const std::vector<uint64_t>& costs, FenceTime time) {
+  bool ask_for_fences(const FenceSearch& search, FenceTime time, const VerifyFences& verify) {
+    std::vector<uint64_t> costs;
+    costs.reserve(search.places.size());
+    for (const FencePlace& place : search.places) {
+      costs.push_back(std::max<uint64_t>(1, place.times));
+    }
     std::vector<FenceQuestion> questions;
-    for (size_t i = 0; i < violations_.size(); ++i) {
+    for (size_t i = 0; i < search.questions.size(); ++i) {
       questions.emplace_back([&, i](const std::vector<bool>& chosen) {
         std::vector<uint32_t> after;
-        for (const auto& [place, store] : stores[i]) {
+        for (const auto& [place, store] : search.stores[i]) {
           if (chosen[place]) {
             after.push_back(store);
           }
         }
-        return answer(violations_[i].slice->with_fences_after(std::move(after), time));
+        return answer(search.questions[i](std::move(after), time));
       });
     }
     const FenceSets found = find_fence_sets(costs, questions);
     if (!found.complete) {
       result_.notes.missing("not all sets of fences were looked at");
     }
+    bool any = false;
     for (const std::vector<uint32_t>& set : found.sets) {
-      Repair& repair = result_.repairs.emplace_back();
+      Repair repair;
       for (const uint32_t place : set) {
-        repair.fences.push_back(places[place]);
+        repair.fences.push_back(search.places[place]);
       }
-      repair.verified = true;
+      repair.verified = verify(repair, time);
       repair.assumes_times = time == FenceTime::kRecorded;
+      any = any || repair.verified.value_or(true);
+      result_.repairs.push_back(std::move(repair));
     }
-    return !found.sets.empty();
+    return any;
+  }
+
+  // With fences wherever a store of these places is.
+  std::optional<bool> holds_for_all(const Repair& repair, const std::vector<FencedInput>& wholes,
+                                    FenceTime time) const {
+    for (size_t i = 0; i < wholes.size(); ++i) {
+      std::vector<uint32_t> after;
+      for (const uint32_t store : wholes[i].late_stores()) {
+        const std::string location = location_of(*inputs_[i].trace, store);
+        if (std::any_of(repair.fences.begin(), repair.fences.end(),
+                        [&](const FencePlace& fence) { return fence.location == location; })) {
+          after.push_back(store);
+        }
+      }
+      const Answer holds = answer(wholes[i].with_fences_after(std::move(after), time));
+      if (holds != Answer::kYes) {
+        return holds == Answer::kNo ? std::optional(false) : std::nullopt;
+      }
+    }
+    return true;
   }
 
   static Answer answer(Left left) {
