@@ -57,15 +57,31 @@ std::optional<OrderedTrace> OrderedTrace::make(const Trace& trace, const OrderOp
     }
   }
   made.add_conflicts();
-  if (!of_locks.empty() && made.circles().empty()) {
-    made.locks_count_ = true;
-    made.edges_.insert(made.edges_.end(), of_locks.begin(), of_locks.end());
-  }
+  made.add_locks(of_locks);
   return made;
 }
 
+void OrderedTrace::add_locks(const std::vector<Edge>& of_locks) {
+  in_circle_.assign(units_.size(), false);
+  for (const std::vector<UnitId>& circle : circles()) {
+    for (const UnitId unit : circle) {
+      in_circle_[unit] = true;
+    }
+  }
+  const auto locks_count = [&](uint32_t e) {
+    const UnitId unit = units_.of_event(e);
+    return unit == UnitTable::kNone || !in_circle_[unit];
+  };
+  std::copy_if(of_locks.begin(), of_locks.end(), std::back_inserter(edges_),
+               [&](const Edge& edge) { return locks_count(edge.from) && locks_count(edge.to); });
+}
+
 bool OrderedTrace::counts(uint32_t e) const {
-  return is(trace_->events[e], locks_count_ ? kinds::kAccesses : kinds::kAccesses & ~kinds::kLocks);
+  if (!is(trace_->events[e], kinds::kLocks)) {
+    return is(trace_->events[e], kinds::kAccesses);
+  }
+  const UnitId unit = units_.of_event(e);
+  return unit == UnitTable::kNone || !in_circle_[unit];
 }
 
 // Of each range of bytes the last store, and the loads since.

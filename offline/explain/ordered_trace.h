@@ -5,8 +5,8 @@
 //             has chosen; else it is that of the input.
 // Purpose     What root causes are looked for in, and the test whether blocks of code that are
 //             atomic forbid an execution: their graph has a cycle.
-// Locks       The order of the critical sections of a lock counts only where nothing else makes a
-//             circle of units: what a lock orders says less than what it guards.
+// Locks       The order of the critical sections of a lock counts only for units that nothing else
+//             makes a circle of: what a lock orders says less than what it guards.
 // Complexity  O((n + edges) log n) to build, O(n + edges) for a cycle.
 // Thread-safety: const access is safe. The trace must outlive it.
 #pragma once
@@ -57,6 +57,7 @@ class OrderedTrace {
  private:
   OrderedTrace() = default;
   void add_conflicts();
+  void add_locks(const std::vector<Edge>& of_locks);
 
   const Trace* trace_ = nullptr;
   UnitTable units_;
@@ -65,7 +66,7 @@ class OrderedTrace {
   std::optional<RefinedGraph> graph_;
   std::vector<uint32_t> order_;  // the events
   std::vector<uint32_t> place_;
-  bool locks_count_ = false;
+  std::vector<bool> in_circle_;  // by unit: without locks
   // What is certain, and conflicts in the order; those that follow from others are left out.
   std::vector<Edge> edges_;
 };
