@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "tso/support/result.h"
 #include "tso/support/work.h"
 
 namespace tsomon::explain {
@@ -156,6 +157,54 @@ class Finder {
 };
 
 }  // namespace
+
+FenceSets try_fence_sets(const std::vector<uint64_t>& costs,
+                         const std::vector<FenceQuestion>& violations, const FenceBounds& bounds) {
+  TSOMON_CHECK(costs.size() <= kMostTried, "too many places to try all sets of them");
+  struct Tried {
+    uint64_t cost = 0;
+    uint32_t bits = 0;
+  };
+  std::vector<Tried> all(size_t{1} << costs.size());
+  for (uint32_t set = 1; set < all.size(); ++set) {
+    all[set].bits = set;
+    for (uint32_t place = 0; place < costs.size(); ++place) {
+      all[set].cost += (set >> place & 1U) != 0 ? costs[place] : 0;
+    }
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Tried& a, const Tried& b) { return a.cost < b.cost; });
+  FenceSets result;
+  std::vector<uint32_t> helping;
+  for (const auto& [cost, set] : all) {
+    if (set == 0 || std::any_of(helping.begin(), helping.end(),
+                                [&, bits = set](uint32_t part) { return (part & bits) == part; })) {
+      continue;
+    }
+    if (helping.size() == bounds.max_sets || result.questions >= bounds.max_questions) {
+      result.complete = helping.size() == bounds.max_sets && result.complete;
+      break;
+    }
+    Set places;
+    for (uint32_t place = 0; place < costs.size(); ++place) {
+      if ((set >> place & 1U) != 0) {
+        places.push_back(place);
+      }
+    }
+    const std::vector<bool> chosen = bits(places, costs.size());
+    const bool helps = std::all_of(violations.begin(), violations.end(), [&](const auto& ask) {
+      ++result.questions;
+      const Answer answer = ask(chosen);
+      result.complete = result.complete && answer != Answer::kUnknown;
+      return answer == Answer::kYes;
+    });
+    if (helps) {
+      helping.push_back(set);
+      result.sets.push_back(std::move(places));
+    }
+  }
+  return result;
+}
 
 FenceSets find_fence_sets(const std::vector<uint64_t>& costs,
                           const std::vector<FenceQuestion>& violations, const FenceBounds& bounds) {

@@ -4,8 +4,11 @@
 //             grown until every further place would make it help; whatever helps has one of these.
 // Purpose     Exact: each set that is found helps, no part of it does, and they come
 //             in the order of their cost. What "helps" means is asked
-//             (fenced_trace.h), one violation at a time. More fences never help
-//             less.
+//             (fenced_input.h), one violation at a time.
+// Monotone    More fences never help less to robustness. To serializability they may: a fence between
+//             a store and a load that are no unit orders the two, and a cycle may lead along them. So all
+//             sets are tried where the places are few.
+// Misses      Beyond kMostTried places sets that help while some set with more places does not.
 // Complexity  Questions: places for each clause, and one for each set that is tried. Cheapest
 //             hitting sets are exponential in the places at worst. Bounded by max_questions and by
 //             the meter of the thread.
@@ -39,5 +42,11 @@ struct FenceSets {
 FenceSets find_fence_sets(const std::vector<uint64_t>& costs,
                           const std::vector<FenceQuestion>& violations,
                           const FenceBounds& bounds = {});
+
+// The same, by trying all sets.
+inline constexpr size_t kMostTried = 10;  // places
+FenceSets try_fence_sets(const std::vector<uint64_t>& costs,
+                         const std::vector<FenceQuestion>& violations,
+                         const FenceBounds& bounds = {});
 
 }  // namespace tsomon::explain

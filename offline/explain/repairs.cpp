@@ -206,6 +206,7 @@ class Search {
     std::map<std::string, uint32_t> numbers;  // by location
     std::vector<Stores> stores;               // by question
     std::vector<AskFences> questions;
+    uint64_t work = 0;  // of asking each once; 0: not known
   };
 
   void find_fences() {
@@ -228,11 +229,10 @@ class Search {
           },
           &inputs);
     }
-    uint64_t work = 0;
     for (const FencedInput& one : wholes) {
-      work += one.work() * (1 + inputs.places.size());
+      inputs.work += one.work();
     }
-    if (whole && work <= kMaxWholeWork) {
+    if (whole && inputs.work * (1 + inputs.places.size()) <= kMaxWholeWork) {
       search_fences(inputs, [](const Repair&, FenceTime) { return true; });
       return;
     }
@@ -304,7 +304,10 @@ class Search {
         return answer(search.questions[i](std::move(after), time));
       });
     }
-    const FenceSets found = find_fence_sets(costs, questions);
+    const bool all = !of_events() && search.work > 0 && costs.size() <= kMostTried &&
+                     search.work << costs.size() <= kMaxWholeWork;
+    const FenceSets found =
+        all ? try_fence_sets(costs, questions) : find_fence_sets(costs, questions);
     if (!found.complete) {
       result_.notes.missing("not all sets of fences were looked at");
     }

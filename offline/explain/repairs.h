@@ -5,8 +5,9 @@
 //             those that would forbid the fewest of the passing traces; of equal ones fences (the
 //             cheapest first), then few and small blocks. What was refuted comes last.
 // Violations  A circle of units of one trace is one violation, whatever else the trace holds.
-// Verified    A repair was applied to the traces around each violation, and the exact checker was
-//             asked. Fences: yes, always. Blocks: yes, if in every execution that is left some
+// Verified    A repair was applied, and the exact checker was asked. Fences: to the whole inputs (where
+//             these are too large to be judged for each place, sets are looked for around the violations,
+//             and those that are found are asked of the whole). Blocks, to the traces around each violation: yes, if in every execution that is left some
 //             block is interrupted; no, if violated executions certainly stay; nothing, where some
 //             executions have the blocks uninterrupted and may or may not be violated.
 // Complexity  Bounded by RootCauseBounds, FenceBounds and the meter of the thread. When that ends,

@@ -267,6 +267,33 @@ T3|rel(m)|33
   CHECK(lock->uncovered == std::vector<std::string>{"21"});
 }
 
+TEST_CASE(
+    "units that only a lock makes a circle of have repairs beside those of a circle of data") {
+  const char* const kBoth = R"(T1|begin(a)|1
+T1|rmw(x)|2
+T2|rmw(x)|50
+T1|rmw(x)|3
+T1|end|4
+T3|begin(b)|11
+T3|acq(m)|12
+T3|rel(m)|13
+T4|begin(c)|21
+T4|acq(m)|22
+T4|rel(m)|23
+T4|end|24
+T3|acq(m)|14
+T3|rel(m)|15
+T3|end|16
+)";
+  const Repairs found = repairs_of({read(kBoth)}, {}, Property::kSerializability);
+  CHECK(found.violations == 2);
+  REQUIRE(!found.repairs.empty());
+  CHECK(found.repairs[0].verified == std::optional(true));
+  REQUIRE(found.repairs[0].blocks.size() == 2);
+  CHECK(found.repairs[0].blocks[0].method == "a");
+  CHECK(found.repairs[0].blocks[1].method == "b");
+}
+
 TEST_CASE("a repair holds in every order that a store buffer allows, or is refuted") {
   // Either store may commit first: one of the two blocks alone is not enough.
   const char* const kStores = R"(T1|w(x=1)|1
