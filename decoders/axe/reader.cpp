@@ -6,12 +6,12 @@
 #include <unordered_map>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "decoders/std/lines.h"
 #include "decoders/std/text.h"
+#include "tso/support/open_file.h"
 
 namespace tsomon {
 namespace {
@@ -338,7 +338,7 @@ Result<AxeReader> AxeReader::open(const std::string& path) {
   if (path == "-") {
     return AxeReader(std::make_unique<Impl>("<stdin>", STDIN_FILENO, false));
   }
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = open_input_file(path);
   if (fd < 0) {
     return tl::unexpected<Error>(Error{ErrorKind::kUnreadable,
                                        path,

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include "decoders/std/text.h"
 #include "decoders/std/token_cache.h"
 #include "tso/model/cancelled_units.h"
+#include "tso/support/open_file.h"
 
 namespace tsomon {
 
@@ -572,7 +572,7 @@ Result<StdReader> StdReader::open(const std::string& path, const StdOptions& opt
   if (path == "-") {
     return from_descriptor(STDIN_FILENO, "<stdin>", options);
   }
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = open_input_file(path);
   if (fd < 0) {
     return tl::unexpected<Error>(Error{ErrorKind::kUnreadable,
                                        path,

@@ -5,13 +5,13 @@
 #include <utility>
 #include <vector>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "monitor/events/read_input.h"
+#include "tso/support/open_file.h"
 #include "tso/support/stoppable_read.h"
 
 namespace tsomon {
@@ -43,7 +43,7 @@ Result<Descriptor> copy_to_file(int fd) {
 
 Result<OpenedInput> open_input(const std::string& path) {
   const bool standard = path == "-";
-  const int fd = standard ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = standard ? STDIN_FILENO : open_input_file(path);
   if (fd < 0) {
     return tl::unexpected<Error>(Error{ErrorKind::kUnreadable,
                                        input_name(path),

@@ -5,11 +5,11 @@
 #include <cstring>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tso/support/open_file.h"
 #include "tso/support/stoppable_read.h"
 
 namespace tsomon {
@@ -51,7 +51,7 @@ Result<std::string> open_and_read(const std::string& path, size_t max_bytes) {
   if (path == "-") {
     return read_all(STDIN_FILENO, max_bytes);
   }
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = open_input_file(path);
   if (fd < 0) {
     return unreadable("cannot be opened: ", errno);
   }

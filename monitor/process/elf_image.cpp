@@ -1,19 +1,20 @@
 #include "monitor/process/elf_image.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <map>
 #include <string_view>
 
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <gelf.h>
 #include <unistd.h>
 
 #include "monitor/process/descriptor.h"
 #include "monitor/process/symbols.h"
+#include "tso/support/open_file.h"
 
 namespace tsomon::attach {
 namespace {
@@ -144,12 +145,19 @@ Result<std::unique_ptr<ElfImage>> ElfImage::open(const std::string& file,
   std::unique_ptr<ElfImage> image(new ElfImage);
   image->file_ = file;
   image->dwfl_ = dwfl_begin(&callbacks);
+  const int fd = open_regular_file(shown);
+  if (fd < 0) {
+    return fail(ErrorKind::kUnreadable,
+                fmt::format("{}: cannot be opened: {}", shown, std::strerror(errno)));
+  }
   if (image->dwfl_ != nullptr) {
     dwfl_report_begin(image->dwfl_);
-    image->module_ = dwfl_report_elf(image->dwfl_, shown.c_str(), shown.c_str(), -1, 0, true);
+    // The module closes it.
+    image->module_ = dwfl_report_elf(image->dwfl_, shown.c_str(), shown.c_str(), fd, 0, true);
     dwfl_report_end(image->dwfl_, nullptr, nullptr);
   }
   if (image->module_ == nullptr) {
+    ::close(fd);
     return fail(ErrorKind::kMalformed,
                 fmt::format("{}: cannot be read as ELF: {}", shown, dwfl_errmsg(-1)));
   }
@@ -293,7 +301,7 @@ std::vector<uint8_t> ElfImage::code(const Range& range) const {
       continue;
     }
     std::vector<uint8_t> bytes(range.end - range.begin);
-    const Descriptor file(::open(file_.c_str(), O_RDONLY | O_CLOEXEC));
+    const Descriptor file(open_regular_file(file_));
     const ssize_t got =
         ::pread(file.get(), bytes.data(), bytes.size(),
                 static_cast<off_t>(segment.offset + (range.begin - segment.address)));

@@ -7,12 +7,12 @@
 #include <utility>
 
 #include <elfutils/libdwelf.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <gelf.h>
 #include <sys/stat.h>
 
 #include "monitor/process/descriptor.h"
+#include "tso/support/open_file.h"
 
 namespace tsomon {
 namespace {
@@ -31,7 +31,7 @@ struct CodeFile {
 
 std::optional<CodeFile> read_code_file(const std::string& path) {
   elf_version(EV_CURRENT);
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC), true);
+  const Descriptor file(open_regular_file(path), true);
   Elf* const elf = file.is_open() ? elf_begin(file.get(), ELF_C_READ_MMAP, nullptr) : nullptr;
   if (elf == nullptr) {
     return std::nullopt;

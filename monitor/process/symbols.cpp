@@ -1,6 +1,7 @@
 #include "monitor/process/symbols.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -14,9 +15,11 @@
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "monitor/process/call_paths.h"
 #include "monitor/process/elf_image.h"
+#include "tso/support/open_file.h"
 
 namespace tsomon {
 namespace {
@@ -136,11 +139,17 @@ struct Symboliser::OpenModule {
     if (dwfl == nullptr || path.empty() || path[0] != '/') {
       return;  // [vdso] and its like have no file
     }
+    const int fd = open_regular_file(path);
+    if (fd < 0) {
+      warnings.push_back(fmt::format("{}: no symbols: {}", module.path, std::strerror(errno)));
+      return;
+    }
     dwfl_report_begin(dwfl);
-    // Base 0: addresses are as the file counts them.
-    file = dwfl_report_elf(dwfl, module.path.c_str(), path.c_str(), -1, 0, true);
+    // Base 0: addresses are as the file counts them. The module closes the descriptor.
+    file = dwfl_report_elf(dwfl, module.path.c_str(), path.c_str(), fd, 0, true);
     dwfl_report_end(dwfl, nullptr, nullptr);
     if (file == nullptr) {
+      ::close(fd);
       warnings.push_back(fmt::format("{}: no symbols: {}", module.path, dwfl_errmsg(-1)));
       return;
     }

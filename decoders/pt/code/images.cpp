@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "tso/support/open_file.h"
+
 namespace tsomon::pt {
 namespace {
 
@@ -105,8 +107,10 @@ void Images::rewind(const Mark& mark) {
 }
 
 void Images::add(const CodeSection& section, Process& process) {
-  const int isid = pt_iscache_add_file(sections_.get(), section.file.c_str(), section.offset,
-                                       section.size, section.address);
+  const int isid = is_regular_file(section.file)
+                       ? pt_iscache_add_file(sections_.get(), section.file.c_str(), section.offset,
+                                             section.size, section.address)
+                       : -pte_bad_file;
   const int status =
       isid < 0 ? isid : pt_image_add_cached(process.image.get(), sections_.get(), isid, nullptr);
   if (status < 0) {

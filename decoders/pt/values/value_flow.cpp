@@ -11,6 +11,7 @@
 #include "decoders/pt/packets/sched_switches.h"
 #include "decoders/pt/values/ptwrite.h"
 #include "decoders/x86/decode.h"
+#include "tso/support/open_file.h"
 
 namespace tsomon::pt {
 namespace {
@@ -54,7 +55,10 @@ class SectionBytes {
     if (!loaded) {
       loaded = true;
       const CodeSection& section = input_.code[index];
-      std::ifstream file(section.file, std::ios::binary | std::ios::ate);
+      std::ifstream file;
+      if (is_regular_file(section.file)) {
+        file.open(section.file, std::ios::binary | std::ios::ate);
+      }
       const auto end = file ? static_cast<uint64_t>(std::max<std::streamoff>(file.tellg(), 0)) : 0;
       if (section.offset < end) {
         bytes.resize(std::min(section.size, end - section.offset));
