@@ -133,7 +133,8 @@ int run_attach(const AttachArguments& options) {
     fmt::print("  hits: {}\n", summary->hits);
     print_values(options.values, summary->values);
   }
-  return predictions.worse(watch_exit_status(summary->watches));
+  const int status = predictions.worse(watch_exit_status(summary->watches));
+  return summary->not_saved ? kExitEnvironment : status;
 }
 
 }  // namespace

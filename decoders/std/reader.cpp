@@ -41,6 +41,8 @@ class StdReader::Impl {
   uint64_t lost_events_ = 0;
   bool sampled_ = false;
   bool recorded_ = false;
+  bool expects_end_ = false;  // whole() is the last line of what was written to the end
+  bool whole_ = false;
   bool atomics_ = false;
   bool may_cancel_ = false;
   Selection selection_;
@@ -263,8 +265,8 @@ bool StdReader::Impl::parse_lost(std::string_view text) {
 }
 
 constexpr const char* kHeaders =
-    "a header set(...), init(...), lost(...), sampled(), recorded(), atomics(), cancels() or "
-    "selected(...)";
+    "a header set(...), init(...), lost(...), sampled(), recorded(), recorded(ends), whole(), "
+    "atomics(), cancels() or selected(...)";
 
 bool StdReader::Impl::parse_header(std::string_view op) {
   const size_t open = op.find('(');
@@ -290,8 +292,13 @@ bool StdReader::Impl::parse_header(std::string_view op) {
     atomics_ = true;
     return true;
   }
-  if (name == "recorded" && text.empty()) {
+  if (name == "recorded" && (text.empty() || text == "ends")) {
     recorded_ = true;
+    expects_end_ = expects_end_ || !text.empty();
+    return true;
+  }
+  if (name == "whole" && text.empty()) {
+    whole_ = true;
     return true;
   }
   if (name == "cancels" && text.empty()) {
@@ -590,7 +597,13 @@ StdReader StdReader::from_text(std::string_view text, std::string name, const St
   return StdReader(std::make_unique<Impl>(std::move(name), options, text));
 }
 
-Result<bool> StdReader::next(EventBlock& block) { return impl_->next(block); }
+Result<bool> StdReader::next(EventBlock& block) {
+  auto more = impl_->next(block);
+  if (more && !*more && impl_->expects_end_ && !impl_->whole_) {
+    impl_->complete_ = false;
+  }
+  return more;
+}
 const Symbols& StdReader::symbols() const { return impl_->symbols_; }
 Symbols StdReader::take_symbols() { return std::move(impl_->symbols_); }
 bool StdReader::complete() const { return impl_->complete_; }

@@ -459,6 +459,7 @@ class Session {
       saved_->incomplete();
     }
     merged_->finish();
+    saved_->finish();
     if (options_.follower != nullptr) {
       options_.follower->finish(symbols_, report_names());
     }
@@ -487,7 +488,8 @@ class Session {
       warn(fmt::format("{} hits of watch points, or times of sleeping, were lost",
                        summary_.lost_watch_hits));
     }
-    if (!saved_->problem().empty()) {
+    summary_.not_saved = !saved_->problem().empty();
+    if (summary_.not_saved) {
       warn(saved_->problem());
     }
     return std::move(summary_);

@@ -58,6 +58,7 @@ struct AttachSummary {
   uint64_t left_out = 0;         // HitsToEvents::left_out()
   ValueCounts values;
   std::vector<std::string> warnings;
+  bool not_saved = false;  // AttachOptions::save could not be written to the end
 };
 
 Result<AttachSummary> attach_to(pid_t pid, const AttachOptions& options,

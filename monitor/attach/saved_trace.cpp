@@ -23,7 +23,7 @@ SavedTrace::SavedTrace(const std::string& path, const Symbols& symbols, const st
     text_ = fmt::format("# {}\n", note);
   }
   writer_.write_headers(text_);
-  StdWriter::write_recorded(text_);
+  StdWriter::write_recorded_until_whole(text_);
 }
 
 void SavedTrace::add(const EventBlock& block, const std::vector<EventLoss>& losses) {
@@ -40,6 +40,13 @@ void SavedTrace::add(const EventBlock& block, const std::vector<EventLoss>& loss
 void SavedTrace::incomplete() {
   if (file_.is_open() && problem_.empty()) {
     StdWriter::write_lost(0, text_);
+    flush();
+  }
+}
+
+void SavedTrace::finish() {
+  if (file_.is_open() && problem_.empty()) {
+    StdWriter::write_whole(text_);
     flush();
   }
 }

@@ -21,6 +21,8 @@ class SavedTrace {
 
   void add(const EventBlock& block, const std::vector<EventLoss>& losses);
   void incomplete();
+  // Nothing comes any more. What is not finished is incomplete for those who read it.
+  void finish();
   const std::string& problem() const { return problem_; }
 
  private:

@@ -5,11 +5,12 @@
 //             has an event.
 // References  Copies of a shared_ptr count in a word that every thread changes, whoever reads what it
 //             points to. What the library does there is no access of the unit that has the copy, as
-//             with locks (docs/theory.md, "Waiting inside of a unit"); a locked operation still empties the
-//             store buffer.
+//             with locks (docs/theory.md, "Waiting inside of a unit"); a locked operation still
+//             empties the store buffer.
 // Misses      Counts that a program has made itself: they are data of it. Without debugging
 //             information nothing says where the library counts (monitor/process/symbols.h). What
-//             orders a destructor behind the last use by another thread is a count, which is left out.
+//             orders a destructor behind the last use by another thread is such a count: it is left
+//             out, too.
 // Complexity  One look-up of the text for each location.
 // Thread-safety: none.
 #pragma once

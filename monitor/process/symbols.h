@@ -5,8 +5,8 @@
 //             innermost frame outside the system's headers: the line that uses std::atomic, not
 //             the line inside <atomic>. The frames around that one are its callers. Code that ended
 //             up in several functions has one text: the callers that all agree on, and then those that it may have been.
-// References  What libstdc++ does to count them (ext/atomicity.h, shared_ptr_base.h) is called so, before the
-//             line that uses it: is_reference_count().
+// References  What libstdc++ does to count them (ext/atomicity.h, shared_ptr_base.h) is called so,
+//             before the line that uses it: is_reference_count().
 // Build-ids   A file that has another build-id than the recorded module is not used: its lines
 //             would be wrong. Then, and without symbols, the text is "module+0xOFFSET", where
 //             OFFSET is the address as the file counts it.

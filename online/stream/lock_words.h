@@ -5,7 +5,8 @@
 // From where  A word is followed from its first locked operation on. Plain stores to it from before
 //             may still have been in a buffer then: if another thread's may, it is taken for no lock,
 //             and if its own may, until another thread looks at it that early.
-// Told        Words that have been given back once with such values: more of what comes agrees with them.
+// Told        Words that have been given back once with such values: what comes is more likely to
+//             agree with them.
 // Later       What comes later may show that a word that was told to be a lock is none: misled().
 // Complexity  A look-up for each store, which most do not get past; locked operations two.
 // Memory      At most kMaxWords words, and kMaxPending stores of a thread. What is more is no lock.

@@ -10,10 +10,15 @@ void make_idle(Event& event) {
     event.set_kind(kIdle);
     return;
   }
-  // A fence has no location.
+  // A fence has no location and no values.
   event.set_kind(EventKind::kFence);
   event.address = 0;
   event.size = 0;
+  event.has_read_value = 0;
+  event.has_write_value = 0;
+  if (event.has_hi == 0) {
+    event.span_or_extra = 0;
+  }
 }
 
 namespace {
