@@ -134,6 +134,8 @@ void add_explore_command(CLI::App& app, int& exit_status) {
                    "and pct: as many as --executions says (1000)")
       ->check(CLI::IsMember({"dpor", "naive", "random", "pct"}))
       ->capture_default_str();
+  command->add_flag("!--no-spurious", asked.spurious,
+                    "Waits on condition variables never wake by themselves");
   command
       ->add_option("--preemptions", asked.preemptions,
                    "Of naive: only executions with at most so many")

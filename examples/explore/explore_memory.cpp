@@ -1,7 +1,7 @@
 // Memory that is used too late or too early.
 //
 //   explore_memory freed | freed_later | freed_after_join | freed_by_last | freed_twice |
-//                  unwritten | written | copied | mixed
+//                  unwritten | written | copied | mixed | wide
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -126,6 +126,28 @@ int mixed() {
   return 0;
 }
 
+// Sixteen bytes by one instruction, or two: each half is of its own time. The copies are of a whole
+// aggregate, whose store compilers announce before the load.
+struct Wide {
+  long low;
+  long high;
+};
+Wide from{};
+Wide to{};
+
+int wide() {
+  std::thread writer([] {
+    from.low = 1;
+    from.high = 1;
+  });
+  std::thread copier([] { to = from; });
+  const Wide mine = to;
+  writer.join();
+  copier.join();
+  tsomon_outcome("%ld%ld %ld%ld", mine.low, mine.high, to.low, to.high);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -140,5 +162,6 @@ int main(int argc, char** argv) {
          : is("written")          ? publish(true)
          : is("copied")           ? copied()
          : is("mixed")            ? mixed()
+         : is("wide")             ? wide()
                                   : 2;
 }

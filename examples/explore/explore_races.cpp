@@ -2,9 +2,9 @@
 // critical-races`: which races decide that it goes wrong.
 //
 //   explore_races pair_snapshot | lock_free_list | optimistic_queue | snark | simple_list |
-//   linked_list
+//   linked_list | adjacent
 //
-// The objects are those of the published evaluations of critical race sequences; each client
+// But for the last, the objects are those of the published evaluations of critical race sequences; each client
 // asserts what every order of the calls would give.
 #include <atomic>
 #undef NDEBUG  // the assertions are what is explored
@@ -353,14 +353,31 @@ void run() {
 }
 }  // namespace linked_list
 
+// Two variables of one word: no two accesses conflict, and it is always wrong.
+namespace adjacent {
+alignas(8) int both[2] = {0, 0};
+
+void run() {
+  std::thread first([] { both[0] = 1; });
+  std::thread second([] { both[1] = 1; });
+  first.join();
+  second.join();
+  assert(both[0] + both[1] == 3);
+}
+}  // namespace adjacent
+
 struct Client {
   const char* name;
   void (*run)();
 };
 constexpr Client kClients[] = {
-    {"pair_snapshot", pair_snapshot::run},       {"lock_free_list", lock_free_list::run},
-    {"optimistic_queue", optimistic_queue::run}, {"snark", snark::run},
-    {"simple_list", simple_list::run},           {"linked_list", linked_list::run},
+    {"pair_snapshot", pair_snapshot::run},
+    {"lock_free_list", lock_free_list::run},
+    {"optimistic_queue", optimistic_queue::run},
+    {"snark", snark::run},
+    {"simple_list", simple_list::run},
+    {"linked_list", linked_list::run},
+    {"adjacent", adjacent::run},
 };
 
 }  // namespace

@@ -3,10 +3,13 @@
 //   explore_waiting lock_order | lock_order_same | condition | condition_lost | semaphore | barrier
 //   |
 //                   once | static_local | read_write | flag | flag_never | atomic_wait | seqlock |
-//                   seqlock_unchecked | double_checked | double_checked_early | crash | fork
+//                   seqlock_unchecked | double_checked | double_checked_early | crash | fork |
+//                   spurious | any_waiter | any_waiter_all | timed_condition | timed_lock |
+//                   timed_semaphore | timed_held | retry | retry_held | held
 #include <atomic>
 #undef NDEBUG  // the assertions are what is explored
 #include <cassert>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
@@ -248,6 +251,131 @@ int crash() {
   return 0;
 }
 
+// `if` where `while` belongs.
+int spurious() {
+  std::thread waiter([] {
+    std::unique_lock lock(a);
+    if (!is_ready) {
+      ready.wait(lock);
+    }
+    assert(is_ready);
+  });
+  {
+    const std::lock_guard lock(a);
+    is_ready = true;
+  }
+  ready.notify_one();
+  waiter.join();
+  return 0;
+}
+
+// Two wait for different things, and one is told.
+int any_waiter(bool all) {
+  const auto wait_for = [](int what) {
+    std::unique_lock lock(a);
+    ready.wait(lock, [what] { return data == what; });
+    data = 0;
+    ready.notify_all();
+  };
+  std::thread one(wait_for, 1);
+  std::thread two(wait_for, 2);
+  for (const int what : {2, 1}) {
+    std::unique_lock lock(a);
+    ready.wait(lock, [] { return data == 0; });
+    data = what;
+    all ? ready.notify_all() : ready.notify_one();
+  }
+  one.join();
+  two.join();
+  tsomon_outcome("done");
+  return 0;
+}
+
+constexpr std::chrono::milliseconds kLimit(10);
+
+int timed_condition() {
+  std::thread waiter([] {
+    std::unique_lock lock(a);
+    tsomon_outcome("told=%d", ready.wait_for(lock, kLimit, [] { return is_ready; }) ? 1 : 0);
+  });
+  {
+    const std::lock_guard lock(a);
+    is_ready = true;
+  }
+  ready.notify_one();
+  waiter.join();
+  return 0;
+}
+
+std::timed_mutex timed;
+
+// It is taken in vain only while the other has it.
+int timed_lock() {
+  std::thread other([] {
+    const std::lock_guard lock(timed);
+    data = 1;
+  });
+  if (timed.try_lock_for(kLimit)) {
+    seen = 1 + data;
+    timed.unlock();
+  }
+  other.join();
+  tsomon_outcome("seen=%d", seen);
+  return 0;
+}
+
+int timed_semaphore() {
+  static sem_t items;
+  sem_init(&items, 0, 0);
+  std::thread producer([] { sem_post(&items); });
+  timespec limit{};
+  clock_gettime(CLOCK_REALTIME, &limit);
+  ++limit.tv_sec;
+  const bool got = sem_timedwait(&items, &limit) == 0;
+  producer.join();
+  tsomon_outcome("got=%d", got ? 1 : 0);
+  return 0;
+}
+
+// Nobody gives it back before.
+int timed_held() {
+  const std::lock_guard lock(timed);
+  std::thread other([] { assert(!timed.try_lock_for(kLimit)); });
+  other.join();
+  tsomon_outcome("done");
+  return 0;
+}
+
+// Since before there was another thread.
+int held() {
+  const std::lock_guard lock(a);
+  std::thread other([] { assert(!a.try_lock()); });
+  other.join();
+  tsomon_outcome("done");
+  return 0;
+}
+
+// Again and again until one deadline after the other; held: by one who waits for the thread.
+int retry(bool held) {
+  timespec past{1, 0};
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&lock);
+  std::thread other([past] {
+    while (pthread_mutex_timedlock(&lock, &past) != 0) {
+    }
+    ++data;
+    pthread_mutex_unlock(&lock);
+  });
+  if (held) {
+    other.join();
+    return 0;
+  }
+  pthread_mutex_unlock(&lock);
+  other.join();
+  tsomon_outcome("data=%d", data);
+  return 0;
+}
+
 int make_process() {
   std::thread other([] { data = 1; });
   other.join();
@@ -277,5 +405,15 @@ int main(int argc, char** argv) {
          : is("double_checked_early") ? double_checked(true)
          : is("crash")                ? crash()
          : is("fork")                 ? make_process()
+         : is("spurious")             ? spurious()
+         : is("any_waiter")           ? any_waiter(false)
+         : is("any_waiter_all")       ? any_waiter(true)
+         : is("timed_condition")      ? timed_condition()
+         : is("timed_lock")           ? timed_lock()
+         : is("timed_semaphore")      ? timed_semaphore()
+         : is("timed_held")           ? timed_held()
+         : is("retry")                ? retry(false)
+         : is("retry_held")           ? retry(true)
+         : is("held")                 ? held()
                                       : 2;
 }

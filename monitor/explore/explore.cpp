@@ -17,6 +17,7 @@
 #include "monitor/explore/explore_worker.h"
 #include "monitor/explore/found.h"
 #include "monitor/explore/program_process.h"
+#include "monitor/explore/quiet_waits.h"
 #include "monitor/explore/schedule.h"
 #include "monitor/process/symbols.h"
 #include "offline/explore/execution_graph.h"
@@ -67,6 +68,7 @@ class Explorer {
     runs_ = 0;
     picked_.begun = 0;
     picked_.length = 0;
+    quiet_waits_.forget();
     traces_ = std::make_unique<ClassTraces>(options_.folder);
     std::vector<uint64_t> words;
     for (const auto& worker : workers_) {
@@ -235,6 +237,9 @@ class Explorer {
     if (run.unsaid != 0) {
       note("copies of several shared words at once were taken for one step");
     }
+    if (run.cut_waits != 0) {
+      note("waits with a time limit that changes were repeated only four times");
+    }
     note_mixed();
     if (is_refused()) {
       result_.refused = true;
@@ -321,6 +326,7 @@ class Explorer {
       return;
     }
     ++result_.classes;
+    quiet_waits_.note(*next.run);
     if (!found) {
       found = found_early_free(*next.graph, *next.run, options_.model);
     }
@@ -493,6 +499,10 @@ class Explorer {
     if (options_.linearizability && !linearizability_.any()) {
       note("the program calls no operation of an object (tsomon_call): none was judged");
     }
+    if (const auto place = quiet_waits_.outside_loops(at_->process(), options_.model)) {
+      note("a wait without a loop was never woken by itself (--no-spurious)" +
+           (*place == 0 ? std::string() : ", at " + this->place(*place)));
+    }
     result_.applied = places_.applied();
     if (!places_.has_room()) {
       note("the repair has too many places");
@@ -532,6 +542,7 @@ class Explorer {
   std::unordered_set<uint64_t> classes_;
   std::map<std::string, size_t> keys_;
   ClassLinearizability linearizability_;
+  QuietWaits quiet_waits_;
   std::vector<Choice> bad_order_;  // of the class: a schedule that is not linearizable
   size_t reported_ = 0;
   uint64_t more_ = 0;
@@ -576,6 +587,7 @@ Result<Exploration> explore(const ExploreOptions& options) {
   process_options.max_steps = options.max_steps;
   process_options.show_output = !options.replay.empty();
   process_options.fork = options.fork;
+  process_options.spurious = options.spurious;
   std::vector<std::unique_ptr<ExploreWorker>> workers;
   // What a repair changes it learns from the runs of one process; so does a search of states.
   const bool alone = schedule || options.repair != nullptr || options.strategy == Strategy::kStates;

@@ -51,6 +51,7 @@ struct ExploreOptions {
   std::string replay;                 // a schedule; empty: none
   uint32_t jobs = 1;                  // processes of the program
   bool fork = false;                  // for every execution
+  bool spurious = true;               // waits on conditions may wake by themselves
   bool serializability = false;
   bool robustness = false;
   bool linearizability = false;

@@ -58,6 +58,7 @@ void set_run(const LoggedRun& head, const RunParts& parts, Run* run) {
   run->marks.assign(parts.marks, parts.marks + head.mark_count);
   run->waiting.assign(parts.waiting, parts.waiting + head.waiting_count);
   run->unsaid = head.unsaid;
+  run->cut_waits = head.cut_waits;
   run->fault_pc = head.fault_pc;
   run->outcomes.clear();
   for (uint32_t at = 0; at < head.outcome_bytes;) {
@@ -101,6 +102,12 @@ const Run& ProgramProcess::run(const Request& request) {
     run_.end = End::kBound;
     return run_;
   }
+  if (request.contended.size() > kSharedTable / 2) {
+    run_ = {};
+    run_.end = End::kFailed;
+    run_.detail = "threads are in a race for more than some thousand bytes";
+    return run_;
+  }
   if (!is_ahead(request)) {
     ask(request);
   }
@@ -117,6 +124,7 @@ void ProgramProcess::ask(const Request& request) {
   channel.policy = request.policy;
   channel.waiting_is_final = request.waiting_is_final;
   channel.show_output = options_.show_output;
+  channel.spurious = options_.spurious;
   channel.waiting = request.waiting;
   channel.seed = request.seed;
   channel.depth = request.depth;
@@ -148,6 +156,7 @@ void ProgramProcess::ask(const Request& request) {
   channel.found_count = 0;
   channel.outcome_bytes = 0;
   channel.unsaid = 0;
+  channel.cut_waits = 0;
   channel.fault_pc = 0;
   if (lseek(errors_, 0, SEEK_END) > 0) {
     lseek(errors_, 0, SEEK_SET);
@@ -254,6 +263,7 @@ void ProgramProcess::take_run() {
   head.waiting_count = at_most(channel.waiting_count, kMaxThreads + 1);
   head.outcome_bytes = at_most(channel.outcome_bytes, kOutcomeBytes);
   head.unsaid = channel.unsaid;
+  head.cut_waits = channel.cut_waits;
   head.fault_pc = channel.fault_pc;
   std::copy(std::begin(channel.detail), std::end(channel.detail), head.detail);
   std::copy(std::begin(channel.not_understood), std::end(channel.not_understood),

@@ -39,12 +39,17 @@ bool parse_steps(Reader* reader, Schedule* schedule) {
     if (!reader->number(&thread) || thread > kMaxThreads) {
       return false;
     }
-    const uint16_t commit = reader->take('c') ? 1 : 0;
+    const uint8_t commit = reader->take('c') ? 1 : 0;
+    uint64_t answer = 0;
+    if (commit == 0 && reader->take('a') && (!reader->number(&answer) || answer > UINT8_MAX)) {
+      return false;
+    }
     if (reader->take('x') && (!reader->number(&times) || times == 0 || times > 1'000'000)) {
       return false;
     }
-    schedule->steps.insert(schedule->steps.end(), times,
-                           Choice{static_cast<uint16_t>(thread), commit});
+    schedule->steps.insert(
+        schedule->steps.end(), times,
+        Choice{static_cast<uint16_t>(thread), commit, static_cast<uint8_t>(answer)});
   } while (reader->take(','));
   return true;
 }
@@ -104,7 +109,9 @@ std::string schedule_text(const Schedule& schedule) {
       ++end;
     }
     comma(i == 0);
-    text += fmt::format("{}{}", schedule.steps[i].thread, schedule.steps[i].commit != 0 ? "c" : "");
+    const Choice step = schedule.steps[i];
+    text += fmt::format("{}{}", step.thread, step.commit != 0 ? "c" : "");
+    text += step.answer != 0 ? fmt::format("a{}", step.answer) : "";
     text += end - i > 1 ? fmt::format("x{}", end - i) : "";
     i = end;
   }

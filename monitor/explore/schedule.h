@@ -1,8 +1,8 @@
 // Schedules as text, for `--replay`.
 //
 // Format      STEPS[;WORDS[;THREADS[;PARTS]]]. STEPS: comma-separated, in order: the number of the
-//             thread that executes, with c behind it the thread whose oldest store is
-//             committed, with xN behind it N times. WORDS: the shared words of memory,
+//             thread that executes, with aN behind it and takes the answer N (Op::kAnswer); with c behind it the
+//             thread whose oldest store is committed; with xN behind it N times. WORDS: the shared words of memory,
 //             hexadecimal, +N for N more behind it; without them the same places would be no
 //             operations. THREADS: NUMBER:PARENT.CHILD of threads that others than the first
 //             started. PARTS: WORD.STARTS of words that copies go through in parts,

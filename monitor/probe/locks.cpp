@@ -269,21 +269,22 @@ int explored_spin_trylock(pthread_spinlock_t* lock, uint64_t pc) {
   }
 #define TSOMON_REAL_TRY(NAME) [](auto* lock, uint64_t) { return real_pthread_##NAME(lock); }
 #define TSOMON_TRY(NAME, TYPE, LOCK) TSOMON_TAKE(NAME, TYPE, LOCK, TSOMON_REAL_TRY(NAME), tried)
-#define TSOMON_REFUSED_IF_EXPLORED(NAME)  \
-  if (TSOMON_UNLIKELY(explore::active)) { \
-    explore::refuse("pthread_" #NAME);    \
+// glibc looks at the time only where it has to wait.
+#define TSOMON_IF_EXPLORED_UNTIL(OP, LOCK, TIME)                                    \
+  if (TSOMON_UNLIKELY(explore::active)) {                                           \
+    return valid(TIME) ? explore::take_until(OP, LOCK, TIME, TSOMON_PC()) : EINVAL; \
   }
-#define TSOMON_TIMED(NAME, TYPE, LOCK)                               \
+#define TSOMON_TIMED(NAME, TYPE, LOCK, OP)                           \
   TSOMON_HOOK int pthread_##NAME(LOCK* lock, const timespec* time) { \
-    TSOMON_REFUSED_IF_EXPLORED(NAME)                                 \
+    TSOMON_IF_EXPLORED_UNTIL(OP, lock, time)                         \
     noise();                                                         \
     const int result = real_pthread_##NAME(lock, time);              \
     tried(result, RecordType::TYPE, lock, TSOMON_PC());              \
     return result;                                                   \
   }
-#define TSOMON_CLOCK(NAME, TYPE, LOCK)                                                \
+#define TSOMON_CLOCK(NAME, TYPE, LOCK, OP)                                            \
   TSOMON_HOOK int pthread_##NAME(LOCK* lock, clockid_t clock, const timespec* time) { \
-    TSOMON_REFUSED_IF_EXPLORED(NAME)                                                  \
+    TSOMON_IF_EXPLORED_UNTIL(OP, lock, time)                                          \
     noise();                                                                          \
     const int result = real_pthread_##NAME(lock, clock, time);                        \
     tried(result, RecordType::TYPE, lock, TSOMON_PC());                               \
@@ -292,16 +293,16 @@ int explored_spin_trylock(pthread_spinlock_t* lock, uint64_t pc) {
 
 TSOMON_TAKE(mutex_lock, kAcquire, pthread_mutex_t, take, acquired)
 TSOMON_TRY(mutex_trylock, kAcquire, pthread_mutex_t)
-TSOMON_TIMED(mutex_timedlock, kAcquire, pthread_mutex_t)
-TSOMON_CLOCK(mutex_clocklock, kAcquire, pthread_mutex_t)
+TSOMON_TIMED(mutex_timedlock, kAcquire, pthread_mutex_t, explore::Op::kLock)
+TSOMON_CLOCK(mutex_clocklock, kAcquire, pthread_mutex_t, explore::Op::kLock)
 TSOMON_TAKE(rwlock_rdlock, kAcquireShared, pthread_rwlock_t, take_shared, acquired)
 TSOMON_TRY(rwlock_tryrdlock, kAcquireShared, pthread_rwlock_t)
-TSOMON_TIMED(rwlock_timedrdlock, kAcquireShared, pthread_rwlock_t)
-TSOMON_CLOCK(rwlock_clockrdlock, kAcquireShared, pthread_rwlock_t)
+TSOMON_TIMED(rwlock_timedrdlock, kAcquireShared, pthread_rwlock_t, explore::Op::kReadLock)
+TSOMON_CLOCK(rwlock_clockrdlock, kAcquireShared, pthread_rwlock_t, explore::Op::kReadLock)
 TSOMON_TAKE(rwlock_wrlock, kAcquire, pthread_rwlock_t, take, acquired)
 TSOMON_TRY(rwlock_trywrlock, kAcquire, pthread_rwlock_t)
-TSOMON_TIMED(rwlock_timedwrlock, kAcquire, pthread_rwlock_t)
-TSOMON_CLOCK(rwlock_clockwrlock, kAcquire, pthread_rwlock_t)
+TSOMON_TIMED(rwlock_timedwrlock, kAcquire, pthread_rwlock_t, explore::Op::kWriteLock)
+TSOMON_CLOCK(rwlock_clockwrlock, kAcquire, pthread_rwlock_t, explore::Op::kWriteLock)
 TSOMON_TAKE(spin_lock, kAcquire, pthread_spinlock_t, take, acquired)
 TSOMON_TRY(spin_trylock, kAcquire, pthread_spinlock_t)
 
@@ -339,14 +340,16 @@ TSOMON_HOOK int pthread_spin_unlock(pthread_spinlock_t* lock) {
 
 TSOMON_HOOK int pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
   if (TSOMON_UNLIKELY(explore::active)) {
-    return explore::condition_wait(condition, mutex, TSOMON_PC());
+    return explore::condition_wait(condition, mutex, nullptr, TSOMON_PC());
   }
   return wait(condition, mutex, false, TSOMON_PC(),
               [=] { return real_pthread_cond_wait(condition, mutex); });
 }
 TSOMON_HOOK int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                        const timespec* time) {
-  TSOMON_REFUSED_IF_EXPLORED(cond_timedwait)
+  if (TSOMON_UNLIKELY(explore::active) && valid(time)) {
+    return explore::condition_wait(condition, mutex, time, TSOMON_PC());
+  }
   if (!valid(time)) {
     return real_pthread_cond_timedwait(condition, mutex, time);
   }
@@ -355,7 +358,10 @@ TSOMON_HOOK int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_
 }
 TSOMON_HOOK int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                        clockid_t clock, const timespec* time) {
-  TSOMON_REFUSED_IF_EXPLORED(cond_clockwait)
+  if (TSOMON_UNLIKELY(explore::active) && valid(time) &&
+      (clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC)) {
+    return explore::condition_wait(condition, mutex, time, TSOMON_PC());
+  }
   if (!valid(time) || (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC)) {
     return real_pthread_cond_clockwait(condition, mutex, clock, time);
   }

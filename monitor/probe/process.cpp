@@ -300,6 +300,7 @@ __attribute__((constructor(101))) static void start_before_main() {
 
 TSOMON_HOOK __attribute__((noreturn)) void _exit(int status) {
   if (TSOMON_UNLIKELY(tsomon::explore::active)) {
+    tsomon::explore::make_stores();
     tsomon::explore::finish(
         status == 0 ? tsomon::explore::End::kFinished : tsomon::explore::End::kExited, status);
   }

@@ -176,16 +176,12 @@ TSOMON_HOOK int sem_trywait(sem_t* semaphore) {
   return took(real_sem_trywait(semaphore), semaphore, TSOMON_PC());
 }
 TSOMON_HOOK int sem_timedwait(sem_t* semaphore, const timespec* time) {
-  if (TSOMON_UNLIKELY(explore::active)) {
-    explore::refuse("sem_timedwait");
-  }
+  TSOMON_IF_EXPLORED(take_until(explore::Op::kSemaphoreWait, semaphore, time, TSOMON_PC()))
   drain_before_sleeping(TSOMON_PC());
   return took(real_sem_timedwait(semaphore, time), semaphore, TSOMON_PC());
 }
 TSOMON_HOOK int sem_clockwait(sem_t* semaphore, clockid_t clock, const timespec* time) {
-  if (TSOMON_UNLIKELY(explore::active)) {
-    explore::refuse("sem_clockwait");
-  }
+  TSOMON_IF_EXPLORED(take_until(explore::Op::kSemaphoreWait, semaphore, time, TSOMON_PC()))
   drain_before_sleeping(TSOMON_PC());
   return took(real_sem_clockwait(semaphore, clock, time), semaphore, TSOMON_PC());
 }

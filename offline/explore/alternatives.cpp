@@ -89,7 +89,7 @@ bool Alternatives::is_maximal(int32_t e) const {
   const Graph& graph = *graph_;
   const GraphEvent& event = event_at(graph, e);
   if (!has_cell(event.op)) {
-    return true;
+    return event.op != Op::kAnswer || event.b == 0;
   }
   if (event.writes) {
     for (int32_t other = 0; other < end_; ++other) {
@@ -148,8 +148,10 @@ void Alternatives::change_last(const Graph& whole, const Alternative& alternativ
   const auto last = static_cast<int32_t>(alternative.event);
   made->events.assign(whole.events.begin(), whole.events.begin() + last + 1);
   take_cells(whole, made, [last](int32_t e) { return e <= last ? e : -1; });
-  const GraphEvent& event = event_at(*made, last);
-  if (event.op == Op::kStore) {
+  GraphEvent& event = event_at(made, last);
+  if (event.op == Op::kAnswer) {
+    event.b = alternative.position;
+  } else if (event.op == Op::kStore) {
     remove_write(made, last);
     insert_write(made, last, alternative.position);
   } else if (alternative.source != event.source) {
@@ -258,6 +260,14 @@ void Alternatives::add_revisits(uint32_t e, uint32_t end, int32_t source, uint32
 void Alternatives::add_of_event(uint32_t e) {
   const Graph& graph = *graph_;
   const GraphEvent& event = graph.events[e];
+  if (event.op == Op::kAnswer) {
+    for (uint32_t answer = 1; event.a >> answer != 0; ++answer) {
+      if ((event.a >> answer & 1) != 0) {
+        offer({e, e + 1, kReadsNone, answer, -1});
+      }
+    }
+    return;
+  }
   if (!has_cell(event.op)) {
     return;
   }

@@ -22,7 +22,7 @@ struct Alternative {
   uint32_t event = 0;           // its write was added last, if it has one
   uint32_t end = 0;             // so many events of the graph are there
   int32_t source = kReadsNone;  // what it reads then
-  uint32_t position = 0;        // of a store: in the order of its cell
+  uint32_t position = 0;        // of a store: in the order of its cell; of kAnswer: which one
   int32_t revisited = -1;       // the load that reads it then
 };
 

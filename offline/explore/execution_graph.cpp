@@ -80,6 +80,8 @@ std::string class_name(const Graph& graph) {
     put(&name, static_cast<uint64_t>(event.op) << 1 | (event.waits ? 1 : 0), 2);
     if (reads(event.op)) {
       put_write(event.source);
+    } else if (event.op == Op::kAnswer) {
+      put(&name, static_cast<uint64_t>(event.b), 1);
     }
   }
   // Cells by address: their numbers depend on the order in which they were seen.

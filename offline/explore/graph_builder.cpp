@@ -205,7 +205,7 @@ bool GraphBuilder::extend(Graph* graph, const Run& run, size_t replayed) {
         return false;
       }
       GraphEvent& event = graph->events[static_cast<size_t>(events[index])];
-      if (event.op != step.op || event.waits ||
+      if (event.op != step.op || event.waits || (event.op == Op::kAnswer && event.b != step.b) ||
           (has_cell(step.op) && (event.cell != cell || event.size != step.size))) {
         return false;
       }

@@ -81,10 +81,19 @@ void NaiveSearch::add_others(const Run& run, size_t from) {
   uint32_t preemptions = 0;
   for (size_t i = 0; i < run.steps.size(); ++i) {
     const Step& step = run.steps[i];
+    // The last step of the prefix is new; its other answers are, where it has the first.
+    if (step.op == Op::kAnswer && step.choice.answer == 0 && i + 1 >= from) {
+      for (uint8_t answer = 1; step.a >> answer != 0; ++answer) {
+        if ((step.a >> answer & 1) != 0) {
+          left_.push_back({choices, i, {step.choice.thread, 0, answer}});
+        }
+      }
+    }
     for (uint16_t thread = i < from ? 0 : kMaxThreads; thread-- > 0;) {
-      for (const uint16_t commit : {uint16_t{0}, uint16_t{1}}) {
+      for (const uint8_t commit : {uint8_t{0}, uint8_t{1}}) {
         const Choice other{thread, commit};
-        if (other == step.choice || !is_enabled(step, other)) {
+        if ((thread == step.choice.thread && commit == step.choice.commit) ||
+            !is_enabled(step, other)) {
           continue;
         }
         if (preemptions + (preempts(step, last, other) ? 1 : 0) > preemptions_) {

@@ -9,8 +9,12 @@
 // Silent      A locked operation that writes the value that is there already is a load that
 //             drains: nobody can tell the difference. It makes `while (flag.exchange(1))` a loop
 //             without effect.
-// Waiters     A condition variable keeps at most 8 waiting threads, in their order; a signal wakes
-//             the one that has waited longest. Spurious wake-ups do not happen.
+// Waiters     A condition variable keeps at most 8 waiting threads. A signal lets any of those go
+//             that wait when it comes: which one is not said before one goes. Who goes without a
+//             signal (a spurious wake-up, a time-out) leaves the signals to others that waited when
+//             they came; one that nobody can take any more is lost.
+// Answers     What a call gives that no memory decides (whether a wait wakes by itself, whether
+//             time is over) is an operation of its own: it reads one of several answers.
 // Thread-safety: pure functions. The runtime of explored programs uses this header: no allocation,
 // no exceptions.
 #pragma once
@@ -53,11 +57,13 @@ enum class Op : uint8_t {
   kOnceEnter,  // 0 -> 1, waits while 1
   kOnceLeave,  // a
   kConditionEnter,
-  kConditionLeave,
+  kConditionLeave,    // waits for a signal
+  kConditionAbandon,  // goes without one
   kConditionSignal,
   kConditionBroadcast,
   kBarrierArrive,  // a: how many come together
   kBarrierLeave,   // a: waits while the generation is this
+  kTimedOut,       // a: an operation; waits until that one would have to wait
   // No cell.
   kFence,
   kBegin,
@@ -65,7 +71,15 @@ enum class Op : uint8_t {
   kJoin,    // a: the thread
   kEnd,
   kCall,  // an operation of a concurrent object is called: only its place in time matters
+  // a: the answers that there are, a bit each, 0 always; b: which one. It reads what answers
+  // there would be without the options that leave some out.
+  kAnswer,
 };
+
+// Answers of kAnswer.
+inline constexpr uint32_t kWaits = 0;     // until what is waited for is there
+inline constexpr uint32_t kSpurious = 1;  // wakes by itself
+inline constexpr uint32_t kTimeOver = 2;  // gives up
 
 inline bool has_cell(Op op) { return op < Op::kFence; }
 // Reads and perhaps writes in one step.
@@ -76,7 +90,8 @@ inline bool is_object(Op op) {
 }
 // Waits until the thread's store buffer is empty.
 inline bool drains(Op op) {
-  return op != Op::kLoad && op != Op::kStore && op != Op::kBegin && op != Op::kCall;
+  return op != Op::kLoad && op != Op::kStore && op != Op::kBegin && op != Op::kCall &&
+         op != Op::kAnswer;
 }
 
 struct Effect {
@@ -98,38 +113,107 @@ inline Effect take(bool free, bool waits, Value old, Value held) {
   return free ? set(held) : waits ? wait(old) : keep(old);
 }
 
-// A condition variable: eight bytes of waiting threads, the oldest lowest, and a bit for every
-// thread that was woken and has not left.
-inline Effect condition(Op op, Value old, uint32_t thread) {
-  const auto queue = static_cast<uint64_t>(old);
-  const auto woken = static_cast<uint64_t>(old >> 64);
-  const auto made = [](uint64_t waiting, uint64_t awake) {
-    return set((static_cast<Value>(awake) << 64) | waiting);
-  };
-  const uint64_t mine = uint64_t{1} << thread;
-  if (op == Op::kConditionEnter) {
+// A condition variable: threads that wait (1 + the number) and signals, a byte each, in the order
+// in which they came. Waiters that came before a signal may take it. From the front on there are
+// never more signals than waiters, so each can be taken.
+class Waiters {
+ public:
+  explicit Waiters(Value value) {
+    for (; value != 0; value >>= 8) {
+      entries_[size_++] = static_cast<uint8_t>(value);
+    }
+  }
+  Value value() const {
+    Value value = 0;
+    for (uint32_t i = size_; i-- > 0;) {
+      value = value << 8 | entries_[i];
+    }
+    return value;
+  }
+  bool enter(uint32_t thread) {
+    if (size_ >= kRoom || size_ - signals(size_) == kMaxWaiters) {
+      return false;
+    }
+    entries_[size_++] = static_cast<uint8_t>(thread + 1);
+    return true;
+  }
+  // False: all that wait have theirs.
+  bool signal() {
+    if (size_ >= kRoom || 2 * signals(size_) >= size_) {
+      return false;
+    }
+    entries_[size_++] = kSignal;
+    return true;
+  }
+  // Takes the first signal behind the thread: those before have as many waiters as they had.
+  bool leave(uint32_t thread) {
+    const uint32_t mine = place_of(thread);
+    uint32_t signal = mine;
+    while (signal < size_ && entries_[signal] != kSignal) {
+      ++signal;
+    }
+    if (signal >= size_) {
+      return false;
+    }
+    remove(signal);
+    remove(mine);
+    return true;
+  }
+  void abandon(uint32_t thread) {
+    remove(place_of(thread));
+    for (uint32_t i = 0; i < size_; ++i) {
+      if (2 * signals(i + 1) > i + 1) {
+        return remove(i);
+      }
+    }
+  }
+
+ private:
+  static constexpr uint8_t kSignal = 0x80;
+  static constexpr uint32_t kRoom = 2 * kMaxWaiters;
+
+  uint32_t signals(uint32_t end) const {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < end; ++i) {
+      count += entries_[i] == kSignal ? 1 : 0;
+    }
+    return count;
+  }
+  uint32_t place_of(uint32_t thread) const {
     uint32_t place = 0;
-    while (place < 64 && ((queue >> place) & 0xFF) != 0) {
-      place += 8;
+    while (place < size_ && entries_[place] != thread + 1) {
+      ++place;
     }
-    return place == 64 ? wait(old) : made(queue | (uint64_t{thread} + 1) << place, woken);
+    return place;
   }
-  if (op == Op::kConditionLeave) {
-    return (woken & mine) != 0 ? made(queue, woken & ~mine) : wait(old);
-  }
-  if (queue == 0) {
-    return keep(old);
-  }
-  if (op == Op::kConditionSignal) {
-    return made(queue >> 8, woken | uint64_t{1} << ((queue & 0xFF) - 1));
-  }
-  uint64_t all = woken;
-  for (uint32_t place = 0; place < 64; place += 8) {
-    if (const uint64_t waiting = (queue >> place) & 0xFF; waiting != 0) {
-      all |= uint64_t{1} << (waiting - 1);
+  void remove(uint32_t place) {
+    for (; place + 1 < size_ && place + 1 < kRoom; ++place) {
+      entries_[place] = entries_[place + 1];
     }
+    size_ -= place < size_ ? 1 : 0;
   }
-  return made(0, all);
+
+  uint8_t entries_[kRoom] = {};
+  uint32_t size_ = 0;
+};
+
+inline Effect condition(Op op, Value old, uint32_t thread) {
+  Waiters waiters(old);
+  switch (op) {
+    case Op::kConditionEnter:
+      return waiters.enter(thread) ? set(waiters.value()) : wait(old);
+    case Op::kConditionLeave:
+      return waiters.leave(thread) ? set(waiters.value()) : wait(old);
+    case Op::kConditionAbandon:
+      waiters.abandon(thread);
+      return set(waiters.value());
+    case Op::kConditionSignal:
+      return waiters.signal() ? set(waiters.value()) : keep(old);
+    default:
+      while (waiters.signal()) {
+      }
+      return set(waiters.value());
+  }
 }
 
 }  // namespace operation_internal
@@ -184,6 +268,7 @@ inline Effect apply_exactly(Op op, Value old, Value a, Value b, uint32_t size, u
       return set(a);
     case Op::kConditionEnter:
     case Op::kConditionLeave:
+    case Op::kConditionAbandon:
     case Op::kConditionSignal:
     case Op::kConditionBroadcast:
       return condition(op, old, thread);
@@ -193,6 +278,12 @@ inline Effect apply_exactly(Op op, Value old, Value a, Value b, uint32_t size, u
     }
     case Op::kBarrierLeave:
       return old >> 32 == a ? wait(old) : keep(old);
+    case Op::kTimedOut: {
+      const auto waits = static_cast<Op>(static_cast<uint8_t>(a));
+      return waits != Op::kTimedOut && apply_exactly(waits, old, 0, 0, size, thread).enabled
+                 ? wait(old)
+                 : keep(old);
+    }
     case Op::kLoad:
     case Op::kStore:
     case Op::kFence:
@@ -201,6 +292,7 @@ inline Effect apply_exactly(Op op, Value old, Value a, Value b, uint32_t size, u
     case Op::kJoin:
     case Op::kEnd:
     case Op::kCall:
+    case Op::kAnswer:
       break;
   }
   return keep(old);

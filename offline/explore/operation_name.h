@@ -39,7 +39,9 @@ inline const char* operation_name(Op op) {
     case Op::kSemaphoreWait:
     case Op::kSemaphoreTryWait:
     case Op::kConditionLeave:
+    case Op::kConditionAbandon:
     case Op::kBarrierLeave:
+    case Op::kTimedOut:
       return "wait";
     case Op::kConditionEnter:
     case Op::kBarrierArrive:
@@ -63,6 +65,8 @@ inline const char* operation_name(Op op) {
       return "end";
     case Op::kCall:
       return "call";
+    case Op::kAnswer:
+      return "answer";
   }
   return "";
 }

@@ -22,7 +22,8 @@ enum class Model : uint8_t { kSc, kTso };
 
 struct Choice {
   uint16_t thread = 0;
-  uint16_t commit = 0;  // 0 or 1
+  uint8_t commit = 0;  // 0 or 1
+  uint8_t answer = 0;  // of Op::kAnswer
   bool operator==(const Choice&) const = default;
 };
 
@@ -32,7 +33,7 @@ enum class Policy : uint8_t {
   kContinue,  // the commits first, then the thread that ran, then as kFirst
   kPct,       // priorities that change at `depth` - 1 places among the first `length` steps
   // Steps that no other thread can notice the time of, then as kFirst: threads that start, are
-  // started, joined or end, fences, stores that enter a buffer, and accesses to words that are not
+  // started, joined or end, fences, stores that enter a buffer, and accesses to bytes that are not
   // `contended`.
   kLocalFirst,
 };
@@ -53,9 +54,10 @@ struct Request {
   bool operator==(const Request&) const = default;
 };
 
-// That the loads (or the writes) of a thread in a word of memory are in a race with others.
-inline uint64_t contended_access(uint64_t word, uint16_t thread, bool load) {
-  return word << 7 | uint64_t{thread} << 1 | (load ? 1 : 0);
+// That the loads (or the writes) of a thread of a byte of memory are in a race with others. An
+// object of synchronisation is its first byte.
+inline uint64_t contended_access(uint64_t byte, uint16_t thread, bool load) {
+  return byte << 7 | uint64_t{thread} << 1 | (load ? 1 : 0);
 }
 
 // A place in the code, and the part of the program, to be executed without interruption, that it
@@ -143,7 +145,8 @@ struct Run {
   std::vector<std::string> outcomes;  // in the order in which they were named
   uint64_t fault_pc = 0;              // of kCrashed without a signal, which `detail` describes
   std::string not_understood;  // an asm statement that it executed: nothing follows from the run
-  uint64_t unsaid = 0;  // accesses that were not told one by one: several threads' at one place
+  uint64_t cut_waits = 0;  // threads that looked, woke without reason and looked again too often
+  uint64_t unsaid = 0;     // accesses that were not told one by one: several threads' at one place
 };
 
 class Program {

@@ -97,7 +97,9 @@ bool StepGraph::sort(std::vector<Choice>* schedule) {
     ready_.pop_back();
     ++done;
     if (schedule != nullptr) {
-      schedule->push_back({graph_->events[node / 2].thread, static_cast<uint16_t>(node % 2)});
+      const GraphEvent& event = graph_->events[node / 2];
+      schedule->push_back({event.thread, static_cast<uint8_t>(node % 2),
+                           static_cast<uint8_t>(event.op == Op::kAnswer ? event.b : 0)});
     }
     for_each_after(node, [&](uint32_t after) {
       if (--nodes_[after].degree == 0) {

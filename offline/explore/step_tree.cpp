@@ -9,9 +9,8 @@
 namespace tsomon::explore {
 namespace {
 
-uint64_t first_word(const Step& step) { return step.address >> 3; }
-uint64_t last_word(const Step& step) {
-  return (step.address + (step.size == 0 ? 0 : step.size - 1U)) >> 3;
+uint64_t end_of(const Step& step) {
+  return step.address + (is_object(step.op) || step.size == 0 ? 1 : step.size);
 }
 
 // What threads have done that is certainly over, by starts and joins.
@@ -113,7 +112,7 @@ class StateHash {
     }
     KeyHash& mine = threads_[thread];
     mine.add(uint64_t{static_cast<uint8_t>(step.op)} << 8 | step.size);
-    mine.add(step.address);
+    mine.add(step.op == Op::kAnswer ? static_cast<uint64_t>(step.b) : step.address);
     if (reads(step.op)) {
       mine.add(step.read);
       if (judged_ == Judged::kGraph) {
@@ -193,7 +192,7 @@ void fill_commits(Run* run) {
 std::set<uint64_t> contended_accesses(const Run& run) {
   std::set<uint64_t> contended;
   ThreadClocks clocks;
-  std::map<uint64_t, std::map<uint16_t, LastAccess>> words;
+  std::map<uint64_t, std::map<uint16_t, LastAccess>> bytes;
   for (const Step& step : run.steps) {
     if (step.choice.commit != 0) {
       continue;
@@ -203,8 +202,8 @@ std::set<uint64_t> contended_accesses(const Run& run) {
       continue;
     }
     const uint16_t thread = step.choice.thread;
-    for (uint64_t word = first_word(step); word <= last_word(step); ++word) {
-      auto& accesses = words[word];
+    for (uint64_t byte = step.address; byte < end_of(step); ++byte) {
+      auto& accesses = bytes[byte];
       const bool load = step.op == Op::kLoad;
       for (const auto& [other, last] : accesses) {
         if (other == thread) {
@@ -213,8 +212,8 @@ std::set<uint64_t> contended_accesses(const Run& run) {
         for (const bool other_load : {false, true}) {
           if (!(load && other_load) &&
               !clocks.is_over(thread, other, other_load ? last.read : last.write)) {
-            contended.insert(contended_access(word, thread, load));
-            contended.insert(contended_access(word, other, other_load));
+            contended.insert(contended_access(byte, thread, load));
+            contended.insert(contended_access(byte, other, other_load));
           }
         }
       }
@@ -263,12 +262,15 @@ std::shared_ptr<const Run> StepTree::make_run(size_t depth, const Choice* then) 
 }
 
 bool StepTree::is_local(const Step& step) const {
+  if (step.op == Op::kAnswer) {
+    return step.a == 1;
+  }
   if (!has_cell(step.op) ||
       (step.choice.commit == 0 && step.op == Op::kStore && model_ == Model::kTso)) {
     return true;
   }
-  for (uint64_t word = first_word(step); word <= last_word(step); ++word) {
-    if (contended_.count(contended_access(word, step.choice.thread, step.op == Op::kLoad)) != 0) {
+  for (uint64_t byte = step.address; byte < end_of(step); ++byte) {
+    if (contended_.count(contended_access(byte, step.choice.thread, step.op == Op::kLoad)) != 0) {
       return false;
     }
   }
@@ -290,18 +292,26 @@ const std::vector<Step>& StepTree::choices() {
   frame.made = true;
   const Step at = run_->steps[frame.depth];
   for (uint16_t thread = 0; thread <= kMaxThreads; ++thread) {
-    for (const uint16_t commit : {uint16_t{0}, uint16_t{1}}) {
+    for (const uint8_t commit : {uint8_t{0}, uint8_t{1}}) {
       if ((((commit != 0 ? at.commits : at.enabled) >> thread) & 1) == 0) {
         continue;
       }
-      const Choice choice{thread, commit};
-      auto run = choice == at.choice ? run_ : make_run(frame.depth, &choice);
-      if (ended_ || changed_) {
-        frame.choices.clear();
-        return frame.choices;
+      Choice choice{thread, commit};
+      Value answers = 1;  // that are left
+      for (; answers != 0; ++choice.answer, answers >>= 1) {
+        if ((answers & 1) == 0) {
+          continue;
+        }
+        auto run = choice == at.choice ? run_ : make_run(frame.depth, &choice);
+        if (ended_ || changed_) {
+          frame.choices.clear();
+          return frame.choices;
+        }
+        const Step& made = run->steps[frame.depth];
+        answers = choice.answer == 0 && made.op == Op::kAnswer ? made.a : answers;
+        frame.choices.push_back(made);
+        frame.runs.push_back(std::move(run));
       }
-      frame.choices.push_back(run->steps[frame.depth]);
-      frame.runs.push_back(std::move(run));
     }
   }
   return frame.choices;

@@ -146,7 +146,7 @@ const Run& MachineProgram::run(const Request& request) {
     } else {
       const uint64_t mask = now.commits != 0 ? now.commits : now.enabled;
       choice = {static_cast<uint16_t>(__builtin_ctzll(mask)),
-                static_cast<uint16_t>(now.commits != 0 ? 1 : 0)};
+                static_cast<uint8_t>(now.commits != 0 ? 1 : 0), 0};
     }
     if ((((choice.commit != 0 ? now.commits : now.enabled) >> choice.thread) & 1) == 0) {
       run_.end = End::kDiverged;

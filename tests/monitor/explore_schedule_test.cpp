@@ -16,7 +16,9 @@ namespace {
 Schedule random_schedule(std::mt19937_64& random) {
   Schedule schedule;
   for (uint64_t i = 1 + random() % 12; i > 0; --i) {
-    const Choice choice{static_cast<uint16_t>(random() % 4), static_cast<uint16_t>(random() % 2)};
+    const auto commit = static_cast<uint8_t>(random() % 2);
+    const auto answer = static_cast<uint8_t>(commit == 0 ? random() % 3 : 0);
+    const Choice choice{static_cast<uint16_t>(random() % 4), commit, answer};
     schedule.steps.insert(schedule.steps.end(), 1 + random() % 5, choice);
   }
   uint64_t word = random() % 1000;

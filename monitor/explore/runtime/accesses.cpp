@@ -1,6 +1,8 @@
 // The hooks of accesses. This file is compiled without the use of callee-saved registers, and the
 // compiler's hooks jump here, so at the beginning of each function they hold what the program has.
+#include "monitor/explore/runtime/plain.h"
 #include "monitor/explore/runtime/state.h"
+#include "monitor/explore/runtime/waits.h"
 #include "monitor/probe/copy.h"
 
 namespace tsomon::explore {
@@ -60,7 +62,9 @@ void note_owner(uint64_t word, bool write) {
   }
 }
 
-bool is_shared(uint64_t address, uint32_t size, bool write, uint64_t pc = 0) {
+}  // namespace
+
+bool is_shared(uint64_t address, uint32_t size, bool write, uint64_t pc) {
   check_alive(address, pc);
   const Channel& channel = *the_channel();
   bool shared = false;
@@ -73,6 +77,8 @@ bool is_shared(uint64_t address, uint32_t size, bool write, uint64_t pc = 0) {
   }
   return shared;
 }
+
+namespace {
 
 template <typename T>
 uint64_t address_of(const volatile T* pointer) {
@@ -130,29 +136,13 @@ void plain(bool write, const volatile void* pointer, uint32_t size, uint64_t) {
   if (!is_concurrent()) {
     return;
   }
-  if (!is_shared(address, size, write, pc)) {
-    if (!write) {
-      check_written(address, size, get(address, size), pc);
-    } else if (!on_stack(address, state.stack)) {
-      had_effect();
-    }
-    return;
-  }
-  Operation operation;
-  operation.op = write ? Op::kStore : Op::kLoad;
-  operation.plain = true;
-  operation.address = address;
-  operation.size = static_cast<uint8_t>(size);
-  operation.pc = pc;
-  operation.state = write ? nullptr : &state;
-  const Done done = step(operation);
-  check_alive(address, pc);  // others may have freed it
   if (!write) {
-    check_written(address, size, done.read, pc);
+    announce_load(address, size, &state, pc);
+  } else if (!announce_store(address, size, pc) && !on_stack(address, state.stack)) {
+    had_effect();
   }
 }
 
-// Where the word ends, or the part of it that others access by itself.
 uint64_t end_of_part(uint64_t address) {
   const uint64_t word = word_of(address);
   const Channel& channel = *the_channel();
@@ -168,10 +158,19 @@ uint64_t end_of_part(uint64_t address) {
   return (word + 1) << 3;
 }
 
-// The program's own instructions follow: only one step can be made of them.
+// The program's own instructions follow: of very many bytes only one step can be made.
 bool range(bool write, const volatile void* pointer, size_t size, uint64_t pc) {
   const uint64_t address = address_of(pointer);
   if (!is_concurrent() || size == 0) {
+    return false;
+  }
+  if (size <= kMostPlain) {
+    had_effect();
+    if (write) {
+      announce_store(address, static_cast<uint32_t>(size), pc);
+    } else {
+      announce_load(address, static_cast<uint32_t>(size), nullptr, pc);
+    }
     return false;
   }
   uint32_t shared = 0;
@@ -191,15 +190,16 @@ bool range(bool write, const volatile void* pointer, size_t size, uint64_t pc) {
   if (shared > 1) {
     note_unsaid();
   }
-  const uint64_t end = end_of_part(begin);
-  Operation operation;
-  operation.op = write ? Op::kStore : Op::kLoad;
-  operation.plain = true;
-  operation.divisible = true;
-  operation.address = begin;
-  operation.size = static_cast<uint8_t>((end < address + size ? end : address + size) - begin);
-  operation.pc = pc;
-  step(operation);
+  if (write) {
+    announce_store(begin, static_cast<uint32_t>(end_of_part(begin) - begin), pc);
+  } else {
+    Operation operation;
+    operation.divisible = true;
+    operation.address = begin;
+    operation.size = static_cast<uint8_t>(end_of_part(begin) - begin);
+    operation.pc = pc;
+    step(operation);
+  }
   return true;
 }
 
@@ -365,6 +365,19 @@ void fence(int order) {
   operation.pc = pc;
   operation.state = &state;
   step(operation);
+}
+
+int condition_wait(pthread_cond_t* condition, pthread_mutex_t* mutex, const timespec* until,
+                   uint64_t place) {
+  TSOMON_STATE();
+  static_cast<void>(pc);
+  return wait_for_signal(condition, mutex, until, &state, place);
+}
+
+int take_until(Op op, void* object, const timespec* until, uint64_t place) {
+  TSOMON_STATE();
+  static_cast<void>(pc);
+  return take_in_time(op, object, until, &state, place);
 }
 
 Value assembly(const Operation& operation, uint64_t stack) {

@@ -17,6 +17,8 @@ constexpr uint32_t kEntries = 1U << 14;
 Entry* entries = nullptr;
 uint32_t* entry_places = nullptr;  // those that are not free
 uint32_t entry_count = 0;
+Entry* kept = nullptr;
+uint32_t kept_count = 0;
 
 Entry& entry_of(uint64_t address, uint32_t size, bool is_object) {
   uint32_t at =
@@ -45,6 +47,10 @@ Value value_before(const Operation& operation) {
     case Op::kSemaphoreTryWait:
     case Op::kSemaphorePost:
       return get(operation.address, 4);
+    case Op::kTimedOut:
+      return operation.a == Value{static_cast<uint8_t>(Op::kSemaphoreWait)}
+                 ? get(operation.address, 4)
+                 : 0;
     default:
       return 0;
   }
@@ -66,11 +72,21 @@ void begin_cells() {
   entry_places = static_cast<uint32_t*>(take_zeroed(kEntries / 2 * sizeof(uint32_t)));
 }
 
+void keep_cells() {
+  kept = static_cast<Entry*>(take_zeroed((entry_count + 1) * sizeof(Entry)));
+  for (kept_count = 0; kept_count < entry_count; ++kept_count) {
+    kept[kept_count] = entries[entry_places[kept_count]];
+  }
+}
+
 void forget_cells() {
   for (uint32_t i = 0; i < entry_count && i < kEntries / 2; ++i) {
     entries[entry_places[i]] = {};
   }
   entry_count = 0;
+  for (uint32_t i = 0; i < kept_count; ++i) {
+    entry_of(kept[i].address, kept[i].size, kept[i].object) = kept[i];
+  }
 }
 
 Value& object_value(const Operation& operation) { return object_of(operation).value; }

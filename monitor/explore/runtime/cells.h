@@ -10,7 +10,9 @@
 namespace tsomon::explore {
 
 void begin_cells();
-void forget_cells();  // all of them
+// What they are now is what every later execution begins with: locks may be held already.
+void keep_cells();
+void forget_cells();  // all but those that were kept
 
 // The value of the object that the operation is on, to be written.
 Value& object_value(const Operation& operation);

@@ -100,6 +100,7 @@ void release(void* pointer, uint64_t pc) {
     return;  // null, or from before the program was under control
   }
   had_effect();
+  make_stores();
   if (*state_of(address) == kFreed) {
     end_by_fault("memory is freed twice", pc);
   }

@@ -136,6 +136,7 @@ bool go_on_with_next() {
   run.waiting_count = at_most(c.waiting_count, kMaxThreads + 1);
   run.outcome_bytes = at_most(c.outcome_bytes, kOutcomeBytes);
   run.unsaid = c.unsaid;
+  run.cut_waits = c.cut_waits;
   run.fault_pc = c.fault_pc;
   probe::copy(run.detail, c.detail, sizeof run.detail);
   probe::copy(run.not_understood, c.not_understood, sizeof run.not_understood);
@@ -211,6 +212,7 @@ void begin(void (*begin_execution)()) {
   }
   executor = static_cast<Executor*>(take_zeroed(sizeof(Executor)));
   take_system_calls();
+  keep_cells();
   executor->begin = begin_execution;
   executor->served = channel->request.load(std::memory_order_acquire);
   tsomon_has_wrfsbase = (getauxval(AT_HWCAP2) & kMayUseWrfsbase) != 0 ? 1 : 0;

@@ -49,6 +49,9 @@ void note_notification(const pthread_cond_t* condition, uint64_t pc) {
 TSOMON_HOOK __attribute__((noreturn)) void __assert_fail(const char* assertion, const char* file,
                                                          unsigned line,
                                                          const char* function) noexcept {
+  if (TSOMON_UNLIKELY(explore::active)) {
+    explore::make_stores();
+  }
   if (TSOMON_UNLIKELY(explore::active) && explore::in_place::is_on()) {
     // The C library's words. It would map memory for them.
     char text[4096];

@@ -3,11 +3,9 @@
 #include "monitor/explore/runtime/cells.h"
 
 namespace tsomon::explore {
-namespace {
-
 // A loop that is entered in its middle comes to its first load with registers of what was before
 // it: what the load is called with tells it apart.
-uint64_t hash_of(const Operation& operation, uint64_t end) {
+uint64_t state_hash(const Thread& thread, const Operation& operation) {
   const State& state = *operation.state;
   uint64_t hash = state.stack ^ state.others;
   const auto add = [&hash](uint64_t word) {
@@ -21,13 +19,11 @@ uint64_t hash_of(const Operation& operation, uint64_t end) {
     add(static_cast<uint64_t>(value));
     add(static_cast<uint64_t>(value >> 64));
   }
-  for (uint64_t at = state.stack; at + 8 <= end; at += 8) {
+  for (uint64_t at = state.stack; at + 8 <= thread.stack_end; at += 8) {
     add(*reinterpret_cast<const uint64_t*>(at));
   }
   return hash;
 }
-
-}  // namespace
 
 bool loop_may_go_on(const Thread& thread) {
   for (uint32_t i = thread.loop_from; i < thread.recent_count; ++i) {
@@ -46,7 +42,7 @@ bool loop_may_go_on(const Thread& thread) {
 }
 
 void look_for_loop(Thread& thread, const Operation& operation) {
-  const uint64_t hash = hash_of(operation, thread.stack_end);
+  const uint64_t hash = state_hash(thread, operation);
   for (uint32_t i = 0; i < thread.recent_count; ++i) {
     if (thread.recent[i].pc == operation.pc && thread.recent[i].hash == hash) {
       thread.in_loop = true;
@@ -67,7 +63,7 @@ void begin_loop_anew(Thread& thread, const Operation& operation) {
   thread.in_loop = false;
   thread.recent_count = 1;
   thread.recent[0] = {operation.pc, operation.address, operation.size,
-                      hash_of(operation, thread.stack_end), 0};
+                      state_hash(thread, operation), 0};
 }
 
 void note_effect_on_loop(Thread& thread, const Operation& operation, const Done& done) {

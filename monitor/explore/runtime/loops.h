@@ -8,6 +8,8 @@
 
 namespace tsomon::explore {
 
+// Of the thread, where it comes to this.
+uint64_t state_hash(const Thread& thread, const Operation& operation);
 // A value that the iteration read is another one now.
 bool loop_may_go_on(const Thread& thread);
 // Before a load, or a locked operation: whether the thread was in the same state before.

@@ -6,11 +6,16 @@
 #include <unistd.h>
 
 #include "monitor/explore/runtime/in_place.h"
+#include "monitor/explore/runtime/plain.h"
 #include "monitor/explore/runtime/scheduler.h"
 
 namespace tsomon::explore {
 
-void had_effect() { threads[self].recent_count = 0; }
+void had_effect() {
+  leaves_loop();
+  threads[self].wakes = 0;
+}
+void leaves_loop() { threads[self].recent_count = 0; }
 // Before there are threads nothing is said.
 void note_unsaid() { channel->unsaid += concurrent ? 1 : 0; }
 
@@ -45,7 +50,14 @@ void end_run(End end, const char* why) {
   finish(end, 0);
 }
 
+void make_stores() {
+  if (concurrent) {
+    settle(threads[self]);
+  }
+}
+
 void end_by_abort() {
+  make_stores();
   if (in_place::is_on()) {
     in_place::end_by_signal(SIGABRT);
   }
@@ -54,6 +66,7 @@ void end_by_abort() {
 void refuse(const char* function) { end_run(End::kRefused, function); }
 
 void mark(MarkKind kind, uint32_t value) {
+  make_stores();
   if (kind == MarkKind::kUnitCancel && threads[self].units != 0) {
     --threads[self].units;
   }

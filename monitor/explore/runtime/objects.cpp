@@ -12,12 +12,13 @@ namespace {
 
 uint64_t id(const volatile void* object) { return reinterpret_cast<uint64_t>(object); }
 
-Done on_object(Op op, const volatile void* object, uint64_t pc, Value a = 0) {
+Done on_object(Op op, const volatile void* object, uint64_t pc, Value a = 0, bool timed = false) {
   Operation operation;
   operation.op = op;
   operation.address = id(object);
   operation.size = 16;
   operation.a = a;
+  operation.timed = timed;
   operation.pc = pc;
   const Done done = step(operation);
   check_alive(operation.address, pc);
@@ -50,13 +51,17 @@ bool keeps_owner(const pthread_mutex_t* mutex) {
 
 }  // namespace
 
-int object(Op op, const volatile void* what, uint64_t pc) {
-  const Done done = on_object(op, what, pc);
+int object(Op op, const volatile void* what, uint64_t pc, bool timed) {
+  const Done done = on_object(op, what, pc, 0, timed);
   return done.read == done.written && (op == Op::kTryReadLock || op == Op::kTryWriteLock) ? EBUSY
                                                                                           : 0;
 }
 
-int mutex_lock(pthread_mutex_t* mutex, bool waits, uint64_t pc) {
+bool keeps(const pthread_mutex_t* mutex) {
+  return keeps_owner(mutex) && depth_of(mutex).owner == this_thread() + 1;
+}
+
+int mutex_lock(pthread_mutex_t* mutex, bool waits, uint64_t pc, bool timed) {
   if (keeps_owner(mutex)) {
     Depth& depth = depth_of(mutex);
     if (depth.owner == this_thread() + 1) {
@@ -67,7 +72,7 @@ int mutex_lock(pthread_mutex_t* mutex, bool waits, uint64_t pc) {
       return 0;
     }
   }
-  const Done done = on_object(waits ? Op::kLock : Op::kTryLock, mutex, pc);
+  const Done done = on_object(waits ? Op::kLock : Op::kTryLock, mutex, pc, 0, timed);
   if (done.read != 0) {
     return EBUSY;
   }
@@ -104,21 +109,12 @@ int spin(Op op, const volatile void* lock, uint64_t pc) {
   return op == Op::kSpinTryLock && done.read != 1 ? EBUSY : 0;
 }
 
-int condition_wait(pthread_cond_t* condition, pthread_mutex_t* mutex, uint64_t pc) {
-  if (!is_concurrent()) {
-    refuse("pthread_cond_wait before the first thread is started");
-  }
-  on_object(Op::kConditionEnter, condition, pc);
-  mutex_unlock(mutex, pc);
-  on_object(Op::kConditionLeave, condition, pc);
-  return mutex_lock(mutex, true, pc);
-}
-
-int semaphore(Op op, void* what, uint64_t pc) {
+int semaphore(Op op, void* what, uint64_t pc, bool timed) {
   Operation operation;
   operation.op = op;
   operation.address = id(what);
   operation.size = 16;
+  operation.timed = timed;
   operation.pc = pc;
   const Done done = step(operation);
   if (op == Op::kSemaphoreTryWait && done.read == 0) {
@@ -161,14 +157,23 @@ void guard_release(uint64_t* guard, bool done, uint64_t pc) {
 
 namespace {
 
+constexpr int64_t kFirstTime = 1'000'000'000'000'000;
 int64_t passed[kMaxThreads + 1];  // of each thread: what one reads depends on itself alone
 
 }  // namespace
 
 int64_t virtual_time() {
-  had_effect();
-  return 1'000'000'000'000'000 + (passed[this_thread()] += 1000);
+  leaves_loop();
+  return kFirstTime + (passed[this_thread()] += 1000);
 }
 void pass_time(int64_t nanoseconds) { passed[this_thread()] += nanoseconds > 0 ? nanoseconds : 0; }
+
+void pass_time_until(const timespec& until) {
+  int64_t& mine = passed[this_thread()];
+  constexpr int64_t kMostSeconds = int64_t{1} << 32;
+  const int64_t seconds = until.tv_sec < kMostSeconds ? until.tv_sec : kMostSeconds;
+  const int64_t then = seconds * 1'000'000'000 + until.tv_nsec - kFirstTime;
+  mine = then > mine ? then : mine;
+}
 
 }  // namespace tsomon::explore

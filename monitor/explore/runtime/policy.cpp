@@ -22,12 +22,25 @@ uint32_t bit_at(uint64_t mask, uint32_t place) {
   return static_cast<uint32_t>(__builtin_ctzll(mask));
 }
 
+// Who may go on without what it waits for does so now and then.
+Choice with_answer(Choice choice) {
+  const Operation& next = threads[choice.thread].pending;
+  if (choice.commit != 0 || next.op != Op::kAnswer || next.a == 1) {
+    return choice;
+  }
+  const bool gives_up = (next.a >> kTimeOver & 1) != 0 && next_random() % 2 == 0;
+  const bool wakes = (next.a >> kSpurious & 1) != 0 && next_random() % 8 == 0;
+  choice.answer = gives_up ? kTimeOver : wakes ? kSpurious : kWaits;
+  return choice;
+}
+
 Choice choose_at_random() {
   const auto enabled = static_cast<uint32_t>(__builtin_popcountll(enabled_now));
   const auto commits = static_cast<uint32_t>(__builtin_popcountll(commits_now));
   const auto place = static_cast<uint32_t>(next_random() % (enabled + commits));
-  return place < enabled ? Choice{static_cast<uint16_t>(bit_at(enabled_now, place)), 0}
-                         : Choice{static_cast<uint16_t>(bit_at(commits_now, place - enabled)), 1};
+  return place < enabled
+             ? Choice{static_cast<uint16_t>(bit_at(enabled_now, place)), 0, 0}
+             : Choice{static_cast<uint16_t>(bit_at(commits_now, place - enabled)), 1, 0};
 }
 
 // Priorities of threads and of their buffers, drawn when they are first seen.
@@ -50,13 +63,12 @@ Choice choose_by_priority() {
       return choose_by_priority();
     }
   }
-  return {static_cast<uint16_t>(best / 2), static_cast<uint16_t>(best % 2)};
+  return {static_cast<uint16_t>(best / 2), static_cast<uint8_t>(best % 2), 0};
 }
 
 bool is_contended(uint16_t thread, bool load, uint64_t address, uint32_t size) {
-  for (uint64_t word = word_of(address); word <= word_of(address + (size == 0 ? 0 : size - 1));
-       ++word) {
-    if (table_has(channel->contended, contended_access(word, thread, load))) {
+  for (uint64_t byte = address; byte < address + (size == 0 ? 1 : size); ++byte) {
+    if (table_has(channel->contended, contended_access(byte, thread, load))) {
       return true;
     }
   }
@@ -65,8 +77,12 @@ bool is_contended(uint16_t thread, bool load, uint64_t address, uint32_t size) {
 
 // Whether no other thread can see the thread's next operation.
 bool is_local(uint16_t thread, const Operation& next) {
+  if (next.op == Op::kAnswer) {
+    return next.a == 1;
+  }
   return !has_cell(next.op) || (next.op == Op::kStore && channel->model == Model::kTso) ||
-         !is_contended(thread, next.op == Op::kLoad, next.address, next.size);
+         !is_contended(thread, next.op == Op::kLoad, next.address,
+                       is_object(next.op) ? 1 : next.size);
 }
 
 // False: there is none.
@@ -76,11 +92,11 @@ bool choose_local(Choice* choice) {
     const Thread& thread = threads[number];
     if (((commits_now >> number) & 1) != 0 &&
         !is_contended(number, false, thread.buffer[0].address, thread.buffer[0].size)) {
-      *choice = {number, 1};
+      *choice = {number, 1, 0};
       return true;
     }
     if (((enabled_now >> number) & 1) != 0 && is_local(number, thread.pending)) {
-      *choice = {number, 0};
+      *choice = {number, 0, 0};
       return true;
     }
   }
@@ -103,12 +119,12 @@ void begin_policy() {
 Choice choose_by_policy() {
   switch (channel->policy) {
     case Policy::kRandom:
-      return choose_at_random();
+      return with_answer(choose_at_random());
     case Policy::kPct:
-      return choose_by_priority();
+      return with_answer(choose_by_priority());
     case Policy::kContinue:
       if (commits_now == 0 && ((enabled_now >> self) & 1) != 0) {
-        return {static_cast<uint16_t>(self), 0};
+        return {static_cast<uint16_t>(self), 0, 0};
       }
       break;
     case Policy::kLocalFirst:
@@ -119,8 +135,8 @@ Choice choose_by_policy() {
     case Policy::kFirst:
       break;
   }
-  return commits_now != 0 ? Choice{static_cast<uint16_t>(__builtin_ctzll(commits_now)), 1}
-                          : Choice{static_cast<uint16_t>(__builtin_ctzll(enabled_now)), 0};
+  return commits_now != 0 ? Choice{static_cast<uint16_t>(__builtin_ctzll(commits_now)), 1, 0}
+                          : Choice{static_cast<uint16_t>(__builtin_ctzll(enabled_now)), 0, 0};
 }
 
 }  // namespace tsomon::explore

@@ -14,22 +14,26 @@
 //             them.
 // Store buffer  Under TSO the thread that runs sees its own buffered stores in memory, and the
 //             baton passes without them: they are taken out, newest first, and put back when the
-//             thread goes on. The value of a plain store is known when the thread comes to its next
-//             operation.
+//             thread goes on. A plain store is made when the thread comes to what is next (plain.h).
 // Loops       At each load the runtime compares the thread's state, callee-saved registers and
 //             stack, with that at earlier loads since it last had an effect. The same state at the
 //             same place means an iteration without effect: the thread waits until one of the
 //             values that the iteration read is another one.
+// Waits       A wait on a condition may wake by itself, one with a time limit may give up: answers
+//             that the schedule chooses (Op::kAnswer). A thread that woke so, and comes back to the
+//             same wait in the same state with no effect in between, stays there: the wait that it
+//             came from could as well have gone on (waits.h).
 // Determinism Addresses of stacks and heap blocks depend on the thread and on how many it has had;
 //             freed memory is not used again. Clocks are virtual.
 // Assembly    The accesses of asm statements come here as those of atomics do (assembly()). An execution with one that
 //             is not understood is judged by nobody: `not_understood` of the channel says which.
-// Misses      Libraries that are not instrumented, which address a later malloc could reuse. Copies of aggregates of several shared words are one step (`unsaid`).
+// Misses      Libraries that are not instrumented, which address a later malloc could reuse. Copies of aggregates of more than 256 bytes are one step (`unsaid`).
 // Thread-safety: all of it runs with the baton.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 
 #include <pthread.h>
 
@@ -49,9 +53,9 @@ struct State {
 
 struct Operation {
   Op op = Op::kLoad;
-  bool plain = false;      // the program performs it itself behind the hook
   bool inserted = false;   // by the exploration (repairs.h)
   bool divisible = false;  // part of a copy
+  bool timed = false;      // its thread could give up instead
   uint8_t size = 0;
   uint64_t address = 0;
   Value a = 0;
@@ -81,6 +85,8 @@ bool is_concurrent();
 uint32_t this_thread();
 // An effect that no operation tells of: the thread is not in a loop without effect.
 void had_effect();
+// Not an effect, yet nothing that a loop without effect does.
+void leaves_loop();
 void mark(MarkKind kind, uint32_t value);
 uint32_t label(const char* name, size_t size);
 unsigned enter_unit(const char* name);
@@ -91,6 +97,8 @@ void say_return(const char* text);
 [[noreturn]] void refuse(const char* function);
 [[noreturn]] void finish(End end, int status);
 [[noreturn]] void end_run(End end, const char* why);
+// What the thread has stored so far becomes steps.
+void make_stores();
 // Returns where an execution has a process of its own, which ends.
 void end_by_abort();
 // The C library's memcpy is a hook: here probe::copy() is used.
@@ -107,7 +115,7 @@ void forget_owners();  // all that were noted
 
 // The hooks, with the arguments of the compiler's.
 void plain(bool store, const volatile void* address, uint32_t size, uint64_t pc);
-// True: there was a step.
+// True: one step was made of all.
 bool range(bool store, const volatile void* address, size_t size, uint64_t pc);
 // False: nothing was done, there is nothing to be done step by step.
 bool copy(void* to, const void* from, size_t size, uint64_t pc);
@@ -135,12 +143,19 @@ int detach_thread(pthread_t handle);
 void set_thread_result(void* value);
 
 // Objects of synchronisation; what the functions of the C library return.
-int mutex_lock(pthread_mutex_t* mutex, bool waits, uint64_t pc);
+int mutex_lock(pthread_mutex_t* mutex, bool waits, uint64_t pc, bool timed = false);
+// The calling thread has it, and may take it again or is told so.
+bool keeps(const pthread_mutex_t* mutex);
 int mutex_unlock(pthread_mutex_t* mutex, uint64_t pc);
-int object(Op op, const volatile void* object, uint64_t pc);  // 0, or EBUSY of a try that failed
+// 0, or EBUSY of a try that failed
+int object(Op op, const volatile void* object, uint64_t pc, bool timed = false);
 int spin(Op op, const volatile void* lock, uint64_t pc);
-int condition_wait(pthread_cond_t* condition, pthread_mutex_t* mutex, uint64_t pc);
-int semaphore(Op op, void* semaphore, uint64_t pc);  // 0, or -1
+// `until`: a valid time of any clock; nullptr: none.
+int condition_wait(pthread_cond_t* condition, pthread_mutex_t* mutex, const timespec* until,
+                   uint64_t place);
+// kLock, kReadLock, kWriteLock: 0 or ETIMEDOUT; kSemaphoreWait: 0 or -1.
+int take_until(Op op, void* object, const timespec* until, uint64_t place);
+int semaphore(Op op, void* semaphore, uint64_t pc, bool timed = false);  // 0, or -1
 int barrier_wait(pthread_barrier_t* barrier, uint64_t pc);
 int once(pthread_once_t* control, void (*routine)(), uint64_t pc);
 int guard_acquire(uint64_t* guard, uint64_t pc);
@@ -158,5 +173,6 @@ size_t size_of(const void* pointer);
 bool controls_futex(long address);  // the runtime sleeps on words of its own
 int64_t virtual_time();             // nanoseconds; every call is later than the one before
 void pass_time(int64_t nanoseconds);
+void pass_time_until(const timespec& until);
 
 }  // namespace tsomon::explore

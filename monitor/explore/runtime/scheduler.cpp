@@ -6,9 +6,11 @@
 #include "monitor/explore/runtime/cells.h"
 #include "monitor/explore/runtime/in_place.h"
 #include "monitor/explore/runtime/loops.h"
+#include "monitor/explore/runtime/plain.h"
 #include "monitor/explore/runtime/policy.h"
 #include "monitor/explore/runtime/repairs.h"
 #include "monitor/explore/runtime/stores.h"
+#include "monitor/explore/runtime/waits.h"
 
 namespace tsomon::explore {
 namespace {
@@ -29,7 +31,8 @@ bool is_free(uint32_t number) {
 
 bool is_enabled(uint32_t number) {
   const Thread& thread = threads[number];
-  if (!thread.exists || thread.ended || (thread.in_loop && !loop_may_go_on(thread))) {
+  if (!thread.exists || thread.ended || thread.waits_idle ||
+      (thread.in_loop && !loop_may_go_on(thread))) {
     return false;
   }
   if (drains(thread.pending.op) && thread.buffered != 0) {
@@ -61,7 +64,7 @@ Step* new_step(Choice choice) {
 }
 
 Step* new_step(uint32_t thread, const Operation& operation) {
-  Step* const step = new_step(Choice{static_cast<uint16_t>(thread), 0});
+  Step* const step = new_step(Choice{static_cast<uint16_t>(thread), 0, 0});
   step->op = operation.op;
   step->size = operation.size;
   step->divisible = operation.divisible;
@@ -73,7 +76,7 @@ Step* new_step(uint32_t thread, const Operation& operation) {
 }
 
 void commit(uint32_t thread) {
-  Step* const step = new_step(Choice{static_cast<uint16_t>(thread), 1});
+  Step* const step = new_step(Choice{static_cast<uint16_t>(thread), 1, 0});
   const Buffered oldest = commit_oldest(threads[thread]);
   step->op = Op::kStore;
   step->address = oldest.address;
@@ -93,7 +96,7 @@ void note_waiting() {
       thread.waits_for_good = true;
       continue;
     }
-    if (thread.in_loop) {
+    if (thread.in_loop || thread.waits_idle) {
       thread.waits_for_good = true;
       continue;
     }
@@ -115,6 +118,13 @@ void note_waiting() {
   }
 }
 
+bool could_go_on(uint32_t number) {
+  const Thread& thread = threads[number];
+  return thread.waits_idle ? idle_wait_may_go_on(thread)
+         : thread.in_loop  ? loop_may_go_on(thread)
+                           : thread.pending.timed || is_free(number);
+}
+
 [[noreturn]] void nobody_can() {
   uint32_t count = 0;
   for (uint32_t number = 0; number < thread_count; ++number) {
@@ -123,8 +133,8 @@ void note_waiting() {
       Waiting& waiting = channel->waiting_threads[count++];
       waiting.thread = static_cast<uint16_t>(number);
       waiting.op = thread.pending.op;
-      waiting.in_loop = thread.in_loop;
-      waiting.can_go_on = thread.in_loop ? loop_may_go_on(thread) : is_free(number);
+      waiting.in_loop = thread.in_loop || thread.waits_idle;
+      waiting.can_go_on = could_go_on(number);
       waiting.address = thread.pending.address;
       waiting.pc = thread.pending.pc;
     }
@@ -138,7 +148,8 @@ Choice choose() {
   if (steps < channel->prefix_size) {
     const Choice choice = channel->prefix[steps];
     const uint64_t mask = choice.commit != 0 ? commits_now : enabled_now;
-    if (choice.thread > kMaxThreads || ((mask >> choice.thread) & 1) == 0) {
+    if (choice.thread > kMaxThreads || ((mask >> choice.thread) & 1) == 0 ||
+        (choice.commit == 0 && !has_answer(threads[choice.thread], choice.answer))) {
       end_run(End::kDiverged, "the thread that ran then cannot run now");
     }
     return choice;
@@ -172,6 +183,7 @@ void schedule(bool wait) {
       commit(choice.thread);
       continue;
     }
+    threads[choice.thread].answer = choice.answer;
     if (wait && choice.thread == self) {
       return;
     }
@@ -191,12 +203,6 @@ Done perform_store(Thread& thread, const Operation& operation, bool told) {
   Done done;
   done.written = operation.a;
   const Value covered = get(operation.address, operation.size);
-  if (operation.plain) {
-    if (told) {
-      open_store(thread, operation, steps - 1, covered);
-    }
-    return done;
-  }
   put(operation.address, operation.size, operation.a);
   if (told && channel->model == Model::kTso) {
     buffer_store(thread, {operation.address, operation.size, steps - 1, operation.a, covered});
@@ -247,12 +253,14 @@ Done step(const Operation& operation) {
   if (!concurrent) {
     return perform(thread, operation, false);
   }
-  close_store(thread);
+  settle(thread);
   if (is_repaired()) {
     before_repaired(thread, operation);
   }
   thread.pending = operation;
-  if (operation.state != nullptr) {
+  if (operation.op == Op::kAnswer) {
+    look_for_idle_wait(thread, operation);
+  } else if (operation.state != nullptr) {
     look_for_loop(thread, operation);
   }
   take_out(thread);
@@ -268,12 +276,21 @@ Done step(const Operation& operation) {
   if (has_cell(operation.op)) {
     step->initial = initial_of(operation);
   }
-  const Done done = perform(thread, operation, true);
+  Done done = perform(thread, operation, true);
+  if (operation.op == Op::kAnswer) {
+    step->choice.answer = thread.answer;
+    step->b = thread.answer;
+    step->initial = thread.wait_state;
+    done.read = operation.b;
+    done.written = thread.answer;
+    note_answer(thread, thread.answer);
+  }
   step->read = done.read;
   step->written = done.written;
   ++thread.operations;
   publish();
   note_effect_on_loop(thread, operation, done);
+  note_effect_on_wakes(thread, operation, done);
   if (operation.op == Op::kEnd) {
     thread.ended = true;
     schedule(false);

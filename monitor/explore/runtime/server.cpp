@@ -192,6 +192,7 @@ void begin_execution() {
   channel->waiting_count = 0;
   channel->found_count = 0;
   channel->unsaid = 0;
+  channel->cut_waits = 0;
   channel->fault_pc = 0;
   channel->wait_status = 0;
   begin_policy();

@@ -33,6 +33,32 @@ struct LoopRead {
   Value value;
 };
 
+// What the thread is to load there, and memory holds only so long.
+struct Loaded {
+  uint64_t address;
+  uint32_t size;
+  Value covered;
+};
+inline constexpr uint32_t kMostPlain = 256;  // bytes
+
+// A store that the program makes itself, behind the hook.
+struct Announced {
+  uint64_t address;
+  uint32_t size;  // 0: there is none
+  uint64_t pc;
+  char* covered;  // what memory held before; kMostPlain bytes
+};
+
+// What a thread read since it went on without what it waited for.
+struct WakeRead {
+  Op op;
+  uint8_t size;
+  uint64_t address;
+  Value value;
+};
+inline constexpr uint32_t kMaxWakes = 4;
+inline constexpr uint32_t kWakeReads = 32;
+
 struct Thread {
   std::atomic<uint32_t> turn{0};
   bool exists = false;
@@ -44,11 +70,11 @@ struct Thread {
   Operation pending;
   uint32_t buffered = 0;
   Buffered* buffer = nullptr;
-  bool store_open = false;  // of the buffer's newest under TSO; its value is not known yet
-  uint64_t open_address = 0;
-  uint32_t open_size = 0;
-  uint32_t open_step = 0;
-  Value open_covered = 0;
+  Announced announced{};
+  bool store_held = false;  // the program has not made it yet
+  uint32_t loaded_count = 0;
+  Loaded* loaded = nullptr;   // kMostPlain
+  Loaded* loading = nullptr;  // likewise
   uint32_t operations = 0;
   uint32_t children = 0;
   uint32_t units = 0;  // open ones
@@ -61,6 +87,14 @@ struct Thread {
   uint32_t recent_count = 0;
   LoopRead* recent = nullptr;
   uint32_t loop_from = 0;  // the iteration: recent[loop_from ...)
+  uint8_t answer = 0;      // of its pending Op::kAnswer
+  bool waits_idle = false;
+  uint64_t wait_state = 0;  // at its last Op::kAnswer
+  uint32_t wakes = 0;       // with no effect since the first of them
+  uint64_t wake_states[kMaxWakes] = {};
+  uint32_t wake_from[kMaxWakes] = {};  // wake_reads[...) since then
+  uint32_t wake_read_count = 0;        // kWakeReads: there are more
+  WakeRead* wake_reads = nullptr;
   void* (*routine)(void*) = nullptr;
   void* argument = nullptr;
   void* result = nullptr;

@@ -2,32 +2,11 @@
 
 namespace tsomon::explore {
 
-void open_store(Thread& thread, const Operation& operation, uint32_t step, Value covered) {
-  thread.store_open = true;
-  thread.open_address = operation.address;
-  thread.open_size = operation.size;
-  thread.open_step = step;
-  thread.open_covered = covered;
-}
-
 void buffer_store(Thread& thread, const Buffered& store) {
   if (thread.buffered == kBufferSize) {
     end_run(End::kFailed, "more than 64 stores in a store buffer");
   }
   thread.buffer[thread.buffered++] = store;
-}
-
-void close_store(Thread& thread) {
-  if (!thread.store_open) {
-    return;
-  }
-  thread.store_open = false;
-  const Value value = get(thread.open_address, thread.open_size);
-  channel->steps[thread.open_step].written = value;
-  if (channel->model == Model::kTso) {
-    buffer_store(thread, {thread.open_address, thread.open_size, thread.open_step, value,
-                          thread.open_covered});
-  }
 }
 
 void take_out(Thread& thread) {

@@ -9,11 +9,7 @@
 
 namespace tsomon::explore {
 
-// A store of the thread has begun that it does itself behind the hook, or was done; `step`: of it.
-void open_store(Thread& thread, const Operation& operation, uint32_t step, Value covered);
 void buffer_store(Thread& thread, const Buffered& store);
-// The thread has stored what it announced.
-void close_store(Thread& thread);
 // Out of memory, and back: what others see, and what the thread sees.
 void take_out(Thread& thread);
 void put_in(Thread& thread);

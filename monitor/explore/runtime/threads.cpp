@@ -56,6 +56,7 @@ void* begin_thread(void* argument) {
 }
 
 void at_exit(int status, void*) {
+  make_stores();
   if (!concurrent || self != 0) {
     finish(status == 0 ? End::kFinished : End::kExited, status);
   }
@@ -82,7 +83,15 @@ void begin_threads() {
       static_cast<Buffered*>(take_zeroed(sizeof(Buffered) * kBufferSize * (kMaxThreads + 1)));
   auto* const reads =
       static_cast<LoopRead*>(take_zeroed(sizeof(LoopRead) * kRecent * (kMaxThreads + 1)));
+  constexpr uint32_t kAll = kMaxThreads + 1;
+  auto* const covered = static_cast<char*>(take_zeroed(kMostPlain * kAll));
+  auto* const loads = static_cast<Loaded*>(take_zeroed(sizeof(Loaded) * 2 * kMostPlain * kAll));
+  auto* const wakes = static_cast<WakeRead*>(take_zeroed(sizeof(WakeRead) * kWakeReads * kAll));
   for (uint32_t number = 0; number <= kMaxThreads; ++number) {
+    threads[number].announced.covered = covered + number * kMostPlain;
+    threads[number].loaded = loads + 2 * number * kMostPlain;
+    threads[number].loading = threads[number].loaded + kMostPlain;
+    threads[number].wake_reads = wakes + number * kWakeReads;
     threads[number].buffer = buffers + number * kBufferSize;
     threads[number].recent = reads + number * kRecent;
   }
